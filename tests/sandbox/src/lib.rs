@@ -1,1 +1,300 @@
-//! placeholder
+//! The edge acceleration service of `edge-api.md`, for rehearsal and tests: all endpoints, rules and states on
+//! SQLite, an asynchronous push, an edge that serves what was pushed, faults on demand, and whims for what the
+//! document leaves open. It shares no code with the hook, so that one cannot hide the other's mistakes.
+//!
+//! [`Sandbox`] is blocking and runs a thread of its own; a test needs no runtime.
+
+mod api;
+mod app;
+mod authority;
+mod clock;
+mod control;
+mod edge;
+mod error;
+mod faults;
+mod fields;
+mod http;
+mod journal;
+mod listen;
+mod names;
+mod openapi;
+mod options;
+mod push;
+mod rules;
+mod store;
+mod whims;
+mod wire;
+mod world;
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::{mpsc, oneshot};
+use tokio_rustls::TlsAcceptor;
+
+use app::App;
+pub use authority::{Authority, Issued};
+pub use error::Error;
+pub use faults::{Action, Fault};
+pub use journal::Request;
+use listen::Listeners;
+pub use options::{Options, Ready};
+use store::Store;
+use store::sites::{self, New};
+use store::{certs, packages};
+use whims::Whims;
+pub use world::{Account, Cert, Package, Site, World};
+
+/// A running service. Dropping it ends it and frees its ports.
+pub struct Sandbox {
+    app: Arc<App>,
+    ready: Ready,
+    resumed: bool,
+    notices: Option<mpsc::UnboundedReceiver<String>>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+    /// Holds the CA file of an API over HTTPS.
+    _files: Option<TempDir>,
+}
+
+impl Sandbox {
+    /// Starts a service; when this returns, its ports answer.
+    pub fn start(options: Options) -> Result<Self, Error> {
+        options.check()?;
+        let store = Store::open(options.data.as_deref(), &options.world, clock::now().as_second())?;
+        let resumed = !store.fresh;
+        let api_key = store.first_key()?.unwrap_or_default();
+        let (tell, notices) = mpsc::unbounded_channel();
+        let app = Arc::new(App::new(store, Whims::new(options.whims), options.push, tell));
+        for snapshot in &store::edge::list(app.store().read())? {
+            app.edge.put(snapshot);
+        }
+        let (tls, files) = if options.tls {
+            tls().map(|(tls, files)| (Some(tls), Some(files)))?
+        } else {
+            (None, None)
+        };
+        let ca_file = files.as_ref().map(|files| files.path().join(CA_FILE));
+        let (stop, stopped) = oneshot::channel();
+        let (thread, addresses) = run(app.clone(), options, tls, stopped)?;
+        let scheme = if ca_file.is_some() { "https" } else { "http" };
+        let ready = Ready {
+            api: format!("{scheme}://{}", addresses.api),
+            edge: addresses.edge.to_string(),
+            control: format!("http://{}", addresses.control),
+            api_key,
+            ca_file,
+        };
+        Ok(Self {
+            app,
+            ready,
+            resumed,
+            notices: Some(notices),
+            stop: Some(stop),
+            thread: Some(thread),
+            _files: files,
+        })
+    }
+
+    /// Where it is.
+    pub fn ready(&self) -> &Ready {
+        &self.ready
+    }
+
+    /// Whether the data directory held a world already, so that the one in the options was not used.
+    pub fn resumed(&self) -> bool {
+        self.resumed
+    }
+
+    /// What a person at the terminal would want to know, as it happens. The first caller gets it.
+    pub fn notices(&mut self) -> Option<mpsc::UnboundedReceiver<String>> {
+        self.notices.take()
+    }
+
+    /// What was asked of the API so far, in the order of arrival.
+    pub fn requests(&self) -> Vec<Request> {
+        self.app.journal.list()
+    }
+
+    /// Lets a fault wait for its requests.
+    pub fn add_fault(&self, fault: Fault) {
+        self.app.faults.add([fault]);
+    }
+
+    /// Adds a site without a certificate to the first account, already pushed, and returns its number.
+    ///
+    /// # Panics
+    /// When the domain is a site already, or none can be called so.
+    #[track_caller]
+    #[expect(
+        clippy::panic,
+        reason = "for tests, where a world that cannot be set up is a failure"
+    )]
+    pub fn add_site(&self, domain: &str) -> u64 {
+        match self.try_add_site(domain) {
+            Ok(id) => id,
+            Err(error) => panic!("cannot add the site {domain}: {error}"),
+        }
+    }
+
+    /// Every site of every account as the API shows it, with its `account`.
+    pub fn sites(&self) -> Vec<Value> {
+        let sites = sites::list(self.app.store().read(), None).unwrap_or_default();
+        let shown = sites.iter().map(|site| {
+            let mut value = api::shape::site(&Whims::new(0), site);
+            if let Value::Object(map) = &mut value {
+                map.insert("account".to_owned(), json!(site.account));
+            }
+            value
+        });
+        shown.collect()
+    }
+
+    /// Every stored certificate record; of its key only `key_sha256`.
+    pub fn certs(&self) -> Vec<Value> {
+        let certs = certs::list(self.app.store().read(), None).unwrap_or_default();
+        let shown = certs.iter().map(|cert| {
+            json!({
+                "id": cert.id, "account": cert.account, "domain": cert.domain, "name": cert.name,
+                "type": cert.kind, "cert_pem": cert.cert_pem, "key_sha256": journal::fingerprint(&cert.key_pem),
+            })
+        });
+        shown.collect()
+    }
+
+    /// What each name is served, as `GET /edge` on the control port shows it.
+    pub fn edge(&self) -> Vec<Value> {
+        self.app.edge.list()
+    }
+
+    /// Finishes every pending push before it returns.
+    pub fn push_now(&self) {
+        if let Err(error) = push::now(&self.app) {
+            self.app.notice(format!("a push failed: {error}"));
+        }
+    }
+
+    /// While held, changes are pushed by [`Sandbox::push_now`] only.
+    pub fn hold_pushes(&self, held: bool) {
+        self.app.pushes.hold(held);
+    }
+
+    fn try_add_site(&self, domain: &str) -> Result<u64, Error> {
+        if !names::is_domain(domain) {
+            return Err(Error::World("it is not a domain".to_owned()));
+        }
+        let now = clock::now().as_second();
+        let mut store = self.app.store();
+        let id = store.write(|t| {
+            let account = t.query_row("SELECT min(id) FROM account", [], |row| row.get(0))?;
+            let package = packages::pick(t, account, now)?.map(|package| package.id);
+            let settings = Value::Object(fields::defaults());
+            let new = New {
+                id: None,
+                account,
+                domain,
+                enabled: true,
+                cert_id: None,
+                package_id: package,
+                settings: &settings,
+                push_at: None,
+                now,
+            };
+            let id = sites::insert(t, &new)?;
+            store::edge::push_site(t, id)?;
+            Ok::<_, Error>(id)
+        })?;
+        push::show(&self.app, store.read(), id)?;
+        u64::try_from(id).map_err(|error| Error::World(error.to_string()))
+    }
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+const CA_FILE: &str = "ca.pem";
+
+/// Addresses that were really bound.
+struct Addresses {
+    api: std::net::SocketAddr,
+    edge: std::net::SocketAddr,
+    control: std::net::SocketAddr,
+}
+
+/// Makes the CA of the run and the API's certificate.
+fn tls() -> Result<(TlsAcceptor, TempDir), Error> {
+    let files = tempfile::Builder::new().prefix("edgecert-sandbox-").tempdir();
+    let files = files.map_err(|source| Error::File {
+        path: std::env::temp_dir(),
+        source,
+    })?;
+    let authority = Authority::new("edgecert-sandbox API, for rehearsal only,")?;
+    let issued = authority.issue(&["localhost", "127.0.0.1", "::1"])?;
+    let path = files.path().join(CA_FILE);
+    std::fs::write(&path, authority.root()).map_err(|source| Error::File { path, source })?;
+    let mut config = authority::server_config(&issued)?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok((TlsAcceptor::from(Arc::new(config)), files))
+}
+
+/// Starts the thread and waits until the ports are bound.
+fn run(
+    app: Arc<App>,
+    options: Options,
+    tls: Option<TlsAcceptor>,
+    stopped: oneshot::Receiver<()>,
+) -> Result<(JoinHandle<()>, Addresses), Error> {
+    let (tell, bound) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = match runtime {
+            Ok(runtime) => runtime,
+            Err(source) => {
+                return drop(tell.send(Err(Error::Listen {
+                    addr: options.listen,
+                    source,
+                })));
+            }
+        };
+        runtime.block_on(async {
+            let served = bind_all(&options).await.map(|(listeners, addresses)| {
+                listen::run(&app, listeners, tls);
+                addresses
+            });
+            let listening = served.is_ok();
+            if tell.send(served).is_ok() && listening {
+                let _ = stopped.await;
+            }
+        });
+    });
+    let gone = || Error::World("the sandbox's thread ended".to_owned());
+    let addresses = bound.recv().map_err(|_| gone())??;
+    Ok((thread, addresses))
+}
+
+async fn bind_all(options: &Options) -> Result<(Listeners, Addresses), Error> {
+    let listeners = Listeners {
+        api: listen::bind(options.listen).await?,
+        edge: listen::bind(options.edge_listen).await?,
+        control: listen::bind(options.control_listen).await?,
+    };
+    let address = |listener: &tokio::net::TcpListener, addr| {
+        listener
+            .local_addr()
+            .map_err(|source| Error::Listen { addr, source })
+    };
+    let addresses = Addresses {
+        api: address(&listeners.api, options.listen)?,
+        edge: address(&listeners.edge, options.edge_listen)?,
+        control: address(&listeners.control, options.control_listen)?,
+    };
+    Ok((listeners, addresses))
+}

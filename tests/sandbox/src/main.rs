@@ -1,0 +1,212 @@
+//! The program: reads the command line, runs, prints, exits. Nothing else here prints.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "this is the one place that prints"
+)]
+
+use std::io::IsTerminal;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use edgecert_sandbox::{Error, Options, Sandbox, World};
+
+/// The edge service for rehearsal and tests
+#[derive(Parser)]
+#[command(version, about)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serve the API, the edge and the control port on loopback until interrupted
+    Serve(ServeArgs),
+}
+
+#[derive(Args)]
+struct ServeArgs {
+    /// Address of the API; port 0 picks a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8790")]
+    listen: SocketAddr,
+
+    /// Address of the edge, which speaks TLS and plain HTTP
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8793")]
+    edge_listen: SocketAddr,
+
+    /// Address of the control port (faults, requests, packages, dns, edge, push)
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8799")]
+    control_listen: SocketAddr,
+
+    /// Keep everything in this directory [default: gone at the end]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+
+    /// Accounts, sites and certificates at the start [default: one account, no site]
+    #[arg(long, value_name = "FILE")]
+    world: Option<PathBuf>,
+
+    /// Serve the API over HTTPS from a CA made for the run
+    #[arg(long)]
+    tls: bool,
+
+    /// Time from a saved change to the edge
+    #[arg(long, value_name = "SECS", default_value_t = 2.0, value_parser = seconds)]
+    push_seconds: f64,
+
+    /// Vary what the service's document leaves open; 0 is plain
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    whims: u64,
+
+    /// Write where everything is to this file, once it listens
+    #[arg(long, value_name = "FILE")]
+    ready_file: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Serve(args) => serve(args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{} {error}", label("error:", "31"));
+            if let Some(hint) = hint(&error) {
+                eprintln!("{} {hint}", label("hint:", "36"));
+            }
+            ExitCode::from(code(&error))
+        }
+    }
+}
+
+fn serve(args: ServeArgs) -> Result<(), Error> {
+    let world = args.world.as_deref().map(World::read).transpose()?;
+    let named = world.is_some();
+    let mut sandbox = Sandbox::start(Options {
+        world: world.unwrap_or_default(),
+        tls: args.tls,
+        push: Duration::from_secs_f64(args.push_seconds),
+        whims: args.whims,
+        data: args.data,
+        listen: args.listen,
+        edge_listen: args.edge_listen,
+        control_listen: args.control_listen,
+    })?;
+    if named && sandbox.resumed() {
+        eprintln!(
+            "{} the data directory holds a world already; --world was not used",
+            label("warning:", "33")
+        );
+    }
+    greet(&sandbox);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|source| Error::File {
+        path: PathBuf::from("signals"),
+        source,
+    })?;
+    runtime.block_on(async {
+        let signals = Signals::new()?;
+        if let Some(path) = &args.ready_file {
+            sandbox.ready().write(path)?;
+        }
+        watch(&mut sandbox, signals).await;
+        Ok(())
+    })
+}
+
+fn greet(sandbox: &Sandbox) {
+    let ready = sandbox.ready();
+    println!(
+        "{} for rehearsal only: its keys are in the open, its certificates are worthless",
+        paint(std::io::stdout().is_terminal(), "edgecert-sandbox", "1")
+    );
+    println!("  api      {}   (key {})", ready.api, ready.api_key);
+    println!("  edge     {}", ready.edge);
+    println!("  control  {}", ready.control);
+    if let Some(ca) = &ready.ca_file {
+        println!("  ca file  {}", ca.display());
+    }
+}
+
+/// Prints notices until a signal ends the run.
+async fn watch(sandbox: &mut Sandbox, mut signals: Signals) {
+    let Some(mut notices) = sandbox.notices() else {
+        return;
+    };
+    loop {
+        tokio::select! {
+            _ = signals.terminate.recv() => return,
+            _ = signals.interrupt.recv() => return,
+            notice = notices.recv() => match notice {
+                Some(notice) => eprintln!("{} {notice}", label("notice:", "33")),
+                None => return,
+            },
+        }
+    }
+}
+
+struct Signals {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    /// Taken before the ready file is there, so that a signal sent after it is never missed.
+    fn new() -> Result<Self, Error> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let fail = |source| Error::File {
+            path: PathBuf::from("signals"),
+            source,
+        };
+        Ok(Self {
+            terminate: signal(SignalKind::terminate()).map_err(fail)?,
+            interrupt: signal(SignalKind::interrupt()).map_err(fail)?,
+        })
+    }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.0..=86_400.0).contains(&seconds) => Ok(seconds),
+        _ => Err("not a number of seconds from 0 to 86400".to_owned()),
+    }
+}
+
+fn hint(error: &Error) -> Option<&'static str> {
+    match error {
+        Error::NotLoopback(_) => Some("use 127.0.0.1 or [::1]"),
+        Error::Listen { .. } => Some("port 0 picks a free one; --ready-file says which"),
+        Error::DataInUse(_) => Some("end the other one, or give this one a directory of its own"),
+        _ => None,
+    }
+}
+
+/// Exit codes as in sysexits.h, like the hook's.
+fn code(error: &Error) -> u8 {
+    match error {
+        Error::NotLoopback(_) => 2,
+        Error::World(_) => 65,
+        Error::File { .. } => 66,
+        Error::Listen { .. } => 69,
+        Error::Authority(_) | Error::Database(_) => 70,
+        Error::DataInUse(_) => 75,
+        Error::DataTooNew { .. } => 78,
+    }
+}
+
+/// A word in colour on standard error, on a terminal only.
+fn label(text: &str, colour: &str) -> String {
+    paint(std::io::stderr().is_terminal(), text, colour)
+}
+
+fn paint(terminal: bool, text: &str, colour: &str) -> String {
+    if terminal {
+        format!("\x1b[{colour}m{text}\x1b[0m")
+    } else {
+        text.to_owned()
+    }
+}

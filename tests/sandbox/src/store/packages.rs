@@ -1,0 +1,67 @@
+//! Packages: who may create a site, and whose traffic is used up.
+
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
+
+/// Traffic that an account bought.
+pub(crate) struct Package {
+    pub(crate) id: i64,
+    pub(crate) account: i64,
+    pub(crate) expires_at: i64,
+    pub(crate) traffic_limit: i64,
+    pub(crate) traffic_used: i64,
+}
+
+const SELECT: &str = "SELECT id, account, expires_at, traffic_limit, traffic_used FROM package";
+
+/// The package of this number, whoever owns it.
+pub(crate) fn get(c: &Connection, id: i64) -> rusqlite::Result<Option<Package>> {
+    c.prepare_cached(&format!("{SELECT} WHERE id = ?1"))?
+        .query_row([id], from_row)
+        .optional()
+}
+
+/// The account's first usable package.
+pub(crate) fn pick(c: &Connection, account: i64, now: i64) -> rusqlite::Result<Option<Package>> {
+    let sql = format!(
+        "{SELECT} WHERE account = ?1 AND expires_at > ?2 AND traffic_used <= traffic_limit ORDER BY id LIMIT 1"
+    );
+    c.prepare_cached(&sql)?
+        .query_row([account, now], from_row)
+        .optional()
+}
+
+/// Saves what can change.
+pub(crate) fn save(t: &Transaction<'_>, package: &Package) -> rusqlite::Result<()> {
+    t.execute(
+        "UPDATE package SET expires_at = ?2, traffic_limit = ?3, traffic_used = ?4 WHERE id = ?1",
+        params![
+            package.id,
+            package.expires_at,
+            package.traffic_limit,
+            package.traffic_used
+        ],
+    )?;
+    Ok(())
+}
+
+impl Package {
+    /// More was used than was bought.
+    pub(crate) fn exceeded(&self) -> bool {
+        self.traffic_used > self.traffic_limit
+    }
+
+    /// Neither expired nor used up.
+    pub(crate) fn usable(&self, now: i64) -> bool {
+        self.expires_at > now && !self.exceeded()
+    }
+}
+
+fn from_row(row: &Row<'_>) -> rusqlite::Result<Package> {
+    Ok(Package {
+        id: row.get(0)?,
+        account: row.get(1)?,
+        expires_at: row.get(2)?,
+        traffic_limit: row.get(3)?,
+        traffic_used: row.get(4)?,
+    })
+}

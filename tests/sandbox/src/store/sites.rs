@@ -1,0 +1,157 @@
+//! Sites and their DNS targets.
+
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
+use serde_json::{Map, Value};
+
+use crate::names::canonical;
+
+/// A site as it was last saved.
+#[derive(Debug)]
+pub(crate) struct Site {
+    pub(crate) id: i64,
+    pub(crate) account: i64,
+    pub(crate) domain: String,
+    pub(crate) enabled: bool,
+    /// Empty unless the system switched the site off.
+    pub(crate) disabled_reason: String,
+    pub(crate) cert_id: Option<i64>,
+    pub(crate) package_id: Option<i64>,
+    pub(crate) settings: Map<String, Value>,
+    /// Due time of the push in milliseconds; `None` when the edge has everything.
+    pub(crate) push_at: Option<i64>,
+    pub(crate) created_at: i64,
+    pub(crate) updated_at: i64,
+    pub(crate) cname: String,
+}
+
+/// A site that is to be.
+pub(crate) struct New<'a> {
+    /// The next free number when absent.
+    pub(crate) id: Option<i64>,
+    pub(crate) account: i64,
+    pub(crate) domain: &'a str,
+    pub(crate) enabled: bool,
+    pub(crate) cert_id: Option<i64>,
+    pub(crate) package_id: Option<i64>,
+    pub(crate) settings: &'a Value,
+    pub(crate) push_at: Option<i64>,
+    pub(crate) now: i64,
+}
+
+const SELECT: &str =
+    "SELECT id, account, domain, enabled, disabled_reason, cert_id, package_id, settings, push_at,
+    created_at, updated_at, cname FROM site JOIN dns ON dns.site = site.id";
+
+/// Every site, or those of one account, by number.
+pub(crate) fn list(c: &Connection, account: Option<i64>) -> rusqlite::Result<Vec<Site>> {
+    let sql = format!("{SELECT} WHERE ?1 IS NULL OR account = ?1 ORDER BY id");
+    c.prepare_cached(&sql)?.query_map([account], from_row)?.collect()
+}
+
+/// The site of this number if the account owns it.
+pub(crate) fn owned(c: &Connection, account: i64, id: i64) -> rusqlite::Result<Option<Site>> {
+    let sql = format!("{SELECT} WHERE id = ?1 AND account = ?2");
+    c.prepare_cached(&sql)?
+        .query_row([id, account], from_row)
+        .optional()
+}
+
+/// The one site of this domain, whoever owns it.
+pub(crate) fn by_domain(c: &Connection, domain: &str) -> rusqlite::Result<Option<Site>> {
+    let sql = format!("{SELECT} WHERE domain_key = ?1");
+    c.prepare_cached(&sql)?
+        .query_row([canonical(domain)], from_row)
+        .optional()
+}
+
+/// Adds a site with its DNS target.
+pub(crate) fn insert(t: &Transaction<'_>, new: &New<'_>) -> rusqlite::Result<i64> {
+    t.execute(
+        "INSERT INTO site (id, account, domain, domain_key, enabled, cert_id, package_id, settings, push_at,
+         created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?10)",
+        params![
+            new.id,
+            new.account,
+            new.domain,
+            canonical(new.domain),
+            new.enabled,
+            new.cert_id,
+            new.package_id,
+            new.settings.to_string(),
+            new.push_at,
+            new.now
+        ],
+    )?;
+    let id = t.last_insert_rowid();
+    t.execute(
+        "INSERT INTO dns (cname, site) VALUES (?1, ?2)",
+        params![cname(new.domain, id), id],
+    )?;
+    Ok(id)
+}
+
+/// Saves everything of a site that can change.
+pub(crate) fn save(t: &Transaction<'_>, site: &Site) -> rusqlite::Result<()> {
+    t.execute(
+        "UPDATE site SET enabled = ?2, disabled_reason = ?3, cert_id = ?4, package_id = ?5, settings = ?6,
+         push_at = ?7, updated_at = ?8 WHERE id = ?1",
+        params![
+            site.id,
+            site.enabled,
+            site.disabled_reason,
+            site.cert_id,
+            site.package_id,
+            Value::Object(site.settings.clone()).to_string(),
+            site.push_at,
+            site.updated_at
+        ],
+    )?;
+    Ok(())
+}
+
+/// Removes a site; its DNS target and what the edge has of it go with it.
+pub(crate) fn delete(t: &Transaction<'_>, id: i64) -> rusqlite::Result<()> {
+    t.execute("DELETE FROM site WHERE id = ?1", [id])?;
+    Ok(())
+}
+
+/// Sites that are bound to a record have to be pushed again.
+pub(crate) fn mark_bound(t: &Transaction<'_>, cert: i64, push_at: i64) -> rusqlite::Result<()> {
+    t.execute(
+        "UPDATE site SET push_at = ?2 WHERE cert_id = ?1",
+        params![cert, push_at],
+    )?;
+    Ok(())
+}
+
+/// A host name in a domain that no public resolver knows (RFC 6761, section 6.4).
+fn cname(domain: &str, id: i64) -> String {
+    let label: String = canonical(domain)
+        .replace('*', "any")
+        .chars()
+        .map(|c| if c == '.' { '-' } else { c })
+        .take(40)
+        .collect();
+    format!(
+        "{}-{id}.edge.invalid",
+        label.trim_matches(['-', '_']).replace('_', "-")
+    )
+}
+
+fn from_row(row: &Row<'_>) -> rusqlite::Result<Site> {
+    let settings: String = row.get(7)?;
+    Ok(Site {
+        id: row.get(0)?,
+        account: row.get(1)?,
+        domain: row.get(2)?,
+        enabled: row.get(3)?,
+        disabled_reason: row.get(4)?,
+        cert_id: row.get(5)?,
+        package_id: row.get(6)?,
+        settings: serde_json::from_str(&settings).unwrap_or_default(),
+        push_at: row.get(8)?,
+        created_at: row.get(9)?,
+        updated_at: row.get(10)?,
+        cname: row.get(11)?,
+    })
+}

@@ -1,0 +1,98 @@
+//! Puts a world into an empty database. Its sites count as pushed.
+
+use rusqlite::{Transaction, params};
+use serde_json::Value;
+
+use super::{edge, sites};
+use crate::error::Error;
+use crate::names::canonical;
+use crate::world::{Account, Cert, Site, World};
+use crate::{fields, whims};
+
+pub(super) fn insert(t: &Transaction<'_>, world: &World, now: i64) -> Result<(), Error> {
+    world
+        .accounts
+        .iter()
+        .try_for_each(|account| insert_account(t, account))
+        .map_err(clash)?;
+    world
+        .certs
+        .iter()
+        .try_for_each(|cert| insert_cert(t, cert))
+        .map_err(clash)?;
+    for site in &world.sites {
+        insert_site(t, world, site, now).map_err(clash)?;
+        edge::push_site(t, site.id)?;
+    }
+    Ok(())
+}
+
+/// Two things with one number, or a reference to nothing, are the world's fault and not the database's.
+fn clash(error: rusqlite::Error) -> Error {
+    match error.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::ConstraintViolation) => Error::World(error.to_string()),
+        _ => Error::Database(error),
+    }
+}
+
+fn insert_account(t: &Transaction<'_>, account: &Account) -> rusqlite::Result<()> {
+    t.execute("INSERT INTO account (id) VALUES (?1)", [account.id])?;
+    for key in &account.api_keys {
+        t.execute(
+            "INSERT INTO api_key (key, account) VALUES (?1, ?2)",
+            params![key, account.id],
+        )?;
+    }
+    for package in &account.packages {
+        t.execute(
+            "INSERT INTO package (id, account, expires_at, traffic_limit, traffic_used) VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![
+                package.id,
+                account.id,
+                package.expires_at.as_second(),
+                package.traffic_limit,
+                package.traffic_used
+            ],
+        )?;
+    }
+    Ok(())
+}
+
+fn insert_cert(t: &Transaction<'_>, cert: &Cert) -> rusqlite::Result<()> {
+    t.execute(
+        "INSERT INTO cert (id, account, domain, domain_key, name, type, cert_pem, key_pem)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        params![
+            cert.id,
+            cert.account,
+            cert.domain,
+            canonical(&cert.domain),
+            cert.name.as_deref().unwrap_or(&cert.domain),
+            cert.kind.as_deref().unwrap_or(whims::UPLOADED),
+            cert.cert_pem,
+            cert.key_pem
+        ],
+    )?;
+    Ok(())
+}
+
+fn insert_site(t: &Transaction<'_>, world: &World, site: &Site, now: i64) -> rusqlite::Result<()> {
+    let package = site.package_id.or_else(|| {
+        let owner = world.accounts.iter().find(|account| account.id == site.account)?;
+        owner.packages.first().map(|package| package.id)
+    });
+    let mut settings = fields::defaults();
+    settings.extend(site.settings.clone());
+    let new = sites::New {
+        id: Some(site.id),
+        account: site.account,
+        domain: &site.domain,
+        enabled: site.enabled,
+        cert_id: site.cert_id,
+        package_id: package,
+        settings: &Value::Object(settings),
+        push_at: None,
+        now,
+    };
+    sites::insert(t, &new).map(|_| ())
+}
