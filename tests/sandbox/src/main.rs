@@ -1,11 +1,6 @@
 //! The program: reads the command line, runs, prints, exits. Nothing else here prints.
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "this is the one place that prints"
-)]
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -13,6 +8,16 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use edgecert_sandbox::{Error, Options, Sandbox, World};
+
+/// A line on standard output; that nobody reads it any more is no error.
+macro_rules! say {
+    ($($text:tt)*) => { drop(writeln!(std::io::stdout(), $($text)*)) };
+}
+
+/// A line on standard error.
+macro_rules! complain {
+    ($($text:tt)*) => { drop(writeln!(std::io::stderr(), $($text)*)) };
+}
 
 /// The edge service for rehearsal and tests
 #[derive(Parser)]
@@ -74,9 +79,9 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{} {error}", label("error:", "31"));
+            complain!("{} {error}", label("error:", "31"));
             if let Some(hint) = hint(&error) {
-                eprintln!("{} {hint}", label("hint:", "36"));
+                complain!("{} {hint}", label("hint:", "36"));
             }
             ExitCode::from(code(&error))
         }
@@ -97,12 +102,11 @@ fn serve(args: ServeArgs) -> Result<(), Error> {
         control_listen: args.control_listen,
     })?;
     if named && sandbox.resumed() {
-        eprintln!(
+        complain!(
             "{} the data directory holds a world already; --world was not used",
             label("warning:", "33")
         );
     }
-    greet(&sandbox);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|source| Error::File {
         path: PathBuf::from("signals"),
@@ -113,6 +117,7 @@ fn serve(args: ServeArgs) -> Result<(), Error> {
         if let Some(path) = &args.ready_file {
             sandbox.ready().write(path)?;
         }
+        greet(&sandbox);
         watch(&mut sandbox, signals).await;
         Ok(())
     })
@@ -120,15 +125,15 @@ fn serve(args: ServeArgs) -> Result<(), Error> {
 
 fn greet(sandbox: &Sandbox) {
     let ready = sandbox.ready();
-    println!(
+    say!(
         "{} for rehearsal only: its keys are in the open, its certificates are worthless",
         paint(std::io::stdout().is_terminal(), "edgecert-sandbox", "1")
     );
-    println!("  api      {}   (key {})", ready.api, ready.api_key);
-    println!("  edge     {}", ready.edge);
-    println!("  control  {}", ready.control);
+    say!("  api      {}   (key {})", ready.api, ready.api_key);
+    say!("  edge     {}", ready.edge);
+    say!("  control  {}", ready.control);
     if let Some(ca) = &ready.ca_file {
-        println!("  ca file  {}", ca.display());
+        say!("  ca file  {}", ca.display());
     }
 }
 
@@ -142,7 +147,7 @@ async fn watch(sandbox: &mut Sandbox, mut signals: Signals) {
             _ = signals.terminate.recv() => return,
             _ = signals.interrupt.recv() => return,
             notice = notices.recv() => match notice {
-                Some(notice) => eprintln!("{} {notice}", label("notice:", "33")),
+                Some(notice) => complain!("{} {notice}", label("notice:", "33")),
                 None => return,
             },
         }
