@@ -123,24 +123,27 @@ impl Field {
         let wanted = match self.kind {
             Kind::Any => return Ok(value.clone()),
             Kind::Origins => return self.origins(value),
+            Kind::Port => return self.port(value),
             Kind::Bool if value.is_boolean() => return Ok(value.clone()),
             Kind::Text if value.is_string() => return Ok(value.clone()),
             Kind::Array if value.is_array() => return Ok(value.clone()),
             Kind::Object if value.is_object() => return Ok(value.clone()),
-            Kind::Port if value.as_u64().is_some_and(|port| (1..=65535).contains(&port)) => {
-                return Ok(value.clone());
-            }
             Kind::Protocol if matches!(value.as_str(), Some("http" | "https" | "follow")) => {
                 return Ok(value.clone());
             }
             Kind::Bool => "a boolean",
             Kind::Text => "a string",
-            Kind::Port => "a port number",
             Kind::Protocol => "one of http, https, follow",
             Kind::Array => "an array",
             Kind::Object => "an object",
         };
         Err(format!("{} must be {wanted}", self.name))
+    }
+
+    fn port(&self, value: &Value) -> Result<Value, String> {
+        let port = whole(value).filter(|port| (1..=65535).contains(port));
+        port.map(Value::from)
+            .ok_or_else(|| format!("{} must be a port number", self.name))
     }
 
     fn origins(&self, value: &Value) -> Result<Value, String> {
@@ -165,4 +168,12 @@ fn origin(value: &Value) -> Option<Value> {
         .map_or(Some(json!(1)), |w| w.is_number().then(|| w.clone()))?;
     let status = object.get("status").map_or(Some(true), Value::as_bool)?;
     Some(json!({ "addr": addr, "weight": weight, "status": status }))
+}
+
+/// A whole number, also one that is written as `1.0`, which JSON takes for the same.
+pub(crate) fn whole(value: &Value) -> Option<i64> {
+    let written_as_float = || value.as_f64().filter(|number| number.fract() == 0.0);
+    value
+        .as_i64()
+        .or_else(|| format!("{:.0}", written_as_float()?).parse().ok())
 }

@@ -174,7 +174,7 @@ impl Sandbox {
     /// Finishes every pending push before it returns.
     pub fn push_now(&self) {
         if let Err(error) = push::now(&self.app) {
-            self.app.notice(format!("a push failed: {error}"));
+            self.app.notice(&format!("a push failed: {error}"));
         }
     }
 

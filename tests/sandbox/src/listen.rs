@@ -53,7 +53,7 @@ where
             }
             // Out of file descriptors: those that are open have to end first.
             Err(error) => {
-                app.notice(format!("cannot accept a connection: {error}"));
+                app.notice(&format!("cannot accept a connection: {error}"));
                 tokio::time::sleep(std::time::Duration::from_millis(50)).await;
             }
         }

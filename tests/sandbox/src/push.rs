@@ -53,7 +53,7 @@ pub(crate) async fn run(app: Arc<App>) {
             None => changed.await,
             Some(Duration::ZERO) => {
                 if let Err(error) = push(&app, clock::now().as_millisecond()) {
-                    app.notice(format!("a push failed: {error}"));
+                    app.notice(&format!("a push failed: {error}"));
                     changed.await;
                 }
             }

@@ -178,7 +178,7 @@ fn carry_out(
     let answer = route(&call, method, path).unwrap_or_else(|refusal| shape::refusal(&app.whims, &refusal));
     let notices = call.notices.into_inner();
     for notice in &notices {
-        app.notice(format!("{method} {path}: {notice}"));
+        app.notice(&format!("{method} {path}: {notice}"));
     }
     app.journal.amend(entry, |request| {
         request.account = Some(account);

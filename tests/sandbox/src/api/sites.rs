@@ -197,7 +197,7 @@ impl Binding {
 
 /// `null` and 0 stand for no certificate.
 fn own_cert(call: &Call<'_>, t: &Transaction<'_>, value: &Value) -> Result<Binding, Refusal> {
-    if value.is_null() || *value == json!(0) {
+    if value.is_null() || fields::whole(value) == Some(0) {
         return Ok(Binding::None);
     }
     let id = number("cert_id", value)?;
@@ -208,9 +208,7 @@ fn own_cert(call: &Call<'_>, t: &Transaction<'_>, value: &Value) -> Result<Bindi
 }
 
 fn number(name: &str, value: &Value) -> Result<i64, Refusal> {
-    value
-        .as_i64()
-        .ok_or_else(|| Refusal::bad(format!("{name} must be a number")))
+    fields::whole(value).ok_or_else(|| Refusal::bad(format!("{name} must be a number")))
 }
 
 fn owned(call: &Call<'_>, c: &rusqlite::Connection, id: i64) -> Result<Site, Refusal> {

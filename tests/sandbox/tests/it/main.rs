@@ -14,6 +14,7 @@ mod certs;
 mod edge;
 mod faults;
 mod guard;
+mod kills;
 mod sites;
 mod states;
 mod storage;

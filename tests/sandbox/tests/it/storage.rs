@@ -35,7 +35,8 @@ fn everything_is_there_after_sigkill_and_a_pending_push_goes_on() {
         .ok();
     let sites = program.get("/api/me/sites");
     let edge = program.control("GET", "/edge", None).ok();
-    drop(program.kill());
+    program.strike();
+    drop(program);
 
     let program = on(&data);
     assert_eq!(program.get("/api/me/sites"), sites);

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::Mutex;
 
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use serde_json::{Value, json};
@@ -37,9 +38,9 @@ pub(crate) fn world() -> Value {
 
 /// `edgecert-sandbox serve` in a process of its own, with a directory of its own.
 pub(crate) struct Program {
-    child: Child,
+    child: Mutex<Child>,
     pub(crate) ready: Value,
-    pub(crate) dir: TempDir,
+    _dir: TempDir,
     agent: ureq::Agent,
 }
 
@@ -61,9 +62,9 @@ impl Program {
             .build()
             .into();
         let program = Self {
-            child,
+            child: Mutex::new(child),
             ready: serde_json::from_str(&ready).unwrap(),
-            dir,
+            _dir: dir,
             agent,
         };
         program.hold(true);
@@ -131,47 +132,55 @@ impl Program {
         headers: &[(&str, &str)],
         body: Option<&Value>,
     ) -> Reply {
+        self.try_ask(method, url, headers, body).unwrap()
+    }
+
+    /// An error is a connection that was not there or ended too early.
+    pub(crate) fn try_ask(
+        &self,
+        method: &str,
+        url: &str,
+        headers: &[(&str, &str)],
+        body: Option<&Value>,
+    ) -> Result<Reply, ureq::Error> {
         let mut request = http::Request::builder().method(method).uri(url);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
         let response = match body {
             Some(body) => {
-                let request = request
-                    .header("content-type", "application/json")
-                    .body(body.to_string())
-                    .unwrap();
-                self.agent.run(request)
+                let request = request.header("content-type", "application/json");
+                self.agent.run(request.body(body.to_string()).unwrap())
             }
             None => self.agent.run(request.body(()).unwrap()),
         };
-        Reply::read(response.unwrap())
+        Reply::read(response?)
     }
 
     pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
+        self.child.lock().unwrap().id()
     }
 
     /// Waits for the end and returns the exit code.
-    pub(crate) fn ended(mut self) -> Option<i32> {
-        self.child.wait().unwrap().code()
+    pub(crate) fn ended(self) -> Option<i32> {
+        self.child.lock().unwrap().wait().unwrap().code()
     }
 
-    pub(crate) fn stderr(&mut self) -> ChildStderr {
-        self.child.stderr.take().unwrap()
+    pub(crate) fn stderr(&self) -> ChildStderr {
+        self.child.lock().unwrap().stderr.take().unwrap()
     }
 
-    pub(crate) fn kill(mut self) -> TempDir {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-        std::mem::replace(&mut self.dir, TempDir::new().unwrap())
+    /// SIGKILL, and nothing of it is left.
+    pub(crate) fn strike(&self) {
+        let mut child = self.child.lock().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 }
 
 impl Drop for Program {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.strike();
     }
 }
 
@@ -207,13 +216,13 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    fn read(mut response: http::Response<ureq::Body>) -> Self {
-        let text = response.body_mut().read_to_string().unwrap();
-        Self {
+    fn read(mut response: http::Response<ureq::Body>) -> Result<Self, ureq::Error> {
+        let text = response.body_mut().read_to_string()?;
+        Ok(Self {
             status: response.status().as_u16(),
             headers: response.headers().clone(),
             text,
-        }
+        })
     }
 
     pub(crate) fn json(&self) -> Value {

@@ -409,7 +409,7 @@ fn section_4_2_an_internationalised_domain_is_compared_as_its_a_label() {
 #[test]
 fn section_4_2_unknown_parameters_are_noticed() {
     use std::io::BufRead;
-    let mut program = Program::start();
+    let program = Program::start();
     let mut body = Made::for_names(&["a.example"]).body("a.example");
     body["certificate"] = json!("x");
     program.post("/api/certs/upload", &body).ok();
