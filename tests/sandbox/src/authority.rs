@@ -1,12 +1,15 @@
 //! A certificate authority for one run: a root, an intermediate under it, and whatever leaves are asked for.
 //! Nothing that it signs is worth anything elsewhere.
 
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
-    KeyUsagePurpose, SanType,
+    KeyUsagePurpose, SanType, date_time_ymd,
 };
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
+use crate::clock;
 use crate::error::Error;
 
 /// Root and intermediate with their keys.
@@ -64,6 +67,17 @@ impl Authority {
     fn sign(&self, names: &[&str]) -> Result<Issued, rcgen::Error> {
         let key = KeyPair::generate()?;
         let mut params = CertificateParams::default();
+        let midnight = |days: i64| {
+            let day = clock::now().saturating_add(SignedDuration::from_hours(24 * days));
+            let date = day.unwrap_or(Timestamp::MAX).to_zoned(TimeZone::UTC).date();
+            date_time_ymd(
+                date.year().into(),
+                date.month().unsigned_abs(),
+                date.day().unsigned_abs(),
+            )
+        };
+        params.not_before = midnight(-1);
+        params.not_after = midnight(VALID_DAYS);
         for name in names {
             params.subject_alt_names.push(match name.parse() {
                 Ok(ip) => SanType::IpAddress(ip),
@@ -82,6 +96,9 @@ impl Authority {
         })
     }
 }
+
+/// As long as public authorities sign for.
+const VALID_DAYS: i64 = 90;
 
 /// A TLS configuration for one certificate.
 pub(crate) fn server_config(issued: &Issued) -> Result<rustls::ServerConfig, Error> {

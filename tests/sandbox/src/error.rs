@@ -38,6 +38,8 @@ pub enum Error {
     },
     /// SQLite refused.
     Database(rusqlite::Error),
+    /// The hook is not where it was looked for.
+    NoHook(PathBuf),
     /// The test CA could not be made.
     Authority(String),
 }
@@ -61,6 +63,7 @@ impl fmt::Display for Error {
                 path.display()
             ),
             Self::Database(source) => write!(f, "database: {source}"),
+            Self::NoHook(path) => write!(f, "the hook is not at {}", path.display()),
             Self::Authority(reason) => write!(f, "cannot make the test CA: {reason}"),
         }
     }

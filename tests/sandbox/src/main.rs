@@ -2,12 +2,12 @@
 
 use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
-use edgecert_sandbox::{Error, Options, Sandbox, World};
+use edgecert_sandbox::{Error, Hook, Line, Options, Sandbox, World};
 
 /// A line on standard output; that nobody reads it any more is no error.
 macro_rules! say {
@@ -31,6 +31,17 @@ struct Cli {
 enum Command {
     /// Serve the API, the edge and the control port on loopback until interrupted
     Serve(ServeArgs),
+    /// Run the real hook against a sandbox of its own, as certbot would, and show each step
+    ///
+    /// The hook is the program that the variable `EDGECERT_BIN` names, else the one beside this program.
+    Rehearse(RehearseArgs),
+}
+
+#[derive(Args)]
+struct RehearseArgs {
+    /// Deploy the certificate of this directory first [default: one made for the rehearsal]
+    #[arg(long, value_name = "DIR")]
+    lineage: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -74,10 +85,12 @@ struct ServeArgs {
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
-        Command::Serve(args) => serve(args),
+        Command::Serve(args) => serve(args).map(|()| true),
+        Command::Rehearse(args) => rehearse(args.lineage.as_deref()),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             complain!("{} {error}", label("error:", "31"));
             if let Some(hint) = hint(&error) {
@@ -121,6 +134,47 @@ fn serve(args: ServeArgs) -> Result<(), Error> {
         watch(&mut sandbox, signals).await;
         Ok(())
     })
+}
+
+/// True when every step did what it should.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one variable that this program reads"
+)]
+fn rehearse(lineage: Option<&Path>) -> Result<bool, Error> {
+    let named = std::env::var_os("EDGECERT_BIN")
+        .filter(|name| !name.is_empty())
+        .map(PathBuf::from);
+    let hook = Hook::find(named.as_deref(), std::env::current_exe().ok().as_deref())?;
+    let terminal = std::io::stdout().is_terminal();
+    say!(
+        "{} rehearses {}",
+        paint(terminal, "edgecert-sandbox", "1"),
+        hook.program().display()
+    );
+    say!(
+        "everything stays on this machine: the service, the edge and the certificates are made for this run"
+    );
+    let mut step = 0;
+    let went_well = edgecert_sandbox::rehearse(&hook, lineage, &mut |line| match line {
+        Line::Step(title) => {
+            step += 1;
+            say!("\n{}", paint(terminal, &format!("{step}. {title}"), "1"));
+        }
+        Line::Say(text) => say!("{text}"),
+        Line::Quote(text) => say!("    {}", paint(terminal, &text, "2")),
+        Line::Good(text) => say!("  {} {text}", paint(terminal, "ok", "32")),
+        Line::Bad(text) => say!("  {} {text}", paint(terminal, "NOT OK", "31")),
+    })?;
+    if went_well {
+        say!("\nevery step did what it should");
+    } else {
+        complain!(
+            "{} a step did not do what it should; the rest was left out",
+            label("error:", "31")
+        );
+    }
+    Ok(went_well)
 }
 
 fn greet(sandbox: &Sandbox) {
@@ -185,6 +239,7 @@ fn hint(error: &Error) -> Option<&'static str> {
     match error {
         Error::NotLoopback(_) => Some("use 127.0.0.1 or [::1]"),
         Error::Listen { .. } => Some("port 0 picks a free one; --ready-file says which"),
+        Error::NoHook(_) => Some("build it with: cargo build --release; EDGECERT_BIN names one elsewhere"),
         Error::DataInUse(_) => Some("end the other one, or give this one a directory of its own"),
         _ => None,
     }
@@ -195,7 +250,7 @@ fn code(error: &Error) -> u8 {
     match error {
         Error::NotLoopback(_) => 2,
         Error::World(_) => 65,
-        Error::File { .. } => 66,
+        Error::File { .. } | Error::NoHook(_) => 66,
         Error::Listen { .. } => 69,
         Error::Authority(_) | Error::Database(_) => 70,
         Error::DataInUse(_) => 75,
