@@ -9,6 +9,10 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::world::World;
 
+/// Seed of the whims where nobody chose one, so that a whole test suite can be run under another seed:
+/// `EDGECERT_SANDBOX_WHIMS=7 cargo test`.
+const SEED_VARIABLE: &str = "EDGECERT_SANDBOX_WHIMS";
+
 /// How a sandbox is to be. The default suits a test: free ports, everything in memory, pushes at once.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -18,7 +22,7 @@ pub struct Options {
     pub tls: bool,
     /// From a saved change to the edge.
     pub push: Duration,
-    /// Seed of the whims; 0 is plain.
+    /// Seed of the whims; 0 is plain. The default is what `EDGECERT_SANDBOX_WHIMS` says, else 0.
     pub whims: u64,
     /// Directory of the database; in memory when absent.
     pub data: Option<PathBuf>,
@@ -37,7 +41,7 @@ impl Default for Options {
             world: World::default(),
             tls: false,
             push: Duration::ZERO,
-            whims: 0,
+            whims: seed_of_the_environment(),
             data: None,
             listen: any,
             edge_listen: any,
@@ -84,6 +88,17 @@ impl Ready {
         std::fs::write(&temporary, text + "\n").map_err(fail)?;
         std::fs::rename(&temporary, path).map_err(fail)
     }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one variable that the library reads"
+)]
+fn seed_of_the_environment() -> u64 {
+    std::env::var(SEED_VARIABLE)
+        .ok()
+        .and_then(|seed| seed.parse().ok())
+        .unwrap_or(0)
 }
 
 /// A name in the same directory that nobody waits for.

@@ -46,9 +46,9 @@ whims! {
         List = "`{\"list\":[…],\"page\":1,\"total\":N}`",
     }
     cert_domain: CertDomain, "2.1: `domain` of a record whose certificate has several names" {
-        Declared = "the domain of the upload",
-        Commas = "all names, `a.example,b.example`",
-        Spaced = "all names, `a.example, b.example`",
+        Declared = "the domain of the upload, which is what the record exists for",
+        Commas = "`a.example,b.example`; it exists for each of them",
+        Spaced = "`a.example, b.example`; it exists for each of them",
     }
     uploaded_type: UploadedType, "2.1: `type` of an uploaded certificate" {
         Upload = "`upload`",

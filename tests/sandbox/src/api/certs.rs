@@ -7,9 +7,9 @@ use serde_json::{Map, Value, json};
 use super::{Call, Outcome, Refusal, shape};
 use crate::http::Answer;
 use crate::rules::{self, Accepted};
-use crate::store::certs::{self, Content};
+use crate::store::certs::{self, Cert, Content};
 use crate::store::sites::{self, Site};
-use crate::whims::{ForeignCert, ForeignDomain, Made, Whims};
+use crate::whims::{CertDomain, ForeignCert, ForeignDomain, Made, Whims};
 
 const UPLOAD_FIELDS: [&str; 4] = ["domain", "cert_pem", "key_pem", "name"];
 
@@ -55,7 +55,7 @@ pub(super) fn upload(call: &Call<'_>) -> Outcome {
             cert_pem,
             key_pem,
         };
-        let (id, bound) = match certs::oldest_for(t, call.account, domain)? {
+        let (id, bound) = match record_of(call, t, domain)? {
             Some(record) => {
                 certs::replace(t, record.id, &content)?;
                 sites::mark_bound(t, record.id, call.push_at())?;
@@ -76,6 +76,14 @@ pub(super) fn upload(call: &Call<'_>) -> Outcome {
         StatusCode::OK
     };
     Ok(Answer::json(status, &response))
+}
+
+/// The record that "already exists for the domain".
+fn record_of(call: &Call<'_>, t: &Transaction<'_>, domain: &str) -> rusqlite::Result<Option<Cert>> {
+    match call.app.whims.cert_domain {
+        CertDomain::Declared => certs::oldest_for(t, call.account, domain),
+        CertDomain::Commas | CertDomain::Spaced => certs::oldest_with(t, call.account, domain),
+    }
 }
 
 /// The plain create that section 4.2 warns of: always another record, never a binding.

@@ -42,12 +42,20 @@ pub(crate) fn get(c: &Connection, id: i64) -> rusqlite::Result<Option<Cert>> {
         .optional()
 }
 
-/// The record that an upload for this domain replaces: the oldest.
+/// The record that an upload for this domain replaces: the oldest that was made for it.
 pub(crate) fn oldest_for(c: &Connection, account: i64, domain: &str) -> rusqlite::Result<Option<Cert>> {
     let sql = format!("{SELECT} WHERE account = ?1 AND domain_key = ?2 ORDER BY id LIMIT 1");
     c.prepare_cached(&sql)?
         .query_row(params![account, canonical(domain)], from_row)
         .optional()
+}
+
+/// The same where a record counts for each name that its certificate has.
+pub(crate) fn oldest_with(c: &Connection, account: i64, domain: &str) -> rusqlite::Result<Option<Cert>> {
+    let wanted = canonical(domain);
+    let has = |name: &String| canonical(name) == wanted;
+    let made_for = |cert: &Cert| canonical(&cert.domain) == wanted || cert.names().iter().any(has);
+    Ok(list(c, Some(account))?.into_iter().find(made_for))
 }
 
 /// Adds a record and returns its number.
