@@ -9,6 +9,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::app::App;
 use crate::error::Error;
+use crate::wire::Hangup;
 use crate::{api, control, edge, push, wire};
 
 /// Bound sockets; connections wait in their queues until [`run`].
@@ -61,17 +62,22 @@ where
 }
 
 async fn api_connection(app: Arc<App>, tcp: TcpStream, number: u64, tls: Option<TlsAcceptor>) {
+    let hangup = Hangup::of(&tcp);
     let answer = move |request, cut| api::handle(app.clone(), number, request, cut);
     match tls {
-        None => wire::serve(tcp, answer).await,
+        None => wire::serve(tcp, hangup, answer).await,
         Some(tls) => {
             if let Ok(tls) = tls.accept(tcp).await {
-                wire::serve(tls, answer).await;
+                wire::serve(tls, hangup, answer).await;
             }
         }
     }
 }
 
 async fn control_connection(app: Arc<App>, tcp: TcpStream) {
-    wire::serve(tcp, move |request, _| control::handle(app.clone(), request)).await;
+    let hangup = Hangup::of(&tcp);
+    wire::serve(tcp, hangup, move |request, _| {
+        control::handle(app.clone(), request)
+    })
+    .await;
 }

@@ -30,6 +30,10 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Serve the API, the edge and the control port on loopback until interrupted
+    ///
+    /// The control port takes POST /faults, /packages/ID and /push ({"hold":true} holds pushes back, no body
+    /// finishes them) and shows GET /requests, /faults, /edge, /dns and /whims. The API describes itself at
+    /// /openapi.json.
     Serve(ServeArgs),
     /// Run the real hook against a sandbox of its own, as certbot would, and show each step
     ///
@@ -92,9 +96,9 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            complain!("{} {error}", label("error:", "31"));
+            complain!("edgecert-sandbox: {} {error}", label("error:", "31"));
             if let Some(hint) = hint(&error) {
-                complain!("{} {hint}", label("hint:", "36"));
+                complain!("edgecert-sandbox: {} {hint}", label("hint:", "36"));
             }
             ExitCode::from(code(&error))
         }
@@ -116,7 +120,7 @@ fn serve(args: ServeArgs) -> Result<(), Error> {
     })?;
     if named && sandbox.resumed() {
         complain!(
-            "{} the data directory holds a world already; --world was not used",
+            "edgecert-sandbox: {} the data directory holds a world already; --world was not used",
             label("warning:", "33")
         );
     }
@@ -170,7 +174,7 @@ fn rehearse(lineage: Option<&Path>) -> Result<bool, Error> {
         say!("\nevery step did what it should");
     } else {
         complain!(
-            "{} a step did not do what it should; the rest was left out",
+            "edgecert-sandbox: {} a step did not do what it should; the rest was left out",
             label("error:", "31")
         );
     }
@@ -201,7 +205,7 @@ async fn watch(sandbox: &mut Sandbox, mut signals: Signals) {
             _ = signals.terminate.recv() => return,
             _ = signals.interrupt.recv() => return,
             notice = notices.recv() => match notice {
-                Some(notice) => complain!("{} {notice}", label("notice:", "33")),
+                Some(notice) => complain!("edgecert-sandbox: {} {notice}", label("notice:", "33")),
                 None => return,
             },
         }

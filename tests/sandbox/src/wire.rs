@@ -3,10 +3,12 @@
 
 use std::convert::Infallible;
 use std::io;
+use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -14,11 +16,15 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
-/// Serves one connection until either side ends it or it is cut.
-pub(crate) async fn serve<IO, F>(io: IO, answer: impl Fn(Request<Incoming>, Cut) -> F)
+/// How long a client may take to notice that it was cut off.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// Serves one connection until either side ends it or it is cut; then `hangup` ends it.
+pub(crate) async fn serve<IO, F>(io: IO, hangup: Hangup, answer: impl Fn(Request<Incoming>, Cut) -> F)
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     F: Future<Output = Response<OutBody>> + Send + 'static,
@@ -34,7 +40,26 @@ where
     // A connection that fails is the client's loss or a fault that was asked for; both are in the journal.
     tokio::select! {
         _ = connection => {}
-        () = cut.0.now.notified() => {}
+        () = cut.0.now.notified() => hangup.end().await,
+    }
+}
+
+/// A second handle on a connection's socket, to end it below TLS.
+pub(crate) struct Hangup(Option<TcpStream>);
+
+impl Hangup {
+    pub(crate) fn of(tcp: &TcpStream) -> Self {
+        let twin = tcp.as_fd().try_clone_to_owned().map(std::net::TcpStream::from);
+        Self(twin.and_then(TcpStream::from_std).ok())
+    }
+
+    /// Closes our direction and reads what still comes: closing with unread bytes would reset the connection, and
+    /// whether any are there is a matter of luck, so a client would see now this error, now that.
+    async fn end(self) {
+        let Some(mut tcp) = self.0 else { return };
+        if tcp.shutdown().await.is_ok() {
+            let _ = tokio::time::timeout(LAST_WORDS, tokio::io::copy(&mut tcp, &mut tokio::io::sink())).await;
+        }
     }
 }
 

@@ -145,6 +145,6 @@ fn a_hook_that_is_not_there_is_named_with_what_builds_it() {
     let output = rehearse(Path::new("/nowhere/edgecert"), &[]);
     let said = said(&output);
     assert_eq!(output.status.code(), Some(66), "{said}");
-    let expected = "error: the hook is not at /nowhere/edgecert\nhint: build it with: cargo build --release; EDGECERT_BIN names one elsewhere\n";
+    let expected = "edgecert-sandbox: error: the hook is not at /nowhere/edgecert\nedgecert-sandbox: hint: build it with: cargo build --release; EDGECERT_BIN names one elsewhere\n";
     assert_eq!(said, expected);
 }

@@ -92,11 +92,11 @@ pub(crate) fn record(whims: &Whims, cert: &Cert) -> Value {
 /// An element of `bound_sites`.
 pub(crate) fn bound(whims: &Whims, site: &Site) -> Value {
     match whims.bound_sites {
-        BoundSites::Objects => json!({ "id": site.id, "domain": site.domain }),
+        BoundSites::Objects => object(whims, json!({ "id": site.id, "domain": site.domain })),
         BoundSites::Numbers => json!(site.id),
         BoundSites::Strings => json!(site.id.to_string()),
         BoundSites::Domains => json!(site.domain),
-        BoundSites::SiteIds => json!({ "site_id": site.id }),
+        BoundSites::SiteIds => object(whims, json!({ "site_id": site.id })),
     }
 }
 

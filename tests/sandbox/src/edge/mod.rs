@@ -15,7 +15,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::app::App;
 use crate::http::Answer;
-use crate::wire::{self, Cut, OutBody, Rewound};
+use crate::wire::{self, Cut, Hangup, OutBody, Rewound};
 use table::Served;
 
 const HANDSHAKE: u8 = 0x16;
@@ -26,12 +26,13 @@ const HELLO_LIMIT: usize = 64 * 1024;
 
 /// Serves one connection to the edge.
 pub(crate) async fn connection(app: Arc<App>, mut tcp: TcpStream) {
+    let hangup = Hangup::of(&tcp);
     let mut head = Vec::new();
     if !matches!(tcp.read_buf(&mut head).await, Ok(1..)) {
         return;
     }
     if head.first() != Some(&HANDSHAKE) {
-        return plain(app, Rewound::new(head, tcp)).await;
+        return plain(app, Rewound::new(head, tcp), hangup).await;
     }
     let name = server_name(&mut tcp, &mut head).await;
     let site = name.and_then(|name| app.edge.find(&name));
@@ -43,7 +44,7 @@ pub(crate) async fn connection(app: Arc<App>, mut tcp: TcpStream) {
     };
     if let Ok(tls) = TlsAcceptor::from(config).accept(Rewound::new(head, tcp)).await {
         let answer = move |_, _| std::future::ready(page(&site));
-        wire::serve(tls, answer).await;
+        wire::serve(tls, hangup, answer).await;
     }
 }
 
@@ -62,8 +63,11 @@ async fn server_name(tcp: &mut TcpStream, head: &mut Vec<u8>) -> Option<String> 
     }
 }
 
-async fn plain(app: Arc<App>, io: Rewound<TcpStream>) {
-    wire::serve(io, move |request, cut| plain_answer(app.clone(), request, cut)).await;
+async fn plain(app: Arc<App>, io: Rewound<TcpStream>, hangup: Hangup) {
+    wire::serve(io, hangup, move |request, cut| {
+        plain_answer(app.clone(), request, cut)
+    })
+    .await;
 }
 
 async fn plain_answer(app: Arc<App>, request: Request<Incoming>, cut: Cut) -> Response<OutBody> {

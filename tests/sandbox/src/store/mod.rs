@@ -8,6 +8,7 @@ pub(crate) mod packages;
 pub(crate) mod sites;
 mod world;
 
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Transaction, TransactionBehavior};
@@ -103,7 +104,12 @@ fn open_file(directory: &Path) -> Result<Connection, Error> {
         path: directory.to_owned(),
         source,
     };
-    std::fs::create_dir_all(directory).map_err(file_error)?;
+    // Who rehearses with a certificate of their own leaves its key here.
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)
+        .map_err(file_error)?;
     let connection = Connection::open(directory.join(FILE))?;
     connection.busy_timeout(std::time::Duration::ZERO)?;
     lock(&connection).map_err(|error| match error.sqlite_error_code() {

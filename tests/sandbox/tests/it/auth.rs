@@ -149,3 +149,21 @@ fn section_5_a_body_is_json_and_says_so() {
         .send(made.body("a.example").to_string());
     assert_eq!(charset.unwrap().status(), 200);
 }
+
+/// 8: size limits are not shown; beyond 4 MiB nothing is read.
+#[test]
+fn section_8_a_body_has_a_limit() {
+    let program = Program::start();
+    let body = json!({ "domain": "a.example", "cert_pem": "x".repeat(5_000_000) });
+    let url = format!("{}/api/certs/upload", program.url("api"));
+    // The answer can be overtaken by the end of the connection while the rest of the body is on its way.
+    if let Ok(reply) = program.try_ask(
+        "POST",
+        &url,
+        &[("authorization", "Bearer sandbox-key")],
+        Some(&body),
+    ) {
+        assert_eq!(reply.status, 413);
+    }
+    assert_eq!(program.certs().len(), 1);
+}

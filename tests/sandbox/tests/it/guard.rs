@@ -34,7 +34,10 @@ fn addresses_beyond_loopback_are_refused() {
                 said.contains(&format!("{addr} is not a loopback address")),
                 "{said}"
             );
-            assert!(said.contains("hint: use 127.0.0.1 or [::1]"), "{said}");
+            assert!(
+                said.contains("edgecert-sandbox: hint: use 127.0.0.1 or [::1]"),
+                "{said}"
+            );
         }
     }
 }
@@ -127,7 +130,8 @@ fn a_world_that_cannot_be_is_refused() {
         let (code, said) = fails(world, &[]);
         assert_eq!(code, 65, "{said}");
         assert!(
-            said.starts_with("error: the world cannot be used: ") && said.contains(expected),
+            said.starts_with("edgecert-sandbox: error: the world cannot be used: ")
+                && said.contains(expected),
             "{world}: {said}"
         );
     }

@@ -190,3 +190,26 @@ fn two_hundred_kills_lose_no_answered_write() {
     }
     assert!(stream.number > KILLS, "there was something to lose");
 }
+
+/// SIGKILL while the database is being made: the next start finds a world, whole, or makes it.
+#[test]
+fn a_kill_during_the_first_start_leaves_nothing_half_made() {
+    for kill in 0..20_u32 {
+        let data = TempDir::new().unwrap();
+        let args = ["--data", data.path().to_str().unwrap()];
+        let dir = TempDir::new().unwrap();
+        std::fs::write(dir.path().join("world.json"), world().to_string()).unwrap();
+        let mut child = crate::support::command(&dir).args(args).spawn().unwrap();
+        while !data.path().join("sandbox.sqlite3").exists() {
+            std::thread::yield_now();
+        }
+        for turn in 0..kill * 20_000 {
+            std::hint::black_box(turn);
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let program = Program::with(&world(), &args);
+        assert_eq!(program.get("/api/me/sites")["total"], 3, "kill {kill}");
+        assert_eq!(program.certs().len(), 1);
+    }
+}

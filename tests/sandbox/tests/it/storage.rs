@@ -68,6 +68,19 @@ fn a_second_process_on_the_same_directory_says_so_and_exits() {
     program.upload("a.example", &Made::for_names(&["a.example"])).ok();
 }
 
+/// Who rehearses with a certificate of their own leaves its key there.
+#[test]
+fn the_directory_is_its_owners_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let parent = TempDir::new().unwrap();
+    let data = parent.path().join("new/data");
+    let _program = Program::with(&world(), &["--data", data.to_str().unwrap()]);
+    assert_eq!(
+        std::fs::metadata(&data).unwrap().permissions().mode() & 0o777,
+        0o700
+    );
+}
+
 #[test]
 fn without_data_nothing_is_kept() {
     let program = Program::start();

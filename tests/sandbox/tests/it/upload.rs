@@ -420,5 +420,8 @@ fn section_4_2_unknown_parameters_are_noticed() {
         .next()
         .unwrap()
         .unwrap();
-    assert_eq!(said, "notice: POST /api/certs/upload: unknown field certificate");
+    assert_eq!(
+        said,
+        "edgecert-sandbox: notice: POST /api/certs/upload: unknown field certificate"
+    );
 }
