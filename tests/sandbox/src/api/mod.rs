@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version, header};
-use http_body_util::{BodyExt, Limited};
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -113,10 +113,7 @@ pub(crate) async fn handle(
 ) -> Response<OutBody> {
     let (head, body) = request.into_parts();
     let path = head.uri.path().to_owned();
-    let collected = Limited::new(body, BODY_LIMIT)
-        .collect()
-        .await
-        .map(http_body_util::Collected::to_bytes);
+    let collected = read(body).await;
     let fault = app.faults.take(head.method.as_str(), &path);
     let entry = app.journal.note(journal::Request {
         method: head.method.to_string(),
@@ -137,13 +134,29 @@ pub(crate) async fn handle(
         .to_owned(),
     });
     let carry_out = || match &collected {
-        Ok(body) => carry_out(&app, entry, &head.method, &path, &head.headers, body),
-        Err(_) => Answer::text(
+        Some(body) => carry_out(&app, entry, &head.method, &path, &head.headers, body),
+        None => Answer::text(
             StatusCode::PAYLOAD_TOO_LARGE,
             "the body cannot be read or is too large\n",
         ),
     };
     fault::answer(&app, entry, fault, carry_out, cut).await
+}
+
+/// The whole body; `None` when it ended early or is too large. That one is read to its end nevertheless, so that
+/// the client has finished writing when the answer comes.
+async fn read(mut body: Incoming) -> Option<Bytes> {
+    let mut whole = Vec::new();
+    let mut length = 0;
+    while let Some(frame) = body.frame().await {
+        if let Ok(data) = frame.ok()?.into_data() {
+            length += data.len();
+            if length <= BODY_LIMIT {
+                whole.extend_from_slice(&data);
+            }
+        }
+    }
+    (length <= BODY_LIMIT).then(|| whole.into())
 }
 
 fn carry_out(
