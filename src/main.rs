@@ -1,2 +1,217 @@
-//! placeholder
-fn main() {}
+//! edgecert: brings a renewed certificate to the edge and reports what became of every site.
+//!
+//! Parse, run, report once, exit. Only this file prints and exits.
+
+mod api;
+mod cert;
+mod check;
+mod cli;
+mod clock;
+mod cmd;
+mod env;
+mod failure;
+mod key;
+mod material;
+mod names;
+mod pem;
+mod plan;
+mod report;
+mod rollout;
+mod secret;
+mod settings;
+mod source;
+mod text;
+
+use std::ffi::OsString;
+use std::io;
+use std::process::ExitCode;
+
+use crate::cli::{Cli, Command, DeployArgs};
+use crate::env::Env;
+use crate::failure::{Decided, Failure, Kind, Problem};
+use crate::report::{Report, Style};
+use crate::source::dehydrated::{self, Call};
+
+fn main() -> ExitCode {
+    report_panics();
+    keep_memory_private();
+    let env = Env::capture();
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    match dehydrated::call(arguments.get(1..).unwrap_or_default()) {
+        Some(Call::Nothing) => ExitCode::SUCCESS,
+        Some(call) => finish(&run_for_dehydrated(&call, &env), false, &env),
+        None => run(arguments, &env),
+    }
+}
+
+fn run(arguments: Vec<OsString>, env: &Env) -> ExitCode {
+    let wants_json = arguments.iter().any(|argument| argument == "--json");
+    let cli = match Cli::read(arguments) {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error, wants_json, env),
+    };
+    log_at(cli.common.verbose);
+    let config = cli.common.config.as_deref();
+    let report = match &cli.command {
+        Some(Command::Check(args)) => attempt("check", |report| cmd::check::run(args, env, report)),
+        Some(Command::Deploy(args)) => {
+            attempt("deploy", |report| cmd::deploy::run(args, config, env, report))
+        }
+        None if is_hook(&cli.deploy, env) => attempt("deploy", |report| {
+            cmd::deploy::run(&cli.deploy, config, env, report)
+        }),
+        None if cli.common.json => attempt("deploy", |report| {
+            cmd::deploy::run(&cli.deploy, config, env, report)
+        }),
+        None => {
+            print(io::stderr(), &Cli::help());
+            return ExitCode::from(Kind::Usage.exit_code());
+        }
+    };
+    finish(&report, cli.common.json, env)
+}
+
+/// Whether there is anything to deploy without a subcommand.
+fn is_hook(args: &DeployArgs, env: &Env) -> bool {
+    args.certificate.cert.is_some() || args.certificate.lineage.is_some() || source::from_env(env).is_some()
+}
+
+fn run_for_dehydrated(call: &Call, env: &Env) -> Report {
+    log_at(0);
+    attempt("deploy", |report| match call {
+        Call::Deploy(source) => cmd::deploy::deploy(&DeployArgs::default(), source, None, env, report),
+        Call::Incomplete | Call::Nothing => {
+            let hint =
+                "dehydrated calls deploy_cert DOMAIN KEYFILE CERTFILE FULLCHAINFILE CHAINFILE TIMESTAMP";
+            Err(Decided {
+                kind: Kind::Usage,
+                problem: Problem::new("deploy_cert lacks its arguments", hint),
+            }
+            .into())
+        }
+    })
+}
+
+/// Runs a command; its error becomes part of the report.
+fn attempt(command: &'static str, run: impl FnOnce(&mut Report) -> anyhow::Result<()>) -> Report {
+    let mut report = Report::new(command);
+    if let Err(error) = run(&mut report) {
+        let failure = Failure::from_error(&error, &report.checks);
+        report.fail(failure);
+    }
+    report
+}
+
+/// Prints the report, once.
+fn finish(report: &Report, json: bool, env: &Env) -> ExitCode {
+    let errors = style(&io::stderr(), env);
+    for warning in &report.warnings {
+        print(io::stderr(), &report::warning(warning, errors));
+    }
+    print(io::stderr(), &report::problems(report.problems(), errors));
+    let text = if json {
+        report.to_json() + "\n"
+    } else {
+        report.to_text(style(&io::stdout(), env))
+    };
+    print(io::stdout(), &text);
+    ExitCode::from(report.exit_code())
+}
+
+/// Help and version are answers; everything else is a usage error, in JSON too where that is asked for.
+fn usage(error: &clap::Error, json: bool, env: &Env) -> ExitCode {
+    let text = error.render().to_string();
+    if !error.use_stderr() {
+        print(io::stdout(), &text);
+        return ExitCode::SUCCESS;
+    }
+    if json {
+        let message = text
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .trim_start_matches("error: ")
+            .to_owned();
+        let mut report = Report::new("deploy");
+        report.fail(Failure {
+            kind: Kind::Usage,
+            problems: vec![Problem { message, hint: None }],
+        });
+        return finish(&report, true, env);
+    }
+    print(io::stderr(), &format!("edgecert: {text}"));
+    ExitCode::from(Kind::Usage.exit_code())
+}
+
+fn style(stream: &impl io::IsTerminal, env: &Env) -> Style {
+    Style {
+        colour: stream.is_terminal()
+            && env.raw("NO_COLOR").is_none()
+            && env.raw("TERM").is_none_or(|term| term != "dumb"),
+    }
+}
+
+/// A reader that went away is no error: the certificate matters more than the text about it.
+fn print(mut stream: impl io::Write, text: &str) {
+    let _ = stream.write_all(text.as_bytes()).and_then(|()| stream.flush());
+}
+
+/// Lines of this program on standard error; the libraries' own lines are left out.
+struct Logger;
+
+impl log::Log for Logger {
+    fn enabled(&self, metadata: &log::Metadata<'_>) -> bool {
+        metadata.target().starts_with("edgecert")
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        if self.enabled(record.metadata()) {
+            print(io::stderr(), &format!("edgecert: {}\n", record.args()));
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+fn log_at(verbosity: u8) {
+    let level = match verbosity {
+        0 => log::LevelFilter::Warn,
+        1 => log::LevelFilter::Info,
+        _ => log::LevelFilter::Trace,
+    };
+    if log::set_logger(&Logger).is_ok() {
+        log::set_max_level(level);
+    }
+}
+
+/// A panic is a fault of edgecert itself: exit code 70, never a signal, and nothing of the memory in its message.
+#[expect(
+    clippy::exit,
+    reason = "the process must not go on after a panic, and must not abort with another code"
+)]
+fn report_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic
+            .location()
+            .map(|place| format!("{}:{}", place.file(), place.line()))
+            .unwrap_or_default();
+        print(
+            io::stderr(),
+            &format!("edgecert: error: internal error at {place}\nedgecert: hint: please report this\n"),
+        );
+        std::process::exit(i32::from(Kind::Fault.exit_code()));
+    }));
+}
+
+/// No core dump and no tracing by other processes of the user: the memory will hold a private key.
+fn keep_memory_private() {
+    use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
+    let _ = setrlimit(
+        Resource::Core,
+        Rlimit {
+            current: Some(0),
+            maximum: Some(0),
+        },
+    );
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+}

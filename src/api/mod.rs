@@ -1,0 +1,131 @@
+//! The service's API: one method per endpoint, on top of one generic `call`.
+//!
+//! What the API document leaves open is read leniently in `wire.rs`; what went wrong is told apart in `error.rs`.
+
+mod error;
+mod transport;
+mod trust;
+mod wire;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+pub(crate) use self::error::{Error, Failed};
+use self::transport::Transport;
+pub(crate) use self::trust::Untrusting;
+pub(crate) use self::wire::{Record, RecordType, Site, Uploaded};
+use crate::check::Vetted;
+use crate::clock::Deadline;
+use crate::names::Domain;
+use crate::secret::Redactor;
+use crate::settings::Settings;
+
+/// A connection to the service for one run.
+pub(crate) struct Client {
+    transport: Transport,
+    deadline: Deadline,
+}
+
+/// An answer and how often it had to be asked for.
+#[derive(Debug)]
+pub(crate) struct Answer<T> {
+    pub(crate) value: T,
+    pub(crate) attempts: u32,
+}
+
+/// An answer that cannot be understood is asked for again only so often: it will not change by itself.
+const MOST_UNREADABLE: u32 = 4;
+
+impl Client {
+    /// Prepares the connection; nothing is sent yet.
+    pub(crate) fn new(
+        settings: &Settings,
+        redactor: Redactor,
+        deadline: Deadline,
+    ) -> Result<Self, Untrusting> {
+        let transport = Transport::new(
+            settings.base_url.clone(),
+            &settings.api_key,
+            &settings.roots,
+            redactor,
+        )?;
+        Ok(Self { transport, deadline })
+    }
+
+    /// `GET /api/certs`: the account's certificate records.
+    pub(crate) async fn records(&self) -> Result<Vec<Record>, Failed> {
+        Ok(self
+            .call(Method::GET, "/api/certs", None, wire::records)
+            .await?
+            .value)
+    }
+
+    /// `GET /api/me/sites`: the account's sites.
+    pub(crate) async fn sites(&self) -> Result<Vec<Site>, Failed> {
+        Ok(self
+            .call(Method::GET, "/api/me/sites", None, wire::sites)
+            .await?
+            .value)
+    }
+
+    /// `POST /api/certs/upload`: stores a vetted certificate for a domain. Safe to repeat: the service replaces in
+    /// place.
+    pub(crate) async fn upload(
+        &self,
+        vetted: &Vetted<'_>,
+        domain: &Domain,
+    ) -> Result<Answer<Uploaded>, Failed> {
+        let body = json!({
+            "domain": domain.spelled(),
+            "cert_pem": vetted.chain.pem(),
+            "key_pem": vetted.key.pem().expose(),
+        });
+        self.call(Method::POST, "/api/certs/upload", Some(&body), wire::uploaded)
+            .await
+    }
+
+    /// Asks until there is an answer that `read` understands, a refusal, or no time left.
+    async fn call<T>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+        read: impl Fn(&Value) -> Option<T>,
+    ) -> Result<Answer<T>, Failed> {
+        let mut delays = transport::delays();
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let answer = self.transport.once(&method, path, body, self.deadline).await;
+            let error = match answer.and_then(|answer| answer.read(&read)) {
+                Ok(value) => {
+                    if attempts > 1 {
+                        log::warn!("{method} {path} succeeded at attempt {attempts}");
+                    }
+                    return Ok(Answer { value, attempts });
+                }
+                Err(error) => error,
+            };
+            let failed = Failed {
+                request: format!("{method} {path}"),
+                attempts,
+                error,
+            };
+            let hopeless = matches!(failed.error, Error::Unreadable { .. }) && attempts >= MOST_UNREADABLE;
+            if !failed.error.is_worth_repeating() || hopeless {
+                return Err(failed);
+            }
+            let pause = failed
+                .error
+                .retry_after()
+                .or_else(|| delays.next())
+                .unwrap_or_default();
+            if pause >= self.deadline.left() {
+                return Err(failed);
+            }
+            log::warn!("{}; trying again in {:.1} s", failed.error, pause.as_secs_f32());
+            sleep(pause).await;
+        }
+    }
+}

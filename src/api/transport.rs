@@ -1,0 +1,276 @@
+//! One attempt of one request: TLS, headers, time limits, and what the answer's status means.
+
+use std::error::Error as _;
+use std::io;
+use std::time::Duration;
+
+use backon::BackoffBuilder as _;
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
+use reqwest::{Method, Response, StatusCode};
+use serde_json::Value;
+
+use super::Error;
+use super::trust::{self, Untrusting};
+use crate::clock::Deadline;
+use crate::secret::{Redactor, Secret};
+use crate::settings::{BaseUrl, Roots};
+
+/// An attempt may take so long, even if the run's deadline is further away: a stalled connection is tried afresh.
+const ATTEMPT: Duration = Duration::from_secs(25);
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// No listing of an account is larger.
+const MOST_BYTES: usize = 32 << 20;
+
+/// The HTTP client with its base address and headers.
+pub(super) struct Transport {
+    http: reqwest::Client,
+    base: BaseUrl,
+    redactor: Redactor,
+}
+
+/// An answer whose status is a success; not looked into yet.
+pub(super) struct Body {
+    status: u16,
+    json: Option<Value>,
+    said: String,
+}
+
+/// Pauses between attempts: 0.2 s, doubled up to 10 s, each with up to as much again at random, so that many hosts do
+/// not come back at the same moment.
+pub(super) fn delays() -> impl Iterator<Item = Duration> {
+    backon::ExponentialBuilder::default()
+        .with_min_delay(Duration::from_millis(200))
+        .with_max_delay(Duration::from_secs(10))
+        .with_jitter()
+        .without_max_times()
+        .build()
+}
+
+impl Transport {
+    pub(super) fn new(
+        base: BaseUrl,
+        key: &Secret,
+        roots: &Roots,
+        redactor: Redactor,
+    ) -> Result<Self, Untrusting> {
+        let mut bearer = HeaderValue::try_from(format!("Bearer {}", key.expose()))
+            .map_err(|_| Untrusting::Setup("the API key does not fit into a header".into()))?;
+        bearer.set_sensitive(true);
+        let mut headers = HeaderMap::new();
+        headers.insert(AUTHORIZATION, bearer);
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        let builder = reqwest::Client::builder()
+            .user_agent(concat!("edgecert/", env!("CARGO_PKG_VERSION")))
+            .default_headers(headers)
+            .redirect(reqwest::redirect::Policy::none())
+            .referer(false)
+            .connect_timeout(CONNECT)
+            .tls_backend_preconfigured(trust::config(roots, base.is_plain())?);
+        // A proxy would read what is sent in the clear, and loopback needs none.
+        let builder = if base.is_plain() {
+            builder.no_proxy()
+        } else {
+            builder
+        };
+        let http = builder
+            .build()
+            .map_err(|error| Untrusting::Setup(deepest(&error)))?;
+        Ok(Self { http, base, redactor })
+    }
+
+    /// Sends a request once and sorts the answer by its status.
+    pub(super) async fn once(
+        &self,
+        method: &Method,
+        path: &str,
+        body: Option<&Value>,
+        deadline: Deadline,
+    ) -> Result<Body, Error> {
+        let url = self.base.join(path);
+        let host = url.host_str().unwrap_or_default().to_owned();
+        let mut request = self
+            .http
+            .request(method.clone(), url)
+            .timeout(deadline.left().min(ATTEMPT));
+        if let Some(body) = body {
+            request = request
+                .header(CONTENT_TYPE, "application/json")
+                .body(body.to_string());
+        }
+        log::info!("{method} {path}");
+        let response = request
+            .send()
+            .await
+            .map_err(|error| sort(error, &host, Phase::Request))?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        let text = read(response)
+            .await
+            .map_err(|error| sort(error, &host, Phase::Answer))?;
+        log::info!("{method} {path}: {status}");
+        let answer = self.understand(status, text.as_deref());
+        let said = answer.said.clone();
+        match status.as_u16() {
+            200..=299 => Ok(answer),
+            300..=399 => Err(Error::Redirected {
+                status: status.as_u16(),
+                location: self.location(&headers),
+            }),
+            401 => Err(Error::Denied { said }),
+            status @ (408 | 425 | 429 | 500..) => Err(Error::Busy {
+                status,
+                retry_after: retry_after(&headers),
+                said,
+            }),
+            status => Err(Error::Refused { status, said }),
+        }
+    }
+
+    /// Takes the run's secrets out of the answer before anybody else sees it.
+    fn understand(&self, status: StatusCode, text: Option<&str>) -> Body {
+        let status = status.as_u16();
+        let Some(text) = text else {
+            return Body {
+                status,
+                json: None,
+                said: "the answer is larger than 32 MiB".into(),
+            };
+        };
+        let mut json = serde_json::from_str(text).ok();
+        if let Some(json) = &mut json {
+            self.redactor.clean_json(json);
+        }
+        let said = json
+            .as_ref()
+            .and_then(reason)
+            .unwrap_or_else(|| self.redactor.clean(text));
+        Body { status, json, said }
+    }
+
+    fn location(&self, headers: &HeaderMap) -> String {
+        let location = headers
+            .get(LOCATION)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or("an unknown place");
+        crate::text::foreign(&self.redactor.clean(location))
+    }
+}
+
+impl Body {
+    /// What `read` makes of the answer.
+    pub(super) fn read<T>(self, read: impl Fn(&Value) -> Option<T>) -> Result<T, Error> {
+        let (status, said) = (self.status, self.said);
+        match self.json {
+            Some(json) if json.get("ok") == Some(&Value::Bool(false)) => Err(Error::NotOk { said }),
+            Some(json) => read(&json).ok_or(Error::Unreadable { status, said }),
+            None => Err(Error::Unreadable { status, said }),
+        }
+    }
+}
+
+/// The sentence in an error body, under whatever name it stands.
+fn reason(json: &Value) -> Option<String> {
+    const NAMES: [&str; 10] = [
+        "error",
+        "message",
+        "msg",
+        "detail",
+        "reason",
+        "error_description",
+        "title",
+        "description",
+        "errors",
+        "data",
+    ];
+    match json {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(items) => items.iter().find_map(reason),
+        Value::Object(map) => NAMES.iter().filter_map(|name| map.get(*name)).find_map(reason),
+        _ => None,
+    }
+}
+
+/// Seconds or a date (RFC 9110, section 10.2.3).
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let date: time::OffsetDateTime = httpdate::parse_http_date(text).ok()?.into();
+    Some((date - crate::clock::now()).try_into().unwrap_or_default())
+}
+
+/// The body as text, or `None` where it is larger than any answer may be.
+async fn read(mut response: Response) -> Result<Option<String>, reqwest::Error> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response.chunk().await? {
+        if bytes.len() + chunk.len() > MOST_BYTES {
+            return Ok(None);
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Request,
+    Answer,
+}
+
+/// A transport error by what it means for the caller; its URL is dropped.
+fn sort(error: reqwest::Error, host: &str, phase: Phase) -> Error {
+    let error = error.without_url();
+    let host = host.to_owned();
+    if let Some(reason) = distrust(&error) {
+        return Error::Untrusted { host, reason };
+    }
+    if error.is_timeout() {
+        return Error::TimedOut { host };
+    }
+    let reason = deepest(&error);
+    if error.is_connect() && phase == Phase::Request {
+        Error::Unreachable { host, reason }
+    } else {
+        Error::Cut { host, reason }
+    }
+}
+
+/// The innermost reason, which names the fault; the outer ones say "error sending request".
+fn deepest(error: &reqwest::Error) -> String {
+    let mut reason = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        reason = inner.to_string();
+        source = inner.source();
+    }
+    let reason = reason.split(" (os error").next().unwrap_or_default();
+    crate::text::foreign(reason)
+}
+
+/// Why the server's certificate was not accepted, if that is what happened.
+fn distrust(error: &reqwest::Error) -> Option<String> {
+    let mut source = error.source();
+    while let Some(inner) = source {
+        let wrapped = inner.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        let tls = inner
+            .downcast_ref::<rustls::Error>()
+            .or_else(|| wrapped?.downcast_ref::<rustls::Error>());
+        if let Some(rustls::Error::InvalidCertificate(reason)) = tls {
+            return Some(certificate_error(reason));
+        }
+        source = inner.source();
+    }
+    None
+}
+
+fn certificate_error(error: &rustls::CertificateError) -> String {
+    use rustls::CertificateError as E;
+    match error {
+        E::UnknownIssuer => "its issuer is not in the trust store".into(),
+        E::Expired | E::ExpiredContext { .. } => "it has expired".into(),
+        E::NotValidYet | E::NotValidYetContext { .. } => "it is not valid yet".into(),
+        E::NotValidForName | E::NotValidForNameContext { .. } => "it is for another name".into(),
+        other => crate::text::foreign(&other.to_string()),
+    }
+}

@@ -1,0 +1,265 @@
+//! Certificates: the facts in one that checks, plan and report need (RFC 5280).
+//!
+//! Nothing here trusts anything: no signature is verified, no chain is built.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use sha2::{Digest as _, Sha256};
+use time::OffsetDateTime;
+use x509_parser::prelude::{FromDer as _, GeneralName, ParsedExtension, X509Certificate, X509Name};
+
+use crate::pem;
+use crate::text::foreign;
+
+/// One certificate, read once; the DER is kept because that is what is sent.
+#[derive(Debug)]
+pub(crate) struct Certificate {
+    der: Vec<u8>,
+    /// DNS names of the SAN extension as they are encoded: untrusted text.
+    pub(crate) dns_names: Vec<String>,
+    /// IP addresses of the SAN extension.
+    pub(crate) ip_addresses: Vec<IpAddr>,
+    pub(crate) not_before: OffsetDateTime,
+    /// The last second at which the certificate is valid (RFC 5280, section 4.1.2.5: inclusive).
+    pub(crate) not_after: OffsetDateTime,
+    pub(crate) subject: Name,
+    pub(crate) issuer: Name,
+    pub(crate) subject_key_id: Option<Vec<u8>>,
+    pub(crate) authority_key_id: Option<Vec<u8>>,
+    pub(crate) is_ca: bool,
+    pub(crate) public_key: PublicKey,
+}
+
+/// A distinguished name: its encoding to compare, its text to show.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Name {
+    raw: Vec<u8>,
+    /// The whole name, printable.
+    pub(crate) text: String,
+    /// The common name, or else the organisation, or else the whole name; printable.
+    pub(crate) short: String,
+}
+
+/// A public key of a supported type, or the name of another one.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum PublicKey {
+    Rsa { modulus: Vec<u8>, exponent: Vec<u8> },
+    P256(Vec<u8>),
+    P384(Vec<u8>),
+    P521(Vec<u8>),
+    Ed25519(Vec<u8>),
+    Unsupported(String),
+}
+
+/// The type of a key, as people write it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum KeyType {
+    Rsa { bits: usize },
+    P256,
+    P384,
+    P521,
+    Ed25519,
+    Other(String),
+}
+
+/// The bytes are no certificate.
+#[derive(Debug, thiserror::Error)]
+#[error("a block `CERTIFICATE` that holds no X.509 certificate")]
+pub(crate) struct NotACertificate;
+
+impl Certificate {
+    /// Reads one certificate; bytes behind it are dropped.
+    pub(crate) fn from_der(bytes: &[u8]) -> Result<Self, NotACertificate> {
+        let (rest, parsed) = X509Certificate::from_der(bytes).map_err(|_| NotACertificate)?;
+        let der = bytes
+            .get(..bytes.len() - rest.len())
+            .ok_or(NotACertificate)?
+            .to_vec();
+        let mut certificate = Self {
+            der,
+            dns_names: Vec::new(),
+            ip_addresses: Vec::new(),
+            not_before: parsed.validity().not_before.to_datetime(),
+            not_after: parsed.validity().not_after.to_datetime(),
+            subject: Name::read(parsed.subject()),
+            issuer: Name::read(parsed.issuer()),
+            subject_key_id: None,
+            authority_key_id: None,
+            is_ca: false,
+            public_key: PublicKey::read(&parsed),
+        };
+        for extension in parsed.extensions() {
+            certificate.add(extension.parsed_extension());
+        }
+        Ok(certificate)
+    }
+
+    fn add(&mut self, extension: &ParsedExtension<'_>) {
+        match extension {
+            ParsedExtension::SubjectAlternativeName(san) => {
+                for name in &san.general_names {
+                    match name {
+                        GeneralName::DNSName(name) => self.dns_names.push((*name).to_owned()),
+                        GeneralName::IPAddress(bytes) => self.ip_addresses.extend(ip_address(bytes)),
+                        _ => {}
+                    }
+                }
+            }
+            ParsedExtension::BasicConstraints(constraints) => self.is_ca = constraints.ca,
+            ParsedExtension::SubjectKeyIdentifier(id) => self.subject_key_id = Some(id.0.to_vec()),
+            ParsedExtension::AuthorityKeyIdentifier(id) => {
+                self.authority_key_id = id.key_identifier.as_ref().map(|id| id.0.to_vec());
+            }
+            _ => {}
+        }
+    }
+
+    /// Lower-case hex of the SHA-256 of the DER.
+    pub(crate) fn fingerprint(&self) -> String {
+        Sha256::digest(&self.der)
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
+    }
+
+    /// The certificate as clean PEM.
+    pub(crate) fn pem(&self) -> String {
+        pem::write("CERTIFICATE", &self.der).expose().to_owned()
+    }
+
+    /// DNS names and addresses of the SAN extension, printable.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let dns = self.dns_names.iter().map(|name| foreign(name));
+        dns.chain(self.ip_addresses.iter().map(ToString::to_string))
+            .collect()
+    }
+
+    /// The DNS names, for coverage.
+    pub(crate) fn san(&self) -> impl Iterator<Item = &str> {
+        self.dns_names.iter().map(String::as_str)
+    }
+
+    /// Whether issuer and subject are the same name, as in a root or a self-made certificate.
+    pub(crate) fn is_self_issued(&self) -> bool {
+        self.subject == self.issuer
+    }
+
+    /// Whether `issuer` looks like the one that signed this: same name and, where both say so, same key
+    /// (RFC 5280, section 4.2.1.1).
+    pub(crate) fn may_be_issued_by(&self, issuer: &Self) -> bool {
+        let same_key = match (&self.authority_key_id, &issuer.subject_key_id) {
+            (Some(wanted), Some(found)) => wanted == found,
+            _ => true,
+        };
+        self.issuer == issuer.subject && same_key
+    }
+}
+
+impl PartialEq for Certificate {
+    fn eq(&self, other: &Self) -> bool {
+        self.der == other.der
+    }
+}
+
+impl Name {
+    fn read(name: &X509Name<'_>) -> Self {
+        let text = foreign(&name.to_string());
+        let first = |mut values: Vec<String>| values.drain(..).next();
+        let common = name
+            .iter_common_name()
+            .filter_map(|value| value.as_str().ok())
+            .map(foreign)
+            .collect();
+        let organisation = name
+            .iter_organization()
+            .filter_map(|value| value.as_str().ok())
+            .map(foreign)
+            .collect();
+        let short = first(common)
+            .or_else(|| first(organisation))
+            .unwrap_or_else(|| text.clone());
+        Self {
+            raw: name.as_raw().to_vec(),
+            text,
+            short,
+        }
+    }
+}
+
+impl PublicKey {
+    fn read(certificate: &X509Certificate<'_>) -> Self {
+        let info = certificate.public_key();
+        let bits = || info.subject_public_key.data.to_vec();
+        match info.algorithm.algorithm.to_id_string().as_str() {
+            "1.2.840.113549.1.1.1" | "1.2.840.113549.1.1.10" => rsa_public(&info.subject_public_key.data),
+            "1.2.840.10045.2.1" => {
+                let curve = info
+                    .algorithm
+                    .parameters
+                    .as_ref()
+                    .and_then(|parameters| parameters.as_oid().ok());
+                match curve.map(|oid| oid.to_id_string()).as_deref() {
+                    Some("1.2.840.10045.3.1.7") => Self::P256(bits()),
+                    Some("1.3.132.0.34") => Self::P384(bits()),
+                    Some("1.3.132.0.35") => Self::P521(bits()),
+                    Some(other) => Self::Unsupported(crate::key::curve_name(other)),
+                    None => Self::Unsupported("EC with explicit curve parameters".into()),
+                }
+            }
+            "1.3.101.112" => Self::Ed25519(bits()),
+            other => Self::Unsupported(crate::key::algorithm_name(other)),
+        }
+    }
+
+    /// The type of the key.
+    pub(crate) fn key_type(&self) -> KeyType {
+        match self {
+            Self::Rsa { modulus, .. } => KeyType::Rsa {
+                bits: bit_length(modulus),
+            },
+            Self::P256(_) => KeyType::P256,
+            Self::P384(_) => KeyType::P384,
+            Self::P521(_) => KeyType::P521,
+            Self::Ed25519(_) => KeyType::Ed25519,
+            Self::Unsupported(name) => KeyType::Other(name.clone()),
+        }
+    }
+}
+
+impl fmt::Display for KeyType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rsa { bits } => write!(f, "RSA-{bits}"),
+            Self::P256 => f.write_str("P-256"),
+            Self::P384 => f.write_str("P-384"),
+            Self::P521 => f.write_str("P-521"),
+            Self::Ed25519 => f.write_str("Ed25519"),
+            Self::Other(name) => f.write_str(name),
+        }
+    }
+}
+
+/// `RSAPublicKey` (RFC 8017, appendix A.1.1).
+fn rsa_public(der: &[u8]) -> PublicKey {
+    match rsa::pkcs1::RsaPublicKey::try_from(der) {
+        Ok(key) => PublicKey::Rsa {
+            modulus: key.modulus.as_bytes().to_vec(),
+            exponent: key.public_exponent.as_bytes().to_vec(),
+        },
+        Err(_) => PublicKey::Unsupported("RSA with a damaged public key".into()),
+    }
+}
+
+fn bit_length(number: &[u8]) -> usize {
+    let zeros = number.iter().take_while(|byte| **byte == 0).count();
+    let leading = number.get(zeros).map_or(0, |byte| byte.leading_zeros() as usize);
+    (number.len() - zeros) * 8 - leading
+}
+
+fn ip_address(bytes: &[u8]) -> Option<IpAddr> {
+    <[u8; 4]>::try_from(bytes)
+        .map(IpAddr::from)
+        .or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from))
+        .ok()
+}

@@ -1,0 +1,60 @@
+//! The check `issuer`: test, staging and self-signed issuers, which no browser trusts.
+//!
+//! A private CA cannot be told from a public one and passes.
+
+use super::{Check, Finding, Question, Status};
+use crate::material::Chain;
+
+/// Marks in the names of test issuers, in lower case.
+const TEST_ISSUERS: [(&str, &str); 4] = [
+    ("(staging)", "Let's Encrypt's staging environment"),
+    ("fake le", "Let's Encrypt's old staging environment"),
+    ("pebble", "Pebble, a test server"),
+    ("buypass class 2 test", "Buypass's test environment"),
+];
+
+/// Marks in the addresses of test directories, in lower case.
+const TEST_DIRECTORIES: [&str; 4] = ["staging", "test-api.", "api.test4.", "pebble"];
+
+/// Judges the issuer; what an untrusted one means is part of the question.
+pub(super) fn check(chain: &Chain, question: &Question<'_>) -> Finding {
+    let Some(reason) = untrusted(chain, question.directory) else {
+        return Finding::new(Check::Issuer, Status::Ok, chain.leaf.issuer.short.clone());
+    };
+    let finding = Finding::new(
+        Check::Issuer,
+        question.untrusted,
+        format!("{reason}; browsers do not trust it"),
+    );
+    match question.untrusted {
+        Status::Fail => {
+            finding.hint("issue it in the CA's production environment, or pass --allow-untrusted")
+        }
+        _ => finding,
+    }
+}
+
+fn untrusted(chain: &Chain, directory: Option<&str>) -> Option<String> {
+    if chain.leaf.is_self_issued() {
+        return Some("the certificate is self-signed".into());
+    }
+    let names = std::iter::once(&chain.leaf)
+        .chain(&chain.issuers)
+        .map(|certificate| &certificate.issuer);
+    let marked = names
+        .flat_map(|name| TEST_ISSUERS.map(|test| (name, test)))
+        .find(|(name, (mark, _))| name.text.to_lowercase().contains(mark));
+    if let Some((name, (_, environment))) = marked {
+        return Some(format!("its issuer {} is {environment}", name.short));
+    }
+    let directory = directory?;
+    let is_test = TEST_DIRECTORIES
+        .iter()
+        .any(|mark| directory.to_lowercase().contains(mark));
+    is_test.then(|| {
+        format!(
+            "it comes from the test directory {}",
+            crate::text::foreign(directory)
+        )
+    })
+}

@@ -1,0 +1,287 @@
+//! The local checks: pure functions from what was read to findings, and the proof that nothing failed.
+//!
+//! A check reports everything it finds. Reading files is `material.rs`'s work; what deploying would break elsewhere is
+//! `plan.rs`'s.
+
+mod chain;
+mod issuer;
+
+use serde::Serialize;
+use time::OffsetDateTime;
+
+use crate::key::PrivateKey;
+use crate::material::{Chain, Material};
+use crate::names::Domain;
+use crate::text;
+
+/// What was looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Check {
+    Pem,
+    Validity,
+    Names,
+    Key,
+    Chain,
+    Issuer,
+}
+
+impl Check {
+    /// The word of the JSON object.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Pem => "pem",
+            Self::Validity => "validity",
+            Self::Names => "names",
+            Self::Key => "key",
+            Self::Chain => "chain",
+            Self::Issuer => "issuer",
+        }
+    }
+}
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Status {
+    Ok,
+    Warn,
+    Fail,
+    Skipped,
+}
+
+/// One line of the result.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Finding {
+    pub(crate) check: Check,
+    pub(crate) status: Status,
+    pub(crate) detail: String,
+    /// What to do about it.
+    #[serde(skip)]
+    pub(crate) hint: Option<String>,
+}
+
+/// What the material is checked against.
+pub(crate) struct Question<'a> {
+    /// Domains that must be covered; empty: any name will do.
+    pub(crate) domains: &'a [Domain],
+    /// The moment at which it must be valid.
+    pub(crate) at: OffsetDateTime,
+    /// What a test or self-signed issuer means.
+    pub(crate) untrusted: Status,
+    /// The ACME directory that the client named, where it did.
+    pub(crate) directory: Option<&'a str>,
+}
+
+/// Proof that every check passed; the only thing that can be uploaded.
+pub(crate) struct Vetted<'a> {
+    pub(crate) chain: &'a Chain,
+    pub(crate) key: &'a PrivateKey,
+}
+
+/// At least one check failed; the findings say which.
+#[derive(Debug, thiserror::Error)]
+#[error("the local checks refuse the certificate; nothing was sent")]
+pub(crate) struct Refused;
+
+/// Runs every check.
+pub(crate) fn run(material: &Material, question: &Question<'_>) -> Vec<Finding> {
+    let mut findings = pem(material);
+    match &material.chain {
+        Ok(chain) => {
+            findings.push(validity(material, chain, question.at));
+            findings.extend(names(material, chain, question.domains));
+            findings.push(key(material, chain));
+            findings.extend(chain::check(chain, question.at));
+            findings.push(issuer::check(chain, question));
+        }
+        Err(_) => {
+            let skip = |check| Finding::new(check, Status::Skipped, "there is no certificate to look at");
+            findings.extend(
+                [
+                    Check::Validity,
+                    Check::Names,
+                    Check::Key,
+                    Check::Chain,
+                    Check::Issuer,
+                ]
+                .map(skip),
+            );
+        }
+    }
+    findings
+}
+
+/// The material as something that may be sent, if no finding is a failure.
+pub(crate) fn vet<'a>(material: &'a Material, findings: &[Finding]) -> Result<Vetted<'a>, Refused> {
+    let failed = findings.iter().any(|finding| finding.status == Status::Fail);
+    match (&material.chain, &material.key) {
+        (Ok(chain), Some(Ok(key))) if !failed => Ok(Vetted { chain, key }),
+        _ => Err(Refused),
+    }
+}
+
+impl Finding {
+    fn new(check: Check, status: Status, detail: impl Into<String>) -> Self {
+        Self {
+            check,
+            status,
+            detail: detail.into(),
+            hint: None,
+        }
+    }
+
+    /// The finding as a sentence of its own, the hint behind it.
+    pub(crate) fn sentence(&self) -> String {
+        match &self.hint {
+            Some(hint) => format!("{}; {hint}", self.detail),
+            None => self.detail.clone(),
+        }
+    }
+
+    fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+fn pem(material: &Material) -> Vec<Finding> {
+    let cert_file = text::path(&material.files.cert);
+    let mut findings = Vec::new();
+    match &material.chain {
+        Ok(chain) => findings.extend(
+            chain
+                .repairs
+                .iter()
+                .map(|repair| Finding::new(Check::Pem, Status::Warn, format!("{cert_file}: {repair}"))),
+        ),
+        Err(problems) => findings.extend(problems.iter().map(|problem| {
+            Finding::new(
+                Check::Pem,
+                Status::Fail,
+                format!("{cert_file} holds {}", problem.found),
+            )
+            .hint(problem.hint)
+        })),
+    }
+    if let (Some(Err(problem)), Some(file)) = (&material.key, &material.files.key) {
+        let detail = format!("{} holds {}", text::path(file), problem.found);
+        findings.push(Finding::new(Check::Pem, Status::Fail, detail).hint(problem.hint));
+    }
+    if findings.is_empty() {
+        let key = if material.key.is_some() {
+            " and its key"
+        } else {
+            ""
+        };
+        let length = material.chain.as_ref().map_or(0, Chain::length);
+        findings.push(Finding::new(
+            Check::Pem,
+            Status::Ok,
+            format!("{}{key}", text::count(length, "certificate")),
+        ));
+    }
+    findings
+}
+
+fn validity(material: &Material, chain: &Chain, at: OffsetDateTime) -> Finding {
+    let (leaf, file) = (&chain.leaf, text::path(&material.files.cert));
+    let (from, until) = (text::rfc3339(leaf.not_before), text::rfc3339(leaf.not_after));
+    if at > leaf.not_after {
+        let ago = text::span(at - leaf.not_after);
+        Finding::new(
+            Check::Validity,
+            Status::Fail,
+            format!("{file} expired at {until}, {ago} ago"),
+        )
+        .hint("let the ACME client renew it; only a valid certificate is deployed")
+    } else if at < leaf.not_before {
+        let ahead = text::span(leaf.not_before - at);
+        Finding::new(
+            Check::Validity,
+            Status::Fail,
+            format!("{file} is not valid before {from}, in {ahead}"),
+        )
+        .hint("check this machine's clock, or wait")
+    } else {
+        let left = text::span(leaf.not_after - at);
+        Finding::new(
+            Check::Validity,
+            Status::Ok,
+            format!("valid until {until}, for {left}"),
+        )
+    }
+}
+
+fn names(material: &Material, chain: &Chain, domains: &[Domain]) -> Vec<Finding> {
+    let (leaf, file) = (&chain.leaf, text::path(&material.files.cert));
+    let names = leaf.names();
+    if names.is_empty() {
+        let subject = &leaf.subject.short;
+        return vec![
+            Finding::new(
+                Check::Names,
+                Status::Fail,
+                format!("{file} has no subject alternative name; its common name `{subject}` does not count"),
+            )
+            .hint("issue it with the names as DNS entries; browsers and the service look at nothing else (RFC 9525)"),
+        ];
+    }
+    let mut findings: Vec<Finding> = domains
+        .iter()
+        .filter(|domain| !domain.is_covered_by_any(leaf.san()))
+        .map(|domain| {
+            Finding::new(
+                Check::Names,
+                Status::Fail,
+                format!("{file} does not cover {domain}, only {}", text::list(&names)),
+            )
+            .hint(format!(
+                "renew it with {domain} among its names, or leave out --domain {domain}"
+            ))
+        })
+        .collect();
+    if findings.is_empty() {
+        findings.push(Finding::new(
+            Check::Names,
+            Status::Ok,
+            format!("covers {}", text::list(&names)),
+        ));
+    }
+    findings
+}
+
+fn key(material: &Material, chain: &Chain) -> Finding {
+    let leaf_type = chain.leaf.public_key.key_type();
+    let cert_file = text::path(&material.files.cert);
+    if let crate::cert::KeyType::Other(name) = &leaf_type {
+        return Finding::new(
+            Check::Key,
+            Status::Fail,
+            format!("{cert_file} has a public key of type {name}, which is not supported"),
+        )
+        .hint("let the ACME client make an RSA, P-256, P-384, P-521 or Ed25519 key");
+    }
+    match (&material.key, &material.files.key) {
+        (Some(Ok(key)), _) if key.pairs_with(&chain.leaf.public_key) => {
+            Finding::new(Check::Key, Status::Ok, format!("{leaf_type}, the pair fits"))
+        }
+        (Some(Ok(key)), Some(key_file)) => {
+            let difference = match key.key_type() {
+                same if same == leaf_type => format!("both are {leaf_type}, but of different pairs"),
+                other => format!("the certificate's key is {leaf_type}, this one is {other}"),
+            };
+            Finding::new(
+                Check::Key,
+                Status::Fail,
+                format!(
+                    "{} is not the private key of {cert_file}: {difference}",
+                    text::path(key_file)
+                ),
+            )
+            .hint("hand over the key and the certificate of one and the same renewal")
+        }
+        (Some(_), _) => Finding::new(Check::Key, Status::Skipped, "there is no usable private key"),
+        (None, _) => Finding::new(Check::Key, Status::Skipped, "no private key was given"),
+    }
+}

@@ -1,0 +1,175 @@
+//! The command line: commands, flags and help. No defaults stand here; see `settings`.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueHint};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use crate::names::Domain;
+use crate::settings::Layer;
+use crate::source::Named;
+
+const LONG_ABOUT: &str = "\
+Bring a renewed certificate to the edge and report what became of every site
+
+Called by an ACME client, edgecert reads the client's variables, checks the renewed
+certificate and its key, uploads them, and waits until the sites have taken them over.";
+
+const AFTER_HELP: &str = "\
+Examples:
+  certbot renew --deploy-hook edgecert
+  acme.sh --install-cert -d example.com --reloadcmd edgecert
+  edgecert --lineage /etc/letsencrypt/live/example.com
+  edgecert check --cert fullchain.pem --key privkey.pem --domain example.com
+
+Exit codes:
+   0  every covered site has what was asked for
+   2  wrong command line
+  65  a local check or a guard refused; nothing was sent
+  66  a file is missing or cannot be read
+  69  the service refused, or no site is covered
+  70  a fault of edgecert itself
+  75  temporary: network, 429, 5xx, deadline
+  76  the service answered something that cannot be understood
+  77  the service does not accept the API key
+  78  configuration
+
+The API key is never an argument: set EDGECERT_API_KEY or name a file.";
+
+/// Everything on the command line.
+#[derive(Parser, Debug)]
+#[command(
+    name = "edgecert",
+    version,
+    about = "Bring a renewed certificate to the edge and report what became of every site",
+    long_about = LONG_ABOUT,
+    after_help = AFTER_HELP,
+    subcommand_help_heading = "Commands",
+    disable_help_subcommand = true
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    #[command(flatten)]
+    pub(crate) deploy: DeployArgs,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+/// Flags of every command.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Common {
+    /// Configuration file [default: /etc/edgecert/config.toml] [env: EDGECERT_CONFIG]
+    #[arg(long, value_name = "FILE", global = true, value_hint = ValueHint::FilePath)]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Print one JSON object on standard output
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+
+    /// Say more on standard error (twice: everything)
+    #[arg(short, long, action = ArgAction::Count, global = true)]
+    pub(crate) verbose: u8,
+}
+
+/// What to do.
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    /// Check a renewed certificate, upload it, and wait for the sites (the hook)
+    Deploy(DeployArgs),
+    /// Run the local checks alone; no network, no configuration
+    Check(CheckArgs),
+}
+
+/// `edgecert deploy`, and `edgecert` alone.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct DeployArgs {
+    #[command(flatten)]
+    pub(crate) certificate: CertificateArgs,
+
+    /// Site that must get the certificate (can be repeated) [default: every covered site]
+    #[arg(long = "domain", value_name = "DOMAIN")]
+    pub(crate) domains: Vec<Domain>,
+
+    #[command(flatten)]
+    pub(crate) settings: Layer,
+}
+
+/// `edgecert check`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    pub(crate) certificate: CertificateArgs,
+
+    /// Domain that the certificate must cover (can be repeated)
+    #[arg(long = "domain", value_name = "DOMAIN")]
+    pub(crate) domains: Vec<Domain>,
+
+    /// Check as if it were this moment, for example 2027-01-31T00:00:00Z
+    #[arg(long, value_name = "RFC3339", value_parser = moment)]
+    pub(crate) at: Option<OffsetDateTime>,
+}
+
+/// Where the certificate is; without any of these the ACME client's variables tell.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Certificate")]
+pub(crate) struct CertificateArgs {
+    /// Certificate chain in PEM, the leaf first
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) cert: Option<PathBuf>,
+
+    /// Private key in PEM
+    #[arg(long, value_name = "FILE", requires = "cert", value_hint = ValueHint::FilePath)]
+    pub(crate) key: Option<PathBuf>,
+
+    /// Directory of certbot, acme.sh, lego, dehydrated or a mounted Kubernetes secret
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["cert", "key"], value_hint = ValueHint::DirPath)]
+    pub(crate) lineage: Option<PathBuf>,
+}
+
+impl Cli {
+    /// Reads the arguments; an error prints itself, as help and version do.
+    pub(crate) fn read(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Result<Self, clap::Error> {
+        let mut command = Self::command();
+        let matches = command.try_get_matches_from_mut(arguments)?;
+        if let Some((name, _)) = matches.subcommand() {
+            let misplaced = DeployArgs::augment_args(clap::Command::new(""))
+                .get_arguments()
+                .map(|argument| argument.get_id().as_str().to_owned())
+                .find(|id| matches!(matches.try_contains_id(id), Ok(true)) && was_given(&matches, id));
+            if let Some(id) = misplaced {
+                let message = format!(
+                    "--{} belongs behind `{name}`, not before it",
+                    id.replace('_', "-")
+                );
+                return Err(command.error(clap::error::ErrorKind::ArgumentConflict, message));
+            }
+        }
+        Self::from_arg_matches(&matches)
+    }
+
+    /// The help text, for a call without anything to do.
+    pub(crate) fn help() -> String {
+        Self::command().render_help().to_string()
+    }
+}
+
+impl CertificateArgs {
+    /// The files as the command line names them.
+    pub(crate) fn named(&self) -> Named {
+        Named {
+            cert: self.cert.clone(),
+            key: self.key.clone(),
+            lineage: self.lineage.clone(),
+        }
+    }
+}
+
+fn was_given(matches: &clap::ArgMatches, id: &str) -> bool {
+    matches.value_source(id) == Some(clap::parser::ValueSource::CommandLine)
+}
+
+fn moment(text: &str) -> Result<OffsetDateTime, &'static str> {
+    OffsetDateTime::parse(text, &Rfc3339).map_err(|_| "a moment like 2027-01-31T00:00:00Z is wanted")
+}

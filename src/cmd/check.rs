@@ -1,0 +1,27 @@
+//! `edgecert check`: the local checks alone; no network, no configuration.
+
+use crate::check::{self, Question, Refused, Status};
+use crate::cli::CheckArgs;
+use crate::env::Env;
+use crate::report::{CertificateReport, Report, SourceReport};
+use crate::{clock, material, source};
+
+/// Runs the checks and records what they found.
+pub(crate) fn run(args: &CheckArgs, env: &Env, report: &mut Report) -> anyhow::Result<()> {
+    let source = source::find(&args.certificate.named(), env)?;
+    report.source = Some(SourceReport::new(&source));
+    let material = material::load(&source.files)?;
+    report.certificate = material.chain.as_ref().ok().map(CertificateReport::new);
+    let question = Question {
+        domains: &args.domains,
+        at: args.at.unwrap_or_else(clock::now),
+        untrusted: Status::Warn,
+        directory: source.acme_directory.as_deref(),
+    };
+    report.checks = check::run(&material, &question);
+    if report.checks.iter().any(|finding| finding.status == Status::Fail) {
+        Err(Refused.into())
+    } else {
+        Ok(())
+    }
+}

@@ -1,0 +1,125 @@
+//! `edgecert deploy`, the hook: check, plan, upload, wait, report.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use anyhow::Context as _;
+
+use crate::api::Client;
+use crate::check::{self, Question, Status};
+use crate::cli::DeployArgs;
+use crate::clock::{self, Deadline};
+use crate::env::Env;
+use crate::failure::{Decided, Kind, Problem};
+use crate::names::Domain;
+use crate::report::{CertificateReport, Report, SourceReport};
+use crate::secret::Redactor;
+use crate::settings::{self, Entry, Place, Settings, Verify};
+use crate::source::{self, Source};
+use crate::{material, rollout, text};
+
+/// Deploys the certificate that the command line or the hook's environment names.
+pub(crate) fn run(
+    args: &DeployArgs,
+    config: Option<&Path>,
+    env: &Env,
+    report: &mut Report,
+) -> anyhow::Result<()> {
+    let source = source::find(&args.certificate.named(), env)?;
+    deploy(args, &source, config, env, report)
+}
+
+/// Deploys one lineage.
+pub(crate) fn deploy(
+    args: &DeployArgs,
+    source: &Source,
+    config: Option<&Path>,
+    env: &Env,
+    report: &mut Report,
+) -> anyhow::Result<()> {
+    report.source = Some(SourceReport::new(source));
+    let file = settings::read_file(config, env)?;
+    let entry = file.lineages.iter().find(|entry| is_entry_of(entry, source));
+    let settings = Settings::resolve(&args.settings, env, entry, &file)?;
+    let deadline = Deadline::after(settings.timeout);
+    let domains = match entry {
+        Some(entry) if args.domains.is_empty() => &entry.domains,
+        _ => &args.domains,
+    };
+    warn_of_open_key(source, report);
+
+    let material = material::load(&source.files)?;
+    report.certificate = material.chain.as_ref().ok().map(CertificateReport::new);
+    let question = Question {
+        domains,
+        at: clock::now(),
+        untrusted: if settings.allow_untrusted {
+            Status::Warn
+        } else {
+            Status::Fail
+        },
+        directory: source.acme_directory.as_deref(),
+    };
+    report.add_findings(&check::run(&material, &question));
+    if material.key.is_none() {
+        return Err(no_key());
+    }
+    let vetted = check::vet(&material, &report.checks)?;
+
+    let mut redactor = Redactor::default();
+    redactor.hide(&settings.api_key);
+    redactor.hide(vetted.key.pem());
+    let client = Client::new(&settings, redactor, deadline)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    runtime.block_on(rollout::run(
+        &client, &vetted, domains, &settings, deadline, report,
+    ))?;
+    warn_of_missing_proof(&settings, domains, report);
+    Ok(())
+}
+
+/// Whether an entry of the configuration is about this lineage.
+fn is_entry_of(entry: &Entry, source: &Source) -> bool {
+    let same = |a: &Path, b: &Path| std::path::absolute(a).ok() == std::path::absolute(b).ok();
+    match &entry.place {
+        Place::Directory(directory) => source
+            .files
+            .cert
+            .parent()
+            .is_some_and(|parent| same(parent, directory)),
+        Place::Files { cert, key } => {
+            same(cert, &source.files.cert) && source.files.key.as_ref().is_some_and(|other| same(key, other))
+        }
+    }
+}
+
+fn no_key() -> anyhow::Error {
+    let problem = Problem::new("no private key is named; nothing was sent", "pass --key FILE");
+    Decided {
+        kind: Kind::Usage,
+        problem,
+    }
+    .into()
+}
+
+/// Mounted secrets are open to others, so this is no refusal.
+fn warn_of_open_key(source: &Source, report: &mut Report) {
+    const OTHERS: u32 = 0o007;
+    let Some(key) = &source.files.key else { return };
+    let mode = std::fs::metadata(key).map(|metadata| metadata.permissions().mode());
+    if mode.is_ok_and(|mode| mode & OTHERS != 0) {
+        report
+            .warnings
+            .push(format!("others can read the private key {}", text::path(key)));
+    }
+}
+
+fn warn_of_missing_proof(settings: &Settings, domains: &[Domain], report: &mut Report) {
+    let bare = !domains.is_empty() && settings.wait.is_zero();
+    if settings.verify != Verify::Off && !bare && !report.sites.is_empty() {
+        report.warnings.push("the handshake with the edge is not part of this version; no site is proven to serve the certificate".into());
+    }
+}

@@ -1,0 +1,52 @@
+//! The process environment, read once; everything else gets it as an argument.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+/// A snapshot of the environment. An empty variable counts as unset.
+#[derive(Default)]
+pub(crate) struct Env(HashMap<OsString, OsString>);
+
+/// A variable whose value is not UTF-8.
+#[derive(Debug, thiserror::Error)]
+#[error("{0} is not UTF-8 text")]
+pub(crate) struct NotText(pub(crate) &'static str);
+
+impl Env {
+    /// The environment of this process.
+    pub(crate) fn capture() -> Self {
+        std::env::vars_os().collect()
+    }
+
+    /// The value as the system keeps it.
+    pub(crate) fn raw(&self, name: &str) -> Option<&OsStr> {
+        self.0
+            .get(OsStr::new(name))
+            .map(OsString::as_os_str)
+            .filter(|value| !value.is_empty())
+    }
+
+    /// The value as a path.
+    pub(crate) fn path(&self, name: &str) -> Option<PathBuf> {
+        self.raw(name).map(PathBuf::from)
+    }
+
+    /// The value as text.
+    pub(crate) fn text(&self, name: &'static str) -> Result<Option<&str>, NotText> {
+        self.raw(name)
+            .map(|value| value.to_str().ok_or(NotText(name)))
+            .transpose()
+    }
+}
+
+impl<K: Into<OsString>, V: Into<OsString>> FromIterator<(K, V)> for Env {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(variables: I) -> Self {
+        Self(
+            variables
+                .into_iter()
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
+        )
+    }
+}

@@ -1,0 +1,274 @@
+//! From facts to what a person reads and a script tests: sentences, hints and the exit code.
+//!
+//! Modules return facts as errors of their own; here alone is decided whose turn it is. A message has no capital at its
+//! start and no period at its end; the hint says what to do. What is not recognised is a fault of edgecert itself.
+
+use crate::check::{Finding, Refused, Status};
+use crate::material::Unreadable;
+use crate::{api, settings, source};
+
+/// Whose turn it is now. The discriminant is the exit code; scripts depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// The command line is wrong.
+    Usage = 2,
+    /// A local check or a guard refused; nothing was sent.
+    Refused = 65,
+    /// A file is missing or cannot be read.
+    NoInput = 66,
+    /// The service refused, or no site is covered.
+    Service = 69,
+    /// A fault of edgecert itself.
+    Fault = 70,
+    /// Temporary: it may work later.
+    Temporary = 75,
+    /// The service answered something that cannot be understood.
+    Protocol = 76,
+    /// The service does not accept the API key.
+    Denied = 77,
+    /// Configuration.
+    Config = 78,
+}
+
+impl Kind {
+    /// Gravest first: the one that a run with several ends with.
+    const GRAVITY: [Self; 9] = [
+        Self::Fault,
+        Self::Config,
+        Self::Denied,
+        Self::NoInput,
+        Self::Refused,
+        Self::Protocol,
+        Self::Service,
+        Self::Temporary,
+        Self::Usage,
+    ];
+
+    /// The gravest of several.
+    pub(crate) fn gravest(kinds: impl IntoIterator<Item = Self>) -> Option<Self> {
+        kinds
+            .into_iter()
+            .min_by_key(|kind| Self::GRAVITY.iter().position(|other| other == kind))
+    }
+
+    /// The exit code.
+    pub(crate) fn exit_code(self) -> u8 {
+        self as u8
+    }
+}
+
+/// A run that did not do what was asked.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) kind: Kind,
+    /// At least one.
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// A sentence and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+}
+
+/// An error whose kind was decided where it arose, because only there the facts are together.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", problem.message)]
+pub(crate) struct Decided {
+    pub(crate) kind: Kind,
+    pub(crate) problem: Problem,
+}
+
+impl Problem {
+    pub(crate) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            hint: Some(hint.into()),
+        }
+    }
+}
+
+impl Failure {
+    /// The failure that an error means; `findings` are those of the local checks so far.
+    pub(crate) fn from_error(error: &anyhow::Error, findings: &[Finding]) -> Self {
+        if error.is::<Refused>() {
+            let failed = findings.iter().filter(|finding| finding.status == Status::Fail);
+            let problem = |finding: &Finding| Problem {
+                message: format!("{}; nothing was sent", finding.detail),
+                hint: finding.hint.clone(),
+            };
+            return Self {
+                kind: Kind::Refused,
+                problems: failed.map(problem).collect(),
+            };
+        }
+        let (kind, hint) = classify(error);
+        let message = if kind == Kind::Fault {
+            format!("internal error: {error:#}")
+        } else {
+            error.to_string()
+        };
+        Self {
+            kind,
+            problems: vec![Problem { message, hint }],
+        }
+    }
+
+    /// All sentences in one line.
+    pub(crate) fn message(&self) -> String {
+        let messages: Vec<&str> = self
+            .problems
+            .iter()
+            .map(|problem| problem.message.as_str())
+            .collect();
+        messages.join("; ")
+    }
+}
+
+fn classify(error: &anyhow::Error) -> (Kind, Option<String>) {
+    if let Some(decided) = error.downcast_ref::<Decided>() {
+        return (decided.kind, decided.problem.hint.clone());
+    }
+    if let Some(error) = error.downcast_ref::<settings::Error>() {
+        return (Kind::Config, settings_hint(error));
+    }
+    if let Some(error) = error.downcast_ref::<source::Error>() {
+        let (kind, hint) = source_hint(error);
+        return (kind, Some(hint.into()));
+    }
+    if let Some(unreadable) = error.downcast_ref::<Unreadable>() {
+        return (Kind::NoInput, Some(unreadable_hint(unreadable).into()));
+    }
+    if let Some(error) = error.downcast_ref::<api::Untrusting>() {
+        let _: &api::Untrusting = error;
+        return (
+            Kind::Config,
+            Some("name a file with CA certificates in PEM with --ca-file".into()),
+        );
+    }
+    if let Some(failed) = error.downcast_ref::<api::Failed>() {
+        return (api_kind(&failed.error), api_hint(&failed.error));
+    }
+    (
+        Kind::Fault,
+        Some("please report this, with the command and what it printed".into()),
+    )
+}
+
+/// Whose turn it is after a request that failed.
+pub(crate) fn api_kind(error: &api::Error) -> Kind {
+    use api::Error as E;
+    match error {
+        E::Unreachable { .. } | E::TimedOut { .. } | E::Cut { .. } | E::Busy { .. } => Kind::Temporary,
+        E::Untrusted { .. } => Kind::Config,
+        E::Denied { .. } => Kind::Denied,
+        E::Refused { .. } | E::NotOk { .. } => Kind::Service,
+        E::Redirected { .. } | E::Unreadable { .. } => Kind::Protocol,
+    }
+}
+
+pub(crate) fn api_hint(error: &api::Error) -> Option<String> {
+    use api::Error as E;
+    let hint = match error {
+        E::Unreachable { .. } | E::TimedOut { .. } | E::Cut { .. } | E::Busy { .. } => {
+            "run the same command again later; repeating an upload is safe"
+        }
+        E::Untrusted { .. } => "if the service has a CA of its own, name its certificate with --ca-file",
+        E::Denied { .. } => "put a valid key into EDGECERT_API_KEY or the API key file",
+        E::Redirected { .. } | E::Unreadable { .. } => {
+            "check the base URL; it may lead to something other than the service"
+        }
+        E::Refused { .. } | E::NotOk { .. } => return None,
+    };
+    Some(hint.into())
+}
+
+fn settings_hint(error: &settings::Error) -> Option<String> {
+    use settings::Error as E;
+    Some(match error {
+        E::NoBaseUrl => "set EDGECERT_BASE_URL, or base_url in /etc/edgecert/config.toml".into(),
+        E::NoApiKey => "set EDGECERT_API_KEY, or write the key into a file and name it with api_key_file in /etc/edgecert/config.toml".into(),
+        E::OpenToOthers { path } => format!("chmod 600 {}", shell_word(&path.to_string_lossy())),
+        E::File { known: Some(known), reason, .. } if reason.contains("api_key`") => {
+            format!("write the key into a file of its own and name that with `api_key_file`; known are {known}")
+        }
+        E::File { known: Some(known), .. } => format!("known are {known}"),
+        E::Unreadable { .. } => "check the path and its permissions".into(),
+        E::Bad { .. } | E::File { .. } | E::NotText(_) => return None,
+    })
+}
+
+fn source_hint(error: &source::Error) -> (Kind, &'static str) {
+    match error {
+        source::Error::NoSource => (
+            Kind::Usage,
+            "call it as the deploy hook of an ACME client, or pass --lineage DIR, or --cert FILE and --key FILE",
+        ),
+        source::Error::NotALineage { .. } => (
+            Kind::NoInput,
+            "name the directory that holds the certificate and its key, or pass --cert FILE and --key FILE",
+        ),
+        source::Error::SeveralLineages { .. } => (
+            Kind::NoInput,
+            "name the files of one of them with --cert FILE and --key FILE",
+        ),
+    }
+}
+
+fn unreadable_hint(unreadable: &Unreadable) -> &'static str {
+    if unreadable.missing {
+        "check the path; lego with --filename and acme.sh name files that they did not write"
+    } else {
+        "run edgecert as the user that the ACME client runs as"
+    }
+}
+
+/// A word that can be pasted into a shell.
+fn shell_word(text: &str) -> String {
+    let plain = text
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c));
+    if plain {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gravest_wins_in_the_documented_order() {
+        let order = [70, 78, 77, 66, 65, 76, 69, 75];
+        let codes: Vec<u8> = Kind::GRAVITY
+            .iter()
+            .map(|kind| kind.exit_code())
+            .take(8)
+            .collect();
+        assert_eq!(codes, order);
+        assert_eq!(
+            Kind::gravest([Kind::Temporary, Kind::Service]),
+            Some(Kind::Service)
+        );
+        assert_eq!(Kind::gravest([]), None);
+    }
+
+    #[test]
+    fn an_unknown_error_is_our_own_fault() {
+        let failure = Failure::from_error(&anyhow::anyhow!("surprise"), &[]);
+        assert_eq!(
+            (failure.kind, failure.message().as_str()),
+            (Kind::Fault, "internal error: surprise")
+        );
+    }
+
+    #[test]
+    fn a_pasted_path_is_one_word() {
+        assert_eq!(shell_word("/etc/edgecert/key"), "/etc/edgecert/key");
+        assert_eq!(shell_word("/a b/it's"), r"'/a b/it'\''s'");
+    }
+}

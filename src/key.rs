@@ -1,0 +1,271 @@
+//! Private keys: what is in one, and whether it is the other half of a certificate's public key.
+//!
+//! The public key is derived from the private one and compared; the public part that a key file carries is never
+//! trusted, but it has to agree. Nothing is signed or decrypted.
+
+use p256::elliptic_curve::sec1::{FromSec1Point, ModulusSize, ToSec1Point};
+use p256::elliptic_curve::{AffinePoint, CurveArithmetic, FieldBytesSize, SecretKey};
+use pkcs8::der::asn1::{AnyRef, BitStringRef, ContextSpecific, ObjectIdentifier as Oid, OctetStringRef};
+use pkcs8::der::{Decode as _, Reader as _, SliceReader, Tag, TagNumber, Tagged as _};
+use rsa::traits::PublicKeyParts as _;
+use zeroize::Zeroizing;
+
+use crate::cert::{KeyType, PublicKey};
+use crate::pem::{self, KeyForm};
+use crate::secret::Secret;
+
+/// A private key of a supported type whose two halves agree.
+pub(crate) struct PrivateKey {
+    halves: Halves,
+    pem: Secret,
+}
+
+enum Halves {
+    Rsa(Box<rsa::RsaPrivateKey>),
+    P256(SecretKey<p256::NistP256>),
+    P384(SecretKey<p384::NistP384>),
+    P521(SecretKey<p521::NistP521>),
+    Ed25519(Box<ed25519_dalek::SigningKey>),
+}
+
+/// Why a private key cannot be used.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum BadKey {
+    /// A type that edgecert does not support, by name.
+    #[error("a private key of type {0}, which is not supported; RSA, P-256, P-384, P-521 and Ed25519 are")]
+    Unsupported(String),
+    /// Not a key at all.
+    #[error("a private key whose {0} structure is damaged")]
+    Malformed(&'static str),
+    /// The private part does not belong to the public part in the same file.
+    #[error("a private key that contradicts itself: {0}")]
+    Contradicts(&'static str),
+}
+
+/// Above this the arithmetic takes seconds; no CA signs such a key.
+const MOST_RSA_BITS: usize = 16_384;
+
+const RSA: Oid = Oid::new_unwrap("1.2.840.113549.1.1.1");
+const RSASSA_PSS: Oid = Oid::new_unwrap("1.2.840.113549.1.1.10");
+const EC: Oid = Oid::new_unwrap("1.2.840.10045.2.1");
+const ED25519: Oid = Oid::new_unwrap("1.3.101.112");
+const P256: Oid = Oid::new_unwrap("1.2.840.10045.3.1.7");
+const P384: Oid = Oid::new_unwrap("1.3.132.0.34");
+const P521: Oid = Oid::new_unwrap("1.3.132.0.35");
+
+impl PrivateKey {
+    /// Reads a key and proves that its own halves agree.
+    pub(crate) fn from_der(form: KeyForm, der: &[u8]) -> Result<Self, BadKey> {
+        let halves = match form {
+            KeyForm::Pkcs1 => rsa(der)?,
+            KeyForm::Sec1 => ec(der, None)?,
+            KeyForm::Pkcs8 => pkcs8(der)?,
+        };
+        Ok(Self {
+            halves,
+            pem: pem::write(form.label(), der),
+        })
+    }
+
+    /// The key as clean PEM, in the form in which it was found.
+    pub(crate) fn pem(&self) -> &Secret {
+        &self.pem
+    }
+
+    /// The type of the key.
+    pub(crate) fn key_type(&self) -> KeyType {
+        match &self.halves {
+            Halves::Rsa(key) => KeyType::Rsa { bits: key.n().bits() },
+            Halves::P256(_) => KeyType::P256,
+            Halves::P384(_) => KeyType::P384,
+            Halves::P521(_) => KeyType::P521,
+            Halves::Ed25519(_) => KeyType::Ed25519,
+        }
+    }
+
+    /// Whether this key is the private half of `public`.
+    pub(crate) fn pairs_with(&self, public: &PublicKey) -> bool {
+        match (&self.halves, public) {
+            (Halves::Rsa(key), PublicKey::Rsa { modulus, exponent }) => {
+                key.n().to_bytes_be() == strip_zeros(modulus)
+                    && key.e().to_bytes_be() == strip_zeros(exponent)
+            }
+            (Halves::P256(key), PublicKey::P256(point)) => is_point_of(key, point),
+            (Halves::P384(key), PublicKey::P384(point)) => is_point_of(key, point),
+            (Halves::P521(key), PublicKey::P521(point)) => is_point_of(key, point),
+            (Halves::Ed25519(key), PublicKey::Ed25519(bytes)) => {
+                key.verifying_key().as_bytes().as_slice() == bytes
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Whether `point` is the public key of `key`.
+fn is_point_of<C>(key: &SecretKey<C>, point: &[u8]) -> bool
+where
+    C: CurveArithmetic,
+    FieldBytesSize<C>: ModulusSize,
+    AffinePoint<C>: FromSec1Point<C> + ToSec1Point<C>,
+{
+    p256::elliptic_curve::PublicKey::from_sec1_bytes(point).is_ok_and(|public| key.public_key() == public)
+}
+
+/// `PrivateKeyInfo` and `OneAsymmetricKey` (RFC 5958).
+fn pkcs8(der: &[u8]) -> Result<Halves, BadKey> {
+    let info = pkcs8::PrivateKeyInfoRef::from_der(der).map_err(|_| BadKey::Malformed("PKCS#8"))?;
+    let inner = info.private_key.as_bytes();
+    match info.algorithm.oid {
+        RSA | RSASSA_PSS => rsa(inner),
+        EC => ec(inner, info.algorithm.parameters),
+        ED25519 => ed25519(inner, info.public_key.and_then(|bits| bits.as_bytes())),
+        other => Err(BadKey::Unsupported(algorithm_name(&other.to_string()))),
+    }
+}
+
+/// `RSAPrivateKey` (RFC 8017, appendix A.1.2): the primes must multiply to the modulus and the exponents be inverse.
+fn rsa(der: &[u8]) -> Result<Halves, BadKey> {
+    use rsa::BigUint;
+    let key = rsa::pkcs1::RsaPrivateKey::try_from(der).map_err(|_| BadKey::Malformed("RSA"))?;
+    if key.other_prime_infos.is_some() {
+        return Err(BadKey::Unsupported("RSA with more than two primes".into()));
+    }
+    if key.modulus.as_bytes().len() > MOST_RSA_BITS / 8 {
+        return Err(BadKey::Unsupported(format!("RSA above {MOST_RSA_BITS} bits")));
+    }
+    let [modulus, exponent, private, p, q] = [
+        key.modulus,
+        key.public_exponent,
+        key.private_exponent,
+        key.prime1,
+        key.prime2,
+    ]
+    .map(|number| BigUint::from_bytes_be(number.as_bytes()));
+    rsa::RsaPrivateKey::from_components(modulus, exponent, private, vec![p, q])
+        .map(|key| Halves::Rsa(Box::new(key)))
+        .map_err(|_| BadKey::Contradicts("its primes and exponents do not belong to its modulus"))
+}
+
+/// `CurvePrivateKey` (RFC 8410).
+fn ed25519(der: &[u8], public: Option<&[u8]>) -> Result<Halves, BadKey> {
+    let seed = <&OctetStringRef>::from_der(der)
+        .ok()
+        .and_then(|seed| <[u8; 32]>::try_from(seed.as_bytes()).ok())
+        .map(Zeroizing::new)
+        .ok_or(BadKey::Malformed("Ed25519"))?;
+    let key = Box::new(ed25519_dalek::SigningKey::from_bytes(&seed));
+    if public.is_some_and(|public| public != key.verifying_key().as_bytes()) {
+        return Err(BadKey::Contradicts(
+            "its private part does not belong to its public part",
+        ));
+    }
+    Ok(Halves::Ed25519(key))
+}
+
+/// `ECPrivateKey` (RFC 5915); in PKCS#8 the curve stands outside.
+fn ec(der: &[u8], outer: Option<AnyRef<'_>>) -> Result<Halves, BadKey> {
+    let fields = EcFields::from_der(der).map_err(|_| BadKey::Malformed("EC"))?;
+    let curve = match outer
+        .or(fields.parameters)
+        .map(|parameters| (parameters.tag(), parameters))
+    {
+        Some((Tag::ObjectIdentifier, oid)) => oid.decode_as::<Oid>().map_err(|_| BadKey::Malformed("EC"))?,
+        Some((_, _)) => return Err(BadKey::Unsupported("EC with explicit curve parameters".into())),
+        // Without a name only the length tells; the pairing with the leaf proves the guess.
+        None => match fields.scalar.len() {
+            ..=32 => P256,
+            33..=48 => P384,
+            _ => P521,
+        },
+    };
+    match curve {
+        P256 => curve_key(&fields).map(Halves::P256),
+        P384 => curve_key(&fields).map(Halves::P384),
+        P521 => curve_key(&fields).map(Halves::P521),
+        other => Err(BadKey::Unsupported(curve_name(&other.to_string()))),
+    }
+}
+
+fn curve_key<C>(fields: &EcFields<'_>) -> Result<SecretKey<C>, BadKey>
+where
+    C: CurveArithmetic,
+    FieldBytesSize<C>: ModulusSize,
+    AffinePoint<C>: FromSec1Point<C> + ToSec1Point<C>,
+{
+    use p256::elliptic_curve::array::typenum::Unsigned as _;
+    // Some writers drop leading zeros, others add one.
+    let significant = strip_zeros(fields.scalar);
+    let padding = FieldBytesSize::<C>::USIZE
+        .checked_sub(significant.len())
+        .ok_or(BadKey::Malformed("EC"))?;
+    let mut scalar = Zeroizing::new(vec![0; padding]);
+    scalar.extend_from_slice(significant);
+    let key = SecretKey::from_slice(&scalar).map_err(|_| BadKey::Malformed("EC"))?;
+    if fields.public.is_some_and(|point| !is_point_of(&key, point)) {
+        return Err(BadKey::Contradicts(
+            "its private part does not belong to its public part",
+        ));
+    }
+    Ok(key)
+}
+
+/// The fields of `ECPrivateKey`; read here because explicit parameters have to be named, not only refused.
+struct EcFields<'a> {
+    scalar: &'a [u8],
+    parameters: Option<AnyRef<'a>>,
+    public: Option<&'a [u8]>,
+}
+
+impl<'a> EcFields<'a> {
+    fn from_der(der: &'a [u8]) -> pkcs8::der::Result<Self> {
+        let mut reader = SliceReader::new(der)?;
+        let fields = reader.sequence(|reader| {
+            u8::decode(reader)?;
+            let scalar = <&OctetStringRef>::decode(reader)?.as_bytes();
+            let parameters = ContextSpecific::<AnyRef<'a>>::decode_explicit(reader, TagNumber(0))?;
+            let public = ContextSpecific::<BitStringRef<'a>>::decode_explicit(reader, TagNumber(1))?;
+            Ok::<_, pkcs8::der::Error>(Self {
+                scalar,
+                parameters: parameters.map(|field| field.value),
+                public: public.and_then(|field| field.value.as_bytes()),
+            })
+        })?;
+        reader.finish()?;
+        Ok(fields)
+    }
+}
+
+fn strip_zeros(bytes: &[u8]) -> &[u8] {
+    let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+    bytes.get(zeros..).unwrap_or_default()
+}
+
+/// A key algorithm, given by its object identifier, by its usual name.
+pub(crate) fn algorithm_name(oid: &str) -> String {
+    let name = match oid {
+        "1.2.840.10040.4.1" => "DSA",
+        "1.2.840.113549.1.3.1" => "DH",
+        "1.3.101.110" => "X25519",
+        "1.3.101.111" => "X448",
+        "1.3.101.113" => "Ed448",
+        "2.16.840.1.101.3.4.3.17" => "ML-DSA-44",
+        "2.16.840.1.101.3.4.3.18" => "ML-DSA-65",
+        "2.16.840.1.101.3.4.3.19" => "ML-DSA-87",
+        other => return format!("with object identifier {other}"),
+    };
+    name.into()
+}
+
+/// A curve, given by its object identifier, by its usual name.
+pub(crate) fn curve_name(oid: &str) -> String {
+    let name = match oid {
+        "1.3.132.0.10" => "secp256k1",
+        "1.3.132.0.33" => "P-224",
+        "1.2.840.10045.3.1.1" => "P-192",
+        "1.3.36.3.3.2.8.1.1.7" => "brainpoolP256r1",
+        "1.3.36.3.3.2.8.1.1.11" => "brainpoolP384r1",
+        "1.3.36.3.3.2.8.1.1.13" => "brainpoolP512r1",
+        other => return format!("EC on the curve with object identifier {other}"),
+    };
+    name.into()
+}

@@ -1,0 +1,351 @@
+//! The files of a lineage, read: a leaf with its chain, and a private key.
+//!
+//! Repairs what can be mistaken for nothing else (order, duplicates, blocks that do not belong) and names each repair;
+//! what is ambiguous is refused. Whether the result may be deployed is for `check`.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use zeroize::Zeroizing;
+
+use crate::cert::Certificate;
+use crate::key::{BadKey, PrivateKey};
+use crate::pem::{self, Block};
+use crate::text;
+
+/// Where a lineage's parts are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Files {
+    /// The full chain, or the leaf alone where there is nothing else.
+    pub(crate) cert: PathBuf,
+    /// Issuers that the first file may lack (`ca.cer`, `NAME.issuer.crt`). A missing file is no error.
+    pub(crate) issuers: Option<PathBuf>,
+    /// `None`: the pairing is not checked, and nothing can be deployed.
+    pub(crate) key: Option<PathBuf>,
+}
+
+/// What was found in the files. A part that cannot be used is an `Err` with the reasons.
+pub(crate) struct Material {
+    pub(crate) files: Files,
+    pub(crate) chain: Result<Chain, Vec<Problem>>,
+    /// `None` where no key was asked for.
+    pub(crate) key: Option<Result<PrivateKey, Problem>>,
+}
+
+/// A leaf and the certificates that lead from it towards its root.
+pub(crate) struct Chain {
+    pub(crate) leaf: Certificate,
+    pub(crate) issuers: Vec<Certificate>,
+    /// What was mended, in words.
+    pub(crate) repairs: Vec<String>,
+}
+
+/// Why a file cannot be used: what it holds, as the object of that verb, and what to do.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    pub(crate) found: String,
+    pub(crate) hint: &'static str,
+    /// Whether it looks like a file that is being written at this moment.
+    half_written: bool,
+}
+
+impl Problem {
+    fn half_written(found: impl Into<String>, hint: &'static str) -> Self {
+        Self {
+            found: found.into(),
+            hint,
+            half_written: true,
+        }
+    }
+
+    fn lasting(found: impl Into<String>, hint: &'static str) -> Self {
+        Self {
+            found: found.into(),
+            hint,
+            half_written: false,
+        }
+    }
+}
+
+/// A file that is missing or cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read {}: {reason}", path.display())]
+pub(crate) struct Unreadable {
+    pub(crate) path: PathBuf,
+    pub(crate) reason: String,
+    pub(crate) missing: bool,
+}
+
+/// Beyond this a file is no certificate and no key.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// How long a pair that does not fit is read again, because a client may be switching it at this moment.
+const SWITCHING: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Reads the files; a pair that is incomplete or does not fit is read again for up to two seconds.
+pub(crate) fn load(files: &Files) -> Result<Material, Unreadable> {
+    let mut waited = Duration::ZERO;
+    loop {
+        let material = Material::read(files);
+        let may_be_switching = match &material {
+            Ok(material) => !material.fits(),
+            Err(unreadable) => unreadable.missing && unreadable.path.parent().is_some_and(Path::exists),
+        };
+        if !may_be_switching || waited >= SWITCHING {
+            return material;
+        }
+        log::debug!(
+            "{} and its key do not fit yet; reading them again",
+            files.cert.display()
+        );
+        std::thread::sleep(PAUSE);
+        waited += PAUSE;
+    }
+}
+
+impl Material {
+    fn read(files: &Files) -> Result<Self, Unreadable> {
+        let cert = read_file(&files.cert)?;
+        let mut blocks = pem::read(&cert);
+        if let Some(issuers) = &files.issuers {
+            match read_file(issuers) {
+                Ok(bytes) => blocks.extend(pem::read(&bytes)),
+                Err(unreadable) if unreadable.missing => {}
+                Err(unreadable) => return Err(unreadable),
+            }
+        }
+        let key = match &files.key {
+            Some(path) => Some(find_key(&read_file(path)?)),
+            None => None,
+        };
+        let usable = key.as_ref().and_then(|key| key.as_ref().ok());
+        let chain = Chain::assemble(blocks, usable, &cert);
+        Ok(Self {
+            files: files.clone(),
+            chain,
+            key,
+        })
+    }
+
+    /// Whether both parts are there and belong together, as far as was asked.
+    fn fits(&self) -> bool {
+        match (&self.chain, &self.key) {
+            (Ok(chain), Some(Ok(key))) => key.pairs_with(&chain.leaf.public_key),
+            (Ok(_), None) => true,
+            (Ok(_), Some(Err(problem))) => !problem.half_written,
+            (Err(problems), _) => !problems.iter().any(|problem| problem.half_written),
+        }
+    }
+}
+
+impl Chain {
+    fn assemble(blocks: Vec<Block>, key: Option<&PrivateKey>, file: &[u8]) -> Result<Self, Vec<Problem>> {
+        let (certificates, mut repairs) = certificates(blocks, file)?;
+        let leaf_at = find_leaf(&certificates, key)?;
+        let mut pool = certificates;
+        let leaf = pool.remove(leaf_at);
+        if leaf_at != 0 {
+            repairs.push("the leaf was not the first block; moved to the front".into());
+        }
+        let mut issuers: Vec<Certificate> = Vec::new();
+        let mut in_order = true;
+        while let Some(next) = next_issuer(issuers.last().unwrap_or(&leaf), &pool) {
+            in_order &= next == 0;
+            issuers.push(pool.remove(next));
+        }
+        if !in_order && leaf_at == 0 {
+            repairs.push("the chain was out of order; sorted by issuer".into());
+        }
+        if !pool.is_empty() {
+            let names: Vec<&str> = pool.iter().map(|stray| stray.subject.short.as_str()).collect();
+            let number = text::count(pool.len(), "certificate");
+            repairs.push(format!(
+                "{number} that does not belong to the chain dropped: {}",
+                text::list(&names)
+            ));
+        }
+        Ok(Self {
+            leaf,
+            issuers,
+            repairs,
+        })
+    }
+
+    /// The whole chain as clean PEM, the leaf first.
+    pub(crate) fn pem(&self) -> String {
+        std::iter::once(&self.leaf)
+            .chain(&self.issuers)
+            .map(Certificate::pem)
+            .collect()
+    }
+
+    /// Number of certificates in the chain, the leaf included.
+    pub(crate) fn length(&self) -> usize {
+        self.issuers.len() + 1
+    }
+}
+
+/// The certificates of a file without duplicates, and what was dropped.
+fn certificates(blocks: Vec<Block>, file: &[u8]) -> Result<(Vec<Certificate>, Vec<String>), Vec<Problem>> {
+    let mut found: Vec<Certificate> = Vec::new();
+    let (mut problems, mut repairs) = (Vec::new(), Vec::new());
+    let mut others = Vec::new();
+    for block in blocks {
+        match block {
+            Block::Certificate(der) => match Certificate::from_der(&der) {
+                Ok(certificate) if found.contains(&certificate) => {
+                    repairs.push(format!("a second copy of {} dropped", certificate.subject.short));
+                }
+                Ok(certificate) => found.push(certificate),
+                Err(problem) => problems.push(Problem::half_written(problem.to_string(), DAMAGED_HINT)),
+            },
+            Block::Broken(found) => problems.push(Problem::half_written(found, DAMAGED_HINT)),
+            Block::Key(..) | Block::EncryptedKey => others.push("a private key".to_owned()),
+            Block::Other(label) => others.push(format!("a block `{label}`")),
+        }
+    }
+    if found.is_empty() && problems.is_empty() {
+        let found = match others.as_slice() {
+            [] => format!("no certificate: {}", pem::describe(file)),
+            others => format!("no certificate, only {}", text::list(others)),
+        };
+        problems.push(Problem::half_written(
+            found,
+            "name the file with the renewed certificate chain in PEM",
+        ));
+    }
+    if problems.is_empty() {
+        Ok((found, repairs))
+    } else {
+        Err(problems)
+    }
+}
+
+/// The certificate that no other one was issued by; the key decides where that leaves several.
+fn find_leaf(certificates: &[Certificate], key: Option<&PrivateKey>) -> Result<usize, Vec<Problem>> {
+    let issues_another = |at: usize, one: &Certificate| {
+        certificates
+            .iter()
+            .enumerate()
+            .any(|(other_at, other)| other_at != at && other.may_be_issued_by(one))
+    };
+    let ends: Vec<(usize, &Certificate)> = certificates
+        .iter()
+        .enumerate()
+        .filter(|(at, one)| !issues_another(*at, one))
+        .collect();
+    let leaves: Vec<(usize, &Certificate)> = match ends.iter().filter(|(_, end)| !end.is_ca).count() {
+        0 => ends,
+        _ => ends.into_iter().filter(|(_, end)| !end.is_ca).collect(),
+    };
+    let paired: Vec<usize> = leaves
+        .iter()
+        .filter(|(_, leaf)| key.is_some_and(|key| key.pairs_with(&leaf.public_key)))
+        .map(|(at, _)| *at)
+        .collect();
+    match (leaves.as_slice(), paired.as_slice()) {
+        ([(at, _)], _) | (_, [at]) => Ok(*at),
+        // Certificates that issue each other in a ring: the first block is as good as any.
+        ([], _) => Ok(0),
+        (several, _) => {
+            let names: Vec<String> = several
+                .iter()
+                .map(|(_, leaf)| format!("{} until {}", leaf.subject.short, text::rfc3339(leaf.not_after)))
+                .collect();
+            let found = format!(
+                "{} possible leaf certificates: {}",
+                several.len(),
+                text::list(&names)
+            );
+            Err(vec![Problem::half_written(
+                found,
+                "keep one leaf and its chain in the file",
+            )])
+        }
+    }
+}
+
+/// Position of the certificate that issued `certificate`; of several the one with the matching key identifier.
+fn next_issuer(certificate: &Certificate, pool: &[Certificate]) -> Option<usize> {
+    if certificate.is_self_issued() {
+        return None;
+    }
+    pool.iter()
+        .position(|candidate| certificate.may_be_issued_by(candidate))
+}
+
+const DAMAGED_HINT: &str = "the file is cut off or damaged; let the ACME client write it again";
+
+/// The only private key of a file.
+fn find_key(file: &[u8]) -> Result<PrivateKey, Problem> {
+    let mut keys: Vec<(pem::KeyForm, Zeroizing<Vec<u8>>)> = Vec::new();
+    for block in pem::read(file) {
+        match block {
+            Block::Key(form, der) if !keys.contains(&(form, der.clone())) => keys.push((form, der)),
+            Block::EncryptedKey => {
+                return Err(Problem::lasting(
+                    "a private key that is encrypted with a passphrase",
+                    "write it without one, for example: openssl pkey -in KEY -out NEWKEY",
+                ));
+            }
+            Block::Broken(found) => return Err(Problem::half_written(found, DAMAGED_HINT)),
+            _ => {}
+        }
+    }
+    match keys.as_slice() {
+        [(form, der)] => {
+            PrivateKey::from_der(*form, der).map_err(|bad| Problem::lasting(bad.to_string(), hint_for(&bad)))
+        }
+        [] => Err(Problem::half_written(
+            format!("no private key: {}", pem::describe(file)),
+            "name the file with the private key of this certificate in PEM",
+        )),
+        several => Err(Problem::lasting(
+            format!("{} different private keys", several.len()),
+            "keep the key of this certificate only",
+        )),
+    }
+}
+
+fn hint_for(bad: &BadKey) -> &'static str {
+    match bad {
+        BadKey::Unsupported(_) => "let the ACME client make a key of a supported type",
+        BadKey::Malformed(_) => DAMAGED_HINT,
+        BadKey::Contradicts(_) => "the key file is spoilt; let the ACME client make a new key",
+    }
+}
+
+fn read_file(path: &Path) -> Result<Zeroizing<Vec<u8>>, Unreadable> {
+    let unreadable = |error: &io::Error| Unreadable {
+        path: path.to_owned(),
+        reason: reason(error),
+        missing: error.kind() == io::ErrorKind::NotFound,
+    };
+    let file = File::open(path).map_err(|error| unreadable(&error))?;
+    let mut bytes = Zeroizing::new(Vec::with_capacity(16 << 10));
+    let read = file
+        .take(MOST_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| unreadable(&error))?;
+    if read as u64 > MOST_BYTES {
+        return Err(Unreadable {
+            path: path.to_owned(),
+            reason: "it is larger than 1 MiB, which no certificate and no key is".into(),
+            missing: false,
+        });
+    }
+    Ok(bytes)
+}
+
+/// An operating system's error in words, without its number.
+pub(crate) fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "no such file".into(),
+        io::ErrorKind::PermissionDenied => "permission denied".into(),
+        io::ErrorKind::IsADirectory => "it is a directory".into(),
+        _ => error.to_string(),
+    }
+}

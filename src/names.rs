@@ -1,0 +1,166 @@
+//! Domain names as certificates and sites spell them, and whether one covers the other (RFC 9525).
+//!
+//! Names are compared as A-labels in lower case without the trailing dot; what is sent is the spelling that was given.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A site's domain: a host name, or a wildcard over one label.
+#[derive(Clone, Debug)]
+pub(crate) struct Domain {
+    spelled: String,
+    ascii: String,
+}
+
+/// Why a text is no domain. The text itself stands beside it already.
+#[derive(Debug, thiserror::Error)]
+#[error("not a domain name")]
+pub(crate) struct NotADomain;
+
+impl Domain {
+    /// The name as it was given; this is what the service is sent.
+    pub(crate) fn spelled(&self) -> &str {
+        &self.spelled
+    }
+
+    /// Whether a SAN entry covers this domain. `*.` stands for exactly one label, and a site that is itself a
+    /// wildcard is covered by that very wildcard only.
+    pub(crate) fn is_covered_by(&self, san: &str) -> bool {
+        let Ok(san) = ascii(san) else { return false };
+        if san == self.ascii {
+            return true;
+        }
+        match (san.strip_prefix("*."), self.ascii.split_once('.')) {
+            (Some(parent), Some((label, rest))) => label != "*" && parent == rest,
+            _ => false,
+        }
+    }
+
+    /// Whether any of the SAN entries covers this domain.
+    pub(crate) fn is_covered_by_any<'a>(&self, sans: impl IntoIterator<Item = &'a str>) -> bool {
+        sans.into_iter().any(|san| self.is_covered_by(san))
+    }
+}
+
+impl FromStr for Domain {
+    type Err = NotADomain;
+
+    fn from_str(text: &str) -> Result<Self, NotADomain> {
+        Ok(Self {
+            spelled: text.to_owned(),
+            ascii: ascii(text)?,
+        })
+    }
+}
+
+impl PartialEq for Domain {
+    fn eq(&self, other: &Self) -> bool {
+        self.ascii == other.ascii
+    }
+}
+
+impl Eq for Domain {}
+
+impl fmt::Display for Domain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&crate::text::foreign(&self.spelled))
+    }
+}
+
+/// A-labels of a host name or of a wildcard (UTS 46); refuses everything that no DNS name can be.
+fn ascii(text: &str) -> Result<String, NotADomain> {
+    let text = text.strip_suffix('.').unwrap_or(text);
+    let (star, host) = match text.strip_prefix("*.") {
+        Some(host) => ("*.", host),
+        None => ("", text),
+    };
+    let host = idna::domain_to_ascii(host).map_err(|_| NotADomain)?;
+    let is_name = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
+    };
+    if host.len() > 253 || !host.split('.').all(is_name) {
+        return Err(NotADomain);
+    }
+    Ok(format!("{star}{host}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_san_entry_covers_exactly_what_rfc_9525_says() {
+        let rows = [
+            ("a.example", "a.example", true),
+            ("a.example", "A.Example.", true),
+            ("A.EXAMPLE.", "a.example", true),
+            ("*.example", "a.example", true),
+            ("*.a.example", "b.a.example", true),
+            ("b\u{fc}cher.example", "xn--bcher-kva.example", true),
+            ("xn--bcher-kva.example", "B\u{dc}CHER.example", true),
+            ("*.a.example", "*.a.example", true),
+            ("a.example", "b.example", false),
+            ("*.a.example", "a.example", false),
+            ("*.a.example", "c.b.a.example", false),
+            ("*.a.example", "*.b.a.example", false),
+            ("*.example", "*.a.example", false),
+            ("b.a.example", "*.a.example", false),
+            ("*", "example", false),
+            ("*", "a.example", false),
+            ("**.example", "a.example", false),
+            ("b*.example", "ba.example", false),
+            ("*b.example", "ab.example", false),
+            ("a.*.example", "a.b.example", false),
+            ("a.example\0.evil", "a.example", false),
+            ("a.example ", "a.example", false),
+            (" a.example", "a.example", false),
+            ("", "a.example", false),
+            (".", "a.example", false),
+            ("a..example", "a.example", false),
+            ("a.example..", "a.example", false),
+            ("a_b.example", "a_b.example", true),
+            ("192.0.2.1", "192.0.2.1", true),
+        ];
+        for (san, domain, covered) in rows {
+            let domain: Domain = domain.parse().unwrap();
+            assert_eq!(
+                domain.is_covered_by(san),
+                covered,
+                "{san:?} for {:?}",
+                domain.spelled()
+            );
+        }
+    }
+
+    #[test]
+    fn what_no_dns_name_can_be_is_refused() {
+        for text in [
+            "",
+            ".",
+            "*.",
+            "*",
+            "a b",
+            "a\0b",
+            "a..b",
+            "-\u{202e}",
+            "http://a",
+            "a/b",
+            "a:443",
+            &"x".repeat(64),
+        ] {
+            assert!(text.parse::<Domain>().is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_spelling_is_kept() {
+        let domain: Domain = "B\u{fc}cher.Example.".parse().unwrap();
+        assert_eq!(
+            (domain.spelled(), domain.ascii.as_str()),
+            ("B\u{fc}cher.Example.", "xn--bcher-kva.example")
+        );
+    }
+}

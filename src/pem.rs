@@ -1,0 +1,244 @@
+//! PEM text as clients write it: the blocks in it, whatever stands around them (RFC 7468).
+//!
+//! Tolerant where nothing can be mistaken (line ends, a byte order mark, text between blocks, older labels); what
+//! is broken is returned as such and judged by `material.rs`. The only user of rustls-pemfile.
+
+use std::borrow::Cow;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use rustls_pemfile::Item;
+use zeroize::Zeroizing;
+
+use crate::secret::Secret;
+
+/// One block of a PEM text.
+pub(crate) enum Block {
+    /// An X.509 certificate in DER; an OpenSSL `TRUSTED CERTIFICATE` has bytes of its own behind it.
+    Certificate(Vec<u8>),
+    /// A private key in DER and the form that its label announces.
+    Key(KeyForm, Zeroizing<Vec<u8>>),
+    /// A private key that needs a passphrase (PKCS#8 or the older style with `Proc-Type`).
+    EncryptedKey,
+    /// Something else that is well formed, by its label.
+    Other(String),
+    /// A block that cannot be read, with the reason.
+    Broken(String),
+}
+
+/// How a private key is wrapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KeyForm {
+    /// `RSA PRIVATE KEY` (RFC 8017, appendix A.1.2)
+    Pkcs1,
+    /// `EC PRIVATE KEY` (RFC 5915)
+    Sec1,
+    /// `PRIVATE KEY` (RFC 5958)
+    Pkcs8,
+}
+
+/// The blocks of a text in order, and whether it had to be cleaned to read them.
+pub(crate) fn read(bytes: &[u8]) -> Vec<Block> {
+    let text = Zeroizing::new(normalised(bytes));
+    let mut blocks = Vec::new();
+    let mut open: Option<(&str, Vec<&str>)> = None;
+    for line in text.lines().map(str::trim) {
+        if let Some(label) = marked(line, "-----BEGIN ") {
+            if let Some((unfinished, _)) = open.replace((label, Vec::new())) {
+                blocks.push(unterminated(unfinished));
+            }
+        } else if let Some(end) = marked(line, "-----END ") {
+            match open.take() {
+                Some((label, body)) if label == end => blocks.push(decode(label, &body)),
+                Some((label, _)) => {
+                    blocks.push(Block::Broken(format!("a block `{label}` that ends as `{end}`")))
+                }
+                // The tail of an older, longer file that was written over (acmed): nothing begins here.
+                None => {}
+            }
+        } else if let Some((_, body)) = &mut open {
+            body.push(line);
+        }
+    }
+    blocks.extend(open.map(|(label, _)| unterminated(label)));
+    blocks
+}
+
+/// DER as one clean PEM block: 64 columns, line feeds, a line feed at the end.
+pub(crate) fn write(label: &str, der: &[u8]) -> Secret {
+    const COLUMNS: usize = 64;
+    let body = Zeroizing::new(STANDARD.encode(der));
+    let mut text = String::with_capacity(body.len() + body.len() / COLUMNS + 2 * label.len() + 40);
+    text.push_str(&format!("-----BEGIN {label}-----\n"));
+    let mut rest = body.as_str();
+    while let Some((line, more)) = rest
+        .split_at_checked(COLUMNS.min(rest.len()))
+        .filter(|(line, _)| !line.is_empty())
+    {
+        text.push_str(line);
+        text.push('\n');
+        rest = more;
+    }
+    text.push_str(&format!("-----END {label}-----\n"));
+    Secret::new(text)
+}
+
+impl KeyForm {
+    /// The standard label of the form.
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Self::Pkcs1 => "RSA PRIVATE KEY",
+            Self::Sec1 => "EC PRIVATE KEY",
+            Self::Pkcs8 => "PRIVATE KEY",
+        }
+    }
+}
+
+/// Line feeds only, no byte order mark; bytes that are no UTF-8 can only stand around the blocks.
+fn normalised(bytes: &[u8]) -> String {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    String::from_utf8_lossy(bytes)
+        .replace("\r\n", "\n")
+        .replace('\r', "\n")
+}
+
+fn marked<'a>(line: &'a str, start: &str) -> Option<&'a str> {
+    line.strip_prefix(start)?.strip_suffix("-----")
+}
+
+fn unterminated(label: &str) -> Block {
+    Block::Broken(format!(
+        "a block `{}` without its end",
+        crate::text::foreign(label)
+    ))
+}
+
+fn decode(label: &str, body: &[&str]) -> Block {
+    if label == "ENCRYPTED PRIVATE KEY"
+        || body
+            .iter()
+            .any(|line| line.starts_with("Proc-Type:") && line.contains("ENCRYPTED"))
+    {
+        return Block::EncryptedKey;
+    }
+    let standard = match label {
+        "X509 CERTIFICATE" | "TRUSTED CERTIFICATE" => "CERTIFICATE",
+        "ED25519 PRIVATE KEY" => "PRIVATE KEY",
+        other => other,
+    };
+    // RFC 7468 knows no headers, but RFC 1421 does: `Name: value` lines up to an empty one.
+    let body = body.iter().filter(|line| !line.contains(':'));
+    let mut canonical = Zeroizing::new(format!("-----BEGIN {standard}-----\n"));
+    for line in body {
+        canonical.push_str(line);
+        canonical.push('\n');
+    }
+    canonical.push_str(&format!("-----END {standard}-----\n"));
+    let key = |form, der: &[u8]| Block::Key(form, Zeroizing::new(der.to_vec()));
+    match rustls_pemfile::read_one_from_slice(canonical.as_bytes()) {
+        Ok(Some((Item::X509Certificate(der), _))) => Block::Certificate(der.to_vec()),
+        Ok(Some((Item::Pkcs1Key(der), _))) => key(KeyForm::Pkcs1, der.secret_pkcs1_der()),
+        Ok(Some((Item::Sec1Key(der), _))) => key(KeyForm::Sec1, der.secret_sec1_der()),
+        Ok(Some((Item::Pkcs8Key(der), _))) => key(KeyForm::Pkcs8, der.secret_pkcs8_der()),
+        Ok(_) => Block::Other(crate::text::foreign(label)),
+        Err(_) => Block::Broken(format!(
+            "a block `{}` whose base64 is damaged",
+            crate::text::foreign(label)
+        )),
+    }
+}
+
+/// What a file without any block looks like, to say more than "no PEM".
+pub(crate) fn describe(bytes: &[u8]) -> Cow<'static, str> {
+    match bytes {
+        [] => "it is empty".into(),
+        [0x30, 0x80..=0x84, ..] => "it looks like DER or PKCS#12; PEM is wanted".into(),
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "it is UTF-16 text; PEM is ASCII".into(),
+        _ if bytes.starts_with(b"ssh-") => "it is an SSH key; PEM is wanted".into(),
+        _ => "it holds no PEM block".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(text: &str) -> Vec<String> {
+        let kind = |block: &Block| match block {
+            Block::Certificate(der) => format!("certificate {der:?}"),
+            Block::Key(form, der) => format!("{form:?} {:?}", der.as_slice()),
+            Block::EncryptedKey => "encrypted".into(),
+            Block::Other(label) => format!("other {label}"),
+            Block::Broken(why) => format!("broken: {why}"),
+        };
+        read(text.as_bytes()).iter().map(kind).collect()
+    }
+
+    #[test]
+    fn blocks_are_found_as_they_are_in_the_wild() {
+        let rows: [(&str, &[&str]); 13] = [
+            (
+                "-----BEGIN CERTIFICATE-----\nAQID\n-----END CERTIFICATE-----\n",
+                &["certificate [1, 2, 3]"],
+            ),
+            (
+                "-----BEGIN CERTIFICATE-----\r\nAQID\r\n-----END CERTIFICATE-----\r\n",
+                &["certificate [1, 2, 3]"],
+            ),
+            (
+                "-----BEGIN CERTIFICATE-----\rAQID\r-----END CERTIFICATE-----\r",
+                &["certificate [1, 2, 3]"],
+            ),
+            (
+                "\u{feff}-----BEGIN CERTIFICATE-----\n\n AQ\n\tID \n-----END CERTIFICATE-----",
+                &["certificate [1, 2, 3]"],
+            ),
+            (
+                "Bag Attributes\n  x: y\n-----BEGIN TRUSTED CERTIFICATE-----\nAQID\n-----END TRUSTED CERTIFICATE-----\nbye",
+                &["certificate [1, 2, 3]"],
+            ),
+            (
+                "-----BEGIN EC PARAMETERS-----\nAQID\n-----END EC PARAMETERS-----\n-----BEGIN EC PRIVATE KEY-----\nAQ==\n-----END EC PRIVATE KEY-----\n",
+                &["other EC PARAMETERS", "Sec1 [1]"],
+            ),
+            (
+                "-----BEGIN RSA PRIVATE KEY-----\nAQ==\n-----END RSA PRIVATE KEY-----\n",
+                &["Pkcs1 [1]"],
+            ),
+            (
+                "-----BEGIN ED25519 PRIVATE KEY-----\nAQ==\n-----END ED25519 PRIVATE KEY-----\n",
+                &["Pkcs8 [1]"],
+            ),
+            (
+                "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAQ==\n-----END ENCRYPTED PRIVATE KEY-----\n",
+                &["encrypted"],
+            ),
+            (
+                "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: X,00\n\nAQ==\n-----END RSA PRIVATE KEY-----\n",
+                &["encrypted"],
+            ),
+            ("AAAA\n-----END CERTIFICATE-----\n", &[]),
+            (
+                "-----BEGIN CERTIFICATE-----\nAQID\n",
+                &["broken: a block `CERTIFICATE` without its end"],
+            ),
+            (
+                "-----BEGIN CERTIFICATE-----\nA\u{2764}\n-----END CERTIFICATE-----\n",
+                &["broken: a block `CERTIFICATE` whose base64 is damaged"],
+            ),
+        ];
+        for (text, wanted) in rows {
+            assert_eq!(kinds(text), wanted, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_reads_back_in_lines_of_64() {
+        let der: Vec<u8> = (0..200).collect();
+        let text = write("CERTIFICATE", &der);
+        assert!(text.expose().lines().all(|line| line.len() <= 64));
+        assert!(
+            matches!(read(text.expose().as_bytes()).as_slice(), [Block::Certificate(back)] if *back == der)
+        );
+    }
+}

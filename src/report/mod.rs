@@ -1,0 +1,212 @@
+//! What came of a run: one value that becomes text for people or the JSON object that design and scripts rely on.
+
+mod text;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::cert::Certificate;
+use crate::check::{Finding, Status};
+use crate::failure::{Failure, Kind, Problem};
+use crate::material::Chain;
+use crate::source::{Client, Source};
+use crate::text::rfc3339;
+
+pub(crate) use self::text::{Style, problems, warning};
+
+/// Version of the JSON object; raised when a field changes its meaning or goes away.
+const VERSION: u8 = 1;
+
+/// The result of one command.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    version: u8,
+    command: &'static str,
+    ok: bool,
+    exit_code: u8,
+    pub(crate) source: Option<SourceReport>,
+    pub(crate) certificate: Option<CertificateReport>,
+    pub(crate) checks: Vec<Finding>,
+    pub(crate) uploads: Vec<UploadReport>,
+    pub(crate) sites: Vec<SiteReport>,
+    pub(crate) warnings: Vec<String>,
+    error: Option<String>,
+    /// The same as `error`, each sentence with its hint; for people.
+    #[serde(skip)]
+    problems: Vec<Problem>,
+}
+
+/// Whose certificate it is and where.
+#[derive(Debug, Serialize)]
+pub(crate) struct SourceReport {
+    client: Client,
+    cert: String,
+    key: Option<String>,
+}
+
+/// The leaf.
+#[derive(Debug, Serialize)]
+pub(crate) struct CertificateReport {
+    pub(crate) fingerprint: String,
+    pub(crate) names: Vec<String>,
+    not_before: String,
+    not_after: String,
+    key_type: String,
+    issuer: String,
+    chain_length: usize,
+}
+
+/// One upload.
+#[derive(Debug, Serialize)]
+pub(crate) struct UploadReport {
+    pub(crate) domain: String,
+    pub(crate) ok: bool,
+    pub(crate) id: Option<u64>,
+    pub(crate) created: Option<bool>,
+    pub(crate) not_after: Option<String>,
+    pub(crate) key_match: Option<String>,
+    /// As the service sent it.
+    pub(crate) bound_sites: Value,
+    pub(crate) attempts: u32,
+    pub(crate) error: Option<String>,
+}
+
+/// The verdict on one covered site.
+#[derive(Debug, Serialize)]
+pub(crate) struct SiteReport {
+    /// `null` where no listing was made.
+    pub(crate) id: Option<u64>,
+    pub(crate) domain: String,
+    pub(crate) cert_id_before: Option<u64>,
+    pub(crate) cert_id: Option<u64>,
+    pub(crate) outcome: Outcome,
+    pub(crate) detail: Option<String>,
+}
+
+/// What became of a covered site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Outcome {
+    /// Bound and pushed, not proven by a handshake.
+    Synced,
+    /// Bound; the push is not confirmed.
+    Uploaded,
+    /// Another record still feeds the site.
+    Misbound,
+    /// A temporary failure.
+    Queued,
+    /// The service refused.
+    Refused,
+    /// Deploying would break something else.
+    Guarded,
+    /// A name of the certificate for which the account has no site, where that is fine.
+    Skipped,
+}
+
+impl Report {
+    pub(crate) fn new(command: &'static str) -> Self {
+        Self {
+            version: VERSION,
+            command,
+            ok: true,
+            exit_code: 0,
+            source: None,
+            certificate: None,
+            checks: Vec::new(),
+            uploads: Vec::new(),
+            sites: Vec::new(),
+            warnings: Vec::new(),
+            error: None,
+            problems: Vec::new(),
+        }
+    }
+
+    /// Records that the run failed. What it achieved before stays in the report.
+    pub(crate) fn fail(&mut self, failure: Failure) {
+        self.ok = false;
+        self.exit_code = failure.kind.exit_code();
+        self.error = Some(failure.message());
+        self.problems = failure.problems;
+    }
+
+    /// Records the findings; warnings among them are also said apart.
+    pub(crate) fn add_findings(&mut self, findings: &[Finding]) {
+        self.checks = findings.to_vec();
+        self.warnings.extend(
+            findings
+                .iter()
+                .filter(|finding| finding.status == Status::Warn)
+                .map(Finding::sentence),
+        );
+    }
+
+    pub(crate) fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+
+    pub(crate) fn exit_code(&self) -> u8 {
+        self.exit_code
+    }
+
+    /// The JSON object; its lines stay short, because lego stops reading at 64 KiB.
+    pub(crate) fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self)
+            .unwrap_or_else(|_| format!(r#"{{"version":{VERSION},"ok":false,"exit_code":70}}"#))
+    }
+
+    /// The lines for standard output.
+    pub(crate) fn to_text(&self, style: Style) -> String {
+        text::report(self, style)
+    }
+}
+
+impl SourceReport {
+    pub(crate) fn new(source: &Source) -> Self {
+        let shown = |path: &std::path::PathBuf| crate::text::path(path);
+        Self {
+            client: source.client,
+            cert: shown(&source.files.cert),
+            key: source.files.key.as_ref().map(shown),
+        }
+    }
+}
+
+impl CertificateReport {
+    pub(crate) fn new(chain: &Chain) -> Self {
+        let leaf: &Certificate = &chain.leaf;
+        Self {
+            fingerprint: leaf.fingerprint(),
+            names: leaf.names(),
+            not_before: rfc3339(leaf.not_before),
+            not_after: rfc3339(leaf.not_after),
+            key_type: leaf.public_key.key_type().to_string(),
+            issuer: leaf.issuer.text.clone(),
+            chain_length: chain.length(),
+        }
+    }
+}
+
+impl Outcome {
+    /// Whose turn it is for a site with this outcome; `None`: it has what was asked for.
+    pub(crate) fn kind(self) -> Option<Kind> {
+        match self {
+            Self::Synced | Self::Uploaded | Self::Skipped => None,
+            Self::Misbound | Self::Refused => Some(Kind::Service),
+            Self::Queued => Some(Kind::Temporary),
+            Self::Guarded => Some(Kind::Refused),
+        }
+    }
+
+    /// The word of the JSON object.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Synced => "synced",
+            Self::Uploaded => "uploaded",
+            Self::Misbound => "misbound",
+            Self::Queued => "queued",
+            Self::Refused => "refused",
+            Self::Guarded => "guarded",
+            Self::Skipped => "skipped",
+        }
+    }
+}

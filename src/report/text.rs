@@ -1,0 +1,187 @@
+//! The report for people: a few aligned lines, the verdict of each site last.
+
+use std::fmt::Write as _;
+
+use anstyle::{AnsiColor, Style as Ansi};
+use serde_json::Value;
+
+use super::{Outcome, Report, UploadReport};
+use crate::check::Status;
+use crate::failure::Problem;
+use crate::text::{count, foreign, list};
+
+/// Whether escape sequences may be used.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Style {
+    pub(crate) colour: bool,
+}
+
+impl Style {
+    fn paint(self, text: &str, colour: AnsiColor) -> String {
+        if !self.colour {
+            return text.to_owned();
+        }
+        let style = Ansi::new().fg_color(Some(colour.into())).bold();
+        format!("{style}{text}{style:#}")
+    }
+}
+
+pub(super) fn report(report: &Report, style: Style) -> String {
+    let mut lines = String::new();
+    if let Some(certificate) = &report.certificate {
+        let names = list(&certificate.names);
+        row(
+            &mut lines,
+            "certificate",
+            &format!(
+                "{names}; {}, expires {}",
+                certificate.key_type, certificate.not_after
+            ),
+        );
+    }
+    if report.command == "check" {
+        for finding in &report.checks {
+            let (word, colour) = match finding.status {
+                Status::Ok => ("ok", AnsiColor::Green),
+                Status::Warn => ("warn", AnsiColor::Yellow),
+                Status::Fail => ("fail", AnsiColor::Red),
+                Status::Skipped => ("skipped", AnsiColor::Cyan),
+            };
+            row(
+                &mut lines,
+                finding.check.word(),
+                &format!("{}: {}", style.paint(word, colour), finding.detail),
+            );
+        }
+    }
+    for upload in report.uploads.iter().filter(|upload| upload.ok) {
+        row(&mut lines, "uploaded", &uploaded(upload));
+    }
+    for site in &report.sites {
+        let colour = match site.outcome {
+            Outcome::Synced => AnsiColor::Green,
+            Outcome::Uploaded | Outcome::Queued => AnsiColor::Yellow,
+            Outcome::Skipped => AnsiColor::Cyan,
+            Outcome::Misbound | Outcome::Refused | Outcome::Guarded => AnsiColor::Red,
+        };
+        let detail = site
+            .detail
+            .as_ref()
+            .map(|detail| format!(", {detail}"))
+            .unwrap_or_default();
+        row(
+            &mut lines,
+            "site",
+            &format!(
+                "{}: {}{detail}",
+                site.domain,
+                style.paint(site.outcome.word(), colour)
+            ),
+        );
+    }
+    lines
+}
+
+/// `edgecert: error: …` and `edgecert: hint: …`, each on a line of its own.
+pub(crate) fn problems(problems: &[Problem], style: Style) -> String {
+    let mut lines = String::new();
+    for problem in problems {
+        let _ = writeln!(
+            lines,
+            "edgecert: {}: {}",
+            style.paint("error", AnsiColor::Red),
+            problem.message
+        );
+        if let Some(hint) = &problem.hint {
+            let _ = writeln!(
+                lines,
+                "edgecert: {}: {hint}",
+                style.paint("hint", AnsiColor::Cyan)
+            );
+        }
+    }
+    lines
+}
+
+/// `edgecert: warning: …`
+pub(crate) fn warning(warning: &str, style: Style) -> String {
+    format!(
+        "edgecert: {}: {warning}\n",
+        style.paint("warning", AnsiColor::Yellow)
+    )
+}
+
+fn row(lines: &mut String, title: &str, text: &str) {
+    let _ = writeln!(lines, "{title:<12} {text}");
+}
+
+fn uploaded(upload: &UploadReport) -> String {
+    let id = upload.id.map_or_else(|| "?".to_owned(), |id| id.to_string());
+    let mut text = format!("{}: certificate {id}", upload.domain);
+    if let Some(created) = upload.created {
+        let meaning = if created {
+            "a new record"
+        } else {
+            "replaced in place"
+        };
+        let _ = write!(text, ", created: {created} ({meaning})");
+    }
+    if let Some(key_match) = &upload.key_match {
+        let _ = write!(text, ", key_match: {}", foreign(key_match));
+    }
+    let _ = write!(text, ", bound_sites: {}", bound_sites(&upload.bound_sites));
+    if upload.attempts > 1 {
+        let _ = write!(text, ", after {}", count(upload.attempts as usize, "attempt"));
+    }
+    text
+}
+
+/// The elements may be numbers, names or objects; the document does not say.
+fn bound_sites(value: &Value) -> String {
+    let name = |item: &Value| -> String {
+        let named = ["domain", "name", "id"]
+            .iter()
+            .find_map(|field| item.get(field))
+            .unwrap_or(item);
+        named
+            .as_str()
+            .map_or_else(|| foreign(&named.to_string()), foreign)
+    };
+    match value {
+        Value::Array(items) if items.is_empty() => "none".into(),
+        Value::Array(items) => list(&items.iter().map(name).collect::<Vec<_>>()),
+        other => foreign(&other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn bound_sites_are_shown_whatever_they_are() {
+        let rows = [
+            (json!([]), "none"),
+            (json!([1, 2]), "1 and 2"),
+            (
+                json!(["a.example", "b\u{1b}[2J.example"]),
+                "a.example and b [2J.example",
+            ),
+            (
+                json!([{"id": 1, "domain": "a.example"}, {"id": 2}]),
+                "a.example and 2",
+            ),
+            (json!(null), "null"),
+        ];
+        for (value, shown) in rows {
+            assert_eq!(bound_sites(&value), shown);
+        }
+    }
+
+    #[test]
+    fn colour_is_used_only_where_it_is_wanted() {
+        assert_eq!(warning("x", Style { colour: false }), "edgecert: warning: x\n");
+        assert!(warning("x", Style { colour: true }).contains('\u{1b}'));
+    }
+}

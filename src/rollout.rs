@@ -1,0 +1,353 @@
+//! Carries out a plan for one lineage: list, upload, wait, and say for each site what the service says it is now.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::future::join;
+use futures_util::stream;
+use tokio::time::sleep;
+
+use crate::api::{self, Answer, Client, Failed, Site, Uploaded};
+use crate::check::Vetted;
+use crate::clock::Deadline;
+use crate::failure::{Decided, Failure, Kind, Problem, api_kind};
+use crate::names::Domain;
+use crate::plan::{Left, Obstacle, Plan, Upload};
+use crate::report::{Outcome, Report, SiteReport, UploadReport};
+use crate::settings::Settings;
+use crate::text;
+
+/// Uploads under way at once.
+const AT_ONCE: usize = 16;
+
+/// First and longest pause between two looks at `config_synced`.
+const FIRST_LOOK: Duration = Duration::from_millis(250);
+const LATER_LOOKS: Duration = Duration::from_secs(3);
+
+/// Brings the certificate to the sites and records everything in the report. An `Err` means that nothing could be
+/// begun; failures of single sites are in the report.
+pub(crate) async fn run(
+    client: &Client,
+    vetted: &Vetted<'_>,
+    domains: &[Domain],
+    settings: &Settings,
+    deadline: Deadline,
+    report: &mut Report,
+) -> anyhow::Result<()> {
+    let mut rollout = Rollout {
+        client,
+        vetted,
+        report,
+        kinds: Vec::new(),
+        problems: Vec::new(),
+    };
+    if !domains.is_empty() && settings.wait.is_zero() {
+        rollout.bare(domains).await;
+    } else {
+        rollout.planned(domains, settings, deadline).await?;
+    }
+    let (kinds, problems) = (rollout.kinds, rollout.problems);
+    if let Some(kind) = Kind::gravest(kinds) {
+        report.fail(Failure { kind, problems });
+    }
+    Ok(())
+}
+
+struct Rollout<'a> {
+    client: &'a Client,
+    vetted: &'a Vetted<'a>,
+    report: &'a mut Report,
+    kinds: Vec<Kind>,
+    problems: Vec<Problem>,
+}
+
+/// What became of the upload that feeds a site.
+type Result = std::result::Result<u64, Failed>;
+
+impl Rollout<'_> {
+    /// One upload for each domain and nothing else: no listing, no guard, no wait.
+    async fn bare(&mut self, domains: &[Domain]) {
+        for domain in domains {
+            let result = self.client.upload(self.vetted, domain).await;
+            let result = self.record_upload(domain, result);
+            let (cert_id, outcome, detail) = match result {
+                Ok(id) => (Some(id), Outcome::Uploaded, None),
+                Err(failed) => (
+                    None,
+                    self.upload_failed(domain, &failed),
+                    Some(failed.to_string()),
+                ),
+            };
+            let domain = domain.spelled().to_owned();
+            self.report.sites.push(SiteReport {
+                id: None,
+                domain,
+                cert_id_before: None,
+                cert_id,
+                outcome,
+                detail,
+            });
+        }
+    }
+
+    async fn planned(
+        &mut self,
+        domains: &[Domain],
+        settings: &Settings,
+        deadline: Deadline,
+    ) -> anyhow::Result<()> {
+        let (records, sites) = join(self.client.records(), self.client.sites()).await;
+        let (records, sites) = (records?, sites?);
+        let wanted = self.wanted(&sites, domains, settings)?;
+        let plan = Plan::make(&self.vetted.chain.leaf, &sites, &records, &wanted);
+        let results = self.upload(&plan.uploads).await;
+        let now = self.await_push(&results, settings.wait, deadline).await;
+        for left in &plan.left {
+            self.report_left(left);
+        }
+        for (upload, result) in plan.uploads.iter().zip(&results) {
+            for site in &upload.sites {
+                self.report_site(site, result, now.get(&site.id));
+            }
+        }
+        self.report.sites.sort_by(|a, b| a.domain.cmp(&b.domain));
+        Ok(())
+    }
+
+    /// The sites that must get the certificate.
+    fn wanted<'s>(
+        &mut self,
+        sites: &'s [Site],
+        domains: &[Domain],
+        settings: &Settings,
+    ) -> anyhow::Result<Vec<&'s Site>> {
+        let leaf = &self.vetted.chain.leaf;
+        let covered = |site: &&Site| site.domain.is_covered_by_any(leaf.san());
+        let wanted: Vec<&Site> = if domains.is_empty() {
+            sites.iter().filter(covered).collect()
+        } else {
+            sites
+                .iter()
+                .filter(|site| domains.contains(&site.domain))
+                .collect()
+        };
+        for domain in domains
+            .iter()
+            .filter(|domain| !wanted.iter().any(|site| site.domain == **domain))
+        {
+            self.fail(
+                Kind::Service,
+                Problem::new(
+                    format!("the account has no site {domain}; nothing was sent for it"),
+                    "create the site, or leave out this --domain",
+                ),
+            );
+            self.report.sites.push(SiteReport {
+                id: None,
+                domain: domain.spelled().to_owned(),
+                cert_id_before: None,
+                cert_id: None,
+                outcome: Outcome::Refused,
+                detail: Some("the account has no such site".into()),
+            });
+        }
+        if !wanted.is_empty() || !domains.is_empty() {
+            return Ok(wanted);
+        }
+        let names = text::list(&leaf.names());
+        let number = text::count(sites.len(), "site");
+        let message = format!("none of the account's {number} is covered by the certificate for {names}");
+        if settings.skip_unmatched {
+            self.report
+                .sites
+                .extend(leaf.names().into_iter().map(|domain| SiteReport {
+                    id: None,
+                    domain,
+                    cert_id_before: None,
+                    cert_id: None,
+                    outcome: Outcome::Skipped,
+                    detail: Some("the account has no such site".into()),
+                }));
+            return Ok(wanted);
+        }
+        let hint = "check whose account the API key belongs to, or pass --skip-unmatched in a hook that runs for every lineage";
+        let problem = Problem::new(format!("{message}; nothing was sent"), hint);
+        Err(Decided {
+            kind: Kind::Service,
+            problem,
+        }
+        .into())
+    }
+
+    /// Makes the uploads together; the results are in the order of the plan.
+    async fn upload(&mut self, uploads: &[Upload<'_>]) -> Vec<Result> {
+        let (client, vetted) = (self.client, self.vetted);
+        let answers: Vec<_> = stream::iter(uploads.iter().map(|upload| client.upload(vetted, upload.domain)))
+            .buffered(AT_ONCE)
+            .collect()
+            .await;
+        uploads
+            .iter()
+            .zip(answers)
+            .map(|(upload, answer)| self.record_upload(upload.domain, answer))
+            .collect()
+    }
+
+    fn record_upload(
+        &mut self,
+        domain: &Domain,
+        answer: std::result::Result<Answer<Uploaded>, Failed>,
+    ) -> Result {
+        let domain = domain.spelled().to_owned();
+        match answer {
+            Ok(Answer { value, attempts }) => {
+                self.report.uploads.push(UploadReport {
+                    domain,
+                    ok: true,
+                    id: Some(value.id),
+                    created: value.created,
+                    not_after: value.not_after,
+                    key_match: value.key_match,
+                    bound_sites: value.bound_sites,
+                    attempts,
+                    error: None,
+                });
+                Ok(value.id)
+            }
+            Err(failed) => {
+                self.report.uploads.push(UploadReport {
+                    domain,
+                    ok: false,
+                    id: None,
+                    created: None,
+                    not_after: None,
+                    key_match: None,
+                    bound_sites: serde_json::json!([]),
+                    attempts: failed.attempts,
+                    error: Some(failed.to_string()),
+                });
+                Err(failed)
+            }
+        }
+    }
+
+    /// Reads the sites until every one that was uploaded for is pushed, or the wait is over. At least one reading.
+    async fn await_push(&self, results: &[Result], wait: Duration, deadline: Deadline) -> HashMap<u64, Site> {
+        let mut now = HashMap::new();
+        if !results.iter().any(std::result::Result::is_ok) {
+            return now;
+        }
+        let end = Deadline::after(wait).or_sooner(deadline);
+        let ids: Vec<u64> = results
+            .iter()
+            .filter_map(|result| result.as_ref().ok().copied())
+            .collect();
+        let mut pause = FIRST_LOOK;
+        loop {
+            match self.client.sites().await {
+                Ok(sites) => now = sites.into_iter().map(|site| (site.id, site)).collect(),
+                Err(failed) => log::warn!("cannot read the sites after the upload: {failed}"),
+            }
+            let pending = now
+                .values()
+                .any(|site: &Site| site.cert_id.is_some_and(|id| ids.contains(&id)) && !site.config_synced);
+            if (!pending && !now.is_empty()) || pause >= end.left() {
+                return now;
+            }
+            log::info!("waiting for the push to the edge");
+            sleep(pause).await;
+            pause = (pause * 3 / 2).min(LATER_LOOKS);
+        }
+    }
+
+    fn report_site(&mut self, site: &Site, result: &Result, now: Option<&Site>) {
+        let (outcome, detail) = match (result, now) {
+            (Err(failed), _) => (self.upload_failed(&site.domain, failed), Some(failed.to_string())),
+            (Ok(_), None) => (
+                Outcome::Uploaded,
+                Some("the site could not be read afterwards".into()),
+            ),
+            (Ok(id), Some(now)) if now.cert_id != Some(*id) => {
+                let fed_by = now.cert_id.map_or("no certificate is bound".into(), |id| {
+                    format!("certificate {id} still feeds it")
+                });
+                let detail = format!("{fed_by}, not the uploaded {id}");
+                self.fail(
+                    Kind::Service,
+                    Problem::new(format!("{} is misbound: {detail}", site.domain), REBIND),
+                );
+                (Outcome::Misbound, Some(detail))
+            }
+            (Ok(_), Some(now)) if now.config_synced => (Outcome::Synced, None),
+            (Ok(_), Some(_)) => {
+                self.report.warnings.push(format!(
+                    "{}: the push to the edge is not confirmed yet",
+                    site.domain
+                ));
+                (
+                    Outcome::Uploaded,
+                    Some("the push to the edge is not confirmed yet".into()),
+                )
+            }
+        };
+        self.push_site(site, now.map_or(site.cert_id, |now| now.cert_id), outcome, detail);
+    }
+
+    fn report_left(&mut self, left: &Left<'_>) {
+        let (outcome, hint) = match &left.obstacle {
+            Obstacle::System(_) => (
+                Outcome::Guarded,
+                "let the system renew it, or bind the site to another certificate first",
+            ),
+            _ => (Outcome::Misbound, REBIND),
+        };
+        let (site, detail) = (left.site, left.obstacle.to_string());
+        let problem = Problem::new(format!("{} is {}: {detail}", site.domain, outcome.word()), hint);
+        self.fail(outcome.kind().unwrap_or(Kind::Fault), problem);
+        self.push_site(site, site.cert_id, outcome, Some(detail));
+    }
+
+    fn push_site(&mut self, site: &Site, cert_id: Option<u64>, outcome: Outcome, detail: Option<String>) {
+        self.report.sites.push(SiteReport {
+            id: Some(site.id),
+            domain: site.domain.spelled().to_owned(),
+            cert_id_before: site.cert_id,
+            cert_id,
+            outcome,
+            detail,
+        });
+    }
+
+    /// Records a failed upload once for each of its sites and tells their outcome.
+    fn upload_failed(&mut self, domain: &Domain, failed: &Failed) -> Outcome {
+        let kind = api_kind(&failed.error);
+        let state = match &failed.error {
+            api::Error::TimedOut { .. } | api::Error::Cut { .. } => "; it may have been stored all the same",
+            _ => "",
+        };
+        let tried = text::count(failed.attempts as usize, "attempt");
+        let message = format!("{domain} was not updated: {failed} ({tried}){state}");
+        self.fail(
+            kind,
+            Problem {
+                message,
+                hint: crate::failure::api_hint(&failed.error),
+            },
+        );
+        if failed.error.is_temporary() {
+            Outcome::Queued
+        } else {
+            Outcome::Refused
+        }
+    }
+
+    fn fail(&mut self, kind: Kind, problem: Problem) {
+        self.kinds.push(kind);
+        if !self.problems.contains(&problem) {
+            self.problems.push(problem);
+        }
+    }
+}
+
+const REBIND: &str = "bind the site to the certificate of its own domain in the service, then deploy again";

@@ -1,0 +1,295 @@
+//! The configuration file (TOML): the settings again, and the lineages that `sync` looks after.
+//!
+//! Every error names the file, the line and the key, and never repeats the line: a key may stand in it by mistake.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::{Error, Layer, Verify};
+use crate::env::Env;
+use crate::material::reason;
+use crate::names::Domain;
+
+/// Where the file is looked for when it is not named.
+const SYSTEM: &str = "/etc/edgecert/config.toml";
+
+/// A configuration file that was understood.
+#[derive(Default)]
+pub(crate) struct File {
+    /// The settings of the whole file.
+    pub(crate) layer: Layer,
+    /// The lineages, in order.
+    pub(crate) lineages: Vec<Entry>,
+}
+
+/// One `[[lineage]]`.
+pub(crate) struct Entry {
+    pub(crate) place: Place,
+    /// Sites to deploy to; empty: every covered one.
+    pub(crate) domains: Vec<Domain>,
+    /// Settings that hold for this lineage only.
+    pub(crate) layer: Layer,
+}
+
+/// Where a lineage is.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Directory(PathBuf),
+    Files { cert: PathBuf, key: PathBuf },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    base_url: Option<String>,
+    api_key_file: Option<PathBuf>,
+    ca_file: Option<PathBuf>,
+    state_dir: Option<PathBuf>,
+    timeout: Option<u64>,
+    wait: Option<u64>,
+    verify: Option<Verify>,
+    edge_address: Option<String>,
+    rebind: Option<bool>,
+    allow_untrusted: Option<bool>,
+    skip_unmatched: Option<bool>,
+    #[serde(default)]
+    lineage: Vec<toml::Spanned<Lineage>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Lineage {
+    #[serde(rename = "name")]
+    _name: Option<String>,
+    path: Option<PathBuf>,
+    cert: Option<PathBuf>,
+    key: Option<PathBuf>,
+    #[serde(default)]
+    domains: Vec<toml::Spanned<String>>,
+    wait: Option<u64>,
+    verify: Option<Verify>,
+    edge_address: Option<String>,
+    rebind: Option<bool>,
+    allow_untrusted: Option<bool>,
+    skip_unmatched: Option<bool>,
+}
+
+/// Reads the file that was named, or the first of the default ones that exists.
+pub(super) fn read(named: Option<&Path>, env: &Env) -> Result<File, Error> {
+    if let Some(path) = named.map(Path::to_owned).or_else(|| env.path("EDGECERT_CONFIG")) {
+        let text = std::fs::read_to_string(&path).map_err(|error| unreadable(&path, &error))?;
+        return parse(&path, &text);
+    }
+    let home = env
+        .path("XDG_CONFIG_HOME")
+        .or_else(|| env.path("HOME").map(|home| home.join(".config")));
+    let defaults = [
+        Some(PathBuf::from(SYSTEM)),
+        home.map(|home| home.join("edgecert/config.toml")),
+    ];
+    for path in defaults.into_iter().flatten() {
+        match std::fs::read_to_string(&path) {
+            Ok(text) => return parse(&path, &text),
+            Err(error) if is_absent(&error) => {}
+            Err(error) => return Err(unreadable(&path, &error)),
+        }
+    }
+    Ok(File::default())
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Error {
+    Error::Unreadable {
+        path: path.to_owned(),
+        reason: reason(error),
+    }
+}
+
+/// Understands the text; paths in it are relative to the file's directory.
+fn parse(path: &Path, text: &str) -> Result<File, Error> {
+    let document: Document = toml::from_str(text).map_err(|error| explain(path, text, &error))?;
+    let directory = path.parent().unwrap_or(Path::new(""));
+    let beside = |path: PathBuf| directory.join(path);
+    let lineages = document
+        .lineage
+        .into_iter()
+        .map(|lineage| {
+            let line = line_of(text, lineage.span().start);
+            entry(lineage.into_inner(), &beside, &|at, reason| {
+                at_line(path, at.map_or(line, |at| line_of(text, at)), reason)
+            })
+        })
+        .collect::<Result<_, _>>()?;
+    let layer = Layer {
+        base_url: document.base_url,
+        api_key_file: document.api_key_file.map(beside),
+        ca_file: document.ca_file.map(beside),
+        state_dir: document.state_dir.map(beside),
+        timeout: document.timeout,
+        wait: document.wait,
+        verify: document.verify,
+        edge_address: document.edge_address,
+        rebind: document.rebind,
+        allow_untrusted: document.allow_untrusted,
+        skip_unmatched: document.skip_unmatched,
+    };
+    Ok(File { layer, lineages })
+}
+
+fn entry(
+    lineage: Lineage,
+    beside: &dyn Fn(PathBuf) -> PathBuf,
+    error: &dyn Fn(Option<usize>, String) -> Error,
+) -> Result<Entry, Error> {
+    let place = match (lineage.path, lineage.cert, lineage.key) {
+        (Some(path), None, None) => Place::Directory(beside(path)),
+        (None, Some(cert), Some(key)) => Place::Files {
+            cert: beside(cert),
+            key: beside(key),
+        },
+        _ => {
+            return Err(error(
+                None,
+                "a `[[lineage]]` has either `path`, or `cert` and `key`".into(),
+            ));
+        }
+    };
+    let domains = lineage
+        .domains
+        .iter()
+        .map(|name| {
+            name.get_ref()
+                .parse()
+                .map_err(|reason| error(Some(name.span().start), format!("`domains`: {reason}")))
+        })
+        .collect::<Result<_, _>>()?;
+    let layer = Layer {
+        wait: lineage.wait,
+        verify: lineage.verify,
+        edge_address: lineage.edge_address,
+        rebind: lineage.rebind,
+        allow_untrusted: lineage.allow_untrusted,
+        skip_unmatched: lineage.skip_unmatched,
+        ..Layer::default()
+    };
+    Ok(Entry {
+        place,
+        domains,
+        layer,
+    })
+}
+
+/// A parser's error as file, line, key and reason; the known keys apart, for the hint.
+fn explain(path: &Path, text: &str, error: &toml::de::Error) -> Error {
+    let start = error.span().map_or(0, |span| span.start);
+    let line = line_of(text, start);
+    let message = error.message();
+    if let Some((unknown, known)) = message
+        .strip_prefix("unknown field ")
+        .and_then(|rest| rest.split_once(", expected "))
+    {
+        let known = known.trim_start_matches("one of ").to_owned();
+        return Error::File {
+            path: path.to_owned(),
+            line,
+            reason: format!("unknown key {unknown}"),
+            known: Some(known),
+        };
+    }
+    let key = text
+        .lines()
+        .nth(line - 1)
+        .and_then(|line| line.split_once('='))
+        .map(|(key, _)| key.trim().to_owned());
+    let reason = match (key, message.split_once(", expected ")) {
+        (Some(key), Some((_, wanted))) => {
+            format!("`{key}`: {} is wanted", wanted.replace("u64", "a whole number"))
+        }
+        (Some(key), None) => format!("`{key}`: {}", message.lines().next().unwrap_or_default()),
+        (None, _) => message.lines().next().unwrap_or_default().to_owned(),
+    };
+    at_line(path, line, reason)
+}
+
+fn at_line(path: &Path, line: usize, reason: String) -> Error {
+    Error::File {
+        path: path.to_owned(),
+        line,
+        reason,
+        known: None,
+    }
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        parse(Path::new("/etc/edgecert/config.toml"), text)
+            .err()
+            .unwrap()
+            .to_string()
+    }
+
+    #[test]
+    fn an_error_names_file_line_and_key_and_not_the_value() {
+        let rows = [
+            (
+                "base_url = \"x\"\nbasurl = \"secret\"\n",
+                "/etc/edgecert/config.toml:2: unknown key `basurl`",
+            ),
+            (
+                "api_key = \"secret\"\n",
+                "/etc/edgecert/config.toml:1: unknown key `api_key`",
+            ),
+            (
+                "\ntimeout = \"secret\"\n",
+                "/etc/edgecert/config.toml:2: `timeout`: a whole number is wanted",
+            ),
+            (
+                "[[lineage]]\npath = \"a\"\nrebind = 1\n",
+                "/etc/edgecert/config.toml:3: `rebind`: a boolean is wanted",
+            ),
+            (
+                "\n[[lineage]]\nname = \"x\"\n",
+                "/etc/edgecert/config.toml:2: a `[[lineage]]` has either `path`, or `cert` and `key`",
+            ),
+            (
+                "[[lineage]]\npath = \"a\"\ndomains = [\"a\",\n\"b c\"]\n",
+                "/etc/edgecert/config.toml:4: `domains`: not a domain name",
+            ),
+        ];
+        for (text, wanted) in rows {
+            assert_eq!(refused(text), wanted);
+        }
+        assert!(refused("timeout = secret secret\n").starts_with("/etc/edgecert/config.toml:1: `timeout`: "));
+        assert!(!refused("api_key_file = secret\n").contains("secret"));
+    }
+
+    #[test]
+    fn paths_are_relative_to_the_file() {
+        let text = "api_key_file = \"key\"\n[[lineage]]\ncert = \"c.pem\"\nkey = \"/k.pem\"\nwait = 5\n";
+        let file = parse(Path::new("/etc/edgecert/config.toml"), text).unwrap();
+        assert_eq!(file.layer.api_key_file, Some("/etc/edgecert/key".into()));
+        assert_eq!(
+            file.lineages[0].place,
+            Place::Files {
+                cert: "/etc/edgecert/c.pem".into(),
+                key: "/k.pem".into()
+            }
+        );
+        assert_eq!(file.lineages[0].layer.wait, Some(5));
+    }
+}

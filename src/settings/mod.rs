@@ -1,0 +1,432 @@
+//! Settings: flag, then environment, then the lineage's entry, then the configuration file, then the default.
+//!
+//! Every default stands here and nowhere else.
+
+mod file;
+mod key;
+
+use std::fmt;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use reqwest::Url;
+use serde::Deserialize;
+
+pub(crate) use self::file::{Entry, File, Place};
+use crate::env::{Env, NotText};
+use crate::names::Domain;
+use crate::secret::Secret;
+
+/// Seconds for the whole run. lego kills a hook after 120.
+const TIMEOUT: u64 = 90;
+/// Seconds for the edge to take the new certificate over.
+const WAIT: u64 = 30;
+
+/// What one source says about the settings; `None` where it says nothing.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Settings (flag, then environment, then configuration file)")]
+pub(crate) struct Layer {
+    /// Where the service is, for example <https://api.example.net> [env: EDGECERT_BASE_URL]
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+
+    /// File with the API key [env: EDGECERT_API_KEY_FILE; the key itself: EDGECERT_API_KEY]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) api_key_file: Option<PathBuf>,
+
+    /// CA certificates to trust instead of the system's [env: EDGECERT_CA_FILE]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca_file: Option<PathBuf>,
+
+    /// Directory for what is remembered between runs [env: EDGECERT_STATE_DIR]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) state_dir: Option<PathBuf>,
+
+    /// End the run after this many seconds [default: 90] [env: EDGECERT_TIMEOUT]
+    #[arg(long, value_name = "SECS")]
+    pub(crate) timeout: Option<u64>,
+
+    /// Wait so long for the edge; 0 does not wait [default: 30] [env: EDGECERT_WAIT]
+    #[arg(long, value_name = "SECS")]
+    pub(crate) wait: Option<u64>,
+
+    /// Prove the result by a handshake with the edge [default: auto] [env: EDGECERT_VERIFY]
+    #[arg(long, value_enum, value_name = "MODE")]
+    pub(crate) verify: Option<Verify>,
+
+    /// Edge to shake hands with [default: the site's cname, port 443] [env: EDGECERT_EDGE_ADDRESS]
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) edge_address: Option<String>,
+
+    /// Bind a covered site that another record feeds [env: EDGECERT_REBIND]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(crate) rebind: Option<bool>,
+
+    /// Deploy certificates of test, staging and self-signed issuers [env: EDGECERT_ALLOW_UNTRUSTED]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(crate) allow_untrusted: Option<bool>,
+
+    /// Succeed where no site is covered [env: EDGECERT_SKIP_UNMATCHED]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(crate) skip_unmatched: Option<bool>,
+}
+
+/// Everything that a run needs to know, complete and valid.
+pub(crate) struct Settings {
+    pub(crate) base_url: BaseUrl,
+    pub(crate) api_key: Secret,
+    pub(crate) roots: Roots,
+    pub(crate) timeout: Duration,
+    /// Zero: the answer of the upload is the end.
+    pub(crate) wait: Duration,
+    pub(crate) verify: Verify,
+    pub(crate) allow_untrusted: bool,
+    pub(crate) skip_unmatched: bool,
+}
+
+/// Whose certificates the service's TLS certificate may lead to.
+#[derive(Clone, Debug)]
+pub(crate) enum Roots {
+    /// This file instead of the system's store.
+    File(PathBuf),
+    /// The system's store; `named` where `SSL_CERT_FILE` or `SSL_CERT_DIR` says which one.
+    System { named: bool },
+}
+
+impl Roots {
+    fn of_system(env: &Env) -> Self {
+        Self::System {
+            named: env.raw("SSL_CERT_FILE").is_some() || env.raw("SSL_CERT_DIR").is_some(),
+        }
+    }
+}
+
+/// Whether the result is proven by a handshake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Verify {
+    /// Where the edge can be reached
+    Auto,
+    /// An edge that cannot be reached is a failure
+    Require,
+    /// Not at all
+    Off,
+}
+
+/// Address of the service: https, or plain http on loopback; no credentials, ends in a slash.
+#[derive(Clone, Debug)]
+pub(crate) struct BaseUrl(Url);
+
+/// A setting that cannot be used. Values are not repeated where they may hold a secret.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("no base URL is set")]
+    NoBaseUrl,
+    #[error("no API key is set")]
+    NoApiKey,
+    #[error("{name}: {reason}")]
+    Bad { name: String, reason: String },
+    #[error("cannot read {}: {reason}", path.display())]
+    Unreadable { path: PathBuf, reason: String },
+    #[error("{}:{line}: {reason}", path.display())]
+    File {
+        path: PathBuf,
+        line: usize,
+        reason: String,
+        known: Option<String>,
+    },
+    #[error("others can read the API key file {}", path.display())]
+    OpenToOthers { path: PathBuf },
+    #[error(transparent)]
+    NotText(#[from] NotText),
+}
+
+impl Settings {
+    /// Merges the layers, the first one strongest, and reads the API key.
+    pub(crate) fn resolve(
+        flags: &Layer,
+        env: &Env,
+        entry: Option<&Entry>,
+        file: &File,
+    ) -> Result<Self, Error> {
+        let environment = Layer::from_env(env)?;
+        let entry = entry.map(|entry| entry.layer.clone()).unwrap_or_default();
+        let api_key = key::find(flags, env, &environment, &file.layer)?;
+        let merged = flags.clone().or(environment).or(entry).or(file.layer.clone());
+        merged
+            .edge_address
+            .as_deref()
+            .map(check_edge_address)
+            .transpose()?;
+        Ok(Self {
+            base_url: merged.base_url.as_deref().ok_or(Error::NoBaseUrl)?.parse()?,
+            api_key: api_key.ok_or(Error::NoApiKey)?,
+            roots: merged.ca_file.map_or_else(|| Roots::of_system(env), Roots::File),
+            timeout: Duration::from_secs(merged.timeout.unwrap_or(TIMEOUT)),
+            wait: Duration::from_secs(merged.wait.unwrap_or(WAIT)),
+            verify: merged.verify.unwrap_or(Verify::Auto),
+            allow_untrusted: merged.allow_untrusted.unwrap_or(false),
+            skip_unmatched: merged.skip_unmatched.unwrap_or(false),
+        })
+    }
+}
+
+impl Layer {
+    /// What the environment says.
+    fn from_env(env: &Env) -> Result<Self, Error> {
+        Ok(Self {
+            base_url: env.text("EDGECERT_BASE_URL")?.map(str::to_owned),
+            api_key_file: env.path("EDGECERT_API_KEY_FILE"),
+            ca_file: env.path("EDGECERT_CA_FILE"),
+            state_dir: env.path("EDGECERT_STATE_DIR"),
+            timeout: parsed(env, "EDGECERT_TIMEOUT", "a whole number of seconds", |text| {
+                text.parse().ok()
+            })?,
+            wait: parsed(env, "EDGECERT_WAIT", "a whole number of seconds", |text| {
+                text.parse().ok()
+            })?,
+            verify: parsed(env, "EDGECERT_VERIFY", "auto, require or off", |text| {
+                Verify::from_str(text, true).ok()
+            })?,
+            edge_address: env.text("EDGECERT_EDGE_ADDRESS")?.map(str::to_owned),
+            rebind: switch(env, "EDGECERT_REBIND")?,
+            allow_untrusted: switch(env, "EDGECERT_ALLOW_UNTRUSTED")?,
+            skip_unmatched: switch(env, "EDGECERT_SKIP_UNMATCHED")?,
+        })
+    }
+
+    /// This layer where it says something, the weaker one elsewhere.
+    fn or(self, weaker: Self) -> Self {
+        Self {
+            base_url: self.base_url.or(weaker.base_url),
+            api_key_file: self.api_key_file.or(weaker.api_key_file),
+            ca_file: self.ca_file.or(weaker.ca_file),
+            state_dir: self.state_dir.or(weaker.state_dir),
+            timeout: self.timeout.or(weaker.timeout),
+            wait: self.wait.or(weaker.wait),
+            verify: self.verify.or(weaker.verify),
+            edge_address: self.edge_address.or(weaker.edge_address),
+            rebind: self.rebind.or(weaker.rebind),
+            allow_untrusted: self.allow_untrusted.or(weaker.allow_untrusted),
+            skip_unmatched: self.skip_unmatched.or(weaker.skip_unmatched),
+        }
+    }
+}
+
+fn parsed<T>(
+    env: &Env,
+    name: &'static str,
+    wanted: &str,
+    parse: impl Fn(&str) -> Option<T>,
+) -> Result<Option<T>, Error> {
+    let bad = || Error::Bad {
+        name: name.into(),
+        reason: format!("{wanted} is wanted"),
+    };
+    env.text(name)?
+        .map(|text| parse(text.trim()).ok_or_else(bad))
+        .transpose()
+}
+
+fn switch(env: &Env, name: &'static str) -> Result<Option<bool>, Error> {
+    parsed(env, name, "true or false", |text| {
+        match text.to_ascii_lowercase().as_str() {
+            "1" | "true" | "yes" | "on" => Some(true),
+            "0" | "false" | "no" | "off" => Some(false),
+            _ => None,
+        }
+    })
+}
+
+/// `HOST:PORT`, an IPv6 address in brackets.
+fn check_edge_address(text: &str) -> Result<(), Error> {
+    let is_one = text.rsplit_once(':').is_some_and(|(host, port)| {
+        port.parse::<u16>().is_ok_and(|port| port != 0)
+            && (host.parse::<Domain>().is_ok()
+                || host
+                    .strip_prefix('[')
+                    .and_then(|host| host.strip_suffix(']'))
+                    .is_some_and(|host| host.parse::<IpAddr>().is_ok()))
+    });
+    if is_one {
+        Ok(())
+    } else {
+        Err(Error::Bad {
+            name: "edge address".into(),
+            reason: "HOST:PORT is wanted".into(),
+        })
+    }
+}
+
+impl BaseUrl {
+    /// The address of a path below the base.
+    pub(crate) fn join(&self, path: &str) -> Url {
+        let mut url = self.0.clone();
+        url.set_path(&format!("{}{}", self.0.path(), path.trim_start_matches('/')));
+        url
+    }
+
+    /// Whether requests are sent in the clear, which happens on loopback only.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.0.scheme() == "http"
+    }
+}
+
+impl fmt::Display for BaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.as_str().trim_end_matches('/'))
+    }
+}
+
+impl FromStr for BaseUrl {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let bad = |reason: &str| Error::Bad {
+            name: "base URL".into(),
+            reason: reason.into(),
+        };
+        let mut url = Url::parse(text).map_err(|_| bad("it is not a URL; https://HOST is wanted"))?;
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(bad(
+                "it holds credentials; the API key goes into a file of its own",
+            ));
+        }
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err(bad(
+                "it has a query or a fragment; only a path may follow the host",
+            ));
+        }
+        match (url.scheme(), url.host_str()) {
+            ("https", Some(_)) => {}
+            ("http", Some(host)) if is_loopback(host) => {}
+            ("http", Some(_)) => {
+                return Err(bad(
+                    "plain http is for loopback addresses only; the private key travels in the request",
+                ));
+            }
+            _ => return Err(bad("https://HOST is wanted")),
+        }
+        if !url.path().ends_with('/') {
+            url.set_path(&format!("{}/", url.path()));
+        }
+        Ok(Self(url))
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let host = host.trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// The configuration file that is in force: the one named, or the first default that exists.
+pub(crate) fn read_file(named: Option<&Path>, env: &Env) -> Result<File, Error> {
+    file::read(named, env)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn env(variables: &[(&str, &str)]) -> Env {
+        variables.iter().copied().collect()
+    }
+
+    #[test]
+    fn plain_http_and_credentials_are_refused() {
+        let rows = [
+            ("https://api.example.net", true),
+            ("https://api.example.net/v1/", true),
+            ("http://127.0.0.1:8790", true),
+            ("http://127.9.9.9", true),
+            ("http://[::1]:8790", true),
+            ("http://localhost:8790", true),
+            ("http://api.example.net", false),
+            ("http://127.0.0.1.example.net", false),
+            ("http://192.168.0.1", false),
+            ("https://user:word@api.example.net", false),
+            ("https://user@api.example.net", false),
+            ("https://api.example.net?x=1", false),
+            ("https://api.example.net#x", false),
+            ("ftp://api.example.net", false),
+            ("api.example.net", false),
+            ("", false),
+        ];
+        for (url, accepted) in rows {
+            assert_eq!(url.parse::<BaseUrl>().is_ok(), accepted, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_refused_url_is_not_repeated() {
+        let error = "https://user:hunter2@api.example.net"
+            .parse::<BaseUrl>()
+            .unwrap_err();
+        assert!(!error.to_string().contains("hunter2"));
+    }
+
+    #[test]
+    fn a_path_is_joined_below_the_base() {
+        for base in ["https://h/v1", "https://h/v1/"] {
+            let base: BaseUrl = base.parse().unwrap();
+            assert_eq!(base.join("/api/certs").as_str(), "https://h/v1/api/certs");
+        }
+    }
+
+    #[test]
+    fn flags_beat_the_environment_which_beats_the_file() {
+        let base = [
+            ("EDGECERT_BASE_URL", "http://127.0.0.1:1"),
+            ("EDGECERT_API_KEY", "k"),
+            ("EDGECERT_WAIT", "2"),
+        ];
+        let mut file = File::default();
+        file.layer.wait = Some(3);
+        file.layer.timeout = Some(4);
+        let flags = Layer {
+            wait: Some(1),
+            ..Layer::default()
+        };
+        let wait =
+            |flags: &Layer, env: &Env| Settings::resolve(flags, env, None, &file).unwrap().wait.as_secs();
+        assert_eq!(wait(&flags, &env(&base)), 1);
+        assert_eq!(wait(&Layer::default(), &env(&base)), 2);
+        assert_eq!(wait(&Layer::default(), &env(&base[..2])), 3);
+        let settings = Settings::resolve(&flags, &env(&base), None, &File::default()).unwrap();
+        assert_eq!(
+            (settings.timeout.as_secs(), settings.verify),
+            (TIMEOUT, Verify::Auto)
+        );
+    }
+
+    #[test]
+    fn a_bad_variable_is_named() {
+        for (name, value) in [
+            ("EDGECERT_TIMEOUT", "soon"),
+            ("EDGECERT_WAIT", "-1"),
+            ("EDGECERT_VERIFY", "maybe"),
+            ("EDGECERT_REBIND", "2"),
+        ] {
+            let error = Layer::from_env(&env(&[(name, value)])).unwrap_err().to_string();
+            assert!(error.starts_with(name) && !error.contains(value), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_edge_address_has_a_host_and_a_port() {
+        for (text, accepted) in [
+            ("127.0.0.1:443", true),
+            ("[::1]:443", true),
+            ("edge.example:8443", true),
+            ("edge.example", false),
+            ("::1:443", false),
+            (":443", false),
+            ("edge.example:0", false),
+        ] {
+            assert_eq!(check_edge_address(text).is_ok(), accepted, "{text}");
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Directories in which clients keep a lineage, for `--lineage DIR`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{Client, Error, Source, pair};
+use crate::material::{Files, reason};
+
+/// Recognises the layout by the files that are there.
+pub(crate) fn read(directory: &Path) -> Result<Source, Error> {
+    let names = list(directory)?;
+    let has = |name: &str| names.iter().any(|other| other == name);
+    if has("tls.crt") || has("tls.key") {
+        return Ok(Source::new(
+            Client::Kubernetes,
+            pair(&kubernetes_version(directory), "tls.crt", "tls.key"),
+        ));
+    }
+    if has("fullchain.pem") || has("privkey.pem") {
+        return Ok(Source::new(
+            certbot_or_dehydrated(directory),
+            pair(directory, "fullchain.pem", "privkey.pem"),
+        ));
+    }
+    if let Some(source) = acme_sh(directory, &names)? {
+        return Ok(source);
+    }
+    if let Some(source) = lego(directory, &names)? {
+        return Ok(source);
+    }
+    // lego's `--path` names the directory above.
+    let certificates = directory.join("certificates");
+    if has("certificates")
+        && let Some(source) = lego(&certificates, &list(&certificates)?)?
+    {
+        return Ok(source);
+    }
+    let reason = "it has neither fullchain.pem, fullchain.cer, NAME.crt nor tls.crt".into();
+    Err(Error::NotALineage {
+        directory: directory.to_owned(),
+        reason,
+    })
+}
+
+fn list(directory: &Path) -> Result<Vec<String>, Error> {
+    let error = |error: std::io::Error| Error::NotALineage {
+        directory: directory.to_owned(),
+        reason: reason(&error),
+    };
+    let mut names: Vec<String> = fs::read_dir(directory)
+        .map_err(error)?
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect();
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// A mounted secret switches both files at once by moving the link `..data`; resolving it once reads one version.
+fn kubernetes_version(directory: &Path) -> PathBuf {
+    fs::read_link(directory.join("..data"))
+        .map_or_else(|_| directory.to_owned(), |version| directory.join(version))
+}
+
+/// Both name their files alike, but dehydrated's links lead to `privkey-TIMESTAMP.pem` beside them.
+fn certbot_or_dehydrated(directory: &Path) -> Client {
+    match fs::read_link(directory.join("privkey.pem")) {
+        Ok(target)
+            if target
+                .file_name()
+                .is_some_and(|name| name.to_string_lossy().starts_with("privkey-")) =>
+        {
+            Client::Dehydrated
+        }
+        _ => Client::Certbot,
+    }
+}
+
+/// `DOMAIN.key`, `DOMAIN.cer`, `ca.cer`, `fullchain.cer`; the full chain may be that of an earlier certificate.
+fn acme_sh(directory: &Path, names: &[String]) -> Result<Option<Source>, Error> {
+    let domains: Vec<&str> = names
+        .iter()
+        .filter_map(|name| name.strip_suffix(".key"))
+        .filter(|domain| names.contains(&format!("{domain}.cer")))
+        .collect();
+    let Some(domain) = only(directory, &domains)? else {
+        return Ok(None);
+    };
+    let leaf = directory.join(format!("{domain}.cer"));
+    let full_chain = directory.join("fullchain.cer");
+    let key = Some(directory.join(format!("{domain}.key")));
+    let files = if super::is_stale(&full_chain, &leaf) {
+        Files {
+            cert: leaf,
+            issuers: Some(directory.join("ca.cer")),
+            key,
+        }
+    } else {
+        Files {
+            cert: full_chain,
+            issuers: None,
+            key,
+        }
+    };
+    Ok(Some(Source::new(Client::AcmeSh, files)))
+}
+
+/// `NAME.crt` and `NAME.key`, perhaps `NAME.issuer.crt`.
+fn lego(directory: &Path, names: &[String]) -> Result<Option<Source>, Error> {
+    let stems: Vec<&str> = names
+        .iter()
+        .filter_map(|name| name.strip_suffix(".crt"))
+        .filter(|stem| names.contains(&format!("{stem}.key")))
+        .collect();
+    let Some(stem) = only(directory, &stems)? else {
+        return Ok(None);
+    };
+    let file = |ending: &str| directory.join(format!("{stem}.{ending}"));
+    let files = Files {
+        cert: file("crt"),
+        issuers: Some(file("issuer.crt")),
+        key: Some(file("key")),
+    };
+    Ok(Some(Source::new(Client::Lego, files)))
+}
+
+fn only<'a>(directory: &Path, found: &[&'a str]) -> Result<Option<&'a str>, Error> {
+    match found {
+        [] => Ok(None),
+        [one] => Ok(Some(one)),
+        several => Err(Error::SeveralLineages {
+            directory: directory.to_owned(),
+            names: several.iter().map(|name| crate::text::foreign(name)).collect(),
+        }),
+    }
+}

@@ -1,0 +1,230 @@
+//! Whose hook this is, and which files that client renewed.
+//!
+//! Each client's contract is a function of its variables; names of sites never come from here, only from the leaf.
+
+pub(crate) mod dehydrated;
+mod layout;
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::env::Env;
+use crate::material::Files;
+
+/// The program that renewed the certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(crate) enum Client {
+    #[serde(rename = "certbot")]
+    Certbot,
+    #[serde(rename = "acme.sh")]
+    AcmeSh,
+    #[serde(rename = "lego")]
+    Lego,
+    #[serde(rename = "dehydrated")]
+    Dehydrated,
+    #[serde(rename = "kubernetes")]
+    Kubernetes,
+    /// The files were named one by one.
+    #[serde(rename = "files")]
+    Files,
+}
+
+/// A renewed certificate to deploy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Source {
+    pub(crate) client: Client,
+    pub(crate) files: Files,
+    /// The ACME directory, where the client tells; it betrays staging environments.
+    pub(crate) acme_directory: Option<String>,
+}
+
+/// Why there is no certificate to look at.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("no certificate is named, and no ACME client's variables are set")]
+    NoSource,
+    #[error("{} is not a lineage: {reason}", directory.display())]
+    NotALineage { directory: PathBuf, reason: String },
+    #[error("{} holds {} lineages: {}", directory.display(), names.len(), crate::text::list(names))]
+    SeveralLineages { directory: PathBuf, names: Vec<String> },
+}
+
+/// What the command line says about the certificate.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Named {
+    pub(crate) cert: Option<PathBuf>,
+    pub(crate) key: Option<PathBuf>,
+    pub(crate) lineage: Option<PathBuf>,
+}
+
+/// The first that applies: the files named, the directory named, the hook's environment.
+pub(crate) fn find(named: &Named, env: &Env) -> Result<Source, Error> {
+    if let Some(cert) = &named.cert {
+        let files = Files {
+            cert: cert.clone(),
+            issuers: None,
+            key: named.key.clone(),
+        };
+        return Ok(Source::new(Client::Files, files));
+    }
+    if let Some(directory) = &named.lineage {
+        return layout::read(directory);
+    }
+    from_env(env).ok_or(Error::NoSource)
+}
+
+/// The lineage that an ACME client's variables name; `None` where none of them is set.
+pub(crate) fn from_env(env: &Env) -> Option<Source> {
+    certbot(env).or_else(|| acme_sh(env)).or_else(|| lego(env))
+}
+
+impl Source {
+    fn new(client: Client, files: Files) -> Self {
+        Self {
+            client,
+            files,
+            acme_directory: None,
+        }
+    }
+}
+
+/// certbot's deploy hook: a directory of four links.
+fn certbot(env: &Env) -> Option<Source> {
+    let lineage = env.path("RENEWED_LINEAGE")?;
+    Some(Source::new(
+        Client::Certbot,
+        pair(&lineage, "fullchain.pem", "privkey.pem"),
+    ))
+}
+
+/// acme.sh's `--reloadcmd`. The full chain is rewritten only when the CA sent one, so it may be that of an earlier
+/// certificate; where it does not begin with the leaf in `CERT_PATH`, that file and the issuers' are right.
+fn acme_sh(env: &Env) -> Option<Source> {
+    let key = env.path("CERT_KEY_PATH")?;
+    let leaf = env.path("CERT_PATH");
+    let full_chain = env.path("CERT_FULLCHAIN_PATH");
+    let (cert, issuers) = match (full_chain, leaf) {
+        (Some(full_chain), Some(leaf)) if is_stale(&full_chain, &leaf) => (leaf, env.path("CA_CERT_PATH")),
+        (Some(full_chain), _) => (full_chain, None),
+        (None, Some(leaf)) => (leaf, env.path("CA_CERT_PATH")),
+        (None, None) => return None,
+    };
+    let acme_directory = env.text("ACME_DIRECTORY").ok().flatten().map(str::to_owned);
+    Some(Source {
+        client: Client::AcmeSh,
+        files: Files {
+            cert,
+            issuers,
+            key: Some(key),
+        },
+        acme_directory,
+    })
+}
+
+/// Whether a full chain is missing or lacks the leaf that stands in a file of its own.
+fn is_stale(full_chain: &Path, leaf: &Path) -> bool {
+    let text = |path: &Path| std::fs::read_to_string(path).ok();
+    match (text(full_chain), text(leaf)) {
+        (None, leaf) => leaf.is_some(),
+        (Some(full_chain), Some(leaf)) => !full_chain.contains(leaf.trim()),
+        (Some(_), None) => false,
+    }
+}
+
+/// lego's hook, version 5 before version 4.
+fn lego(env: &Env) -> Option<Source> {
+    ["LEGO_HOOK_", "LEGO_"].iter().find_map(|prefix| {
+        let path = |name: &str| env.path(&format!("{prefix}{name}"));
+        let files = Files {
+            cert: path("CERT_PATH")?,
+            issuers: path("ISSUER_CERT_PATH"),
+            key: Some(path("CERT_KEY_PATH")?),
+        };
+        let acme_directory = env
+            .text("LEGO_HOOK_ACCOUNT_SERVER")
+            .ok()
+            .flatten()
+            .map(str::to_owned);
+        Some(Source {
+            client: Client::Lego,
+            files,
+            acme_directory,
+        })
+    })
+}
+
+/// A certificate and its key in one directory.
+fn pair(directory: &Path, cert: &str, key: &str) -> Files {
+    Files {
+        cert: directory.join(cert),
+        issuers: None,
+        key: Some(directory.join(key)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(variables: &[(&str, &str)]) -> Option<(Client, String, Option<String>, String)> {
+        let source = from_env(&variables.iter().copied().collect())?;
+        let shown = |path: PathBuf| path.to_string_lossy().into_owned();
+        Some((
+            source.client,
+            shown(source.files.cert),
+            source.files.issuers.map(shown),
+            shown(source.files.key?),
+        ))
+    }
+
+    #[test]
+    fn each_client_is_recognised_by_its_variables() {
+        let found = |client, cert: &str, issuers: Option<&str>, key: &str| {
+            Some((client, cert.into(), issuers.map(Into::into), key.into()))
+        };
+        assert_eq!(files(&[]), None);
+        assert_eq!(
+            files(&[("RENEWED_LINEAGE", "/l/a"), ("RENEWED_DOMAINS", "a b")]),
+            found(Client::Certbot, "/l/a/fullchain.pem", None, "/l/a/privkey.pem")
+        );
+        assert_eq!(
+            files(&[
+                ("CERT_KEY_PATH", "/k"),
+                ("CERT_FULLCHAIN_PATH", "/f"),
+                ("Le_Domain", "a")
+            ]),
+            found(Client::AcmeSh, "/f", None, "/k")
+        );
+        assert_eq!(
+            files(&[
+                ("CERT_KEY_PATH", "/k"),
+                ("CERT_PATH", "/c"),
+                ("CA_CERT_PATH", "/ca")
+            ]),
+            found(Client::AcmeSh, "/c", Some("/ca"), "/k")
+        );
+        assert_eq!(
+            files(&[("LEGO_CERT_PATH", "c"), ("LEGO_CERT_KEY_PATH", "k")]),
+            found(Client::Lego, "c", None, "k")
+        );
+        assert_eq!(
+            files(&[
+                ("LEGO_HOOK_CERT_PATH", "c"),
+                ("LEGO_HOOK_CERT_KEY_PATH", "k"),
+                ("LEGO_HOOK_ISSUER_CERT_PATH", "i")
+            ]),
+            found(Client::Lego, "c", Some("i"), "k")
+        );
+        assert_eq!(
+            files(&[("RENEWED_LINEAGE", "")]),
+            None,
+            "an empty variable is no hook"
+        );
+        assert_eq!(
+            files(&[("CERT_KEY_PATH", "/k")]),
+            None,
+            "a key alone is no certificate"
+        );
+    }
+}

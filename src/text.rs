@@ -1,0 +1,124 @@
+//! Words for people: foreign text made safe to print, dates, spans of time, lists.
+
+use time::format_description::well_known::Rfc3339;
+use time::{Duration, OffsetDateTime, UtcOffset};
+
+/// Longest piece of a foreign text that is shown.
+const SHOWN: usize = 200;
+
+/// Text from a certificate or from the service without control characters (they could move the cursor, set the
+/// terminal's title or forge a line), in one line, at most 200 characters.
+pub(crate) fn foreign(text: &str) -> String {
+    let words = text
+        .split(|c: char| c.is_whitespace() || c.is_control())
+        .filter(|word| !word.is_empty());
+    let mut line = String::new();
+    for word in words {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.extend(word.chars().filter(|c| !is_invisible(*c)));
+        if line.chars().count() > SHOWN {
+            line = line.chars().take(SHOWN).collect();
+            break;
+        }
+    }
+    line
+}
+
+/// Direction marks and other format characters, which make text look like another one.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// A path for a message: control characters removed, never cut, because it may be pasted.
+pub(crate) fn path(path: &std::path::Path) -> String {
+    path.to_string_lossy()
+        .chars()
+        .filter(|c| !c.is_control() && !is_invisible(*c))
+        .collect()
+}
+
+/// RFC 3339 in UTC, to the second.
+pub(crate) fn rfc3339(at: OffsetDateTime) -> String {
+    let at = at.to_offset(UtcOffset::UTC).replace_nanosecond(0).unwrap_or(at);
+    at.format(&Rfc3339)
+        .unwrap_or_else(|_| "a date beyond the year 9999".into())
+}
+
+/// The larger unit of a span: `12 days`, `3 hours`, `40 seconds`.
+pub(crate) fn span(span: Duration) -> String {
+    let span = span.abs();
+    let (number, unit) = match () {
+        () if span >= Duration::days(2) => (span.whole_days(), "day"),
+        () if span >= Duration::hours(2) => (span.whole_hours(), "hour"),
+        () if span >= Duration::minutes(2) => (span.whole_minutes(), "minute"),
+        () => (span.whole_seconds(), "second"),
+    };
+    count(usize::try_from(number).unwrap_or(usize::MAX), unit)
+}
+
+/// `1 site`, `2 sites`.
+pub(crate) fn count(number: usize, noun: &str) -> String {
+    if number == 1 {
+        format!("1 {noun}")
+    } else {
+        format!("{number} {noun}s")
+    }
+}
+
+/// `a`, `a and b`, `a, b and c`; more than ten are counted.
+pub(crate) fn list<T: AsRef<str>>(items: &[T]) -> String {
+    const MOST: usize = 10;
+    let items: Vec<&str> = items.iter().map(AsRef::as_ref).collect();
+    match items.as_slice() {
+        [] => "nothing".into(),
+        [one] => (*one).into(),
+        [most @ .., last] if items.len() <= MOST => format!("{} and {last}", most.join(", ")),
+        items => {
+            let shown: Vec<&str> = items.iter().take(MOST).copied().collect();
+            format!("{} and {} more", shown.join(", "), items.len() - MOST)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use time::macros::datetime;
+
+    #[test]
+    fn foreign_text_cannot_reach_the_terminal_raw() {
+        let cases = [
+            ("plain", "plain"),
+            ("a\x1b[31mb\x07", "a [31mb"),
+            ("two\r\nlines", "two lines"),
+            ("nul\0here", "nul here"),
+            ("right\u{202e}left", "rightleft"),
+            ("  ", ""),
+        ];
+        for (said, shown) in cases {
+            assert_eq!(foreign(said), shown);
+        }
+        assert_eq!(foreign(&"x".repeat(1000)).len(), SHOWN);
+    }
+
+    #[test]
+    fn dates_and_spans_are_for_people() {
+        assert_eq!(
+            rfc3339(datetime!(2026-01-02 03:04:05.6 +1)),
+            "2026-01-02T02:04:05Z"
+        );
+        assert_eq!(span(Duration::hours(47)), "47 hours");
+        assert_eq!(span(Duration::days(-3)), "3 days");
+        assert_eq!(span(Duration::seconds(1)), "1 second");
+    }
+
+    #[test]
+    fn lists_stay_readable() {
+        assert_eq!(list(&["a"]), "a");
+        assert_eq!(list(&["a", "b", "c"]), "a, b and c");
+        let many: Vec<String> = (0..12).map(|n| n.to_string()).collect();
+        assert_eq!(list(&many), "0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more");
+    }
+}

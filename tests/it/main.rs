@@ -1,0 +1,9 @@
+//! Tests of the hook as a program: the real binary, in an emptied environment, against the real sandbox.
+//!
+//! A file for each noun. What needs no process is tested beside its code in `src`.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
+
+mod harness;
+
+mod deploy;
