@@ -34,14 +34,12 @@ use std::thread::JoinHandle;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::{mpsc, oneshot};
-use tokio_rustls::TlsAcceptor;
 
 use app::App;
 pub use authority::{Authority, Issued};
 pub use error::Error;
 pub use faults::{Action, Fault};
 pub use journal::Request;
-use listen::Listeners;
 pub use look::{Seen, look, look_with};
 pub use options::{Options, Ready};
 pub use rehearse::{Hook, Line, rehearse};
@@ -76,13 +74,13 @@ impl Sandbox {
             app.edge.put(snapshot);
         }
         let (tls, files) = if options.tls {
-            tls().map(|(tls, files)| (Some(tls), Some(files)))?
+            listen::tls().map(|(tls, files)| (Some(tls), Some(files)))?
         } else {
             (None, None)
         };
-        let ca_file = files.as_ref().map(|files| files.path().join(CA_FILE));
+        let ca_file = files.as_ref().map(|files| files.path().join(listen::CA_FILE));
         let (stop, stopped) = oneshot::channel();
-        let (thread, addresses) = run(app.clone(), options, tls, stopped)?;
+        let (thread, addresses) = listen::start(app.clone(), options, tls, stopped)?;
         let scheme = if ca_file.is_some() { "https" } else { "http" };
         let ready = Ready {
             api: format!("{scheme}://{}", addresses.api),
@@ -222,83 +220,4 @@ impl Drop for Sandbox {
             let _ = thread.join();
         }
     }
-}
-
-const CA_FILE: &str = "ca.pem";
-
-/// Addresses that were really bound.
-struct Addresses {
-    api: std::net::SocketAddr,
-    edge: std::net::SocketAddr,
-    control: std::net::SocketAddr,
-}
-
-/// Makes the CA of the run and the API's certificate.
-fn tls() -> Result<(TlsAcceptor, TempDir), Error> {
-    let files = tempfile::Builder::new().prefix("edgecert-sandbox-").tempdir();
-    let files = files.map_err(|source| Error::File {
-        path: std::env::temp_dir(),
-        source,
-    })?;
-    let authority = Authority::new("edgecert-sandbox API, for rehearsal only,")?;
-    let issued = authority.issue(&["localhost", "127.0.0.1", "::1"])?;
-    let path = files.path().join(CA_FILE);
-    std::fs::write(&path, authority.root()).map_err(|source| Error::File { path, source })?;
-    let mut config = authority::server_config(&issued)?;
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok((TlsAcceptor::from(Arc::new(config)), files))
-}
-
-/// Starts the thread and waits until the ports are bound.
-fn run(
-    app: Arc<App>,
-    options: Options,
-    tls: Option<TlsAcceptor>,
-    stopped: oneshot::Receiver<()>,
-) -> Result<(JoinHandle<()>, Addresses), Error> {
-    let (tell, bound) = std::sync::mpsc::channel();
-    let thread = std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = match runtime {
-            Ok(runtime) => runtime,
-            Err(source) => {
-                return drop(tell.send(Err(Error::Listen {
-                    addr: options.listen,
-                    source,
-                })));
-            }
-        };
-        runtime.block_on(async {
-            let served = bind_all(&options).await.map(|(listeners, addresses)| {
-                listen::run(&app, listeners, tls);
-                addresses
-            });
-            let listening = served.is_ok();
-            if tell.send(served).is_ok() && listening {
-                let _ = stopped.await;
-            }
-        });
-    });
-    let gone = || Error::World("the sandbox's thread ended".to_owned());
-    let addresses = bound.recv().map_err(|_| gone())??;
-    Ok((thread, addresses))
-}
-
-async fn bind_all(options: &Options) -> Result<(Listeners, Addresses), Error> {
-    let listeners = Listeners {
-        api: listen::bind(options.listen).await?,
-        edge: listen::bind(options.edge_listen).await?,
-        control: listen::bind(options.control_listen).await?,
-    };
-    let address = |listener: &tokio::net::TcpListener, addr| {
-        listener
-            .local_addr()
-            .map_err(|source| Error::Listen { addr, source })
-    };
-    let addresses = Addresses {
-        api: address(&listeners.api, options.listen)?,
-        edge: address(&listeners.edge, options.edge_listen)?,
-        control: address(&listeners.control, options.control_listen)?,
-    };
-    Ok((listeners, addresses))
 }

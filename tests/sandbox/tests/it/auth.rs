@@ -24,12 +24,13 @@ fn section_5_every_endpoint_asks_for_a_valid_key() {
     let program = Program::start();
     let before = program.get("/api/me/sites");
     let body = json!({ "domain": "a.example" });
-    let headers: [&[(&str, &str)]; 5] = [
+    let headers: [&[(&str, &str)]; 6] = [
         &[],
         &[("authorization", "Bearer wrong")],
         &[("authorization", "Bearer ")],
         &[("authorization", KEY)],
         &[("authorization", "Basic c2FuZGJveC1rZXk=")],
+        &[("authorization", "Basic sandbox-key")],
     ];
     for (method, path) in ENDPOINTS {
         for headers in headers {
