@@ -2,7 +2,7 @@
 //!
 //! Nothing here trusts anything: no signature is verified, no chain is built.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::net::IpAddr;
 
 use sha2::{Digest as _, Sha256};
@@ -117,10 +117,11 @@ impl Certificate {
 
     /// Lower-case hex of the SHA-256 of the DER.
     pub(crate) fn fingerprint(&self) -> String {
-        Sha256::digest(&self.der)
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect()
+        let mut hex = String::with_capacity(64);
+        for byte in Sha256::digest(&self.der) {
+            let _ = write!(hex, "{byte:02x}");
+        }
+        hex
     }
 
     /// The certificate as clean PEM.

@@ -59,6 +59,7 @@ pub(crate) struct Cli {
 
 /// Flags of every command.
 #[derive(Args, Clone, Debug)]
+#[expect(clippy::doc_markdown, reason = "help is plain text")]
 pub(crate) struct Common {
     /// Configuration file [default: /etc/edgecert/config.toml] [env: EDGECERT_CONFIG]
     #[arg(long, value_name = "FILE", global = true, value_hint = ValueHint::FilePath)]

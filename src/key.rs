@@ -4,7 +4,9 @@
 //! trusted, but it has to agree. Nothing is signed or decrypted.
 
 use p256::elliptic_curve::sec1::{FromSec1Point, ModulusSize, ToSec1Point};
-use p256::elliptic_curve::{AffinePoint, CurveArithmetic, FieldBytesSize, SecretKey};
+use p256::elliptic_curve::{
+    AffinePoint, CurveArithmetic, FieldBytesSize, PublicKey as EcPublicKey, SecretKey,
+};
 use pkcs8::der::asn1::{AnyRef, BitStringRef, ContextSpecific, ObjectIdentifier as Oid, OctetStringRef};
 use pkcs8::der::{Decode as _, Reader as _, SliceReader, Tag, TagNumber, Tagged as _};
 use rsa::traits::PublicKeyParts as _;
@@ -14,18 +16,20 @@ use crate::cert::{KeyType, PublicKey};
 use crate::pem::{self, KeyForm};
 use crate::secret::Secret;
 
-/// A private key of a supported type whose two halves agree.
+/// A private key of a supported type whose two halves agree. Of the numbers only the public half is kept, derived from
+/// the private one once, because that multiplication is the dearest step of all local checks.
 pub(crate) struct PrivateKey {
-    halves: Halves,
+    public: Derived,
     pem: Secret,
 }
 
-enum Halves {
-    Rsa(Box<rsa::RsaPrivateKey>),
-    P256(SecretKey<p256::NistP256>),
-    P384(SecretKey<p384::NistP384>),
-    P521(SecretKey<p521::NistP521>),
-    Ed25519(Box<ed25519_dalek::SigningKey>),
+/// The public half that belongs to a private one.
+enum Derived {
+    Rsa(rsa::RsaPublicKey),
+    P256(p256::PublicKey),
+    P384(p384::PublicKey),
+    P521(p521::PublicKey),
+    Ed25519(ed25519_dalek::VerifyingKey),
 }
 
 /// Why a private key cannot be used.
@@ -45,6 +49,8 @@ pub(crate) enum BadKey {
 /// Above this the arithmetic takes seconds; no CA signs such a key.
 const MOST_RSA_BITS: usize = 16_384;
 
+const HALVES: &str = "its private part does not belong to its public part";
+
 const RSA: Oid = Oid::new_unwrap("1.2.840.113549.1.1.1");
 const RSASSA_PSS: Oid = Oid::new_unwrap("1.2.840.113549.1.1.10");
 const EC: Oid = Oid::new_unwrap("1.2.840.10045.2.1");
@@ -56,13 +62,13 @@ const P521: Oid = Oid::new_unwrap("1.3.132.0.35");
 impl PrivateKey {
     /// Reads a key and proves that its own halves agree.
     pub(crate) fn from_der(form: KeyForm, der: &[u8]) -> Result<Self, BadKey> {
-        let halves = match form {
+        let public = match form {
             KeyForm::Pkcs1 => rsa(der)?,
             KeyForm::Sec1 => ec(der, None)?,
             KeyForm::Pkcs8 => pkcs8(der)?,
         };
         Ok(Self {
-            halves,
+            public,
             pem: pem::write(form.label(), der),
         })
     }
@@ -74,45 +80,43 @@ impl PrivateKey {
 
     /// The type of the key.
     pub(crate) fn key_type(&self) -> KeyType {
-        match &self.halves {
-            Halves::Rsa(key) => KeyType::Rsa { bits: key.n().bits() },
-            Halves::P256(_) => KeyType::P256,
-            Halves::P384(_) => KeyType::P384,
-            Halves::P521(_) => KeyType::P521,
-            Halves::Ed25519(_) => KeyType::Ed25519,
+        match &self.public {
+            Derived::Rsa(key) => KeyType::Rsa { bits: key.n().bits() },
+            Derived::P256(_) => KeyType::P256,
+            Derived::P384(_) => KeyType::P384,
+            Derived::P521(_) => KeyType::P521,
+            Derived::Ed25519(_) => KeyType::Ed25519,
         }
     }
 
     /// Whether this key is the private half of `public`.
     pub(crate) fn pairs_with(&self, public: &PublicKey) -> bool {
-        match (&self.halves, public) {
-            (Halves::Rsa(key), PublicKey::Rsa { modulus, exponent }) => {
+        match (&self.public, public) {
+            (Derived::Rsa(key), PublicKey::Rsa { modulus, exponent }) => {
                 key.n().to_bytes_be() == strip_zeros(modulus)
                     && key.e().to_bytes_be() == strip_zeros(exponent)
             }
-            (Halves::P256(key), PublicKey::P256(point)) => is_point_of(key, point),
-            (Halves::P384(key), PublicKey::P384(point)) => is_point_of(key, point),
-            (Halves::P521(key), PublicKey::P521(point)) => is_point_of(key, point),
-            (Halves::Ed25519(key), PublicKey::Ed25519(bytes)) => {
-                key.verifying_key().as_bytes().as_slice() == bytes
-            }
+            (Derived::P256(key), PublicKey::P256(point)) => is_same(key, point),
+            (Derived::P384(key), PublicKey::P384(point)) => is_same(key, point),
+            (Derived::P521(key), PublicKey::P521(point)) => is_same(key, point),
+            (Derived::Ed25519(key), PublicKey::Ed25519(bytes)) => key.as_bytes().as_slice() == bytes,
             _ => false,
         }
     }
 }
 
-/// Whether `point` is the public key of `key`.
-fn is_point_of<C>(key: &SecretKey<C>, point: &[u8]) -> bool
+/// Whether `point` is an encoding of `key`, compressed or not.
+fn is_same<C>(key: &EcPublicKey<C>, point: &[u8]) -> bool
 where
     C: CurveArithmetic,
     FieldBytesSize<C>: ModulusSize,
     AffinePoint<C>: FromSec1Point<C> + ToSec1Point<C>,
 {
-    p256::elliptic_curve::PublicKey::from_sec1_bytes(point).is_ok_and(|public| key.public_key() == public)
+    EcPublicKey::from_sec1_bytes(point).is_ok_and(|other| *key == other)
 }
 
 /// `PrivateKeyInfo` and `OneAsymmetricKey` (RFC 5958).
-fn pkcs8(der: &[u8]) -> Result<Halves, BadKey> {
+fn pkcs8(der: &[u8]) -> Result<Derived, BadKey> {
     let info = pkcs8::PrivateKeyInfoRef::from_der(der).map_err(|_| BadKey::Malformed("PKCS#8"))?;
     let inner = info.private_key.as_bytes();
     match info.algorithm.oid {
@@ -124,7 +128,7 @@ fn pkcs8(der: &[u8]) -> Result<Halves, BadKey> {
 }
 
 /// `RSAPrivateKey` (RFC 8017, appendix A.1.2): the primes must multiply to the modulus and the exponents be inverse.
-fn rsa(der: &[u8]) -> Result<Halves, BadKey> {
+fn rsa(der: &[u8]) -> Result<Derived, BadKey> {
     use rsa::BigUint;
     let key = rsa::pkcs1::RsaPrivateKey::try_from(der).map_err(|_| BadKey::Malformed("RSA"))?;
     if key.other_prime_infos.is_some() {
@@ -142,28 +146,26 @@ fn rsa(der: &[u8]) -> Result<Halves, BadKey> {
     ]
     .map(|number| BigUint::from_bytes_be(number.as_bytes()));
     rsa::RsaPrivateKey::from_components(modulus, exponent, private, vec![p, q])
-        .map(|key| Halves::Rsa(Box::new(key)))
+        .map(|key| Derived::Rsa(key.to_public_key()))
         .map_err(|_| BadKey::Contradicts("its primes and exponents do not belong to its modulus"))
 }
 
 /// `CurvePrivateKey` (RFC 8410).
-fn ed25519(der: &[u8], public: Option<&[u8]>) -> Result<Halves, BadKey> {
+fn ed25519(der: &[u8], public: Option<&[u8]>) -> Result<Derived, BadKey> {
     let seed = <&OctetStringRef>::from_der(der)
         .ok()
         .and_then(|seed| <[u8; 32]>::try_from(seed.as_bytes()).ok())
         .map(Zeroizing::new)
         .ok_or(BadKey::Malformed("Ed25519"))?;
-    let key = Box::new(ed25519_dalek::SigningKey::from_bytes(&seed));
-    if public.is_some_and(|public| public != key.verifying_key().as_bytes()) {
-        return Err(BadKey::Contradicts(
-            "its private part does not belong to its public part",
-        ));
+    let derived = ed25519_dalek::SigningKey::from_bytes(&seed).verifying_key();
+    if public.is_some_and(|public| public != derived.as_bytes()) {
+        return Err(BadKey::Contradicts(HALVES));
     }
-    Ok(Halves::Ed25519(key))
+    Ok(Derived::Ed25519(derived))
 }
 
 /// `ECPrivateKey` (RFC 5915); in PKCS#8 the curve stands outside.
-fn ec(der: &[u8], outer: Option<AnyRef<'_>>) -> Result<Halves, BadKey> {
+fn ec(der: &[u8], outer: Option<AnyRef<'_>>) -> Result<Derived, BadKey> {
     let fields = EcFields::from_der(der).map_err(|_| BadKey::Malformed("EC"))?;
     let curve = match outer
         .or(fields.parameters)
@@ -179,14 +181,15 @@ fn ec(der: &[u8], outer: Option<AnyRef<'_>>) -> Result<Halves, BadKey> {
         },
     };
     match curve {
-        P256 => curve_key(&fields).map(Halves::P256),
-        P384 => curve_key(&fields).map(Halves::P384),
-        P521 => curve_key(&fields).map(Halves::P521),
+        P256 => derive(&fields).map(Derived::P256),
+        P384 => derive(&fields).map(Derived::P384),
+        P521 => derive(&fields).map(Derived::P521),
         other => Err(BadKey::Unsupported(curve_name(&other.to_string()))),
     }
 }
 
-fn curve_key<C>(fields: &EcFields<'_>) -> Result<SecretKey<C>, BadKey>
+/// The public point of the scalar; the one in the same file has to agree.
+fn derive<C>(fields: &EcFields<'_>) -> Result<EcPublicKey<C>, BadKey>
 where
     C: CurveArithmetic,
     FieldBytesSize<C>: ModulusSize,
@@ -200,13 +203,13 @@ where
         .ok_or(BadKey::Malformed("EC"))?;
     let mut scalar = Zeroizing::new(vec![0; padding]);
     scalar.extend_from_slice(significant);
-    let key = SecretKey::from_slice(&scalar).map_err(|_| BadKey::Malformed("EC"))?;
-    if fields.public.is_some_and(|point| !is_point_of(&key, point)) {
-        return Err(BadKey::Contradicts(
-            "its private part does not belong to its public part",
-        ));
+    let derived = SecretKey::<C>::from_slice(&scalar)
+        .map_err(|_| BadKey::Malformed("EC"))?
+        .public_key();
+    if fields.public.is_some_and(|point| !is_same(&derived, point)) {
+        return Err(BadKey::Contradicts(HALVES));
     }
-    Ok(key)
+    Ok(derived)
 }
 
 /// The fields of `ECPrivateKey`; read here because explicit parameters have to be named, not only refused.

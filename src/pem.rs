@@ -11,6 +11,7 @@ use rustls_pemfile::Item;
 use zeroize::Zeroizing;
 
 use crate::secret::Secret;
+use crate::text::foreign;
 
 /// One block of a PEM text.
 pub(crate) enum Block {
@@ -51,7 +52,11 @@ pub(crate) fn read(bytes: &[u8]) -> Vec<Block> {
             match open.take() {
                 Some((label, body)) if label == end => blocks.push(decode(label, &body)),
                 Some((label, _)) => {
-                    blocks.push(Block::Broken(format!("a block `{label}` that ends as `{end}`")))
+                    blocks.push(Block::Broken(format!(
+                        "a block `{}` that ends as `{}`",
+                        foreign(label),
+                        foreign(end)
+                    )));
                 }
                 // The tail of an older, longer file that was written over (acmed): nothing begins here.
                 None => {}
@@ -68,8 +73,9 @@ pub(crate) fn read(bytes: &[u8]) -> Vec<Block> {
 pub(crate) fn write(label: &str, der: &[u8]) -> Secret {
     const COLUMNS: usize = 64;
     let body = Zeroizing::new(STANDARD.encode(der));
+    // Never moved while it grows: a copy left behind would not be wiped.
     let mut text = String::with_capacity(body.len() + body.len() / COLUMNS + 2 * label.len() + 40);
-    text.push_str(&format!("-----BEGIN {label}-----\n"));
+    text.extend(["-----BEGIN ", label, "-----\n"]);
     let mut rest = body.as_str();
     while let Some((line, more)) = rest
         .split_at_checked(COLUMNS.min(rest.len()))
@@ -79,7 +85,7 @@ pub(crate) fn write(label: &str, der: &[u8]) -> Secret {
         text.push('\n');
         rest = more;
     }
-    text.push_str(&format!("-----END {label}-----\n"));
+    text.extend(["-----END ", label, "-----\n"]);
     Secret::new(text)
 }
 
@@ -107,10 +113,7 @@ fn marked<'a>(line: &'a str, start: &str) -> Option<&'a str> {
 }
 
 fn unterminated(label: &str) -> Block {
-    Block::Broken(format!(
-        "a block `{}` without its end",
-        crate::text::foreign(label)
-    ))
+    Block::Broken(format!("a block `{}` without its end", foreign(label)))
 }
 
 fn decode(label: &str, body: &[&str]) -> Block {
@@ -133,18 +136,15 @@ fn decode(label: &str, body: &[&str]) -> Block {
         canonical.push_str(line);
         canonical.push('\n');
     }
-    canonical.push_str(&format!("-----END {standard}-----\n"));
+    canonical.extend(["-----END ", standard, "-----\n"]);
     let key = |form, der: &[u8]| Block::Key(form, Zeroizing::new(der.to_vec()));
     match rustls_pemfile::read_one_from_slice(canonical.as_bytes()) {
         Ok(Some((Item::X509Certificate(der), _))) => Block::Certificate(der.to_vec()),
         Ok(Some((Item::Pkcs1Key(der), _))) => key(KeyForm::Pkcs1, der.secret_pkcs1_der()),
         Ok(Some((Item::Sec1Key(der), _))) => key(KeyForm::Sec1, der.secret_sec1_der()),
         Ok(Some((Item::Pkcs8Key(der), _))) => key(KeyForm::Pkcs8, der.secret_pkcs8_der()),
-        Ok(_) => Block::Other(crate::text::foreign(label)),
-        Err(_) => Block::Broken(format!(
-            "a block `{}` whose base64 is damaged",
-            crate::text::foreign(label)
-        )),
+        Ok(_) => Block::Other(foreign(label)),
+        Err(_) => Block::Broken(format!("a block `{}` whose base64 is damaged", foreign(label))),
     }
 }
 

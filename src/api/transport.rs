@@ -249,19 +249,16 @@ fn deepest(error: &reqwest::Error) -> String {
 }
 
 /// Why the server's certificate was not accepted, if that is what happened.
-fn distrust(error: &reqwest::Error) -> Option<String> {
-    let mut source = error.source();
-    while let Some(inner) = source {
-        let wrapped = inner.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        let tls = inner
-            .downcast_ref::<rustls::Error>()
-            .or_else(|| wrapped?.downcast_ref::<rustls::Error>());
-        if let Some(rustls::Error::InvalidCertificate(reason)) = tls {
-            return Some(certificate_error(reason));
-        }
-        source = inner.source();
+fn distrust(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    if let Some(rustls::Error::InvalidCertificate(reason)) = error.downcast_ref() {
+        return Some(certificate_error(reason));
     }
-    None
+    // An I/O error hides what it wraps from `source`.
+    let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+    match wrapped {
+        Some(inner) => distrust(inner),
+        None => distrust(error.source()?),
+    }
 }
 
 fn certificate_error(error: &rustls::CertificateError) -> String {

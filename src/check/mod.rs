@@ -87,28 +87,25 @@ pub(crate) struct Refused;
 /// Runs every check.
 pub(crate) fn run(material: &Material, question: &Question<'_>) -> Vec<Finding> {
     let mut findings = pem(material);
-    match &material.chain {
-        Ok(chain) => {
-            findings.push(validity(material, chain, question.at));
-            findings.extend(names(material, chain, question.domains));
-            findings.push(key(material, chain));
-            findings.extend(chain::check(chain, question.at));
-            findings.push(issuer::check(chain, question));
-        }
-        Err(_) => {
-            let skip = |check| Finding::new(check, Status::Skipped, "there is no certificate to look at");
-            findings.extend(
-                [
-                    Check::Validity,
-                    Check::Names,
-                    Check::Key,
-                    Check::Chain,
-                    Check::Issuer,
-                ]
-                .map(skip),
-            );
-        }
-    }
+    let Ok(chain) = &material.chain else {
+        let skip = |check| Finding::new(check, Status::Skipped, "there is no certificate to look at");
+        findings.extend(
+            [
+                Check::Validity,
+                Check::Names,
+                Check::Key,
+                Check::Chain,
+                Check::Issuer,
+            ]
+            .map(skip),
+        );
+        return findings;
+    };
+    findings.push(validity(material, chain, question.at));
+    findings.extend(names(material, chain, question.domains));
+    findings.push(key(material, chain));
+    findings.extend(chain::check(chain, question.at));
+    findings.push(issuer::check(chain, question));
     findings
 }
 

@@ -27,6 +27,7 @@ const WAIT: u64 = 30;
 
 /// What one source says about the settings; `None` where it says nothing.
 #[derive(Args, Clone, Debug, Default)]
+#[expect(clippy::doc_markdown, reason = "help is plain text")]
 #[command(next_help_heading = "Settings (flag, then environment, then configuration file)")]
 pub(crate) struct Layer {
     /// Where the service is, for example <https://api.example.net> [env: EDGECERT_BASE_URL]

@@ -2,8 +2,16 @@
 //!
 //! A file for each noun. What needs no process is tested beside its code in `src`.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs
+)]
 
 mod harness;
 
+mod checks;
 mod deploy;
+mod faults;

@@ -6,7 +6,7 @@ mod openssl;
 
 pub(crate) use edgecert_sandbox::{Authority, Fault, Options, Sandbox, World};
 pub(crate) use hook::{Hook, Outcome, edgecert};
-pub(crate) use lineage::{Lineage, authority};
+pub(crate) use lineage::{Lineage, authority, new_key};
 pub(crate) use openssl::openssl;
 
 /// A sandbox with these sites, none of which has a certificate.
@@ -25,10 +25,17 @@ pub(crate) fn sandbox_with(options: Options, domains: &[&str]) -> Sandbox {
 
 /// What was asked of the sandbox, as `METHOD /path`.
 pub(crate) fn asked(sandbox: &Sandbox) -> Vec<String> {
-    sandbox.requests().iter().map(|request| format!("{} {}", request.method, request.path)).collect()
+    sandbox
+        .requests()
+        .iter()
+        .map(|request| format!("{} {}", request.method, request.path))
+        .collect()
 }
 
 /// How many uploads the sandbox was asked for.
 pub(crate) fn uploads(sandbox: &Sandbox) -> usize {
-    asked(sandbox).iter().filter(|request| *request == "POST /api/certs/upload").count()
+    asked(sandbox)
+        .iter()
+        .filter(|request| *request == "POST /api/certs/upload")
+        .count()
 }
