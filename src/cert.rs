@@ -72,10 +72,7 @@ impl Certificate {
     /// Reads one certificate; bytes behind it are dropped.
     pub(crate) fn from_der(bytes: &[u8]) -> Result<Self, NotACertificate> {
         let (rest, parsed) = X509Certificate::from_der(bytes).map_err(|_| NotACertificate)?;
-        let der = bytes
-            .get(..bytes.len() - rest.len())
-            .ok_or(NotACertificate)?
-            .to_vec();
+        let der = bytes.get(..bytes.len() - rest.len()).ok_or(NotACertificate)?.to_vec();
         let mut certificate = Self {
             der,
             dns_names: Vec::new(),
@@ -132,8 +129,15 @@ impl Certificate {
     /// DNS names and addresses of the SAN extension, printable.
     pub(crate) fn names(&self) -> Vec<String> {
         let dns = self.dns_names.iter().map(|name| foreign(name));
-        dns.chain(self.ip_addresses.iter().map(ToString::to_string))
-            .collect()
+        dns.chain(self.ip_addresses.iter().map(ToString::to_string)).collect()
+    }
+
+    /// What to call it in a message: its subject, or the first of its names.
+    pub(crate) fn label(&self) -> String {
+        let subject = Some(self.subject.short.clone()).filter(|subject| !subject.is_empty());
+        subject
+            .or_else(|| self.names().into_iter().next())
+            .unwrap_or_else(|| "a certificate without any name".into())
     }
 
     /// The DNS names, for coverage.
@@ -167,24 +171,11 @@ impl Name {
     fn read(name: &X509Name<'_>) -> Self {
         let text = foreign(&name.to_string());
         let first = |mut values: Vec<String>| values.drain(..).next();
-        let common = name
-            .iter_common_name()
-            .filter_map(|value| value.as_str().ok())
-            .map(foreign)
-            .collect();
-        let organisation = name
-            .iter_organization()
-            .filter_map(|value| value.as_str().ok())
-            .map(foreign)
-            .collect();
-        let short = first(common)
-            .or_else(|| first(organisation))
-            .unwrap_or_else(|| text.clone());
-        Self {
-            raw: name.as_raw().to_vec(),
-            text,
-            short,
-        }
+        let common = name.iter_common_name().filter_map(|value| value.as_str().ok()).map(foreign).collect();
+        let organisation =
+            name.iter_organization().filter_map(|value| value.as_str().ok()).map(foreign).collect();
+        let short = first(common).or_else(|| first(organisation)).unwrap_or_else(|| text.clone());
+        Self { raw: name.as_raw().to_vec(), text, short }
     }
 }
 
@@ -195,11 +186,8 @@ impl PublicKey {
         match info.algorithm.algorithm.to_id_string().as_str() {
             "1.2.840.113549.1.1.1" | "1.2.840.113549.1.1.10" => rsa_public(&info.subject_public_key.data),
             "1.2.840.10045.2.1" => {
-                let curve = info
-                    .algorithm
-                    .parameters
-                    .as_ref()
-                    .and_then(|parameters| parameters.as_oid().ok());
+                let curve =
+                    info.algorithm.parameters.as_ref().and_then(|parameters| parameters.as_oid().ok());
                 match curve.map(|oid| oid.to_id_string()).as_deref() {
                     Some("1.2.840.10045.3.1.7") => Self::P256(bits()),
                     Some("1.3.132.0.34") => Self::P384(bits()),
@@ -216,9 +204,7 @@ impl PublicKey {
     /// The type of the key.
     pub(crate) fn key_type(&self) -> KeyType {
         match self {
-            Self::Rsa { modulus, .. } => KeyType::Rsa {
-                bits: bit_length(modulus),
-            },
+            Self::Rsa { modulus, .. } => KeyType::Rsa { bits: bit_length(modulus) },
             Self::P256(_) => KeyType::P256,
             Self::P384(_) => KeyType::P384,
             Self::P521(_) => KeyType::P521,

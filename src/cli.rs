@@ -140,10 +140,7 @@ impl Cli {
                 .map(|argument| argument.get_id().as_str().to_owned())
                 .find(|id| matches!(matches.try_contains_id(id), Ok(true)) && was_given(&matches, id));
             if let Some(id) = misplaced {
-                let message = format!(
-                    "--{} belongs behind `{name}`, not before it",
-                    id.replace('_', "-")
-                );
+                let message = format!("--{} belongs behind `{name}`, not before it", id.replace('_', "-"));
                 return Err(command.error(clap::error::ErrorKind::ArgumentConflict, message));
             }
         }
@@ -159,11 +156,7 @@ impl Cli {
 impl CertificateArgs {
     /// The files as the command line names them.
     pub(crate) fn named(&self) -> Named {
-        Named {
-            cert: self.cert.clone(),
-            key: self.key.clone(),
-            lineage: self.lineage.clone(),
-        }
+        Named { cert: self.cert.clone(), key: self.key.clone(), lineage: self.lineage.clone() }
     }
 }
 

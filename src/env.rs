@@ -21,10 +21,7 @@ impl Env {
 
     /// The value as the system keeps it.
     pub(crate) fn raw(&self, name: &str) -> Option<&OsStr> {
-        self.0
-            .get(OsStr::new(name))
-            .map(OsString::as_os_str)
-            .filter(|value| !value.is_empty())
+        self.0.get(OsStr::new(name)).map(OsString::as_os_str).filter(|value| !value.is_empty())
     }
 
     /// The value as a path.
@@ -34,19 +31,12 @@ impl Env {
 
     /// The value as text.
     pub(crate) fn text(&self, name: &'static str) -> Result<Option<&str>, NotText> {
-        self.raw(name)
-            .map(|value| value.to_str().ok_or(NotText(name)))
-            .transpose()
+        self.raw(name).map(|value| value.to_str().ok_or(NotText(name))).transpose()
     }
 }
 
 impl<K: Into<OsString>, V: Into<OsString>> FromIterator<(K, V)> for Env {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(variables: I) -> Self {
-        Self(
-            variables
-                .into_iter()
-                .map(|(name, value)| (name.into(), value.into()))
-                .collect(),
-        )
+        Self(variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect())
     }
 }

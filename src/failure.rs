@@ -47,9 +47,7 @@ impl Kind {
 
     /// The gravest of several.
     pub(crate) fn gravest(kinds: impl IntoIterator<Item = Self>) -> Option<Self> {
-        kinds
-            .into_iter()
-            .min_by_key(|kind| Self::GRAVITY.iter().position(|other| other == kind))
+        kinds.into_iter().min_by_key(|kind| Self::GRAVITY.iter().position(|other| other == kind))
     }
 
     /// The exit code.
@@ -83,10 +81,7 @@ pub(crate) struct Decided {
 
 impl Problem {
     pub(crate) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            hint: Some(hint.into()),
-        }
+        Self { message: message.into(), hint: Some(hint.into()) }
     }
 }
 
@@ -99,30 +94,17 @@ impl Failure {
                 message: format!("{}; nothing was sent", finding.detail),
                 hint: finding.hint.clone(),
             };
-            return Self {
-                kind: Kind::Refused,
-                problems: failed.map(problem).collect(),
-            };
+            return Self { kind: Kind::Refused, problems: failed.map(problem).collect() };
         }
         let (kind, hint) = classify(error);
-        let message = if kind == Kind::Fault {
-            format!("internal error: {error:#}")
-        } else {
-            error.to_string()
-        };
-        Self {
-            kind,
-            problems: vec![Problem { message, hint }],
-        }
+        let message =
+            if kind == Kind::Fault { format!("internal error: {error:#}") } else { error.to_string() };
+        Self { kind, problems: vec![Problem { message, hint }] }
     }
 
     /// All sentences in one line.
     pub(crate) fn message(&self) -> String {
-        let messages: Vec<&str> = self
-            .problems
-            .iter()
-            .map(|problem| problem.message.as_str())
-            .collect();
+        let messages: Vec<&str> = self.problems.iter().map(|problem| problem.message.as_str()).collect();
         messages.join("; ")
     }
 }
@@ -143,18 +125,12 @@ fn classify(error: &anyhow::Error) -> (Kind, Option<String>) {
     }
     if let Some(error) = error.downcast_ref::<api::Untrusting>() {
         let _: &api::Untrusting = error;
-        return (
-            Kind::Config,
-            Some("name a file with CA certificates in PEM with --ca-file".into()),
-        );
+        return (Kind::Config, Some("name a file with CA certificates in PEM with --ca-file".into()));
     }
     if let Some(failed) = error.downcast_ref::<api::Failed>() {
         return (api_kind(&failed.error), api_hint(&failed.error));
     }
-    (
-        Kind::Fault,
-        Some("please report this, with the command and what it printed".into()),
-    )
+    (Kind::Fault, Some("please report this, with the command and what it printed".into()))
 }
 
 /// Whose turn it is after a request that failed.
@@ -210,10 +186,9 @@ fn source_hint(error: &source::Error) -> (Kind, &'static str) {
             Kind::NoInput,
             "name the directory that holds the certificate and its key, or pass --cert FILE and --key FILE",
         ),
-        source::Error::SeveralLineages { .. } => (
-            Kind::NoInput,
-            "name the files of one of them with --cert FILE and --key FILE",
-        ),
+        source::Error::SeveralLineages { .. } => {
+            (Kind::NoInput, "name the files of one of them with --cert FILE and --key FILE")
+        }
     }
 }
 
@@ -227,14 +202,8 @@ fn unreadable_hint(unreadable: &Unreadable) -> &'static str {
 
 /// A word that can be pasted into a shell.
 fn shell_word(text: &str) -> String {
-    let plain = text
-        .chars()
-        .all(|c| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c));
-    if plain {
-        text.to_owned()
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
-    }
+    let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c));
+    if plain { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 #[cfg(test)]
@@ -244,26 +213,16 @@ mod tests {
     #[test]
     fn the_gravest_wins_in_the_documented_order() {
         let order = [70, 78, 77, 66, 65, 76, 69, 75];
-        let codes: Vec<u8> = Kind::GRAVITY
-            .iter()
-            .map(|kind| kind.exit_code())
-            .take(8)
-            .collect();
+        let codes: Vec<u8> = Kind::GRAVITY.iter().map(|kind| kind.exit_code()).take(8).collect();
         assert_eq!(codes, order);
-        assert_eq!(
-            Kind::gravest([Kind::Temporary, Kind::Service]),
-            Some(Kind::Service)
-        );
+        assert_eq!(Kind::gravest([Kind::Temporary, Kind::Service]), Some(Kind::Service));
         assert_eq!(Kind::gravest([]), None);
     }
 
     #[test]
     fn an_unknown_error_is_our_own_fault() {
         let failure = Failure::from_error(&anyhow::anyhow!("surprise"), &[]);
-        assert_eq!(
-            (failure.kind, failure.message().as_str()),
-            (Kind::Fault, "internal error: surprise")
-        );
+        assert_eq!((failure.kind, failure.message().as_str()), (Kind::Fault, "internal error: surprise"));
     }
 
     #[test]

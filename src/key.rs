@@ -67,10 +67,7 @@ impl PrivateKey {
             KeyForm::Sec1 => ec(der, None)?,
             KeyForm::Pkcs8 => pkcs8(der)?,
         };
-        Ok(Self {
-            public,
-            pem: pem::write(form.label(), der),
-        })
+        Ok(Self { public, pem: pem::write(form.label(), der) })
     }
 
     /// The key as clean PEM, in the form in which it was found.
@@ -137,14 +134,9 @@ fn rsa(der: &[u8]) -> Result<Derived, BadKey> {
     if key.modulus.as_bytes().len() > MOST_RSA_BITS / 8 {
         return Err(BadKey::Unsupported(format!("RSA above {MOST_RSA_BITS} bits")));
     }
-    let [modulus, exponent, private, p, q] = [
-        key.modulus,
-        key.public_exponent,
-        key.private_exponent,
-        key.prime1,
-        key.prime2,
-    ]
-    .map(|number| BigUint::from_bytes_be(number.as_bytes()));
+    let [modulus, exponent, private, p, q] =
+        [key.modulus, key.public_exponent, key.private_exponent, key.prime1, key.prime2]
+            .map(|number| BigUint::from_bytes_be(number.as_bytes()));
     rsa::RsaPrivateKey::from_components(modulus, exponent, private, vec![p, q])
         .map(|key| Derived::Rsa(key.to_public_key()))
         .map_err(|_| BadKey::Contradicts("its primes and exponents do not belong to its modulus"))
@@ -167,10 +159,7 @@ fn ed25519(der: &[u8], public: Option<&[u8]>) -> Result<Derived, BadKey> {
 /// `ECPrivateKey` (RFC 5915); in PKCS#8 the curve stands outside.
 fn ec(der: &[u8], outer: Option<AnyRef<'_>>) -> Result<Derived, BadKey> {
     let fields = EcFields::from_der(der).map_err(|_| BadKey::Malformed("EC"))?;
-    let curve = match outer
-        .or(fields.parameters)
-        .map(|parameters| (parameters.tag(), parameters))
-    {
+    let curve = match outer.or(fields.parameters).map(|parameters| (parameters.tag(), parameters)) {
         Some((Tag::ObjectIdentifier, oid)) => oid.decode_as::<Oid>().map_err(|_| BadKey::Malformed("EC"))?,
         Some((_, _)) => return Err(BadKey::Unsupported("EC with explicit curve parameters".into())),
         // Without a name only the length tells; the pairing with the leaf proves the guess.
@@ -198,14 +187,10 @@ where
     use p256::elliptic_curve::array::typenum::Unsigned as _;
     // Some writers drop leading zeros, others add one.
     let significant = strip_zeros(fields.scalar);
-    let padding = FieldBytesSize::<C>::USIZE
-        .checked_sub(significant.len())
-        .ok_or(BadKey::Malformed("EC"))?;
+    let padding = FieldBytesSize::<C>::USIZE.checked_sub(significant.len()).ok_or(BadKey::Malformed("EC"))?;
     let mut scalar = Zeroizing::new(vec![0; padding]);
     scalar.extend_from_slice(significant);
-    let derived = SecretKey::<C>::from_slice(&scalar)
-        .map_err(|_| BadKey::Malformed("EC"))?
-        .public_key();
+    let derived = SecretKey::<C>::from_slice(&scalar).map_err(|_| BadKey::Malformed("EC"))?.public_key();
     if fields.public.is_some_and(|point| !is_same(&derived, point)) {
         return Err(BadKey::Contradicts(HALVES));
     }

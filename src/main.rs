@@ -57,12 +57,12 @@ fn run(arguments: Vec<OsString>, env: &Env) -> ExitCode {
         Some(Command::Deploy(args)) => {
             attempt("deploy", |report| cmd::deploy::run(args, config, env, report))
         }
-        None if is_hook(&cli.deploy, env) => attempt("deploy", |report| {
-            cmd::deploy::run(&cli.deploy, config, env, report)
-        }),
-        None if cli.common.json => attempt("deploy", |report| {
-            cmd::deploy::run(&cli.deploy, config, env, report)
-        }),
+        None if is_hook(&cli.deploy, env) => {
+            attempt("deploy", |report| cmd::deploy::run(&cli.deploy, config, env, report))
+        }
+        None if cli.common.json => {
+            attempt("deploy", |report| cmd::deploy::run(&cli.deploy, config, env, report))
+        }
         None => {
             print(io::stderr(), &Cli::help());
             return ExitCode::from(Kind::Usage.exit_code());
@@ -83,11 +83,8 @@ fn run_for_dehydrated(call: &Call, env: &Env) -> Report {
         Call::Incomplete | Call::Nothing => {
             let hint =
                 "dehydrated calls deploy_cert DOMAIN KEYFILE CERTFILE FULLCHAINFILE CHAINFILE TIMESTAMP";
-            Err(Decided {
-                kind: Kind::Usage,
-                problem: Problem::new("deploy_cert lacks its arguments", hint),
-            }
-            .into())
+            Err(Decided { kind: Kind::Usage, problem: Problem::new("deploy_cert lacks its arguments", hint) }
+                .into())
         }
     })
 }
@@ -109,11 +106,7 @@ fn finish(report: &Report, json: bool, env: &Env) -> ExitCode {
         print(io::stderr(), &report::warning(warning, errors));
     }
     print(io::stderr(), &report::problems(report.problems(), errors));
-    let text = if json {
-        report.to_json() + "\n"
-    } else {
-        report.to_text(style(&io::stdout(), env))
-    };
+    let text = if json { report.to_json() + "\n" } else { report.to_text(style(&io::stdout(), env)) };
     print(io::stdout(), &text);
     ExitCode::from(report.exit_code())
 }
@@ -126,17 +119,9 @@ fn usage(error: &clap::Error, json: bool, env: &Env) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if json {
-        let message = text
-            .lines()
-            .next()
-            .unwrap_or_default()
-            .trim_start_matches("error: ")
-            .to_owned();
+        let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
         let mut report = Report::new("deploy");
-        report.fail(Failure {
-            kind: Kind::Usage,
-            problems: vec![Problem { message, hint: None }],
-        });
+        report.fail(Failure { kind: Kind::Usage, problems: vec![Problem { message, hint: None }] });
         return finish(&report, true, env);
     }
     print(io::stderr(), &format!("edgecert: {text}"));
@@ -191,10 +176,8 @@ fn log_at(verbosity: u8) {
 )]
 fn report_panics() {
     std::panic::set_hook(Box::new(|panic| {
-        let place = panic
-            .location()
-            .map(|place| format!("{}:{}", place.file(), place.line()))
-            .unwrap_or_default();
+        let place =
+            panic.location().map(|place| format!("{}:{}", place.file(), place.line())).unwrap_or_default();
         print(
             io::stderr(),
             &format!("edgecert: error: internal error at {place}\nedgecert: hint: please report this\n"),
@@ -206,12 +189,6 @@ fn report_panics() {
 /// No core dump and no tracing by other processes of the user: the memory will hold a private key.
 fn keep_memory_private() {
     use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
-    let _ = setrlimit(
-        Resource::Core,
-        Rlimit {
-            current: Some(0),
-            maximum: Some(0),
-        },
-    );
+    let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }

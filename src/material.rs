@@ -53,19 +53,11 @@ pub(crate) struct Problem {
 
 impl Problem {
     fn half_written(found: impl Into<String>, hint: &'static str) -> Self {
-        Self {
-            found: found.into(),
-            hint,
-            half_written: true,
-        }
+        Self { found: found.into(), hint, half_written: true }
     }
 
     fn lasting(found: impl Into<String>, hint: &'static str) -> Self {
-        Self {
-            found: found.into(),
-            hint,
-            half_written: false,
-        }
+        Self { found: found.into(), hint, half_written: false }
     }
 }
 
@@ -97,10 +89,7 @@ pub(crate) fn load(files: &Files) -> Result<Material, Unreadable> {
         if !may_be_switching || waited >= SWITCHING {
             return material;
         }
-        log::debug!(
-            "{} and its key do not fit yet; reading them again",
-            files.cert.display()
-        );
+        log::debug!("{} and its key do not fit yet; reading them again", files.cert.display());
         std::thread::sleep(PAUSE);
         waited += PAUSE;
     }
@@ -123,11 +112,7 @@ impl Material {
         };
         let usable = key.as_ref().and_then(|key| key.as_ref().ok());
         let chain = Chain::assemble(blocks, usable, &cert);
-        Ok(Self {
-            files: files.clone(),
-            chain,
-            key,
-        })
+        Ok(Self { files: files.clone(), chain, key })
     }
 
     /// Whether both parts are there and belong together, as far as was asked.
@@ -160,26 +145,17 @@ impl Chain {
             repairs.push("the chain was out of order; sorted by issuer".into());
         }
         if !pool.is_empty() {
-            let names: Vec<&str> = pool.iter().map(|stray| stray.subject.short.as_str()).collect();
+            let names: Vec<String> = pool.iter().map(Certificate::label).collect();
             let number = text::count(pool.len(), "certificate");
-            repairs.push(format!(
-                "{number} that does not belong to the chain dropped: {}",
-                text::list(&names)
-            ));
+            repairs
+                .push(format!("{number} that does not belong to the chain dropped: {}", text::list(&names)));
         }
-        Ok(Self {
-            leaf,
-            issuers,
-            repairs,
-        })
+        Ok(Self { leaf, issuers, repairs })
     }
 
     /// The whole chain as clean PEM, the leaf first.
     pub(crate) fn pem(&self) -> String {
-        std::iter::once(&self.leaf)
-            .chain(&self.issuers)
-            .map(Certificate::pem)
-            .collect()
+        std::iter::once(&self.leaf).chain(&self.issuers).map(Certificate::pem).collect()
     }
 
     /// Number of certificates in the chain, the leaf included.
@@ -197,7 +173,7 @@ fn certificates(blocks: Vec<Block>, file: &[u8]) -> Result<(Vec<Certificate>, Ve
         match block {
             Block::Certificate(der) => match Certificate::from_der(&der) {
                 Ok(certificate) if found.contains(&certificate) => {
-                    repairs.push(format!("a second copy of {} dropped", certificate.subject.short));
+                    repairs.push(format!("a second copy of {} dropped", certificate.label()));
                 }
                 Ok(certificate) => found.push(certificate),
                 Err(problem) => problems.push(Problem::half_written(problem.to_string(), DAMAGED_HINT)),
@@ -212,31 +188,19 @@ fn certificates(blocks: Vec<Block>, file: &[u8]) -> Result<(Vec<Certificate>, Ve
             [] => format!("no certificate: {}", pem::describe(file)),
             others => format!("no certificate, only {}", text::list(others)),
         };
-        problems.push(Problem::half_written(
-            found,
-            "name the file with the renewed certificate chain in PEM",
-        ));
+        problems
+            .push(Problem::half_written(found, "name the file with the renewed certificate chain in PEM"));
     }
-    if problems.is_empty() {
-        Ok((found, repairs))
-    } else {
-        Err(problems)
-    }
+    if problems.is_empty() { Ok((found, repairs)) } else { Err(problems) }
 }
 
 /// The certificate that no other one was issued by; the key decides where that leaves several.
 fn find_leaf(certificates: &[Certificate], key: Option<&PrivateKey>) -> Result<usize, Vec<Problem>> {
     let issues_another = |at: usize, one: &Certificate| {
-        certificates
-            .iter()
-            .enumerate()
-            .any(|(other_at, other)| other_at != at && other.may_be_issued_by(one))
+        certificates.iter().enumerate().any(|(other_at, other)| other_at != at && other.may_be_issued_by(one))
     };
-    let ends: Vec<(usize, &Certificate)> = certificates
-        .iter()
-        .enumerate()
-        .filter(|(at, one)| !issues_another(*at, one))
-        .collect();
+    let ends: Vec<(usize, &Certificate)> =
+        certificates.iter().enumerate().filter(|(at, one)| !issues_another(*at, one)).collect();
     let leaves: Vec<(usize, &Certificate)> = match ends.iter().filter(|(_, end)| !end.is_ca).count() {
         0 => ends,
         _ => ends.into_iter().filter(|(_, end)| !end.is_ca).collect(),
@@ -253,17 +217,10 @@ fn find_leaf(certificates: &[Certificate], key: Option<&PrivateKey>) -> Result<u
         (several, _) => {
             let names: Vec<String> = several
                 .iter()
-                .map(|(_, leaf)| format!("{} until {}", leaf.subject.short, text::rfc3339(leaf.not_after)))
+                .map(|(_, leaf)| format!("{} until {}", leaf.label(), text::rfc3339(leaf.not_after)))
                 .collect();
-            let found = format!(
-                "{} possible leaf certificates: {}",
-                several.len(),
-                text::list(&names)
-            );
-            Err(vec![Problem::half_written(
-                found,
-                "keep one leaf and its chain in the file",
-            )])
+            let found = format!("{} possible leaf certificates: {}", several.len(), text::list(&names));
+            Err(vec![Problem::half_written(found, "keep one leaf and its chain in the file")])
         }
     }
 }
@@ -273,8 +230,7 @@ fn next_issuer(certificate: &Certificate, pool: &[Certificate]) -> Option<usize>
     if certificate.is_self_issued() {
         return None;
     }
-    pool.iter()
-        .position(|candidate| certificate.may_be_issued_by(candidate))
+    pool.iter().position(|candidate| certificate.may_be_issued_by(candidate))
 }
 
 const DAMAGED_HINT: &str = "the file is cut off or damaged; let the ACME client write it again";
@@ -326,10 +282,7 @@ fn read_file(path: &Path) -> Result<Zeroizing<Vec<u8>>, Unreadable> {
     };
     let file = File::open(path).map_err(|error| unreadable(&error))?;
     let mut bytes = Zeroizing::new(Vec::with_capacity(16 << 10));
-    let read = file
-        .take(MOST_BYTES + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| unreadable(&error))?;
+    let read = file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(|error| unreadable(&error))?;
     if read as u64 > MOST_BYTES {
         return Err(Unreadable {
             path: path.to_owned(),

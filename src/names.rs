@@ -46,10 +46,7 @@ impl FromStr for Domain {
     type Err = NotADomain;
 
     fn from_str(text: &str) -> Result<Self, NotADomain> {
-        Ok(Self {
-            spelled: text.to_owned(),
-            ascii: ascii(text)?,
-        })
+        Ok(Self { spelled: text.to_owned(), ascii: ascii(text)? })
     }
 }
 
@@ -77,9 +74,7 @@ fn ascii(text: &str) -> Result<String, NotADomain> {
     let host = idna::domain_to_ascii(host).map_err(|_| NotADomain)?;
     let is_name = |label: &str| {
         (1..=63).contains(&label.len())
-            && label
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
+            && label.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
     };
     if host.len() > 253 || !host.split('.').all(is_name) {
         return Err(NotADomain);
@@ -126,12 +121,7 @@ mod tests {
         ];
         for (san, domain, covered) in rows {
             let domain: Domain = domain.parse().unwrap();
-            assert_eq!(
-                domain.is_covered_by(san),
-                covered,
-                "{san:?} for {:?}",
-                domain.spelled()
-            );
+            assert_eq!(domain.is_covered_by(san), covered, "{san:?} for {:?}", domain.spelled());
         }
     }
 

@@ -77,9 +77,8 @@ pub(crate) fn write(label: &str, der: &[u8]) -> Secret {
     let mut text = String::with_capacity(body.len() + body.len() / COLUMNS + 2 * label.len() + 40);
     text.extend(["-----BEGIN ", label, "-----\n"]);
     let mut rest = body.as_str();
-    while let Some((line, more)) = rest
-        .split_at_checked(COLUMNS.min(rest.len()))
-        .filter(|(line, _)| !line.is_empty())
+    while let Some((line, more)) =
+        rest.split_at_checked(COLUMNS.min(rest.len())).filter(|(line, _)| !line.is_empty())
     {
         text.push_str(line);
         text.push('\n');
@@ -103,9 +102,7 @@ impl KeyForm {
 /// Line feeds only, no byte order mark; bytes that are no UTF-8 can only stand around the blocks.
 fn normalised(bytes: &[u8]) -> String {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    String::from_utf8_lossy(bytes)
-        .replace("\r\n", "\n")
-        .replace('\r', "\n")
+    String::from_utf8_lossy(bytes).replace("\r\n", "\n").replace('\r', "\n")
 }
 
 fn marked<'a>(line: &'a str, start: &str) -> Option<&'a str> {
@@ -118,9 +115,7 @@ fn unterminated(label: &str) -> Block {
 
 fn decode(label: &str, body: &[&str]) -> Block {
     if label == "ENCRYPTED PRIVATE KEY"
-        || body
-            .iter()
-            .any(|line| line.starts_with("Proc-Type:") && line.contains("ENCRYPTED"))
+        || body.iter().any(|line| line.starts_with("Proc-Type:") && line.contains("ENCRYPTED"))
     {
         return Block::EncryptedKey;
     }
@@ -177,18 +172,12 @@ mod tests {
     #[test]
     fn blocks_are_found_as_they_are_in_the_wild() {
         let rows: [(&str, &[&str]); 13] = [
-            (
-                "-----BEGIN CERTIFICATE-----\nAQID\n-----END CERTIFICATE-----\n",
-                &["certificate [1, 2, 3]"],
-            ),
+            ("-----BEGIN CERTIFICATE-----\nAQID\n-----END CERTIFICATE-----\n", &["certificate [1, 2, 3]"]),
             (
                 "-----BEGIN CERTIFICATE-----\r\nAQID\r\n-----END CERTIFICATE-----\r\n",
                 &["certificate [1, 2, 3]"],
             ),
-            (
-                "-----BEGIN CERTIFICATE-----\rAQID\r-----END CERTIFICATE-----\r",
-                &["certificate [1, 2, 3]"],
-            ),
+            ("-----BEGIN CERTIFICATE-----\rAQID\r-----END CERTIFICATE-----\r", &["certificate [1, 2, 3]"]),
             (
                 "\u{feff}-----BEGIN CERTIFICATE-----\n\n AQ\n\tID \n-----END CERTIFICATE-----",
                 &["certificate [1, 2, 3]"],
@@ -201,10 +190,7 @@ mod tests {
                 "-----BEGIN EC PARAMETERS-----\nAQID\n-----END EC PARAMETERS-----\n-----BEGIN EC PRIVATE KEY-----\nAQ==\n-----END EC PRIVATE KEY-----\n",
                 &["other EC PARAMETERS", "Sec1 [1]"],
             ),
-            (
-                "-----BEGIN RSA PRIVATE KEY-----\nAQ==\n-----END RSA PRIVATE KEY-----\n",
-                &["Pkcs1 [1]"],
-            ),
+            ("-----BEGIN RSA PRIVATE KEY-----\nAQ==\n-----END RSA PRIVATE KEY-----\n", &["Pkcs1 [1]"]),
             (
                 "-----BEGIN ED25519 PRIVATE KEY-----\nAQ==\n-----END ED25519 PRIVATE KEY-----\n",
                 &["Pkcs8 [1]"],
@@ -218,10 +204,7 @@ mod tests {
                 &["encrypted"],
             ),
             ("AAAA\n-----END CERTIFICATE-----\n", &[]),
-            (
-                "-----BEGIN CERTIFICATE-----\nAQID\n",
-                &["broken: a block `CERTIFICATE` without its end"],
-            ),
+            ("-----BEGIN CERTIFICATE-----\nAQID\n", &["broken: a block `CERTIFICATE` without its end"]),
             (
                 "-----BEGIN CERTIFICATE-----\nA\u{2764}\n-----END CERTIFICATE-----\n",
                 &["broken: a block `CERTIFICATE` whose base64 is damaged"],

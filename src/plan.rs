@@ -83,33 +83,22 @@ impl<'a> Plan<'a> {
     fn replace(&mut self, id: u64, domain: &'a Domain, site: &'a Site) {
         match self.uploads.iter_mut().find(|upload| upload.replaces == Some(id)) {
             Some(upload) => upload.sites.push(site),
-            None => self.uploads.push(Upload {
-                domain,
-                replaces: Some(id),
-                sites: vec![site],
-            }),
+            None => self.uploads.push(Upload { domain, replaces: Some(id), sites: vec![site] }),
         }
     }
 
     /// One creation binds every covered site without certificate; it has to be for a domain without a record.
     fn create(&mut self, unbound: &[&'a Site], records: &[Record]) {
-        let stored = |site: &Site| {
-            records
-                .iter()
-                .find(|record| record.domains.contains(&site.domain))
-        };
+        let stored = |site: &Site| records.iter().find(|record| record.domains.contains(&site.domain));
         match unbound.iter().find(|site| stored(site).is_none()) {
-            Some(first) => self.uploads.push(Upload {
-                domain: &first.domain,
-                replaces: None,
-                sites: unbound.to_vec(),
-            }),
-            None => self.left.extend(unbound.iter().filter_map(|site| {
-                Some(Left {
-                    site,
-                    obstacle: Obstacle::Unbound(stored(site)?.id),
-                })
-            })),
+            Some(first) => {
+                self.uploads.push(Upload { domain: &first.domain, replaces: None, sites: unbound.to_vec() })
+            }
+            None => self.left.extend(
+                unbound
+                    .iter()
+                    .filter_map(|site| Some(Left { site, obstacle: Obstacle::Unbound(stored(site)?.id) })),
+            ),
         }
     }
 }
@@ -121,33 +110,21 @@ fn replaceable<'a>(
     records: &[Record],
     id: u64,
 ) -> Result<&'a Domain, Obstacle> {
-    let record = records
-        .iter()
-        .find(|record| record.id == id)
-        .ok_or(Obstacle::Foreign(id))?;
+    let record = records.iter().find(|record| record.id == id).ok_or(Obstacle::Foreign(id))?;
     if record.kind == RecordType::System {
         return Err(Obstacle::System(id));
     }
     let [domain] = record.domains.as_slice() else {
-        return Err(Obstacle::SeveralNames {
-            id,
-            domains: record.domains.clone(),
-        });
+        return Err(Obstacle::SeveralNames { id, domains: record.domains.clone() });
     };
     if !domain.is_covered_by_any(leaf.san()) {
         return Err(Obstacle::NotCovered(id, domain.clone()));
     }
     let owner = sites.iter().find(|site| site.domain == *domain);
-    owner
-        .map(|site| &site.domain)
-        .ok_or_else(|| Obstacle::NoSuchSite(id, domain.clone()))
+    owner.map(|site| &site.domain).ok_or_else(|| Obstacle::NoSuchSite(id, domain.clone()))
 }
 
 fn describe(domains: &[Domain]) -> String {
     let names: Vec<String> = domains.iter().map(ToString::to_string).collect();
-    if names.is_empty() {
-        "no readable domain".into()
-    } else {
-        crate::text::list(&names)
-    }
+    if names.is_empty() { "no readable domain".into() } else { crate::text::list(&names) }
 }

@@ -35,13 +35,7 @@ pub(crate) async fn run(
     deadline: Deadline,
     report: &mut Report,
 ) -> anyhow::Result<()> {
-    let mut rollout = Rollout {
-        client,
-        vetted,
-        report,
-        kinds: Vec::new(),
-        problems: Vec::new(),
-    };
+    let mut rollout = Rollout { client, vetted, report, kinds: Vec::new(), problems: Vec::new() };
     if !domains.is_empty() && settings.wait.is_zero() {
         rollout.bare(domains).await;
     } else {
@@ -73,11 +67,7 @@ impl Rollout<'_> {
             let result = self.record_upload(domain, result);
             let (cert_id, outcome, detail) = match result {
                 Ok(id) => (Some(id), Outcome::Uploaded, None),
-                Err(failed) => (
-                    None,
-                    self.upload_failed(domain, &failed),
-                    Some(failed.to_string()),
-                ),
+                Err(failed) => (None, self.upload_failed(domain, &failed), Some(failed.to_string())),
             };
             let domain = domain.spelled().to_owned();
             self.report.sites.push(SiteReport {
@@ -127,15 +117,9 @@ impl Rollout<'_> {
         let wanted: Vec<&Site> = if domains.is_empty() {
             sites.iter().filter(covered).collect()
         } else {
-            sites
-                .iter()
-                .filter(|site| domains.contains(&site.domain))
-                .collect()
+            sites.iter().filter(|site| domains.contains(&site.domain)).collect()
         };
-        for domain in domains
-            .iter()
-            .filter(|domain| !wanted.iter().any(|site| site.domain == **domain))
-        {
+        for domain in domains.iter().filter(|domain| !wanted.iter().any(|site| site.domain == **domain)) {
             self.fail(
                 Kind::Service,
                 Problem::new(
@@ -159,25 +143,19 @@ impl Rollout<'_> {
         let number = text::count(sites.len(), "site");
         let message = format!("none of the account's {number} is covered by the certificate for {names}");
         if settings.skip_unmatched {
-            self.report
-                .sites
-                .extend(leaf.names().into_iter().map(|domain| SiteReport {
-                    id: None,
-                    domain,
-                    cert_id_before: None,
-                    cert_id: None,
-                    outcome: Outcome::Skipped,
-                    detail: Some("the account has no such site".into()),
-                }));
+            self.report.sites.extend(leaf.names().into_iter().map(|domain| SiteReport {
+                id: None,
+                domain,
+                cert_id_before: None,
+                cert_id: None,
+                outcome: Outcome::Skipped,
+                detail: Some("the account has no such site".into()),
+            }));
             return Ok(wanted);
         }
         let hint = "check whose account the API key belongs to, or pass --skip-unmatched in a hook that runs for every lineage";
         let problem = Problem::new(format!("{message}; nothing was sent"), hint);
-        Err(Decided {
-            kind: Kind::Service,
-            problem,
-        }
-        .into())
+        Err(Decided { kind: Kind::Service, problem }.into())
     }
 
     /// Makes the uploads together; the results are in the order of the plan.
@@ -239,10 +217,7 @@ impl Rollout<'_> {
             return now;
         }
         let end = Deadline::after(wait).or_sooner(deadline);
-        let ids: Vec<u64> = results
-            .iter()
-            .filter_map(|result| result.as_ref().ok().copied())
-            .collect();
+        let ids: Vec<u64> = results.iter().filter_map(|result| result.as_ref().ok().copied()).collect();
         let mut pause = FIRST_LOOK;
         loop {
             match self.client.sites().await {
@@ -264,10 +239,7 @@ impl Rollout<'_> {
     fn report_site(&mut self, site: &Site, result: &Result, now: Option<&Site>) {
         let (outcome, detail) = match (result, now) {
             (Err(failed), _) => (self.upload_failed(&site.domain, failed), Some(failed.to_string())),
-            (Ok(_), None) => (
-                Outcome::Uploaded,
-                Some("the site could not be read afterwards".into()),
-            ),
+            (Ok(_), None) => (Outcome::Uploaded, Some("the site could not be read afterwards".into())),
             (Ok(id), Some(now)) if now.cert_id != Some(*id) => {
                 let fed_by = now.cert_id.map_or("no certificate is bound".into(), |id| {
                     format!("certificate {id} still feeds it")
@@ -281,14 +253,10 @@ impl Rollout<'_> {
             }
             (Ok(_), Some(now)) if now.config_synced => (Outcome::Synced, None),
             (Ok(_), Some(_)) => {
-                self.report.warnings.push(format!(
-                    "{}: the push to the edge is not confirmed yet",
-                    site.domain
-                ));
-                (
-                    Outcome::Uploaded,
-                    Some("the push to the edge is not confirmed yet".into()),
-                )
+                self.report
+                    .warnings
+                    .push(format!("{}: the push to the edge is not confirmed yet", site.domain));
+                (Outcome::Uploaded, Some("the push to the edge is not confirmed yet".into()))
             }
         };
         self.push_site(site, now.map_or(site.cert_id, |now| now.cert_id), outcome, detail);
@@ -296,10 +264,9 @@ impl Rollout<'_> {
 
     fn report_left(&mut self, left: &Left<'_>) {
         let (outcome, hint) = match &left.obstacle {
-            Obstacle::System(_) => (
-                Outcome::Guarded,
-                "let the system renew it, or bind the site to another certificate first",
-            ),
+            Obstacle::System(_) => {
+                (Outcome::Guarded, "let the system renew it, or bind the site to another certificate first")
+            }
             _ => (Outcome::Misbound, REBIND),
         };
         let (site, detail) = (left.site, left.obstacle.to_string());
@@ -328,18 +295,8 @@ impl Rollout<'_> {
         };
         let tried = text::count(failed.attempts as usize, "attempt");
         let message = format!("{domain} was not updated: {failed} ({tried}){state}");
-        self.fail(
-            kind,
-            Problem {
-                message,
-                hint: crate::failure::api_hint(&failed.error),
-            },
-        );
-        if failed.error.is_temporary() {
-            Outcome::Queued
-        } else {
-            Outcome::Refused
-        }
+        self.fail(kind, Problem { message, hint: crate::failure::api_hint(&failed.error) });
+        if failed.error.is_temporary() { Outcome::Queued } else { Outcome::Refused }
     }
 
     fn fail(&mut self, kind: Kind, problem: Problem) {

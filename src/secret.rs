@@ -40,12 +40,8 @@ pub(crate) struct Redactor {
 impl Redactor {
     /// Hides this text as a whole; of text in PEM, the base64 body and every piece of it.
     pub(crate) fn hide(&mut self, secret: &Secret) {
-        let body: String = secret
-            .expose()
-            .lines()
-            .filter(|line| !line.starts_with("-----"))
-            .map(str::trim)
-            .collect();
+        let body: String =
+            secret.expose().lines().filter(|line| !line.starts_with("-----")).map(str::trim).collect();
         if !body.is_empty() {
             self.secrets.push(Secret::new(body));
         }
@@ -131,10 +127,7 @@ mod tests {
     fn json_is_cleaned_at_every_depth() {
         let mut value = serde_json::json!({"key-0123456789": [{"a": "x key-0123456789"}], "n": 1});
         redactor().clean_json(&mut value);
-        assert_eq!(
-            value,
-            serde_json::json!({"[redacted]": [{"a": "x [redacted]"}], "n": 1})
-        );
+        assert_eq!(value, serde_json::json!({"[redacted]": [{"a": "x [redacted]"}], "n": 1}));
     }
 
     #[test]

@@ -9,9 +9,7 @@ const SHOWN: usize = 200;
 /// Text from a certificate or from the service without control characters (they could move the cursor, set the
 /// terminal's title or forge a line), in one line, at most 200 characters.
 pub(crate) fn foreign(text: &str) -> String {
-    let words = text
-        .split(|c: char| c.is_whitespace() || c.is_control())
-        .filter(|word| !word.is_empty());
+    let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
     let mut line = String::new();
     for word in words {
         if !line.is_empty() {
@@ -33,17 +31,13 @@ fn is_invisible(c: char) -> bool {
 
 /// A path for a message: control characters removed, never cut, because it may be pasted.
 pub(crate) fn path(path: &std::path::Path) -> String {
-    path.to_string_lossy()
-        .chars()
-        .filter(|c| !c.is_control() && !is_invisible(*c))
-        .collect()
+    path.to_string_lossy().chars().filter(|c| !c.is_control() && !is_invisible(*c)).collect()
 }
 
 /// RFC 3339 in UTC, to the second.
 pub(crate) fn rfc3339(at: OffsetDateTime) -> String {
     let at = at.to_offset(UtcOffset::UTC).replace_nanosecond(0).unwrap_or(at);
-    at.format(&Rfc3339)
-        .unwrap_or_else(|_| "a date beyond the year 9999".into())
+    at.format(&Rfc3339).unwrap_or_else(|_| "a date beyond the year 9999".into())
 }
 
 /// The larger unit of a span: `12 days`, `3 hours`, `40 seconds`.
@@ -60,11 +54,7 @@ pub(crate) fn span(span: Duration) -> String {
 
 /// `1 site`, `2 sites`.
 pub(crate) fn count(number: usize, noun: &str) -> String {
-    if number == 1 {
-        format!("1 {noun}")
-    } else {
-        format!("{number} {noun}s")
-    }
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
 /// `a`, `a and b`, `a, b and c`; more than ten are counted.
@@ -105,10 +95,7 @@ mod tests {
 
     #[test]
     fn dates_and_spans_are_for_people() {
-        assert_eq!(
-            rfc3339(datetime!(2026-01-02 03:04:05.6 +1)),
-            "2026-01-02T02:04:05Z"
-        );
+        assert_eq!(rfc3339(datetime!(2026-01-02 03:04:05.6 +1)), "2026-01-02T02:04:05Z");
         assert_eq!(span(Duration::hours(47)), "47 hours");
         assert_eq!(span(Duration::days(-3)), "3 days");
         assert_eq!(span(Duration::seconds(1)), "1 second");

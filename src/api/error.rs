@@ -37,11 +37,7 @@ pub(crate) enum Error {
     Denied { said: String },
     /// 408, 425, 429 and 5xx
     #[error("the service answers {status}{}", quoted(.said))]
-    Busy {
-        status: u16,
-        retry_after: Option<Duration>,
-        said: String,
-    },
+    Busy { status: u16, retry_after: Option<Duration>, said: String },
     /// Any other status that is no success.
     #[error("the service refused with {status}{}", quoted(.said))]
     Refused { status: u16, said: String },

@@ -44,29 +44,19 @@ impl Client {
         redactor: Redactor,
         deadline: Deadline,
     ) -> Result<Self, Untrusting> {
-        let transport = Transport::new(
-            settings.base_url.clone(),
-            &settings.api_key,
-            &settings.roots,
-            redactor,
-        )?;
+        let transport =
+            Transport::new(settings.base_url.clone(), &settings.api_key, &settings.roots, redactor)?;
         Ok(Self { transport, deadline })
     }
 
     /// `GET /api/certs`: the account's certificate records.
     pub(crate) async fn records(&self) -> Result<Vec<Record>, Failed> {
-        Ok(self
-            .call(Method::GET, "/api/certs", None, wire::records)
-            .await?
-            .value)
+        Ok(self.call(Method::GET, "/api/certs", None, wire::records).await?.value)
     }
 
     /// `GET /api/me/sites`: the account's sites.
     pub(crate) async fn sites(&self) -> Result<Vec<Site>, Failed> {
-        Ok(self
-            .call(Method::GET, "/api/me/sites", None, wire::sites)
-            .await?
-            .value)
+        Ok(self.call(Method::GET, "/api/me/sites", None, wire::sites).await?.value)
     }
 
     /// `POST /api/certs/upload`: stores a vetted certificate for a domain. Safe to repeat: the service replaces in
@@ -81,8 +71,7 @@ impl Client {
             "cert_pem": vetted.chain.pem(),
             "key_pem": vetted.key.pem().expose(),
         });
-        self.call(Method::POST, "/api/certs/upload", Some(&body), wire::uploaded)
-            .await
+        self.call(Method::POST, "/api/certs/upload", Some(&body), wire::uploaded).await
     }
 
     /// Asks until there is an answer that `read` understands, a refusal, or no time left.
@@ -107,20 +96,12 @@ impl Client {
                 }
                 Err(error) => error,
             };
-            let failed = Failed {
-                request: format!("{method} {path}"),
-                attempts,
-                error,
-            };
+            let failed = Failed { request: format!("{method} {path}"), attempts, error };
             let hopeless = matches!(failed.error, Error::Unreadable { .. }) && attempts >= MOST_UNREADABLE;
             if !failed.error.is_worth_repeating() || hopeless {
                 return Err(failed);
             }
-            let pause = failed
-                .error
-                .retry_after()
-                .or_else(|| delays.next())
-                .unwrap_or_default();
+            let pause = failed.error.retry_after().or_else(|| delays.next()).unwrap_or_default();
             if pause >= self.deadline.left() {
                 return Err(failed);
             }

@@ -68,14 +68,8 @@ impl Transport {
             .connect_timeout(CONNECT)
             .tls_backend_preconfigured(trust::config(roots, base.is_plain())?);
         // A proxy would read what is sent in the clear, and loopback needs none.
-        let builder = if base.is_plain() {
-            builder.no_proxy()
-        } else {
-            builder
-        };
-        let http = builder
-            .build()
-            .map_err(|error| Untrusting::Setup(deepest(&error)))?;
+        let builder = if base.is_plain() { builder.no_proxy() } else { builder };
+        let http = builder.build().map_err(|error| Untrusting::Setup(deepest(&error)))?;
         Ok(Self { http, base, redactor })
     }
 
@@ -89,39 +83,26 @@ impl Transport {
     ) -> Result<Body, Error> {
         let url = self.base.join(path);
         let host = url.host_str().unwrap_or_default().to_owned();
-        let mut request = self
-            .http
-            .request(method.clone(), url)
-            .timeout(deadline.left().min(ATTEMPT));
+        let mut request = self.http.request(method.clone(), url).timeout(deadline.left().min(ATTEMPT));
         if let Some(body) = body {
-            request = request
-                .header(CONTENT_TYPE, "application/json")
-                .body(body.to_string());
+            request = request.header(CONTENT_TYPE, "application/json").body(body.to_string());
         }
         log::info!("{method} {path}");
-        let response = request
-            .send()
-            .await
-            .map_err(|error| sort(error, &host, Phase::Request))?;
+        let response = request.send().await.map_err(|error| sort(error, &host, Phase::Request))?;
         let (status, headers) = (response.status(), response.headers().clone());
-        let text = read(response)
-            .await
-            .map_err(|error| sort(error, &host, Phase::Answer))?;
+        let text = read(response).await.map_err(|error| sort(error, &host, Phase::Answer))?;
         log::info!("{method} {path}: {status}");
         let answer = self.understand(status, text.as_deref());
         let said = answer.said.clone();
         match status.as_u16() {
             200..=299 => Ok(answer),
-            300..=399 => Err(Error::Redirected {
-                status: status.as_u16(),
-                location: self.location(&headers),
-            }),
+            300..=399 => {
+                Err(Error::Redirected { status: status.as_u16(), location: self.location(&headers) })
+            }
             401 => Err(Error::Denied { said }),
-            status @ (408 | 425 | 429 | 500..) => Err(Error::Busy {
-                status,
-                retry_after: retry_after(&headers),
-                said,
-            }),
+            status @ (408 | 425 | 429 | 500..) => {
+                Err(Error::Busy { status, retry_after: retry_after(&headers), said })
+            }
             status => Err(Error::Refused { status, said }),
         }
     }
@@ -130,28 +111,19 @@ impl Transport {
     fn understand(&self, status: StatusCode, text: Option<&str>) -> Body {
         let status = status.as_u16();
         let Some(text) = text else {
-            return Body {
-                status,
-                json: None,
-                said: "the answer is larger than 32 MiB".into(),
-            };
+            return Body { status, json: None, said: "the answer is larger than 32 MiB".into() };
         };
         let mut json = serde_json::from_str(text).ok();
         if let Some(json) = &mut json {
             self.redactor.clean_json(json);
         }
-        let said = json
-            .as_ref()
-            .and_then(reason)
-            .unwrap_or_else(|| self.redactor.clean(text));
+        let said = json.as_ref().and_then(reason).unwrap_or_else(|| self.redactor.clean(text));
         Body { status, json, said }
     }
 
     fn location(&self, headers: &HeaderMap) -> String {
-        let location = headers
-            .get(LOCATION)
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or("an unknown place");
+        let location =
+            headers.get(LOCATION).and_then(|value| value.to_str().ok()).unwrap_or("an unknown place");
         crate::text::foreign(&self.redactor.clean(location))
     }
 }

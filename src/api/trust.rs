@@ -48,10 +48,7 @@ pub(super) fn config(trusted: &Roots, plain: bool) -> Result<ClientConfig, Untru
 
 /// Every certificate of a file that was named must be usable.
 fn from_file(path: &Path) -> Result<RootCertStore, Untrusting> {
-    let bad = |reason: &str| Untrusting::CaFile {
-        path: path.to_owned(),
-        reason: reason.to_owned(),
-    };
+    let bad = |reason: &str| Untrusting::CaFile { path: path.to_owned(), reason: reason.to_owned() };
     let text = std::fs::read(path).map_err(|error| bad(&crate::material::reason(&error)))?;
     let certificates = certificates(&text).ok_or_else(|| bad("its PEM is damaged"))?;
     if certificates.is_empty() {
@@ -59,27 +56,18 @@ fn from_file(path: &Path) -> Result<RootCertStore, Untrusting> {
     }
     let mut roots = RootCertStore::empty();
     for certificate in certificates {
-        roots
-            .add(certificate)
-            .map_err(|_| bad("it holds something that is no CA certificate"))?;
+        roots.add(certificate).map_err(|_| bad("it holds something that is no CA certificate"))?;
     }
     Ok(roots)
 }
 
 /// What `SSL_CERT_FILE` and `SSL_CERT_DIR` name, else the bundle file, else whatever is found.
 fn of_system(named: bool) -> Result<RootCertStore, Untrusting> {
-    let bundle = BUNDLES
-        .iter()
-        .filter(|_| !named)
-        .find_map(|path| certificates(&std::fs::read(path).ok()?));
+    let bundle = BUNDLES.iter().filter(|_| !named).find_map(|path| certificates(&std::fs::read(path).ok()?));
     let certificates = bundle.unwrap_or_else(|| rustls_native_certs::load_native_certs().certs);
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(certificates);
-    if roots.is_empty() {
-        Err(Untrusting::NoRoots)
-    } else {
-        Ok(roots)
-    }
+    if roots.is_empty() { Err(Untrusting::NoRoots) } else { Ok(roots) }
 }
 
 /// The certificates of a bundle; `None` where a block is damaged. Nothing in it is secret, so a table does.
@@ -107,12 +95,7 @@ mod tests {
     #[test]
     fn a_bundle_is_read_whole_or_not_at_all() {
         let block = "-----BEGIN CERTIFICATE-----\nAQ\r\nID\n-----END CERTIFICATE-----\n";
-        assert_eq!(
-            certificates(format!("# one\n{block}# two\n{block}").as_bytes())
-                .unwrap()
-                .len(),
-            2
-        );
+        assert_eq!(certificates(format!("# one\n{block}# two\n{block}").as_bytes()).unwrap().len(), 2);
         assert_eq!(certificates(b"").unwrap().len(), 0);
         for damaged in [
             "-----BEGIN CERTIFICATE-----\nAQID",

@@ -52,10 +52,7 @@ pub(super) fn uploaded(json: &Value) -> Option<Uploaded> {
         created: fields.get("created").and_then(Value::as_bool),
         not_after: text("not_after"),
         key_match: text("key_match"),
-        bound_sites: fields
-            .get("bound_sites")
-            .cloned()
-            .unwrap_or_else(|| Value::Array(Vec::new())),
+        bound_sites: fields.get("bound_sites").cloned().unwrap_or_else(|| Value::Array(Vec::new())),
     })
 }
 
@@ -65,10 +62,7 @@ pub(super) fn records(json: &Value) -> Option<Vec<Record>> {
 
 pub(super) fn sites(json: &Value) -> Option<Vec<Site>> {
     let sites = list(json)?;
-    if let Some(total) = json
-        .get("total")
-        .and_then(Value::as_u64)
-        .filter(|total| *total > sites.len() as u64)
+    if let Some(total) = json.get("total").and_then(Value::as_u64).filter(|total| *total > sites.len() as u64)
     {
         log::warn!("the service lists {} of {total} sites", sites.len());
     }
@@ -82,11 +76,7 @@ fn record(json: &Value) -> Option<Record> {
         Some("lets") => RecordType::System,
         other => RecordType::Other(other.unwrap_or_default().to_owned()),
     };
-    Some(Record {
-        id: number(fields.get("id")?)?,
-        domains: domains(fields),
-        kind,
-    })
+    Some(Record { id: number(fields.get("id")?)?, domains: domains(fields), kind })
 }
 
 /// One name, several in one text, or an array.
@@ -96,17 +86,11 @@ fn domains(fields: &Map<String, Value>) -> Vec<Domain> {
         Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
     };
-    texts
-        .into_iter()
-        .filter_map(|text| text.trim().parse().ok())
-        .collect()
+    texts.into_iter().filter_map(|text| text.trim().parse().ok()).collect()
 }
 
 /// `Some(None)` for a site whose domain is no name: nothing can cover it, and it must not hide the others.
-#[expect(
-    clippy::option_option,
-    reason = "unreadable, nameless and readable are three things"
-)]
+#[expect(clippy::option_option, reason = "unreadable, nameless and readable are three things")]
 fn site(json: &Value) -> Option<Option<Site>> {
     let fields = json.as_object()?;
     let id = number(fields.get("id")?)?;
@@ -118,10 +102,7 @@ fn site(json: &Value) -> Option<Option<Site>> {
         id,
         domain,
         cert_id: fields.get("cert_id").and_then(number).filter(|id| *id != 0),
-        config_synced: fields
-            .get("config_synced")
-            .and_then(Value::as_bool)
-            .unwrap_or(false),
+        config_synced: fields.get("config_synced").and_then(Value::as_bool).unwrap_or(false),
     }))
 }
 
@@ -137,9 +118,8 @@ fn list(json: &Value) -> Option<&Vec<Value>> {
         }
     }
     let found = arrays(json, 2);
-    let longest = found
-        .iter()
-        .max_by_key(|items| items.iter().filter(|item| item.get("id").is_some()).count())?;
+    let longest =
+        found.iter().max_by_key(|items| items.iter().filter(|item| item.get("id").is_some()).count())?;
     Some(*longest)
 }
 
@@ -163,22 +143,14 @@ mod tests {
             json!({"result": [record]}),
         ] {
             let found = records(&wrapped).unwrap();
-            assert_eq!(
-                (found.len(), found[0].id, &found[0].kind),
-                (1, 5, &RecordType::System),
-                "{wrapped}"
-            );
+            assert_eq!((found.len(), found[0].id, &found[0].kind), (1, 5, &RecordType::System), "{wrapped}");
         }
         for empty in [json!([]), json!({"certs": []})] {
             assert_eq!(records(&empty).unwrap().len(), 0);
         }
-        for strange in [
-            json!("x"),
-            json!(1),
-            json!({"ok": true}),
-            json!([1, 2]),
-            json!([{"name": "without id"}]),
-        ] {
+        for strange in
+            [json!("x"), json!(1), json!({"ok": true}), json!([1, 2]), json!([{"name": "without id"}])]
+        {
             assert!(records(&strange).is_none(), "{strange}");
         }
     }
@@ -205,11 +177,9 @@ mod tests {
 
     #[test]
     fn several_names_of_a_record_come_in_several_forms() {
-        for domain in [
-            json!("a.example,b.example"),
-            json!("a.example b.example"),
-            json!(["a.example", "b.example"]),
-        ] {
+        for domain in
+            [json!("a.example,b.example"), json!("a.example b.example"), json!(["a.example", "b.example"])]
+        {
             let found = records(&json!([{"id": 1, "domain": domain}])).unwrap();
             assert_eq!(found[0].domains.len(), 2);
         }

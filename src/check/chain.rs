@@ -14,11 +14,8 @@ pub(super) fn check(chain: &Chain, at: OffsetDateTime) -> Vec<Finding> {
         .filter(|issuer| at > issuer.not_after)
         .map(|issuer| {
             let expired = text::rfc3339(issuer.not_after);
-            warn(format!(
-                "the intermediate {} expired at {expired}",
-                issuer.subject.short
-            ))
-            .hint("let the ACME client fetch the chain again; clients may refuse this one")
+            warn(format!("the intermediate {} expired at {expired}", issuer.label()))
+                .hint("let the ACME client fetch the chain again; clients may refuse this one")
         })
         .collect();
     if chain.issuers.is_empty() && !chain.leaf.is_self_issued() {
@@ -29,11 +26,7 @@ pub(super) fn check(chain: &Chain, at: OffsetDateTime) -> Vec<Finding> {
         );
     }
     if findings.is_empty() {
-        findings.push(Finding::new(
-            Check::Chain,
-            Status::Ok,
-            text::count(chain.length(), "certificate"),
-        ));
+        findings.push(Finding::new(Check::Chain, Status::Ok, text::count(chain.length(), "certificate")));
     }
     findings
 }

@@ -17,15 +17,12 @@ const TEST_ISSUERS: [(&str, &str); 4] = [
 const TEST_DIRECTORIES: [&str; 4] = ["staging", "test-api.", "api.test4.", "pebble"];
 
 /// Judges the issuer; what an untrusted one means is part of the question.
-pub(super) fn check(chain: &Chain, question: &Question<'_>) -> Finding {
+pub(super) fn check(file: &str, chain: &Chain, question: &Question<'_>) -> Finding {
     let Some(reason) = untrusted(chain, question.directory) else {
         return Finding::new(Check::Issuer, Status::Ok, chain.leaf.issuer.short.clone());
     };
-    let finding = Finding::new(
-        Check::Issuer,
-        question.untrusted,
-        format!("{reason}; browsers do not trust it"),
-    );
+    let finding =
+        Finding::new(Check::Issuer, question.untrusted, format!("{file} {reason}; browsers do not trust it"));
     match question.untrusted {
         Status::Fail => {
             finding.hint("issue it in the CA's production environment, or pass --allow-untrusted")
@@ -36,25 +33,16 @@ pub(super) fn check(chain: &Chain, question: &Question<'_>) -> Finding {
 
 fn untrusted(chain: &Chain, directory: Option<&str>) -> Option<String> {
     if chain.leaf.is_self_issued() {
-        return Some("the certificate is self-signed".into());
+        return Some("is self-signed".into());
     }
-    let names = std::iter::once(&chain.leaf)
-        .chain(&chain.issuers)
-        .map(|certificate| &certificate.issuer);
+    let names = std::iter::once(&chain.leaf).chain(&chain.issuers).map(|certificate| &certificate.issuer);
     let marked = names
         .flat_map(|name| TEST_ISSUERS.map(|test| (name, test)))
         .find(|(name, (mark, _))| name.text.to_lowercase().contains(mark));
     if let Some((name, (_, environment))) = marked {
-        return Some(format!("its issuer {} is {environment}", name.short));
+        return Some(format!("is issued by {}, {environment}", name.short));
     }
     let directory = directory?;
-    let is_test = TEST_DIRECTORIES
-        .iter()
-        .any(|mark| directory.to_lowercase().contains(mark));
-    is_test.then(|| {
-        format!(
-            "it comes from the test directory {}",
-            crate::text::foreign(directory)
-        )
-    })
+    let is_test = TEST_DIRECTORIES.iter().any(|mark| directory.to_lowercase().contains(mark));
+    is_test.then(|| format!("comes from the test directory {}", crate::text::foreign(directory)))
 }

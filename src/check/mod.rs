@@ -89,23 +89,14 @@ pub(crate) fn run(material: &Material, question: &Question<'_>) -> Vec<Finding> 
     let mut findings = pem(material);
     let Ok(chain) = &material.chain else {
         let skip = |check| Finding::new(check, Status::Skipped, "there is no certificate to look at");
-        findings.extend(
-            [
-                Check::Validity,
-                Check::Names,
-                Check::Key,
-                Check::Chain,
-                Check::Issuer,
-            ]
-            .map(skip),
-        );
+        findings.extend([Check::Validity, Check::Names, Check::Key, Check::Chain, Check::Issuer].map(skip));
         return findings;
     };
     findings.push(validity(material, chain, question.at));
     findings.extend(names(material, chain, question.domains));
     findings.push(key(material, chain));
     findings.extend(chain::check(chain, question.at));
-    findings.push(issuer::check(chain, question));
+    findings.push(issuer::check(&text::path(&material.files.cert), chain, question));
     findings
 }
 
@@ -120,12 +111,7 @@ pub(crate) fn vet<'a>(material: &'a Material, findings: &[Finding]) -> Result<Ve
 
 impl Finding {
     fn new(check: Check, status: Status, detail: impl Into<String>) -> Self {
-        Self {
-            check,
-            status,
-            detail: detail.into(),
-            hint: None,
-        }
+        Self { check, status, detail: detail.into(), hint: None }
     }
 
     /// The finding as a sentence of its own, the hint behind it.
@@ -153,12 +139,8 @@ fn pem(material: &Material) -> Vec<Finding> {
                 .map(|repair| Finding::new(Check::Pem, Status::Warn, format!("{cert_file}: {repair}"))),
         ),
         Err(problems) => findings.extend(problems.iter().map(|problem| {
-            Finding::new(
-                Check::Pem,
-                Status::Fail,
-                format!("{cert_file} holds {}", problem.found),
-            )
-            .hint(problem.hint)
+            Finding::new(Check::Pem, Status::Fail, format!("{cert_file} holds {}", problem.found))
+                .hint(problem.hint)
         })),
     }
     if let (Some(Err(problem)), Some(file)) = (&material.key, &material.files.key) {
@@ -166,11 +148,7 @@ fn pem(material: &Material) -> Vec<Finding> {
         findings.push(Finding::new(Check::Pem, Status::Fail, detail).hint(problem.hint));
     }
     if findings.is_empty() {
-        let key = if material.key.is_some() {
-            " and its key"
-        } else {
-            ""
-        };
+        let key = if material.key.is_some() { " and its key" } else { "" };
         let length = material.chain.as_ref().map_or(0, Chain::length);
         findings.push(Finding::new(
             Check::Pem,
@@ -186,27 +164,15 @@ fn validity(material: &Material, chain: &Chain, at: OffsetDateTime) -> Finding {
     let (from, until) = (text::rfc3339(leaf.not_before), text::rfc3339(leaf.not_after));
     if at > leaf.not_after {
         let ago = text::span(at - leaf.not_after);
-        Finding::new(
-            Check::Validity,
-            Status::Fail,
-            format!("{file} expired at {until}, {ago} ago"),
-        )
-        .hint("let the ACME client renew it; only a valid certificate is deployed")
+        Finding::new(Check::Validity, Status::Fail, format!("{file} expired at {until}, {ago} ago"))
+            .hint("let the ACME client renew it; only a valid certificate is deployed")
     } else if at < leaf.not_before {
         let ahead = text::span(leaf.not_before - at);
-        Finding::new(
-            Check::Validity,
-            Status::Fail,
-            format!("{file} is not valid before {from}, in {ahead}"),
-        )
-        .hint("check this machine's clock, or wait")
+        Finding::new(Check::Validity, Status::Fail, format!("{file} is not valid before {from}, in {ahead}"))
+            .hint("check this machine's clock, or wait")
     } else {
         let left = text::span(leaf.not_after - at);
-        Finding::new(
-            Check::Validity,
-            Status::Ok,
-            format!("valid until {until}, for {left}"),
-        )
+        Finding::new(Check::Validity, Status::Ok, format!("valid until {until}, for {left}"))
     }
 }
 
@@ -233,17 +199,11 @@ fn names(material: &Material, chain: &Chain, domains: &[Domain]) -> Vec<Finding>
                 Status::Fail,
                 format!("{file} does not cover {domain}, only {}", text::list(&names)),
             )
-            .hint(format!(
-                "renew it with {domain} among its names, or leave out --domain {domain}"
-            ))
+            .hint(format!("renew it with {domain} among its names, or leave out --domain {domain}"))
         })
         .collect();
     if findings.is_empty() {
-        findings.push(Finding::new(
-            Check::Names,
-            Status::Ok,
-            format!("covers {}", text::list(&names)),
-        ));
+        findings.push(Finding::new(Check::Names, Status::Ok, format!("covers {}", text::list(&names))));
     }
     findings
 }
@@ -271,10 +231,7 @@ fn key(material: &Material, chain: &Chain) -> Finding {
             Finding::new(
                 Check::Key,
                 Status::Fail,
-                format!(
-                    "{} is not the private key of {cert_file}: {difference}",
-                    text::path(key_file)
-                ),
+                format!("{} is not the private key of {cert_file}: {difference}", text::path(key_file)),
             )
             .hint("hand over the key and the certificate of one and the same renewal")
         }

@@ -53,11 +53,7 @@ pub(crate) fn deploy(
     let question = Question {
         domains,
         at: clock::now(),
-        untrusted: if settings.allow_untrusted {
-            Status::Warn
-        } else {
-            Status::Fail
-        },
+        untrusted: if settings.allow_untrusted { Status::Warn } else { Status::Fail },
         directory: source.acme_directory.as_deref(),
     };
     report.add_findings(&check::run(&material, &question));
@@ -74,9 +70,7 @@ pub(crate) fn deploy(
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    runtime.block_on(rollout::run(
-        &client, &vetted, domains, &settings, deadline, report,
-    ))?;
+    runtime.block_on(rollout::run(&client, &vetted, domains, &settings, deadline, report))?;
     warn_of_missing_proof(&settings, domains, report);
     Ok(())
 }
@@ -85,11 +79,9 @@ pub(crate) fn deploy(
 fn is_entry_of(entry: &Entry, source: &Source) -> bool {
     let same = |a: &Path, b: &Path| std::path::absolute(a).ok() == std::path::absolute(b).ok();
     match &entry.place {
-        Place::Directory(directory) => source
-            .files
-            .cert
-            .parent()
-            .is_some_and(|parent| same(parent, directory)),
+        Place::Directory(directory) => {
+            source.files.cert.parent().is_some_and(|parent| same(parent, directory))
+        }
         Place::Files { cert, key } => {
             same(cert, &source.files.cert) && source.files.key.as_ref().is_some_and(|other| same(key, other))
         }
@@ -98,11 +90,7 @@ fn is_entry_of(entry: &Entry, source: &Source) -> bool {
 
 fn no_key() -> anyhow::Error {
     let problem = Problem::new("no private key is named; nothing was sent", "pass --key FILE");
-    Decided {
-        kind: Kind::Usage,
-        problem,
-    }
-    .into()
+    Decided { kind: Kind::Usage, problem }.into()
 }
 
 /// Mounted secrets are open to others, so this is no refusal.
@@ -111,9 +99,7 @@ fn warn_of_open_key(source: &Source, report: &mut Report) {
     let Some(key) = &source.files.key else { return };
     let mode = std::fs::metadata(key).map(|metadata| metadata.permissions().mode());
     if mode.is_ok_and(|mode| mode & OTHERS != 0) {
-        report
-            .warnings
-            .push(format!("others can read the private key {}", text::path(key)));
+        report.warnings.push(format!("others can read the private key {}", text::path(key)));
     }
 }
 

@@ -132,12 +132,8 @@ impl Report {
     /// Records the findings; warnings among them are also said apart.
     pub(crate) fn add_findings(&mut self, findings: &[Finding]) {
         self.checks = findings.to_vec();
-        self.warnings.extend(
-            findings
-                .iter()
-                .filter(|finding| finding.status == Status::Warn)
-                .map(Finding::sentence),
-        );
+        self.warnings
+            .extend(findings.iter().filter(|finding| finding.status == Status::Warn).map(Finding::sentence));
     }
 
     pub(crate) fn problems(&self) -> &[Problem] {

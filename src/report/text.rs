@@ -33,10 +33,7 @@ pub(super) fn report(report: &Report, style: Style) -> String {
         row(
             &mut lines,
             "certificate",
-            &format!(
-                "{names}; {}, expires {}",
-                certificate.key_type, certificate.not_after
-            ),
+            &format!("{names}; {}, expires {}", certificate.key_type, certificate.not_after),
         );
     }
     if report.command == "check" {
@@ -64,19 +61,11 @@ pub(super) fn report(report: &Report, style: Style) -> String {
             Outcome::Skipped => AnsiColor::Cyan,
             Outcome::Misbound | Outcome::Refused | Outcome::Guarded => AnsiColor::Red,
         };
-        let detail = site
-            .detail
-            .as_ref()
-            .map(|detail| format!(", {detail}"))
-            .unwrap_or_default();
+        let detail = site.detail.as_ref().map(|detail| format!(", {detail}")).unwrap_or_default();
         row(
             &mut lines,
             "site",
-            &format!(
-                "{}: {}{detail}",
-                site.domain,
-                style.paint(site.outcome.word(), colour)
-            ),
+            &format!("{}: {}{detail}", site.domain, style.paint(site.outcome.word(), colour)),
         );
     }
     lines
@@ -86,18 +75,9 @@ pub(super) fn report(report: &Report, style: Style) -> String {
 pub(crate) fn problems(problems: &[Problem], style: Style) -> String {
     let mut lines = String::new();
     for problem in problems {
-        let _ = writeln!(
-            lines,
-            "edgecert: {}: {}",
-            style.paint("error", AnsiColor::Red),
-            problem.message
-        );
+        let _ = writeln!(lines, "edgecert: {}: {}", style.paint("error", AnsiColor::Red), problem.message);
         if let Some(hint) = &problem.hint {
-            let _ = writeln!(
-                lines,
-                "edgecert: {}: {hint}",
-                style.paint("hint", AnsiColor::Cyan)
-            );
+            let _ = writeln!(lines, "edgecert: {}: {hint}", style.paint("hint", AnsiColor::Cyan));
         }
     }
     lines
@@ -105,10 +85,7 @@ pub(crate) fn problems(problems: &[Problem], style: Style) -> String {
 
 /// `edgecert: warning: …`
 pub(crate) fn warning(warning: &str, style: Style) -> String {
-    format!(
-        "edgecert: {}: {warning}\n",
-        style.paint("warning", AnsiColor::Yellow)
-    )
+    format!("edgecert: {}: {warning}\n", style.paint("warning", AnsiColor::Yellow))
 }
 
 fn row(lines: &mut String, title: &str, text: &str) {
@@ -119,11 +96,7 @@ fn uploaded(upload: &UploadReport) -> String {
     let id = upload.id.map_or_else(|| "?".to_owned(), |id| id.to_string());
     let mut text = format!("{}: certificate {id}", upload.domain);
     if let Some(created) = upload.created {
-        let meaning = if created {
-            "a new record"
-        } else {
-            "replaced in place"
-        };
+        let meaning = if created { "a new record" } else { "replaced in place" };
         let _ = write!(text, ", created: {created} ({meaning})");
     }
     if let Some(key_match) = &upload.key_match {
@@ -139,13 +112,8 @@ fn uploaded(upload: &UploadReport) -> String {
 /// The elements may be numbers, names or objects; the document does not say.
 fn bound_sites(value: &Value) -> String {
     let name = |item: &Value| -> String {
-        let named = ["domain", "name", "id"]
-            .iter()
-            .find_map(|field| item.get(field))
-            .unwrap_or(item);
-        named
-            .as_str()
-            .map_or_else(|| foreign(&named.to_string()), foreign)
+        let named = ["domain", "name", "id"].iter().find_map(|field| item.get(field)).unwrap_or(item);
+        named.as_str().map_or_else(|| foreign(&named.to_string()), foreign)
     };
     match value {
         Value::Array(items) if items.is_empty() => "none".into(),
@@ -164,14 +132,8 @@ mod tests {
         let rows = [
             (json!([]), "none"),
             (json!([1, 2]), "1 and 2"),
-            (
-                json!(["a.example", "b\u{1b}[2J.example"]),
-                "a.example and b [2J.example",
-            ),
-            (
-                json!([{"id": 1, "domain": "a.example"}, {"id": 2}]),
-                "a.example and 2",
-            ),
+            (json!(["a.example", "b\u{1b}[2J.example"]), "a.example and b [2J.example"),
+            (json!([{"id": 1, "domain": "a.example"}, {"id": 2}]), "a.example and 2"),
             (json!(null), "null"),
         ];
         for (value, shown) in rows {

@@ -82,13 +82,8 @@ pub(super) fn read(named: Option<&Path>, env: &Env) -> Result<File, Error> {
         let text = std::fs::read_to_string(&path).map_err(|error| unreadable(&path, &error))?;
         return parse(&path, &text);
     }
-    let home = env
-        .path("XDG_CONFIG_HOME")
-        .or_else(|| env.path("HOME").map(|home| home.join(".config")));
-    let defaults = [
-        Some(PathBuf::from(SYSTEM)),
-        home.map(|home| home.join("edgecert/config.toml")),
-    ];
+    let home = env.path("XDG_CONFIG_HOME").or_else(|| env.path("HOME").map(|home| home.join(".config")));
+    let defaults = [Some(PathBuf::from(SYSTEM)), home.map(|home| home.join("edgecert/config.toml"))];
     for path in defaults.into_iter().flatten() {
         match std::fs::read_to_string(&path) {
             Ok(text) => return parse(&path, &text),
@@ -100,17 +95,11 @@ pub(super) fn read(named: Option<&Path>, env: &Env) -> Result<File, Error> {
 }
 
 fn is_absent(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Error {
-    Error::Unreadable {
-        path: path.to_owned(),
-        reason: reason(error),
-    }
+    Error::Unreadable { path: path.to_owned(), reason: reason(error) }
 }
 
 /// Understands the text; paths in it are relative to the file's directory.
@@ -151,15 +140,9 @@ fn entry(
 ) -> Result<Entry, Error> {
     let place = match (lineage.path, lineage.cert, lineage.key) {
         (Some(path), None, None) => Place::Directory(beside(path)),
-        (None, Some(cert), Some(key)) => Place::Files {
-            cert: beside(cert),
-            key: beside(key),
-        },
+        (None, Some(cert), Some(key)) => Place::Files { cert: beside(cert), key: beside(key) },
         _ => {
-            return Err(error(
-                None,
-                "a `[[lineage]]` has either `path`, or `cert` and `key`".into(),
-            ));
+            return Err(error(None, "a `[[lineage]]` has either `path`, or `cert` and `key`".into()));
         }
     };
     let domains = lineage
@@ -180,11 +163,7 @@ fn entry(
         skip_unmatched: lineage.skip_unmatched,
         ..Layer::default()
     };
-    Ok(Entry {
-        place,
-        domains,
-        layer,
-    })
+    Ok(Entry { place, domains, layer })
 }
 
 /// A parser's error as file, line, key and reason; the known keys apart, for the hint.
@@ -192,9 +171,8 @@ fn explain(path: &Path, text: &str, error: &toml::de::Error) -> Error {
     let start = error.span().map_or(0, |span| span.start);
     let line = line_of(text, start);
     let message = error.message();
-    if let Some((unknown, known)) = message
-        .strip_prefix("unknown field ")
-        .and_then(|rest| rest.split_once(", expected "))
+    if let Some((unknown, known)) =
+        message.strip_prefix("unknown field ").and_then(|rest| rest.split_once(", expected "))
     {
         let known = known.trim_start_matches("one of ").to_owned();
         return Error::File {
@@ -220,12 +198,7 @@ fn explain(path: &Path, text: &str, error: &toml::de::Error) -> Error {
 }
 
 fn at_line(path: &Path, line: usize, reason: String) -> Error {
-    Error::File {
-        path: path.to_owned(),
-        line,
-        reason,
-        known: None,
-    }
+    Error::File { path: path.to_owned(), line, reason, known: None }
 }
 
 fn line_of(text: &str, at: usize) -> usize {
@@ -237,27 +210,15 @@ mod tests {
     use super::*;
 
     fn refused(text: &str) -> String {
-        parse(Path::new("/etc/edgecert/config.toml"), text)
-            .err()
-            .unwrap()
-            .to_string()
+        parse(Path::new("/etc/edgecert/config.toml"), text).err().unwrap().to_string()
     }
 
     #[test]
     fn an_error_names_file_line_and_key_and_not_the_value() {
         let rows = [
-            (
-                "base_url = \"x\"\nbasurl = \"secret\"\n",
-                "/etc/edgecert/config.toml:2: unknown key `basurl`",
-            ),
-            (
-                "api_key = \"secret\"\n",
-                "/etc/edgecert/config.toml:1: unknown key `api_key`",
-            ),
-            (
-                "\ntimeout = \"secret\"\n",
-                "/etc/edgecert/config.toml:2: `timeout`: a whole number is wanted",
-            ),
+            ("base_url = \"x\"\nbasurl = \"secret\"\n", "/etc/edgecert/config.toml:2: unknown key `basurl`"),
+            ("api_key = \"secret\"\n", "/etc/edgecert/config.toml:1: unknown key `api_key`"),
+            ("\ntimeout = \"secret\"\n", "/etc/edgecert/config.toml:2: `timeout`: a whole number is wanted"),
             (
                 "[[lineage]]\npath = \"a\"\nrebind = 1\n",
                 "/etc/edgecert/config.toml:3: `rebind`: a boolean is wanted",
@@ -285,10 +246,7 @@ mod tests {
         assert_eq!(file.layer.api_key_file, Some("/etc/edgecert/key".into()));
         assert_eq!(
             file.lineages[0].place,
-            Place::Files {
-                cert: "/etc/edgecert/c.pem".into(),
-                key: "/k.pem".into()
-            }
+            Place::Files { cert: "/etc/edgecert/c.pem".into(), key: "/k.pem".into() }
         );
         assert_eq!(file.lineages[0].layer.wait, Some(5));
     }

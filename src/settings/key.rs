@@ -32,9 +32,7 @@ pub(super) fn find(
     if let Some(path) = environment.api_key_file.as_ref().or(file.api_key_file.as_ref()) {
         return from_file(path).map(Some);
     }
-    let credential = env
-        .path("CREDENTIALS_DIRECTORY")
-        .map(|directory| directory.join(CREDENTIAL));
+    let credential = env.path("CREDENTIALS_DIRECTORY").map(|directory| directory.join(CREDENTIAL));
     match credential.filter(|path| path.exists()) {
         Some(path) => checked(&read(&path)?, &path.to_string_lossy()).map(Some),
         None => Ok(None),
@@ -47,9 +45,7 @@ fn from_file(path: &Path) -> Result<Secret, Error> {
     let metadata = fs::metadata(path).map_err(|error| unreadable(path, &error))?;
     // A pipe (`<(pass show edge)`) has a mode too, but no others that could open it.
     if metadata.is_file() && metadata.permissions().mode() & OTHERS != 0 {
-        return Err(Error::OpenToOthers {
-            path: path.to_owned(),
-        });
+        return Err(Error::OpenToOthers { path: path.to_owned() });
     }
     checked(&text, &path.to_string_lossy())
 }
@@ -64,21 +60,13 @@ fn read(path: &Path) -> Result<zeroize::Zeroizing<String>, Error> {
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Error {
-    Error::Unreadable {
-        path: path.to_owned(),
-        reason: reason(error),
-    }
+    Error::Unreadable { path: path.to_owned(), reason: reason(error) }
 }
 
 /// A key goes into a header, so it is one line of visible ASCII (RFC 6750, section 2.1).
 fn checked(text: &str, name: &str) -> Result<Secret, Error> {
     let text = text.trim();
-    let bad = |reason: &str| {
-        Err(Error::Bad {
-            name: name.to_owned(),
-            reason: reason.to_owned(),
-        })
-    };
+    let bad = |reason: &str| Err(Error::Bad { name: name.to_owned(), reason: reason.to_owned() });
     match text {
         "" => bad("it holds no API key"),
         text if text.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(Secret::new(text.to_owned())),

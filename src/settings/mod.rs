@@ -99,9 +99,7 @@ pub(crate) enum Roots {
 
 impl Roots {
     fn of_system(env: &Env) -> Self {
-        Self::System {
-            named: env.raw("SSL_CERT_FILE").is_some() || env.raw("SSL_CERT_DIR").is_some(),
-        }
+        Self::System { named: env.raw("SSL_CERT_FILE").is_some() || env.raw("SSL_CERT_DIR").is_some() }
     }
 }
 
@@ -133,12 +131,7 @@ pub(crate) enum Error {
     #[error("cannot read {}: {reason}", path.display())]
     Unreadable { path: PathBuf, reason: String },
     #[error("{}:{line}: {reason}", path.display())]
-    File {
-        path: PathBuf,
-        line: usize,
-        reason: String,
-        known: Option<String>,
-    },
+    File { path: PathBuf, line: usize, reason: String, known: Option<String> },
     #[error("others can read the API key file {}", path.display())]
     OpenToOthers { path: PathBuf },
     #[error(transparent)]
@@ -157,11 +150,7 @@ impl Settings {
         let entry = entry.map(|entry| entry.layer.clone()).unwrap_or_default();
         let api_key = key::find(flags, env, &environment, &file.layer)?;
         let merged = flags.clone().or(environment).or(entry).or(file.layer.clone());
-        merged
-            .edge_address
-            .as_deref()
-            .map(check_edge_address)
-            .transpose()?;
+        merged.edge_address.as_deref().map(check_edge_address).transpose()?;
         Ok(Self {
             base_url: merged.base_url.as_deref().ok_or(Error::NoBaseUrl)?.parse()?,
             api_key: api_key.ok_or(Error::NoApiKey)?,
@@ -183,12 +172,8 @@ impl Layer {
             api_key_file: env.path("EDGECERT_API_KEY_FILE"),
             ca_file: env.path("EDGECERT_CA_FILE"),
             state_dir: env.path("EDGECERT_STATE_DIR"),
-            timeout: parsed(env, "EDGECERT_TIMEOUT", "a whole number of seconds", |text| {
-                text.parse().ok()
-            })?,
-            wait: parsed(env, "EDGECERT_WAIT", "a whole number of seconds", |text| {
-                text.parse().ok()
-            })?,
+            timeout: parsed(env, "EDGECERT_TIMEOUT", "a whole number of seconds", |text| text.parse().ok())?,
+            wait: parsed(env, "EDGECERT_WAIT", "a whole number of seconds", |text| text.parse().ok())?,
             verify: parsed(env, "EDGECERT_VERIFY", "auto, require or off", |text| {
                 Verify::from_str(text, true).ok()
             })?,
@@ -223,22 +208,15 @@ fn parsed<T>(
     wanted: &str,
     parse: impl Fn(&str) -> Option<T>,
 ) -> Result<Option<T>, Error> {
-    let bad = || Error::Bad {
-        name: name.into(),
-        reason: format!("{wanted} is wanted"),
-    };
-    env.text(name)?
-        .map(|text| parse(text.trim()).ok_or_else(bad))
-        .transpose()
+    let bad = || Error::Bad { name: name.into(), reason: format!("{wanted} is wanted") };
+    env.text(name)?.map(|text| parse(text.trim()).ok_or_else(bad)).transpose()
 }
 
 fn switch(env: &Env, name: &'static str) -> Result<Option<bool>, Error> {
-    parsed(env, name, "true or false", |text| {
-        match text.to_ascii_lowercase().as_str() {
-            "1" | "true" | "yes" | "on" => Some(true),
-            "0" | "false" | "no" | "off" => Some(false),
-            _ => None,
-        }
+    parsed(env, name, "true or false", |text| match text.to_ascii_lowercase().as_str() {
+        "1" | "true" | "yes" | "on" => Some(true),
+        "0" | "false" | "no" | "off" => Some(false),
+        _ => None,
     })
 }
 
@@ -255,10 +233,7 @@ fn check_edge_address(text: &str) -> Result<(), Error> {
     if is_one {
         Ok(())
     } else {
-        Err(Error::Bad {
-            name: "edge address".into(),
-            reason: "HOST:PORT is wanted".into(),
-        })
+        Err(Error::Bad { name: "edge address".into(), reason: "HOST:PORT is wanted".into() })
     }
 }
 
@@ -286,20 +261,13 @@ impl FromStr for BaseUrl {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        let bad = |reason: &str| Error::Bad {
-            name: "base URL".into(),
-            reason: reason.into(),
-        };
+        let bad = |reason: &str| Error::Bad { name: "base URL".into(), reason: reason.into() };
         let mut url = Url::parse(text).map_err(|_| bad("it is not a URL; https://HOST is wanted"))?;
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(bad(
-                "it holds credentials; the API key goes into a file of its own",
-            ));
+            return Err(bad("it holds credentials; the API key goes into a file of its own"));
         }
         if url.query().is_some() || url.fragment().is_some() {
-            return Err(bad(
-                "it has a query or a fragment; only a path may follow the host",
-            ));
+            return Err(bad("it has a query or a fragment; only a path may follow the host"));
         }
         match (url.scheme(), url.host_str()) {
             ("https", Some(_)) => {}
@@ -363,9 +331,7 @@ mod tests {
 
     #[test]
     fn a_refused_url_is_not_repeated() {
-        let error = "https://user:hunter2@api.example.net"
-            .parse::<BaseUrl>()
-            .unwrap_err();
+        let error = "https://user:hunter2@api.example.net".parse::<BaseUrl>().unwrap_err();
         assert!(!error.to_string().contains("hunter2"));
     }
 
@@ -379,28 +345,19 @@ mod tests {
 
     #[test]
     fn flags_beat_the_environment_which_beats_the_file() {
-        let base = [
-            ("EDGECERT_BASE_URL", "http://127.0.0.1:1"),
-            ("EDGECERT_API_KEY", "k"),
-            ("EDGECERT_WAIT", "2"),
-        ];
+        let base =
+            [("EDGECERT_BASE_URL", "http://127.0.0.1:1"), ("EDGECERT_API_KEY", "k"), ("EDGECERT_WAIT", "2")];
         let mut file = File::default();
         file.layer.wait = Some(3);
         file.layer.timeout = Some(4);
-        let flags = Layer {
-            wait: Some(1),
-            ..Layer::default()
-        };
+        let flags = Layer { wait: Some(1), ..Layer::default() };
         let wait =
             |flags: &Layer, env: &Env| Settings::resolve(flags, env, None, &file).unwrap().wait.as_secs();
         assert_eq!(wait(&flags, &env(&base)), 1);
         assert_eq!(wait(&Layer::default(), &env(&base)), 2);
         assert_eq!(wait(&Layer::default(), &env(&base[..2])), 3);
         let settings = Settings::resolve(&flags, &env(&base), None, &File::default()).unwrap();
-        assert_eq!(
-            (settings.timeout.as_secs(), settings.verify),
-            (TIMEOUT, Verify::Auto)
-        );
+        assert_eq!((settings.timeout.as_secs(), settings.verify), (TIMEOUT, Verify::Auto));
     }
 
     #[test]

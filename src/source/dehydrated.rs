@@ -47,21 +47,10 @@ fn certificate(arguments: &[OsString]) -> Option<Source> {
     let [_domain, key, cert, full_chain, chain, ..] = arguments else {
         return None;
     };
-    let (cert, issuers) = if full_chain.is_empty() {
-        (cert, Some(PathBuf::from(chain)))
-    } else {
-        (full_chain, None)
-    };
-    let files = Files {
-        cert: cert.into(),
-        issuers,
-        key: Some(key.into()),
-    };
-    Some(Source {
-        client: Client::Dehydrated,
-        files,
-        acme_directory: None,
-    })
+    let (cert, issuers) =
+        if full_chain.is_empty() { (cert, Some(PathBuf::from(chain))) } else { (full_chain, None) };
+    let files = Files { cert: cert.into(), issuers, key: Some(key.into()) };
+    Some(Source { client: Client::Dehydrated, files, acme_directory: None })
 }
 
 #[cfg(test)]
@@ -74,11 +63,7 @@ mod tests {
 
     #[test]
     fn operations_are_told_apart() {
-        let wanted = Files {
-            cert: "full".into(),
-            issuers: None,
-            key: Some("key".into()),
-        };
+        let wanted = Files { cert: "full".into(), issuers: None, key: Some("key".into()) };
         for operation in ["deploy_cert", "unchanged_cert"] {
             match called(&[operation, "a", "key", "cert", "full", "chain", "1"]) {
                 Some(Call::Deploy(source)) => assert_eq!(source.files, wanted),

@@ -36,10 +36,7 @@ pub(crate) fn read(directory: &Path) -> Result<Source, Error> {
         return Ok(source);
     }
     let reason = "it has neither fullchain.pem, fullchain.cer, NAME.crt nor tls.crt".into();
-    Err(Error::NotALineage {
-        directory: directory.to_owned(),
-        reason,
-    })
+    Err(Error::NotALineage { directory: directory.to_owned(), reason })
 }
 
 fn list(directory: &Path) -> Result<Vec<String>, Error> {
@@ -65,9 +62,7 @@ fn kubernetes_version(directory: &Path) -> PathBuf {
 fn certbot_or_dehydrated(directory: &Path) -> Client {
     match fs::read_link(directory.join("privkey.pem")) {
         Ok(target)
-            if target
-                .file_name()
-                .is_some_and(|name| name.to_string_lossy().starts_with("privkey-")) =>
+            if target.file_name().is_some_and(|name| name.to_string_lossy().starts_with("privkey-")) =>
         {
             Client::Dehydrated
         }
@@ -89,17 +84,9 @@ fn acme_sh(directory: &Path, names: &[String]) -> Result<Option<Source>, Error> 
     let full_chain = directory.join("fullchain.cer");
     let key = Some(directory.join(format!("{domain}.key")));
     let files = if super::is_stale(&full_chain, &leaf) {
-        Files {
-            cert: leaf,
-            issuers: Some(directory.join("ca.cer")),
-            key,
-        }
+        Files { cert: leaf, issuers: Some(directory.join("ca.cer")), key }
     } else {
-        Files {
-            cert: full_chain,
-            issuers: None,
-            key,
-        }
+        Files { cert: full_chain, issuers: None, key }
     };
     Ok(Some(Source::new(Client::AcmeSh, files)))
 }
@@ -115,11 +102,7 @@ fn lego(directory: &Path, names: &[String]) -> Result<Option<Source>, Error> {
         return Ok(None);
     };
     let file = |ending: &str| directory.join(format!("{stem}.{ending}"));
-    let files = Files {
-        cert: file("crt"),
-        issuers: Some(file("issuer.crt")),
-        key: Some(file("key")),
-    };
+    let files = Files { cert: file("crt"), issuers: Some(file("issuer.crt")), key: Some(file("key")) };
     Ok(Some(Source::new(Client::Lego, files)))
 }
 

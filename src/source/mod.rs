@@ -61,11 +61,7 @@ pub(crate) struct Named {
 /// The first that applies: the files named, the directory named, the hook's environment.
 pub(crate) fn find(named: &Named, env: &Env) -> Result<Source, Error> {
     if let Some(cert) = &named.cert {
-        let files = Files {
-            cert: cert.clone(),
-            issuers: None,
-            key: named.key.clone(),
-        };
+        let files = Files { cert: cert.clone(), issuers: None, key: named.key.clone() };
         return Ok(Source::new(Client::Files, files));
     }
     if let Some(directory) = &named.lineage {
@@ -81,21 +77,14 @@ pub(crate) fn from_env(env: &Env) -> Option<Source> {
 
 impl Source {
     fn new(client: Client, files: Files) -> Self {
-        Self {
-            client,
-            files,
-            acme_directory: None,
-        }
+        Self { client, files, acme_directory: None }
     }
 }
 
 /// certbot's deploy hook: a directory of four links.
 fn certbot(env: &Env) -> Option<Source> {
     let lineage = env.path("RENEWED_LINEAGE")?;
-    Some(Source::new(
-        Client::Certbot,
-        pair(&lineage, "fullchain.pem", "privkey.pem"),
-    ))
+    Some(Source::new(Client::Certbot, pair(&lineage, "fullchain.pem", "privkey.pem")))
 }
 
 /// acme.sh's `--reloadcmd`. The full chain is rewritten only when the CA sent one, so it may be that of an earlier
@@ -111,15 +100,7 @@ fn acme_sh(env: &Env) -> Option<Source> {
         (None, None) => return None,
     };
     let acme_directory = env.text("ACME_DIRECTORY").ok().flatten().map(str::to_owned);
-    Some(Source {
-        client: Client::AcmeSh,
-        files: Files {
-            cert,
-            issuers,
-            key: Some(key),
-        },
-        acme_directory,
-    })
+    Some(Source { client: Client::AcmeSh, files: Files { cert, issuers, key: Some(key) }, acme_directory })
 }
 
 /// Whether a full chain is missing or lacks the leaf that stands in a file of its own.
@@ -141,26 +122,14 @@ fn lego(env: &Env) -> Option<Source> {
             issuers: path("ISSUER_CERT_PATH"),
             key: Some(path("CERT_KEY_PATH")?),
         };
-        let acme_directory = env
-            .text("LEGO_HOOK_ACCOUNT_SERVER")
-            .ok()
-            .flatten()
-            .map(str::to_owned);
-        Some(Source {
-            client: Client::Lego,
-            files,
-            acme_directory,
-        })
+        let acme_directory = env.text("LEGO_HOOK_ACCOUNT_SERVER").ok().flatten().map(str::to_owned);
+        Some(Source { client: Client::Lego, files, acme_directory })
     })
 }
 
 /// A certificate and its key in one directory.
 fn pair(directory: &Path, cert: &str, key: &str) -> Files {
-    Files {
-        cert: directory.join(cert),
-        issuers: None,
-        key: Some(directory.join(key)),
-    }
+    Files { cert: directory.join(cert), issuers: None, key: Some(directory.join(key)) }
 }
 
 #[cfg(test)]
@@ -189,19 +158,11 @@ mod tests {
             found(Client::Certbot, "/l/a/fullchain.pem", None, "/l/a/privkey.pem")
         );
         assert_eq!(
-            files(&[
-                ("CERT_KEY_PATH", "/k"),
-                ("CERT_FULLCHAIN_PATH", "/f"),
-                ("Le_Domain", "a")
-            ]),
+            files(&[("CERT_KEY_PATH", "/k"), ("CERT_FULLCHAIN_PATH", "/f"), ("Le_Domain", "a")]),
             found(Client::AcmeSh, "/f", None, "/k")
         );
         assert_eq!(
-            files(&[
-                ("CERT_KEY_PATH", "/k"),
-                ("CERT_PATH", "/c"),
-                ("CA_CERT_PATH", "/ca")
-            ]),
+            files(&[("CERT_KEY_PATH", "/k"), ("CERT_PATH", "/c"), ("CA_CERT_PATH", "/ca")]),
             found(Client::AcmeSh, "/c", Some("/ca"), "/k")
         );
         assert_eq!(
@@ -216,15 +177,7 @@ mod tests {
             ]),
             found(Client::Lego, "c", Some("i"), "k")
         );
-        assert_eq!(
-            files(&[("RENEWED_LINEAGE", "")]),
-            None,
-            "an empty variable is no hook"
-        );
-        assert_eq!(
-            files(&[("CERT_KEY_PATH", "/k")]),
-            None,
-            "a key alone is no certificate"
-        );
+        assert_eq!(files(&[("RENEWED_LINEAGE", "")]), None, "an empty variable is no hook");
+        assert_eq!(files(&[("CERT_KEY_PATH", "/k")]), None, "a key alone is no certificate");
     }
 }

@@ -7,21 +7,9 @@ use crate::harness::{Lineage, asked, edgecert, new_key, openssl, sandbox};
 
 /// How openssl makes each kind of key, and what edgecert calls it.
 const KEYS: [(&[&str], &str); 7] = [
-    (
-        &["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"],
-        "RSA-2048",
-    ),
+    (&["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"], "RSA-2048"),
     (&["genrsa", "-traditional", "3072"], "RSA-3072"),
-    (
-        &[
-            "genpkey",
-            "-algorithm",
-            "EC",
-            "-pkeyopt",
-            "ec_paramgen_curve:P-256",
-        ],
-        "P-256",
-    ),
+    (&["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"], "P-256"),
     (&["ecparam", "-genkey", "-noout", "-name", "secp384r1"], "P-384"),
     (&["ecparam", "-genkey", "-name", "prime256v1"], "P-256"),
     (&["ecparam", "-genkey", "-noout", "-name", "secp521r1"], "P-521"),
@@ -31,21 +19,12 @@ const KEYS: [(&[&str], &str); 7] = [
 const VALID: &[&str] = &["-days", "20"];
 
 fn check(lineage: &Lineage) -> crate::harness::Hook {
-    edgecert()
-        .knows(lineage)
-        .args(["check", "--json", "--lineage"])
-        .args([lineage.path()])
+    edgecert().knows(lineage).args(["check", "--json", "--lineage"]).args([lineage.path()])
 }
 
 fn status_of(json: &Value, check: &str) -> Vec<String> {
-    let findings = json["checks"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|finding| finding["check"] == check);
-    findings
-        .map(|finding| finding["status"].as_str().unwrap().to_owned())
-        .collect()
+    let findings = json["checks"].as_array().unwrap().iter().filter(|finding| finding["check"] == check);
+    findings.map(|finding| finding["status"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
@@ -53,24 +32,15 @@ fn every_kind_of_key_pairs_in_every_usual_form() {
     for (key, name) in KEYS {
         let lineage = Lineage::made_by_openssl(key, VALID);
         let found = lineage.read("privkey.pem");
-        let mut forms = vec![
-            found.clone(),
-            found.replace('\n', "\r\n"),
-            format!("Bag Attributes\n    x: y\n{found}"),
-        ];
+        let mut forms =
+            vec![found.clone(), found.replace('\n', "\r\n"), format!("Bag Attributes\n    x: y\n{found}")];
         for (arguments, applies) in [
-            (
-                ["pkey", "-in", "privkey.pem", "-out", "form.pem"].as_slice(),
-                true,
-            ),
+            (["pkey", "-in", "privkey.pem", "-out", "form.pem"].as_slice(), true),
             (
                 ["rsa", "-in", "privkey.pem", "-traditional", "-out", "form.pem"].as_slice(),
                 name.starts_with("RSA"),
             ),
-            (
-                ["ec", "-in", "privkey.pem", "-out", "form.pem"].as_slice(),
-                name.starts_with("P-"),
-            ),
+            (["ec", "-in", "privkey.pem", "-out", "form.pem"].as_slice(), name.starts_with("P-")),
             (
                 ["ec", "-in", "privkey.pem", "-no_public", "-out", "form.pem"].as_slice(),
                 name.starts_with("P-"),
@@ -100,10 +70,7 @@ fn a_key_of_another_pair_is_refused_for_every_kind() {
         new_key(lineage.path(), key);
         let json = check(&lineage).fails_with(65).json();
         assert_eq!(status_of(&json, "key"), ["fail"], "{name}");
-        assert!(
-            json["error"].as_str().unwrap().contains("but of different pairs"),
-            "{json}"
-        );
+        assert!(json["error"].as_str().unwrap().contains("but of different pairs"), "{json}");
     }
 }
 
@@ -125,14 +92,8 @@ fn what_is_refused_says_why_in_one_line_and_sends_nothing() {
     let expired = ["-not_before", "20200101000000Z", "-not_after", "20200201000000Z"];
     let lineage = expired_lineage(&expired);
     let shown = deploy(&lineage).fails_with(65).shown();
-    assert!(
-        shown.contains("edgecert: error: LINEAGE/fullchain.pem expired at DATE"),
-        "{shown}"
-    );
-    assert!(
-        shown.contains("ago; nothing was sent\nedgecert: hint: "),
-        "{shown}"
-    );
+    assert!(shown.contains("edgecert: error: LINEAGE/fullchain.pem expired at DATE"), "{shown}");
+    assert!(shown.contains("ago; nothing was sent\nedgecert: hint: "), "{shown}");
 
     let lineage = Lineage::issued_for(&["example.com", "www.example.com"]);
     let outcome = deploy(&lineage).for_domain("a.example").fails_with(65);
@@ -148,10 +109,7 @@ fn what_is_refused_says_why_in_one_line_and_sends_nothing() {
         &["ec", "-aes256", "-passout", "pass:secret"],
     ] {
         let lineage = Lineage::issued_for(&["a.example"]);
-        openssl(
-            lineage.path(),
-            &[style, &["-in", "privkey.pem", "-out", "encrypted.pem"]].concat(),
-        );
+        openssl(lineage.path(), &[style, &["-in", "privkey.pem", "-out", "encrypted.pem"]].concat());
         lineage.rename("encrypted.pem", "privkey.pem");
         let shown = deploy(&lineage).fails_with(65).shown();
         assert!(shown.contains("edgecert: error: LINEAGE/privkey.pem holds a private key that is encrypted with a passphrase; nothing was sent\n"), "{shown}");
@@ -175,25 +133,9 @@ fn expired_lineage(dates: &[&str]) -> Lineage {
             other => other,
         })
         .collect();
-    let mut arguments = vec![
-        "ca",
-        "-config",
-        "ca.cnf",
-        "-batch",
-        "-notext",
-        "-cert",
-        "chain.pem",
-        "-keyfile",
-        "ca.key",
-    ];
-    arguments.extend([
-        "-in",
-        "request.pem",
-        "-out",
-        "fullchain.pem",
-        "-extfile",
-        "names.cnf",
-    ]);
+    let mut arguments =
+        vec!["ca", "-config", "ca.cnf", "-batch", "-notext", "-cert", "chain.pem", "-keyfile", "ca.key"];
+    arguments.extend(["-in", "request.pem", "-out", "fullchain.pem", "-extfile", "names.cnf"]);
     arguments.extend(dates);
     openssl(lineage.path(), &arguments);
     lineage
@@ -202,50 +144,27 @@ fn expired_lineage(dates: &[&str]) -> Lineage {
 #[test]
 fn all_findings_are_reported_not_only_the_first() {
     let lineage = expired_lineage(&["-not_before", "20200101000000Z", "-not_after", "20200201000000Z"]);
-    openssl(
-        lineage.path(),
-        &["genpkey", "-algorithm", "ED25519", "-out", "privkey.pem"],
-    );
-    let json = check(&lineage)
-        .args(["--domain", "b.example"])
-        .fails_with(65)
-        .json();
+    openssl(lineage.path(), &["genpkey", "-algorithm", "ED25519", "-out", "privkey.pem"]);
+    let json = check(&lineage).args(["--domain", "b.example"]).fails_with(65).json();
     for failed in ["validity", "names", "key"] {
         assert_eq!(status_of(&json, failed), ["fail"], "{failed}: {json}");
     }
-    assert_eq!(
-        json["error"]
-            .as_str()
-            .unwrap()
-            .matches("nothing was sent")
-            .count(),
-        3
-    );
+    assert_eq!(json["error"].as_str().unwrap().matches("nothing was sent").count(), 3);
 }
 
 #[test]
 fn check_can_look_at_another_moment() {
     let lineage = Lineage::issued_for(&["a.example"]);
-    check(&lineage)
-        .args(["--at", "2020-01-01T00:00:00Z"])
-        .fails_with(65);
-    check(&lineage)
-        .args(["--at", "2099-01-01T00:00:00Z"])
-        .fails_with(65);
+    check(&lineage).args(["--at", "2020-01-01T00:00:00Z"]).fails_with(65);
+    check(&lineage).args(["--at", "2099-01-01T00:00:00Z"]).fails_with(65);
     let outcome = check(&lineage).args(["--at", "yesterday"]).fails_with(2);
-    assert!(
-        outcome.json()["error"].as_str().unwrap().contains("--at"),
-        "{}",
-        outcome.stdout
-    );
+    assert!(outcome.json()["error"].as_str().unwrap().contains("--at"), "{}", outcome.stdout);
 }
 
 #[test]
 fn check_works_without_a_key() {
     let lineage = Lineage::issued_for(&["a.example"]);
-    let hook = edgecert()
-        .args(["check", "--json", "--cert"])
-        .args([lineage.file("fullchain.pem")]);
+    let hook = edgecert().args(["check", "--json", "--cert"]).args([lineage.file("fullchain.pem")]);
     assert_eq!(status_of(&hook.succeeds().json(), "key"), ["skipped"]);
 }
 
@@ -256,14 +175,10 @@ fn the_report_of_check_is_for_people() {
         "fullchain.pem",
         &(lineage.read("chain.pem") + &lineage.read("cert.pem") + &lineage.read("cert.pem")),
     );
-    let outcome = edgecert()
-        .knows(&lineage)
-        .args(["check", "--lineage"])
-        .args([lineage.path()])
-        .succeeds();
+    let outcome = edgecert().knows(&lineage).args(["check", "--lineage"]).args([lineage.path()]).succeeds();
     expect![[r#"
         certificate  a.example; P-256, expires DATE
-        pem          warn: LINEAGE/fullchain.pem: a second copy of  dropped
+        pem          warn: LINEAGE/fullchain.pem: a second copy of a.example dropped
         pem          warn: LINEAGE/fullchain.pem: the leaf was not the first block; moved to the front
         validity     ok: valid until DATE, for 89 days
         names        ok: covers a.example
@@ -279,15 +194,8 @@ fn the_report_of_check_is_for_people() {
 fn untrusted_issuers_are_refused_unless_they_are_asked_for() {
     let edge = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
-    let mut arguments = vec![
-        "req",
-        "-x509",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:P-256",
-        "-nodes",
-    ];
+    let mut arguments =
+        vec!["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
     arguments.extend([
         "-keyout",
         "privkey.pem",
@@ -300,23 +208,16 @@ fn untrusted_issuers_are_refused_unless_they_are_asked_for() {
     ]);
     arguments.extend(["-addext", "subjectAltName=DNS:a.example"]);
     openssl(lineage.path(), &arguments);
-    let outcome = edgecert()
-        .called_by_certbot(&lineage)
-        .against(&edge)
-        .fails_with(65);
+    let outcome = edgecert().called_by_certbot(&lineage).against(&edge).fails_with(65);
     expect![[r#"
         certificate  a.example; P-256, expires DATE
         ---
-        edgecert: error: the certificate is self-signed; browsers do not trust it; nothing was sent
+        edgecert: error: LINEAGE/fullchain.pem is self-signed; browsers do not trust it; nothing was sent
         edgecert: hint: issue it in the CA's production environment, or pass --allow-untrusted
     "#]]
     .assert_eq(&outcome.shown());
     assert_eq!(asked(&edge).len(), 0);
-    edgecert()
-        .called_by_certbot(&lineage)
-        .against(&edge)
-        .args(["--allow-untrusted"])
-        .succeeds();
+    edgecert().called_by_certbot(&lineage).against(&edge).args(["--allow-untrusted"]).succeeds();
 }
 
 #[test]
@@ -327,10 +228,7 @@ fn a_staging_directory_is_recognised_by_the_clients_own_mark() {
         .against(&edge)
         .env("CERT_KEY_PATH", lineage.file("privkey.pem"))
         .env("CERT_FULLCHAIN_PATH", lineage.file("fullchain.pem"))
-        .env(
-            "ACME_DIRECTORY",
-            "https://acme-staging-v02.api.letsencrypt.org/directory",
-        );
+        .env("ACME_DIRECTORY", "https://acme-staging-v02.api.letsencrypt.org/directory");
     let outcome = hook.fails_with(65);
     assert!(outcome.stderr.contains("acme-staging-v02"), "{}", outcome.stderr);
 }
@@ -353,18 +251,9 @@ fn missing_and_unreadable_files_are_named() {
         .knows(&lineage)
         .args(["check".as_ref(), "--cert".as_ref(), lineage.path().as_os_str()])
         .fails_with(66);
-    assert!(
-        directory
-            .shown()
-            .contains("cannot read LINEAGE: it is a directory"),
-        "{}",
-        directory.shown()
-    );
+    assert!(directory.shown().contains("cannot read LINEAGE: it is a directory"), "{}", directory.shown());
     lineage.write("large.pem", &"x".repeat(3 << 20));
-    let large = edgecert()
-        .args(["check", "--cert"])
-        .args([lineage.file("large.pem")])
-        .fails_with(66);
+    let large = edgecert().args(["check", "--cert"]).args([lineage.file("large.pem")]).fails_with(66);
     assert!(large.stderr.contains("larger than 1 MiB"), "{}", large.stderr);
 }
 
@@ -373,20 +262,10 @@ fn a_key_open_to_others_is_a_warning() {
     use std::os::unix::fs::PermissionsExt as _;
     let edge = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
-    std::fs::set_permissions(
-        lineage.file("privkey.pem"),
-        std::fs::Permissions::from_mode(0o644),
-    )
-    .unwrap();
-    let outcome = edgecert()
-        .called_by_certbot(&lineage)
-        .against(&edge)
-        .args(["--json"])
-        .succeeds();
+    std::fs::set_permissions(lineage.file("privkey.pem"), std::fs::Permissions::from_mode(0o644)).unwrap();
+    let outcome = edgecert().called_by_certbot(&lineage).against(&edge).args(["--json"]).succeeds();
     assert!(
-        outcome.json()["warnings"]
-            .to_string()
-            .contains("others can read the private key"),
+        outcome.json()["warnings"].to_string().contains("others can read the private key"),
         "{}",
         outcome.stdout
     );

@@ -10,10 +10,7 @@ use crate::harness::{Lineage, Options, World, asked, authority, edgecert, sandbo
 #[test]
 fn a_first_certificate_is_created_and_bound_to_every_covered_site() {
     let edge = sandbox_with(
-        Options {
-            whims: 0,
-            ..Options::default()
-        },
+        Options { whims: 0, ..Options::default() },
         &["a.example", "x.b.example", "other.example"],
     );
     let renewed = Lineage::issued_for(&["a.example", "*.b.example"]);
@@ -31,22 +28,12 @@ fn a_first_certificate_is_created_and_bound_to_every_covered_site() {
 
 #[test]
 fn a_renewal_replaces_in_place_under_the_same_id() {
-    let edge = sandbox_with(
-        Options {
-            whims: 0,
-            ..Options::default()
-        },
-        &["a.example"],
-    );
+    let edge = sandbox_with(Options { whims: 0, ..Options::default() }, &["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
     edgecert().called_by_certbot(&lineage).against(&edge).succeeds();
     let first = edge.certs();
     lineage.renew(&["a.example"]);
-    let outcome = edgecert()
-        .called_by_certbot(&lineage)
-        .against(&edge)
-        .args(["--verify", "off"])
-        .succeeds();
+    let outcome = edgecert().called_by_certbot(&lineage).against(&edge).args(["--verify", "off"]).succeeds();
     expect![[r#"
         certificate  a.example; P-256, expires DATE
         uploaded     a.example: certificate 1001, created: false (replaced in place), key_match: unverified, bound_sites: none
@@ -62,19 +49,9 @@ fn a_renewal_replaces_in_place_under_the_same_id() {
 
 #[test]
 fn the_json_report_has_the_documented_fields() {
-    let edge = sandbox_with(
-        Options {
-            whims: 0,
-            ..Options::default()
-        },
-        &["a.example"],
-    );
+    let edge = sandbox_with(Options { whims: 0, ..Options::default() }, &["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
-    let outcome = edgecert()
-        .called_by_certbot(&renewed)
-        .against(&edge)
-        .args(["--json"])
-        .succeeds();
+    let outcome = edgecert().called_by_certbot(&renewed).against(&edge).args(["--json"]).succeeds();
     expect![[r#"
         {
           "version": 1,
@@ -172,46 +149,21 @@ fn a_bare_upload_is_one_request() {
     let edge = sandbox(&["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
     let hook = edgecert().called_by_certbot(&renewed).against(&edge);
-    let outcome = hook
-        .for_domain("a.example")
-        .args(["--wait", "0", "--json"])
-        .succeeds();
+    let outcome = hook.for_domain("a.example").args(["--wait", "0", "--json"]).succeeds();
     assert_eq!(asked(&edge), ["POST /api/certs/upload"]);
     assert_eq!(outcome.sites(), ["a.example: uploaded"]);
-    assert_eq!(
-        outcome.json()["sites"][0]["id"],
-        json!(null),
-        "no listing was made"
-    );
+    assert_eq!(outcome.json()["sites"][0]["id"], json!(null), "no listing was made");
     assert_eq!(outcome.json()["warnings"], json!([]));
 }
 
 #[test]
 fn the_listings_are_made_once_and_the_sites_read_again() {
-    let edge = sandbox_with(
-        Options {
-            push: Duration::ZERO,
-            ..Options::default()
-        },
-        &["a.example"],
-    );
+    let edge = sandbox_with(Options { push: Duration::ZERO, ..Options::default() }, &["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
-    edgecert()
-        .called_by_certbot(&renewed)
-        .against(&edge)
-        .args(["--wait", "0"])
-        .succeeds();
+    edgecert().called_by_certbot(&renewed).against(&edge).args(["--wait", "0"]).succeeds();
     let mut asked = asked(&edge);
     asked[..2].sort();
-    assert_eq!(
-        asked,
-        [
-            "GET /api/certs",
-            "GET /api/me/sites",
-            "POST /api/certs/upload",
-            "GET /api/me/sites"
-        ]
-    );
+    assert_eq!(asked, ["GET /api/certs", "GET /api/me/sites", "POST /api/certs/upload", "GET /api/me/sites"]);
 }
 
 #[test]
@@ -219,34 +171,21 @@ fn the_site_is_sent_in_its_own_spelling() {
     let edge = sandbox(&[]);
     let renewed = Lineage::issued_for(&["xn--bcher-kva.example"]);
     let hook = edgecert().called_by_certbot(&renewed).against(&edge);
-    hook.for_domain("B\u{fc}cher.Example")
-        .args(["--wait", "0"])
-        .fails_with(69);
+    hook.for_domain("B\u{fc}cher.Example").args(["--wait", "0"]).fails_with(69);
     assert_eq!(edge.requests()[0].body["domain"], "B\u{fc}cher.Example");
 }
 
 #[test]
 fn https_is_verified_against_the_ca_file() {
-    let edge = sandbox_with(
-        Options {
-            tls: true,
-            ..Options::default()
-        },
-        &["a.example"],
-    );
+    let edge = sandbox_with(Options { tls: true, ..Options::default() }, &["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
     edgecert().called_by_certbot(&renewed).against(&edge).succeeds();
     assert_eq!(uploads(&edge), 1);
 
-    let outcome = edgecert()
-        .called_by_certbot(&renewed)
-        .against(&edge)
-        .without_env("EDGECERT_CA_FILE")
-        .fails_with(78);
+    let outcome =
+        edgecert().called_by_certbot(&renewed).against(&edge).without_env("EDGECERT_CA_FILE").fails_with(78);
     assert!(
-        outcome
-            .stderr
-            .contains("is not trusted: its issuer is not in the trust store"),
+        outcome.stderr.contains("is not trusted: its issuer is not in the trust store"),
         "{}",
         outcome.stderr
     );
@@ -259,38 +198,25 @@ fn a_push_that_is_not_confirmed_is_told() {
     let edge = sandbox(&["a.example"]);
     edge.hold_pushes(true);
     let renewed = Lineage::issued_for(&["a.example"]);
-    let outcome = edgecert()
-        .called_by_certbot(&renewed)
-        .against(&edge)
-        .args(["--wait", "1", "--json"])
-        .succeeds();
+    let outcome =
+        edgecert().called_by_certbot(&renewed).against(&edge).args(["--wait", "1", "--json"]).succeeds();
     assert_eq!(outcome.sites(), ["a.example: uploaded"]);
-    assert!(
-        outcome.json()["warnings"]
-            .to_string()
-            .contains("not confirmed yet")
-    );
+    assert!(outcome.json()["warnings"].to_string().contains("not confirmed yet"));
 }
 
 #[test]
 fn no_covered_site_is_an_error_unless_it_may_be_skipped() {
     let edge = sandbox(&["other.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
-    let outcome = edgecert()
-        .called_by_certbot(&renewed)
-        .against(&edge)
-        .fails_with(69);
+    let outcome = edgecert().called_by_certbot(&renewed).against(&edge).fails_with(69);
     expect![[r#"
         certificate  a.example; P-256, expires DATE
         ---
         edgecert: error: none of the account's 1 site is covered by the certificate for a.example; nothing was sent
         edgecert: hint: check whose account the API key belongs to, or pass --skip-unmatched in a hook that runs for every lineage
     "#]].assert_eq(&outcome.shown());
-    let skipped = edgecert()
-        .called_by_certbot(&renewed)
-        .against(&edge)
-        .args(["--skip-unmatched", "--json"])
-        .succeeds();
+    let skipped =
+        edgecert().called_by_certbot(&renewed).against(&edge).args(["--skip-unmatched", "--json"]).succeeds();
     assert_eq!(skipped.sites(), ["a.example: skipped"]);
     assert_eq!(uploads(&edge), 0);
 }
@@ -299,14 +225,8 @@ fn no_covered_site_is_an_error_unless_it_may_be_skipped() {
 fn a_domain_that_is_no_site_is_refused_and_the_others_are_served() {
     let edge = sandbox(&["a.example"]);
     let renewed = Lineage::issued_for(&["a.example", "b.example"]);
-    let hook = edgecert()
-        .called_by_certbot(&renewed)
-        .against(&edge)
-        .args(["--json"]);
-    let outcome = hook
-        .for_domain("a.example")
-        .for_domain("b.example")
-        .fails_with(69);
+    let hook = edgecert().called_by_certbot(&renewed).against(&edge).args(["--json"]);
+    let outcome = hook.for_domain("a.example").for_domain("b.example").fails_with(69);
     assert_eq!(outcome.sites(), ["a.example: synced", "b.example: refused"]);
     assert_eq!(uploads(&edge), 1);
 }
@@ -317,25 +237,12 @@ fn a_site_fed_by_another_domains_record_is_fed_through_that_record() {
         "sites": [{"id": 10, "account": 1, "domain": "a.example", "cert_id": 5}, {"id": 11, "account": 1, "domain": "b.example", "cert_id": 5}],
         "certs": [record(5, "b.example", "uploaded")],
     }));
-    let edge = sandbox_with(
-        Options {
-            world,
-            ..Options::default()
-        },
-        &[],
-    );
+    let edge = sandbox_with(Options { world, ..Options::default() }, &[]);
     let renewed = Lineage::issued_for(&["a.example", "b.example"]);
-    let outcome = edgecert()
-        .called_by_certbot(&renewed)
-        .against(&edge)
-        .args(["--json"])
-        .succeeds();
+    let outcome = edgecert().called_by_certbot(&renewed).against(&edge).args(["--json"]).succeeds();
     assert_eq!(outcome.sites(), ["a.example: synced", "b.example: synced"]);
     assert_eq!(edge.certs().len(), 1, "no orphan was created");
-    assert_eq!(
-        (outcome.json()["uploads"][0]["domain"].clone(), uploads(&edge)),
-        (json!("b.example"), 1)
-    );
+    assert_eq!((outcome.json()["uploads"][0]["domain"].clone(), uploads(&edge)), (json!("b.example"), 1));
 }
 
 #[test]
@@ -365,26 +272,11 @@ fn what_no_upload_can_reach_is_said_and_left_alone() {
             "sites": [{"id": 10, "account": 1, "domain": "a.example", "cert_id": row["id"]}],
             "certs": [row["cert"]],
         }));
-        let edge = sandbox_with(
-            Options {
-                world,
-                whims: 0,
-                ..Options::default()
-            },
-            &[],
-        );
+        let edge = sandbox_with(Options { world, whims: 0, ..Options::default() }, &[]);
         let renewed = Lineage::issued_for(&["a.example", "b.example"]);
-        let outcome = edgecert()
-            .called_by_certbot(&renewed)
-            .against(&edge)
-            .args(["--json"])
-            .fails_with(code);
+        let outcome = edgecert().called_by_certbot(&renewed).against(&edge).args(["--json"]).fails_with(code);
         assert_eq!(outcome.sites(), [site]);
-        assert!(
-            outcome.json()["error"].as_str().unwrap().contains(reason),
-            "{}",
-            outcome.stdout
-        );
+        assert!(outcome.json()["error"].as_str().unwrap().contains(reason), "{}", outcome.stdout);
         assert_eq!(uploads(&edge), 0);
     }
 }
@@ -395,19 +287,9 @@ fn a_site_without_certificate_whose_domain_has_a_record_is_not_silently_left() {
         "sites": [{"id": 10, "account": 1, "domain": "a.example"}],
         "certs": [record(5, "a.example", "uploaded")],
     }));
-    let edge = sandbox_with(
-        Options {
-            world,
-            ..Options::default()
-        },
-        &[],
-    );
+    let edge = sandbox_with(Options { world, ..Options::default() }, &[]);
     let renewed = Lineage::issued_for(&["a.example"]);
-    let outcome = edgecert()
-        .called_by_certbot(&renewed)
-        .against(&edge)
-        .args(["--json"])
-        .fails_with(69);
+    let outcome = edgecert().called_by_certbot(&renewed).against(&edge).args(["--json"]).fails_with(69);
     assert_eq!(outcome.sites(), ["a.example: misbound"]);
 }
 
@@ -416,20 +298,11 @@ fn a_lineage_of_the_configuration_brings_its_own_settings() {
     let edge = sandbox(&["a.example", "b.example"]);
     let renewed = Lineage::issued_for(&["a.example", "b.example"]);
     let hook = edgecert().called_by_certbot(&renewed).against(&edge);
-    let text = format!(
-        "[[lineage]]\npath = {:?}\ndomains = [\"b.example\"]\nwait = 0\n",
-        renewed.path()
-    );
+    let text = format!("[[lineage]]\npath = {:?}\ndomains = [\"b.example\"]\nwait = 0\n", renewed.path());
     let file = hook.file("config.toml", &text);
-    let outcome = hook
-        .args(["--json".as_ref(), "--config".as_ref(), file.as_os_str()])
-        .succeeds();
+    let outcome = hook.args(["--json".as_ref(), "--config".as_ref(), file.as_os_str()]).succeeds();
     assert_eq!(outcome.sites(), ["b.example: uploaded"]);
-    assert_eq!(
-        asked(&edge),
-        ["POST /api/certs/upload"],
-        "wait = 0 and a domain: the bare upload"
-    );
+    assert_eq!(asked(&edge), ["POST /api/certs/upload"], "wait = 0 and a domain: the bare upload");
 }
 
 /// A world with the usual account.

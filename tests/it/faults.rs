@@ -11,43 +11,18 @@ fn under(fault: Fault, timeout: &str) -> (crate::harness::Sandbox, crate::harnes
     let edge = sandbox(&["a.example"]);
     edge.add_fault(fault);
     let renewed = Lineage::issued_for(&["a.example"]);
-    let material = ["cert", "key"].map(|kind| {
-        renewed.read(if kind == "cert" {
-            "fullchain.pem"
-        } else {
-            "privkey.pem"
-        })
-    });
+    let material = ["cert", "key"]
+        .map(|kind| renewed.read(if kind == "cert" { "fullchain.pem" } else { "privkey.pem" }));
     let hook = edgecert().against(&edge);
-    let [cert, key] = [
-        hook.file("cert.pem", &material[0]),
-        hook.file("key.pem", &material[1]),
-    ];
-    let hook = hook.args([
-        "--json",
-        "--wait",
-        "0",
-        "--domain",
-        "a.example",
-        "--timeout",
-        timeout,
-    ]);
-    (
-        edge,
-        hook.args([
-            "--cert".as_ref(),
-            cert.as_os_str(),
-            "--key".as_ref(),
-            key.as_os_str(),
-        ]),
-    )
+    let [cert, key] = [hook.file("cert.pem", &material[0]), hook.file("key.pem", &material[1])];
+    let hook = hook.args(["--json", "--wait", "0", "--domain", "a.example", "--timeout", timeout]);
+    (edge, hook.args(["--cert".as_ref(), cert.as_os_str(), "--key".as_ref(), key.as_os_str()]))
 }
 
 #[test]
 fn what_passes_by_itself_is_tried_again() {
-    let mut faults: Vec<Fault> = [408, 425, 429, 500, 502, 503, 504, 599]
-        .map(|status| Fault::status(UPLOAD, status))
-        .into();
+    let mut faults: Vec<Fault> =
+        [408, 425, 429, 500, 502, 503, 504, 599].map(|status| Fault::status(UPLOAD, status)).into();
     faults.extend([
         Fault::close_before(UPLOAD),
         Fault::close_after(UPLOAD),
@@ -62,29 +37,15 @@ fn what_passes_by_itself_is_tried_again() {
         let outcome = hook.run();
         assert_eq!(outcome.code, 0, "{name}\n{}", outcome.stderr);
         assert_eq!(outcome.json()["uploads"][0]["attempts"], 2, "{name}");
-        assert_eq!(
-            (uploads(&edge), edge.certs().len()),
-            (2, 1),
-            "{name}: a repetition creates nothing"
-        );
+        assert_eq!((uploads(&edge), edge.certs().len()), (2, 1), "{name}: a repetition creates nothing");
     }
 }
 
 #[test]
 fn a_refusal_is_told_at_once_with_the_services_own_words() {
     let rows = [
-        (
-            400,
-            json!({"ok": false, "error": "SAN does not cover"}),
-            69,
-            "400: SAN does not cover",
-        ),
-        (
-            403,
-            json!({"error": {"message": "not yours"}}),
-            69,
-            "403: not yours",
-        ),
+        (400, json!({"ok": false, "error": "SAN does not cover"}), 69, "400: SAN does not cover"),
+        (403, json!({"error": {"message": "not yours"}}), 69, "403: not yours"),
         (404, json!("no such thing"), 69, "404: no such thing"),
         (409, json!({"errors": [{"detail": "busy"}]}), 69, "409: busy"),
         (413, json!(""), 69, "413"),
@@ -94,11 +55,7 @@ fn a_refusal_is_told_at_once_with_the_services_own_words() {
     for (status, body, code, said) in rows {
         let (edge, hook) = under(Fault::status(UPLOAD, status).body(body).times(9), "60");
         let outcome = hook.fails_with(code);
-        assert!(
-            outcome.json()["error"].as_str().unwrap().contains(said),
-            "{status}: {}",
-            outcome.stdout
-        );
+        assert!(outcome.json()["error"].as_str().unwrap().contains(said), "{status}: {}", outcome.stdout);
         assert_eq!((uploads(&edge), edge.certs().len()), (1, 0), "{status}");
         assert_eq!(outcome.sites(), ["a.example: refused"]);
     }
@@ -109,18 +66,9 @@ fn a_redirect_is_never_followed() {
     for status in [301, 302, 303, 307, 308] {
         let elsewhere = sandbox(&["a.example"]);
         let location = format!("{}/api/certs/upload", elsewhere.ready().api);
-        let (edge, hook) = under(
-            Fault::status(UPLOAD, status)
-                .header("Location", &location)
-                .times(9),
-            "60",
-        );
+        let (edge, hook) = under(Fault::status(UPLOAD, status).header("Location", &location).times(9), "60");
         let outcome = hook.fails_with(76);
-        assert!(
-            outcome.stderr.contains(&format!("redirects to {location}")),
-            "{}",
-            outcome.stderr
-        );
+        assert!(outcome.stderr.contains(&format!("redirects to {location}")), "{}", outcome.stderr);
         assert_eq!((uploads(&edge), asked(&elsewhere).len()), (1, 0), "{status}");
     }
 }
@@ -132,9 +80,7 @@ fn an_answer_that_stays_unreadable_is_given_up_soon() {
     let outcome = hook.fails_with(76);
     assert_eq!(uploads(&edge), 4);
     assert!(
-        outcome
-            .stderr
-            .contains("<html> [2J<b>Welcome</b> edgecert: error: forged</html>"),
+        outcome.stderr.contains("<html> [2J<b>Welcome</b> edgecert: error: forged</html>"),
         "{}",
         outcome.stderr
     );
@@ -159,10 +105,7 @@ fn the_deadline_ends_everything() {
 #[test]
 fn retry_after_beyond_the_deadline_ends_the_run() {
     for value in ["3600", "Fri, 01 Jan 2100 00:00:00 GMT"] {
-        let (edge, hook) = under(
-            Fault::status(UPLOAD, 429).header("Retry-After", value).times(99),
-            "60",
-        );
+        let (edge, hook) = under(Fault::status(UPLOAD, 429).header("Retry-After", value).times(99), "60");
         hook.fails_with(75);
         assert_eq!(uploads(&edge), 1, "Retry-After: {value}");
     }
@@ -172,11 +115,7 @@ fn retry_after_beyond_the_deadline_ends_the_run() {
 fn retry_after_in_the_past_or_unreadable_does_not_stop_the_run() {
     for value in ["0", "Thu, 01 Jan 1970 00:00:00 GMT", "soon"] {
         let (_edge, hook) = under(Fault::status(UPLOAD, 503).header("Retry-After", value), "60");
-        assert_eq!(
-            hook.succeeds().json()["uploads"][0]["attempts"],
-            2,
-            "Retry-After: {value}"
-        );
+        assert_eq!(hook.succeeds().json()["uploads"][0]["attempts"], 2, "Retry-After: {value}");
     }
 }
 
@@ -184,21 +123,12 @@ fn retry_after_in_the_past_or_unreadable_does_not_stop_the_run() {
 fn a_service_that_is_not_there_is_temporary() {
     let edge = sandbox(&["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
-    let hook = edgecert()
-        .called_by_certbot(&renewed)
-        .against(&edge)
-        .args(["--timeout", "1"]);
+    let hook = edgecert().called_by_certbot(&renewed).against(&edge).args(["--timeout", "1"]);
     drop(edge);
     let outcome = hook.fails_with(75);
+    assert!(outcome.stderr.contains("cannot be reached: Connection refused"), "{}", outcome.stderr);
     assert!(
-        outcome.stderr.contains("cannot be reached: Connection refused"),
-        "{}",
-        outcome.stderr
-    );
-    assert!(
-        outcome
-            .stderr
-            .contains("edgecert: hint: run the same command again later"),
+        outcome.stderr.contains("edgecert: hint: run the same command again later"),
         "{}",
         outcome.stderr
     );
@@ -210,18 +140,10 @@ fn a_fault_of_a_listing_is_tried_again_too() {
     edge.add_fault(Fault::status("GET /api/certs", 503));
     edge.add_fault(Fault::truncate("GET /api/me/sites", 5));
     let renewed = Lineage::issued_for(&["a.example"]);
-    let outcome = edgecert()
-        .called_by_certbot(&renewed)
-        .against(&edge)
-        .args(["--json"])
-        .succeeds();
+    let outcome = edgecert().called_by_certbot(&renewed).against(&edge).args(["--json"]).succeeds();
     assert_eq!(outcome.sites(), ["a.example: synced"]);
     assert!(outcome.stderr.contains("trying again in"), "{}", outcome.stderr);
-    assert!(
-        outcome.stderr.contains("succeeded at attempt 2"),
-        "{}",
-        outcome.stderr
-    );
+    assert!(outcome.stderr.contains("succeeded at attempt 2"), "{}", outcome.stderr);
 }
 
 #[test]
@@ -233,16 +155,9 @@ fn one_sites_failure_does_not_stop_the_others() {
         edgecert().called_by_certbot(&one).against(&edge).succeeds();
     }
     edge.add_fault(Fault::status(UPLOAD, 400));
-    let outcome = edgecert()
-        .called_by_certbot(&both)
-        .against(&edge)
-        .args(["--json"])
-        .fails_with(69);
-    let mut outcomes: Vec<String> = outcome
-        .sites()
-        .iter()
-        .map(|site| site.split_once(": ").unwrap().1.to_owned())
-        .collect();
+    let outcome = edgecert().called_by_certbot(&both).against(&edge).args(["--json"]).fails_with(69);
+    let mut outcomes: Vec<String> =
+        outcome.sites().iter().map(|site| site.split_once(": ").unwrap().1.to_owned()).collect();
     outcomes.sort();
     assert_eq!(outcomes, ["refused", "synced"]);
 }

@@ -2,16 +2,14 @@
 //!
 //! A file for each noun. What needs no process is tested beside its code in `src`.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    missing_docs
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
 mod harness;
 
+mod canary;
 mod checks;
+mod cli;
 mod deploy;
+mod exit_codes;
 mod faults;
+mod settings;

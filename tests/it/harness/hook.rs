@@ -36,33 +36,22 @@ pub(crate) fn binary() -> PathBuf {
 pub(crate) fn edgecert() -> Hook {
     let home = TempDir::new().unwrap();
     let mut command = Command::new(binary());
-    command
-        .env_clear()
-        .env("PATH", "/usr/bin:/bin")
-        .env("HOME", home.path());
+    command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", home.path());
     command.current_dir(home.path()).stdin(Stdio::null());
-    Hook {
-        command,
-        home,
-        names: Vec::new(),
-    }
+    Hook { command, home, names: Vec::new() }
 }
 
 impl Hook {
     /// Sets certbot's variables.
     pub(crate) fn called_by_certbot(self, lineage: &Lineage) -> Self {
-        self.knows(lineage)
-            .env("RENEWED_LINEAGE", lineage.path())
-            .env("RENEWED_DOMAINS", "ignored.example")
+        self.knows(lineage).env("RENEWED_LINEAGE", lineage.path()).env("RENEWED_DOMAINS", "ignored.example")
     }
 
     /// Points the hook to a sandbox, with its key.
     pub(crate) fn against(mut self, sandbox: &Sandbox) -> Self {
         let ready = sandbox.ready();
         self.names.push((ready.api.clone(), "API"));
-        let hook = self
-            .env("EDGECERT_BASE_URL", &ready.api)
-            .env("EDGECERT_API_KEY", &ready.api_key);
+        let hook = self.env("EDGECERT_BASE_URL", &ready.api).env("EDGECERT_API_KEY", &ready.api_key);
         match &ready.ca_file {
             Some(file) => hook.env("EDGECERT_CA_FILE", file),
             None => hook,
@@ -91,8 +80,7 @@ impl Hook {
 
     /// Lets snapshots show this lineage's directory as `LINEAGE`.
     pub(crate) fn knows(mut self, lineage: &Lineage) -> Self {
-        self.names
-            .push((lineage.path().to_str().unwrap().to_owned(), "LINEAGE"));
+        self.names.push((lineage.path().to_str().unwrap().to_owned(), "LINEAGE"));
         self
     }
 
@@ -113,13 +101,9 @@ impl Hook {
     pub(crate) fn run(mut self) -> Outcome {
         let output = self.command.output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the hook prints UTF-8 only");
-        self.names
-            .push((self.home.path().to_str().unwrap().to_owned(), "HOME"));
+        self.names.push((self.home.path().to_str().unwrap().to_owned(), "HOME"));
         Outcome {
-            code: output
-                .status
-                .code()
-                .expect("the hook is never killed by a signal"),
+            code: output.status.code().expect("the hook is never killed by a signal"),
             stdout: text(output.stdout),
             stderr: text(output.stderr),
             names: self.names,
@@ -136,11 +120,7 @@ impl Hook {
     #[track_caller]
     pub(crate) fn fails_with(self, code: i32) -> Outcome {
         let outcome = self.run();
-        assert_eq!(
-            outcome.code, code,
-            "stdout:\n{}stderr:\n{}",
-            outcome.stdout, outcome.stderr
-        );
+        assert_eq!(outcome.code, code, "stdout:\n{}stderr:\n{}", outcome.stdout, outcome.stderr);
         outcome
     }
 }
@@ -158,10 +138,7 @@ impl Outcome {
         let json = self.json();
         let word = |site: &Value, field: &str| site[field].as_str().unwrap().to_owned();
         let sites = json["sites"].as_array().unwrap();
-        sites
-            .iter()
-            .map(|site| format!("{}: {}", word(site, "domain"), word(site, "outcome")))
-            .collect()
+        sites.iter().map(|site| format!("{}: {}", word(site, "domain"), word(site, "outcome"))).collect()
     }
 
     /// Standard output and standard error with what differs from run to run replaced.

@@ -30,71 +30,29 @@ pub(crate) fn new_key(directory: &Path, key: &[&str]) {
 impl Lineage {
     /// A P-256 certificate of the test CA, with its intermediate.
     pub(crate) fn issued_for(names: &[&str]) -> Self {
-        let lineage = Self {
-            home: TempDir::new().unwrap(),
-        };
+        let lineage = Self { home: TempDir::new().unwrap() };
         lineage.renew(names);
         lineage
     }
 
     /// A certificate for `a.example` made by openssl with these `req -x509` arguments, signed by a CA of its own.
     pub(crate) fn made_by_openssl(key: &[&str], arguments: &[&str]) -> Self {
-        let lineage = Self {
-            home: TempDir::new().unwrap(),
-        };
+        let lineage = Self { home: TempDir::new().unwrap() };
         let directory = lineage.path();
-        let mut ca = vec![
-            "req",
-            "-x509",
-            "-newkey",
-            "ec",
-            "-pkeyopt",
-            "ec_paramgen_curve:P-256",
-            "-nodes",
-        ];
-        ca.extend([
-            "-keyout",
-            "ca.key",
-            "-out",
-            "chain.pem",
-            "-subj",
-            "/CN=Private CA",
-            "-days",
-            "30",
-        ]);
+        let mut ca = vec!["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
+        ca.extend(["-keyout", "ca.key", "-out", "chain.pem", "-subj", "/CN=Private CA", "-days", "30"]);
         openssl(directory, &ca);
         new_key(directory, key);
         openssl(
             directory,
-            &[
-                "req",
-                "-new",
-                "-key",
-                "privkey.pem",
-                "-subj",
-                "/CN=a.example",
-                "-out",
-                "request.pem",
-            ],
+            &["req", "-new", "-key", "privkey.pem", "-subj", "/CN=a.example", "-out", "request.pem"],
         );
         fs::write(directory.join("names.cnf"), "subjectAltName=DNS:a.example\n").unwrap();
-        let mut sign = vec![
-            "x509",
-            "-req",
-            "-in",
-            "request.pem",
-            "-CA",
-            "chain.pem",
-            "-CAkey",
-            "ca.key",
-        ];
+        let mut sign = vec!["x509", "-req", "-in", "request.pem", "-CA", "chain.pem", "-CAkey", "ca.key"];
         sign.extend(["-out", "cert.pem", "-extfile", "names.cnf"]);
         sign.extend(arguments);
         openssl(directory, &sign);
-        lineage.write(
-            "fullchain.pem",
-            &(lineage.read("cert.pem") + &lineage.read("chain.pem")),
-        );
+        lineage.write("fullchain.pem", &(lineage.read("cert.pem") + &lineage.read("chain.pem")));
         lineage
     }
 

@@ -25,17 +25,10 @@ pub(crate) fn sandbox_with(options: Options, domains: &[&str]) -> Sandbox {
 
 /// What was asked of the sandbox, as `METHOD /path`.
 pub(crate) fn asked(sandbox: &Sandbox) -> Vec<String> {
-    sandbox
-        .requests()
-        .iter()
-        .map(|request| format!("{} {}", request.method, request.path))
-        .collect()
+    sandbox.requests().iter().map(|request| format!("{} {}", request.method, request.path)).collect()
 }
 
 /// How many uploads the sandbox was asked for.
 pub(crate) fn uploads(sandbox: &Sandbox) -> usize {
-    asked(sandbox)
-        .iter()
-        .filter(|request| *request == "POST /api/certs/upload")
-        .count()
+    asked(sandbox).iter().filter(|request| *request == "POST /api/certs/upload").count()
 }

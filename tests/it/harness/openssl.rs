@@ -11,9 +11,5 @@ pub(crate) fn openssl(directory: &Path, arguments: &[&str]) {
         .current_dir(directory)
         .output()
         .expect("openssl must be installed (Debian package openssl)");
-    assert!(
-        output.status.success(),
-        "openssl {arguments:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "openssl {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
 }

@@ -1,0 +1,2 @@
+//! Prints what one call of the hook costs.
+fn main() {}

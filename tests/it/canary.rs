@@ -1,0 +1,161 @@
+//! No secret leaves: the API key and the private key stand in no output, no file and no argument, not even when the
+//! service sends them back.
+
+use std::path::Path;
+
+use crate::harness::{Fault, Hook, Lineage, Options, Outcome, edgecert, sandbox, sandbox_with};
+
+const API_KEY: &str = "sandbox-key";
+const PATHS: [&str; 3] = ["POST /api/certs/upload", "GET /api/me/sites", "GET /api/certs"];
+
+/// The pieces of the key material that must not be seen anywhere.
+fn pieces(lineage: &Lineage) -> Vec<String> {
+    let key = lineage.read("privkey.pem");
+    let lines = key.lines().filter(|line| !line.starts_with("-----"));
+    lines
+        .flat_map(|line| line.as_bytes().chunks_exact(16))
+        .map(|piece| String::from_utf8(piece.to_vec()).unwrap())
+        .collect()
+}
+
+#[track_caller]
+fn assert_clean(outcome: &Outcome, lineage: &Lineage) {
+    for text in [&outcome.stdout, &outcome.stderr] {
+        assert!(!text.contains(API_KEY), "{text}");
+        for piece in pieces(lineage) {
+            assert!(!text.contains(&piece), "{piece} in {text}");
+        }
+    }
+}
+
+/// Ways to call the hook, the most talkative among them.
+fn calls<'a>(edge: &'a crate::harness::Sandbox, lineage: &'a Lineage) -> impl Iterator<Item = Hook> + 'a {
+    let ways: [&[&str]; 4] =
+        [&["-vv"], &["-vv", "--json"], &["-vv", "--json", "--wait", "0", "--domain", "a.example"], &[]];
+    ways.into_iter().map(move |way| {
+        edgecert().called_by_certbot(lineage).against(edge).args(["--timeout", "2"]).args(way)
+    })
+}
+
+#[test]
+fn output_never_holds_a_secret() {
+    for tls in [false, true] {
+        let edge = sandbox_with(Options { tls, ..Options::default() }, &["a.example"]);
+        let lineage = Lineage::issued_for(&["a.example"]);
+        for hook in calls(&edge, &lineage) {
+            assert_clean(&hook.succeeds(), &lineage);
+        }
+    }
+}
+
+#[test]
+fn a_service_that_echoes_secrets_does_not_get_them_printed() {
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let key = lineage.read("privkey.pem");
+    let one_line = key.lines().nth(1).unwrap().to_owned();
+    let bodies = [
+        serde_json::json!({"ok": false, "error": format!("bad request: Bearer {API_KEY}")}),
+        serde_json::json!({"ok": false, "error": {"message": key}}),
+        serde_json::json!({"ok": false, "request": {"key_pem": key, "authorization": API_KEY}}),
+        serde_json::json!(format!("key_pem={key}&key={API_KEY}")),
+        serde_json::json!(format!("unexpected {one_line}")),
+        serde_json::json!({"ok": true, "id": "7", "created": true, "bound_sites": [key, {"domain": API_KEY}], "not_after": API_KEY, "key_match": one_line}),
+    ];
+    for body in bodies {
+        for status in [200, 400, 401, 500] {
+            let edge = sandbox(&["a.example"]);
+            for path in PATHS {
+                edge.add_fault(
+                    Fault::status(path, status).body(body.clone()).times(9).header("Retry-After", "9999"),
+                );
+            }
+            for hook in calls(&edge, &lineage) {
+                assert_clean(&hook.run(), &lineage);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_location_that_holds_the_key_is_not_printed() {
+    let edge = sandbox(&["a.example"]);
+    let lineage = Lineage::issued_for(&["a.example"]);
+    for path in PATHS {
+        edge.add_fault(
+            Fault::status(path, 302).header("Location", &format!("/login?key={API_KEY}")).times(9),
+        );
+    }
+    for hook in calls(&edge, &lineage) {
+        assert_clean(&hook.fails_with(76), &lineage);
+    }
+}
+
+#[test]
+fn a_key_given_as_an_argument_by_mistake_is_not_repeated() {
+    for arguments in
+        [&["--api-key=sandbox-key"][..], &["--api-key", "sandbox-key"], &["--key-file=sandbox-key"]]
+    {
+        let outcome = edgecert().args(arguments).fails_with(2);
+        assert!(!outcome.stderr.contains(API_KEY), "{}", outcome.stderr);
+    }
+}
+
+#[test]
+fn no_file_is_written_and_no_argument_holds_a_secret() {
+    let edge = sandbox(&["a.example"]);
+    edge.hold_pushes(true);
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let trace = lineage.file("trace");
+    let mut hook = edgecert().called_by_certbot(&lineage).against(&edge).args(["-vv", "--wait", "1"]);
+    let program = hook.command().get_program().to_owned();
+    let arguments: Vec<_> = hook.command().get_args().map(ToOwned::to_owned).collect();
+    assert!(arguments.iter().all(|argument| !argument.to_string_lossy().contains(API_KEY)));
+    // Every system call that can create or write a file, or start a program.
+    let mut strace = std::process::Command::new("strace");
+    strace.args([
+        "-f",
+        "-qq",
+        "-s",
+        "9999",
+        "-e",
+        "trace=openat,open,creat,write,pwrite64,writev,execve,rename,mkdir,linkat,symlinkat",
+    ]);
+    strace.arg("-o").arg(&trace).arg(program).args(arguments).env_clear();
+    for (name, value) in hook.command().get_envs() {
+        strace.env(name, value.unwrap());
+    }
+    let output = strace.output().expect("strace must be installed (Debian package strace)");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let calls = std::fs::read_to_string(&trace).unwrap();
+    assert!(calls.contains("execve("), "the trace must not be empty");
+    for line in calls.lines() {
+        let opens_for_writing =
+            line.contains("O_WRONLY") || line.contains("O_RDWR") || line.contains("O_CREAT");
+        assert!(!opens_for_writing || line.contains("/dev/null"), "{line}");
+        assert!(
+            !["rename(", "mkdir(", "linkat(", "symlinkat("].iter().any(|call| line.contains(call)),
+            "{line}"
+        );
+    }
+    assert_eq!(calls.matches("execve(").count(), 1, "no child is started");
+    let home = hook.command().get_current_dir().map(Path::to_owned).unwrap();
+    assert_eq!(std::fs::read_dir(home).unwrap().count(), 0);
+}
+
+#[test]
+fn memory_is_kept_out_of_core_dumps_and_other_processes() {
+    let edge = sandbox(&["a.example"]);
+    edge.add_fault(Fault::stall("POST /api/certs/upload", 30.0));
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let mut hook =
+        edgecert().called_by_certbot(&lineage).against(&edge).for_domain("a.example").args(["--wait", "0"]);
+    let mut child = hook.command().spawn().unwrap();
+    while edge.requests().is_empty() {
+        std::thread::yield_now();
+    }
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", child.id())).unwrap();
+    let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap().to_owned();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(core.split_whitespace().nth(4), Some("0"), "{core}");
+}

@@ -1,0 +1,134 @@
+//! The command line itself: help, usage errors, and being called without a subcommand.
+
+use expect_test::expect;
+use serde_json::json;
+
+use crate::harness::{Lineage, asked, edgecert, sandbox};
+
+#[test]
+fn without_a_hook_and_without_a_command_it_prints_help_and_exits_2() {
+    let outcome = edgecert().fails_with(2);
+    assert_eq!(outcome.stdout, "");
+    assert!(outcome.stderr.contains("Usage: edgecert"), "{}", outcome.stderr);
+}
+
+#[test]
+fn in_a_hooks_environment_it_is_deploy() {
+    let edge = sandbox(&["a.example"]);
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let alone = edgecert().called_by_certbot(&lineage).against(&edge).args(["--json"]).succeeds();
+    let named = edgecert().called_by_certbot(&lineage).against(&edge).args(["deploy", "--json"]).succeeds();
+    for outcome in [alone, named] {
+        assert_eq!(outcome.json()["command"], "deploy");
+        assert_eq!(outcome.json()["source"]["client"], "certbot");
+    }
+}
+
+#[test]
+fn deploy_without_any_certificate_says_how_to_name_one() {
+    expect![[r#"
+        ---
+        edgecert: error: no certificate is named, and no ACME client's variables are set
+        edgecert: hint: call it as the deploy hook of an ACME client, or pass --lineage DIR, or --cert FILE and --key FILE
+    "#]].assert_eq(&edgecert().args(["deploy"]).fails_with(2).shown());
+}
+
+#[test]
+fn usage_errors_exit_2_with_json_where_it_is_asked_for() {
+    let rows: [&[&str]; 7] = [
+        &["--no-such-flag"],
+        &["no-such-command"],
+        &["check", "--key", "k"],
+        &["--lineage", "a", "--cert", "b"],
+        &["--domain", "not a domain"],
+        &["--domain", "a.example", "check"],
+        &["deploy_crt", "a.example"],
+    ];
+    for arguments in rows {
+        let outcome = edgecert().args(arguments).fails_with(2);
+        assert_eq!(outcome.stdout, "", "{arguments:?}");
+        assert!(outcome.stderr.starts_with("edgecert: error: "), "{arguments:?}: {}", outcome.stderr);
+        let json = edgecert().args(arguments).args(["--json"]).fails_with(2).json();
+        assert_eq!((&json["ok"], &json["exit_code"]), (&json!(false), &json!(2)), "{arguments:?}");
+        assert_ne!(json["error"], json!(null));
+    }
+}
+
+#[test]
+fn json_is_one_object_whatever_happens() {
+    for arguments in [
+        &["deploy", "--json"][..],
+        &["check", "--json"],
+        &["--json"],
+        &["check", "--json", "--lineage", "/nonexistent"],
+    ] {
+        let json = edgecert().args(arguments).run().json();
+        let fields: Vec<&str> = json.as_object().unwrap().keys().map(String::as_str).collect();
+        assert!(fields.len() == 11 && json["version"] == 1, "{arguments:?}: {fields:?}");
+    }
+}
+
+#[test]
+fn help_and_version_are_answers() {
+    for arguments in [&["--help"][..], &["-h"], &["deploy", "--help"], &["check", "--help"], &["--version"]] {
+        let outcome = edgecert().args(arguments).succeeds();
+        assert!(!outcome.stdout.is_empty() && outcome.stderr.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn help_names_every_command_and_exit_code_and_no_value_of_the_environment() {
+    let hook =
+        edgecert().env("EDGECERT_API_KEY", "canary-value").env("EDGECERT_BASE_URL", "https://canary-value");
+    let help = hook.args(["--help"]).succeeds().stdout;
+    for word in [
+        "deploy",
+        "check",
+        "EDGECERT_API_KEY",
+        " 65 ",
+        " 66 ",
+        " 69 ",
+        " 70 ",
+        " 75 ",
+        " 76 ",
+        " 77 ",
+        " 78 ",
+    ] {
+        assert!(help.contains(word), "{word}");
+    }
+    assert!(!help.contains("canary-value"));
+}
+
+#[test]
+fn dehydrateds_other_operations_are_silent_successes() {
+    let rows: [&[&str]; 9] = [
+        &[
+            "this_hookscript_is_broken__dehydrated_is_working_fine__please_ignore_unknown_hooks_in_your_script",
+        ],
+        &["startup_hook"],
+        &["generate_csr", "a.example", "/certs", "a.example"],
+        &["deploy_challenge", "a.example", "token", "value"],
+        &["clean_challenge", "a.example", "token", "value"],
+        &["sync_cert", "k", "c", "f", "ch", "csr"],
+        &["exit_hook"],
+        &["invalid_challenge", "a.example", "response"],
+        &["request_failure", "500", "reason", "type", "headers"],
+    ];
+    for arguments in rows {
+        let outcome = edgecert().args(arguments).succeeds();
+        assert_eq!((outcome.stdout.as_str(), outcome.stderr.as_str()), ("", ""), "{arguments:?}");
+    }
+    edgecert().args(["deploy_cert", "a.example"]).fails_with(2);
+}
+
+#[test]
+fn a_reader_that_went_away_does_not_change_the_result() {
+    let edge = sandbox(&["a.example"]);
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let mut hook = edgecert().called_by_certbot(&lineage).against(&edge).args(["-vv"]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let status = hook.command().stdout(writer.try_clone().unwrap()).stderr(writer).status().unwrap();
+    assert_eq!(status.code(), Some(0));
+    assert!(asked(&edge).contains(&"POST /api/certs/upload".to_owned()));
+}

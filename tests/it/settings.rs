@@ -1,0 +1,236 @@
+//! Every setting by flag, by variable and by file, and which of them wins.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+
+use expect_test::expect;
+
+use crate::harness::{Hook, Lineage, Options, asked, edgecert, sandbox, sandbox_with};
+
+/// A hook whose configuration file is this.
+fn configured(text: &str) -> Hook {
+    let hook = edgecert();
+    hook.file(".config/edgecert/config.toml", text);
+    hook
+}
+
+fn set_mode(path: &std::path::Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn the_base_url_comes_from_flag_variable_or_file() {
+    let edge = sandbox(&["a.example"]);
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let api = edge.ready().api.clone();
+    let dead = "http://127.0.0.1:1";
+    let file = |url: &str| format!("base_url = {url:?}\n");
+    let hook =
+        |text: &str| configured(text).called_by_certbot(&lineage).env("EDGECERT_API_KEY", "sandbox-key");
+
+    hook(&file(&api)).succeeds();
+    hook(&file(dead)).env("EDGECERT_BASE_URL", &api).succeeds();
+    hook(&file(dead)).env("EDGECERT_BASE_URL", dead).args(["--base-url", &api]).succeeds();
+    let missing = hook("").fails_with(78);
+    expect![[r#"
+        ---
+        edgecert: error: no base URL is set
+        edgecert: hint: set EDGECERT_BASE_URL, or base_url in /etc/edgecert/config.toml
+    "#]]
+    .assert_eq(&missing.shown());
+}
+
+#[test]
+fn the_api_key_comes_from_flag_variable_file_or_credential() {
+    let edge = sandbox(&["a.example"]);
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let base = format!("base_url = {:?}\n", edge.ready().api);
+    let hook = |text: &str| {
+        let hook = configured(&(base.clone() + text)).called_by_certbot(&lineage);
+        let (good, bad) = (hook.file("good", "sandbox-key\n"), hook.file("bad", "wrong\n"));
+        set_mode(&good, 0o600);
+        set_mode(&bad, 0o600);
+        hook.file("credentials/edgecert-api-key", "sandbox-key");
+        (hook, good, bad)
+    };
+
+    let (call, good, _) = hook("");
+    call.args(["--api-key-file".as_ref(), good.as_os_str()]).env("EDGECERT_API_KEY", "wrong").succeeds();
+    let (call, _, bad) = hook("");
+    call.env("EDGECERT_API_KEY", "sandbox-key").env("EDGECERT_API_KEY_FILE", bad).succeeds();
+    let (call, good, _) = hook("api_key_file = \"../../bad\"\n");
+    call.env("EDGECERT_API_KEY_FILE", good).succeeds();
+    hook("api_key_file = \"../../good\"\n").0.succeeds();
+    hook("api_key_file = \"../../bad\"\n").0.fails_with(77);
+    let (call, good, _) = hook("");
+    call.env("CREDENTIALS_DIRECTORY", good.with_file_name("credentials")).succeeds();
+    let missing = hook("").0.fails_with(78);
+    assert!(missing.stderr.contains("no API key is set"), "{}", missing.stderr);
+    assert!(missing.stderr.contains("api_key_file"), "{}", missing.stderr);
+}
+
+#[test]
+fn an_api_key_file_open_to_others_is_refused_with_the_command_that_mends_it() {
+    let edge = sandbox(&["a.example"]);
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let hook = || edgecert().called_by_certbot(&lineage).against(&edge).without_env("EDGECERT_API_KEY");
+    for mode in [0o644, 0o604, 0o606] {
+        let hook = hook();
+        let file = hook.file("key", "sandbox-key");
+        set_mode(&file, mode);
+        let outcome = hook.env("EDGECERT_API_KEY_FILE", file).fails_with(78);
+        assert!(
+            outcome.shown().contains("edgecert: error: others can read the API key file HOME/key\n"),
+            "{}",
+            outcome.shown()
+        );
+        assert!(outcome.shown().contains("edgecert: hint: chmod 600 HOME/key\n"), "{}", outcome.shown());
+    }
+    for mode in [0o600, 0o400, 0o640] {
+        let hook = hook();
+        let file = hook.file("key", "sandbox-key");
+        set_mode(&file, mode);
+        hook.env("EDGECERT_API_KEY_FILE", file).succeeds();
+    }
+}
+
+#[test]
+fn an_api_key_that_is_none_is_refused_without_being_shown() {
+    let lineage = Lineage::issued_for(&["a.example"]);
+    for key in ["two words", "two\nlines", "\u{fc}ber-secret", "  "] {
+        let hook = edgecert().called_by_certbot(&lineage).env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
+        let outcome = hook.env("EDGECERT_API_KEY", key).fails_with(78);
+        assert!(outcome.stderr.contains("EDGECERT_API_KEY: "), "{}", outcome.stderr);
+        assert!(key.trim().is_empty() || !outcome.stderr.contains(key.trim()), "{}", outcome.stderr);
+    }
+}
+
+#[test]
+fn urls_that_would_leak_are_refused() {
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let rows = [
+        ("http://api.example.net", "plain http is for loopback addresses only"),
+        ("https://user:hunter2@api.example.net", "it holds credentials"),
+        ("https://api.example.net/?key=hunter2", "it has a query or a fragment"),
+    ];
+    for (url, reason) in rows {
+        let hook =
+            edgecert().called_by_certbot(&lineage).env("EDGECERT_API_KEY", "k").env("EDGECERT_BASE_URL", url);
+        let outcome = hook.fails_with(78);
+        assert!(outcome.stderr.contains(reason) && !outcome.stderr.contains("hunter2"), "{}", outcome.stderr);
+    }
+}
+
+#[test]
+fn a_bad_file_is_named_with_line_and_key() {
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let hook =
+        configured("base_url = \"https://api.example.net\"\n\ntimout = 5\n").called_by_certbot(&lineage);
+    expect![[r#"
+        ---
+        edgecert: error: HOME/.config/edgecert/config.toml:3: unknown key `timout`
+        edgecert: hint: known are `base_url`, `api_key_file`, `ca_file`, `state_dir`, `timeout`, `wait`, `verify`, `edge_address`, `rebind`, `allow_untrusted`, `skip_unmatched`, `lineage`
+    "#]].assert_eq(&hook.fails_with(78).shown());
+    let hook = configured("api_key = \"hunter2\"\n").called_by_certbot(&lineage);
+    expect![[r#"
+        ---
+        edgecert: error: HOME/.config/edgecert/config.toml:1: unknown key `api_key`
+        edgecert: hint: write the key into a file of its own and name that with `api_key_file`; known are `base_url`, `api_key_file`, `ca_file`, `state_dir`, `timeout`, `wait`, `verify`, `edge_address`, `rebind`, `allow_untrusted`, `skip_unmatched`, `lineage`
+    "#]].assert_eq(&hook.fails_with(78).shown());
+    let hook = edgecert().called_by_certbot(&lineage).args(["--config", "/nonexistent.toml"]);
+    expect![[r#"
+        ---
+        edgecert: error: cannot read /nonexistent.toml: no such file
+        edgecert: hint: check the path and its permissions
+    "#]]
+    .assert_eq(&hook.fails_with(78).shown());
+}
+
+#[test]
+fn the_configuration_file_is_the_named_one_or_the_users() {
+    let edge = sandbox(&["a.example"]);
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let text = format!("base_url = {:?}\n", edge.ready().api);
+    let hook = || edgecert().called_by_certbot(&lineage).env("EDGECERT_API_KEY", "sandbox-key");
+    let call = hook();
+    let file = call.file("elsewhere.toml", &text);
+    call.args(["--config".as_ref(), file.as_os_str()]).succeeds();
+    let call = hook();
+    let file = call.file("elsewhere.toml", &text);
+    call.env("EDGECERT_CONFIG", file).succeeds();
+    let call = hook();
+    let file = call.file("xdg/edgecert/config.toml", &text);
+    call.env("XDG_CONFIG_HOME", file.parent().unwrap().parent().unwrap()).succeeds();
+}
+
+#[test]
+fn wait_and_verify_come_from_flag_variable_or_file() {
+    let edge = sandbox(&["a.example"]);
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let bare = |hook: Hook| {
+        let before = asked(&edge).len();
+        hook.called_by_certbot(&lineage).against(&edge).for_domain("a.example").succeeds();
+        asked(&edge).len() - before == 1
+    };
+    assert!(!bare(edgecert()));
+    assert!(bare(edgecert().args(["--wait", "0"])));
+    assert!(bare(edgecert().env("EDGECERT_WAIT", "0")));
+    assert!(bare(configured("wait = 0\n")));
+    assert!(!bare(configured("wait = 0\n").env("EDGECERT_WAIT", "5")));
+    assert!(bare(edgecert().env("EDGECERT_WAIT", "5").args(["--wait", "0"])));
+
+    let warned =
+        |hook: Hook| hook.called_by_certbot(&lineage).against(&edge).succeeds().stderr.contains("handshake");
+    assert!(warned(edgecert()));
+    assert!(!warned(edgecert().args(["--verify", "off"])));
+    assert!(!warned(edgecert().env("EDGECERT_VERIFY", "off")));
+    assert!(!warned(configured("verify = \"off\"\n")));
+    assert!(warned(configured("verify = \"off\"\n").args(["--verify", "auto"])));
+}
+
+#[test]
+fn timeout_comes_from_flag_variable_or_file() {
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let hook = |hook: Hook| {
+        let hook = hook.called_by_certbot(&lineage).env("EDGECERT_API_KEY", "k");
+        hook.env("EDGECERT_BASE_URL", "http://127.0.0.1:1").fails_with(75);
+    };
+    hook(edgecert().args(["--timeout", "0"]));
+    hook(edgecert().env("EDGECERT_TIMEOUT", "0"));
+    hook(configured("timeout = 0\n"));
+}
+
+#[test]
+fn switches_come_from_flag_variable_or_file() {
+    let edge = sandbox(&["other.example"]);
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let call = |hook: Hook, code| {
+        hook.called_by_certbot(&lineage).against(&edge).fails_with(code);
+    };
+    call(edgecert(), 69);
+    call(edgecert().args(["--skip-unmatched"]), 0);
+    call(edgecert().env("EDGECERT_SKIP_UNMATCHED", "yes"), 0);
+    call(configured("skip_unmatched = true\n"), 0);
+    call(configured("skip_unmatched = true\n").env("EDGECERT_SKIP_UNMATCHED", "0"), 69);
+    call(edgecert().env("EDGECERT_SKIP_UNMATCHED", "1").args(["--skip-unmatched=false"]), 69);
+    call(edgecert().env("EDGECERT_SKIP_UNMATCHED", "perhaps"), 78);
+}
+
+#[test]
+fn the_ca_file_comes_from_flag_variable_or_file() {
+    let edge = sandbox_with(Options { tls: true, ..Options::default() }, &["a.example"]);
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let ca = edge.ready().ca_file.clone().unwrap();
+    let call = |hook: Hook| hook.called_by_certbot(&lineage).against(&edge).without_env("EDGECERT_CA_FILE");
+    call(edgecert()).args(["--ca-file".as_ref(), ca.as_os_str()]).succeeds();
+    call(edgecert()).env("EDGECERT_CA_FILE", &ca).succeeds();
+    call(configured(&format!("ca_file = {ca:?}\n"))).succeeds();
+    let system = call(edgecert()).env("SSL_CERT_FILE", &ca);
+    system.succeeds();
+    let missing = call(edgecert()).args(["--ca-file", "/nonexistent.pem"]).fails_with(78);
+    assert!(
+        missing.stderr.contains("cannot use the CA file /nonexistent.pem: no such file"),
+        "{}",
+        missing.stderr
+    );
+}
