@@ -192,12 +192,12 @@ impl PublicKey {
                     Some("1.2.840.10045.3.1.7") => Self::P256(bits()),
                     Some("1.3.132.0.34") => Self::P384(bits()),
                     Some("1.3.132.0.35") => Self::P521(bits()),
-                    Some(other) => Self::Unsupported(crate::key::curve_name(other)),
+                    Some(other) => Self::Unsupported(curve_name(other)),
                     None => Self::Unsupported("EC with explicit curve parameters".into()),
                 }
             }
             "1.3.101.112" => Self::Ed25519(bits()),
-            other => Self::Unsupported(crate::key::algorithm_name(other)),
+            other => Self::Unsupported(algorithm_name(other)),
         }
     }
 
@@ -249,4 +249,34 @@ fn ip_address(bytes: &[u8]) -> Option<IpAddr> {
         .map(IpAddr::from)
         .or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from))
         .ok()
+}
+
+/// A key algorithm, given by its object identifier, by its usual name.
+pub(crate) fn algorithm_name(oid: &str) -> String {
+    let name = match oid {
+        "1.2.840.10040.4.1" => "DSA",
+        "1.2.840.113549.1.3.1" => "DH",
+        "1.3.101.110" => "X25519",
+        "1.3.101.111" => "X448",
+        "1.3.101.113" => "Ed448",
+        "2.16.840.1.101.3.4.3.17" => "ML-DSA-44",
+        "2.16.840.1.101.3.4.3.18" => "ML-DSA-65",
+        "2.16.840.1.101.3.4.3.19" => "ML-DSA-87",
+        other => return format!("with object identifier {other}"),
+    };
+    name.into()
+}
+
+/// A curve, given by its object identifier, by its usual name.
+pub(crate) fn curve_name(oid: &str) -> String {
+    let name = match oid {
+        "1.3.132.0.10" => "secp256k1",
+        "1.3.132.0.33" => "P-224",
+        "1.2.840.10045.3.1.1" => "P-192",
+        "1.3.36.3.3.2.8.1.1.7" => "brainpoolP256r1",
+        "1.3.36.3.3.2.8.1.1.11" => "brainpoolP384r1",
+        "1.3.36.3.3.2.8.1.1.13" => "brainpoolP512r1",
+        other => return format!("EC on the curve with object identifier {other}"),
+    };
+    name.into()
 }

@@ -12,7 +12,7 @@ use pkcs8::der::{Decode as _, Reader as _, SliceReader, Tag, TagNumber, Tagged a
 use rsa::traits::PublicKeyParts as _;
 use zeroize::Zeroizing;
 
-use crate::cert::{KeyType, PublicKey};
+use crate::cert::{KeyType, PublicKey, algorithm_name, curve_name};
 use crate::pem::{self, KeyForm};
 use crate::secret::Secret;
 
@@ -226,34 +226,4 @@ impl<'a> EcFields<'a> {
 fn strip_zeros(bytes: &[u8]) -> &[u8] {
     let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
     bytes.get(zeros..).unwrap_or_default()
-}
-
-/// A key algorithm, given by its object identifier, by its usual name.
-pub(crate) fn algorithm_name(oid: &str) -> String {
-    let name = match oid {
-        "1.2.840.10040.4.1" => "DSA",
-        "1.2.840.113549.1.3.1" => "DH",
-        "1.3.101.110" => "X25519",
-        "1.3.101.111" => "X448",
-        "1.3.101.113" => "Ed448",
-        "2.16.840.1.101.3.4.3.17" => "ML-DSA-44",
-        "2.16.840.1.101.3.4.3.18" => "ML-DSA-65",
-        "2.16.840.1.101.3.4.3.19" => "ML-DSA-87",
-        other => return format!("with object identifier {other}"),
-    };
-    name.into()
-}
-
-/// A curve, given by its object identifier, by its usual name.
-pub(crate) fn curve_name(oid: &str) -> String {
-    let name = match oid {
-        "1.3.132.0.10" => "secp256k1",
-        "1.3.132.0.33" => "P-224",
-        "1.2.840.10045.3.1.1" => "P-192",
-        "1.3.36.3.3.2.8.1.1.7" => "brainpoolP256r1",
-        "1.3.36.3.3.2.8.1.1.11" => "brainpoolP384r1",
-        "1.3.36.3.3.2.8.1.1.13" => "brainpoolP512r1",
-        other => return format!("EC on the curve with object identifier {other}"),
-    };
-    name.into()
 }

@@ -90,16 +90,13 @@ impl<'a> Plan<'a> {
     /// One creation binds every covered site without certificate; it has to be for a domain without a record.
     fn create(&mut self, unbound: &[&'a Site], records: &[Record]) {
         let stored = |site: &Site| records.iter().find(|record| record.domains.contains(&site.domain));
-        match unbound.iter().find(|site| stored(site).is_none()) {
-            Some(first) => {
-                self.uploads.push(Upload { domain: &first.domain, replaces: None, sites: unbound.to_vec() })
-            }
-            None => self.left.extend(
-                unbound
-                    .iter()
-                    .filter_map(|site| Some(Left { site, obstacle: Obstacle::Unbound(stored(site)?.id) })),
-            ),
+        if let Some(first) = unbound.iter().find(|site| stored(site).is_none()) {
+            self.uploads.push(Upload { domain: &first.domain, replaces: None, sites: unbound.to_vec() });
+            return;
         }
+        let left =
+            |site: &&'a Site| Some(Left { site: *site, obstacle: Obstacle::Unbound(stored(site)?.id) });
+        self.left.extend(unbound.iter().filter_map(left));
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use futures_util::future::join;
 use futures_util::stream;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::api::{self, Answer, Client, Failed, Site, Uploaded};
 use crate::check::Vetted;
@@ -24,6 +24,9 @@ const AT_ONCE: usize = 16;
 /// First and longest pause between two looks at `config_synced`.
 const FIRST_LOOK: Duration = Duration::from_millis(250);
 const LATER_LOOKS: Duration = Duration::from_secs(3);
+
+/// So long a single look may take even without any wait.
+const ONE_LOOK: Duration = Duration::from_secs(5);
 
 /// Brings the certificate to the sites and records everything in the report. An `Err` means that nothing could be
 /// begun; failures of single sites are in the report.
@@ -220,9 +223,10 @@ impl Rollout<'_> {
         let ids: Vec<u64> = results.iter().filter_map(|result| result.as_ref().ok().copied()).collect();
         let mut pause = FIRST_LOOK;
         loop {
-            match self.client.sites().await {
-                Ok(sites) => now = sites.into_iter().map(|site| (site.id, site)).collect(),
-                Err(failed) => log::warn!("cannot read the sites after the upload: {failed}"),
+            match timeout(end.left().max(ONE_LOOK), self.client.sites()).await {
+                Ok(Ok(sites)) => now = sites.into_iter().map(|site| (site.id, site)).collect(),
+                Ok(Err(failed)) => log::warn!("cannot read the sites after the upload: {failed}"),
+                Err(_) => log::warn!("cannot read the sites after the upload: no answer in time"),
             }
             let pending = now
                 .values()
@@ -239,7 +243,18 @@ impl Rollout<'_> {
     fn report_site(&mut self, site: &Site, result: &Result, now: Option<&Site>) {
         let (outcome, detail) = match (result, now) {
             (Err(failed), _) => (self.upload_failed(&site.domain, failed), Some(failed.to_string())),
-            (Ok(_), None) => (Outcome::Uploaded, Some("the site could not be read afterwards".into())),
+            (Ok(id), None) if site.cert_id == Some(*id) => {
+                self.report.warnings.push(format!("{}: {UNREAD}", site.domain));
+                (Outcome::Uploaded, Some(UNREAD.into()))
+            }
+            (Ok(_), None) => {
+                let problem = Problem::new(
+                    format!("{}: whether it is bound is not known; {UNREAD}", site.domain),
+                    AGAIN,
+                );
+                self.fail(Kind::Temporary, problem);
+                (Outcome::Queued, Some(UNREAD.into()))
+            }
             (Ok(id), Some(now)) if now.cert_id != Some(*id) => {
                 let fed_by = now.cert_id.map_or("no certificate is bound".into(), |id| {
                     format!("certificate {id} still feeds it")
@@ -307,4 +322,6 @@ impl Rollout<'_> {
     }
 }
 
+const UNREAD: &str = "the site could not be read after the upload";
+const AGAIN: &str = "run the same command again later; repeating an upload is safe";
 const REBIND: &str = "bind the site to the certificate of its own domain in the service, then deploy again";

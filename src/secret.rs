@@ -30,6 +30,7 @@ impl fmt::Debug for Secret {
 
 /// Shortest piece of a secret that is recognised: shorter ones occur by chance.
 const PIECE: usize = 12;
+const SHORT: usize = 6;
 
 /// Takes the run's secrets out of text from outside.
 #[derive(Default)]
@@ -81,8 +82,9 @@ impl Redactor {
     fn holds(&self, word: &str) -> bool {
         self.secrets.iter().any(|secret| {
             let secret = secret.expose();
-            if secret.len() <= PIECE {
-                return word.contains(secret);
+            if secret.len() < PIECE {
+                // So short a secret may be part of an ordinary word.
+                return if secret.len() < SHORT { word == secret } else { word.contains(secret) };
             }
             word.as_bytes()
                 .windows(PIECE)

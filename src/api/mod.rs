@@ -71,7 +71,9 @@ impl Client {
             "cert_pem": vetted.chain.pem(),
             "key_pem": vetted.key.pem().expose(),
         });
-        self.call(Method::POST, "/api/certs/upload", Some(&body), wire::uploaded).await
+        let mut answer = self.call(Method::POST, "/api/certs/upload", Some(&body), wire::uploaded).await?;
+        answer.value.clean(self.transport.redactor());
+        Ok(answer)
     }
 
     /// Asks until there is an answer that `read` understands, a refusal, or no time left.

@@ -29,10 +29,11 @@ pub(super) struct Transport {
     redactor: Redactor,
 }
 
-/// An answer whose status is a success; not looked into yet.
+/// An answer whose status is a success; not looked into yet. What is shown of it has to pass the redactor first.
 pub(super) struct Body {
     status: u16,
     json: Option<Value>,
+    /// What it says in words, free of secrets.
     said: String,
 }
 
@@ -107,17 +108,19 @@ impl Transport {
         }
     }
 
-    /// Takes the run's secrets out of the answer before anybody else sees it.
+    /// Takes the run's secrets out of what the service says, because it may repeat what it was sent.
+    pub(super) fn redactor(&self) -> &Redactor {
+        &self.redactor
+    }
+
     fn understand(&self, status: StatusCode, text: Option<&str>) -> Body {
         let status = status.as_u16();
         let Some(text) = text else {
             return Body { status, json: None, said: "the answer is larger than 32 MiB".into() };
         };
-        let mut json = serde_json::from_str(text).ok();
-        if let Some(json) = &mut json {
-            self.redactor.clean_json(json);
-        }
-        let said = json.as_ref().and_then(reason).unwrap_or_else(|| self.redactor.clean(text));
+        let json = serde_json::from_str(text).ok();
+        let said = json.as_ref().and_then(reason);
+        let said = self.redactor.clean(said.as_deref().unwrap_or(text));
         Body { status, json, said }
     }
 

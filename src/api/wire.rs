@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::names::Domain;
+use crate::secret::Redactor;
 
 /// A certificate stored by the service.
 #[derive(Clone, Debug)]
@@ -42,6 +43,16 @@ pub(crate) struct Uploaded {
     pub(crate) key_match: Option<String>,
     /// As the service sent it.
     pub(crate) bound_sites: Value,
+}
+
+impl Uploaded {
+    /// Takes secrets out of what is shown as the service sent it.
+    pub(super) fn clean(&mut self, redactor: &Redactor) {
+        redactor.clean_json(&mut self.bound_sites);
+        for text in [&mut self.not_after, &mut self.key_match].into_iter().flatten() {
+            *text = redactor.clean(text);
+        }
+    }
 }
 
 pub(super) fn uploaded(json: &Value) -> Option<Uploaded> {

@@ -10,7 +10,7 @@ use crate::check::{self, Question, Status};
 use crate::cli::DeployArgs;
 use crate::clock::{self, Deadline};
 use crate::env::Env;
-use crate::failure::{Decided, Kind, Problem};
+use crate::failure::{Decided, Failure, Kind, Problem};
 use crate::names::Domain;
 use crate::report::{CertificateReport, Report, SourceReport};
 use crate::secret::Redactor;
@@ -71,7 +71,7 @@ pub(crate) fn deploy(
         .build()
         .context("cannot start the runtime")?;
     runtime.block_on(rollout::run(&client, &vetted, domains, &settings, deadline, report))?;
-    warn_of_missing_proof(&settings, domains, report);
+    tell_missing_proof(&settings, domains, report);
     Ok(())
 }
 
@@ -103,9 +103,19 @@ fn warn_of_open_key(source: &Source, report: &mut Report) {
     }
 }
 
-fn warn_of_missing_proof(settings: &Settings, domains: &[Domain], report: &mut Report) {
+/// Until the handshake is built, a demand for it cannot be met, and silence about it would look like proof.
+fn tell_missing_proof(settings: &Settings, domains: &[Domain], report: &mut Report) {
+    const NO_PROOF: &str =
+        "the handshake with the edge is not part of this version; no site is proven to serve the certificate";
     let bare = !domains.is_empty() && settings.wait.is_zero();
-    if settings.verify != Verify::Off && !bare && !report.sites.is_empty() {
-        report.warnings.push("the handshake with the edge is not part of this version; no site is proven to serve the certificate".into());
+    let deployed = report.uploads.iter().any(|upload| upload.ok);
+    match settings.verify {
+        Verify::Auto if deployed && !bare => report.warnings.push(NO_PROOF.into()),
+        Verify::Require if deployed && report.exit_code() == 0 => {
+            let problem = Problem::new(NO_PROOF, "look at the site with a browser, and pass --verify auto");
+            report.fail(Failure { kind: Kind::Temporary, problems: vec![problem] });
+            report.warnings.push(NO_PROOF.into());
+        }
+        Verify::Auto | Verify::Require | Verify::Off => {}
     }
 }

@@ -2,7 +2,15 @@
 //!
 //! A file for each noun. What needs no process is tested beside its code in `src`.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::needless_raw_string_hashes,
+    missing_docs,
+    reason = "a test fails by panicking, and snapshots are written by a program"
+)]
 
 mod harness;
 
@@ -12,4 +20,6 @@ mod cli;
 mod deploy;
 mod exit_codes;
 mod faults;
+mod readme;
 mod settings;
+mod tidy;

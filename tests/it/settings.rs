@@ -186,6 +186,13 @@ fn wait_and_verify_come_from_flag_variable_or_file() {
     assert!(!warned(edgecert().env("EDGECERT_VERIFY", "off")));
     assert!(!warned(configured("verify = \"off\"\n")));
     assert!(warned(configured("verify = \"off\"\n").args(["--verify", "auto"])));
+    let required = edgecert().called_by_certbot(&lineage).against(&edge).args(["--verify", "require"]);
+    assert!(
+        required
+            .fails_with(75)
+            .stderr
+            .contains("error: the handshake with the edge is not part of this version")
+    );
 }
 
 #[test]

@@ -4,7 +4,7 @@ mod hook;
 mod lineage;
 mod openssl;
 
-pub(crate) use edgecert_sandbox::{Authority, Fault, Options, Sandbox, World};
+pub(crate) use edgecert_sandbox::{Fault, Options, Sandbox, World};
 pub(crate) use hook::{Hook, Outcome, edgecert};
 pub(crate) use lineage::{Lineage, authority, new_key};
 pub(crate) use openssl::openssl;

@@ -1,0 +1,226 @@
+//! What a reader may rely on about the tree: which module knows which, what is in the binary, and that what is written
+//! about dependencies, settings and exit codes is still true.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::harness::edgecert;
+
+/// Which modules of `src` may use which. A line that is missing here is a change of design: add it with its reason.
+const IMPORTS: [(&str, &[&str]); 20] = [
+    // The words that all others use.
+    ("clock", &[]),
+    ("env", &[]),
+    ("names", &["text"]),
+    ("secret", &[]),
+    ("text", &[]),
+    // Certificates and keys; no network, no settings.
+    ("pem", &["secret", "text"]),
+    ("cert", &["pem", "text"]),
+    ("key", &["cert", "pem", "secret"]),
+    ("material", &["cert", "key", "pem", "text"]),
+    ("check", &["cert", "key", "material", "names", "text"]),
+    ("source", &["env", "material", "text"]),
+    // The service.
+    ("settings", &["env", "material", "names", "secret"]),
+    ("api", &["check", "clock", "material", "names", "secret", "settings", "text"]),
+    ("plan", &["api", "cert", "names", "text"]),
+    // What people see.
+    ("failure", &["api", "check", "material", "settings", "source"]),
+    ("report", &["cert", "check", "failure", "material", "source", "text"]),
+    // What is done.
+    ("rollout", &["api", "check", "clock", "failure", "names", "plan", "report", "settings", "text"]),
+    ("cli", &["names", "settings", "source"]),
+    (
+        "cmd",
+        &[
+            "api", "check", "cli", "clock", "env", "failure", "material", "names", "report", "rollout",
+            "secret", "settings", "source", "text",
+        ],
+    ),
+    ("main", &["cli", "env", "failure", "report", "source"]),
+];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(name: &str) -> String {
+    fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+fn sources(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let mut files = Vec::new();
+    for path in entries {
+        if path.is_dir() {
+            files.extend(sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    files
+}
+
+/// The top-level module that a file of `src` belongs to.
+fn module(file: &Path) -> String {
+    let first = file.strip_prefix(root().join("src")).unwrap().components().next().unwrap();
+    first.as_os_str().to_str().unwrap().trim_end_matches(".rs").to_owned()
+}
+
+#[test]
+fn modules_know_only_whom_the_table_allows() {
+    let files = sources(&root().join("src"));
+    let modules: BTreeSet<String> = files.iter().map(|file| module(file)).collect();
+    let mut used: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for file in &files {
+        let text = fs::read_to_string(file).unwrap();
+        let code = text.split("#[cfg(test)]").next().unwrap();
+        let own = module(file);
+        let names = code.split("crate::").skip(1).flat_map(|rest| {
+            let list = rest.strip_prefix('{').and_then(|list| list.split('}').next()).unwrap_or(rest);
+            let words = if rest.starts_with('{') { list.split(',').collect() } else { vec![list] };
+            words
+                .into_iter()
+                .map(|word| word.trim().split(|c: char| !c.is_ascii_lowercase()).next().unwrap().to_owned())
+        });
+        used.entry(own.clone())
+            .or_default()
+            .extend(names.filter(|name| modules.contains(name) && *name != own));
+    }
+    for (name, found) in used {
+        let allowed = IMPORTS.iter().find(|(module, _)| *module == name);
+        let allowed: BTreeSet<String> = allowed
+            .unwrap_or_else(|| panic!("{name} is not in the table"))
+            .1
+            .iter()
+            .map(|&name| name.to_owned())
+            .collect();
+        assert_eq!(found, allowed, "what {name} imports (left) and what the table allows (right)");
+    }
+}
+
+#[test]
+fn every_file_says_first_what_it_is_for() {
+    for directory in ["src", "tests/it", "tests/figures", "tests/sandbox/src", "tests/sandbox/tests"] {
+        for file in sources(&root().join(directory)) {
+            let text = fs::read_to_string(&file).unwrap();
+            assert!(text.starts_with("//! "), "{} does not begin with what it is for", file.display());
+        }
+    }
+}
+
+#[test]
+fn every_dependency_says_what_it_is_for() {
+    let manifest = read("Cargo.toml");
+    let section = manifest.split("\n[dependencies]\n").nth(1).unwrap().split("\n[").next().unwrap();
+    let mut explained = false;
+    let mut known_reason = false;
+    for line in section.lines() {
+        match line {
+            "" => known_reason = false,
+            comment if comment.starts_with('#') => explained = true,
+            dependency => {
+                assert!(explained || known_reason, "no reason stands above {dependency}");
+                known_reason = explained || known_reason;
+                explained = false;
+            }
+        }
+    }
+}
+
+#[test]
+fn rustls_pemfile_stays_in_one_file() {
+    let users: Vec<PathBuf> = sources(&root().join("src"))
+        .into_iter()
+        .filter(|file| fs::read_to_string(file).unwrap().contains("rustls_pemfile::"))
+        .collect();
+    assert_eq!(users, [root().join("src/pem.rs")]);
+}
+
+#[test]
+fn the_hook_is_built_without_aws_lc_openssl_and_server_code() {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let tree = Command::new(cargo)
+        .args(["tree", "--locked", "--edges", "normal,build", "--package", "edgecert", "--prefix", "none"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(tree.status.success(), "{}", String::from_utf8_lossy(&tree.stderr));
+    let tree = String::from_utf8(tree.stdout).unwrap();
+    let crates: BTreeSet<&str> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
+    for wanted in ["reqwest", "serde_json", "x509-parser", "rustls-pemfile", "p256", "rsa", "anyhow"] {
+        assert!(crates.contains(wanted), "{wanted} is missing");
+    }
+    for unwanted in
+        ["aws-lc-rs", "aws-lc-sys", "openssl", "openssl-sys", "cmake", "axum", "rusqlite", "edgecert-sandbox"]
+    {
+        assert!(!crates.contains(unwanted), "{unwanted} is in the tree of the hook");
+    }
+}
+
+#[test]
+fn the_sandbox_shares_no_code_with_the_hook() {
+    for file in sources(&root().join("tests/sandbox/src")) {
+        let text = fs::read_to_string(&file).unwrap();
+        for library in ["x509_parser::", "rustls_pemfile::", "p256::", "rsa::", "reqwest::", "edgecert::"] {
+            let uses =
+                text.lines().any(|line| line.contains(library) && !line.trim_start().starts_with("//"));
+            assert!(!uses, "{} uses {library}, which is the hook's", file.display());
+        }
+    }
+    for file in sources(&root().join("src")) {
+        assert!(!fs::read_to_string(&file).unwrap().contains("edgecert_sandbox"), "{}", file.display());
+    }
+}
+
+#[test]
+fn readme_and_help_agree_on_settings_and_exit_codes() {
+    let (readme, help) = (read("README.md"), edgecert().args(["--help"]).succeeds().stdout);
+    let flat = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    let variables: BTreeSet<&str> = readme
+        .split(|c: char| !c.is_ascii_uppercase() && c != '_')
+        .filter(|word| word.starts_with("EDGECERT_") && *word != "EDGECERT_BIN")
+        .collect();
+    assert!(variables.len() > 9, "{variables:?}");
+    for variable in variables {
+        assert!(help.contains(variable), "{variable} is in the README and not in --help");
+        if let Some(flag) = variable.strip_prefix("EDGECERT_").filter(|name| *name != "API_KEY") {
+            assert!(help.contains(&format!("--{}", flag.to_lowercase().replace('_', "-"))), "{flag}");
+        }
+    }
+    let rows = readme
+        .split("## Exit codes")
+        .nth(1)
+        .unwrap()
+        .lines()
+        .filter(|line| line.starts_with("| ") && line.as_bytes()[2].is_ascii_digit());
+    for row in rows {
+        let cells: Vec<&str> = row.split(" | ").collect();
+        let code = cells[0].trim_start_matches("| ");
+        assert!(
+            flat.contains(&format!(" {code} {}", cells[1])),
+            "exit code {code}: {} in the README, --help says otherwise",
+            cells[1]
+        );
+    }
+}
+
+#[test]
+fn an_ignored_advisory_is_about_a_crate_that_is_there() {
+    let (deny, lock) = (read(".cargo/deny.toml"), read("Cargo.lock"));
+    for (advisory, name) in [("RUSTSEC-2025-0134", "rustls-pemfile"), ("RUSTSEC-2023-0071", "rsa")] {
+        assert_eq!(deny.contains(advisory), lock.contains(&format!("name = \"{name}\"\n")), "{advisory}");
+    }
+    assert_eq!(deny.matches("RUSTSEC-").count(), 2, "an exception that this test does not know");
+}
+
+#[test]
+fn the_changelog_names_the_version() {
+    let version = env!("CARGO_PKG_VERSION");
+    let changelog = read("CHANGELOG.md");
+    assert!(changelog.contains("## Unreleased") || changelog.contains(&format!("## {version}")));
+}
