@@ -94,8 +94,7 @@ impl<'a> Plan<'a> {
             self.uploads.push(Upload { domain: &first.domain, replaces: None, sites: unbound.to_vec() });
             return;
         }
-        let left =
-            |site: &&'a Site| Some(Left { site: *site, obstacle: Obstacle::Unbound(stored(site)?.id) });
+        let left = |site: &&'a Site| Some(Left { site, obstacle: Obstacle::Unbound(stored(site)?.id) });
         self.left.extend(unbound.iter().filter_map(left));
     }
 }

@@ -103,7 +103,8 @@ impl Client {
             if !failed.error.is_worth_repeating() || hopeless {
                 return Err(failed);
             }
-            let pause = failed.error.retry_after().or_else(|| delays.next()).unwrap_or_default();
+            // `Retry-After: 0` is no leave to hammer.
+            let pause = delays.next().max(failed.error.retry_after()).unwrap_or_default();
             if pause >= self.deadline.left() {
                 return Err(failed);
             }

@@ -219,7 +219,12 @@ fn deepest(error: &reqwest::Error) -> String {
         reason = inner.to_string();
         source = inner.source();
     }
-    let reason = reason.split(" (os error").next().unwrap_or_default();
+    // Error numbers and links to manuals are for programmers.
+    let reason = reason
+        .split(" (os error")
+        .next()
+        .and_then(|reason| reason.split(": https://").next())
+        .unwrap_or_default();
     crate::text::foreign(reason)
 }
 

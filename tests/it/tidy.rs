@@ -143,8 +143,7 @@ fn rustls_pemfile_stays_in_one_file() {
 
 #[test]
 fn the_hook_is_built_without_aws_lc_openssl_and_server_code() {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let tree = Command::new(cargo)
+    let tree = Command::new(env!("CARGO"))
         .args(["tree", "--locked", "--edges", "normal,build", "--package", "edgecert", "--prefix", "none"])
         .current_dir(root())
         .output()

@@ -5,7 +5,7 @@ use std::process::Command;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::support::{Made, Program, command, world};
+use crate::support::{Made, Program, command, fails, world};
 
 fn on(data: &TempDir) -> Program {
     Program::with(
@@ -58,9 +58,8 @@ fn a_second_process_on_the_same_directory_says_so_and_exits() {
     let program = on(&data);
     let dir = TempDir::new().unwrap();
     std::fs::write(dir.path().join("world.json"), world().to_string()).unwrap();
-    let output = command(&dir).arg("--data").arg(data.path()).output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(75), "{said}");
+    let (code, said) = fails(command(&dir).arg("--data").arg(data.path()));
+    assert_eq!(code, Some(75), "{said}");
     assert!(
         said.contains(&format!("another sandbox is using {}", data.path().display())),
         "{said}"
@@ -115,9 +114,8 @@ fn the_database_is_one_file_with_a_schema_version() {
 
     let dir = TempDir::new().unwrap();
     std::fs::write(dir.path().join("world.json"), world().to_string()).unwrap();
-    let output = command(&dir).arg("--data").arg(data.path()).output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(78), "{said}");
+    let (code, said) = fails(command(&dir).arg("--data").arg(data.path()));
+    assert_eq!(code, Some(78), "{said}");
     assert!(
         said.contains("has schema version 2, this sandbox knows versions up to 1"),
         "{said}"

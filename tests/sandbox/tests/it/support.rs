@@ -1,6 +1,6 @@
 //! A running program, a client that talks to it, and certificates of every kind.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::Mutex;
@@ -197,12 +197,26 @@ pub(crate) fn command(dir: &TempDir) -> Command {
     command
 }
 
+/// Exit code and standard error of a start that has to fail.
+#[track_caller]
+pub(crate) fn fails(command: &mut Command) -> (Option<i32>, String) {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let greeting = child.stdout.take().unwrap().read(&mut [0]).unwrap();
+    if greeting > 0 {
+        child.kill().unwrap();
+        child.wait().unwrap();
+        panic!("it started");
+    }
+    let output = child.wait_with_output().unwrap();
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+}
+
 /// The greeting comes after the ready file; its end is the control port's line.
 fn await_greeting(child: &mut Child) {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     if !lines.any(|line| line.unwrap().trim_start().starts_with("control")) {
         let mut said = String::new();
-        std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut said).unwrap();
+        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
         panic!("the sandbox did not start: {said}");
     }
 }
