@@ -227,3 +227,67 @@ fn strip_zeros(bytes: &[u8]) -> &[u8] {
     let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
     bytes.get(zeros..).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `ECPrivateKey` of a scalar below 256, with what is given of the optional fields.
+    fn sec1(scalar: u8, width: usize, curve: Option<&[u8]>, public: Option<&[u8]>) -> Vec<u8> {
+        let tlv = |tag: u8, body: &[u8]| {
+            assert!(body.len() < 128);
+            [&[tag, u8::try_from(body.len()).unwrap()], body].concat()
+        };
+        let mut number = vec![0; width];
+        number[width - 1] = scalar;
+        let mut body = [tlv(2, &[1]), tlv(4, &number)].concat();
+        body.extend(curve.map(|oid| tlv(0xa0, &tlv(6, oid))).unwrap_or_default());
+        body.extend(public.map(|point| tlv(0xa1, &tlv(3, &[&[0], point].concat()))).unwrap_or_default());
+        tlv(0x30, &body)
+    }
+
+    /// The uncompressed point that belongs to a scalar.
+    fn point(scalar: u8) -> Vec<u8> {
+        let mut bytes = [0; 32];
+        bytes[31] = scalar;
+        let public = SecretKey::<p256::NistP256>::from_slice(&bytes).unwrap().public_key();
+        public.to_sec1_point(false).as_bytes().to_vec()
+    }
+
+    const P256_DER: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7];
+    const SECP256K1_DER: &[u8] = &[0x2b, 0x81, 4, 0, 10];
+
+    #[test]
+    fn the_public_half_is_derived_and_not_believed() {
+        let rows = [
+            (sec1(7, 32, Some(P256_DER), Some(&point(7))), Ok(())),
+            (sec1(7, 32, Some(P256_DER), None), Ok(())),
+            (sec1(7, 32, None, None), Ok(())),
+            (sec1(7, 1, Some(P256_DER), None), Ok(())),
+            (sec1(7, 33, Some(P256_DER), None), Ok(())),
+            (sec1(8, 32, Some(P256_DER), Some(&point(7))), Err(BadKey::Contradicts(HALVES))),
+            (sec1(0, 32, Some(P256_DER), None), Err(BadKey::Malformed("EC"))),
+            (sec1(7, 32, Some(SECP256K1_DER), None), Err(BadKey::Unsupported("secp256k1".into()))),
+            (vec![], Err(BadKey::Malformed("EC"))),
+            (vec![0x30, 0x80], Err(BadKey::Malformed("EC"))),
+        ];
+        for (der, wanted) in rows {
+            let read = PrivateKey::from_der(KeyForm::Sec1, &der);
+            let pairs = read.as_ref().map(|key| key.pairs_with(&PublicKey::P256(point(7))));
+            assert!(pairs.as_ref().is_ok_and(|fits| *fits) || pairs.is_err(), "{der:02x?}");
+            assert_eq!(read.map(|_| ()), wanted, "{der:02x?}");
+        }
+    }
+
+    #[test]
+    fn only_the_own_point_pairs_compressed_or_not() {
+        let key = PrivateKey::from_der(KeyForm::Sec1, &sec1(7, 32, Some(P256_DER), None)).unwrap();
+        let compressed = [&[2 + (point(7)[64] & 1)], &point(7)[1..33]].concat();
+        assert!(key.pairs_with(&PublicKey::P256(compressed)));
+        for other in [point(8), vec![], vec![0], point(7)[..64].to_vec()] {
+            assert!(!key.pairs_with(&PublicKey::P256(other)));
+        }
+        assert!(!key.pairs_with(&PublicKey::P384(point(7))));
+        assert!(!key.pairs_with(&PublicKey::Unsupported("X25519".into())));
+    }
+}
