@@ -44,10 +44,7 @@ impl App {
 
     /// Tells the person at the terminal, who must not be addressed by what a request brings.
     pub(crate) fn notice(&self, text: &str) {
-        let text = text
-            .chars()
-            .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-            .collect();
+        let text = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
         // Nobody listens when the sandbox runs inside a test.
         let _ = self.notices.send(text);
     }

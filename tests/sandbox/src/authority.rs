@@ -50,18 +50,14 @@ impl Authority {
 
     /// Signs a certificate with a fresh P-256 key for names or IP addresses.
     pub fn issue(&self, names: &[&str]) -> Result<Issued, Error> {
-        self.sign(names)
-            .map_err(|error| Error::Authority(error.to_string()))
+        self.sign(names).map_err(|error| Error::Authority(error.to_string()))
     }
 
     fn make(name: &str) -> Result<Self, rcgen::Error> {
         let root = CertifiedIssuer::self_signed(ca_params(&format!("{name} root")), KeyPair::generate()?)?;
         let intermediate = ca_params(&format!("{name} intermediate"));
         let intermediate = CertifiedIssuer::signed_by(intermediate, KeyPair::generate()?, &root)?;
-        Ok(Self {
-            root: lf(&root.pem()),
-            intermediate,
-        })
+        Ok(Self { root: lf(&root.pem()), intermediate })
     }
 
     fn sign(&self, names: &[&str]) -> Result<Issued, rcgen::Error> {
@@ -70,11 +66,7 @@ impl Authority {
         let midnight = |days: i64| {
             let day = clock::now().saturating_add(SignedDuration::from_hours(24 * days));
             let date = day.unwrap_or(Timestamp::MAX).to_zoned(TimeZone::UTC).date();
-            date_time_ymd(
-                date.year().into(),
-                date.month().unsigned_abs(),
-                date.day().unsigned_abs(),
-            )
+            date_time_ymd(date.year().into(), date.month().unsigned_abs(), date.day().unsigned_abs())
         };
         params.not_before = midnight(-1);
         params.not_after = midnight(VALID_DAYS);
@@ -106,11 +98,7 @@ pub(crate) fn server_config(issued: &Issued) -> Result<rustls::ServerConfig, Err
     let key: PrivateKeyDer<'static> = crate::rules::key::for_tls(&issued.key).map_err(wrong)?;
     rustls::ServerConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
         .with_safe_default_protocol_versions()
-        .and_then(|builder| {
-            builder
-                .with_no_client_auth()
-                .with_single_cert(issued.der.clone(), key)
-        })
+        .and_then(|builder| builder.with_no_client_auth().with_single_cert(issued.der.clone(), key))
         .map_err(|error| wrong(error.to_string()))
 }
 

@@ -44,10 +44,7 @@ pub(crate) async fn handle(app: Arc<App>, request: Request<Incoming>) -> Respons
         (&Method::GET, ["whims"]) => ok(&drawn(&app)),
         (&Method::POST, ["packages", id]) => change_package(&app, id, &body),
         (&Method::POST, ["push"]) => push_pending(&app, &body),
-        _ => Answer::json(
-            StatusCode::NOT_FOUND,
-            &json!({ "ok": false, "error": "not found" }),
-        ),
+        _ => Answer::json(StatusCode::NOT_FOUND, &json!({ "ok": false, "error": "not found" })),
     };
     answer.whole()
 }
@@ -57,10 +54,7 @@ fn ok(value: &Value) -> Answer {
 }
 
 fn wrong(reason: impl Into<String>) -> Answer {
-    Answer::json(
-        StatusCode::BAD_REQUEST,
-        &json!({ "ok": false, "error": reason.into() }),
-    )
+    Answer::json(StatusCode::BAD_REQUEST, &json!({ "ok": false, "error": reason.into() }))
 }
 
 fn failed(error: &rusqlite::Error) -> Answer {
@@ -113,10 +107,8 @@ fn dns(app: &App) -> Answer {
 }
 
 fn drawn(app: &App) -> Value {
-    let table: Vec<Value> = whims::TABLE
-        .iter()
-        .map(|(what, variants)| json!({ "open": what, "variants": variants }))
-        .collect();
+    let table: Vec<Value> =
+        whims::TABLE.iter().map(|(what, variants)| json!({ "open": what, "variants": variants })).collect();
     json!({ "seed": app.whims.seed, "drawn": format!("{:?}", app.whims), "table": table })
 }
 
@@ -127,11 +119,7 @@ fn push_pending(app: &App, body: &[u8]) -> Answer {
     struct Wish {
         hold: Option<bool>,
     }
-    let wish: Wish = match if body.is_empty() {
-        Ok(Wish::default())
-    } else {
-        parse(body)
-    } {
+    let wish: Wish = match if body.is_empty() { Ok(Wish::default()) } else { parse(body) } {
         Ok(wish) => wish,
         Err(answer) => return answer,
     };
@@ -160,12 +148,7 @@ fn change_package(app: &App, id: &str, body: &[u8]) -> Answer {
     };
     let mut store = app.store();
     let changed = store.write(|t| {
-        let package = id
-            .parse()
-            .ok()
-            .map(|id| packages::get(t, id))
-            .transpose()?
-            .flatten();
+        let package = id.parse().ok().map(|id| packages::get(t, id)).transpose()?.flatten();
         let Some(mut package) = package else {
             return Ok::<_, rusqlite::Error>(None);
         };
@@ -173,11 +156,7 @@ fn change_package(app: &App, id: &str, body: &[u8]) -> Answer {
         package.traffic_limit = change.traffic_limit.unwrap_or(package.traffic_limit);
         package.expires_at = change.expires_at.map_or(package.expires_at, Timestamp::as_second);
         packages::save(t, &package)?;
-        let stopped = if package.exceeded() {
-            switch_off(app, t, package.id)?
-        } else {
-            Vec::new()
-        };
+        let stopped = if package.exceeded() { switch_off(app, t, package.id)? } else { Vec::new() };
         Ok(Some((package, stopped)))
     });
     match changed {
@@ -188,10 +167,7 @@ fn change_package(app: &App, id: &str, body: &[u8]) -> Answer {
             app.pushes.wake();
             ok(&shown(&package, &stopped))
         }
-        Ok(None) => Answer::json(
-            StatusCode::NOT_FOUND,
-            &json!({ "ok": false, "error": "no such package" }),
-        ),
+        Ok(None) => Answer::json(StatusCode::NOT_FOUND, &json!({ "ok": false, "error": "no such package" })),
         Err(error) => failed(&error),
     }
 }

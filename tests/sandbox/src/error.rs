@@ -48,10 +48,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotLoopback(addr) => {
-                write!(
-                    f,
-                    "{addr} is not a loopback address; the sandbox never listens to other machines"
-                )
+                write!(f, "{addr} is not a loopback address; the sandbox never listens to other machines")
             }
             Self::Listen { addr, source } => write!(f, "cannot listen on {addr}: {source}"),
             Self::File { path, source } => write!(f, "{}: {source}", path.display()),

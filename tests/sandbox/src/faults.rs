@@ -70,10 +70,7 @@ impl Action {
 impl Fault {
     /// Answers with this status instead.
     pub fn status(pattern: &str, status: u16) -> Self {
-        Self {
-            status: Some(status),
-            ..Self::new(pattern, Action::Status)
-        }
+        Self { status: Some(status), ..Self::new(pattern, Action::Status) }
     }
 
     /// Cuts the connection before the request is carried out.
@@ -88,18 +85,12 @@ impl Fault {
 
     /// Cuts the connection after so many bytes of the answer's body.
     pub fn truncate(pattern: &str, bytes: usize) -> Self {
-        Self {
-            bytes: Some(bytes),
-            ..Self::new(pattern, Action::Truncate)
-        }
+        Self { bytes: Some(bytes), ..Self::new(pattern, Action::Truncate) }
     }
 
     /// Answers after so many seconds.
     pub fn stall(pattern: &str, seconds: f64) -> Self {
-        Self {
-            seconds: Some(seconds),
-            ..Self::new(pattern, Action::Stall)
-        }
+        Self { seconds: Some(seconds), ..Self::new(pattern, Action::Stall) }
     }
 
     /// Strikes so many requests.
@@ -118,10 +109,7 @@ impl Fault {
     /// Sets the body of the answer of `status`; a string is sent as it is.
     #[must_use]
     pub fn body(self, body: impl Into<Value>) -> Self {
-        Self {
-            body: body.into(),
-            ..self
-        }
+        Self { body: body.into(), ..self }
     }
 
     /// What is missing or cannot be meant.
@@ -184,17 +172,11 @@ impl Faults {
     }
 
     pub(crate) fn list(&self) -> Vec<Fault> {
-        self.waiting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn clear(&self) {
-        self.waiting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clear();
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// The fault for this request, one time less of it.
@@ -216,9 +198,7 @@ fn path_matches(wanted: &str, path: &str) -> bool {
             Some(_) if wanted == "*" && last => return true,
             Some(segment) if wanted == "*" || wanted == segment => {}
             Some(segment) if last => {
-                return wanted
-                    .strip_suffix('*')
-                    .is_some_and(|prefix| segment.starts_with(prefix));
+                return wanted.strip_suffix('*').is_some_and(|prefix| segment.starts_with(prefix));
             }
             _ => return false,
         }
@@ -259,21 +239,8 @@ mod tests {
     #[test]
     fn faults_are_spent_in_order() {
         let faults = Faults::default();
-        faults.add([
-            Fault::status("GET /a", 503).times(2),
-            Fault::close_before("GET /a"),
-        ]);
-        let drawn: Vec<_> = (0..4)
-            .map(|_| faults.take("GET", "/a").map(|fault| fault.action))
-            .collect();
-        assert_eq!(
-            drawn,
-            [
-                Some(Action::Status),
-                Some(Action::Status),
-                Some(Action::CloseBefore),
-                None
-            ]
-        );
+        faults.add([Fault::status("GET /a", 503).times(2), Fault::close_before("GET /a")]);
+        let drawn: Vec<_> = (0..4).map(|_| faults.take("GET", "/a").map(|fault| fault.action)).collect();
+        assert_eq!(drawn, [Some(Action::Status), Some(Action::Status), Some(Action::CloseBefore), None]);
     }
 }

@@ -25,78 +25,24 @@ pub(crate) enum Kind {
 
 /// Every writable field that stands for itself.
 pub(crate) const FIELDS: &[Field] = &[
-    Field {
-        name: "origins",
-        kind: Kind::Origins,
-    },
-    Field {
-        name: "origin_protocol",
-        kind: Kind::Protocol,
-    },
-    Field {
-        name: "origin_http_port",
-        kind: Kind::Port,
-    },
-    Field {
-        name: "origin_https_port",
-        kind: Kind::Port,
-    },
-    Field {
-        name: "http_enabled",
-        kind: Kind::Bool,
-    },
-    Field {
-        name: "https_enabled",
-        kind: Kind::Bool,
-    },
-    Field {
-        name: "force_https",
-        kind: Kind::Bool,
-    },
-    Field {
-        name: "http2",
-        kind: Kind::Bool,
-    },
-    Field {
-        name: "http3",
-        kind: Kind::Bool,
-    },
-    Field {
-        name: "ssl_mode",
-        kind: Kind::Any,
-    },
-    Field {
-        name: "ssl_ciphers",
-        kind: Kind::Any,
-    },
-    Field {
-        name: "hsts",
-        kind: Kind::Any,
-    },
-    Field {
-        name: "ocsp_stapling",
-        kind: Kind::Any,
-    },
-    Field {
-        name: "cache_rules",
-        kind: Kind::Array,
-    },
-    Field {
-        name: "security",
-        kind: Kind::Object,
-    },
-    Field {
-        name: "access_control",
-        kind: Kind::Object,
-    },
-    Field {
-        name: "load_balance",
-        kind: Kind::Any,
-    },
-    Field {
-        name: "remark",
-        kind: Kind::Text,
-    },
+    Field { name: "origins", kind: Kind::Origins },
+    Field { name: "origin_protocol", kind: Kind::Protocol },
+    Field { name: "origin_http_port", kind: Kind::Port },
+    Field { name: "origin_https_port", kind: Kind::Port },
+    Field { name: "http_enabled", kind: Kind::Bool },
+    Field { name: "https_enabled", kind: Kind::Bool },
+    Field { name: "force_https", kind: Kind::Bool },
+    Field { name: "http2", kind: Kind::Bool },
+    Field { name: "http3", kind: Kind::Bool },
+    Field { name: "ssl_mode", kind: Kind::Any },
+    Field { name: "ssl_ciphers", kind: Kind::Any },
+    Field { name: "hsts", kind: Kind::Any },
+    Field { name: "ocsp_stapling", kind: Kind::Any },
+    Field { name: "cache_rules", kind: Kind::Array },
+    Field { name: "security", kind: Kind::Object },
+    Field { name: "access_control", kind: Kind::Object },
+    Field { name: "load_balance", kind: Kind::Any },
+    Field { name: "remark", kind: Kind::Text },
 ];
 
 /// The field of this name, if a request may set it.
@@ -142,17 +88,11 @@ impl Field {
 
     fn port(&self, value: &Value) -> Result<Value, String> {
         let port = whole(value).filter(|port| (1..=65535).contains(port));
-        port.map(Value::from)
-            .ok_or_else(|| format!("{} must be a port number", self.name))
+        port.map(Value::from).ok_or_else(|| format!("{} must be a port number", self.name))
     }
 
     fn origins(&self, value: &Value) -> Result<Value, String> {
-        let wrong = || {
-            format!(
-                "{} must be an array of objects with addr, weight and status",
-                self.name
-            )
-        };
+        let wrong = || format!("{} must be an array of objects with addr, weight and status", self.name);
         let elements = value.as_array().ok_or_else(wrong)?;
         let origins: Option<Vec<Value>> = elements.iter().map(origin).collect();
         origins.map(Value::Array).ok_or_else(wrong)
@@ -163,9 +103,7 @@ impl Field {
 fn origin(value: &Value) -> Option<Value> {
     let object = value.as_object()?;
     let addr = object.get("addr")?.as_str().filter(|addr| !addr.is_empty())?;
-    let weight = object
-        .get("weight")
-        .map_or(Some(json!(1)), |w| w.is_number().then(|| w.clone()))?;
+    let weight = object.get("weight").map_or(Some(json!(1)), |w| w.is_number().then(|| w.clone()))?;
     let status = object.get("status").map_or(Some(true), Value::as_bool)?;
     Some(json!({ "addr": addr, "weight": weight, "status": status }))
 }
@@ -173,7 +111,5 @@ fn origin(value: &Value) -> Option<Value> {
 /// A whole number, also one that is written as `1.0`, which JSON takes for the same.
 pub(crate) fn whole(value: &Value) -> Option<i64> {
     let written_as_float = || value.as_f64().filter(|number| number.fract() == 0.0);
-    value
-        .as_i64()
-        .or_else(|| format!("{:.0}", written_as_float()?).parse().ok())
+    value.as_i64().or_else(|| format!("{:.0}", written_as_float()?).parse().ok())
 }

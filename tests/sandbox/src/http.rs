@@ -24,17 +24,11 @@ impl Answer {
     }
 
     pub(crate) fn typed(status: StatusCode, kind: &'static str, body: String) -> Self {
-        Self::empty(status)
-            .with(header::CONTENT_TYPE, HeaderValue::from_static(kind))
-            .having(body.into())
+        Self::empty(status).with(header::CONTENT_TYPE, HeaderValue::from_static(kind)).having(body.into())
     }
 
     pub(crate) fn empty(status: StatusCode) -> Self {
-        Self {
-            status,
-            headers: Vec::new(),
-            body: Bytes::new(),
-        }
+        Self { status, headers: Vec::new(), body: Bytes::new() }
     }
 
     /// Sets a header; one of the same name goes.

@@ -56,10 +56,7 @@ impl Journal {
     }
 
     pub(crate) fn list(&self) -> Vec<Request> {
-        self.entries
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

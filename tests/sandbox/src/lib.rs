@@ -130,10 +130,7 @@ impl Sandbox {
     /// # Panics
     /// When the domain is a site already, or none can be called so.
     #[track_caller]
-    #[expect(
-        clippy::panic,
-        reason = "for tests, where a world that cannot be set up is a failure"
-    )]
+    #[expect(clippy::panic, reason = "for tests, where a world that cannot be set up is a failure")]
     pub fn add_site(&self, domain: &str) -> u64 {
         match self.try_add_site(domain) {
             Ok(id) => id,

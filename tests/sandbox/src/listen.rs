@@ -38,10 +38,7 @@ struct Listeners {
 /// Makes the CA of the run and the API's certificate.
 pub(crate) fn tls() -> Result<(TlsAcceptor, TempDir), Error> {
     let files = tempfile::Builder::new().prefix("edgecert-sandbox-").tempdir();
-    let files = files.map_err(|source| Error::File {
-        path: std::env::temp_dir(),
-        source,
-    })?;
+    let files = files.map_err(|source| Error::File { path: std::env::temp_dir(), source })?;
     let authority = Authority::new("edgecert-sandbox API, for rehearsal only,")?;
     let issued = authority.issue(&["localhost", "127.0.0.1", "::1"])?;
     let path = files.path().join(CA_FILE);
@@ -63,10 +60,7 @@ pub(crate) fn start(
         let runtime = match Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime,
             Err(source) => {
-                return drop(tell.send(Err(Error::Listen {
-                    addr: options.listen,
-                    source,
-                })));
+                return drop(tell.send(Err(Error::Listen { addr: options.listen, source })));
             }
         };
         runtime.block_on(async {
@@ -91,23 +85,15 @@ impl Listeners {
         let (api, api_addr) = bind(options.listen).await?;
         let (edge, edge_addr) = bind(options.edge_listen).await?;
         let (control, control_addr) = bind(options.control_listen).await?;
-        let addresses = Addresses {
-            api: api_addr,
-            edge: edge_addr,
-            control: control_addr,
-        };
+        let addresses = Addresses { api: api_addr, edge: edge_addr, control: control_addr };
         Ok((Self { api, edge, control }, addresses))
     }
 
     /// Starts serving; the tasks end with the runtime.
     fn serve(self, app: &Arc<App>, tls: Option<TlsAcceptor>) {
         tokio::spawn(push::run(app.clone()));
-        tokio::spawn(accept(self.edge, app.clone(), |app, tcp, _| {
-            edge::connection(app, tcp)
-        }));
-        tokio::spawn(accept(self.control, app.clone(), |app, tcp, _| {
-            control_connection(app, tcp)
-        }));
+        tokio::spawn(accept(self.edge, app.clone(), |app, tcp, _| edge::connection(app, tcp)));
+        tokio::spawn(accept(self.control, app.clone(), |app, tcp, _| control_connection(app, tcp)));
         tokio::spawn(accept(self.api, app.clone(), move |app, tcp, number| {
             api_connection(app, tcp, number, tls.clone())
         }));
@@ -158,8 +144,5 @@ async fn api_connection(app: Arc<App>, tcp: TcpStream, number: u64, tls: Option<
 
 async fn control_connection(app: Arc<App>, tcp: TcpStream) {
     let hangup = Hangup::of(&tcp);
-    wire::serve(tcp, hangup, move |request, _| {
-        control::handle(app.clone(), request)
-    })
-    .await;
+    wire::serve(tcp, hangup, move |request, _| control::handle(app.clone(), request)).await;
 }

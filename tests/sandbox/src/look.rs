@@ -57,19 +57,13 @@ pub fn look_with(edge: &str, name: &str, alpn: &[&str]) -> io::Result<Seen> {
 
 fn seen(connection: &ClientConnection) -> io::Result<Seen> {
     let chain = connection.peer_certificates().unwrap_or_default();
-    let leaf = chain
-        .first()
-        .ok_or_else(|| io::Error::other("no certificate came"))?;
+    let leaf = chain.first().ok_or_else(|| io::Error::other("no certificate came"))?;
     let pem = pem::encode(&pem::Pem::new("CERTIFICATE", leaf.to_vec()));
     Ok(Seen {
         fingerprint: sha256_hex(leaf),
-        not_after: leaf::read(&pem)
-            .map(|leaf| iso(leaf.not_after))
-            .map_err(io::Error::other)?,
+        not_after: leaf::read(&pem).map(|leaf| iso(leaf.not_after)).map_err(io::Error::other)?,
         chain_length: chain.len(),
-        alpn: connection
-            .alpn_protocol()
-            .map(|name| String::from_utf8_lossy(name).into_owned()),
+        alpn: connection.alpn_protocol().map(|name| String::from_utf8_lossy(name).into_owned()),
     })
 }
 

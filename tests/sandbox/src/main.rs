@@ -125,10 +125,7 @@ fn serve(args: ServeArgs) -> Result<(), Error> {
         );
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|source| Error::File {
-        path: PathBuf::from("signals"),
-        source,
-    })?;
+    let runtime = runtime.map_err(|source| Error::File { path: PathBuf::from("signals"), source })?;
     runtime.block_on(async {
         let signals = Signals::new()?;
         if let Some(path) = &args.ready_file {
@@ -141,21 +138,12 @@ fn serve(args: ServeArgs) -> Result<(), Error> {
 }
 
 /// True when every step did what it should.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the one variable that this program reads"
-)]
+#[expect(clippy::disallowed_methods, reason = "the one variable that this program reads")]
 fn rehearse(lineage: Option<&Path>) -> Result<bool, Error> {
-    let named = std::env::var_os("EDGECERT_BIN")
-        .filter(|name| !name.is_empty())
-        .map(PathBuf::from);
+    let named = std::env::var_os("EDGECERT_BIN").filter(|name| !name.is_empty()).map(PathBuf::from);
     let hook = Hook::find(named.as_deref(), std::env::current_exe().ok().as_deref())?;
     let terminal = std::io::stdout().is_terminal();
-    say!(
-        "{} rehearses {}",
-        paint(terminal, "edgecert-sandbox", "1"),
-        hook.program().display()
-    );
+    say!("{} rehearses {}", paint(terminal, "edgecert-sandbox", "1"), hook.program().display());
     say!(
         "everything stays on this machine: the service, the edge and the certificates are made for this run"
     );
@@ -221,10 +209,7 @@ impl Signals {
     /// Taken before the ready file is there, so that a signal sent after it is never missed.
     fn new() -> Result<Self, Error> {
         use tokio::signal::unix::{SignalKind, signal};
-        let fail = |source| Error::File {
-            path: PathBuf::from("signals"),
-            source,
-        };
+        let fail = |source| Error::File { path: PathBuf::from("signals"), source };
         Ok(Self {
             terminate: signal(SignalKind::terminate()).map_err(fail)?,
             interrupt: signal(SignalKind::interrupt()).map_err(fail)?,
@@ -268,9 +253,5 @@ fn label(text: &str, colour: &str) -> String {
 }
 
 fn paint(terminal: bool, text: &str, colour: &str) -> String {
-    if terminal {
-        format!("\x1b[{colour}m{text}\x1b[0m")
-    } else {
-        text.to_owned()
-    }
+    if terminal { format!("\x1b[{colour}m{text}\x1b[0m") } else { text.to_owned() }
 }

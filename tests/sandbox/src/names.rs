@@ -31,9 +31,7 @@ fn is_label(label: &str) -> bool {
     (1..=63).contains(&label.len())
         && !label.starts_with('-')
         && !label.ends_with('-')
-        && label
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+        && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
 }
 
 fn is_ipv4(host: &str) -> bool {
@@ -105,11 +103,7 @@ fn adapt(delta: u32, count: u32, first: bool) -> u32 {
 
 fn digit(value: u32) -> Option<char> {
     char::from_digit(value, 36).map(|_| ()).and_then(|()| {
-        let byte = if value < 26 {
-            u32::from(b'a') + value
-        } else {
-            u32::from(b'0') + value - 26
-        };
+        let byte = if value < 26 { u32::from(b'a') + value } else { u32::from(b'0') + value - 26 };
         char::from_u32(byte)
     })
 }
@@ -142,13 +136,7 @@ mod tests {
 
     #[test]
     fn what_is_no_domain_cannot_be_a_site() {
-        for good in [
-            "a.example",
-            "*.a.example",
-            "bücher.example",
-            "a_b.example",
-            "xn--bcher-kva.example",
-        ] {
+        for good in ["a.example", "*.a.example", "bücher.example", "a_b.example", "xn--bcher-kva.example"] {
             assert!(is_domain(good), "{good}");
         }
         for bad in [

@@ -78,11 +78,7 @@ fn reference(name: &str) -> Value {
 fn operation(summary: &str, body: Option<&str>, answers: &[(&str, &str)]) -> Value {
     let mut responses = Map::new();
     for (status, name) in answers.iter().chain(&[("401", "")]) {
-        let schema = if name.is_empty() {
-            json!({ "$ref": ERRORS })
-        } else {
-            reference(name)
-        };
+        let schema = if name.is_empty() { json!({ "$ref": ERRORS }) } else { reference(name) };
         let content =
             json!({ "description": summary, "content": { "application/json": { "schema": schema } } });
         responses.insert((*status).to_owned(), content);
@@ -100,10 +96,7 @@ fn operation(summary: &str, body: Option<&str>, answers: &[(&str, &str)]) -> Val
 fn leave_open(paths: &mut Value) {
     match paths {
         Value::Object(map) if map.contains_key("responses") => {
-            map.insert(
-                "responses".to_owned(),
-                json!({ "default": { "description": "not shown" } }),
-            );
+            map.insert("responses".to_owned(), json!({ "default": { "description": "not shown" } }));
         }
         Value::Object(map) => map.values_mut().for_each(leave_open),
         _ => {}
@@ -174,21 +167,15 @@ fn site() -> Value {
     if let (Value::Object(all), Value::Object(more)) = (&mut properties, read_only) {
         all.extend(more);
     }
-    let names: Vec<&str> = properties
-        .as_object()
-        .into_iter()
-        .flat_map(Map::keys)
-        .map(String::as_str)
-        .collect();
+    let names: Vec<&str> =
+        properties.as_object().into_iter().flat_map(Map::keys).map(String::as_str).collect();
     object(&names, &properties)
 }
 
 /// Fields that a request may set; those without a type have none in the service's document.
 fn writable() -> Value {
-    let (flag, port) = (
-        json!({ "type": "boolean" }),
-        json!({ "type": "integer", "minimum": 1, "maximum": 65535 }),
-    );
+    let (flag, port) =
+        (json!({ "type": "boolean" }), json!({ "type": "integer", "minimum": 1, "maximum": 65535 }));
     json!({
         "origins": { "type": "array", "items": { "type": "object", "required": ["addr"], "properties": {
             "addr": { "type": "string", "minLength": 1 }, "weight": { "type": "number" }, "status": flag } } },

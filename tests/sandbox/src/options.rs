@@ -79,10 +79,7 @@ pub struct Ready {
 impl Ready {
     /// Writes the ready file whole: who sees it sees all of it.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
-        let fail = |source| Error::File {
-            path: path.to_owned(),
-            source,
-        };
+        let fail = |source| Error::File { path: path.to_owned(), source };
         let text = serde_json::to_string(self).map_err(|error| fail(error.into()))?;
         let temporary = beside(path);
         std::fs::write(&temporary, text + "\n").map_err(fail)?;
@@ -90,15 +87,9 @@ impl Ready {
     }
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the one variable that the library reads"
-)]
+#[expect(clippy::disallowed_methods, reason = "the one variable that the library reads")]
 fn seed_of_the_environment() -> u64 {
-    std::env::var(SEED_VARIABLE)
-        .ok()
-        .and_then(|seed| seed.parse().ok())
-        .unwrap_or(0)
+    std::env::var(SEED_VARIABLE).ok().and_then(|seed| seed.parse().ok()).unwrap_or(0)
 }
 
 /// A name in the same directory that nobody waits for.

@@ -21,11 +21,7 @@ pub(crate) struct Pushes {
 
 impl Pushes {
     pub(crate) fn new(delay: Duration) -> Self {
-        Self {
-            delay,
-            held: AtomicBool::new(false),
-            changed: Notify::new(),
-        }
+        Self { delay, held: AtomicBool::new(false), changed: Notify::new() }
     }
 
     /// Something was saved, or the hold was changed.

@@ -167,11 +167,7 @@ impl Dice {
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         let index = usize::try_from((z ^ (z >> 31)) >> 33).unwrap_or(0) % (others.len() + 1);
-        index
-            .checked_sub(1)
-            .and_then(|index| others.get(index))
-            .copied()
-            .unwrap_or(first)
+        index.checked_sub(1).and_then(|index| others.get(index)).copied().unwrap_or(first)
     }
 }
 
@@ -183,12 +179,7 @@ mod tests {
     fn seed_0_is_plain_and_fifty_others_show_every_variant() {
         let drawn = |seed| -> Vec<String> {
             let shown = format!("{:?}", Whims::new(seed));
-            shown
-                .trim_end_matches(" }")
-                .split(", ")
-                .skip(1)
-                .map(str::to_owned)
-                .collect()
+            shown.trim_end_matches(" }").split(", ").skip(1).map(str::to_owned).collect()
         };
         assert_eq!(Whims::new(0).error_body, ErrorBody::Error);
         assert_eq!(Whims::new(0).extras, Extras::Without);

@@ -91,22 +91,14 @@ pub(crate) struct OutBody {
 impl OutBody {
     pub(crate) fn whole(data: Bytes) -> Self {
         let announced = data.len() as u64;
-        Self {
-            data: Some(data).filter(|data| !data.is_empty()),
-            announced,
-            cut: None,
-        }
+        Self { data: Some(data).filter(|data| !data.is_empty()), announced, cut: None }
     }
 
     /// Announces all of `data`, sends the first `bytes` of it, and cuts.
     pub(crate) fn truncated(data: &Bytes, bytes: usize, cut: Cut) -> Self {
         let part = data.slice(..bytes.min(data.len()));
         let announced = data.len() as u64;
-        Self {
-            data: Some(part).filter(|part| !part.is_empty()),
-            announced,
-            cut: Some(cut),
-        }
+        Self { data: Some(part).filter(|part| !part.is_empty()), announced, cut: Some(cut) }
     }
 }
 
@@ -182,10 +174,7 @@ pub(crate) struct Rewound<IO> {
 
 impl<IO> Rewound<IO> {
     pub(crate) fn new(head: Vec<u8>, io: IO) -> Self {
-        Self {
-            head: head.into(),
-            io,
-        }
+        Self { head: head.into(), io }
     }
 }
 

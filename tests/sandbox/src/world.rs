@@ -100,32 +100,17 @@ pub struct Cert {
 impl Default for World {
     fn default() -> Self {
         let expires_at = jiff::Timestamp::from_second(1_893_456_000).unwrap_or(jiff::Timestamp::MAX);
-        let package = Package {
-            id: 1,
-            expires_at,
-            traffic_limit: 1000,
-            traffic_used: 0,
-        };
-        let account = Account {
-            id: 1,
-            api_keys: vec!["sandbox-key".to_owned()],
-            packages: vec![package],
-        };
-        Self {
-            accounts: vec![account],
-            sites: Vec::new(),
-            certs: Vec::new(),
-        }
+        let package = Package { id: 1, expires_at, traffic_limit: 1000, traffic_used: 0 };
+        let account = Account { id: 1, api_keys: vec!["sandbox-key".to_owned()], packages: vec![package] };
+        Self { accounts: vec![account], sites: Vec::new(), certs: Vec::new() }
     }
 }
 
 impl World {
     /// Reads a world file.
     pub fn read(path: &std::path::Path) -> Result<Self, Error> {
-        let text = std::fs::read_to_string(path).map_err(|source| Error::File {
-            path: path.to_owned(),
-            source,
-        })?;
+        let text =
+            std::fs::read_to_string(path).map_err(|source| Error::File { path: path.to_owned(), source })?;
         Self::parse(&text)
     }
 
@@ -152,10 +137,7 @@ impl World {
 
     /// The key that the ready file names.
     pub(crate) fn first_key(&self) -> Option<&str> {
-        self.accounts
-            .iter()
-            .find_map(|account| account.api_keys.first())
-            .map(String::as_str)
+        self.accounts.iter().find_map(|account| account.api_keys.first()).map(String::as_str)
     }
 
     fn check_site(&self, site: &Site) -> Result<(), Error> {
@@ -168,9 +150,7 @@ impl World {
             match fields::find(name) {
                 None => return Err(Error::World(format!("{what} has an unknown field {name}"))),
                 Some(field) => {
-                    field
-                        .accept(value)
-                        .map_err(|reason| Error::World(format!("{what}: {reason}")))?;
+                    field.accept(value).map_err(|reason| Error::World(format!("{what}: {reason}")))?;
                 }
             }
         }
@@ -181,9 +161,7 @@ impl World {
         if self.accounts.iter().any(|account| account.id == id) {
             return Ok(());
         }
-        Err(Error::World(format!(
-            "{what} belongs to account {id}, which is not among the accounts"
-        )))
+        Err(Error::World(format!("{what} belongs to account {id}, which is not among the accounts")))
     }
 }
 

@@ -30,10 +30,7 @@ fn a_test_owns_its_sandbox() {
     let site = sandbox.add_site("a.example");
     assert_eq!(sandbox.sites()[0]["config_synced"], true);
     upload(&sandbox, "a.example", &issued).unwrap();
-    assert_eq!(
-        (&sandbox.sites()[0]["id"], &sandbox.sites()[0]["account"]),
-        (&json!(site), &json!(1))
-    );
+    assert_eq!((&sandbox.sites()[0]["id"], &sandbox.sites()[0]["account"]), (&json!(site), &json!(1)));
     assert_eq!(sandbox.sites()[0]["config_synced"], false);
     assert!(look(&sandbox.ready().edge, "a.example").is_err());
     sandbox.push_now();
@@ -68,12 +65,7 @@ fn faults_can_be_added_from_the_test() {
     let sandbox = Sandbox::start(Options::default()).unwrap();
     sandbox.add_site("a.example");
     let path = "POST /api/certs/upload";
-    sandbox.add_fault(
-        Fault::status(path, 503)
-            .header("Retry-After", "0")
-            .body("busy")
-            .times(2),
-    );
+    sandbox.add_fault(Fault::status(path, 503).header("Retry-After", "0").body("busy").times(2));
     sandbox.add_fault(Fault::close_after(path));
     for expected in ["503", "503"] {
         let error = upload(&sandbox, "a.example", &issued).unwrap_err().to_string();
@@ -81,38 +73,19 @@ fn faults_can_be_added_from_the_test() {
     }
     upload(&sandbox, "a.example", &issued).unwrap_err();
     assert_eq!(upload(&sandbox, "a.example", &issued).unwrap()["created"], false);
-    let faults: Vec<_> = sandbox
-        .requests()
-        .into_iter()
-        .map(|request| (request.status, request.fault))
-        .collect();
+    let faults: Vec<_> =
+        sandbox.requests().into_iter().map(|request| (request.status, request.fault)).collect();
     let status = |code| (Some(code), Some("status".to_owned()));
-    assert_eq!(
-        faults,
-        [
-            status(503),
-            status(503),
-            (None, Some("close_after".to_owned())),
-            (Some(200), None)
-        ]
-    );
+    assert_eq!(faults, [status(503), status(503), (None, Some("close_after".to_owned())), (Some(200), None)]);
     assert_eq!(Fault::close_before("*").action, Action::CloseBefore);
 }
 
 #[test]
 fn the_api_over_tls_comes_with_its_ca() {
-    let sandbox = Sandbox::start(Options {
-        tls: true,
-        ..Options::default()
-    })
-    .unwrap();
+    let sandbox = Sandbox::start(Options { tls: true, ..Options::default() }).unwrap();
     let ca = sandbox.ready().ca_file.clone().unwrap();
     assert!(sandbox.ready().api.starts_with("https://127.0.0.1:"));
-    assert!(
-        std::fs::read_to_string(&ca)
-            .unwrap()
-            .starts_with("-----BEGIN CERTIFICATE-----")
-    );
+    assert!(std::fs::read_to_string(&ca).unwrap().starts_with("-----BEGIN CERTIFICATE-----"));
     let seen = look(sandbox.ready().api.strip_prefix("https://").unwrap(), "localhost").unwrap();
     assert_eq!((seen.alpn.as_deref(), seen.chain_length), (Some("h2"), 2));
     drop(sandbox);
@@ -131,10 +104,7 @@ fn a_pending_push_is_not_lost_between_two_starts() {
     first.add_site("a.example");
     let issued = Authority::new("test").unwrap().issue(&["a.example"]).unwrap();
     upload(&first, "a.example", &issued).unwrap();
-    assert!(
-        matches!(Sandbox::start(options()), Err(Error::DataInUse(_))),
-        "also within one process"
-    );
+    assert!(matches!(Sandbox::start(options()), Err(Error::DataInUse(_))), "also within one process");
     drop(first);
     let second = Sandbox::start(options()).unwrap();
     assert!(second.resumed());
@@ -145,31 +115,13 @@ fn a_pending_push_is_not_lost_between_two_starts() {
 
 #[test]
 fn only_loopback_and_only_worlds_that_can_be() {
-    let everybody = Options {
-        listen: "0.0.0.0:0".parse().unwrap(),
-        ..Options::default()
-    };
+    let everybody = Options { listen: "0.0.0.0:0".parse().unwrap(), ..Options::default() };
     assert!(matches!(Sandbox::start(everybody), Err(Error::NotLoopback(_))));
     let mut world = World::default();
     world.accounts.clear();
-    assert!(matches!(
-        Sandbox::start(Options {
-            world,
-            ..Options::default()
-        }),
-        Err(Error::World(_))
-    ));
-    let six = Options {
-        listen: "[::1]:0".parse().unwrap(),
-        ..Options::default()
-    };
-    assert!(
-        Sandbox::start(six)
-            .unwrap()
-            .ready()
-            .api
-            .starts_with("http://[::1]:")
-    );
+    assert!(matches!(Sandbox::start(Options { world, ..Options::default() }), Err(Error::World(_))));
+    let six = Options { listen: "[::1]:0".parse().unwrap(), ..Options::default() };
+    assert!(Sandbox::start(six).unwrap().ready().api.starts_with("http://[::1]:"));
 }
 
 #[test]

@@ -2,11 +2,7 @@
 //!
 //! The real one is `EDGECERT_BIN`, else the `edgecert` that the workspace's build leaves beside the sandbox.
 
-#![allow(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "a test fails by panicking"
-)]
+#![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -22,22 +18,12 @@ fn sandbox() -> &'static Path {
 fn hook() -> PathBuf {
     let beside = || sandbox().with_file_name("edgecert");
     let hook = std::env::var_os("EDGECERT_BIN").map_or_else(beside, PathBuf::from);
-    assert!(
-        hook.is_file(),
-        "the hook is needed at {}: cargo build, or set EDGECERT_BIN",
-        hook.display()
-    );
+    assert!(hook.is_file(), "the hook is needed at {}: cargo build, or set EDGECERT_BIN", hook.display());
     hook
 }
 
 fn rehearse(hook: &Path, more: &[&str]) -> Output {
-    Command::new(sandbox())
-        .arg("rehearse")
-        .args(more)
-        .env_clear()
-        .env("EDGECERT_BIN", hook)
-        .output()
-        .unwrap()
+    Command::new(sandbox()).arg("rehearse").args(more).env_clear().env("EDGECERT_BIN", hook).output().unwrap()
 }
 
 fn said(output: &Output) -> String {
@@ -59,23 +45,14 @@ fn the_real_hook_plays_its_part() {
     let output = rehearse(&hook(), &[]);
     let said = said(&output);
     assert_eq!(output.status.code(), Some(0), "{said}");
-    for told in [
-        "1. the first certificate",
-        "2. the renewal",
-        "3. a service that stumbles",
-        "still the old leaf",
-    ] {
+    for told in
+        ["1. the first certificate", "2. the renewal", "3. a service that stumbles", "still the old leaf"]
+    {
         assert!(said.contains(told), "{told}: {said}");
     }
-    assert!(
-        said.ends_with("\nevery step did what it should\n") && !said.contains("NOT OK"),
-        "{said}"
-    );
+    assert!(said.ends_with("\nevery step did what it should\n") && !said.contains("NOT OK"), "{said}");
     assert!(!said.contains('\x1b'), "no colour without a terminal");
-    assert!(
-        !said.contains("sandbox-key") && !said.contains("PRIVATE KEY"),
-        "{said}"
-    );
+    assert!(!said.contains("sandbox-key") && !said.contains("PRIVATE KEY"), "{said}");
 }
 
 #[test]
@@ -96,10 +73,7 @@ fn a_lineage_of_ones_own_can_be_rehearsed() {
 fn a_hook_that_does_nothing_is_found_out() {
     for (script, told) in [
         ("exit 0", "NOT OK the service has one record; found: 0 records"),
-        (
-            "echo something; echo else >&2; exit 3",
-            "NOT OK the hook exits 0; found: 3",
-        ),
+        ("echo something; echo else >&2; exit 3", "NOT OK the hook exits 0; found: 3"),
         ("kill -9 $$", "NOT OK the hook exits 0; found: a signal"),
     ] {
         let (_dir, hook) = scripted(script);
@@ -108,11 +82,7 @@ fn a_hook_that_does_nothing_is_found_out() {
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains(told), "{said}");
         assert!(!said.contains("2. the renewal"), "the rest is left out: {said}");
-        assert_eq!(
-            script.contains("something"),
-            said.contains("\n    something\n"),
-            "{said}"
-        );
+        assert_eq!(script.contains("something"), said.contains("\n    something\n"), "{said}");
     }
 }
 
@@ -132,10 +102,7 @@ fn the_hook_is_called_as_certbot_calls_it() {
         "600",
     ];
     for line in wanted {
-        assert!(
-            said.lines().any(|shown| shown.trim().starts_with(line)),
-            "{line}: {said}"
-        );
+        assert!(said.lines().any(|shown| shown.trim().starts_with(line)), "{line}: {said}");
     }
     assert!(!said.contains("EDGECERT_BIN="), "{said}");
 }

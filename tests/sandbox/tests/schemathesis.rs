@@ -21,10 +21,7 @@ fn program() -> String {
 
 /// Something to find for who guesses numbers.
 fn inhabit(sandbox: &Sandbox) {
-    let issued = Authority::new("test")
-        .unwrap()
-        .issue(&["a.example", "b.example"])
-        .unwrap();
+    let issued = Authority::new("test").unwrap().issue(&["a.example", "b.example"]).unwrap();
     for domain in ["a.example", "b.example"] {
         sandbox.add_site(domain);
         let body = json!({ "domain": domain, "cert_pem": issued.fullchain(), "key_pem": issued.key });
@@ -38,45 +35,23 @@ fn inhabit(sandbox: &Sandbox) {
 /// That a certificate be one cannot be said in a schema, so acceptance of what fits the schema is not asked for.
 #[track_caller]
 fn holds(whims: u64, examples: &str) {
-    let sandbox = Sandbox::start(Options {
-        whims,
-        ..Options::default()
-    })
-    .unwrap();
+    let sandbox = Sandbox::start(Options { whims, ..Options::default() }).unwrap();
     inhabit(&sandbox);
     let home = tempfile::tempdir().unwrap();
     let output = Command::new(program())
         .args(["run", &format!("{}/openapi.json", sandbox.ready().api)])
-        .args([
-            "--header",
-            &format!("Authorization: Bearer {}", sandbox.ready().api_key),
-        ])
-        .args([
-            "--phases",
-            "examples,coverage,fuzzing,stateful",
-            "--max-examples",
-            examples,
-        ])
-        .args([
-            "--exclude-checks",
-            "positive_data_acceptance",
-            "--generation-deterministic",
-        ])
+        .args(["--header", &format!("Authorization: Bearer {}", sandbox.ready().api_key)])
+        .args(["--phases", "examples,coverage,fuzzing,stateful", "--max-examples", examples])
+        .args(["--exclude-checks", "positive_data_acceptance", "--generation-deterministic"])
         .args(["--no-color", "--warnings", "off"])
         .current_dir(home.path())
         .output()
         .unwrap_or_else(|error| panic!("{}: {error}; {NEEDED}", program()));
     let said = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success(),
-        "{said}{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
     assert!(sandbox.requests().len() > 100, "it tried:\n{said}");
-    let failed = sandbox
-        .requests()
-        .into_iter()
-        .find(|request| request.status.is_some_and(|status| status >= 500));
+    let failed =
+        sandbox.requests().into_iter().find(|request| request.status.is_some_and(|status| status >= 500));
     assert!(failed.is_none(), "{failed:?}");
 }
 

@@ -21,11 +21,7 @@ const SEEDS: u64 = 50;
 fn hook() -> PathBuf {
     let beside = || Path::new(env!("CARGO_BIN_EXE_edgecert-sandbox")).with_file_name("edgecert");
     let hook = std::env::var_os("EDGECERT_BIN").map_or_else(beside, PathBuf::from);
-    assert!(
-        hook.is_file(),
-        "the hook is needed at {}: cargo build, or set EDGECERT_BIN",
-        hook.display()
-    );
+    assert!(hook.is_file(), "the hook is needed at {}: cargo build, or set EDGECERT_BIN", hook.display());
     hook
 }
 
@@ -39,17 +35,10 @@ struct Scene {
 
 impl Scene {
     fn new(seed: u64) -> Self {
-        let package = |id| Package {
-            id,
-            expires_at: jiff::Timestamp::MAX,
-            traffic_limit: 10,
-            traffic_used: 0,
-        };
-        let account = |id, key: &str| Account {
-            id,
-            api_keys: vec![key.to_owned()],
-            packages: vec![package(id)],
-        };
+        let package =
+            |id| Package { id, expires_at: jiff::Timestamp::MAX, traffic_limit: 10, traffic_used: 0 };
+        let account =
+            |id, key: &str| Account { id, api_keys: vec![key.to_owned()], packages: vec![package(id)] };
         let site = |id, account, domain: &str| Site {
             id,
             account,
@@ -61,34 +50,17 @@ impl Scene {
         };
         let world = World {
             accounts: vec![account(1, "sandbox-key"), account(2, "other-key")],
-            sites: vec![
-                site(10, 1, "a.example"),
-                site(11, 1, "b.example"),
-                site(20, 2, "o.example"),
-            ],
+            sites: vec![site(10, 1, "a.example"), site(11, 1, "b.example"), site(20, 2, "o.example")],
             certs: Vec::new(),
         };
-        let sandbox = Sandbox::start(Options {
-            world,
-            whims: seed,
-            ..Options::default()
-        })
-        .unwrap();
-        Self {
-            sandbox,
-            authority: Authority::new("seeds").unwrap(),
-            files: TempDir::new().unwrap(),
-            seed,
-        }
+        let sandbox = Sandbox::start(Options { world, whims: seed, ..Options::default() }).unwrap();
+        Self { sandbox, authority: Authority::new("seeds").unwrap(), files: TempDir::new().unwrap(), seed }
     }
 
     /// Renews the lineage and calls the hook; its report and the new leaf's fingerprint.
     #[track_caller]
     fn deploys(&self, key: &str, more: &[&str], expected: i32) -> Value {
-        let issued = self
-            .authority
-            .issue(&["a.example", "b.example", "o.example"])
-            .unwrap();
+        let issued = self.authority.issue(&["a.example", "b.example", "o.example"]).unwrap();
         let path = |name: &str| self.files.path().join(name);
         std::fs::write(path("fullchain.pem"), issued.fullchain()).unwrap();
         std::fs::write(path("privkey.pem"), &issued.key).unwrap();
@@ -112,17 +84,11 @@ impl Scene {
     }
 
     fn served(&self, domain: &str) -> Option<String> {
-        look(&self.sandbox.ready().edge, domain)
-            .ok()
-            .map(|seen| seen.fingerprint)
+        look(&self.sandbox.ready().edge, domain).ok().map(|seen| seen.fingerprint)
     }
 
     fn records(&self) -> Vec<Value> {
-        self.sandbox
-            .certs()
-            .into_iter()
-            .map(|record| record["id"].clone())
-            .collect()
+        self.sandbox.certs().into_iter().map(|record| record["id"].clone()).collect()
     }
 }
 

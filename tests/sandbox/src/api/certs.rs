@@ -15,10 +15,7 @@ const UPLOAD_FIELDS: [&str; 4] = ["domain", "cert_pem", "key_pem", "name"];
 
 pub(super) fn list(call: &Call<'_>) -> Outcome {
     let certs = certs::list(call.app.store().read(), Some(call.account))?;
-    Ok(Answer::json(
-        StatusCode::OK,
-        &shape::cert_list(&call.app.whims, &certs),
-    ))
+    Ok(Answer::json(StatusCode::OK, &shape::cert_list(&call.app.whims, &certs)))
 }
 
 pub(super) fn download(call: &Call<'_>, id: i64) -> Outcome {
@@ -28,10 +25,7 @@ pub(super) fn download(call: &Call<'_>, id: i64) -> Outcome {
         ForeignCert::Forbidden => StatusCode::FORBIDDEN,
     };
     let cert = cert.ok_or_else(|| Refusal::new(status, "there is no such certificate"))?;
-    Ok(Answer::json(
-        StatusCode::OK,
-        &shape::download(&call.app.whims, &cert),
-    ))
+    Ok(Answer::json(StatusCode::OK, &shape::download(&call.app.whims, &cert)))
 }
 
 /// The idempotent upload: the rules, then the oldest record of the domain is replaced, or a new one is bound to
@@ -48,13 +42,7 @@ pub(super) fn upload(call: &Call<'_>) -> Outcome {
         let site = site.ok_or_else(|| foreign_domain(&call.app.whims, domain))?;
         let accepted = rules::check(cert_pem, key_pem, Some(domain), call.now)
             .map_err(|broken| Refusal::bad(broken.to_string()))?;
-        let content = Content {
-            account: call.account,
-            domain: &site.domain,
-            name,
-            cert_pem,
-            key_pem,
-        };
+        let content = Content { account: call.account, domain: &site.domain, name, cert_pem, key_pem };
         let (id, bound) = match record_of(call, t, domain)? {
             Some(record) => {
                 certs::replace(t, record.id, &content)?;
@@ -64,17 +52,10 @@ pub(super) fn upload(call: &Call<'_>) -> Outcome {
             None => bind_new(call, t, &content, &accepted).map(|(id, bound)| (id, Some(bound)))?,
         };
         let created = bound.is_some();
-        Ok::<_, Refusal>((
-            created,
-            uploaded(call, id, &site.domain, bound.as_deref(), &accepted),
-        ))
+        Ok::<_, Refusal>((created, uploaded(call, id, &site.domain, bound.as_deref(), &accepted)))
     })?;
     call.app.pushes.wake();
-    let status = if created {
-        made(&call.app.whims)
-    } else {
-        StatusCode::OK
-    };
+    let status = if created { made(&call.app.whims) } else { StatusCode::OK };
     Ok(Answer::json(status, &response))
 }
 
@@ -95,23 +76,12 @@ pub(super) fn create(call: &Call<'_>) -> Outcome {
     let accepted = rules::check(cert_pem, key_pem, domain, call.now)
         .map_err(|broken| Refusal::bad(broken.to_string()))?;
     let first = accepted.leaf.names.first().map(String::as_str);
-    let domain = domain
-        .or(first)
-        .ok_or_else(|| Refusal::bad("the certificate has no SAN entry"))?;
-    let content = Content {
-        account: call.account,
-        domain,
-        name,
-        cert_pem,
-        key_pem,
-    };
+    let domain = domain.or(first).ok_or_else(|| Refusal::bad("the certificate has no SAN entry"))?;
+    let content = Content { account: call.account, domain, name, cert_pem, key_pem };
     let mut store = call.app.store();
     let id = store.write(|t| certs::insert(t, &content))?;
     let cert = certs::get(store.read(), id)?.ok_or_else(Refusal::not_found)?;
-    Ok(Answer::json(
-        made(&call.app.whims),
-        &shape::record(&call.app.whims, &cert),
-    ))
+    Ok(Answer::json(made(&call.app.whims), &shape::record(&call.app.whims, &cert)))
 }
 
 /// Status for something that was not there before.
@@ -143,11 +113,7 @@ fn bind_new(
 fn uploaded(call: &Call<'_>, id: i64, domain: &str, bound: Option<&[Site]>, accepted: &Accepted) -> Value {
     let whims = &call.app.whims;
     let created = bound.is_some();
-    let bound: Vec<Value> = bound
-        .into_iter()
-        .flatten()
-        .map(|site| shape::bound(whims, site))
-        .collect();
+    let bound: Vec<Value> = bound.into_iter().flatten().map(|site| shape::bound(whims, site)).collect();
     let response = json!({
         "ok": true,
         "id": id.to_string(),
@@ -167,10 +133,7 @@ fn foreign_domain(whims: &Whims, domain: &str) -> Refusal {
         ForeignDomain::BadRequest => StatusCode::BAD_REQUEST,
         ForeignDomain::Unprocessable => StatusCode::UNPROCESSABLE_ENTITY,
     };
-    Refusal::new(
-        status,
-        format!("{domain} is not the domain of a site of this account"),
-    )
+    Refusal::new(status, format!("{domain} is not the domain of a site of this account"))
 }
 
 fn notice_unknown(call: &Call<'_>, body: &Map<String, Value>) {

@@ -34,10 +34,7 @@ pub(crate) struct Refusal {
 
 impl Refusal {
     pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self {
-            status,
-            message: message.into(),
-        }
+        Self { status, message: message.into() }
     }
 
     pub(crate) fn bad(message: impl Into<String>) -> Self {
@@ -51,10 +48,7 @@ impl Refusal {
 
 impl From<rusqlite::Error> for Refusal {
     fn from(error: rusqlite::Error) -> Self {
-        Self::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            format!("the sandbox's database: {error}"),
-        )
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, format!("the sandbox's database: {error}"))
     }
 }
 
@@ -73,16 +67,8 @@ struct Call<'a> {
 impl Call<'_> {
     /// The body as a JSON object.
     fn object(&self) -> Result<Map<String, Value>, Refusal> {
-        let kind = self
-            .headers
-            .get(header::CONTENT_TYPE)
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or("");
-        if !kind
-            .split(';')
-            .next()
-            .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
-        {
+        let kind = self.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+        if !kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json")) {
             let message = "the body must be sent with Content-Type: application/json";
             return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
         }
@@ -126,19 +112,11 @@ pub(crate) async fn handle(
         fault: fault.as_ref().map(|fault| fault.action.as_str().to_owned()),
         notices: Vec::new(),
         connection,
-        http: if head.version == Version::HTTP_2 {
-            "2"
-        } else {
-            "1.1"
-        }
-        .to_owned(),
+        http: if head.version == Version::HTTP_2 { "2" } else { "1.1" }.to_owned(),
     });
     let carry_out = || match &collected {
         Some(body) => carry_out(&app, entry, &head.method, &path, &head.headers, body),
-        None => Answer::text(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "the body cannot be read or is too large\n",
-        ),
+        None => Answer::text(StatusCode::PAYLOAD_TOO_LARGE, "the body cannot be read or is too large\n"),
     };
     fault::answer(&app, entry, fault, carry_out, cut).await
 }
@@ -171,23 +149,14 @@ fn carry_out(
         return Answer::json(StatusCode::OK, &openapi::describe(&app.whims));
     }
     let key = text_of(headers, &header::AUTHORIZATION).split_once(' ');
-    let key = key
-        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
-        .map(|(_, key)| key.trim());
+    let key = key.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, key)| key.trim());
     let account = key.map(|key| app.store().account_of(key));
     let account = match account.transpose() {
         Ok(Some(Some(account))) => account,
         Ok(_) => return unauthorized(app),
         Err(error) => return shape::refusal(&app.whims, &error.into()),
     };
-    let call = Call {
-        app,
-        account,
-        now: clock::now(),
-        headers,
-        body,
-        notices: RefCell::default(),
-    };
+    let call = Call { app, account, now: clock::now(), headers, body, notices: RefCell::default() };
     let answer = route(&call, method, path).unwrap_or_else(|refusal| shape::refusal(&app.whims, &refusal));
     let notices = call.notices.into_inner();
     for notice in &notices {
@@ -206,11 +175,7 @@ fn unauthorized(app: &App) -> Answer {
 }
 
 fn route(call: &Call<'_>, method: &Method, path: &str) -> Outcome {
-    let segments: Vec<&str> = path
-        .strip_prefix("/api/")
-        .unwrap_or_default()
-        .split('/')
-        .collect();
+    let segments: Vec<&str> = path.strip_prefix("/api/").unwrap_or_default().split('/').collect();
     let id = |text: &str| text.parse::<i64>().map_err(|_| Refusal::not_found());
     match (method.as_str(), segments.as_slice()) {
         ("GET", ["certs"]) => certs::list(call),
@@ -240,8 +205,5 @@ fn not_allowed(call: &Call<'_>, allowed: &'static str) -> Answer {
 }
 
 fn text_of<'a>(headers: &'a HeaderMap, name: &http::HeaderName) -> &'a str {
-    headers
-        .get(name)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default()
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }

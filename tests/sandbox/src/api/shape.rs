@@ -19,11 +19,7 @@ pub(crate) fn refusal(whims: &Whims, refusal: &Refusal) -> Answer {
     if status == StatusCode::OK {
         return Answer::json(status, &object(whims, json!({ "ok": false, "error": message })));
     }
-    let code = status
-        .canonical_reason()
-        .unwrap_or("error")
-        .to_lowercase()
-        .replace(' ', "_");
+    let code = status.canonical_reason().unwrap_or("error").to_lowercase().replace(' ', "_");
     let value = match whims.error_body {
         ErrorBody::Error => json!({ "ok": false, "error": message }),
         ErrorBody::Message => json!({ "code": u32::from(status.as_u16()) * 100 + 1, "message": message }),
@@ -50,10 +46,7 @@ pub(crate) fn object(whims: &Whims, mut value: Value) -> Value {
                 map.insert("server_time".into(), json!(1_700_000_000));
             }
             Extras::Nested => {
-                map.insert(
-                    "meta".into(),
-                    json!({ "id": 1, "ok": false, "domain": "other.invalid" }),
-                );
+                map.insert("meta".into(), json!({ "id": 1, "ok": false, "domain": "other.invalid" }));
             }
         }
     }

@@ -22,10 +22,7 @@ pub(super) fn list(call: &Call<'_>) -> Outcome {
 
 pub(super) fn get(call: &Call<'_>, id: i64) -> Outcome {
     let site = owned(call, call.app.store().read(), id)?;
-    Ok(Answer::json(
-        StatusCode::OK,
-        &shape::one_site(&call.app.whims, &site),
-    ))
+    Ok(Answer::json(StatusCode::OK, &shape::one_site(&call.app.whims, &site)))
 }
 
 pub(super) fn create(call: &Call<'_>) -> Outcome {
@@ -90,11 +87,7 @@ pub(super) fn enable(call: &Call<'_>, id: i64) -> Outcome {
     let mut store = call.app.store();
     let enabled = store.write(|t| {
         let mut site = owned(call, t, id)?;
-        let package = site
-            .package_id
-            .map(|id| packages::get(t, id))
-            .transpose()?
-            .flatten();
+        let package = site.package_id.map(|id| packages::get(t, id)).transpose()?.flatten();
         if package.is_some_and(|package| !package.usable(now(call))) {
             return Ok::<_, Refusal>(false);
         }
@@ -104,11 +97,7 @@ pub(super) fn enable(call: &Call<'_>, id: i64) -> Outcome {
         Ok(true)
     })?;
     call.app.pushes.wake();
-    if enabled {
-        Ok(shape::switched(&call.app.whims, id))
-    } else {
-        enable_refused(call, id)
-    }
+    if enabled { Ok(shape::switched(&call.app.whims, id)) } else { enable_refused(call, id) }
 }
 
 /// Takes the site off the edge at once.
@@ -151,12 +140,8 @@ impl Change {
         body: &Map<String, Value>,
         known: &[&str],
     ) -> Result<Self, Refusal> {
-        let mut change = Self {
-            cert: Binding::AsItIs,
-            package: None,
-            settings: Map::new(),
-            ignored: Vec::new(),
-        };
+        let mut change =
+            Self { cert: Binding::AsItIs, package: None, settings: Map::new(), ignored: Vec::new() };
         for (name, value) in body {
             match name.as_str() {
                 "cert_id" => change.cert = own_cert(call, t, value)?,
@@ -233,10 +218,7 @@ fn now(call: &Call<'_>) -> i64 {
 }
 
 fn foreign(name: &str) -> Refusal {
-    Refusal::new(
-        StatusCode::FORBIDDEN,
-        format!("{name} does not belong to this account"),
-    )
+    Refusal::new(StatusCode::FORBIDDEN, format!("{name} does not belong to this account"))
 }
 
 fn taken(call: &Call<'_>, domain: &str) -> Refusal {

@@ -64,20 +64,13 @@ async fn server_name(tcp: &mut TcpStream, head: &mut Vec<u8>) -> Option<String> 
 }
 
 async fn plain(app: Arc<App>, io: Rewound<TcpStream>, hangup: Hangup) {
-    wire::serve(io, hangup, move |request, cut| {
-        plain_answer(app.clone(), request, cut)
-    })
-    .await;
+    wire::serve(io, hangup, move |request, cut| plain_answer(app.clone(), request, cut)).await;
 }
 
 async fn plain_answer(app: Arc<App>, request: Request<Incoming>, cut: Cut) -> Response<OutBody> {
     let host = host(&request);
     match app.edge.find(&host) {
-        None => Answer::text(
-            StatusCode::MISDIRECTED_REQUEST,
-            format!("{host} is not served here\n"),
-        )
-        .whole(),
+        None => Answer::text(StatusCode::MISDIRECTED_REQUEST, format!("{host} is not served here\n")).whole(),
         Some(site) if !site.http => cut.now().await,
         Some(site) if site.force_https => to_https(&host, &request),
         Some(site) => page(&site),
@@ -99,18 +92,8 @@ fn to_https(host: &str, request: &Request<Incoming>) -> Response<OutBody> {
 
 /// The host that is asked for, without a port.
 fn host(request: &Request<Incoming>) -> String {
-    let header = request
-        .headers()
-        .get(header::HOST)
-        .and_then(|value| value.to_str().ok());
-    let authority = request
-        .uri()
-        .authority()
-        .map(http::uri::Authority::as_str)
-        .or(header)
-        .unwrap_or_default();
-    authority
-        .split_once(':')
-        .map_or(authority, |(host, _)| host)
-        .to_owned()
+    let header = request.headers().get(header::HOST).and_then(|value| value.to_str().ok());
+    let authority =
+        request.uri().authority().map(http::uri::Authority::as_str).or(header).unwrap_or_default();
+    authority.split_once(':').map_or(authority, |(host, _)| host).to_owned()
 }

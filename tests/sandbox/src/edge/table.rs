@@ -53,10 +53,7 @@ impl EdgeTable {
     pub(crate) fn find(&self, host: &str) -> Option<Arc<Served>> {
         let name = names::canonical(host);
         let sites = self.sites.read().unwrap_or_else(PoisonError::into_inner);
-        let wildcard = || {
-            name.split_once('.')
-                .and_then(|(_, parent)| sites.get(&format!("*.{parent}")))
-        };
+        let wildcard = || name.split_once('.').and_then(|(_, parent)| sites.get(&format!("*.{parent}")));
         sites.get(&name).or_else(wildcard).cloned()
     }
 
@@ -69,13 +66,7 @@ impl EdgeTable {
 
 impl Served {
     fn new(snapshot: &Snapshot) -> Self {
-        let flag = |name: &str| {
-            snapshot
-                .settings
-                .get(name)
-                .and_then(Value::as_bool)
-                .unwrap_or(false)
-        };
+        let flag = |name: &str| snapshot.settings.get(name).and_then(Value::as_bool).unwrap_or(false);
         let tls = if flag("https_enabled") {
             server_config(snapshot, flag("http2"))
         } else {
@@ -88,11 +79,7 @@ impl Served {
             cert_id: snapshot.cert_id,
             http: flag("http_enabled"),
             force_https: flag("force_https"),
-            origins: snapshot
-                .settings
-                .get("origins")
-                .cloned()
-                .unwrap_or_else(|| json!([])),
+            origins: snapshot.settings.get("origins").cloned().unwrap_or_else(|| json!([])),
             leaf: leaf.map(|leaf| (leaf.fingerprint, leaf.not_after)),
             tls,
         }
@@ -122,11 +109,7 @@ impl Served {
     fn alpn(&self) -> Vec<String> {
         let config = self.tls.as_ref().ok();
         config.map_or_else(Vec::new, |config| {
-            config
-                .alpn_protocols
-                .iter()
-                .map(|name| String::from_utf8_lossy(name).into_owned())
-                .collect()
+            config.alpn_protocols.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect()
         })
     }
 }
@@ -135,10 +118,7 @@ fn server_config(snapshot: &Snapshot, http2: bool) -> Result<Arc<ServerConfig>, 
     if snapshot.cert_id.is_none() {
         return Err("no certificate is bound".to_owned());
     }
-    let chain = leaf::chain(&snapshot.cert_pem)?
-        .into_iter()
-        .map(CertificateDer::from)
-        .collect();
+    let chain = leaf::chain(&snapshot.cert_pem)?.into_iter().map(CertificateDer::from).collect();
     let key = ring::sign::any_supported_type(&key::for_tls(&snapshot.key_pem)?)
         .map_err(|_| "this edge cannot sign with the key's type".to_owned())?;
     let certified = CertifiedKey::new(chain, key);
@@ -150,11 +130,8 @@ fn server_config(snapshot: &Snapshot, http2: bool) -> Result<Arc<ServerConfig>, 
         .map_err(|error| error.to_string())?
         .with_no_client_auth()
         .with_cert_resolver(Arc::new(Only(Arc::new(certified))));
-    config.alpn_protocols = if http2 {
-        vec![b"h2".to_vec(), b"http/1.1".to_vec()]
-    } else {
-        vec![b"http/1.1".to_vec()]
-    };
+    config.alpn_protocols =
+        if http2 { vec![b"h2".to_vec(), b"http/1.1".to_vec()] } else { vec![b"http/1.1".to_vec()] };
     Ok(Arc::new(config))
 }
 

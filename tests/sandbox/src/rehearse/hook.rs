@@ -16,13 +16,8 @@ pub struct Hook {
 impl Hook {
     /// The program that was named, else the one beside this program.
     pub fn find(named: Option<&Path>, own: Option<&Path>) -> Result<Self, Error> {
-        let beside = own
-            .and_then(Path::parent)
-            .map(|directory| directory.join("edgecert"));
-        let program = named
-            .map(Path::to_owned)
-            .or(beside)
-            .unwrap_or_else(|| PathBuf::from("edgecert"));
+        let beside = own.and_then(Path::parent).map(|directory| directory.join("edgecert"));
+        let program = named.map(Path::to_owned).or(beside).unwrap_or_else(|| PathBuf::from("edgecert"));
         // The hook is started from another directory.
         match program.canonicalize() {
             Ok(program) if program.is_file() => Ok(Self { program }),
@@ -37,21 +32,11 @@ impl Hook {
 
     /// Starts it with nothing but these variables and a plain `PATH`.
     pub(super) fn start(&self, home: &Path, variables: &[(&str, String)]) -> Result<Running, Error> {
-        let fail = |source| Error::File {
-            path: self.program.clone(),
-            source,
-        };
+        let fail = |source| Error::File { path: self.program.clone(), source };
         let mut command = Command::new(&self.program);
-        command
-            .env_clear()
-            .env("PATH", "/usr/bin:/bin")
-            .env("HOME", home)
-            .current_dir(home);
+        command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", home).current_dir(home);
         command.envs(variables.iter().map(|(name, value)| (name, value)));
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(fail)?;
         let (tell, lines) = channel();
         if let Some(stdout) = child.stdout.take() {
@@ -90,10 +75,7 @@ fn listen(stream: impl Read + Send + 'static, tell: Sender<String>) {
         let mut stream = BufReader::new(stream);
         let mut line = Vec::new();
         while matches!(stream.read_until(b'\n', &mut line), Ok(1..)) {
-            let text: String = String::from_utf8_lossy(&line)
-                .chars()
-                .filter(|c| !c.is_control())
-                .collect();
+            let text: String = String::from_utf8_lossy(&line).chars().filter(|c| !c.is_control()).collect();
             line.clear();
             if tell.send(text).is_err() {
                 return;

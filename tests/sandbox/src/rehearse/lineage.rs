@@ -23,11 +23,7 @@ pub(super) struct Lineage {
 impl Lineage {
     /// A new one, with its first certificate.
     pub(super) fn create(files: &Path, authority: &Authority, names: &[&str]) -> Result<Self, Error> {
-        let name = names
-            .first()
-            .copied()
-            .unwrap_or("lineage")
-            .trim_start_matches("*.");
+        let name = names.first().copied().unwrap_or("lineage").trim_start_matches("*.");
         let directory = files.join("letsencrypt/live").join(name);
         let mut lineage = Self {
             directory,
@@ -43,19 +39,10 @@ impl Lineage {
     /// One that exists; nothing is written to it.
     pub(super) fn given(directory: &Path) -> Result<Self, Error> {
         let path = directory.join("fullchain.pem");
-        let fail = |source| Error::File {
-            path: path.clone(),
-            source,
-        };
+        let fail = |source| Error::File { path: path.clone(), source };
         let leaf = read(&path)?;
         let directory = directory.canonicalize().map_err(fail)?;
-        Ok(Self {
-            directory,
-            names: leaf.names,
-            fingerprint: leaf.fingerprint,
-            version: 0,
-            given: true,
-        })
+        Ok(Self { directory, names: leaf.names, fingerprint: leaf.fingerprint, version: 0, given: true })
     }
 
     /// A new certificate with a new key for the same names; certbot's default.
@@ -63,10 +50,7 @@ impl Lineage {
         let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
         let issued = authority.issue(&names)?;
         self.version += 1;
-        self.write(&issued).map_err(|source| Error::File {
-            path: self.directory.clone(),
-            source,
-        })?;
+        self.write(&issued).map_err(|source| Error::File { path: self.directory.clone(), source })?;
         self.fingerprint = read(&self.directory.join("fullchain.pem"))?.fingerprint;
         Ok(())
     }
@@ -93,11 +77,7 @@ impl Lineage {
         for (kind, text, mode) in kinds {
             let file = format!("{kind}{}.pem", self.version);
             let mut options = std::fs::OpenOptions::new();
-            let mut out = options
-                .write(true)
-                .create_new(true)
-                .mode(mode)
-                .open(archive.join(&file))?;
+            let mut out = options.write(true).create_new(true).mode(mode).open(archive.join(&file))?;
             std::io::Write::write_all(&mut out, text.as_bytes())?;
             let link = self.directory.join(format!("{kind}.pem"));
             if link.is_symlink() {
@@ -110,10 +90,7 @@ impl Lineage {
 }
 
 fn read(path: &Path) -> Result<Leaf, Error> {
-    let fail = |source| Error::File {
-        path: path.to_owned(),
-        source,
-    };
+    let fail = |source| Error::File { path: path.to_owned(), source };
     let text = std::fs::read_to_string(path).map_err(fail)?;
     leaf::read(&text).map_err(|reason| fail(std::io::Error::other(reason)))
 }

@@ -53,29 +53,14 @@ const STEPS: &[Step] = &[steps::first_deployment, steps::renewal, steps::stumbli
 /// certificate of that directory.
 pub fn rehearse(hook: &Hook, given: Option<&Path>, tell: &mut dyn FnMut(Line)) -> Result<bool, Error> {
     let files = tempfile::Builder::new().prefix("edgecert-rehearsal-").tempdir();
-    let files = files.map_err(|source| Error::File {
-        path: std::env::temp_dir(),
-        source,
-    })?;
+    let files = files.map_err(|source| Error::File { path: std::env::temp_dir(), source })?;
     let authority = Authority::new("edgecert rehearsal")?;
     let lineage = match given {
         Some(directory) => Lineage::given(directory)?,
         None => Lineage::create(files.path(), &authority, &["shop.example", "*.shop.example"])?,
     };
-    let sandbox = Sandbox::start(Options {
-        tls: true,
-        ..Options::default()
-    })?;
-    let mut stage = Stage {
-        sandbox,
-        hook,
-        lineage,
-        authority,
-        files,
-        record: None,
-        tell,
-        failed: false,
-    };
+    let sandbox = Sandbox::start(Options { tls: true, ..Options::default() })?;
+    let mut stage = Stage { sandbox, hook, lineage, authority, files, record: None, tell, failed: false };
     steps::open(&mut stage);
     for step in STEPS {
         step(&mut stage)?;

@@ -39,17 +39,11 @@ pub(super) fn first_deployment(stage: &mut Stage<'_>) -> Result<(), Error> {
         stage.expect(shown.is_err(), &format!("{domain}: no handshake"), &told(&shown));
     }
     let issued = stage.lineage.names.join(" and ");
-    stage.say(format!(
-        "certbot has saved a certificate for {issued} and calls its deploy hook"
-    ));
+    stage.say(format!("certbot has saved a certificate for {issued} and calls its deploy hook"));
     run(stage)?;
     let records = records(stage);
     stage.record = records.first().copied().flatten();
-    stage.expect(
-        records.len() == 1,
-        "the service has one record",
-        &format!("{} records", records.len()),
-    );
+    stage.expect(records.len() == 1, "the service has one record", &format!("{} records", records.len()));
     bound(stage);
     served_everywhere(stage);
     Ok(())
@@ -75,11 +69,7 @@ pub(super) fn renewal(stage: &mut Stage<'_>) -> Result<(), Error> {
     for domain in covered(stage) {
         let shown = shown(stage, &domain);
         let holds = shown.as_ref().is_ok_and(|leaf| *leaf == old);
-        stage.expect(
-            holds,
-            &format!("{domain}: still the old leaf {}", short(&old)),
-            &told(&shown),
-        );
+        stage.expect(holds, &format!("{domain}: still the old leaf {}", short(&old)), &told(&shown));
     }
     stage.say("the service pushes its configuration to the edge nodes; the hook has been waiting for that");
     stage.sandbox.hold_pushes(false);
@@ -95,18 +85,12 @@ pub(super) fn stumbling_service(stage: &mut Stage<'_>) -> Result<(), Error> {
     stage.step("a service that stumbles");
     stage.lineage.renew(&stage.authority)?;
     stage.say("at the next renewal the service first answers 503, then does the work but its answer is lost");
-    stage
-        .sandbox
-        .add_fault(Fault::status(UPLOAD, 503).header("Retry-After", "0").body("busy"));
+    stage.sandbox.add_fault(Fault::status(UPLOAD, 503).header("Retry-After", "0").body("busy"));
     stage.sandbox.add_fault(Fault::close_after(UPLOAD));
     let before = uploads(stage).len();
     run(stage)?;
     let tries = uploads(stage).len() - before;
-    stage.expect(
-        tries == 3,
-        "the upload was sent three times",
-        &format!("{tries} times"),
-    );
+    stage.expect(tries == 3, "the upload was sent three times", &format!("{tries} times"));
     same_record(stage);
     bound(stage);
     served_everywhere(stage);
@@ -124,19 +108,13 @@ fn run(stage: &mut Stage<'_>) -> Result<(), Error> {
 fn start(stage: &mut Stage<'_>) -> Result<Running, Error> {
     let home = stage.files.path().to_owned();
     let config = home.join("config.toml");
-    std::fs::write(&config, "").map_err(|source| Error::File {
-        path: config.clone(),
-        source,
-    })?;
+    std::fs::write(&config, "").map_err(|source| Error::File { path: config.clone(), source })?;
     let ready = stage.sandbox.ready().clone();
     let contract = [
         ("RENEWED_LINEAGE", stage.lineage.directory.display().to_string()),
         ("RENEWED_DOMAINS", stage.lineage.names.join(" ")),
     ];
-    let ca = ready
-        .ca_file
-        .map(|path| path.display().to_string())
-        .unwrap_or_default();
+    let ca = ready.ca_file.map(|path| path.display().to_string()).unwrap_or_default();
     let set_up = [
         ("EDGECERT_CONFIG", config.display().to_string()),
         ("EDGECERT_STATE_DIR", home.join("state").display().to_string()),
@@ -183,14 +161,10 @@ fn uploads(stage: &Stage<'_>) -> Vec<Option<u16>> {
 
 /// Sites that the certificate covers: each name, and something below each wildcard.
 fn covered(stage: &Stage<'_>) -> Vec<String> {
-    let sites = stage
-        .lineage
-        .names
-        .iter()
-        .map(|name| match name.strip_prefix("*.") {
-            Some(parent) => format!("www.{parent}"),
-            None => name.clone(),
-        });
+    let sites = stage.lineage.names.iter().map(|name| match name.strip_prefix("*.") {
+        Some(parent) => format!("www.{parent}"),
+        None => name.clone(),
+    });
     let mut sites: Vec<String> = sites.filter(|site| names::is_domain(site)).collect();
     sites.sort();
     sites.dedup();
@@ -217,10 +191,7 @@ fn bound(stage: &mut Stage<'_>) {
 /// No duplicate, the same number.
 fn same_record(stage: &mut Stage<'_>) {
     let ids = records(stage);
-    let wanted = format!(
-        "record {} was replaced in place; there is no other",
-        number(stage.record)
-    );
+    let wanted = format!("record {} was replaced in place; there is no other", number(stage.record));
     stage.expect(ids == [stage.record], &wanted, &list(&ids));
 }
 
@@ -246,8 +217,7 @@ fn served_everywhere(stage: &mut Stage<'_>) {
 
 fn shown(stage: &Stage<'_>, domain: &str) -> Result<String, String> {
     let seen = look(&stage.sandbox.ready().edge, domain);
-    seen.map(|seen| seen.fingerprint)
-        .map_err(|error| error.to_string())
+    seen.map(|seen| seen.fingerprint).map_err(|error| error.to_string())
 }
 
 fn told(shown: &Result<String, String>) -> String {

@@ -42,14 +42,9 @@ pub(crate) fn for_tls(key_pem: &str) -> Result<PrivateKeyDer<'static>, String> {
 
 fn block(key_pem: &str) -> Result<Pem, String> {
     let blocks = pem::parse_many(key_pem).map_err(|error| error.to_string())?;
-    let key = blocks
-        .into_iter()
-        .find(|block| block.tag().ends_with("PRIVATE KEY"));
+    let key = blocks.into_iter().find(|block| block.tag().ends_with("PRIVATE KEY"));
     let key = key.ok_or_else(|| "there is no private key block".to_owned())?;
-    let legacy = key
-        .headers()
-        .get("Proc-Type")
-        .is_some_and(|value| value.contains("ENCRYPTED"));
+    let legacy = key.headers().get("Proc-Type").is_some_and(|value| value.contains("ENCRYPTED"));
     if legacy || key.tag() == "ENCRYPTED PRIVATE KEY" {
         return Err("it is encrypted with a passphrase".to_owned());
     }
@@ -58,11 +53,7 @@ fn block(key_pem: &str) -> Result<Pem, String> {
 
 fn pkcs8_key(der: &[u8]) -> der::Result<Key> {
     let info = PrivateKeyInfo::from_der(der)?;
-    if info.algorithm.oid == RSA {
-        rsa(info.private_key)
-    } else {
-        Ok(Key::Other)
-    }
+    if info.algorithm.oid == RSA { rsa(info.private_key) } else { Ok(Key::Other) }
 }
 
 fn rsa(der: &[u8]) -> der::Result<Key> {

@@ -37,10 +37,7 @@ pub(crate) struct RsaNumbers {
 
 impl RsaNumbers {
     pub(crate) fn new(modulus: pkcs1::UintRef<'_>, exponent: pkcs1::UintRef<'_>) -> Self {
-        Self {
-            modulus: modulus.as_bytes().to_vec(),
-            exponent: exponent.as_bytes().to_vec(),
-        }
+        Self { modulus: modulus.as_bytes().to_vec(), exponent: exponent.as_bytes().to_vec() }
     }
 }
 
@@ -52,11 +49,7 @@ pub(crate) fn chain(cert_pem: &str) -> Result<Vec<Vec<u8>>, String> {
         .filter(|block| block.tag() == "CERTIFICATE")
         .map(pem::Pem::into_contents)
         .collect();
-    if chain.is_empty() {
-        Err("there is no CERTIFICATE block".to_owned())
-    } else {
-        Ok(chain)
-    }
+    if chain.is_empty() { Err("there is no CERTIFICATE block".to_owned()) } else { Ok(chain) }
 }
 
 /// Reads the leaf, and that the other certificates can be read.
@@ -74,14 +67,12 @@ pub(crate) fn read(cert_pem: &str) -> Result<Leaf, String> {
 
 /// Lower-case hexadecimal SHA-256.
 pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes)
-        .iter()
-        .fold(String::with_capacity(64), |mut hex, byte| {
-            for nibble in [byte >> 4, byte & 15] {
-                hex.push(char::from_digit(u32::from(nibble), 16).unwrap_or('0'));
-            }
-            hex
-        })
+    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut hex, byte| {
+        for nibble in [byte >> 4, byte & 15] {
+            hex.push(char::from_digit(u32::from(nibble), 16).unwrap_or('0'));
+        }
+        hex
+    })
 }
 
 fn examine(certificate: &Certificate, der: &[u8]) -> Result<Leaf, String> {

@@ -58,11 +58,7 @@ impl std::fmt::Display for Broken {
             Self::Key(reason) => write!(f, "key_pem cannot be read: {reason}"),
             Self::Expired(at) => write!(f, "the certificate expired on {}", iso(*at)),
             Self::NotCovered(domain, names) => {
-                write!(
-                    f,
-                    "the certificate's SAN entries ({}) do not cover {domain}",
-                    names.join(", ")
-                )
+                write!(f, "the certificate's SAN entries ({}) do not cover {domain}", names.join(", "))
             }
             Self::NoPair => f.write_str("the certificate and the private key are not a pair"),
         }

@@ -37,17 +37,13 @@ pub(crate) fn list(c: &Connection, account: Option<i64>) -> rusqlite::Result<Vec
 
 /// The record of this number, whoever owns it.
 pub(crate) fn get(c: &Connection, id: i64) -> rusqlite::Result<Option<Cert>> {
-    c.prepare_cached(&format!("{SELECT} WHERE id = ?1"))?
-        .query_row([id], from_row)
-        .optional()
+    c.prepare_cached(&format!("{SELECT} WHERE id = ?1"))?.query_row([id], from_row).optional()
 }
 
 /// The record that an upload for this domain replaces: the oldest that was made for it.
 pub(crate) fn oldest_for(c: &Connection, account: i64, domain: &str) -> rusqlite::Result<Option<Cert>> {
     let sql = format!("{SELECT} WHERE account = ?1 AND domain_key = ?2 ORDER BY id LIMIT 1");
-    c.prepare_cached(&sql)?
-        .query_row(params![account, canonical(domain)], from_row)
-        .optional()
+    c.prepare_cached(&sql)?.query_row(params![account, canonical(domain)], from_row).optional()
 }
 
 /// The same where a record counts for each name that its certificate has.

@@ -25,9 +25,7 @@ pub(crate) fn list(c: &Connection) -> rusqlite::Result<Vec<Snapshot>> {
 
 /// What the edge has of one site.
 pub(crate) fn get(c: &Connection, site: i64) -> rusqlite::Result<Option<Snapshot>> {
-    c.prepare_cached(&format!("{SELECT} WHERE site = ?1"))?
-        .query_row([site], from_row)
-        .optional()
+    c.prepare_cached(&format!("{SELECT} WHERE site = ?1"))?.query_row([site], from_row).optional()
 }
 
 /// When the next push is due, in milliseconds.

@@ -33,10 +33,7 @@ impl Store {
             None => Connection::open_in_memory()?,
         };
         connection.pragma_update(None, "foreign_keys", true)?;
-        let mut store = Self {
-            connection,
-            fresh: false,
-        };
+        let mut store = Self { connection, fresh: false };
         store.fresh = store.prepare(data, world, now)?;
         Ok(store)
     }
@@ -46,9 +43,7 @@ impl Store {
         &mut self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
-        let transaction = self
-            .connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let result = work(&transaction)?;
         transaction.commit()?;
         Ok(result)
@@ -61,9 +56,7 @@ impl Store {
 
     /// The account that a key acts for.
     pub(crate) fn account_of(&self, key: &str) -> rusqlite::Result<Option<i64>> {
-        let mut query = self
-            .connection
-            .prepare_cached("SELECT account FROM api_key WHERE key = ?1")?;
+        let mut query = self.connection.prepare_cached("SELECT account FROM api_key WHERE key = ?1")?;
         query.query_row([key], |row| row.get(0)).optional()
     }
 
@@ -74,16 +67,10 @@ impl Store {
     }
 
     fn prepare(&mut self, data: Option<&Path>, world: &crate::world::World, now: i64) -> Result<bool, Error> {
-        let found: i64 = self
-            .connection
-            .pragma_query_value(None, "user_version", |row| row.get(0))?;
+        let found: i64 = self.connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
         if found > SCHEMA_VERSION {
             let path = data.map(|directory| directory.join(FILE)).unwrap_or_default();
-            return Err(Error::DataTooNew {
-                path,
-                found,
-                known: SCHEMA_VERSION,
-            });
+            return Err(Error::DataTooNew { path, found, known: SCHEMA_VERSION });
         }
         if found == SCHEMA_VERSION {
             return Ok(false);
@@ -100,16 +87,9 @@ impl Store {
 const FILE: &str = "sandbox.sqlite3";
 
 fn open_file(directory: &Path) -> Result<Connection, Error> {
-    let file_error = |source| Error::File {
-        path: directory.to_owned(),
-        source,
-    };
+    let file_error = |source| Error::File { path: directory.to_owned(), source };
     // Who rehearses with a certificate of their own leaves its key here.
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(directory)
-        .map_err(file_error)?;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(file_error)?;
     let connection = Connection::open(directory.join(FILE))?;
     connection.busy_timeout(std::time::Duration::ZERO)?;
     lock(&connection).map_err(|error| match error.sqlite_error_code() {

@@ -15,9 +15,7 @@ const SELECT: &str = "SELECT id, account, expires_at, traffic_limit, traffic_use
 
 /// The package of this number, whoever owns it.
 pub(crate) fn get(c: &Connection, id: i64) -> rusqlite::Result<Option<Package>> {
-    c.prepare_cached(&format!("{SELECT} WHERE id = ?1"))?
-        .query_row([id], from_row)
-        .optional()
+    c.prepare_cached(&format!("{SELECT} WHERE id = ?1"))?.query_row([id], from_row).optional()
 }
 
 /// The account's first usable package.
@@ -25,21 +23,14 @@ pub(crate) fn pick(c: &Connection, account: i64, now: i64) -> rusqlite::Result<O
     let sql = format!(
         "{SELECT} WHERE account = ?1 AND expires_at > ?2 AND traffic_used <= traffic_limit ORDER BY id LIMIT 1"
     );
-    c.prepare_cached(&sql)?
-        .query_row([account, now], from_row)
-        .optional()
+    c.prepare_cached(&sql)?.query_row([account, now], from_row).optional()
 }
 
 /// Saves what can change.
 pub(crate) fn save(t: &Transaction<'_>, package: &Package) -> rusqlite::Result<()> {
     t.execute(
         "UPDATE package SET expires_at = ?2, traffic_limit = ?3, traffic_used = ?4 WHERE id = ?1",
-        params![
-            package.id,
-            package.expires_at,
-            package.traffic_limit,
-            package.traffic_used
-        ],
+        params![package.id, package.expires_at, package.traffic_limit, package.traffic_used],
     )?;
     Ok(())
 }

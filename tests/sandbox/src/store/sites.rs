@@ -51,17 +51,13 @@ pub(crate) fn list(c: &Connection, account: Option<i64>) -> rusqlite::Result<Vec
 /// The site of this number if the account owns it.
 pub(crate) fn owned(c: &Connection, account: i64, id: i64) -> rusqlite::Result<Option<Site>> {
     let sql = format!("{SELECT} WHERE id = ?1 AND account = ?2");
-    c.prepare_cached(&sql)?
-        .query_row([id, account], from_row)
-        .optional()
+    c.prepare_cached(&sql)?.query_row([id, account], from_row).optional()
 }
 
 /// The one site of this domain, whoever owns it.
 pub(crate) fn by_domain(c: &Connection, domain: &str) -> rusqlite::Result<Option<Site>> {
     let sql = format!("{SELECT} WHERE domain_key = ?1");
-    c.prepare_cached(&sql)?
-        .query_row([canonical(domain)], from_row)
-        .optional()
+    c.prepare_cached(&sql)?.query_row([canonical(domain)], from_row).optional()
 }
 
 /// Adds a site with its DNS target.
@@ -83,10 +79,7 @@ pub(crate) fn insert(t: &Transaction<'_>, new: &New<'_>) -> rusqlite::Result<i64
         ],
     )?;
     let id = t.last_insert_rowid();
-    t.execute(
-        "INSERT INTO dns (cname, site) VALUES (?1, ?2)",
-        params![cname(new.domain, id), id],
-    )?;
+    t.execute("INSERT INTO dns (cname, site) VALUES (?1, ?2)", params![cname(new.domain, id), id])?;
     Ok(id)
 }
 
@@ -117,10 +110,7 @@ pub(crate) fn delete(t: &Transaction<'_>, id: i64) -> rusqlite::Result<()> {
 
 /// Sites that are bound to a record have to be pushed again.
 pub(crate) fn mark_bound(t: &Transaction<'_>, cert: i64, push_at: i64) -> rusqlite::Result<()> {
-    t.execute(
-        "UPDATE site SET push_at = ?2 WHERE cert_id = ?1",
-        params![cert, push_at],
-    )?;
+    t.execute("UPDATE site SET push_at = ?2 WHERE cert_id = ?1", params![cert, push_at])?;
     Ok(())
 }
 
@@ -132,10 +122,7 @@ fn cname(domain: &str, id: i64) -> String {
         .map(|c| if c == '.' { '-' } else { c })
         .take(40)
         .collect();
-    format!(
-        "{}-{id}.edge.invalid",
-        label.trim_matches(['-', '_']).replace('_', "-")
-    )
+    format!("{}-{id}.edge.invalid", label.trim_matches(['-', '_']).replace('_', "-"))
 }
 
 fn from_row(row: &Row<'_>) -> rusqlite::Result<Site> {

@@ -10,16 +10,8 @@ use crate::world::{Account, Cert, Site, World};
 use crate::{fields, whims};
 
 pub(super) fn insert(t: &Transaction<'_>, world: &World, now: i64) -> Result<(), Error> {
-    world
-        .accounts
-        .iter()
-        .try_for_each(|account| insert_account(t, account))
-        .map_err(clash)?;
-    world
-        .certs
-        .iter()
-        .try_for_each(|cert| insert_cert(t, cert))
-        .map_err(clash)?;
+    world.accounts.iter().try_for_each(|account| insert_account(t, account)).map_err(clash)?;
+    world.certs.iter().try_for_each(|cert| insert_cert(t, cert)).map_err(clash)?;
     for site in &world.sites {
         insert_site(t, world, site, now).map_err(clash)?;
         edge::push_site(t, site.id)?;
@@ -38,10 +30,7 @@ fn clash(error: rusqlite::Error) -> Error {
 fn insert_account(t: &Transaction<'_>, account: &Account) -> rusqlite::Result<()> {
     t.execute("INSERT INTO account (id) VALUES (?1)", [account.id])?;
     for key in &account.api_keys {
-        t.execute(
-            "INSERT INTO api_key (key, account) VALUES (?1, ?2)",
-            params![key, account.id],
-        )?;
+        t.execute("INSERT INTO api_key (key, account) VALUES (?1, ?2)", params![key, account.id])?;
     }
     for package in &account.packages {
         t.execute(

@@ -37,10 +37,7 @@ fn section_5_every_endpoint_asks_for_a_valid_key() {
             let url = format!("{}{path}", program.url("api"));
             let reply = program.ask(method, &url, headers, (method == "POST").then_some(&body));
             reply.refused(401);
-            assert_eq!(
-                reply.headers["www-authenticate"], "Bearer",
-                "{method} {path} {headers:?}"
-            );
+            assert_eq!(reply.headers["www-authenticate"], "Bearer", "{method} {path} {headers:?}");
         }
     }
     assert_eq!(program.get("/api/me/sites"), before);
@@ -76,10 +73,7 @@ fn section_5_another_accounts_site_is_not_there() {
         let absent = program.api(method, &missing, body.as_ref());
         assert_eq!(foreign.refused(404), absent.refused(404), "{method} {path}");
     }
-    assert_eq!(
-        program.api_as(OTHER_KEY, "GET", "/api/sites/20", None).ok(),
-        before
-    );
+    assert_eq!(program.api_as(OTHER_KEY, "GET", "/api/sites/20", None).ok(), before);
 }
 
 /// 5: "403 on references to foreign resources"; 7: "Update references a resource not owned by the caller".
@@ -87,20 +81,11 @@ fn section_5_another_accounts_site_is_not_there() {
 fn section_5_another_accounts_resource_is_forbidden() {
     let program = Program::start();
     let before = program.site(10);
-    for (name, id) in [
-        ("cert_id", 7),
-        ("cert_id", 999),
-        ("package_id", 3),
-        ("package_id", 999),
-    ] {
-        program
-            .post("/api/sites/10/update", &json!({ name: id, "remark": "x" }))
-            .refused(403);
+    for (name, id) in [("cert_id", 7), ("cert_id", 999), ("package_id", 3), ("package_id", 999)] {
+        program.post("/api/sites/10/update", &json!({ name: id, "remark": "x" })).refused(403);
     }
     assert_eq!(program.site(10), before, "nothing of a refused update is saved");
-    program
-        .post("/api/sites", &json!({ "domain": "new.example", "cert_id": 7 }))
-        .refused(403);
+    program.post("/api/sites", &json!({ "domain": "new.example", "cert_id": 7 })).refused(403);
     assert_eq!(program.get("/api/me/sites")["total"], 3);
 }
 
@@ -109,9 +94,7 @@ fn section_5_another_accounts_resource_is_forbidden() {
 fn section_5_another_accounts_certificate_cannot_be_downloaded() {
     let program = Program::start();
     program.api("GET", "/api/certs/7/download", None).refused(404);
-    program
-        .api_as(OTHER_KEY, "GET", "/api/certs/7/download", None)
-        .ok();
+    program.api_as(OTHER_KEY, "GET", "/api/certs/7/download", None).ok();
 }
 
 /// 5: "Requests with Content-Type: application/json carry JSON bodies".
@@ -119,25 +102,12 @@ fn section_5_another_accounts_certificate_cannot_be_downloaded() {
 fn section_5_a_body_is_json_and_says_so() {
     let program = Program::start();
     let key = format!("Bearer {KEY}");
-    for path in [
-        "/api/certs/upload",
-        "/api/certs",
-        "/api/sites",
-        "/api/sites/10/update",
-    ] {
+    for path in ["/api/certs/upload", "/api/certs", "/api/sites", "/api/sites/10/update"] {
         let url = format!("{}{path}", program.url("api"));
         let send = |kind: &str, body: &str| {
-            let request = ureq::post(&url)
-                .header("authorization", &key)
-                .config()
-                .http_status_as_error(false)
-                .build();
-            request
-                .header("content-type", kind)
-                .send(body)
-                .unwrap()
-                .status()
-                .as_u16()
+            let request =
+                ureq::post(&url).header("authorization", &key).config().http_status_as_error(false).build();
+            request.header("content-type", kind).send(body).unwrap().status().as_u16()
         };
         assert_eq!(send("text/plain", "{}"), 415, "{path}");
         assert_eq!(send("application/json", "{"), 400, "{path}");

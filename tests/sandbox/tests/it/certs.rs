@@ -10,24 +10,10 @@ fn section_4_1_the_list_has_the_callers_certificates() {
     let program = Program::start();
     program.upload("a.example", &Made::for_names(&["a.example"])).ok();
     let certs = program.certs();
-    assert_eq!(
-        certs[0],
-        json!({ "id": 5, "name": "old.example", "domain": "old.example", "type": "lets" })
-    );
-    assert_eq!(
-        certs[1],
-        json!({ "id": 1001, "name": "a.example", "domain": "a.example", "type": "upload" })
-    );
+    assert_eq!(certs[0], json!({ "id": 5, "name": "old.example", "domain": "old.example", "type": "lets" }));
+    assert_eq!(certs[1], json!({ "id": 1001, "name": "a.example", "domain": "a.example", "type": "upload" }));
     let theirs = program.api_as(OTHER_KEY, "GET", "/api/certs", None).ok();
-    assert_eq!(
-        theirs["certs"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|cert| &cert["id"])
-            .collect::<Vec<_>>(),
-        [7]
-    );
+    assert_eq!(theirs["certs"].as_array().unwrap().iter().map(|cert| &cert["id"]).collect::<Vec<_>>(), [7]);
 }
 
 /// 2.1: "ID typing: the upload response returns id as a string, the download response as a number, and a site's
@@ -39,25 +25,17 @@ fn section_2_1_an_id_is_a_string_here_and_a_number_there() {
     assert_eq!(uploaded["id"], "1001");
     assert_eq!(program.get("/api/certs/1001/download")["id"], 1001);
     assert_eq!(program.site(10)["cert_id"], 1001);
-    program
-        .post("/api/sites/11/update", &json!({ "cert_id": "1001" }))
-        .refused(400);
-    program
-        .post("/api/sites/11/update", &json!({ "cert_id": 1001 }))
-        .ok();
+    program.post("/api/sites/11/update", &json!({ "cert_id": "1001" })).refused(400);
+    program.post("/api/sites/11/update", &json!({ "cert_id": 1001 })).ok();
 }
 
 /// 2.1: the id is "the value a site uses in cert_id"; 1: "type value lets" is what the system issued.
 #[test]
 fn section_2_1_a_site_can_be_bound_through_cert_id() {
     let program = Program::start();
-    program
-        .post("/api/sites/10/update", &json!({ "cert_id": 5 }))
-        .ok();
+    program.post("/api/sites/10/update", &json!({ "cert_id": 5 })).ok();
     assert_eq!(program.site(10)["cert_id"], 5);
-    program
-        .post("/api/sites/10/update", &json!({ "cert_id": null }))
-        .ok();
+    program.post("/api/sites/10/update", &json!({ "cert_id": null })).ok();
     assert_eq!(program.site(10)["cert_id"], Value::Null);
 }
 
@@ -73,10 +51,7 @@ fn section_4_3_a_download_has_the_full_material() {
     let expected = json!({ "ok": true, "id": 1001, "domain": "a.example", "name": "shop",
                            "cert_pem": made.cert, "key_pem": made.key });
     assert_eq!(record, expected);
-    assert!(
-        record["cert_pem"].as_str().unwrap().contains('\n'),
-        "a PEM chain with newlines"
-    );
+    assert!(record["cert_pem"].as_str().unwrap().contains('\n'), "a PEM chain with newlines");
     program.api("GET", "/api/certs/999/download", None).refused(404);
     program.api("GET", "/api/certs/x/download", None).refused(404);
 }
@@ -92,11 +67,7 @@ fn section_4_2_the_plain_create_adds_a_duplicate_that_nothing_uses() {
     let created = program.post("/api/certs", &new.body("a.example")).ok();
     assert_eq!(created["id"], "1002");
     program.push();
-    let same: Vec<_> = program
-        .certs()
-        .into_iter()
-        .filter(|cert| cert["domain"] == "a.example")
-        .collect();
+    let same: Vec<_> = program.certs().into_iter().filter(|cert| cert["domain"] == "a.example").collect();
     assert_eq!(same.len(), 2);
     assert_eq!(program.site(10)["cert_id"], 1001);
     assert_eq!(program.served("a.example"), Some(old.fingerprint()));
@@ -106,9 +77,7 @@ fn section_4_2_the_plain_create_adds_a_duplicate_that_nothing_uses() {
 #[test]
 fn section_4_2_the_plain_create_binds_nothing() {
     let program = Program::start();
-    program
-        .post("/api/certs", &Made::for_names(&["a.example"]).body("a.example"))
-        .ok();
+    program.post("/api/certs", &Made::for_names(&["a.example"]).body("a.example")).ok();
     assert_eq!(program.site(10)["cert_id"], Value::Null);
     assert_eq!(program.site(10)["config_synced"], true);
 }
@@ -118,17 +87,12 @@ fn section_4_2_the_plain_create_binds_nothing() {
 fn section_4_2_an_upload_replaces_the_oldest_of_two() {
     let program = Program::start();
     for _ in 0..2 {
-        program
-            .post("/api/certs", &Made::for_names(&["a.example"]).body("a.example"))
-            .ok();
+        program.post("/api/certs", &Made::for_names(&["a.example"]).body("a.example")).ok();
     }
     let second = program.get("/api/certs/1002/download");
     let made = Made::for_names(&["a.example"]);
     let uploaded = program.upload("a.example", &made).ok();
-    assert_eq!(
-        (&uploaded["id"], &uploaded["created"]),
-        (&json!("1001"), &json!(false))
-    );
+    assert_eq!((&uploaded["id"], &uploaded["created"]), (&json!("1001"), &json!(false)));
     assert_eq!(program.get("/api/certs/1001/download")["cert_pem"], made.cert);
     assert_eq!(program.get("/api/certs/1002/download"), second);
 }

@@ -25,11 +25,7 @@ fn update(program: &Program, id: u64, change: &Value) {
 /// An answer over plain HTTP, as it came.
 fn plain(program: &Program, host: &str) -> String {
     let mut tcp = TcpStream::connect(program.url("edge")).unwrap();
-    write!(
-        tcp,
-        "GET /path?q=1 HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n"
-    )
-    .unwrap();
+    write!(tcp, "GET /path?q=1 HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
     tcp.read_to_string(&mut answer).unwrap();
     answer
@@ -37,12 +33,7 @@ fn plain(program: &Program, host: &str) -> String {
 
 fn edge_entry(program: &Program, domain: &str) -> Value {
     let list = program.control("GET", "/edge", None).ok();
-    list.as_array()
-        .unwrap()
-        .iter()
-        .find(|entry| entry["domain"] == domain)
-        .cloned()
-        .unwrap_or(Value::Null)
+    list.as_array().unwrap().iter().find(|entry| entry["domain"] == domain).cloned().unwrap_or(Value::Null)
 }
 
 /// Issue: "a record replaced in place is served after the push, not before", seen by OpenSSL.
@@ -51,22 +42,12 @@ fn openssl_sees_the_old_leaf_before_the_push_and_the_new_one_after() {
     let (program, old) = serving();
     let fingerprint = || {
         let child = Command::new("openssl")
-            .args([
-                "s_client",
-                "-connect",
-                program.url("edge"),
-                "-servername",
-                "a.example",
-            ])
+            .args(["s_client", "-connect", program.url("edge"), "-servername", "a.example"])
             .stdin(Stdio::null())
             .output();
         let shown = String::from_utf8(child.expect("the Debian package openssl is needed").stdout).unwrap();
         let pem = &shown[shown.find("-----BEGIN").unwrap()..];
-        Made {
-            cert: pem.to_owned(),
-            key: String::new(),
-        }
-        .fingerprint()
+        Made { cert: pem.to_owned(), key: String::new() }.fingerprint()
     };
     let new = Made::for_names(&["a.example"]);
     assert_eq!(fingerprint(), old.fingerprint());
@@ -81,9 +62,7 @@ fn openssl_sees_the_old_leaf_before_the_push_and_the_new_one_after() {
 #[test]
 fn the_server_name_picks_the_site() {
     let (program, made) = serving();
-    program
-        .post("/api/sites", &json!({ "domain": "*.b.example" }))
-        .ok();
+    program.post("/api/sites", &json!({ "domain": "*.b.example" })).ok();
     let wildcard = Made::for_names(&["*.b.example"]);
     program.upload("*.b.example", &wildcard).ok();
     program.push();
@@ -114,15 +93,7 @@ fn the_whole_chain_is_served() {
     let program = Program::start();
     let authority = edgecert_sandbox::Authority::new("test").unwrap();
     let issued = authority.issue(&["a.example"]).unwrap();
-    program
-        .upload(
-            "a.example",
-            &Made {
-                cert: issued.fullchain(),
-                key: issued.key.clone(),
-            },
-        )
-        .ok();
+    program.upload("a.example", &Made { cert: issued.fullchain(), key: issued.key.clone() }).ok();
     program.push();
     assert_eq!(look(program.url("edge"), "a.example").unwrap().chain_length, 2);
 }
@@ -141,14 +112,8 @@ fn keys_that_the_edge_cannot_use_are_explained() {
         program.push();
         assert_eq!(program.served("a.example"), Some(made.fingerprint()));
     }
-    let p521 = Made::by_openssl(
-        "a.example",
-        &["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-521"],
-    );
-    let unpaired = Made {
-        key: Made::for_names(&["x.example"]).key,
-        ..Made::for_names(&["a.example"])
-    };
+    let p521 = Made::by_openssl("a.example", &["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-521"]);
+    let unpaired = Made { key: Made::for_names(&["x.example"]).key, ..Made::for_names(&["a.example"]) };
     for (made, problem) in [(p521, "cannot sign"), (unpaired, "no pair")] {
         program.upload("a.example", &made).ok();
         program.push();
@@ -181,18 +146,11 @@ fn section_2_3_plain_http_is_as_the_site_says() {
     update(&program, 10, &json!({ "force_https": true }));
     let redirect = plain(&program, "a.example");
     assert!(redirect.starts_with("HTTP/1.1 301"), "{redirect}");
-    assert!(
-        redirect.contains("location: https://a.example/path?q=1\r\n"),
-        "{redirect}"
-    );
+    assert!(redirect.contains("location: https://a.example/path?q=1\r\n"), "{redirect}");
     update(&program, 10, &json!({ "http_enabled": false }));
     assert_eq!(plain(&program, "a.example"), "");
     assert!(program.served("a.example").is_some());
-    update(
-        &program,
-        10,
-        &json!({ "https_enabled": false, "http_enabled": true, "force_https": false }),
-    );
+    update(&program, 10, &json!({ "https_enabled": false, "http_enabled": true, "force_https": false }));
     assert_eq!(program.served("a.example"), None);
     assert!(plain(&program, "a.example").starts_with("HTTP/1.1 200"));
 }
@@ -224,15 +182,9 @@ fn the_control_port_shows_edge_and_dns() {
         "alpn": ["h2", "http/1.1"], "problem": null,
     });
     assert_eq!(edge_entry(&program, "a.example"), expected);
-    assert_eq!(
-        edge_entry(&program, "b.example")["problem"],
-        "no certificate is bound"
-    );
+    assert_eq!(edge_entry(&program, "b.example")["problem"], "no certificate is bound");
     let dns = program.control("GET", "/dns", None).ok();
-    assert_eq!(
-        dns[0],
-        json!({ "cname": "a-example-10.edge.invalid", "domain": "a.example", "site_id": 10 })
-    );
+    assert_eq!(dns[0], json!({ "cname": "a-example-10.edge.invalid", "domain": "a.example", "site_id": 10 }));
     assert_eq!(dns.as_array().unwrap().len(), 4);
 }
 

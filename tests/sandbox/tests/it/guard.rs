@@ -1,43 +1,38 @@
 //! Guard rails: loopback only, said at the start, reserved names, a clear word about what cannot be.
 
 use std::io::Read;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::support::{Program, command, world};
+use crate::support::{Program, command, fails, world};
 
-/// Exit code and standard error of a start that fails.
-fn fails(world: &str, args: &[&str]) -> (i32, String) {
+/// Exit code and standard error of a start with a world that cannot be.
+#[track_caller]
+fn fails_with(world: &str) -> (Option<i32>, String) {
     let dir = TempDir::new().unwrap();
     std::fs::write(dir.path().join("world.json"), world).unwrap();
-    let output = command(&dir).args(args).output().unwrap();
+    let failed = fails(&mut command(&dir));
     assert!(!dir.path().join("ready.json").exists());
-    (
-        output.status.code().unwrap(),
-        String::from_utf8(output.stderr).unwrap(),
-    )
+    failed
+}
+
+/// `serve` with these arguments alone.
+fn serve(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_edgecert-sandbox"));
+    command.arg("serve").args(args).env_clear();
+    command
 }
 
 #[test]
 fn addresses_beyond_loopback_are_refused() {
     for port in ["--listen", "--edge-listen", "--control-listen"] {
         for addr in ["0.0.0.0:0", "[::]:0", "192.0.2.1:8790"] {
-            let dir = TempDir::new().unwrap();
-            std::fs::write(dir.path().join("world.json"), world().to_string()).unwrap();
-            let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_edgecert-sandbox"));
-            let output = child.args(["serve", port, addr]).env_clear().output().unwrap();
-            let said = String::from_utf8(output.stderr).unwrap();
-            assert_eq!(output.status.code(), Some(2), "{said}");
-            assert!(
-                said.contains(&format!("{addr} is not a loopback address")),
-                "{said}"
-            );
-            assert!(
-                said.contains("edgecert-sandbox: hint: use 127.0.0.1 or [::1]"),
-                "{said}"
-            );
+            let (code, said) = fails(&mut serve(&[port, addr]));
+            assert_eq!(code, Some(2), "{said}");
+            assert!(said.contains(&format!("{addr} is not a loopback address")), "{said}");
+            assert!(said.contains("edgecert-sandbox: hint: use 127.0.0.1 or [::1]"), "{said}");
         }
     }
 }
@@ -63,15 +58,7 @@ fn it_says_what_it_is_for_and_where_it_is() {
 #[test]
 fn the_ready_file_is_as_documented() {
     let program = Program::start();
-    let port = |name: &str| {
-        program
-            .url(name)
-            .rsplit_once(':')
-            .unwrap()
-            .1
-            .parse::<u16>()
-            .unwrap()
-    };
+    let port = |name: &str| program.url(name).rsplit_once(':').unwrap().1.parse::<u16>().unwrap();
     let expected = json!({
         "api": format!("http://127.0.0.1:{}", port("api")),
         "edge": format!("127.0.0.1:{}", port("edge")),
@@ -89,9 +76,7 @@ fn signals_end_it_cleanly() {
         let ca = program.ready["ca_file"].as_str().unwrap().to_owned();
         let api = program.url("api").strip_prefix("https://").unwrap().to_owned();
         assert!(std::path::Path::new(&ca).exists());
-        let kill = std::process::Command::new("kill")
-            .args([&format!("-{signal}"), &program.pid().to_string()])
-            .status();
+        let kill = Command::new("kill").args([&format!("-{signal}"), &program.pid().to_string()]).status();
         assert!(kill.unwrap().success());
         assert_eq!(program.ended(), Some(0));
         assert!(!std::path::Path::new(&ca).exists(), "the run's CA is gone");
@@ -104,10 +89,7 @@ fn host_names_end_in_a_reserved_domain() {
     let program = Program::start();
     let dns = program.control("GET", "/dns", None).ok();
     for record in dns.as_array().unwrap() {
-        assert!(
-            record["cname"].as_str().unwrap().ends_with(".edge.invalid"),
-            "{record}"
-        );
+        assert!(record["cname"].as_str().unwrap().ends_with(".edge.invalid"), "{record}");
     }
 }
 
@@ -127,8 +109,8 @@ fn a_world_that_cannot_be_is_refused() {
         (&json!({ "accounts": account, "sites": [{ "id": 1, "account": 1, "domain": "a.example" }, { "id": 2, "account": 1, "domain": "A.example" }] }).to_string(), "UNIQUE"),
     ];
     for (world, expected) in rows {
-        let (code, said) = fails(world, &[]);
-        assert_eq!(code, 65, "{said}");
+        let (code, said) = fails_with(world);
+        assert_eq!(code, Some(65), "{said}");
         assert!(
             said.starts_with("edgecert-sandbox: error: the world cannot be used: ")
                 && said.contains(expected),
@@ -153,22 +135,10 @@ fn the_documents_own_world_is_understood() {
 #[test]
 fn a_port_that_is_taken_is_named() {
     let program = Program::start();
-    let taken = program.url("edge").to_owned();
-    let (code, said) = fails(&world().to_string(), &["--edge-listen", &taken]);
-    assert_eq!(code, 2, "given twice: {said}");
-    let dir = TempDir::new().unwrap();
-    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_edgecert-sandbox"));
-    child.args([
-        "serve",
-        "--listen",
-        "127.0.0.1:0",
-        "--control-listen",
-        "127.0.0.1:0",
-        "--edge-listen",
-        &taken,
-    ]);
-    let output = child.current_dir(dir.path()).env_clear().output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(69), "{said}");
+    let taken = program.url("edge");
+    let free = "127.0.0.1:0";
+    let (code, said) =
+        fails(&mut serve(&["--listen", free, "--control-listen", free, "--edge-listen", taken]));
+    assert_eq!(code, Some(69), "{said}");
     assert!(said.contains(&format!("cannot listen on {taken}")), "{said}");
 }

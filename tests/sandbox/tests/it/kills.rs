@@ -26,31 +26,15 @@ impl Model {
     fn observe(program: &Program) -> Self {
         let site = program.site(10);
         let sites = program.get("/api/me/sites")["sites"].as_array().unwrap().clone();
-        let record = program
-            .certs()
-            .into_iter()
-            .find(|cert| cert["id"] == 1001)
-            .map(|cert| {
-                let record = program.get("/api/certs/1001/download");
-                (
-                    cert["name"].as_str().unwrap().to_owned(),
-                    record["cert_pem"].as_str().unwrap().to_owned(),
-                )
-            });
+        let record = program.certs().into_iter().find(|cert| cert["id"] == 1001).map(|cert| {
+            let record = program.get("/api/certs/1001/download");
+            (cert["name"].as_str().unwrap().to_owned(), record["cert_pem"].as_str().unwrap().to_owned())
+        });
         let domains = domains_of(&sites);
-        let dns = program
-            .control("GET", "/dns", None)
-            .ok()
-            .as_array()
-            .unwrap()
-            .clone();
+        let dns = program.control("GET", "/dns", None).ok().as_array().unwrap().clone();
         assert!(domains.is_subset(&domains_of(&dns)));
         assert_eq!(dns.len(), domains.len() + 1, "and the other account's");
-        Self {
-            marks: (site["remark"].clone(), site["ssl_ciphers"].clone()),
-            record,
-            domains,
-        }
+        Self { marks: (site["remark"].clone(), site["ssl_ciphers"].clone()), record, domains }
     }
 
     fn apply(&mut self, write: &Write) {
@@ -64,9 +48,7 @@ impl Model {
 }
 
 fn domains_of(list: &[Value]) -> BTreeSet<String> {
-    list.iter()
-        .map(|entry| entry["domain"].as_str().unwrap().to_owned())
-        .collect()
+    list.iter().map(|entry| entry["domain"].as_str().unwrap().to_owned()).collect()
 }
 
 enum Write {
@@ -80,11 +62,9 @@ impl Write {
     /// Sends it; an error when the service is gone. A site that was made is returned by its number.
     fn send(&self, program: &Program) -> Result<Option<u64>, ureq::Error> {
         let (method, path, body) = match self {
-            Self::Mark(mark) => (
-                "POST",
-                "/api/sites/10/update".to_owned(),
-                json!({ "remark": mark, "ssl_ciphers": mark }),
-            ),
+            Self::Mark(mark) => {
+                ("POST", "/api/sites/10/update".to_owned(), json!({ "remark": mark, "ssl_ciphers": mark }))
+            }
             Self::Upload(name, made) => {
                 let mut body = made.body("a.example");
                 body["name"] = json!(name);
@@ -114,10 +94,7 @@ impl Stream {
         let number = self.number;
         match (number % 4, self.created.take()) {
             (0, _) => Write::Mark(number.to_string()),
-            (1, _) => Write::Upload(
-                number.to_string(),
-                self.certificates[number as usize / 4 % 2].clone(),
-            ),
+            (1, _) => Write::Upload(number.to_string(), self.certificates[number as usize / 4 % 2].clone()),
             (_, Some((id, domain))) => Write::Delete(id, domain),
             (_, None) => Write::Create(format!("s{number}.example")),
         }
@@ -162,18 +139,9 @@ fn write_until_killed(
 #[test]
 fn two_hundred_kills_lose_no_answered_write() {
     let data = TempDir::new().unwrap();
-    let start = || {
-        Program::with(
-            &world(),
-            &["--data", data.path().to_str().unwrap(), "--push-seconds", "0"],
-        )
-    };
+    let start = || Program::with(&world(), &["--data", data.path().to_str().unwrap(), "--push-seconds", "0"]);
     let certificates = [(); 2].map(|()| Made::for_names(&["a.example"]));
-    let mut stream = Stream {
-        number: 0,
-        certificates,
-        created: None,
-    };
+    let mut stream = Stream { number: 0, certificates, created: None };
     let mut program = start();
     let mut model = Model::observe(&program);
     for kill in 0..KILLS {

@@ -74,18 +74,11 @@ fn section_2_3_a_site_has_the_documented_fields() {
     let site = program.site(10);
     for (name, wanted) in FIELDS {
         let found = site.get(name).map(kind);
-        assert!(
-            found == Some(wanted) || (wanted == "any" && found.is_some()),
-            "{name} is {found:?}"
-        );
+        assert!(found == Some(wanted) || (wanted == "any" && found.is_some()), "{name} is {found:?}");
     }
     assert_eq!(site.as_object().unwrap().len(), FIELDS.len());
     for name in ["created_at", "updated_at"] {
-        site[name]
-            .as_str()
-            .unwrap()
-            .parse::<jiff::Timestamp>()
-            .expect("ISO 8601");
+        site[name].as_str().unwrap().parse::<jiff::Timestamp>().expect("ISO 8601");
     }
 }
 
@@ -111,9 +104,8 @@ fn section_2_3_a_field_of_the_wrong_type_is_refused() {
         ("package_id", json!("1")),
     ];
     for (name, value) in wrong {
-        let reason = program
-            .post("/api/sites/10/update", &json!({ name: value, "http3": true }))
-            .refused(400);
+        let reason =
+            program.post("/api/sites/10/update", &json!({ name: value, "http3": true })).refused(400);
         assert!(reason.contains(name), "{reason}");
     }
     assert_eq!(program.site(10), before);
@@ -149,10 +141,7 @@ fn section_4_6_create_takes_writable_fields() {
     let mut body = settings();
     body["domain"] = json!("new.example");
     let reply = program.post("/api/sites", &body).ok();
-    assert_eq!(
-        (&reply["ok"], &reply["ignored_fields"]),
-        (&json!(true), &json!([]))
-    );
+    assert_eq!((&reply["ok"], &reply["ignored_fields"]), (&json!(true), &json!([])));
     assert_has(&reply["site"], &body);
     let id = reply["site"]["id"].as_u64().unwrap();
     assert_eq!(program.site(id), reply["site"]);
@@ -163,20 +152,12 @@ fn section_4_6_create_takes_writable_fields() {
 #[test]
 fn section_4_6_a_domain_is_enough() {
     let program = Program::start();
-    let reply = program
-        .post("/api/sites", &json!({ "domain": "new.example" }))
-        .ok();
+    let reply = program.post("/api/sites", &json!({ "domain": "new.example" })).ok();
     assert_eq!(reply["site"].as_object().unwrap().len(), FIELDS.len());
-    assert_eq!(
-        (&reply["site"]["enabled"], &reply["site"]["cert_id"]),
-        (&json!(true), &Value::Null)
-    );
-    for wrong in [
-        json!({}),
-        json!({ "domain": "" }),
-        json!({ "domain": "two words" }),
-        json!({ "domain": 1 }),
-    ] {
+    assert_eq!((&reply["site"]["enabled"], &reply["site"]["cert_id"]), (&json!(true), &Value::Null));
+    for wrong in
+        [json!({}), json!({ "domain": "" }), json!({ "domain": "two words" }), json!({ "domain": 1 })]
+    {
         program.post("/api/sites", &wrong).refused(400);
     }
 }
@@ -186,9 +167,7 @@ fn section_4_6_a_domain_is_enough() {
 fn section_1_a_domain_is_a_site_once() {
     let program = Program::start();
     for domain in ["a.example", "A.EXAMPLE.", "o.example"] {
-        program
-            .post("/api/sites", &json!({ "domain": domain }))
-            .refused(409);
+        program.post("/api/sites", &json!({ "domain": domain })).refused(409);
     }
 }
 
@@ -196,15 +175,11 @@ fn section_1_a_domain_is_a_site_once() {
 #[test]
 fn section_4_6_rule_1_the_owner_is_the_keys_account() {
     let program = Program::start();
-    let reply = program
-        .post("/api/sites", &json!({ "domain": "new.example", "user_id": 2 }))
-        .ok();
+    let reply = program.post("/api/sites", &json!({ "domain": "new.example", "user_id": 2 })).ok();
     assert_eq!(reply["ignored_fields"], json!(["user_id"]));
     let id = &reply["site"]["id"];
     program.api("GET", &format!("/api/sites/{id}"), None).ok();
-    program
-        .api_as(OTHER_KEY, "GET", &format!("/api/sites/{id}"), None)
-        .refused(404);
+    program.api_as(OTHER_KEY, "GET", &format!("/api/sites/{id}"), None).refused(404);
 }
 
 /// 4.6, rule 2: "A cname in the request is discarded; the system assigns it and returns it in the response and
@@ -212,24 +187,14 @@ fn section_4_6_rule_1_the_owner_is_the_keys_account() {
 #[test]
 fn section_4_6_rule_2_the_cname_is_assigned() {
     let program = Program::start();
-    let reply = program
-        .post(
-            "/api/sites",
-            &json!({ "domain": "new.example", "cname": "mine.example" }),
-        )
-        .ok();
+    let reply = program.post("/api/sites", &json!({ "domain": "new.example", "cname": "mine.example" })).ok();
     let cname = reply["site"]["cname"].as_str().unwrap();
     assert_eq!(cname, "new-example-100.edge.invalid");
     assert_eq!(reply["ignored_fields"], json!(["cname"]));
     let list = program.get("/api/me/sites");
     assert_eq!(list["sites"][3]["cname"], cname);
-    let update = program
-        .post("/api/sites/100/update", &json!({ "cname": "mine.example" }))
-        .ok();
-    assert_eq!(
-        (&update["site"]["cname"], &update["ignored_fields"]),
-        (&json!(cname), &json!(["cname"]))
-    );
+    let update = program.post("/api/sites/100/update", &json!({ "cname": "mine.example" })).ok();
+    assert_eq!((&update["site"]["cname"], &update["ignored_fields"]), (&json!(cname), &json!(["cname"])));
 }
 
 /// 4.6, rule 3: "the system picks one of the caller's purchased, unexpired packages; if present, it is checked to
@@ -240,23 +205,13 @@ fn section_4_6_rule_3_a_package_is_picked_or_checked() {
     let create = |key, body| program.api_as(key, "POST", "/api/sites", Some(&body));
     let picked = create(crate::support::KEY, json!({ "domain": "new.example" })).ok();
     assert_eq!(picked["site"]["package_id"], 1, "2 is expired");
-    let given = create(
-        crate::support::KEY,
-        json!({ "domain": "two.example", "package_id": 1 }),
-    )
-    .ok();
+    let given = create(crate::support::KEY, json!({ "domain": "two.example", "package_id": 1 })).ok();
     assert_eq!(given["site"]["package_id"], 1);
     for package in [2, 3, 999] {
-        create(
-            crate::support::KEY,
-            json!({ "domain": "three.example", "package_id": package }),
-        )
-        .refused(400);
+        create(crate::support::KEY, json!({ "domain": "three.example", "package_id": package })).refused(400);
     }
     create("poor-key", json!({ "domain": "three.example" })).refused(400);
-    program
-        .control("POST", "/packages/1", Some(&json!({ "traffic_used": 1001 })))
-        .ok();
+    program.control("POST", "/packages/1", Some(&json!({ "traffic_used": 1001 }))).ok();
     create(crate::support::KEY, json!({ "domain": "three.example" })).refused(400);
     assert_eq!(program.get("/api/me/sites")["total"], 5);
 }
@@ -268,14 +223,8 @@ fn section_4_6_rule_4_other_fields_are_dropped_and_listed() {
     let body =
         json!({ "domain": "new.example", "orgins": [], "enabled": false, "id": 1, "config_synced": true });
     let reply = program.post("/api/sites", &body).ok();
-    assert_eq!(
-        reply["ignored_fields"],
-        json!(["config_synced", "enabled", "id", "orgins"])
-    );
-    assert_eq!(
-        (&reply["site"]["enabled"], &reply["site"]["id"]),
-        (&json!(true), &json!(100))
-    );
+    assert_eq!(reply["ignored_fields"], json!(["config_synced", "enabled", "id", "orgins"]));
+    assert_eq!((&reply["site"]["enabled"], &reply["site"]["id"]), (&json!(true), &json!(100)));
 }
 
 /// 4.7: "only the supplied fields change, absent fields stay unchanged".
@@ -285,10 +234,7 @@ fn section_4_7_an_update_changes_only_what_it_names() {
     for (name, value) in settings().as_object().unwrap() {
         let before = program.site(11);
         let reply = program.post("/api/sites/11/update", &json!({ name: value })).ok();
-        assert_eq!(
-            (&reply["ok"], &reply["ignored_fields"]),
-            (&json!(true), &json!([]))
-        );
+        assert_eq!((&reply["ok"], &reply["ignored_fields"]), (&json!(true), &json!([])));
         let mut expected = before;
         expected[name] = value.clone();
         expected["config_synced"] = json!(false);
@@ -304,25 +250,14 @@ fn section_4_7_an_update_changes_only_what_it_names() {
 #[test]
 fn section_4_7_a_misspelt_field_is_only_listed() {
     let program = Program::start();
-    let reply = program.post(
-        "/api/sites/10/update",
-        &json!({ "force_htps": true, "http3": true }),
-    );
+    let reply = program.post("/api/sites/10/update", &json!({ "force_htps": true, "http3": true }));
     assert_eq!(reply.status, 200);
     let reply = reply.ok();
-    assert_eq!(
-        (&reply["ok"], &reply["ignored_fields"]),
-        (&json!(true), &json!(["force_htps"]))
-    );
-    assert_eq!(
-        (&reply["site"]["force_https"], &reply["site"]["http3"]),
-        (&json!(false), &json!(true))
-    );
+    assert_eq!((&reply["ok"], &reply["ignored_fields"]), (&json!(true), &json!(["force_htps"])));
+    assert_eq!((&reply["site"]["force_https"], &reply["site"]["http3"]), (&json!(false), &json!(true)));
     let nothing = program.post("/api/sites/10/update", &json!({})).ok();
     assert_eq!(nothing["ignored_fields"], json!([]));
-    let domain = program
-        .post("/api/sites/10/update", &json!({ "domain": "z.example" }))
-        .ok();
+    let domain = program.post("/api/sites/10/update", &json!({ "domain": "z.example" })).ok();
     assert_eq!(
         (&domain["ignored_fields"], &domain["site"]["domain"]),
         (&json!(["domain"]), &json!("a.example"))
@@ -333,12 +268,8 @@ fn section_4_7_a_misspelt_field_is_only_listed() {
 #[test]
 fn section_4_7_an_update_of_a_site_that_is_not_there_is_404() {
     let program = Program::start();
-    program
-        .post("/api/sites/20/update", &json!({ "cert_id": 7 }))
-        .refused(404);
-    program
-        .post("/api/sites/999/update", &json!({ "remark": "x" }))
-        .refused(404);
+    program.post("/api/sites/20/update", &json!({ "cert_id": 7 })).refused(404);
+    program.post("/api/sites/999/update", &json!({ "remark": "x" })).refused(404);
 }
 
 /// 4.9: "Deletes the site irreversibly, including its DNS resolution records and edge configuration".
@@ -350,37 +281,20 @@ fn section_4_9_delete_removes_site_dns_and_edge() {
     program.push();
     let names = |path: &str| -> Vec<Value> {
         let list = program.control("GET", path, None).ok();
-        list.as_array()
-            .unwrap()
-            .iter()
-            .map(|entry| entry["domain"].clone())
-            .collect()
+        list.as_array().unwrap().iter().map(|entry| entry["domain"].clone()).collect()
     };
     assert!(names("/dns").contains(&json!("a.example")) && names("/edge").contains(&json!("a.example")));
-    assert_eq!(
-        program.api("DELETE", "/api/sites/10", None).ok(),
-        json!({ "ok": true })
-    );
+    assert_eq!(program.api("DELETE", "/api/sites/10", None).ok(), json!({ "ok": true }));
     assert!(!names("/dns").contains(&json!("a.example")) && !names("/edge").contains(&json!("a.example")));
     assert_eq!(program.served("a.example"), None);
-    for (method, path) in [
-        ("GET", "/api/sites/10"),
-        ("DELETE", "/api/sites/10"),
-        ("POST", "/api/sites/10/enable"),
-    ] {
+    for (method, path) in
+        [("GET", "/api/sites/10"), ("DELETE", "/api/sites/10"), ("POST", "/api/sites/10/enable")]
+    {
         program.api(method, path, None).refused(404);
     }
-    assert_eq!(
-        program.get("/api/certs/1001/download")["cert_pem"],
-        made.cert,
-        "the record stays"
-    );
+    assert_eq!(program.get("/api/certs/1001/download")["cert_pem"], made.cert, "the record stays");
     let again = program.post("/api/sites", &json!({ "domain": "a.example" })).ok();
-    assert_eq!(
-        (&again["site"]["id"], &again["site"]["cert_id"]),
-        (&json!(100), &Value::Null),
-        "a new site"
-    );
+    assert_eq!((&again["site"]["id"], &again["site"]["cert_id"]), (&json!(100), &Value::Null), "a new site");
 }
 
 /// Methods that an endpoint does not have.
@@ -399,14 +313,7 @@ fn section_4_other_methods_are_not_allowed() {
         reply.refused(405);
         assert_eq!(reply.headers["allow"], allowed, "{method} {path}");
     }
-    for path in [
-        "/",
-        "/api",
-        "/api/",
-        "/api/nothing",
-        "/api/sites/10/nothing",
-        "/sites",
-    ] {
+    for path in ["/", "/api", "/api/", "/api/nothing", "/api/sites/10/nothing", "/sites"] {
         program.api("GET", path, None).refused(404);
     }
 }

@@ -29,14 +29,8 @@ fn section_3_disable_stops_at_once() {
     assert_eq!(switch(&program, "disable").ok(), json!({ "ok": true }));
     assert_eq!(program.served("a.example"), None, "before any push");
     let site = program.site(10);
-    assert_eq!(
-        (&site["enabled"], &site["site_status"]),
-        (&json!(false), &json!("stopped"))
-    );
-    assert_eq!(
-        (&site["disabled_reason"], &site["cert_id"]),
-        (&json!(""), &json!(1001))
-    );
+    assert_eq!((&site["enabled"], &site["site_status"]), (&json!(false), &json!("stopped")));
+    assert_eq!((&site["disabled_reason"], &site["cert_id"]), (&json!(""), &json!(1001)));
     assert!(program.served("b.example").is_some(), "the other site goes on");
     switch(&program, "disable").ok();
 }
@@ -49,18 +43,12 @@ fn section_3_enable_takes_effect_by_the_push() {
     program.push();
     assert_eq!(switch(&program, "enable").ok(), json!({ "ok": true }));
     let site = program.site(10);
-    assert_eq!(
-        (&site["enabled"], &site["config_synced"]),
-        (&json!(true), &json!(false))
-    );
+    assert_eq!((&site["enabled"], &site["config_synced"]), (&json!(true), &json!(false)));
     assert_eq!(program.served("a.example"), None);
     program.push();
     assert_eq!(program.served("a.example"), Some(made.fingerprint()));
     let site = program.site(10);
-    assert_eq!(
-        (&site["site_status"], &site["config_synced"]),
-        (&json!("running"), &json!(true))
-    );
+    assert_eq!((&site["site_status"], &site["config_synced"]), (&json!("running"), &json!(true)));
     switch(&program, "enable").ok();
 }
 
@@ -74,17 +62,11 @@ fn section_3_exceeding_the_traffic_disables_the_packages_sites() {
     let said = package(&program, &json!({ "traffic_used": 1001 }));
     assert_eq!(said["disabled_sites"], json!([10, 12]));
     let (by_system, by_customer) = (program.site(10), program.site(11));
-    assert_eq!(
-        (&by_system["enabled"], &by_system["site_status"]),
-        (&json!(false), &json!("overlimit"))
-    );
+    assert_eq!((&by_system["enabled"], &by_system["site_status"]), (&json!(false), &json!("overlimit")));
     assert_eq!(by_system["disabled_reason"], "package traffic exceeded");
     assert_eq!(by_customer["disabled_reason"], "");
     assert_eq!(program.served("a.example"), None);
-    assert_eq!(
-        program.api_as(OTHER_KEY, "GET", "/api/sites/20", None).ok()["enabled"],
-        true
-    );
+    assert_eq!(program.api_as(OTHER_KEY, "GET", "/api/sites/20", None).ok()["enabled"], true);
 }
 
 /// "disabled by the system: remains disabled. Enable does not succeed; the package must first be topped up";
@@ -100,11 +82,7 @@ fn section_3_enable_waits_for_the_package() {
         (&json!(false), &json!("package traffic exceeded"))
     );
     package(&program, &json!({ "traffic_limit": 5000 }));
-    assert_eq!(
-        program.site(10)["enabled"],
-        false,
-        "topping up alone enables nothing"
-    );
+    assert_eq!(program.site(10)["enabled"], false, "topping up alone enables nothing");
     switch(&program, "enable").ok();
     program.push();
     assert_eq!(program.site(10)["disabled_reason"], "");
@@ -137,9 +115,7 @@ fn section_3_every_saved_change_waits_for_its_push() {
     let program = Program::start();
     let made = Made::for_names(&["a.example"]);
     let synced = |id| program.site(id)["config_synced"].clone();
-    let created = program
-        .post("/api/sites", &json!({ "domain": "new.example" }))
-        .ok();
+    let created = program.post("/api/sites", &json!({ "domain": "new.example" })).ok();
     assert_eq!(created["site"]["config_synced"], false);
     assert_eq!(synced(100), false);
     program.push();
@@ -155,14 +131,8 @@ fn section_3_every_saved_change_waits_for_its_push() {
         };
         reply.ok();
     };
-    let changes = [
-        "update",
-        "upload that binds",
-        "upload that replaces",
-        "disable",
-        "enable",
-        "traffic exceeded",
-    ];
+    let changes =
+        ["update", "upload that binds", "upload that replaces", "disable", "enable", "traffic exceeded"];
     for what in changes {
         assert_eq!(synced(10), true, "before {what}");
         change(what);

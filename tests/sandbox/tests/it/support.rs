@@ -56,17 +56,9 @@ impl Program {
         let mut child = command(&dir).args(args).stdout(Stdio::piped()).spawn().unwrap();
         await_greeting(&mut child);
         let ready = std::fs::read_to_string(dir.path().join("ready.json")).unwrap();
-        let agent = ureq::Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .build()
-            .into();
-        let program = Self {
-            child: Mutex::new(child),
-            ready: serde_json::from_str(&ready).unwrap(),
-            _dir: dir,
-            agent,
-        };
+        let agent = ureq::Agent::config_builder().http_status_as_error(false).max_redirects(0).build().into();
+        let program =
+            Self { child: Mutex::new(child), ready: serde_json::from_str(&ready).unwrap(), _dir: dir, agent };
         program.hold(true);
         program
     }
@@ -120,9 +112,7 @@ impl Program {
 
     /// What the edge serves for a name.
     pub(crate) fn served(&self, name: &str) -> Option<String> {
-        edgecert_sandbox::look(self.url("edge"), name)
-            .ok()
-            .map(|seen| seen.fingerprint)
+        edgecert_sandbox::look(self.url("edge"), name).ok().map(|seen| seen.fingerprint)
     }
 
     pub(crate) fn ask(
@@ -232,11 +222,7 @@ pub(crate) struct Reply {
 impl Reply {
     fn read(mut response: http::Response<ureq::Body>) -> Result<Self, ureq::Error> {
         let text = response.body_mut().read_to_string()?;
-        Ok(Self {
-            status: response.status().as_u16(),
-            headers: response.headers().clone(),
-            text,
-        })
+        Ok(Self { status: response.status().as_u16(), headers: response.headers().clone(), text })
     }
 
     pub(crate) fn json(&self) -> Value {
@@ -277,10 +263,7 @@ impl Made {
     }
 
     pub(crate) fn rsa(names: &[&str]) -> Self {
-        let key = openssl(
-            &["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"],
-            "",
-        );
+        let key = openssl(&["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"], "");
         Self::signed(names, &KeyPair::from_pem(&key).unwrap(), 2099)
     }
 
@@ -295,10 +278,7 @@ impl Made {
             "-out", &cert,
         ];
         openssl(&[&fixed[..], new_key].concat(), "");
-        Self {
-            cert: std::fs::read_to_string(&cert).unwrap(),
-            key: std::fs::read_to_string(&key).unwrap(),
-        }
+        Self { cert: std::fs::read_to_string(&cert).unwrap(), key: std::fs::read_to_string(&key).unwrap() }
     }
 
     pub(crate) fn body(&self, domain: &str) -> Value {
@@ -308,12 +288,7 @@ impl Made {
     /// Lower-case hexadecimal SHA-256 of the leaf, by OpenSSL.
     pub(crate) fn fingerprint(&self) -> String {
         let said = openssl(&["x509", "-noout", "-fingerprint", "-sha256"], &self.cert);
-        said.trim()
-            .split_once('=')
-            .unwrap()
-            .1
-            .replace(':', "")
-            .to_lowercase()
+        said.trim().split_once('=').unwrap().1.replace(':', "").to_lowercase()
     }
 
     fn signed(names: &[&str], key: &KeyPair, until: i32) -> Self {
@@ -322,10 +297,7 @@ impl Made {
         params.not_before = date_time_ymd(2019, 1, 1);
         params.not_after = date_time_ymd(until, 1, 1);
         let cert = params.self_signed(key).unwrap();
-        Self {
-            cert: cert.pem().replace('\r', ""),
-            key: key.serialize_pem().replace('\r', ""),
-        }
+        Self { cert: cert.pem().replace('\r', ""), key: key.serialize_pem().replace('\r', "") }
     }
 }
 
@@ -340,10 +312,6 @@ pub(crate) fn openssl(args: &[&str], input: &str) -> String {
     let mut child = child.expect("the Debian package openssl is needed");
     child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
-    assert!(
-        output.status.success(),
-        "openssl {args:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "openssl {args:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }

@@ -39,19 +39,14 @@ fn section_4_2_a_second_upload_replaces_in_place() {
     assert_eq!((&reply["id"], &reply["created"]), (&json!("1001"), &json!(false)));
     assert_eq!(program.certs().len(), 2);
     let record = program.get("/api/certs/1001/download");
-    assert_eq!(
-        (&record["cert_pem"], &record["key_pem"]),
-        (&json!(made.cert), &json!(made.key))
-    );
+    assert_eq!((&record["cert_pem"], &record["key_pem"]), (&json!(made.cert), &json!(made.key)));
 }
 
 /// "so sites already bound to it use the new certificate at once", by the next push, whatever their domain.
 #[test]
 fn section_4_2_sites_bound_to_the_record_use_the_new_certificate() {
     let program = with_record();
-    program
-        .post("/api/sites/11/update", &json!({ "cert_id": 1001 }))
-        .ok();
+    program.post("/api/sites/11/update", &json!({ "cert_id": 1001 })).ok();
     program.push();
     let made = Made::for_names(&["a.example", "b.example"]);
     program.upload("a.example", &made).ok();
@@ -78,11 +73,8 @@ fn section_4_2_repeating_a_call_changes_nothing_more() {
     first["bound_sites"] = json!([]);
     assert_eq!(second, first);
     let mut after_two = everything(&program);
-    for (one, two) in after_one[0]["sites"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .zip(after_two[0]["sites"].as_array_mut().unwrap())
+    for (one, two) in
+        after_one[0]["sites"].as_array().unwrap().iter().zip(after_two[0]["sites"].as_array_mut().unwrap())
     {
         two["updated_at"] = one["updated_at"].clone();
     }
@@ -118,14 +110,7 @@ fn section_4_2_the_domain_must_be_a_site_of_the_caller() {
         program.upload(domain, &made).refused(403);
     }
     assert_eq!(everything(&program), before);
-    program
-        .api_as(
-            OTHER_KEY,
-            "POST",
-            "/api/certs/upload",
-            Some(&made.body("o.example")),
-        )
-        .ok();
+    program.api_as(OTHER_KEY, "POST", "/api/certs/upload", Some(&made.body("o.example"))).ok();
 }
 
 /// "Certificate name; defaults to the domain".
@@ -155,25 +140,12 @@ fn section_4_2_rule_1_the_pem_must_parse() {
         cut,
         format!("{}{}", made.cert, made.cert.replacen("MII", "AAA", 1)),
     ] {
-        let reason = refused(
-            &program,
-            &Made {
-                cert,
-                key: made.key.clone(),
-            }
-            .body("a.example"),
-        );
+        let reason = refused(&program, &Made { cert, key: made.key.clone() }.body("a.example"));
         assert!(reason.starts_with("cert_pem cannot be read"), "{reason}");
     }
     for key in ["nonsense", &made.cert, &made.key.replacen("MIG", "AAA", 1)] {
-        let reason = refused(
-            &program,
-            &Made {
-                cert: made.cert.clone(),
-                key: key.to_owned(),
-            }
-            .body("a.example"),
-        );
+        let reason =
+            refused(&program, &Made { cert: made.cert.clone(), key: key.to_owned() }.body("a.example"));
         assert!(reason.starts_with("key_pem cannot be read"), "{reason}");
     }
 }
@@ -184,20 +156,10 @@ fn section_4_2_an_encrypted_key_is_refused() {
     let program = with_record();
     let rsa = Made::rsa(&["a.example"]);
     let modern = openssl(&["pkcs8", "-topk8", "-passout", "pass:secret"], &rsa.key);
-    let legacy = openssl(
-        &["rsa", "-traditional", "-aes128", "-passout", "pass:secret"],
-        &rsa.key,
-    );
+    let legacy = openssl(&["rsa", "-traditional", "-aes128", "-passout", "pass:secret"], &rsa.key);
     assert!(legacy.contains("Proc-Type: 4,ENCRYPTED"), "{legacy}");
     for key in [modern, legacy] {
-        let reason = refused(
-            &program,
-            &Made {
-                cert: rsa.cert.clone(),
-                key,
-            }
-            .body("a.example"),
-        );
+        let reason = refused(&program, &Made { cert: rsa.cert.clone(), key }.body("a.example"));
         assert!(reason.contains("encrypted"), "{reason}");
     }
 }
@@ -214,23 +176,16 @@ fn section_4_2_rule_2_an_expired_certificate_is_refused() {
 #[test]
 fn section_4_2_rule_3_the_san_must_cover_the_domain() {
     let program = with_record();
-    for names in [
-        &["b.example"][..],
-        &["*.a.example"],
-        &["x.a.example", "aa.example"],
-        &["*.example.a.example"],
-    ] {
+    for names in
+        [&["b.example"][..], &["*.a.example"], &["x.a.example", "aa.example"], &["*.example.a.example"]]
+    {
         let reason = refused(&program, &Made::for_names(names).body("a.example"));
         assert!(reason.contains("do not cover a.example"), "{reason}");
     }
-    let common_name_only = Made::by_openssl(
-        "other.example",
-        &["-newkey", "rsa:2048", "-subj", "/CN=a.example"],
-    );
+    let common_name_only =
+        Made::by_openssl("other.example", &["-newkey", "rsa:2048", "-subj", "/CN=a.example"]);
     refused(&program, &common_name_only.body("a.example"));
-    program
-        .upload("www.a.example", &Made::for_names(&["*.a.example"]))
-        .ok();
+    program.upload("www.a.example", &Made::for_names(&["*.a.example"])).ok();
     program.upload("A.Example", &Made::for_names(&["a.example"])).ok();
 }
 
@@ -241,19 +196,13 @@ fn section_4_2_rule_4_an_rsa_pair_is_compared_and_others_are_not() {
     let program = with_record();
     let (rsa, other_rsa) = (Made::rsa(&["a.example"]), Made::rsa(&["a.example"]));
     let (ec, other_ec) = (Made::for_names(&["a.example"]), Made::for_names(&["a.example"]));
-    let mixed = |cert: &Made, key: &Made| Made {
-        cert: cert.cert.clone(),
-        key: key.key.clone(),
-    };
+    let mixed = |cert: &Made, key: &Made| Made { cert: cert.cert.clone(), key: key.key.clone() };
     for pair in [mixed(&rsa, &other_rsa), mixed(&rsa, &ec), mixed(&ec, &rsa)] {
         assert!(refused(&program, &pair.body("a.example")).contains("not a pair"));
     }
     assert_eq!(program.upload("a.example", &rsa).ok()["key_match"], "ok");
     assert_eq!(program.upload("a.example", &ec).ok()["key_match"], "unverified");
-    assert_eq!(
-        program.upload("a.example", &mixed(&ec, &other_ec)).ok()["key_match"],
-        "unverified"
-    );
+    assert_eq!(program.upload("a.example", &mixed(&ec, &other_ec)).ok()["key_match"], "unverified");
 }
 
 /// The same pair in every usual form.
@@ -263,10 +212,7 @@ fn section_4_2_every_usual_key_format_is_read() {
     let rsa = Made::rsa(&["a.example"]);
     let pkcs1 = openssl(&["rsa", "-traditional"], &rsa.key);
     assert!(pkcs1.contains("RSA PRIVATE KEY"));
-    assert_eq!(
-        program.upload("a.example", &Made { key: pkcs1, ..rsa }).ok()["key_match"],
-        "ok"
-    );
+    assert_eq!(program.upload("a.example", &Made { key: pkcs1, ..rsa }).ok()["key_match"], "ok");
     let ec = Made::for_names(&["a.example"]);
     let sec1 = openssl(&["ec"], &ec.key);
     let with_parameters = format!("{}{sec1}", openssl(&["ecparam", "-name", "prime256v1"], ""));
@@ -274,37 +220,21 @@ fn section_4_2_every_usual_key_format_is_read() {
         program.upload("a.example", &Made { key, ..ec.clone() }).ok();
     }
     let curve = |name: &str| -> [String; 4] {
-        [
-            "-newkey".into(),
-            "ec".into(),
-            "-pkeyopt".into(),
-            format!("ec_paramgen_curve:{name}"),
-        ]
+        ["-newkey".into(), "ec".into(), "-pkeyopt".into(), format!("ec_paramgen_curve:{name}")]
     };
     for name in ["P-384", "P-521"] {
         let args = curve(name);
         let made = Made::by_openssl("a.example", &args.each_ref().map(String::as_str));
-        assert_eq!(
-            program.upload("a.example", &made).ok()["key_match"],
-            "unverified",
-            "{name}"
-        );
+        assert_eq!(program.upload("a.example", &made).ok()["key_match"], "unverified", "{name}");
     }
-    program
-        .upload(
-            "a.example",
-            &Made::by_openssl("a.example", &["-newkey", "ed25519"]),
-        )
-        .ok();
+    program.upload("a.example", &Made::by_openssl("a.example", &["-newkey", "ed25519"])).ok();
 }
 
 /// The response table: ok, id, created, domain, not_after, key_match, bound_sites and nothing else at seed 0.
 #[test]
 fn section_4_2_the_answer_has_the_documented_fields() {
     let program = Program::start();
-    let reply = program
-        .upload("a.example", &Made::for_names(&["a.example", "b.example"]))
-        .ok();
+    let reply = program.upload("a.example", &Made::for_names(&["a.example", "b.example"])).ok();
     let expected = json!({
         "ok": true, "id": "1001", "created": true, "domain": "a.example", "not_after": "2099-01-01T00:00:00Z",
         "key_match": "unverified",
@@ -318,35 +248,16 @@ fn section_4_2_the_answer_has_the_documented_fields() {
 #[test]
 fn section_4_2_creation_binds_covered_sites_without_a_certificate() {
     let program = Program::start();
-    program
-        .post("/api/sites/11/update", &json!({ "cert_id": 5 }))
-        .ok();
+    program.post("/api/sites/11/update", &json!({ "cert_id": 5 })).ok();
     program.push();
     let reply = program
-        .upload(
-            "a.example",
-            &Made::for_names(&["a.example", "b.example", "*.a.example", "o.example"]),
-        )
+        .upload("a.example", &Made::for_names(&["a.example", "b.example", "*.a.example", "o.example"]))
         .ok();
-    let bound: Vec<&Value> = reply["bound_sites"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|site| &site["id"])
-        .collect();
-    assert_eq!(
-        bound,
-        [10, 12],
-        "not 11, which has a certificate, not 20, which is another account's"
-    );
-    assert_eq!(
-        [10, 11, 12].map(|site| program.site(site)["cert_id"].clone()),
-        [1001, 5, 1001]
-    );
-    assert_eq!(
-        [10, 11, 12].map(|site| program.site(site)["config_synced"].clone()),
-        [false, true, false]
-    );
+    let bound: Vec<&Value> =
+        reply["bound_sites"].as_array().unwrap().iter().map(|site| &site["id"]).collect();
+    assert_eq!(bound, [10, 12], "not 11, which has a certificate, not 20, which is another account's");
+    assert_eq!([10, 11, 12].map(|site| program.site(site)["cert_id"].clone()), [1001, 5, 1001]);
+    assert_eq!([10, 11, 12].map(|site| program.site(site)["config_synced"].clone()), [false, true, false]);
     let theirs = program.api_as(OTHER_KEY, "GET", "/api/sites/20", None).ok();
     assert_eq!(theirs["cert_id"], Value::Null);
 }
@@ -355,9 +266,7 @@ fn section_4_2_creation_binds_covered_sites_without_a_certificate() {
 #[test]
 fn section_4_2_replacement_binds_nothing() {
     let program = with_record();
-    let reply = program
-        .upload("a.example", &Made::for_names(&["a.example", "b.example"]))
-        .ok();
+    let reply = program.upload("a.example", &Made::for_names(&["a.example", "b.example"])).ok();
     assert_eq!(reply["bound_sites"], json!([]));
     assert_eq!(program.site(11)["cert_id"], Value::Null);
 }
@@ -385,10 +294,7 @@ fn openssl_not_yet_valid() -> Made {
     let mut params = rcgen::CertificateParams::new(vec!["a.example".to_owned()]).unwrap();
     params.not_before = rcgen::date_time_ymd(2098, 1, 1);
     params.not_after = rcgen::date_time_ymd(2099, 1, 1);
-    Made {
-        cert: params.self_signed(&key).unwrap().pem(),
-        key: key.serialize_pem(),
-    }
+    Made { cert: params.self_signed(&key).unwrap().pem(), key: key.serialize_pem() }
 }
 
 /// A U-label and its A-label are one name.
@@ -415,13 +321,6 @@ fn section_4_2_unknown_parameters_are_noticed() {
     program.post("/api/certs/upload", &body).ok();
     let requests = program.control("GET", "/requests", None).ok();
     assert_eq!(requests[0]["notices"], json!(["unknown field certificate"]));
-    let said = std::io::BufReader::new(program.stderr())
-        .lines()
-        .next()
-        .unwrap()
-        .unwrap();
-    assert_eq!(
-        said,
-        "edgecert-sandbox: notice: POST /api/certs/upload: unknown field certificate"
-    );
+    let said = std::io::BufReader::new(program.stderr()).lines().next().unwrap().unwrap();
+    assert_eq!(said, "edgecert-sandbox: notice: POST /api/certs/upload: unknown field certificate");
 }
