@@ -37,6 +37,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use app::App;
 pub use authority::{Authority, Issued};
+use edge::table::Memo;
 pub use error::Error;
 pub use faults::{Action, Fault};
 pub use journal::Request;
@@ -70,8 +71,9 @@ impl Sandbox {
         let api_key = store.first_key()?.unwrap_or_default();
         let (tell, notices) = mpsc::unbounded_channel();
         let app = Arc::new(App::new(store, Whims::new(options.whims), options.push, tell));
+        let mut memo = Memo::default();
         for snapshot in &store::edge::list(app.store().read())? {
-            app.edge.put(snapshot);
+            app.edge.put(snapshot, &mut memo);
         }
         let (tls, files) = if options.tls {
             listen::tls().map(|(tls, files)| (Some(tls), Some(files)))?
@@ -205,7 +207,7 @@ impl Sandbox {
             store::edge::push_site(t, id)?;
             Ok::<_, Error>(id)
         })?;
-        push::show(&self.app, store.read(), id)?;
+        push::show(&self.app, store.read(), id, &mut Memo::default())?;
         u64::try_from(id).map_err(|error| Error::World(error.to_string()))
     }
 }

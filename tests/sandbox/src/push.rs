@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use rusqlite::Connection;
 use tokio::sync::Notify;
 
 use crate::app::App;
 use crate::clock;
+use crate::edge::table::Memo;
 use crate::store::edge;
 
 /// When pushes happen.
@@ -72,16 +74,17 @@ fn wait(app: &App) -> Option<Duration> {
 
 fn push(app: &App, until: i64) -> rusqlite::Result<()> {
     let mut store = app.store();
+    let mut memo = Memo::default();
     for site in store.write(|t| edge::push_due(t, until))? {
-        show(app, store.read(), site)?;
+        show(app, store.read(), site, &mut memo)?;
     }
     Ok(())
 }
 
 /// Lets the listeners see what the edge has of a site.
-pub(crate) fn show(app: &App, c: &rusqlite::Connection, site: i64) -> rusqlite::Result<()> {
+pub(crate) fn show(app: &App, c: &Connection, site: i64, memo: &mut Memo) -> rusqlite::Result<()> {
     match edge::get(c, site)? {
-        Some(snapshot) => app.edge.put(&snapshot),
+        Some(snapshot) => app.edge.put(&snapshot, memo),
         None => app.edge.remove(site),
     }
     Ok(())

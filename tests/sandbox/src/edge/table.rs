@@ -1,6 +1,6 @@
 //! What the edge serves by name, made ready for the TLS library from the snapshots of the last pushes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use rustls::ServerConfig;
@@ -37,8 +37,8 @@ pub(crate) struct EdgeTable {
 
 impl EdgeTable {
     /// Takes over what was pushed.
-    pub(crate) fn put(&self, snapshot: &Snapshot) {
-        let served = Arc::new(Served::new(snapshot));
+    pub(crate) fn put(&self, snapshot: &Snapshot, memo: &mut Memo) {
+        let served = Arc::new(Served::new(snapshot, memo));
         let mut sites = self.sites.write().unwrap_or_else(PoisonError::into_inner);
         sites.insert(served.domain.clone(), served);
     }
@@ -64,15 +64,22 @@ impl EdgeTable {
     }
 }
 
+/// What sites with the same certificate share, so that a push of a thousand of them reads it once.
+#[derive(Default)]
+pub(crate) struct Memo(HashMap<(String, String, bool), Prepared>);
+
+#[derive(Clone)]
+struct Prepared {
+    leaf: Option<(String, i64)>,
+    tls: Result<Arc<ServerConfig>, String>,
+}
+
 impl Served {
-    fn new(snapshot: &Snapshot) -> Self {
+    fn new(snapshot: &Snapshot, memo: &mut Memo) -> Self {
         let flag = |name: &str| snapshot.settings.get(name).and_then(Value::as_bool).unwrap_or(false);
-        let tls = if flag("https_enabled") {
-            server_config(snapshot, flag("http2"))
-        } else {
-            Err("https_enabled is false".to_owned())
-        };
-        let leaf = leaf::read(&snapshot.cert_pem).ok();
+        let http2 = flag("http2");
+        let key = (snapshot.cert_pem.clone(), snapshot.key_pem.clone(), http2);
+        let prepared = memo.0.entry(key).or_insert_with(|| prepare(snapshot, http2)).clone();
         Self {
             domain: snapshot.domain_key.clone(),
             site: snapshot.site,
@@ -80,8 +87,8 @@ impl Served {
             http: flag("http_enabled"),
             force_https: flag("force_https"),
             origins: snapshot.settings.get("origins").cloned().unwrap_or_else(|| json!([])),
-            leaf: leaf.map(|leaf| (leaf.fingerprint, leaf.not_after)),
-            tls,
+            leaf: prepared.leaf,
+            tls: if flag("https_enabled") { prepared.tls } else { Err("https_enabled is false".to_owned()) },
         }
     }
 
@@ -111,6 +118,14 @@ impl Served {
         config.map_or_else(Vec::new, |config| {
             config.alpn_protocols.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect()
         })
+    }
+}
+
+fn prepare(snapshot: &Snapshot, http2: bool) -> Prepared {
+    let leaf = leaf::read(&snapshot.cert_pem).ok();
+    Prepared {
+        leaf: leaf.map(|leaf| (leaf.fingerprint, leaf.not_after)),
+        tls: server_config(snapshot, http2),
     }
 }
 
