@@ -112,6 +112,11 @@ impl Certificate {
         }
     }
 
+    /// The encoded certificate.
+    pub(crate) fn der(&self) -> &[u8] {
+        &self.der
+    }
+
     /// Lower-case hex of the SHA-256 of the DER.
     pub(crate) fn fingerprint(&self) -> String {
         let mut hex = String::with_capacity(64);

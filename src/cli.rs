@@ -107,6 +107,10 @@ pub(crate) struct CheckArgs {
     #[arg(long = "domain", value_name = "DOMAIN")]
     pub(crate) domains: Vec<Domain>,
 
+    /// Demand a path to one of these root certificates; `system` means the system's trust store
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) trust_anchors: Option<PathBuf>,
+
     /// Check as if it were this moment, for example 2027-01-31T00:00:00Z
     #[arg(long, value_name = "RFC3339", value_parser = moment)]
     pub(crate) at: Option<OffsetDateTime>,

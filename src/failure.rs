@@ -5,6 +5,7 @@
 
 use crate::check::{Finding, Refused, Status};
 use crate::material::Unreadable;
+use crate::trust::Untrusting;
 use crate::{api, settings, source};
 
 /// Whose turn it is now. The discriminant is the exit code; scripts depend on it.
@@ -123,9 +124,8 @@ fn classify(error: &anyhow::Error) -> (Kind, Option<String>) {
     if let Some(unreadable) = error.downcast_ref::<Unreadable>() {
         return (Kind::NoInput, Some(unreadable_hint(unreadable).into()));
     }
-    if let Some(error) = error.downcast_ref::<api::Untrusting>() {
-        let _: &api::Untrusting = error;
-        return (Kind::Config, Some("name a file with CA certificates in PEM with --ca-file".into()));
+    if error.is::<api::SetupError>() || error.is::<Untrusting>() {
+        return (Kind::Config, Some("name a file with CA certificates in PEM".into()));
     }
     if let Some(failed) = error.downcast_ref::<api::Failed>() {
         return (api_kind(&failed.error), api_hint(&failed.error));

@@ -131,12 +131,11 @@ fn rsa(der: &[u8]) -> Result<Derived, BadKey> {
     if key.other_prime_infos.is_some() {
         return Err(BadKey::Unsupported("RSA with more than two primes".into()));
     }
-    if key.modulus.as_bytes().len() > MOST_RSA_BITS / 8 {
+    let numbers = [key.modulus, key.public_exponent, key.private_exponent, key.prime1, key.prime2];
+    if numbers.iter().any(|number| number.as_bytes().len() > MOST_RSA_BITS / 8) {
         return Err(BadKey::Unsupported(format!("RSA above {MOST_RSA_BITS} bits")));
     }
-    let [modulus, exponent, private, p, q] =
-        [key.modulus, key.public_exponent, key.private_exponent, key.prime1, key.prime2]
-            .map(|number| BigUint::from_bytes_be(number.as_bytes()));
+    let [modulus, exponent, private, p, q] = numbers.map(|number| BigUint::from_bytes_be(number.as_bytes()));
     rsa::RsaPrivateKey::from_components(modulus, exponent, private, vec![p, q])
         .map(|key| Derived::Rsa(key.to_public_key()))
         .map_err(|_| BadKey::Contradicts("its primes and exponents do not belong to its modulus"))

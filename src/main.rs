@@ -21,6 +21,7 @@ mod secret;
 mod settings;
 mod source;
 mod text;
+mod trust;
 
 use std::ffi::OsString;
 use std::io;

@@ -73,6 +73,9 @@ pub(crate) struct Unreadable {
 /// Beyond this a file is no certificate and no key.
 const MOST_BYTES: u64 = 1 << 20;
 
+/// A chain has a handful; what is compared with each other must stay few.
+const MOST_CERTIFICATES: usize = 64;
+
 /// How long a pair that does not fit is read again, because a client may be switching it at this moment.
 const SWITCHING: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(100);
@@ -98,21 +101,25 @@ pub(crate) fn load(files: &Files) -> Result<Material, Unreadable> {
 impl Material {
     fn read(files: &Files) -> Result<Self, Unreadable> {
         let cert = read_file(&files.cert)?;
-        let mut blocks = pem::read(&cert);
-        if let Some(issuers) = &files.issuers {
-            match read_file(issuers) {
-                Ok(bytes) => blocks.extend(pem::read(&bytes)),
-                Err(unreadable) if unreadable.missing => {}
-                Err(unreadable) => return Err(unreadable),
-            }
-        }
-        let key = match &files.key {
-            Some(path) => Some(find_key(&read_file(path)?)),
-            None => None,
+        let issuers = match files.issuers.as_deref().map(read_file) {
+            Some(Err(unreadable)) if !unreadable.missing => return Err(unreadable),
+            Some(Ok(issuers)) => Some(issuers),
+            Some(Err(_)) | None => None,
         };
+        let key = files.key.as_deref().map(read_file).transpose()?;
+        let (issuers, key) =
+            (issuers.as_ref().map(|file| file.as_slice()), key.as_ref().map(|file| file.as_slice()));
+        Ok(Self::from_bytes(files, &cert, issuers, key))
+    }
+
+    /// Understands what the files hold.
+    pub(crate) fn from_bytes(files: &Files, cert: &[u8], issuers: Option<&[u8]>, key: Option<&[u8]>) -> Self {
+        let mut blocks = pem::read(cert);
+        blocks.extend(issuers.map(pem::read).unwrap_or_default());
+        let key = key.map(find_key);
         let usable = key.as_ref().and_then(|key| key.as_ref().ok());
-        let chain = Chain::assemble(blocks, usable, &cert);
-        Ok(Self { files: files.clone(), chain, key })
+        let chain = Chain::assemble(blocks, usable, cert);
+        Self { files: files.clone(), chain, key }
     }
 
     /// Whether both parts are there and belong together, as far as was asked.
@@ -139,6 +146,13 @@ impl Chain {
         let mut in_order = true;
         while let Some(next) = next_issuer(issuers.last().unwrap_or(&leaf), &pool) {
             in_order &= next == 0;
+            issuers.push(pool.remove(next));
+        }
+        // Cross-signed CAs: other ways up, for clients with other roots.
+        let belongs = |candidate: &Certificate, issuers: &[Certificate]| {
+            std::iter::once(&leaf).chain(issuers).any(|certificate| certificate.issuer == candidate.subject)
+        };
+        while let Some(next) = pool.iter().position(|candidate| belongs(candidate, &issuers)) {
             issuers.push(pool.remove(next));
         }
         if !in_order && leaf_at == 0 {
@@ -182,6 +196,10 @@ fn certificates(blocks: Vec<Block>, file: &[u8]) -> Result<(Vec<Certificate>, Ve
             Block::Key(..) | Block::EncryptedKey => others.push("a private key".to_owned()),
             Block::Other(label) => others.push(format!("a block `{label}`")),
         }
+    }
+    if found.len() > MOST_CERTIFICATES {
+        let found = format!("{} certificates, which is no chain", found.len());
+        problems.push(Problem::lasting(found, "hand over the chain of one certificate"));
     }
     if found.is_empty() && problems.is_empty() {
         let found = match others.as_slice() {

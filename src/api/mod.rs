@@ -4,7 +4,6 @@
 
 mod error;
 mod transport;
-mod trust;
 mod wire;
 
 use reqwest::Method;
@@ -12,8 +11,8 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 pub(crate) use self::error::{Error, Failed};
+pub(crate) use self::transport::SetupError;
 use self::transport::Transport;
-pub(crate) use self::trust::Untrusting;
 pub(crate) use self::wire::{Record, RecordType, Site, Uploaded};
 use crate::check::Vetted;
 use crate::clock::Deadline;
@@ -43,7 +42,7 @@ impl Client {
         settings: &Settings,
         redactor: Redactor,
         deadline: Deadline,
-    ) -> Result<Self, Untrusting> {
+    ) -> Result<Self, SetupError> {
         let transport =
             Transport::new(settings.base_url.clone(), &settings.api_key, &settings.roots, redactor)?;
         Ok(Self { transport, deadline })

@@ -2,18 +2,20 @@
 
 use std::error::Error as _;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use backon::BackoffBuilder as _;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
 use reqwest::{Method, Response, StatusCode};
+use rustls::{ClientConfig, RootCertStore};
 use serde_json::Value;
 
 use super::Error;
-use super::trust::{self, Untrusting};
 use crate::clock::Deadline;
 use crate::secret::{Redactor, Secret};
 use crate::settings::{BaseUrl, Roots};
+use crate::trust::{self, Untrusting};
 
 /// An attempt may take so long, even if the run's deadline is further away: a stalled connection is tried afresh.
 const ATTEMPT: Duration = Duration::from_secs(25);
@@ -21,6 +23,15 @@ const CONNECT: Duration = Duration::from_secs(10);
 
 /// No listing of an account is larger.
 const MOST_BYTES: usize = 32 << 20;
+
+/// Why no client can be made.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SetupError {
+    #[error(transparent)]
+    Trust(#[from] Untrusting),
+    #[error("the HTTP client cannot be set up: {0}")]
+    Client(String),
+}
 
 /// The HTTP client with its base address and headers.
 pub(super) struct Transport {
@@ -54,9 +65,9 @@ impl Transport {
         key: &Secret,
         roots: &Roots,
         redactor: Redactor,
-    ) -> Result<Self, Untrusting> {
+    ) -> Result<Self, SetupError> {
         let mut bearer = HeaderValue::try_from(format!("Bearer {}", key.expose()))
-            .map_err(|_| Untrusting::Setup("the API key does not fit into a header".into()))?;
+            .map_err(|_| SetupError::Client("the API key does not fit into a header".into()))?;
         bearer.set_sensitive(true);
         let mut headers = HeaderMap::new();
         headers.insert(AUTHORIZATION, bearer);
@@ -67,10 +78,10 @@ impl Transport {
             .redirect(reqwest::redirect::Policy::none())
             .referer(false)
             .connect_timeout(CONNECT)
-            .tls_backend_preconfigured(trust::config(roots, base.is_plain())?);
+            .tls_backend_preconfigured(tls(roots, base.is_plain())?);
         // A proxy would read what is sent in the clear, and loopback needs none.
         let builder = if base.is_plain() { builder.no_proxy() } else { builder };
-        let http = builder.build().map_err(|error| Untrusting::Setup(deepest(&error)))?;
+        let http = builder.build().map_err(|error| SetupError::Client(deepest(&error)))?;
         Ok(Self { http, base, redactor })
     }
 
@@ -250,4 +261,18 @@ fn certificate_error(error: &rustls::CertificateError) -> String {
         E::NotValidForName | E::NotValidForNameContext { .. } => "it is for another name".into(),
         other => crate::text::foreign(&other.to_string()),
     }
+}
+
+/// TLS with ring and the roots; a plain connection needs none of the system's.
+fn tls(roots: &Roots, plain: bool) -> Result<ClientConfig, SetupError> {
+    let roots = match roots {
+        Roots::System { .. } if plain => RootCertStore::empty(),
+        roots => trust::load(roots)?,
+    };
+    let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| SetupError::Client(error.to_string()))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(config)
 }

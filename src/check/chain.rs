@@ -1,32 +1,50 @@
 //! The check `chain`: whether clients will be able to build a path from what is sent.
+//!
+//! With trust anchors that is proven by webpki; without, what is likely to fail is a warning.
 
-use time::OffsetDateTime;
-
-use super::{Check, Finding, Status};
+use super::{Check, Finding, Question, Status, path};
 use crate::material::Chain;
 use crate::text;
 
-/// Warnings about the issuers beside the leaf; none of them stops a deployment.
-pub(super) fn check(chain: &Chain, at: OffsetDateTime) -> Vec<Finding> {
+/// Judges the issuers beside the leaf.
+pub(super) fn check(file: &str, chain: &Chain, question: &Question<'_>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = chain
         .issuers
         .iter()
-        .filter(|issuer| at > issuer.not_after)
+        .filter(|issuer| question.at > issuer.not_after)
         .map(|issuer| {
             let expired = text::rfc3339(issuer.not_after);
             warn(format!("the intermediate {} expired at {expired}", issuer.label()))
                 .hint("let the ACME client fetch the chain again; clients may refuse this one")
         })
         .collect();
-    if chain.issuers.is_empty() && !chain.leaf.is_self_issued() {
-        let issuer = &chain.leaf.issuer.short;
-        findings.push(
-            warn(format!("the leaf stands alone, without its issuer {issuer}"))
-                .hint("hand over the full chain; many clients cannot fetch the missing part"),
-        );
+    let issued = chain.issuers.iter().any(|issuer| chain.leaf.may_be_issued_by(issuer));
+    if !issued && !chain.leaf.is_self_issued() {
+        let wanted = &chain.leaf.issuer.short;
+        let found = if chain.issuers.is_empty() {
+            "stands alone, without"
+        } else {
+            "has an issuer of the right name and the wrong key beside it, not"
+        };
+        findings
+            .push(warn(format!("the leaf {found} its issuer {wanted}")).hint(
+                "hand over the full chain of this renewal; many clients cannot fetch the missing part",
+            ));
     }
-    if findings.is_empty() {
-        findings.push(Finding::new(Check::Chain, Status::Ok, text::count(chain.length(), "certificate")));
+    match question.anchors.map(|anchors| path::verify(chain, anchors, question.at)) {
+        Some(Err(reason)) => findings.push(
+            Finding::new(
+                Check::Chain,
+                Status::Fail,
+                format!("{file} leads to none of the trust anchors: {reason}"),
+            )
+            .hint("check that the file holds the whole chain, and that the anchors are those of its CA"),
+        ),
+        Some(Ok(())) => findings.push(Finding::new(Check::Chain, Status::Ok, "leads to a trust anchor")),
+        None if findings.is_empty() => {
+            findings.push(Finding::new(Check::Chain, Status::Ok, text::count(chain.length(), "certificate")));
+        }
+        None => {}
     }
     findings
 }

@@ -5,10 +5,13 @@
 
 mod chain;
 mod issuer;
+mod path;
 
+use rustls::RootCertStore;
 use serde::Serialize;
 use time::OffsetDateTime;
 
+use crate::cert::KeyType;
 use crate::key::PrivateKey;
 use crate::material::{Chain, Material};
 use crate::names::Domain;
@@ -69,6 +72,8 @@ pub(crate) struct Question<'a> {
     pub(crate) at: OffsetDateTime,
     /// What a test or self-signed issuer means.
     pub(crate) untrusted: Status,
+    /// Roots to which a path must lead; `None`: the path is not verified.
+    pub(crate) anchors: Option<&'a RootCertStore>,
     /// The ACME directory that the client named, where it did.
     pub(crate) directory: Option<&'a str>,
 }
@@ -95,7 +100,7 @@ pub(crate) fn run(material: &Material, question: &Question<'_>) -> Vec<Finding> 
     findings.push(validity(material, chain, question.at));
     findings.extend(names(material, chain, question.domains));
     findings.push(key(material, chain));
-    findings.extend(chain::check(chain, question.at));
+    findings.extend(chain::check(&text::path(&material.files.cert), chain, question));
     findings.push(issuer::check(&text::path(&material.files.cert), chain, question));
     findings
 }
@@ -162,6 +167,8 @@ fn pem(material: &Material) -> Vec<Finding> {
 fn validity(material: &Material, chain: &Chain, at: OffsetDateTime) -> Finding {
     let (leaf, file) = (&chain.leaf, text::path(&material.files.cert));
     let (from, until) = (text::rfc3339(leaf.not_before), text::rfc3339(leaf.not_after));
+    // Certificates count in seconds, and the last one is still theirs.
+    let at = at.replace_nanosecond(0).unwrap_or(at);
     if at > leaf.not_after {
         let ago = text::span(at - leaf.not_after);
         Finding::new(Check::Validity, Status::Fail, format!("{file} expired at {until}, {ago} ago"))
@@ -171,8 +178,17 @@ fn validity(material: &Material, chain: &Chain, at: OffsetDateTime) -> Finding {
         Finding::new(Check::Validity, Status::Fail, format!("{file} is not valid before {from}, in {ahead}"))
             .hint("check this machine's clock, or wait")
     } else {
-        let left = text::span(leaf.not_after - at);
-        Finding::new(Check::Validity, Status::Ok, format!("valid until {until}, for {left}"))
+        let left = leaf.not_after - at;
+        let detail = format!("valid until {until}, for {}", text::span(left));
+        if left < (leaf.not_after - leaf.not_before) / 10 {
+            return Finding::new(
+                Check::Validity,
+                Status::Warn,
+                format!("{file} is in the last tenth of its life: {detail}"),
+            )
+            .hint("look why the ACME client has not renewed it");
+        }
+        Finding::new(Check::Validity, Status::Ok, detail)
     }
 }
 
@@ -208,10 +224,13 @@ fn names(material: &Material, chain: &Chain, domains: &[Domain]) -> Vec<Finding>
     findings
 }
 
+/// What browsers accept (CA/Browser Forum Baseline Requirements, section 6.1.5).
+const LEAST_RSA_BITS: usize = 2048;
+
 fn key(material: &Material, chain: &Chain) -> Finding {
     let leaf_type = chain.leaf.public_key.key_type();
     let cert_file = text::path(&material.files.cert);
-    if let crate::cert::KeyType::Other(name) = &leaf_type {
+    if let KeyType::Other(name) = &leaf_type {
         return Finding::new(
             Check::Key,
             Status::Fail,
@@ -220,9 +239,13 @@ fn key(material: &Material, chain: &Chain) -> Finding {
         .hint("let the ACME client make an RSA, P-256, P-384, P-521 or Ed25519 key");
     }
     match (&material.key, &material.files.key) {
-        (Some(Ok(key)), _) if key.pairs_with(&chain.leaf.public_key) => {
-            Finding::new(Check::Key, Status::Ok, format!("{leaf_type}, the pair fits"))
-        }
+        (Some(Ok(key)), _) if key.pairs_with(&chain.leaf.public_key) => match leaf_type {
+            KeyType::Rsa { bits } if bits < LEAST_RSA_BITS => {
+                let detail = format!("{cert_file} has a key of {bits} bits; browsers want {LEAST_RSA_BITS}");
+                Finding::new(Check::Key, Status::Warn, detail).hint("let the ACME client make a longer key")
+            }
+            leaf_type => Finding::new(Check::Key, Status::Ok, format!("{leaf_type}, the pair fits")),
+        },
         (Some(Ok(key)), Some(key_file)) => {
             let difference = match key.key_type() {
                 same if same == leaf_type => format!("both are {leaf_type}, but of different pairs"),

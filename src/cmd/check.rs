@@ -1,21 +1,26 @@
 //! `edgecert check`: the local checks alone; no network, no configuration.
 
+use std::path::Path;
+
 use crate::check::{self, Question, Refused, Status};
 use crate::cli::CheckArgs;
 use crate::env::Env;
 use crate::report::{CertificateReport, Report, SourceReport};
-use crate::{clock, material, source};
+use crate::settings::Roots;
+use crate::{clock, material, source, trust};
 
 /// Runs the checks and records what they found.
 pub(crate) fn run(args: &CheckArgs, env: &Env, report: &mut Report) -> anyhow::Result<()> {
     let source = source::find(&args.certificate.named(), env)?;
     report.source = Some(SourceReport::new(&source));
+    let anchors = args.trust_anchors.as_deref().map(|named| trust::load(&anchors(named, env))).transpose()?;
     let material = material::load(&source.files)?;
     report.certificate = material.chain.as_ref().ok().map(CertificateReport::new);
     let question = Question {
         domains: &args.domains,
         at: args.at.unwrap_or_else(clock::now),
         untrusted: Status::Warn,
+        anchors: anchors.as_ref(),
         directory: source.acme_directory.as_deref(),
     };
     report.checks = check::run(&material, &question);
@@ -24,4 +29,9 @@ pub(crate) fn run(args: &CheckArgs, env: &Env, report: &mut Report) -> anyhow::R
     } else {
         Ok(())
     }
+}
+
+/// The word `system` means the system's store; a file of that name is `./system`.
+fn anchors(named: &Path, env: &Env) -> Roots {
+    if named == Path::new("system") { Roots::of_system(env) } else { Roots::File(named.to_owned()) }
 }

@@ -54,6 +54,7 @@ pub(crate) fn deploy(
         domains,
         at: clock::now(),
         untrusted: if settings.allow_untrusted { Status::Warn } else { Status::Fail },
+        anchors: None,
         directory: source.acme_directory.as_deref(),
     };
     report.add_findings(&check::run(&material, &question));

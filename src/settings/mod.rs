@@ -98,7 +98,8 @@ pub(crate) enum Roots {
 }
 
 impl Roots {
-    fn of_system(env: &Env) -> Self {
+    /// The system's store, as the environment names it.
+    pub(crate) fn of_system(env: &Env) -> Self {
         Self::System { named: env.raw("SSL_CERT_FILE").is_some() || env.raw("SSL_CERT_DIR").is_some() }
     }
 }

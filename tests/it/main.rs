@@ -20,6 +20,7 @@ mod cli;
 mod deploy;
 mod exit_codes;
 mod faults;
+mod limbo;
 mod readme;
 mod settings;
 mod tidy;

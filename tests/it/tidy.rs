@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::harness::edgecert;
 
 /// Which modules of `src` may use which. A line that is missing here is a change of design: add it with its reason.
-const IMPORTS: [(&str, &[&str]); 20] = [
+const IMPORTS: [(&str, &[&str]); 21] = [
     // The words that all others use.
     ("clock", &[]),
     ("env", &[]),
@@ -25,10 +25,11 @@ const IMPORTS: [(&str, &[&str]); 20] = [
     ("source", &["env", "material", "text"]),
     // The service.
     ("settings", &["env", "material", "names", "secret"]),
-    ("api", &["check", "clock", "material", "names", "secret", "settings", "text"]),
+    ("api", &["check", "clock", "names", "secret", "settings", "text", "trust"]),
+    ("trust", &["material", "settings"]),
     ("plan", &["api", "cert", "names", "text"]),
     // What people see.
-    ("failure", &["api", "check", "material", "settings", "source"]),
+    ("failure", &["api", "check", "material", "settings", "source", "trust"]),
     ("report", &["cert", "check", "failure", "material", "source", "text"]),
     // What is done.
     ("rollout", &["api", "check", "clock", "failure", "names", "plan", "report", "settings", "text"]),
@@ -37,7 +38,7 @@ const IMPORTS: [(&str, &[&str]); 20] = [
         "cmd",
         &[
             "api", "check", "cli", "clock", "env", "failure", "material", "names", "report", "rollout",
-            "secret", "settings", "source", "text",
+            "secret", "settings", "source", "text", "trust",
         ],
     ),
     ("main", &["cli", "env", "failure", "report", "source"]),

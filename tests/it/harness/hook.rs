@@ -1,6 +1,6 @@
 //! The real binary in an emptied environment with a home of its own.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -27,9 +27,14 @@ pub(crate) struct Outcome {
 }
 
 /// The binary under test: `EDGECERT_BIN`, or the one that cargo built for this test run.
-#[expect(clippy::disallowed_methods, reason = "the one variable that the tests read")]
 pub(crate) fn binary() -> PathBuf {
-    std::env::var_os("EDGECERT_BIN").map_or_else(|| env!("CARGO_BIN_EXE_edgecert").into(), PathBuf::from)
+    variable("EDGECERT_BIN").map_or_else(|| env!("CARGO_BIN_EXE_edgecert").into(), PathBuf::from)
+}
+
+/// A variable of the test run itself.
+#[expect(clippy::disallowed_methods, reason = "the one place where the tests look at their own environment")]
+pub(crate) fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name)
 }
 
 /// A call of the hook without any argument.

@@ -5,7 +5,7 @@ mod lineage;
 mod openssl;
 
 pub(crate) use edgecert_sandbox::{Fault, Options, Sandbox, World};
-pub(crate) use hook::{Hook, Outcome, edgecert};
+pub(crate) use hook::{Hook, Outcome, edgecert, variable};
 pub(crate) use lineage::{Lineage, authority, new_key};
 pub(crate) use openssl::openssl;
 

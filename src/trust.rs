@@ -1,25 +1,22 @@
-//! Whom edgecert trusts to be the service: the TLS configuration and its root certificates.
+//! Root certificates: whom edgecert trusts to be the service, and what `check --trust-anchors` looks for a path to.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
-use rustls::{ClientConfig, RootCertStore};
 
 use crate::settings::Roots;
 
-/// The trust store cannot be used.
+/// A trust store that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Untrusting {
     #[error("cannot use the CA file {}: {reason}", path.display())]
     CaFile { path: PathBuf, reason: String },
     #[error("the system's trust store holds no usable certificate")]
     NoRoots,
-    #[error("the HTTP client cannot be set up: {0}")]
-    Setup(String),
 }
 
 /// Bundle files of the usual systems. One file costs a third of what walking the hashed directory beside it does.
@@ -31,19 +28,12 @@ const BUNDLES: [&str; 5] = [
     "/etc/ssl/cert.pem",
 ];
 
-/// TLS with ring and the roots; a plain connection needs none of the system's.
-pub(super) fn config(trusted: &Roots, plain: bool) -> Result<ClientConfig, Untrusting> {
-    let roots = match trusted {
-        Roots::File(path) => from_file(path)?,
-        Roots::System { .. } if plain => RootCertStore::empty(),
-        Roots::System { named } => of_system(*named)?,
-    };
-    let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| Untrusting::Setup(error.to_string()))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(config)
+/// The root certificates; at least one.
+pub(crate) fn load(roots: &Roots) -> Result<RootCertStore, Untrusting> {
+    match roots {
+        Roots::File(path) => from_file(path),
+        Roots::System { named } => of_system(*named),
+    }
 }
 
 /// Every certificate of a file that was named must be usable.
