@@ -1,2 +1,82 @@
-//! Prints what one call of the hook costs.
-fn main() {}
+//! Prints what one call of the hook costs, beside the figures it is meant to reach: `cargo bench --bench figures`.
+//!
+//! The hook meets a real server (nginx, TLS 1.3, a P-256 certificate) on loopback. Nothing here judges the
+//! figures: the program fails only where one could not be measured, and then names the Debian package that is
+//! missing. The arguments that cargo passes to benches are ignored.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what this program is for")]
+
+mod measure;
+mod proxy;
+mod race;
+mod scene;
+mod server;
+mod system;
+mod table;
+
+use std::process::ExitCode;
+
+use crate::race::Contest;
+use crate::scene::Scene;
+use crate::table::Table;
+
+fn main() -> ExitCode {
+    let scene = match Scene::set() {
+        Ok(scene) => scene,
+        Err(error) => {
+            eprintln!("figures: nothing was measured: {error:#}");
+            return ExitCode::FAILURE;
+        }
+    };
+    println!("{}\n", scene.peers());
+    let table = measured(&scene);
+    print!("{table}");
+    if table.is_complete() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Every figure in turn; one that fails does not keep the others from being taken.
+fn measured(scene: &Scene) -> Table {
+    let mut table = Table::default();
+    let upload = || measure::instructions(scene, scene.upload(scene.server()?.port()));
+    table.add("instructions in user space, bare upload", upload().map(millions), "14 M");
+    table.add(
+        "instructions in user space, --version",
+        measure::instructions(scene, scene.version()).map(millions),
+        "",
+    );
+    table.add("round trips before the answer", proxy::round_trips(scene).map(|count| count.to_string()), "3");
+    table.add("peak memory, largest of five", measure::peak_memory(scene).map(megabytes), "5 MB");
+    table.add("size of the binary", measure::size(scene).map(megabytes), "3.3 MB");
+    let crates = measure::crates();
+    let number = crates.as_ref().map(|names| names.len().to_string());
+    table.add("crates in the tree, normal edges", number.map_err(again), "");
+    for name in measure::UNWANTED {
+        let found = crates.as_ref().map(|names| if names.contains(name) { "present" } else { "absent" });
+        table.add(&format!("{name} in the tree"), found.map(str::to_owned).map_err(again), "absent");
+    }
+    let hook = race::run(scene, Contest::HookAgainstCurl).map(|ratios| ratios.to_string());
+    table.add("wall time, hook / curl with the POST only", hook, "0.16");
+    let noise = race::run(scene, Contest::CurlAgainstItself).map(|ratios| ratios.to_string());
+    table.add("wall time, curl / curl (the noise)", noise, "");
+    table
+}
+
+/// The same failure for another row.
+fn again(error: &anyhow::Error) -> anyhow::Error {
+    anyhow::anyhow!("{error:#}")
+}
+
+fn millions(count: u64) -> String {
+    format!("{} M", in_millions(count))
+}
+
+/// Of a million bytes each.
+fn megabytes(bytes: u64) -> String {
+    format!("{} MB", in_millions(bytes))
+}
+
+/// With two decimals.
+fn in_millions(count: u64) -> String {
+    let hundredths = (count + 5_000) / 10_000;
+    format!("{}.{:02}", hundredths / 100, hundredths % 100)
+}
