@@ -17,6 +17,7 @@ mod harness;
 mod canary;
 mod checks;
 mod cli;
+mod clients;
 mod deploy;
 mod exit_codes;
 mod faults;

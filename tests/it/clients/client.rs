@@ -1,0 +1,121 @@
+//! An installed ACME client in an emptied environment, with a home that lasts for all of its runs.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+use crate::harness::{Sandbox, edgecert};
+
+/// A client and what its runs have in common.
+pub(super) struct Client {
+    program: &'static str,
+    package: &'static str,
+    home: TempDir,
+    variables: Vec<(String, OsString)>,
+}
+
+/// What a finished run of a client left behind.
+pub(super) struct Ran {
+    pub(super) code: i32,
+    pub(super) stdout: String,
+    pub(super) stderr: String,
+}
+
+impl Client {
+    /// A program of a Debian package. Its home holds `edgecert`, the hook under a path without spaces.
+    pub(super) fn new(program: &'static str, package: &'static str) -> Self {
+        let home = TempDir::new().unwrap();
+        symlink(edgecert().command().get_program(), home.path().join("edgecert")).unwrap();
+        let path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".into();
+        let variables = vec![("PATH".into(), path), ("HOME".into(), home.path().into())];
+        Self { program, package, home, variables }
+    }
+
+    /// Sets a variable for the client and thereby for its hook.
+    pub(super) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.variables.push((name.into(), value.as_ref().into()));
+        self
+    }
+
+    /// Points the hook to a sandbox and lets it take the certificates of a test issuer.
+    pub(super) fn deploying_to(self, edge: &Sandbox) -> Self {
+        let state = self.path("state");
+        let ready = edge.ready();
+        self.env("EDGECERT_BASE_URL", &ready.api)
+            .env("EDGECERT_API_KEY", &ready.api_key)
+            .env("EDGECERT_EDGE_ADDRESS", &ready.edge)
+            .env("EDGECERT_STATE_DIR", state)
+            .env("EDGECERT_ALLOW_UNTRUSTED", "true")
+    }
+
+    /// Lets the hook meet a service that is down: no ordinary program listens on port 1.
+    pub(super) fn with_the_service_down(self) -> Self {
+        self.env("EDGECERT_BASE_URL", "http://127.0.0.1:1").env("EDGECERT_TIMEOUT", "1")
+    }
+
+    /// A file or directory of the client's home.
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    /// The same as text, for a command line or a configuration.
+    pub(super) fn named(&self, name: &str) -> String {
+        self.path(name).into_os_string().into_string().unwrap()
+    }
+
+    pub(super) fn read(&self, name: &str) -> String {
+        let path = self.path(name);
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    /// Writes a file that only its owner can read.
+    pub(super) fn write(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    }
+
+    /// Writes a shell script and returns its path.
+    pub(super) fn script(&self, name: &str, text: &str) -> String {
+        self.write(name, &format!("#!/bin/sh\n{text}"));
+        fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o700)).unwrap();
+        self.named(name)
+    }
+
+    /// Runs the client to its end, with its home as the working directory.
+    #[track_caller]
+    pub(super) fn run<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Ran {
+        let mut command = Command::new(self.program);
+        command.args(arguments).env_clear().envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command.current_dir(self.home.path()).stdin(Stdio::null());
+        let output = match command.output() {
+            Ok(output) => output,
+            Err(error) => {
+                panic!("cannot run {}, which is in Debian's {}: {error}", self.program, self.package)
+            }
+        };
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        let code = output.status.code().expect("the client is not killed by a signal");
+        Ran { code, stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+}
+
+impl Ran {
+    /// Expects exit code 0.
+    #[track_caller]
+    pub(super) fn succeeds(self) -> Self {
+        self.fails_with(0)
+    }
+
+    /// Expects this exit code.
+    #[track_caller]
+    pub(super) fn fails_with(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "stdout:\n{}stderr:\n{}", self.stdout, self.stderr);
+        self
+    }
+}

@@ -1,0 +1,131 @@
+//! Directories that hold a lineage, for `--lineage`, as they are written by hand here; `certbot.rs`, `lego.rs`,
+//! `dehydrated.rs` and `acme_sh.rs` have what the clients write themselves.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::thread;
+
+use crate::harness::{Hook, Lineage, Sandbox, authority, edgecert, openssl, sandbox};
+
+use super::{certificates, served_record};
+
+/// A directory, and how to put a new certificate into it.
+struct Layout {
+    client: &'static str,
+    /// The lineage below the directory.
+    lineage: &'static str,
+    write: fn(&Lineage, version: u32),
+}
+
+const LAYOUTS: [Layout; 3] = [
+    Layout { client: "certbot", lineage: "live/a.example", write: certbot },
+    Layout { client: "dehydrated", lineage: "certs/a.example", write: dehydrated },
+    Layout { client: "kubernetes", lineage: "secret", write: kubernetes },
+];
+
+fn called_for(files: &Lineage, layout: &Layout, edge: &Sandbox) -> Hook {
+    edgecert().against(edge).args(["--json", "--lineage"]).args([files.file(layout.lineage)])
+}
+
+/// Links in `live` to numbered files in `archive`.
+fn certbot(files: &Lineage, version: u32) {
+    fs::create_dir_all(files.file("live/a.example")).unwrap();
+    fs::create_dir_all(files.file("archive/a.example")).unwrap();
+    for kind in ["cert", "privkey", "chain", "fullchain"] {
+        files.write(&format!("archive/a.example/{kind}{version}.pem"), &files.read(&format!("{kind}.pem")));
+        let target = format!("../../archive/a.example/{kind}{version}.pem");
+        link(files, &target, &format!("live/a.example/{kind}.pem"));
+    }
+}
+
+/// Links to files with a time in their names; the curve's parameters stand before the key, as up to version 0.7.0.
+fn dehydrated(files: &Lineage, version: u32) {
+    let directory = "certs/a.example";
+    fs::create_dir_all(files.file(directory)).unwrap();
+    openssl(files.path(), &["ecparam", "-name", "prime256v1", "-out", "parameters.pem"]);
+    openssl(files.path(), &["ec", "-in", "privkey.pem", "-out", "privkey.pem"]);
+    let key = files.read("parameters.pem") + &files.read("privkey.pem");
+    assert!(
+        key.starts_with("-----BEGIN EC PARAMETERS-----") && key.contains("-----BEGIN EC PRIVATE KEY-----")
+    );
+    files.write("privkey.pem", &key);
+    for kind in ["privkey", "chain", "fullchain", "cert"] {
+        let name = format!("{kind}-179522118{version}.pem");
+        files.write(&format!("{directory}/{name}"), &files.read(&format!("{kind}.pem")));
+        link(files, &name, &format!("{directory}/{kind}.pem"));
+    }
+}
+
+/// A mounted secret: every version in a directory of its own, the current one behind `..data`.
+fn kubernetes(files: &Lineage, version: u32) {
+    let data = format!("..2030_01_0{version}_00_00_00.1");
+    fs::create_dir_all(files.file(&format!("secret/{data}"))).unwrap();
+    for (kind, name) in [("fullchain.pem", "tls.crt"), ("privkey.pem", "tls.key")] {
+        files.write(&format!("secret/{data}/{name}"), &files.read(kind));
+        link(files, &format!("..data/{name}"), &format!("secret/{name}"));
+    }
+    files.write(&format!("secret/{data}/ca.crt"), authority().root());
+    link(files, &data, "secret/..data");
+}
+
+/// Makes or moves a link in one step.
+fn link(files: &Lineage, target: &str, name: &str) {
+    symlink(target, files.file("new")).unwrap();
+    fs::rename(files.file("new"), files.file(name)).unwrap();
+}
+
+#[test]
+fn each_layout_is_recognised_and_its_renewal_replaces_the_certificate() {
+    for layout in LAYOUTS {
+        let edge = sandbox(&["a.example"]);
+        let files = Lineage::issued_for(&["a.example"]);
+        (layout.write)(&files, 1);
+        let report = called_for(&files, &layout, &edge).succeeds().json();
+        assert_eq!(report["source"]["client"], layout.client);
+        let first = served_record(&edge, &["a.example"]);
+        assert_eq!(first.chain, certificates(&files.read("fullchain.pem")), "{}", layout.client);
+
+        files.renew(&["a.example"]);
+        (layout.write)(&files, 2);
+        called_for(&files, &layout, &edge).succeeds();
+        let renewed = served_record(&edge, &["a.example"]);
+        assert_eq!(renewed.id, first.id, "{}", layout.client);
+        assert_eq!(renewed.chain, certificates(&files.read("fullchain.pem")), "{}", layout.client);
+        assert_ne!(renewed.chain, first.chain, "{}", layout.client);
+    }
+}
+
+/// Together, because each waits for the key for a while.
+#[test]
+fn a_layout_that_lost_its_key_is_reported_with_the_file_that_is_missing() {
+    let lost = |layout: &Layout, key: &str| {
+        let edge = sandbox(&["a.example"]);
+        let files = Lineage::issued_for(&["a.example"]);
+        (layout.write)(&files, 1);
+        let path = files.file(layout.lineage).join(key);
+        fs::remove_file(fs::canonicalize(path).unwrap()).unwrap();
+        let stderr = called_for(&files, layout, &edge).fails_with(66).stderr;
+        assert!(stderr.contains(key), "{}: {stderr}", layout.client);
+        assert_eq!(edge.requests().len(), 0);
+    };
+    thread::scope(|scope| {
+        for (layout, key) in LAYOUTS.iter().zip(["privkey.pem", "privkey.pem", "tls.key"]) {
+            scope.spawn(move || lost(layout, key));
+        }
+    });
+}
+
+#[test]
+fn a_directory_without_a_certificate_is_no_lineage() {
+    let edge = sandbox(&["a.example"]);
+    let files = Lineage::issued_for(&["a.example"]);
+    fs::create_dir(files.file("empty")).unwrap();
+    for (name, reason) in
+        [("empty", "is not a lineage"), ("absent", "no such file"), ("cert.pem", "is not a lineage")]
+    {
+        let hook = edgecert().against(&edge).args(["--lineage"]).args([files.file(name)]);
+        let stderr = hook.fails_with(66).stderr;
+        assert!(stderr.contains(name) && stderr.contains(reason), "{stderr}");
+    }
+    assert_eq!(edge.requests().len(), 0);
+}

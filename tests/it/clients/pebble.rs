@@ -1,0 +1,113 @@
+//! Pebble, the ACME server for tests, on free ports of loopback. It believes every challenge.
+
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio, id};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::harness::authority;
+
+/// A running server. Dropping it ends it.
+pub(super) struct Pebble {
+    process: Child,
+    port: u16,
+    files: TempDir,
+}
+
+impl Pebble {
+    /// Starts a server; when this returns, its port answers.
+    pub(super) fn start() -> Self {
+        let files = TempDir::new().unwrap();
+        let api = authority().issue(&["127.0.0.1", "localhost"]).unwrap();
+        fs::write(files.path().join("api.pem"), api.fullchain()).unwrap();
+        fs::write(files.path().join("api.key"), &api.key).unwrap();
+        fs::write(files.path().join(CA_FILE), authority().root()).unwrap();
+        let (port, management) = (free_port(), free_port());
+        let config = json!({"pebble": {
+            "listenAddress": format!("127.0.0.1:{port}"),
+            "managementListenAddress": format!("127.0.0.1:{management}"),
+            "certificate": files.path().join("api.pem"),
+            "privateKey": files.path().join("api.key"),
+            "httpPort": 80,
+            "tlsPort": 443,
+            "ocspResponderURL": "",
+            "externalAccountBindingRequired": false,
+        }});
+        fs::write(files.path().join("config.json"), config.to_string()).unwrap();
+        let log = fs::File::create(files.path().join(LOG)).unwrap();
+        let process = Command::new("pebble")
+            .args(["-config", "config.json"])
+            .current_dir(files.path())
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("PEBBLE_VA_ALWAYS_VALID", "1")
+            .env("PEBBLE_VA_NOSLEEP", "1")
+            .env("PEBBLE_WFE_NONCEREJECT", "0")
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn()
+            .unwrap_or_else(|error| panic!("cannot run pebble, which is in Debian's pebble: {error}"));
+        let mut pebble = Self { process, port, files };
+        pebble.wait();
+        pebble
+    }
+
+    /// Where an ACME client begins.
+    pub(super) fn directory(&self) -> String {
+        format!("https://127.0.0.1:{}/dir", self.port)
+    }
+
+    /// What to trust when talking to it; the certificates that it issues come from elsewhere.
+    pub(super) fn ca_file(&self) -> PathBuf {
+        self.files.path().join(CA_FILE)
+    }
+
+    fn wait(&mut self) {
+        for _ in 0..LOOKS {
+            if TcpStream::connect(("127.0.0.1", self.port)).is_ok() {
+                return;
+            }
+            if let Some(status) = self.process.try_wait().unwrap() {
+                panic!("pebble ended, {status}: {}", self.log());
+            }
+            sleep(PAUSE);
+        }
+        panic!("pebble does not answer: {}", self.log());
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.files.path().join(LOG)).unwrap()
+    }
+}
+
+impl Drop for Pebble {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A port below those that the system hands out, so that nobody who asks it for one gets the same in between.
+fn free_port() -> u16 {
+    static LAST: AtomicU16 = AtomicU16::new(0);
+    loop {
+        let number = LAST.fetch_add(1, Ordering::Relaxed);
+        let spread = (id() % 1_000) * 20 + u32::from(number);
+        let port = 10_000 + u16::try_from(spread % 20_000).unwrap();
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+const CA_FILE: &str = "ca.pem";
+const LOG: &str = "log";
+const LOOKS: u32 = 3_000;
+const PAUSE: Duration = Duration::from_millis(10);
