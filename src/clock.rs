@@ -14,11 +14,14 @@ pub(crate) fn now() -> OffsetDateTime {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadline(Instant);
 
+/// Longer is for ever, and more than a clock can count.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
 impl Deadline {
     /// So far from now.
     #[expect(clippy::disallowed_methods, reason = "this is the one place")]
     pub(crate) fn after(span: Duration) -> Self {
-        Self(Instant::now() + span)
+        Self(Instant::now() + span.min(LONGEST))
     }
 
     /// What is left; nothing when it has passed.

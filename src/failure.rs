@@ -4,7 +4,7 @@
 //! start and no period at its end; the hint says what to do. What is not recognised is a fault of edgecert itself.
 
 use crate::check::{Finding, Refused, Status};
-use crate::material::Unreadable;
+use crate::file::Unreadable;
 use crate::trust::Untrusting;
 use crate::{api, settings, source};
 
@@ -103,9 +103,15 @@ impl Failure {
         Self { kind, problems: vec![Problem { message, hint }] }
     }
 
-    /// All sentences in one line.
+    /// The sentences in one line; of many the first ones.
     pub(crate) fn message(&self) -> String {
-        let messages: Vec<&str> = self.problems.iter().map(|problem| problem.message.as_str()).collect();
+        const MOST: usize = 10;
+        let mut messages: Vec<&str> =
+            self.problems.iter().map(|problem| problem.message.as_str()).take(MOST).collect();
+        let more = format!("and {} more", self.problems.len().saturating_sub(MOST));
+        if self.problems.len() > MOST {
+            messages.push(&more);
+        }
         messages.join("; ")
     }
 }
@@ -138,7 +144,7 @@ pub(crate) fn api_kind(error: &api::Error) -> Kind {
     use api::Error as E;
     match error {
         E::Unreachable { .. } | E::TimedOut { .. } | E::Cut { .. } | E::Busy { .. } => Kind::Temporary,
-        E::Untrusted { .. } => Kind::Config,
+        E::Untrusted { .. } | E::NoTls { .. } => Kind::Config,
         E::Denied { .. } => Kind::Denied,
         E::Refused { .. } | E::NotOk { .. } => Kind::Service,
         E::Redirected { .. } | E::Unreadable { .. } => Kind::Protocol,
@@ -152,6 +158,7 @@ pub(crate) fn api_hint(error: &api::Error) -> Option<String> {
             "run the same command again later; repeating an upload is safe"
         }
         E::Untrusted { .. } => "if the service has a CA of its own, name its certificate with --ca-file",
+        E::NoTls { .. } => "check scheme, host and port of the base URL",
         E::Denied { .. } => "put a valid key into EDGECERT_API_KEY or the API key file",
         E::Redirected { .. } | E::Unreadable { .. } => {
             "check the base URL; it may lead to something other than the service"
@@ -171,7 +178,7 @@ fn settings_hint(error: &settings::Error) -> Option<String> {
             format!("write the key into a file of its own and name that with `api_key_file`; known are {known}")
         }
         E::File { known: Some(known), .. } => format!("known are {known}"),
-        E::Unreadable { .. } => "check the path and its permissions".into(),
+        E::Unreadable(_) => "check the path and its permissions".into(),
         E::Bad { .. } | E::File { .. } | E::NotText(_) => return None,
     })
 }

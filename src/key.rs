@@ -9,6 +9,7 @@ use p256::elliptic_curve::{
 };
 use pkcs8::der::asn1::{AnyRef, BitStringRef, ContextSpecific, ObjectIdentifier as Oid, OctetStringRef};
 use pkcs8::der::{Decode as _, Reader as _, SliceReader, Tag, TagNumber, Tagged as _};
+use pkcs8::spki::AlgorithmIdentifierRef;
 use rsa::traits::PublicKeyParts as _;
 use zeroize::Zeroizing;
 
@@ -114,14 +115,48 @@ where
 
 /// `PrivateKeyInfo` and `OneAsymmetricKey` (RFC 5958).
 fn pkcs8(der: &[u8]) -> Result<Derived, BadKey> {
-    let info = pkcs8::PrivateKeyInfoRef::from_der(der).map_err(|_| BadKey::Malformed("PKCS#8"))?;
-    let inner = info.private_key.as_bytes();
-    match info.algorithm.oid {
-        RSA | RSASSA_PSS => rsa(inner),
-        EC => ec(inner, info.algorithm.parameters),
-        ED25519 => ed25519(inner, info.public_key.and_then(|bits| bits.as_bytes())),
+    let fields = Pkcs8Fields::from_der(der).map_err(|_| BadKey::Malformed("PKCS#8"))?;
+    match fields.algorithm.oid {
+        RSA | RSASSA_PSS => rsa(fields.key),
+        EC => ec(fields.key, fields.algorithm.parameters),
+        ED25519 => ed25519(fields.key, fields.public),
         other => Err(BadKey::Unsupported(algorithm_name(&other.to_string()))),
     }
+}
+
+/// The fields of `OneAsymmetricKey`, as writers really fill them in: with a public key in version 1, and with one that is
+/// tagged explicitly.
+struct Pkcs8Fields<'a> {
+    algorithm: AlgorithmIdentifierRef<'a>,
+    key: &'a [u8],
+    public: Option<&'a [u8]>,
+}
+
+impl<'a> Pkcs8Fields<'a> {
+    fn from_der(der: &'a [u8]) -> pkcs8::der::Result<Self> {
+        let mut reader = SliceReader::new(der)?;
+        let fields = reader.sequence(|reader| {
+            u8::decode(reader)?;
+            let algorithm = AlgorithmIdentifierRef::decode(reader)?;
+            let key = <&OctetStringRef>::decode(reader)?.as_bytes();
+            let mut public = None;
+            while !reader.is_finished() {
+                let field = AnyRef::decode(reader)?;
+                if field.tag().number() == TagNumber(1) {
+                    public = Some(public_bits(field.value()));
+                }
+            }
+            Ok::<_, pkcs8::der::Error>(Self { algorithm, key, public })
+        })?;
+        reader.finish()?;
+        Ok(fields)
+    }
+}
+
+/// The bits of `[1] IMPLICIT BIT STRING`, or of the same tagged explicitly.
+fn public_bits(value: &[u8]) -> &[u8] {
+    let explicit = BitStringRef::from_der(value).ok().and_then(|bits| bits.as_bytes());
+    explicit.or_else(|| value.strip_prefix(&[0])).unwrap_or(value)
 }
 
 /// `RSAPrivateKey` (RFC 8017, appendix A.1.2): the primes must multiply to the modulus and the exponents be inverse.

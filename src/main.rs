@@ -10,6 +10,7 @@ mod clock;
 mod cmd;
 mod env;
 mod failure;
+mod file;
 mod key;
 mod material;
 mod names;
@@ -34,10 +35,10 @@ use crate::report::{Report, Style};
 use crate::source::dehydrated::{self, Call};
 
 fn main() -> ExitCode {
-    report_panics();
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    report_panics(wants_json(&arguments));
     keep_memory_private();
     let env = Env::capture();
-    let arguments: Vec<OsString> = std::env::args_os().collect();
     match dehydrated::call(arguments.get(1..).unwrap_or_default()) {
         Some(Call::Nothing) => ExitCode::SUCCESS,
         Some(call) => finish(&run_for_dehydrated(&call, &env), false, &env),
@@ -46,10 +47,11 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: Vec<OsString>, env: &Env) -> ExitCode {
-    let wants_json = arguments.iter().any(|argument| argument == "--json");
+    let json = wants_json(&arguments);
+    let command = if arguments.get(1).is_some_and(|word| word == "check") { "check" } else { "deploy" };
     let cli = match Cli::read(arguments) {
         Ok(cli) => cli,
-        Err(error) => return usage(&error, wants_json, env),
+        Err(error) => return usage(&error, command, json, env),
     };
     log_at(cli.common.verbose);
     let config = cli.common.config.as_deref();
@@ -70,6 +72,10 @@ fn run(arguments: Vec<OsString>, env: &Env) -> ExitCode {
         }
     };
     finish(&report, cli.common.json, env)
+}
+
+fn wants_json(arguments: &[OsString]) -> bool {
+    arguments.iter().any(|argument| argument == "--json")
 }
 
 /// Whether there is anything to deploy without a subcommand.
@@ -113,7 +119,7 @@ fn finish(report: &Report, json: bool, env: &Env) -> ExitCode {
 }
 
 /// Help and version are answers; everything else is a usage error, in JSON too where that is asked for.
-fn usage(error: &clap::Error, json: bool, env: &Env) -> ExitCode {
+fn usage(error: &clap::Error, command: &'static str, json: bool, env: &Env) -> ExitCode {
     let text = error.render().to_string();
     if !error.use_stderr() {
         print(io::stdout(), &text);
@@ -121,7 +127,7 @@ fn usage(error: &clap::Error, json: bool, env: &Env) -> ExitCode {
     }
     if json {
         let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-        let mut report = Report::new("deploy");
+        let mut report = Report::new(command);
         report.fail(Failure { kind: Kind::Usage, problems: vec![Problem { message, hint: None }] });
         return finish(&report, true, env);
     }
@@ -175,14 +181,20 @@ fn log_at(verbosity: u8) {
     clippy::exit,
     reason = "the process must not go on after a panic, and must not abort with another code"
 )]
-fn report_panics() {
-    std::panic::set_hook(Box::new(|panic| {
+fn report_panics(json: bool) {
+    std::panic::set_hook(Box::new(move |panic| {
         let place =
             panic.location().map(|place| format!("{}:{}", place.file(), place.line())).unwrap_or_default();
         print(
             io::stderr(),
             &format!("edgecert: error: internal error at {place}\nedgecert: hint: please report this\n"),
         );
+        if json {
+            let mut report = Report::new("deploy");
+            let problem = Problem { message: format!("internal error at {place}"), hint: None };
+            report.fail(Failure { kind: Kind::Fault, problems: vec![problem] });
+            print(io::stdout(), &(report.to_json() + "\n"));
+        }
         std::process::exit(i32::from(Kind::Fault.exit_code()));
     }));
 }

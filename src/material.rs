@@ -3,14 +3,13 @@
 //! Repairs what can be mistaken for nothing else (order, duplicates, blocks that do not belong) and names each repair;
 //! what is ambiguous is refused. Whether the result may be deployed is for `check`.
 
-use std::fs::File;
-use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use zeroize::Zeroizing;
 
 use crate::cert::Certificate;
+use crate::file::{self, Unreadable};
 use crate::key::{BadKey, PrivateKey};
 use crate::pem::{self, Block};
 use crate::text;
@@ -32,6 +31,8 @@ pub(crate) struct Material {
     pub(crate) chain: Result<Chain, Vec<Problem>>,
     /// `None` where no key was asked for.
     pub(crate) key: Option<Result<PrivateKey, Problem>>,
+    /// What about the certificate file's text was not as it should be and does not matter.
+    pub(crate) cleaned: Vec<&'static str>,
 }
 
 /// A leaf and the certificates that lead from it towards its root.
@@ -61,15 +62,6 @@ impl Problem {
     }
 }
 
-/// A file that is missing or cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot read {}: {reason}", path.display())]
-pub(crate) struct Unreadable {
-    pub(crate) path: PathBuf,
-    pub(crate) reason: String,
-    pub(crate) missing: bool,
-}
-
 /// Beyond this a file is no certificate and no key.
 const MOST_BYTES: u64 = 1 << 20;
 
@@ -87,7 +79,7 @@ pub(crate) fn load(files: &Files) -> Result<Material, Unreadable> {
         let material = Material::read(files);
         let may_be_switching = match &material {
             Ok(material) => !material.fits(),
-            Err(unreadable) => unreadable.missing && unreadable.path.parent().is_some_and(Path::exists),
+            Err(unreadable) => unreadable.missing && directory_of(&unreadable.path).exists(),
         };
         if !may_be_switching || waited >= SWITCHING {
             return material;
@@ -98,15 +90,21 @@ pub(crate) fn load(files: &Files) -> Result<Material, Unreadable> {
     }
 }
 
+/// The directory that a file would be in; of a bare name the current one.
+fn directory_of(file: &Path) -> &Path {
+    file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 impl Material {
     fn read(files: &Files) -> Result<Self, Unreadable> {
-        let cert = read_file(&files.cert)?;
-        let issuers = match files.issuers.as_deref().map(read_file) {
+        let read = |path: &Path| file::read(path, MOST_BYTES);
+        let cert = read(&files.cert)?;
+        let issuers = match files.issuers.as_deref().map(read) {
             Some(Err(unreadable)) if !unreadable.missing => return Err(unreadable),
             Some(Ok(issuers)) => Some(issuers),
             Some(Err(_)) | None => None,
         };
-        let key = files.key.as_deref().map(read_file).transpose()?;
+        let key = files.key.as_deref().map(read).transpose()?;
         let (issuers, key) =
             (issuers.as_ref().map(|file| file.as_slice()), key.as_ref().map(|file| file.as_slice()));
         Ok(Self::from_bytes(files, &cert, issuers, key))
@@ -114,12 +112,15 @@ impl Material {
 
     /// Understands what the files hold.
     pub(crate) fn from_bytes(files: &Files, cert: &[u8], issuers: Option<&[u8]>, key: Option<&[u8]>) -> Self {
-        let mut blocks = pem::read(cert);
-        blocks.extend(issuers.map(pem::read).unwrap_or_default());
+        let pem::Text { mut blocks, mut cleaned } = pem::read(cert);
+        if let Some(issuers) = issuers.map(pem::read) {
+            blocks.extend(issuers.blocks);
+            cleaned.extend(issuers.cleaned);
+        }
         let key = key.map(find_key);
         let usable = key.as_ref().and_then(|key| key.as_ref().ok());
         let chain = Chain::assemble(blocks, usable, cert);
-        Self { files: files.clone(), chain, key }
+        Self { files: files.clone(), chain, key, cleaned }
     }
 
     /// Whether both parts are there and belong together, as far as was asked.
@@ -202,10 +203,8 @@ fn certificates(blocks: Vec<Block>, file: &[u8]) -> Result<(Vec<Certificate>, Ve
         problems.push(Problem::lasting(found, "hand over the chain of one certificate"));
     }
     if found.is_empty() && problems.is_empty() {
-        let found = match others.as_slice() {
-            [] => format!("no certificate: {}", pem::describe(file)),
-            others => format!("no certificate, only {}", text::list(others)),
-        };
+        others.dedup();
+        let found = nothing("certificate", &others, file);
         problems
             .push(Problem::half_written(found, "name the file with the renewed certificate chain in PEM"));
     }
@@ -256,9 +255,11 @@ const DAMAGED_HINT: &str = "the file is cut off or damaged; let the ACME client 
 /// The only private key of a file.
 fn find_key(file: &[u8]) -> Result<PrivateKey, Problem> {
     let mut keys: Vec<(pem::KeyForm, Zeroizing<Vec<u8>>)> = Vec::new();
-    for block in pem::read(file) {
+    let mut others = Vec::new();
+    for block in pem::read(file).blocks {
         match block {
-            Block::Key(form, der) if !keys.contains(&(form, der.clone())) => keys.push((form, der)),
+            Block::Key(form, der) if keys.contains(&(form, der.clone())) => {}
+            Block::Key(form, der) => keys.push((form, der)),
             Block::EncryptedKey => {
                 return Err(Problem::lasting(
                     "a private key that is encrypted with a passphrase",
@@ -266,15 +267,27 @@ fn find_key(file: &[u8]) -> Result<PrivateKey, Problem> {
                 ));
             }
             Block::Broken(found) => return Err(Problem::half_written(found, DAMAGED_HINT)),
-            _ => {}
+            Block::Other(label) if label == "OPENSSH PRIVATE KEY" => {
+                return Err(Problem::lasting(
+                    "a private key in OpenSSH's own format",
+                    "write it in PEM, for example: ssh-keygen -p -m PEM -f KEY",
+                ));
+            }
+            Block::Other(label) if label.ends_with("PRIVATE KEY") => {
+                let bad = BadKey::Unsupported(label.trim_end_matches("PRIVATE KEY").trim().to_owned());
+                return Err(Problem::lasting(bad.to_string(), hint_for(&bad)));
+            }
+            Block::Certificate(_) => others.push("a certificate".to_owned()),
+            Block::Other(label) => others.push(format!("a block `{label}`")),
         }
     }
+    others.dedup();
     match keys.as_slice() {
         [(form, der)] => {
             PrivateKey::from_der(*form, der).map_err(|bad| Problem::lasting(bad.to_string(), hint_for(&bad)))
         }
         [] => Err(Problem::half_written(
-            format!("no private key: {}", pem::describe(file)),
+            nothing("private key", &others, file),
             "name the file with the private key of this certificate in PEM",
         )),
         several => Err(Problem::lasting(
@@ -284,39 +297,18 @@ fn find_key(file: &[u8]) -> Result<PrivateKey, Problem> {
     }
 }
 
+/// What a file without the part that is wanted holds instead.
+fn nothing(wanted: &str, others: &[String], file: &[u8]) -> String {
+    match others {
+        [] => format!("no {wanted}: {}", pem::describe(file)),
+        others => format!("no {wanted}, only {}", text::list(others)),
+    }
+}
+
 fn hint_for(bad: &BadKey) -> &'static str {
     match bad {
         BadKey::Unsupported(_) => "let the ACME client make a key of a supported type",
         BadKey::Malformed(_) => DAMAGED_HINT,
         BadKey::Contradicts(_) => "the key file is spoilt; let the ACME client make a new key",
-    }
-}
-
-fn read_file(path: &Path) -> Result<Zeroizing<Vec<u8>>, Unreadable> {
-    let unreadable = |error: &io::Error| Unreadable {
-        path: path.to_owned(),
-        reason: reason(error),
-        missing: error.kind() == io::ErrorKind::NotFound,
-    };
-    let file = File::open(path).map_err(|error| unreadable(&error))?;
-    let mut bytes = Zeroizing::new(Vec::with_capacity(16 << 10));
-    let read = file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(|error| unreadable(&error))?;
-    if read as u64 > MOST_BYTES {
-        return Err(Unreadable {
-            path: path.to_owned(),
-            reason: "it is larger than 1 MiB, which no certificate and no key is".into(),
-            missing: false,
-        });
-    }
-    Ok(bytes)
-}
-
-/// An operating system's error in words, without its number.
-pub(crate) fn reason(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::NotFound => "no such file".into(),
-        io::ErrorKind::PermissionDenied => "permission denied".into(),
-        io::ErrorKind::IsADirectory => "it is a directory".into(),
-        _ => error.to_string(),
     }
 }

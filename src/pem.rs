@@ -38,13 +38,24 @@ pub(crate) enum KeyForm {
     Pkcs8,
 }
 
-/// The blocks of a text in order, and whether it had to be cleaned to read them.
-pub(crate) fn read(bytes: &[u8]) -> Vec<Block> {
-    let text = Zeroizing::new(normalised(bytes));
+/// A text that was read.
+pub(crate) struct Text {
+    /// The blocks in order.
+    pub(crate) blocks: Vec<Block>,
+    /// What was cleaned on the way, in words.
+    pub(crate) cleaned: Vec<&'static str>,
+}
+
+/// Reads a text; nothing in it is an error here.
+pub(crate) fn read(bytes: &[u8]) -> Text {
+    let (text, mut cleaned) = normalised(bytes);
     let mut blocks = Vec::new();
     let mut open: Option<(&str, Vec<&str>)> = None;
     for line in text.lines().map(str::trim) {
         if let Some(label) = marked(line, "-----BEGIN ") {
+            if standard_label(label) != label {
+                cleaned.push("an unusual label");
+            }
             if let Some((unfinished, _)) = open.replace((label, Vec::new())) {
                 blocks.push(unterminated(unfinished));
             }
@@ -59,14 +70,15 @@ pub(crate) fn read(bytes: &[u8]) -> Vec<Block> {
                     )));
                 }
                 // The tail of an older, longer file that was written over (acmed): nothing begins here.
-                None => {}
+                None => cleaned.push("the tail of an earlier file"),
             }
         } else if let Some((_, body)) = &mut open {
             body.push(line);
         }
     }
     blocks.extend(open.map(|(label, _)| unterminated(label)));
-    blocks
+    cleaned.dedup();
+    Text { blocks, cleaned }
 }
 
 /// DER as one clean PEM block: 64 columns, line feeds, a line feed at the end.
@@ -99,10 +111,37 @@ impl KeyForm {
     }
 }
 
-/// Line feeds only, no byte order mark; bytes that are no UTF-8 can only stand around the blocks.
-fn normalised(bytes: &[u8]) -> String {
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    String::from_utf8_lossy(bytes).replace("\r\n", "\n").replace('\r', "\n")
+/// Line feeds only, no byte order mark, each boundary on a line of its own; bytes that are no UTF-8 can only stand
+/// around the blocks.
+fn normalised(bytes: &[u8]) -> (Zeroizing<String>, Vec<&'static str>) {
+    let mut cleaned = Vec::new();
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").map_or(bytes, |rest| {
+        cleaned.push("a byte order mark");
+        rest
+    });
+    let mut text = Zeroizing::new(String::from_utf8_lossy(bytes).into_owned());
+    for (found, instead, name) in [
+        ("\r\n", "\n", "line ends"),
+        ("\r", "\n", "line ends"),
+        // `cat` of files without a line feed at their end.
+        ("----------BEGIN ", "-----\n-----BEGIN ", "a missing line feed"),
+    ] {
+        if text.contains(found) {
+            text = Zeroizing::new(text.replace(found, instead));
+            cleaned.push(name);
+        }
+    }
+    cleaned.dedup();
+    (text, cleaned)
+}
+
+/// The label that a block should have.
+fn standard_label(label: &str) -> &str {
+    match label {
+        "X509 CERTIFICATE" | "TRUSTED CERTIFICATE" => "CERTIFICATE",
+        "ED25519 PRIVATE KEY" => "PRIVATE KEY",
+        other => other,
+    }
 }
 
 fn marked<'a>(line: &'a str, start: &str) -> Option<&'a str> {
@@ -119,14 +158,12 @@ fn decode(label: &str, body: &[&str]) -> Block {
     {
         return Block::EncryptedKey;
     }
-    let standard = match label {
-        "X509 CERTIFICATE" | "TRUSTED CERTIFICATE" => "CERTIFICATE",
-        "ED25519 PRIVATE KEY" => "PRIVATE KEY",
-        other => other,
-    };
+    let standard = standard_label(label);
     // RFC 7468 knows no headers, but RFC 1421 does: `Name: value` lines up to an empty one.
     let body = body.iter().filter(|line| !line.contains(':'));
-    let mut canonical = Zeroizing::new(format!("-----BEGIN {standard}-----\n"));
+    let size = body.clone().map(|line| line.len() + 1).sum::<usize>() + 2 * standard.len() + 40;
+    let mut canonical = Zeroizing::new(String::with_capacity(size));
+    canonical.extend(["-----BEGIN ", standard, "-----\n"]);
     for line in body {
         canonical.push_str(line);
         canonical.push('\n');
@@ -166,7 +203,7 @@ mod tests {
             Block::Other(label) => format!("other {label}"),
             Block::Broken(why) => format!("broken: {why}"),
         };
-        read(text.as_bytes()).iter().map(kind).collect()
+        read(text.as_bytes()).blocks.iter().map(kind).collect()
     }
 
     #[test]
@@ -221,7 +258,7 @@ mod tests {
         let text = write("CERTIFICATE", &der);
         assert!(text.expose().lines().all(|line| line.len() <= 64));
         assert!(
-            matches!(read(text.expose().as_bytes()).as_slice(), [Block::Certificate(back)] if *back == der)
+            matches!(read(text.expose().as_bytes()).blocks.as_slice(), [Block::Certificate(back)] if *back == der)
         );
     }
 }

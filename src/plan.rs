@@ -110,8 +110,12 @@ fn replaceable<'a>(
     if record.kind == RecordType::System {
         return Err(Obstacle::System(id));
     }
-    let [domain] = record.domains.as_slice() else {
-        return Err(Obstacle::SeveralNames { id, domains: record.domains.clone() });
+    // A record may list all names that it covers; its own name is then the domain that it was uploaded for, because
+    // that is the default and edgecert sends no other.
+    let domain = match (record.domains.as_slice(), &record.name) {
+        ([domain], _) => domain,
+        (domains, Some(name)) if domains.contains(name) => name,
+        _ => return Err(Obstacle::SeveralNames { id, domains: record.domains.clone() }),
     };
     if !domain.is_covered_by_any(leaf.san()) {
         return Err(Obstacle::NotCovered(id, domain.clone()));

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use futures_util::future::join;
+use futures_util::future::try_join;
 use futures_util::stream;
 use tokio::time::{sleep, timeout};
 
@@ -65,23 +65,39 @@ type Result = std::result::Result<u64, Failed>;
 impl Rollout<'_> {
     /// One upload for each domain and nothing else: no listing, no guard, no wait.
     async fn bare(&mut self, domains: &[Domain]) {
-        for domain in domains {
+        let mut hopeless = None;
+        for (at, domain) in domains.iter().enumerate() {
+            if domains.iter().take(at).any(|earlier| earlier == domain) {
+                continue;
+            }
+            // What stands against one upload stands against all: the private key is not sent again.
+            if let Some(reason) = &hopeless {
+                self.push_bare(domain, None, Outcome::Refused, Some(format!("not tried: {reason}")));
+                continue;
+            }
             let result = self.client.upload(self.vetted, domain).await;
-            let result = self.record_upload(domain, result);
-            let (cert_id, outcome, detail) = match result {
-                Ok(id) => (Some(id), Outcome::Uploaded, None),
-                Err(failed) => (None, self.upload_failed(domain, &failed), Some(failed.to_string())),
-            };
-            let domain = domain.spelled().to_owned();
-            self.report.sites.push(SiteReport {
-                id: None,
-                domain,
-                cert_id_before: None,
-                cert_id,
-                outcome,
-                detail,
-            });
+            match self.record_upload(domain, result) {
+                Ok(id) => self.push_bare(domain, Some(id), Outcome::Uploaded, None),
+                Err(failed) => {
+                    let outcome = self.upload_failed(domain, &failed);
+                    self.push_bare(domain, None, outcome, Some(failed.to_string()));
+                    let kind = api_kind(&failed.error);
+                    hopeless = matches!(kind, Kind::Denied | Kind::Config).then(|| failed.to_string());
+                }
+            }
         }
+    }
+
+    fn push_bare(&mut self, domain: &Domain, cert_id: Option<u64>, outcome: Outcome, detail: Option<String>) {
+        let domain = domain.spelled().to_owned();
+        self.report.sites.push(SiteReport {
+            id: None,
+            domain,
+            cert_id_before: None,
+            cert_id,
+            outcome,
+            detail,
+        });
     }
 
     async fn planned(
@@ -90,12 +106,12 @@ impl Rollout<'_> {
         settings: &Settings,
         deadline: Deadline,
     ) -> anyhow::Result<()> {
-        let (records, sites) = join(self.client.records(), self.client.sites()).await;
-        let (records, sites) = (records?, sites?);
+        let (records, sites) = try_join(self.client.records(), self.client.sites()).await?;
         let wanted = self.wanted(&sites, domains, settings)?;
         let plan = Plan::make(&self.vetted.chain.leaf, &sites, &records, &wanted);
         let results = self.upload(&plan.uploads).await;
         let now = self.await_push(&results, settings.wait, deadline).await;
+        self.report.warnings.extend(self.client.notes());
         for left in &plan.left {
             self.report_left(left);
         }
@@ -123,21 +139,15 @@ impl Rollout<'_> {
             sites.iter().filter(|site| domains.contains(&site.domain)).collect()
         };
         for domain in domains.iter().filter(|domain| !wanted.iter().any(|site| site.domain == **domain)) {
-            self.fail(
-                Kind::Service,
-                Problem::new(
-                    format!("the account has no site {domain}; nothing was sent for it"),
-                    "create the site, or leave out this --domain",
-                ),
-            );
-            self.report.sites.push(SiteReport {
-                id: None,
-                domain: domain.spelled().to_owned(),
-                cert_id_before: None,
-                cert_id: None,
-                outcome: Outcome::Refused,
-                detail: Some("the account has no such site".into()),
-            });
+            let outcome = if settings.skip_unmatched { Outcome::Skipped } else { Outcome::Refused };
+            if outcome == Outcome::Refused {
+                let message = format!("the account has no site {domain}; nothing was sent for it");
+                self.fail(
+                    Kind::Service,
+                    Problem::new(message, "create the site, or leave out this --domain"),
+                );
+            }
+            self.push_bare(domain, None, outcome, Some(NO_SITE.into()));
         }
         if !wanted.is_empty() || !domains.is_empty() {
             return Ok(wanted);
@@ -152,7 +162,7 @@ impl Rollout<'_> {
                 cert_id_before: None,
                 cert_id: None,
                 outcome: Outcome::Skipped,
-                detail: Some("the account has no such site".into()),
+                detail: Some(NO_SITE.into()),
             }));
             return Ok(wanted);
         }
@@ -304,14 +314,18 @@ impl Rollout<'_> {
     /// Records a failed upload once for each of its sites and tells their outcome.
     fn upload_failed(&mut self, domain: &Domain, failed: &Failed) -> Outcome {
         let kind = api_kind(&failed.error);
-        let state = match &failed.error {
-            api::Error::TimedOut { .. } | api::Error::Cut { .. } => "; it may have been stored all the same",
-            _ => "",
-        };
+        let may_be_stored = matches!(
+            failed.error,
+            api::Error::TimedOut { .. }
+                | api::Error::Cut { .. }
+                | api::Error::Unreadable { .. }
+                | api::Error::Busy { status: 500.., .. }
+        );
+        let state = if may_be_stored { "; it may have been stored all the same" } else { "" };
         let tried = text::count(failed.attempts as usize, "attempt");
-        let message = format!("{domain} was not updated: {failed} ({tried}){state}");
+        let message = format!("the upload for {domain} failed: {failed} ({tried}){state}");
         self.fail(kind, Problem { message, hint: crate::failure::api_hint(&failed.error) });
-        if failed.error.is_temporary() { Outcome::Queued } else { Outcome::Refused }
+        if failed.error.is_worth_repeating() { Outcome::Queued } else { Outcome::Refused }
     }
 
     fn fail(&mut self, kind: Kind, problem: Problem) {
@@ -322,6 +336,7 @@ impl Rollout<'_> {
     }
 }
 
+const NO_SITE: &str = "the account has no such site";
 const UNREAD: &str = "the site could not be read after the upload";
 const AGAIN: &str = "run the same command again later; repeating an upload is safe";
 const REBIND: &str = "bind the site to the certificate of its own domain in the service, then deploy again";

@@ -3,9 +3,12 @@
 //! They have no `Display`, an empty `Debug`, and are wiped when dropped. The `Redactor` takes them out of text that
 //! came from outside, because a service may echo what it was sent.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use zeroize::Zeroizing;
+
+use crate::text::is_invisible;
 
 /// A text that is sent to the service and shown to nobody.
 #[derive(Clone)]
@@ -30,37 +33,48 @@ impl fmt::Debug for Secret {
 
 /// Shortest piece of a secret that is recognised: shorter ones occur by chance.
 const PIECE: usize = 12;
+/// A shorter word than this is no secret, but part of other words.
 const SHORT: usize = 6;
 
 /// Takes the run's secrets out of text from outside.
 #[derive(Default)]
 pub(crate) struct Redactor {
     secrets: Vec<Secret>,
+    /// Every piece of every secret.
+    pieces: HashSet<[u8; PIECE]>,
 }
 
 impl Redactor {
-    /// Hides this text as a whole; of text in PEM, the base64 body and every piece of it.
+    /// Hides this text as a whole and in pieces; of text in PEM its base64 body.
     pub(crate) fn hide(&mut self, secret: &Secret) {
-        let body: String =
-            secret.expose().lines().filter(|line| !line.starts_with("-----")).map(str::trim).collect();
-        if !body.is_empty() {
-            self.secrets.push(Secret::new(body));
+        let body: Zeroizing<String> = Zeroizing::new(
+            secret.expose().lines().filter(|line| !line.starts_with("-----")).map(str::trim).collect(),
+        );
+        self.pieces
+            .extend(body.as_bytes().windows(PIECE).filter_map(|piece| <[u8; PIECE]>::try_from(piece).ok()));
+        if body.len() >= SHORT {
+            self.secrets.push(Secret::new(body.to_string()));
         }
     }
 
-    /// `text` with every run of characters that shares a piece with a secret replaced.
+    /// `text` without secrets. Where there is one, characters that cannot be seen go too: they would split it for us
+    /// and not for a reader.
     pub(crate) fn clean(&self, text: &str) -> String {
-        let mut cleaned = String::with_capacity(text.len());
-        for run in text.split_inclusive(|c: char| !is_secret_char(c)) {
-            let word = run.trim_end_matches(|c: char| !is_secret_char(c));
-            if self.holds(word) {
-                cleaned.push_str("[redacted]");
-                cleaned.push_str(run.get(word.len()..).unwrap_or_default());
-            } else {
-                cleaned.push_str(run);
-            }
+        let visible: String =
+            text.chars().filter(|c| c.is_whitespace() || !(c.is_control() || is_invisible(*c))).collect();
+        let mut cleaned = visible.clone();
+        for secret in &self.secrets {
+            cleaned = cleaned.replace(secret.expose(), REDACTED);
         }
-        cleaned
+        let cleaned: String = cleaned
+            .split_inclusive(|c: char| !is_secret_char(c))
+            .map(|run| {
+                let word = run.trim_end_matches(|c: char| !is_secret_char(c));
+                let rest = run.get(word.len()..).unwrap_or_default();
+                if self.shares_a_piece(word) { format!("{REDACTED}{rest}") } else { run.to_owned() }
+            })
+            .collect();
+        if cleaned == visible { text.to_owned() } else { cleaned }
     }
 
     /// The same for every string and key of a JSON value.
@@ -79,19 +93,14 @@ impl Redactor {
         }
     }
 
-    fn holds(&self, word: &str) -> bool {
-        self.secrets.iter().any(|secret| {
-            let secret = secret.expose();
-            if secret.len() < PIECE {
-                // So short a secret may be part of an ordinary word.
-                return if secret.len() < SHORT { word == secret } else { word.contains(secret) };
-            }
-            word.as_bytes()
-                .windows(PIECE)
-                .any(|piece| std::str::from_utf8(piece).is_ok_and(|piece| secret.contains(piece)))
-        })
+    fn shares_a_piece(&self, word: &str) -> bool {
+        word.as_bytes()
+            .windows(PIECE)
+            .any(|piece| <[u8; PIECE]>::try_from(piece).is_ok_and(|piece| self.pieces.contains(&piece)))
     }
 }
+
+const REDACTED: &str = "[redacted]";
 
 /// Base64, base64url, and what API keys are usually made of.
 fn is_secret_char(c: char) -> bool {
@@ -105,6 +114,8 @@ mod tests {
     fn redactor() -> Redactor {
         let mut redactor = Redactor::default();
         redactor.hide(&Secret::new("key-0123456789".into()));
+        redactor.hide(&Secret::new("us:er$1!".into()));
+        redactor.hide(&Secret::new("a".into()));
         redactor.hide(&Secret::new(
             "-----BEGIN PRIVATE KEY-----\nMIGHAgEAMBMGByqGSM49\nAgEGCCqGSM49AwEHBG0w\n-----END PRIVATE KEY-----\n".into(),
         ));
@@ -118,6 +129,9 @@ mod tests {
             ("bad MIGHAgEAMBMGByqGSM49 line", "bad [redacted] line"),
             ("cut CqGSM49AwEHBG", "cut [redacted]"),
             ("a.example is not yours", "a.example is not yours"),
+            ("with zero\u{200b} width key-01\u{200b}23456789", "with zero width [redacted]"),
+            ("no\u{200b} secret", "no\u{200b} secret"),
+            ("Bearer us:er$1!", "Bearer [redacted]"),
             ("\u{fc}ber key-0123456789!", "\u{fc}ber [redacted]!"),
         ];
         for (said, shown) in cases {

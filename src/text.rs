@@ -25,7 +25,7 @@ pub(crate) fn foreign(text: &str) -> String {
 }
 
 /// Direction marks and other format characters, which make text look like another one.
-fn is_invisible(c: char) -> bool {
+pub(crate) fn is_invisible(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 

@@ -6,7 +6,7 @@
 
 # domain key cert ca fullchain pfx
 edgecert_deploy() {
-  _edgecert_key="$2"
-  _edgecert_fullchain="$5"
-  "${EDGECERT_BIN:-edgecert}" deploy --cert "$_edgecert_fullchain" --key "$_edgecert_key"
+  # Handed over as acme.sh's own variables, because edgecert knows when the full chain is an earlier one.
+  Le_Domain="$1" CERT_KEY_PATH="$2" CERT_PATH="$3" CA_CERT_PATH="$4" CERT_FULLCHAIN_PATH="$5" \
+    "${EDGECERT_BIN:-edgecert}" deploy
 }

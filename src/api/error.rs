@@ -29,6 +29,9 @@ pub(crate) enum Error {
     /// The server's TLS certificate does not verify. Never repeated: nobody knows who is listening.
     #[error("the TLS certificate of {host} is not trusted: {reason}")]
     Untrusted { host: String, reason: String },
+    /// The other side speaks no TLS that we could speak. Does not pass by itself.
+    #[error("no TLS connection with {host}: {reason}")]
+    NoTls { host: String, reason: String },
     /// 3xx. Never followed: the request carries a private key.
     #[error("the service redirects to {location} ({status}); redirects are never followed")]
     Redirected { status: u16, location: String },

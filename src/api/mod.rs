@@ -6,6 +6,8 @@ mod error;
 mod transport;
 mod wire;
 
+use std::cell::RefCell;
+
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -24,6 +26,7 @@ use crate::settings::Settings;
 pub(crate) struct Client {
     transport: Transport,
     deadline: Deadline,
+    notes: RefCell<Vec<String>>,
 }
 
 /// An answer and how often it had to be asked for.
@@ -45,17 +48,17 @@ impl Client {
     ) -> Result<Self, SetupError> {
         let transport =
             Transport::new(settings.base_url.clone(), &settings.api_key, &settings.roots, redactor)?;
-        Ok(Self { transport, deadline })
+        Ok(Self { transport, deadline, notes: RefCell::default() })
     }
 
     /// `GET /api/certs`: the account's certificate records.
     pub(crate) async fn records(&self) -> Result<Vec<Record>, Failed> {
-        Ok(self.call(Method::GET, "/api/certs", None, wire::records).await?.value)
+        Ok(self.noted(self.call(Method::GET, "/api/certs", None, wire::records).await?.value))
     }
 
     /// `GET /api/me/sites`: the account's sites.
     pub(crate) async fn sites(&self) -> Result<Vec<Site>, Failed> {
-        Ok(self.call(Method::GET, "/api/me/sites", None, wire::sites).await?.value)
+        Ok(self.noted(self.call(Method::GET, "/api/me/sites", None, wire::sites).await?.value))
     }
 
     /// `POST /api/certs/upload`: stores a vetted certificate for a domain. Safe to repeat: the service replaces in
@@ -73,6 +76,19 @@ impl Client {
         let mut answer = self.call(Method::POST, "/api/certs/upload", Some(&body), wire::uploaded).await?;
         answer.value.clean(self.transport.redactor());
         Ok(answer)
+    }
+
+    /// What was strange about the answers so far, each once.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        self.notes.take()
+    }
+
+    fn noted<T>(&self, (items, notes): wire::Listing<T>) -> Vec<T> {
+        let mut known = self.notes.borrow_mut();
+        known.extend(notes);
+        known.sort();
+        known.dedup();
+        items
     }
 
     /// Asks until there is an answer that `read` understands, a refusal, or no time left.
@@ -107,7 +123,7 @@ impl Client {
             if pause >= self.deadline.left() {
                 return Err(failed);
             }
-            log::warn!("{}; trying again in {:.1} s", failed.error, pause.as_secs_f32());
+            log::warn!("{}: {}; trying again in {:.1} s", failed.request, failed.error, pause.as_secs_f32());
             sleep(pause).await;
         }
     }

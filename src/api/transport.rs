@@ -8,7 +8,7 @@ use std::time::Duration;
 use backon::BackoffBuilder as _;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
 use reqwest::{Method, Response, StatusCode};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::{AlertDescription, ClientConfig, RootCertStore};
 use serde_json::Value;
 
 use super::Error;
@@ -20,6 +20,9 @@ use crate::trust::{self, Untrusting};
 /// An attempt may take so long, even if the run's deadline is further away: a stalled connection is tried afresh.
 const ATTEMPT: Duration = Duration::from_secs(25);
 const CONNECT: Duration = Duration::from_secs(10);
+
+/// Of what the service says in words, no more is looked at.
+const SAID: usize = 4096;
 
 /// No listing of an account is larger.
 const MOST_BYTES: usize = 32 << 20;
@@ -94,7 +97,7 @@ impl Transport {
         deadline: Deadline,
     ) -> Result<Body, Error> {
         let url = self.base.join(path);
-        let host = url.host_str().unwrap_or_default().to_owned();
+        let host = url.authority().to_owned();
         let mut request = self.http.request(method.clone(), url).timeout(deadline.left().min(ATTEMPT));
         if let Some(body) = body {
             request = request.header(CONTENT_TYPE, "application/json").body(body.to_string());
@@ -131,7 +134,8 @@ impl Transport {
         };
         let json = serde_json::from_str(text).ok();
         let said = json.as_ref().and_then(reason);
-        let said = self.redactor.clean(said.as_deref().unwrap_or(text));
+        let said: String = said.as_deref().unwrap_or(text).chars().take(SAID).collect();
+        let said = self.redactor.clean(&said);
         Body { status, json, said }
     }
 
@@ -208,8 +212,22 @@ enum Phase {
 fn sort(error: reqwest::Error, host: &str, phase: Phase) -> Error {
     let error = error.without_url();
     let host = host.to_owned();
-    if let Some(reason) = distrust(&error) {
-        return Error::Untrusted { host, reason };
+    match tls_error(&error) {
+        Some(rustls::Error::InvalidCertificate(reason)) => {
+            return Error::Untrusted { host, reason: certificate_error(reason) };
+        }
+        Some(rustls::Error::InvalidMessage(_)) => {
+            return Error::NoTls { host, reason: "it does not speak TLS".into() };
+        }
+        Some(rustls::Error::AlertReceived(
+            AlertDescription::ProtocolVersion | AlertDescription::HandshakeFailure,
+        )) => {
+            return Error::NoTls {
+                host,
+                reason: "it has no version or cipher of TLS in common with edgecert".into(),
+            };
+        }
+        _ => {}
     }
     if error.is_timeout() {
         return Error::TimedOut { host };
@@ -239,16 +257,15 @@ fn deepest(error: &reqwest::Error) -> String {
     crate::text::foreign(reason)
 }
 
-/// Why the server's certificate was not accepted, if that is what happened.
-fn distrust(error: &(dyn std::error::Error + 'static)) -> Option<String> {
-    if let Some(rustls::Error::InvalidCertificate(reason)) = error.downcast_ref() {
-        return Some(certificate_error(reason));
+/// The TLS error inside a transport error.
+fn tls_error<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a rustls::Error> {
+    if let Some(error) = error.downcast_ref() {
+        return Some(error);
     }
     // An I/O error hides what it wraps from `source`.
-    let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-    match wrapped {
-        Some(inner) => distrust(inner),
-        None => distrust(error.source()?),
+    match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        Some(inner) => tls_error(inner),
+        None => tls_error(error.source()?),
     }
 }
 
@@ -259,7 +276,14 @@ fn certificate_error(error: &rustls::CertificateError) -> String {
         E::Expired | E::ExpiredContext { .. } => "it has expired".into(),
         E::NotValidYet | E::NotValidYetContext { .. } => "it is not valid yet".into(),
         E::NotValidForName | E::NotValidForNameContext { .. } => "it is for another name".into(),
-        other => crate::text::foreign(&other.to_string()),
+        E::Other(other) => match other.0.downcast_ref() {
+            Some(webpki::Error::CaUsedAsEndEntity) => {
+                "it is a CA certificate, which no server may show; make it one that is signed by a CA".into()
+            }
+            Some(error) => trust::words(error).into(),
+            None => "it does not verify".into(),
+        },
+        _ => "it does not verify".into(),
     }
 }
 

@@ -1,14 +1,19 @@
 //! The service's answers, read leniently: what the API document does not show may come in any sensible form.
 
 use serde_json::{Map, Value};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 use crate::names::Domain;
 use crate::secret::Redactor;
+use crate::text::rfc3339;
 
 /// A certificate stored by the service.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
     pub(crate) id: u64,
+    /// What it is called, where that is a domain: by default the one that it was uploaded for.
+    pub(crate) name: Option<Domain>,
     /// The domain or domains that it is stored for, as far as they are names.
     pub(crate) domains: Vec<Domain>,
     pub(crate) kind: RecordType,
@@ -39,6 +44,7 @@ pub(crate) struct Site {
 pub(crate) struct Uploaded {
     pub(crate) id: u64,
     pub(crate) created: Option<bool>,
+    /// RFC 3339 in UTC; `None` where it cannot be read.
     pub(crate) not_after: Option<String>,
     pub(crate) key_match: Option<String>,
     /// As the service sent it.
@@ -49,10 +55,20 @@ impl Uploaded {
     /// Takes secrets out of what is shown as the service sent it.
     pub(super) fn clean(&mut self, redactor: &Redactor) {
         redactor.clean_json(&mut self.bound_sites);
-        for text in [&mut self.not_after, &mut self.key_match].into_iter().flatten() {
+        if let Some(text) = &mut self.key_match {
             *text = redactor.clean(text);
         }
     }
+}
+
+/// A moment as RFC 3339 in UTC; one without a zone is taken for UTC.
+fn moment(text: &str) -> Option<String> {
+    let text = text.trim().replacen(' ', "T", 1);
+    let parse = |text: &str| OffsetDateTime::parse(text, &Rfc3339).ok();
+    parse(&text)
+        .or_else(|| parse(&format!("{text}Z")))
+        .or_else(|| parse(&format!("{text}T00:00:00Z")))
+        .map(rfc3339)
 }
 
 pub(super) fn uploaded(json: &Value) -> Option<Uploaded> {
@@ -61,24 +77,57 @@ pub(super) fn uploaded(json: &Value) -> Option<Uploaded> {
     Some(Uploaded {
         id: number(fields.get("id")?)?,
         created: fields.get("created").and_then(Value::as_bool),
-        not_after: text("not_after"),
+        not_after: text("not_after").and_then(|text| moment(&text)),
         key_match: text("key_match"),
         bound_sites: fields.get("bound_sites").cloned().unwrap_or_else(|| Value::Array(Vec::new())),
     })
 }
 
-pub(super) fn records(json: &Value) -> Option<Vec<Record>> {
-    list(json)?.iter().map(record).collect()
+/// Keys under which a list of certificates may stand.
+const RECORDS: [&str; 6] = ["certs", "certificates", "list", "items", "results", "data"];
+
+/// Keys under which a list of sites may stand; the first is documented.
+const SITES: [&str; 5] = ["sites", "list", "items", "results", "data"];
+
+/// A list and what was strange about it, in words.
+pub(super) type Listing<T> = (Vec<T>, Vec<String>);
+
+pub(super) fn records(json: &Value) -> Option<Listing<Record>> {
+    listing(json, "certificates", &RECORDS, record)
 }
 
-pub(super) fn sites(json: &Value) -> Option<Vec<Site>> {
-    let sites = list(json)?;
-    if let Some(total) = json.get("total").and_then(Value::as_u64).filter(|total| *total > sites.len() as u64)
-    {
-        log::warn!("the service lists {} of {total} sites", sites.len());
+pub(super) fn sites(json: &Value) -> Option<Listing<Site>> {
+    listing(json, "sites", &SITES, site)
+}
+
+/// An element that cannot be read does not hide the others; a list of nothing else is no list.
+fn listing<T>(
+    json: &Value,
+    noun: &str,
+    keys: &[&str],
+    read: impl Fn(&Value) -> Option<T>,
+) -> Option<Listing<T>> {
+    let items = list(json, keys, DEPTH)?;
+    let found: Vec<T> = items.iter().filter_map(read).collect();
+    if found.is_empty() && !items.is_empty() {
+        return None;
     }
-    let read: Option<Vec<Option<Site>>> = sites.iter().map(site).collect();
-    Some(read?.into_iter().flatten().collect())
+    let mut notes = Vec::new();
+    let strange = items.len() - found.len();
+    if strange > 0 {
+        notes.push(format!(
+            "{strange} of the {} {noun} that the service lists cannot be read and are left out",
+            items.len()
+        ));
+    }
+    if let Some(total) = json.get("total").and_then(Value::as_u64).filter(|total| *total > items.len() as u64)
+    {
+        notes.push(format!(
+            "the service lists {} of {total} {noun}; the others are not looked at",
+            items.len()
+        ));
+    }
+    Some((found, notes))
 }
 
 fn record(json: &Value) -> Option<Record> {
@@ -87,7 +136,8 @@ fn record(json: &Value) -> Option<Record> {
         Some("lets") => RecordType::System,
         other => RecordType::Other(other.unwrap_or_default().to_owned()),
     };
-    Some(Record { id: number(fields.get("id")?)?, domains: domains(fields), kind })
+    let name = fields.get("name").and_then(Value::as_str).and_then(|name| name.parse().ok());
+    Some(Record { id: number(fields.get("id")?)?, name, domains: domains(fields), kind })
 }
 
 /// One name, several in one text, or an array.
@@ -100,43 +150,50 @@ fn domains(fields: &Map<String, Value>) -> Vec<Domain> {
     texts.into_iter().filter_map(|text| text.trim().parse().ok()).collect()
 }
 
-/// `Some(None)` for a site whose domain is no name: nothing can cover it, and it must not hide the others.
-#[expect(clippy::option_option, reason = "unreadable, nameless and readable are three things")]
-fn site(json: &Value) -> Option<Option<Site>> {
+fn site(json: &Value) -> Option<Site> {
     let fields = json.as_object()?;
-    let id = number(fields.get("id")?)?;
-    let Ok(domain) = fields.get("domain")?.as_str()?.parse() else {
-        log::warn!("site {id} is left out: its domain is not a domain name");
-        return Some(None);
-    };
-    Some(Some(Site {
-        id,
-        domain,
+    Some(Site {
+        id: number(fields.get("id")?)?,
+        domain: fields.get("domain")?.as_str()?.parse().ok()?,
         cert_id: fields.get("cert_id").and_then(number).filter(|id| *id != 0),
         config_synced: fields.get("config_synced").and_then(Value::as_bool).unwrap_or(false),
-    }))
+    })
 }
 
-/// The list in an answer: bare, or under any key, or one level deeper (`{"data":{"items":[…]}}`).
-fn list(json: &Value) -> Option<&Vec<Value>> {
-    fn arrays(json: &Value, depth: usize) -> Vec<&Vec<Value>> {
-        match json {
-            Value::Array(items) if items.iter().all(Value::is_object) => vec![items],
-            Value::Object(map) if depth > 0 => {
-                map.values().flat_map(|value| arrays(value, depth - 1)).collect()
+/// How deep a list may be wrapped: `{"data":{"result":{"list":[…]}}}`.
+const DEPTH: usize = 4;
+
+/// The list in an answer: bare, under one of the keys, or under any other key if nothing else there is a list. `null` is
+/// an empty list.
+fn list<'a>(json: &'a Value, keys: &[&str], depth: usize) -> Option<&'a [Value]> {
+    let is_list = |value: &Value| value.is_null() || value.is_array();
+    match json {
+        Value::Null => Some(&[]),
+        Value::Array(items) => Some(items),
+        Value::Object(map) => {
+            if let Some(value) = keys.iter().filter_map(|key| map.get(*key)).find(|value| is_list(value)) {
+                return list(value, keys, depth);
             }
-            _ => Vec::new(),
+            let objects = |items: &[Value]| items.iter().all(Value::is_object);
+            let bare = map
+                .values()
+                .filter_map(Value::as_array)
+                .filter(|items| objects(items))
+                .max_by_key(|items| items.len());
+            let deeper = || {
+                map.values().filter(|value| value.is_object()).find_map(|value| list(value, keys, depth - 1))
+            };
+            let nested = if depth > 0 { deeper() } else { None };
+            nested.or(bare.map(Vec::as_slice))
         }
+        _ => None,
     }
-    let found = arrays(json, 2);
-    let longest =
-        found.iter().max_by_key(|items| items.iter().filter(|item| item.get("id").is_some()).count())?;
-    Some(*longest)
 }
 
-/// An identifier, as a number or as digits in a string.
+/// An identifier, as a number (`5.0` is one too) or as digits in a string.
 fn number(json: &Value) -> Option<u64> {
-    json.as_u64().or_else(|| json.as_str()?.parse().ok())
+    let whole = || json.as_f64().filter(|number| number.fract() == 0.0)?.to_string().parse().ok();
+    json.as_u64().or_else(whole).or_else(|| json.as_str()?.parse().ok())
 }
 
 #[cfg(test)]
@@ -152,12 +209,21 @@ mod tests {
             json!({"certs": [record], "total": 1}),
             json!({"ok": true, "data": {"items": [record]}, "warnings": []}),
             json!({"result": [record]}),
+            json!({"data": {"result": {"list": [record]}}}),
+            json!({"certs": [record], "packages": [{"id": 1}, {"id": 2}]}),
+            json!({"ok": true, "found": [record], "codes": [1, 2]}),
         ] {
-            let found = records(&wrapped).unwrap();
+            let found = records(&wrapped).unwrap().0;
             assert_eq!((found.len(), found[0].id, &found[0].kind), (1, 5, &RecordType::System), "{wrapped}");
         }
-        for empty in [json!([]), json!({"certs": []})] {
-            assert_eq!(records(&empty).unwrap().len(), 0);
+        for empty in [
+            json!([]),
+            json!({"certs": []}),
+            json!({"certs": null, "total": 0}),
+            json!(null),
+            json!({"certs": [], "sites": [record]}),
+        ] {
+            assert_eq!(records(&empty).unwrap().0.len(), 0);
         }
         for strange in
             [json!("x"), json!(1), json!({"ok": true}), json!([1, 2]), json!([{"name": "without id"}])]
@@ -180,7 +246,7 @@ mod tests {
     fn a_site_without_certificate_says_so_in_several_ways() {
         for cert_id in [json!(null), json!(0), json!("0"), json!("")] {
             let found =
-                sites(&json!({"sites": [{"id": 1, "domain": "a.example", "cert_id": cert_id}]})).unwrap();
+                sites(&json!({"sites": [{"id": 1, "domain": "a.example", "cert_id": cert_id}]})).unwrap().0;
             assert_eq!(found[0].cert_id, None);
             assert!(!found[0].config_synced);
         }
@@ -191,7 +257,7 @@ mod tests {
         for domain in
             [json!("a.example,b.example"), json!("a.example b.example"), json!(["a.example", "b.example"])]
         {
-            let found = records(&json!([{"id": 1, "domain": domain}])).unwrap();
+            let found = records(&json!([{"id": 1, "domain": domain}])).unwrap().0;
             assert_eq!(found[0].domains.len(), 2);
         }
     }

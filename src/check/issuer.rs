@@ -6,15 +6,16 @@ use super::{Check, Finding, Question, Status};
 use crate::material::Chain;
 
 /// Marks in the names of test issuers, in lower case.
-const TEST_ISSUERS: [(&str, &str); 4] = [
+const TEST_ISSUERS: [(&str, &str); 5] = [
     ("(staging)", "Let's Encrypt's staging environment"),
-    ("fake le", "Let's Encrypt's old staging environment"),
-    ("pebble", "Pebble, a test server"),
+    ("fake le ", "Let's Encrypt's old staging environment"),
+    ("pebble intermediate ca", "Pebble, a test server"),
+    ("pebble root ca", "Pebble, a test server"),
     ("buypass class 2 test", "Buypass's test environment"),
 ];
 
-/// Marks in the addresses of test directories, in lower case.
-const TEST_DIRECTORIES: [&str; 4] = ["staging", "test-api.", "api.test4.", "pebble"];
+/// Words in the host names of test directories.
+const TEST_HOSTS: [&str; 4] = ["staging", "test", "test4", "pebble"];
 
 /// Judges the issuer; what an untrusted one means is part of the question.
 pub(super) fn check(file: &str, chain: &Chain, question: &Question<'_>) -> Finding {
@@ -43,6 +44,7 @@ fn untrusted(chain: &Chain, directory: Option<&str>) -> Option<String> {
         return Some(format!("is issued by {}, {environment}", name.short));
     }
     let directory = directory?;
-    let is_test = TEST_DIRECTORIES.iter().any(|mark| directory.to_lowercase().contains(mark));
+    let host = directory.split("://").nth(1)?.split(['/', ':', '?']).next()?.to_lowercase();
+    let is_test = host.split(['.', '-']).any(|word| TEST_HOSTS.contains(&word));
     is_test.then(|| format!("comes from the test directory {}", crate::text::foreign(directory)))
 }

@@ -155,11 +155,12 @@ fn pem(material: &Material) -> Vec<Finding> {
     if findings.is_empty() {
         let key = if material.key.is_some() { " and its key" } else { "" };
         let length = material.chain.as_ref().map_or(0, Chain::length);
-        findings.push(Finding::new(
-            Check::Pem,
-            Status::Ok,
-            format!("{}{key}", text::count(length, "certificate")),
-        ));
+        let mut detail = format!("{}{key}", text::count(length, "certificate"));
+        if !material.cleaned.is_empty() {
+            detail.push_str("; cleaned: ");
+            detail.push_str(&text::list(&material.cleaned));
+        }
+        findings.push(Finding::new(Check::Pem, Status::Ok, detail));
     }
     findings
 }
@@ -194,15 +195,16 @@ fn validity(material: &Material, chain: &Chain, at: OffsetDateTime) -> Finding {
 
 fn names(material: &Material, chain: &Chain, domains: &[Domain]) -> Vec<Finding> {
     let (leaf, file) = (&chain.leaf, text::path(&material.files.cert));
-    let names = leaf.names();
+    let names: Vec<String> = leaf.san().map(text::foreign).collect();
     if names.is_empty() {
         let subject = &leaf.subject.short;
+        let found = match leaf.ip_addresses.as_slice() {
+            [] => "no subject alternative name",
+            _ => "only addresses as subject alternative names",
+        };
+        let detail = format!("{file} has {found}; its common name `{subject}` does not count");
         return vec![
-            Finding::new(
-                Check::Names,
-                Status::Fail,
-                format!("{file} has no subject alternative name; its common name `{subject}` does not count"),
-            )
+            Finding::new(Check::Names, Status::Fail, detail)
             .hint("issue it with the names as DNS entries; browsers and the service look at nothing else (RFC 9525)"),
         ];
     }

@@ -10,7 +10,7 @@ use crate::check::{self, Question, Status};
 use crate::cli::DeployArgs;
 use crate::clock::{self, Deadline};
 use crate::env::Env;
-use crate::failure::{Decided, Failure, Kind, Problem};
+use crate::failure::{Failure, Kind, Problem};
 use crate::names::Domain;
 use crate::report::{CertificateReport, Report, SourceReport};
 use crate::secret::Redactor;
@@ -48,7 +48,10 @@ pub(crate) fn deploy(
     };
     warn_of_open_key(source, report);
 
-    let material = material::load(&source.files)?;
+    let mut files = source.files.clone();
+    // Certificate and key may stand in one file.
+    files.key.get_or_insert_with(|| files.cert.clone());
+    let material = material::load(&files)?;
     report.certificate = material.chain.as_ref().ok().map(CertificateReport::new);
     let question = Question {
         domains,
@@ -58,9 +61,6 @@ pub(crate) fn deploy(
         directory: source.acme_directory.as_deref(),
     };
     report.add_findings(&check::run(&material, &question));
-    if material.key.is_none() {
-        return Err(no_key());
-    }
     let vetted = check::vet(&material, &report.checks)?;
 
     let mut redactor = Redactor::default();
@@ -71,27 +71,26 @@ pub(crate) fn deploy(
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    runtime.block_on(rollout::run(&client, &vetted, domains, &settings, deadline, report))?;
+    let done = runtime.block_on(rollout::run(&client, &vetted, domains, &settings, deadline, report));
+    // A name that is still being looked up must not hold the run beyond its deadline.
+    runtime.shutdown_background();
+    done?;
     tell_missing_proof(&settings, domains, report);
     Ok(())
 }
 
 /// Whether an entry of the configuration is about this lineage.
 fn is_entry_of(entry: &Entry, source: &Source) -> bool {
-    let same = |a: &Path, b: &Path| std::path::absolute(a).ok() == std::path::absolute(b).ok();
+    let same = |a: &Path, b: &Path| match (a.canonicalize(), b.canonicalize()) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => std::path::absolute(a).ok() == std::path::absolute(b).ok(),
+    };
     match &entry.place {
-        Place::Directory(directory) => {
-            source.files.cert.parent().is_some_and(|parent| same(parent, directory))
-        }
+        Place::Directory(directory) => source.directory.as_ref().is_some_and(|named| same(named, directory)),
         Place::Files { cert, key } => {
             same(cert, &source.files.cert) && source.files.key.as_ref().is_some_and(|other| same(key, other))
         }
     }
-}
-
-fn no_key() -> anyhow::Error {
-    let problem = Problem::new("no private key is named; nothing was sent", "pass --key FILE");
-    Decided { kind: Kind::Usage, problem }.into()
 }
 
 /// Mounted secrets are open to others, so this is no refusal.

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::{Error, Layer, Verify};
+use super::{BaseUrl, Error, Layer, Verify, check_edge_address};
 use crate::env::Env;
-use crate::material::reason;
+use crate::file;
 use crate::names::Domain;
 
 /// Where the file is looked for when it is not named.
@@ -43,14 +43,14 @@ pub(crate) enum Place {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
-    base_url: Option<String>,
+    base_url: Option<toml::Spanned<String>>,
     api_key_file: Option<PathBuf>,
     ca_file: Option<PathBuf>,
     state_dir: Option<PathBuf>,
     timeout: Option<u64>,
     wait: Option<u64>,
     verify: Option<Verify>,
-    edge_address: Option<String>,
+    edge_address: Option<toml::Spanned<String>>,
     rebind: Option<bool>,
     allow_untrusted: Option<bool>,
     skip_unmatched: Option<bool>,
@@ -79,28 +79,30 @@ struct Lineage {
 /// Reads the file that was named, or the first of the default ones that exists.
 pub(super) fn read(named: Option<&Path>, env: &Env) -> Result<File, Error> {
     if let Some(path) = named.map(Path::to_owned).or_else(|| env.path("EDGECERT_CONFIG")) {
-        let text = std::fs::read_to_string(&path).map_err(|error| unreadable(&path, &error))?;
-        return parse(&path, &text);
+        return parse(&path, &file::read_text(&path, MOST_BYTES)?);
     }
     let home = env.path("XDG_CONFIG_HOME").or_else(|| env.path("HOME").map(|home| home.join(".config")));
     let defaults = [Some(PathBuf::from(SYSTEM)), home.map(|home| home.join("edgecert/config.toml"))];
-    for path in defaults.into_iter().flatten() {
-        match std::fs::read_to_string(&path) {
-            Ok(text) => return parse(&path, &text),
-            Err(error) if is_absent(&error) => {}
-            Err(error) => return Err(unreadable(&path, &error)),
-        }
+    match defaults.into_iter().flatten().find(|path| is_there(path)) {
+        Some(path) => parse(&path, &file::read_text(&path, MOST_BYTES)?),
+        None => Ok(File::default()),
     }
-    Ok(File::default())
 }
 
-fn is_absent(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+/// Whether a default file exists. One in a home that is not ours (`HOME` is inherited) is none of ours either.
+fn is_there(path: &Path) -> bool {
+    match path.symlink_metadata() {
+        Ok(_) => true,
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            log::warn!("{} is left out: its directory cannot be searched", crate::text::path(path));
+            false
+        }
+        Err(_) => false,
+    }
 }
 
-fn unreadable(path: &Path, error: &io::Error) -> Error {
-    Error::Unreadable { path: path.to_owned(), reason: reason(error) }
-}
+/// No configuration is larger.
+const MOST_BYTES: u64 = 1 << 20;
 
 /// Understands the text; paths in it are relative to the file's directory.
 fn parse(path: &Path, text: &str) -> Result<File, Error> {
@@ -117,15 +119,27 @@ fn parse(path: &Path, text: &str) -> Result<File, Error> {
             })
         })
         .collect::<Result<_, _>>()?;
+    let valid =
+        |value: Option<toml::Spanned<String>>, key: &str, check: &dyn Fn(&str) -> Result<(), Error>| {
+            let Some(value) = value else { return Ok::<_, Error>(None) };
+            let line = line_of(text, value.span().start);
+            check(value.get_ref()).map_err(|error| match error {
+                Error::Bad { reason, .. } => at_line(path, line, format!("`{key}`: {reason}")),
+                other => other,
+            })?;
+            Ok(Some(value.into_inner()))
+        };
+    let is_url = |text: &str| text.parse::<BaseUrl>().map(|_| ());
+    let is_address = |text: &str| check_edge_address(text, "edge_address");
     let layer = Layer {
-        base_url: document.base_url,
+        base_url: valid(document.base_url, "base_url", &is_url)?,
         api_key_file: document.api_key_file.map(beside),
         ca_file: document.ca_file.map(beside),
         state_dir: document.state_dir.map(beside),
         timeout: document.timeout,
         wait: document.wait,
         verify: document.verify,
-        edge_address: document.edge_address,
+        edge_address: valid(document.edge_address, "edge_address", &is_address)?,
         rebind: document.rebind,
         allow_untrusted: document.allow_untrusted,
         skip_unmatched: document.skip_unmatched,
@@ -182,12 +196,12 @@ fn explain(path: &Path, text: &str, error: &toml::de::Error) -> Error {
             known: Some(known),
         };
     }
-    let key = text
-        .lines()
-        .nth(line - 1)
-        .and_then(|line| line.split_once('='))
-        .map(|(key, _)| key.trim().to_owned());
+    let at = text.lines().nth(line - 1).unwrap_or_default();
+    let key = at.split_once('=').map(|(key, _)| key.trim().to_owned());
     let reason = match (key, message.split_once(", expected ")) {
+        (_, Some((_, "a sequence"))) if !at.contains('=') => {
+            "`[[lineage]]` is wanted, in double brackets".to_owned()
+        }
         (Some(key), Some((_, wanted))) => {
             format!("`{key}`: {} is wanted", wanted.replace("u64", "a whole number"))
         }
@@ -217,6 +231,18 @@ mod tests {
     fn an_error_names_file_line_and_key_and_not_the_value() {
         let rows = [
             ("base_url = \"x\"\nbasurl = \"secret\"\n", "/etc/edgecert/config.toml:2: unknown key `basurl`"),
+            (
+                "\nbase_url = \"http://secret.example\"\n",
+                "/etc/edgecert/config.toml:2: `base_url`: plain http is for loopback addresses only; the private key travels in the request",
+            ),
+            (
+                "edge_address = \"secret\"\n",
+                "/etc/edgecert/config.toml:1: `edge_address`: HOST:PORT is wanted",
+            ),
+            (
+                "[lineage]\npath = \"a\"\n",
+                "/etc/edgecert/config.toml:1: `[[lineage]]` is wanted, in double brackets",
+            ),
             ("api_key = \"secret\"\n", "/etc/edgecert/config.toml:1: unknown key `api_key`"),
             ("\ntimeout = \"secret\"\n", "/etc/edgecert/config.toml:2: `timeout`: a whole number is wanted"),
             (

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::{Error, Layer};
 use crate::env::Env;
-use crate::material::reason;
+use crate::file;
 use crate::secret::Secret;
 
 /// Name of the systemd credential.
@@ -42,25 +42,16 @@ pub(super) fn find(
 fn from_file(path: &Path) -> Result<Secret, Error> {
     const OTHERS: u32 = 0o007;
     let text = read(path)?;
-    let metadata = fs::metadata(path).map_err(|error| unreadable(path, &error))?;
+    let metadata = fs::metadata(path).ok();
     // A pipe (`<(pass show edge)`) has a mode too, but no others that could open it.
-    if metadata.is_file() && metadata.permissions().mode() & OTHERS != 0 {
+    if metadata.is_some_and(|file| file.is_file() && file.permissions().mode() & OTHERS != 0) {
         return Err(Error::OpenToOthers { path: path.to_owned() });
     }
     checked(&text, &path.to_string_lossy())
 }
 
 fn read(path: &Path) -> Result<zeroize::Zeroizing<String>, Error> {
-    use std::io::Read as _;
-    let mut text = zeroize::Zeroizing::new(String::new());
-    fs::File::open(path)
-        .and_then(|file| file.take(MOST_BYTES).read_to_string(&mut text))
-        .map_err(|error| unreadable(path, &error))?;
-    Ok(text)
-}
-
-fn unreadable(path: &Path, error: &std::io::Error) -> Error {
-    Error::Unreadable { path: path.to_owned(), reason: reason(error) }
+    Ok(file::read_text(path, MOST_BYTES)?)
 }
 
 /// A key goes into a header, so it is one line of visible ASCII (RFC 6750, section 2.1).

@@ -17,6 +17,7 @@ use serde::Deserialize;
 
 pub(crate) use self::file::{Entry, File, Place};
 use crate::env::{Env, NotText};
+use crate::file::Unreadable;
 use crate::names::Domain;
 use crate::secret::Secret;
 
@@ -30,7 +31,7 @@ const WAIT: u64 = 30;
 #[expect(clippy::doc_markdown, reason = "help is plain text")]
 #[command(next_help_heading = "Settings (flag, then environment, then configuration file)")]
 pub(crate) struct Layer {
-    /// Where the service is, for example <https://api.example.net> [env: EDGECERT_BASE_URL]
+    /// Where the service is, for example https://api.example.net [env: EDGECERT_BASE_URL]
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
 
@@ -129,11 +130,11 @@ pub(crate) enum Error {
     NoApiKey,
     #[error("{name}: {reason}")]
     Bad { name: String, reason: String },
-    #[error("cannot read {}: {reason}", path.display())]
-    Unreadable { path: PathBuf, reason: String },
-    #[error("{}:{line}: {reason}", path.display())]
+    #[error(transparent)]
+    Unreadable(#[from] Unreadable),
+    #[error("{}:{line}: {reason}", crate::text::path(path))]
     File { path: PathBuf, line: usize, reason: String, known: Option<String> },
-    #[error("others can read the API key file {}", path.display())]
+    #[error("others can read the API key file {}", crate::text::path(path))]
     OpenToOthers { path: PathBuf },
     #[error(transparent)]
     NotText(#[from] NotText),
@@ -151,7 +152,7 @@ impl Settings {
         let entry = entry.map(|entry| entry.layer.clone()).unwrap_or_default();
         let api_key = key::find(flags, env, &environment, &file.layer)?;
         let merged = flags.clone().or(environment).or(entry).or(file.layer.clone());
-        merged.edge_address.as_deref().map(check_edge_address).transpose()?;
+        merged.edge_address.as_deref().map(|text| check_edge_address(text, "edge address")).transpose()?;
         Ok(Self {
             base_url: merged.base_url.as_deref().ok_or(Error::NoBaseUrl)?.parse()?,
             api_key: api_key.ok_or(Error::NoApiKey)?,
@@ -222,7 +223,7 @@ fn switch(env: &Env, name: &'static str) -> Result<Option<bool>, Error> {
 }
 
 /// `HOST:PORT`, an IPv6 address in brackets.
-fn check_edge_address(text: &str) -> Result<(), Error> {
+pub(super) fn check_edge_address(text: &str, name: &str) -> Result<(), Error> {
     let is_one = text.rsplit_once(':').is_some_and(|(host, port)| {
         port.parse::<u16>().is_ok_and(|port| port != 0)
             && (host.parse::<Domain>().is_ok()
@@ -231,11 +232,7 @@ fn check_edge_address(text: &str) -> Result<(), Error> {
                     .and_then(|host| host.strip_suffix(']'))
                     .is_some_and(|host| host.parse::<IpAddr>().is_ok()))
     });
-    if is_one {
-        Ok(())
-    } else {
-        Err(Error::Bad { name: "edge address".into(), reason: "HOST:PORT is wanted".into() })
-    }
+    if is_one { Ok(()) } else { Err(Error::Bad { name: name.into(), reason: "HOST:PORT is wanted".into() }) }
 }
 
 impl BaseUrl {
@@ -385,7 +382,7 @@ mod tests {
             (":443", false),
             ("edge.example:0", false),
         ] {
-            assert_eq!(check_edge_address(text).is_ok(), accepted, "{text}");
+            assert_eq!(check_edge_address(text, "x").is_ok(), accepted, "{text}");
         }
     }
 }

@@ -50,7 +50,7 @@ fn certificate(arguments: &[OsString]) -> Option<Source> {
     let (cert, issuers) =
         if full_chain.is_empty() { (cert, Some(PathBuf::from(chain))) } else { (full_chain, None) };
     let files = Files { cert: cert.into(), issuers, key: Some(key.into()) };
-    Some(Source { client: Client::Dehydrated, files, acme_directory: None })
+    Some(Source::new(Client::Dehydrated, files))
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{Client, Error, Source, pair};
-use crate::material::{Files, reason};
+use crate::file::reason;
+use crate::material::Files;
 
 /// Recognises the layout by the files that are there.
 pub(crate) fn read(directory: &Path) -> Result<Source, Error> {

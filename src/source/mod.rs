@@ -35,6 +35,8 @@ pub(crate) enum Client {
 pub(crate) struct Source {
     pub(crate) client: Client,
     pub(crate) files: Files,
+    /// The lineage's directory, as it was named or as the files' place tells.
+    pub(crate) directory: Option<PathBuf>,
     /// The ACME directory, where the client tells; it betrays staging environments.
     pub(crate) acme_directory: Option<String>,
 }
@@ -44,9 +46,9 @@ pub(crate) struct Source {
 pub(crate) enum Error {
     #[error("no certificate is named, and no ACME client's variables are set")]
     NoSource,
-    #[error("{} is not a lineage: {reason}", directory.display())]
+    #[error("{} is not a lineage: {reason}", crate::text::path(directory))]
     NotALineage { directory: PathBuf, reason: String },
-    #[error("{} holds {} lineages: {}", directory.display(), names.len(), crate::text::list(names))]
+    #[error("{} holds {} lineages: {}", crate::text::path(directory), names.len(), crate::text::list(names))]
     SeveralLineages { directory: PathBuf, names: Vec<String> },
 }
 
@@ -65,7 +67,8 @@ pub(crate) fn find(named: &Named, env: &Env) -> Result<Source, Error> {
         return Ok(Source::new(Client::Files, files));
     }
     if let Some(directory) = &named.lineage {
-        return layout::read(directory);
+        let source = layout::read(directory)?;
+        return Ok(Source { directory: Some(directory.clone()), ..source });
     }
     from_env(env).ok_or(Error::NoSource)
 }
@@ -77,7 +80,8 @@ pub(crate) fn from_env(env: &Env) -> Option<Source> {
 
 impl Source {
     fn new(client: Client, files: Files) -> Self {
-        Self { client, files, acme_directory: None }
+        let directory = files.cert.parent().map(Path::to_owned);
+        Self { client, files, directory, acme_directory: None }
     }
 }
 
@@ -100,7 +104,8 @@ fn acme_sh(env: &Env) -> Option<Source> {
         (None, None) => return None,
     };
     let acme_directory = env.text("ACME_DIRECTORY").ok().flatten().map(str::to_owned);
-    Some(Source { client: Client::AcmeSh, files: Files { cert, issuers, key: Some(key) }, acme_directory })
+    let files = Files { cert, issuers, key: Some(key) };
+    Some(Source { acme_directory, ..Source::new(Client::AcmeSh, files) })
 }
 
 /// Whether a full chain is missing or lacks the leaf that stands in a file of its own.
@@ -123,7 +128,7 @@ fn lego(env: &Env) -> Option<Source> {
             key: Some(path("CERT_KEY_PATH")?),
         };
         let acme_directory = env.text("LEGO_HOOK_ACCOUNT_SERVER").ok().flatten().map(str::to_owned);
-        Some(Source { client: Client::Lego, files, acme_directory })
+        Some(Source { acme_directory, ..Source::new(Client::Lego, files) })
     })
 }
 

@@ -1,8 +1,8 @@
-//! Prints what one call of the hook costs, beside the figures it is meant to reach: `cargo bench --bench figures`.
+//! Prints what one call of the hook costs, beside the figures it is meant to reach: `cargo run --example figures`.
 //!
 //! The hook meets a real server (nginx, TLS 1.3, a P-256 certificate) on loopback. Nothing here judges the
 //! figures: the program fails only where one could not be measured, and then names the Debian package that is
-//! missing. The arguments that cargo passes to benches are ignored.
+//! missing.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what this program is for")]
 

@@ -134,19 +134,14 @@ fn write_files(home: &Path, authority: &Authority) -> Result<usize> {
     Ok(bundle.matches("BEGIN CERTIFICATE").count())
 }
 
-/// `EDGECERT_BIN`, or the release binary of this tree.
-///
-/// The latter is brought up to date first, because `cargo bench` has just put the binary of the bench profile in its
-/// place: that one is neither optimised nor stripped as the product is.
+/// `EDGECERT_BIN`, or the release binary of this tree, brought up to date.
 fn binary() -> Result<PathBuf> {
     let Some(named) = system::variable("EDGECERT_BIN").map(PathBuf::from) else {
         return build();
     };
-    let file = named.canonicalize().with_context(|| {
+    named.canonicalize().with_context(|| {
         format!("{} does not exist; `cargo build --release` builds target/release/edgecert", named.display())
-    })?;
-    let replaced = option_env!("CARGO_BIN_EXE_edgecert").and_then(|path| Path::new(path).canonicalize().ok());
-    if replaced.as_ref() == Some(&file) { build() } else { Ok(file) }
+    })
 }
 
 fn build() -> Result<PathBuf> {

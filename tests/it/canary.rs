@@ -159,3 +159,33 @@ fn memory_is_kept_out_of_core_dumps_and_other_processes() {
     child.wait().unwrap();
     assert_eq!(core.split_whitespace().nth(4), Some("0"), "{core}");
 }
+
+#[test]
+fn keys_of_every_alphabet_are_taken_out_of_what_the_service_says() {
+    let lineage = Lineage::issued_for(&["a.example"]);
+    for key in [
+        "10045:f3a9c1d77be",
+        "user42:Hq8:zz91:Kp0w",
+        "tok$12345678$abcdefgh",
+        "p@ss!w0rd#x",
+        "{\"a\":\"b-c-d\"}",
+    ] {
+        let edge = sandbox(&["a.example"]);
+        for path in PATHS {
+            let split: String = key.chars().flat_map(|c| ['\u{200b}', c]).collect();
+            edge.add_fault(Fault::status(path, 400).body(format!("bad Bearer {key} or {split}")).times(9));
+        }
+        for way in [&["--json"][..], &["-vv", "--wait", "0", "--domain", "a.example"]] {
+            let outcome = edgecert()
+                .called_by_certbot(&lineage)
+                .against(&edge)
+                .env("EDGECERT_API_KEY", key)
+                .args(way)
+                .run();
+            let text = outcome.stdout.clone() + &outcome.stderr;
+            let quoted = serde_json::to_string(key).unwrap();
+            assert!(text.contains("[redacted]"), "{text}");
+            assert!(!text.contains(key) && !text.contains(quoted.trim_matches('"')), "{text}");
+        }
+    }
+}

@@ -132,3 +132,38 @@ fn a_reader_that_went_away_does_not_change_the_result() {
     assert_eq!(status.code(), Some(0));
     assert!(asked(&edge).contains(&"POST /api/certs/upload".to_owned()));
 }
+
+#[test]
+fn no_number_is_too_large_for_the_clock() {
+    let edge = sandbox(&["a.example"]);
+    let lineage = Lineage::issued_for(&["a.example"]);
+    for flag in ["--timeout", "--wait"] {
+        edgecert().called_by_certbot(&lineage).against(&edge).args([flag, "18446744073709551615"]).succeeds();
+    }
+}
+
+#[test]
+fn names_from_outside_reach_the_terminal_clean() {
+    let outcome = edgecert().args(["check", "--cert", "y\u{1b}]0;t\u{7}\nedgecert: ok"]).fails_with(66);
+    assert!(
+        !outcome.stderr.contains('\u{1b}') && outcome.stderr.lines().count() == 2,
+        "{:?}",
+        outcome.stderr
+    );
+}
+
+#[test]
+fn a_key_may_come_from_a_pipe() {
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let hook = edgecert()
+        .args(["check", "--cert"])
+        .args([lineage.file("fullchain.pem")])
+        .args(["--key", "/dev/stdin"]);
+    // A pipe with a writer is read to its end.
+    let mut hook = hook;
+    let mut child = hook.command().stdin(std::process::Stdio::piped()).spawn().unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    std::io::Write::write_all(&mut pipe, lineage.read("privkey.pem").as_bytes()).unwrap();
+    drop(pipe);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}

@@ -321,3 +321,55 @@ fn record(id: u64, domain: &str, kind: &str) -> serde_json::Value {
         "cert_pem": issued.fullchain(), "key_pem": issued.key,
     })
 }
+
+#[test]
+fn a_record_that_names_all_it_covers_is_renewed_in_place() {
+    for whims in [0, 6, 9, 13] {
+        let edge = sandbox_with(Options { whims, ..Options::default() }, &["a.example", "b.example"]);
+        let lineage = Lineage::issued_for(&["a.example", "b.example"]);
+        for _ in 0..2 {
+            let outcome = edgecert().called_by_certbot(&lineage).against(&edge).args(["--json"]).succeeds();
+            assert_eq!(outcome.sites(), ["a.example: synced", "b.example: synced"], "seed {whims}");
+            lineage.renew(&["a.example", "b.example"]);
+        }
+        assert_eq!(edge.certs().len(), 1, "seed {whims}");
+    }
+}
+
+#[test]
+fn a_lineage_of_the_configuration_is_known_by_the_directory_that_was_named() {
+    let edge = sandbox(&["a.example", "b.example"]);
+    let mounted = Lineage::issued_for(&["a.example", "b.example"]);
+    std::fs::create_dir(mounted.file("..v1")).unwrap();
+    std::os::unix::fs::symlink("..v1", mounted.file("..data")).unwrap();
+    for (from, to) in [("fullchain.pem", "tls.crt"), ("privkey.pem", "tls.key")] {
+        std::fs::rename(mounted.file(from), mounted.file("..v1").join(to)).unwrap();
+        std::os::unix::fs::symlink(format!("..data/{to}"), mounted.file(to)).unwrap();
+    }
+    let hook = edgecert().against(&edge).args(["--json", "--lineage"]).args([mounted.path()]);
+    let text = format!("[[lineage]]\npath = {:?}\ndomains = [\"b.example\"]\nwait = 0\n", mounted.path());
+    let file = hook.file("config.toml", &text);
+    let outcome = hook.env("EDGECERT_CONFIG", file).succeeds();
+    assert_eq!(outcome.sites(), ["b.example: uploaded"]);
+    assert_eq!(outcome.json()["source"]["client"], "kubernetes");
+}
+
+#[test]
+fn a_domain_named_twice_is_uploaded_once() {
+    let edge = sandbox(&["a.example"]);
+    let renewed = Lineage::issued_for(&["a.example"]);
+    let hook = edgecert().called_by_certbot(&renewed).against(&edge).args(["--wait", "0"]);
+    hook.for_domain("a.example").for_domain("A.Example").succeeds();
+    assert_eq!(uploads(&edge), 1);
+}
+
+#[test]
+fn certificate_and_key_may_stand_in_one_file() {
+    let edge = sandbox(&["a.example"]);
+    let lineage = Lineage::issued_for(&["a.example"]);
+    lineage.write("all.pem", &(lineage.read("fullchain.pem") + &lineage.read("privkey.pem")));
+    edgecert().against(&edge).args(["--cert"]).args([lineage.file("all.pem")]).succeeds();
+    let outcome =
+        edgecert().against(&edge).args(["--cert"]).args([lineage.file("fullchain.pem")]).fails_with(65);
+    assert!(outcome.stderr.contains("holds no private key, only a certificate"), "{}", outcome.stderr);
+}

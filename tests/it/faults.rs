@@ -161,3 +161,41 @@ fn one_sites_failure_does_not_stop_the_others() {
     outcomes.sort();
     assert_eq!(outcomes, ["refused", "synced"]);
 }
+
+#[test]
+fn a_key_that_is_not_accepted_ends_the_run_at_once() {
+    let edge = sandbox(&["a.example", "b.example"]);
+    let both = Lineage::issued_for(&["a.example", "b.example"]);
+    edge.add_fault(Fault::status("GET /api/certs", 503).times(999));
+    let hook = edgecert().called_by_certbot(&both).against(&edge).env("EDGECERT_API_KEY", "another");
+    hook.fails_with(77);
+    let hook = edgecert()
+        .called_by_certbot(&both)
+        .against(&edge)
+        .env("EDGECERT_API_KEY", "another")
+        .args(["--wait", "0"]);
+    hook.for_domain("a.example").for_domain("b.example").fails_with(77);
+    assert_eq!(uploads(&edge), 1, "the private key is not sent again");
+}
+
+#[test]
+fn a_service_that_speaks_no_tls_is_told_at_once() {
+    let edge = sandbox(&["a.example"]);
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let https = edge.ready().api.replace("http://", "https://");
+    let outcome =
+        edgecert().called_by_certbot(&lineage).against(&edge).env("EDGECERT_BASE_URL", https).fails_with(78);
+    assert!(outcome.stderr.contains("it does not speak TLS"), "{}", outcome.stderr);
+}
+
+#[test]
+fn an_incomplete_listing_is_told() {
+    let edge = sandbox(&["a.example"]);
+    let sites = json!({"sites": [{"id": 10, "domain": "a.example", "cert_id": null, "config_synced": true}, {"id": 11}], "total": 250});
+    edge.add_fault(Fault::status("GET /api/me/sites", 200).body(sites).times(1));
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let outcome = edgecert().called_by_certbot(&lineage).against(&edge).args(["--json"]).run();
+    let warnings = outcome.json()["warnings"].to_string();
+    assert!(warnings.contains("the service lists 2 of 250 sites"), "{warnings}");
+    assert!(warnings.contains("1 of the 2 sites that the service lists cannot be read"), "{warnings}");
+}

@@ -8,12 +8,14 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::needless_raw_string_hashes,
+    clippy::too_many_lines,
     missing_docs,
-    reason = "a test fails by panicking, and snapshots are written by a program"
+    reason = "a test fails by panicking, snapshots are written by a program, tables are long"
 )]
 
 mod harness;
 
+mod bundles;
 mod canary;
 mod checks;
 mod cli;

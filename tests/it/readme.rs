@@ -60,7 +60,7 @@ fn every_path_that_it_names_exists() {
 }
 
 #[test]
-fn the_hook_for_acme_sh_hands_over_the_full_chain() {
+fn the_hook_for_acme_sh_hands_over_what_was_renewed() {
     let edge = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("hooks/acme.sh/edgecert.sh");
@@ -80,4 +80,12 @@ fn the_hook_for_acme_sh_hands_over_the_full_chain() {
     let output = shell.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(edge.certs()[0]["cert_pem"], lineage.read("fullchain.pem"));
+
+    // acme.sh leaves the full chain alone when the CA sends no chain; it is then an earlier certificate's.
+    let stale = lineage.read("fullchain.pem");
+    lineage.renew(&["a.example"]);
+    let renewed = lineage.read("fullchain.pem");
+    lineage.write("fullchain.pem", &stale);
+    assert!(shell.output().unwrap().status.success());
+    assert_eq!(edge.certs()[0]["cert_pem"], renewed);
 }

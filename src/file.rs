@@ -1,0 +1,74 @@
+//! Reading small files: bounded in size and in time, and what went wrong in words.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use zeroize::Zeroizing;
+
+/// A file that is missing or cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read {}: {reason}", crate::text::path(path))]
+pub(crate) struct Unreadable {
+    pub(crate) path: PathBuf,
+    pub(crate) reason: String,
+    pub(crate) missing: bool,
+}
+
+/// So long a pipe may keep us waiting: `--key <(pass show key)` asks a person for a passphrase.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The whole file, if it is not larger than `most` bytes. What is no regular file is read with patience only: a pipe
+/// that nobody writes into would hold the run for ever.
+pub(crate) fn read(path: &Path, most: u64) -> Result<Zeroizing<Vec<u8>>, Unreadable> {
+    let fail = |reason: String, missing| Unreadable { path: path.to_owned(), reason, missing };
+    let failed = |error: io::Error| fail(reason(&error), error.kind() == io::ErrorKind::NotFound);
+    let metadata = std::fs::metadata(path).map_err(failed)?;
+    let bytes = if metadata.is_file() || metadata.is_dir() {
+        read_now(path, most)
+    } else {
+        let (sender, receiver) = mpsc::channel();
+        let path = path.to_owned();
+        std::thread::spawn(move || sender.send(read_now(&path, most)));
+        receiver.recv_timeout(PATIENCE).map_err(|_| fail("nothing is written into it".into(), false))?
+    };
+    let bytes = bytes.map_err(failed)?;
+    if bytes.len() as u64 > most {
+        let size =
+            if most >= 1 << 20 { format!("{} MiB", most >> 20) } else { format!("{} KiB", most >> 10) };
+        return Err(fail(format!("it is larger than {size}, so it is something else"), false));
+    }
+    Ok(bytes)
+}
+
+/// The same as text.
+pub(crate) fn read_text(path: &Path, most: u64) -> Result<Zeroizing<String>, Unreadable> {
+    let bytes = read(path, most)?;
+    let text = std::str::from_utf8(&bytes).map_err(|_| Unreadable {
+        path: path.to_owned(),
+        reason: "it is not UTF-8 text".into(),
+        missing: false,
+    })?;
+    Ok(Zeroizing::new(text.to_owned()))
+}
+
+fn read_now(path: &Path, most: u64) -> io::Result<Zeroizing<Vec<u8>>> {
+    let mut bytes = Zeroizing::new(Vec::with_capacity(16 << 10));
+    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// An operating system's error in words, without its number.
+pub(crate) fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "no such file".into(),
+        io::ErrorKind::PermissionDenied => "permission denied".into(),
+        io::ErrorKind::IsADirectory => "it is a directory".into(),
+        _ => {
+            let text = error.to_string();
+            text.split(" (os error").next().unwrap_or_default().to_owned()
+        }
+    }
+}
