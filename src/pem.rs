@@ -77,6 +77,9 @@ pub(crate) fn read(bytes: &[u8]) -> Text {
         }
     }
     blocks.extend(open.map(|(label, _)| unterminated(label)));
+    if text.lines().last().is_some_and(is_cut_heading) {
+        blocks.push(Block::Broken("the beginning of a block that is cut off".into()));
+    }
     cleaned.dedup();
     Text { blocks, cleaned }
 }
@@ -148,6 +151,14 @@ fn marked<'a>(line: &'a str, start: &str) -> Option<&'a str> {
     line.strip_prefix(start)?.strip_suffix("-----")
 }
 
+/// Whether a file ends within the heading of a block, because it is being written.
+fn is_cut_heading(line: &str) -> bool {
+    const BEGIN: &str = "-----BEGIN ";
+    let line = line.trim();
+    let begins = line.starts_with(BEGIN) || BEGIN.trim_end().starts_with(line);
+    !line.is_empty() && begins && marked(line, BEGIN).is_none()
+}
+
 fn unterminated(label: &str) -> Block {
     Block::Broken(format!("a block `{}` without its end", foreign(label)))
 }
@@ -208,7 +219,7 @@ mod tests {
 
     #[test]
     fn blocks_are_found_as_they_are_in_the_wild() {
-        let rows: [(&str, &[&str]); 13] = [
+        let rows: [(&str, &[&str]); 15] = [
             ("-----BEGIN CERTIFICATE-----\nAQID\n-----END CERTIFICATE-----\n", &["certificate [1, 2, 3]"]),
             (
                 "-----BEGIN CERTIFICATE-----\r\nAQID\r\n-----END CERTIFICATE-----\r\n",
@@ -241,6 +252,8 @@ mod tests {
                 &["encrypted"],
             ),
             ("AAAA\n-----END CERTIFICATE-----\n", &[]),
+            ("AAAA\n-----BEGIN CERTIF", &["broken: the beginning of a block that is cut off"]),
+            ("AAAA\n---", &["broken: the beginning of a block that is cut off"]),
             ("-----BEGIN CERTIFICATE-----\nAQID\n", &["broken: a block `CERTIFICATE` without its end"]),
             (
                 "-----BEGIN CERTIFICATE-----\nA\u{2764}\n-----END CERTIFICATE-----\n",

@@ -8,8 +8,6 @@ use base64::engine::general_purpose::STANDARD;
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 
-use webpki::Error;
-
 use crate::file;
 use crate::settings::Roots;
 
@@ -82,37 +80,6 @@ fn certificates(bundle: &[u8]) -> Option<Vec<CertificateDer<'static>>> {
             STANDARD.decode(&base64).ok().map(CertificateDer::from)
         })
         .collect()
-}
-
-/// A verdict of the path validation in words.
-pub(crate) fn words(error: &Error) -> &'static str {
-    match error {
-        Error::UnknownIssuer => "the chain ends at an issuer that is not among them",
-        Error::CertExpired { .. } => "a certificate of the chain has expired",
-        Error::CertNotValidYet { .. } => "a certificate of the chain is not valid yet",
-        Error::InvalidSignatureForPublicKey => "a signature is not by the issuer that it names",
-        Error::CaUsedAsEndEntity => "the leaf is a CA certificate",
-        Error::EndEntityUsedAsCa => "a certificate that is no CA signed another one",
-        Error::NameConstraintViolation => "a CA of the chain may not sign for these names",
-        Error::PathLenConstraintViolated => "a CA of the chain may not have so many CAs below it",
-        Error::RequiredEkuNotFoundContext(_) | Error::EmptyEkuExtension => {
-            "a certificate of the chain is not for TLS servers"
-        }
-        Error::UnsupportedSignatureAlgorithmContext(_) | Error::SignatureAlgorithmMismatch => {
-            "a signature is of a kind that is not accepted any more"
-        }
-        Error::UnsupportedCertVersion => "a certificate is not of version 3",
-        Error::UnsupportedCriticalExtension => "a critical extension is not known",
-        Error::MaximumPathBuildCallsExceeded
-        | Error::MaximumPathDepthExceeded
-        | Error::MaximumSignatureChecksExceeded
-        | Error::MaximumNameConstraintComparisonsExceeded => "the chain is too tangled to be followed",
-        Error::InvalidCertValidity => "a certificate ends before it begins",
-        Error::MalformedDnsIdentifier | Error::MalformedNameConstraint | Error::UnsupportedNameType => {
-            "a name or name constraint cannot be understood"
-        }
-        _ => "a certificate of the chain is malformed",
-    }
 }
 
 #[cfg(test)]

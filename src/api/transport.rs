@@ -280,7 +280,7 @@ fn certificate_error(error: &rustls::CertificateError) -> String {
             Some(webpki::Error::CaUsedAsEndEntity) => {
                 "it is a CA certificate, which no server may show; make it one that is signed by a CA".into()
             }
-            Some(error) => trust::words(error).into(),
+            Some(error) => crate::check::words(error).into(),
             None => "it does not verify".into(),
         },
         _ => "it does not verify".into(),

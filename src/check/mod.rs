@@ -7,6 +7,8 @@ mod chain;
 mod issuer;
 mod path;
 
+pub(crate) use self::path::words;
+
 use rustls::RootCertStore;
 use serde::Serialize;
 use time::OffsetDateTime;

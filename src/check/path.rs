@@ -5,11 +5,10 @@ use std::time::Duration;
 use rustls::RootCertStore;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use time::OffsetDateTime;
-use webpki::{ALL_VERIFICATION_ALGS, EndEntityCert, KeyUsage};
+use webpki::{ALL_VERIFICATION_ALGS, EndEntityCert, Error, KeyUsage};
 
 use crate::cert::Certificate;
 use crate::material::Chain;
-use crate::trust;
 
 /// Looks for a path from the leaf to an anchor for use by a TLS server; the reason where there is none.
 pub(super) fn verify(chain: &Chain, anchors: &RootCertStore, at: OffsetDateTime) -> Result<(), String> {
@@ -23,9 +22,40 @@ pub(super) fn verify(chain: &Chain, anchors: &RootCertStore, at: OffsetDateTime)
             leaf.verify_for_usage(ALL_VERIFICATION_ALGS, &anchors.roots, &issuers, at, usage, None, None)
                 .map(|_| ())
         })
-        .map_err(|error| trust::words(&error).into())
+        .map_err(|error| words(&error).into())
 }
 
 fn der(certificate: &Certificate) -> CertificateDer<'_> {
     CertificateDer::from(certificate.der())
+}
+
+/// A verdict of the path validation in words.
+pub(crate) fn words(error: &Error) -> &'static str {
+    match error {
+        Error::UnknownIssuer => "the chain ends at an issuer that is not among them",
+        Error::CertExpired { .. } => "a certificate of the chain has expired",
+        Error::CertNotValidYet { .. } => "a certificate of the chain is not valid yet",
+        Error::InvalidSignatureForPublicKey => "a signature is not by the issuer that it names",
+        Error::CaUsedAsEndEntity => "the leaf is a CA certificate",
+        Error::EndEntityUsedAsCa => "a certificate that is no CA signed another one",
+        Error::NameConstraintViolation => "a CA of the chain may not sign for these names",
+        Error::PathLenConstraintViolated => "a CA of the chain may not have so many CAs below it",
+        Error::RequiredEkuNotFoundContext(_) | Error::EmptyEkuExtension => {
+            "a certificate of the chain is not for TLS servers"
+        }
+        Error::UnsupportedSignatureAlgorithmContext(_) | Error::SignatureAlgorithmMismatch => {
+            "a signature is of a kind that is not accepted any more"
+        }
+        Error::UnsupportedCertVersion => "a certificate is not of version 3",
+        Error::UnsupportedCriticalExtension => "a critical extension is not known",
+        Error::MaximumPathBuildCallsExceeded
+        | Error::MaximumPathDepthExceeded
+        | Error::MaximumSignatureChecksExceeded
+        | Error::MaximumNameConstraintComparisonsExceeded => "the chain is too tangled to be followed",
+        Error::InvalidCertValidity => "a certificate ends before it begins",
+        Error::MalformedDnsIdentifier | Error::MalformedNameConstraint | Error::UnsupportedNameType => {
+            "a name or name constraint cannot be understood"
+        }
+        _ => "a certificate of the chain is malformed",
+    }
 }

@@ -22,7 +22,7 @@ const IMPORTS: [(&str, &[&str]); 22] = [
     ("cert", &["pem", "text"]),
     ("key", &["cert", "pem", "secret"]),
     ("material", &["cert", "file", "key", "pem", "text"]),
-    ("check", &["cert", "key", "material", "names", "text", "trust"]),
+    ("check", &["cert", "key", "material", "names", "text"]),
     ("source", &["env", "file", "material", "text"]),
     // The service.
     ("settings", &["env", "file", "names", "secret", "text"]),

@@ -42,6 +42,7 @@ pub(crate) fn edgecert() -> Hook {
     let home = TempDir::new().unwrap();
     let mut command = Command::new(binary());
     command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", home.path());
+    command.env("EDGECERT_STATE_DIR", home.path().join("state"));
     command.current_dir(home.path()).stdin(Stdio::null());
     Hook { command, home, names: Vec::new() }
 }
