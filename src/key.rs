@@ -50,6 +50,7 @@ pub(crate) enum BadKey {
 /// Above this the arithmetic takes seconds; no CA signs such a key.
 const MOST_RSA_BITS: usize = 16_384;
 
+const RSA_NUMBERS: &str = "its primes and exponents do not belong to its modulus";
 const HALVES: &str = "its private part does not belong to its public part";
 
 const RSA: Oid = Oid::new_unwrap("1.2.840.113549.1.1.1");
@@ -136,14 +137,19 @@ impl<'a> Pkcs8Fields<'a> {
     fn from_der(der: &'a [u8]) -> pkcs8::der::Result<Self> {
         let mut reader = SliceReader::new(der)?;
         let fields = reader.sequence(|reader| {
-            u8::decode(reader)?;
+            version(reader, &[0, 1])?;
             let algorithm = AlgorithmIdentifierRef::decode(reader)?;
             let key = <&OctetStringRef>::decode(reader)?.as_bytes();
             let mut public = None;
             while !reader.is_finished() {
                 let field = AnyRef::decode(reader)?;
-                if field.tag().number() == TagNumber(1) {
-                    public = Some(public_bits(field.value()));
+                match field.tag() {
+                    // Attributes; nobody writes any that matter.
+                    Tag::ContextSpecific { number: TagNumber(0), .. } => {}
+                    Tag::ContextSpecific { number: TagNumber(1), .. } => {
+                        public = Some(public_bits(field.value()))
+                    }
+                    other => return Err(other.unexpected_error(None).into()),
                 }
             }
             Ok::<_, pkcs8::der::Error>(Self { algorithm, key, public })
@@ -166,14 +172,31 @@ fn rsa(der: &[u8]) -> Result<Derived, BadKey> {
     if key.other_prime_infos.is_some() {
         return Err(BadKey::Unsupported("RSA with more than two primes".into()));
     }
-    let numbers = [key.modulus, key.public_exponent, key.private_exponent, key.prime1, key.prime2];
+    let numbers = [
+        key.modulus,
+        key.public_exponent,
+        key.private_exponent,
+        key.prime1,
+        key.prime2,
+        key.exponent1,
+        key.exponent2,
+        key.coefficient,
+    ];
     if numbers.iter().any(|number| number.as_bytes().len() > MOST_RSA_BITS / 8) {
         return Err(BadKey::Unsupported(format!("RSA above {MOST_RSA_BITS} bits")));
     }
-    let [modulus, exponent, private, p, q] = numbers.map(|number| BigUint::from_bytes_be(number.as_bytes()));
-    rsa::RsaPrivateKey::from_components(modulus, exponent, private, vec![p, q])
+    let [n, e, d, p, q, d_p, d_q, q_inv] = numbers.map(|number| BigUint::from_bytes_be(number.as_bytes()));
+    let one = BigUint::from(1u8);
+    if p <= one || q <= one {
+        return Err(BadKey::Contradicts(RSA_NUMBERS));
+    }
+    // Servers sign with these three (RFC 8017, section 3.2); a wrong one spoils every handshake.
+    if &d % (&p - &one) != d_p || &d % (&q - &one) != d_q || (q_inv * &q) % &p != one {
+        return Err(BadKey::Contradicts(RSA_NUMBERS));
+    }
+    rsa::RsaPrivateKey::from_components(n, e, d, vec![p, q])
         .map(|key| Derived::Rsa(key.to_public_key()))
-        .map_err(|_| BadKey::Contradicts("its primes and exponents do not belong to its modulus"))
+        .map_err(|_| BadKey::Contradicts(RSA_NUMBERS))
 }
 
 /// `CurvePrivateKey` (RFC 8410).
@@ -193,6 +216,9 @@ fn ed25519(der: &[u8], public: Option<&[u8]>) -> Result<Derived, BadKey> {
 /// `ECPrivateKey` (RFC 5915); in PKCS#8 the curve stands outside.
 fn ec(der: &[u8], outer: Option<AnyRef<'_>>) -> Result<Derived, BadKey> {
     let fields = EcFields::from_der(der).map_err(|_| BadKey::Malformed("EC"))?;
+    if outer.is_some() && fields.parameters.is_some_and(|inner| Some(inner) != outer) {
+        return Err(BadKey::Contradicts("it names two curves"));
+    }
     let curve = match outer.or(fields.parameters).map(|parameters| (parameters.tag(), parameters)) {
         Some((Tag::ObjectIdentifier, oid)) => oid.decode_as::<Oid>().map_err(|_| BadKey::Malformed("EC"))?,
         Some((_, _)) => return Err(BadKey::Unsupported("EC with explicit curve parameters".into())),
@@ -242,14 +268,14 @@ impl<'a> EcFields<'a> {
     fn from_der(der: &'a [u8]) -> pkcs8::der::Result<Self> {
         let mut reader = SliceReader::new(der)?;
         let fields = reader.sequence(|reader| {
-            u8::decode(reader)?;
+            version(reader, &[1])?;
             let scalar = <&OctetStringRef>::decode(reader)?.as_bytes();
             let parameters = ContextSpecific::<AnyRef<'a>>::decode_explicit(reader, TagNumber(0))?;
             let public = ContextSpecific::<BitStringRef<'a>>::decode_explicit(reader, TagNumber(1))?;
             Ok::<_, pkcs8::der::Error>(Self {
                 scalar,
                 parameters: parameters.map(|field| field.value),
-                public: public.and_then(|field| field.value.as_bytes()),
+                public: public.map(|field| whole_bytes(field.value)).transpose()?,
             })
         })?;
         reader.finish()?;
@@ -257,10 +283,26 @@ impl<'a> EcFields<'a> {
     }
 }
 
+/// The bytes of a bit string; one that ends within a byte is no key.
+fn whole_bytes(bits: BitStringRef<'_>) -> pkcs8::der::Result<&[u8]> {
+    bits.as_bytes().ok_or_else(|| Tag::BitString.value_error().into())
+}
+
+/// The first field of every structure; another version may mean anything.
+fn version<'a>(reader: &mut impl pkcs8::der::Reader<'a>, known: &[u8]) -> pkcs8::der::Result<()> {
+    match u8::decode(reader)? {
+        version if known.contains(&version) => Ok(()),
+        _ => Err(Tag::Integer.value_error().into()),
+    }
+}
+
 fn strip_zeros(bytes: &[u8]) -> &[u8] {
     let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
     bytes.get(zeros..).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod properties;
 
 #[cfg(test)]
 mod tests {
