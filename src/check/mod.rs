@@ -197,19 +197,18 @@ fn validity(material: &Material, chain: &Chain, at: OffsetDateTime) -> Finding {
 
 fn names(material: &Material, chain: &Chain, domains: &[Domain]) -> Vec<Finding> {
     let (leaf, file) = (&chain.leaf, text::path(&material.files.cert));
-    let names: Vec<String> = leaf.san().map(text::foreign).collect();
+    let names = leaf.names();
     if names.is_empty() {
         let subject = &leaf.subject.short;
-        let found = match leaf.ip_addresses.as_slice() {
-            [] => "no subject alternative name",
-            _ => "only addresses as subject alternative names",
-        };
-        let detail = format!("{file} has {found}; its common name `{subject}` does not count");
-        return vec![
-            Finding::new(Check::Names, Status::Fail, detail)
-            .hint("issue it with the names as DNS entries; browsers and the service look at nothing else (RFC 9525)"),
-        ];
+        let detail =
+            format!("{file} has no subject alternative name; its common name `{subject}` does not count");
+        return vec![Finding::new(Check::Names, Status::Fail, detail).hint(
+            "issue it with the names as DNS entries; browsers and the service look at nothing else (RFC 9525)",
+        )];
     }
+    // A site is a name; an address among the names covers none, even where it is written alike.
+    let dns_names: Vec<String> = leaf.san().map(text::foreign).collect();
+    let covered = if dns_names.is_empty() { "addresses".to_owned() } else { text::list(&dns_names) };
     let mut findings: Vec<Finding> = domains
         .iter()
         .filter(|domain| !domain.is_covered_by_any(leaf.san()))
@@ -217,7 +216,7 @@ fn names(material: &Material, chain: &Chain, domains: &[Domain]) -> Vec<Finding>
             Finding::new(
                 Check::Names,
                 Status::Fail,
-                format!("{file} does not cover {domain}, only {}", text::list(&names)),
+                format!("{file} does not cover {domain}, only {covered}"),
             )
             .hint(format!("renew it with {domain} among its names, or leave out --domain {domain}"))
         })

@@ -6,6 +6,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what this program is for")]
 
+mod checks;
 mod measure;
 mod proxy;
 mod race;
@@ -39,11 +40,13 @@ fn measured(scene: &Scene) -> Table {
     let mut table = Table::default();
     let upload = || measure::instructions(scene, scene.upload(scene.server()?.port()));
     table.add("instructions in user space, bare upload", upload().map(millions), "14 M");
-    table.add(
-        "instructions in user space, --version",
-        measure::instructions(scene, scene.version()).map(millions),
-        "",
-    );
+    let start = measure::instructions(scene, scene.version());
+    let shown = start.as_ref().map(|count| millions(*count)).map_err(again);
+    table.add("instructions in user space, --version", shown, "");
+    for (kind, key) in checks::KINDS {
+        let cost = start.as_ref().map_err(again).and_then(|start| checks::instructions(scene, key, *start));
+        table.add(&format!("instructions of all local checks, {kind}"), cost.map(millions), "");
+    }
     table.add("round trips before the answer", proxy::round_trips(scene).map(|count| count.to_string()), "3");
     table.add("peak memory, largest of five", measure::peak_memory(scene).map(megabytes), "5 MB");
     table.add("size of the binary", measure::size(scene).map(megabytes), "3.3 MB");

@@ -52,6 +52,11 @@ impl Scene {
         &self.binary
     }
 
+    /// The directory of this run.
+    pub(crate) fn home(&self) -> &Path {
+        self.home.path()
+    }
+
     /// A file or directory of this run.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.home.path().join(name)
@@ -70,6 +75,13 @@ impl Scene {
     /// The hook as it prints its version.
     pub(crate) fn version(&self) -> Call {
         Call { arguments: vec![self.binary.clone().into(), "--version".into()], environment: Vec::new() }
+    }
+
+    /// The hook as it checks a certificate and its key and does nothing else.
+    pub(crate) fn check(&self, cert: &str, key: &str) -> Call {
+        let mut arguments: Vec<OsString> = vec![self.binary.clone().into()];
+        arguments.extend(["check", "--cert", cert, "--key", key].map(OsString::from));
+        Call { arguments, environment: Vec::new() }
     }
 
     /// The hook as it uploads one certificate for one named domain and does not wait.

@@ -1,0 +1,96 @@
+//! The files of the hook that read what others wrote, included by their path: the hook is a program, not a library.
+//!
+//! A function for each fuzz target; it must return for every input, and some of them check what must always hold.
+
+#![allow(dead_code, unused_imports)]
+
+#[path = "../../../src/cert.rs"]
+mod cert;
+#[path = "../../../src/check/mod.rs"]
+mod check;
+#[path = "../../../src/file.rs"]
+mod file;
+#[path = "../../../src/key.rs"]
+mod key;
+#[path = "../../../src/material.rs"]
+mod material;
+#[path = "../../../src/names.rs"]
+mod names;
+#[path = "../../../src/pem.rs"]
+mod pem;
+#[path = "../../../src/secret.rs"]
+mod secret;
+#[path = "../../../src/text.rs"]
+mod text;
+#[path = "../../../src/api/wire.rs"]
+mod wire;
+
+use check::{Question, Status};
+use key::PrivateKey;
+use material::{Files, Material};
+use names::Domain;
+use pem::{Block, KeyForm};
+use time::macros::datetime;
+
+/// Certificate and key in one file, through everything that `deploy` does with them before it sends anything.
+pub fn pem(file: &[u8]) {
+    let files = Files { cert: "cert".into(), issuers: None, key: Some("key".into()) };
+    let material = Material::from_bytes(&files, file, None, Some(file));
+    let domains: Vec<Domain> = ["a.example", "*.a.example"].iter().filter_map(|name| name.parse().ok()).collect();
+    let question = Question {
+        domains: &domains,
+        at: datetime!(2026-06-01 00:00 UTC),
+        untrusted: Status::Warn,
+        anchors: None,
+        directory: None,
+    };
+    let findings = check::run(&material, &question);
+    if let Ok(vetted) = check::vet(&material, &findings) {
+        // What is sent is clean PEM, the leaf first, and says the same again.
+        let sent = vetted.chain.pem();
+        let again = Material::from_bytes(&files, sent.as_bytes(), None, Some(vetted.key.pem().expose().as_bytes()));
+        let chain = again.chain.ok().expect("what is sent can be read");
+        assert!(chain.leaf == vetted.chain.leaf && chain.repairs.is_empty());
+        let key = again.key.and_then(Result::ok).expect("the key that is sent can be read");
+        assert!(key.pairs_with(&chain.leaf.public_key));
+    }
+}
+
+/// DER of a certificate.
+pub fn certificate(der: &[u8]) {
+    let Ok(certificate) = cert::Certificate::from_der(der) else { return };
+    let domain: Domain = "a.example".parse().ok().expect("a domain");
+    let _ = domain.is_covered_by_any(certificate.san());
+    for text in certificate.names().iter().chain([&certificate.label(), &certificate.issuer.text]) {
+        assert!(!text.chars().any(char::is_control), "nothing raw reaches the terminal");
+    }
+    let read = pem::read(certificate.pem().as_bytes());
+    assert!(matches!(read.blocks.as_slice(), [Block::Certificate(again)] if again == certificate.der()));
+}
+
+/// DER of a private key, in the form that the first byte chooses.
+pub fn key(input: &[u8]) {
+    let Some((form, der)) = input.split_first() else { return };
+    let form = match form % 3 {
+        0 => KeyForm::Pkcs1,
+        1 => KeyForm::Sec1,
+        _ => KeyForm::Pkcs8,
+    };
+    if let Ok(key) = PrivateKey::from_der(form, der) {
+        let read = pem::read(key.pem().expose().as_bytes());
+        assert!(matches!(read.blocks.as_slice(), [Block::Key(again, bytes)] if *again == form && bytes.as_slice() == der));
+    }
+}
+
+/// A body of the service.
+pub fn answer(body: &[u8]) {
+    let text = String::from_utf8_lossy(body);
+    assert!(!text::foreign(&text).chars().any(char::is_control));
+    let mut redactor = secret::Redactor::default();
+    redactor.hide(&secret::Secret::new("canary-0123456789".into()));
+    assert!(!redactor.clean(&text).contains("canary-0123456789"));
+    let Ok(mut json) = serde_json::from_str::<serde_json::Value>(&text) else { return };
+    let _ = (wire::records(&json), wire::sites(&json), wire::uploaded(&json));
+    redactor.clean_json(&mut json);
+    assert!(!json.to_string().contains("canary-0123456789"));
+}
