@@ -147,7 +147,7 @@ impl<'a> Pkcs8Fields<'a> {
                     // Attributes; nobody writes any that matter.
                     Tag::ContextSpecific { number: TagNumber(0), .. } => {}
                     Tag::ContextSpecific { number: TagNumber(1), .. } => {
-                        public = Some(public_bits(field.value()))
+                        public = Some(public_bits(field.value()));
                     }
                     other => return Err(other.unexpected_error(None).into()),
                 }
@@ -166,6 +166,7 @@ fn public_bits(value: &[u8]) -> &[u8] {
 }
 
 /// `RSAPrivateKey` (RFC 8017, appendix A.1.2): the primes must multiply to the modulus and the exponents be inverse.
+#[expect(clippy::many_single_char_names, reason = "they are the names of the standard")]
 fn rsa(der: &[u8]) -> Result<Derived, BadKey> {
     use rsa::BigUint;
     let key = rsa::pkcs1::RsaPrivateKey::try_from(der).map_err(|_| BadKey::Malformed("RSA"))?;

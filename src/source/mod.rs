@@ -4,6 +4,7 @@
 
 pub(crate) mod dehydrated;
 mod layout;
+mod mark;
 
 use std::path::{Path, PathBuf};
 
@@ -81,7 +82,14 @@ pub(crate) fn from_env(env: &Env) -> Option<Source> {
 impl Source {
     fn new(client: Client, files: Files) -> Self {
         let directory = files.cert.parent().map(Path::to_owned);
-        Self { client, files, directory, acme_directory: None }
+        let acme_directory = mark::acme_directory(client, &files);
+        Self { client, files, directory, acme_directory }
+    }
+
+    /// What the client says itself beats its record.
+    fn told(self, env: &Env, variable: &'static str) -> Self {
+        let told = env.text(variable).ok().flatten().map(str::to_owned);
+        Self { acme_directory: told.or(self.acme_directory), ..self }
     }
 }
 
@@ -103,9 +111,8 @@ fn acme_sh(env: &Env) -> Option<Source> {
         (None, Some(leaf)) => (leaf, env.path("CA_CERT_PATH")),
         (None, None) => return None,
     };
-    let acme_directory = env.text("ACME_DIRECTORY").ok().flatten().map(str::to_owned);
     let files = Files { cert, issuers, key: Some(key) };
-    Some(Source { acme_directory, ..Source::new(Client::AcmeSh, files) })
+    Some(Source::new(Client::AcmeSh, files).told(env, "ACME_DIRECTORY"))
 }
 
 /// Whether a full chain is missing or lacks the leaf that stands in a file of its own.
@@ -127,8 +134,7 @@ fn lego(env: &Env) -> Option<Source> {
             issuers: path("ISSUER_CERT_PATH"),
             key: Some(path("CERT_KEY_PATH")?),
         };
-        let acme_directory = env.text("LEGO_HOOK_ACCOUNT_SERVER").ok().flatten().map(str::to_owned);
-        Some(Source { acme_directory, ..Source::new(Client::Lego, files) })
+        Some(Source::new(Client::Lego, files).told(env, "LEGO_HOOK_ACCOUNT_SERVER"))
     })
 }
 

@@ -271,3 +271,36 @@ fn a_key_open_to_others_is_a_warning() {
     );
     assert_eq!(outcome.json()["ok"], json!(true));
 }
+
+#[test]
+fn a_staging_directory_is_recognised_by_the_clients_record() {
+    const STAGING: &str = "https://acme-staging-v02.api.letsencrypt.org/directory";
+    let refused = |lineage: &std::path::Path| {
+        let edge = sandbox(&["a.example"]);
+        let stderr = edgecert().against(&edge).args(["--lineage"]).args([lineage]).fails_with(65).stderr;
+        assert!(stderr.contains("comes from the test directory https://acme-staging-v02"), "{stderr}");
+        assert_eq!(asked(&edge).len(), 0);
+    };
+    let certbot = Lineage::issued_for(&["a.example"]);
+    for directory in ["live/shop", "renewal", "acme.sh", "lego"] {
+        std::fs::create_dir_all(certbot.file(directory)).unwrap();
+    }
+    let [chain, key] = [certbot.read("fullchain.pem"), certbot.read("privkey.pem")];
+    certbot.write("live/shop/fullchain.pem", &chain);
+    certbot.write("live/shop/privkey.pem", &key);
+    certbot.write("renewal/shop.conf", &format!("version = 2.1.0\n[renewalparams]\nserver = {STAGING}\n"));
+    refused(&certbot.file("live/shop"));
+
+    for (name, text) in [("a.example.cer", &chain), ("fullchain.cer", &chain), ("a.example.key", &key)] {
+        certbot.write(&format!("acme.sh/{name}"), text);
+    }
+    certbot.write("acme.sh/a.example.conf", &format!("Le_Domain='a.example'\nLe_API='{STAGING}'\n"));
+    refused(&certbot.file("acme.sh"));
+
+    for (name, text) in [("a.example.crt", &chain), ("a.example.key", &key)] {
+        certbot.write(&format!("lego/{name}"), text);
+    }
+    let url = STAGING.replace("directory", "acme/cert/1");
+    certbot.write("lego/a.example.json", &format!("{{\"domain\":\"a.example\",\"certUrl\":\"{url}\"}}"));
+    refused(&certbot.file("lego"));
+}
