@@ -20,9 +20,14 @@ pub(crate) struct Unreadable {
 /// So long a pipe may keep us waiting: `--key <(pass show key)` asks a person for a passphrase.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// A file that may hold a secret; wiped when it is dropped.
+pub(crate) fn read_secret(path: &Path, most: u64) -> Result<Zeroizing<Vec<u8>>, Unreadable> {
+    read(path, most).map(Zeroizing::new)
+}
+
 /// The whole file, if it is not larger than `most` bytes. What is no regular file is read with patience only: a pipe
 /// that nobody writes into would hold the run for ever.
-pub(crate) fn read(path: &Path, most: u64) -> Result<Zeroizing<Vec<u8>>, Unreadable> {
+pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>, Unreadable> {
     let fail = |reason: String, missing| Unreadable { path: path.to_owned(), reason, missing };
     let failed = |error: io::Error| fail(reason(&error), error.kind() == io::ErrorKind::NotFound);
     let metadata = std::fs::metadata(path).map_err(failed)?;
@@ -43,9 +48,9 @@ pub(crate) fn read(path: &Path, most: u64) -> Result<Zeroizing<Vec<u8>>, Unreada
     Ok(bytes)
 }
 
-/// The same as text.
+/// The same as text; a key may stand in it, even where none belongs.
 pub(crate) fn read_text(path: &Path, most: u64) -> Result<Zeroizing<String>, Unreadable> {
-    let bytes = read(path, most)?;
+    let bytes = read_secret(path, most)?;
     let text = std::str::from_utf8(&bytes).map_err(|_| Unreadable {
         path: path.to_owned(),
         reason: "it is not UTF-8 text".into(),
@@ -54,8 +59,9 @@ pub(crate) fn read_text(path: &Path, most: u64) -> Result<Zeroizing<String>, Unr
     Ok(Zeroizing::new(text.to_owned()))
 }
 
-fn read_now(path: &Path, most: u64) -> io::Result<Zeroizing<Vec<u8>>> {
-    let mut bytes = Zeroizing::new(Vec::with_capacity(16 << 10));
+fn read_now(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    // Large enough for a chain and a key, so that no copy of a secret is left behind by growing.
+    let mut bytes = Vec::with_capacity(16 << 10);
     File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

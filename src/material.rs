@@ -97,7 +97,7 @@ fn directory_of(file: &Path) -> &Path {
 
 impl Material {
     fn read(files: &Files) -> Result<Self, Unreadable> {
-        let read = |path: &Path| file::read(path, MOST_BYTES);
+        let read = |path: &Path| file::read_secret(path, MOST_BYTES);
         let cert = read(&files.cert)?;
         let issuers = match files.issuers.as_deref().map(read) {
             Some(Err(unreadable)) if !unreadable.missing => return Err(unreadable),
