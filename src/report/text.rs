@@ -65,7 +65,7 @@ pub(super) fn report(report: &Report, style: Style) -> String {
         row(
             &mut lines,
             "site",
-            &format!("{}: {}{detail}", site.domain, style.paint(site.outcome.word(), colour)),
+            &format!("{}: {}{detail}", foreign(&site.domain), style.paint(site.outcome.word(), colour)),
         );
     }
     lines
@@ -94,7 +94,7 @@ fn row(lines: &mut String, title: &str, text: &str) {
 
 fn uploaded(upload: &UploadReport) -> String {
     let id = upload.id.map_or_else(|| "?".to_owned(), |id| id.to_string());
-    let mut text = format!("{}: certificate {id}", upload.domain);
+    let mut text = format!("{}: certificate {id}", foreign(&upload.domain));
     if let Some(created) = upload.created {
         let meaning = if created { "a new record" } else { "replaced in place" };
         let _ = write!(text, ", created: {created} ({meaning})");
