@@ -151,12 +151,14 @@ pub(crate) fn api_kind(error: &api::Error) -> Kind {
     }
 }
 
+/// The hint for everything that passes by itself.
+pub(crate) const AGAIN: &str = "run the same command again later; repeating an upload is safe";
+
+/// What to do after a request that failed.
 pub(crate) fn api_hint(error: &api::Error) -> Option<String> {
     use api::Error as E;
     let hint = match error {
-        E::Unreachable { .. } | E::TimedOut { .. } | E::Cut { .. } | E::Busy { .. } => {
-            "run the same command again later; repeating an upload is safe"
-        }
+        E::Unreachable { .. } | E::TimedOut { .. } | E::Cut { .. } | E::Busy { .. } => AGAIN,
         E::Untrusted { .. } => "if the service has a CA of its own, name its certificate with --ca-file",
         E::NoTls { .. } => "check scheme, host and port of the base URL",
         E::Denied { .. } => "put a valid key into EDGECERT_API_KEY or the API key file",

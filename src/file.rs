@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -57,6 +58,12 @@ pub(crate) fn read_text(path: &Path, most: u64) -> Result<Zeroizing<String>, Unr
         missing: false,
     })?;
     Ok(Zeroizing::new(text.to_owned()))
+}
+
+/// Whether others can open it. A pipe (`<(pass show edge)`) has a mode too, but no others that could.
+pub(crate) fn is_open_to_others(path: &Path) -> bool {
+    const OTHERS: u32 = 0o007;
+    std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & OTHERS != 0)
 }
 
 fn read_now(path: &Path, most: u64) -> io::Result<Vec<u8>> {

@@ -84,7 +84,7 @@ pub(crate) fn load(files: &Files) -> Result<Material, Unreadable> {
         if !may_be_switching || waited >= SWITCHING {
             return material;
         }
-        log::debug!("{} and its key do not fit yet; reading them again", files.cert.display());
+        log::debug!("{} and its key do not fit yet; reading them again", text::path(&files.cert));
         std::thread::sleep(PAUSE);
         waited += PAUSE;
     }

@@ -1,6 +1,5 @@
 //! `edgecert deploy`, the hook: check, plan, upload, wait, report.
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -16,7 +15,7 @@ use crate::report::{CertificateReport, Report, SourceReport};
 use crate::secret::Redactor;
 use crate::settings::{self, Entry, Place, Settings, Verify};
 use crate::source::{self, Source};
-use crate::{material, rollout, text};
+use crate::{file, material, rollout, text};
 
 /// Deploys the certificate that the command line or the hook's environment names.
 pub(crate) fn run(
@@ -38,9 +37,9 @@ pub(crate) fn deploy(
     report: &mut Report,
 ) -> anyhow::Result<()> {
     report.source = Some(SourceReport::new(source));
-    let file = settings::read_file(config, env)?;
-    let entry = file.lineages.iter().find(|entry| is_entry_of(entry, source));
-    let settings = Settings::resolve(&args.settings, env, entry, &file)?;
+    let configuration = settings::read_file(config, env)?;
+    let entry = configuration.lineages.iter().find(|entry| is_entry_of(entry, source));
+    let settings = Settings::resolve(&args.settings, env, entry, &configuration)?;
     let deadline = Deadline::after(settings.timeout);
     let domains = match entry {
         Some(entry) if args.domains.is_empty() => &entry.domains,
@@ -95,10 +94,8 @@ fn is_entry_of(entry: &Entry, source: &Source) -> bool {
 
 /// Mounted secrets are open to others, so this is no refusal.
 fn warn_of_open_key(source: &Source, report: &mut Report) {
-    const OTHERS: u32 = 0o007;
     let Some(key) = &source.files.key else { return };
-    let mode = std::fs::metadata(key).map(|metadata| metadata.permissions().mode());
-    if mode.is_ok_and(|mode| mode & OTHERS != 0) {
+    if file::is_open_to_others(key) {
         report.warnings.push(format!("others can read the private key {}", text::path(key)));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Result, Rollout};
 use crate::api::{self, Answer, Failed, Site, Uploaded};
-use crate::failure::{Kind, Problem, api_hint, api_kind};
+use crate::failure::{AGAIN, Kind, Problem, api_hint, api_kind};
 use crate::names::Domain;
 use crate::plan::{Left, Obstacle};
 use crate::report::{Outcome, SiteReport, UploadReport};
@@ -10,7 +10,6 @@ use crate::text;
 
 pub(super) const NO_SITE: &str = "the account has no such site";
 const UNREAD: &str = "the site could not be read after the upload";
-const AGAIN: &str = "run the same command again later; repeating an upload is safe";
 const REBIND: &str = "bind the site to the certificate of its own domain in the service, then deploy again";
 
 impl Rollout<'_> {

@@ -1,13 +1,12 @@
 //! Where the API key comes from: never from argv, which everybody can read.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use super::{Error, Layer};
 use crate::env::Env;
 use crate::file;
 use crate::secret::Secret;
+use crate::text;
 
 /// Name of the systemd credential.
 const CREDENTIAL: &str = "edgecert-api-key";
@@ -34,20 +33,17 @@ pub(super) fn find(
     }
     let credential = env.path("CREDENTIALS_DIRECTORY").map(|directory| directory.join(CREDENTIAL));
     match credential.filter(|path| path.exists()) {
-        Some(path) => checked(&read(&path)?, &path.to_string_lossy()).map(Some),
+        Some(path) => checked(&read(&path)?, &text::path(&path)).map(Some),
         None => Ok(None),
     }
 }
 
 fn from_file(path: &Path) -> Result<Secret, Error> {
-    const OTHERS: u32 = 0o007;
-    let text = read(path)?;
-    let metadata = fs::metadata(path).ok();
-    // A pipe (`<(pass show edge)`) has a mode too, but no others that could open it.
-    if metadata.is_some_and(|file| file.is_file() && file.permissions().mode() & OTHERS != 0) {
+    let key = read(path)?;
+    if file::is_open_to_others(path) {
         return Err(Error::OpenToOthers { path: path.to_owned() });
     }
-    checked(&text, &path.to_string_lossy())
+    checked(&key, &text::path(path))
 }
 
 fn read(path: &Path) -> Result<zeroize::Zeroizing<String>, Error> {

@@ -73,12 +73,7 @@ fn certbot_or_dehydrated(directory: &Path) -> Client {
 
 /// `DOMAIN.key`, `DOMAIN.cer`, `ca.cer`, `fullchain.cer`; the full chain may be that of an earlier certificate.
 fn acme_sh(directory: &Path, names: &[String]) -> Result<Option<Source>, Error> {
-    let domains: Vec<&str> = names
-        .iter()
-        .filter_map(|name| name.strip_suffix(".key"))
-        .filter(|domain| names.contains(&format!("{domain}.cer")))
-        .collect();
-    let Some(domain) = only(directory, &domains)? else {
+    let Some(domain) = only(directory, &paired(names, ".cer"))? else {
         return Ok(None);
     };
     let leaf = directory.join(format!("{domain}.cer"));
@@ -94,17 +89,18 @@ fn acme_sh(directory: &Path, names: &[String]) -> Result<Option<Source>, Error> 
 
 /// `NAME.crt` and `NAME.key`, perhaps `NAME.issuer.crt`.
 fn lego(directory: &Path, names: &[String]) -> Result<Option<Source>, Error> {
-    let stems: Vec<&str> = names
-        .iter()
-        .filter_map(|name| name.strip_suffix(".crt"))
-        .filter(|stem| names.contains(&format!("{stem}.key")))
-        .collect();
-    let Some(stem) = only(directory, &stems)? else {
+    let Some(stem) = only(directory, &paired(names, ".crt"))? else {
         return Ok(None);
     };
     let file = |ending: &str| directory.join(format!("{stem}.{ending}"));
     let files = Files { cert: file("crt"), issuers: Some(file("issuer.crt")), key: Some(file("key")) };
     Ok(Some(Source::new(Client::Lego, files)))
+}
+
+/// What stands before `.key` where a certificate with the other ending stands beside it.
+fn paired<'a>(names: &'a [String], ending: &str) -> Vec<&'a str> {
+    let stems = names.iter().filter_map(|name| name.strip_suffix(".key"));
+    stems.filter(|stem| names.contains(&format!("{stem}{ending}"))).collect()
 }
 
 fn only<'a>(directory: &Path, found: &[&'a str]) -> Result<Option<&'a str>, Error> {

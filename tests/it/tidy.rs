@@ -38,8 +38,8 @@ const IMPORTS: [(&str, &[&str]); 22] = [
     (
         "cmd",
         &[
-            "api", "check", "cli", "clock", "env", "failure", "material", "names", "report", "rollout",
-            "secret", "settings", "source", "text", "trust",
+            "api", "check", "cli", "clock", "env", "failure", "file", "material", "names", "report",
+            "rollout", "secret", "settings", "source", "text", "trust",
         ],
     ),
     ("main", &["cli", "env", "failure", "report", "source"]),
