@@ -14,13 +14,14 @@ const LONG_ABOUT: &str = "\
 Bring a renewed certificate to the edge and report what became of every site
 
 Called by an ACME client, edgecert reads the client's variables, checks the renewed
-certificate and its key, uploads them, and waits until the sites have taken them over.";
+certificate and its key, uploads them, and does not stop until the edge shows them.";
 
 const AFTER_HELP: &str = "\
 Examples:
   certbot renew --deploy-hook edgecert
   acme.sh --install-cert -d example.com --reloadcmd edgecert
   edgecert --lineage /etc/letsencrypt/live/example.com
+  edgecert plan --lineage /etc/letsencrypt/live/example.com
   edgecert check --cert fullchain.pem --key privkey.pem --domain example.com
 
 Exit codes:
@@ -30,7 +31,7 @@ Exit codes:
   66  a file is missing or cannot be read
   69  the service refused, or no site is covered
   70  a fault of edgecert itself
-  75  temporary: network, 429, 5xx, deadline
+  75  temporary: network, 429, 5xx, deadline, an edge that still serves the old leaf
   76  the service answered something that cannot be understood
   77  the service does not accept the API key
   78  configuration
@@ -77,8 +78,10 @@ pub(crate) struct Common {
 /// What to do.
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
-    /// Check a renewed certificate, upload it, and wait for the sites (the hook)
+    /// Check a renewed certificate, upload it, and see it served (the hook)
     Deploy(DeployArgs),
+    /// Show what deploy would do and why; read the service, change nothing
+    Plan(DeployArgs),
     /// Run the local checks alone; no network, no configuration
     Check(CheckArgs),
 }
@@ -93,8 +96,32 @@ pub(crate) struct DeployArgs {
     #[arg(long = "domain", value_name = "DOMAIN")]
     pub(crate) domains: Vec<Domain>,
 
+    /// Show what would be done and why, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    #[command(flatten)]
+    pub(crate) guards: GuardArgs,
+
     #[command(flatten)]
     pub(crate) settings: Layer,
+}
+
+/// What a deployment may break elsewhere; see `plan`.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Guards (each says so when it refuses)")]
+pub(crate) struct GuardArgs {
+    /// Replace a record although other sites that it feeds are not covered any more
+    #[arg(long)]
+    pub(crate) allow_shrink: bool,
+
+    /// Replace a certificate that was issued later than this one
+    #[arg(long)]
+    pub(crate) allow_older: bool,
+
+    /// Replace a certificate that the system issues and renews itself
+    #[arg(long)]
+    pub(crate) replace_lets: bool,
 }
 
 /// `edgecert check`.

@@ -16,6 +16,7 @@ mod material;
 mod names;
 mod pem;
 mod plan;
+mod proof;
 mod report;
 mod rollout;
 mod secret;
@@ -48,7 +49,9 @@ fn main() -> ExitCode {
 
 fn run(arguments: Vec<OsString>, env: &Env) -> ExitCode {
     let json = wants_json(&arguments);
-    let command = if arguments.get(1).is_some_and(|word| word == "check") { "check" } else { "deploy" };
+    let command =
+        ["check", "plan"].into_iter().find(|name| arguments.get(1).is_some_and(|word| word == name));
+    let command = command.unwrap_or("deploy");
     let cli = match Cli::read(arguments) {
         Ok(cli) => cli,
         Err(error) => return usage(&error, command, json, env),
@@ -59,6 +62,10 @@ fn run(arguments: Vec<OsString>, env: &Env) -> ExitCode {
         Some(Command::Check(args)) => attempt("check", |report| cmd::check::run(args, env, report)),
         Some(Command::Deploy(args)) => {
             attempt("deploy", |report| cmd::deploy::run(args, config, env, report))
+        }
+        Some(Command::Plan(args)) => {
+            let args = DeployArgs { dry_run: true, ..args.clone() };
+            attempt("plan", |report| cmd::deploy::run(&args, config, env, report))
         }
         None if is_hook(&cli.deploy, env) => {
             attempt("deploy", |report| cmd::deploy::run(&cli.deploy, config, env, report))

@@ -23,6 +23,11 @@ impl Domain {
         &self.spelled
     }
 
+    /// A-labels in lower case without a trailing dot, as the DNS is asked for them.
+    pub(crate) fn host(&self) -> &str {
+        &self.ascii
+    }
+
     /// Whether a SAN entry covers this domain. `*.` stands for exactly one label, and a site that is itself a
     /// wildcard is covered by that very wildcard only. An entry holds A-labels (RFC 5280, section 7.2), so one with
     /// other characters covers nothing.

@@ -52,9 +52,10 @@ pub(crate) fn span(span: Duration) -> String {
     count(usize::try_from(number).unwrap_or(usize::MAX), unit)
 }
 
-/// `1 site`, `2 sites`.
+/// `1 site`, `2 sites`, `2 addresses`.
 pub(crate) fn count(number: usize, noun: &str) -> String {
-    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+    let ending = if noun.ends_with('s') { "es" } else { "s" };
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}{ending}") }
 }
 
 /// `a`, `a and b`, `a, b and c`; more than ten are counted.

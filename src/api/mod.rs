@@ -15,7 +15,7 @@ use tokio::time::sleep;
 pub(crate) use self::error::{Error, Failed};
 pub(crate) use self::transport::SetupError;
 use self::transport::Transport;
-pub(crate) use self::wire::{Record, RecordType, Site, Uploaded};
+pub(crate) use self::wire::{Record, RecordType, Site, Updated, Uploaded};
 use crate::check::Vetted;
 use crate::clock::Deadline;
 use crate::names::Domain;
@@ -76,6 +76,12 @@ impl Client {
         let mut answer = self.call(Method::POST, "/api/certs/upload", Some(&body), wire::uploaded).await?;
         answer.value.clean(self.transport.redactor());
         Ok(answer)
+    }
+
+    /// `POST /api/sites/{id}/update`: binds a site to a record. Safe to repeat.
+    pub(crate) async fn bind(&self, site: u64, cert_id: u64) -> Result<Updated, Failed> {
+        let (path, body) = (format!("/api/sites/{site}/update"), json!({ "cert_id": cert_id }));
+        Ok(self.call(Method::POST, &path, Some(&body), wire::updated).await?.value)
     }
 
     /// What was strange about the answers so far, each once.

@@ -37,6 +37,19 @@ pub(crate) struct Site {
     pub(crate) cert_id: Option<u64>,
     /// Whether the configuration has reached the edge; absent counts as no.
     pub(crate) config_synced: bool,
+    /// Host name of the edge for this site; untrusted text.
+    pub(crate) cname: Option<String>,
+    /// Whether acceleration is on; absent counts as yes.
+    pub(crate) enabled: bool,
+    /// Why it is off, where the system switched it off; untrusted text.
+    pub(crate) disabled_reason: Option<String>,
+}
+
+/// The answer to an update of a site.
+#[derive(Clone, Debug)]
+pub(crate) struct Updated {
+    /// Fields that were dropped; anything here is a failure (section 4.7).
+    pub(crate) ignored_fields: Vec<String>,
 }
 
 /// The answer to an upload.
@@ -152,12 +165,22 @@ fn domains(fields: &Map<String, Value>) -> Vec<Domain> {
 
 fn site(json: &Value) -> Option<Site> {
     let fields = json.as_object()?;
+    let text = |name: &str| fields.get(name)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
     Some(Site {
         id: number(fields.get("id")?)?,
         domain: fields.get("domain")?.as_str()?.parse().ok()?,
         cert_id: fields.get("cert_id").and_then(number).filter(|id| *id != 0),
         config_synced: fields.get("config_synced").and_then(Value::as_bool).unwrap_or(false),
+        cname: text("cname"),
+        enabled: fields.get("enabled").and_then(Value::as_bool).unwrap_or(true),
+        disabled_reason: text("disabled_reason"),
     })
+}
+
+pub(super) fn updated(json: &Value) -> Option<Updated> {
+    let ignored = json.as_object()?.get("ignored_fields").and_then(Value::as_array);
+    let name = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    Some(Updated { ignored_fields: ignored.into_iter().flatten().map(name).collect() })
 }
 
 /// How deep a list may be wrapped: `{"data":{"result":{"list":[…]}}}`.

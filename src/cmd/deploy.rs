@@ -9,13 +9,13 @@ use crate::check::{self, Question, Status};
 use crate::cli::DeployArgs;
 use crate::clock::{self, Deadline};
 use crate::env::Env;
-use crate::failure::{Failure, Kind, Problem};
-use crate::names::Domain;
+use crate::plan::Allow;
 use crate::report::{CertificateReport, Report, SourceReport};
+use crate::rollout::{self, Order};
 use crate::secret::Redactor;
-use crate::settings::{self, Entry, Place, Settings, Verify};
+use crate::settings::{self, Entry, Place, Settings};
 use crate::source::{self, Source};
-use crate::{file, material, rollout, text};
+use crate::{file, material, text};
 
 /// Deploys the certificate that the command line or the hook's environment names.
 pub(crate) fn run(
@@ -70,12 +70,23 @@ pub(crate) fn deploy(
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    let done = runtime.block_on(rollout::run(&client, &vetted, domains, &settings, deadline, report));
+    let order = Order {
+        vetted: &vetted,
+        domains,
+        settings: &settings,
+        allow: Allow {
+            rebind: settings.rebind,
+            shrink: args.guards.allow_shrink,
+            older: args.guards.allow_older,
+            lets: args.guards.replace_lets,
+        },
+        dry_run: args.dry_run,
+        deadline,
+    };
+    let done = runtime.block_on(rollout::run(&client, &order, report));
     // A name that is still being looked up must not hold the run beyond its deadline.
     runtime.shutdown_background();
-    done?;
-    tell_missing_proof(&settings, domains, report);
-    Ok(())
+    done
 }
 
 /// Whether an entry of the configuration is about this lineage.
@@ -97,22 +108,5 @@ fn warn_of_open_key(source: &Source, report: &mut Report) {
     let Some(key) = &source.files.key else { return };
     if file::is_open_to_others(key) {
         report.warnings.push(format!("others can read the private key {}", text::path(key)));
-    }
-}
-
-/// Until the handshake is built, a demand for it cannot be met, and silence about it would look like proof.
-fn tell_missing_proof(settings: &Settings, domains: &[Domain], report: &mut Report) {
-    const NO_PROOF: &str =
-        "the handshake with the edge is not part of this version; no site is proven to serve the certificate";
-    let bare = !domains.is_empty() && settings.wait.is_zero();
-    let deployed = report.uploads.iter().any(|upload| upload.ok);
-    match settings.verify {
-        Verify::Auto if deployed && !bare => report.warnings.push(NO_PROOF.into()),
-        Verify::Require if deployed && report.exit_code() == 0 => {
-            let problem = Problem::new(NO_PROOF, "look at the site with a browser, and pass --verify auto");
-            report.fail(Failure { kind: Kind::Temporary, problems: vec![problem] });
-            report.warnings.push(NO_PROOF.into());
-        }
-        Verify::Auto | Verify::Require | Verify::Off => {}
     }
 }

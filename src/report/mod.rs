@@ -7,8 +7,9 @@ use serde_json::Value;
 
 use crate::cert::Certificate;
 use crate::check::{Finding, Status};
-use crate::failure::{Failure, Kind, Problem};
+use crate::failure::{Failure, Problem};
 use crate::material::Chain;
+use crate::plan::Step;
 use crate::source::{Client, Source};
 use crate::text::rfc3339;
 
@@ -29,6 +30,9 @@ pub(crate) struct Report {
     pub(crate) checks: Vec<Finding>,
     pub(crate) uploads: Vec<UploadReport>,
     pub(crate) sites: Vec<SiteReport>,
+    /// What would be done, where that was the question.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) plan: Option<Vec<Step>>,
     pub(crate) warnings: Vec<String>,
     error: Option<String>,
     /// The same as `error`, each sentence with its hint; for people.
@@ -81,16 +85,31 @@ pub(crate) struct SiteReport {
     pub(crate) cert_id: Option<u64>,
     pub(crate) outcome: Outcome,
     pub(crate) detail: Option<String>,
+    /// `null` where no handshake was tried.
+    pub(crate) edge: Option<EdgeReport>,
+}
+
+/// What the edge of a site showed.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct EdgeReport {
+    /// Addresses that showed the new leaf.
+    pub(crate) served: usize,
+    /// Addresses that were asked.
+    pub(crate) addresses: usize,
 }
 
 /// What became of a covered site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Outcome {
+    /// Every address of the edge showed the new leaf.
+    Served,
     /// Bound and pushed, not proven by a handshake.
     Synced,
     /// Bound; the push is not confirmed.
     Uploaded,
+    /// An address of the edge still shows another leaf.
+    Stale,
     /// Another record still feeds the site.
     Misbound,
     /// A temporary failure.
@@ -115,6 +134,7 @@ impl Report {
             checks: Vec::new(),
             uploads: Vec::new(),
             sites: Vec::new(),
+            plan: None,
             warnings: Vec::new(),
             error: None,
             problems: Vec::new(),
@@ -183,21 +203,13 @@ impl CertificateReport {
 }
 
 impl Outcome {
-    /// Whose turn it is for a site with this outcome; `None`: it has what was asked for.
-    pub(crate) fn kind(self) -> Option<Kind> {
-        match self {
-            Self::Synced | Self::Uploaded | Self::Skipped => None,
-            Self::Misbound | Self::Refused => Some(Kind::Service),
-            Self::Queued => Some(Kind::Temporary),
-            Self::Guarded => Some(Kind::Refused),
-        }
-    }
-
     /// The word of the JSON object.
     pub(crate) fn word(self) -> &'static str {
         match self {
+            Self::Served => "served",
             Self::Synced => "synced",
             Self::Uploaded => "uploaded",
+            Self::Stale => "stale",
             Self::Misbound => "misbound",
             Self::Queued => "queued",
             Self::Refused => "refused",

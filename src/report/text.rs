@@ -51,22 +51,24 @@ pub(super) fn report(report: &Report, style: Style) -> String {
             );
         }
     }
+    for step in report.plan.iter().flatten() {
+        row(&mut lines, step.action.word(), &format!("{}: {}", step.domain, step.reason));
+    }
     for upload in report.uploads.iter().filter(|upload| upload.ok) {
         row(&mut lines, "uploaded", &uploaded(upload));
     }
     for site in &report.sites {
         let colour = match site.outcome {
-            Outcome::Synced => AnsiColor::Green,
+            Outcome::Served | Outcome::Synced => AnsiColor::Green,
             Outcome::Uploaded | Outcome::Queued => AnsiColor::Yellow,
             Outcome::Skipped => AnsiColor::Cyan,
-            Outcome::Misbound | Outcome::Refused | Outcome::Guarded => AnsiColor::Red,
+            Outcome::Stale | Outcome::Misbound | Outcome::Refused | Outcome::Guarded => AnsiColor::Red,
         };
+        let score = site.edge.filter(|edge| edge.served > 0);
+        let score = score.map(|edge| format!(" {}/{}", edge.served, edge.addresses)).unwrap_or_default();
         let detail = site.detail.as_ref().map(|detail| format!(", {detail}")).unwrap_or_default();
-        row(
-            &mut lines,
-            "site",
-            &format!("{}: {}{detail}", foreign(&site.domain), style.paint(site.outcome.word(), colour)),
-        );
+        let verdict = style.paint(site.outcome.word(), colour);
+        row(&mut lines, "site", &format!("{}: {verdict}{score}{detail}", foreign(&site.domain)));
     }
     lines
 }

@@ -1,51 +1,54 @@
-//! Carries out a plan for one lineage: list, upload, wait, and say for each site what the service says it is now.
+//! Carries out a plan for one lineage: list, plan, upload, bind, wait, prove, and say for each site what the service and
+//! its edge say it is now.
 
+mod arrival;
+mod scope;
 mod verdict;
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::future::try_join;
 use futures_util::stream;
-use tokio::time::{sleep, timeout};
+use time::OffsetDateTime;
 
-use self::verdict::NO_SITE;
-use crate::api::{Client, Failed, Site};
+use self::arrival::Arrival;
+use crate::api::{Client, Failed, Record, Site};
 use crate::check::Vetted;
 use crate::clock::Deadline;
-use crate::failure::{Decided, Failure, Kind, Problem, api_kind};
+use crate::failure::{Failure, Kind, Problem, api_kind};
 use crate::names::Domain;
-use crate::plan::{Plan, Upload};
-use crate::report::{Outcome, Report, SiteReport};
-use crate::settings::Settings;
-use crate::text;
+use crate::plan::{Account, Allow, Fate, Plan, Step, Target, Upload, Wish};
+use crate::proof::Edge;
+use crate::report::{Outcome, Report};
+use crate::settings::{Settings, Verify};
 
-/// Uploads under way at once.
+/// Requests under way at once, and handshakes.
 const AT_ONCE: usize = 16;
+const HANDSHAKES_AT_ONCE: usize = 32;
 
-/// First and longest pause between two looks at `config_synced`.
-const FIRST_LOOK: Duration = Duration::from_millis(250);
-const LATER_LOOKS: Duration = Duration::from_secs(3);
-
-/// So long a single look may take even without any wait.
-const ONE_LOOK: Duration = Duration::from_secs(5);
+/// What is to be deployed, and how far that may go.
+pub(crate) struct Order<'a> {
+    pub(crate) vetted: &'a Vetted<'a>,
+    /// The sites that must get it; empty: every covered one.
+    pub(crate) domains: &'a [Domain],
+    pub(crate) settings: &'a Settings,
+    pub(crate) allow: Allow,
+    /// Plan, and change nothing.
+    pub(crate) dry_run: bool,
+    pub(crate) deadline: Deadline,
+}
 
 /// Brings the certificate to the sites and records everything in the report. An `Err` means that nothing could be
 /// begun; failures of single sites are in the report.
-pub(crate) async fn run(
-    client: &Client,
-    vetted: &Vetted<'_>,
-    domains: &[Domain],
-    settings: &Settings,
-    deadline: Deadline,
-    report: &mut Report,
-) -> anyhow::Result<()> {
-    let mut rollout = Rollout { client, vetted, report, kinds: Vec::new(), problems: Vec::new() };
-    if !domains.is_empty() && settings.wait.is_zero() {
-        rollout.bare(domains).await;
-    } else {
-        rollout.planned(domains, settings, deadline).await?;
+pub(crate) async fn run(client: &Client, order: &Order<'_>, report: &mut Report) -> anyhow::Result<()> {
+    let edge = Edge::new(order.vetted.chain, &order.settings.edge_addresses)?;
+    let mut rollout = Rollout { client, order, edge, report, kinds: Vec::new(), problems: Vec::new() };
+    let bare = !order.domains.is_empty() && order.settings.wait.is_zero();
+    match (bare, order.dry_run) {
+        (true, true) => rollout.report.plan = Some(order.domains.iter().map(Step::bare).collect()),
+        (true, false) => rollout.bare().await,
+        (false, _) => rollout.planned().await?,
     }
     let (kinds, problems) = (rollout.kinds, rollout.problems);
     if let Some(kind) = Kind::gravest(kinds) {
@@ -56,21 +59,29 @@ pub(crate) async fn run(
 
 struct Rollout<'a> {
     client: &'a Client,
-    vetted: &'a Vetted<'a>,
+    order: &'a Order<'a>,
+    edge: Edge<'a>,
     report: &'a mut Report,
     kinds: Vec<Kind>,
     problems: Vec<Problem>,
 }
 
-/// What became of the upload that feeds a site.
-type Result = std::result::Result<u64, Failed>;
+/// What an upload that succeeded says.
+#[derive(Clone, Copy, Debug)]
+struct Stored {
+    id: u64,
+    created: bool,
+}
+
+/// What became of an upload.
+type Result = std::result::Result<Stored, Failed>;
 
 impl Rollout<'_> {
     /// One upload for each domain and nothing else: no listing, no guard, no wait.
-    async fn bare(&mut self, domains: &[Domain]) {
+    async fn bare(&mut self) {
         let mut hopeless = None;
-        for (at, domain) in domains.iter().enumerate() {
-            if domains.iter().take(at).any(|earlier| earlier == domain) {
+        for (at, domain) in self.order.domains.iter().enumerate() {
+            if self.order.domains.iter().take(at).any(|earlier| earlier == domain) {
                 continue;
             }
             // What stands against one upload stands against all: the private key is not sent again.
@@ -78,9 +89,9 @@ impl Rollout<'_> {
                 self.push_bare(domain, None, Outcome::Refused, Some(format!("not tried: {reason}")));
                 continue;
             }
-            let result = self.client.upload(self.vetted, domain).await;
+            let result = self.client.upload(self.order.vetted, domain).await;
             match self.record_upload(domain, result) {
-                Ok(id) => self.push_bare(domain, Some(id), Outcome::Uploaded, None),
+                Ok(stored) => self.push_bare(domain, Some(stored.id), Outcome::Uploaded, None),
                 Err(failed) => {
                     let outcome = self.upload_failed(domain, &failed);
                     self.push_bare(domain, None, outcome, Some(failed.to_string()));
@@ -91,80 +102,80 @@ impl Rollout<'_> {
         }
     }
 
-    async fn planned(
-        &mut self,
-        domains: &[Domain],
-        settings: &Settings,
-        deadline: Deadline,
-    ) -> anyhow::Result<()> {
+    async fn planned(&mut self) -> anyhow::Result<()> {
         let (records, sites) = try_join(self.client.records(), self.client.sites()).await?;
-        let wanted = self.wanted(&sites, domains, settings)?;
-        let plan = Plan::make(&self.vetted.chain.leaf, &sites, &records, &wanted);
-        let results = self.upload(&plan.uploads).await;
-        let now = self.await_push(&results, settings.wait, deadline).await;
+        if self.finds_nothing(&sites)? {
+            return Ok(());
+        }
+        let issued = self.issued(&sites, &records).await;
+        let leaf = &self.order.vetted.chain.leaf;
+        let wish = Wish {
+            covers: &|domain| domain.is_covered_by_any(leaf.san()),
+            issued: leaf.not_before,
+            domains: self.order.domains,
+            allow: self.order.allow,
+        };
+        let plan = Plan::make(&Account { sites: &sites, records: &records, issued: &issued }, &wish);
+        if self.order.dry_run {
+            self.report.plan = Some(plan.steps());
+            self.report_what_is_left(&plan);
+        } else {
+            self.carry_out(&plan).await;
+        }
         self.report.warnings.extend(self.client.notes());
-        for left in &plan.left {
-            self.report_left(left);
-        }
-        for (upload, result) in plan.uploads.iter().zip(&results) {
-            for site in &upload.sites {
-                self.report_site(site, result, now.get(&site.id));
-            }
-        }
         self.report.sites.sort_by(|a, b| a.domain.cmp(&b.domain));
         Ok(())
     }
 
-    /// The sites that must get the certificate.
-    fn wanted<'s>(
-        &mut self,
-        sites: &'s [Site],
-        domains: &[Domain],
-        settings: &Settings,
-    ) -> anyhow::Result<Vec<&'s Site>> {
-        let leaf = &self.vetted.chain.leaf;
-        let covered = |site: &&Site| site.domain.is_covered_by_any(leaf.san());
-        let wanted: Vec<&Site> = if domains.is_empty() {
-            sites.iter().filter(covered).collect()
-        } else {
-            sites.iter().filter(|site| domains.contains(&site.domain)).collect()
-        };
-        for domain in domains.iter().filter(|domain| !wanted.iter().any(|site| site.domain == **domain)) {
-            let outcome = if settings.skip_unmatched { Outcome::Skipped } else { Outcome::Refused };
-            if outcome == Outcome::Refused {
-                let message = format!("the account has no site {domain}; nothing was sent for it");
-                self.fail(
-                    Kind::Service,
-                    Problem::new(message, "create the site, or leave out this --domain"),
-                );
+    async fn carry_out(&mut self, plan: &Plan<'_>) {
+        let results = self.upload(&plan.uploads).await;
+        let stored = |target: &Target<'_>| results.get(target.fate.upload()?)?.as_ref().ok().copied();
+        let mut arrivals: Vec<Arrival<'_>> =
+            plan.targets.iter().filter_map(|target| Some(Arrival::new(target, stored(target)?))).collect();
+        self.bind(&mut arrivals, |arrival| {
+            matches!(arrival.target.fate, Fate::Bound(..)) && !arrival.is_bound_by_creation()
+        })
+        .await;
+        self.settle(&mut arrivals).await;
+        self.report_what_is_left(plan);
+        for target in &plan.targets {
+            if let Some(Err(failed)) = target.fate.upload().and_then(|upload| results.get(upload)) {
+                self.report_unsent(target, failed);
             }
-            self.push_bare(domain, None, outcome, Some(NO_SITE.into()));
         }
-        if !wanted.is_empty() || !domains.is_empty() {
-            return Ok(wanted);
+        for arrival in &arrivals {
+            self.report_arrival(arrival);
         }
-        let names = text::list(&leaf.names());
-        let number = text::count(sites.len(), "site");
-        let message = format!("none of the account's {number} is covered by the certificate for {names}");
-        if settings.skip_unmatched {
-            self.report.sites.extend(leaf.names().into_iter().map(|domain| SiteReport {
-                id: None,
-                domain,
-                cert_id_before: None,
-                cert_id: None,
-                outcome: Outcome::Skipped,
-                detail: Some(NO_SITE.into()),
-            }));
-            return Ok(wanted);
+    }
+
+    /// When the leaves were issued that the records hold which may be replaced, as far as the edge shows them: one site
+    /// of each record is asked for.
+    async fn issued(&self, sites: &[Site], records: &[Record]) -> HashMap<u64, OffsetDateTime> {
+        if self.order.settings.verify == Verify::Off || self.order.allow.older {
+            return HashMap::new();
         }
-        let hint = "check whose account the API key belongs to, or pass --skip-unmatched in a hook that runs for every lineage";
-        let problem = Problem::new(format!("{message}; nothing was sent"), hint);
-        Err(Decided { kind: Kind::Service, problem }.into())
+        let wanted = |site: &&Site| self.wants(site);
+        let mut ids: Vec<u64> = sites.iter().filter(wanted).filter_map(|site| site.cert_id).collect();
+        let of_wanted =
+            |record: &&Record| sites.iter().filter(wanted).any(|site| record.domains.contains(&site.domain));
+        ids.extend(records.iter().filter(of_wanted).map(|record| record.id));
+        ids.sort_unstable();
+        ids.dedup();
+        let shown_by = |id: u64| sites.iter().find(|site| site.cert_id == Some(id) && site.enabled);
+        let looks = ids
+            .into_iter()
+            .filter_map(|id| Some((id, shown_by(id)?)))
+            .map(|(id, site)| async move { Some((id, self.edge.issued(site).await?)) });
+        stream::iter(looks)
+            .buffer_unordered(HANDSHAKES_AT_ONCE)
+            .filter_map(std::future::ready)
+            .collect()
+            .await
     }
 
     /// Makes the uploads together; the results are in the order of the plan.
     async fn upload(&mut self, uploads: &[Upload<'_>]) -> Vec<Result> {
-        let (client, vetted) = (self.client, self.vetted);
+        let (client, vetted) = (self.client, self.order.vetted);
         let answers: Vec<_> = stream::iter(uploads.iter().map(|upload| client.upload(vetted, upload.domain)))
             .buffered(AT_ONCE)
             .collect()
@@ -176,30 +187,14 @@ impl Rollout<'_> {
             .collect()
     }
 
-    /// Reads the sites until every one that was uploaded for is pushed, or the wait is over. At least one reading.
-    async fn await_push(&self, results: &[Result], wait: Duration, deadline: Deadline) -> HashMap<u64, Site> {
-        let mut now = HashMap::new();
-        if !results.iter().any(std::result::Result::is_ok) {
-            return now;
-        }
-        let end = Deadline::after(wait).or_sooner(deadline);
-        let ids: Vec<u64> = results.iter().filter_map(|result| result.as_ref().ok().copied()).collect();
-        let mut pause = FIRST_LOOK;
-        loop {
-            match timeout(end.left().max(ONE_LOOK), self.client.sites()).await {
-                Ok(Ok(sites)) => now = sites.into_iter().map(|site| (site.id, site)).collect(),
-                Ok(Err(failed)) => log::warn!("cannot read the sites after the upload: {failed}"),
-                Err(_) => log::warn!("cannot read the sites after the upload: no answer in time"),
-            }
-            let pending = now
-                .values()
-                .any(|site: &Site| site.cert_id.is_some_and(|id| ids.contains(&id)) && !site.config_synced);
-            if (!pending && !now.is_empty()) || pause >= end.left() {
-                return now;
-            }
-            log::info!("waiting for the push to the edge");
-            sleep(pause).await;
-            pause = (pause * 3 / 2).min(LATER_LOOKS);
-        }
+    /// Sets `cert_id` of the arrivals for which `which` says so, together.
+    async fn bind(&self, arrivals: &mut [Arrival<'_>], which: impl Fn(&Arrival<'_>) -> bool) {
+        let strays = arrivals.iter_mut().filter(|arrival| which(arrival) && !arrival.is_fed());
+        let updates = strays.map(|arrival| async {
+            let (site, id) = (arrival.target.site.id, arrival.stored.id);
+            log::info!("binding {} to certificate {id}", arrival.target.site.domain);
+            arrival.binding = Some(self.client.bind(site, id).await);
+        });
+        stream::iter(updates).buffer_unordered(AT_ONCE).for_each(std::future::ready).await;
     }
 }

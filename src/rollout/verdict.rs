@@ -1,16 +1,39 @@
 //! What became of each upload and each site: outcomes, whose turn it is, and the words for it.
 
-use super::{Result, Rollout};
+use super::arrival::Arrival;
+use super::{Result, Rollout, Stored};
 use crate::api::{self, Answer, Failed, Site, Uploaded};
 use crate::failure::{AGAIN, Kind, Problem, api_hint, api_kind};
 use crate::names::Domain;
-use crate::plan::{Left, Obstacle};
-use crate::report::{Outcome, SiteReport, UploadReport};
+use crate::plan::{Fate, Obstacle, Plan, Target};
+use crate::report::{EdgeReport, Outcome, SiteReport, UploadReport};
+use crate::settings::Verify;
 use crate::text;
 
 pub(super) const NO_SITE: &str = "the account has no such site";
 const UNREAD: &str = "the site could not be read after the upload";
-const REBIND: &str = "bind the site to the certificate of its own domain in the service, then deploy again";
+const UNPUSHED: &str = "the push to the edge is not confirmed yet";
+const REBIND: &str = "pass --rebind to bind the site to the uploaded record, or bind it in the service";
+
+/// What is to be said of one site.
+struct Verdict {
+    outcome: Outcome,
+    detail: Option<String>,
+    /// What to tell beside it, where it is not what was asked for.
+    problem: Option<(Kind, Problem)>,
+    warnings: Vec<String>,
+}
+
+impl Verdict {
+    fn new(outcome: Outcome, detail: Option<String>) -> Self {
+        Self { outcome, detail, problem: None, warnings: Vec::new() }
+    }
+
+    fn failing(mut self, kind: Kind, message: String, hint: Option<String>) -> Self {
+        self.problem = Some((kind, Problem { message, hint }));
+        self
+    }
+}
 
 impl Rollout<'_> {
     pub(super) fn push_bare(
@@ -21,14 +44,21 @@ impl Rollout<'_> {
         detail: Option<String>,
     ) {
         let domain = domain.spelled().to_owned();
-        self.report.sites.push(SiteReport {
+        let (id, cert_id_before, edge) = (None, None, None);
+        self.report.sites.push(SiteReport { id, domain, cert_id_before, cert_id, outcome, detail, edge });
+    }
+
+    /// Names of a certificate for which there are no sites, where that is fine.
+    pub(super) fn skip(&mut self, names: Vec<String>) {
+        self.report.sites.extend(names.into_iter().map(|domain| SiteReport {
             id: None,
             domain,
             cert_id_before: None,
-            cert_id,
-            outcome,
-            detail,
-        });
+            cert_id: None,
+            outcome: Outcome::Skipped,
+            detail: Some(NO_SITE.into()),
+            edge: None,
+        }));
     }
 
     pub(super) fn record_upload(
@@ -39,6 +69,7 @@ impl Rollout<'_> {
         let domain = domain.spelled().to_owned();
         match answer {
             Ok(Answer { value, attempts }) => {
+                let stored = Stored { id: value.id, created: value.created == Some(true) };
                 self.report.uploads.push(UploadReport {
                     domain,
                     ok: true,
@@ -50,7 +81,7 @@ impl Rollout<'_> {
                     attempts,
                     error: None,
                 });
-                Ok(value.id)
+                Ok(stored)
             }
             Err(failed) => {
                 self.report.uploads.push(UploadReport {
@@ -69,78 +100,96 @@ impl Rollout<'_> {
         }
     }
 
-    pub(super) fn report_site(&mut self, site: &Site, result: &Result, now: Option<&Site>) {
-        let (outcome, detail) = match (result, now) {
-            (Err(failed), _) => (self.upload_failed(&site.domain, failed), Some(failed.to_string())),
-            (Ok(id), None) if site.cert_id == Some(*id) => {
-                self.report.warnings.push(format!("{}: {UNREAD}", site.domain));
-                (Outcome::Uploaded, Some(UNREAD.into()))
-            }
-            (Ok(_), None) => {
-                let problem = Problem::new(
-                    format!("{}: whether it is bound is not known; {UNREAD}", site.domain),
-                    AGAIN,
-                );
-                self.fail(Kind::Temporary, problem);
-                (Outcome::Queued, Some(UNREAD.into()))
-            }
-            (Ok(id), Some(now)) if now.cert_id != Some(*id) => {
-                let fed_by = now.cert_id.map_or("no certificate is bound".into(), |id| {
-                    format!("certificate {id} still feeds it")
-                });
-                let detail = format!("{fed_by}, not the uploaded {id}");
-                self.fail(
-                    Kind::Service,
-                    Problem::new(format!("{} is misbound: {detail}", site.domain), REBIND),
-                );
-                (Outcome::Misbound, Some(detail))
-            }
-            (Ok(_), Some(now)) if now.config_synced => (Outcome::Synced, None),
-            (Ok(_), Some(_)) => {
-                self.report
-                    .warnings
-                    .push(format!("{}: the push to the edge is not confirmed yet", site.domain));
-                (Outcome::Uploaded, Some("the push to the edge is not confirmed yet".into()))
-            }
-        };
-        self.push_site(site, now.map_or(site.cert_id, |now| now.cert_id), outcome, detail);
+    /// Reports the sites that the plan leaves as they are.
+    pub(super) fn report_what_is_left(&mut self, plan: &Plan<'_>) {
+        for target in &plan.targets {
+            let verdict = match (&target.fate, target.site.cert_id) {
+                (Fate::Left(obstacle), _) => left(target.site, obstacle),
+                (Fate::Untouched, Some(id)) => {
+                    Verdict::new(Outcome::Misbound, Some(format!("not asked for; certificate {id} feeds it")))
+                }
+                (Fate::Untouched, None) => Verdict::new(Outcome::Skipped, Some("not asked for".into())),
+                _ => continue,
+            };
+            self.push(target, None, verdict, None);
+        }
     }
 
-    pub(super) fn report_left(&mut self, left: &Left<'_>) {
-        let (outcome, hint) = match &left.obstacle {
-            Obstacle::System(_) => {
-                (Outcome::Guarded, "let the system renew it, or bind the site to another certificate first")
-            }
-            _ => (Outcome::Misbound, REBIND),
-        };
-        let (site, detail) = (left.site, left.obstacle.to_string());
-        let problem = Problem::new(format!("{} is {}: {detail}", site.domain, outcome.word()), hint);
-        self.fail(outcome.kind().unwrap_or(Kind::Fault), problem);
-        self.push_site(site, site.cert_id, outcome, Some(detail));
+    /// Reports a site whose upload failed.
+    pub(super) fn report_unsent(&mut self, target: &Target<'_>, failed: &Failed) {
+        let outcome = self.upload_failed(&target.site.domain, failed);
+        self.push(target, None, Verdict::new(outcome, Some(failed.to_string())), None);
     }
 
-    fn push_site(&mut self, site: &Site, cert_id: Option<u64>, outcome: Outcome, detail: Option<String>) {
+    /// Reports a site whose upload succeeded.
+    pub(super) fn report_arrival(&mut self, arrival: &Arrival<'_>) {
+        let verdict = match &arrival.now {
+            None => unread(arrival),
+            Some(_) if !arrival.is_fed() => misbound(arrival),
+            Some(now) => self.proof(arrival, now),
+        };
+        let (served, addresses) = arrival.view.score();
+        let edge = arrival.looked.then_some(EdgeReport { served, addresses });
+        self.push(arrival.target, arrival.now.as_ref(), verdict, edge);
+    }
+
+    /// What the edge shows of a site that the service says is bound.
+    fn proof(&self, arrival: &Arrival<'_>, now: &Site) -> Verdict {
+        let (domain, view) = (&now.domain, &arrival.view);
+        let stale = view.stale();
+        if view.is_served() {
+            let warnings = view.notes().into_iter().map(|note| format!("{domain}: {note}")).collect();
+            return Verdict { warnings, ..Verdict::new(Outcome::Served, None) };
+        }
+        if !stale.is_empty() {
+            let detail = text::list(&stale);
+            let hint =
+                "give the edge more time and run the same command again; if it stays so, ask the service";
+            return Verdict::new(Outcome::Stale, Some(detail.clone())).failing(
+                Kind::Temporary,
+                format!("{domain} is stale: {detail}"),
+                Some(hint.into()),
+            );
+        }
+        let outcome = if now.config_synced { Outcome::Synced } else { Outcome::Uploaded };
+        let unpushed = (!now.config_synced).then(|| UNPUSHED.to_owned());
+        let verify = self.order.settings.verify;
+        let unproven = if verify == Verify::Off { None } else { Some(unproven(arrival, now)) };
+        let reasons: Vec<String> = unpushed.into_iter().chain(unproven.clone()).collect();
+        let detail = (!reasons.is_empty()).then(|| reasons.join("; "));
+        let mut verdict = Verdict::new(outcome, detail.clone());
+        if let (Verify::Require, Some(reason)) = (verify, unproven) {
+            let hint = "let this machine reach the edge, or pass --verify auto";
+            let message = format!("{domain} is not proven: {reason}");
+            return verdict.failing(Kind::Temporary, message, Some(hint.into()));
+        }
+        verdict.warnings.extend(detail.map(|detail| format!("{domain}: {detail}")));
+        verdict
+    }
+
+    fn push(&mut self, target: &Target<'_>, now: Option<&Site>, verdict: Verdict, edge: Option<EdgeReport>) {
+        let Verdict { outcome, detail, problem, warnings } = verdict;
+        self.report.warnings.extend(warnings);
+        match problem {
+            Some((kind, problem)) if target.wanted => self.fail(kind, problem),
+            Some((_, problem)) => self.report.warnings.push(problem.message),
+            None => {}
+        }
         self.report.sites.push(SiteReport {
-            id: Some(site.id),
-            domain: site.domain.spelled().to_owned(),
-            cert_id_before: site.cert_id,
-            cert_id,
+            id: Some(target.site.id),
+            domain: target.site.domain.spelled().to_owned(),
+            cert_id_before: target.site.cert_id,
+            cert_id: now.unwrap_or(target.site).cert_id,
             outcome,
             detail,
+            edge,
         });
     }
 
     /// Records a failed upload once for each of its sites and tells their outcome.
     pub(super) fn upload_failed(&mut self, domain: &Domain, failed: &Failed) -> Outcome {
         let kind = api_kind(&failed.error);
-        let may_be_stored = matches!(
-            failed.error,
-            api::Error::TimedOut { .. }
-                | api::Error::Cut { .. }
-                | api::Error::Unreadable { .. }
-                | api::Error::Busy { status: 500.., .. }
-        );
-        let state = if may_be_stored { "; it may have been stored all the same" } else { "" };
+        let state = if may_be_done(failed) { "; it may have been stored all the same" } else { "" };
         let tried = text::count(failed.attempts as usize, "attempt");
         let message = format!("the upload for {domain} failed: {failed} ({tried}){state}");
         self.fail(kind, Problem { message, hint: api_hint(&failed.error) });
@@ -153,4 +202,77 @@ impl Rollout<'_> {
             self.problems.push(problem);
         }
     }
+}
+
+/// Whether a request that failed may have been carried out.
+fn may_be_done(failed: &Failed) -> bool {
+    matches!(
+        failed.error,
+        api::Error::TimedOut { .. }
+            | api::Error::Cut { .. }
+            | api::Error::Unreadable { .. }
+            | api::Error::Busy { status: 500.., .. }
+    )
+}
+
+fn left(site: &Site, obstacle: &Obstacle) -> Verdict {
+    let outcome = if obstacle.is_guard() { Outcome::Guarded } else { Outcome::Misbound };
+    let kind = if obstacle.is_guard() { Kind::Refused } else { Kind::Service };
+    let detail = obstacle.to_string();
+    let message = format!("{} is {}: {detail}; nothing was sent for it", site.domain, outcome.word());
+    Verdict::new(outcome, Some(detail)).failing(kind, message, Some(obstacle.hint().into()))
+}
+
+fn unread(arrival: &Arrival<'_>) -> Verdict {
+    let domain = &arrival.target.site.domain;
+    if arrival.is_fed() {
+        let warnings = vec![format!("{domain}: {UNREAD}")];
+        return Verdict { warnings, ..Verdict::new(Outcome::Uploaded, Some(UNREAD.into())) };
+    }
+    let message = format!("{domain}: whether it is bound is not known; {UNREAD}");
+    Verdict::new(Outcome::Queued, Some(UNREAD.into())).failing(Kind::Temporary, message, Some(AGAIN.into()))
+}
+
+fn misbound(arrival: &Arrival<'_>) -> Verdict {
+    let (site, id) = (arrival.now.as_ref().unwrap_or(arrival.target.site), arrival.stored.id);
+    let feeds = site
+        .cert_id
+        .map_or("no certificate is bound".into(), |other| format!("certificate {other} still feeds it"));
+    let detail = format!("{feeds}, not the uploaded {id}");
+    match &arrival.binding {
+        Some(Err(failed)) => {
+            let outcome = if failed.error.is_worth_repeating() { Outcome::Queued } else { Outcome::Refused };
+            let message = format!("{} could not be bound to certificate {id}: {failed}", site.domain);
+            Verdict::new(outcome, Some(format!("{detail}: {failed}"))).failing(
+                api_kind(&failed.error),
+                message,
+                api_hint(&failed.error),
+            )
+        }
+        Some(Ok(updated)) if !updated.ignored_fields.is_empty() => {
+            let ignored: Vec<String> =
+                updated.ignored_fields.iter().map(|name| text::foreign(name)).collect();
+            let message = format!(
+                "{} could not be bound to certificate {id}: the service ignores {}",
+                site.domain,
+                text::list(&ignored)
+            );
+            Verdict::new(Outcome::Refused, Some(detail)).failing(Kind::Service, message, None)
+        }
+        _ => {
+            let message = format!("{} is misbound: {detail}", site.domain);
+            Verdict::new(Outcome::Misbound, Some(detail)).failing(Kind::Service, message, Some(REBIND.into()))
+        }
+    }
+}
+
+/// Why there is no proof for a site that shows no other leaf either.
+fn unproven(arrival: &Arrival<'_>, now: &Site) -> String {
+    if !now.enabled {
+        let reason = now.disabled_reason.as_deref().map(text::foreign);
+        let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
+        return format!("the site is disabled{reason}, so no edge shows its certificate");
+    }
+    let unseen = arrival.view.unseen();
+    if unseen.is_empty() { "its edge was not asked".into() } else { text::list(&unseen) }
 }

@@ -59,7 +59,7 @@ pub(crate) struct Layer {
     #[arg(long, value_enum, value_name = "MODE")]
     pub(crate) verify: Option<Verify>,
 
-    /// Edge to shake hands with [default: the site's cname, port 443] [env: EDGECERT_EDGE_ADDRESS]
+    /// Edge to shake hands with; several with commas [default: the site's cname, port 443] [env: EDGECERT_EDGE_ADDRESS]
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) edge_address: Option<String>,
 
@@ -85,6 +85,9 @@ pub(crate) struct Settings {
     /// Zero: the answer of the upload is the end.
     pub(crate) wait: Duration,
     pub(crate) verify: Verify,
+    /// `HOST:PORT` of the edges to ask in place of those that the service names; empty: those.
+    pub(crate) edge_addresses: Vec<String>,
+    pub(crate) rebind: bool,
     pub(crate) allow_untrusted: bool,
     pub(crate) skip_unmatched: bool,
 }
@@ -160,6 +163,13 @@ impl Settings {
             timeout: Duration::from_secs(merged.timeout.unwrap_or(TIMEOUT)),
             wait: Duration::from_secs(merged.wait.unwrap_or(WAIT)),
             verify: merged.verify.unwrap_or(Verify::Auto),
+            edge_addresses: merged
+                .edge_address
+                .iter()
+                .flat_map(|text| addresses(text))
+                .map(str::to_owned)
+                .collect(),
+            rebind: merged.rebind.unwrap_or(false),
             allow_untrusted: merged.allow_untrusted.unwrap_or(false),
             skip_unmatched: merged.skip_unmatched.unwrap_or(false),
         })
@@ -222,17 +232,24 @@ fn switch(env: &Env, name: &'static str) -> Result<Option<bool>, Error> {
     })
 }
 
-/// `HOST:PORT`, an IPv6 address in brackets.
+/// Edges, separated by commas: `HOST:PORT` each, an IPv6 address in brackets.
 pub(super) fn check_edge_address(text: &str, name: &str) -> Result<(), Error> {
-    let is_one = text.rsplit_once(':').is_some_and(|(host, port)| {
-        port.parse::<u16>().is_ok_and(|port| port != 0)
-            && (host.parse::<Domain>().is_ok()
-                || host
-                    .strip_prefix('[')
-                    .and_then(|host| host.strip_suffix(']'))
-                    .is_some_and(|host| host.parse::<IpAddr>().is_ok()))
-    });
-    if is_one { Ok(()) } else { Err(Error::Bad { name: name.into(), reason: "HOST:PORT is wanted".into() }) }
+    let is_host = |host: &str| {
+        let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+        host.parse::<Domain>().is_ok() || address.is_some_and(|host| host.parse::<IpAddr>().is_ok())
+    };
+    let is_port = |port: &str| port.parse::<u16>().is_ok_and(|port| port != 0);
+    let is_one =
+        |edge: &str| edge.rsplit_once(':').is_some_and(|(host, port)| is_port(port) && is_host(host));
+    if addresses(text).all(is_one) {
+        Ok(())
+    } else {
+        Err(Error::Bad { name: name.into(), reason: "HOST:PORT is wanted".into() })
+    }
+}
+
+fn addresses(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim)
 }
 
 impl BaseUrl {

@@ -141,7 +141,7 @@ fn a_fault_of_a_listing_is_tried_again_too() {
     edge.add_fault(Fault::truncate("GET /api/me/sites", 5));
     let renewed = Lineage::issued_for(&["a.example"]);
     let outcome = edgecert().called_by_certbot(&renewed).against(&edge).args(["--json"]).succeeds();
-    assert_eq!(outcome.sites(), ["a.example: synced"]);
+    assert_eq!(outcome.sites(), ["a.example: served"]);
     assert!(outcome.stderr.contains("trying again in"), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("succeeded at attempt 2"), "{}", outcome.stderr);
 }
@@ -159,7 +159,7 @@ fn one_sites_failure_does_not_stop_the_others() {
     let mut outcomes: Vec<String> =
         outcome.sites().iter().map(|site| site.split_once(": ").unwrap().1.to_owned()).collect();
     outcomes.sort();
-    assert_eq!(outcomes, ["refused", "synced"]);
+    assert_eq!(outcomes, ["refused", "served"]);
 }
 
 #[test]

@@ -179,20 +179,36 @@ fn wait_and_verify_come_from_flag_variable_or_file() {
     assert!(!bare(configured("wait = 0\n").env("EDGECERT_WAIT", "5")));
     assert!(bare(edgecert().env("EDGECERT_WAIT", "5").args(["--wait", "0"])));
 
-    let warned =
-        |hook: Hook| hook.called_by_certbot(&lineage).against(&edge).succeeds().stderr.contains("handshake");
+    // Nobody listens on port 1, so only a handshake that is tried says something.
+    let nowhere = |hook: Hook| {
+        let hook = hook.called_by_certbot(&lineage).against(&edge);
+        hook.env("EDGECERT_EDGE_ADDRESS", "127.0.0.1:1").args(["--wait", "2"])
+    };
+    let warned = |hook: Hook| nowhere(hook).succeeds().stderr.contains("127.0.0.1:1 refuses connections");
     assert!(warned(edgecert()));
     assert!(!warned(edgecert().args(["--verify", "off"])));
     assert!(!warned(edgecert().env("EDGECERT_VERIFY", "off")));
     assert!(!warned(configured("verify = \"off\"\n")));
     assert!(warned(configured("verify = \"off\"\n").args(["--verify", "auto"])));
-    let required = edgecert().called_by_certbot(&lineage).against(&edge).args(["--verify", "require"]);
-    assert!(
-        required
-            .fails_with(75)
-            .stderr
-            .contains("error: the handshake with the edge is not part of this version")
-    );
+    nowhere(edgecert().args(["--verify", "require"])).fails_with(75);
+}
+
+#[test]
+fn the_edge_comes_from_flag_variable_or_file() {
+    let edge = sandbox(&["a.example"]);
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let call =
+        |hook: Hook| hook.called_by_certbot(&lineage).against(&edge).without_env("EDGECERT_EDGE_ADDRESS");
+    let served = |hook: Hook| hook.args(["--json"]).succeeds().sites() == ["a.example: served"];
+    let address = &edge.ready().edge;
+    assert!(!served(call(edgecert())), "the sandbox's cname does not resolve");
+    assert!(served(call(edgecert()).args(["--edge-address", address])));
+    assert!(served(call(edgecert()).env("EDGECERT_EDGE_ADDRESS", address)));
+    assert!(served(call(configured(&format!("edge_address = {address:?}\n")))));
+    let twice = format!("{address}, {address}");
+    assert!(served(call(edgecert()).args(["--edge-address", &twice])));
+    call(edgecert()).args(["--edge-address", "127.0.0.1"]).fails_with(78);
+    call(edgecert()).args(["--edge-address", &format!("{address},")]).fails_with(78);
 }
 
 #[test]

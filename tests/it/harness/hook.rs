@@ -53,11 +53,13 @@ impl Hook {
         self.knows(lineage).env("RENEWED_LINEAGE", lineage.path()).env("RENEWED_DOMAINS", "ignored.example")
     }
 
-    /// Points the hook to a sandbox, with its key.
+    /// Points the hook to a sandbox and its edge, with its key.
     pub(crate) fn against(mut self, sandbox: &Sandbox) -> Self {
         let ready = sandbox.ready();
         self.names.push((ready.api.clone(), "API"));
+        self.names.push((ready.edge.clone(), "EDGE"));
         let hook = self.env("EDGECERT_BASE_URL", &ready.api).env("EDGECERT_API_KEY", &ready.api_key);
+        let hook = hook.env("EDGECERT_EDGE_ADDRESS", &ready.edge);
         match &ready.ca_file {
             Some(file) => hook.env("EDGECERT_CA_FILE", file),
             None => hook,

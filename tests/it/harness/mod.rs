@@ -4,6 +4,8 @@ mod hook;
 mod lineage;
 mod openssl;
 
+use serde_json::{Value, json};
+
 pub(crate) use edgecert_sandbox::{Fault, Options, Sandbox, World};
 pub(crate) use hook::{Hook, Outcome, edgecert, variable};
 pub(crate) use lineage::{Lineage, authority, new_key};
@@ -31,4 +33,21 @@ pub(crate) fn asked(sandbox: &Sandbox) -> Vec<String> {
 /// How many uploads the sandbox was asked for.
 pub(crate) fn uploads(sandbox: &Sandbox) -> usize {
     asked(sandbox).iter().filter(|request| *request == "POST /api/certs/upload").count()
+}
+
+/// A world with the usual account.
+pub(crate) fn world(mut rest: Value) -> World {
+    rest["accounts"] = json!([{"id": 1, "api_keys": ["sandbox-key"], "packages": [
+        {"id": 1, "expires_at": "2100-01-01T00:00:00Z", "traffic_limit": 1000, "traffic_used": 0}
+    ]}]);
+    serde_json::from_value(rest).unwrap()
+}
+
+/// A stored certificate for a domain.
+pub(crate) fn record(id: u64, domain: &str, kind: &str) -> Value {
+    let issued = authority().issue(&[domain]).unwrap();
+    json!({
+        "id": id, "account": 1, "domain": domain, "name": domain, "type": kind,
+        "cert_pem": issued.fullchain(), "key_pem": issued.key,
+    })
 }

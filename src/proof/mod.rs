@@ -1,0 +1,173 @@
+//! The proof: what the addresses of the edge show a visitor of a site, seen by TLS handshakes with each of them.
+//!
+//! What the service says about its edge proves nothing; a handshake does. No chain is verified here: the question is
+//! whether it is this leaf, and the answer lies in its bytes.
+
+mod handshake;
+mod view;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use futures_util::future::{join, join_all};
+use rustls::pki_types::ServerName;
+use time::OffsetDateTime;
+use tokio::net::lookup_host;
+use tokio::time::timeout;
+
+use self::handshake::{Handshakes, Problem, Shown};
+use self::view::Sight;
+pub(crate) use self::view::View;
+use crate::api::Site;
+use crate::cert::{Certificate, KeyType};
+use crate::clock::Deadline;
+use crate::material::Chain;
+use crate::names::Domain;
+use crate::text::foreign;
+
+/// A single handshake, or looking up a name, may take so long.
+const ATTEMPT: Duration = Duration::from_secs(5);
+/// The look at what is served before anything is changed; without an answer the deployment goes on.
+const BEFOREHAND: Duration = Duration::from_secs(3);
+const HTTPS: u16 = 443;
+
+/// The edge of one run, and the chain that it is expected to show.
+pub(crate) struct Edge<'a> {
+    chain: &'a Chain,
+    /// Asked in place of the sites' own addresses; `HOST:PORT` each.
+    instead: &'a [String],
+    handshakes: Handshakes,
+}
+
+impl<'a> Edge<'a> {
+    /// Nothing is asked yet.
+    pub(crate) fn new(chain: &'a Chain, instead: &'a [String]) -> Result<Self, rustls::Error> {
+        Ok(Self { chain, instead, handshakes: Handshakes::new()? })
+    }
+
+    /// Looks again at every address of a site's edge that has not shown the leaf yet.
+    pub(crate) async fn look(&self, site: &Site, view: &mut View, until: Deadline) {
+        if view.is_empty() {
+            match self.addresses(site, until.left().min(ATTEMPT)).await {
+                Ok(addresses) => view.meet(addresses),
+                Err(reason) => view.blind(reason),
+            }
+        }
+        match server_name(&site.domain) {
+            Some(name) => self.look_at(&name, view, until).await,
+            None => view.blind("its domain is an address, and visitors ask an edge for names".into()),
+        }
+        view.count();
+    }
+
+    async fn look_at(&self, name: &ServerName<'static>, view: &mut View, until: Deadline) {
+        let limit = until.left().min(ATTEMPT);
+        let pending = view.pending();
+        let sights = pending.iter().map(|address| self.sight(*address, name, limit));
+        for (address, sight) in pending.iter().zip(join_all(sights).await) {
+            view.see(*address, sight);
+        }
+    }
+
+    /// When the leaf was issued that a site's edge shows now, where it shows one for the site.
+    pub(crate) async fn issued(&self, site: &Site) -> Option<OffsetDateTime> {
+        let name = server_name(&site.domain)?;
+        let addresses = self.addresses(site, BEFOREHAND).await.ok()?;
+        let (own, _) = schemes_of(&self.chain.leaf);
+        let asked =
+            addresses.iter().take(2).map(|address| self.handshakes.shake(*address, &name, own, BEFOREHAND));
+        let shown = join_all(asked).await.into_iter().find_map(|shown| shown.chain.first().cloned())?;
+        let leaf = Certificate::from_der(&shown).ok()?;
+        site.domain.is_covered_by_any(leaf.san()).then_some(leaf.not_before)
+    }
+
+    /// What one address shows to clients that take the leaf's type of key, and to those that take only others: it may
+    /// hold a certificate for each.
+    async fn sight(&self, address: SocketAddr, name: &ServerName<'static>, limit: Duration) -> Sight {
+        let (own, Others { schemes, clients }) = schemes_of(&self.chain.leaf);
+        let shake = |schemes| self.handshakes.shake(address, name, schemes, limit);
+        let (own, others) = join(shake(own), shake(schemes)).await;
+        let is_new = |shown: &Shown| shown.chain.first().is_some_and(|leaf| leaf == self.chain.leaf.der());
+        if own.chain.is_empty() || is_new(&own) && own.problem.is_some() {
+            return Sight::Nothing(own.problem.unwrap_or_else(Problem::silent));
+        }
+        if !is_new(&own) {
+            return Sight::other(&own.chain, None);
+        }
+        if !others.chain.is_empty() && !is_new(&others) {
+            return Sight::other(&others.chain, Some(clients));
+        }
+        Sight::New { same_chain: self.is_same_chain(&own.chain) }
+    }
+
+    /// Whether the certificates behind the leaf are those that were uploaded; a root at the end does not count.
+    fn is_same_chain(&self, shown: &[Vec<u8>]) -> bool {
+        let without_root = |mut chain: Vec<Vec<u8>>| {
+            let is_root = |der: &Vec<u8>| {
+                Certificate::from_der(der).is_ok_and(|certificate| certificate.issuer == certificate.subject)
+            };
+            if chain.len() > 1 && chain.last().is_some_and(is_root) {
+                chain.pop();
+            }
+            chain
+        };
+        let own = std::iter::once(&self.chain.leaf).chain(&self.chain.issuers);
+        without_root(own.map(|certificate| certificate.der().to_vec()).collect())
+            == without_root(shown.to_vec())
+    }
+
+    /// IPv4 and IPv6 addresses of the edge of a site.
+    async fn addresses(&self, site: &Site, limit: Duration) -> Result<Vec<SocketAddr>, String> {
+        if self.instead.is_empty() {
+            let cname = site.cname.as_deref().ok_or("the service names no edge for it")?;
+            let host: Domain =
+                cname.parse().map_err(|_| format!("`{}` is no name of an edge", foreign(cname)))?;
+            return resolve(host.host(), HTTPS, limit).await;
+        }
+        let mut addresses = Vec::new();
+        for edge in self.instead {
+            let (host, port) = edge.rsplit_once(':').unwrap_or((edge, ""));
+            let host = host.trim_matches(['[', ']']);
+            addresses.extend(resolve(host, port.parse().unwrap_or(HTTPS), limit).await?);
+        }
+        Ok(addresses)
+    }
+}
+
+async fn resolve(host: &str, port: u16, limit: Duration) -> Result<Vec<SocketAddr>, String> {
+    let shown = foreign(host);
+    let found = timeout(limit, lookup_host((host, port)))
+        .await
+        .map_err(|_| format!("looking up {shown} takes too long"))?;
+    let mut addresses: Vec<SocketAddr> = found.map_err(|_| format!("{shown} does not resolve"))?.collect();
+    addresses.sort();
+    addresses.dedup();
+    if addresses.is_empty() { Err(format!("{shown} has no address")) } else { Ok(addresses) }
+}
+
+/// The name to ask for; for a site that is a wildcard one that no other site is likely to have.
+fn server_name(domain: &Domain) -> Option<ServerName<'static>> {
+    let host = match domain.host().strip_prefix("*.") {
+        Some(parent) => format!("edgecert.{parent}"),
+        None => domain.host().to_owned(),
+    };
+    ServerName::try_from(host).ok().filter(|name| matches!(name, ServerName::DnsName(_)))
+}
+
+/// Clients that do not take a leaf's type of key.
+struct Others {
+    schemes: handshake::Schemes,
+    clients: &'static str,
+}
+
+/// What clients offer that take a leaf's type of key alone, and those that take all but this type.
+fn schemes_of(leaf: &Certificate) -> (handshake::Schemes, Others) {
+    let others = |schemes, clients| Others { schemes, clients };
+    match leaf.public_key.key_type() {
+        KeyType::Rsa { .. } => (handshake::RSA, others(handshake::NOT_RSA, "clients that do not take RSA")),
+        KeyType::Ed25519 => {
+            (handshake::ED25519, others(handshake::NOT_ED25519, "clients that do not take Ed25519"))
+        }
+        _ => (handshake::ECDSA, others(handshake::NOT_ECDSA, "clients that take only RSA")),
+    }
+}

@@ -1,0 +1,144 @@
+//! What has been seen of a site's edge so far, address by address, and what that amounts to.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use super::handshake::{Cause, Problem};
+use crate::cert::Certificate;
+use crate::text;
+
+/// What one address showed when it was last looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Sight {
+    /// It has not been looked at.
+    Untried,
+    /// The new leaf.
+    New { same_chain: bool },
+    /// Another leaf, in words, and to whom if not to everyone.
+    Other { leaf: String, clients: Option<&'static str> },
+    /// No certificate.
+    Nothing(Problem),
+}
+
+/// What the edge of one site shows.
+#[derive(Debug, Default)]
+pub(crate) struct View {
+    addresses: BTreeMap<SocketAddr, Sight>,
+    /// Why no address is known.
+    blind: Option<String>,
+    /// How often it was looked at without meeting anybody.
+    in_vain: u32,
+}
+
+/// So often an edge that nobody can reach is tried, where the proof is not required.
+const TRIES: u32 = 5;
+
+impl Sight {
+    pub(super) fn other(chain: &[Vec<u8>], clients: Option<&'static str>) -> Self {
+        let leaf = chain.first().and_then(|der| Certificate::from_der(der).ok());
+        let leaf = leaf.map_or_else(
+            || "something that is no certificate".into(),
+            |leaf| {
+                format!(
+                    "the certificate of {} that expires at {}",
+                    leaf.issuer.short,
+                    text::rfc3339(leaf.not_after)
+                )
+            },
+        );
+        Self::Other { leaf, clients }
+    }
+}
+
+impl View {
+    pub(super) fn is_empty(&self) -> bool {
+        self.addresses.is_empty()
+    }
+
+    pub(super) fn meet(&mut self, addresses: Vec<SocketAddr>) {
+        self.blind = None;
+        self.addresses = addresses.into_iter().map(|address| (address, Sight::Untried)).collect();
+    }
+
+    pub(super) fn blind(&mut self, reason: String) {
+        self.blind = Some(reason);
+    }
+
+    pub(super) fn see(&mut self, address: SocketAddr, sight: Sight) {
+        self.addresses.insert(address, sight);
+    }
+
+    /// Addresses that have not shown the new leaf.
+    pub(super) fn pending(&self) -> Vec<SocketAddr> {
+        let pending = self.addresses.iter().filter(|(_, sight)| !matches!(sight, Sight::New { .. }));
+        pending.map(|(address, _)| *address).collect()
+    }
+
+    /// Counts a look that met nobody.
+    pub(super) fn count(&mut self) {
+        let met = |sight: &Sight| !matches!(sight, Sight::Nothing(problem) if problem.cause != Cause::Edge);
+        if !self.judged().any(|(_, sight)| met(sight)) {
+            self.in_vain += 1;
+        }
+    }
+
+    /// Whether looking again is a waste: nobody has ever answered.
+    pub(crate) fn is_hopeless(&self) -> bool {
+        self.in_vain >= TRIES
+    }
+
+    /// Whether every address showed the new leaf.
+    pub(crate) fn is_served(&self) -> bool {
+        !self.is_empty() && self.judged().all(|(_, sight)| matches!(sight, Sight::New { .. }))
+    }
+
+    /// How many addresses showed the new leaf, and of how many.
+    pub(crate) fn score(&self) -> (usize, usize) {
+        let new = |(_, sight): &(_, &Sight)| matches!(sight, Sight::New { .. });
+        (self.judged().filter(new).count(), self.judged().count())
+    }
+
+    /// The addresses that still show another leaf, in words.
+    pub(crate) fn stale(&self) -> Vec<String> {
+        let stale = |(address, sight): (&SocketAddr, &Sight)| match sight {
+            Sight::Other { leaf, clients: None } => Some(format!("{address} still shows {leaf}")),
+            Sight::Other { leaf, clients: Some(clients) } => {
+                Some(format!("{address} still shows {clients} {leaf}"))
+            }
+            _ => None,
+        };
+        self.addresses.iter().filter_map(stale).collect()
+    }
+
+    /// Why there is no proof, where no other leaf was seen.
+    pub(crate) fn unseen(&self) -> Vec<String> {
+        let unseen = |(address, sight): (&SocketAddr, &Sight)| match sight {
+            Sight::Nothing(problem) => Some(format!("{address} {}", problem.reason)),
+            Sight::Untried => Some(format!("{address} was not asked in time")),
+            _ => None,
+        };
+        self.blind.iter().cloned().chain(self.judged().filter_map(unseen)).collect()
+    }
+
+    /// What is strange about an edge that serves the new leaf.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let other_chain = |(address, sight): (&SocketAddr, &Sight)| {
+            matches!(sight, Sight::New { same_chain: false })
+                .then(|| format!("{address} shows other certificates behind the leaf than were uploaded"))
+        };
+        let left_out = self.addresses.len() - self.judged().count();
+        let no_route = (left_out > 0).then(|| {
+            format!("this machine has no route to {} of the edge", text::count(left_out, "other address"))
+        });
+        self.addresses.iter().filter_map(other_chain).chain(no_route).collect()
+    }
+
+    /// The addresses that count. One that this machine has no route to, as a machine without IPv6 has none to half of
+    /// the edge, says nothing about the edge, unless there is no other.
+    fn judged(&self) -> impl Iterator<Item = (&SocketAddr, &Sight)> {
+        let routed =
+            |sight: &Sight| !matches!(sight, Sight::Nothing(problem) if problem.cause == Cause::NoRoute);
+        let any = self.addresses.values().any(routed);
+        self.addresses.iter().filter(move |(_, sight)| !any || routed(sight))
+    }
+}

@@ -1,0 +1,163 @@
+//! The time between an upload and the proof: the sites are read again, bound where that is missing, and looked at until
+//! every one shows the new leaf or the wait is over.
+
+use std::time::Duration;
+
+use futures_util::{StreamExt as _, stream};
+use tokio::time::{sleep, timeout};
+
+use super::{HANDSHAKES_AT_ONCE, Rollout, Stored};
+use crate::api::{Failed, Site, Updated};
+use crate::clock::Deadline;
+use crate::plan::Target;
+use crate::proof::View;
+use crate::settings::Verify;
+
+/// A site whose upload succeeded, on its way to the edge.
+pub(super) struct Arrival<'p> {
+    pub(super) target: &'p Target<'p>,
+    pub(super) stored: Stored,
+    /// The site as it was last read; `None`: not yet.
+    pub(super) now: Option<Site>,
+    /// What became of setting its `cert_id`, where that was tried.
+    pub(super) binding: Option<Result<Updated, Failed>>,
+    pub(super) view: View,
+    /// Whether its edge was looked at.
+    pub(super) looked: bool,
+}
+
+/// So long a single reading may take even without any wait.
+const ONE_READING: Duration = Duration::from_secs(5);
+
+impl<'p> Arrival<'p> {
+    pub(super) fn new(target: &'p Target<'p>, stored: Stored) -> Self {
+        Self { target, stored, now: None, binding: None, view: View::default(), looked: false }
+    }
+
+    /// Whether the record that was uploaded feeds the site, as far as is known.
+    pub(super) fn is_fed(&self) -> bool {
+        self.now.as_ref().unwrap_or(self.target.site).cert_id == Some(self.stored.id)
+    }
+
+    /// Whether the service has bound it by itself.
+    pub(super) fn is_bound_by_creation(&self) -> bool {
+        self.stored.created && self.target.site.cert_id.is_none()
+    }
+
+    pub(super) fn is_pushed(&self) -> bool {
+        self.now.as_ref().is_some_and(|now| self.is_fed() && now.config_synced)
+    }
+
+    fn is_enabled(&self) -> bool {
+        self.now.as_ref().is_some_and(|now| now.enabled)
+    }
+
+    /// Whether nothing more will come of waiting.
+    fn is_settled(&self, verify: Verify) -> bool {
+        let proven = match verify {
+            Verify::Off => true,
+            Verify::Auto => !self.is_enabled() || self.view.is_hopeless(),
+            Verify::Require => !self.is_enabled(),
+        };
+        self.now.is_some() && !self.is_fed() || self.view.is_served() || self.is_pushed() && proven
+    }
+}
+
+impl Rollout<'_> {
+    /// Reads the sites at least once, then until each of them is proven, or the wait is over.
+    pub(super) async fn settle(&mut self, arrivals: &mut [Arrival<'_>]) {
+        if arrivals.is_empty() {
+            return;
+        }
+        let settings = self.order.settings;
+        let mut pauses = Pauses::until(Deadline::after(settings.wait).or_sooner(self.order.deadline));
+        self.read(arrivals, pauses.end).await;
+        if self.mend(arrivals).await {
+            self.read(arrivals, pauses.end).await;
+        }
+        loop {
+            if settings.verify != Verify::Off && !settings.wait.is_zero() {
+                self.look(arrivals, &pauses).await;
+            }
+            let settled = arrivals.iter().all(|arrival| arrival.is_settled(settings.verify));
+            let Some(pause) = pauses.next().filter(|_| !settled) else { return };
+            log::info!("waiting for the edge");
+            sleep(pause).await;
+            if arrivals.iter().any(|arrival| !arrival.is_pushed()) {
+                self.read(arrivals, pauses.end).await;
+            }
+        }
+    }
+
+    /// One request for all sites.
+    async fn read(&self, arrivals: &mut [Arrival<'_>], end: Deadline) {
+        match timeout(end.left().max(ONE_READING), self.client.sites()).await {
+            Ok(Ok(sites)) => {
+                for arrival in arrivals {
+                    arrival.now = sites.iter().find(|site| site.id == arrival.target.site.id).cloned();
+                }
+            }
+            Ok(Err(failed)) => log::warn!("cannot read the sites after the upload: {failed}"),
+            Err(_) => log::warn!("cannot read the sites after the upload: no answer in time"),
+        }
+    }
+
+    /// Binds wanted sites that are not fed although they should be: those without any certificate, and with `--rebind`
+    /// the others too. Tells whether there were any.
+    async fn mend(&self, arrivals: &mut [Arrival<'_>]) -> bool {
+        let rebind = self.order.allow.rebind;
+        let is_stray = move |arrival: &Arrival<'_>| {
+            let unbound = arrival.now.as_ref().is_some_and(|now| now.cert_id.is_none());
+            let known = arrival.now.is_some() && arrival.binding.is_none() && arrival.target.wanted;
+            known && !arrival.is_fed() && (unbound || rebind)
+        };
+        let any = arrivals.iter().any(is_stray);
+        self.bind(arrivals, is_stray).await;
+        any
+    }
+
+    /// Asks the edge for the sites that are pushed, and in the last look for all.
+    async fn look(&self, arrivals: &mut [Arrival<'_>], pauses: &Pauses) {
+        let is_due = |arrival: &Arrival<'_>| {
+            arrival.is_fed()
+                && arrival.is_enabled()
+                && (arrival.is_pushed() || pauses.is_last)
+                && !arrival.view.is_served()
+        };
+        let looks = arrivals.iter_mut().filter(|arrival| is_due(arrival)).map(|arrival| async {
+            arrival.looked = true;
+            let site = arrival.now.as_ref().unwrap_or(arrival.target.site);
+            self.edge.look(site, &mut arrival.view, pauses.end).await;
+        });
+        stream::iter(looks).buffer_unordered(HANDSHAKES_AT_ONCE).for_each(std::future::ready).await;
+    }
+}
+
+/// Growing pauses up to a moment, the last of them short enough for one more look.
+struct Pauses {
+    end: Deadline,
+    span: Duration,
+    is_last: bool,
+}
+
+const FIRST: Duration = Duration::from_millis(250);
+const LONGEST: Duration = Duration::from_secs(3);
+
+impl Pauses {
+    fn until(end: Deadline) -> Self {
+        Self { end, span: end.left(), is_last: false }
+    }
+
+    /// An eighth of the time that has passed, so that a slow edge is asked less and less; `None` after the last look.
+    fn next(&mut self) -> Option<Duration> {
+        let left = self.end.left();
+        // So much is kept for the last look.
+        let reserve = (self.span / 4).min(Duration::from_secs(1));
+        if self.is_last || left <= reserve {
+            return None;
+        }
+        let pause = (self.span.saturating_sub(left) / 8).clamp(FIRST, LONGEST);
+        self.is_last = pause + reserve >= left;
+        Some(pause.min(left.saturating_sub(reserve)))
+    }
+}
