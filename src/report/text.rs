@@ -57,7 +57,8 @@ pub(super) fn report(report: &Report, style: Style) -> String {
     for upload in report.uploads.iter().filter(|upload| upload.ok) {
         row(&mut lines, "uploaded", &uploaded(upload));
     }
-    for site in &report.sites {
+    // The steps of a plan name the sites that are left, too.
+    for site in report.sites.iter().filter(|_| report.plan.is_none()) {
         let colour = match site.outcome {
             Outcome::Served | Outcome::Synced => AnsiColor::Green,
             Outcome::Uploaded | Outcome::Queued => AnsiColor::Yellow,

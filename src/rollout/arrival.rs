@@ -9,14 +9,15 @@ use tokio::time::{sleep, timeout};
 use super::{HANDSHAKES_AT_ONCE, Rollout, Stored};
 use crate::api::{Failed, Site, Updated};
 use crate::clock::Deadline;
+use crate::failure::{Kind, api_kind};
 use crate::plan::Target;
 use crate::proof::View;
 use crate::settings::Verify;
 
-/// A site whose upload succeeded, on its way to the edge.
+/// A site for which something was uploaded, on its way to the edge.
 pub(super) struct Arrival<'p> {
     pub(super) target: &'p Target<'p>,
-    pub(super) stored: Stored,
+    pub(super) stored: Result<Stored, &'p Failed>,
     /// The site as it was last read; `None`: not yet.
     pub(super) now: Option<Site>,
     /// What became of setting its `cert_id`, where that was tried.
@@ -30,22 +31,29 @@ pub(super) struct Arrival<'p> {
 const ONE_READING: Duration = Duration::from_secs(5);
 
 impl<'p> Arrival<'p> {
-    pub(super) fn new(target: &'p Target<'p>, stored: Stored) -> Self {
+    pub(super) fn new(target: &'p Target<'p>, stored: Result<Stored, &'p Failed>) -> Self {
         Self { target, stored, now: None, binding: None, view: View::default(), looked: false }
     }
 
     /// Whether the record that was uploaded feeds the site, as far as is known.
     pub(super) fn is_fed(&self) -> bool {
-        self.now.as_ref().unwrap_or(self.target.site).cert_id == Some(self.stored.id)
+        let bound = self.now.as_ref().unwrap_or(self.target.site).cert_id;
+        self.stored.is_ok_and(|stored| bound == Some(stored.id))
     }
 
     /// Whether the service has bound it by itself.
     pub(super) fn is_bound_by_creation(&self) -> bool {
-        self.stored.created && self.target.site.cert_id.is_none()
+        self.stored.is_ok_and(|stored| stored.created) && self.target.site.cert_id.is_none()
     }
 
     pub(super) fn is_pushed(&self) -> bool {
         self.now.as_ref().is_some_and(|now| self.is_fed() && now.config_synced)
+    }
+
+    /// Whether the service, asked for the site, would say anything: after an upload that failed it may have been done
+    /// all the same, unless the service was never met or knows nobody of that key.
+    fn is_worth_reading(&self) -> bool {
+        !self.stored.is_err_and(|failed| matches!(api_kind(&failed.error), Kind::Denied | Kind::Config))
     }
 
     fn is_enabled(&self) -> bool {
@@ -59,14 +67,17 @@ impl<'p> Arrival<'p> {
             Verify::Auto => !self.is_enabled() || self.view.is_hopeless(),
             Verify::Require => !self.is_enabled(),
         };
-        self.now.is_some() && !self.is_fed() || self.view.is_served() || self.is_pushed() && proven
+        self.stored.is_err()
+            || self.now.is_some() && !self.is_fed()
+            || self.view.is_served()
+            || self.is_pushed() && proven
     }
 }
 
 impl Rollout<'_> {
     /// Reads the sites at least once, then until each of them is proven, or the wait is over.
     pub(super) async fn settle(&mut self, arrivals: &mut [Arrival<'_>]) {
-        if arrivals.is_empty() {
+        if !arrivals.iter().any(Arrival::is_worth_reading) {
             return;
         }
         let settings = self.order.settings;
@@ -83,7 +94,7 @@ impl Rollout<'_> {
             let Some(pause) = pauses.next().filter(|_| !settled) else { return };
             log::info!("waiting for the edge");
             sleep(pause).await;
-            if arrivals.iter().any(|arrival| !arrival.is_pushed()) {
+            if arrivals.iter().any(|arrival| arrival.stored.is_ok() && !arrival.is_pushed()) {
                 self.read(arrivals, pauses.end).await;
             }
         }

@@ -129,20 +129,16 @@ impl Rollout<'_> {
 
     async fn carry_out(&mut self, plan: &Plan<'_>) {
         let results = self.upload(&plan.uploads).await;
-        let stored = |target: &Target<'_>| results.get(target.fate.upload()?)?.as_ref().ok().copied();
+        let result =
+            |target: &Target<'_>| results.get(target.fate.upload()?).map(|result| result.as_ref().copied());
         let mut arrivals: Vec<Arrival<'_>> =
-            plan.targets.iter().filter_map(|target| Some(Arrival::new(target, stored(target)?))).collect();
+            plan.targets.iter().filter_map(|target| Some(Arrival::new(target, result(target)?))).collect();
         self.bind(&mut arrivals, |arrival| {
             matches!(arrival.target.fate, Fate::Bound(..)) && !arrival.is_bound_by_creation()
         })
         .await;
         self.settle(&mut arrivals).await;
         self.report_what_is_left(plan);
-        for target in &plan.targets {
-            if let Some(Err(failed)) = target.fate.upload().and_then(|upload| results.get(upload)) {
-                self.report_unsent(target, failed);
-            }
-        }
         for arrival in &arrivals {
             self.report_arrival(arrival);
         }
@@ -190,11 +186,12 @@ impl Rollout<'_> {
     /// Sets `cert_id` of the arrivals for which `which` says so, together.
     async fn bind(&self, arrivals: &mut [Arrival<'_>], which: impl Fn(&Arrival<'_>) -> bool) {
         let strays = arrivals.iter_mut().filter(|arrival| which(arrival) && !arrival.is_fed());
-        let updates = strays.map(|arrival| async {
-            let (site, id) = (arrival.target.site.id, arrival.stored.id);
-            log::info!("binding {} to certificate {id}", arrival.target.site.domain);
-            arrival.binding = Some(self.client.bind(site, id).await);
-        });
+        let updates = strays.filter_map(|arrival| Some((arrival.stored.ok()?.id, arrival))).map(
+            |(id, arrival)| async move {
+                log::info!("binding {} to certificate {id}", arrival.target.site.domain);
+                arrival.binding = Some(self.client.bind(arrival.target.site.id, id).await);
+            },
+        );
         stream::iter(updates).buffer_unordered(AT_ONCE).for_each(std::future::ready).await;
     }
 }

@@ -115,18 +115,16 @@ impl Rollout<'_> {
         }
     }
 
-    /// Reports a site whose upload failed.
-    pub(super) fn report_unsent(&mut self, target: &Target<'_>, failed: &Failed) {
-        let outcome = self.upload_failed(&target.site.domain, failed);
-        self.push(target, None, Verdict::new(outcome, Some(failed.to_string())), None);
-    }
-
-    /// Reports a site whose upload succeeded.
+    /// Reports a site for which something was uploaded.
     pub(super) fn report_arrival(&mut self, arrival: &Arrival<'_>) {
-        let verdict = match &arrival.now {
-            None => unread(arrival),
-            Some(_) if !arrival.is_fed() => misbound(arrival),
-            Some(now) => self.proof(arrival, now),
+        let verdict = match (arrival.stored, &arrival.now) {
+            (Err(failed), _) => {
+                let outcome = self.upload_failed(&arrival.target.site.domain, failed);
+                Verdict::new(outcome, Some(failed.to_string()))
+            }
+            (Ok(stored), None) => unread(arrival, stored),
+            (Ok(stored), Some(now)) if !arrival.is_fed() => misbound(arrival, stored, now),
+            (Ok(_), Some(now)) => self.proof(arrival, now),
         };
         let (served, addresses) = arrival.view.score();
         let edge = arrival.looked.then_some(EdgeReport { served, addresses });
@@ -223,9 +221,9 @@ fn left(site: &Site, obstacle: &Obstacle) -> Verdict {
     Verdict::new(outcome, Some(detail)).failing(kind, message, Some(obstacle.hint().into()))
 }
 
-fn unread(arrival: &Arrival<'_>) -> Verdict {
+fn unread(arrival: &Arrival<'_>, stored: Stored) -> Verdict {
     let domain = &arrival.target.site.domain;
-    if arrival.is_fed() {
+    if arrival.target.site.cert_id == Some(stored.id) {
         let warnings = vec![format!("{domain}: {UNREAD}")];
         return Verdict { warnings, ..Verdict::new(Outcome::Uploaded, Some(UNREAD.into())) };
     }
@@ -233,8 +231,7 @@ fn unread(arrival: &Arrival<'_>) -> Verdict {
     Verdict::new(Outcome::Queued, Some(UNREAD.into())).failing(Kind::Temporary, message, Some(AGAIN.into()))
 }
 
-fn misbound(arrival: &Arrival<'_>) -> Verdict {
-    let (site, id) = (arrival.now.as_ref().unwrap_or(arrival.target.site), arrival.stored.id);
+fn misbound(arrival: &Arrival<'_>, Stored { id, .. }: Stored, site: &Site) -> Verdict {
     let feeds = site
         .cert_id
         .map_or("no certificate is bound".into(), |other| format!("certificate {other} still feeds it"));

@@ -86,6 +86,20 @@ impl Hook {
         self
     }
 
+    /// Runs it under another program, which gets these arguments before the hook's own command line.
+    pub(crate) fn under(mut self, wrapper: &[&str]) -> Self {
+        let (program, arguments) = wrapper.split_first().unwrap();
+        let mut command = Command::new(program);
+        command.args(arguments).arg(self.command.get_program()).args(self.command.get_args());
+        command.env_clear();
+        for (name, value) in self.command.get_envs() {
+            command.env(name, value.unwrap_or_default());
+        }
+        command.current_dir(self.home.path()).stdin(Stdio::null());
+        self.command = command;
+        self
+    }
+
     /// Lets snapshots show this lineage's directory as `LINEAGE`.
     pub(crate) fn knows(mut self, lineage: &Lineage) -> Self {
         self.names.push((lineage.path().to_str().unwrap().to_owned(), "LINEAGE"));
@@ -107,7 +121,9 @@ impl Hook {
 
     /// Runs it to its end.
     pub(crate) fn run(mut self) -> Outcome {
-        let output = self.command.output().unwrap();
+        let output = self.command.output().unwrap_or_else(|error| {
+            panic!("cannot run {}: {error}", self.command.get_program().display());
+        });
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the hook prints UTF-8 only");
         self.names.push((self.home.path().to_str().unwrap().to_owned(), "HOME"));
         Outcome {

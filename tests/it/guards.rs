@@ -1,0 +1,226 @@
+//! What deploying would break elsewhere is refused, each guard with its own override, and what no upload can reach is
+//! said or, with `--rebind`, bound.
+
+use expect_test::expect;
+use serde_json::{Value, json};
+
+use crate::harness::{
+    Fault, Hook, Lineage, Options, Sandbox, asked, edgecert, record, sandbox_with, uploads, world,
+};
+
+const UPDATE: &str = "POST /api/sites/*/update";
+
+/// A plain sandbox with these sites (id, domain, certificate) and records.
+fn account(sites: &[(u64, &str, Option<u64>)], records: &[Value]) -> Sandbox {
+    let sites: Vec<Value> = sites
+        .iter()
+        .map(|(id, domain, cert_id)| json!({"id": id, "account": 1, "domain": domain, "cert_id": cert_id}))
+        .collect();
+    let world = world(json!({"sites": sites, "certs": records}));
+    sandbox_with(Options { world, whims: 0, ..Options::default() }, &[])
+}
+
+fn deploy(edge: &Sandbox, lineage: &Lineage) -> Hook {
+    edgecert().called_by_certbot(lineage).against(edge)
+}
+
+/// The leaf that each site is bound to, by the site's domain.
+fn is_fed_by(edge: &Sandbox, domain: &str, lineage: &Lineage) -> bool {
+    let site = edge.sites().into_iter().find(|site| site["domain"] == domain).unwrap();
+    let record = edge.certs().into_iter().find(|record| record["id"] == site["cert_id"]);
+    record.is_some_and(|record| record["cert_pem"] == lineage.read("fullchain.pem"))
+}
+
+/// A certificate that was issued after those of the test CA, whose date is yesterday's.
+fn issued_later() -> Lineage {
+    Lineage::made_by_openssl(&["ecparam", "-genkey", "-noout", "-name", "prime256v1"], &["-days", "20"])
+}
+
+#[test]
+fn a_bound_site_does_not_lose_its_names() {
+    let edge = account(
+        &[(10, "a.example", Some(5)), (11, "b.example", Some(5))],
+        &[record(5, "a.example", "upload")],
+    );
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let outcome = deploy(&edge, &lineage).fails_with(65);
+    expect![[r#"
+        certificate  a.example; P-256, expires DATE
+        site         a.example: guarded, certificate 5 also feeds b.example, which the new certificate does not cover
+        ---
+        edgecert: error: a.example is guarded: certificate 5 also feeds b.example, which the new certificate does not cover; nothing was sent for it
+        edgecert: hint: put those names into the certificate too, pass --rebind to bind only this site to a record of its own, or --allow-shrink to take it from them
+    "#]].assert_eq(&outcome.shown());
+    assert_eq!(uploads(&edge), 0);
+
+    deploy(&edge, &lineage).args(["--allow-shrink"]).succeeds();
+    assert!(is_fed_by(&edge, "a.example", &lineage) && is_fed_by(&edge, "b.example", &lineage));
+}
+
+#[test]
+fn with_rebind_a_site_leaves_a_record_that_others_need() {
+    let edge = account(
+        &[(10, "a.example", Some(5)), (11, "b.example", Some(5))],
+        &[record(5, "b.example", "upload")],
+    );
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let outcome = deploy(&edge, &lineage).args(["--json"]).fails_with(69);
+    assert_eq!(outcome.sites(), ["a.example: misbound"]);
+    assert_eq!(uploads(&edge), 0);
+
+    let outcome = deploy(&edge, &lineage).args(["--rebind", "--json"]).succeeds();
+    assert_eq!(outcome.sites(), ["a.example: served"]);
+    assert!(is_fed_by(&edge, "a.example", &lineage));
+    let other = edge.sites().into_iter().find(|site| site["domain"] == "b.example").unwrap();
+    assert_eq!(other["cert_id"], 5, "the other site keeps what it had");
+}
+
+#[test]
+fn a_certificate_that_is_newer_on_the_edge_is_not_replaced_by_an_older_one() {
+    let edge = account(&[(10, "a.example", None)], &[]);
+    let (older, newer) = (Lineage::issued_for(&["a.example"]), issued_later());
+    deploy(&edge, &newer).succeeds();
+
+    let outcome = deploy(&edge, &older).fails_with(65);
+    let shown = outcome.shown();
+    assert!(
+        shown.contains("guarded: certificate 1001 was issued at DATE, later than the new one"),
+        "{shown}"
+    );
+    assert!(shown.contains("or pass --allow-older to go back to this one"), "{shown}");
+    deploy(&edge, &older).args(["--rebind"]).fails_with(65);
+    assert_eq!(uploads(&edge), 1, "only the newer one was sent");
+
+    deploy(&edge, &older).args(["--allow-older"]).succeeds();
+    assert!(is_fed_by(&edge, "a.example", &older));
+}
+
+#[test]
+fn a_record_of_the_system_is_left_to_the_system() {
+    let edge = account(&[(10, "a.example", Some(5))], &[record(5, "a.example", "lets")]);
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let outcome = deploy(&edge, &lineage).fails_with(65);
+    assert!(
+        outcome.stderr.contains("the system issues and renews certificate 5 itself"),
+        "{}",
+        outcome.stderr
+    );
+    assert!(outcome.stderr.contains("--replace-lets"), "{}", outcome.stderr);
+    assert_eq!(uploads(&edge), 0);
+
+    deploy(&edge, &lineage).args(["--replace-lets"]).succeeds();
+    assert!(is_fed_by(&edge, "a.example", &lineage));
+    assert_eq!(edge.certs().len(), 1, "replaced in place");
+}
+
+#[test]
+fn what_no_upload_can_reach_is_said_and_with_rebind_bound() {
+    let two_names = {
+        let mut record = record(5, "z.example", "upload");
+        (record["domain"], record["name"]) = (json!("a.example,z.example"), json!("shop"));
+        record
+    };
+    let rows = [
+        (
+            "not covered",
+            Some(record(5, "c.example", "upload")),
+            "stored for c.example; the new certificate does not cover that",
+        ),
+        ("no such site", Some(record(5, "b.example", "upload")), "the account has no such site"),
+        ("several names", Some(two_names), "stored for a.example and z.example; an upload is for one domain"),
+        ("not the account's", None, "certificate 5, which is not among the account's certificates"),
+    ];
+    for (name, stored, words) in rows {
+        let records: Vec<Value> = stored.into_iter().collect();
+        let edge = account(&[(10, "a.example", (!records.is_empty()).then_some(5))], &records);
+        if records.is_empty() {
+            let foreign =
+                json!({"sites": [{"id": 10, "domain": "a.example", "cert_id": 5, "config_synced": true}]});
+            edge.add_fault(Fault::status("GET /api/me/sites", 200).body(foreign).times(1));
+        }
+        let lineage = Lineage::issued_for(&["a.example", "b.example"]);
+        let outcome = deploy(&edge, &lineage).args(["--json"]).fails_with(69);
+        assert_eq!(outcome.sites(), ["a.example: misbound"], "{name}");
+        assert!(outcome.stdout.contains(words), "{name}: {}", outcome.stdout);
+        assert_eq!(uploads(&edge), 0, "{name}");
+        if !records.is_empty() {
+            let outcome = deploy(&edge, &lineage).args(["--json", "--rebind"]).succeeds();
+            assert_eq!(outcome.sites(), ["a.example: served"], "{name}");
+            assert!(is_fed_by(&edge, "a.example", &lineage), "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_site_without_certificate_is_bound_to_the_record_that_its_domain_has() {
+    let edge = account(&[(10, "a.example", None)], &[record(5, "a.example", "upload")]);
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let outcome = deploy(&edge, &lineage).args(["--json"]).succeeds();
+    assert_eq!(outcome.sites(), ["a.example: served"]);
+    assert_eq!((edge.certs().len(), uploads(&edge)), (1, 1), "no second record");
+    assert!(asked(&edge).contains(&"POST /api/sites/10/update".to_owned()));
+}
+
+#[test]
+fn of_two_records_for_one_domain_the_one_that_feeds_the_site_counts() {
+    let edge = account(
+        &[(10, "a.example", Some(6))],
+        &[record(5, "a.example", "upload"), record(6, "a.example", "upload")],
+    );
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let outcome = deploy(&edge, &lineage).args(["--json"]).fails_with(69);
+    assert_eq!(outcome.sites(), ["a.example: misbound"], "the service replaces the older one");
+    assert!(
+        outcome.stdout.contains("certificate 6 still feeds it, not the uploaded 5"),
+        "{}",
+        outcome.stdout
+    );
+
+    let outcome = deploy(&edge, &lineage).args(["--json", "--rebind"]).succeeds();
+    assert_eq!(outcome.sites(), ["a.example: served"]);
+    assert!(is_fed_by(&edge, "a.example", &lineage));
+}
+
+#[test]
+fn a_binding_that_does_not_take_is_a_failure() {
+    let ignoring = json!({"ok": true, "site": {}, "ignored_fields": ["cert_id"]});
+    let rows = [
+        (Fault::status(UPDATE, 200).body(ignoring), 69, "a.example: refused", "the service ignores cert_id"),
+        (
+            Fault::status(UPDATE, 403),
+            69,
+            "a.example: refused",
+            "could not be bound to certificate 5: the service refused with 403",
+        ),
+        (Fault::status(UPDATE, 503).times(99), 75, "a.example: queued", "the service answers 503"),
+    ];
+    for (fault, code, site, words) in rows {
+        let edge = account(&[(10, "a.example", None)], &[record(5, "a.example", "upload")]);
+        edge.add_fault(fault);
+        let lineage = Lineage::issued_for(&["a.example"]);
+        let hook = deploy(&edge, &lineage).args(["--json", "--timeout", "3", "--wait", "1"]);
+        let outcome = hook.fails_with(code);
+        assert_eq!(outcome.sites(), [site], "{words}");
+        assert!(outcome.stdout.contains(words), "{words}: {}", outcome.stdout);
+    }
+}
+
+#[test]
+fn sites_that_were_not_asked_for_are_told_and_do_not_fail_the_run() {
+    let edge = account(
+        &[
+            (10, "a.example", Some(5)),
+            (11, "b.example", Some(5)),
+            (12, "c.example", Some(6)),
+            (13, "d.example", None),
+        ],
+        &[record(5, "a.example", "upload"), record(6, "c.example", "upload")],
+    );
+    let lineage = Lineage::issued_for(&["*.example"]);
+    let outcome = deploy(&edge, &lineage).for_domain("a.example").args(["--json"]).succeeds();
+    assert_eq!(
+        outcome.sites(),
+        ["a.example: served", "b.example: served", "c.example: misbound", "d.example: skipped"]
+    );
+    assert_eq!(uploads(&edge), 1);
+}

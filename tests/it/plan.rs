@@ -1,0 +1,97 @@
+//! `edgecert plan` and `deploy --dry-run`: what would be done and why; nothing is written.
+
+use expect_test::expect;
+use serde_json::json;
+
+use crate::harness::{Lineage, Options, asked, edgecert, record, sandbox, sandbox_with, world};
+
+#[test]
+fn the_plan_gives_its_reasons_and_changes_nothing() {
+    let world = world(json!({
+        "sites": [
+            {"id": 10, "account": 1, "domain": "a.example", "cert_id": 5},
+            {"id": 11, "account": 1, "domain": "b.example", "cert_id": 5},
+            {"id": 12, "account": 1, "domain": "c.example"},
+            {"id": 13, "account": 1, "domain": "d.example", "cert_id": 6},
+            {"id": 14, "account": 1, "domain": "e.example", "cert_id": 7},
+            {"id": 15, "account": 1, "domain": "other.test"},
+        ],
+        "certs": [
+            record(5, "b.example", "upload"), record(6, "d.example", "lets"), record(7, "other.test", "upload"),
+        ],
+    }));
+    let edge = sandbox_with(Options { world, whims: 0, ..Options::default() }, &[]);
+    let renewed = Lineage::issued_for(&["*.example"]);
+    let (sites, records) = (edge.sites(), edge.certs());
+
+    let outcome = edgecert().called_by_certbot(&renewed).against(&edge).args(["plan"]).fails_with(65);
+    expect![[r#"
+        certificate  *.example; P-256, expires DATE
+        replace      b.example: certificate 5 feeds a.example and b.example
+        create       c.example: c.example has no certificate
+        guard        d.example: the system issues and renews certificate 6 itself
+        leave        e.example: it is bound to certificate 7, which is stored for other.test; the new certificate does not cover that
+        ---
+        edgecert: error: d.example is guarded: the system issues and renews certificate 6 itself; nothing was sent for it
+        edgecert: hint: let the system renew it, pass --replace-lets to replace it, or --rebind to bind the site to another record
+        edgecert: error: e.example is misbound: it is bound to certificate 7, which is stored for other.test; the new certificate does not cover that; nothing was sent for it
+        edgecert: hint: pass --rebind to bind the site to the uploaded record, or bind it in the service
+    "#]].assert_eq(&outcome.shown());
+
+    let rebind =
+        edgecert().called_by_certbot(&renewed).against(&edge).args(["plan", "--rebind", "--replace-lets"]);
+    expect![[r#"
+        certificate  *.example; P-256, expires DATE
+        replace      b.example: certificate 5 feeds a.example and b.example
+        replace      d.example: certificate 6 feeds d.example
+        create       c.example: c.example has no certificate
+        bind         e.example: to the record uploaded for b.example: it is bound to certificate 7, which is stored for other.test; the new certificate does not cover that
+        ---
+    "#]].assert_eq(&rebind.succeeds().shown());
+
+    let dry = edgecert().called_by_certbot(&renewed).against(&edge).args(["--dry-run"]).fails_with(65);
+    assert_eq!(dry.shown(), outcome.shown());
+    assert!(asked(&edge).iter().all(|request| request.starts_with("GET ")), "{:?}", asked(&edge));
+    assert_eq!((edge.sites(), edge.certs()), (sites, records));
+}
+
+#[test]
+fn the_plan_is_in_the_json_object() {
+    let edge = sandbox(&["a.example"]);
+    let renewed = Lineage::issued_for(&["a.example"]);
+    let call = || edgecert().called_by_certbot(&renewed).against(&edge);
+    let json = call().args(["plan", "--json"]).succeeds().json();
+    assert_eq!((&json["command"], &json["ok"], &json["uploads"]), (&json!("plan"), &json!(true), &json!([])));
+    let step = json!({
+        "step": "create", "domain": "a.example", "cert_ids": [], "sites": ["a.example"],
+        "reason": "a.example has no certificate",
+    });
+    assert_eq!(json["plan"], json!([step]));
+    assert_eq!(asked(&edge).len(), 2, "the two listings");
+
+    let deployed = call().args(["--json"]).succeeds().json();
+    assert!(deployed.get("plan").is_none(), "only where it was asked for");
+}
+
+#[test]
+fn the_plan_of_a_bare_upload_needs_no_service() {
+    let edge = sandbox(&["a.example"]);
+    let renewed = Lineage::issued_for(&["a.example"]);
+    let hook = edgecert().called_by_certbot(&renewed).against(&edge).args(["plan", "--wait", "0"]);
+    let outcome = hook.for_domain("a.example").succeeds();
+    assert!(
+        outcome.stdout.contains("upload       a.example: asked for with --domain and --wait 0"),
+        "{}",
+        outcome.stdout
+    );
+    assert_eq!(asked(&edge).len(), 0);
+}
+
+#[test]
+fn a_plan_of_a_certificate_that_fails_the_checks_is_none() {
+    let edge = sandbox(&["a.example"]);
+    let renewed = Lineage::issued_for(&["b.example"]);
+    let hook = edgecert().called_by_certbot(&renewed).against(&edge).args(["plan"]);
+    hook.for_domain("a.example").fails_with(65);
+    assert_eq!(asked(&edge).len(), 0);
+}

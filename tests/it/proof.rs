@@ -1,0 +1,285 @@
+//! What the edge really shows: proven by handshakes with each of its addresses, and told where it is not.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::net::{SocketAddr, TcpListener};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use expect_test::expect;
+use serde_json::json;
+
+use crate::harness::{Hook, Lineage, Options, Sandbox, asked, edgecert, sandbox, sandbox_with, world};
+
+fn deploy(edge: &Sandbox, lineage: &Lineage) -> Hook {
+    edgecert().called_by_certbot(lineage).against(edge)
+}
+
+/// `openssl s_server` as an edge of its own; it shows what it was started with, whoever asks.
+struct Server {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Server {
+    fn start(lineage: &Lineage, arguments: &[&str]) -> Self {
+        let mut child = Command::new("openssl")
+            .args(["s_server", "-accept", "127.0.0.1:0", "-naccept", "1000"])
+            .args(arguments)
+            .current_dir(lineage.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("openssl must be installed (Debian package openssl)");
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let address = lines.map_while(Result::ok).find_map(|line| line.strip_prefix("ACCEPT ")?.parse().ok());
+        Self { child, address: address.expect("openssl s_server says where it listens") }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn an_address_that_keeps_the_old_leaf_is_named_with_its_expiry() {
+    let [edge, other] = [sandbox(&["a.example"]), sandbox(&["a.example"])];
+    let old = Lineage::issued_for(&["a.example"]);
+    for edge in [&edge, &other] {
+        deploy(edge, &old).succeeds();
+    }
+    let renewed = Lineage::issued_for(&["a.example"]);
+    let both = format!("{},{}", edge.ready().edge, other.ready().edge);
+    let call = || deploy(&edge, &renewed).env("EDGECERT_EDGE_ADDRESS", &both).args(["--wait", "1"]);
+    let outcome = call().args(["--json"]).fails_with(75);
+    assert_eq!(outcome.sites(), ["a.example: stale"]);
+    assert_eq!(outcome.json()["sites"][0]["edge"], json!({"served": 1, "addresses": 2}));
+
+    let shown = call().fails_with(75).shown().replace(&other.ready().edge, "OTHER");
+    let shown: Vec<&str> = shown.lines().skip_while(|line| !line.starts_with("site")).collect();
+    expect![[r#"
+        site         a.example: stale 1/2, OTHER still shows the certificate of edgecert test intermediate that expires at DATE
+        ---
+        edgecert: error: a.example is stale: OTHER still shows the certificate of edgecert test intermediate that expires at DATE
+        edgecert: hint: give the edge more time and run the same command again; if it stays so, ask the service"#]].assert_eq(&shown.join("\n"));
+
+    deploy(&other, &renewed).succeeds();
+    let outcome = call().succeeds();
+    assert!(outcome.stdout.contains("a.example: served 2/2"), "{}", outcome.stdout);
+}
+
+#[test]
+fn synced_from_before_is_no_proof() {
+    let [edge, behind] = [sandbox(&["a.example"]), sandbox(&["a.example"])];
+    let old = Lineage::issued_for(&["a.example"]);
+    deploy(&behind, &old).succeeds();
+    let renewed = Lineage::issued_for(&["a.example"]);
+    let hook = deploy(&edge, &renewed).env("EDGECERT_EDGE_ADDRESS", &behind.ready().edge);
+    let outcome = hook.args(["--wait", "1", "--json"]).fails_with(75);
+    assert_eq!(edge.sites()[0]["config_synced"], true);
+    assert_eq!(outcome.sites(), ["a.example: stale"]);
+}
+
+#[test]
+fn an_edge_that_cannot_be_asked_gets_a_line_of_its_own_and_holds_nobody_up() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let plain = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = |listener: &TcpListener| listener.local_addr().unwrap().to_string();
+    let talk = plain.try_clone().unwrap();
+    std::thread::spawn(move || {
+        while let Ok((mut peer, _)) = talk.accept() {
+            let _ = std::io::Write::write_all(&mut peer, b"220 mail.example ESMTP\r\n");
+        }
+    });
+    let rows = [
+        ("127.0.0.1:1".to_owned(), "127.0.0.1:1 refuses connections"),
+        ("no-such-host.invalid:443".to_owned(), "no-such-host.invalid does not resolve"),
+        (at(&silent), "accepts connections and says nothing"),
+        (at(&plain), "does not speak TLS"),
+    ];
+    for (address, words) in rows {
+        for (verify, code) in [("auto", 0), ("require", 75)] {
+            let edge = sandbox(&["a.example"]);
+            let renewed = Lineage::issued_for(&["a.example"]);
+            // The guard against a hook that hangs; nothing is measured.
+            let hook = deploy(&edge, &renewed).env("EDGECERT_EDGE_ADDRESS", &address);
+            let hook = hook.args(["--wait", "2", "--timeout", "600", "--json", "--verify", verify]);
+            let outcome = hook.under(&["timeout", "100"]).fails_with(code);
+            let json = outcome.json();
+            assert_eq!(outcome.sites(), ["a.example: synced"], "{words}");
+            assert!(json["sites"][0]["detail"].as_str().unwrap().contains(words), "{words}: {json}");
+            let told = if code == 0 { json["warnings"].to_string() } else { json["error"].to_string() };
+            assert!(told.contains(words), "{words}: {json}");
+        }
+    }
+}
+
+#[test]
+fn a_name_that_the_edge_does_not_know_is_told() {
+    let [edge, other] = [sandbox(&["a.example"]), sandbox(&["b.example"])];
+    let renewed = Lineage::issued_for(&["a.example"]);
+    let hook = deploy(&edge, &renewed).env("EDGECERT_EDGE_ADDRESS", &other.ready().edge);
+    let outcome = hook.args(["--wait", "1", "--json"]).succeeds();
+    assert_eq!(outcome.sites(), ["a.example: synced"]);
+    assert!(
+        outcome.stdout.contains("refuses the handshake for this name (TLS alert unrecognised name)"),
+        "{}",
+        outcome.stdout
+    );
+}
+
+#[test]
+fn a_disabled_site_gets_a_line_of_its_own() {
+    let world = world(json!({
+        "sites": [{"id": 10, "account": 1, "domain": "a.example", "enabled": false}], "certs": [],
+    }));
+    let edge = sandbox_with(Options { world, ..Options::default() }, &[]);
+    let renewed = Lineage::issued_for(&["a.example"]);
+    let outcome = deploy(&edge, &renewed).args(["--json"]).succeeds();
+    assert_eq!(outcome.sites(), ["a.example: synced"]);
+    assert!(
+        outcome.stdout.contains("the site is disabled, so no edge shows its certificate"),
+        "{}",
+        outcome.stdout
+    );
+    deploy(&edge, &renewed).args(["--verify", "require"]).fails_with(75);
+}
+
+#[test]
+fn the_proof_follows_the_push_at_once() {
+    let edge = sandbox(&["a.example"]);
+    edge.hold_pushes(true);
+    let renewed = Lineage::issued_for(&["a.example"]);
+    let mut hook = deploy(&edge, &renewed).args(["-v"]);
+    let mut child = hook.command().stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut progress = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    assert!(progress.any(|line| line.contains("waiting for the edge")), "it waits for the push");
+    edge.push_now();
+    let before = asked(&edge).len();
+    assert!(progress.by_ref().count() < 20);
+    let output = child.wait_with_output().unwrap();
+    assert!(String::from_utf8(output.stdout).unwrap().contains("site         a.example: served 1/1"));
+    let later = asked(&edge).len() - before;
+    assert!((1..=2).contains(&later), "the first reading that shows the push is the last, not {later}");
+}
+
+#[test]
+fn an_old_leaf_for_clients_that_take_only_rsa_is_seen() {
+    let edge = sandbox(&["a.example"]);
+    let renewed = Lineage::issued_for(&["a.example"]);
+    let old = Lineage::made_by_openssl(
+        &["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"],
+        &["-days", "20"],
+    );
+    for name in ["cert.pem", "privkey.pem"] {
+        renewed.write(&format!("old-{name}"), &old.read(name));
+    }
+    let own = ["-cert", "cert.pem", "-key", "privkey.pem", "-cert_chain", "chain.pem"];
+    let both = Server::start(
+        &renewed,
+        &[&own[..], &["-dcert", "old-cert.pem", "-dkey", "old-privkey.pem"]].concat(),
+    );
+    let call = |server: &Server| {
+        let hook = deploy(&edge, &renewed).env("EDGECERT_EDGE_ADDRESS", server.address.to_string());
+        hook.args(["--wait", "2", "--json"]).run()
+    };
+    let outcome = call(&both);
+    assert_eq!(
+        (outcome.code, outcome.sites()),
+        (75, vec!["a.example: stale".to_owned()]),
+        "{}",
+        outcome.stdout
+    );
+    assert!(
+        outcome.stdout.contains("still shows clients that take only RSA the certificate of Private CA"),
+        "{}",
+        outcome.stdout
+    );
+
+    let outcome = call(&Server::start(&renewed, &own));
+    assert_eq!(
+        (outcome.code, outcome.sites()),
+        (0, vec!["a.example: served".to_owned()]),
+        "{}",
+        outcome.stdout
+    );
+}
+
+#[test]
+fn other_certificates_behind_the_leaf_are_a_warning() {
+    let edge = sandbox(&["a.example"]);
+    let renewed = Lineage::issued_for(&["a.example"]);
+    let alone = Server::start(&renewed, &["-cert", "cert.pem", "-key", "privkey.pem"]);
+    let hook = deploy(&edge, &renewed).env("EDGECERT_EDGE_ADDRESS", alone.address.to_string());
+    let outcome = hook.args(["--json"]).succeeds();
+    assert_eq!(outcome.sites(), ["a.example: served"]);
+    let warnings = outcome.json()["warnings"].to_string();
+    assert!(warnings.contains("shows other certificates behind the leaf than were uploaded"), "{warnings}");
+}
+
+#[test]
+fn every_kind_of_key_is_proven() {
+    // With TLS 1.2 an edge shows a P-521 leaf only to who can exchange keys on that curve, too; and who shows an
+    // RSASSA-PSS key wants schemes that rustls does not know.
+    let kinds: [(&[&str], [&str; 2]); 5] = [
+        (&["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"], ["served", "served"]),
+        (&["ecparam", "-genkey", "-noout", "-name", "secp384r1"], ["served", "served"]),
+        (&["ecparam", "-genkey", "-noout", "-name", "secp521r1"], ["synced", "served"]),
+        (&["genpkey", "-algorithm", "ED25519"], ["served", "served"]),
+        (&["genpkey", "-algorithm", "RSA-PSS", "-pkeyopt", "rsa_keygen_bits:2048"], ["synced", "synced"]),
+    ];
+    for (key, outcomes) in kinds {
+        for (version, wanted) in ["-tls1_2", "-tls1_3"].into_iter().zip(outcomes) {
+            let edge = sandbox(&["a.example"]);
+            let renewed = Lineage::made_by_openssl(key, &["-days", "20"]);
+            let shown = ["-cert", "cert.pem", "-key", "privkey.pem", "-cert_chain", "chain.pem", version];
+            let server = Server::start(&renewed, &shown);
+            let hook = deploy(&edge, &renewed).env("EDGECERT_EDGE_ADDRESS", server.address.to_string());
+            let outcome = hook.args(["--json", "--wait", "1"]).succeeds();
+            let wanted = format!("a.example: {wanted}");
+            assert_eq!(outcome.sites(), [wanted], "{key:?} {version}: {}", outcome.stdout);
+        }
+    }
+}
+
+#[test]
+fn the_cname_of_the_site_leads_to_the_edge() {
+    // Any address of 127/8 is this machine's own; another one for each run, so that port 443 is free on it.
+    let process = std::process::id().to_be_bytes();
+    let address = format!("127.{}.{}.{}:443", process[1] | 64, process[2], process[3] | 1);
+    let edge_listen: SocketAddr = address.parse().unwrap();
+    let edge =
+        sandbox_with(Options { edge_listen, push: Duration::ZERO, ..Options::default() }, &["a.example"]);
+    let renewed = Lineage::issued_for(&["a.example"]);
+    let cname = edge.sites()[0]["cname"].as_str().unwrap().to_owned();
+    let hosts = renewed.file("hosts");
+    fs::write(&hosts, format!("{} {cname}\n", edge_listen.ip())).unwrap();
+    // The resolver of the system reads a file that only an administrator may change; proot shows it another one.
+    let bind = format!("{}:/etc/hosts", hosts.display());
+    let hook = deploy(&edge, &renewed).without_env("EDGECERT_EDGE_ADDRESS").args(["--json"]);
+    let outcome = hook.under(&["proot", "-b", &bind]).succeeds();
+    assert_eq!(outcome.sites(), ["a.example: served"], "{}", outcome.stdout);
+    assert_eq!(outcome.json()["sites"][0]["edge"], json!({"served": 1, "addresses": 1}));
+}
+
+#[test]
+fn a_wildcard_site_is_asked_for_a_name_below_it() {
+    let edge = sandbox(&["*.a.example"]);
+    let renewed = Lineage::issued_for(&["*.a.example"]);
+    let outcome = deploy(&edge, &renewed).args(["--json"]).succeeds();
+    assert_eq!(outcome.sites(), ["*.a.example: served"]);
+}
+
+#[test]
+fn without_a_wait_nothing_is_asked_twice() {
+    let edge = sandbox(&["a.example"]);
+    let renewed = Lineage::issued_for(&["a.example"]);
+    let outcome = deploy(&edge, &renewed).args(["--wait", "0", "--json"]).succeeds();
+    assert_eq!(outcome.sites(), ["a.example: synced"]);
+    assert!(outcome.stdout.contains("its edge was not asked"), "{}", outcome.stdout);
+    assert_eq!(asked(&edge).len(), 4, "two listings, an upload, a reading");
+}

@@ -1,0 +1,220 @@
+//! Generated accounts through the real binary against the sandbox, with whims and faults: what the report says is what
+//! the service and its edge hold at the end, always.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use fastrand::Rng;
+use serde_json::{Value, json};
+
+use crate::harness::{Fault, Lineage, Options, Outcome, Sandbox, authority, edgecert, sandbox_with, world};
+
+const WORLDS: u64 = 120;
+const DOMAINS: [&str; 6] =
+    ["a.example", "b.example", "c.example", "*.a.example", "x.a.example", "b\u{fc}cher.example"];
+const UPLOAD: &str = "POST /api/certs/upload";
+
+/// One generated case.
+struct Case {
+    seed: u64,
+    edge: Sandbox,
+    renewed: Lineage,
+    covered: BTreeSet<&'static str>,
+    flags: Vec<&'static str>,
+    faults: Vec<Fault>,
+    sites: Vec<Value>,
+    records: Vec<Value>,
+}
+
+/// A site's name as certificates spell it.
+fn san(domain: &str) -> &str {
+    if domain.is_ascii() { domain } else { "xn--bcher-kva.example" }
+}
+
+fn pick(dice: &mut Rng, least: usize) -> Vec<&'static str> {
+    let mut domains = DOMAINS.to_vec();
+    dice.shuffle(&mut domains);
+    domains.truncate(dice.usize(least..=DOMAINS.len()));
+    domains
+}
+
+fn stored(dice: &mut Rng, id: u64) -> Value {
+    let mut names = pick(dice, 1);
+    names.truncate(if dice.u8(..4) == 0 { 2 } else { 1 });
+    let sans: Vec<&str> = names.iter().map(|name| san(name)).collect();
+    let issued = authority().issue(&sans).unwrap();
+    let kind = if dice.u8(..5) == 0 { "lets" } else { "upload" };
+    json!({
+        "id": id, "account": 1, "domain": names[0], "name": names[0], "type": kind,
+        "cert_pem": issued.fullchain(), "key_pem": issued.key,
+    })
+}
+
+fn faults(dice: &mut Rng) -> Vec<Fault> {
+    let fault = |dice: &mut Rng| match dice.u8(..9) {
+        0 => Fault::status(UPLOAD, 503),
+        1 => Fault::status(UPLOAD, 400),
+        2 => Fault::status(UPLOAD, 429).header("Retry-After", "0"),
+        3 => Fault::close_after(UPLOAD),
+        4 => Fault::truncate(UPLOAD, 20).times(6),
+        5 => Fault::close_before("GET /api/me/sites"),
+        6 => Fault::truncate("GET /api/certs", 1),
+        7 => Fault::close_after("POST /api/sites/*/update"),
+        _ => Fault::status("POST /api/sites/*/update", 403),
+    };
+    (0..dice.usize(..3)).map(|_| fault(dice)).collect()
+}
+
+impl Case {
+    fn generate(seed: u64) -> Self {
+        let dice = &mut Rng::with_seed(seed);
+        let covered: BTreeSet<&'static str> = pick(dice, 1).into_iter().collect();
+        let records: Vec<Value> = (1..=dice.u64(0..=4)).map(|id| stored(dice, id)).collect();
+        let domains = pick(dice, 1);
+        let sites = domains.iter().zip(10..).map(|(domain, id)| {
+            let cert_id =
+                (dice.u8(..3) > 0 && !records.is_empty()).then(|| dice.u64(1..=records.len() as u64));
+            json!({"id": id, "account": 1, "domain": domain, "cert_id": cert_id})
+        });
+        let world = world(json!({"sites": sites.collect::<Vec<_>>(), "certs": records}));
+        let options = Options { world, whims: dice.u64(..50), ..Options::default() };
+        let edge = sandbox_with(options, &[]);
+        let flags = ["--rebind", "--allow-shrink", "--replace-lets"];
+        let flags = flags.into_iter().filter(|_| dice.u8(..3) == 0).collect();
+        let faults = faults(dice);
+        let renewed = Lineage::issued_for(&covered.iter().map(|name| san(name)).collect::<Vec<_>>());
+        let (sites, records) = (edge.sites(), edge.certs());
+        for fault in &faults {
+            edge.add_fault(fault.clone());
+        }
+        Self { seed, edge, renewed, covered, flags, faults, sites, records }
+    }
+
+    fn run(&self) -> Outcome {
+        let hook = edgecert().called_by_certbot(&self.renewed).against(&self.edge);
+        hook.args(["--json", "--wait", "2", "--timeout", "20"]).args(&self.flags).run()
+    }
+
+    fn holds_the_new_one(&self, cert_id: &Value) -> bool {
+        let record = self.edge.certs().into_iter().find(|record| record["id"] == *cert_id);
+        record.is_some_and(|record| record["cert_pem"] == self.renewed.read("fullchain.pem"))
+    }
+
+    fn covers(&self, domain: &str) -> bool {
+        let parent = domain.split_once('.').map(|(_, parent)| format!("*.{parent}"));
+        self.covered.contains(domain)
+            || !domain.starts_with('*') && self.covered.contains(parent.unwrap().as_str())
+    }
+
+    /// Compares the report with what is there.
+    fn judge(&self, outcome: &Outcome) {
+        let report = outcome.json();
+        let now: BTreeMap<String, Value> =
+            self.edge.sites().into_iter().map(|site| (name(&site), site)).collect();
+        let told: Vec<&Value> =
+            report["sites"].as_array().unwrap().iter().filter(|site| site["id"] != json!(null)).collect();
+        let covered = self.sites.iter().filter(|site| self.covers(&name(site))).count();
+        if told.is_empty() {
+            let nothing = report["error"].is_string() || covered == 0;
+            assert!(nothing && self.edge.certs() == self.records, "{self}: nothing is told\n{report:#}");
+            return;
+        }
+        assert_eq!(told.len(), covered, "{self}: a covered site is missing\n{report:#}");
+        for site in &told {
+            self.judge_site(site, &now[&name(site)], &report);
+        }
+        self.judge_the_rest(&told, &report);
+        let code =
+            told.iter().map(|site| grave(site["outcome"].as_str().unwrap())).max_by_key(|(rank, _)| *rank);
+        let code = code.unwrap().1;
+        assert!(code.contains(&outcome.code), "{self}: exit {} for\n{report:#}", outcome.code);
+    }
+
+    fn judge_site(&self, told: &Value, now: &Value, report: &Value) {
+        let same = told["cert_id"] == now["cert_id"];
+        assert!(same, "{self}: {told} but the service says {now}\n{report:#}");
+        let new = self.holds_the_new_one(&now["cert_id"]);
+        match told["outcome"].as_str().unwrap() {
+            "served" => {
+                let shown = self.edge.edge().into_iter().find(|shown| shown["site_id"] == now["id"]);
+                let fingerprint = shown.map(|shown| shown["fingerprint"].clone());
+                let expected = report["certificate"]["fingerprint"].clone();
+                assert!(new && fingerprint == Some(expected), "{self}: {told} is not served\n{report:#}");
+            }
+            "synced" | "uploaded" | "stale" => assert!(new, "{self}: {told} is not there\n{report:#}"),
+            "misbound" | "guarded" => assert!(!new, "{self}: {told} is there\n{report:#}"),
+            "queued" | "refused" => assert!(!self.faults.is_empty(), "{self}: {told}\n{report:#}"),
+            other => panic!("{self}: {other}\n{report:#}"),
+        }
+    }
+
+    /// What nobody asked to be changed is as it was, and nothing is left that nobody uses.
+    fn judge_the_rest(&self, told: &[&Value], report: &Value) {
+        let (sites, records) = (self.edge.sites(), self.edge.certs());
+        for (before, after) in self.sites.iter().zip(&sites).filter(|(site, _)| !self.covers(&name(site))) {
+            assert_eq!(before["cert_id"], after["cert_id"], "{self}: {}\n{report:#}", name(before));
+            let untouched =
+                !self.holds_the_new_one(&after["cert_id"]) || self.flags.contains(&"--allow-shrink");
+            assert!(untouched, "{self}: {} lost its names\n{report:#}", name(before));
+        }
+        for before in self.records.iter().filter(|record| record["type"] == "lets") {
+            let after = records.iter().find(|record| record["id"] == before["id"]).unwrap();
+            let kept = after["cert_pem"] == before["cert_pem"] || self.flags.contains(&"--replace-lets");
+            assert!(kept, "{self}: {} was the system's\n{report:#}", before["id"]);
+        }
+        let failed = |site: &&Value| ["queued", "refused"].contains(&site["outcome"].as_str().unwrap());
+        for record in &records {
+            let is_new = !self.records.iter().any(|before| before["id"] == record["id"]);
+            let is_used = sites.iter().any(|site| site["cert_id"] == record["id"]);
+            assert!(!is_new || is_used || told.iter().any(failed), "{self}: an orphan\n{report:#}");
+        }
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (sites, records) = (json!(self.sites), json!(self.records));
+        let brief: Vec<_> =
+            records.as_array().unwrap().iter().map(|r| (&r["id"], &r["domain"], &r["type"])).collect();
+        let sites: Vec<_> =
+            sites.as_array().unwrap().iter().map(|s| (name(s), s["cert_id"].clone())).collect();
+        let (seed, covered, flags, faults) = (self.seed, &self.covered, &self.flags, &self.faults);
+        write!(f, "world {seed}: {sites:?} {brief:?} covered {covered:?} {flags:?} {faults:?}")
+    }
+}
+
+fn name(site: &Value) -> String {
+    site["domain"].as_str().unwrap().to_owned()
+}
+
+/// How grave an outcome is, and the exit codes that it may end with.
+fn grave(outcome: &str) -> (u8, &'static [i32]) {
+    match outcome {
+        "guarded" => (4, &[65]),
+        // An answer that cannot be understood is worth another try, and graver than a refusal.
+        "queued" => (2, &[75, 76, 69]),
+        "misbound" | "refused" => (3, &[69, 76]),
+        "stale" => (1, &[75]),
+        _ => (0, &[0]),
+    }
+}
+
+#[test]
+fn the_report_is_what_is_there() {
+    let next = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= WORLDS {
+                        return;
+                    }
+                    let case = Case::generate(seed);
+                    case.judge(&case.run());
+                }
+            });
+        }
+    });
+}
