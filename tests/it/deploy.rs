@@ -168,6 +168,24 @@ fn the_listings_are_made_once_and_the_sites_read_again() {
 }
 
 #[test]
+fn many_records_cost_one_upload_each_and_nothing_more() {
+    let domains = ["a.example", "b.example", "c.example"];
+    let sites: Vec<_> = (1..)
+        .zip(domains)
+        .map(|(id, domain)| json!({"id": id, "account": 1, "domain": domain, "cert_id": id}))
+        .collect();
+    let records: Vec<_> = (1..).zip(domains).map(|(id, domain)| record(id, domain, "upload")).collect();
+    let world = world(json!({"sites": sites, "certs": records}));
+    let edge = sandbox_with(Options { world, ..Options::default() }, &[]);
+    let renewed = Lineage::issued_for(&domains);
+    edgecert().called_by_certbot(&renewed).against(&edge).args(["--wait", "0"]).succeeds();
+    let mut asked = asked(&edge);
+    asked[..2].sort();
+    let upload = "POST /api/certs/upload";
+    assert_eq!(asked, ["GET /api/certs", "GET /api/me/sites", upload, upload, upload, "GET /api/me/sites"]);
+}
+
+#[test]
 fn the_site_is_sent_in_its_own_spelling() {
     let edge = sandbox(&[]);
     let renewed = Lineage::issued_for(&["xn--bcher-kva.example"]);

@@ -182,6 +182,23 @@ fn of_two_records_for_one_domain_the_one_that_feeds_the_site_counts() {
 }
 
 #[test]
+fn a_creation_that_binds_nothing_is_noticed_and_mended() {
+    let edge = account(&[(10, "a.example", None)], &[record(5, "a.example", "upload")]);
+    edge.add_fault(Fault::status("GET /api/certs", 200).body(json!({"certs": []})));
+    let answer =
+        json!({"ok": true, "id": "5", "created": true, "bound_sites": [{"id": 10, "domain": "a.example"}]});
+    edge.add_fault(Fault::status("POST /api/certs/upload", 201).body(answer));
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let outcome = deploy(&edge, &lineage).args(["--json", "--verify", "off"]).succeeds();
+    assert_eq!(outcome.json()["sites"][0]["cert_id"], 5);
+    assert_eq!(edge.sites()[0]["cert_id"], 5);
+    let requests = asked(&edge);
+    let sent: Vec<&str> = requests.iter().map(String::as_str).skip(2).take(4).collect();
+    let update = "POST /api/sites/10/update";
+    assert_eq!(sent, ["POST /api/certs/upload", "GET /api/me/sites", update, "GET /api/me/sites"]);
+}
+
+#[test]
 fn a_binding_that_does_not_take_is_a_failure() {
     let ignoring = json!({"ok": true, "site": {}, "ignored_fields": ["cert_id"]});
     let rows = [

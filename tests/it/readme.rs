@@ -48,7 +48,7 @@ fn its_commands_work() {
         hook.succeeds();
         run += 1;
     }
-    assert_eq!(run, 2);
+    assert_eq!(run, 3);
 }
 
 #[test]
