@@ -48,7 +48,11 @@ pub(crate) struct Text {
 
 /// Reads a text; nothing in it is an error here.
 pub(crate) fn read(bytes: &[u8]) -> Text {
-    let (text, mut cleaned) = normalised(bytes);
+    let (normalised, mut cleaned) = normalised(bytes);
+    let text = match &normalised {
+        Some(text) => text.as_str(),
+        None => std::str::from_utf8(bytes).unwrap_or_default(),
+    };
     let mut blocks = Vec::new();
     let mut open: Option<(&str, Vec<&str>)> = None;
     for line in text.lines().map(str::trim) {
@@ -116,27 +120,33 @@ impl KeyForm {
 }
 
 /// Line feeds only, no byte order mark, each boundary on a line of its own; bytes that are no UTF-8 can only stand
-/// around the blocks.
-fn normalised(bytes: &[u8]) -> (Zeroizing<String>, Vec<&'static str>) {
-    let mut cleaned = Vec::new();
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").map_or(bytes, |rest| {
-        cleaned.push("a byte order mark");
-        rest
-    });
-    let mut text = Zeroizing::new(String::from_utf8_lossy(bytes).into_owned());
-    for (found, instead, name) in [
+/// around the blocks. `None` where the text is so already, as nearly every one is: a copy would have to be wiped again.
+fn normalised(bytes: &[u8]) -> (Option<Zeroizing<String>>, Vec<&'static str>) {
+    const MARK: &[u8] = b"\xef\xbb\xbf";
+    const FAULTS: [(&str, &str, &str); 3] = [
         ("\r\n", "\n", "line ends"),
         ("\r", "\n", "line ends"),
         // `cat` of files without a line feed at their end.
         ("----------BEGIN ", "-----\n-----BEGIN ", "a missing line feed"),
-    ] {
+    ];
+    let clean = |text: &str| !text.contains('\r') && !text.contains("----------BEGIN ");
+    if !bytes.starts_with(MARK) && std::str::from_utf8(bytes).is_ok_and(clean) {
+        return (None, Vec::new());
+    }
+    let mut cleaned = Vec::new();
+    let bytes = bytes.strip_prefix(MARK).map_or(bytes, |rest| {
+        cleaned.push("a byte order mark");
+        rest
+    });
+    let mut text = Zeroizing::new(String::from_utf8_lossy(bytes).into_owned());
+    for (found, instead, name) in FAULTS {
         if text.contains(found) {
             text = Zeroizing::new(text.replace(found, instead));
             cleaned.push(name);
         }
     }
     cleaned.dedup();
-    (text, cleaned)
+    (Some(text), cleaned)
 }
 
 /// The label that a block should have.
