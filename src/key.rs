@@ -3,10 +3,7 @@
 //! The public key is derived from the private one and compared; the public part that a key file carries is never
 //! trusted, but it has to agree. Nothing is signed or decrypted.
 
-use p256::elliptic_curve::sec1::{FromSec1Point, ModulusSize, ToSec1Point};
-use p256::elliptic_curve::{
-    AffinePoint, CurveArithmetic, FieldBytesSize, PublicKey as EcPublicKey, SecretKey,
-};
+use edgecert_curves::Curve;
 use pkcs8::der::asn1::{AnyRef, BitStringRef, ContextSpecific, ObjectIdentifier as Oid, OctetStringRef};
 use pkcs8::der::{Decode as _, Reader as _, SliceReader, Tag, TagNumber, Tagged as _};
 use pkcs8::spki::AlgorithmIdentifierRef;
@@ -27,9 +24,8 @@ pub(crate) struct PrivateKey {
 /// The public half that belongs to a private one.
 enum Derived {
     Rsa(rsa::RsaPublicKey),
-    P256(p256::PublicKey),
-    P384(p384::PublicKey),
-    P521(p521::PublicKey),
+    /// The point, uncompressed.
+    Ec(Curve, Vec<u8>),
     Ed25519(ed25519_dalek::VerifyingKey),
 }
 
@@ -81,9 +77,9 @@ impl PrivateKey {
     pub(crate) fn key_type(&self) -> KeyType {
         match &self.public {
             Derived::Rsa(key) => KeyType::Rsa { bits: key.n().bits() },
-            Derived::P256(_) => KeyType::P256,
-            Derived::P384(_) => KeyType::P384,
-            Derived::P521(_) => KeyType::P521,
+            Derived::Ec(Curve::P256, _) => KeyType::P256,
+            Derived::Ec(Curve::P384, _) => KeyType::P384,
+            Derived::Ec(Curve::P521, _) => KeyType::P521,
             Derived::Ed25519(_) => KeyType::Ed25519,
         }
     }
@@ -95,23 +91,20 @@ impl PrivateKey {
                 key.n().to_bytes_be() == strip_zeros(modulus)
                     && key.e().to_bytes_be() == strip_zeros(exponent)
             }
-            (Derived::P256(key), PublicKey::P256(point)) => is_same(key, point),
-            (Derived::P384(key), PublicKey::P384(point)) => is_same(key, point),
-            (Derived::P521(key), PublicKey::P521(point)) => is_same(key, point),
+            (Derived::Ec(curve @ Curve::P256, derived), PublicKey::P256(point))
+            | (Derived::Ec(curve @ Curve::P384, derived), PublicKey::P384(point))
+            | (Derived::Ec(curve @ Curve::P521, derived), PublicKey::P521(point)) => {
+                is_same(*curve, derived, point)
+            }
             (Derived::Ed25519(key), PublicKey::Ed25519(bytes)) => key.as_bytes().as_slice() == bytes,
             _ => false,
         }
     }
 }
 
-/// Whether `point` is an encoding of `key`, compressed or not.
-fn is_same<C>(key: &EcPublicKey<C>, point: &[u8]) -> bool
-where
-    C: CurveArithmetic,
-    FieldBytesSize<C>: ModulusSize,
-    AffinePoint<C>: FromSec1Point<C> + ToSec1Point<C>,
-{
-    EcPublicKey::from_sec1_bytes(point).is_ok_and(|other| *key == other)
+/// Whether `point` is an encoding of the derived one, compressed or not.
+fn is_same(curve: Curve, derived: &[u8], point: &[u8]) -> bool {
+    derived == point || curve.uncompressed(point).is_some_and(|point| derived == point)
 }
 
 /// `PrivateKeyInfo` and `OneAsymmetricKey` (RFC 5958).
@@ -186,17 +179,23 @@ fn rsa(der: &[u8]) -> Result<Derived, BadKey> {
     if numbers.iter().any(|number| number.as_bytes().len() > MOST_RSA_BITS / 8) {
         return Err(BadKey::Unsupported(format!("RSA above {MOST_RSA_BITS} bits")));
     }
-    let [n, e, d, p, q, d_p, d_q, q_inv] = numbers.map(|number| BigUint::from_bytes_be(number.as_bytes()));
+    let [mut n, mut e, d, p, q, d_p, d_q, q_inv] =
+        numbers.map(|number| Zeroizing::new(BigUint::from_bytes_be(number.as_bytes())));
     let one = BigUint::from(1u8);
-    if p <= one || q <= one {
+    if *p <= one || *q <= one {
         return Err(BadKey::Contradicts(RSA_NUMBERS));
     }
+    let (below_p, below_q) = (Zeroizing::new(&*p - &one), Zeroizing::new(&*q - &one));
     // Servers sign with these three (RFC 8017, section 3.2); a wrong one spoils every handshake.
-    if &d % (&p - &one) != d_p || &d % (&q - &one) != d_q || (q_inv * &q) % &p != one {
+    let crt = &*d % &*below_p == *d_p && &*d % &*below_q == *d_q && (&*q_inv * &*q) % &*p == one;
+    // e·d = 1 modulo both, on numbers of half the length: d is congruent to d_p and d_q there.
+    let inverse = crt && (&*e * &*d_p) % &*below_p == one && (&*e * &*d_q) % &*below_q == one;
+    if !inverse || &*p * &*q != *n {
         return Err(BadKey::Contradicts(RSA_NUMBERS));
     }
-    rsa::RsaPrivateKey::from_components(n, e, d, vec![p, q])
-        .map(|key| Derived::Rsa(key.to_public_key()))
+    // Looks at n and e by themselves. The constructor of a private key would do all of the above again, and invert q.
+    rsa::RsaPublicKey::new_with_max_size(std::mem::take(&mut *n), std::mem::take(&mut *e), MOST_RSA_BITS)
+        .map(Derived::Rsa)
         .map_err(|_| BadKey::Contradicts(RSA_NUMBERS))
 }
 
@@ -231,31 +230,20 @@ fn ec(der: &[u8], outer: Option<AnyRef<'_>>) -> Result<Derived, BadKey> {
         },
     };
     match curve {
-        P256 => derive(&fields).map(Derived::P256),
-        P384 => derive(&fields).map(Derived::P384),
-        P521 => derive(&fields).map(Derived::P521),
+        P256 => derive(Curve::P256, &fields),
+        P384 => derive(Curve::P384, &fields),
+        P521 => derive(Curve::P521, &fields),
         other => Err(BadKey::Unsupported(curve_name(&other.to_string()))),
     }
 }
 
 /// The public point of the scalar; the one in the same file has to agree.
-fn derive<C>(fields: &EcFields<'_>) -> Result<EcPublicKey<C>, BadKey>
-where
-    C: CurveArithmetic,
-    FieldBytesSize<C>: ModulusSize,
-    AffinePoint<C>: FromSec1Point<C> + ToSec1Point<C>,
-{
-    use p256::elliptic_curve::array::typenum::Unsigned as _;
-    // Some writers drop leading zeros, others add one.
-    let significant = strip_zeros(fields.scalar);
-    let padding = FieldBytesSize::<C>::USIZE.checked_sub(significant.len()).ok_or(BadKey::Malformed("EC"))?;
-    let mut scalar = Zeroizing::new(vec![0; padding]);
-    scalar.extend_from_slice(significant);
-    let derived = SecretKey::<C>::from_slice(&scalar).map_err(|_| BadKey::Malformed("EC"))?.public_key();
-    if fields.public.is_some_and(|point| !is_same(&derived, point)) {
+fn derive(curve: Curve, fields: &EcFields<'_>) -> Result<Derived, BadKey> {
+    let derived = curve.derive(fields.scalar).ok_or(BadKey::Malformed("EC"))?;
+    if fields.public.is_some_and(|point| !is_same(curve, &derived, point)) {
         return Err(BadKey::Contradicts(HALVES));
     }
-    Ok(derived)
+    Ok(Derived::Ec(curve, derived))
 }
 
 /// The fields of `ECPrivateKey`; read here because explicit parameters have to be named, not only refused.
@@ -302,7 +290,9 @@ fn strip_zeros(bytes: &[u8]) -> &[u8] {
     bytes.get(zeros..).unwrap_or_default()
 }
 
+// By its path, because this file is part of other programs too, and rustfmt looks for its modules beside it there.
 #[cfg(test)]
+#[path = "key/properties.rs"]
 mod properties;
 
 #[cfg(test)]
@@ -325,10 +315,7 @@ mod tests {
 
     /// The uncompressed point that belongs to a scalar.
     fn point(scalar: u8) -> Vec<u8> {
-        let mut bytes = [0; 32];
-        bytes[31] = scalar;
-        let public = SecretKey::<p256::NistP256>::from_slice(&bytes).unwrap().public_key();
-        public.to_sec1_point(false).as_bytes().to_vec()
+        Curve::P256.derive(&[scalar]).unwrap()
     }
 
     const P256_DER: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7];
@@ -366,5 +353,40 @@ mod tests {
         }
         assert!(!key.pairs_with(&PublicKey::P384(point(7))));
         assert!(!key.pairs_with(&PublicKey::Unsupported("X25519".into())));
+    }
+
+    /// `RSAPrivateKey`: modulus, public and private exponent, the primes, and the three numbers of the CRT.
+    fn pkcs1(numbers: [u16; 8]) -> Vec<u8> {
+        let number = |number: &u16| [&[2, 3, 0][..], &number.to_be_bytes()].concat();
+        let minimal = |mut tlv: Vec<u8>| {
+            while tlv[1] > 1 && tlv[2] == 0 && tlv[3] < 128 {
+                tlv.remove(2);
+                tlv[1] -= 1;
+            }
+            tlv
+        };
+        let body: Vec<u8> = [0].iter().chain(&numbers).flat_map(|value| minimal(number(value))).collect();
+        [&[0x30, u8::try_from(body.len()).unwrap()], body.as_slice()].concat()
+    }
+
+    #[test]
+    fn every_number_of_an_rsa_key_has_to_belong_to_the_others() {
+        let read = |numbers| PrivateKey::from_der(KeyForm::Pkcs1, &pkcs1(numbers)).map(|key| key.key_type());
+        let good = [3233, 17, 413, 61, 53, 53, 49, 38];
+        assert_eq!(read(good), Ok(KeyType::Rsa { bits: 12 }));
+        let rows = [
+            ("the modulus is not the product", [3235, 17, 413, 61, 53, 53, 49, 38]),
+            ("the exponents are not inverse for p", [3233, 17, 465, 61, 53, 45, 49, 38]),
+            ("the exponents are not inverse for q", [3233, 17, 473, 61, 53, 53, 5, 38]),
+            ("the public exponent is another", [3233, 19, 413, 61, 53, 53, 49, 38]),
+            ("d is not d_p", [3233, 17, 413, 61, 53, 54, 49, 38]),
+            ("d is not d_q", [3233, 17, 413, 61, 53, 53, 48, 38]),
+            ("the coefficient is not inverse", [3233, 17, 413, 61, 53, 53, 49, 39]),
+            ("p is 1", [53, 17, 413, 1, 53, 0, 49, 0]),
+            ("q is 0", [0, 17, 413, 61, 0, 53, 49, 38]),
+        ];
+        for (name, numbers) in rows {
+            assert_eq!(read(numbers), Err(BadKey::Contradicts(RSA_NUMBERS)), "{name}");
+        }
     }
 }
