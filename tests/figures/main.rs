@@ -43,9 +43,20 @@ fn measured(scene: &Scene) -> Table {
     let start = measure::instructions(scene, scene.version());
     let shown = start.as_ref().map(|count| millions(*count)).map_err(again);
     table.add("instructions in user space, --version", shown, "");
-    for (kind, key) in checks::KINDS {
-        let cost = start.as_ref().map_err(again).and_then(|start| checks::instructions(scene, key, *start));
-        table.add(&format!("instructions of all local checks, {kind}"), cost.map(millions), "");
+    for kind in checks::KINDS {
+        let cost = start.as_ref().map_err(again).and_then(|start| checks::alone(scene, &kind, *start));
+        let figure = format!("instructions of all local checks, {}", kind.name);
+        table.add(&figure, cost.map(millions), "");
+    }
+    let rounds = scene::rounds();
+    for kind in checks::KINDS {
+        let cost = rounds.as_ref().map_err(again).and_then(|rounds| checks::round(scene, rounds, &kind));
+        let figure = format!("instructions of the same once more, {}", kind.name);
+        table.add(
+            &figure,
+            cost.map(thousands),
+            &kind.reachable.map_or_else(String::new, |most| format!("{most} k")),
+        );
     }
     table.add("round trips before the answer", proxy::round_trips(scene).map(|count| count.to_string()), "3");
     table.add("peak memory, largest of five", measure::peak_memory(scene).map(megabytes), "5 MB");
@@ -71,6 +82,10 @@ fn again(error: &anyhow::Error) -> anyhow::Error {
 
 fn millions(count: u64) -> String {
     format!("{} M", in_millions(count))
+}
+
+fn thousands(count: u64) -> String {
+    format!("{} k", (count + 500) / 1_000)
 }
 
 /// Of a million bytes each.

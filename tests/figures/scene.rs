@@ -30,8 +30,8 @@ pub(crate) struct Scene {
 
 /// A call of the hook that can be put under another program.
 pub(crate) struct Call {
-    arguments: Vec<OsString>,
-    environment: Vec<(&'static str, OsString)>,
+    pub(crate) arguments: Vec<OsString>,
+    pub(crate) environment: Vec<(&'static str, OsString)>,
 }
 
 impl Scene {
@@ -149,16 +149,22 @@ fn write_files(home: &Path, authority: &Authority) -> Result<usize> {
 /// `EDGECERT_BIN`, or the release binary of this tree, brought up to date.
 fn binary() -> Result<PathBuf> {
     let Some(named) = system::variable("EDGECERT_BIN").map(PathBuf::from) else {
-        return build();
+        return build(&["--bin", "edgecert"]);
     };
     named.canonicalize().with_context(|| {
         format!("{} does not exist; `cargo build --release` builds target/release/edgecert", named.display())
     })
 }
 
-fn build() -> Result<PathBuf> {
-    let mut cargo = system::cargo(&["build", "--release", "--package", "edgecert", "--bin", "edgecert"]);
-    let output = cargo.arg("--message-format=json-render-diagnostics").stderr(Stdio::inherit()).output();
+/// The program that runs the local checks in rounds. Built like the hook; the hook's own binary is left alone.
+pub(crate) fn rounds() -> Result<PathBuf> {
+    build(&["--bin", "rounds", "--features", "rounds"])
+}
+
+fn build(target: &[&str]) -> Result<PathBuf> {
+    let mut cargo = system::cargo(&["build", "--release", "--package", "edgecert"]);
+    let output =
+        cargo.args(target).arg("--message-format=json-render-diagnostics").stderr(Stdio::inherit()).output();
     let output = output.context("cannot start cargo")?;
     if !output.status.success() {
         bail!("`cargo build --release` failed");
