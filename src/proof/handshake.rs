@@ -154,11 +154,13 @@ fn failed(error: &io::Error) -> Problem {
     let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
     let reason = match tls {
         Some(Error::AlertReceived(alert)) => {
-            let alert = format!("{alert:?}");
-            format!("refuses the handshake for this name (TLS alert {})", spaced(&alert))
+            format!("refuses the handshake for this name (TLS alert {})", alert_name(u8::from(*alert)))
         }
         Some(Error::InvalidMessage(_)) => "does not speak TLS".into(),
-        Some(other) => format!("does not finish the handshake: {}", text::foreign(&other.to_string())),
+        Some(Error::InvalidCertificate(_)) => {
+            "signs the handshake with another key than its certificate's".into()
+        }
+        Some(_) => "does not keep to the rules of TLS in the handshake".into(),
         None if error.kind() == io::ErrorKind::UnexpectedEof => {
             "ends the connection within the handshake".into()
         }
@@ -172,16 +174,17 @@ fn words(error: &io::Error) -> String {
     text::foreign(error.to_string().split(" (os error").next().unwrap_or_default())
 }
 
-/// `UnrecognisedName` as `unrecognised name`.
-fn spaced(name: &str) -> String {
-    let mut words = String::new();
-    for c in name.chars() {
-        if c.is_ascii_uppercase() && !words.is_empty() {
-            words.push(' ');
-        }
-        words.push(c.to_ascii_lowercase());
-    }
-    words
+/// The alerts that an edge has reason to send, as RFC 8446, section 6.2, calls them; others by number.
+fn alert_name(number: u8) -> String {
+    let name = match number {
+        40 => "handshake_failure",
+        70 => "protocol_version",
+        71 => "insufficient_security",
+        80 => "internal_error",
+        112 => "unrecognized_name",
+        other => return other.to_string(),
+    };
+    name.into()
 }
 
 /// Takes every certificate and remembers it.
@@ -243,9 +246,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn alerts_are_words() {
-        assert_eq!(spaced("UnrecognisedName"), "unrecognised name");
-        assert_eq!(spaced("HandshakeFailure"), "handshake failure");
+    fn alerts_have_names_or_numbers() {
+        assert_eq!([112, 40, 255].map(alert_name), ["unrecognized_name", "handshake_failure", "255"]);
     }
 
     #[test]

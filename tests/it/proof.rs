@@ -126,7 +126,7 @@ fn a_name_that_the_edge_does_not_know_is_told() {
     let outcome = hook.args(["--wait", "1", "--json"]).succeeds();
     assert_eq!(outcome.sites(), ["a.example: synced"]);
     assert!(
-        outcome.stdout.contains("refuses the handshake for this name (TLS alert unrecognised name)"),
+        outcome.stdout.contains("refuses the handshake for this name (TLS alert unrecognized_name)"),
         "{}",
         outcome.stdout
     );

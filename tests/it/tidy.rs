@@ -112,9 +112,7 @@ fn modules_know_only_whom_the_table_allows() {
 
 #[test]
 fn every_file_says_first_what_it_is_for() {
-    for directory in
-        ["src", "curves", "tests/it", "tests/figures", "tests/sandbox/src", "tests/sandbox/tests"]
-    {
+    for directory in ["src", "tests/it", "tests/figures", "tests/sandbox/src", "tests/sandbox/tests"] {
         for file in sources(&root().join(directory)) {
             let text = fs::read_to_string(&file).unwrap();
             assert!(text.starts_with("//! "), "{} does not begin with what it is for", file.display());
