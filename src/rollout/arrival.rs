@@ -11,7 +11,7 @@ use crate::api::{Failed, Site, Updated};
 use crate::clock::Deadline;
 use crate::failure::{Kind, api_kind};
 use crate::plan::Target;
-use crate::proof::View;
+use crate::proof::{Edge, View};
 use crate::settings::Verify;
 
 /// A site for which something was uploaded, on its way to the edge.
@@ -76,7 +76,7 @@ impl<'p> Arrival<'p> {
 
 impl Rollout<'_> {
     /// Reads the sites at least once, then until each of them is proven, or the wait is over.
-    pub(super) async fn settle(&mut self, arrivals: &mut [Arrival<'_>]) {
+    pub(super) async fn settle(&mut self, edge: &Edge<'_>, arrivals: &mut [Arrival<'_>]) {
         if !arrivals.iter().any(Arrival::is_worth_reading) {
             return;
         }
@@ -88,7 +88,7 @@ impl Rollout<'_> {
         }
         loop {
             if settings.verify != Verify::Off && !settings.wait.is_zero() {
-                self.look(arrivals, &pauses).await;
+                look(edge, arrivals, &pauses).await;
             }
             let settled = arrivals.iter().all(|arrival| arrival.is_settled(settings.verify));
             let Some(pause) = pauses.next().filter(|_| !settled) else { return };
@@ -126,22 +126,20 @@ impl Rollout<'_> {
         self.bind(arrivals, is_stray).await;
         any
     }
+}
 
-    /// Asks the edge for the sites that are pushed, and in the last look for all.
-    async fn look(&self, arrivals: &mut [Arrival<'_>], pauses: &Pauses) {
-        let is_due = |arrival: &Arrival<'_>| {
-            arrival.is_fed()
-                && arrival.is_enabled()
-                && (arrival.is_pushed() || pauses.is_last)
-                && !arrival.view.is_served()
-        };
-        let looks = arrivals.iter_mut().filter(|arrival| is_due(arrival)).map(|arrival| async {
-            arrival.looked = true;
-            let site = arrival.now.as_ref().unwrap_or(arrival.target.site);
-            self.edge.look(site, &mut arrival.view, pauses.end).await;
-        });
-        stream::iter(looks).buffer_unordered(HANDSHAKES_AT_ONCE).for_each(std::future::ready).await;
-    }
+/// Asks the edge for the sites that are pushed, and in the last look for all.
+async fn look(edge: &Edge<'_>, arrivals: &mut [Arrival<'_>], pauses: &Pauses) {
+    let is_due = |arrival: &Arrival<'_>| {
+        let may_show_it = arrival.is_pushed() || pauses.is_last;
+        arrival.is_fed() && arrival.is_enabled() && may_show_it && !arrival.view.is_served()
+    };
+    let looks = arrivals.iter_mut().filter(|arrival| is_due(arrival)).map(|arrival| async {
+        arrival.looked = true;
+        let site = arrival.now.as_ref().unwrap_or(arrival.target.site);
+        edge.look(site, &mut arrival.view, pauses.end).await;
+    });
+    stream::iter(looks).buffer_unordered(HANDSHAKES_AT_ONCE).for_each(std::future::ready).await;
 }
 
 /// Growing pauses up to a moment, the last of them short enough for one more look.

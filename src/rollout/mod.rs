@@ -42,8 +42,7 @@ pub(crate) struct Order<'a> {
 /// Brings the certificate to the sites and records everything in the report. An `Err` means that nothing could be
 /// begun; failures of single sites are in the report.
 pub(crate) async fn run(client: &Client, order: &Order<'_>, report: &mut Report) -> anyhow::Result<()> {
-    let edge = Edge::new(order.vetted.chain, &order.settings.edge_addresses)?;
-    let mut rollout = Rollout { client, order, edge, report, kinds: Vec::new(), problems: Vec::new() };
+    let mut rollout = Rollout { client, order, report, kinds: Vec::new(), problems: Vec::new() };
     let bare = !order.domains.is_empty() && order.settings.wait.is_zero();
     match (bare, order.dry_run) {
         (true, true) => rollout.report.plan = Some(order.domains.iter().map(Step::bare).collect()),
@@ -60,7 +59,6 @@ pub(crate) async fn run(client: &Client, order: &Order<'_>, report: &mut Report)
 struct Rollout<'a> {
     client: &'a Client,
     order: &'a Order<'a>,
-    edge: Edge<'a>,
     report: &'a mut Report,
     kinds: Vec<Kind>,
     problems: Vec<Problem>,
@@ -107,7 +105,8 @@ impl Rollout<'_> {
         if self.finds_nothing(&sites)? {
             return Ok(());
         }
-        let issued = self.issued(&sites, &records).await;
+        let edge = Edge::new(self.order.vetted.chain, &self.order.settings.edge_addresses)?;
+        let issued = self.issued(&edge, &sites, &records).await;
         let leaf = &self.order.vetted.chain.leaf;
         let wish = Wish {
             covers: &|domain| domain.is_covered_by_any(leaf.san()),
@@ -120,14 +119,14 @@ impl Rollout<'_> {
             self.report.plan = Some(plan.steps());
             self.report_what_is_left(&plan);
         } else {
-            self.carry_out(&plan).await;
+            self.carry_out(&edge, &plan).await;
         }
         self.report.warnings.extend(self.client.notes());
         self.report.sites.sort_by(|a, b| a.domain.cmp(&b.domain));
         Ok(())
     }
 
-    async fn carry_out(&mut self, plan: &Plan<'_>) {
+    async fn carry_out(&mut self, edge: &Edge<'_>, plan: &Plan<'_>) {
         let results = self.upload(&plan.uploads).await;
         let result =
             |target: &Target<'_>| results.get(target.fate.upload()?).map(|result| result.as_ref().copied());
@@ -137,7 +136,7 @@ impl Rollout<'_> {
             matches!(arrival.target.fate, Fate::Bound(..)) && !arrival.is_bound_by_creation()
         })
         .await;
-        self.settle(&mut arrivals).await;
+        self.settle(edge, &mut arrivals).await;
         self.report_what_is_left(plan);
         for arrival in &arrivals {
             self.report_arrival(arrival);
@@ -146,7 +145,12 @@ impl Rollout<'_> {
 
     /// When the leaves were issued that the records hold which may be replaced, as far as the edge shows them: one site
     /// of each record is asked for.
-    async fn issued(&self, sites: &[Site], records: &[Record]) -> HashMap<u64, OffsetDateTime> {
+    async fn issued(
+        &self,
+        edge: &Edge<'_>,
+        sites: &[Site],
+        records: &[Record],
+    ) -> HashMap<u64, OffsetDateTime> {
         if self.order.settings.verify == Verify::Off || self.order.allow.older {
             return HashMap::new();
         }
@@ -161,7 +165,7 @@ impl Rollout<'_> {
         let looks = ids
             .into_iter()
             .filter_map(|id| Some((id, shown_by(id)?)))
-            .map(|(id, site)| async move { Some((id, self.edge.issued(site).await?)) });
+            .map(|(id, site)| async move { Some((id, edge.issued(site).await?)) });
         stream::iter(looks)
             .buffer_unordered(HANDSHAKES_AT_ONCE)
             .filter_map(std::future::ready)
