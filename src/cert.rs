@@ -2,7 +2,7 @@
 //!
 //! Nothing here trusts anything: no signature is verified, no chain is built.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::net::IpAddr;
 
 use sha2::{Digest as _, Sha256};
@@ -10,7 +10,7 @@ use time::OffsetDateTime;
 use x509_parser::prelude::{FromDer as _, GeneralName, ParsedExtension, X509Certificate, X509Name};
 
 use crate::pem;
-use crate::text::foreign;
+use crate::text::{foreign, hex};
 
 /// One certificate, read once; the DER is kept because that is what is sent.
 #[derive(Debug)]
@@ -119,11 +119,7 @@ impl Certificate {
 
     /// Lower-case hex of the SHA-256 of the DER.
     pub(crate) fn fingerprint(&self) -> String {
-        let mut hex = String::with_capacity(64);
-        for byte in Sha256::digest(&self.der) {
-            let _ = write!(hex, "{byte:02x}");
-        }
-        hex
+        hex(&Sha256::digest(&self.der))
     }
 
     /// The certificate as clean PEM.

@@ -5,6 +5,7 @@
 
 use crate::check::{Finding, Refused, Status};
 use crate::file::Unreadable;
+use crate::state::Held;
 use crate::trust::Untrusting;
 use crate::{api, settings, source};
 
@@ -122,6 +123,10 @@ fn classify(error: &anyhow::Error) -> (Kind, Option<String>) {
     }
     if let Some(error) = error.downcast_ref::<settings::Error>() {
         return (Kind::Config, settings_hint(error));
+    }
+    if error.is::<Held>() {
+        let hint = "let that run finish; `flock` is what keeps it, and it ends with its process";
+        return (Kind::Temporary, Some(hint.into()));
     }
     if let Some(error) = error.downcast_ref::<source::Error>() {
         let (kind, hint) = source_hint(error);

@@ -22,6 +22,7 @@ mod rollout;
 mod secret;
 mod settings;
 mod source;
+mod state;
 mod text;
 mod trust;
 

@@ -1,5 +1,7 @@
 //! Words for people: foreign text made safe to print, dates, spans of time, lists.
 
+use std::fmt::Write as _;
+
 use time::format_description::well_known::Rfc3339;
 use time::{Duration, OffsetDateTime, UtcOffset};
 
@@ -38,6 +40,15 @@ pub(crate) fn path(path: &std::path::Path) -> String {
 pub(crate) fn rfc3339(at: OffsetDateTime) -> String {
     let at = at.to_offset(UtcOffset::UTC).replace_nanosecond(0).unwrap_or(at);
     at.format(&Rfc3339).unwrap_or_else(|_| "a date beyond the year 9999".into())
+}
+
+/// Lower-case hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let mut hex = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        let _ = write!(hex, "{byte:02x}");
+    }
+    hex
 }
 
 /// The larger unit of a span: `12 days`, `3 hours`, `40 seconds`.

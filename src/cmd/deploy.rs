@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 
+use super::journal::{self, Journal};
 use crate::api::Client;
 use crate::check::{self, Question, Status};
 use crate::cli::DeployArgs;
@@ -46,6 +47,8 @@ pub(crate) fn deploy(
         _ => &args.domains,
     };
     warn_of_open_key(source, report);
+    let directory = settings.state_dir.as_deref();
+    let mut journal = Journal::open(source, directory, deadline, report)?;
 
     let mut files = source.files.clone();
     // Certificate and key may stand in one file.
@@ -62,14 +65,11 @@ pub(crate) fn deploy(
     report.add_findings(&check::run(&material, &question));
     let vetted = check::vet(&material, &report.checks)?;
 
-    let mut redactor = Redactor::default();
-    redactor.hide(&settings.api_key);
-    redactor.hide(vetted.key.pem());
-    let client = Client::new(&settings, redactor, deadline)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the runtime")?;
+    let wish = journal::order(&settings, &args.guards, domains);
+    if journal.finds_it_done(&vetted.chain.leaf, &wish, report) {
+        return Ok(());
+    }
+    let issued = journal.issued(&settings);
     let order = Order {
         vetted: &vetted,
         domains,
@@ -80,10 +80,30 @@ pub(crate) fn deploy(
             older: args.guards.allow_older,
             lets: args.guards.replace_lets,
         },
+        issued: &issued,
         dry_run: args.dry_run,
         deadline,
     };
-    let done = runtime.block_on(rollout::run(&client, &order, report));
+    if args.dry_run {
+        return carry_out(&order, report);
+    }
+    journal.intend(&vetted.chain.leaf, wish, report);
+    let result = carry_out(&order, report);
+    journal.conclude(&result, report);
+    result
+}
+
+/// Connects to the service and lets the rollout do the rest.
+fn carry_out(order: &Order<'_>, report: &mut Report) -> anyhow::Result<()> {
+    let mut redactor = Redactor::default();
+    redactor.hide(&order.settings.api_key);
+    redactor.hide(order.vetted.key.pem());
+    let client = Client::new(order.settings, redactor, order.deadline)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    let done = runtime.block_on(rollout::run(&client, order, report));
     // A name that is still being looked up must not hold the run beyond its deadline.
     runtime.shutdown_background();
     done

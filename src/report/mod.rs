@@ -160,6 +160,10 @@ impl Report {
         &self.problems
     }
 
+    pub(crate) fn error(&self) -> Option<&str> {
+        self.error.as_deref()
+    }
+
     pub(crate) fn exit_code(&self) -> u8 {
         self.exit_code
     }
@@ -203,6 +207,23 @@ impl CertificateReport {
 }
 
 impl Outcome {
+    const ALL: [Self; 9] = [
+        Self::Served,
+        Self::Synced,
+        Self::Uploaded,
+        Self::Stale,
+        Self::Misbound,
+        Self::Queued,
+        Self::Refused,
+        Self::Guarded,
+        Self::Skipped,
+    ];
+
+    /// The outcome that a word of the JSON object means.
+    pub(crate) fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|outcome| outcome.word() == word)
+    }
+
     /// The word of the JSON object.
     pub(crate) fn word(self) -> &'static str {
         match self {

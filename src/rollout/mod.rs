@@ -34,6 +34,8 @@ pub(crate) struct Order<'a> {
     pub(crate) domains: &'a [Domain],
     pub(crate) settings: &'a Settings,
     pub(crate) allow: Allow,
+    /// When the leaves in the service's records were issued, as far as that is remembered.
+    pub(crate) issued: &'a HashMap<u64, OffsetDateTime>,
     /// Plan, and change nothing.
     pub(crate) dry_run: bool,
     pub(crate) deadline: Deadline,
@@ -143,16 +145,17 @@ impl Rollout<'_> {
         }
     }
 
-    /// When the leaves were issued that the records hold which may be replaced, as far as the edge shows them: one site
-    /// of each record is asked for.
+    /// When the leaves were issued that the records hold which may be replaced, as far as that is remembered or the edge
+    /// shows them: one site of each record is asked for.
     async fn issued(
         &self,
         edge: &Edge<'_>,
         sites: &[Site],
         records: &[Record],
     ) -> HashMap<u64, OffsetDateTime> {
+        let mut known = self.order.issued.clone();
         if self.order.settings.verify == Verify::Off || self.order.allow.older {
-            return HashMap::new();
+            return known;
         }
         let wanted = |site: &&Site| self.wants(site);
         let mut ids: Vec<u64> = sites.iter().filter(wanted).filter_map(|site| site.cert_id).collect();
@@ -166,11 +169,13 @@ impl Rollout<'_> {
             .into_iter()
             .filter_map(|id| Some((id, shown_by(id)?)))
             .map(|(id, site)| async move { Some((id, edge.issued(site).await?)) });
-        stream::iter(looks)
-            .buffer_unordered(HANDSHAKES_AT_ONCE)
-            .filter_map(std::future::ready)
-            .collect()
-            .await
+        let looks = stream::iter(looks).buffer_unordered(HANDSHAKES_AT_ONCE);
+        let shown: Vec<(u64, OffsetDateTime)> = looks.filter_map(std::future::ready).collect().await;
+        for (id, issued) in shown {
+            let latest = known.get(&id).map_or(issued, |before| issued.max(*before));
+            known.insert(id, latest);
+        }
+        known
     }
 
     /// Makes the uploads together; the results are in the order of the plan.

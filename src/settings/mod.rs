@@ -85,6 +85,8 @@ pub(crate) struct Settings {
     /// Zero: the answer of the upload is the end.
     pub(crate) wait: Duration,
     pub(crate) verify: Verify,
+    /// Where deployments are remembered; `None`: nowhere.
+    pub(crate) state_dir: Option<PathBuf>,
     /// `HOST:PORT` of the edges to ask in place of those that the service names; empty: those.
     pub(crate) edge_addresses: Vec<String>,
     pub(crate) rebind: bool,
@@ -163,6 +165,7 @@ impl Settings {
             timeout: Duration::from_secs(merged.timeout.unwrap_or(TIMEOUT)),
             wait: Duration::from_secs(merged.wait.unwrap_or(WAIT)),
             verify: merged.verify.unwrap_or(Verify::Auto),
+            state_dir: merged.state_dir.or_else(|| default_state_dir(env)),
             edge_addresses: merged
                 .edge_address
                 .iter()
@@ -212,6 +215,14 @@ impl Layer {
             skip_unmatched: self.skip_unmatched.or(weaker.skip_unmatched),
         }
     }
+}
+
+/// What systemd made for the service, the system's directory for root, else the user's own.
+fn default_state_dir(env: &Env) -> Option<PathBuf> {
+    let made = env.raw("STATE_DIRECTORY").and_then(|list| std::env::split_paths(list).next());
+    let system = rustix::process::geteuid().is_root().then(|| PathBuf::from("/var/lib/edgecert"));
+    let own = env.path("XDG_STATE_HOME").or_else(|| Some(env.path("HOME")?.join(".local/state")));
+    made.or(system).or_else(|| Some(own?.join("edgecert")))
 }
 
 fn parsed<T>(

@@ -31,6 +31,20 @@ pub(crate) enum Client {
     Files,
 }
 
+impl Client {
+    /// The word of the JSON object.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Certbot => "certbot",
+            Self::AcmeSh => "acme.sh",
+            Self::Lego => "lego",
+            Self::Dehydrated => "dehydrated",
+            Self::Kubernetes => "kubernetes",
+            Self::Files => "files",
+        }
+    }
+}
+
 /// A renewed certificate to deploy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Source {

@@ -97,6 +97,7 @@ impl Scene {
             ("EDGECERT_BASE_URL", format!("https://127.0.0.1:{port}").into()),
             ("EDGECERT_API_KEY", API_KEY.into()),
             ("EDGECERT_CA_FILE", self.file("bundle.pem").into()),
+            ("EDGECERT_STATE_DIR", self.file("state").into()),
         ];
         Call { arguments, environment }
     }

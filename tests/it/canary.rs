@@ -20,7 +20,7 @@ fn pieces(lineage: &Lineage) -> Vec<String> {
 
 #[track_caller]
 fn assert_clean(outcome: &Outcome, lineage: &Lineage) {
-    for text in [&outcome.stdout, &outcome.stderr] {
+    for text in [&outcome.stdout, &outcome.stderr, &outcome.state] {
         assert!(!text.contains(API_KEY), "{text}");
         for piece in pieces(lineage) {
             assert!(!text.contains(&piece), "{piece} in {text}");
@@ -43,7 +43,12 @@ fn output_never_holds_a_secret() {
         let edge = sandbox_with(Options { tls, ..Options::default() }, &["a.example"]);
         let lineage = Lineage::issued_for(&["a.example"]);
         for hook in calls(&edge, &lineage) {
-            assert_clean(&hook.succeeds(), &lineage);
+            let outcome = hook.succeeds();
+            assert!(
+                outcome.state.contains("\"served\"") || outcome.state.contains("\"uploaded\""),
+                "it is remembered"
+            );
+            assert_clean(&outcome, &lineage);
         }
     }
 }
@@ -101,7 +106,7 @@ fn a_key_given_as_an_argument_by_mistake_is_not_repeated() {
 }
 
 #[test]
-fn no_file_is_written_and_no_argument_holds_a_secret() {
+fn only_the_memory_is_written_and_no_argument_holds_a_secret() {
     let edge = sandbox(&["a.example"]);
     edge.hold_pushes(true);
     let lineage = Lineage::issued_for(&["a.example"]);
@@ -128,7 +133,9 @@ fn no_file_is_written_and_no_argument_holds_a_secret() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let calls = std::fs::read_to_string(&trace).unwrap();
     assert!(calls.contains("execve("), "the trace must not be empty");
-    for line in calls.lines() {
+    let home = hook.command().get_current_dir().map(Path::to_owned).unwrap();
+    let memory = format!("\"{}/state", home.display());
+    for line in calls.lines().filter(|line| !line.contains(&memory)) {
         let opens_for_writing =
             line.contains("O_WRONLY") || line.contains("O_RDWR") || line.contains("O_CREAT");
         assert!(!opens_for_writing || line.contains("/dev/null"), "{line}");
@@ -138,8 +145,8 @@ fn no_file_is_written_and_no_argument_holds_a_secret() {
         );
     }
     assert_eq!(calls.matches("execve(").count(), 1, "no child is started");
-    let home = hook.command().get_current_dir().map(Path::to_owned).unwrap();
-    assert_eq!(std::fs::read_dir(home).unwrap().count(), 0);
+    let written: Vec<_> = std::fs::read_dir(home).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(written, ["state"]);
 }
 
 #[test]

@@ -29,5 +29,6 @@ mod plan;
 mod proof;
 mod readme;
 mod settings;
+mod state;
 mod tidy;
 mod worlds;

@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::harness::edgecert;
 
 /// Which modules of `src` may use which. A line that is missing here is a change of design: add it with its reason.
-const IMPORTS: [(&str, &[&str]); 23] = [
+const IMPORTS: [(&str, &[&str]); 24] = [
     // The words that all others use.
     ("clock", &[]),
     ("env", &[]),
@@ -24,6 +24,8 @@ const IMPORTS: [(&str, &[&str]); 23] = [
     ("material", &["cert", "file", "key", "pem", "text"]),
     ("check", &["cert", "key", "material", "names", "text"]),
     ("source", &["env", "file", "material", "text"]),
+    // What is remembered.
+    ("state", &["clock", "file", "text"]),
     // The service.
     ("settings", &["env", "file", "names", "secret", "text"]),
     ("api", &["check", "clock", "names", "secret", "settings", "text", "trust"]),
@@ -32,7 +34,7 @@ const IMPORTS: [(&str, &[&str]); 23] = [
     // The edge.
     ("proof", &["api", "cert", "clock", "material", "names", "text"]),
     // What people see.
-    ("failure", &["api", "check", "file", "settings", "source", "trust"]),
+    ("failure", &["api", "check", "file", "settings", "source", "state", "trust"]),
     ("report", &["cert", "check", "failure", "material", "plan", "source", "text"]),
     // What is done.
     (
@@ -43,8 +45,8 @@ const IMPORTS: [(&str, &[&str]); 23] = [
     (
         "cmd",
         &[
-            "api", "check", "cli", "clock", "env", "file", "material", "plan", "report", "rollout", "secret",
-            "settings", "source", "text", "trust",
+            "api", "cert", "check", "cli", "clock", "env", "failure", "file", "material", "names", "plan",
+            "report", "rollout", "secret", "settings", "source", "state", "text", "trust",
         ],
     ),
     ("main", &["cli", "env", "failure", "report", "source"]),

@@ -23,6 +23,8 @@ pub(crate) struct Outcome {
     pub(crate) code: i32,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
+    /// Everything in the state directory.
+    pub(crate) state: String,
     names: Vec<(String, &'static str)>,
 }
 
@@ -126,10 +128,13 @@ impl Hook {
         });
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the hook prints UTF-8 only");
         self.names.push((self.home.path().to_str().unwrap().to_owned(), "HOME"));
+        let files = std::fs::read_dir(self.home.path().join("state")).into_iter().flatten();
+        let state = files.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap()).collect();
         Outcome {
             code: output.status.code().expect("the hook is never killed by a signal"),
             stdout: text(output.stdout),
             stderr: text(output.stderr),
+            state,
             names: self.names,
         }
     }

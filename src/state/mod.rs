@@ -1,0 +1,260 @@
+//! What is remembered between runs: for each lineage what was to be deployed and what came of it.
+//!
+//! Small files for people and for `edgecert`, one for each lineage; never a private key, never the API key. The intent is
+//! on disk before the first request, the result after it. Reading and writing them is `store`, keeping two runs off the
+//! same lineage is `lock`.
+
+mod lock;
+mod store;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use crate::text;
+
+pub(crate) use self::lock::{Held, Lock};
+pub(crate) use self::store::{Store, Unwritable};
+
+/// Version of the files; raised when a field changes its meaning or goes away.
+pub(crate) const VERSION: u8 = 1;
+
+/// One lineage.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Memory {
+    pub(crate) version: u8,
+    pub(crate) lineage: Lineage,
+    pub(crate) order: Order,
+    pub(crate) certificate: Certificate,
+    /// Counts the certificates of this lineage that were to be deployed.
+    pub(crate) generation: u64,
+    /// When the present deployment was begun, RFC 3339.
+    pub(crate) begun: String,
+    /// `None`: it was begun and nothing is known of its end.
+    pub(crate) result: Option<Outcome>,
+    /// Since when a deployment of this lineage is not done; `None`: the last one was.
+    pub(crate) pending_since: Option<String>,
+    pub(crate) last_success: Option<String>,
+    /// What the last result says of each site.
+    pub(crate) sites: Vec<Site>,
+}
+
+/// Where a lineage is; absolute paths, read again at each try.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Lineage {
+    pub(crate) client: String,
+    pub(crate) cert: PathBuf,
+    pub(crate) issuers: Option<PathBuf>,
+    pub(crate) key: Option<PathBuf>,
+    pub(crate) directory: Option<PathBuf>,
+}
+
+/// What was asked for beside the certificate. The API key is found anew each time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "separate permissions, as on the command line")]
+pub(crate) struct Order {
+    pub(crate) base_url: String,
+    pub(crate) domains: Vec<String>,
+    pub(crate) edge_addresses: Vec<String>,
+    pub(crate) rebind: bool,
+    pub(crate) skip_unmatched: bool,
+    pub(crate) allow_untrusted: bool,
+    pub(crate) allow_shrink: bool,
+    pub(crate) allow_older: bool,
+    pub(crate) replace_lets: bool,
+}
+
+/// The leaf.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Certificate {
+    pub(crate) fingerprint: String,
+    pub(crate) names: Vec<String>,
+    pub(crate) not_before: String,
+    pub(crate) not_after: String,
+}
+
+/// How a deployment ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Outcome {
+    pub(crate) at: String,
+    pub(crate) exit_code: u8,
+    pub(crate) error: Option<String>,
+}
+
+/// A site as the report told of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Site {
+    pub(crate) id: Option<u64>,
+    pub(crate) domain: String,
+    pub(crate) cert_id: Option<u64>,
+    pub(crate) outcome: String,
+    pub(crate) detail: Option<String>,
+}
+
+impl Memory {
+    /// The intent to deploy a certificate, on top of what was remembered of the lineage before. A newer certificate
+    /// supersedes an older intent; what is known of the sites stays until there is a result.
+    pub(crate) fn intend(
+        before: Option<Self>,
+        lineage: Lineage,
+        order: Order,
+        certificate: Certificate,
+        now: &str,
+    ) -> Self {
+        let same = before.as_ref().is_some_and(|before| before.certificate == certificate);
+        let generation = before.as_ref().map_or(0, |before| before.generation) + u64::from(!same);
+        let pending = before.as_ref().and_then(|before| before.pending_since.clone());
+        let (last_success, sites) =
+            before.map(|before| (before.last_success, before.sites)).unwrap_or_default();
+        Self {
+            version: VERSION,
+            lineage,
+            order,
+            certificate,
+            generation,
+            begun: now.to_owned(),
+            result: None,
+            pending_since: Some(pending.unwrap_or_else(|| now.to_owned())),
+            last_success,
+            sites,
+        }
+    }
+
+    /// Records how it ended.
+    pub(crate) fn conclude(&mut self, exit_code: u8, error: Option<String>, sites: Vec<Site>, now: &str) {
+        if exit_code == 0 {
+            self.pending_since = None;
+            self.last_success = Some(now.to_owned());
+        }
+        if !sites.is_empty() {
+            self.sites = sites;
+        }
+        self.result = Some(Outcome { at: now.to_owned(), exit_code, error });
+    }
+
+    /// Whether this very certificate was deployed and nothing of it is open.
+    pub(crate) fn is_done(&self, certificate: &Certificate, order: &Order) -> bool {
+        let succeeded = self.result.as_ref().is_some_and(|result| result.exit_code == 0);
+        succeeded && self.certificate == *certificate && self.order == *order
+    }
+
+    /// The records that hold this certificate since its last deployment.
+    fn records(&self) -> impl Iterator<Item = u64> {
+        const HOLDING: [&str; 4] = ["served", "synced", "uploaded", "stale"];
+        let holds = |site: &&Site| HOLDING.contains(&site.outcome.as_str());
+        self.sites.iter().filter(holds).filter_map(|site| site.cert_id)
+    }
+}
+
+/// When the leaves were issued that were deployed into the records of a service, as far as it is remembered.
+pub(crate) fn issued(memories: &[Memory], base_url: &str) -> HashMap<u64, OffsetDateTime> {
+    let moment = |text: &str| OffsetDateTime::parse(text, &Rfc3339).ok();
+    let mut latest: HashMap<u64, (OffsetDateTime, OffsetDateTime)> = HashMap::new();
+    for memory in memories.iter().filter(|memory| memory.order.base_url == base_url) {
+        let ended = memory.result.as_ref().and_then(|result| moment(&result.at));
+        let (Some(ended), Some(issued)) = (ended, moment(&memory.certificate.not_before)) else { continue };
+        for record in memory.records() {
+            let known = latest.entry(record).or_insert((ended, issued));
+            // Two lineages may have used one record; the later deployment counts.
+            if ended > known.0 {
+                *known = (ended, issued);
+            }
+        }
+    }
+    latest.into_iter().map(|(record, (_, issued))| (record, issued)).collect()
+}
+
+/// The name of a lineage's files: readable, and its own even where two lineages are called alike.
+pub(crate) fn name(cert: &Path) -> String {
+    use sha2::Digest as _;
+    let absolute = std::path::absolute(cert).unwrap_or_else(|_| cert.to_owned());
+    let digest = sha2::Sha256::digest(absolute.as_os_str().as_encoded_bytes());
+    let called = absolute.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
+    let plain: String = called
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' })
+        .take(60)
+        .collect();
+    let own = text::hex(digest.get(..5).unwrap_or_default());
+    format!("{}-{own}", plain.trim_start_matches('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn certificate(fingerprint: &str, not_before: &str) -> Certificate {
+        Certificate {
+            fingerprint: fingerprint.into(),
+            names: vec!["a.example".into()],
+            not_before: not_before.into(),
+            not_after: "2027-01-01T00:00:00Z".into(),
+        }
+    }
+
+    fn intend(before: Option<Memory>, certificate: Certificate, now: &str) -> Memory {
+        let lineage =
+            Lineage { client: "files".into(), cert: "/c".into(), issuers: None, key: None, directory: None };
+        let order = Order {
+            base_url: "https://api".into(),
+            domains: Vec::new(),
+            edge_addresses: Vec::new(),
+            rebind: false,
+            skip_unmatched: false,
+            allow_untrusted: false,
+            allow_shrink: false,
+            allow_older: false,
+            replace_lets: false,
+        };
+        Memory::intend(before, lineage, order, certificate, now)
+    }
+
+    fn fed(cert_id: u64) -> Vec<Site> {
+        vec![Site {
+            id: Some(1),
+            domain: "a.example".into(),
+            cert_id: Some(cert_id),
+            outcome: "served".into(),
+            detail: None,
+        }]
+    }
+
+    #[test]
+    fn what_is_open_stays_open_since_its_first_try() {
+        let old = "2026-01-01T00:00:00Z";
+        let mut memory = intend(None, certificate("aa", old), "2026-02-01T00:00:00Z");
+        assert_eq!((memory.generation, memory.result.is_none()), (1, true));
+        memory.conclude(75, Some("busy".into()), Vec::new(), "2026-02-01T00:01:00Z");
+        let mut again = intend(Some(memory), certificate("aa", old), "2026-02-02T00:00:00Z");
+        assert_eq!((again.generation, again.pending_since.as_deref()), (1, Some("2026-02-01T00:00:00Z")));
+        again.conclude(0, None, fed(5), "2026-02-02T00:01:00Z");
+        assert!(
+            again.pending_since.is_none() && again.is_done(&certificate("aa", old), &again.order.clone())
+        );
+        let newer = intend(Some(again), certificate("bb", old), "2026-03-01T00:00:00Z");
+        assert_eq!((newer.generation, newer.sites, newer.result), (2, fed(5), None));
+    }
+
+    #[test]
+    fn of_two_lineages_for_one_record_the_later_deployment_counts() {
+        let mut first = intend(None, certificate("aa", "2026-01-02T00:00:00Z"), "2026-02-01T00:00:00Z");
+        first.conclude(0, None, fed(5), "2026-02-01T00:00:00Z");
+        let mut second = intend(None, certificate("bb", "2026-01-01T00:00:00Z"), "2026-02-02T00:00:00Z");
+        second.conclude(0, None, fed(5), "2026-02-02T00:00:00Z");
+        let known = issued(&[first.clone(), second.clone()], "https://api");
+        assert_eq!(known, issued(&[second, first.clone()], "https://api"));
+        assert_eq!(known[&5], time::macros::datetime!(2026-01-01 00:00 UTC));
+        assert!(issued(&[first], "https://other").is_empty());
+    }
+
+    #[test]
+    fn names_are_readable_and_their_own() {
+        let names = ["/etc/le/live/shop/fullchain.pem", "/srv/live/shop/fullchain.pem", "/x/*.a b/c.pem"];
+        let [first, second, third] = names.map(|path| name(Path::new(path)));
+        assert!(first.starts_with("shop-") && second.starts_with("shop-") && first != second);
+        assert!(third.starts_with("_.a_b-"), "{third}");
+    }
+}

@@ -1,0 +1,114 @@
+//! The directory in which lineages are remembered. A file is replaced whole, and is on the disk when that is done.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use super::{Memory, VERSION};
+use crate::file;
+
+/// A directory that exists and belongs to edgecert.
+pub(crate) struct Store {
+    directory: PathBuf,
+}
+
+/// What could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write {}: {reason}", crate::text::path(path))]
+pub(crate) struct Unwritable {
+    pub(crate) path: PathBuf,
+    pub(crate) reason: String,
+}
+
+/// No memory is larger, unless it is something else.
+const MOST_BYTES: u64 = 4 << 20;
+const ENDING: &str = "json";
+
+impl Store {
+    /// Opens the directory, making it if it is not there.
+    pub(crate) fn open(directory: &Path) -> Result<Self, Unwritable> {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+        made.map_err(|error| unwritable(directory, &error))?;
+        Ok(Self { directory: directory.to_owned() })
+    }
+
+    /// A file of the directory.
+    pub(super) fn file(&self, name: &str, ending: &str) -> PathBuf {
+        self.directory.join(format!("{name}.{ending}"))
+    }
+
+    /// What is remembered of a lineage. A file that cannot be understood is set aside, and the second value says so.
+    pub(crate) fn read(&self, name: &str) -> (Option<Memory>, Option<String>) {
+        let path = self.file(name, ENDING);
+        let bytes = match file::read(&path, MOST_BYTES) {
+            Ok(bytes) => bytes,
+            Err(unreadable) if unreadable.missing => return (None, None),
+            Err(unreadable) => return (None, Some(unreadable.to_string())),
+        };
+        match serde_json::from_slice::<Memory>(&bytes) {
+            Ok(memory) if memory.version <= VERSION => (Some(memory), None),
+            Ok(memory) => {
+                let shown = crate::text::path(&path);
+                (
+                    None,
+                    Some(format!(
+                        "{shown} is of version {}, which this edgecert does not know",
+                        memory.version
+                    )),
+                )
+            }
+            Err(_) => (None, Some(set_aside(&path))),
+        }
+    }
+
+    /// Everything that is remembered, and what about it is strange.
+    pub(crate) fn all(&self) -> (Vec<Memory>, Vec<String>) {
+        let entries = fs::read_dir(&self.directory).into_iter().flatten().flatten().map(|entry| entry.path());
+        let mut names: Vec<String> = entries
+            .filter(|path| path.extension().is_some_and(|ending| ending == ENDING))
+            .filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()))
+            .collect();
+        names.sort();
+        let (memories, strange): (Vec<_>, Vec<_>) = names.iter().map(|name| self.read(name)).unzip();
+        (memories.into_iter().flatten().collect(), strange.into_iter().flatten().collect())
+    }
+
+    /// Remembers a lineage: when this returns, a power failure cannot take it away.
+    pub(crate) fn write(&self, name: &str, memory: &Memory) -> Result<(), Unwritable> {
+        let (path, temporary) = (self.file(name, ENDING), self.file(name, "new"));
+        let text = serde_json::to_string_pretty(memory)
+            .map_err(|error| Unwritable { path: path.clone(), reason: error.to_string() })?;
+        let written = write_whole(&temporary, text.as_bytes()).and_then(|()| {
+            fs::rename(&temporary, &path)?;
+            File::open(&self.directory)?.sync_all()
+        });
+        written.map_err(|error| {
+            let _ = fs::remove_file(&temporary);
+            unwritable(&path, &error)
+        })
+    }
+}
+
+fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    // One that a killed run left behind may have other permissions.
+    let _ = fs::remove_file(path);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(bytes)?;
+    file.write_all(b"\n")?;
+    file.sync_all()
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Unwritable {
+    Unwritable { path: path.to_owned(), reason: file::reason(error) }
+}
+
+/// Gives a damaged file another name, so that it can be looked at and does not stop anything.
+fn set_aside(path: &Path) -> String {
+    let aside = path.with_extension("damaged");
+    let (shown, other) = (crate::text::path(path), crate::text::path(&aside));
+    match fs::rename(path, &aside) {
+        Ok(()) => format!("{shown} cannot be understood; it is set aside as {other}"),
+        Err(error) => format!("{shown} cannot be understood, nor set aside: {}", file::reason(&error)),
+    }
+}

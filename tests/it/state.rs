@@ -1,0 +1,212 @@
+//! What is remembered: the intent before the first request, the result after the last, one run at a time.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Child, ChildStderr, Stdio};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::harness::{Fault, Hook, Lineage, Sandbox, edgecert, sandbox, uploads};
+
+/// A call whose memory lasts longer than the call.
+fn deploy(edge: &Sandbox, lineage: &Lineage, state: &Path) -> Hook {
+    edgecert().called_by_certbot(lineage).against(edge).env("EDGECERT_STATE_DIR", state)
+}
+
+/// The only memory in a directory.
+fn memory(state: &Path) -> Value {
+    let files = fs::read_dir(state).unwrap().map(|file| file.unwrap().path());
+    let mut files: Vec<_> =
+        files.filter(|file| file.extension().is_some_and(|ending| ending == "json")).collect();
+    assert_eq!(files.len(), 1, "{files:?}");
+    serde_json::from_str(&fs::read_to_string(files.remove(0)).unwrap()).unwrap()
+}
+
+/// Starts a call and reads what it says until a line holds these words.
+fn until(hook: &mut Hook, words: &str) -> (Child, BufReader<ChildStderr>) {
+    let command = hook.command().arg("-v").stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains(words) {
+        line.clear();
+        assert_ne!(said.read_line(&mut line).unwrap(), 0, "it ended without saying {words:?}");
+    }
+    (child, said)
+}
+
+#[test]
+fn a_deployment_is_remembered_in_a_file_for_people() {
+    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let directory = state.path().join("new/edgecert");
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let outcome = deploy(&edge, &lineage, &directory).args(["--json"]).succeeds();
+    let memory = memory(&directory);
+    let fingerprint = &outcome.json()["certificate"]["fingerprint"];
+    assert_eq!(&memory["certificate"]["fingerprint"], fingerprint);
+    assert_eq!(memory["lineage"]["client"], "certbot");
+    assert_eq!(memory["lineage"]["key"], lineage.file("privkey.pem").to_str().unwrap());
+    assert_eq!((&memory["generation"], &memory["pending_since"]), (&json!(1), &json!(null)));
+    assert_eq!(memory["result"]["exit_code"], 0);
+    assert_eq!(memory["sites"][0]["outcome"], "served");
+
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&directory), 0o700);
+    for file in fs::read_dir(&directory).unwrap() {
+        assert_eq!(mode(&file.unwrap().path()), 0o600);
+    }
+    lineage.renew(&["a.example"]);
+    deploy(&edge, &lineage, &directory).succeeds();
+    assert_eq!(self::memory(&directory)["generation"], 2);
+}
+
+#[test]
+fn the_intent_is_there_before_the_first_request_and_outlives_the_run() {
+    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example"]);
+    edge.add_fault(Fault::stall("GET /api/certs", 600.0));
+    let mut hook = deploy(&edge, &lineage, state.path());
+    let (mut child, _) = until(&mut hook, "GET /api/");
+    let intent = memory(state.path());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!((&intent["result"], &intent["generation"]), (&json!(null), &json!(1)));
+    assert!(intent["pending_since"].is_string());
+    assert_eq!(intent["certificate"]["names"], json!(["a.example"]));
+    assert_eq!(memory(state.path()), intent, "and after the run was killed");
+
+    deploy(&edge, &lineage, state.path()).succeeds();
+    assert_eq!(memory(state.path())["result"]["exit_code"], 0, "its lock did not outlive it");
+}
+
+#[test]
+fn what_failed_stays_pending_with_its_reason() {
+    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let call = || deploy(&edge, &lineage, state.path()).args(["--timeout", "1"]);
+    call().env("EDGECERT_BASE_URL", "http://127.0.0.1:1").fails_with(75);
+    let first = memory(state.path());
+    assert_eq!(first["result"]["exit_code"], 75);
+    assert!(first["result"]["error"].as_str().unwrap().contains("cannot be reached"), "{first}");
+    call().env("EDGECERT_API_KEY", "another").fails_with(77);
+    let second = memory(state.path());
+    assert_eq!(second["pending_since"], first["pending_since"]);
+    deploy(&edge, &lineage, state.path()).succeeds();
+    let done = memory(state.path());
+    assert_eq!((&done["pending_since"], &done["last_success"]), (&json!(null), &done["result"]["at"]));
+}
+
+#[test]
+fn of_many_runs_on_one_lineage_one_does_the_work() {
+    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example"]);
+    edge.hold_pushes(true);
+    let mut hooks: Vec<Hook> =
+        (0..8).map(|_| deploy(&edge, &lineage, state.path()).args(["--json"])).collect();
+    let (first, others) = hooks.split_first_mut().unwrap();
+    let mut running = vec![until(first, "waiting for the edge")];
+    running.extend(others.iter_mut().map(|hook| until(hook, "waiting for another run")));
+    edge.hold_pushes(false);
+    for (child, mut said) in running {
+        let mut rest = String::new();
+        std::io::Read::read_to_string(&mut said, &mut rest).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(
+            (&report["exit_code"], &report["sites"][0]["outcome"]),
+            (&json!(0), &json!("served")),
+            "{rest}"
+        );
+    }
+    assert_eq!((uploads(&edge), edge.certs().len()), (1, 1));
+}
+
+#[test]
+fn a_run_that_had_to_wait_deploys_what_is_newer_than_what_it_waited_for() {
+    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example"]);
+    edge.hold_pushes(true);
+    let [mut first, mut second] = [(), ()].map(|()| deploy(&edge, &lineage, state.path()));
+    let (one, _said) = until(&mut first, "waiting for the edge");
+    let (other, _also) = until(&mut second, "waiting for another run");
+    lineage.renew(&["a.example"]);
+    edge.hold_pushes(false);
+    for child in [one, other] {
+        assert!(child.wait_with_output().unwrap().status.success());
+    }
+    assert_eq!(edge.certs()[0]["cert_pem"], lineage.read("fullchain.pem"));
+    assert_eq!(memory(state.path())["generation"], 2);
+}
+
+#[test]
+fn a_run_waits_for_another_one_until_its_deadline_only() {
+    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example"]);
+    edge.hold_pushes(true);
+    let mut first = deploy(&edge, &lineage, state.path());
+    let (mut child, _said) = until(&mut first, "waiting for the edge");
+    let outcome = deploy(&edge, &lineage, state.path()).args(["--timeout", "1"]).fails_with(75);
+    assert!(outcome.stderr.contains("another run of edgecert is still deploying"), "{}", outcome.stderr);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(uploads(&edge), 1);
+}
+
+#[test]
+fn without_a_memory_the_deployment_goes_on_with_a_warning() {
+    let edge = sandbox(&["a.example"]);
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let hook = edgecert().called_by_certbot(&lineage).against(&edge);
+    let file = hook.file("not-a-directory", "");
+    let outcome = hook.env("EDGECERT_STATE_DIR", file.join("state")).succeeds();
+    assert!(
+        outcome.stderr.contains("warning: this deployment is not remembered: cannot write "),
+        "{}",
+        outcome.stderr
+    );
+    assert!(outcome.stdout.contains("a.example: served"), "{}", outcome.stdout);
+}
+
+#[test]
+fn a_damaged_memory_is_set_aside_and_stops_nothing() {
+    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example"]);
+    deploy(&edge, &lineage, state.path()).succeeds();
+    let mut files = fs::read_dir(state.path()).unwrap().map(|file| file.unwrap().path());
+    let file = files.find(|file| file.extension().unwrap() == "json").unwrap();
+    fs::write(&file, "{\"version\":1,").unwrap();
+    let outcome = deploy(&edge, &lineage, state.path()).succeeds();
+    assert!(outcome.stderr.contains("cannot be understood; it is set aside as"), "{}", outcome.stderr);
+    assert_eq!(fs::read_to_string(file.with_extension("damaged")).unwrap(), "{\"version\":1,");
+    assert_eq!(memory(state.path())["result"]["exit_code"], 0);
+}
+
+#[test]
+fn a_newer_deployment_is_remembered_where_no_edge_is_asked() {
+    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let key = ["ecparam", "-genkey", "-noout", "-name", "prime256v1"];
+    let (older, newer) =
+        (Lineage::issued_for(&["a.example"]), Lineage::made_by_openssl(&key, &["-days", "20"]));
+    let call = |lineage: &Lineage| deploy(&edge, lineage, state.path()).args(["--verify", "off"]);
+    call(&newer).succeeds();
+    let outcome = call(&older).fails_with(65);
+    assert!(outcome.stderr.contains("later than the new one"), "{}", outcome.stderr);
+    call(&older).args(["--allow-older"]).succeeds();
+    call(&older).succeeds();
+    call(&newer).succeeds();
+}
+
+#[test]
+fn a_plan_is_not_remembered() {
+    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example"]);
+    deploy(&edge, &lineage, state.path()).args(["plan"]).succeeds();
+    let files: Vec<_> = fs::read_dir(state.path()).unwrap().collect();
+    assert!(
+        files.iter().all(|file| file.as_ref().unwrap().path().extension().unwrap() != "json"),
+        "{files:?}"
+    );
+}
