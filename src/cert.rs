@@ -5,7 +5,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use sha2::{Digest as _, Sha256};
+use ring::digest::{SHA256, digest};
 use time::OffsetDateTime;
 use x509_parser::prelude::{FromDer as _, GeneralName, ParsedExtension, X509Certificate, X509Name};
 
@@ -119,7 +119,7 @@ impl Certificate {
 
     /// Lower-case hex of the SHA-256 of the DER.
     pub(crate) fn fingerprint(&self) -> String {
-        hex(&Sha256::digest(&self.der))
+        hex(digest(&SHA256, &self.der).as_ref())
     }
 
     /// The certificate as clean PEM.

@@ -10,6 +10,7 @@ mod store;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -169,16 +170,15 @@ pub(crate) fn issued(memories: &[Memory], base_url: &str) -> HashMap<u64, Offset
 
 /// The name of a lineage's files: readable, and its own even where two lineages are called alike.
 pub(crate) fn name(cert: &Path) -> String {
-    use sha2::Digest as _;
     let absolute = std::path::absolute(cert).unwrap_or_else(|_| cert.to_owned());
-    let digest = sha2::Sha256::digest(absolute.as_os_str().as_encoded_bytes());
+    let digest = digest(&SHA256, absolute.as_os_str().as_encoded_bytes());
     let called = absolute.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
     let plain: String = called
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' })
         .take(60)
         .collect();
-    let own = text::hex(digest.get(..5).unwrap_or_default());
+    let own = text::hex(digest.as_ref().get(..5).unwrap_or_default());
     format!("{}-{own}", plain.trim_start_matches('.'))
 }
 
