@@ -50,8 +50,8 @@ fn main() -> ExitCode {
 
 fn run(arguments: Vec<OsString>, env: &Env) -> ExitCode {
     let json = wants_json(&arguments);
-    let command =
-        ["check", "plan"].into_iter().find(|name| arguments.get(1).is_some_and(|word| word == name));
+    let word = arguments.iter().skip(1).find(|word| !word.to_string_lossy().starts_with('-'));
+    let command = ["check", "plan"].into_iter().find(|name| word.is_some_and(|word| word == name));
     let command = command.unwrap_or("deploy");
     let cli = match Cli::read(arguments) {
         Ok(cli) => cli,

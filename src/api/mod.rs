@@ -29,6 +29,14 @@ pub(crate) struct Client {
     notes: RefCell<Vec<String>>,
 }
 
+/// The sites of the account.
+#[derive(Debug)]
+pub(crate) struct Sites {
+    pub(crate) sites: Vec<Site>,
+    /// Records to which sites are bound that cannot be read.
+    pub(crate) hidden: Vec<u64>,
+}
+
 /// An answer and how often it had to be asked for.
 #[derive(Debug)]
 pub(crate) struct Answer<T> {
@@ -53,12 +61,18 @@ impl Client {
 
     /// `GET /api/certs`: the account's certificate records.
     pub(crate) async fn records(&self) -> Result<Vec<Record>, Failed> {
-        Ok(self.noted(self.call(Method::GET, "/api/certs", None, wire::records).await?.value))
+        let mut listing = self.call(Method::GET, "/api/certs", None, wire::records).await?.value;
+        listing.clean(self.transport.redactor());
+        self.note(listing.notes);
+        Ok(listing.items)
     }
 
     /// `GET /api/me/sites`: the account's sites.
-    pub(crate) async fn sites(&self) -> Result<Vec<Site>, Failed> {
-        Ok(self.noted(self.call(Method::GET, "/api/me/sites", None, wire::sites).await?.value))
+    pub(crate) async fn sites(&self) -> Result<Sites, Failed> {
+        let mut listing = self.call(Method::GET, "/api/me/sites", None, wire::sites).await?.value;
+        listing.clean(self.transport.redactor());
+        self.note(listing.notes);
+        Ok(Sites { sites: listing.items, hidden: listing.hidden })
     }
 
     /// `POST /api/certs/upload`: stores a vetted certificate for a domain. Safe to repeat: the service replaces in
@@ -81,7 +95,9 @@ impl Client {
     /// `POST /api/sites/{id}/update`: binds a site to a record. Safe to repeat.
     pub(crate) async fn bind(&self, site: u64, cert_id: u64) -> Result<Updated, Failed> {
         let (path, body) = (format!("/api/sites/{site}/update"), json!({ "cert_id": cert_id }));
-        Ok(self.call(Method::POST, &path, Some(&body), wire::updated).await?.value)
+        let mut updated = self.call(Method::POST, &path, Some(&body), wire::updated).await?.value;
+        updated.clean(self.transport.redactor());
+        Ok(updated)
     }
 
     /// What was strange about the answers so far, each once.
@@ -89,12 +105,11 @@ impl Client {
         self.notes.take()
     }
 
-    fn noted<T>(&self, (items, notes): wire::Listing<T>) -> Vec<T> {
+    fn note(&self, notes: Vec<String>) {
         let mut known = self.notes.borrow_mut();
         known.extend(notes);
         known.sort();
         known.dedup();
-        items
     }
 
     /// Asks until there is an answer that `read` understands, a refusal, or no time left.

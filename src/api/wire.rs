@@ -64,6 +64,43 @@ pub(crate) struct Uploaded {
     pub(crate) bound_sites: Value,
 }
 
+impl Site {
+    /// Takes secrets out of what is shown as the service sent it; false where one stands in its domain.
+    fn clean(&mut self, redactor: &Redactor) -> bool {
+        for text in [&mut self.cname, &mut self.disabled_reason].into_iter().flatten() {
+            *text = redactor.clean(text);
+        }
+        redactor.clean(self.domain.spelled()) == self.domain.spelled()
+    }
+}
+
+impl Listing<Site> {
+    /// The same for all sites; one that has a secret for a domain is left out.
+    pub(super) fn clean(&mut self, redactor: &Redactor) {
+        self.items.retain_mut(|site| site.clean(redactor));
+    }
+}
+
+impl Listing<Record> {
+    /// Leaves out names of records that are secrets.
+    pub(super) fn clean(&mut self, redactor: &Redactor) {
+        let is_clean = |domain: &Domain| redactor.clean(domain.spelled()) == domain.spelled();
+        for record in &mut self.items {
+            record.domains.retain(is_clean);
+            record.name = record.name.take().filter(is_clean);
+        }
+    }
+}
+
+impl Updated {
+    /// Takes secrets out of what is shown as the service sent it.
+    pub(super) fn clean(&mut self, redactor: &Redactor) {
+        for name in &mut self.ignored_fields {
+            *name = redactor.clean(name);
+        }
+    }
+}
+
 impl Uploaded {
     /// Takes secrets out of what is shown as the service sent it.
     pub(super) fn clean(&mut self, redactor: &Redactor) {
@@ -102,8 +139,14 @@ const RECORDS: [&str; 6] = ["certs", "certificates", "list", "items", "results",
 /// Keys under which a list of sites may stand; the first is documented.
 const SITES: [&str; 5] = ["sites", "list", "items", "results", "data"];
 
-/// A list and what was strange about it, in words.
-pub(super) type Listing<T> = (Vec<T>, Vec<String>);
+/// A list and what was strange about it.
+pub(super) struct Listing<T> {
+    pub(super) items: Vec<T>,
+    /// In words.
+    pub(super) notes: Vec<String>,
+    /// Records that are named by elements which cannot be read.
+    pub(super) hidden: Vec<u64>,
+}
 
 pub(super) fn records(json: &Value) -> Option<Listing<Record>> {
     listing(json, "certificates", &RECORDS, record)
@@ -121,7 +164,7 @@ fn listing<T>(
     read: impl Fn(&Value) -> Option<T>,
 ) -> Option<Listing<T>> {
     let items = list(json, keys, DEPTH)?;
-    let found: Vec<T> = items.iter().filter_map(read).collect();
+    let found: Vec<T> = items.iter().filter_map(&read).collect();
     if found.is_empty() && !items.is_empty() {
         return None;
     }
@@ -140,7 +183,9 @@ fn listing<T>(
             items.len()
         ));
     }
-    Some((found, notes))
+    let unread = items.iter().filter(|item| read(item).is_none());
+    let hidden = unread.filter_map(|item| number(item.get("cert_id")?)).filter(|id| *id != 0).collect();
+    Some(Listing { items: found, notes, hidden })
 }
 
 fn record(json: &Value) -> Option<Record> {
@@ -236,7 +281,7 @@ mod tests {
             json!({"certs": [record], "packages": [{"id": 1}, {"id": 2}]}),
             json!({"ok": true, "found": [record], "codes": [1, 2]}),
         ] {
-            let found = records(&wrapped).unwrap().0;
+            let found = records(&wrapped).unwrap().items;
             assert_eq!((found.len(), found[0].id, &found[0].kind), (1, 5, &RecordType::System), "{wrapped}");
         }
         for empty in [
@@ -246,7 +291,7 @@ mod tests {
             json!(null),
             json!({"certs": [], "sites": [record]}),
         ] {
-            assert_eq!(records(&empty).unwrap().0.len(), 0);
+            assert_eq!(records(&empty).unwrap().items.len(), 0);
         }
         for strange in
             [json!("x"), json!(1), json!({"ok": true}), json!([1, 2]), json!([{"name": "without id"}])]
@@ -268,8 +313,9 @@ mod tests {
     #[test]
     fn a_site_without_certificate_says_so_in_several_ways() {
         for cert_id in [json!(null), json!(0), json!("0"), json!("")] {
-            let found =
-                sites(&json!({"sites": [{"id": 1, "domain": "a.example", "cert_id": cert_id}]})).unwrap().0;
+            let found = sites(&json!({"sites": [{"id": 1, "domain": "a.example", "cert_id": cert_id}]}))
+                .unwrap()
+                .items;
             assert_eq!(found[0].cert_id, None);
             assert!(!found[0].config_synced);
         }
@@ -280,7 +326,7 @@ mod tests {
         for domain in
             [json!("a.example,b.example"), json!("a.example b.example"), json!(["a.example", "b.example"])]
         {
-            let found = records(&json!([{"id": 1, "domain": domain}])).unwrap().0;
+            let found = records(&json!([{"id": 1, "domain": domain}])).unwrap().items;
             assert_eq!(found[0].domains.len(), 2);
         }
     }

@@ -10,6 +10,7 @@ use crate::check::{self, Question, Status};
 use crate::cli::DeployArgs;
 use crate::clock::{self, Deadline};
 use crate::env::Env;
+use crate::names::Domain;
 use crate::plan::Allow;
 use crate::report::{CertificateReport, Report, SourceReport};
 use crate::rollout::{self, Order};
@@ -42,10 +43,10 @@ pub(crate) fn deploy(
     let entry = configuration.lineages.iter().find(|entry| is_entry_of(entry, source));
     let settings = Settings::resolve(&args.settings, env, entry, &configuration)?;
     let deadline = Deadline::after(settings.timeout);
-    let domains = match entry {
+    let domains = &distinct(match entry {
         Some(entry) if args.domains.is_empty() => &entry.domains,
         _ => &args.domains,
-    };
+    });
     warn_of_open_key(source, report);
     let directory = settings.state_dir.as_deref();
     let mut journal = Journal::open(source, directory, deadline, report)?;
@@ -81,6 +82,7 @@ pub(crate) fn deploy(
             lets: args.guards.replace_lets,
         },
         issued: &issued,
+        bare: !args.domains.is_empty() && settings.wait.is_zero(),
         dry_run: args.dry_run,
         deadline,
     };
@@ -107,6 +109,17 @@ fn carry_out(order: &Order<'_>, report: &mut Report) -> anyhow::Result<()> {
     // A name that is still being looked up must not hold the run beyond its deadline.
     runtime.shutdown_background();
     done
+}
+
+/// The domains without those that are named again.
+fn distinct(domains: &[Domain]) -> Vec<Domain> {
+    let mut distinct: Vec<Domain> = Vec::new();
+    for domain in domains {
+        if !distinct.contains(domain) {
+            distinct.push(domain.clone());
+        }
+    }
+    distinct
 }
 
 /// Whether an entry of the configuration is about this lineage.

@@ -22,6 +22,8 @@ use crate::names::Domain;
 pub(crate) struct Account<'a> {
     pub(crate) sites: &'a [Site],
     pub(crate) records: &'a [Record],
+    /// Records to which sites are bound that cannot be read.
+    pub(crate) hidden: &'a [u64],
     /// When the leaf in a record was issued, for the records of which that is known.
     pub(crate) issued: &'a HashMap<u64, OffsetDateTime>,
 }
@@ -66,6 +68,8 @@ pub(crate) struct Upload<'a> {
     /// The records of which it replaces one in place. None: it creates one, which the service binds to every covered
     /// site without a certificate.
     pub(crate) replaces: Vec<u64>,
+    /// Domains that a creation may be for as well, should the service refuse this one.
+    pub(crate) or: Vec<&'a Domain>,
 }
 
 /// A covered site and what the plan does for it.
@@ -124,18 +128,45 @@ struct Stray<'a> {
     domains: Vec<&'a Domain>,
 }
 
-/// A plan in the making.
+/// A plan in the making, and the account by what is looked for.
 struct Planner<'p, 'a> {
     account: &'p Account<'a>,
     wish: &'p Wish<'p>,
     covered: Vec<&'a Site>,
+    records: HashMap<u64, &'a Record>,
+    /// By host: every record that an upload for it may replace, those made for it and those that list it among others.
+    stored: HashMap<&'a str, Vec<&'a Record>>,
+    /// By record.
+    bound: HashMap<u64, Vec<&'a Site>>,
+    /// By host.
+    sites: HashMap<&'a str, &'a Site>,
+    /// Places in the plan, by host.
+    uploads: HashMap<&'a str, usize>,
     plan: Plan<'a>,
 }
 
 impl<'p, 'a> Planner<'p, 'a> {
     fn new(account: &'p Account<'a>, wish: &'p Wish<'p>) -> Self {
         let covered = account.sites.iter().filter(|site| (wish.covers)(&site.domain)).collect();
-        Self { account, wish, covered, plan: Plan::default() }
+        let mut stored: HashMap<&'a str, Vec<&'a Record>> = HashMap::new();
+        for record in account.records {
+            let mut hosts: Vec<&str> = record.domains.iter().chain(&record.name).map(Domain::host).collect();
+            hosts.sort_unstable();
+            hosts.dedup();
+            for host in hosts {
+                stored.entry(host).or_default().push(record);
+            }
+        }
+        let mut bound: HashMap<u64, Vec<&'a Site>> = HashMap::new();
+        for site in account.sites {
+            if let Some(id) = site.cert_id {
+                bound.entry(id).or_default().push(site);
+            }
+        }
+        let records = account.records.iter().map(|record| (record.id, record)).collect();
+        let sites = account.sites.iter().map(|site| (site.domain.host(), site)).collect();
+        let uploads = HashMap::new();
+        Self { account, wish, covered, records, stored, bound, sites, uploads, plan: Plan::default() }
     }
 
     fn plan(mut self) -> Plan<'a> {
@@ -151,6 +182,7 @@ impl<'p, 'a> Planner<'p, 'a> {
         let strays: Vec<Stray<'a>> = unfed.chain(fed).collect();
         let strays = self.create(strays);
         self.bind(strays);
+        self.follow_what_is_left();
         self.mention_the_others();
         self.plan
     }
@@ -189,12 +221,15 @@ impl<'p, 'a> Planner<'p, 'a> {
     fn create(&mut self, strays: Vec<Stray<'a>>) -> Vec<Stray<'a>> {
         let (unfed, fed): (Vec<Stray<'a>>, Vec<Stray<'a>>) =
             strays.into_iter().partition(|stray| stray.obstacle.is_none());
-        let mut domains = unfed.iter().chain(&fed).map(|stray| &stray.site.domain);
-        let free = domains.find(|domain| self.stored_for(domain).next().is_none());
-        let (Some(domain), false) = (free, unfed.is_empty()) else {
+        let domains = unfed.iter().chain(&fed).map(|stray| &stray.site.domain);
+        let free: Vec<&Domain> = domains.filter(|domain| self.stored_for(domain).is_empty()).collect();
+        let (Some((domain, or)), false) = (free.split_first(), unfed.is_empty()) else {
             return unfed.into_iter().chain(fed).collect();
         };
         let upload = self.upload(domain);
+        if let Some(creation) = self.plan.uploads.get_mut(upload) {
+            creation.or = or.to_vec();
+        }
         for stray in unfed {
             self.settle(stray.site, Fate::Created(upload));
         }
@@ -208,12 +243,12 @@ impl<'p, 'a> Planner<'p, 'a> {
             let domains = strays.iter().flat_map(|stray| stray.domains.iter().copied());
             let harmless = domains.filter(|domain| self.guard(domain).is_none());
             // Rather a record that nothing uses than one on which others depend.
-            if let Some(domain) = harmless.min_by_key(|domain| self.bound_to(domain).count()) {
+            if let Some(domain) = harmless.min_by_key(|domain| self.bound_to(domain)) {
                 self.upload(domain);
             }
         }
         for Stray { site, obstacle, domains } in strays {
-            let own = self.plan.uploads.iter().position(|upload| domains.contains(&upload.domain));
+            let own = domains.iter().find_map(|domain| self.uploads.get(domain.host()).copied());
             let any = own.or_else(|| (!self.plan.uploads.is_empty()).then_some(0));
             let fate = match (any, obstacle) {
                 (Some(upload), obstacle) => Fate::Bound(upload, obstacle),
@@ -224,22 +259,35 @@ impl<'p, 'a> Planner<'p, 'a> {
         }
     }
 
+    /// A record that feeds a site which nothing reaches for certain may be replaced by an upload for another site.
+    fn follow_what_is_left(&mut self) {
+        let Plan { uploads, targets } = &mut self.plan;
+        for target in targets.iter_mut().filter(|target| matches!(target.fate, Fate::Left(_))) {
+            let by_luck = |id| uploads.iter().position(|upload| upload.replaces.contains(&id));
+            if let Some(upload) = target.site.cert_id.and_then(by_luck) {
+                target.fate = Fate::Replaced(upload);
+            }
+        }
+    }
+
     /// What happens to the covered sites that were not asked for.
     fn mention_the_others(&mut self) {
+        let mut replacing: HashMap<u64, usize> = HashMap::new();
+        for (place, upload) in self.plan.uploads.iter().enumerate() {
+            for id in &upload.replaces {
+                replacing.entry(*id).or_insert(place);
+            }
+        }
+        let creating = self.plan.uploads.iter().position(|upload| upload.replaces.is_empty());
         for site in self.covered.clone() {
             if self.wants(site) {
                 continue;
             }
-            let touched = self.plan.uploads.iter().position(|upload| match site.cert_id {
-                Some(id) => upload.replaces.contains(&id),
-                None => upload.replaces.is_empty(),
-            });
-            let fate = match (touched, site.cert_id) {
-                (Some(upload), Some(_)) => Fate::Replaced(upload),
-                (Some(upload), None) => Fate::Created(upload),
-                (None, _) => Fate::Untouched,
+            let fate = match site.cert_id {
+                Some(id) => replacing.get(&id).copied().map(Fate::Replaced),
+                None => creating.map(Fate::Created),
             };
-            self.plan.targets.push(Target { site, wanted: false, fate });
+            self.plan.targets.push(Target { site, wanted: false, fate: fate.unwrap_or(Fate::Untouched) });
         }
     }
 
@@ -249,26 +297,32 @@ impl<'p, 'a> Planner<'p, 'a> {
 
     /// Makes sure that there is an upload for this domain, and tells its place.
     fn upload(&mut self, domain: &'a Domain) -> usize {
-        let uploads = &self.plan.uploads;
-        uploads.iter().position(|upload| upload.domain == domain).unwrap_or_else(|| {
-            let replaces = self.stored_for(domain).map(|record| record.id).collect();
-            self.plan.uploads.push(Upload { domain, replaces });
-            self.plan.uploads.len() - 1
-        })
+        if let Some(place) = self.uploads.get(domain.host()) {
+            return *place;
+        }
+        let replaces = self.stored_for(domain).iter().map(|record| record.id).collect();
+        self.plan.uploads.push(Upload { domain, replaces, or: Vec::new() });
+        let place = self.plan.uploads.len() - 1;
+        self.uploads.insert(domain.host(), place);
+        place
     }
 
-    /// The records that an upload for this domain may replace: those made for it, and those that list it among others.
-    fn stored_for<'d>(&self, domain: &'d Domain) -> impl Iterator<Item = &'a Record> + use<'d, 'a> {
-        self.account.records.iter().filter(move |record| record.domains.contains(domain))
+    /// The records that an upload for this domain may replace.
+    fn stored_for(&self, domain: &Domain) -> &[&'a Record] {
+        self.stored.get(domain.host()).map_or(&[], Vec::as_slice)
     }
 
     fn is_ambiguous(&self, domain: &Domain) -> bool {
-        self.stored_for(domain).nth(1).is_some()
+        self.stored_for(domain).len() > 1
     }
 
-    /// Sites that are bound to a record which an upload for this domain may replace.
-    fn bound_to<'d>(&self, domain: &'d Domain) -> impl Iterator<Item = &'a Site> + use<'d, 'a> {
-        let ids: Vec<u64> = self.stored_for(domain).map(|record| record.id).collect();
-        self.account.sites.iter().filter(move |site| site.cert_id.is_some_and(|id| ids.contains(&id)))
+    /// The sites that are bound to a record.
+    fn fed_by(&self, id: u64) -> &[&'a Site] {
+        self.bound.get(&id).map_or(&[], Vec::as_slice)
+    }
+
+    /// How many sites are bound to records which an upload for this domain may replace.
+    fn bound_to(&self, domain: &Domain) -> usize {
+        self.stored_for(domain).iter().map(|record| self.fed_by(record.id).len()).sum()
     }
 }

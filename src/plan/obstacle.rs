@@ -4,7 +4,7 @@
 use time::OffsetDateTime;
 
 use super::Planner;
-use crate::api::RecordType;
+use crate::api::{Record, RecordType};
 use crate::names::Domain;
 use crate::text;
 
@@ -34,8 +34,8 @@ pub(crate) enum Obstacle {
     #[error("the system issues and renews certificate {0} itself")]
     System(u64),
     /// Guard, see `Allow::shrink`.
-    #[error("certificate {id} also feeds {}, which the new certificate does not cover", describe(losers))]
-    Shrink { id: u64, losers: Vec<Domain> },
+    #[error("certificate {id} also feeds {}, which the new certificate does not cover", text::list(losers))]
+    Shrink { id: u64, losers: Vec<String> },
     /// Guard, see `Allow::older`.
     #[error("certificate {id} was issued at {}, later than the new one", text::rfc3339(*issued))]
     Older { id: u64, issued: OffsetDateTime },
@@ -70,29 +70,34 @@ impl<'a> Planner<'_, 'a> {
     pub(super) fn replaceable(&self, id: u64) -> Result<&'a Domain, Obstacle> {
         // Also of a record that is not the account's: its site shows it.
         self.older(id)?;
-        let record =
-            self.account.records.iter().find(|record| record.id == id).ok_or(Obstacle::Foreign(id))?;
-        // A record may list all names that it covers; its own name is then the domain that it was uploaded for, because
-        // that is the default and edgecert sends no other.
-        let domain = match (record.domains.as_slice(), &record.name) {
-            ([domain], _) => domain,
-            (domains, Some(name)) if domains.contains(name) => name,
-            _ => return Err(Obstacle::SeveralNames { id, domains: record.domains.clone() }),
-        };
+        let record = self.records.get(&id).ok_or(Obstacle::Foreign(id))?;
+        let domain =
+            self.key(record).ok_or_else(|| Obstacle::SeveralNames { id, domains: record.domains.clone() })?;
         if record.kind == RecordType::System && !self.wish.allow.lets {
             return Err(Obstacle::System(id));
         }
         if !(self.wish.covers)(domain) {
             return Err(Obstacle::NotCovered(id, domain.clone()));
         }
-        let owner = self.covered.iter().find(|site| site.domain == *domain);
-        let owner = owner.ok_or_else(|| Obstacle::NoSuchSite(id, domain.clone()))?;
+        let owner = self.sites.get(domain.host()).ok_or_else(|| Obstacle::NoSuchSite(id, domain.clone()))?;
         self.guard(domain).map_or(Ok(&owner.domain), Err)
+    }
+
+    /// The domain that a record was uploaded for. It may list all names that it covers; its own name is that domain then,
+    /// because that is the default and edgecert sends no other.
+    fn key(&self, record: &'a Record) -> Option<&'a Domain> {
+        let is_site = |domain: &Domain| self.sites.contains_key(domain.host());
+        match (record.domains.as_slice(), &record.name) {
+            ([domain], Some(name)) if is_site(name) && !is_site(domain) => Some(name),
+            ([domain], _) => Some(domain),
+            (domains, Some(name)) if domains.contains(name) => Some(name),
+            _ => None,
+        }
     }
 
     /// What an upload for this domain would break; every record that it may replace is looked at.
     pub(super) fn guard(&self, domain: &Domain) -> Option<Obstacle> {
-        self.stored_for(domain).find_map(|record| {
+        self.stored_for(domain).iter().find_map(|record| {
             let system = record.kind == RecordType::System && !self.wish.allow.lets;
             let guard = system.then_some(Obstacle::System(record.id));
             guard.or_else(|| self.shrink(record.id)).or_else(|| self.older(record.id).err())
@@ -100,9 +105,9 @@ impl<'a> Planner<'_, 'a> {
     }
 
     fn shrink(&self, id: u64) -> Option<Obstacle> {
-        let fed = self.account.sites.iter().filter(|site| site.cert_id == Some(id));
-        let losers: Vec<Domain> =
-            fed.filter(|site| !(self.wish.covers)(&site.domain)).map(|site| site.domain.clone()).collect();
+        let uncovered = self.fed_by(id).iter().filter(|site| !(self.wish.covers)(&site.domain));
+        let hidden = self.account.hidden.contains(&id).then(|| "a site that cannot be read".to_owned());
+        let losers: Vec<String> = uncovered.map(|site| site.domain.to_string()).chain(hidden).collect();
         let guarded = !losers.is_empty() && !self.wish.allow.shrink;
         guarded.then_some(Obstacle::Shrink { id, losers })
     }

@@ -40,6 +40,8 @@ struct World {
     asked: Vec<usize>,
     /// Records whose leaf was issued after the new one.
     newer: BTreeSet<u64>,
+    /// Records to which sites are bound that cannot be read.
+    hidden: Vec<u64>,
     allow: Allow,
 }
 
@@ -70,9 +72,10 @@ impl World {
             asked.clear();
         }
         let newer = (1..=records.len() as u64 + 1).filter(|_| dice.u8(..8) == 0).collect();
+        let hidden = (1..=records.len() as u64).filter(|_| dice.u8(..12) == 0).collect();
         let mut rarely = || dice.u8(..3) == 0;
         let allow = Allow { rebind: rarely(), shrink: rarely(), older: rarely(), lets: rarely() };
-        Self { sites, records, covered, asked, newer, allow }
+        Self { sites, records, covered, asked, newer, hidden, allow }
     }
 
     fn wanted(&self) -> Vec<(usize, Option<u64>)> {
@@ -86,7 +89,7 @@ impl World {
 
     /// Records of which an upload for this domain may replace one.
     fn may_replace(&self, domain: usize) -> Vec<u64> {
-        let lists = |record: &Made| record.domains.contains(&domain);
+        let lists = |record: &Made| record.domains.contains(&domain) || record.name == Some(domain);
         (1..).zip(&self.records).filter(|(_, record)| lists(record)).map(|(id, _)| id).collect()
     }
 
@@ -94,6 +97,7 @@ impl World {
         self.may_replace(domain).into_iter().any(|id| {
             let system = self.record(id).is_some_and(|record| record.system);
             let shrinks = self.sites.iter().any(|site| site.1 == Some(id) && !self.covered[site.0]);
+            let shrinks = shrinks || self.hidden.contains(&id);
             system && !self.allow.lets || shrinks && !self.allow.shrink || self.is_older_than(id)
         })
     }
@@ -104,9 +108,21 @@ impl World {
 
     /// The domain under which a record is replaced in place, if that may be done.
     fn replaced_under(&self, id: u64) -> Option<usize> {
-        let key = self.record(id)?.key()?;
-        let is_site = self.sites.iter().any(|site| site.0 == key);
-        (self.covered[key] && is_site && !self.is_guarded(key)).then_some(key)
+        let key = self.key(self.record(id)?)?;
+        (self.covered[key] && self.is_site(key) && !self.is_guarded(key)).then_some(key)
+    }
+
+    fn is_site(&self, domain: usize) -> bool {
+        self.sites.iter().any(|site| site.0 == domain)
+    }
+
+    /// The domain that a record was uploaded for.
+    fn key(&self, record: &Made) -> Option<usize> {
+        match record.domains.as_slice() {
+            [domain] if self.is_site(*domain) => Some(*domain),
+            [domain] => Some(record.name.filter(|name| self.is_site(*name)).unwrap_or(*domain)),
+            several => record.name.filter(|name| several.contains(name)),
+        }
     }
 
     /// Whether `cert_id` of a wanted site may be set.
@@ -144,7 +160,7 @@ impl World {
             }
         }
         let might_create = uploads.iter().filter(|domain| {
-            let keys = self.may_replace(**domain).into_iter().filter_map(|id| self.record(id)?.key());
+            let keys = self.may_replace(**domain).into_iter().filter_map(|id| self.key(self.record(id)?));
             !keys.into_iter().any(|key| key == **domain)
         });
         let unbound = self.sites.iter().any(|site| self.covered[site.0] && site.1.is_none());
@@ -180,13 +196,22 @@ impl World {
         for target in plan.targets.iter().filter(|target| target.wanted) {
             let cert_id = target.site.cert_id;
             match &target.fate {
-                Fate::Replaced(at) => assert!(plan.uploads[*at].replaces.contains(&cert_id.unwrap())),
+                Fate::Replaced(at) => {
+                    assert!(plan.uploads[*at].replaces.contains(&cert_id.unwrap()));
+                    // One that only luck brings to the site counts as left.
+                    left += usize::from(self.replaced_under(cert_id.unwrap()) != Some(uploads[*at]));
+                }
                 Fate::Created(at) => assert!(plan.uploads[*at].replaces.is_empty() && cert_id.is_none()),
                 Fate::Bound(..) => {
                     assert!(self.may_bind(cert_id), "a binding that nobody allowed");
                     binds += 1;
                 }
-                Fate::Left(_) => left += 1,
+                Fate::Left(_) => {
+                    let by_luck =
+                        |upload: &super::Upload<'_>| upload.replaces.contains(&cert_id.unwrap_or(0));
+                    assert!(!plan.uploads.iter().any(by_luck), "an upload may reach it all the same");
+                    left += 1;
+                }
                 Fate::Untouched => panic!("a wanted site is not touched"),
             }
         }
@@ -207,14 +232,6 @@ impl Made {
             _ => Some(dice.usize(..POOL.len())),
         };
         Self { domains, name, system: dice.u8(..5) == 0 }
-    }
-
-    /// The domain that it was uploaded for.
-    fn key(&self) -> Option<usize> {
-        match self.domains.as_slice() {
-            [domain] => Some(*domain),
-            several => self.name.filter(|name| several.contains(name)),
-        }
     }
 }
 
@@ -241,7 +258,7 @@ fn no_plan_is_better_and_none_does_harm() {
         let domains: Vec<Domain> = world.asked.iter().map(|domain| pool[*domain].clone()).collect();
         let covers = |domain: &Domain| world.covered[pool.iter().position(|other| other == domain).unwrap()];
         let wish = Wish { covers: &covers, issued: ISSUED, domains: &domains, allow: world.allow };
-        let account = Account { sites: &sites, records: &records, issued: &issued };
+        let account = Account { sites: &sites, records: &records, hidden: &world.hidden, issued: &issued };
         let told = Told { seed, world: &world };
         world.judge(&Plan::make(&account, &wish), &pool);
         drop(told);

@@ -58,6 +58,9 @@ pub(super) struct Shown {
     pub(super) problem: Option<Problem>,
 }
 
+/// Silence for less than this says nothing about an edge.
+const ENOUGH: Duration = Duration::from_secs(1);
+
 /// Why a handshake did not succeed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
@@ -74,6 +77,10 @@ pub(super) enum Cause {
     Unreachable,
     /// Someone answers and does not show the site.
     Edge,
+    /// The connection broke within the handshake.
+    Broken,
+    /// The time was too short to tell.
+    Hurried,
 }
 
 impl Problem {
@@ -81,8 +88,20 @@ impl Problem {
         Self { reason: reason.into(), cause }
     }
 
-    pub(super) fn silent() -> Self {
-        Self::new(Cause::Unreachable, "accepts connections and says nothing")
+    /// No answer within so much time.
+    fn late(limit: Duration, reason: &str) -> Self {
+        let cause = if limit < ENOUGH { Cause::Hurried } else { Cause::Unreachable };
+        Self::new(cause, reason)
+    }
+
+    /// Whether someone answered and did not want to.
+    pub(super) fn is_refusal(&self) -> bool {
+        self.cause == Cause::Edge
+    }
+
+    /// A handshake without a certificate.
+    pub(super) fn bare() -> Self {
+        Self::new(Cause::Edge, "shows no certificate")
     }
 }
 
@@ -130,8 +149,8 @@ impl Handshakes {
         };
         let problem = match timeout(limit, attempt).await {
             Ok(result) => result.err(),
-            Err(_) if connected => Some(Problem::silent()),
-            Err(_) => Some(Problem::new(Cause::Unreachable, "does not answer")),
+            Err(_) if connected => Some(Problem::late(limit, "accepts connections and says nothing")),
+            Err(_) => Some(Problem::late(limit, "does not answer")),
         };
         let mut shown = witness.shown.lock().unwrap_or_else(PoisonError::into_inner);
         Shown { chain: std::mem::take(&mut shown), problem }
@@ -164,7 +183,9 @@ fn failed(error: &io::Error) -> Problem {
         None if error.kind() == io::ErrorKind::UnexpectedEof => {
             "ends the connection within the handshake".into()
         }
-        None => format!("breaks the handshake off: {}", words(error)),
+        None => {
+            return Problem::new(Cause::Broken, format!("breaks the handshake off: {}", words(error)));
+        }
     };
     Problem::new(Cause::Edge, reason)
 }

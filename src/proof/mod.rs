@@ -27,8 +27,8 @@ use crate::text::foreign;
 
 /// A single handshake, or looking up a name, may take so long.
 const ATTEMPT: Duration = Duration::from_secs(5);
-/// The look at what is served before anything is changed; without an answer the deployment goes on.
-const BEFOREHAND: Duration = Duration::from_secs(3);
+/// So many addresses are asked before anything is changed.
+const MOST_BEFOREHAND: usize = 4;
 const HTTPS: u16 = 443;
 
 /// The edge of one run, and the chain that it is expected to show.
@@ -47,38 +47,34 @@ impl<'a> Edge<'a> {
 
     /// Looks again at every address of a site's edge that has not shown the leaf yet.
     pub(crate) async fn look(&self, site: &Site, view: &mut View, until: Deadline) {
-        if view.is_empty() {
-            match self.addresses(site, until.left().min(ATTEMPT)).await {
-                Ok(addresses) => view.meet(addresses),
-                Err(reason) => view.blind(reason),
-            }
+        let Some(name) = server_name(&site.domain) else {
+            return view.blind(vec!["its domain is an address, and visitors ask an edge for names".into()]);
+        };
+        if view.is_blind() {
+            let (addresses, unknown) = self.addresses(site, until.left().min(ATTEMPT)).await;
+            view.meet(addresses);
+            view.blind(unknown);
         }
-        match server_name(&site.domain) {
-            Some(name) => self.look_at(&name, view, until).await,
-            None => view.blind("its domain is an address, and visitors ask an edge for names".into()),
-        }
-        view.count();
-    }
-
-    async fn look_at(&self, name: &ServerName<'static>, view: &mut View, until: Deadline) {
         let limit = until.left().min(ATTEMPT);
         let pending = view.pending();
-        let sights = pending.iter().map(|address| self.sight(*address, name, limit));
+        let sights = pending.iter().map(|address| self.sight(*address, &name, limit));
         for (address, sight) in pending.iter().zip(join_all(sights).await) {
             view.see(*address, sight);
         }
     }
 
-    /// When the leaf was issued that a site's edge shows now, where it shows one for the site.
-    pub(crate) async fn issued(&self, site: &Site) -> Option<OffsetDateTime> {
+    /// When the latest leaf was issued that a site's edge shows now to whomever, where it shows one for the site.
+    pub(crate) async fn issued(&self, site: &Site, limit: Duration) -> Option<OffsetDateTime> {
         let name = server_name(&site.domain)?;
-        let addresses = self.addresses(site, BEFOREHAND).await.ok()?;
-        let (own, _) = schemes_of(&self.chain.leaf);
-        let asked =
-            addresses.iter().take(2).map(|address| self.handshakes.shake(*address, &name, own, BEFOREHAND));
-        let shown = join_all(asked).await.into_iter().find_map(|shown| shown.chain.first().cloned())?;
-        let leaf = Certificate::from_der(&shown).ok()?;
-        site.domain.is_covered_by_any(leaf.san()).then_some(leaf.not_before)
+        let (addresses, _) = self.addresses(site, limit).await;
+        let (own, others) = schemes_of(&self.chain.leaf);
+        let asked = addresses.iter().take(MOST_BEFOREHAND).flat_map(|address| {
+            [own, others.schemes].map(|schemes| self.handshakes.shake(*address, &name, schemes, limit))
+        });
+        let shown = join_all(asked).await.into_iter().filter_map(|shown| shown.chain.into_iter().next());
+        let leaves = shown.filter_map(|leaf| Certificate::from_der(&leaf).ok());
+        let for_the_site = leaves.filter(|leaf| site.domain.is_covered_by_any(leaf.san()));
+        for_the_site.map(|leaf| leaf.not_before).max()
     }
 
     /// What one address shows to clients that take the leaf's type of key, and to those that take only others: it may
@@ -88,14 +84,20 @@ impl<'a> Edge<'a> {
         let shake = |schemes| self.handshakes.shake(address, name, schemes, limit);
         let (own, others) = join(shake(own), shake(schemes)).await;
         let is_new = |shown: &Shown| shown.chain.first().is_some_and(|leaf| leaf == self.chain.leaf.der());
-        if own.chain.is_empty() || is_new(&own) && own.problem.is_some() {
-            return Sight::Nothing(own.problem.unwrap_or_else(Problem::silent));
-        }
-        if !is_new(&own) {
+        let other = (!others.chain.is_empty() && !is_new(&others))
+            .then(|| Sight::other(&others.chain, Some(clients)));
+        if !own.chain.is_empty() && !is_new(&own) {
             return Sight::other(&own.chain, None);
         }
-        if !others.chain.is_empty() && !is_new(&others) {
-            return Sight::other(&others.chain, Some(clients));
+        if let Some(other) = other {
+            return other;
+        }
+        if own.chain.is_empty() || own.problem.is_some() {
+            return Sight::Nothing(own.problem.unwrap_or_else(Problem::bare));
+        }
+        // Who holds no certificate of another type refuses that handshake; a connection that breaks says nothing.
+        if let Some(problem) = others.problem.filter(|problem| !problem.is_refusal()) {
+            return Sight::Nothing(problem);
         }
         Sight::New { same_chain: self.is_same_chain(&own.chain) }
     }
@@ -116,22 +118,28 @@ impl<'a> Edge<'a> {
             == without_root(shown.to_vec())
     }
 
-    /// IPv4 and IPv6 addresses of the edge of a site.
-    async fn addresses(&self, site: &Site, limit: Duration) -> Result<Vec<SocketAddr>, String> {
-        if self.instead.is_empty() {
-            let cname = site.cname.as_deref().ok_or("the service names no edge for it")?;
-            let host: Domain =
-                cname.parse().map_err(|_| format!("`{}` is no name of an edge", foreign(cname)))?;
-            return resolve(host.host(), HTTPS, limit).await;
-        }
-        let mut addresses = Vec::new();
-        for edge in self.instead {
-            let (host, port) = edge.rsplit_once(':').unwrap_or((edge, ""));
-            let host = host.trim_matches(['[', ']']);
-            addresses.extend(resolve(host, port.parse().unwrap_or(HTTPS), limit).await?);
-        }
-        Ok(addresses)
+    /// IPv4 and IPv6 addresses of the edge of a site, and why others are not known.
+    async fn addresses(&self, site: &Site, limit: Duration) -> (Vec<SocketAddr>, Vec<String>) {
+        let found = match (self.instead, &site.cname) {
+            ([], None) => vec![Err("the service names no edge for it".to_owned())],
+            ([], Some(cname)) => vec![match cname.parse::<Domain>() {
+                Ok(host) => resolve(host.host(), HTTPS, limit).await,
+                Err(_) => Err(format!("`{}` is no name of an edge", foreign(cname))),
+            }],
+            (edges, _) => join_all(edges.iter().map(|edge| resolve_edge(edge, limit))).await,
+        };
+        let (known, unknown): (Vec<_>, Vec<_>) = found.into_iter().partition(Result::is_ok);
+        (
+            known.into_iter().flatten().flatten().collect(),
+            unknown.into_iter().filter_map(Result::err).collect(),
+        )
     }
+}
+
+/// `HOST:PORT`, an IPv6 address in brackets.
+async fn resolve_edge(edge: &str, limit: Duration) -> Result<Vec<SocketAddr>, String> {
+    let (host, port) = edge.rsplit_once(':').unwrap_or((edge, ""));
+    resolve(host.trim_matches(['[', ']']), port.parse().unwrap_or(HTTPS), limit).await
 }
 
 async fn resolve(host: &str, port: u16, limit: Duration) -> Result<Vec<SocketAddr>, String> {

@@ -21,17 +21,14 @@ pub(super) enum Sight {
 }
 
 /// What the edge of one site shows.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct View {
     addresses: BTreeMap<SocketAddr, Sight>,
-    /// Why no address is known.
-    blind: Option<String>,
-    /// How often it was looked at without meeting anybody.
-    in_vain: u32,
+    /// Why addresses are not known.
+    blind: Vec<String>,
+    /// Whether every address counts, even one that this machine has no route to.
+    strict: bool,
 }
-
-/// So often an edge that nobody can reach is tried, where the proof is not required.
-const TRIES: u32 = 5;
 
 impl Sight {
     pub(super) fn other(chain: &[Vec<u8>], clients: Option<&'static str>) -> Self {
@@ -51,21 +48,34 @@ impl Sight {
 }
 
 impl View {
-    pub(super) fn is_empty(&self) -> bool {
-        self.addresses.is_empty()
+    /// Nothing has been seen yet.
+    pub(crate) fn new(strict: bool) -> Self {
+        Self { addresses: BTreeMap::new(), blind: Vec::new(), strict }
+    }
+
+    /// Whether there may be addresses that are not known.
+    pub(super) fn is_blind(&self) -> bool {
+        self.addresses.is_empty() || !self.blind.is_empty()
     }
 
     pub(super) fn meet(&mut self, addresses: Vec<SocketAddr>) {
-        self.blind = None;
-        self.addresses = addresses.into_iter().map(|address| (address, Sight::Untried)).collect();
+        for address in addresses {
+            self.addresses.entry(address).or_insert(Sight::Untried);
+        }
     }
 
-    pub(super) fn blind(&mut self, reason: String) {
-        self.blind = Some(reason);
+    pub(super) fn blind(&mut self, reasons: Vec<String>) {
+        self.blind = reasons;
     }
 
+    /// A leaf that was seen is not forgotten when a later look sees nothing.
     pub(super) fn see(&mut self, address: SocketAddr, sight: Sight) {
-        self.addresses.insert(address, sight);
+        let before = self.addresses.entry(address).or_insert(Sight::Untried);
+        match (&*before, &sight) {
+            (Sight::Other { .. }, Sight::Nothing(_)) => {}
+            (_, Sight::Nothing(problem)) if problem.cause == Cause::Hurried => {}
+            _ => *before = sight,
+        }
     }
 
     /// Addresses that have not shown the new leaf.
@@ -74,22 +84,9 @@ impl View {
         pending.map(|(address, _)| *address).collect()
     }
 
-    /// Counts a look that met nobody.
-    pub(super) fn count(&mut self) {
-        let met = |sight: &Sight| !matches!(sight, Sight::Nothing(problem) if problem.cause != Cause::Edge);
-        if !self.judged().any(|(_, sight)| met(sight)) {
-            self.in_vain += 1;
-        }
-    }
-
-    /// Whether looking again is a waste: nobody has ever answered.
-    pub(crate) fn is_hopeless(&self) -> bool {
-        self.in_vain >= TRIES
-    }
-
     /// Whether every address showed the new leaf.
     pub(crate) fn is_served(&self) -> bool {
-        !self.is_empty() && self.judged().all(|(_, sight)| matches!(sight, Sight::New { .. }))
+        !self.is_blind() && self.judged().all(|(_, sight)| matches!(sight, Sight::New { .. }))
     }
 
     /// How many addresses showed the new leaf, and of how many.
@@ -138,7 +135,7 @@ impl View {
     fn judged(&self) -> impl Iterator<Item = (&SocketAddr, &Sight)> {
         let routed =
             |sight: &Sight| !matches!(sight, Sight::Nothing(problem) if problem.cause == Cause::NoRoute);
-        let any = self.addresses.values().any(routed);
+        let any = !self.strict && self.addresses.values().any(routed);
         self.addresses.iter().filter(move |(_, sight)| !any || routed(sight))
     }
 }

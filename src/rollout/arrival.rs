@@ -1,6 +1,7 @@
 //! The time between an upload and the proof: the sites are read again, bound where that is missing, and looked at until
 //! every one shows the new leaf or the wait is over.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
@@ -10,16 +11,16 @@ use super::{HANDSHAKES_AT_ONCE, Rollout, Stored};
 use crate::api::{Failed, Site, Updated};
 use crate::clock::Deadline;
 use crate::failure::{Kind, api_kind};
-use crate::plan::Target;
+use crate::plan::{Target, Upload};
 use crate::proof::{Edge, View};
 use crate::settings::Verify;
 
 /// A site for which something was uploaded, on its way to the edge.
 pub(super) struct Arrival<'p> {
     pub(super) target: &'p Target<'p>,
+    pub(super) upload: &'p Upload<'p>,
     pub(super) stored: Result<Stored, &'p Failed>,
-    /// The site as it was last read; `None`: not yet.
-    pub(super) now: Option<Site>,
+    pub(super) now: Now,
     /// What became of setting its `cert_id`, where that was tried.
     pub(super) binding: Option<Result<Updated, Failed>>,
     pub(super) view: View,
@@ -27,17 +28,45 @@ pub(super) struct Arrival<'p> {
     pub(super) looked: bool,
 }
 
-/// So long a single reading may take even without any wait.
-const ONE_READING: Duration = Duration::from_secs(5);
+/// A site as it was last read.
+pub(super) enum Now {
+    /// It was not read since.
+    Unread,
+    /// It is not among the account's sites any more.
+    Gone,
+    Site(Site),
+}
+
+/// So long a single reading may take at least.
+const WITHOUT_WAIT: Duration = Duration::from_secs(5);
+const WITH_WAIT: Duration = Duration::from_secs(2);
 
 impl<'p> Arrival<'p> {
-    pub(super) fn new(target: &'p Target<'p>, stored: Result<Stored, &'p Failed>) -> Self {
-        Self { target, stored, now: None, binding: None, view: View::default(), looked: false }
+    pub(super) fn new(
+        target: &'p Target<'p>,
+        upload: &'p Upload<'p>,
+        stored: Result<Stored, &'p Failed>,
+        verify: Verify,
+    ) -> Self {
+        let view = View::new(verify == Verify::Require);
+        Self { target, upload, stored, now: Now::Unread, binding: None, view, looked: false }
+    }
+
+    /// The site as it was read last, before or after the upload.
+    fn latest(&self) -> &Site {
+        match &self.now {
+            Now::Site(site) => site,
+            Now::Unread | Now::Gone => self.target.site,
+        }
+    }
+
+    fn is_read(&self) -> bool {
+        !matches!(self.now, Now::Unread)
     }
 
     /// Whether the record that was uploaded feeds the site, as far as is known.
     pub(super) fn is_fed(&self) -> bool {
-        let bound = self.now.as_ref().unwrap_or(self.target.site).cert_id;
+        let bound = self.latest().cert_id.filter(|_| !matches!(self.now, Now::Gone));
         self.stored.is_ok_and(|stored| bound == Some(stored.id))
     }
 
@@ -47,7 +76,7 @@ impl<'p> Arrival<'p> {
     }
 
     pub(super) fn is_pushed(&self) -> bool {
-        self.now.as_ref().is_some_and(|now| self.is_fed() && now.config_synced)
+        self.is_read() && self.is_fed() && self.latest().config_synced
     }
 
     /// Whether the service, asked for the site, would say anything: after an upload that failed it may have been done
@@ -56,19 +85,14 @@ impl<'p> Arrival<'p> {
         !self.stored.is_err_and(|failed| matches!(api_kind(&failed.error), Kind::Denied | Kind::Config))
     }
 
-    fn is_enabled(&self) -> bool {
-        self.now.as_ref().is_some_and(|now| now.enabled)
-    }
-
     /// Whether nothing more will come of waiting.
     fn is_settled(&self, verify: Verify) -> bool {
         let proven = match verify {
             Verify::Off => true,
-            Verify::Auto => !self.is_enabled() || self.view.is_hopeless(),
-            Verify::Require => !self.is_enabled(),
+            Verify::Auto | Verify::Require => !self.latest().enabled,
         };
         self.stored.is_err()
-            || self.now.is_some() && !self.is_fed()
+            || self.is_read() && !self.is_fed()
             || self.view.is_served()
             || self.is_pushed() && proven
     }
@@ -102,10 +126,15 @@ impl Rollout<'_> {
 
     /// One request for all sites.
     async fn read(&self, arrivals: &mut [Arrival<'_>], end: Deadline) {
-        match timeout(end.left().max(ONE_READING), self.client.sites()).await {
-            Ok(Ok(sites)) => {
+        // A reading that stalls leaves time for the edge.
+        let least = if self.order.settings.wait.is_zero() { WITHOUT_WAIT } else { WITH_WAIT };
+        let limit = (end.left() / 2).max(least);
+        match timeout(limit, self.client.sites()).await {
+            Ok(Ok(listed)) => {
+                let mut sites: HashMap<u64, Site> =
+                    listed.sites.into_iter().map(|site| (site.id, site)).collect();
                 for arrival in arrivals {
-                    arrival.now = sites.iter().find(|site| site.id == arrival.target.site.id).cloned();
+                    arrival.now = sites.remove(&arrival.target.site.id).map_or(Now::Gone, Now::Site);
                 }
             }
             Ok(Err(failed)) => log::warn!("cannot read the sites after the upload: {failed}"),
@@ -118,8 +147,9 @@ impl Rollout<'_> {
     async fn mend(&self, arrivals: &mut [Arrival<'_>]) -> bool {
         let rebind = self.order.allow.rebind;
         let is_stray = move |arrival: &Arrival<'_>| {
-            let unbound = arrival.now.as_ref().is_some_and(|now| now.cert_id.is_none());
-            let known = arrival.now.is_some() && arrival.binding.is_none() && arrival.target.wanted;
+            let unbound = arrival.latest().cert_id.is_none();
+            let there = matches!(arrival.now, Now::Site(_));
+            let known = there && arrival.binding.is_none() && arrival.target.wanted;
             known && !arrival.is_fed() && (unbound || rebind)
         };
         let any = arrivals.iter().any(is_stray);
@@ -132,11 +162,15 @@ impl Rollout<'_> {
 async fn look(edge: &Edge<'_>, arrivals: &mut [Arrival<'_>], pauses: &Pauses) {
     let is_due = |arrival: &Arrival<'_>| {
         let may_show_it = arrival.is_pushed() || pauses.is_last;
-        arrival.is_fed() && arrival.is_enabled() && may_show_it && !arrival.view.is_served()
+        let bound = arrival.is_fed() || !arrival.is_read() && arrival.stored.is_ok();
+        bound && arrival.latest().enabled && may_show_it && !arrival.view.is_served()
     };
     let looks = arrivals.iter_mut().filter(|arrival| is_due(arrival)).map(|arrival| async {
         arrival.looked = true;
-        let site = arrival.now.as_ref().unwrap_or(arrival.target.site);
+        let site = match &arrival.now {
+            Now::Site(site) => site,
+            Now::Unread | Now::Gone => arrival.target.site,
+        };
         edge.look(site, &mut arrival.view, pauses.end).await;
     });
     stream::iter(looks).buffer_unordered(HANDSHAKES_AT_ONCE).for_each(std::future::ready).await;
@@ -150,7 +184,7 @@ struct Pauses {
 }
 
 const FIRST: Duration = Duration::from_millis(250);
-const LONGEST: Duration = Duration::from_secs(3);
+const LONGEST: Duration = Duration::from_secs(1);
 
 impl Pauses {
     fn until(end: Deadline) -> Self {

@@ -6,19 +6,22 @@ mod scope;
 mod verdict;
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::future::try_join;
 use futures_util::stream;
 use time::OffsetDateTime;
+use tokio::time::sleep;
 
 use self::arrival::Arrival;
+use self::scope::Scope;
 use crate::api::{Client, Failed, Record, Site};
 use crate::check::Vetted;
 use crate::clock::Deadline;
 use crate::failure::{Failure, Kind, Problem, api_kind};
 use crate::names::Domain;
-use crate::plan::{Account, Allow, Fate, Plan, Step, Target, Upload, Wish};
+use crate::plan::{Account, Allow, Fate, Plan, Step, Upload, Wish};
 use crate::proof::Edge;
 use crate::report::{Outcome, Report};
 use crate::settings::{Settings, Verify};
@@ -27,15 +30,20 @@ use crate::settings::{Settings, Verify};
 const AT_ONCE: usize = 16;
 const HANDSHAKES_AT_ONCE: usize = 32;
 
+/// So long the edge is asked before anything is changed.
+const BEFOREHAND: Duration = Duration::from_secs(3);
+
 /// What is to be deployed, and how far that may go.
 pub(crate) struct Order<'a> {
     pub(crate) vetted: &'a Vetted<'a>,
-    /// The sites that must get it; empty: every covered one.
+    /// The sites that must get it, each once; empty: every covered one.
     pub(crate) domains: &'a [Domain],
     pub(crate) settings: &'a Settings,
     pub(crate) allow: Allow,
     /// When the leaves in the service's records were issued, as far as that is remembered.
     pub(crate) issued: &'a HashMap<u64, OffsetDateTime>,
+    /// Upload for the domains and do nothing else.
+    pub(crate) bare: bool,
     /// Plan, and change nothing.
     pub(crate) dry_run: bool,
     pub(crate) deadline: Deadline,
@@ -45,8 +53,7 @@ pub(crate) struct Order<'a> {
 /// begun; failures of single sites are in the report.
 pub(crate) async fn run(client: &Client, order: &Order<'_>, report: &mut Report) -> anyhow::Result<()> {
     let mut rollout = Rollout { client, order, report, kinds: Vec::new(), problems: Vec::new() };
-    let bare = !order.domains.is_empty() && order.settings.wait.is_zero();
-    match (bare, order.dry_run) {
+    match (order.bare, order.dry_run) {
         (true, true) => rollout.report.plan = Some(order.domains.iter().map(Step::bare).collect()),
         (true, false) => rollout.bare().await,
         (false, _) => rollout.planned().await?,
@@ -80,10 +87,7 @@ impl Rollout<'_> {
     /// One upload for each domain and nothing else: no listing, no guard, no wait.
     async fn bare(&mut self) {
         let mut hopeless = None;
-        for (at, domain) in self.order.domains.iter().enumerate() {
-            if self.order.domains.iter().take(at).any(|earlier| earlier == domain) {
-                continue;
-            }
+        for domain in self.order.domains {
             // What stands against one upload stands against all: the private key is not sent again.
             if let Some(reason) = &hopeless {
                 self.push_bare(domain, None, Outcome::Refused, Some(format!("not tried: {reason}")));
@@ -103,41 +107,52 @@ impl Rollout<'_> {
     }
 
     async fn planned(&mut self) -> anyhow::Result<()> {
-        let (records, sites) = try_join(self.client.records(), self.client.sites()).await?;
-        if self.finds_nothing(&sites)? {
+        let (records, listed) = try_join(self.client.records(), self.client.sites()).await?;
+        let strange = self.client.notes();
+        let whole = strange.is_empty();
+        self.report.warnings.extend(strange);
+        let (sites, scope) = (&listed.sites, Scope::new(self.order));
+        if self.finds_nothing(&scope, sites, whole)? {
             return Ok(());
         }
         let edge = Edge::new(self.order.vetted.chain, &self.order.settings.edge_addresses)?;
-        let issued = self.issued(&edge, &sites, &records).await;
-        let leaf = &self.order.vetted.chain.leaf;
+        let issued = self.issued(&edge, &scope, sites, &records).await;
         let wish = Wish {
-            covers: &|domain| domain.is_covered_by_any(leaf.san()),
-            issued: leaf.not_before,
+            covers: &|domain| scope.covers(domain),
+            issued: self.order.vetted.chain.leaf.not_before,
             domains: self.order.domains,
             allow: self.order.allow,
         };
-        let plan = Plan::make(&Account { sites: &sites, records: &records, issued: &issued }, &wish);
+        let account = Account { sites, records: &records, hidden: &listed.hidden, issued: &issued };
+        let plan = Plan::make(&account, &wish);
         if self.order.dry_run {
             self.report.plan = Some(plan.steps());
             self.report_what_is_left(&plan);
         } else {
             self.carry_out(&edge, &plan).await;
         }
-        self.report.warnings.extend(self.client.notes());
+        // A later reading may say the same again.
+        let known = &self.report.warnings;
+        let new: Vec<String> = self.client.notes().into_iter().filter(|note| !known.contains(note)).collect();
+        self.report.warnings.extend(new);
         self.report.sites.sort_by(|a, b| a.domain.cmp(&b.domain));
         Ok(())
     }
 
     async fn carry_out(&mut self, edge: &Edge<'_>, plan: &Plan<'_>) {
         let results = self.upload(&plan.uploads).await;
-        let result =
-            |target: &Target<'_>| results.get(target.fate.upload()?).map(|result| result.as_ref().copied());
-        let mut arrivals: Vec<Arrival<'_>> =
-            plan.targets.iter().filter_map(|target| Some(Arrival::new(target, result(target)?))).collect();
-        self.bind(&mut arrivals, |arrival| {
+        let mut arrivals: Vec<Arrival<'_>> = Vec::new();
+        for target in &plan.targets {
+            let Some(place) = target.fate.upload() else { continue };
+            if let (Some(upload), Some(result)) = (plan.uploads.get(place), results.get(place)) {
+                let verify = self.order.settings.verify;
+                arrivals.push(Arrival::new(target, upload, result.as_ref().copied(), verify));
+            }
+        }
+        let has_to_be_bound = |arrival: &Arrival<'_>| {
             matches!(arrival.target.fate, Fate::Bound(..)) && !arrival.is_bound_by_creation()
-        })
-        .await;
+        };
+        self.bind(&mut arrivals, has_to_be_bound).await;
         self.settle(edge, &mut arrivals).await;
         self.report_what_is_left(plan);
         for arrival in &arrivals {
@@ -146,10 +161,11 @@ impl Rollout<'_> {
     }
 
     /// When the leaves were issued that the records hold which may be replaced, as far as that is remembered or the edge
-    /// shows them: one site of each record is asked for.
+    /// shows them. An edge that keeps silent must not cost the deployment.
     async fn issued(
         &self,
         edge: &Edge<'_>,
+        scope: &Scope<'_>,
         sites: &[Site],
         records: &[Record],
     ) -> HashMap<u64, OffsetDateTime> {
@@ -157,19 +173,17 @@ impl Rollout<'_> {
         if self.order.settings.verify == Verify::Off || self.order.allow.older {
             return known;
         }
-        let wanted = |site: &&Site| self.wants(site);
-        let mut ids: Vec<u64> = sites.iter().filter(wanted).filter_map(|site| site.cert_id).collect();
-        let of_wanted =
-            |record: &&Record| sites.iter().filter(wanted).any(|site| record.domains.contains(&site.domain));
-        ids.extend(records.iter().filter(of_wanted).map(|record| record.id));
-        ids.sort_unstable();
-        ids.dedup();
-        let shown_by = |id: u64| sites.iter().find(|site| site.cert_id == Some(id) && site.enabled);
-        let looks = ids
-            .into_iter()
-            .filter_map(|id| Some((id, shown_by(id)?)))
-            .map(|(id, site)| async move { Some((id, edge.issued(site).await?)) });
-        let looks = stream::iter(looks).buffer_unordered(HANDSHAKES_AT_ONCE);
+        let limit = BEFOREHAND.min(self.order.deadline.left() / 4);
+        let looks = scope.shown_by(sites, records).into_iter().map(|(id, sites)| async move {
+            for site in sites {
+                if let Some(issued) = edge.issued(site, limit).await {
+                    return Some((id, issued));
+                }
+            }
+            None
+        });
+        let looks =
+            stream::iter(looks).buffer_unordered(HANDSHAKES_AT_ONCE).take_until(Box::pin(sleep(limit)));
         let shown: Vec<(u64, OffsetDateTime)> = looks.filter_map(std::future::ready).collect().await;
         for (id, issued) in shown {
             let latest = known.get(&id).map_or(issued, |before| issued.max(*before));
@@ -185,11 +199,20 @@ impl Rollout<'_> {
             .buffered(AT_ONCE)
             .collect()
             .await;
-        uploads
-            .iter()
-            .zip(answers)
-            .map(|(upload, answer)| self.record_upload(upload.domain, answer))
-            .collect()
+        let mut results = Vec::with_capacity(uploads.len());
+        for (upload, answer) in uploads.iter().zip(answers) {
+            let mut result = self.record_upload(upload.domain, answer);
+            // One site that the service refuses does not keep the others from their certificate.
+            for domain in &upload.or {
+                if !result.as_ref().is_err_and(|failed| api_kind(&failed.error) == Kind::Service) {
+                    break;
+                }
+                let answer = client.upload(vetted, domain).await;
+                result = self.record_upload(domain, answer);
+            }
+            results.push(result);
+        }
+        results
     }
 
     /// Sets `cert_id` of the arrivals for which `which` says so, together.

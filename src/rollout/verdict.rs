@@ -1,6 +1,6 @@
 //! What became of each upload and each site: outcomes, whose turn it is, and the words for it.
 
-use super::arrival::Arrival;
+use super::arrival::{Arrival, Now};
 use super::{Result, Rollout, Stored};
 use crate::api::{self, Answer, Failed, Site, Uploaded};
 use crate::failure::{AGAIN, Kind, Problem, api_hint, api_kind};
@@ -119,16 +119,22 @@ impl Rollout<'_> {
     pub(super) fn report_arrival(&mut self, arrival: &Arrival<'_>) {
         let verdict = match (arrival.stored, &arrival.now) {
             (Err(failed), _) => {
-                let outcome = self.upload_failed(&arrival.target.site.domain, failed);
+                let outcome = self.upload_failed(arrival.upload.domain, failed);
                 Verdict::new(outcome, Some(failed.to_string()))
             }
-            (Ok(stored), None) => unread(arrival, stored),
-            (Ok(stored), Some(now)) if !arrival.is_fed() => misbound(arrival, stored, now),
-            (Ok(_), Some(now)) => self.proof(arrival, now),
+            (Ok(_), Now::Unread) if arrival.view.is_served() => self.proof(arrival, arrival.target.site),
+            (Ok(stored), Now::Unread) => self.unread(arrival, stored),
+            (Ok(_), Now::Gone) => gone(arrival),
+            (Ok(stored), Now::Site(now)) if !arrival.is_fed() => misbound(arrival, stored, now),
+            (Ok(_), Now::Site(now)) => self.proof(arrival, now),
+        };
+        let now = match &arrival.now {
+            Now::Site(site) => Some(site),
+            Now::Unread | Now::Gone => None,
         };
         let (served, addresses) = arrival.view.score();
         let edge = arrival.looked.then_some(EdgeReport { served, addresses });
-        self.push(arrival.target, arrival.now.as_ref(), verdict, edge);
+        self.push(arrival.target, now, verdict, edge);
     }
 
     /// What the edge shows of a site that the service says is bound.
@@ -152,17 +158,33 @@ impl Rollout<'_> {
         let outcome = if now.config_synced { Outcome::Synced } else { Outcome::Uploaded };
         let unpushed = (!now.config_synced).then(|| UNPUSHED.to_owned());
         let verify = self.order.settings.verify;
-        let unproven = if verify == Verify::Off { None } else { Some(unproven(arrival, now)) };
-        let reasons: Vec<String> = unpushed.into_iter().chain(unproven.clone()).collect();
-        let detail = (!reasons.is_empty()).then(|| reasons.join("; "));
-        let mut verdict = Verdict::new(outcome, detail.clone());
-        if let (Verify::Require, Some(reason)) = (verify, unproven) {
-            let hint = "let this machine reach the edge, or pass --verify auto";
-            let message = format!("{domain} is not proven: {reason}");
+        if verify == Verify::Off {
+            let warnings = unpushed.iter().map(|reason| format!("{domain}: {reason}")).collect();
+            let detail = unpushed.or_else(|| Some("not proven, as --verify off asks".into()));
+            return Verdict { warnings, ..Verdict::new(outcome, detail) };
+        }
+        let unproven = unproven(arrival, now, self.order.settings.wait.is_zero());
+        let detail = unpushed.into_iter().chain([unproven.clone()]).collect::<Vec<_>>().join("; ");
+        let mut verdict = Verdict::new(outcome, Some(detail.clone()));
+        if verify == Verify::Require {
+            let hint = "let this machine reach the edge and give it a --wait, or pass --verify auto";
+            let message = format!("{domain} is not proven: {unproven}");
             return verdict.failing(Kind::Temporary, message, Some(hint.into()));
         }
-        verdict.warnings.extend(detail.map(|detail| format!("{domain}: {detail}")));
+        verdict.warnings.push(format!("{domain}: {detail}"));
         verdict
+    }
+
+    fn unread(&self, arrival: &Arrival<'_>, stored: Stored) -> Verdict {
+        let domain = &arrival.target.site.domain;
+        let was_fed = arrival.target.site.cert_id == Some(stored.id);
+        if was_fed && self.order.settings.verify != Verify::Require {
+            let warnings = vec![format!("{domain}: {UNREAD}")];
+            return Verdict { warnings, ..Verdict::new(Outcome::Uploaded, Some(UNREAD.into())) };
+        }
+        let outcome = if was_fed { Outcome::Uploaded } else { Outcome::Queued };
+        let message = format!("{domain}: whether it is bound is not known; {UNREAD}");
+        Verdict::new(outcome, Some(UNREAD.into())).failing(Kind::Temporary, message, Some(AGAIN.into()))
     }
 
     fn push(&mut self, target: &Target<'_>, now: Option<&Site>, verdict: Verdict, edge: Option<EdgeReport>) {
@@ -221,21 +243,21 @@ fn left(site: &Site, obstacle: &Obstacle) -> Verdict {
     Verdict::new(outcome, Some(detail)).failing(kind, message, Some(obstacle.hint().into()))
 }
 
-fn unread(arrival: &Arrival<'_>, stored: Stored) -> Verdict {
-    let domain = &arrival.target.site.domain;
-    if arrival.target.site.cert_id == Some(stored.id) {
-        let warnings = vec![format!("{domain}: {UNREAD}")];
-        return Verdict { warnings, ..Verdict::new(Outcome::Uploaded, Some(UNREAD.into())) };
-    }
-    let message = format!("{domain}: whether it is bound is not known; {UNREAD}");
-    Verdict::new(Outcome::Queued, Some(UNREAD.into())).failing(Kind::Temporary, message, Some(AGAIN.into()))
+fn gone(arrival: &Arrival<'_>) -> Verdict {
+    const GONE: &str = "it is not among the account's sites any more";
+    let message = format!("{}: {GONE}", arrival.target.site.domain);
+    Verdict::new(Outcome::Misbound, Some(GONE.into())).failing(Kind::Service, message, None)
 }
 
-fn misbound(arrival: &Arrival<'_>, Stored { id, .. }: Stored, site: &Site) -> Verdict {
+fn misbound(arrival: &Arrival<'_>, Stored { id, created }: Stored, site: &Site) -> Verdict {
     let feeds = site
         .cert_id
         .map_or("no certificate is bound".into(), |other| format!("certificate {other} still feeds it"));
-    let detail = format!("{feeds}, not the uploaded {id}");
+    // Between the listing and the upload the record may have been deleted.
+    let unused = created && !arrival.upload.replaces.is_empty();
+    let unused =
+        if unused { ", which was created although one was to be replaced, and may be unused" } else { "" };
+    let detail = format!("{feeds}, not the uploaded {id}{unused}");
     match &arrival.binding {
         Some(Err(failed)) => {
             let outcome = if failed.error.is_worth_repeating() { Outcome::Queued } else { Outcome::Refused };
@@ -264,12 +286,15 @@ fn misbound(arrival: &Arrival<'_>, Stored { id, .. }: Stored, site: &Site) -> Ve
 }
 
 /// Why there is no proof for a site that shows no other leaf either.
-fn unproven(arrival: &Arrival<'_>, now: &Site) -> String {
+fn unproven(arrival: &Arrival<'_>, now: &Site, without_wait: bool) -> String {
     if !now.enabled {
         let reason = now.disabled_reason.as_deref().map(text::foreign);
         let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
         return format!("the site is disabled{reason}, so no edge shows its certificate");
     }
+    if without_wait {
+        return "its edge was not asked, as --wait 0 leaves no time".into();
+    }
     let unseen = arrival.view.unseen();
-    if unseen.is_empty() { "its edge was not asked".into() } else { text::list(&unseen) }
+    if unseen.is_empty() { "its edge was not asked in time".into() } else { text::list(&unseen) }
 }

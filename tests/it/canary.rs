@@ -196,3 +196,32 @@ fn keys_of_every_alphabet_are_taken_out_of_what_the_service_says() {
         }
     }
 }
+
+#[test]
+fn a_listing_that_holds_secrets_does_not_get_them_printed() {
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let key = lineage.read("privkey.pem");
+    let line: String =
+        key.lines().nth(1).unwrap().chars().filter(char::is_ascii_alphanumeric).take(50).collect();
+    let site = |id: u64, domain: &str| {
+        serde_json::json!({
+            "id": id, "domain": domain, "cert_id": 7, "config_synced": true, "enabled": id == 10,
+            "cname": format!("{API_KEY}.{line}"), "disabled_reason": key,
+        })
+    };
+    let sites = serde_json::json!({"sites": [site(10, "a.example"), site(11, "b.example"), site(12, &line)]});
+    let records =
+        serde_json::json!([{"id": 7, "domain": line, "name": API_KEY}, {"id": 8, "domain": "a.example"}]);
+    let edge = sandbox(&["a.example"]);
+    edge.add_fault(Fault::status("GET /api/me/sites", 200).body(sites).times(99));
+    edge.add_fault(Fault::status("GET /api/certs", 200).body(records).times(99));
+    edge.add_fault(
+        Fault::status("POST /api/sites/*/update", 200)
+            .times(99)
+            .body(serde_json::json!({"ok": true, "ignored_fields": [key, API_KEY]})),
+    );
+    for arguments in [&["-vv"][..], &["-vv", "--json"], &["plan"], &["--rebind", "--json"]] {
+        let hook = edgecert().called_by_certbot(&lineage).against(&edge).without_env("EDGECERT_EDGE_ADDRESS");
+        assert_clean(&hook.args(["--wait", "1"]).args(arguments).run(), &lineage);
+    }
+}

@@ -241,3 +241,75 @@ fn sites_that_were_not_asked_for_are_told_and_do_not_fail_the_run() {
     );
     assert_eq!(uploads(&edge), 1);
 }
+
+#[test]
+fn a_site_that_another_step_reaches_is_told_as_it_is() {
+    for whims in 0..10 {
+        let mut shared = record(5, "z.example", "upload");
+        (shared["domain"], shared["name"]) = (json!("z.example"), json!("shop"));
+        let issued = crate::harness::authority().issue(&["z.example", "a.example"]).unwrap();
+        (shared["cert_pem"], shared["key_pem"]) = (json!(issued.fullchain()), json!(issued.key));
+        let sites = [
+            json!({"id": 10, "account": 1, "domain": "b.example", "cert_id": 5}),
+            json!({"id": 11, "account": 1, "domain": "a.example"}),
+        ];
+        let world = world(json!({"sites": sites, "certs": [shared]}));
+        let edge = sandbox_with(Options { world, whims, ..Options::default() }, &[]);
+        let lineage = Lineage::issued_for(&["a.example", "b.example"]);
+        let told = deploy(&edge, &lineage).args(["--json"]).run().sites();
+        let is_misbound = told.contains(&"b.example: misbound".to_owned());
+        assert_eq!(is_fed_by(&edge, "b.example", &lineage), !is_misbound, "{whims}: {told:?}");
+    }
+}
+
+#[test]
+fn a_site_that_cannot_be_read_keeps_its_record() {
+    let edge = account(&[(10, "a.example", Some(5))], &[record(5, "a.example", "upload")]);
+    let sites = json!({"sites": [
+        {"id": 10, "domain": "a.example", "cert_id": 5, "config_synced": true},
+        {"id": 11, "domain": "shop.example:8443", "cert_id": 5},
+    ]});
+    edge.add_fault(Fault::status("GET /api/me/sites", 200).body(sites));
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let outcome = deploy(&edge, &lineage).fails_with(65);
+    assert!(
+        outcome.stderr.contains("certificate 5 also feeds a site that cannot be read"),
+        "{}",
+        outcome.stderr
+    );
+    assert_eq!(uploads(&edge), 0);
+}
+
+#[test]
+fn a_newer_certificate_of_another_type_or_on_another_address_is_seen() {
+    let [edge, behind] = [0, 1].map(|_| account(&[(10, "a.example", None)], &[]));
+    let rsa = ["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"];
+    let (older, newer) =
+        (Lineage::issued_for(&["a.example"]), Lineage::made_by_openssl(&rsa, &["-days", "20"]));
+    deploy(&edge, &older).succeeds();
+    deploy(&behind, &newer).succeeds();
+    let both = format!("{},{}", edge.ready().edge, behind.ready().edge);
+    let outcome = deploy(&edge, &older).env("EDGECERT_EDGE_ADDRESS", both).fails_with(65);
+    assert!(outcome.stderr.contains("later than the new one"), "{}", outcome.stderr);
+}
+
+#[test]
+fn a_domain_that_the_service_refuses_does_not_keep_the_others_from_their_certificate() {
+    let edge = account(&[(10, "a.example", None), (11, "b.example", None)], &[]);
+    edge.add_fault(Fault::status("POST /api/certs/upload", 403));
+    let lineage = Lineage::issued_for(&["a.example", "b.example"]);
+    let outcome = deploy(&edge, &lineage).args(["--json"]).succeeds();
+    assert_eq!(outcome.sites(), ["a.example: served", "b.example: served"]);
+    let uploads = &outcome.json()["uploads"];
+    assert_eq!((&uploads[0]["ok"], &uploads[1]["ok"]), (&json!(false), &json!(true)));
+}
+
+#[test]
+fn a_listing_that_is_not_whole_is_no_reason_to_skip() {
+    let edge = account(&[(10, "other.example", None)], &[]);
+    let listed = json!({"sites": [{"id": 10, "domain": "other.example"}], "total": 250});
+    edge.add_fault(Fault::status("GET /api/me/sites", 200).body(listed));
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let outcome = deploy(&edge, &lineage).args(["--skip-unmatched"]).fails_with(69);
+    assert!(outcome.stderr.contains("lists 1 of 250 sites"), "{}", outcome.stderr);
+}

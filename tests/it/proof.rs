@@ -9,7 +9,7 @@ use std::time::Duration;
 use expect_test::expect;
 use serde_json::json;
 
-use crate::harness::{Hook, Lineage, Options, Sandbox, asked, edgecert, sandbox, sandbox_with, world};
+use crate::harness::{Fault, Hook, Lineage, Options, Sandbox, asked, edgecert, sandbox, sandbox_with, world};
 
 fn deploy(edge: &Sandbox, lineage: &Lineage) -> Hook {
     edgecert().called_by_certbot(lineage).against(edge)
@@ -280,6 +280,110 @@ fn without_a_wait_nothing_is_asked_twice() {
     let renewed = Lineage::issued_for(&["a.example"]);
     let outcome = deploy(&edge, &renewed).args(["--wait", "0", "--json"]).succeeds();
     assert_eq!(outcome.sites(), ["a.example: synced"]);
-    assert!(outcome.stdout.contains("its edge was not asked"), "{}", outcome.stdout);
+    assert!(
+        outcome.stdout.contains("its edge was not asked, as --wait 0 leaves no time"),
+        "{}",
+        outcome.stdout
+    );
     assert_eq!(asked(&edge).len(), 4, "two listings, an upload, a reading");
+}
+
+#[test]
+fn an_old_leaf_of_another_key_type_is_stale() {
+    let edge = sandbox(&["a.example"]);
+    let renewed = Lineage::issued_for(&["a.example"]);
+    let old = Lineage::made_by_openssl(
+        &["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"],
+        &["-days", "20"],
+    );
+    let server = Server::start(&old, &["-cert", "cert.pem", "-key", "privkey.pem"]);
+    let hook = deploy(&edge, &renewed).env("EDGECERT_EDGE_ADDRESS", server.address.to_string());
+    // The old leaf is the later one in this test; the guard is not what is tested.
+    let outcome = hook.args(["--wait", "2", "--json", "--allow-older"]).run();
+    assert_eq!(
+        (outcome.code, outcome.sites()),
+        (75, vec!["a.example: stale".to_owned()]),
+        "{}",
+        outcome.stdout
+    );
+}
+
+#[test]
+fn a_proof_that_is_required_and_cannot_be_had_is_no_success() {
+    let edge = sandbox(&["a.example"]);
+    let renewed = Lineage::issued_for(&["a.example"]);
+    deploy(&edge, &renewed).succeeds();
+    edge.add_fault(Fault::stall("GET /api/me/sites", 0.0).times(1));
+    edge.add_fault(Fault::status("GET /api/me/sites", 503).times(999));
+    let hook =
+        deploy(&edge, &renewed).args(["--json", "--verify", "require", "--wait", "1", "--timeout", "8"]);
+    hook.fails_with(75);
+}
+
+#[test]
+fn a_silent_edge_does_not_use_up_the_deadline() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let edge = sandbox(&["a.example"]);
+    let renewed = Lineage::issued_for(&["a.example"]);
+    deploy(&edge, &renewed).succeeds();
+    let address = silent.local_addr().unwrap().to_string();
+    let hook = deploy(&edge, &renewed).env("EDGECERT_EDGE_ADDRESS", address);
+    let outcome = hook.args(["--json", "--wait", "1", "--timeout", "2"]).run();
+    assert_eq!(outcome.json()["uploads"][0]["ok"], true, "{}", outcome.stdout);
+}
+
+#[test]
+fn what_was_seen_is_not_forgotten_when_the_edge_falls_silent() {
+    let edge = sandbox(&["a.example"]);
+    let [old, renewed] = [(), ()].map(|()| Lineage::issued_for(&["a.example"]));
+    deploy(&edge, &renewed).succeeds();
+    // Two handshakes are one look; the one before the deployment comes first.
+    let server = Server::start(&old, &["-cert", "cert.pem", "-key", "privkey.pem", "-naccept", "4"]);
+    let hook = deploy(&edge, &renewed).env("EDGECERT_EDGE_ADDRESS", server.address.to_string());
+    let outcome = hook.args(["--wait", "3", "--json"]).fails_with(75);
+    assert_eq!(outcome.sites(), ["a.example: stale"]);
+}
+
+#[test]
+fn an_edge_that_does_not_resolve_does_not_hide_the_others() {
+    let [edge, other] = [sandbox(&["a.example"]), sandbox(&["a.example"])];
+    let [old, renewed] = [(), ()].map(|()| Lineage::issued_for(&["a.example"]));
+    deploy(&other, &old).succeeds();
+    let both = format!("no-such-host.invalid:443,{}", other.ready().edge);
+    let call = || deploy(&edge, &renewed).env("EDGECERT_EDGE_ADDRESS", &both).args(["--wait", "1", "--json"]);
+    assert_eq!(call().fails_with(75).sites(), ["a.example: stale"]);
+    deploy(&other, &renewed).succeeds();
+    let outcome = call().succeeds();
+    assert_eq!(outcome.sites(), ["a.example: synced"]);
+    assert!(outcome.stdout.contains("no-such-host.invalid does not resolve"), "{}", outcome.stdout);
+}
+
+#[test]
+fn an_edge_is_waited_for_until_the_end_of_the_wait() {
+    let edge = sandbox(&["a.example"]);
+    let renewed = Lineage::issued_for(&["a.example"]);
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut hook =
+        deploy(&edge, &renewed).env("EDGECERT_EDGE_ADDRESS", address.to_string()).args(["-v", "--json"]);
+    let mut child = hook.command().stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut progress = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    for _ in 0..8 {
+        assert!(progress.any(|line| line.contains("waiting for the edge")));
+    }
+    let behind = sandbox_with(Options { edge_listen: address, ..Options::default() }, &["a.example"]);
+    deploy(&behind, &renewed).succeeds();
+    progress.by_ref().for_each(drop);
+    let output = child.wait_with_output().unwrap();
+    assert!(String::from_utf8(output.stdout).unwrap().contains("\"served\""));
+}
+
+#[test]
+fn a_site_that_is_deleted_meanwhile_is_told_at_once() {
+    let edge = sandbox(&["a.example"]);
+    let renewed = Lineage::issued_for(&["a.example"]);
+    let listed = json!({"sites": [{"id": 77, "domain": "a.example"}], "total": 1});
+    edge.add_fault(Fault::status("GET /api/me/sites", 200).body(listed));
+    let outcome = deploy(&edge, &renewed).args(["--json"]).fails_with(69);
+    assert_eq!(outcome.sites(), ["a.example: misbound"]);
+    assert!(outcome.stdout.contains("it is not among the account's sites any more"), "{}", outcome.stdout);
 }

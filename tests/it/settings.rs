@@ -25,8 +25,10 @@ fn the_base_url_comes_from_flag_variable_or_file() {
     let api = edge.ready().api.clone();
     let dead = "http://127.0.0.1:1";
     let file = |url: &str| format!("base_url = {url:?}\n");
-    let hook =
-        |text: &str| configured(text).called_by_certbot(&lineage).env("EDGECERT_API_KEY", "sandbox-key");
+    let hook = |text: &str| {
+        let hook = configured(text).called_by_certbot(&lineage).env("EDGECERT_VERIFY", "off");
+        hook.env("EDGECERT_API_KEY", "sandbox-key")
+    };
 
     hook(&file(&api)).succeeds();
     hook(&file(dead)).env("EDGECERT_BASE_URL", &api).succeeds();
@@ -46,7 +48,8 @@ fn the_api_key_comes_from_flag_variable_file_or_credential() {
     let lineage = Lineage::issued_for(&["a.example"]);
     let base = format!("base_url = {:?}\n", edge.ready().api);
     let hook = |text: &str| {
-        let hook = configured(&(base.clone() + text)).called_by_certbot(&lineage);
+        let hook =
+            configured(&(base.clone() + text)).called_by_certbot(&lineage).env("EDGECERT_VERIFY", "off");
         let (good, bad) = (hook.file("good", "sandbox-key\n"), hook.file("bad", "wrong\n"));
         set_mode(&good, 0o600);
         set_mode(&bad, 0o600);
@@ -151,7 +154,10 @@ fn the_configuration_file_is_the_named_one_or_the_users() {
     let edge = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
     let text = format!("base_url = {:?}\n", edge.ready().api);
-    let hook = || edgecert().called_by_certbot(&lineage).env("EDGECERT_API_KEY", "sandbox-key");
+    let hook = || {
+        let hook = edgecert().called_by_certbot(&lineage).env("EDGECERT_VERIFY", "off");
+        hook.env("EDGECERT_API_KEY", "sandbox-key")
+    };
     let call = hook();
     let file = call.file("elsewhere.toml", &text);
     call.args(["--config".as_ref(), file.as_os_str()]).succeeds();
@@ -201,7 +207,7 @@ fn the_edge_comes_from_flag_variable_or_file() {
         |hook: Hook| hook.called_by_certbot(&lineage).against(&edge).without_env("EDGECERT_EDGE_ADDRESS");
     let served = |hook: Hook| hook.args(["--json"]).succeeds().sites() == ["a.example: served"];
     let address = &edge.ready().edge;
-    assert!(!served(call(edgecert())), "the sandbox's cname does not resolve");
+    assert!(!served(call(edgecert()).args(["--wait", "1"])), "the sandbox's cname does not resolve");
     assert!(served(call(edgecert()).args(["--edge-address", address])));
     assert!(served(call(edgecert()).env("EDGECERT_EDGE_ADDRESS", address)));
     assert!(served(call(configured(&format!("edge_address = {address:?}\n")))));
