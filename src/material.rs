@@ -63,7 +63,7 @@ impl Problem {
 }
 
 /// Beyond this a file is no certificate and no key.
-const MOST_BYTES: u64 = 1 << 20;
+pub(crate) const MOST_BYTES: u64 = 1 << 20;
 
 /// A chain has a handful; what is compared with each other must stay few.
 const MOST_CERTIFICATES: usize = 64;

@@ -20,8 +20,8 @@ pub(crate) enum Untrusting {
     NoRoots,
 }
 
-/// No bundle is larger.
-const MOST_BYTES: u64 = 16 << 20;
+/// No bundle is larger; the usual ones have a quarter of a megabyte.
+const MOST_BYTES: u64 = 4 << 20;
 
 /// Bundle files of the usual systems. One file costs a third of what walking the hashed directory beside it does.
 const BUNDLES: [&str; 5] = [
@@ -36,7 +36,7 @@ const BUNDLES: [&str; 5] = [
 pub(crate) fn load(roots: &Roots) -> Result<RootCertStore, Untrusting> {
     match roots {
         Roots::File(path) => from_file(path),
-        Roots::System { named } => of_system(*named),
+        Roots::System { named, file } => of_system(*named, file.as_deref()),
     }
 }
 
@@ -56,8 +56,18 @@ fn from_file(path: &Path) -> Result<RootCertStore, Untrusting> {
 }
 
 /// What `SSL_CERT_FILE` and `SSL_CERT_DIR` name, else the bundle file, else whatever is found.
-fn of_system(named: bool) -> Result<RootCertStore, Untrusting> {
-    let bundle = BUNDLES.iter().filter(|_| !named).find_map(|path| certificates(&std::fs::read(path).ok()?));
+fn of_system(named: bool, file: Option<&Path>) -> Result<RootCertStore, Untrusting> {
+    // It would be read whole, whatever it is.
+    if let Some(path) = file
+        && let Err(unreadable) = file::read(path, MOST_BYTES)
+        && !unreadable.missing
+    {
+        return Err(Untrusting::CaFile { path: path.to_owned(), reason: unreadable.reason });
+    }
+    let bundle = BUNDLES
+        .iter()
+        .filter(|_| !named)
+        .find_map(|path| certificates(&file::read(Path::new(path), MOST_BYTES).ok()?));
     let certificates = bundle.unwrap_or_else(|| rustls_native_certs::load_native_certs().certs);
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(certificates);

@@ -11,6 +11,7 @@ use super::{BaseUrl, Error, Layer, Verify, check_edge_address};
 use crate::env::Env;
 use crate::file;
 use crate::names::Domain;
+use crate::text::foreign;
 
 /// Where the file is looked for when it is not named.
 const SYSTEM: &str = "/etc/edgecert/config.toml";
@@ -101,8 +102,8 @@ fn is_there(path: &Path) -> bool {
     }
 }
 
-/// No configuration is larger.
-const MOST_BYTES: u64 = 1 << 20;
+/// No configuration is larger: a thousand lineages fit. Reading it takes a hundred times its size in memory.
+const MOST_BYTES: u64 = 256 << 10;
 
 /// Understands the text; paths in it are relative to the file's directory.
 fn parse(path: &Path, text: &str) -> Result<File, Error> {
@@ -113,18 +114,19 @@ fn parse(path: &Path, text: &str) -> Result<File, Error> {
         .lineage
         .into_iter()
         .map(|lineage| {
-            let line = line_of(text, lineage.span().start);
+            let start = lineage.span().start;
             entry(lineage.into_inner(), &beside, &|at, reason| {
-                at_line(path, at.map_or(line, |at| line_of(text, at)), reason)
+                at_line(path, line_of(text, at.unwrap_or(start)), reason)
             })
         })
         .collect::<Result<_, _>>()?;
     let valid =
         |value: Option<toml::Spanned<String>>, key: &str, check: &dyn Fn(&str) -> Result<(), Error>| {
             let Some(value) = value else { return Ok::<_, Error>(None) };
-            let line = line_of(text, value.span().start);
             check(value.get_ref()).map_err(|error| match error {
-                Error::Bad { reason, .. } => at_line(path, line, format!("`{key}`: {reason}")),
+                Error::Bad { reason, .. } => {
+                    at_line(path, line_of(text, value.span().start), format!("`{key}`: {reason}"))
+                }
                 other => other,
             })?;
             Ok(Some(value.into_inner()))
@@ -192,12 +194,12 @@ fn explain(path: &Path, text: &str, error: &toml::de::Error) -> Error {
         return Error::File {
             path: path.to_owned(),
             line,
-            reason: format!("unknown key {unknown}"),
+            reason: format!("unknown key {}", foreign(unknown)),
             known: Some(known),
         };
     }
     let at = text.lines().nth(line - 1).unwrap_or_default();
-    let key = at.split_once('=').map(|(key, _)| key.trim().to_owned());
+    let key = at.split_once('=').map(|(key, _)| foreign(key));
     let reason = match (key, message.split_once(", expected ")) {
         (_, Some((_, "a sequence"))) if !at.contains('=') => {
             "`[[lineage]]` is wanted, in double brackets".to_owned()
@@ -263,6 +265,9 @@ mod tests {
         }
         assert!(refused("timeout = secret secret\n").starts_with("/etc/edgecert/config.toml:1: `timeout`: "));
         assert!(!refused("api_key_file = secret\n").contains("secret"));
+        assert!(!refused("\u{1b}[2J = 1\n").contains('\u{1b}'));
+        assert!(!refused("\"\\u001b[2J\" = 1\n").contains('\u{1b}'));
+        assert!(refused(&format!("{} = 1\n", "a.".repeat(9000))).len() < 300);
     }
 
     #[test]

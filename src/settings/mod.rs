@@ -99,14 +99,15 @@ pub(crate) struct Settings {
 pub(crate) enum Roots {
     /// This file instead of the system's store.
     File(PathBuf),
-    /// The system's store; `named` where `SSL_CERT_FILE` or `SSL_CERT_DIR` says which one.
-    System { named: bool },
+    /// The system's store; `named` where `SSL_CERT_FILE`, which is `file`, or `SSL_CERT_DIR` says which one.
+    System { named: bool, file: Option<PathBuf> },
 }
 
 impl Roots {
     /// The system's store, as the environment names it.
     pub(crate) fn of_system(env: &Env) -> Self {
-        Self::System { named: env.raw("SSL_CERT_FILE").is_some() || env.raw("SSL_CERT_DIR").is_some() }
+        let file = env.path("SSL_CERT_FILE");
+        Self::System { named: file.is_some() || env.raw("SSL_CERT_DIR").is_some(), file }
     }
 }
 

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::env::Env;
-use crate::material::Files;
+use crate::file;
+use crate::material::{self, Files};
 
 /// The program that renewed the certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -131,11 +132,11 @@ fn acme_sh(env: &Env) -> Option<Source> {
 
 /// Whether a full chain is missing or lacks the leaf that stands in a file of its own.
 fn is_stale(full_chain: &Path, leaf: &Path) -> bool {
-    let text = |path: &Path| std::fs::read_to_string(path).ok();
+    let text = |path: &Path| file::read_text(path, material::MOST_BYTES);
     match (text(full_chain), text(leaf)) {
-        (None, leaf) => leaf.is_some(),
-        (Some(full_chain), Some(leaf)) => !full_chain.contains(leaf.trim()),
-        (Some(_), None) => false,
+        (Err(_), leaf) => leaf.is_ok(),
+        (Ok(full_chain), Ok(leaf)) => !full_chain.contains(leaf.trim()),
+        (Ok(_), Err(_)) => false,
     }
 }
 
