@@ -5,13 +5,15 @@
 use super::{Check, Finding, Question, Status};
 use crate::material::Chain;
 
-/// Marks in the names of test issuers, in lower case.
-const TEST_ISSUERS: [(&str, &str); 5] = [
-    ("(staging)", "Let's Encrypt's staging environment"),
-    ("fake le ", "Let's Encrypt's old staging environment"),
-    ("pebble intermediate ca", "Pebble, a test server"),
-    ("pebble root ca", "Pebble, a test server"),
-    ("buypass class 2 test", "Buypass's test environment"),
+/// Marks in the names of test issuers, in lower case; all of a line have to be there. The last line is a precaution:
+/// that CA publishes no test environment.
+const TEST_ISSUERS: [(&[&str], &str); 6] = [
+    (&["(staging)"], "Let's Encrypt's staging environment"),
+    (&["fake le "], "Let's Encrypt's old staging environment"),
+    (&["pebble intermediate ca"], "Pebble, a test server"),
+    (&["pebble root ca"], "Pebble, a test server"),
+    (&["buypass", "class ", " test"], "Buypass's test environment"),
+    (&["zerossl", " test"], "a test environment of ZeroSSL"),
 ];
 
 /// Words in the host names of test directories.
@@ -39,7 +41,7 @@ fn untrusted(chain: &Chain, directory: Option<&str>) -> Option<String> {
     let names = std::iter::once(&chain.leaf).chain(&chain.issuers).map(|certificate| &certificate.issuer);
     let marked = names
         .flat_map(|name| TEST_ISSUERS.map(|test| (name, test)))
-        .find(|(name, (mark, _))| name.text.to_lowercase().contains(mark));
+        .find(|(name, (marks, _))| marks.iter().all(|mark| name.text.to_lowercase().contains(mark)));
     if let Some((name, (_, environment))) = marked {
         return Some(format!("is issued by {}, {environment}", name.short));
     }
