@@ -4,9 +4,11 @@
 
 use std::fmt;
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 
 use ring::digest::{SHA256, digest};
 use time::OffsetDateTime;
+use x509_parser::asn1_rs::Tag;
 use x509_parser::prelude::{FromDer as _, GeneralName, ParsedExtension, X509Certificate, X509Name};
 
 use crate::pem;
@@ -62,6 +64,12 @@ pub(crate) enum KeyType {
     Ed25519,
     Other(String),
 }
+
+/// Shorter keys are broken, longer ones no TLS client verifies (webpki, rustls).
+const RSA_BITS: RangeInclusive<usize> = 1024..=8192;
+
+/// The types that a key may have, for messages.
+pub(crate) const SUPPORTED: &str = "RSA of 1024 to 8192 bits, P-256, P-384, P-521 and Ed25519";
 
 /// The bytes are no certificate.
 #[derive(Debug, thiserror::Error)]
@@ -187,8 +195,9 @@ impl PublicKey {
         match info.algorithm.algorithm.to_id_string().as_str() {
             "1.2.840.113549.1.1.1" | "1.2.840.113549.1.1.10" => rsa_public(&info.subject_public_key.data),
             "1.2.840.10045.2.1" => {
-                let curve =
-                    info.algorithm.parameters.as_ref().and_then(|parameters| parameters.as_oid().ok());
+                // The library takes any bytes for an object identifier, also those of explicit parameters.
+                let named = info.algorithm.parameters.as_ref().filter(|named| named.tag() == Tag::Oid);
+                let curve = named.and_then(|named| named.as_oid().ok());
                 match curve.map(|oid| oid.to_id_string()).as_deref() {
                     Some("1.2.840.10045.3.1.7") => Self::P256(bits()),
                     Some("1.3.132.0.34") => Self::P384(bits()),
@@ -211,6 +220,17 @@ impl PublicKey {
             Self::P521(_) => KeyType::P521,
             Self::Ed25519(_) => KeyType::Ed25519,
             Self::Unsupported(name) => KeyType::Other(name.clone()),
+        }
+    }
+}
+
+impl KeyType {
+    /// Whether a key of this type may be deployed.
+    pub(crate) fn is_supported(&self) -> bool {
+        match self {
+            Self::Rsa { bits } => RSA_BITS.contains(bits),
+            Self::P256 | Self::P384 | Self::P521 | Self::Ed25519 => true,
+            Self::Other(_) => false,
         }
     }
 }
@@ -239,7 +259,8 @@ fn rsa_public(der: &[u8]) -> PublicKey {
     }
 }
 
-fn bit_length(number: &[u8]) -> usize {
+/// Bits of a number in big-endian bytes.
+pub(crate) fn bit_length(number: &[u8]) -> usize {
     let zeros = number.iter().take_while(|byte| **byte == 0).count();
     let leading = number.get(zeros).map_or(0, |byte| byte.leading_zeros() as usize);
     (number.len() - zeros) * 8 - leading

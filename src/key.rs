@@ -10,7 +10,7 @@ use pkcs8::spki::AlgorithmIdentifierRef;
 use rsa::traits::PublicKeyParts as _;
 use zeroize::Zeroizing;
 
-use crate::cert::{KeyType, PublicKey, algorithm_name, curve_name};
+use crate::cert::{KeyType, PublicKey, SUPPORTED, algorithm_name, bit_length, curve_name};
 use crate::pem::{self, KeyForm};
 use crate::secret::Secret;
 
@@ -33,7 +33,7 @@ enum Derived {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BadKey {
     /// A type that edgecert does not support, by name.
-    #[error("a private key of type {0}, which is not supported; RSA, P-256, P-384, P-521 and Ed25519 are")]
+    #[error("a private key of type {0}, which is not supported; {SUPPORTED} are")]
     Unsupported(String),
     /// Not a key at all.
     #[error("a private key whose {0} structure is damaged")]
@@ -42,9 +42,6 @@ pub(crate) enum BadKey {
     #[error("a private key that contradicts itself: {0}")]
     Contradicts(&'static str),
 }
-
-/// Above this the arithmetic takes seconds; no CA signs such a key.
-const MOST_RSA_BITS: usize = 16_384;
 
 const RSA_NUMBERS: &str = "its primes and exponents do not belong to its modulus";
 const HALVES: &str = "its private part does not belong to its public part";
@@ -110,11 +107,31 @@ fn is_same(curve: Curve, derived: &[u8], point: &[u8]) -> bool {
 /// `PrivateKeyInfo` and `OneAsymmetricKey` (RFC 5958).
 fn pkcs8(der: &[u8]) -> Result<Derived, BadKey> {
     let fields = Pkcs8Fields::from_der(der).map_err(|_| BadKey::Malformed("PKCS#8"))?;
-    match fields.algorithm.oid {
-        RSA | RSASSA_PSS => rsa(fields.key),
-        EC => ec(fields.key, fields.algorithm.parameters),
-        ED25519 => ed25519(fields.key, fields.public),
-        other => Err(BadKey::Unsupported(algorithm_name(&other.to_string()))),
+    let derived = match fields.algorithm.oid {
+        RSA | RSASSA_PSS => rsa(fields.key)?,
+        EC => ec(fields.key, fields.algorithm.parameters)?,
+        ED25519 => ed25519(fields.key)?,
+        other => return Err(BadKey::Unsupported(algorithm_name(&other.to_string()))),
+    };
+    if fields.public.is_some_and(|public| !derived.is(public)) {
+        return Err(BadKey::Contradicts(HALVES));
+    }
+    Ok(derived)
+}
+
+impl Derived {
+    /// Whether these are the bits of this key in a `SubjectPublicKeyInfo`.
+    fn is(&self, bits: &[u8]) -> bool {
+        match self {
+            Self::Rsa(key) => rsa::pkcs1::RsaPublicKey::try_from(bits).is_ok_and(|other| {
+                key.n().to_bytes_be() == other.modulus.as_bytes()
+                    && key.e().to_bytes_be() == other.public_exponent.as_bytes()
+            }),
+            Self::P256(key) => is_same(key, bits),
+            Self::P384(key) => is_same(key, bits),
+            Self::P521(key) => is_same(key, bits),
+            Self::Ed25519(key) => key.as_bytes() == bits,
+        }
     }
 }
 
@@ -166,6 +183,11 @@ fn rsa(der: &[u8]) -> Result<Derived, BadKey> {
     if key.other_prime_infos.is_some() {
         return Err(BadKey::Unsupported("RSA with more than two primes".into()));
     }
+    let key_type = KeyType::Rsa { bits: bit_length(key.modulus.as_bytes()) };
+    if !key_type.is_supported() {
+        return Err(BadKey::Unsupported(key_type.to_string()));
+    }
+    let longest = key.modulus.as_bytes().len();
     let numbers = [
         key.modulus,
         key.public_exponent,
@@ -176,8 +198,9 @@ fn rsa(der: &[u8]) -> Result<Derived, BadKey> {
         key.exponent2,
         key.coefficient,
     ];
-    if numbers.iter().any(|number| number.as_bytes().len() > MOST_RSA_BITS / 8) {
-        return Err(BadKey::Unsupported(format!("RSA above {MOST_RSA_BITS} bits")));
+    // Every number is below the modulus; a longer one would only cost time.
+    if numbers.iter().any(|number| number.as_bytes().len() > longest) {
+        return Err(BadKey::Contradicts(RSA_NUMBERS));
     }
     let [mut n, mut e, d, p, q, d_p, d_q, q_inv] =
         numbers.map(|number| Zeroizing::new(BigUint::from_bytes_be(number.as_bytes())));
@@ -200,17 +223,13 @@ fn rsa(der: &[u8]) -> Result<Derived, BadKey> {
 }
 
 /// `CurvePrivateKey` (RFC 8410).
-fn ed25519(der: &[u8], public: Option<&[u8]>) -> Result<Derived, BadKey> {
+fn ed25519(der: &[u8]) -> Result<Derived, BadKey> {
     let seed = <&OctetStringRef>::from_der(der)
         .ok()
         .and_then(|seed| <[u8; 32]>::try_from(seed.as_bytes()).ok())
         .map(Zeroizing::new)
         .ok_or(BadKey::Malformed("Ed25519"))?;
-    let derived = ed25519_dalek::SigningKey::from_bytes(&seed).verifying_key();
-    if public.is_some_and(|public| public != derived.as_bytes()) {
-        return Err(BadKey::Contradicts(HALVES));
-    }
-    Ok(Derived::Ed25519(derived))
+    Ok(Derived::Ed25519(ed25519_dalek::SigningKey::from_bytes(&seed).verifying_key()))
 }
 
 /// `ECPrivateKey` (RFC 5915); in PKCS#8 the curve stands outside.

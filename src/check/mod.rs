@@ -13,7 +13,7 @@ use rustls::RootCertStore;
 use serde::Serialize;
 use time::OffsetDateTime;
 
-use crate::cert::KeyType;
+use crate::cert::{KeyType, SUPPORTED};
 use crate::key::PrivateKey;
 use crate::material::{Chain, Material};
 use crate::names::Domain;
@@ -233,13 +233,15 @@ const LEAST_RSA_BITS: usize = 2048;
 fn key(material: &Material, chain: &Chain) -> Finding {
     let leaf_type = chain.leaf.public_key.key_type();
     let cert_file = text::path(&material.files.cert);
-    if let KeyType::Other(name) = &leaf_type {
+    if !leaf_type.is_supported() {
         return Finding::new(
             Check::Key,
             Status::Fail,
-            format!("{cert_file} has a public key of type {name}, which is not supported"),
+            format!(
+                "{cert_file} has a public key of type {leaf_type}, which is not supported; {SUPPORTED} are"
+            ),
         )
-        .hint("let the ACME client make an RSA, P-256, P-384, P-521 or Ed25519 key");
+        .hint("let the ACME client make a key of a supported type");
     }
     match (&material.key, &material.files.key) {
         (Some(Ok(key)), _) if key.pairs_with(&chain.leaf.public_key) => match leaf_type {
