@@ -71,16 +71,26 @@ const RSA_BITS: RangeInclusive<usize> = 1024..=8192;
 /// The types that a key may have, for messages.
 pub(crate) const SUPPORTED: &str = "RSA of 1024 to 8192 bits, P-256, P-384, P-521 and Ed25519";
 
-/// The bytes are no certificate.
+/// The bytes are no certificate that could be used.
 #[derive(Debug, thiserror::Error)]
-#[error("a block `CERTIFICATE` that holds no X.509 certificate")]
-pub(crate) struct NotACertificate;
+pub(crate) enum NotACertificate {
+    #[error("a block `CERTIFICATE` that holds no X.509 certificate")]
+    Malformed,
+    #[error("a block `CERTIFICATE` of {0} bytes, which is more than TLS clients take")]
+    TooLarge(usize),
+}
+
+/// What verifiers take at most (webpki), and below what OpenSSL takes for a whole chain.
+const MOST_BYTES: usize = 0xffff;
 
 impl Certificate {
     /// Reads one certificate; bytes behind it are dropped.
     pub(crate) fn from_der(bytes: &[u8]) -> Result<Self, NotACertificate> {
-        let (rest, parsed) = X509Certificate::from_der(bytes).map_err(|_| NotACertificate)?;
-        let der = bytes.get(..bytes.len() - rest.len()).ok_or(NotACertificate)?.to_vec();
+        if bytes.len() > MOST_BYTES {
+            return Err(NotACertificate::TooLarge(bytes.len()));
+        }
+        let (rest, parsed) = X509Certificate::from_der(bytes).map_err(|_| NotACertificate::Malformed)?;
+        let der = bytes.get(..bytes.len() - rest.len()).ok_or(NotACertificate::Malformed)?.to_vec();
         let mut certificate = Self {
             der,
             dns_names: Vec::new(),

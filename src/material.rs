@@ -3,12 +3,13 @@
 //! Repairs what can be mistaken for nothing else (order, duplicates, blocks that do not belong) and names each repair;
 //! what is ambiguous is refused. Whether the result may be deployed is for `check`.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use zeroize::Zeroizing;
 
-use crate::cert::Certificate;
+use crate::cert::{Certificate, NotACertificate};
 use crate::file::{self, Unreadable};
 use crate::key::{BadKey, PrivateKey};
 use crate::pem::{self, Block};
@@ -31,8 +32,8 @@ pub(crate) struct Material {
     pub(crate) chain: Result<Chain, Vec<Problem>>,
     /// `None` where no key was asked for.
     pub(crate) key: Option<Result<PrivateKey, Problem>>,
-    /// What about the certificate file's text was not as it should be and does not matter.
-    pub(crate) cleaned: Vec<&'static str>,
+    /// What in the files was not as it should be and does not matter, in words.
+    pub(crate) cleaned: Vec<String>,
 }
 
 /// A leaf and the certificates that lead from it towards its root.
@@ -75,27 +76,46 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Reads the files; a pair that is incomplete or does not fit is read again for up to two seconds.
 pub(crate) fn load(files: &Files) -> Result<Material, Unreadable> {
     let mut waited = Duration::ZERO;
+    let mut before: Option<(Contents, Material)> = None;
     loop {
-        let material = Material::read(files);
-        let may_be_switching = match &material {
-            Ok(material) => !material.fits(),
+        let read = Contents::read(files).map(|contents| match before.take() {
+            Some((same, material)) if same == contents => (same, material),
+            _ => {
+                let material = contents.understood(files);
+                (contents, material)
+            }
+        });
+        let may_be_switching = match &read {
+            Ok((_, material)) => !material.fits() && files.can_be_read_again(),
             Err(unreadable) => unreadable.missing && directory_of(&unreadable.path).exists(),
         };
         if !may_be_switching || waited >= SWITCHING {
-            return material;
+            return read.map(|(_, material)| material);
         }
         log::debug!("{} and its key do not fit yet; reading them again", text::path(&files.cert));
+        before = read.ok();
         std::thread::sleep(PAUSE);
         waited += PAUSE;
     }
 }
 
-/// The directory that a file would be in; of a bare name the current one.
-fn directory_of(file: &Path) -> &Path {
-    file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+impl Files {
+    /// What came out of a pipe is gone.
+    fn can_be_read_again(&self) -> bool {
+        let files = [Some(&self.cert), self.issuers.as_ref(), self.key.as_ref()];
+        files.into_iter().flatten().all(|path| std::fs::metadata(path).map_or(true, |file| file.is_file()))
+    }
 }
 
-impl Material {
+/// What is in the files.
+#[derive(PartialEq)]
+struct Contents {
+    cert: Zeroizing<Vec<u8>>,
+    issuers: Option<Zeroizing<Vec<u8>>>,
+    key: Option<Zeroizing<Vec<u8>>>,
+}
+
+impl Contents {
     fn read(files: &Files) -> Result<Self, Unreadable> {
         let read = |path: &Path| file::read_secret(path, MOST_BYTES);
         let cert = read(&files.cert)?;
@@ -105,11 +125,22 @@ impl Material {
             Some(Err(_)) | None => None,
         };
         let key = files.key.as_deref().map(read).transpose()?;
-        let (issuers, key) =
-            (issuers.as_ref().map(|file| file.as_slice()), key.as_ref().map(|file| file.as_slice()));
-        Ok(Self::from_bytes(files, &cert, issuers, key))
+        Ok(Self { cert, issuers, key })
     }
 
+    fn understood(&self, files: &Files) -> Material {
+        let [issuers, key] =
+            [&self.issuers, &self.key].map(|part| part.as_ref().map(|bytes| bytes.as_slice()));
+        Material::from_bytes(files, &self.cert, issuers, key)
+    }
+}
+
+/// The directory that a file would be in; of a bare name the current one.
+fn directory_of(file: &Path) -> &Path {
+    file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+impl Material {
     /// Understands what the files hold.
     pub(crate) fn from_bytes(files: &Files, cert: &[u8], issuers: Option<&[u8]>, key: Option<&[u8]>) -> Self {
         let pem::Text { mut blocks, mut cleaned } = pem::read(cert);
@@ -117,7 +148,22 @@ impl Material {
             blocks.extend(issuers.blocks);
             cleaned.extend(issuers.cleaned);
         }
-        let key = key.map(find_key);
+        let mut cleaned: Vec<String> = cleaned.into_iter().map(str::to_owned).collect();
+        let in_one_file = files.key.as_ref() == Some(&files.cert);
+        let is_key = |block: &Block| matches!(block, Block::Key(..) | Block::EncryptedKey);
+        let is_certificate = |block: &Block| matches!(block, Block::Certificate(_));
+        cleaned.extend(names(&blocks, |block| !(is_certificate(block) || in_one_file && is_key(block))));
+        let key = key.map(|file| {
+            let text = pem::read(file);
+            if !in_one_file {
+                let noted = text.cleaned.iter().map(|what| (*what).to_owned());
+                let noted = noted.chain(names(&text.blocks, |block| !is_key(block)));
+                cleaned.extend(noted.map(|what| format!("{what} in the key file")));
+            }
+            find_key(text.blocks, file)
+        });
+        let mut seen = BTreeSet::new();
+        cleaned.retain(|what| seen.insert(what.clone()));
         let usable = key.as_ref().and_then(|key| key.as_ref().ok());
         let chain = Chain::assemble(blocks, usable, cert);
         Self { files: files.clone(), chain, key, cleaned }
@@ -183,7 +229,7 @@ impl Chain {
 fn certificates(blocks: Vec<Block>, file: &[u8]) -> Result<(Vec<Certificate>, Vec<String>), Vec<Problem>> {
     let mut found: Vec<Certificate> = Vec::new();
     let (mut problems, mut repairs) = (Vec::new(), Vec::new());
-    let mut others = Vec::new();
+    let others = names(&blocks, |_| true);
     for block in blocks {
         match block {
             Block::Certificate(der) => match Certificate::from_der(&der) {
@@ -191,19 +237,22 @@ fn certificates(blocks: Vec<Block>, file: &[u8]) -> Result<(Vec<Certificate>, Ve
                     repairs.push(format!("a second copy of {} dropped", certificate.label()));
                 }
                 Ok(certificate) => found.push(certificate),
-                Err(problem) => problems.push(Problem::half_written(problem.to_string(), DAMAGED_HINT)),
+                Err(NotACertificate::Malformed) => {
+                    let found = NotACertificate::Malformed.to_string();
+                    problems.push(Problem::half_written(found, DAMAGED_HINT));
+                }
+                Err(too_large) => problems.push(Problem::lasting(too_large.to_string(), ONE_CHAIN_HINT)),
             },
             Block::Broken(found) => problems.push(Problem::half_written(found, DAMAGED_HINT)),
-            Block::Key(..) | Block::EncryptedKey => others.push("a private key".to_owned()),
-            Block::Other(label) => others.push(format!("a block `{label}`")),
+            Block::More => return Err(vec![too_much()]),
+            Block::Key(..) | Block::EncryptedKey | Block::Other(_) => {}
         }
     }
     if found.len() > MOST_CERTIFICATES {
         let found = format!("{} certificates, which is no chain", found.len());
-        problems.push(Problem::lasting(found, "hand over the chain of one certificate"));
+        problems.push(Problem::lasting(found, ONE_CHAIN_HINT));
     }
     if found.is_empty() && problems.is_empty() {
-        others.dedup();
         let found = nothing("certificate", &others, file);
         problems
             .push(Problem::half_written(found, "name the file with the renewed certificate chain in PEM"));
@@ -252,11 +301,25 @@ fn next_issuer(certificate: &Certificate, pool: &[Certificate]) -> Option<usize>
 
 const DAMAGED_HINT: &str = "the file is cut off or damaged; let the ACME client write it again";
 
+const ONE_CHAIN_HINT: &str = "hand over the chain of one certificate";
+
+fn too_much() -> Problem {
+    let found = format!("more than {} PEM blocks", pem::MOST_BLOCKS);
+    Problem::lasting(found, "hand over the chain and the key of one certificate")
+}
+
+/// What to call those blocks that are meant, each kind once.
+fn names(blocks: &[Block], meant: impl Fn(&Block) -> bool) -> Vec<String> {
+    let names: BTreeSet<String> =
+        blocks.iter().filter(|block| meant(block)).filter_map(Block::name).collect();
+    names.into_iter().collect()
+}
+
 /// The only private key of a file.
-fn find_key(file: &[u8]) -> Result<PrivateKey, Problem> {
+fn find_key(blocks: Vec<Block>, file: &[u8]) -> Result<PrivateKey, Problem> {
     let mut keys: Vec<(pem::KeyForm, Zeroizing<Vec<u8>>)> = Vec::new();
-    let mut others = Vec::new();
-    for block in pem::read(file).blocks {
+    let others = names(&blocks, |_| true);
+    for block in blocks {
         match block {
             Block::Key(form, der) if keys.contains(&(form, der.clone())) => {}
             Block::Key(form, der) => keys.push((form, der)),
@@ -277,11 +340,10 @@ fn find_key(file: &[u8]) -> Result<PrivateKey, Problem> {
                 let bad = BadKey::Unsupported(label.trim_end_matches("PRIVATE KEY").trim().to_owned());
                 return Err(Problem::lasting(bad.to_string(), hint_for(&bad)));
             }
-            Block::Certificate(_) => others.push("a certificate".to_owned()),
-            Block::Other(label) => others.push(format!("a block `{label}`")),
+            Block::More => return Err(too_much()),
+            Block::Certificate(_) | Block::Other(_) => {}
         }
     }
-    others.dedup();
     match keys.as_slice() {
         [(form, der)] => {
             PrivateKey::from_der(*form, der).map_err(|bad| Problem::lasting(bad.to_string(), hint_for(&bad)))
@@ -290,11 +352,22 @@ fn find_key(file: &[u8]) -> Result<PrivateKey, Problem> {
             nothing("private key", &others, file),
             "name the file with the private key of this certificate in PEM",
         )),
-        several => Err(Problem::lasting(
-            format!("{} different private keys", several.len()),
-            "keep the key of this certificate only",
-        )),
+        several => {
+            let kinds: Vec<String> =
+                several.iter().take(MOST_NAMED).map(|(form, der)| kind(*form, der)).collect();
+            let more = if several.len() > MOST_NAMED { " and others" } else { "" };
+            let found = format!("{} different private keys: {}{more}", several.len(), kinds.join(", "));
+            Err(Problem::lasting(found, "keep the key of this certificate only"))
+        }
     }
+}
+
+/// So many keys are read only to say what they are.
+const MOST_NAMED: usize = 4;
+
+fn kind(form: pem::KeyForm, der: &[u8]) -> String {
+    PrivateKey::from_der(form, der)
+        .map_or_else(|_| "one that cannot be used".into(), |key| key.key_type().to_string())
 }
 
 /// What a file without the part that is wanted holds instead.

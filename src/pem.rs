@@ -25,6 +25,8 @@ pub(crate) enum Block {
     Other(String),
     /// A block that cannot be read, with the reason.
     Broken(String),
+    /// The last one: the text goes on, and was not read further.
+    More,
 }
 
 /// How a private key is wrapped.
@@ -46,6 +48,9 @@ pub(crate) struct Text {
     pub(crate) cleaned: Vec<&'static str>,
 }
 
+/// A text with more blocks is no chain and no key, and reading it further is work for nothing.
+pub(crate) const MOST_BLOCKS: usize = 256;
+
 /// Reads a text; nothing in it is an error here.
 pub(crate) fn read(bytes: &[u8]) -> Text {
     let (normalised, mut cleaned) = normalised(bytes);
@@ -53,12 +58,23 @@ pub(crate) fn read(bytes: &[u8]) -> Text {
         Some(text) => text.as_str(),
         None => std::str::from_utf8(bytes).unwrap_or_default(),
     };
+    if !text.is_empty() && !text.ends_with('\n') {
+        note(&mut cleaned, "a missing line feed");
+    }
     let mut blocks = Vec::new();
     let mut open: Option<(&str, Vec<&str>)> = None;
-    for line in text.lines().map(str::trim) {
+    for raw in text.lines() {
+        let line = raw.trim();
+        if blocks.len() >= MOST_BLOCKS {
+            blocks.push(Block::More);
+            return Text { blocks, cleaned };
+        }
+        if line.len() != raw.len() || line.is_empty() {
+            note(&mut cleaned, "blank space");
+        }
         if let Some(label) = marked(line, "-----BEGIN ") {
             if standard_label(label) != label {
-                cleaned.push("an unusual label");
+                note(&mut cleaned, "an unusual label");
             }
             if let Some((unfinished, _)) = open.replace((label, Vec::new())) {
                 blocks.push(unterminated(unfinished));
@@ -74,10 +90,13 @@ pub(crate) fn read(bytes: &[u8]) -> Text {
                     )));
                 }
                 // The tail of an older, longer file that was written over (acmed): nothing begins here.
-                None => cleaned.push("the tail of an earlier file"),
+                None => note(&mut cleaned, "the tail of an earlier file"),
             }
-        } else if let Some((_, body)) = &mut open {
-            body.push(line);
+        } else if !line.is_empty() {
+            match &mut open {
+                Some((_, body)) => body.push(line),
+                None => note(&mut cleaned, "text around the blocks"),
+            }
         }
     }
     blocks.extend(open.map(|(label, _)| unterminated(label)));
@@ -85,8 +104,14 @@ pub(crate) fn read(bytes: &[u8]) -> Text {
     if !text.ends_with('\n') && text.lines().last().is_some_and(is_cut_heading) {
         blocks.push(Block::Broken("the beginning of a block that is cut off".into()));
     }
-    cleaned.dedup();
     Text { blocks, cleaned }
+}
+
+/// Names what was cleaned, once.
+fn note(cleaned: &mut Vec<&'static str>, what: &'static str) {
+    if !cleaned.contains(&what) {
+        cleaned.push(what);
+    }
 }
 
 /// DER as one clean PEM block: 64 columns, line feeds, a line feed at the end.
@@ -106,6 +131,18 @@ pub(crate) fn write(label: &str, der: &[u8]) -> Secret {
     }
     text.extend(["-----END ", label, "-----\n"]);
     Secret::new(text)
+}
+
+impl Block {
+    /// What to call it where something else was wanted; `None` for what is no block.
+    pub(crate) fn name(&self) -> Option<String> {
+        match self {
+            Self::Certificate(_) => Some("a certificate".into()),
+            Self::Key(..) | Self::EncryptedKey => Some("a private key".into()),
+            Self::Other(label) => Some(format!("a block `{label}`")),
+            Self::Broken(_) | Self::More => None,
+        }
+    }
 }
 
 impl KeyForm {
@@ -142,10 +179,9 @@ fn normalised(bytes: &[u8]) -> (Option<Zeroizing<String>>, Vec<&'static str>) {
     for (found, instead, name) in FAULTS {
         if text.contains(found) {
             text = Zeroizing::new(text.replace(found, instead));
-            cleaned.push(name);
+            note(&mut cleaned, name);
         }
     }
-    cleaned.dedup();
     (Some(text), cleaned)
 }
 
@@ -224,6 +260,7 @@ mod tests {
             Block::EncryptedKey => "encrypted".into(),
             Block::Other(label) => format!("other {label}"),
             Block::Broken(why) => format!("broken: {why}"),
+            Block::More => "more".into(),
         };
         read(text.as_bytes()).blocks.iter().map(kind).collect()
     }
@@ -275,6 +312,33 @@ mod tests {
         for (text, wanted) in rows {
             assert_eq!(kinds(text), wanted, "{text:?}");
         }
+    }
+
+    #[test]
+    fn what_was_cleaned_is_named_once() {
+        const BLOCK: &str = "-----BEGIN CERTIFICATE-----\nAQID\n-----END CERTIFICATE-----\n";
+        let rows: [(String, &[&str]); 9] = [
+            (BLOCK.into(), &[]),
+            (BLOCK.repeat(2).replace('\n', "\r\n"), &["line ends"]),
+            (BLOCK.replacen('\n', "\r", 1).replacen('\n', "\r\n", 1), &["line ends"]),
+            (format!("\u{feff}{BLOCK}"), &["a byte order mark"]),
+            (BLOCK.replace('\n', "\n \n"), &["blank space"]),
+            (BLOCK.trim_end().repeat(2), &["a missing line feed"]),
+            (BLOCK.replace("CERT", "X509 CERT").repeat(2), &["an unusual label"]),
+            (format!("a\n{BLOCK}b\n"), &["text around the blocks"]),
+            (format!("{BLOCK}-----END A-----\n-----END A-----\n"), &["the tail of an earlier file"]),
+        ];
+        for (text, wanted) in rows {
+            assert_eq!(read(text.as_bytes()).cleaned, wanted, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn reading_ends_at_the_last_block_that_is_allowed() {
+        let all = "-----BEGIN A-----\n-----END A-----\n".repeat(MOST_BLOCKS);
+        assert_eq!(kinds(&all).len(), MOST_BLOCKS);
+        let more = kinds(&(all + "-----BEGIN A-----\n"));
+        assert_eq!((more.len(), more.last().map(String::as_str)), (MOST_BLOCKS + 1, Some("more")));
     }
 
     #[test]

@@ -138,6 +138,10 @@ impl Finding {
 fn pem(material: &Material) -> Vec<Finding> {
     let cert_file = text::path(&material.files.cert);
     let mut findings = Vec::new();
+    let cleaned = |before: &str| match material.cleaned.as_slice() {
+        [] => String::new(),
+        what => format!("{before}cleaned: {}", text::list(what)),
+    };
     match &material.chain {
         Ok(chain) => findings.extend(
             chain
@@ -157,12 +161,10 @@ fn pem(material: &Material) -> Vec<Finding> {
     if findings.is_empty() {
         let key = if material.key.is_some() { " and its key" } else { "" };
         let length = material.chain.as_ref().map_or(0, Chain::length);
-        let mut detail = format!("{}{key}", text::count(length, "certificate"));
-        if !material.cleaned.is_empty() {
-            detail.push_str("; cleaned: ");
-            detail.push_str(&text::list(&material.cleaned));
-        }
+        let detail = format!("{}{key}{}", text::count(length, "certificate"), cleaned("; "));
         findings.push(Finding::new(Check::Pem, Status::Ok, detail));
+    } else if !material.cleaned.is_empty() && findings.iter().all(|finding| finding.status != Status::Fail) {
+        findings.push(Finding::new(Check::Pem, Status::Ok, cleaned("")));
     }
     findings
 }
