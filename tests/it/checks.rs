@@ -89,8 +89,7 @@ fn what_is_refused_says_why_in_one_line_and_sends_nothing() {
         edgecert: hint: hand over the key and the certificate of one and the same renewal
     "#]].assert_eq(&deploy(&lineage).fails_with(65).shown());
 
-    let expired = ["-not_before", "20200101000000Z", "-not_after", "20200201000000Z"];
-    let lineage = expired_lineage(&expired);
+    let lineage = expired_lineage();
     let shown = deploy(&lineage).fails_with(65).shown();
     assert!(shown.contains("edgecert: error: LINEAGE/fullchain.pem expired at DATE"), "{shown}");
     assert!(shown.contains("ago; nothing was sent\nedgecert: hint: "), "{shown}");
@@ -118,32 +117,16 @@ fn what_is_refused_says_why_in_one_line_and_sends_nothing() {
     assert_eq!(asked(&edge), Vec::<String>::new());
 }
 
-/// A certificate that has been over for long, made with a CA that signs for any time.
-fn expired_lineage(dates: &[&str]) -> Lineage {
+/// A certificate that has been over for long.
+fn expired_lineage() -> Lineage {
     let lineage = Lineage::made_by_openssl(KEYS[2].0, VALID);
-    let database = "[ca]\ndefault_ca=d\n[d]\ndatabase=index.txt\nserial=serial\nnew_certs_dir=.\ndefault_md=sha256\npolicy=p\n[p]\ncommonName=supplied\n";
-    lineage.write("ca.cnf", database);
-    lineage.write("index.txt", "");
-    lineage.write("serial", "01\n");
-    let dates: Vec<&str> = dates
-        .iter()
-        .map(|word| match *word {
-            "-not_before" => "-startdate",
-            "-not_after" => "-enddate",
-            other => other,
-        })
-        .collect();
-    let mut arguments =
-        vec!["ca", "-config", "ca.cnf", "-batch", "-notext", "-cert", "chain.pem", "-keyfile", "ca.key"];
-    arguments.extend(["-in", "request.pem", "-out", "fullchain.pem", "-extfile", "names.cnf"]);
-    arguments.extend(dates);
-    openssl(lineage.path(), &arguments);
+    lineage.sign_between("20200101000000Z", "20200201000000Z");
     lineage
 }
 
 #[test]
 fn all_findings_are_reported_not_only_the_first() {
-    let lineage = expired_lineage(&["-not_before", "20200101000000Z", "-not_after", "20200201000000Z"]);
+    let lineage = expired_lineage();
     openssl(lineage.path(), &["genpkey", "-algorithm", "ED25519", "-out", "privkey.pem"]);
     let json = check(&lineage).args(["--domain", "b.example"]).fails_with(65).json();
     for failed in ["validity", "names", "key"] {

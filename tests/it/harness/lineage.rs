@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use edgecert_sandbox::Authority;
 use tempfile::TempDir;
 
-use super::openssl;
+use super::{openssl, sign_between};
 
 /// A directory with `fullchain.pem`, `privkey.pem`, `cert.pem` and `chain.pem`.
 pub(crate) struct Lineage {
@@ -40,20 +40,27 @@ impl Lineage {
         let lineage = Self { home: TempDir::new().unwrap() };
         let directory = lineage.path();
         let mut ca = vec!["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
-        ca.extend(["-keyout", "ca.key", "-out", "chain.pem", "-subj", "/CN=Private CA", "-days", "30"]);
+        ca.extend(["-keyout", "ca.key", "-out", "ca.crt", "-subj", "/CN=Private CA", "-days", "30"]);
         openssl(directory, &ca);
         new_key(directory, key);
         openssl(
             directory,
-            &["req", "-new", "-key", "privkey.pem", "-subj", "/CN=a.example", "-out", "request.pem"],
+            &["req", "-new", "-key", "privkey.pem", "-subj", "/CN=a.example", "-out", "leaf.csr"],
         );
         fs::write(directory.join("names.cnf"), "subjectAltName=DNS:a.example\n").unwrap();
-        let mut sign = vec!["x509", "-req", "-in", "request.pem", "-CA", "chain.pem", "-CAkey", "ca.key"];
+        let mut sign = vec!["x509", "-req", "-in", "leaf.csr", "-CA", "ca.crt", "-CAkey", "ca.key"];
         sign.extend(["-out", "cert.pem", "-extfile", "names.cnf"]);
         sign.extend(arguments);
         openssl(directory, &sign);
+        fs::copy(directory.join("ca.crt"), directory.join("chain.pem")).unwrap();
         lineage.write("fullchain.pem", &(lineage.read("cert.pem") + &lineage.read("chain.pem")));
         lineage
+    }
+
+    /// Signs the certificate of `made_by_openssl` again, for this time; it stands alone in its file.
+    pub(crate) fn sign_between(&self, start: &str, end: &str) {
+        sign_between(self.path(), "leaf", "ca", "names.cnf", [start, end]);
+        self.write("fullchain.pem", &self.read("leaf.crt"));
     }
 
     /// Replaces certificate and key by new ones.

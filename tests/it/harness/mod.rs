@@ -1,5 +1,6 @@
 //! What makes each test a sentence: a hook to call, a lineage to hand over, a sandbox to receive it.
 
+pub(crate) mod der;
 mod hook;
 mod lineage;
 mod openssl;
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 pub(crate) use edgecert_sandbox::{Fault, Options, Sandbox, World};
 pub(crate) use hook::{Hook, Outcome, edgecert, variable};
 pub(crate) use lineage::{Lineage, authority, new_key};
-pub(crate) use openssl::openssl;
+pub(crate) use openssl::{openssl, sign_between};
 
 /// A sandbox with these sites, none of which has a certificate.
 pub(crate) fn sandbox(domains: &[&str]) -> Sandbox {

@@ -1,0 +1,141 @@
+//! Test, staging and self-signed issuers: refused on `deploy`, allowed where that was asked for.
+
+use crate::harness::{Lineage, asked, edgecert, openssl, sandbox, uploads};
+
+/// A lineage for `a.example` whose CA has this name.
+fn issued_by(subject: &str) -> Lineage {
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let at = lineage.path();
+    let key = ["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out"];
+    openssl(at, &[&key[..], &["ca.key"]].concat());
+    openssl(
+        at,
+        &["req", "-x509", "-new", "-key", "ca.key", "-subj", subject, "-days", "9", "-out", "ca.pem"],
+    );
+    openssl(at, &["req", "-new", "-key", "privkey.pem", "-subj", "/", "-out", "request.pem"]);
+    lineage.write("names.cnf", "subjectAltName=DNS:a.example\n");
+    let mut sign =
+        vec!["x509", "-req", "-in", "request.pem", "-CA", "ca.pem", "-CAkey", "ca.key", "-days", "9"];
+    sign.extend(["-extfile", "names.cnf", "-out", "cert.pem"]);
+    openssl(at, &sign);
+    lineage.write("fullchain.pem", &(lineage.read("cert.pem") + &lineage.read("ca.pem")));
+    lineage
+}
+
+#[test]
+fn issuers_that_no_browser_trusts_are_refused_by_name() {
+    let edge = sandbox(&["a.example"]);
+    let rows = [
+        ("/O=(STAGING) Let's Encrypt/CN=(STAGING) Counterfeit Cashew R10", Some("Let's Encrypt's staging")),
+        ("/O=(STAGING) Let's Encrypt/CN=(STAGING) False Fennel E6", Some("Let's Encrypt's staging")),
+        ("/CN=(STAGING) Artificial Apricot R3", Some("Let's Encrypt's staging")),
+        ("/CN=(STAGING) Pretend Pear X1", Some("Let's Encrypt's staging")),
+        ("/CN=(STAGING) Bogus Broccoli X2", Some("Let's Encrypt's staging")),
+        ("/O=(STAGING) ISRG/CN=(STAGING) Yearning Yucca Root YE", Some("Let's Encrypt's staging")),
+        ("/CN=Fake LE Intermediate X1", Some("Let's Encrypt's old staging")),
+        ("/CN=Fake LE Root X2", Some("Let's Encrypt's old staging")),
+        ("/CN=Pebble Intermediate CA 4d6f8a", Some("Pebble, a test server")),
+        ("/CN=Pebble Root CA 4d6f8a", Some("Pebble, a test server")),
+        ("/C=NO/O=Buypass AS-983163327/CN=Buypass Class 2 Test4 CA 5", Some("Buypass's test environment")),
+        ("/C=NO/O=Buypass AS-983163327/CN=Buypass Class 2 CA 5", None),
+        ("/C=AT/O=ZeroSSL/CN=ZeroSSL ECC Domain Secure Site CA", None),
+        ("/C=AT/O=ZeroSSL/CN=ZeroSSL ECC Test CA", Some("ZeroSSL")),
+        ("/C=US/O=Let's Encrypt/CN=R11", None),
+        ("/O=Pebble Beach Networks/CN=Pebble Beach CA", None),
+        ("/CN=Attested Private CA", None),
+    ];
+    for (subject, environment) in rows {
+        let lineage = issued_by(subject);
+        let hook = || edgecert().called_by_certbot(&lineage).against(&edge);
+        let before = uploads(&edge);
+        let Some(environment) = environment else {
+            hook().succeeds();
+            assert_eq!(uploads(&edge), before + 1, "{subject}");
+            continue;
+        };
+        let shown = hook().fails_with(65).shown();
+        assert!(
+            shown.contains(environment) && shown.contains("browsers do not trust it"),
+            "{subject}: {shown}"
+        );
+        assert!(shown.contains("or pass --allow-untrusted"), "{subject}: {shown}");
+        assert_eq!(uploads(&edge), before, "{subject}");
+        let checked = edgecert().args(["check", "--lineage"]).args([lineage.path()]).succeeds().shown();
+        assert!(checked.contains("issuer       warn: "), "{subject}: {checked}");
+    }
+}
+
+#[test]
+fn a_test_directory_is_recognised_by_its_host() {
+    let edge = sandbox(&["a.example"]);
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let rows = [
+        ("https://acme-staging-v02.api.letsencrypt.org/directory", 65),
+        ("https://ACME-STAGING-V02.api.letsencrypt.org/directory", 65),
+        ("https://api.test4.buypass.no/acme/directory", 65),
+        ("https://dv.acme-v02.test-api.pki.goog/directory", 65),
+        ("https://pebble:14000/dir", 65),
+        ("https://staging.\u{1b}[2Jacme.example/dir", 65),
+        ("https://acme-v02.api.letsencrypt.org/directory", 0),
+        ("https://acme.zerossl.com/v2/DV90", 0),
+        ("https://api.buypass.com/acme/directory", 0),
+        ("https://acme.contest.example/staging", 0),
+        ("not an address", 0),
+        ("", 0),
+    ];
+    for (directory, code) in rows {
+        let files = [("CERT_KEY_PATH", "privkey.pem"), ("CERT_FULLCHAIN_PATH", "fullchain.pem")];
+        let hook = edgecert().against(&edge).env("ACME_DIRECTORY", directory);
+        let hook = files.into_iter().fold(hook, |hook, (name, file)| hook.env(name, lineage.file(file)));
+        let shown = hook.fails_with(code).shown();
+        assert_eq!(
+            shown.contains("comes from the test directory https://"),
+            code != 0,
+            "{directory}: {shown}"
+        );
+        assert!(!shown.contains('\u{1b}'), "{directory}: {shown:?}");
+    }
+}
+
+#[test]
+fn an_untrusted_issuer_is_allowed_by_flag_variable_or_configuration_file() {
+    let edge = sandbox(&["a.example"]);
+    let lineage = issued_by("/CN=(STAGING) Pretend Pear X1");
+    let hook = || edgecert().called_by_certbot(&lineage).against(&edge);
+    let configured = |text: &str| {
+        let hook = hook();
+        let file = hook.file("config.toml", text);
+        hook.env("EDGECERT_CONFIG", file)
+    };
+    let of_lineage = |value: &str| {
+        format!(
+            "allow_untrusted = false\n[[lineage]]\npath = \"{}\"\nallow_untrusted = {value}\n",
+            lineage.path().display()
+        )
+    };
+    let refused = [
+        ("nothing", hook()),
+        ("file says no", configured("allow_untrusted = false\n")),
+        ("flag beats file", configured("allow_untrusted = true\n").args(["--allow-untrusted=false"])),
+        ("the lineage's entry says no", configured(&of_lineage("false"))),
+    ];
+    for (name, hook) in refused {
+        let outcome = hook.fails_with(65);
+        assert!(
+            outcome.stderr.contains("staging environment; browsers do not trust it"),
+            "{name}: {}",
+            outcome.stderr
+        );
+    }
+    assert_eq!(asked(&edge), Vec::<String>::new());
+    let allowed = [
+        ("flag", hook().args(["--allow-untrusted"])),
+        ("variable", hook().env("EDGECERT_ALLOW_UNTRUSTED", "true")),
+        ("file", configured("allow_untrusted = true\n")),
+        ("the lineage's entry", configured(&of_lineage("true"))),
+    ];
+    for (name, hook) in allowed {
+        let outcome = hook.succeeds();
+        assert!(outcome.stderr.contains("edgecert: warning: "), "{name}: {}", outcome.stderr);
+    }
+}

@@ -1,0 +1,56 @@
+//! The text of key files.
+
+use super::{holds, parts};
+use crate::harness::der;
+
+#[test]
+fn keys_as_they_are_in_the_wild() {
+    let parts = parts();
+    let chain = parts.pem("leaf.crt") + &parts.pem("ica.crt");
+    let [key, other] = ["leaf.key", "other.key"].map(|name| parts.pem(name));
+    let rows: Vec<(&str, String, i32, &str)> = vec![
+        ("plain", key.clone(), 0, "key          ok: P-256"),
+        ("CRLF", key.replace('\n', "\r\n"), 0, "and its key; cleaned: line ends in the key file\n"),
+        ("with its chain", format!("{chain}{key}"), 0, "; cleaned: a certificate in the key file\n"),
+        ("twice the same", format!("{key}{key}"), 0, "key          ok: P-256"),
+        ("two keys", format!("{key}{other}"), 65, "holds 2 different private keys: P-256, P-256"),
+        (
+            "many keys",
+            (0..9).map(|number| der::pem("PRIVATE KEY", &[0x30, 1, number])).collect(),
+            65,
+            "holds 9 different private keys: one that cannot be used, ",
+        ),
+        ("blocks without end", key.repeat(300), 65, "holds more than 256 PEM blocks"),
+        (
+            "encrypted PKCS#8",
+            der::pem("ENCRYPTED PRIVATE KEY", &[0x30, 0]),
+            65,
+            "holds a private key that is encrypted with a passphrase",
+        ),
+        (
+            "encrypted in the older style",
+            "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: X,00\n\nMAA=\n-----END RSA PRIVATE KEY-----\n".into(),
+            65,
+            "holds a private key that is encrypted with a passphrase",
+        ),
+        ("no key", chain.clone(), 65, "holds no private key, only a certificate"),
+        ("empty", String::new(), 65, "holds no private key: it is empty"),
+        ("unterminated", key[..key.len() / 2].to_owned(), 65, "holds a block `PRIVATE KEY` without its end"),
+        (
+            "damaged",
+            "-----BEGIN PRIVATE KEY-----\nMAA=\n-----END PRIVATE KEY-----\n".into(),
+            65,
+            "a private key whose PKCS#8 structure is damaged",
+        ),
+        (
+            "OpenSSH",
+            "-----BEGIN OPENSSH PRIVATE KEY-----\nMAA=\n-----END OPENSSH PRIVATE KEY-----\n".into(),
+            65,
+            "a private key in OpenSSH's own format",
+        ),
+        ("another pair", other, 65, "is not the private key of"),
+    ];
+    for (name, key, code, words) in rows {
+        holds(name, chain.as_bytes(), key.as_bytes(), code, words);
+    }
+}

@@ -1,0 +1,232 @@
+//! The text of certificate files: what is repaired, what is cleaned, what is refused.
+
+use std::fs;
+
+use super::{holds, parts};
+use crate::harness::{Lineage, edgecert, openssl};
+
+#[test]
+fn pem_as_it_is_in_the_wild() {
+    let parts = parts();
+    let [leaf, ica, root, old_ica, other] =
+        ["leaf.crt", "ica.crt", "root.crt", "old-ica.crt", "other.crt"].map(|name| parts.pem(name));
+    let key = parts.pem("leaf.key");
+    let chain = format!("{leaf}{ica}");
+    let cut = |text: &str| text[..text.len() / 2].to_owned();
+    let ok = "pem          ok: 2 certificates and its key";
+    let rows: Vec<(&str, String, i32, &str)> = vec![
+        ("plain", chain.clone(), 0, ok),
+        (
+            "CRLF",
+            chain.replace('\n', "\r\n"),
+            0,
+            "pem          ok: 2 certificates and its key; cleaned: line ends\n",
+        ),
+        (
+            "lone CR",
+            chain.replace('\n', "\r"),
+            0,
+            "pem          ok: 2 certificates and its key; cleaned: line ends\n",
+        ),
+        (
+            "byte order mark",
+            format!("\u{feff}{chain}"),
+            0,
+            "pem          ok: 2 certificates and its key; cleaned: a byte order mark\n",
+        ),
+        (
+            "blank lines",
+            chain.replace('\n', "\n\n"),
+            0,
+            "pem          ok: 2 certificates and its key; cleaned: blank space\n",
+        ),
+        (
+            "indented",
+            chain.replace('\n', "\n  "),
+            0,
+            "pem          ok: 2 certificates and its key; cleaned: a missing line feed and blank space\n",
+        ),
+        (
+            "bag attributes",
+            format!("Bag Attributes\n    localKeyID: 01\nsubject=CN = a\n{chain}"),
+            0,
+            "pem          ok: 2 certificates and its key; cleaned: text around the blocks and blank space\n",
+        ),
+        (
+            "trusted label",
+            chain.replace("CERTIFICATE", "TRUSTED CERTIFICATE"),
+            0,
+            "pem          ok: 2 certificates and its key; cleaned: an unusual label\n",
+        ),
+        (
+            "old label",
+            chain.replace("CERTIFICATE", "X509 CERTIFICATE"),
+            0,
+            "pem          ok: 2 certificates and its key; cleaned: an unusual label\n",
+        ),
+        (
+            "stray text behind",
+            format!("{chain}MIIBstray\n-----END CERTIFICATE-----\n"),
+            0,
+            "pem          ok: 2 certificates and its key; cleaned: text around the blocks and the tail of an earlier file\n",
+        ),
+        (
+            "with its key",
+            format!("{key}{chain}"),
+            0,
+            "pem          ok: 2 certificates and its key; cleaned: a private key\n",
+        ),
+        (
+            "no last line feed",
+            chain.trim_end().to_owned(),
+            0,
+            "pem          ok: 2 certificates and its key; cleaned: a missing line feed\n",
+        ),
+        ("not UTF-8 around", format!("{chain}\u{fffd}"), 0, ok),
+        (
+            "chain before leaf",
+            format!("{ica}{leaf}"),
+            0,
+            "the leaf was not the first block; moved to the front",
+        ),
+        (
+            "chain out of order",
+            format!("{leaf}{root}{ica}"),
+            0,
+            "the chain was out of order; sorted by issuer",
+        ),
+        ("duplicates", format!("{leaf}{ica}{leaf}{ica}"), 0, "a second copy of a.example dropped"),
+        ("root included", format!("{chain}{root}"), 0, "pem          ok: 3 certificates"),
+        (
+            "a stranger",
+            format!("{chain}{}", Lineage::issued_for(&["b.example"]).read("chain.pem")),
+            0,
+            "1 certificate that does not belong to the chain dropped",
+        ),
+        (
+            "two leaves, one paired",
+            format!("{other}{chain}"),
+            0,
+            "1 certificate that does not belong to the chain dropped: other",
+        ),
+        (
+            "earlier issuer",
+            format!("{leaf}{old_ica}"),
+            0,
+            "an issuer of the right name and the wrong key beside it",
+        ),
+        (
+            "repaired and cleaned",
+            format!("{ica}{leaf}").replace('\n', "\r\n"),
+            0,
+            "moved to the front\npem          ok: cleaned: line ends\n",
+        ),
+        (
+            "a wrong intermediate",
+            format!("{leaf}{}", Lineage::issued_for(&["b.example"]).read("chain.pem")),
+            0,
+            "the leaf stands alone, without its issuer Intermediate",
+        ),
+        (
+            "the intermediate of two with the key identifier that is named",
+            format!("{leaf}{old_ica}{ica}"),
+            0,
+            "the chain was out of order; sorted by issuer",
+        ),
+        (
+            "two leaves of one key",
+            format!("{leaf}{}{ica}", parts.pem("again.crt")),
+            65,
+            "2 possible leaf certificates: a.example until DATE and a.example until DATE",
+        ),
+        ("leaf alone", leaf.clone(), 0, "the leaf stands alone, without its issuer Intermediate"),
+        ("unterminated", format!("{leaf}{}", cut(&ica)), 65, "holds a block `CERTIFICATE` without its end"),
+        (
+            "damaged base64",
+            chain.replacen("\nMII", "\nM!I", 1),
+            65,
+            "holds a block `CERTIFICATE` whose base64 is damaged",
+        ),
+        (
+            "another end",
+            leaf.replace("END CERTIFICATE", "END X"),
+            65,
+            "holds a block `CERTIFICATE` that ends as `X`",
+        ),
+        (
+            "no X.509",
+            "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n".into(),
+            65,
+            "that holds no X.509 certificate",
+        ),
+        ("empty", String::new(), 65, "holds no certificate: it is empty"),
+        ("prose", "hello".into(), 65, "holds no certificate: it holds no PEM block"),
+        ("zeros", "\0".repeat(4096), 65, "holds no certificate: it holds no PEM block"),
+        ("blocks without end", leaf.repeat(300), 65, "holds more than 256 PEM blocks"),
+        ("key only", key.clone(), 65, "holds no certificate, only a private key"),
+        ("request", parts.pem("leaf.csr"), 65, "holds no certificate, only a block `CERTIFICATE REQUEST`"),
+        (
+            "escape sequences",
+            "-----BEGIN \u{1b}[2J-----\nMAA=\n-----END \u{1b}[2J-----\n".into(),
+            65,
+            "only a block `[2J`",
+        ),
+        (
+            "CA as leaf",
+            ica.clone(),
+            65,
+            "has no subject alternative name; its common name `Intermediate` does not count",
+        ),
+    ];
+    for (name, cert, code, words) in rows {
+        holds(name, cert.as_bytes(), key.as_bytes(), code, words);
+    }
+    let at = parts.home.path();
+    openssl(at, &["x509", "-in", "leaf.crt", "-outform", "DER", "-out", "leaf.der"]);
+    holds(
+        "DER",
+        &fs::read(parts.home.file("leaf.der")).unwrap(),
+        key.as_bytes(),
+        65,
+        "it looks like DER or PKCS#12; PEM is wanted",
+    );
+    openssl(
+        at,
+        &["x509", "-in", "leaf.crt", "-text", "-trustout", "-addtrust", "serverAuth", "-out", "text.crt"],
+    );
+    holds(
+        "x509 -text, with OpenSSL's own bytes",
+        (parts.pem("text.crt") + &ica).as_bytes(),
+        key.as_bytes(),
+        0,
+        "cleaned: text around the blocks, blank space and an unusual label\n",
+    );
+    let utf16: Vec<u8> = [0xff, 0xfe].into_iter().chain(chain.bytes().flat_map(|byte| [byte, 0])).collect();
+    holds("UTF-16", &utf16, key.as_bytes(), 65, "it is UTF-16 text");
+    let many: String =
+        (0..70).map(|_| crate::harness::authority().issue(&["a.example"]).unwrap().cert).collect();
+    holds("a heap", many.as_bytes(), key.as_bytes(), 65, "70 certificates, which is no chain");
+}
+
+#[test]
+fn two_leaves_without_a_key_to_choose_are_refused_with_what_was_found() {
+    let parts = parts();
+    let both = parts.pem("leaf.crt") + &parts.pem("other.crt");
+    let hook = edgecert();
+    let file = hook.file("cert.pem", &both);
+    let outcome = hook.args(["check".as_ref(), "--cert".as_ref(), file.as_os_str()]).fails_with(65);
+    assert!(
+        outcome.shown().contains("2 possible leaf certificates: a.example until DATE and other until DATE"),
+        "{}",
+        outcome.shown()
+    );
+}
+
+#[test]
+fn a_large_file_is_refused_at_once() {
+    let hook = edgecert();
+    let file = hook.file("large.pem", "");
+    fs::File::options().write(true).open(&file).unwrap().set_len(100 << 20).unwrap();
+    let outcome = hook.args(["check".as_ref(), "--cert".as_ref(), file.as_os_str()]).fails_with(66);
+    assert!(outcome.stderr.contains("larger than 1 MiB"), "{}", outcome.stderr);
+}

@@ -1,0 +1,160 @@
+//! Certificates that no tool makes: DER put together by hand, signed by nobody.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+pub(crate) const SEQUENCE: u8 = 0x30;
+pub(crate) const INTEGER: u8 = 0x02;
+pub(crate) const DNS_NAME: u8 = 0x82;
+pub(crate) const UTC_TIME: u8 = 0x17;
+pub(crate) const GENERALIZED_TIME: u8 = 0x18;
+const BIT_STRING: u8 = 0x03;
+const OCTET_STRING: u8 = 0x04;
+const OID: u8 = 0x06;
+const UTF8: u8 = 0x0c;
+const SET: u8 = 0x31;
+
+/// What stands in a certificate made by hand; everything else is unremarkable.
+pub(crate) struct Forged<'a> {
+    pub(crate) subject: &'a str,
+    pub(crate) issuer: &'a str,
+    /// Tag and text of the two dates.
+    pub(crate) validity: [(u8, &'a str); 2],
+    /// DNS names of the SAN extension; empty: there is none.
+    pub(crate) names: Vec<&'a [u8]>,
+    /// `SubjectPublicKeyInfo`; empty: some Ed25519 key.
+    pub(crate) key: Vec<u8>,
+}
+
+impl Default for Forged<'_> {
+    fn default() -> Self {
+        Self {
+            subject: "a.example",
+            issuer: "Private CA",
+            validity: [(UTC_TIME, "200101000000Z"), (UTC_TIME, "491231235959Z")],
+            names: vec![b"a.example"],
+            key: Vec::new(),
+        }
+    }
+}
+
+impl Forged<'_> {
+    /// The certificate as PEM.
+    pub(crate) fn pem(&self) -> String {
+        pem("CERTIFICATE", &self.der())
+    }
+
+    pub(crate) fn der(&self) -> Vec<u8> {
+        let algorithm = sequence(&[tlv(OID, &[0x2b, 0x65, 0x70])]);
+        let signature = tlv(BIT_STRING, &[0; 65]);
+        let key = if self.key.is_empty() {
+            sequence(&[algorithm.clone(), tlv(BIT_STRING, &[0; 33])])
+        } else {
+            self.key.clone()
+        };
+        let [from, until] = self.validity.map(|(tag, date)| tlv(tag, date.as_bytes()));
+        let mut fields = vec![
+            tlv(0xa0, &tlv(INTEGER, &[2])),
+            tlv(INTEGER, &[1]),
+            algorithm.clone(),
+            name(self.issuer),
+            sequence(&[from, until]),
+            name(self.subject),
+            key,
+        ];
+        if !self.names.is_empty() {
+            let names: Vec<u8> = self.names.iter().flat_map(|name| tlv(DNS_NAME, name)).collect();
+            fields.push(tlv(0xa3, &sequence(&[subject_alternative_names(&names)])));
+        }
+        sequence(&[sequence(&fields), algorithm, signature])
+    }
+}
+
+/// The SAN extension with these encoded names.
+fn subject_alternative_names(names: &[u8]) -> Vec<u8> {
+    sequence(&[tlv(OID, &[0x55, 0x1d, 0x11]), tlv(OCTET_STRING, &tlv(SEQUENCE, names))])
+}
+
+/// A distinguished name of a common name only.
+fn name(common: &str) -> Vec<u8> {
+    let attribute = sequence(&[tlv(OID, &[0x55, 4, 3]), tlv(UTF8, common.as_bytes())]);
+    sequence(&[tlv(SET, &attribute)])
+}
+
+/// The `SubjectPublicKeyInfo` of an RSA key with this many bits.
+pub(crate) fn rsa_public_key(bits: usize) -> Vec<u8> {
+    let oid = tlv(OID, &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1]);
+    let key = sequence(&[number(bits), tlv(INTEGER, &[1, 0, 1])]);
+    sequence(&[sequence(&[oid, vec![5, 0]]), tlv(BIT_STRING, &[&[0], key.as_slice()].concat())])
+}
+
+/// An `RSAPrivateKey` of this size whose numbers mean nothing.
+pub(crate) fn rsa_private_key(bits: usize, exponent_bits: usize) -> Vec<u8> {
+    let half = || number(bits / 2);
+    let numbers = [number(bits), number(exponent_bits), number(bits), half(), half(), half(), half(), half()];
+    sequence(&[&[tlv(INTEGER, &[0])], numbers.as_slice()].concat())
+}
+
+/// An integer of this many bits, all of them set.
+fn number(bits: usize) -> Vec<u8> {
+    let first = u8::MAX >> (8 - 1 - (bits - 1) % 8);
+    let mut bytes = vec![u8::MAX; bits.div_ceil(8)];
+    bytes[0] = first;
+    if first == u8::MAX {
+        bytes.insert(0, 0);
+    }
+    tlv(INTEGER, &bytes)
+}
+
+pub(crate) fn sequence(parts: &[Vec<u8>]) -> Vec<u8> {
+    tlv(SEQUENCE, &parts.concat())
+}
+
+/// Tag, length and content.
+pub(crate) fn tlv(tag: u8, content: &[u8]) -> Vec<u8> {
+    let length = content.len().to_be_bytes();
+    let significant = &length[length.iter().take_while(|byte| **byte == 0).count()..];
+    let mut der = vec![tag];
+    if content.len() < 0x80 {
+        der.push(u8::try_from(content.len()).unwrap());
+    } else {
+        der.push(0x80 | u8::try_from(significant.len()).unwrap());
+        der.extend(significant);
+    }
+    [der.as_slice(), content].concat()
+}
+
+/// The encoded elements of a sequence, header included.
+pub(crate) fn elements(sequence: &[u8]) -> Vec<&[u8]> {
+    let (mut rest, mut found) = (content(sequence), Vec::new());
+    while !rest.is_empty() {
+        let (element, more) = rest.split_at(header(rest) + length(rest));
+        found.push(element);
+        rest = more;
+    }
+    found
+}
+
+/// What stands behind tag and length.
+pub(crate) fn content(element: &[u8]) -> &[u8] {
+    &element[header(element)..]
+}
+
+fn header(element: &[u8]) -> usize {
+    if element[1] < 0x80 { 2 } else { 2 + usize::from(element[1] & 0x7f) }
+}
+
+fn length(element: &[u8]) -> usize {
+    match element[1] {
+        short @ ..0x80 => short.into(),
+        _ => element[2..header(element)].iter().fold(0, |length, byte| length << 8 | usize::from(*byte)),
+    }
+}
+
+/// One PEM block.
+pub(crate) fn pem(label: &str, der: &[u8]) -> String {
+    let body = STANDARD.encode(der);
+    let lines: Vec<&str> =
+        body.as_bytes().chunks(64).map(|line| std::str::from_utf8(line).unwrap()).collect();
+    format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
+}
