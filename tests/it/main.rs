@@ -15,6 +15,7 @@
 
 mod harness;
 
+mod bounds;
 mod bundles;
 mod canary;
 mod checks;

@@ -1,7 +1,7 @@
 //! The real binary in an emptied environment with a home of its own.
 
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use edgecert_sandbox::Sandbox;
@@ -41,8 +41,20 @@ pub(crate) fn variable(name: &str) -> Option<OsString> {
 
 /// A call of the hook without any argument.
 pub(crate) fn edgecert() -> Hook {
+    called_as(Command::new(binary()))
+}
+
+/// The same in an address space of this many bytes.
+pub(crate) fn edgecert_within(bytes: u64) -> Hook {
+    const PRLIMIT: &str = "/usr/bin/prlimit";
+    assert!(Path::new(PRLIMIT).exists(), "prlimit must be installed (Debian package util-linux)");
+    let mut command = Command::new(PRLIMIT);
+    command.arg(format!("--as={bytes}")).arg(binary());
+    called_as(command)
+}
+
+fn called_as(mut command: Command) -> Hook {
     let home = TempDir::new().unwrap();
-    let mut command = Command::new(binary());
     command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", home.path());
     command.env("EDGECERT_STATE_DIR", home.path().join("state"));
     command.current_dir(home.path()).stdin(Stdio::null());
