@@ -1,7 +1,7 @@
 //! PEM text as clients write it: the blocks in it, whatever stands around them (RFC 7468).
 //!
 //! Tolerant where nothing can be mistaken (line ends, a byte order mark, text between blocks, older labels); what
-//! is broken is returned as such and judged by `material.rs`. The only user of rustls-pemfile.
+//! is broken is returned as such and judged by `material`. The only user of rustls-pemfile.
 
 use std::borrow::Cow;
 

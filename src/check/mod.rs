@@ -1,6 +1,6 @@
 //! The local checks: pure functions from what was read to findings, and the proof that nothing failed.
 //!
-//! A check reports everything it finds. Reading files is `material.rs`'s work; what deploying would break elsewhere is
+//! A check reports everything it finds. Reading files is `material`'s work; what deploying would break elsewhere is
 //! `plan.rs`'s.
 
 mod chain;

@@ -1,0 +1,81 @@
+//! Reads the files of a lineage, again where a client may be switching them at this moment.
+
+use std::path::Path;
+use std::time::Duration;
+
+use zeroize::Zeroizing;
+
+use super::{Files, MOST_BYTES, Material};
+use crate::file::{self, Unreadable};
+use crate::text;
+
+/// How long a pair that does not fit is read again, because a client may be switching it at this moment.
+const SWITCHING: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Reads the files; a pair that is incomplete or does not fit is read again for up to two seconds.
+pub(crate) fn load(files: &Files) -> Result<Material, Unreadable> {
+    let mut waited = Duration::ZERO;
+    let mut before: Option<(Contents, Material)> = None;
+    loop {
+        let read = Contents::read(files).map(|contents| match before.take() {
+            Some((same, material)) if same == contents => (same, material),
+            _ => {
+                let material = contents.understood(files);
+                (contents, material)
+            }
+        });
+        let may_be_switching = match &read {
+            Ok((_, material)) => !material.fits() && files.can_be_read_again(),
+            Err(unreadable) => unreadable.missing && directory_of(&unreadable.path).exists(),
+        };
+        if !may_be_switching || waited >= SWITCHING {
+            return read.map(|(_, material)| material);
+        }
+        log::debug!("{} and its key do not fit yet; reading them again", text::path(&files.cert));
+        before = read.ok();
+        std::thread::sleep(PAUSE);
+        waited += PAUSE;
+    }
+}
+
+impl Files {
+    /// What came out of a pipe is gone.
+    fn can_be_read_again(&self) -> bool {
+        let files = [Some(&self.cert), self.issuers.as_ref(), self.key.as_ref()];
+        files.into_iter().flatten().all(|path| std::fs::metadata(path).map_or(true, |file| file.is_file()))
+    }
+}
+
+/// What is in the files.
+#[derive(PartialEq)]
+struct Contents {
+    cert: Zeroizing<Vec<u8>>,
+    issuers: Option<Zeroizing<Vec<u8>>>,
+    key: Option<Zeroizing<Vec<u8>>>,
+}
+
+impl Contents {
+    fn read(files: &Files) -> Result<Self, Unreadable> {
+        let read = |path: &Path| file::read_secret(path, MOST_BYTES);
+        let cert = read(&files.cert)?;
+        let issuers = match files.issuers.as_deref().map(read) {
+            Some(Err(unreadable)) if !unreadable.missing => return Err(unreadable),
+            Some(Ok(issuers)) => Some(issuers),
+            Some(Err(_)) | None => None,
+        };
+        let key = files.key.as_deref().map(read).transpose()?;
+        Ok(Self { cert, issuers, key })
+    }
+
+    fn understood(&self, files: &Files) -> Material {
+        let [issuers, key] =
+            [&self.issuers, &self.key].map(|part| part.as_ref().map(|bytes| bytes.as_slice()));
+        Material::from_bytes(files, &self.cert, issuers, key)
+    }
+}
+
+/// The directory that a file would be in; of a bare name the current one.
+fn directory_of(file: &Path) -> &Path {
+    file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
