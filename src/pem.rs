@@ -242,7 +242,10 @@ fn decode(label: &str, body: &[&str]) -> Block {
 pub(crate) fn describe(bytes: &[u8]) -> Cow<'static, str> {
     match bytes {
         [] => "it is empty".into(),
-        [0x30, 0x80..=0x84, ..] => "it looks like DER or PKCS#12; PEM is wanted".into(),
+        // The length takes several bytes, or is that of the whole file, as in short keys.
+        [0x30, length, rest @ ..] if (0x80..=0x84).contains(length) || usize::from(*length) == rest.len() => {
+            "it looks like DER or PKCS#12; PEM is wanted".into()
+        }
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "it is UTF-16 text; PEM is ASCII".into(),
         _ if bytes.starts_with(b"ssh-") => "it is an SSH key; PEM is wanted".into(),
         _ => "it holds no PEM block".into(),

@@ -1,7 +1,9 @@
 //! The text of key files.
 
+use std::fs;
+
 use super::{holds, parts};
-use crate::harness::der;
+use crate::harness::{der, openssl};
 
 #[test]
 fn keys_as_they_are_in_the_wild() {
@@ -53,4 +55,7 @@ fn keys_as_they_are_in_the_wild() {
     for (name, key, code, words) in rows {
         holds(name, chain.as_bytes(), key.as_bytes(), code, words);
     }
+    openssl(parts.home.path(), &["pkey", "-in", "leaf.key", "-outform", "DER", "-out", "key.der"]);
+    let key = fs::read(parts.home.file("key.der")).unwrap();
+    holds("DER", chain.as_bytes(), &key, 65, "it looks like DER or PKCS#12; PEM is wanted");
 }
