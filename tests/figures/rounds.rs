@@ -16,7 +16,7 @@ mod check;
 mod file;
 #[path = "../../src/key.rs"]
 mod key;
-#[path = "../../src/material.rs"]
+#[path = "../../src/material/mod.rs"]
 mod material;
 #[path = "../../src/names.rs"]
 mod names;
