@@ -42,6 +42,13 @@ pub(crate) fn rfc3339(at: OffsetDateTime) -> String {
     at.format(&Rfc3339).unwrap_or_else(|_| "a date beyond the year 9999".into())
 }
 
+/// The same to the millisecond, for what is compared: two runs may end within a second.
+pub(crate) fn instant(at: OffsetDateTime) -> String {
+    let at = at.to_offset(UtcOffset::UTC);
+    let at = at.replace_millisecond(at.millisecond()).unwrap_or(at);
+    at.format(&Rfc3339).unwrap_or_else(|_| rfc3339(at))
+}
+
 /// Lower-case hexadecimal.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     let mut hex = String::with_capacity(2 * bytes.len());
@@ -108,6 +115,7 @@ mod tests {
     #[test]
     fn dates_and_spans_are_for_people() {
         assert_eq!(rfc3339(datetime!(2026-01-02 03:04:05.6 +1)), "2026-01-02T02:04:05Z");
+        assert_eq!(instant(datetime!(2026-01-02 03:04:05.6789 +1)), "2026-01-02T02:04:05.678Z");
         assert_eq!(span(Duration::hours(47)), "47 hours");
         assert_eq!(span(Duration::days(-3)), "3 days");
         assert_eq!(span(Duration::seconds(1)), "1 second");

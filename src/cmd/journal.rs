@@ -16,7 +16,7 @@ use crate::report::{Outcome, Report, SiteReport};
 use crate::settings::Settings;
 use crate::source::Source;
 use crate::state::{self, Held, Lock, Memory, Store, Unwritable};
-use crate::text::rfc3339;
+use crate::text::{instant, rfc3339};
 
 /// The memory of one lineage while it is deployed.
 pub(super) struct Journal {
@@ -84,7 +84,7 @@ impl Journal {
 
     /// Writes down what is about to be done.
     pub(super) fn intend(&mut self, leaf: &Certificate, order: state::Order, report: &mut Report) {
-        let (before, now) = (self.memory.take(), rfc3339(clock::now()));
+        let (before, now) = (self.memory.take(), instant(clock::now()));
         self.memory = Some(Memory::intend(before, self.lineage.clone(), order, certificate(leaf), &now));
         self.write(report);
     }
@@ -100,7 +100,7 @@ impl Journal {
         };
         let sites = report.sites.iter().map(remembered).collect();
         if let Some(memory) = &mut self.memory {
-            memory.conclude(exit_code, error, sites, &rfc3339(clock::now()));
+            memory.conclude(exit_code, error, sites, &instant(clock::now()));
         }
         self.write(report);
     }
