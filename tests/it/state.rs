@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Stdio};
@@ -9,7 +10,7 @@ use std::process::{Child, ChildStderr, Stdio};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{Fault, Hook, Lineage, Sandbox, edgecert, sandbox, uploads};
+use crate::harness::{Hook, Lineage, Sandbox, edgecert, sandbox, uploads};
 
 /// A call whose memory lasts longer than the call.
 fn deploy(edge: &Sandbox, lineage: &Lineage, state: &Path) -> Hook {
@@ -67,12 +68,16 @@ fn a_deployment_is_remembered_in_a_file_for_people() {
 fn the_intent_is_there_before_the_first_request_and_outlives_the_run() {
     let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
-    edge.add_fault(Fault::stall("GET /api/certs", 600.0));
-    let mut hook = deploy(&edge, &lineage, state.path());
-    let (mut child, _) = until(&mut hook, "GET /api/");
+    let service = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", service.local_addr().unwrap());
+    let mut hook = deploy(&edge, &lineage, state.path()).env("EDGECERT_BASE_URL", url);
+    let mut child = hook.command().stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    // The first sign of the run outside of its machine.
+    let connection = service.accept().unwrap();
     let intent = memory(state.path());
     child.kill().unwrap();
     child.wait().unwrap();
+    drop(connection);
     assert_eq!((&intent["result"], &intent["generation"]), (&json!(null), &json!(1)));
     assert!(intent["pending_since"].is_string());
     assert_eq!(intent["certificate"]["names"], json!(["a.example"]));
