@@ -8,12 +8,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use fastrand::Rng;
 use serde_json::{Value, json};
 
-use crate::harness::{Fault, Lineage, Options, Outcome, Sandbox, authority, edgecert, sandbox_with, world};
+use crate::harness::{
+    Account, Fault, Lineage, Options, Outcome, Sandbox, authority, edgecert, sandbox_with, world,
+};
 
 const WORLDS: u64 = 120;
 const DOMAINS: [&str; 6] =
     ["a.example", "b.example", "c.example", "*.a.example", "x.a.example", "b\u{fc}cher.example"];
 const UPLOAD: &str = "POST /api/certs/upload";
+/// A record of another account.
+const FOREIGN: u64 = 99;
 
 /// One generated case.
 struct Case {
@@ -70,14 +74,22 @@ impl Case {
     fn generate(seed: u64) -> Self {
         let dice = &mut Rng::with_seed(seed);
         let covered: BTreeSet<&'static str> = pick(dice, 1).into_iter().collect();
-        let records: Vec<Value> = (1..=dice.u64(0..=4)).map(|id| stored(dice, id)).collect();
+        let mut records: Vec<Value> = (1..=dice.u64(0..=6)).map(|id| stored(dice, id)).collect();
+        let own = records.len() as u64;
+        let mut foreign = stored(dice, FOREIGN);
+        foreign["account"] = json!(2);
+        records.push(foreign);
         let domains = pick(dice, 1);
         let sites = domains.iter().zip(10..).map(|(domain, id)| {
-            let cert_id =
-                (dice.u8(..3) > 0 && !records.is_empty()).then(|| dice.u64(1..=records.len() as u64));
+            let cert_id = match dice.u64(..9) {
+                0..=2 => None,
+                3 => Some(FOREIGN),
+                _ => (own > 0).then(|| dice.u64(1..=own)),
+            };
             json!({"id": id, "account": 1, "domain": domain, "cert_id": cert_id})
         });
-        let world = world(json!({"sites": sites.collect::<Vec<_>>(), "certs": records}));
+        let mut world = world(json!({"sites": sites.collect::<Vec<_>>(), "certs": records}));
+        world.accounts.push(Account { id: 2, api_keys: vec!["other-key".into()], packages: Vec::new() });
         let options = Options { world, whims: dice.u64(..50), ..Options::default() };
         let edge = sandbox_with(options, &[]);
         let flags = ["--rebind", "--allow-shrink", "--replace-lets"];
@@ -204,7 +216,7 @@ fn grave(outcome: &str) -> (u8, &'static [i32]) {
 fn the_report_is_what_is_there() {
     let next = AtomicU64::new(0);
     std::thread::scope(|scope| {
-        for _ in 0..2 {
+        for _ in 0..6 {
             scope.spawn(|| {
                 loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);

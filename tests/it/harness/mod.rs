@@ -7,7 +7,7 @@ mod openssl;
 
 use serde_json::{Value, json};
 
-pub(crate) use edgecert_sandbox::{Fault, Options, Sandbox, World};
+pub(crate) use edgecert_sandbox::{Account, Fault, Options, Sandbox, World};
 pub(crate) use hook::{Hook, Outcome, edgecert, edgecert_within, variable};
 pub(crate) use lineage::{Lineage, authority, new_key};
 pub(crate) use openssl::{openssl, sign_between};
