@@ -3,7 +3,7 @@
 
 use time::OffsetDateTime;
 
-use super::Planner;
+use super::planner::Planner;
 use crate::api::{Record, RecordType};
 use crate::names::Domain;
 use crate::text;
