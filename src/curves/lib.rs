@@ -1,11 +1,24 @@
 //! The NIST curves: the public point that belongs to a private scalar.
 //!
 //! A crate of its own because generic code is compiled in the crate that calls it: here for speed, in the hook for size.
+//!
+//! The multiplication is a comb of four teeth (Lim and Lee, 1994): the scalar is cut into four pieces that share their
+//! doublings, which takes a quarter of them. The libraries' own tables do the same and more, but are computed anew in each
+//! process, which for one multiplication costs more than it saves.
+
+mod teeth;
 
 use p256::elliptic_curve::array::typenum::Unsigned as _;
+use p256::elliptic_curve::group::Group as _;
 use p256::elliptic_curve::sec1::{FromSec1Point, ModulusSize, ToSec1Point};
-use p256::elliptic_curve::{AffinePoint, CurveArithmetic, FieldBytesSize, PublicKey, SecretKey};
+use p256::elliptic_curve::subtle::{ConditionallySelectable as _, ConstantTimeEq as _};
+use p256::elliptic_curve::{
+    AffinePoint, CurveArithmetic, FieldBytesSize, ProjectivePoint, PublicKey, SecretKey,
+};
 use zeroize::Zeroizing;
+
+/// In how many pieces the scalar is cut.
+const TEETH: usize = 4;
 
 /// A curve of FIPS 186.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,9 +34,9 @@ impl Curve {
     /// scalar or be too many. `None`: zero, or not below the order of the curve.
     pub fn derive(self, scalar: &[u8]) -> Option<Vec<u8>> {
         match self {
-            Self::P256 => derive::<p256::NistP256>(scalar),
-            Self::P384 => derive::<p384::NistP384>(scalar),
-            Self::P521 => derive::<p521::NistP521>(scalar),
+            Self::P256 => derive::<p256::NistP256>(scalar, &teeth::P256),
+            Self::P384 => derive::<p384::NistP384>(scalar, &teeth::P384),
+            Self::P521 => derive::<p521::NistP521>(scalar, &teeth::P521),
         }
     }
 
@@ -37,7 +50,7 @@ impl Curve {
     }
 }
 
-fn derive<C>(scalar: &[u8]) -> Option<Vec<u8>>
+fn derive<C>(scalar: &[u8], teeth: &[&[u8]]) -> Option<Vec<u8>>
 where
     C: CurveArithmetic,
     FieldBytesSize<C>: ModulusSize,
@@ -50,7 +63,38 @@ where
     let mut padded = Zeroizing::new(Vec::with_capacity(FieldBytesSize::<C>::USIZE));
     padded.resize(padding, 0);
     padded.extend_from_slice(significant);
-    Some(encoded(&SecretKey::<C>::from_slice(&padded).ok()?.public_key()))
+    // Refuses zero and what is not below the order.
+    SecretKey::<C>::from_slice(&padded).ok()?;
+    let point: AffinePoint<C> = multiply::<C>(&padded, teeth)?.into();
+    PublicKey::<C>::from_affine(point).ok().map(|point| encoded(&point))
+}
+
+/// The scalar, of the curve's full length, times the generator; `teeth` are the generator times the powers of two at
+/// which the second and later pieces begin. Neither branches nor addresses depend on the scalar.
+fn multiply<C>(scalar: &[u8], teeth: &[&[u8]]) -> Option<ProjectivePoint<C>>
+where
+    C: CurveArithmetic,
+    FieldBytesSize<C>: ModulusSize,
+    AffinePoint<C>: FromSec1Point<C> + ToSec1Point<C>,
+{
+    let mut sums = vec![ProjectivePoint::<C>::identity(), ProjectivePoint::<C>::generator()];
+    for tooth in teeth {
+        let tooth = PublicKey::<C>::from_sec1_bytes(tooth).ok()?.to_projective();
+        let with: Vec<_> = sums.iter().map(|sum| *sum + tooth).collect();
+        sums.extend(with);
+    }
+    let piece = (8 * scalar.len()).div_ceil(TEETH);
+    let bit = |at: usize| scalar.iter().rev().nth(at / 8).map_or(0, |byte| byte >> (at % 8) & 1);
+    let mut product = ProjectivePoint::<C>::identity();
+    for at in (0..piece).rev() {
+        let wanted = (0..TEETH).rev().fold(0, |digits, tooth| digits << 1 | bit(tooth * piece + at));
+        let mut sum = ProjectivePoint::<C>::identity();
+        for (digits, candidate) in (0u8..).zip(&sums) {
+            sum.conditional_assign(candidate, digits.ct_eq(&wanted));
+        }
+        product = product.double() + sum;
+    }
+    Some(product)
 }
 
 fn uncompressed<C>(point: &[u8]) -> Option<Vec<u8>>
@@ -69,4 +113,79 @@ where
     AffinePoint<C>: FromSec1Point<C> + ToSec1Point<C>,
 {
     point.to_sec1_point(false).as_bytes().to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The library's own multiplication.
+    fn expected<C>(scalar: &[u8]) -> Option<Vec<u8>>
+    where
+        C: CurveArithmetic,
+        FieldBytesSize<C>: ModulusSize,
+        AffinePoint<C>: FromSec1Point<C> + ToSec1Point<C>,
+    {
+        SecretKey::<C>::from_slice(scalar).ok().map(|key| encoded(&key.public_key()))
+    }
+
+    #[test]
+    fn the_comb_does_what_the_library_does() {
+        let mut dice = 1u64;
+        for round in 0..64 {
+            let mut scalar = vec![0u8; 66];
+            for byte in &mut scalar {
+                dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                // Few bits set, then many, then any.
+                *byte = match round % 3 {
+                    0 => u8::from(dice >> 60 == 0),
+                    1 => 0xff ^ u8::from(dice >> 60 == 0),
+                    _ => dice.to_be_bytes()[2],
+                };
+            }
+            // The order of P-521 is a little above 2^520.
+            scalar[..2].copy_from_slice(&[0, dice.to_be_bytes()[1] & 1]);
+            assert_eq!(Curve::P521.derive(&scalar), expected::<p521::NistP521>(&scalar));
+            let scalar = &scalar[2..];
+            assert_eq!(Curve::P256.derive(&scalar[..32]), expected::<p256::NistP256>(&scalar[..32]));
+            assert_eq!(Curve::P384.derive(&scalar[..48]), expected::<p384::NistP384>(&scalar[..48]));
+        }
+    }
+
+    #[test]
+    fn the_smallest_and_what_is_none() {
+        for (curve, length) in [(Curve::P256, 32), (Curve::P384, 48), (Curve::P521, 66)] {
+            let mut one = vec![0; length];
+            assert_eq!(curve.derive(&one), None, "zero");
+            one[length - 1] = 1;
+            assert_eq!(curve.derive(&one), curve.derive(&[1]), "leading zeros");
+            assert_eq!(curve.derive(&vec![0xff; length]), None, "above the order");
+        }
+    }
+
+    /// `scalar` is a power of two.
+    fn is_a_tooth(curve: Curve, length: usize, tooth: usize, point: &[u8]) {
+        let at = tooth * (8 * length).div_ceil(TEETH);
+        let mut scalar = vec![0; length];
+        scalar[length - 1 - at / 8] = 1 << (at % 8);
+        let expected = match curve {
+            Curve::P256 => expected::<p256::NistP256>(&scalar),
+            Curve::P384 => expected::<p384::NistP384>(&scalar),
+            Curve::P521 => expected::<p521::NistP521>(&scalar),
+        };
+        assert_eq!(expected.as_deref(), Some(point), "{curve:?}, tooth {tooth}");
+    }
+
+    #[test]
+    fn the_teeth_stand_where_the_pieces_begin() {
+        for (tooth, point) in (1..).zip(teeth::P256) {
+            is_a_tooth(Curve::P256, 32, tooth, point);
+        }
+        for (tooth, point) in (1..).zip(teeth::P384) {
+            is_a_tooth(Curve::P384, 48, tooth, point);
+        }
+        for (tooth, point) in (1..).zip(teeth::P521) {
+            is_a_tooth(Curve::P521, 66, tooth, point);
+        }
+    }
 }
