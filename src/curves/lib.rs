@@ -4,9 +4,9 @@
 //!
 //! The multiplication is a comb of four teeth (Lim and Lee, 1994): the scalar is cut into four pieces that share their
 //! doublings, which takes a quarter of them. The libraries' own tables do the same and more, but are computed anew in each
-//! process, which for one multiplication costs more than it saves.
+//! process, which for one multiplication costs more than it saves; a comb's are small enough to stand in the source.
 
-mod teeth;
+mod sums;
 
 use p256::elliptic_curve::array::typenum::Unsigned as _;
 use p256::elliptic_curve::group::Group as _;
@@ -34,9 +34,9 @@ impl Curve {
     /// scalar or be too many. `None`: zero, or not below the order of the curve.
     pub fn derive(self, scalar: &[u8]) -> Option<Vec<u8>> {
         match self {
-            Self::P256 => derive::<p256::NistP256>(scalar, &teeth::P256),
-            Self::P384 => derive::<p384::NistP384>(scalar, &teeth::P384),
-            Self::P521 => derive::<p521::NistP521>(scalar, &teeth::P521),
+            Self::P256 => derive::<p256::NistP256>(scalar, &sums::P256),
+            Self::P384 => derive::<p384::NistP384>(scalar, &sums::P384),
+            Self::P521 => derive::<p521::NistP521>(scalar, &sums::P521),
         }
     }
 
@@ -50,7 +50,7 @@ impl Curve {
     }
 }
 
-fn derive<C>(scalar: &[u8], teeth: &[&[u8]]) -> Option<Vec<u8>>
+fn derive<C>(scalar: &[u8], sums: &[&[u8]]) -> Option<Vec<u8>>
 where
     C: CurveArithmetic,
     FieldBytesSize<C>: ModulusSize,
@@ -65,36 +65,31 @@ where
     padded.extend_from_slice(significant);
     // Refuses zero and what is not below the order.
     SecretKey::<C>::from_slice(&padded).ok()?;
-    let point: AffinePoint<C> = multiply::<C>(&padded, teeth)?.into();
+    let point: AffinePoint<C> = multiply::<C>(&padded, sums)?.into();
     PublicKey::<C>::from_affine(point).ok().map(|point| encoded(&point))
 }
 
-/// The scalar, of the curve's full length, times the generator; `teeth` are the generator times the powers of two at
-/// which the second and later pieces begin. Neither branches nor addresses depend on the scalar.
-fn multiply<C>(scalar: &[u8], teeth: &[&[u8]]) -> Option<ProjectivePoint<C>>
+/// The scalar, of the curve's full length, times the generator. Neither branches nor addresses depend on the scalar.
+fn multiply<C>(scalar: &[u8], sums: &[&[u8]]) -> Option<ProjectivePoint<C>>
 where
     C: CurveArithmetic,
     FieldBytesSize<C>: ModulusSize,
     AffinePoint<C>: FromSec1Point<C> + ToSec1Point<C>,
 {
-    let mut sums = vec![ProjectivePoint::<C>::identity(), ProjectivePoint::<C>::generator()];
-    for tooth in teeth {
-        let tooth = PublicKey::<C>::from_sec1_bytes(tooth).ok()?.to_projective();
-        let with: Vec<_> = sums.iter().map(|sum| *sum + tooth).collect();
-        sums.extend(with);
-    }
-    let piece = (8 * scalar.len()).div_ceil(TEETH);
+    let read = |sum: &&[u8]| PublicKey::<C>::from_sec1_bytes(sum).ok().map(|point| *point.as_affine());
+    let sums: Vec<AffinePoint<C>> = sums.iter().map(read).collect::<Option<_>>()?;
+    let piece = 8 * scalar.len() / TEETH;
     let bit = |at: usize| scalar.iter().rev().nth(at / 8).map_or(0, |byte| byte >> (at % 8) & 1);
-    let mut product = ProjectivePoint::<C>::identity();
-    for at in (0..piece).rev() {
+    let sum = |at: usize| {
         let wanted = (0..TEETH).rev().fold(0, |digits, tooth| digits << 1 | bit(tooth * piece + at));
-        let mut sum = ProjectivePoint::<C>::identity();
-        for (digits, candidate) in (0u8..).zip(&sums) {
+        let mut sum = AffinePoint::<C>::default();
+        for (digits, candidate) in (1u8..).zip(&sums) {
             sum.conditional_assign(candidate, digits.ct_eq(&wanted));
         }
-        product = product.double() + sum;
-    }
-    Some(product)
+        sum
+    };
+    let first = ProjectivePoint::<C>::from(sum(piece.checked_sub(1)?));
+    Some((0..piece - 1).rev().fold(first, |product, at| product.double() + sum(at)))
 }
 
 fn uncompressed<C>(point: &[u8]) -> Option<Vec<u8>>
@@ -163,29 +158,27 @@ mod tests {
         }
     }
 
-    /// `scalar` is a power of two.
-    fn is_a_tooth(curve: Curve, length: usize, tooth: usize, point: &[u8]) {
-        let at = tooth * (8 * length).div_ceil(TEETH);
+    /// `sum` adds up the teeth whose bits are set in `digits`.
+    fn is_the_sum(curve: Curve, length: usize, digits: usize, sum: &[u8]) {
         let mut scalar = vec![0; length];
-        scalar[length - 1 - at / 8] = 1 << (at % 8);
+        for tooth in (0..TEETH).filter(|tooth| digits >> tooth & 1 == 1) {
+            let at = tooth * 8 * length / TEETH;
+            scalar[length - 1 - at / 8] = 1 << (at % 8);
+        }
         let expected = match curve {
             Curve::P256 => expected::<p256::NistP256>(&scalar),
             Curve::P384 => expected::<p384::NistP384>(&scalar),
             Curve::P521 => expected::<p521::NistP521>(&scalar),
         };
-        assert_eq!(expected.as_deref(), Some(point), "{curve:?}, tooth {tooth}");
+        assert_eq!(expected.as_deref(), Some(sum), "{curve:?}, {digits}");
     }
 
     #[test]
-    fn the_teeth_stand_where_the_pieces_begin() {
-        for (tooth, point) in (1..).zip(teeth::P256) {
-            is_a_tooth(Curve::P256, 32, tooth, point);
-        }
-        for (tooth, point) in (1..).zip(teeth::P384) {
-            is_a_tooth(Curve::P384, 48, tooth, point);
-        }
-        for (tooth, point) in (1..).zip(teeth::P521) {
-            is_a_tooth(Curve::P521, 66, tooth, point);
+    fn the_sums_are_those_of_the_teeth() {
+        for digits in 1..1 << TEETH {
+            is_the_sum(Curve::P256, 32, digits, sums::P256[digits - 1]);
+            is_the_sum(Curve::P384, 48, digits, sums::P384[digits - 1]);
+            is_the_sum(Curve::P521, 66, digits, sums::P521[digits - 1]);
         }
     }
 }
