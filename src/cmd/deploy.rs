@@ -49,7 +49,11 @@ pub(crate) fn deploy(
     });
     warn_of_open_key(source, report);
     let directory = settings.state_dir.as_deref();
-    let mut journal = Journal::open(source, directory, deadline, report)?;
+    let mut journal = if args.dry_run {
+        Journal::look(source, directory)
+    } else {
+        Journal::open(source, directory, deadline, report)?
+    };
 
     let mut files = source.files.clone();
     // Certificate and key may stand in one file.

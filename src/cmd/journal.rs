@@ -53,6 +53,13 @@ impl Journal {
         Ok(journal)
     }
 
+    /// The memory for a run that changes nothing, not even here.
+    pub(super) fn look(source: &Source, directory: Option<&Path>) -> Self {
+        let store = directory.filter(|directory| directory.is_dir()).map(Store::at);
+        let name = state::name(&source.files.cert);
+        Self { name, lineage: lineage(source), store, lock: None, memory: None }
+    }
+
     fn take(&mut self, directory: &Path, deadline: Deadline) -> Result<Result<(), Held>, Unwritable> {
         let store = Store::open(directory)?;
         let lock = store.lock(&self.name, deadline)?;

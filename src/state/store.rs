@@ -30,7 +30,12 @@ impl Store {
     pub(crate) fn open(directory: &Path) -> Result<Self, Unwritable> {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
         made.map_err(|error| unwritable(directory, &error))?;
-        Ok(Self { directory: directory.to_owned() })
+        Ok(Self::at(directory))
+    }
+
+    /// A directory that is there already.
+    pub(crate) fn at(directory: &Path) -> Self {
+        Self { directory: directory.to_owned() }
     }
 
     /// A file of the directory.

@@ -205,13 +205,19 @@ fn a_newer_deployment_is_remembered_where_no_edge_is_asked() {
 }
 
 #[test]
-fn a_plan_is_not_remembered() {
+fn a_plan_leaves_nothing_behind_and_waits_for_nobody() {
     let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
-    deploy(&edge, &lineage, state.path()).args(["plan"]).succeeds();
-    let files: Vec<_> = fs::read_dir(state.path()).unwrap().collect();
-    assert!(
-        files.iter().all(|file| file.as_ref().unwrap().path().extension().unwrap() != "json"),
-        "{files:?}"
-    );
+    let directory = state.path().join("state");
+    deploy(&edge, &lineage, &directory).args(["plan"]).succeeds();
+    assert!(!directory.exists());
+
+    edge.hold_pushes(true);
+    let mut running = deploy(&edge, &lineage, &directory);
+    let (mut child, _said) = until(&mut running, "waiting for the edge");
+    let before = memory(&directory);
+    deploy(&edge, &lineage, &directory).args(["plan"]).succeeds();
+    assert_eq!(memory(&directory), before);
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
