@@ -164,15 +164,21 @@ fn listing<T>(
     read: impl Fn(&Value) -> Option<T>,
 ) -> Option<Listing<T>> {
     let items = list(json, keys, DEPTH)?;
-    let found: Vec<T> = items.iter().filter_map(&read).collect();
+    let (mut found, mut unread) = (Vec::new(), Vec::new());
+    for item in items {
+        match read(item) {
+            Some(element) => found.push(element),
+            None => unread.push(item),
+        }
+    }
     if found.is_empty() && !items.is_empty() {
         return None;
     }
     let mut notes = Vec::new();
-    let strange = items.len() - found.len();
-    if strange > 0 {
+    if !unread.is_empty() {
         notes.push(format!(
-            "{strange} of the {} {noun} that the service lists cannot be read and are left out",
+            "{} of the {} {noun} that the service lists cannot be read and are left out",
+            unread.len(),
             items.len()
         ));
     }
@@ -183,8 +189,7 @@ fn listing<T>(
             items.len()
         ));
     }
-    let unread = items.iter().filter(|item| read(item).is_none());
-    let hidden = unread.filter_map(|item| number(item.get("cert_id")?)).filter(|id| *id != 0).collect();
+    let hidden = unread.into_iter().filter_map(cert_id).collect();
     Some(Listing { items: found, notes, hidden })
 }
 
@@ -214,12 +219,17 @@ fn site(json: &Value) -> Option<Site> {
     Some(Site {
         id: number(fields.get("id")?)?,
         domain: fields.get("domain")?.as_str()?.parse().ok()?,
-        cert_id: fields.get("cert_id").and_then(number).filter(|id| *id != 0),
+        cert_id: cert_id(json),
         config_synced: fields.get("config_synced").and_then(Value::as_bool).unwrap_or(false),
         cname: text("cname"),
         enabled: fields.get("enabled").and_then(Value::as_bool).unwrap_or(true),
         disabled_reason: text("disabled_reason"),
     })
+}
+
+/// The record that a site is bound to; there are several ways to say that there is none.
+fn cert_id(site: &Value) -> Option<u64> {
+    site.get("cert_id").and_then(number).filter(|id| *id != 0)
 }
 
 pub(super) fn updated(json: &Value) -> Option<Updated> {

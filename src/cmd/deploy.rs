@@ -1,5 +1,6 @@
 //! `edgecert deploy`, the hook: check, plan, upload, wait, report.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -74,7 +75,9 @@ pub(crate) fn deploy(
     if journal.finds_it_done(&vetted.chain.leaf, &wish, report) {
         return Ok(());
     }
-    let issued = journal.issued(&settings);
+    let bare = !args.domains.is_empty() && settings.wait.is_zero();
+    // The bare upload asks no guard, so it need not know what else was deployed.
+    let issued = if bare { HashMap::new() } else { journal.issued(&settings, report) };
     let order = Order {
         vetted: &vetted,
         domains,
@@ -86,7 +89,7 @@ pub(crate) fn deploy(
             lets: args.guards.replace_lets,
         },
         issued: &issued,
-        bare: !args.domains.is_empty() && settings.wait.is_zero(),
+        bare,
         dry_run: args.dry_run,
         deadline,
     };

@@ -68,8 +68,9 @@ impl Journal {
     }
 
     /// When the leaves were issued that were deployed into the records of this service.
-    pub(super) fn issued(&self, settings: &Settings) -> HashMap<u64, OffsetDateTime> {
-        let memories = self.store.as_ref().map(|store| store.all().0).unwrap_or_default();
+    pub(super) fn issued(&self, settings: &Settings, report: &mut Report) -> HashMap<u64, OffsetDateTime> {
+        let (memories, strange) = self.store.as_ref().map(Store::all).unwrap_or_default();
+        report.warnings.extend(strange);
         state::issued(&memories, &settings.base_url.to_string())
     }
 

@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{
+    CryptoProvider, WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature,
+};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use tokio::io::AsyncWriteExt as _;
@@ -216,6 +218,29 @@ struct Witness {
     shown: Mutex<Vec<Vec<u8>>>,
 }
 
+/// How a version of TLS checks the signature of a handshake.
+type Verify = fn(
+    &[u8],
+    &CertificateDer<'_>,
+    &DigitallySignedStruct,
+    &WebPkiSupportedAlgorithms,
+) -> Result<HandshakeSignatureValid, Error>;
+
+impl Witness {
+    fn verify(
+        &self,
+        verify: Verify,
+        message: &[u8],
+        leaf: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        if signed.scheme == UNKNOWN_TO_RING {
+            return Ok(HandshakeSignatureValid::assertion());
+        }
+        verify(message, leaf, signed, &self.provider.signature_verification_algorithms)
+    }
+}
+
 impl ServerCertVerifier for Witness {
     fn verify_server_cert(
         &self,
@@ -236,10 +261,7 @@ impl ServerCertVerifier for Witness {
         leaf: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        if signed.scheme == UNKNOWN_TO_RING {
-            return Ok(HandshakeSignatureValid::assertion());
-        }
-        verify_tls12_signature(message, leaf, signed, &self.provider.signature_verification_algorithms)
+        self.verify(verify_tls12_signature, message, leaf, signed)
     }
 
     fn verify_tls13_signature(
@@ -248,10 +270,7 @@ impl ServerCertVerifier for Witness {
         leaf: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        if signed.scheme == UNKNOWN_TO_RING {
-            return Ok(HandshakeSignatureValid::assertion());
-        }
-        verify_tls13_signature(message, leaf, signed, &self.provider.signature_verification_algorithms)
+        self.verify(verify_tls13_signature, message, leaf, signed)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

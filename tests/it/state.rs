@@ -190,6 +190,19 @@ fn a_damaged_memory_is_set_aside_and_stops_nothing() {
 }
 
 #[test]
+fn a_damaged_memory_of_another_lineage_is_told_too() {
+    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example"]);
+    fs::write(state.path().join("other.json"), "{").unwrap();
+    let outcome = deploy(&edge, &lineage, state.path()).succeeds();
+    assert!(
+        outcome.stderr.contains("other.json cannot be understood; it is set aside"),
+        "{}",
+        outcome.stderr
+    );
+}
+
+#[test]
 fn a_newer_deployment_is_remembered_where_no_edge_is_asked() {
     let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let key = ["ecparam", "-genkey", "-noout", "-name", "prime256v1"];
