@@ -33,7 +33,7 @@ use std::process::ExitCode;
 use crate::cli::{Cli, Command, DeployArgs};
 use crate::env::Env;
 use crate::failure::{Decided, Failure, Kind, Problem};
-use crate::report::{Report, Style};
+use crate::report::{Answer, Report, Style};
 use crate::source::dehydrated::{self, Call};
 
 fn main() -> ExitCode {
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
 fn run(arguments: Vec<OsString>, env: &Env) -> ExitCode {
     let json = wants_json(&arguments);
     let word = arguments.iter().skip(1).find(|word| !word.to_string_lossy().starts_with('-'));
-    let command = ["check", "plan"].into_iter().find(|name| word.is_some_and(|word| word == name));
+    let command = COMMANDS.into_iter().find(|name| word.is_some_and(|word| word == name));
     let command = command.unwrap_or("deploy");
     let cli = match Cli::read(arguments) {
         Ok(cli) => cli,
@@ -59,28 +59,47 @@ fn run(arguments: Vec<OsString>, env: &Env) -> ExitCode {
     };
     log_at(cli.common.verbose);
     let config = cli.common.config.as_deref();
-    let report = match &cli.command {
-        Some(Command::Check(args)) => attempt("check", |report| cmd::check::run(args, env, report)),
-        Some(Command::Deploy(args)) => {
-            attempt("deploy", |report| cmd::deploy::run(args, config, env, report))
+    let deploy = |args: &DeployArgs| {
+        let report = attempt("deploy", |report| cmd::deploy::run(args, config, env, report));
+        finish(&report, json, env)
+    };
+    let style = style(&io::stdout(), env);
+    let answer = match &cli.command {
+        Some(Command::Check(args)) => {
+            return finish(&attempt("check", |report| cmd::check::run(args, env, report)), json, env);
         }
         Some(Command::Plan(args)) => {
             let args = DeployArgs { dry_run: true, ..args.clone() };
-            attempt("plan", |report| cmd::deploy::run(&args, config, env, report))
+            let report = attempt("plan", |report| cmd::deploy::run(&args, config, env, report));
+            return finish(&report, json, env);
         }
-        None if is_hook(&cli.deploy, env) => {
-            attempt("deploy", |report| cmd::deploy::run(&cli.deploy, config, env, report))
-        }
-        None if cli.common.json => {
-            attempt("deploy", |report| cmd::deploy::run(&cli.deploy, config, env, report))
-        }
+        Some(Command::Deploy(args)) => return deploy(args),
+        None if is_hook(&cli.deploy, env) || json => return deploy(&cli.deploy),
         None => {
             print(io::stderr(), &Cli::help());
             return ExitCode::from(Kind::Usage.exit_code());
         }
+        Some(Command::Sync(args)) => {
+            answer("sync", |answer| cmd::sync::run(args, config, env, style, answer))
+        }
+        Some(Command::Status(args)) => {
+            answer("status", |answer| cmd::status::run(args, config, env, style, answer))
+        }
+        Some(Command::Doctor(args)) => {
+            answer("doctor", |answer| cmd::doctor::run(args, config, env, style, answer))
+        }
+        Some(Command::Certs(args)) => {
+            answer("certs", |answer| cmd::certs::run(args, config, env, style, answer))
+        }
+        Some(Command::Sites(args)) => {
+            answer("sites", |answer| cmd::sites::run(args, config, env, style, answer))
+        }
     };
-    finish(&report, cli.common.json, env)
+    say(&answer, json, env)
 }
+
+/// Words that name a command in a usage error; everything else is the hook.
+const COMMANDS: [&str; 7] = ["check", "plan", "sync", "status", "doctor", "certs", "sites"];
 
 fn wants_json(arguments: &[OsString]) -> bool {
     arguments.iter().any(|argument| argument == "--json")
@@ -114,16 +133,36 @@ fn attempt(command: &'static str, run: impl FnOnce(&mut Report) -> anyhow::Resul
     report
 }
 
+/// The same for a command that deploys nothing.
+fn answer(command: &'static str, run: impl FnOnce(&mut Answer) -> anyhow::Result<()>) -> Answer {
+    let mut answer = Answer::new(command);
+    if let Err(error) = run(&mut answer) {
+        answer.fail(Failure::from_error(&error, &[]));
+    }
+    answer
+}
+
 /// Prints the report, once.
 fn finish(report: &Report, json: bool, env: &Env) -> ExitCode {
-    let errors = style(&io::stderr(), env);
-    for warning in &report.warnings {
-        print(io::stderr(), &report::warning(warning, errors));
-    }
-    print(io::stderr(), &report::problems(report.problems(), errors));
+    complain(&report.warnings, report.problems(), env);
     let text = if json { report.to_json() + "\n" } else { report.to_text(style(&io::stdout(), env)) };
     print(io::stdout(), &text);
     ExitCode::from(report.exit_code())
+}
+
+/// Prints the answer, once.
+fn say(answer: &Answer, json: bool, env: &Env) -> ExitCode {
+    complain(&answer.warnings, answer.problems(), env);
+    print(io::stdout(), if json { answer.to_json() + "\n" } else { answer.text.clone() }.as_str());
+    ExitCode::from(answer.exit_code())
+}
+
+fn complain(warnings: &[String], problems: &[Problem], env: &Env) {
+    let errors = style(&io::stderr(), env);
+    for warning in warnings {
+        print(io::stderr(), &report::warning(warning, errors));
+    }
+    print(io::stderr(), &report::problems(problems, errors));
 }
 
 /// Help and version are answers; everything else is a usage error, in JSON too where that is asked for.
@@ -143,12 +182,14 @@ fn usage(error: &clap::Error, command: &'static str, json: bool, env: &Env) -> E
     ExitCode::from(Kind::Usage.exit_code())
 }
 
-fn style(stream: &impl io::IsTerminal, env: &Env) -> Style {
-    Style {
-        colour: stream.is_terminal()
-            && env.raw("NO_COLOR").is_none()
-            && env.raw("TERM").is_none_or(|term| term != "dumb"),
+fn style(stream: &(impl io::IsTerminal + std::os::fd::AsFd), env: &Env) -> Style {
+    if !stream.is_terminal() {
+        return Style { colour: false, width: None };
     }
+    let size = rustix::termios::tcgetwinsize(stream);
+    let width = size.ok().map(|size| usize::from(size.ws_col)).filter(|width| *width > 0);
+    let plain = env.raw("NO_COLOR").is_some() || env.raw("TERM").is_some_and(|term| term == "dumb");
+    Style { colour: !plain, width }
 }
 
 /// A reader that went away is no error: the certificate matters more than the text about it.

@@ -1,5 +1,7 @@
 //! What came of a run: one value that becomes text for people or the JSON object that design and scripts rely on.
 
+mod answer;
+mod table;
 mod text;
 
 use serde::Serialize;
@@ -13,6 +15,8 @@ use crate::plan::Step;
 use crate::source::{Client, Source};
 use crate::text::rfc3339;
 
+pub(crate) use self::answer::Answer;
+pub(crate) use self::table::{Cell, Table};
 pub(crate) use self::text::{Style, problems, warning};
 
 /// Version of the JSON object; raised when a field changes its meaning or goes away.

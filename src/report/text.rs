@@ -10,14 +10,17 @@ use crate::check::Status;
 use crate::failure::Problem;
 use crate::text::{count, foreign, list};
 
-/// Whether escape sequences may be used.
+/// What the reader of standard output or standard error can show.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Style {
+    /// Whether escape sequences may be used.
     pub(crate) colour: bool,
+    /// Columns of a terminal; `None`: it is none, and lines may be of any length.
+    pub(crate) width: Option<usize>,
 }
 
 impl Style {
-    fn paint(self, text: &str, colour: AnsiColor) -> String {
+    pub(super) fn paint(self, text: &str, colour: AnsiColor) -> String {
         if !self.colour {
             return text.to_owned();
         }
@@ -146,7 +149,7 @@ mod tests {
 
     #[test]
     fn colour_is_used_only_where_it_is_wanted() {
-        assert_eq!(warning("x", Style { colour: false }), "edgecert: warning: x\n");
-        assert!(warning("x", Style { colour: true }).contains('\u{1b}'));
+        assert_eq!(warning("x", Style { colour: false, width: None }), "edgecert: warning: x\n");
+        assert!(warning("x", Style { colour: true, width: None }).contains('\u{1b}'));
     }
 }

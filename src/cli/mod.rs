@@ -1,11 +1,22 @@
 //! The command line: commands, flags and help. No defaults stand here; see `settings`.
 
+mod certs;
+mod doctor;
+mod sites;
+mod status;
+mod sync;
+
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueHint};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
+pub(crate) use self::certs::CertsCommand;
+pub(crate) use self::doctor::DoctorArgs;
+pub(crate) use self::sites::SitesCommand;
+pub(crate) use self::status::StatusArgs;
+pub(crate) use self::sync::{Shard, SyncArgs};
 use crate::names::Domain;
 use crate::settings::Layer;
 use crate::source::Named;
@@ -84,6 +95,18 @@ pub(crate) enum Command {
     Plan(DeployArgs),
     /// Run the local checks alone; no network, no configuration
     Check(CheckArgs),
+    /// Finish what failed, deploy what changed, repair what drifted (for cron and timers)
+    Sync(SyncArgs),
+    /// Show each lineage and site: on disk, on record, served; pending work; expiry
+    Status(StatusArgs),
+    /// Find faults of the set-up before the first renewal does
+    Doctor(DoctorArgs),
+    /// List and download the account's certificates
+    #[command(subcommand)]
+    Certs(CertsCommand),
+    /// List, show, create, change and delete the account's sites
+    #[command(subcommand)]
+    Sites(SitesCommand),
 }
 
 /// `edgecert deploy`, and `edgecert` alone.

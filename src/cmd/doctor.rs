@@ -1,0 +1,18 @@
+//! `edgecert doctor`.
+
+use std::path::Path;
+
+use crate::cli::DoctorArgs;
+use crate::env::Env;
+use crate::report::{Answer, Style};
+
+/// Runs the command.
+pub(crate) fn run(
+    _args: &DoctorArgs,
+    _config: Option<&Path>,
+    _env: &Env,
+    _style: Style,
+    _answer: &mut Answer,
+) -> anyhow::Result<()> {
+    anyhow::bail!("not built yet")
+}

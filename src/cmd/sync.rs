@@ -1,0 +1,18 @@
+//! `edgecert sync`.
+
+use std::path::Path;
+
+use crate::cli::SyncArgs;
+use crate::env::Env;
+use crate::report::{Answer, Style};
+
+/// Runs the command.
+pub(crate) fn run(
+    _args: &SyncArgs,
+    _config: Option<&Path>,
+    _env: &Env,
+    _style: Style,
+    _answer: &mut Answer,
+) -> anyhow::Result<()> {
+    anyhow::bail!("not built yet")
+}

@@ -1,0 +1,140 @@
+//! Tables for people: aligned columns, a line for each row. On a terminal the widest column is cut until a row fits into
+//! a line; what is piped is never cut.
+
+use anstyle::AnsiColor;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+use super::Style;
+use crate::text::foreign;
+
+/// Rows under a heading each.
+pub(crate) struct Table {
+    heads: Vec<&'static str>,
+    rows: Vec<Vec<Cell>>,
+}
+
+/// One line of text, free of what could move a cursor.
+pub(crate) struct Cell {
+    text: String,
+    colour: Option<AnsiColor>,
+}
+
+/// No column is cut to less than this.
+const LEAST: usize = 8;
+const GAP: &str = "  ";
+
+impl<T: AsRef<str>> From<T> for Cell {
+    fn from(text: T) -> Self {
+        Self { text: foreign(text.as_ref()), colour: None }
+    }
+}
+
+impl Cell {
+    pub(crate) fn coloured(text: impl AsRef<str>, colour: AnsiColor) -> Self {
+        Self { colour: Some(colour), ..Self::from(text) }
+    }
+}
+
+impl Table {
+    pub(crate) fn new(heads: &[&'static str]) -> Self {
+        Self { heads: heads.to_vec(), rows: Vec::new() }
+    }
+
+    /// Adds a row; it has a cell for each heading.
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+
+    /// The lines, the headings first; nothing where there is no row.
+    pub(crate) fn to_text(&self, style: Style) -> String {
+        if self.rows.is_empty() {
+            return String::new();
+        }
+        let widths = self.widths(style.width);
+        let heads: Vec<Cell> = self.heads.iter().map(Cell::from).collect();
+        let lines = std::iter::once(&heads).chain(&self.rows).map(|row| line(row, &widths, style));
+        lines.collect()
+    }
+
+    fn widths(&self, most: Option<usize>) -> Vec<usize> {
+        let mut widths: Vec<usize> = self.heads.iter().map(|head| head.width()).collect();
+        for row in &self.rows {
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = (*width).max(cell.text.width());
+            }
+        }
+        let gaps = GAP.len() * widths.len().saturating_sub(1);
+        while let Some(most) = most {
+            let total = widths.iter().sum::<usize>() + gaps;
+            let Some(widest) = widths.iter_mut().max().filter(|widest| total > most && **widest > LEAST)
+            else {
+                break;
+            };
+            *widest = widest.saturating_sub(total - most).max(LEAST).max(*widest / 2);
+        }
+        widths
+    }
+}
+
+fn line(row: &[Cell], widths: &[usize], style: Style) -> String {
+    let mut line = String::new();
+    for (place, (cell, width)) in row.iter().zip(widths).enumerate() {
+        let text = cut(&cell.text, *width);
+        let padding = if place + 1 == row.len() { 0 } else { width - text.width().min(*width) };
+        let shown = cell.colour.map_or_else(|| text.clone(), |colour| style.paint(&text, colour));
+        let gap = if place == 0 { "" } else { GAP };
+        line.push_str(&format!("{gap}{shown}{:padding$}", ""));
+    }
+    line.truncate(line.trim_end().len());
+    line.push('\n');
+    line
+}
+
+/// At most this wide; what is cut ends in `…`.
+fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut room = width.saturating_sub(1);
+    let fits = |c: &char| {
+        let left = room.checked_sub(c.width().unwrap_or(0));
+        room = left.unwrap_or(0);
+        left.is_some()
+    };
+    text.chars().take_while(fits).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let mut table = Table::new(&["id", "domain", "name"]);
+        table.row(["1".into(), "a.example".into(), "n".into()]);
+        table.row([
+            "1042".into(),
+            Cell::coloured("a-long-name.example", AnsiColor::Red),
+            "\u{1b}[2Jx".into(),
+        ]);
+        table
+    }
+
+    #[test]
+    fn columns_are_aligned_and_what_is_piped_is_never_cut() {
+        let text = table().to_text(Style { colour: false, width: None });
+        assert_eq!(
+            text,
+            "id    domain               name\n1     a.example            n\n1042  a-long-name.example  [2Jx\n"
+        );
+        assert_eq!(Table::new(&["id"]).to_text(Style { colour: false, width: None }), "");
+    }
+
+    #[test]
+    fn the_widest_column_is_cut_to_the_terminal() {
+        let text = table().to_text(Style { colour: false, width: Some(25) });
+        assert!(text.lines().all(|line| line.width() <= 25), "{text}");
+        assert!(text.contains("a-long-name.…"), "{text}");
+        let coloured = table().to_text(Style { colour: true, width: Some(25) });
+        assert!(coloured.contains("\u{1b}["));
+    }
+}
