@@ -11,6 +11,7 @@ mod cmd;
 mod env;
 mod failure;
 mod file;
+mod fleet;
 mod key;
 mod material;
 mod names;

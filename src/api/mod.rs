@@ -3,24 +3,26 @@
 //! What the API document leaves open is read leniently in `wire.rs`; what went wrong is told apart in `error.rs`.
 
 mod error;
+mod pace;
 mod transport;
 mod wire;
 
 use std::cell::RefCell;
 
+use futures_util::future::try_join;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
 pub(crate) use self::error::{Error, Failed};
-pub(crate) use self::transport::SetupError;
+pub(crate) use self::pace::MOST as MOST_AT_ONCE;
 use self::transport::Transport;
+pub(crate) use self::transport::{Access, SetupError};
 pub(crate) use self::wire::{Record, RecordType, Site, Updated, Uploaded};
 use crate::check::Vetted;
 use crate::clock::Deadline;
 use crate::names::Domain;
 use crate::secret::Redactor;
-use crate::settings::Settings;
 
 /// A connection to the service for one run.
 pub(crate) struct Client {
@@ -37,6 +39,17 @@ pub(crate) struct Sites {
     pub(crate) hidden: Vec<u64>,
 }
 
+/// What the account has.
+#[derive(Debug)]
+pub(crate) struct Listing {
+    pub(crate) records: Vec<Record>,
+    pub(crate) sites: Vec<Site>,
+    /// Records to which sites are bound that cannot be read.
+    pub(crate) hidden: Vec<u64>,
+    /// What was strange about the answers; empty: nothing can be missing.
+    pub(crate) notes: Vec<String>,
+}
+
 /// An answer and how often it had to be asked for.
 #[derive(Debug)]
 pub(crate) struct Answer<T> {
@@ -49,14 +62,21 @@ const MOST_UNREADABLE: u32 = 4;
 
 impl Client {
     /// Prepares the connection; nothing is sent yet.
-    pub(crate) fn new(
-        settings: &Settings,
-        redactor: Redactor,
-        deadline: Deadline,
-    ) -> Result<Self, SetupError> {
-        let transport =
-            Transport::new(settings.base_url.clone(), &settings.api_key, &settings.roots, redactor)?;
+    pub(crate) fn new(access: &Access, redactor: Redactor, deadline: Deadline) -> Result<Self, SetupError> {
+        let transport = Transport::new(access, redactor)?;
         Ok(Self { transport, deadline, notes: RefCell::default() })
+    }
+
+    /// The same connections, for another piece of work.
+    pub(crate) fn anew(&self, redactor: Redactor, deadline: Deadline) -> Self {
+        Self { transport: self.transport.with(redactor), deadline, notes: RefCell::default() }
+    }
+
+    /// The sites and records of the account, asked for together.
+    pub(crate) async fn listing(&self) -> Result<Listing, Failed> {
+        let (records, Sites { sites, hidden }) = try_join(self.records(), self.sites()).await?;
+        let notes = self.notes();
+        Ok(Listing { records, sites, hidden, notes })
     }
 
     /// `GET /api/certs`: the account's certificate records.

@@ -12,9 +12,10 @@ use rustls::{AlertDescription, ClientConfig, RootCertStore};
 use serde_json::Value;
 
 use super::Error;
+use super::pace::Pace;
 use crate::clock::Deadline;
 use crate::secret::{Redactor, Secret};
-use crate::settings::{BaseUrl, Roots};
+use crate::settings::{BaseUrl, Roots, Settings};
 use crate::trust::{self, Untrusting};
 
 /// An attempt may take so long, even if the run's deadline is further away: a stalled connection is tried afresh.
@@ -36,10 +37,28 @@ pub(crate) enum SetupError {
     Client(String),
 }
 
+/// What is needed to ask a service, set up once for as many clients as there may be.
+pub(crate) struct Access {
+    base: BaseUrl,
+    key: Secret,
+    tls: ClientConfig,
+    pace: Arc<Pace>,
+}
+
+impl Access {
+    /// Loads the trust store; nothing is sent.
+    pub(crate) fn new(settings: &Settings) -> Result<Self, SetupError> {
+        let tls = tls(&settings.roots, settings.base_url.is_plain())?;
+        let (base, key) = (settings.base_url.clone(), settings.api_key.clone());
+        Ok(Self { base, key, tls, pace: Arc::new(Pace::new()) })
+    }
+}
+
 /// The HTTP client with its base address and headers.
 pub(super) struct Transport {
     http: reqwest::Client,
     base: BaseUrl,
+    pace: Arc<Pace>,
     redactor: Redactor,
 }
 
@@ -63,13 +82,9 @@ pub(super) fn delays() -> impl Iterator<Item = Duration> {
 }
 
 impl Transport {
-    pub(super) fn new(
-        base: BaseUrl,
-        key: &Secret,
-        roots: &Roots,
-        redactor: Redactor,
-    ) -> Result<Self, SetupError> {
-        let mut bearer = HeaderValue::try_from(format!("Bearer {}", key.expose()))
+    pub(super) fn new(access: &Access, redactor: Redactor) -> Result<Self, SetupError> {
+        let (base, pace) = (access.base.clone(), Arc::clone(&access.pace));
+        let mut bearer = HeaderValue::try_from(format!("Bearer {}", access.key.expose()))
             .map_err(|_| SetupError::Client("the API key does not fit into a header".into()))?;
         bearer.set_sensitive(true);
         let mut headers = HeaderMap::new();
@@ -81,15 +96,41 @@ impl Transport {
             .redirect(reqwest::redirect::Policy::none())
             .referer(false)
             .connect_timeout(CONNECT)
-            .tls_backend_preconfigured(tls(roots, base.is_plain())?);
+            .tls_backend_preconfigured(access.tls.clone());
         // A proxy would read what is sent in the clear, and loopback needs none.
         let builder = if base.is_plain() { builder.no_proxy() } else { builder };
         let http = builder.build().map_err(|error| SetupError::Client(deepest(&error)))?;
-        Ok(Self { http, base, redactor })
+        Ok(Self { http, base, pace, redactor })
     }
 
-    /// Sends a request once and sorts the answer by its status.
+    /// The same connections, with other secrets to keep.
+    pub(super) fn with(&self, redactor: Redactor) -> Self {
+        let (http, base, pace) = (self.http.clone(), self.base.clone(), Arc::clone(&self.pace));
+        Self { http, base, pace, redactor }
+    }
+
+    /// Sends a request once, as soon as the service may be asked.
     pub(super) async fn once(
+        &self,
+        method: &Method,
+        path: &str,
+        body: Option<&Value>,
+        deadline: Deadline,
+    ) -> Result<Body, Error> {
+        let _place = self.pace.enter(deadline).await.map_err(|quiet| match quiet {
+            Duration::ZERO => Error::TimedOut { host: self.base.join("").authority().to_owned() },
+            quiet => {
+                let said = "it asked to be left alone".into();
+                Error::Busy { status: 429, retry_after: Some(quiet), said }
+            }
+        })?;
+        let answer = self.send(method, path, body, deadline).await;
+        self.pace.learn(&answer);
+        answer
+    }
+
+    /// Sends a request and sorts the answer by its status.
+    async fn send(
         &self,
         method: &Method,
         path: &str,

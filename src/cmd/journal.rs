@@ -16,15 +16,29 @@ use crate::report::{Outcome, Report, SiteReport};
 use crate::settings::Settings;
 use crate::source::Source;
 use crate::state::{self, Held, Lock, Memory, Store, Unwritable};
-use crate::text::{instant, rfc3339};
+use crate::text::{self, instant, rfc3339};
 
 /// The memory of one lineage while it is deployed.
 pub(super) struct Journal {
     name: String,
     lineage: state::Lineage,
+    order: state::Order,
+    /// The leaf that was read, once it is known.
+    leaf: Option<state::Certificate>,
     store: Option<Store>,
     lock: Option<Lock>,
     memory: Option<Memory>,
+    /// What another run finished after this moment need not be done again.
+    since: Option<String>,
+    is_intended: bool,
+    /// Why something is not on the disk.
+    unwritten: Option<Unwritable>,
+}
+
+/// When the leaves were issued that are in the records of the service.
+pub(super) enum Past<'a> {
+    Unknown,
+    Known(&'a HashMap<u64, OffsetDateTime>),
 }
 
 impl Journal {
@@ -32,15 +46,21 @@ impl Journal {
     /// remembered.
     pub(super) fn open(
         source: &Source,
+        order: state::Order,
         directory: Option<&Path>,
         deadline: Deadline,
         report: &mut Report,
     ) -> Result<Self, Held> {
-        let name = state::name(&source.files.cert);
-        let mut journal = Self { name, lineage: lineage(source), store: None, lock: None, memory: None };
-        match directory.map(|directory| journal.take(directory, deadline)) {
+        let mut journal = Self::new(source, order);
+        let is_pipe =
+            std::fs::metadata(&source.files.cert).is_ok_and(|file| !file.is_file() && !file.is_dir());
+        match directory.filter(|_| !is_pipe).map(|directory| journal.take(directory, deadline)) {
             Some(Ok(held)) => held?,
-            Some(Err(unwritable)) => report.warnings.push(forgetful(&unwritable.to_string())),
+            Some(Err(unwritable)) => journal.forget(unwritable, report),
+            None if is_pipe => {
+                let cert = text::path(&source.files.cert);
+                report.warnings.push(forgetful(&format!("{cert} is no file that could be read again")));
+            }
             None => {
                 report.warnings.push(forgetful("no state directory is set, and there is no home directory"));
             }
@@ -56,8 +76,22 @@ impl Journal {
     /// The memory for a run that changes nothing, not even here.
     pub(super) fn look(source: &Source, directory: Option<&Path>) -> Self {
         let store = directory.filter(|directory| directory.is_dir()).map(Store::at);
-        let name = state::name(&source.files.cert);
-        Self { name, lineage: lineage(source), store, lock: None, memory: None }
+        Self { store, ..Self::new(source, state::Order::default()) }
+    }
+
+    fn new(source: &Source, order: state::Order) -> Self {
+        Self {
+            name: state::name(&source.place()),
+            lineage: lineage(source),
+            order,
+            leaf: None,
+            store: None,
+            lock: None,
+            memory: None,
+            since: None,
+            is_intended: false,
+            unwritten: None,
+        }
     }
 
     fn take(&mut self, directory: &Path, deadline: Deadline) -> Result<Result<(), Held>, Unwritable> {
@@ -67,6 +101,12 @@ impl Journal {
         Ok(lock.map(|lock| self.lock = Some(lock)))
     }
 
+    /// Takes for done what another run finished after this moment.
+    pub(super) fn since(mut self, moment: &str) -> Self {
+        self.since = Some(moment.to_owned());
+        self
+    }
+
     /// When the leaves were issued that were deployed into the records of this service.
     pub(super) fn issued(&self, settings: &Settings, report: &mut Report) -> HashMap<u64, OffsetDateTime> {
         let (memories, strange) = self.store.as_ref().map(Store::all).unwrap_or_default();
@@ -74,30 +114,36 @@ impl Journal {
         state::issued(&memories, &settings.base_url.to_string())
     }
 
+    /// Learns what is to be deployed.
+    pub(super) fn reads(&mut self, leaf: &Certificate) {
+        self.leaf = Some(certificate(leaf));
+    }
+
     /// Whether another run, for which this one had to wait, has done all of the work; its result is reported then.
-    pub(super) fn finds_it_done(
-        &self,
-        leaf: &Certificate,
-        order: &state::Order,
-        report: &mut Report,
-    ) -> bool {
+    pub(super) fn finds_it_done(&self, report: &mut Report) -> bool {
+        let (Some(memory), Some(leaf)) = (&self.memory, &self.leaf) else { return false };
         let waited = self.lock.as_ref().is_some_and(|lock| lock.waited);
-        let memory =
-            self.memory.as_ref().filter(|memory| waited && memory.is_done(&certificate(leaf), order));
-        let Some(memory) = memory else { return false };
         let at = memory.last_success.as_deref().unwrap_or_default();
+        let meanwhile = self.since.as_deref().is_some_and(|since| at > since);
+        if !(waited || meanwhile) || !memory.is_done(leaf, &self.order) {
+            return false;
+        }
         report.sites = memory.sites.iter().filter_map(|site| by_another_run(site, at)).collect();
         true
     }
 
     /// Writes down what is about to be done.
-    pub(super) fn intend(&mut self, leaf: &Certificate, order: state::Order, report: &mut Report) {
-        let (before, now) = (self.memory.take(), instant(clock::now()));
-        self.memory = Some(Memory::intend(before, self.lineage.clone(), order, certificate(leaf), &now));
+    pub(super) fn intend(&mut self, report: &mut Report) {
+        let (mut order, before, now) = (self.order.clone(), self.memory.take(), instant(clock::now()));
+        let known = before.as_ref().and_then(|before| before.order.service.clone());
+        order.service = order.service.or(known);
+        let memory = Memory::intend(before, self.lineage.clone(), order, self.leaf.clone(), &now);
+        self.memory = Some(memory);
+        self.is_intended = true;
         self.write(report);
     }
 
-    /// Writes down what came of it.
+    /// Writes down what came of it; what failed before anything could be intended is remembered, too.
     pub(super) fn conclude(&mut self, result: &anyhow::Result<()>, report: &mut Report) {
         let (exit_code, error) = match result {
             Ok(()) => (report.exit_code(), report.error().map(str::to_owned)),
@@ -106,6 +152,12 @@ impl Journal {
                 (failure.kind.exit_code(), Some(failure.message()))
             }
         };
+        if !self.is_intended {
+            if exit_code == 0 {
+                return;
+            }
+            self.intend(report);
+        }
         let sites = report.sites.iter().map(remembered).collect();
         if let Some(memory) = &mut self.memory {
             memory.conclude(exit_code, error, sites, &instant(clock::now()));
@@ -113,27 +165,48 @@ impl Journal {
         self.write(report);
     }
 
+    /// What could not be written, for a run that must not go on without a memory.
+    pub(super) fn unwritten(&self) -> Option<&Unwritable> {
+        self.unwritten.as_ref()
+    }
+
     fn write(&mut self, report: &mut Report) {
         let (Some(store), Some(memory)) = (&self.store, &self.memory) else { return };
         if let Err(unwritable) = store.write(&self.name, memory) {
-            report.warnings.push(forgetful(&unwritable.to_string()));
+            self.forget(unwritable, report);
         }
+    }
+
+    /// Says once for each reason that nothing is remembered.
+    fn forget(&mut self, unwritable: Unwritable, report: &mut Report) {
+        let warning = forgetful(&unwritable.to_string());
+        if !report.warnings.contains(&warning) {
+            report.warnings.push(warning);
+        }
+        self.unwritten = Some(unwritable);
     }
 }
 
 /// What is asked for beside the certificate.
-pub(super) fn order(settings: &Settings, guards: &GuardArgs, domains: &[Domain]) -> state::Order {
+pub(super) fn order(
+    settings: Option<&Settings>,
+    asked: state::Asked,
+    guards: &GuardArgs,
+    domains: &[Domain],
+) -> state::Order {
     state::Order {
-        base_url: settings.base_url.to_string(),
-        domains: domains.iter().map(|domain| domain.spelled().to_owned()).collect(),
-        edge_addresses: settings.edge_addresses.clone(),
-        rebind: settings.rebind,
-        skip_unmatched: settings.skip_unmatched,
-        allow_untrusted: settings.allow_untrusted,
+        service: settings.map(|settings| settings.base_url.to_string()),
+        domains: spelled(domains),
+        asked,
         allow_shrink: guards.allow_shrink,
         allow_older: guards.allow_older,
         replace_lets: guards.replace_lets,
     }
+}
+
+/// Domains as they were given.
+pub(super) fn spelled(domains: &[Domain]) -> Vec<String> {
+    domains.iter().map(|domain| domain.spelled().to_owned()).collect()
 }
 
 fn lineage(source: &Source) -> state::Lineage {
@@ -160,6 +233,7 @@ fn remembered(site: &SiteReport) -> state::Site {
     state::Site {
         id: site.id,
         domain: site.domain.clone(),
+        cname: site.cname.clone(),
         cert_id: site.cert_id,
         outcome: site.outcome.word().to_owned(),
         detail: site.detail.clone(),
@@ -175,6 +249,7 @@ fn by_another_run(site: &state::Site, at: &str) -> Option<SiteReport> {
         outcome: Outcome::from_word(&site.outcome)?,
         detail: Some(format!("deployed by another run at {at}")),
         edge: None,
+        cname: site.cname.clone(),
     })
 }
 

@@ -5,6 +5,7 @@ pub(crate) mod check;
 pub(crate) mod deploy;
 pub(crate) mod doctor;
 mod journal;
+mod lineage;
 pub(crate) mod sites;
 pub(crate) mod status;
 pub(crate) mod sync;

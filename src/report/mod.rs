@@ -91,6 +91,9 @@ pub(crate) struct SiteReport {
     pub(crate) detail: Option<String>,
     /// `null` where no handshake was tried.
     pub(crate) edge: Option<EdgeReport>,
+    /// Host name of its edge, for later handshakes.
+    #[serde(skip)]
+    pub(crate) cname: Option<String>,
 }
 
 /// What the edge of a site showed.

@@ -9,14 +9,13 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use futures_util::future::try_join;
 use futures_util::stream;
 use time::OffsetDateTime;
 use tokio::time::sleep;
 
 use self::arrival::Arrival;
 use self::scope::Scope;
-use crate::api::{Client, Failed, Record, Site};
+use crate::api::{Client, Failed, Listing, Record, Site};
 use crate::check::Vetted;
 use crate::clock::Deadline;
 use crate::failure::{Failure, Kind, Problem, api_kind};
@@ -42,6 +41,8 @@ pub(crate) struct Order<'a> {
     pub(crate) allow: Allow,
     /// When the leaves in the service's records were issued, as far as that is remembered.
     pub(crate) issued: &'a HashMap<u64, OffsetDateTime>,
+    /// What the account has, where that is known already.
+    pub(crate) listing: Option<&'a Listing>,
     /// Upload for the domains and do nothing else.
     pub(crate) bare: bool,
     /// Plan, and change nothing.
@@ -107,23 +108,28 @@ impl Rollout<'_> {
     }
 
     async fn planned(&mut self) -> anyhow::Result<()> {
-        let (records, listed) = try_join(self.client.records(), self.client.sites()).await?;
-        let strange = self.client.notes();
-        let whole = strange.is_empty();
-        self.report.warnings.extend(strange);
-        let (sites, scope) = (&listed.sites, Scope::new(self.order));
-        if self.finds_nothing(&scope, sites, whole)? {
+        let own;
+        let listing = match self.order.listing {
+            Some(shared) => shared,
+            None => {
+                own = self.client.listing().await?;
+                self.report.warnings.extend(own.notes.iter().cloned());
+                &own
+            }
+        };
+        let (sites, scope) = (&listing.sites, Scope::new(self.order));
+        if self.finds_nothing(&scope, sites, listing.notes.is_empty())? {
             return Ok(());
         }
         let edge = Edge::new(self.order.vetted.chain, &self.order.settings.edge_addresses)?;
-        let issued = self.issued(&edge, &scope, sites, &records).await;
+        let issued = self.issued(&edge, &scope, sites, &listing.records).await;
         let wish = Wish {
             covers: &|domain| scope.covers(domain),
             issued: self.order.vetted.chain.leaf.not_before,
             domains: self.order.domains,
             allow: self.order.allow,
         };
-        let account = Account { sites, records: &records, hidden: &listed.hidden, issued: &issued };
+        let account = Account { sites, records: &listing.records, hidden: &listing.hidden, issued: &issued };
         let plan = Plan::make(&account, &wish);
         if self.order.dry_run {
             self.report.plan = Some(plan.steps());

@@ -44,8 +44,17 @@ impl Rollout<'_> {
         detail: Option<String>,
     ) {
         let domain = domain.spelled().to_owned();
-        let (id, cert_id_before, edge) = (None, None, None);
-        self.report.sites.push(SiteReport { id, domain, cert_id_before, cert_id, outcome, detail, edge });
+        let (id, cert_id_before, edge, cname) = (None, None, None, None);
+        self.report.sites.push(SiteReport {
+            id,
+            domain,
+            cert_id_before,
+            cert_id,
+            outcome,
+            detail,
+            edge,
+            cname,
+        });
     }
 
     /// Names of a certificate for which there are no sites, where that is fine.
@@ -58,6 +67,7 @@ impl Rollout<'_> {
             outcome: Outcome::Skipped,
             detail: Some(NO_SITE.into()),
             edge: None,
+            cname: None,
         }));
     }
 
@@ -203,6 +213,7 @@ impl Rollout<'_> {
             outcome,
             detail,
             edge,
+            cname: now.unwrap_or(target.site).cname.clone(),
         });
     }
 

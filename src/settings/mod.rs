@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use reqwest::Url;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 pub(crate) use self::file::{Entry, File, Place};
 use crate::env::{Env, NotText};
@@ -27,52 +27,64 @@ const TIMEOUT: u64 = 90;
 const WAIT: u64 = 30;
 
 /// What one source says about the settings; `None` where it says nothing.
-#[derive(Args, Clone, Debug, Default)]
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 #[expect(clippy::doc_markdown, reason = "help is plain text")]
 #[command(next_help_heading = "Settings (flag, then environment, then configuration file)")]
 pub(crate) struct Layer {
     /// Where the service is, for example https://api.example.net [env: EDGECERT_BASE_URL]
     #[arg(long, value_name = "URL")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) base_url: Option<String>,
 
     /// File with the API key [env: EDGECERT_API_KEY_FILE; the key itself: EDGECERT_API_KEY]
     #[arg(long, value_name = "FILE")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) api_key_file: Option<PathBuf>,
 
     /// CA certificates to trust instead of the system's [env: EDGECERT_CA_FILE]
     #[arg(long, value_name = "FILE")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ca_file: Option<PathBuf>,
 
     /// Directory for what is remembered between runs [env: EDGECERT_STATE_DIR]
     #[arg(long, value_name = "DIR")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) state_dir: Option<PathBuf>,
 
     /// End the run after this many seconds [default: 90] [env: EDGECERT_TIMEOUT]
     #[arg(long, value_name = "SECS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) timeout: Option<u64>,
 
     /// Wait so long for the edge; 0 does not wait [default: 30] [env: EDGECERT_WAIT]
     #[arg(long, value_name = "SECS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) wait: Option<u64>,
 
     /// Prove the result by a handshake with the edge [default: auto] [env: EDGECERT_VERIFY]
     #[arg(long, value_enum, value_name = "MODE")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) verify: Option<Verify>,
 
     /// Edge to shake hands with; several with commas [default: the site's cname, port 443] [env: EDGECERT_EDGE_ADDRESS]
     #[arg(long, value_name = "HOST:PORT")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) edge_address: Option<String>,
 
     /// Bind a covered site that another record feeds [env: EDGECERT_REBIND]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rebind: Option<bool>,
 
     /// Deploy certificates of test, staging and self-signed issuers [env: EDGECERT_ALLOW_UNTRUSTED]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) allow_untrusted: Option<bool>,
 
     /// Succeed where no site is covered [env: EDGECERT_SKIP_UNMATCHED]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) skip_unmatched: Option<bool>,
 }
 
@@ -112,7 +124,7 @@ impl Roots {
 }
 
 /// Whether the result is proven by a handshake.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Verify {
     /// Where the edge can be reached
@@ -154,7 +166,18 @@ impl Settings {
         entry: Option<&Entry>,
         file: &File,
     ) -> Result<Self, Error> {
-        let environment = Layer::from_env(env)?;
+        Self::resolve_again(flags, env, &Layer::default(), entry, file)
+    }
+
+    /// The same for a lineage of which is remembered what an earlier run was told.
+    pub(crate) fn resolve_again(
+        flags: &Layer,
+        env: &Env,
+        remembered: &Layer,
+        entry: Option<&Entry>,
+        file: &File,
+    ) -> Result<Self, Error> {
+        let environment = Layer::from_env(env)?.or(remembered.clone());
         let entry = entry.map(|entry| entry.layer.clone()).unwrap_or_default();
         let api_key = key::find(flags, env, &environment, &file.layer)?;
         let merged = flags.clone().or(environment).or(entry).or(file.layer.clone());
@@ -166,7 +189,7 @@ impl Settings {
             timeout: Duration::from_secs(merged.timeout.unwrap_or(TIMEOUT)),
             wait: Duration::from_secs(merged.wait.unwrap_or(WAIT)),
             verify: merged.verify.unwrap_or(Verify::Auto),
-            state_dir: merged.state_dir.or_else(|| default_state_dir(env)),
+            state_dir: state_dir(flags, env, file),
             edge_addresses: merged
                 .edge_address
                 .iter()
@@ -200,8 +223,26 @@ impl Layer {
         })
     }
 
+    /// What the command line and the environment say together, as far as another run, elsewhere and later, needs it to do
+    /// the same. What is no valid value is left out: a secret may stand in its place.
+    pub(crate) fn to_remember(&self, env: &Env) -> Self {
+        let said = self.clone().or(Self::from_env(env).unwrap_or_default());
+        let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+        Self {
+            base_url: said.base_url.filter(|url| url.parse::<BaseUrl>().is_ok()),
+            api_key_file: said.api_key_file.filter(|path| path.is_file()).map(absolute),
+            ca_file: said.ca_file.filter(|path| path.is_file()).map(absolute),
+            edge_address: said.edge_address.filter(|text| check_edge_address(text, "").is_ok()),
+            // Whoever finishes the work has time, and a place of its own to remember it.
+            state_dir: None,
+            timeout: None,
+            wait: None,
+            ..said
+        }
+    }
+
     /// This layer where it says something, the weaker one elsewhere.
-    fn or(self, weaker: Self) -> Self {
+    pub(crate) fn or(self, weaker: Self) -> Self {
         Self {
             base_url: self.base_url.or(weaker.base_url),
             api_key_file: self.api_key_file.or(weaker.api_key_file),
@@ -216,6 +257,12 @@ impl Layer {
             skip_unmatched: self.skip_unmatched.or(weaker.skip_unmatched),
         }
     }
+}
+
+/// Where deployments are remembered, which is known also where other settings are wrong; `None`: nowhere.
+pub(crate) fn state_dir(flags: &Layer, env: &Env, file: &File) -> Option<PathBuf> {
+    let named = flags.state_dir.clone().or_else(|| env.path("EDGECERT_STATE_DIR"));
+    named.or_else(|| file.layer.state_dir.clone()).or_else(|| default_state_dir(env))
 }
 
 /// What systemd made for the service, the system's directory for root, else the user's own.

@@ -33,6 +33,9 @@ pub(crate) enum Client {
 }
 
 impl Client {
+    const ALL: [Self; 6] =
+        [Self::Certbot, Self::AcmeSh, Self::Lego, Self::Dehydrated, Self::Kubernetes, Self::Files];
+
     /// The word of the JSON object.
     pub(crate) fn word(self) -> &'static str {
         match self {
@@ -94,7 +97,27 @@ pub(crate) fn from_env(env: &Env) -> Option<Source> {
     certbot(env).or_else(|| acme_sh(env)).or_else(|| lego(env))
 }
 
+/// A lineage that was deployed before: where the client writes other files than then, they are found again.
+pub(crate) fn remembered(client: &str, files: Files, directory: Option<PathBuf>) -> Source {
+    let client = Client::ALL.into_iter().find(|known| known.word() == client).unwrap_or(Client::Files);
+    let moves = matches!(client, Client::Kubernetes | Client::AcmeSh);
+    if let Some(found) = directory.as_ref().filter(|_| moves).and_then(|place| layout::read(place).ok()) {
+        return Source { directory, ..found };
+    }
+    Source { directory, ..Source::new(client, files) }
+}
+
 impl Source {
+    /// A path that stays the same when the lineage is renewed: a mounted secret's files move from directory to directory,
+    /// and acme.sh's full chain is not always the file to take.
+    pub(crate) fn place(&self) -> PathBuf {
+        match (self.client, &self.directory, &self.files.key) {
+            (Client::Kubernetes, Some(directory), _) => directory.join("tls.crt"),
+            (Client::AcmeSh, _, Some(key)) => key.clone(),
+            _ => self.files.cert.clone(),
+        }
+    }
+
     fn new(client: Client, files: Files) -> Self {
         let directory = files.cert.parent().map(Path::to_owned);
         let acme_directory = mark::acme_directory(client, &files);

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
+use crate::settings::Layer;
 use crate::text;
 
 pub(crate) use self::lock::{Held, Lock};
@@ -29,7 +30,8 @@ pub(crate) struct Memory {
     pub(crate) version: u8,
     pub(crate) lineage: Lineage,
     pub(crate) order: Order,
-    pub(crate) certificate: Certificate,
+    /// The leaf that was to be deployed last; `None`: none could be read so far.
+    pub(crate) certificate: Option<Certificate>,
     /// Counts the certificates of this lineage that were to be deployed.
     pub(crate) generation: u64,
     /// When the present deployment was begun, RFC 3339.
@@ -39,6 +41,9 @@ pub(crate) struct Memory {
     /// Since when a deployment of this lineage is not done; `None`: the last one was.
     pub(crate) pending_since: Option<String>,
     pub(crate) last_success: Option<String>,
+    /// Since when its files are known to be gone; that was reported then.
+    #[serde(default)]
+    pub(crate) gone_since: Option<String>,
     /// What the last result says of each site.
     pub(crate) sites: Vec<Site>,
 }
@@ -54,18 +59,24 @@ pub(crate) struct Lineage {
 }
 
 /// What was asked for beside the certificate. The API key is found anew each time.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(clippy::struct_excessive_bools, reason = "separate permissions, as on the command line")]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Order {
-    pub(crate) base_url: String,
+    /// Base URL of the service; `None`: the settings could not be read so far.
+    pub(crate) service: Option<String>,
+    /// The sites that have to get it; empty: every covered one.
     pub(crate) domains: Vec<String>,
-    pub(crate) edge_addresses: Vec<String>,
-    pub(crate) rebind: bool,
-    pub(crate) skip_unmatched: bool,
-    pub(crate) allow_untrusted: bool,
+    /// What the command line and the environment said, for the runs that finish the work.
+    pub(crate) asked: Asked,
     pub(crate) allow_shrink: bool,
     pub(crate) allow_older: bool,
     pub(crate) replace_lets: bool,
+}
+
+/// What a run was told, apart from the configuration file, which is read again each time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Asked {
+    pub(crate) domains: Vec<String>,
+    pub(crate) settings: Layer,
 }
 
 /// The leaf.
@@ -90,23 +101,26 @@ pub(crate) struct Outcome {
 pub(crate) struct Site {
     pub(crate) id: Option<u64>,
     pub(crate) domain: String,
+    /// Host name of its edge.
+    pub(crate) cname: Option<String>,
     pub(crate) cert_id: Option<u64>,
     pub(crate) outcome: String,
     pub(crate) detail: Option<String>,
 }
 
 impl Memory {
-    /// The intent to deploy a certificate, on top of what was remembered of the lineage before. A newer certificate
-    /// supersedes an older intent; what is known of the sites stays until there is a result.
+    /// The intent to deploy a lineage, on top of what was remembered of it before; what is known of the sites stays until
+    /// there is a result. `certificate` is `None` as long as none could be read: the last one is remembered then.
     pub(crate) fn intend(
         before: Option<Self>,
         lineage: Lineage,
         order: Order,
-        certificate: Certificate,
+        certificate: Option<Certificate>,
         now: &str,
     ) -> Self {
-        let same = before.as_ref().is_some_and(|before| before.certificate == certificate);
-        let generation = before.as_ref().map_or(0, |before| before.generation) + u64::from(!same);
+        let known = before.as_ref().and_then(|before| before.certificate.clone());
+        let is_new = certificate.is_some() && certificate != known;
+        let generation = before.as_ref().map_or(0, |before| before.generation) + u64::from(is_new);
         let pending = before.as_ref().and_then(|before| before.pending_since.clone());
         let (last_success, sites) =
             before.map(|before| (before.last_success, before.sites)).unwrap_or_default();
@@ -114,12 +128,13 @@ impl Memory {
             version: VERSION,
             lineage,
             order,
-            certificate,
+            certificate: certificate.or(known),
             generation,
             begun: now.to_owned(),
             result: None,
             pending_since: Some(pending.unwrap_or_else(|| now.to_owned())),
             last_success,
+            gone_since: None,
             sites,
         }
     }
@@ -139,7 +154,7 @@ impl Memory {
     /// Whether this very certificate was deployed and nothing of it is open.
     pub(crate) fn is_done(&self, certificate: &Certificate, order: &Order) -> bool {
         let succeeded = self.result.as_ref().is_some_and(|result| result.exit_code == 0);
-        succeeded && self.certificate == *certificate && self.order == *order
+        succeeded && self.certificate.as_ref() == Some(certificate) && self.order == *order
     }
 
     /// The records that hold this certificate since its last deployment.
@@ -151,12 +166,13 @@ impl Memory {
 }
 
 /// When the leaves were issued that were deployed into the records of a service, as far as it is remembered.
-pub(crate) fn issued(memories: &[Memory], base_url: &str) -> HashMap<u64, OffsetDateTime> {
+pub(crate) fn issued(memories: &[Memory], service: &str) -> HashMap<u64, OffsetDateTime> {
     let moment = |text: &str| OffsetDateTime::parse(text, &Rfc3339).ok();
     let mut latest: HashMap<u64, (OffsetDateTime, OffsetDateTime)> = HashMap::new();
-    for memory in memories.iter().filter(|memory| memory.order.base_url == base_url) {
+    for memory in memories.iter().filter(|memory| memory.order.service.as_deref() == Some(service)) {
         let ended = memory.result.as_ref().and_then(|result| moment(&result.at));
-        let (Some(ended), Some(issued)) = (ended, moment(&memory.certificate.not_before)) else { continue };
+        let issued = memory.certificate.as_ref().and_then(|leaf| moment(&leaf.not_before));
+        let (Some(ended), Some(issued)) = (ended, issued) else { continue };
         for record in memory.records() {
             let known = latest.entry(record).or_insert((ended, issued));
             // Two lineages may have used one record; the later deployment counts.
@@ -168,9 +184,10 @@ pub(crate) fn issued(memories: &[Memory], base_url: &str) -> HashMap<u64, Offset
     latest.into_iter().map(|(record, (_, issued))| (record, issued)).collect()
 }
 
-/// The name of a lineage's files: readable, and its own even where two lineages are called alike.
-pub(crate) fn name(cert: &Path) -> String {
-    let absolute = std::path::absolute(cert).unwrap_or_else(|_| cert.to_owned());
+/// The name of a lineage's files, from the file or directory that stays the same when it is renewed: readable, and its
+/// own even where two lineages are called alike.
+pub(crate) fn name(place: &Path) -> String {
+    let absolute = std::path::absolute(place).unwrap_or_else(|_| place.to_owned());
     let digest = digest(&SHA256, absolute.as_os_str().as_encoded_bytes());
     let called = absolute.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
     let plain: String = called
@@ -198,24 +215,15 @@ mod tests {
     fn intend(before: Option<Memory>, certificate: Certificate, now: &str) -> Memory {
         let lineage =
             Lineage { client: "files".into(), cert: "/c".into(), issuers: None, key: None, directory: None };
-        let order = Order {
-            base_url: "https://api".into(),
-            domains: Vec::new(),
-            edge_addresses: Vec::new(),
-            rebind: false,
-            skip_unmatched: false,
-            allow_untrusted: false,
-            allow_shrink: false,
-            allow_older: false,
-            replace_lets: false,
-        };
-        Memory::intend(before, lineage, order, certificate, now)
+        let order = Order { service: Some("https://api".into()), ..Order::default() };
+        Memory::intend(before, lineage, order, Some(certificate), now)
     }
 
     fn fed(cert_id: u64) -> Vec<Site> {
         vec![Site {
             id: Some(1),
             domain: "a.example".into(),
+            cname: None,
             cert_id: Some(cert_id),
             outcome: "served".into(),
             detail: None,

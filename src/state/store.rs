@@ -24,6 +24,7 @@ pub(crate) struct Unwritable {
 /// No memory is larger, unless it is something else.
 const MOST_BYTES: u64 = 4 << 20;
 const ENDING: &str = "json";
+const DAMAGED: &str = "damaged";
 
 impl Store {
     /// Opens the directory, making it if it is not there.
@@ -67,16 +68,38 @@ impl Store {
         }
     }
 
-    /// Everything that is remembered, and what about it is strange.
-    pub(crate) fn all(&self) -> (Vec<Memory>, Vec<String>) {
+    /// The lineages that are remembered, by the names of their files.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.names_with(ENDING)
+    }
+
+    /// Memories that could not be understood and were set aside.
+    pub(crate) fn damaged(&self) -> Vec<PathBuf> {
+        self.names_with(DAMAGED).iter().map(|name| self.file(name, DAMAGED)).collect()
+    }
+
+    fn names_with(&self, ending: &str) -> Vec<String> {
         let entries = fs::read_dir(&self.directory).into_iter().flatten().flatten().map(|entry| entry.path());
         let mut names: Vec<String> = entries
-            .filter(|path| path.extension().is_some_and(|ending| ending == ENDING))
+            .filter(|path| path.extension().is_some_and(|other| other == ending))
             .filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()))
             .collect();
         names.sort();
+        names
+    }
+
+    /// Everything that is remembered, and what about it is strange.
+    pub(crate) fn all(&self) -> (Vec<Memory>, Vec<String>) {
+        let names = self.names();
         let (memories, strange): (Vec<_>, Vec<_>) = names.iter().map(|name| self.read(name)).unzip();
         (memories.into_iter().flatten().collect(), strange.into_iter().flatten().collect())
+    }
+
+    /// Forgets a lineage. Its lock stays: another run may hold it.
+    pub(crate) fn forget(&self, name: &str) -> Result<(), Unwritable> {
+        let path = self.file(name, ENDING);
+        let gone = fs::remove_file(&path).and_then(|()| File::open(&self.directory)?.sync_all());
+        gone.map_err(|error| unwritable(&path, &error))
     }
 
     /// Remembers a lineage: when this returns, a power failure cannot take it away.
@@ -110,7 +133,7 @@ fn unwritable(path: &Path, error: &io::Error) -> Unwritable {
 
 /// Gives a damaged file another name, so that it can be looked at and does not stop anything.
 fn set_aside(path: &Path) -> String {
-    let aside = path.with_extension("damaged");
+    let aside = path.with_extension(DAMAGED);
     let (shown, other) = (crate::text::path(path), crate::text::path(&aside));
     match fs::rename(path, &aside) {
         Ok(()) => format!("{shown} cannot be understood; it is set aside as {other}"),

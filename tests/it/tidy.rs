@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::harness::edgecert;
 
 /// Which modules of `src` may use which. A line that is missing here is a change of design: add it with its reason.
-const IMPORTS: [(&str, &[&str]); 25] = [
+const IMPORTS: [(&str, &[&str]); 26] = [
     // The words that all others use.
     ("clock", &[]),
     ("env", &[]),
@@ -27,7 +27,8 @@ const IMPORTS: [(&str, &[&str]); 25] = [
     ("check", &["cert", "key", "material", "names", "text"]),
     ("source", &["env", "file", "material", "text"]),
     // What is remembered.
-    ("state", &["clock", "file", "text"]),
+    ("state", &["clock", "file", "settings", "text"]),
+    ("fleet", &["env", "material", "settings", "source", "state", "text"]),
     // The service.
     ("settings", &["env", "file", "names", "secret", "text"]),
     ("api", &["check", "clock", "names", "secret", "settings", "text", "trust"]),

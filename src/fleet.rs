@@ -1,0 +1,115 @@
+//! The lineages that edgecert looks after: those that were deployed before and those of the configuration file, each once.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use crate::env::Env;
+use crate::material::Files;
+use crate::settings::{Entry, File, Place};
+use crate::source::{self, Named, Source};
+use crate::state::{self, Memory, Store};
+
+/// One lineage.
+pub(crate) struct Member<'a> {
+    /// What its memory is called.
+    pub(crate) name: String,
+    /// Where it is; an error only where it was never deployed.
+    pub(crate) source: Result<Source, source::Error>,
+    /// What the configuration says of it.
+    pub(crate) entry: Option<&'a Entry>,
+    /// What is remembered of it; `None`: it was never deployed.
+    pub(crate) memory: Option<Memory>,
+}
+
+/// The lineages, to be visited one by one: there may be many thousands.
+pub(crate) struct Fleet<'a> {
+    store: Option<&'a Store>,
+    names: Vec<String>,
+    /// By the name of its memory.
+    configured: HashMap<String, (&'a Entry, Source)>,
+    /// Entries that lead to no lineage.
+    astray: Vec<(&'a Entry, source::Error)>,
+}
+
+impl<'a> Fleet<'a> {
+    /// Finds the lineages of the configuration and lists those that are remembered.
+    pub(crate) fn gather(store: Option<&'a Store>, file: &'a File) -> Self {
+        let (mut configured, mut astray) = (HashMap::new(), Vec::new());
+        for entry in &file.lineages {
+            match find(entry) {
+                Ok(source) => {
+                    // Of two entries for one lineage the first one counts, as for the hook.
+                    configured.entry(state::name(&source.place())).or_insert((entry, source));
+                }
+                Err(error) => astray.push((entry, error)),
+            }
+        }
+        let mut names = store.map(Store::names).unwrap_or_default();
+        names.extend(configured.keys().cloned());
+        names.sort_unstable();
+        names.dedup();
+        Self { store, names, configured, astray }
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.names.len() + self.astray.len()
+    }
+
+    /// Visits each; damaged memories are set aside, and the second argument says so.
+    pub(crate) fn visit(self, mut visitor: impl FnMut(Member<'a>), mut strange: impl FnMut(String)) {
+        let Self { store, names, mut configured, mut astray } = self;
+        for name in names {
+            let (memory, note) = store.map(|store| store.read(&name)).unwrap_or_default();
+            note.into_iter().for_each(&mut strange);
+            let (mut entry, mut source) = configured.remove(&name).unzip();
+            if let (None, Some(memory)) = (&source, &memory) {
+                // The files of an entry may be gone that were there when it was deployed.
+                let is_of_it = |(entry, _): &(&Entry, _)| is_place_of(entry, &memory.lineage);
+                entry = astray.iter().position(is_of_it).map(|place| astray.swap_remove(place).0);
+                source = Some(remembered(&memory.lineage));
+            }
+            // A memory that was set aside leaves nothing to visit.
+            if let Some(source) = source {
+                visitor(Member { name, source: Ok(source), entry, memory });
+            }
+        }
+        for (entry, error) in astray {
+            visitor(Member { name: shown(entry), source: Err(error), entry: Some(entry), memory: None });
+        }
+    }
+}
+
+/// The lineage of an entry of the configuration.
+fn find(entry: &Entry) -> Result<Source, source::Error> {
+    let named = match &entry.place {
+        Place::Directory(directory) => Named { lineage: Some(directory.clone()), ..Named::default() },
+        Place::Files { cert, key } => {
+            Named { cert: Some(cert.clone()), key: Some(key.clone()), ..Named::default() }
+        }
+    };
+    source::find(&named, &Env::default())
+}
+
+fn is_place_of(entry: &Entry, lineage: &state::Lineage) -> bool {
+    let same = |a: &Path, b: &Path| std::path::absolute(a).is_ok_and(|a| a == b);
+    match &entry.place {
+        Place::Directory(directory) => lineage.directory.as_ref().is_some_and(|known| same(directory, known)),
+        Place::Files { cert, .. } => same(cert, &lineage.cert),
+    }
+}
+
+/// The lineage that is remembered, as its client keeps it now.
+pub(crate) fn remembered(lineage: &state::Lineage) -> Source {
+    let files =
+        Files { cert: lineage.cert.clone(), issuers: lineage.issuers.clone(), key: lineage.key.clone() };
+    source::remembered(&lineage.client, files, lineage.directory.clone())
+}
+
+fn shown(entry: &Entry) -> String {
+    let path: &Path = match &entry.place {
+        Place::Directory(directory) => directory,
+        Place::Files { cert, .. } => cert,
+    };
+    crate::text::path(path)
+}
