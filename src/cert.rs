@@ -83,6 +83,11 @@ pub(crate) enum NotACertificate {
 /// What verifiers take at most (webpki), and below what OpenSSL takes for a whole chain.
 const MOST_BYTES: usize = 0xffff;
 
+/// Lower-case hex of the SHA-256 of a certificate's DER.
+pub(crate) fn fingerprint(der: &[u8]) -> String {
+    hex(digest(&SHA256, der).as_ref())
+}
+
 impl Certificate {
     /// Reads one certificate; bytes behind it are dropped.
     pub(crate) fn from_der(bytes: &[u8]) -> Result<Self, NotACertificate> {
@@ -137,7 +142,7 @@ impl Certificate {
 
     /// Lower-case hex of the SHA-256 of the DER.
     pub(crate) fn fingerprint(&self) -> String {
-        hex(digest(&SHA256, &self.der).as_ref())
+        fingerprint(&self.der)
     }
 
     /// The certificate as clean PEM.

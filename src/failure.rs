@@ -5,7 +5,7 @@
 
 use crate::check::{Finding, Refused, Status};
 use crate::file::Unreadable;
-use crate::state::Held;
+use crate::state::{Held, Unwritable};
 use crate::trust::Untrusting;
 use crate::{api, settings, source};
 
@@ -23,7 +23,7 @@ pub(crate) enum Kind {
     Service = 69,
     /// A fault of edgecert itself.
     Fault = 70,
-    /// Temporary: it may work later.
+    /// Temporary and remembered; `edgecert sync` will finish it.
     Temporary = 75,
     /// The service answered something that cannot be understood.
     Protocol = 76,
@@ -124,6 +124,9 @@ fn classify(error: &anyhow::Error) -> (Kind, Option<String>) {
     if let Some(error) = error.downcast_ref::<settings::Error>() {
         return (Kind::Config, settings_hint(error));
     }
+    if error.is::<Unwritable>() {
+        return (Kind::Config, Some(STATE_HINT.into()));
+    }
     if error.is::<Held>() {
         let hint = "let that run finish; `flock` is what keeps it, and it ends with its process";
         return (Kind::Temporary, Some(hint.into()));
@@ -156,8 +159,11 @@ pub(crate) fn api_kind(error: &api::Error) -> Kind {
     }
 }
 
+/// What to do where nothing can be remembered.
+pub(crate) const STATE_HINT: &str = "make room there, or let the user that runs edgecert write there, or name another directory with --state-dir";
+
 /// The hint for everything that passes by itself.
-pub(crate) const AGAIN: &str = "run the same command again later; repeating an upload is safe";
+pub(crate) const AGAIN: &str = "`edgecert sync` will finish it; let a timer run that";
 
 /// What to do after a request that failed.
 pub(crate) fn api_hint(error: &api::Error) -> Option<String> {

@@ -115,6 +115,7 @@ fn run_for_dehydrated(call: &Call, env: &Env) -> Report {
     log_at(0);
     attempt("deploy", |report| match call {
         Call::Deploy(source) => cmd::deploy::deploy(&DeployArgs::default(), source, None, env, report),
+        Call::Tick(source) => cmd::sync::tick(source, env, report),
         Call::Incomplete | Call::Nothing => {
             let hint =
                 "dehydrated calls deploy_cert DOMAIN KEYFILE CERTFILE FULLCHAINFILE CHAINFILE TIMESTAMP";

@@ -98,7 +98,7 @@ pub(super) fn distinct(domains: &[Domain]) -> Vec<Domain> {
 }
 
 /// Whether an entry of the configuration is about this lineage.
-fn is_entry_of(entry: &Entry, source: &Source) -> bool {
+pub(super) fn is_entry_of(entry: &Entry, source: &Source) -> bool {
     let same = |a: &Path, b: &Path| match (a.canonicalize(), b.canonicalize()) {
         (Ok(a), Ok(b)) => a == b,
         _ => std::path::absolute(a).ok() == std::path::absolute(b).ok(),

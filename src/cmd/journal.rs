@@ -111,7 +111,9 @@ impl Journal {
     pub(super) fn issued(&self, settings: &Settings, report: &mut Report) -> HashMap<u64, OffsetDateTime> {
         let (memories, strange) = self.store.as_ref().map(Store::all).unwrap_or_default();
         report.warnings.extend(strange);
-        state::issued(&memories, &settings.base_url.to_string())
+        let mut issued = state::Issued::default();
+        memories.iter().for_each(|memory| issued.learn(memory));
+        issued.at(&settings.base_url.to_string())
     }
 
     /// Learns what is to be deployed.
@@ -161,6 +163,14 @@ impl Journal {
         let sites = report.sites.iter().map(remembered).collect();
         if let Some(memory) = &mut self.memory {
             memory.conclude(exit_code, error, sites, &instant(clock::now()));
+        }
+        self.write(report);
+    }
+
+    /// Writes down that the lineage's files are gone, which changes nothing of what was deployed.
+    pub(super) fn lose(&mut self, report: &mut Report) {
+        if let Some(memory) = &mut self.memory {
+            memory.lose(&instant(clock::now()));
         }
         self.write(report);
     }

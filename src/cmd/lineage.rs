@@ -63,10 +63,15 @@ impl Carrier {
     }
 
     /// What the account has.
-    pub(super) fn list(&mut self, access: &Access, settings: &Settings) -> anyhow::Result<Listing> {
+    pub(super) fn list(
+        &mut self,
+        access: &Access,
+        settings: &Settings,
+        deadline: Deadline,
+    ) -> anyhow::Result<Listing> {
         let mut redactor = Redactor::default();
         redactor.hide(&settings.api_key);
-        let client = self.client(access, redactor, Deadline::after(settings.timeout))?;
+        let client = self.client(access, redactor, deadline)?;
         Ok(self.runtime.block_on(client.listing())?)
     }
 

@@ -6,8 +6,9 @@ use std::time::Duration;
 use zeroize::Zeroizing;
 
 use super::{Files, MOST_BYTES, Material};
+use crate::cert::{self, Certificate};
 use crate::file::{self, Unreadable};
-use crate::text;
+use crate::{pem, text};
 
 /// How long a pair that does not fit is read again, because a client may be switching it at this moment.
 const SWITCHING: Duration = Duration::from_secs(2);
@@ -78,4 +79,31 @@ impl Contents {
 /// The directory that a file would be in; of a bare name the current one.
 fn directory_of(file: &Path) -> &Path {
     file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// What a look at a certificate file tells.
+pub(crate) enum Glance {
+    /// It begins with the leaf that is known already.
+    Known,
+    Leaf(Box<Certificate>),
+    /// Nothing that could be deployed; why is for the checks to say.
+    Unclear,
+}
+
+/// Looks whether a lineage has another leaf than the one with this fingerprint; the key is not read.
+pub(crate) fn glance(files: &Files, known: Option<&str>) -> Result<Glance, Unreadable> {
+    let bytes = file::read_secret(&files.cert, MOST_BYTES)?;
+    let first = pem::read(&bytes).blocks.into_iter().find_map(|block| match block {
+        pem::Block::Certificate(der) => Some(der),
+        _ => None,
+    });
+    let is_known = |der: &Vec<u8>| known == Some(cert::fingerprint(der).as_str());
+    if first.as_ref().is_some_and(is_known) {
+        return Ok(Glance::Known);
+    }
+    Ok(match Material::from_bytes(files, &bytes, None, None).chain {
+        Ok(chain) if known == Some(chain.leaf.fingerprint().as_str()) => Glance::Known,
+        Ok(chain) => Glance::Leaf(Box::new(chain.leaf)),
+        Err(_) => Glance::Unclear,
+    })
 }

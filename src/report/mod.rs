@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::cert::Certificate;
 use crate::check::{Finding, Status};
-use crate::failure::{Failure, Problem};
+use crate::failure::{Failure, Kind, Problem};
 use crate::material::Chain;
 use crate::plan::Step;
 use crate::source::{Client, Source};
@@ -42,6 +42,9 @@ pub(crate) struct Report {
     /// The same as `error`, each sentence with its hint; for people.
     #[serde(skip)]
     problems: Vec<Problem>,
+    /// Why it failed.
+    #[serde(skip)]
+    kind: Option<Kind>,
 }
 
 /// Whose certificate it is and where.
@@ -145,15 +148,26 @@ impl Report {
             warnings: Vec::new(),
             error: None,
             problems: Vec::new(),
+            kind: None,
         }
     }
 
     /// Records that the run failed. What it achieved before stays in the report.
     pub(crate) fn fail(&mut self, failure: Failure) {
         self.ok = false;
+        self.kind = Some(failure.kind);
         self.exit_code = failure.kind.exit_code();
         self.error = Some(failure.message());
         self.problems = failure.problems;
+    }
+
+    /// Records another failure beside those that are known; the gravest decides.
+    pub(crate) fn add(&mut self, kind: Kind, problem: Problem) {
+        let kinds = self.kind.into_iter().chain([kind]);
+        let kind = Kind::gravest(kinds).unwrap_or(kind);
+        let mut problems = std::mem::take(&mut self.problems);
+        problems.push(problem);
+        self.fail(Failure { kind, problems });
     }
 
     /// Records the findings; warnings among them are also said apart.
@@ -165,6 +179,10 @@ impl Report {
 
     pub(crate) fn problems(&self) -> &[Problem] {
         &self.problems
+    }
+
+    pub(crate) fn kind(&self) -> Option<Kind> {
+        self.kind
     }
 
     pub(crate) fn error(&self) -> Option<&str> {

@@ -20,7 +20,7 @@ pub(crate) struct Style {
 }
 
 impl Style {
-    pub(super) fn paint(self, text: &str, colour: AnsiColor) -> String {
+    pub(crate) fn paint(self, text: &str, colour: AnsiColor) -> String {
         if !self.colour {
             return text.to_owned();
         }

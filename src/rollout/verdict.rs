@@ -157,8 +157,7 @@ impl Rollout<'_> {
         }
         if !stale.is_empty() {
             let detail = text::list(&stale);
-            let hint =
-                "give the edge more time and run the same command again; if it stays so, ask the service";
+            let hint = "`edgecert sync` will look again and finish it; if it stays so, ask the service";
             return Verdict::new(Outcome::Stale, Some(detail.clone())).failing(
                 Kind::Temporary,
                 format!("{domain} is stale: {detail}"),

@@ -107,7 +107,7 @@ pub(crate) struct Settings {
 }
 
 /// Whose certificates the service's TLS certificate may lead to.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Roots {
     /// This file instead of the system's store.
     File(PathBuf),
@@ -200,6 +200,15 @@ impl Settings {
             allow_untrusted: merged.allow_untrusted.unwrap_or(false),
             skip_unmatched: merged.skip_unmatched.unwrap_or(false),
         })
+    }
+}
+
+impl Settings {
+    /// Whether these lead to the same account of the same service.
+    pub(crate) fn is_same_service(&self, other: &Self) -> bool {
+        self.base_url.0 == other.base_url.0
+            && self.api_key.expose() == other.api_key.expose()
+            && self.roots == other.roots
     }
 }
 

@@ -9,9 +9,11 @@ use crate::material::Files;
 /// What dehydrated asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Call {
-    /// A new certificate (`deploy_cert`), or the daily look at an unchanged one (`unchanged_cert`): dehydrated never
-    /// repeats a failed `deploy_cert`, so both lead to the same idempotent deployment.
+    /// A new certificate (`deploy_cert`).
     Deploy(Source),
+    /// The daily look at an unchanged one (`unchanged_cert`): dehydrated never repeats a failed `deploy_cert`, so what is
+    /// open is finished then.
+    Tick(Source),
     /// An operation that is not for a deploy hook; answered with silence and success.
     Nothing,
     /// `deploy_cert` or `unchanged_cert` without its arguments.
@@ -36,7 +38,8 @@ const OTHERS: [&str; 10] = [
 pub(crate) fn call(arguments: &[OsString]) -> Option<Call> {
     let (operation, rest) = arguments.split_first()?;
     match operation.to_str()? {
-        "deploy_cert" | "unchanged_cert" => Some(certificate(rest).map_or(Call::Incomplete, Call::Deploy)),
+        "deploy_cert" => Some(certificate(rest).map_or(Call::Incomplete, Call::Deploy)),
+        "unchanged_cert" => Some(certificate(rest).map_or(Call::Incomplete, Call::Tick)),
         other if OTHERS.contains(&other) => Some(Call::Nothing),
         _ => None,
     }
@@ -66,7 +69,7 @@ mod tests {
         let wanted = Files { cert: "full".into(), issuers: None, key: Some("key".into()) };
         for operation in ["deploy_cert", "unchanged_cert"] {
             match called(&[operation, "a", "key", "cert", "full", "chain", "1"]) {
-                Some(Call::Deploy(source)) => assert_eq!(source.files, wanted),
+                Some(Call::Deploy(source) | Call::Tick(source)) => assert_eq!(source.files, wanted),
                 other => panic!("{other:?}"),
             }
         }

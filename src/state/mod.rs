@@ -157,6 +157,11 @@ impl Memory {
         succeeded && self.certificate.as_ref() == Some(certificate) && self.order == *order
     }
 
+    /// Records that the lineage's files are gone.
+    pub(crate) fn lose(&mut self, now: &str) {
+        self.gone_since.get_or_insert_with(|| now.to_owned());
+    }
+
     /// The records that hold this certificate since its last deployment.
     fn records(&self) -> impl Iterator<Item = u64> {
         const HOLDING: [&str; 4] = ["served", "synced", "uploaded", "stale"];
@@ -165,23 +170,37 @@ impl Memory {
     }
 }
 
-/// When the leaves were issued that were deployed into the records of a service, as far as it is remembered.
-pub(crate) fn issued(memories: &[Memory], service: &str) -> HashMap<u64, OffsetDateTime> {
-    let moment = |text: &str| OffsetDateTime::parse(text, &Rfc3339).ok();
-    let mut latest: HashMap<u64, (OffsetDateTime, OffsetDateTime)> = HashMap::new();
-    for memory in memories.iter().filter(|memory| memory.order.service.as_deref() == Some(service)) {
+/// When the leaves were issued that were deployed into records, as far as it is remembered.
+#[derive(Debug, Default)]
+pub(crate) struct Issued {
+    /// By service and record: when it was deployed, and when that leaf was issued.
+    latest: HashMap<String, HashMap<u64, (OffsetDateTime, OffsetDateTime)>>,
+}
+
+impl Issued {
+    /// Takes a lineage into account.
+    pub(crate) fn learn(&mut self, memory: &Memory) {
+        let moment = |text: &str| OffsetDateTime::parse(text, &Rfc3339).ok();
         let ended = memory.result.as_ref().and_then(|result| moment(&result.at));
         let issued = memory.certificate.as_ref().and_then(|leaf| moment(&leaf.not_before));
-        let (Some(ended), Some(issued)) = (ended, issued) else { continue };
+        let (Some(service), Some(ended), Some(issued)) = (&memory.order.service, ended, issued) else {
+            return;
+        };
         for record in memory.records() {
-            let known = latest.entry(record).or_insert((ended, issued));
+            let known =
+                self.latest.entry(service.clone()).or_default().entry(record).or_insert((ended, issued));
             // Two lineages may have used one record; the later deployment counts.
             if ended > known.0 {
                 *known = (ended, issued);
             }
         }
     }
-    latest.into_iter().map(|(record, (_, issued))| (record, issued)).collect()
+
+    /// When the leaves in the records of this service were issued.
+    pub(crate) fn at(&self, service: &str) -> HashMap<u64, OffsetDateTime> {
+        let records = self.latest.get(service).into_iter().flatten();
+        records.map(|(record, (_, issued))| (*record, *issued)).collect()
+    }
 }
 
 /// The name of a lineage's files, from the file or directory that stays the same when it is renewed: readable, and its
@@ -197,6 +216,12 @@ pub(crate) fn name(place: &Path) -> String {
         .collect();
     let own = text::hex(digest.as_ref().get(..5).unwrap_or_default());
     format!("{}-{own}", plain.trim_start_matches('.'))
+}
+
+/// A number for a name, spread evenly and the same on every machine.
+pub(crate) fn number(name: &str) -> u64 {
+    let digest = digest(&SHA256, name.as_bytes());
+    digest.as_ref().iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
 #[cfg(test)]
@@ -252,10 +277,15 @@ mod tests {
         first.conclude(0, None, fed(5), "2026-02-01T00:00:00Z");
         let mut second = intend(None, certificate("bb", "2026-01-01T00:00:00Z"), "2026-02-02T00:00:00Z");
         second.conclude(0, None, fed(5), "2026-02-02T00:00:00Z");
-        let known = issued(&[first.clone(), second.clone()], "https://api");
-        assert_eq!(known, issued(&[second, first.clone()], "https://api"));
+        let issued = |memories: [&Memory; 2], service| {
+            let mut issued = Issued::default();
+            memories.into_iter().for_each(|memory| issued.learn(memory));
+            issued.at(service)
+        };
+        let known = issued([&first, &second], "https://api");
+        assert_eq!(known, issued([&second, &first], "https://api"));
         assert_eq!(known[&5], time::macros::datetime!(2026-01-01 00:00 UTC));
-        assert!(issued(&[first], "https://other").is_empty());
+        assert!(issued([&first, &second], "https://other").is_empty());
     }
 
     #[test]

@@ -95,6 +95,16 @@ impl Store {
         (memories.into_iter().flatten().collect(), strange.into_iter().flatten().collect())
     }
 
+    /// Tries whether something can be written here, and stays.
+    pub(crate) fn probe(&self) -> Result<(), Unwritable> {
+        let path = self.file(&format!(".probe-{}", std::process::id()), "new");
+        let written = write_whole(&path, b"{}").and_then(|()| fs::remove_file(&path));
+        written.map_err(|error| {
+            let _ = fs::remove_file(&path);
+            unwritable(&path, &error)
+        })
+    }
+
     /// Forgets a lineage. Its lock stays: another run may hold it.
     pub(crate) fn forget(&self, name: &str) -> Result<(), Unwritable> {
         let path = self.file(name, ENDING);

@@ -31,5 +31,6 @@ mod proof;
 mod readme;
 mod settings;
 mod state;
+mod sync;
 mod tidy;
 mod worlds;

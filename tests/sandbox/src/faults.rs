@@ -163,12 +163,33 @@ impl Fault {
 #[derive(Default)]
 pub(crate) struct Faults {
     waiting: Mutex<Vec<Fault>>,
+    stream: Mutex<Option<Stream>>,
+}
+
+/// Faults that strike every other request, by chance and without end.
+struct Stream {
+    chance: fastrand::Rng,
+    faults: Vec<Fault>,
+}
+
+impl Stream {
+    fn take(&mut self, method: &str, path: &str) -> Option<Fault> {
+        let fitting: Vec<&Fault> = self.faults.iter().filter(|fault| fault.strikes(method, path)).collect();
+        let strikes = self.chance.bool();
+        self.chance.choice(fitting).filter(|_| strikes).cloned()
+    }
 }
 
 impl Faults {
     pub(crate) fn add(&self, faults: impl IntoIterator<Item = Fault>) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.extend(faults);
+    }
+
+    /// From now on every other request is struck, the same ones for the same seed and order of requests.
+    pub(crate) fn rain(&self, seed: u64, faults: impl IntoIterator<Item = Fault>) {
+        let stream = Stream { chance: fastrand::Rng::with_seed(seed), faults: faults.into_iter().collect() };
+        *self.stream.lock().unwrap_or_else(PoisonError::into_inner) = Some(stream);
     }
 
     pub(crate) fn list(&self) -> Vec<Fault> {
@@ -183,7 +204,10 @@ impl Faults {
     pub(crate) fn take(&self, method: &str, path: &str) -> Option<Fault> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.retain(|fault| fault.times > 0);
-        let fault = waiting.iter_mut().find(|fault| fault.strikes(method, path))?;
+        let Some(fault) = waiting.iter_mut().find(|fault| fault.strikes(method, path)) else {
+            let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+            return stream.as_mut().and_then(|stream| stream.take(method, path));
+        };
         fault.times -= 1;
         Some(fault.clone())
     }
@@ -234,6 +258,17 @@ mod tests {
                 "{pattern} {method} {path}"
             );
         }
+    }
+
+    #[test]
+    fn a_rain_of_faults_strikes_every_other_request() {
+        let faults = Faults::default();
+        faults.rain(7, [Fault::status("GET /a", 503), Fault::close_before("GET /a")]);
+        let drawn: Vec<_> = (0..1000).map(|_| faults.take("GET", "/a").map(|fault| fault.action)).collect();
+        let count = |action| drawn.iter().filter(|drawn| **drawn == action).count();
+        assert!((400..600).contains(&count(None)), "{}", count(None));
+        assert!(count(Some(Action::Status)) > 150 && count(Some(Action::CloseBefore)) > 150);
+        assert_eq!(faults.take("GET", "/b"), None);
     }
 
     #[test]

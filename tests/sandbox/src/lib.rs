@@ -127,6 +127,11 @@ impl Sandbox {
         self.app.faults.add([fault]);
     }
 
+    /// From now on every other request is struck by one of these faults, by chance.
+    pub fn rain_faults(&self, seed: u64, faults: impl IntoIterator<Item = Fault>) {
+        self.app.faults.rain(seed, faults);
+    }
+
     /// Adds a site without a certificate to the first account, already pushed, and returns its number.
     ///
     /// # Panics

@@ -1,0 +1,215 @@
+//! `edgecert sync`: finishes what failed, deploys what changed, repairs what drifted.
+//!
+//! Every lineage is looked at on disk; one listing for all of them tells what is not as it was left; only what has to be
+//! deployed is, on the same path as `deploy`.
+
+mod crew;
+mod drift;
+mod survey;
+mod told;
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use self::crew::{Crew, Ended, Job, Service};
+use self::drift::Atlas;
+use self::survey::{Found, Lineage, Survey};
+use self::told::Told;
+use super::lineage::Carrier;
+use crate::api::Access;
+use crate::cli::{DeployArgs, SyncArgs};
+use crate::clock::{self, Deadline};
+use crate::env::Env;
+use crate::failure::{Decided, Failure, Kind, Problem, STATE_HINT};
+use crate::fleet::{Fleet, Member};
+use crate::report::{Answer, Report, Style};
+use crate::settings::{self, Settings};
+use crate::source::Source;
+use crate::state::{self, Store, Unwritable};
+use crate::text;
+
+/// Brings all lineages to the state that they should be in.
+pub(crate) fn run(
+    args: &SyncArgs,
+    config: Option<&Path>,
+    env: &Env,
+    style: Style,
+    answer: &mut Answer,
+) -> anyhow::Result<()> {
+    let file = settings::read_file(config, env)?;
+    let (store, directory) = memory(settings::state_dir(&args.settings, env, &file))?;
+    let splay = Duration::from_secs(args.splay);
+    std::thread::sleep(splay.mul_f64(fastrand::f64()));
+
+    let begun = text::instant(clock::now());
+    let mut survey = Survey::new(&args.settings, env, &file, args.shard);
+    let (mut told, mut lineages) = (Told::default(), Vec::new());
+    let fleet = Fleet::gather(Some(&store), &file);
+    let count = fleet.len();
+    let mut strange = Vec::new();
+    fleet.visit(|member| sort(survey.look(member), &mut lineages, &mut told), |note| strange.push(note));
+    answer.warnings.extend(strange);
+    if count == 0 {
+        answer.warnings.push(nothing_to_do(&directory));
+    }
+    let sync = Sync { directory: &directory, begun: &begun, answer };
+    sync.work(&lineages, &survey, &mut told);
+    told.report(answer, style);
+    Ok(())
+}
+
+/// The same for one lineage, which its client says is unchanged. What is not remembered is deployed.
+pub(crate) fn tick(source: &Source, env: &Env, report: &mut Report) -> anyhow::Result<()> {
+    let file = settings::read_file(None, env)?;
+    let args = DeployArgs::default();
+    let name = state::name(&source.place());
+    let directory = settings::state_dir(&args.settings, env, &file).filter(|directory| directory.is_dir());
+    let memory = directory.as_deref().and_then(|directory| Store::at(directory).read(&name).0);
+    let (Some(directory), Some(memory)) = (directory, memory) else {
+        return super::deploy::deploy(&args, source, None, env, report);
+    };
+    let entry = file.lineages.iter().find(|entry| super::deploy::is_entry_of(entry, source));
+    let member = Member { name, source: Ok(source.clone()), entry, memory: Some(memory) };
+    let begun = text::instant(clock::now());
+    let mut survey = Survey::new(&args.settings, env, &file, None);
+    let (mut told, mut lineages) = (Told::default(), Vec::new());
+    sort(survey.look(member), &mut lineages, &mut told);
+    let mut answer = Answer::new("sync");
+    let sync = Sync { directory: &directory, begun: &begun, answer: &mut answer };
+    sync.work(&lineages, &survey, &mut told);
+    report.warnings.extend(std::mem::take(&mut answer.warnings));
+    told.report_one(report)
+}
+
+/// The directory of what is remembered, which has to be writable: without it this could not end.
+fn memory(directory: Option<PathBuf>) -> anyhow::Result<(Store, PathBuf)> {
+    let directory = directory.ok_or_else(|| {
+        let message = "no state directory is set, and there is no home directory";
+        Decided { kind: Kind::Config, problem: Problem::new(message, STATE_HINT) }
+    })?;
+    let store = Store::open(&directory)?;
+    store.probe()?;
+    Ok((store, directory))
+}
+
+fn nothing_to_do(directory: &Path) -> String {
+    format!(
+        "nothing was ever deployed (nothing is remembered in {}), and no [[lineage]] is configured",
+        text::path(directory)
+    )
+}
+
+/// What a run says that cannot remember what it does.
+fn unwritable(unwritable: &Unwritable) -> Problem {
+    Problem::new(unwritable.to_string(), STATE_HINT)
+}
+
+fn sort(found: Option<Found>, lineages: &mut Vec<Lineage>, told: &mut Told) {
+    match found {
+        Some(Found::Lineage(lineage)) => lineages.push(*lineage),
+        Some(Found::Gone) => told.gone_before(),
+        Some(Found::Failed(name, error)) => told.failed(&name, &Failure::from_error(&error, &[])),
+        None => {}
+    }
+}
+
+struct Sync<'a> {
+    directory: &'a Path,
+    begun: &'a str,
+    answer: &'a mut Answer,
+}
+
+impl Sync<'_> {
+    /// Lists each service once, and deploys what is not as it should be.
+    fn work(self, lineages: &[Lineage], survey: &Survey<'_>, told: &mut Told) {
+        let mut services: Vec<Service> = Vec::new();
+        let (mut apart, mut entangled) = (Vec::new(), Vec::new());
+        for (settings, members) in by_service(lineages) {
+            let service = match reach(&settings, survey) {
+                Ok(service) => service,
+                Err(error) => {
+                    let failure = Failure::from_error(&error, &[]);
+                    told.unreached(&failure, &members);
+                    continue;
+                }
+            };
+            self.answer.warnings.extend(service.listing.notes.iter().cloned());
+            let (first, second) = jobs(&members, &Atlas::new(&service.listing), services.len());
+            told.unchanged(members.len() - first.len() - second.len());
+            services.push(service);
+            apart.extend(first);
+            entangled.extend(second);
+        }
+        let crew = Crew { services: &services, directory: self.directory, begun: self.begun };
+        let progress = progress(apart.len() + entangled.len());
+        let mut tell = |job: &Job<'_>, ended: Ended| {
+            progress.inc(1);
+            match ended {
+                Ended::Deployed(report) => told.deployed(&job.lineage.name, &job.reason, report),
+                Ended::Gone(report) => told.gone(&job.lineage.name, report),
+            }
+        };
+        let job = |jobs: &[Job<'_>], place: usize, ended, tell: &mut dyn FnMut(&Job<'_>, Ended)| {
+            if let Some(job) = jobs.get(place) {
+                tell(job, ended);
+            }
+        };
+        crew.deploy(&apart, |place, ended| job(&apart, place, ended, &mut tell));
+        crew.deploy_in_turn(&entangled, |place, ended| job(&entangled, place, ended, &mut tell));
+        progress.finish_and_clear();
+    }
+}
+
+/// The lineages of each service and account.
+fn by_service(lineages: &[Lineage]) -> Vec<(Arc<Settings>, Vec<&Lineage>)> {
+    let mut services: Vec<(Arc<Settings>, Vec<&Lineage>)> = Vec::new();
+    for lineage in lineages {
+        let own = &lineage.settings;
+        match services.iter_mut().find(|(other, _)| Arc::ptr_eq(other, own) || other.is_same_service(own)) {
+            Some((_, members)) => members.push(lineage),
+            None => services.push((Arc::clone(own), vec![lineage])),
+        }
+    }
+    services
+}
+
+fn reach(settings: &Arc<Settings>, survey: &Survey<'_>) -> anyhow::Result<Service> {
+    let access = Arc::new(Access::new(settings)?);
+    let mut carrier = Carrier::new()?;
+    let listing = carrier.list(&access, settings, Deadline::after(settings.timeout));
+    carrier.end();
+    let issued = survey.issued.at(&settings.base_url.to_string());
+    Ok(Service { settings: Arc::clone(settings), access, listing: listing?, issued })
+}
+
+/// What has to be deployed: first the lineages that share nothing, then those of which one may change what another finds.
+fn jobs<'a>(members: &[&'a Lineage], atlas: &Atlas<'_>, service: usize) -> (Vec<Job<'a>>, Vec<Job<'a>>) {
+    let (mut apart, mut entangled, mut taken) = (Vec::new(), Vec::new(), HashSet::new());
+    for &lineage in members {
+        let Some(reason) = lineage.reason.clone().or_else(|| atlas.drift(lineage)) else { continue };
+        let stakes = atlas.stakes(lineage);
+        let job = Job { lineage, reason, service };
+        if stakes.is_disjoint(&taken) {
+            apart.push(job)
+        } else {
+            entangled.push(job)
+        }
+        taken.extend(stakes);
+    }
+    (apart, entangled)
+}
+
+/// A bar on a terminal; nothing elsewhere.
+fn progress(lineages: usize) -> ProgressBar {
+    const SHORT: usize = 2;
+    if lineages < SHORT {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(lineages as u64);
+    let style = ProgressStyle::with_template("{pos} of {len} lineages {wide_bar} {eta}");
+    style.map_or_else(|_| bar.clone(), |style| bar.clone().with_style(style))
+}

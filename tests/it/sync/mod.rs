@@ -1,0 +1,185 @@
+//! What a failed or forgotten hook left open is finished by `sync`, and what is done costs one listing.
+
+mod crowd;
+mod drift;
+mod fleet;
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::harness::{Fault, Hook, Lineage, Sandbox, asked, edgecert, sandbox, uploads};
+
+const LISTING: [&str; 2] = ["GET /api/certs", "GET /api/me/sites"];
+
+/// A hook's call whose memory lasts longer than the call.
+fn deploy(edge: &Sandbox, lineage: &Lineage, state: &Path) -> Hook {
+    edgecert().called_by_certbot(lineage).against(edge).env("EDGECERT_STATE_DIR", state)
+}
+
+/// A call of `sync` with the same memory.
+fn sync(edge: &Sandbox, state: &Path) -> Hook {
+    edgecert().against(edge).env("EDGECERT_STATE_DIR", state).args(["sync"])
+}
+
+/// Whether a site is bound to a record that holds this lineage's certificate.
+fn is_fed_by(edge: &Sandbox, domain: &str, lineage: &Lineage) -> bool {
+    let site = edge.sites().into_iter().find(|site| site["domain"] == domain).unwrap();
+    let record = edge.certs().into_iter().find(|record| record["id"] == site["cert_id"]);
+    record.is_some_and(|record| record["cert_pem"] == lineage.read("fullchain.pem"))
+}
+
+/// What a sandbox is asked for while something is done.
+fn asked_during<T>(edge: &Sandbox, what: impl FnOnce() -> T) -> (Vec<String>, T) {
+    let before = asked(edge).len();
+    let result = what();
+    let mut asked = asked(edge).split_off(before);
+    asked.sort();
+    (asked, result)
+}
+
+/// Changes something behind edgecert's back.
+fn change(edge: &Sandbox, path: &str, body: &Value) {
+    let (ready, body) = (edge.ready(), body.to_string());
+    let mut curl = Command::new("/usr/bin/curl");
+    curl.args(["-sf", "-X", "POST", "-H", "Content-Type: application/json", "-d", &body]);
+    curl.args(["-H", &format!("Authorization: Bearer {}", ready.api_key), &format!("{}{path}", ready.api)]);
+    assert!(curl.output().expect("curl must be installed (Debian package curl)").status.success(), "{path}");
+}
+
+#[test]
+fn what_a_hook_left_open_is_finished_and_then_costs_one_listing() {
+    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let down = deploy(&edge, &lineage, state.path()).env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
+    let outcome = down.args(["--timeout", "1"]).fails_with(75);
+    assert!(outcome.stderr.contains("hint: `edgecert sync` will finish it"), "{}", outcome.stderr);
+
+    // The environment of that call said where the service is, and so does the one of this.
+    let outcome = sync(&edge, state.path()).succeeds();
+    assert!(outcome.stdout.contains("(pending since "), "{}", outcome.stdout);
+    assert!(outcome.stdout.ends_with("a.example served\n1 lineage: 1 deployed\n"), "{}", outcome.stdout);
+    assert!(is_fed_by(&edge, "a.example", &lineage));
+
+    let (asked, outcome) = asked_during(&edge, || sync(&edge, state.path()).args(["--json"]).succeeds());
+    assert_eq!(asked, LISTING);
+    let counts = json!({"total": 1, "unchanged": 1, "deployed": 0, "failed": 0, "gone": 0});
+    assert_eq!((&outcome.json()["counts"], &outcome.json()["lineages"]), (&counts, &json!([])));
+}
+
+#[test]
+fn a_renewal_whose_hook_never_ran_is_found_on_disk() {
+    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example"]);
+    deploy(&edge, &lineage, state.path()).succeeds();
+    lineage.renew(&["a.example"]);
+    let outcome = sync(&edge, state.path()).args(["--json"]).succeeds();
+    let entry = &outcome.json()["lineages"][0];
+    assert_eq!((&entry["state"], &entry["reason"]), (&json!("deployed"), &json!("renewed")));
+    assert_eq!(entry["sites"][0]["outcome"], "served");
+    assert!(is_fed_by(&edge, "a.example", &lineage));
+    assert_eq!(edge.certs().len(), 1);
+}
+
+#[test]
+fn a_hook_that_could_not_even_begin_is_finished_too() {
+    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example"]);
+    deploy(&edge, &lineage, state.path()).without_env("EDGECERT_API_KEY").fails_with(78);
+    assert_eq!(asked(&edge).len(), 0);
+    sync(&edge, state.path()).succeeds();
+    assert!(is_fed_by(&edge, "a.example", &lineage));
+}
+
+#[test]
+fn what_the_hook_was_told_is_done_again() {
+    let (edge, state) = (sandbox(&["a.example", "b.example"]), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example", "b.example"]);
+    edge.add_fault(Fault::status("POST /api/certs/upload", 503).times(9));
+    let key = state.path().join("key");
+    std::fs::write(&key, edge.ready().api_key.as_bytes()).unwrap();
+    std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let told = deploy(&edge, &lineage, &state.path().join("state"))
+        .without_env("EDGECERT_BASE_URL")
+        .without_env("EDGECERT_API_KEY")
+        .args(["--base-url", &edge.ready().api, "--domain", "b.example", "--timeout", "1", "--wait", "0"]);
+    told.args([Path::new("--api-key-file"), &key]).fails_with(75);
+    // Neither the service, nor where the key is, nor the domain is said again.
+    let again = edgecert().env("EDGECERT_STATE_DIR", state.path().join("state")).args(["sync"]);
+    let outcome = again.env("EDGECERT_EDGE_ADDRESS", &edge.ready().edge).succeeds();
+    assert!(outcome.stdout.contains("b.example served"), "{}", outcome.stdout);
+    assert!(is_fed_by(&edge, "b.example", &lineage) && edge.certs().len() == 1);
+}
+
+#[test]
+fn an_unreachable_service_is_said_once_and_changes_nothing() {
+    let (edge, state) = (sandbox(&["a.example", "b.example"]), TempDir::new().unwrap());
+    let lineages = [Lineage::issued_for(&["a.example"]), Lineage::issued_for(&["b.example"])];
+    for lineage in &lineages {
+        deploy(&edge, lineage, state.path()).succeeds();
+    }
+    let down = sync(&edge, state.path()).env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
+    let outcome = down.args(["--timeout", "1"]).fails_with(75);
+    let said = outcome.stderr.lines().filter(|line| line.contains("error: ")).collect::<Vec<_>>();
+    assert_eq!(said.len(), 1, "{}", outcome.stderr);
+    assert!(said[0].ends_with("; 2 lineages were not looked at"), "{}", outcome.stderr);
+    let (asked, _) = asked_during(&edge, || sync(&edge, state.path()).succeeds());
+    assert_eq!(asked, LISTING);
+}
+
+#[test]
+fn files_that_are_gone_are_reported_once_and_the_lineage_is_kept() {
+    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example"]);
+    deploy(&edge, &lineage, state.path()).succeeds();
+    lineage.rename("fullchain.pem", "away.pem");
+    let outcome = sync(&edge, state.path()).fails_with(66);
+    assert!(outcome.stderr.contains("the files of the lineage are gone"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("`edgecert status --forget "), "{}", outcome.stderr);
+    let outcome = sync(&edge, state.path()).succeeds();
+    assert_eq!(outcome.stdout, "1 lineage: 1 gone\n");
+    // They are back, renewed.
+    lineage.renew(&["a.example"]);
+    sync(&edge, state.path()).succeeds();
+    assert!(is_fed_by(&edge, "a.example", &lineage));
+    assert_eq!(uploads(&edge), 2);
+}
+
+#[test]
+fn without_a_place_to_remember_nothing_is_begun() {
+    let edge = sandbox(&["a.example"]);
+    let hook = edgecert().against(&edge).args(["sync"]);
+    let file = hook.file("not-a-directory", "");
+    let outcome = hook.env("EDGECERT_STATE_DIR", file.join("state")).fails_with(78);
+    assert!(outcome.stderr.contains("cannot write "), "{}", outcome.stderr);
+    assert_eq!(asked(&edge).len(), 0);
+}
+
+#[test]
+fn nothing_to_look_after_is_no_failure() {
+    let outcome = edgecert().args(["sync"]).succeeds();
+    assert!(outcome.stderr.contains("nothing was ever deployed"), "{}", outcome.stderr);
+}
+
+#[test]
+fn dehydrated_finishes_with_its_daily_look() {
+    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let call = |operation: &str| {
+        let files = ["privkey.pem", "cert.pem", "fullchain.pem", "chain.pem"].map(|name| lineage.file(name));
+        let hook = edgecert().against(&edge).env("EDGECERT_STATE_DIR", state.path());
+        hook.args([operation, "a.example"]).args(files).args(["1700000000"])
+    };
+    call("unchanged_cert").succeeds();
+    assert_eq!(uploads(&edge), 1, "what is not remembered is deployed");
+    let (asked, outcome) = asked_during(&edge, || call("unchanged_cert").succeeds());
+    assert_eq!((asked, outcome.stdout.as_str()), (LISTING.map(str::to_owned).to_vec(), ""));
+    lineage.renew(&["a.example"]);
+    let down = call("deploy_cert").env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
+    down.env("EDGECERT_TIMEOUT", "1").fails_with(75);
+    let outcome = call("unchanged_cert").succeeds();
+    assert!(outcome.stdout.contains("a.example: served"), "{}", outcome.stdout);
+    assert!(is_fed_by(&edge, "a.example", &lineage));
+}
