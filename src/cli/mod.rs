@@ -34,6 +34,7 @@ Examples:
   edgecert --lineage /etc/letsencrypt/live/example.com
   edgecert plan --lineage /etc/letsencrypt/live/example.com
   edgecert check --cert fullchain.pem --key privkey.pem --domain example.com
+  edgecert sync
 
 Exit codes:
    0  every covered site has what was asked for
@@ -42,7 +43,8 @@ Exit codes:
   66  a file is missing or cannot be read
   69  the service refused, or no site is covered
   70  a fault of edgecert itself
-  75  temporary: network, 429, 5xx, deadline, an edge that still serves the old leaf
+  75  temporary: network, 429, 5xx, deadline, an edge that still serves the old leaf;
+      remembered, `edgecert sync` will finish it
   76  the service answered something that cannot be understood
   77  the service does not accept the API key
   78  configuration

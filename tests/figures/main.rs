@@ -7,6 +7,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what this program is for")]
 
 mod checks;
+mod fleet;
 mod measure;
 mod proxy;
 mod race;
@@ -17,6 +18,7 @@ mod table;
 
 use std::process::ExitCode;
 
+use crate::fleet::Fleet;
 use crate::race::Contest;
 use crate::scene::Scene;
 use crate::table::Table;
@@ -72,6 +74,13 @@ fn measured(scene: &Scene) -> Table {
     table.add("wall time, hook / curl with the POST only", hook, "0.16");
     let noise = race::run(scene, Contest::CurlAgainstItself).map(|ratios| ratios.to_string());
     table.add("wall time, curl / curl (the noise)", noise, "");
+    let fleet = Fleet::set(scene).and_then(|fleet| fleet.measure());
+    let fleet = fleet.as_ref().map_err(again);
+    let figure = |name: &str| format!("{} unchanged lineages, {name}", fleet::LINEAGES);
+    table.add(&figure("requests"), fleet.as_ref().map(|cost| cost.requests.to_string()).map_err(again), "2");
+    table.add(&figure("peak memory"), fleet.as_ref().map(|cost| megabytes(cost.memory)).map_err(again), "");
+    let wall = fleet.as_ref().map(|cost| cost.wall.to_string()).map_err(again);
+    table.add(&figure("wall time / cat of their certificates"), wall, "");
     table
 }
 

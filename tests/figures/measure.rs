@@ -28,14 +28,19 @@ pub(crate) fn instructions(scene: &Scene, call: Call) -> Result<u64> {
 
 /// The largest resident set of a bare upload in bytes, the worst of a few runs.
 pub(crate) fn peak_memory(scene: &Scene) -> Result<u64> {
+    let port = scene.server()?.port();
+    memory_of(scene, || scene.upload(port))
+}
+
+/// The same of any call.
+pub(crate) fn memory_of(scene: &Scene, call: impl Fn() -> Call) -> Result<u64> {
     const RUNS: usize = 5;
     let time = system::program("time", "time")?;
-    let port = scene.server()?.port();
     let report = scene.file("time.out");
     let mut largest = 0;
     for _ in 0..RUNS {
         let wrapper = [time.as_os_str(), "-f".as_ref(), "%M".as_ref(), "-o".as_ref(), report.as_os_str()];
-        system::run(scene.under(&wrapper.map(OsString::from), scene.upload(port)))?;
+        system::run(scene.under(&wrapper.map(OsString::from), call()))?;
         let text = fs::read_to_string(&report).context("time wrote no report")?;
         let kibibytes: u64 = text.trim().parse().context("time's report is not a number")?;
         largest = largest.max(kibibytes * 1024);

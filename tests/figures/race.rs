@@ -33,9 +33,18 @@ pub(crate) fn run(scene: &Scene, contest: Contest) -> Result<Ratios> {
         Contest::HookAgainstCurl => Ok(scene.command(scene.upload(port))),
         Contest::CurlAgainstItself => curl(),
     };
+    ratios(PAIRS, first, curl)
+}
+
+/// The ratios of this many pairs of any two commands.
+pub(crate) fn ratios(
+    pairs: usize,
+    ours: impl Fn() -> Result<Command>,
+    theirs: impl Fn() -> Result<Command>,
+) -> Result<Ratios> {
     let mut ratios = Vec::new();
-    for pair in 0..WARM_UPS + PAIRS {
-        let (ours, theirs) = (seconds(first()?)?, seconds(curl()?)?);
+    for pair in 0..WARM_UPS + pairs {
+        let (ours, theirs) = (seconds(ours()?)?, seconds(theirs()?)?);
         if pair >= WARM_UPS {
             ratios.push(ours.as_secs_f64() / theirs.as_secs_f64());
         }

@@ -26,7 +26,8 @@ fn every_code_is_reached() {
 fn the_gravest_of_several_wins() {
     const UPLOAD: &str = "POST /api/certs/upload";
     let both = Lineage::issued_for(&["a.example", "b.example"]);
-    for (first, second, code) in [(400, 503, 69), (503, 401, 77), (400, 302, 76), (401, 302, 77)] {
+    // After `Retry-After` nothing more is sent, so the last row never meets its 401.
+    for (first, second, code) in [(400, 503, 69), (400, 302, 76), (401, 302, 77), (503, 401, 75)] {
         let edge = sandbox(&[]);
         edge.add_fault(Fault::status(UPLOAD, first).header("Retry-After", "3600"));
         edge.add_fault(Fault::status(UPLOAD, second).header("Retry-After", "3600"));

@@ -65,7 +65,7 @@ fn an_address_that_keeps_the_old_leaf_is_named_with_its_expiry() {
         site         a.example: stale 1/2, OTHER still shows the certificate of edgecert test intermediate that expires at DATE
         ---
         edgecert: error: a.example is stale: OTHER still shows the certificate of edgecert test intermediate that expires at DATE
-        edgecert: hint: give the edge more time and run the same command again; if it stays so, ask the service"#]].assert_eq(&shown.join("\n"));
+        edgecert: hint: `edgecert sync` will look again and finish it; if it stays so, ask the service"#]].assert_eq(&shown.join("\n"));
 
     deploy(&other, &renewed).succeeds();
     let outcome = call().succeeds();

@@ -127,6 +127,11 @@ impl Sandbox {
         self.app.faults.add([fault]);
     }
 
+    /// Takes back the faults that still wait.
+    pub fn clear_faults(&self) {
+        self.app.faults.clear();
+    }
+
     /// From now on every other request is struck by one of these faults, by chance.
     pub fn rain_faults(&self, seed: u64, faults: impl IntoIterator<Item = Fault>) {
         self.app.faults.rain(seed, faults);

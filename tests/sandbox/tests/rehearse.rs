@@ -45,9 +45,14 @@ fn the_real_hook_plays_its_part() {
     let output = rehearse(&hook(), &[]);
     let said = said(&output);
     assert_eq!(output.status.code(), Some(0), "{said}");
-    for told in
-        ["1. the first certificate", "2. the renewal", "3. a service that stumbles", "still the old leaf"]
-    {
+    for told in [
+        "1. the first certificate",
+        "2. the renewal",
+        "3. a service that stumbles",
+        "4. a service that is down",
+        "still the old leaf",
+        "edgecert sync",
+    ] {
         assert!(said.contains(told), "{told}: {said}");
     }
     assert!(said.ends_with("\nevery step did what it should\n") && !said.contains("NOT OK"), "{said}");

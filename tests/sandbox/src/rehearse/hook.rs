@@ -30,10 +30,16 @@ impl Hook {
         &self.program
     }
 
-    /// Starts it with nothing but these variables and a plain `PATH`.
-    pub(super) fn start(&self, home: &Path, variables: &[(&str, String)]) -> Result<Running, Error> {
+    /// Starts it with nothing but these arguments and variables and a plain `PATH`.
+    pub(super) fn start(
+        &self,
+        home: &Path,
+        arguments: &[&str],
+        variables: &[(&str, String)],
+    ) -> Result<Running, Error> {
         let fail = |source| Error::File { path: self.program.clone(), source };
         let mut command = Command::new(&self.program);
+        command.args(arguments);
         command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", home).current_dir(home);
         command.envs(variables.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -47,7 +47,8 @@ struct Stage<'a> {
 type Step = fn(&mut Stage<'_>) -> Result<(), Error>;
 
 /// The steps in their order.
-const STEPS: &[Step] = &[steps::first_deployment, steps::renewal, steps::stumbling_service];
+const STEPS: &[Step] =
+    &[steps::first_deployment, steps::renewal, steps::stumbling_service, steps::failing_service];
 
 /// Runs every step; true when each one did what it should. With `given`, the first deployment takes the
 /// certificate of that directory.

@@ -73,7 +73,7 @@ pub(super) fn renewal(stage: &mut Stage<'_>) -> Result<(), Error> {
     }
     stage.say("the service pushes its configuration to the edge nodes; the hook has been waiting for that");
     stage.sandbox.hold_pushes(false);
-    finish(stage, running);
+    finish(stage, running, 0);
     same_record(stage);
     bound(stage);
     served_everywhere(stage);
@@ -97,15 +97,61 @@ pub(super) fn stumbling_service(stage: &mut Stage<'_>) -> Result<(), Error> {
     Ok(())
 }
 
+/// A service that is down for longer than a hook may take: the hook gives up, and the timer's `sync` finishes its work.
+pub(super) fn failing_service(stage: &mut Stage<'_>) -> Result<(), Error> {
+    stage.step("a service that is down");
+    let old = stage.lineage.fingerprint.clone();
+    stage.lineage.renew(&stage.authority)?;
+    stage.say("at the next renewal the service answers nothing but 503, and the hook may take two seconds");
+    stage.sandbox.add_fault(Fault::status("*", 503).body("maintenance").times(u32::MAX));
+    let running = call(stage, &[], &[("EDGECERT_TIMEOUT", "2".to_owned())])?;
+    finish(stage, running, TEMPORARY);
+    for domain in covered(stage) {
+        let shown = shown(stage, &domain);
+        let holds = shown.as_ref().is_ok_and(|leaf| *leaf == old);
+        stage.expect(holds, &format!("{domain}: still the old leaf {}", short(&old)), &told(&shown));
+    }
+    stage.say("certbot will not call again; the service comes back, and a timer runs `edgecert sync`");
+    stage.sandbox.clear_faults();
+    let running = call(stage, &["sync"], &[])?;
+    finish(stage, running, 0);
+    same_record(stage);
+    bound(stage);
+    served_everywhere(stage);
+    let before = stage.sandbox.requests().len();
+    stage.say("the timer's next run finds nothing to do");
+    let running = call(stage, &["sync"], &[])?;
+    finish(stage, running, 0);
+    let asked = stage.sandbox.requests().len() - before;
+    stage.expect(
+        asked == 2,
+        "the service was asked for its certificates and sites, once",
+        &format!("{asked} requests"),
+    );
+    Ok(())
+}
+
+/// What the hook says of a failure that passes.
+const TEMPORARY: i32 = 75;
+
 /// Calls the hook and waits for its end.
 fn run(stage: &mut Stage<'_>) -> Result<(), Error> {
     let running = start(stage)?;
-    finish(stage, running);
+    finish(stage, running, 0);
     Ok(())
 }
 
 /// Calls the hook as certbot does: two variables about the lineage; the rest is the user's set-up.
 fn start(stage: &mut Stage<'_>) -> Result<Running, Error> {
+    call(stage, &[], &[])
+}
+
+/// The same, or a subcommand without certbot's variables, with some more set-up.
+fn call(
+    stage: &mut Stage<'_>,
+    arguments: &[&str],
+    more: &[(&'static str, String)],
+) -> Result<Running, Error> {
     let home = stage.files.path().to_owned();
     let config = home.join("config.toml");
     std::fs::write(&config, "").map_err(|source| Error::File { path: config.clone(), source })?;
@@ -123,20 +169,23 @@ fn start(stage: &mut Stage<'_>) -> Result<Running, Error> {
         ("EDGECERT_CA_FILE", ca),
         ("EDGECERT_EDGE_ADDRESS", ready.edge),
     ];
-    for (name, value) in &contract {
+    let contract = if arguments.is_empty() { &contract[..] } else { &[] };
+    for (name, value) in contract.iter().chain(more) {
         stage.quote(format!("{name}='{value}'"));
     }
-    stage.quote(format!("$ {}", stage.hook.program().display()));
-    stage.hook.start(&home, &[&contract[..], &set_up[..]].concat())
+    let words = std::iter::once(stage.hook.program().display().to_string());
+    let words: Vec<String> = words.chain(arguments.iter().map(|&word| word.to_owned())).collect();
+    stage.quote(format!("$ {}", words.join(" ")));
+    stage.hook.start(&home, arguments, &[contract, &set_up[..], more].concat())
 }
 
-fn finish(stage: &mut Stage<'_>, running: Running) {
+fn finish(stage: &mut Stage<'_>, running: Running, wanted: i32) {
     let (code, lines) = running.finish();
     for line in lines {
         stage.quote(line);
     }
     let found = code.map_or_else(|| "a signal".to_owned(), |code| code.to_string());
-    stage.expect(code == Some(0), "the hook exits 0", &found);
+    stage.expect(code == Some(wanted), &format!("it exits {wanted}"), &found);
 }
 
 /// Waits until the upload is answered or the hook gives up.
