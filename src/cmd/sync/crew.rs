@@ -18,7 +18,6 @@ use crate::failure::{Decided, Failure, Kind, Problem};
 use crate::file::Unreadable;
 use crate::material;
 use crate::report::{Report, SourceReport};
-use crate::settings::Settings;
 use crate::text;
 
 /// A lineage to be deployed.
@@ -31,7 +30,6 @@ pub(super) struct Job<'a> {
 
 /// A service, as it was reached and listed once for all lineages.
 pub(super) struct Service {
-    pub(super) settings: Arc<Settings>,
     pub(super) access: Arc<Access>,
     pub(super) listing: Listing,
     pub(super) issued: HashMap<u64, OffsetDateTime>,
@@ -54,16 +52,16 @@ pub(super) struct Crew<'a> {
 
 impl Crew<'_> {
     /// Deploys all of them; those that share nothing at once, with the listing that is known.
-    pub(super) fn deploy(&self, jobs: &[Job<'_>], ended: impl FnMut(usize, Ended)) {
+    pub(super) fn deploy(&self, jobs: &[Job<'_>], ended: impl FnMut(&Job<'_>, Ended)) {
         self.spread(jobs, MOST_AT_ONCE, true, ended);
     }
 
     /// Deploys one after the other, because each may change what the next one finds.
-    pub(super) fn deploy_in_turn(&self, jobs: &[Job<'_>], ended: impl FnMut(usize, Ended)) {
+    pub(super) fn deploy_in_turn(&self, jobs: &[Job<'_>], ended: impl FnMut(&Job<'_>, Ended)) {
         self.spread(jobs, 1, false, ended);
     }
 
-    fn spread(&self, jobs: &[Job<'_>], most: usize, shared: bool, mut ended: impl FnMut(usize, Ended)) {
+    fn spread(&self, jobs: &[Job<'_>], most: usize, shared: bool, mut ended: impl FnMut(&Job<'_>, Ended)) {
         let (next, (sender, receiver)) = (AtomicUsize::new(0), mpsc::channel());
         thread::scope(|scope| {
             for _ in 0..most.min(jobs.len()) {
@@ -73,14 +71,14 @@ impl Crew<'_> {
                     loop {
                         let place = next.fetch_add(1, Ordering::Relaxed);
                         let Some(job) = jobs.get(place) else { break };
-                        let _ = sender.send((place, self.one(job, shared, &mut carriers)));
+                        let _ = sender.send((job, self.one(job, shared, &mut carriers)));
                     }
                     carriers.into_values().for_each(Carrier::end);
                 });
             }
             drop(sender);
-            for (place, end) in receiver {
-                ended(place, end);
+            for (job, end) in receiver {
+                ended(job, end);
             }
         });
     }

@@ -153,13 +153,8 @@ impl Sync<'_> {
                 Ended::Gone(report) => told.gone(&job.lineage.name, report),
             }
         };
-        let job = |jobs: &[Job<'_>], place: usize, ended, tell: &mut dyn FnMut(&Job<'_>, Ended)| {
-            if let Some(job) = jobs.get(place) {
-                tell(job, ended);
-            }
-        };
-        crew.deploy(&apart, |place, ended| job(&apart, place, ended, &mut tell));
-        crew.deploy_in_turn(&entangled, |place, ended| job(&entangled, place, ended, &mut tell));
+        crew.deploy(&apart, &mut tell);
+        crew.deploy_in_turn(&entangled, &mut tell);
         progress.finish_and_clear();
     }
 }
@@ -177,13 +172,13 @@ fn by_service(lineages: &[Lineage]) -> Vec<(Arc<Settings>, Vec<&Lineage>)> {
     services
 }
 
-fn reach(settings: &Arc<Settings>, survey: &Survey<'_>) -> anyhow::Result<Service> {
+fn reach(settings: &Settings, survey: &Survey<'_>) -> anyhow::Result<Service> {
     let access = Arc::new(Access::new(settings)?);
     let mut carrier = Carrier::new()?;
     let listing = carrier.list(&access, settings, Deadline::after(settings.timeout));
     carrier.end();
     let issued = survey.issued.at(&settings.base_url.to_string());
-    Ok(Service { settings: Arc::clone(settings), access, listing: listing?, issued })
+    Ok(Service { access, listing: listing?, issued })
 }
 
 /// What has to be deployed: first the lineages that share nothing, then those of which one may change what another finds.
