@@ -26,6 +26,8 @@ use crate::settings::Settings;
 pub(crate) struct Client {
     transport: Transport,
     deadline: Deadline,
+    /// A request is not sent more often than this.
+    most_attempts: u32,
     notes: RefCell<Vec<String>>,
 }
 
@@ -56,7 +58,17 @@ impl Client {
     ) -> Result<Self, SetupError> {
         let transport =
             Transport::new(settings.base_url.clone(), &settings.api_key, &settings.roots, redactor)?;
-        Ok(Self { transport, deadline, notes: RefCell::default() })
+        Ok(Self { transport, deadline, most_attempts: u32::MAX, notes: RefCell::default() })
+    }
+
+    /// The same, but a request is sent so often at most, whatever time is left: for a person who waits for the answer.
+    pub(crate) fn asking_at_most(self, attempts: u32) -> Self {
+        Self { most_attempts: attempts, ..self }
+    }
+
+    /// How far this machine's clock is ahead of the service's, where an answer named its date.
+    pub(crate) fn skew(&self) -> Option<time::Duration> {
+        self.transport.skew()
     }
 
     /// `GET /api/certs`: the account's certificate records.
@@ -136,7 +148,7 @@ impl Client {
             };
             let failed = Failed { request: format!("{method} {path}"), attempts, error };
             let hopeless = matches!(failed.error, Error::Unreadable { .. }) && attempts >= MOST_UNREADABLE;
-            if !failed.error.is_worth_repeating() || hopeless {
+            if !failed.error.is_worth_repeating() || hopeless || attempts >= self.most_attempts {
                 return Err(failed);
             }
             // `Retry-After: 0` is no leave to hammer.
