@@ -38,3 +38,50 @@ fn hidden(directory: &Path) -> Option<Finding> {
     let detail = format!("{} cannot be searched for lineages", text::path(directory));
     denied.then(|| Finding::warn(Subject::Lineage, detail, "run it as the user that the ACME client runs as"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::Env;
+
+    #[test]
+    fn lineages_are_found_where_each_client_keeps_them() {
+        let root = tempfile::TempDir::new().unwrap();
+        let place = |path: &str| root.path().join(path);
+        for path in [
+            "etc/letsencrypt/live/README",
+            "etc/letsencrypt/live/a.example/fullchain.pem",
+            "etc/letsencrypt/live/a.example/privkey.pem",
+            "var/lib/dehydrated/certs/b.example/fullchain.pem",
+            "home/.acme.sh/*.c.example_ecc/fullchain.cer",
+            "home/.acme.sh/*.c.example_ecc/*.c.example.cer",
+            "home/.acme.sh/*.c.example_ecc/*.c.example.key",
+            "home/.acme.sh/ca/account.json",
+            "lego/certificates/d.example.crt",
+            "lego/certificates/d.example.issuer.crt",
+            "lego/certificates/d.example.key",
+            "lego/certificates/e.example.crt",
+            "lego/certificates/e.example.key",
+        ] {
+            std::fs::create_dir_all(place(path).parent().unwrap()).unwrap();
+            std::fs::write(place(path), "").unwrap();
+        }
+        let env: Env = [("HOME", place("home")), ("LEGO_PATH", place("lego"))].into_iter().collect();
+        let (found, hidden) = find(&Machine { root: root.path().to_owned(), env: &env });
+        let shown = |source: &Source| {
+            let cert = source.files.cert.strip_prefix(root.path()).unwrap();
+            format!("{} {}", source.client.word(), cert.display())
+        };
+        assert_eq!(
+            found.iter().map(shown).collect::<Vec<_>>(),
+            [
+                "certbot etc/letsencrypt/live/a.example/fullchain.pem",
+                "certbot var/lib/dehydrated/certs/b.example/fullchain.pem",
+                "acme.sh home/.acme.sh/*.c.example_ecc/fullchain.cer",
+                "files lego/certificates/d.example.crt",
+                "files lego/certificates/e.example.crt",
+            ]
+        );
+        assert!(hidden.is_empty());
+    }
+}

@@ -82,9 +82,9 @@ impl Finding {
     /// Wrong, in the words that every other command has for this error.
     pub(super) fn from_error(subject: Subject, error: impl Into<anyhow::Error>) -> Self {
         let failure = Failure::from_error(&error.into(), &[]);
-        let remedy = failure.problems.first().and_then(|problem| problem.hint.clone());
-        let finding = Self::fail(subject, failure.kind, failure.message(), "");
-        Self { remedy, ..finding }
+        let hint = failure.problems.first().and_then(|problem| problem.hint.clone());
+        let remedy = hint.unwrap_or_else(|| "correct it where it is set".into());
+        Self::fail(subject, failure.kind, failure.message(), remedy)
     }
 
     /// The line for people: the finding and its remedy.

@@ -189,12 +189,12 @@ pub(super) fn look(source: Source, order: Order, now: OffsetDateTime) -> (Lineag
 
 /// What a local check found, where it is worth telling.
 fn checked(check: check::Finding) -> Option<Finding> {
-    let finding = match check.status {
-        Status::Fail => Finding::fail(Subject::Lineage, Kind::Refused, check.detail, ""),
-        Status::Warn => Finding::warn(Subject::Lineage, check.detail, ""),
-        Status::Ok | Status::Skipped => return None,
-    };
-    Some(Finding { remedy: check.hint, ..finding })
+    let remedy = check.hint.unwrap_or_else(|| "`edgecert check` looks at this lineage alone".into());
+    match check.status {
+        Status::Fail => Some(Finding::fail(Subject::Lineage, Kind::Refused, check.detail, remedy)),
+        Status::Warn => Some(Finding::warn(Subject::Lineage, check.detail, remedy)),
+        Status::Ok | Status::Skipped => None,
+    }
 }
 
 /// Others can read the private key. A mounted secret is like that and belongs to the pod alone.

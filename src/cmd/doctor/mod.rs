@@ -85,7 +85,8 @@ fn look(
         })
         .collect();
     known.sort_by_key(Lineage::title);
-    findings.extend(known.iter().map(|lineage| hooks::of_known(lineage, machine)));
+    let readable = known.iter().filter(|lineage| lineage.leaf.is_some());
+    findings.extend(readable.map(|lineage| hooks::of_known(lineage, machine)));
     if let Some(Asked { account: Ok(account), .. }) = &asked {
         let issued = settings.map(|settings| state::issued(&memories, &settings.base_url.to_string()));
         findings.extend(compare(account, &known, &issued.unwrap_or_default(), machine));

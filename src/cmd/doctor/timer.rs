@@ -103,3 +103,75 @@ fn calls_sync(text: &str) -> bool {
         words.any(|word| name(Path::new(word)) == PROGRAM) && words.any(|word| word == "sync")
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+    use crate::check::Status;
+    use crate::env::Env;
+
+    /// Whether a timer is found on a machine with this one file.
+    fn found(path: &str, text: &str, mode: u32) -> bool {
+        let root = tempfile::TempDir::new().unwrap();
+        let file = root.path().join(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        match text.strip_prefix("-> ") {
+            Some(target) => symlink(target, &file).unwrap(),
+            None => fs::write(&file, text).unwrap(),
+        }
+        if !text.starts_with("->") {
+            fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
+        }
+        let unit = root.path().join("lib/systemd/system").join(UNIT);
+        fs::create_dir_all(unit.parent().unwrap()).unwrap();
+        fs::write(unit, "").unwrap();
+        let env: Env = [("LOGNAME", "web")].into_iter().collect();
+        look(&Machine { root: root.path().to_owned(), env: &env }).status == Status::Ok
+    }
+
+    #[test]
+    fn what_runs_sync_is_found_in_the_files_of_systemd_and_cron() {
+        let rows = [
+            (
+                "etc/systemd/system/timers.target.wants/edgecert-sync.timer",
+                "-> /lib/systemd/system/edgecert-sync.timer",
+                true,
+            ),
+            (
+                "etc/systemd/system/timers.target.wants/edgecert-sync.timer",
+                "-> ../../../../lib/systemd/system/edgecert-sync.timer",
+                true,
+            ),
+            (
+                "etc/systemd/system/timers.target.wants/edgecert-sync.timer",
+                "-> /lib/systemd/system/gone.timer",
+                false,
+            ),
+            ("etc/systemd/system/timers.target.wants/edgecert-sync.timer", "-> /dev/null", false),
+            (
+                "etc/systemd/system/timers.target.wants/certbot.timer",
+                "-> /lib/systemd/system/edgecert-sync.timer",
+                false,
+            ),
+            ("etc/systemd/system/edgecert-sync.timer", "enabled nowhere", false),
+            ("etc/crontab", "17 * * * * root /usr/local/bin/edgecert sync --splay 600\n", true),
+            ("etc/crontab", "# 17 * * * * root edgecert sync\n", false),
+            ("etc/crontab", "17 * * * * root edgecert status\n", false),
+            ("etc/crontab", "17 * * * * root edgecert-old sync\n", false),
+            ("etc/cron.d/edgecert", "17 * * * * root edgecert --config /c sync\n", true),
+            ("etc/cron.d/edgecert.cron", "17 * * * * root edgecert sync\n", false),
+            ("var/spool/cron/crontabs/web", "17 * * * * edgecert sync\n", true),
+            ("var/spool/cron/web", "17 * * * * edgecert sync\n", true),
+        ];
+        for (path, text, wanted) in rows {
+            assert_eq!(found(path, text, 0o644), wanted, "{path}: {text}");
+        }
+        let script = "#!/bin/sh\nedgecert sync\n";
+        assert!(found("etc/cron.hourly/edgecert", script, 0o755));
+        assert!(!found("etc/cron.hourly/edgecert", script, 0o644), "run-parts leaves it out");
+        assert!(!found("etc/cron.hourly/edgecert.sh", script, 0o755), "and this one, too");
+    }
+}
