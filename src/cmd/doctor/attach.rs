@@ -66,7 +66,7 @@ fn certbot(lineage: Option<&Path>, machine: &Machine<'_>) -> Option<Attachment> 
     Some(best(commands.chain(all).chain(directory), record.clone(), attach))
 }
 
-/// The commands of a renewal file or of `cli.ini` (ConfigObj).
+/// The commands of a renewal file or of `cli.ini`, in the syntax of `ConfigObj`.
 fn certbot_hooks(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter_map(|line| {
         let (key, value) = line.split_once('=')?;

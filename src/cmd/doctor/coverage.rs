@@ -33,7 +33,7 @@ impl Coverage<'_> {
         let mut findings: Vec<Finding> =
             self.known.iter().flat_map(|lineage| self.unmatched(lineage)).collect();
         findings.extend(self.account.sites.sites.iter().filter_map(|site| self.uncovered(site)));
-        findings.extend(contested.values().cloned().map(|(site, lineages)| contest(site, &lineages)));
+        findings.extend(contested.values().map(|(site, lineages)| contest(site, lineages)));
         let shared = self.shared_records(&contested);
         findings.extend(shared.values().map(|(sites, lineages)| share(sites, lineages)));
         for lineage in self.acting() {

@@ -36,20 +36,13 @@ use crate::source::Source;
 use crate::state::{self, Memory, Store};
 
 /// Looks at everything and ends with the gravest of what is wrong.
-pub(crate) fn run(
-    args: &DoctorArgs,
-    config: Option<&Path>,
-    env: &Env,
-    style: Style,
-    answer: &mut Answer,
-) -> anyhow::Result<()> {
+pub(crate) fn run(args: &DoctorArgs, config: Option<&Path>, env: &Env, style: Style, answer: &mut Answer) {
     let machine = Machine { root: "/".into(), env };
     let findings = look(args, config, &machine, clock::now(), answer);
     answer.text = findings.iter().map(|finding| finding.line(style)).collect();
     let gravest = Kind::gravest(findings.iter().filter_map(|finding| finding.kind));
     answer.end_with(gravest.map_or(0, Kind::exit_code));
     answer.set("findings", findings);
-    Ok(())
 }
 
 fn look(
