@@ -99,7 +99,7 @@ pub(super) fn known(
         }
     }
     for memory in memories {
-        let (source, order) = remembered(memory);
+        let (source, order) = remembered(memory, env);
         match known.iter_mut().find(|(other, _)| place(other) == place(&source)) {
             // The guards are on the command line only.
             Some((_, same)) => same.allow = Allow { rebind: same.allow.rebind, ..order.allow },
@@ -128,7 +128,7 @@ fn configured(entry: &Entry, layers: &Layers) -> Order {
     }
 }
 
-fn remembered(memory: &Memory) -> (Source, Order) {
+fn remembered(memory: &Memory, env: &Env) -> (Source, Order) {
     let (lineage, order) = (&memory.lineage, &memory.order);
     let clients = [Client::Certbot, Client::AcmeSh, Client::Lego, Client::Dehydrated, Client::Kubernetes];
     let client = clients.into_iter().find(|client| client.word() == lineage.client);
@@ -142,6 +142,7 @@ fn remembered(memory: &Memory) -> (Source, Order) {
         directory: lineage.directory.clone(),
         acme_directory: None,
     };
+    let source = mounted(&source, env).unwrap_or(source);
     let order = Order {
         domains: order.domains.iter().filter_map(|domain| domain.parse().ok()).collect(),
         allow: Allow {
@@ -154,6 +155,12 @@ fn remembered(memory: &Memory) -> (Source, Order) {
         skip_unmatched: order.skip_unmatched,
     };
     (source, order)
+}
+
+/// A mounted secret has its files in another directory after each renewal.
+fn mounted(source: &Source, env: &Env) -> Option<Source> {
+    let directory = source.directory.clone().filter(|_| source.client == Client::Kubernetes)?;
+    source::find(&Named { lineage: Some(directory), ..Named::default() }, env).ok()
 }
 
 /// Reads a lineage and looks whether it would be deployed.

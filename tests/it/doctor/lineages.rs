@@ -1,7 +1,7 @@
 //! Lineages against sites: what is covered by nothing, what replaces each other, what would be refused.
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use serde_json::json;
 use tempfile::TempDir;
@@ -129,4 +129,29 @@ fn a_lineage_that_is_gone_or_would_be_refused_is_a_fault() {
     certbot.renew("a.example", &["a.example"]);
     let outcome = on_a_good_machine(&edge, &certbot).env("EDGECERT_STATE_DIR", state.path()).fails_with(66);
     assert!(outcome.stdout.contains("edgecert status --forget"), "{}", outcome.stdout);
+}
+
+#[test]
+fn a_mounted_secret_is_the_same_lineage_after_a_renewal() {
+    let (edge, state, secret) = (sandbox(&["a.example"]), private_directory(), TempDir::new().unwrap());
+    let renew = |version: &str| {
+        let directory = secret.path().join(version);
+        fs::create_dir(&directory).unwrap();
+        let issued = authority().issue(&["a.example"]).unwrap();
+        for (name, text) in [("tls.crt", issued.fullchain()), ("tls.key", issued.key)] {
+            fs::write(directory.join(name), text).unwrap();
+            fs::set_permissions(directory.join(name), Permissions::from_mode(0o600)).unwrap();
+            let _ = symlink(format!("..data/{name}"), secret.path().join(name));
+        }
+        let _ = fs::remove_file(secret.path().join("..data"));
+        symlink(version, secret.path().join("..data")).unwrap();
+    };
+    renew("..2026_01");
+    let hook = edgecert().against(&edge).env("EDGECERT_STATE_DIR", state.path());
+    hook.args(["--lineage"]).args([secret.path()]).succeeds();
+    renew("..2026_02");
+    fs::remove_dir_all(secret.path().join("..2026_01")).unwrap();
+    for configuration in [String::new(), format!("[[lineage]]\npath = '{}'\n", secret.path().display())] {
+        doctor(&edge, &configuration).env("EDGECERT_STATE_DIR", state.path()).succeeds();
+    }
 }

@@ -172,9 +172,10 @@ fn a_configuration_that_cannot_be_understood_does_not_stop_the_rest_and_the_grav
         outcome.stdout
     );
 
-    // 69 for the site, 77 for the key.
-    doctor(&edge, "").fails_with(69);
-    let certbot = Certbot::keeping(&[&["x.example"]]);
-    certbot.write("live/x.example/privkey.pem", "", 0o600);
-    doctor(&edge, &certbot.entries(&["x.example"], "")).env("EDGECERT_API_KEY", "wrong").fails_with(77);
+    // 75 for the service, and behind it 65 for the lineage.
+    let certbot = Certbot::keeping(&[&["a.example"]]);
+    certbot.write("live/a.example/privkey.pem", "", 0o600);
+    on_a_good_machine(&edge, &certbot).env("EDGECERT_BASE_URL", "http://127.0.0.1:1").fails_with(65);
+    // 69 for the site, and before it 77 for the key.
+    on_a_good_machine(&edge, &certbot).env("EDGECERT_API_KEY", "wrong").fails_with(77);
 }
