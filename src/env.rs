@@ -19,6 +19,11 @@ impl Env {
         std::env::vars_os().collect()
     }
 
+    /// The same environment without one variable.
+    pub(crate) fn without(&self, name: &str) -> Self {
+        self.0.iter().filter(|(other, _)| *other != OsStr::new(name)).collect()
+    }
+
     /// The value as the system keeps it.
     pub(crate) fn raw(&self, name: &str) -> Option<&OsStr> {
         self.0.get(OsStr::new(name)).map(OsString::as_os_str).filter(|value| !value.is_empty())

@@ -221,7 +221,7 @@ fn unreadable_hint(unreadable: &Unreadable) -> &'static str {
 }
 
 /// A word that can be pasted into a shell.
-fn shell_word(text: &str) -> String {
+pub(crate) fn shell_word(text: &str) -> String {
     let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c));
     if plain { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }

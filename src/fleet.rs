@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::env::Env;
 use crate::material::Files;
+use crate::names::{Domain, distinct};
 use crate::settings::{Entry, File, Place};
 use crate::source::{self, Named, Source};
 use crate::state::{self, Memory, Store};
@@ -19,6 +20,17 @@ pub(crate) struct Member<'a> {
     pub(crate) entry: Option<&'a Entry>,
     /// What is remembered of it; `None`: it was never deployed.
     pub(crate) memory: Option<Memory>,
+}
+
+impl Member<'_> {
+    /// The sites that have to get the certificate: those that an earlier run was told, else those of the configuration;
+    /// empty: every covered one.
+    pub(crate) fn domains(&self) -> Vec<Domain> {
+        let told = self.memory.iter().flat_map(|memory| &memory.order.asked.domains);
+        let told: Vec<Domain> = told.filter_map(|name| name.parse().ok()).collect();
+        let configured = self.entry.map(|entry| entry.domains.as_slice()).unwrap_or_default();
+        distinct(if told.is_empty() { configured } else { &told })
+    }
 }
 
 /// The lineages, to be visited one by one: there may be many thousands.

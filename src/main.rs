@@ -86,9 +86,10 @@ fn run(arguments: Vec<OsString>, env: &Env) -> ExitCode {
         Some(Command::Status(args)) => {
             answer("status", |answer| cmd::status::run(args, config, env, style, answer))
         }
-        Some(Command::Doctor(args)) => {
-            answer("doctor", |answer| cmd::doctor::run(args, config, env, style, answer))
-        }
+        Some(Command::Doctor(args)) => answer("doctor", |answer| {
+            cmd::doctor::run(args, config, env, style, answer);
+            Ok(())
+        }),
         Some(Command::Certs(args)) => {
             answer("certs", |answer| cmd::certs::run(args, config, env, style, answer))
         }

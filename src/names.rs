@@ -35,6 +35,17 @@ impl Domain {
     }
 }
 
+/// The domains without those that are named again.
+pub(crate) fn distinct(domains: &[Domain]) -> Vec<Domain> {
+    let mut distinct: Vec<Domain> = Vec::new();
+    for domain in domains {
+        if !distinct.contains(domain) {
+            distinct.push(domain.clone());
+        }
+    }
+    distinct
+}
+
 /// The names of a certificate, read once. `*.` stands for exactly one label, and a site that is itself a wildcard is
 /// covered by that very wildcard only. An entry holds A-labels (RFC 5280, section 7.2), so one with other characters
 /// covers nothing.

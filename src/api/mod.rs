@@ -28,6 +28,8 @@ use crate::secret::Redactor;
 pub(crate) struct Client {
     transport: Transport,
     deadline: Deadline,
+    /// A request is not sent more often than this.
+    most_attempts: u32,
     notes: RefCell<Vec<String>>,
 }
 
@@ -64,12 +66,23 @@ impl Client {
     /// Prepares the connection; nothing is sent yet.
     pub(crate) fn new(access: &Access, redactor: Redactor, deadline: Deadline) -> Result<Self, SetupError> {
         let transport = Transport::new(access, redactor)?;
-        Ok(Self { transport, deadline, notes: RefCell::default() })
+        Ok(Self { transport, deadline, most_attempts: u32::MAX, notes: RefCell::default() })
+    }
+
+    /// The same, but a request is sent so often at most, whatever time is left: for a person who waits for the answer.
+    pub(crate) fn asking_at_most(self, attempts: u32) -> Self {
+        Self { most_attempts: attempts, ..self }
+    }
+
+    /// How far this machine's clock is ahead of the service's, where an answer named its date.
+    pub(crate) fn skew(&self) -> Option<time::Duration> {
+        self.transport.skew()
     }
 
     /// The same connections, for another piece of work.
     pub(crate) fn anew(&self, redactor: Redactor, deadline: Deadline) -> Self {
-        Self { transport: self.transport.with(redactor), deadline, notes: RefCell::default() }
+        let transport = self.transport.with(redactor);
+        Self { transport, deadline, most_attempts: self.most_attempts, notes: RefCell::default() }
     }
 
     /// The sites and records of the account, asked for together.
@@ -156,7 +169,7 @@ impl Client {
             };
             let failed = Failed { request: format!("{method} {path}"), attempts, error };
             let hopeless = matches!(failed.error, Error::Unreadable { .. }) && attempts >= MOST_UNREADABLE;
-            if !failed.error.is_worth_repeating() || hopeless {
+            if !failed.error.is_worth_repeating() || hopeless || attempts >= self.most_attempts {
                 return Err(failed);
             }
             // `Retry-After: 0` is no leave to hammer.

@@ -1,12 +1,15 @@
 //! One attempt of one request: TLS, headers, time limits, and what the answer's status means.
 
+use std::cell::Cell;
 use std::error::Error as _;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use backon::BackoffBuilder as _;
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
+use reqwest::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, DATE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER,
+};
 use reqwest::{Method, Response, StatusCode};
 use rustls::{AlertDescription, ClientConfig, RootCertStore};
 use serde_json::Value;
@@ -60,6 +63,7 @@ pub(super) struct Transport {
     base: BaseUrl,
     pace: Arc<Pace>,
     redactor: Redactor,
+    skew: Cell<Option<time::Duration>>,
 }
 
 /// An answer whose status is a success; not looked into yet. What is shown of it has to pass the redactor first.
@@ -100,13 +104,13 @@ impl Transport {
         // A proxy would read what is sent in the clear, and loopback needs none.
         let builder = if base.is_plain() { builder.no_proxy() } else { builder };
         let http = builder.build().map_err(|error| SetupError::Client(deepest(&error)))?;
-        Ok(Self { http, base, pace, redactor })
+        Ok(Self { http, base, pace, redactor, skew: Cell::default() })
     }
 
     /// The same connections, with other secrets to keep.
     pub(super) fn with(&self, redactor: Redactor) -> Self {
         let (http, base, pace) = (self.http.clone(), self.base.clone(), Arc::clone(&self.pace));
-        Self { http, base, pace, redactor }
+        Self { http, base, pace, redactor, skew: Cell::default() }
     }
 
     /// Sends a request once, as soon as the service may be asked.
@@ -146,6 +150,7 @@ impl Transport {
         log::info!("{method} {path}");
         let response = request.send().await.map_err(|error| sort(error, &host, Phase::Request))?;
         let (status, headers) = (response.status(), response.headers().clone());
+        self.skew.set(skew(&headers, crate::clock::now()).or(self.skew.get()));
         let text = read(response).await.map_err(|error| sort(error, &host, Phase::Answer))?;
         log::info!("{method} {path}: {status}");
         let answer = self.understand(status, text.as_deref());
@@ -161,6 +166,11 @@ impl Transport {
             }
             status => Err(Error::Refused { status, said }),
         }
+    }
+
+    /// How far this machine's clock is ahead of the service's, as the last answer that names its date tells.
+    pub(super) fn skew(&self) -> Option<time::Duration> {
+        self.skew.get()
     }
 
     /// Takes the run's secrets out of what the service says, because it may repeat what it was sent.
@@ -219,6 +229,12 @@ fn reason(json: &Value) -> Option<String> {
         Value::Object(map) => NAMES.iter().filter_map(|name| map.get(*name)).find_map(reason),
         _ => None,
     }
+}
+
+/// How far a clock that says `now` is ahead of the one that dated the answer (RFC 9110, section 6.6.1).
+fn skew(headers: &HeaderMap, now: time::OffsetDateTime) -> Option<time::Duration> {
+    let date = httpdate::parse_http_date(headers.get(DATE)?.to_str().ok()?).ok()?;
+    Some(now - time::OffsetDateTime::from(date))
 }
 
 /// Seconds or a date (RFC 9110, section 10.2.3).

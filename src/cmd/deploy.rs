@@ -10,7 +10,7 @@ use crate::api::Access;
 use crate::cli::DeployArgs;
 use crate::clock::Deadline;
 use crate::env::Env;
-use crate::names::Domain;
+use crate::names::distinct;
 use crate::report::{Report, SourceReport};
 use crate::settings::{self, Entry, File, Place, Settings};
 use crate::source::{self, Source};
@@ -85,17 +85,6 @@ pub(crate) fn deploy(
 
 /// So long another run is waited for where the settings cannot be read.
 const UNKNOWN: Duration = Duration::from_secs(10);
-
-/// The domains without those that are named again.
-pub(super) fn distinct(domains: &[Domain]) -> Vec<Domain> {
-    let mut distinct: Vec<Domain> = Vec::new();
-    for domain in domains {
-        if !distinct.contains(domain) {
-            distinct.push(domain.clone());
-        }
-    }
-    distinct
-}
 
 /// Whether an entry of the configuration is about this lineage.
 pub(super) fn is_entry_of(entry: &Entry, source: &Source) -> bool {

@@ -17,7 +17,7 @@ use crate::text::rfc3339;
 
 pub(crate) use self::answer::Answer;
 pub(crate) use self::table::{Cell, Table};
-pub(crate) use self::text::{Style, problems, warning};
+pub(crate) use self::text::{Style, finding_line, problems, warning};
 
 /// Version of the JSON object; raised when a field changes its meaning or goes away.
 const VERSION: u8 = 1;

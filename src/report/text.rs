@@ -41,17 +41,7 @@ pub(super) fn report(report: &Report, style: Style) -> String {
     }
     if report.command == "check" {
         for finding in &report.checks {
-            let (word, colour) = match finding.status {
-                Status::Ok => ("ok", AnsiColor::Green),
-                Status::Warn => ("warn", AnsiColor::Yellow),
-                Status::Fail => ("fail", AnsiColor::Red),
-                Status::Skipped => ("skipped", AnsiColor::Cyan),
-            };
-            row(
-                &mut lines,
-                finding.check.word(),
-                &format!("{}: {}", style.paint(word, colour), finding.detail),
-            );
+            lines.push_str(&finding_line(finding.check.word(), finding.status, &finding.detail, style));
         }
     }
     for step in report.plan.iter().flatten() {
@@ -75,6 +65,19 @@ pub(super) fn report(report: &Report, style: Style) -> String {
         row(&mut lines, "site", &format!("{}: {verdict}{score}{detail}", foreign(&site.domain)));
     }
     lines
+}
+
+/// What was looked at, what came of it, and what was seen.
+pub(crate) fn finding_line(title: &str, status: Status, detail: &str, style: Style) -> String {
+    let (word, colour) = match status {
+        Status::Ok => ("ok", AnsiColor::Green),
+        Status::Warn => ("warn", AnsiColor::Yellow),
+        Status::Fail => ("fail", AnsiColor::Red),
+        Status::Skipped => ("skipped", AnsiColor::Cyan),
+    };
+    let mut line = String::new();
+    row(&mut line, title, &format!("{}: {detail}", style.paint(word, colour)));
+    line
 }
 
 /// `edgecert: error: …` and `edgecert: hint: …`, each on a line of its own.

@@ -4,6 +4,7 @@
 
 mod file;
 mod key;
+mod survey;
 
 use std::fmt;
 use std::net::IpAddr;
@@ -16,6 +17,7 @@ use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::file::{Entry, File, Place};
+pub(crate) use self::survey::{Layers, Survey};
 use crate::env::{Env, NotText};
 use crate::file::Unreadable;
 use crate::names::Domain;
@@ -182,14 +184,20 @@ impl Settings {
         let api_key = key::find(flags, env, &environment, &file.layer)?;
         let merged = flags.clone().or(environment).or(entry).or(file.layer.clone());
         merged.edge_address.as_deref().map(|text| check_edge_address(text, "edge address")).transpose()?;
-        Ok(Self {
-            base_url: merged.base_url.as_deref().ok_or(Error::NoBaseUrl)?.parse()?,
-            api_key: api_key.ok_or(Error::NoApiKey)?,
+        let base_url = merged.base_url.as_deref().ok_or(Error::NoBaseUrl)?.parse()?;
+        Ok(Self::complete(base_url, api_key.ok_or(Error::NoApiKey)?, merged, env))
+    }
+
+    /// The settings with a default for everything that no layer names.
+    fn complete(base_url: BaseUrl, api_key: Secret, merged: Layer, env: &Env) -> Self {
+        Self {
+            base_url,
+            api_key,
             roots: merged.ca_file.map_or_else(|| Roots::of_system(env), Roots::File),
             timeout: Duration::from_secs(merged.timeout.unwrap_or(TIMEOUT)),
             wait: Duration::from_secs(merged.wait.unwrap_or(WAIT)),
             verify: merged.verify.unwrap_or(Verify::Auto),
-            state_dir: state_dir(flags, env, file),
+            state_dir: merged.state_dir.or_else(|| default_state_dir(env)),
             edge_addresses: merged
                 .edge_address
                 .iter()
@@ -199,7 +207,7 @@ impl Settings {
             rebind: merged.rebind.unwrap_or(false),
             allow_untrusted: merged.allow_untrusted.unwrap_or(false),
             skip_unmatched: merged.skip_unmatched.unwrap_or(false),
-        })
+        }
     }
 }
 

@@ -22,6 +22,7 @@ mod checks;
 mod cli;
 mod clients;
 mod deploy;
+mod doctor;
 mod exit_codes;
 mod faults;
 mod guards;

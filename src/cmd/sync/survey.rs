@@ -85,6 +85,7 @@ impl<'a> Survey<'a> {
     }
 
     fn lineage(&mut self, member: Member<'a>) -> anyhow::Result<Found> {
+        let domains = member.domains();
         let Member { name, source, entry, memory } = member;
         let source = source?;
         let known = memory.as_ref().and_then(|memory| memory.certificate.as_ref());
@@ -95,7 +96,6 @@ impl<'a> Survey<'a> {
         }
         let order = memory.as_ref().map(|memory| memory.order.clone()).unwrap_or_default();
         let settings = self.settings(&order.asked.settings, entry)?;
-        let domains = domains(&order, entry);
         let names = match &glance {
             Ok(Glance::Known) => known.map(|known| known.names.clone()).unwrap_or_default(),
             Ok(Glance::Leaf(leaf)) => leaf.names(),
@@ -133,13 +133,6 @@ impl<'a> Survey<'a> {
         self.known.push((told.clone(), entry, Arc::clone(&settings)));
         Ok(settings)
     }
-}
-
-/// The sites that an earlier run named, else those of the configuration.
-fn domains(order: &state::Order, entry: Option<&Entry>) -> Vec<Domain> {
-    let named: Vec<Domain> = order.asked.domains.iter().filter_map(|name| name.parse().ok()).collect();
-    let configured = entry.map(|entry| entry.domains.as_slice()).unwrap_or_default();
-    crate::cmd::deploy::distinct(if named.is_empty() { configured } else { &named })
 }
 
 /// Why a lineage that was deployed before has to be deployed again, as far as can be told from here.

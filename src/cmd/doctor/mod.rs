@@ -1,0 +1,142 @@
+//! `edgecert doctor`: finds what is wrong with the set-up before the first renewal does.
+//!
+//! The facts are gathered here, in order; what they mean is said by a file for each subject. A check that fails stops no
+//! other one.
+
+mod attach;
+mod clients;
+mod coverage;
+mod finding;
+mod hooks;
+mod lineages;
+mod machine;
+mod service;
+mod setup;
+mod timer;
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use time::OffsetDateTime;
+
+use self::coverage::Coverage;
+use self::finding::{Finding, Subject};
+use self::lineages::{Leaf, Lineage, Order};
+use self::machine::Machine;
+use self::service::{Account, Asked};
+use crate::api::Site;
+use crate::cli::DoctorArgs;
+use crate::clock;
+use crate::env::Env;
+use crate::failure::Kind;
+use crate::fleet::Fleet;
+use crate::material::{self, Files};
+use crate::report::{Answer, Style};
+use crate::settings::{self, Settings, Survey};
+use crate::source::Source;
+use crate::state::{Issued, Store};
+
+/// Looks at everything and ends with the gravest of what is wrong.
+pub(crate) fn run(args: &DoctorArgs, config: Option<&Path>, env: &Env, style: Style, answer: &mut Answer) {
+    let machine = Machine { root: "/".into(), env };
+    let findings = look(args, config, &machine, clock::now(), answer);
+    answer.text = findings.iter().map(|finding| finding.line(style)).collect();
+    let gravest = Kind::gravest(findings.iter().filter_map(|finding| finding.kind));
+    answer.end_with(gravest.map_or(0, Kind::exit_code));
+    answer.set("findings", findings);
+}
+
+fn look(
+    args: &DoctorArgs,
+    config: Option<&Path>,
+    machine: &Machine<'_>,
+    now: OffsetDateTime,
+    answer: &mut Answer,
+) -> Vec<Finding> {
+    let (file, understood) = match settings::read_file(config, machine.env) {
+        Ok(file) => (file, Ok(())),
+        Err(error) => (settings::File::default(), Err(error)),
+    };
+    let survey = Survey::new(&args.settings, machine.env, &file);
+    let (settings, has_key) = (survey.settings(machine.env), survey.api_key.is_ok());
+    let mut findings = setup::settings(understood, survey.unusable, survey.base_url, survey.api_key);
+    findings.extend(setup::state(survey.state_dir.as_deref()));
+
+    let asked = settings.as_ref().and_then(|settings| ask(settings, &mut findings));
+    if let Some(asked) = &asked {
+        findings.extend(service::findings(asked, has_key));
+        answer.warnings.extend(asked.notes.iter().cloned());
+    }
+    let store = survey.state_dir.as_deref().filter(|directory| directory.is_dir()).map(Store::at);
+    let (mut past, fleet) = (Issued::default(), Fleet::gather(store.as_ref(), &file));
+    let (known, lost) = lineages::known(fleet, &survey.layers, &mut past, |note| answer.warnings.push(note));
+    findings.extend(lost);
+    let mut known: Vec<Lineage> = known
+        .into_iter()
+        .map(|(source, order)| {
+            let (lineage, found) = lineages::look(source, order, now);
+            findings.extend(found);
+            lineage
+        })
+        .collect();
+    known.sort_by_key(Lineage::title);
+    let readable = known.iter().filter(|lineage| lineage.leaf.is_some());
+    findings.extend(readable.map(|lineage| hooks::of_known(lineage, machine)));
+    if let Some(Asked { account: Ok(account), .. }) = &asked {
+        let issued = settings.map(|settings| past.at(&settings.base_url.to_string()));
+        findings.extend(compare(account, &known, &issued.unwrap_or_default(), machine));
+    }
+    findings.push(timer::look(machine));
+    findings
+}
+
+fn ask(settings: &Settings, findings: &mut Vec<Finding>) -> Option<Asked> {
+    match service::ask(settings) {
+        Ok(asked) => Some(asked),
+        Err(error) => {
+            findings.push(Finding::from_error(Subject::Tls, error));
+            None
+        }
+    }
+}
+
+/// Lineages against sites, those included that clients keep and edgecert does not know.
+fn compare(
+    account: &Account,
+    known: &[Lineage],
+    issued: &HashMap<u64, OffsetDateTime>,
+    machine: &Machine<'_>,
+) -> Vec<Finding> {
+    let (found, mut findings) = clients::find(machine);
+    let sites = &account.sites.sites;
+    let strangers: Vec<Lineage> = found.into_iter().filter_map(|source| stranger(source, known)).collect();
+    let covered = |lineage: &Lineage| -> Vec<&Site> {
+        sites.iter().filter(|site| lineage.covers(&site.domain)).collect()
+    };
+    let strangers = strangers.iter().map(|lineage| (lineage, covered(lineage)));
+    let strangers: Vec<(&Lineage, Vec<&Site>)> = strangers.filter(|(_, sites)| !sites.is_empty()).collect();
+    let (attached, idle): (Vec<&Lineage>, Vec<&Lineage>) = strangers
+        .iter()
+        .map(|(lineage, _)| *lineage)
+        .partition(|lineage| hooks::is_attached(lineage, machine));
+    for (lineage, covered) in &strangers {
+        let is_reached = |site: &Site| {
+            known.iter().chain(attached.iter().copied()).any(|other| other.reaches(&site.domain))
+        };
+        let alone = covered.iter().filter(|site| !is_reached(site)).count();
+        findings.push(hooks::of_stranger(lineage, covered, alone, machine));
+    }
+    findings.extend(Coverage { account, known, attached, idle, issued }.findings());
+    findings
+}
+
+/// A lineage that edgecert does not know, if it can be read.
+fn stranger(source: Source, known: &[Lineage]) -> Option<Lineage> {
+    let place = lineages::place(&source);
+    if known.iter().any(|lineage| lineage.place() == place) {
+        return None;
+    }
+    let certificate = material::load(&Files { key: None, ..source.files.clone() }).ok()?;
+    let leaf = Leaf::of(certificate.chain.as_ref().ok()?);
+    Some(Lineage { source, order: Order::default(), leaf: Some(leaf) })
+}

@@ -1,0 +1,134 @@
+//! One listing of the account, and what it says about connection, TLS, API key and clock.
+
+use anyhow::Context as _;
+use time::Duration;
+
+use super::finding::{Finding, Subject};
+use crate::api::{Access, Client, Error, Failed, Record, Sites};
+use crate::clock::Deadline;
+use crate::failure::Kind;
+use crate::secret::Redactor;
+use crate::settings::Settings;
+use crate::text::{count, span};
+
+/// What came of asking the service.
+pub(super) struct Asked {
+    pub(super) account: Result<Account, Failed>,
+    /// How far this machine's clock is ahead; `None`: no answer named its date.
+    skew: Option<Duration>,
+    /// What was strange about the answers.
+    pub(super) notes: Vec<String>,
+}
+
+/// What the account has.
+pub(super) struct Account {
+    pub(super) records: Vec<Record>,
+    pub(super) sites: Sites,
+}
+
+/// A person waits for the answer: what fails is tried once again, not until the deadline.
+const ATTEMPTS: u32 = 2;
+
+/// A certificate is not valid a minute early for everybody.
+const MOST_SKEW: Duration = Duration::MINUTE;
+
+/// Asks for certificates and sites.
+pub(super) fn ask(settings: &Settings) -> anyhow::Result<Asked> {
+    let mut redactor = Redactor::default();
+    redactor.hide(&settings.api_key);
+    let (access, deadline) = (Access::new(settings)?, Deadline::after(settings.timeout));
+    let client = Client::new(&access, redactor, deadline)?.asking_at_most(ATTEMPTS);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    let account = runtime
+        .block_on(async { Ok(Account { records: client.records().await?, sites: client.sites().await? }) });
+    // A name that is still being looked up must not hold the run.
+    runtime.shutdown_background();
+    Ok(Asked { account, skew: client.skew(), notes: client.notes() })
+}
+
+/// What the answers say, except about the account.
+pub(super) fn findings(asked: &Asked, has_key: bool) -> Vec<Finding> {
+    let mut findings = match &asked.account {
+        Ok(account) => vec![
+            Finding::ok(Subject::Service, contents(account)),
+            Finding::ok(Subject::ApiKey, "the service accepts it"),
+        ],
+        // That much can be seen without a key.
+        Err(Failed { error: Error::Denied { .. }, .. }) if !has_key => {
+            vec![Finding::ok(Subject::Service, "it answers, and wants an API key")]
+        }
+        Err(failed) => vec![failure(&failed.error)],
+    };
+    findings.extend(asked.skew.map(clock));
+    findings
+}
+
+fn contents(account: &Account) -> String {
+    let (sites, records) = (account.sites.sites.len(), account.records.len());
+    format!("it answers: {} and {}", count(sites, "site"), count(records, "certificate"))
+}
+
+fn failure(error: &Error) -> Finding {
+    let (kind, hint) = (crate::failure::api_kind(error), crate::failure::api_hint(error));
+    let hint = hint.unwrap_or_else(|| "see what it says".into());
+    match error {
+        Error::Untrusted { reason, .. } => {
+            let clock = if reason.contains("valid") || reason.contains("expired") {
+                "; look at this machine's clock, too"
+            } else {
+                ""
+            };
+            Finding::fail(Subject::Tls, kind, error.to_string(), format!("{hint}{clock}"))
+        }
+        Error::NoTls { .. } => Finding::fail(Subject::Tls, kind, error.to_string(), hint),
+        Error::Denied { .. } => Finding::fail(Subject::ApiKey, kind, error.to_string(), hint),
+        Error::Unreachable { .. } | Error::TimedOut { .. } | Error::Cut { .. } => {
+            let remedy = "check the base URL, and this machine's way to it: DNS, routes, firewall, proxy";
+            Finding::fail(Subject::Service, kind, error.to_string(), remedy)
+        }
+        Error::Busy { .. } => {
+            let remedy = "ask again later; edgecert repeats a deployment by itself";
+            Finding::fail(Subject::Service, kind, error.to_string(), remedy)
+        }
+        _ => Finding::fail(Subject::Service, kind, error.to_string(), hint),
+    }
+}
+
+/// What the service's date says about this machine's clock, which is ahead by so much.
+fn clock(skew: Duration) -> Finding {
+    if skew.abs() <= MOST_SKEW {
+        return Finding::ok(Subject::Clock, "within a minute of the service's");
+    }
+    let direction = if skew.is_positive() { "ahead of" } else { "behind" };
+    Finding::fail(
+        Subject::Clock,
+        Kind::Config,
+        format!("this machine's clock is {} {direction} the service's", span(skew)),
+        "set it by NTP, for example: timedatectl set-ntp true",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::Status;
+
+    #[test]
+    fn a_clock_may_be_off_by_a_minute() {
+        let rows = [
+            (0, Status::Ok, "within a minute of the service's"),
+            (60, Status::Ok, "within a minute of the service's"),
+            (-60, Status::Ok, "within a minute of the service's"),
+            (61, Status::Fail, "this machine's clock is 61 seconds ahead of the service's"),
+            (-61, Status::Fail, "this machine's clock is 61 seconds behind the service's"),
+            (-10_000, Status::Fail, "this machine's clock is 2 hours behind the service's"),
+        ];
+        for (seconds, status, detail) in rows {
+            let found = clock(Duration::seconds(seconds));
+            assert_eq!((found.status, found.detail.as_str()), (status, detail));
+        }
+    }
+}

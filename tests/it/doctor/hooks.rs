@@ -1,0 +1,144 @@
+//! Whether the client calls edgecert, and a timer calls `sync`.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use tempfile::TempDir;
+
+use super::{Certbot, TIMER, doctor, on_a_good_machine, only_fault, private_directory};
+use crate::harness::{Sandbox, authority, edgecert, sandbox};
+
+#[test]
+fn a_lineage_that_was_deployed_is_looked_after_and_its_hook_is_looked_for() {
+    let (edge, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
+    let state = private_directory();
+    let call = || doctor(&edge, "").env("EDGECERT_STATE_DIR", state.path());
+    let outcome = call().fails_with(69);
+    only_fault(&outcome, "fail site: a.example is covered by no lineage", "");
+    let hook = edgecert().against(&edge).env("EDGECERT_STATE_DIR", state.path());
+    hook.env("RENEWED_LINEAGE", certbot.live("a.example")).succeeds();
+    call().succeeds();
+    certbot.attach("a.example", "/usr/bin/systemctl reload nginx");
+    only_fault(
+        &call().fails_with(78),
+        "fail hook: ",
+        "certbot reconfigure --cert-name a.example --deploy-hook edgecert",
+    );
+}
+
+#[test]
+fn certbots_hook_is_found_wherever_it_may_stand_and_its_text_is_never_shown() {
+    let (edge, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
+    let call = || on_a_good_machine(&edge, &certbot);
+    let program = certbot.path("bin/edgecert");
+
+    certbot.attach("a.example", format!("API=hunter2 {} --json", program.display()));
+    assert!(!call().succeeds().stdout.contains("hunter2"));
+    certbot.attach("a.example", "/nonexistent/edgecert");
+    only_fault(&call().fails_with(78), "fail hook: the hook for ", "install edgecert there");
+    certbot.attach("a.example", "edgecert-of-this-test");
+    only_fault(&call().succeeds(), "warn hook: ", "/usr/local/bin");
+    certbot.write("script", &format!("#!/bin/sh\n{} --json\n", program.display()), 0o755);
+    certbot.attach("a.example", certbot.path("script"));
+    call().succeeds();
+
+    certbot.attach("a.example", "/bin/true");
+    only_fault(&call().fails_with(78), "fail hook: ", "certbot reconfigure");
+    certbot.write("cli.ini", &format!("deploy-hook = {}\n", program.display()), 0o644);
+    call().succeeds();
+    fs::remove_file(certbot.path("cli.ini")).unwrap();
+    fs::create_dir_all(certbot.path("renewal-hooks/deploy")).unwrap();
+    std::os::unix::fs::symlink(&program, certbot.path("renewal-hooks/deploy/to-the-edge")).unwrap();
+    call().succeeds();
+    fs::rename(
+        certbot.path("renewal-hooks/deploy/to-the-edge"),
+        certbot.path("renewal-hooks/deploy/to-the-edge~"),
+    )
+    .unwrap();
+    call().fails_with(78);
+    certbot.write("renewal-hooks/deploy/edgecert.sh", "exec edgecert\n", 0o644);
+    only_fault(&call().fails_with(78), "fail hook: the hook for ", "install edgecert there");
+}
+
+/// acme.sh's directory for a domain, with these lines in its configuration.
+fn acme_sh(home: &Path, lines: &str) -> PathBuf {
+    let directory = home.join("a.example_ecc");
+    fs::create_dir_all(&directory).unwrap();
+    let issued = authority().issue(&["a.example"]).unwrap();
+    let files = [
+        ("a.example.key", issued.key.clone()),
+        ("a.example.cer", issued.cert.clone()),
+        ("ca.cer", issued.chain.clone()),
+        ("fullchain.cer", issued.fullchain()),
+        ("a.example.conf", format!("Le_Domain='a.example'\nLe_API='https://ca.example/dir'\n{lines}")),
+    ];
+    for (name, text) in files {
+        fs::write(directory.join(name), text).unwrap();
+        fs::set_permissions(directory.join(name), Permissions::from_mode(0o600)).unwrap();
+    }
+    directory
+}
+
+#[test]
+fn acme_shs_hook_is_found_in_its_domain_configuration() {
+    let (edge, home) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let program = home.path().join("edgecert");
+    fs::write(&program, "").unwrap();
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    let call = |lines: &str| {
+        let directory = acme_sh(home.path(), lines);
+        doctor(&edge, &format!("[[lineage]]\npath = '{}'\n", directory.display()))
+    };
+    let reload = |command: &str| {
+        format!("Le_ReloadCmd='__ACME_BASE64__START_{}__ACME_BASE64__END_'\n", STANDARD.encode(command))
+    };
+    call(&reload(program.to_str().unwrap())).succeeds();
+    call("Le_DeployHook='edgecert,'\n").succeeds();
+    for lines in [String::new(), reload("service nginx reload"), "Le_DeployHook='haproxy,'\n".into()] {
+        only_fault(
+            &call(&lines).fails_with(78),
+            "fail hook: ",
+            "acme.sh --install-cert -d a.example --ecc --reloadcmd edgecert",
+        );
+    }
+}
+
+#[test]
+fn a_lineage_of_a_client_that_edgecert_does_not_know_is_a_fault_where_it_covers_a_site() {
+    let (edge, home) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    acme_sh(home.path(), "");
+    let call =
+        |edge: &Sandbox, configuration: &str| doctor(edge, configuration).env("LE_CONFIG_HOME", home.path());
+    let outcome = call(&edge, "").fails_with(78);
+    only_fault(&outcome, "fail hook: ", "--reloadcmd edgecert");
+    assert!(outcome.stdout.contains("a.example_ecc covers a.example, but has no hook"), "{}", outcome.stdout);
+    // None of the edge's business.
+    call(&sandbox(&[]), "").succeeds();
+    // One that is not needed.
+    let certbot = Certbot::keeping(&[&["a.example"]]);
+    let known = certbot.entries(&["a.example"], "");
+    only_fault(&call(&edge, &known).succeeds(), "warn hook: ", "leave it so");
+    // With its hook it takes part in who wins.
+    acme_sh(home.path(), "Le_DeployHook='edgecert,'\n");
+    only_fault(&call(&edge, "").succeeds(), "warn hook: ", "edgecert --lineage /");
+    let outcome = call(&edge, &known).fails_with(78);
+    assert!(outcome.stdout.contains("whichever is deployed last"), "{}", outcome.stdout);
+}
+
+#[test]
+fn a_machine_without_a_timer_is_told_how_to_get_one() {
+    let (edge, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
+    let hook = on_a_good_machine(&edge, &certbot);
+    let timer = hook.file(TIMER, "");
+    fs::remove_file(&timer).unwrap();
+    std::os::unix::fs::symlink("/nonexistent/edgecert-sync.timer", &timer).unwrap();
+    let outcome = hook.fails_with(78);
+    only_fault(
+        &outcome,
+        "fail timer: no timer runs edgecert sync",
+        "systemctl enable --now edgecert-sync.timer",
+    );
+}

@@ -1,0 +1,107 @@
+//! `edgecert doctor`: nothing wrong on a machine that is set up well, and each fault of the set-up found by its name.
+
+mod hooks;
+mod lineages;
+mod setup;
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::harness::{Hook, Outcome, Sandbox, authority, edgecert};
+
+/// certbot's directories with one lineage for each row of names, attached to edgecert; the first name is the lineage's.
+struct Certbot {
+    home: TempDir,
+}
+
+impl Certbot {
+    fn keeping(lineages: &[&[&str]]) -> Self {
+        let certbot = Self { home: TempDir::new().unwrap() };
+        certbot.write("bin/edgecert", "#!/bin/sh\n", 0o755);
+        for names in lineages {
+            certbot.renew(names[0], names);
+            certbot.attach(names[0], certbot.path("bin/edgecert"));
+        }
+        certbot
+    }
+
+    fn renew(&self, name: &str, names: &[&str]) {
+        let issued = authority().issue(names).unwrap();
+        self.write(&format!("live/{name}/fullchain.pem"), &issued.fullchain(), 0o644);
+        self.write(&format!("live/{name}/privkey.pem"), &issued.key, 0o600);
+    }
+
+    fn attach(&self, name: &str, command: impl AsRef<Path>) {
+        let record =
+            format!("version = 2.1.0\n[renewalparams]\nrenew_hook = {}\n", command.as_ref().display());
+        self.write(&format!("renewal/{name}.conf"), &record, 0o644);
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    fn live(&self, name: &str) -> PathBuf {
+        self.path("live").join(name)
+    }
+
+    fn write(&self, name: &str, text: &str, mode: u32) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+    }
+
+    /// Entries of a configuration, with these lines in each.
+    fn entries(&self, names: &[&str], lines: &str) -> String {
+        let entry = |name: &&str| format!("[[lineage]]\npath = '{}'\n{lines}", self.live(name).display());
+        names.iter().map(entry).collect()
+    }
+}
+
+/// A directory as edgecert makes it for its state.
+fn private_directory() -> TempDir {
+    let directory = TempDir::new().unwrap();
+    fs::set_permissions(directory.path(), Permissions::from_mode(0o700)).unwrap();
+    directory
+}
+
+const TIMER: &str = ".config/systemd/user/timers.target.wants/edgecert-sync.timer";
+
+/// A call on a machine with a timer and this configuration.
+fn doctor(edge: &Sandbox, configuration: &str) -> Hook {
+    let hook = edgecert().against(edge).args(["doctor", "--json"]);
+    hook.file(TIMER, "");
+    hook.file(".config/edgecert/config.toml", configuration);
+    hook
+}
+
+/// The same on a machine with one lineage for `a.example`, which is in order.
+fn on_a_good_machine(edge: &Sandbox, certbot: &Certbot) -> Hook {
+    doctor(edge, &certbot.entries(&["a.example"], ""))
+}
+
+/// What is not in order, as `status subject: detail; remedy`.
+fn faults(outcome: &Outcome) -> Vec<String> {
+    let json = outcome.json();
+    let findings = json["findings"].as_array().unwrap().iter();
+    let word = |finding: &Value, field: &str| finding[field].as_str().unwrap().to_owned();
+    let line = |finding: &Value| {
+        let [status, subject, detail, remedy] =
+            ["status", "subject", "detail", "remedy"].map(|field| word(finding, field));
+        format!("{status} {subject}: {detail}; {remedy}")
+    };
+    findings.filter(|finding| finding["status"] != "ok").map(line).collect()
+}
+
+/// Expects this one fault: how its line begins, and what its remedy has in it.
+#[track_caller]
+fn only_fault(outcome: &Outcome, begins: &str, remedy: &str) {
+    let faults = faults(outcome);
+    assert_eq!(faults.len(), 1, "{faults:#?}");
+    assert!(faults[0].starts_with(begins) && faults[0].contains(remedy), "{faults:#?}");
+}
