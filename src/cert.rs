@@ -137,7 +137,7 @@ impl Certificate {
 
     /// Lower-case hex of the SHA-256 of the DER.
     pub(crate) fn fingerprint(&self) -> String {
-        hex(digest(&SHA256, &self.der).as_ref())
+        fingerprint(&self.der)
     }
 
     /// The certificate as clean PEM.
@@ -178,6 +178,11 @@ impl Certificate {
         };
         self.issuer == issuer.subject && same_key
     }
+}
+
+/// The fingerprint of a certificate in DER.
+pub(crate) fn fingerprint(der: &[u8]) -> String {
+    hex(digest(&SHA256, der).as_ref())
 }
 
 impl PartialEq for Certificate {

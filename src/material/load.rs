@@ -39,6 +39,12 @@ pub(crate) fn load(files: &Files) -> Result<Material, Unreadable> {
     }
 }
 
+/// Reads the certificates once, for who wants to know of them only: no key is opened, and nothing is waited for.
+pub(crate) fn look(files: &Files) -> Result<Material, Unreadable> {
+    let files = Files { key: None, ..files.clone() };
+    Ok(Contents::read(&files)?.understood(&files))
+}
+
 impl Files {
     /// What came out of a pipe is gone.
     fn can_be_read_again(&self) -> bool {

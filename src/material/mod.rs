@@ -6,7 +6,7 @@
 mod chain;
 mod load;
 
-pub(crate) use self::load::load;
+pub(crate) use self::load::{load, look};
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

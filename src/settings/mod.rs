@@ -265,6 +265,20 @@ pub(crate) fn state_dir(flags: &Layer, env: &Env, file: &File) -> Option<PathBuf
     named.or_else(|| file.layer.state_dir.clone()).or_else(|| default_state_dir(env))
 }
 
+/// The edges to ask in place of those that the service names, for who needs no other setting; `lineage` is what is
+/// remembered of one, or its entry says.
+pub(crate) fn edge_addresses(
+    flags: &Layer,
+    env: &Env,
+    lineage: Option<&str>,
+    file: &File,
+) -> Result<Vec<String>, Error> {
+    let said = flags.edge_address.as_deref().or(env.text("EDGECERT_EDGE_ADDRESS")?);
+    let said = said.or(lineage).or(file.layer.edge_address.as_deref());
+    said.map(|text| check_edge_address(text, "edge address")).transpose()?;
+    Ok(said.into_iter().flat_map(addresses).map(str::to_owned).collect())
+}
+
 /// What systemd made for the service, the system's directory for root, else the user's own.
 fn default_state_dir(env: &Env) -> Option<PathBuf> {
     let made = env.raw("STATE_DIRECTORY").and_then(|list| std::env::split_paths(list).next());
