@@ -48,8 +48,8 @@ const IMPORTS: [(&str, &[&str]); 26] = [
     (
         "cmd",
         &[
-            "api", "cert", "check", "cli", "clock", "env", "failure", "file", "material", "names", "plan",
-            "report", "rollout", "secret", "settings", "source", "state", "text", "trust",
+            "api", "cert", "check", "cli", "clock", "env", "failure", "file", "fleet", "material", "names",
+            "plan", "proof", "report", "rollout", "secret", "settings", "source", "state", "text", "trust",
         ],
     ),
     ("main", &["cli", "env", "failure", "report", "source"]),

@@ -1,0 +1,314 @@
+//! What is known of each lineage: its memory beside the certificate that its client keeps now. No key is opened.
+
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+use time::format_description::well_known::Rfc3339;
+use time::{Duration, OffsetDateTime};
+
+use crate::cert::{Certificate, KeyType};
+use crate::fleet::{Fleet, Member};
+use crate::material::{self, Files};
+use crate::source;
+use crate::state::{self, Memory, Outcome};
+use crate::text;
+
+/// One lineage.
+pub(super) struct Lineage {
+    /// What its memory is called, or where its entry of the configuration leads.
+    pub(super) name: String,
+    pub(super) client: Option<&'static str>,
+    pub(super) cert: Option<String>,
+    /// Whether an entry of the configuration names it.
+    pub(super) configured: bool,
+    /// Whether anything is remembered of it.
+    pub(super) remembered: bool,
+    pub(super) generation: u64,
+    /// Since when what should be deployed is not; of what no run has seen yet since it was written.
+    pub(super) pending_since: Option<OffsetDateTime>,
+    /// Whether a run has begun what is pending.
+    pub(super) begun: bool,
+    pub(super) last_success: Option<OffsetDateTime>,
+    /// How the last run ended, if not well.
+    pub(super) last_error: Option<Outcome>,
+    pub(super) disk: Disk,
+    /// The leaf of the last deployment that succeeded.
+    pub(super) deployed: Option<Leaf>,
+    pub(super) sites: Vec<Site>,
+    /// The edge to ask in place of the sites' own, as it is remembered or the entry says.
+    pub(super) edge_address: Option<String>,
+}
+
+/// The certificate in the lineage's files.
+pub(super) enum Disk {
+    Leaf {
+        leaf: Leaf,
+        key_type: KeyType,
+        age: Age,
+    },
+    Gone,
+    /// Why it is not known.
+    Unreadable(String),
+}
+
+/// The leaf on disk in relation to the one that was to be deployed last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Age {
+    Same,
+    /// No run has seen it yet.
+    Newer,
+    Older,
+}
+
+/// A leaf.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Leaf {
+    pub(super) fingerprint: String,
+    pub(super) names: Vec<String>,
+    pub(super) not_after: Option<OffsetDateTime>,
+}
+
+/// One site of a lineage.
+pub(super) struct Site {
+    pub(super) id: Option<u64>,
+    pub(super) domain: String,
+    pub(super) cname: Option<String>,
+    pub(super) cert_id: Option<u64>,
+    pub(super) outcome: String,
+    pub(super) detail: Option<String>,
+    /// Whether its record holds the leaf that is on disk; `None`: that is not known.
+    pub(super) is_on_record: Option<bool>,
+    /// When the leaf expires that visitors get, as far as it is known.
+    pub(super) not_after: Option<OffsetDateTime>,
+    /// What its edge shows now; `None`: it was not asked.
+    pub(super) served: Option<Shown>,
+}
+
+/// What the edge of a site shows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Shown {
+    /// So many addresses show the leaf.
+    pub(super) served: usize,
+    pub(super) addresses: usize,
+    pub(super) is_proven: bool,
+    /// Addresses that show another leaf, in words, and when the first of those leaves expires.
+    pub(super) stale: Vec<String>,
+    pub(super) stale_until: Option<OffsetDateTime>,
+    /// Why others are not known.
+    pub(super) unseen: Vec<String>,
+}
+
+/// What a lineage is up to, in the word of the JSON object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Deployed,
+    /// A deployment was begun and is not done.
+    Pending,
+    /// The files hold a leaf that no run has seen yet.
+    Renewed,
+    /// The files are gone.
+    Gone,
+    /// It was never deployed.
+    New,
+}
+
+/// The lineages in the order of their names, and what is strange about memories.
+pub(super) fn gather(fleet: Fleet<'_>, now: OffsetDateTime) -> (Vec<Lineage>, Vec<String>) {
+    let (mut lineages, mut strange) = (Vec::with_capacity(fleet.len()), Vec::new());
+    fleet.visit(|member| lineages.push(Lineage::of(member, now)), |note| strange.push(note));
+    (lineages, strange)
+}
+
+impl Lineage {
+    fn of(member: Member<'_>, now: OffsetDateTime) -> Self {
+        let Member { name, source, entry, memory } = member;
+        let memory = memory.as_ref();
+        let (client, cert, (disk, written)) = match &source {
+            Ok(source) => {
+                let cert = text::path(&source.files.cert);
+                (Some(source.client.word()), Some(cert), Disk::read(&source.files, memory))
+            }
+            Err(error) => (None, None, (Disk::astray(error), None)),
+        };
+        let begun = memory.and_then(|memory| memory.pending_since.as_deref()).and_then(moment);
+        let unseen = || matches!(disk, Disk::Leaf { age: Age::Newer, .. }).then(|| written.unwrap_or(now));
+        let remembered = memory.and_then(|memory| memory.order.asked.settings.edge_address.clone());
+        Self {
+            name,
+            client,
+            cert,
+            configured: entry.is_some(),
+            remembered: memory.is_some(),
+            generation: memory.map_or(0, |memory| memory.generation),
+            // A file may come from a machine whose clock is ahead.
+            pending_since: begun.or_else(unseen).map(|since| since.min(now)),
+            begun: begun.is_some(),
+            last_success: memory.and_then(|memory| memory.last_success.as_deref()).and_then(moment),
+            last_error: memory.and_then(|memory| memory.result.clone()).filter(|end| end.exit_code != 0),
+            deployed: memory.and_then(Memory::deployed).map(Leaf::remembered),
+            sites: memory.map(|memory| sites(memory, &disk)).unwrap_or_default(),
+            edge_address: remembered.or_else(|| entry.and_then(|entry| entry.layer.edge_address.clone())),
+            disk,
+        }
+    }
+
+    pub(super) fn state(&self) -> State {
+        match &self.disk {
+            Disk::Gone => State::Gone,
+            _ if !self.remembered => State::New,
+            _ if self.begun => State::Pending,
+            Disk::Leaf { age: Age::Newer, .. } => State::Renewed,
+            _ => State::Deployed,
+        }
+    }
+
+    /// How long it has been pending.
+    pub(super) fn lag(&self, now: OffsetDateTime) -> Option<Duration> {
+        self.pending_since.map(|since| now - since)
+    }
+
+    /// Whether anybody depends on its files.
+    pub(super) fn is_needed(&self) -> bool {
+        self.configured || self.begun || self.sites.iter().any(|site| site.not_after.is_some())
+    }
+}
+
+impl Site {
+    /// When the leaf expires that visitors get: as was seen now, else as the last result tells.
+    pub(super) fn expiry(&self) -> Option<OffsetDateTime> {
+        self.served.as_ref().and_then(|served| served.stale_until).or(self.not_after)
+    }
+}
+
+impl Shown {
+    /// The outcome in a word.
+    pub(super) fn word(&self) -> &'static str {
+        match () {
+            () if self.is_proven => "served",
+            () if !self.stale.is_empty() => "stale",
+            () => "unreachable",
+        }
+    }
+}
+
+/// Whole days until then; negative afterwards.
+pub(super) fn days_left(until: OffsetDateTime, now: OffsetDateTime) -> i64 {
+    (until - now).whole_seconds().div_euclid(24 * 60 * 60)
+}
+
+impl State {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Deployed => "deployed",
+            Self::Pending => "pending",
+            Self::Renewed => "renewed",
+            Self::Gone => "gone",
+            Self::New => "new",
+        }
+    }
+}
+
+impl Disk {
+    /// What is in the files, and since when.
+    fn read(files: &Files, memory: Option<&Memory>) -> (Self, Option<OffsetDateTime>) {
+        let material = match material::look(files) {
+            Ok(material) => material,
+            Err(unreadable) if unreadable.missing => return (Self::Gone, None),
+            Err(unreadable) => return (Self::Unreadable(unreadable.to_string()), None),
+        };
+        match material.chain {
+            Ok(chain) => {
+                let known = memory.and_then(|memory| memory.certificate.as_ref());
+                (Self::of(&chain.leaf, known), modified(&files.cert))
+            }
+            Err(problems) => {
+                let found: Vec<&str> = problems.iter().map(|problem| problem.found.as_str()).collect();
+                let shown = text::path(&files.cert);
+                (Self::Unreadable(format!("{shown} holds {}", text::list(&found))), None)
+            }
+        }
+    }
+
+    fn of(leaf: &Certificate, known: Option<&state::Certificate>) -> Self {
+        let fingerprint = leaf.fingerprint();
+        let age = match known {
+            Some(known) if known.fingerprint == fingerprint => Age::Same,
+            Some(known) if moment(&known.not_before).is_some_and(|known| leaf.not_before < known) => {
+                Age::Older
+            }
+            _ => Age::Newer,
+        };
+        let shown = Leaf { fingerprint, names: leaf.names(), not_after: Some(leaf.not_after) };
+        let key_type = leaf.public_key.key_type();
+        Self::Leaf { leaf: shown, key_type, age }
+    }
+
+    /// Of an entry of the configuration that leads to no lineage.
+    fn astray(error: &source::Error) -> Self {
+        match error {
+            source::Error::NotALineage { directory, .. } if matches!(directory.try_exists(), Ok(false)) => {
+                Self::Gone
+            }
+            error => Self::Unreadable(error.to_string()),
+        }
+    }
+
+    pub(super) fn leaf(&self) -> Option<&Leaf> {
+        match self {
+            Self::Leaf { leaf, .. } => Some(leaf),
+            Self::Gone | Self::Unreadable(_) => None,
+        }
+    }
+}
+
+impl Leaf {
+    fn remembered(certificate: &state::Certificate) -> Self {
+        Self {
+            fingerprint: certificate.fingerprint.clone(),
+            names: certificate.names.clone(),
+            not_after: moment(&certificate.not_after),
+        }
+    }
+}
+
+/// The sites of the last result that told of any. It may be that of the deployment before: a run that fails before it
+/// knows its sites leaves them as they were, and so does one that is not over.
+fn sites(memory: &Memory, disk: &Disk) -> Vec<Site> {
+    let went_well = |site: &state::Site| ["served", "synced", "uploaded"].contains(&site.outcome.as_str());
+    let told = memory
+        .result
+        .as_ref()
+        .is_some_and(|end| end.exit_code == 0 || memory.sites.iter().any(|site| !went_well(site)));
+    let (latest, before) = (memory.certificate.as_ref(), memory.deployed());
+    let site = |site: &state::Site| {
+        let (on_record, shown) = match site.outcome.as_str() {
+            "misbound" | "skipped" => (None, None),
+            _ if !told => (before, before),
+            "stale" => (latest, before),
+            _ if went_well(site) => (latest, latest),
+            _ => (None, before),
+        };
+        let on_disk = disk.leaf().map(|leaf| &leaf.fingerprint);
+        Site {
+            id: site.id,
+            domain: text::foreign(&site.domain),
+            cname: site.cname.clone(),
+            cert_id: site.cert_id,
+            outcome: text::foreign(&site.outcome),
+            detail: site.detail.as_deref().map(text::foreign),
+            is_on_record: on_record.zip(on_disk).map(|(held, disk)| held.fingerprint == *disk),
+            not_after: shown.and_then(|leaf| moment(&leaf.not_after)),
+            served: None,
+        }
+    };
+    memory.sites.iter().map(site).collect()
+}
+
+fn modified(path: &Path) -> Option<OffsetDateTime> {
+    let since = std::fs::metadata(path).ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    OffsetDateTime::from_unix_timestamp(i64::try_from(since.as_secs()).ok()?).ok()
+}
+
+fn moment(text: &str) -> Option<OffsetDateTime> {
+    OffsetDateTime::parse(text, &Rfc3339).ok()
+}
