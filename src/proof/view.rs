@@ -92,6 +92,13 @@ impl View {
         !self.is_blind() && self.judged().all(|(_, sight)| matches!(sight, Sight::New { .. }))
     }
 
+    /// Whether a connection to one of the addresses broke, which says nothing about what it shows.
+    pub(crate) fn is_broken(&self) -> bool {
+        let broken =
+            |sight: &Sight| matches!(sight, Sight::Nothing(problem) if problem.cause == Cause::Broken);
+        self.addresses.values().any(broken)
+    }
+
     /// How many addresses showed the new leaf, and of how many.
     pub(crate) fn score(&self) -> (usize, usize) {
         let new = |(_, sight): &(_, &Sight)| matches!(sight, Sight::New { .. });

@@ -31,5 +31,6 @@ mod proof;
 mod readme;
 mod settings;
 mod state;
+mod status;
 mod tidy;
 mod worlds;

@@ -209,3 +209,118 @@ impl Verdict {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::facts::Shown;
+    use super::super::fixture::{NOW, deployed, gone, pending, renewed};
+    use super::*;
+
+    const LIMITS: Limits = Limits { lag: Duration::seconds(86400), days: 14 };
+
+    fn line(lineages: &[Lineage]) -> (u8, String) {
+        let verdict = judge(lineages, &[], LIMITS, NOW);
+        (verdict.level.exit_code(), verdict.to_line())
+    }
+
+    /// The exit code and the words between the level and the figures.
+    fn said(lineages: &[Lineage]) -> (u8, String) {
+        let (code, line) = line(lineages);
+        let words = line.split_once(" - ").unwrap().1.split(" | ").next().unwrap().to_owned();
+        (code, words)
+    }
+
+    #[test]
+    fn the_line_has_the_level_the_gravest_finding_and_the_figures() {
+        let fleet =
+            [deployed("fine", 60), deployed("soon", 5), pending("shop", 20, Duration::days(3)), gone("left")];
+        assert_eq!(
+            line(&fleet),
+            (
+                2,
+                "EDGECERT CRITICAL - shop: pending for 3 days (the service cannot be reached); 2 more | \
+                 pending=1 lag=259200s;86400;86400 days_left=5;14:;0:\n"
+                    .into()
+            )
+        );
+        let well = "EDGECERT OK - 1 lineage, nothing pending, 60 days left | \
+                    pending=0 lag=0s;86400;86400 days_left=60;14:;0:\n";
+        assert_eq!(line(&[deployed("fine", 60)]), (0, well.into()));
+        let none = "EDGECERT OK - 0 lineages, nothing pending | pending=0 lag=0s;86400;86400\n";
+        assert_eq!(line(&[]), (0, none.into()));
+    }
+
+    #[test]
+    fn each_fault_has_its_level() {
+        let mut unreadable = deployed("x", 60);
+        unreadable.disk = Disk::Unreadable("cannot read /x: permission denied".into());
+        let mut useless = gone("x");
+        useless.sites.clear();
+        let mut configured = Lineage { configured: true, remembered: false, ..gone("x") };
+        configured.sites.clear();
+        let rows = [
+            (pending("x", 60, Duration::hours(23)), 0),
+            (pending("x", 60, Duration::hours(25)), 2),
+            (renewed("x", Duration::hours(23)), 0),
+            (renewed("x", Duration::hours(25)), 2),
+            (deployed("x", 14), 0),
+            (deployed("x", 13), 1),
+            (deployed("x", 0), 1),
+            (deployed("x", -1), 2),
+            (pending("x", -1, Duration::ZERO), 2),
+            (gone("x"), 1),
+            (useless, 0),
+            (configured, 1),
+            (unreadable, 1),
+        ];
+        for (number, (lineage, code)) in rows.into_iter().enumerate() {
+            let (found, line) = line(&[lineage]);
+            assert_eq!(found, code, "row {number}: {line}");
+        }
+    }
+
+    #[test]
+    fn a_damaged_memory_is_a_warning() {
+        let verdict = judge(&[deployed("x", 60)], &["x.damaged is damaged".into()], LIMITS, NOW);
+        assert_eq!(verdict.level, Level::Warning);
+        assert!(verdict.to_line().starts_with("EDGECERT WARNING - x.damaged is damaged | "));
+    }
+
+    #[test]
+    fn what_no_run_has_seen_is_said_so_and_the_most_urgent_comes_first() {
+        let late = |name, days| renewed(name, Duration::days(days));
+        let (code, words) = said(&[late("a", 3), late("b", 9), late("c", 4)]);
+        assert_eq!((code, &*words), (2, "b: pending for 9 days (no run has seen this certificate); 2 more"));
+        let (_, words) = said(&[deployed("a", 9), deployed("b", 3)]);
+        assert_eq!(
+            words,
+            "b: the certificate that a.example has expires in 3 days, at 2026-11-24T13:00:00Z; 1 more"
+        );
+    }
+
+    #[test]
+    fn an_edge_that_shows_another_leaf_is_a_warning_unless_one_is_pending() {
+        let stale = |mut lineage: Lineage, days| {
+            let shown = Shown {
+                addresses: 1,
+                stale: vec!["192.0.2.1:443 still shows it".into()],
+                stale_until: Some(NOW + Duration::days(days)),
+                ..Shown::default()
+            };
+            lineage.sites.iter_mut().for_each(|site| site.served = Some(shown.clone()));
+            lineage
+        };
+        let words = "x: a.example: 192.0.2.1:443 still shows it";
+        assert_eq!(said(&[stale(deployed("x", 60), 30)]), (1, words.into()));
+        assert_eq!(said(&[stale(pending("x", 60, Duration::hours(1)), 30)]).0, 0);
+        assert_eq!(said(&[stale(deployed("x", 60), -1)]).0, 2, "what is seen counts, not what is remembered");
+    }
+
+    #[test]
+    fn foreign_words_stay_within_the_one_line() {
+        let mut lineage = pending("x", 60, Duration::days(3));
+        lineage.last_error.as_mut().unwrap().error = Some("a|b\nEDGECERT OK - c".into());
+        let (_, line) = line(&[lineage]);
+        assert_eq!((line.matches('|').count(), line.lines().count()), (1, 1), "{line}");
+    }
+}

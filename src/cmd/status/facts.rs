@@ -312,3 +312,90 @@ fn modified(path: &Path) -> Option<OffsetDateTime> {
 fn moment(text: &str) -> Option<OffsetDateTime> {
     OffsetDateTime::parse(text, &Rfc3339).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture;
+    use super::*;
+
+    fn memory(outcomes: &[&str], exit_code: Option<u8>) -> Memory {
+        let leaf = |fingerprint: &str, year| state::Certificate {
+            fingerprint: fingerprint.into(),
+            names: Vec::new(),
+            not_before: format!("{year}-01-01T00:00:00Z"),
+            not_after: format!("{}-01-01T00:00:00Z", year + 1),
+        };
+        let lineage = state::Lineage {
+            client: "files".into(),
+            cert: "/c".into(),
+            issuers: None,
+            key: None,
+            directory: None,
+        };
+        let order = state::Order::default;
+        let mut memory =
+            Memory::intend(None, lineage.clone(), order(), Some(leaf("old", 2026)), "2026-01-01T00:00:00Z");
+        memory.conclude(0, None, Vec::new(), "2026-01-01T00:00:00Z");
+        memory =
+            Memory::intend(Some(memory), lineage, order(), Some(leaf("new", 2027)), "2026-11-01T00:00:00Z");
+        let site = |outcome: &&str| state::Site {
+            id: None,
+            domain: "a.example".into(),
+            cname: None,
+            cert_id: Some(5),
+            outcome: (*outcome).into(),
+            detail: None,
+        };
+        memory.sites = outcomes.iter().map(site).collect();
+        if let Some(exit_code) = exit_code {
+            memory.conclude(exit_code, None, Vec::new(), "2026-11-01T00:00:00Z");
+        }
+        memory
+    }
+
+    #[test]
+    fn a_site_has_the_leaf_that_its_outcome_tells_of() {
+        // The outcomes, how the run ended, whether the first site's record holds the new leaf, and the year in which the
+        // leaf expires that visitors get.
+        let rows: [(&[&str], Option<u8>, Option<bool>, Option<i32>); 9] = [
+            (&["served"], Some(0), Some(true), Some(2028)),
+            (&["uploaded"], Some(0), Some(true), Some(2028)),
+            (&["served", "queued"], Some(75), Some(true), Some(2028)),
+            (&["stale"], Some(75), Some(true), Some(2027)),
+            (&["queued", "served"], Some(75), None, Some(2027)),
+            (&["misbound"], Some(0), None, None),
+            (&["skipped"], Some(0), None, None),
+            // It failed before it knew its sites, or is not over: what is told is of the leaf before.
+            (&["served"], Some(75), Some(false), Some(2027)),
+            (&["served"], None, Some(false), Some(2027)),
+        ];
+        for (outcomes, exit_code, on_record, year) in rows {
+            let disk = Disk::Leaf {
+                leaf: Leaf { fingerprint: "new".into(), names: Vec::new(), not_after: None },
+                key_type: KeyType::P256,
+                age: Age::Same,
+            };
+            let sites = sites(&memory(outcomes, exit_code), &disk);
+            let found = (sites[0].is_on_record, sites[0].not_after.map(OffsetDateTime::year));
+            assert_eq!(found, (on_record, year), "{outcomes:?} {exit_code:?}");
+        }
+    }
+
+    #[test]
+    fn a_lineage_is_in_one_state() {
+        let words = |lineage: Lineage| lineage.state().word();
+        assert_eq!(words(fixture::deployed("x", 1)), "deployed");
+        assert_eq!(words(fixture::pending("x", 1, Duration::ZERO)), "pending");
+        assert_eq!(words(fixture::renewed("x", Duration::ZERO)), "renewed");
+        assert_eq!(words(fixture::gone("x")), "gone");
+        assert_eq!(words(Lineage { remembered: false, ..fixture::renewed("x", Duration::ZERO) }), "new");
+    }
+
+    #[test]
+    fn days_are_whole_and_negative_once_they_are_over() {
+        let now = fixture::NOW;
+        for (hours, days) in [(0, 0), (23, 0), (24, 1), (-1, -1), (-25, -2)] {
+            assert_eq!(days_left(now + Duration::hours(hours), now), days, "{hours} hours");
+        }
+    }
+}

@@ -118,3 +118,43 @@ fn replace(path: &Path, temporary: &Path, text: &str) -> io::Result<()> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(directory)?.sync_all()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{NOW, deployed, gone, pending};
+    use super::*;
+    use time::Duration;
+
+    #[test]
+    fn each_metric_has_a_series_for_each_lineage_and_site() {
+        let mut fresh = deployed("new", 60);
+        fresh.sites.clear();
+        (fresh.deployed, fresh.last_success) = (None, None);
+        let text = text(&[fresh, pending("shop", 20, Duration::hours(2))], NOW);
+        expect_test::expect![[r#"
+            # HELP edgecert_deploy_lag_seconds How long the present certificate has been waiting to be deployed; 0 where it is.
+            # TYPE edgecert_deploy_lag_seconds gauge
+            edgecert_deploy_lag_seconds{lineage="new",site=""} 0
+            edgecert_deploy_lag_seconds{lineage="shop",site="a.example"} 7200
+            # HELP edgecert_certificate_not_after_timestamp_seconds When the certificate expires that was deployed.
+            # TYPE edgecert_certificate_not_after_timestamp_seconds gauge
+            edgecert_certificate_not_after_timestamp_seconds{lineage="shop",site="a.example"} 1796994000
+            # HELP edgecert_pending Whether a certificate is waiting to be deployed.
+            # TYPE edgecert_pending gauge
+            edgecert_pending{lineage="new",site=""} 0
+            edgecert_pending{lineage="shop",site="a.example"} 1
+            # HELP edgecert_last_success_timestamp_seconds When a deployment last succeeded.
+            # TYPE edgecert_last_success_timestamp_seconds gauge
+            edgecert_last_success_timestamp_seconds{lineage="shop",site="a.example"} 1792670400
+        "#]]
+        .assert_eq(&text);
+    }
+
+    #[test]
+    fn labels_are_escaped_and_no_series_comes_twice() {
+        let name = "a\\b\"c\nd";
+        let text = text(&[gone(name), gone(name)], NOW);
+        let pending: Vec<&str> = text.lines().filter(|line| line.starts_with("edgecert_pending{")).collect();
+        assert_eq!(pending, [r#"edgecert_pending{lineage="a\\b\"c\nd",site="a.example"} 0"#]);
+    }
+}

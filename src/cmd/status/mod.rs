@@ -4,6 +4,9 @@
 
 mod check;
 mod facts;
+#[cfg(test)]
+#[allow(clippy::indexing_slicing, reason = "the tests' own lineages")]
+mod fixture;
 mod forget;
 mod json;
 mod metrics;

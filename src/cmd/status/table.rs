@@ -113,3 +113,73 @@ fn last_error(lineage: &Lineage) -> Cell {
         _ => NOTHING.into(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::facts::Shown;
+    use super::super::fixture::{NOW, deployed, gone, pending, renewed};
+    use super::*;
+    use time::Duration;
+
+    const PLAIN: Style = Style { colour: false, width: None };
+
+    #[test]
+    fn each_site_of_each_lineage_has_a_row() {
+        let mut expired = deployed("expired", -3);
+        expired.sites[0].outcome = "stale".into();
+        let mut fresh = renewed("new", Duration::minutes(9));
+        fresh.sites.clear();
+        fresh.deployed = None;
+        let fleet = [
+            deployed("fine", 60),
+            pending("late", 9, Duration::days(3)),
+            renewed("renewed", Duration::hours(5)),
+            expired,
+            gone("gone"),
+            fresh,
+        ];
+        expect_test::expect![[r#"
+            lineage  site       on disk                 on record        served  pending for  days left  last error
+            fine     a.example  aaaafine 60 d           1042 same leaf   served  -            60         -
+            late     a.example  aaaalate 9 d            1042 same leaf   served  3 days       9          the service cannot be reached
+            renewed  a.example  bbbbbbbb 89 d, renewed  1042 other leaf  served  5 hours      20         -
+            expired  a.example  aexpired expired        1042 same leaf   stale   -            expired    -
+            gone     a.example  gone                    1042 same leaf   served  -            40         -
+            new      -          bbbbbbbb 89 d, renewed  -                -       9 minutes    -          -
+        "#]].assert_eq(&text(&fleet, NOW, PLAIN));
+        assert!(text(&[], NOW, PLAIN).starts_with("no lineage is known"));
+    }
+
+    #[test]
+    fn what_was_seen_now_stands_in_place_of_what_is_remembered() {
+        let shown = |served, stale: &[&str], unseen: &[&str]| Shown {
+            served,
+            addresses: 2,
+            is_proven: served == 2,
+            stale: stale.iter().map(ToString::to_string).collect(),
+            stale_until: (!stale.is_empty()).then_some(NOW + Duration::days(6)),
+            unseen: unseen.iter().map(ToString::to_string).collect(),
+        };
+        let cell = |shown| {
+            let mut lineage = deployed("x", 60);
+            lineage.sites[0].served = Some(shown);
+            text(&[lineage], NOW, PLAIN)
+        };
+        assert!(cell(shown(2, &[], &[])).contains("  served 2/2  -            60"));
+        assert!(cell(shown(1, &["still shows another"], &[])).contains("  stale 1/2, 6 d  -            6 "));
+        assert!(cell(shown(1, &[], &["does not answer"])).contains("  unreachable, served 1/2  "));
+        assert!(cell(Shown::default()).contains("  unreachable  "));
+    }
+
+    #[test]
+    fn what_needs_attention_is_coloured_on_a_terminal() {
+        let style = Style { colour: true, width: Some(200) };
+        let painted =
+            |lineage| text(&[lineage], NOW, style).lines().last().unwrap().matches("\u{1b}[0m").count();
+        assert_eq!(painted(deployed("x", 60)), 0);
+        assert_eq!(painted(deployed("x", 13)), 1, "days left");
+        assert_eq!(painted(deployed("x", -1)), 1, "expired");
+        assert_eq!(painted(pending("x", 60, Duration::days(1))), 2, "pending, and why");
+        assert_eq!(painted(gone("x")), 1);
+    }
+}

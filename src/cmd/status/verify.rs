@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use futures_util::{StreamExt as _, stream};
+use tokio::time::sleep;
 
 use super::facts::{Disk, Lineage, Shown, Site};
 use crate::clock::Deadline;
@@ -13,6 +14,8 @@ use crate::proof::{Edge, View};
 /// So many sites are looked at together, and so long each may take.
 const AT_ONCE: usize = 32;
 const LIMIT: Duration = Duration::from_secs(10);
+/// An edge that refuses a handshake may break the connection before its reason arrives; so soon it is asked again.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Looks at the sites of all lineages; `instead` are the edges to ask in place of a lineage's own.
 pub(super) fn verify(
@@ -60,8 +63,15 @@ async fn look(edge: &Edge<'_>, site: &Site) -> Shown {
     let Ok(domain) = site.domain.parse::<Domain>() else {
         return Shown { unseen: vec!["its domain is no domain name".into()], ..Shown::default() };
     };
-    let mut view = View::new(false);
-    edge.look_at(&domain, site.cname.as_deref(), &mut view, Deadline::after(LIMIT)).await;
+    let (mut view, end, mut pause) = (View::new(false), Deadline::after(LIMIT), PAUSE);
+    loop {
+        edge.look_at(&domain, site.cname.as_deref(), &mut view, end).await;
+        if !view.is_broken() || end.left() <= pause {
+            break;
+        }
+        sleep(pause).await;
+        pause *= 2;
+    }
     let (served, addresses) = view.score();
     Shown {
         served,
