@@ -271,13 +271,13 @@ fn a_damaged_memory_is_a_warning_each_time_until_it_is_forgotten() {
 }
 
 /// What Prometheus' own library reads in a file: `metric, lineage, site, value`.
-fn parsed(file: &Path) -> Vec<(String, String, String, f64)> {
+fn parsed(file: &Path) -> Vec<(String, String, String, i64)> {
     let script = "
 import json, sys
 from prometheus_client.parser import text_string_to_metric_families as families
 found = [f for f in families(open(sys.argv[1]).read())]
 assert all(f.type == 'gauge' and f.documentation for f in found)
-print(json.dumps([[s.name, s.labels['lineage'], s.labels['site'], s.value] for f in found for s in f.samples]))";
+print(json.dumps([[s.name, s.labels['lineage'], s.labels['site'], int(s.value)] for f in found for s in f.samples]))";
     let output = Command::new("/usr/bin/python3").args(["-c", script]).arg(file).output();
     let output = output.expect("python3 must be installed (Debian package python3-prometheus-client)");
     let said = String::from_utf8_lossy(&output.stderr);
@@ -308,9 +308,9 @@ fn prometheus_reads_the_metrics() {
             assert_eq!(*lineage, name(state.path()));
             *value
         };
-        assert_eq!((value("edgecert_pending"), value("edgecert_deploy_lag_seconds")), (0.0, 0.0));
-        assert_eq!(value("edgecert_last_success_timestamp_seconds"), 1_767_225_600.0);
-        assert!(value("edgecert_certificate_not_after_timestamp_seconds") > 1_790_000_000.0);
+        assert_eq!((value("edgecert_pending"), value("edgecert_deploy_lag_seconds")), (0, 0));
+        assert_eq!(value("edgecert_last_success_timestamp_seconds"), 1_767_225_600);
+        assert!(value("edgecert_certificate_not_after_timestamp_seconds") > 1_790_000_000);
     }
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o644);
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "no temporary file is left");

@@ -1,9 +1,9 @@
-//! The facts for monitoring: one line in the style of the Monitoring Plugins, and an exit code.
+//! Judges the facts for monitoring.
 
-use serde_json::{Value, json};
 use time::{Duration, OffsetDateTime};
 
 use super::facts::{Age, Disk, Lineage, Site, days_left};
+use super::verdict::{Finding, Level, Verdict};
 use crate::cli::StatusArgs;
 use crate::text::{count, foreign, rfc3339, span};
 
@@ -12,41 +12,11 @@ const MAX_LAG: u64 = 24 * 60 * 60;
 /// What is deployed must last for so many days.
 const WARN_DAYS: u32 = 14;
 
-/// What is not as it should be; the discriminant is the exit code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub(super) enum Level {
-    Ok = 0,
-    Warning = 1,
-    Critical = 2,
-}
-
 /// When something is not as it should be.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     lag: Duration,
     days: i64,
-}
-
-/// Something that is not as it should be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Finding {
-    level: Level,
-    /// `None`: it is not about a lineage.
-    lineage: Option<String>,
-    text: String,
-    /// Of the same level the more urgent one comes first.
-    urgency: i64,
-}
-
-/// What came of it.
-pub(super) struct Verdict {
-    pub(super) level: Level,
-    /// The gravest first.
-    findings: Vec<Finding>,
-    /// What is said where all is well, and the figures.
-    well: String,
-    figures: String,
 }
 
 impl Limits {
@@ -78,12 +48,6 @@ pub(super) fn judge(
         well: well(lineages.len(), pending, left),
         figures: figures(pending, lag, left, limits),
     }
-}
-
-/// A verdict for a state that cannot be known.
-pub(super) fn failed(message: &str) -> Verdict {
-    let finding = Finding::new(Level::Critical, None, message.to_owned(), 0);
-    Verdict { level: Level::Critical, findings: vec![finding], well: String::new(), figures: String::new() }
 }
 
 fn of_lineage(lineage: &Lineage, limits: Limits, now: OffsetDateTime) -> Vec<Finding> {
@@ -151,63 +115,6 @@ fn figures(pending: usize, lag: Duration, left: Option<i64>, limits: Limits) -> 
     let most = limits.lag.whole_seconds();
     let left = left.map(|days| format!(" days_left={days};{}:;0:", limits.days)).unwrap_or_default();
     format!("pending={pending} lag={}s;{most};{most}{left}", lag.whole_seconds())
-}
-
-impl Finding {
-    fn new(level: Level, lineage: Option<String>, text: String, urgency: i64) -> Self {
-        Self { level, lineage, text, urgency }
-    }
-
-    fn to_text(&self) -> String {
-        match &self.lineage {
-            Some(lineage) => format!("{lineage}: {}", self.text),
-            None => self.text.clone(),
-        }
-    }
-}
-
-impl Level {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Ok => "OK",
-            Self::Warning => "WARNING",
-            Self::Critical => "CRITICAL",
-        }
-    }
-
-    pub(super) fn exit_code(self) -> u8 {
-        self as u8
-    }
-}
-
-impl Verdict {
-    /// The line, with its end.
-    pub(super) fn to_line(&self) -> String {
-        let said = match self.findings.as_slice() {
-            [] => self.well.clone(),
-            [only] => only.to_text(),
-            [first, rest @ ..] => format!("{}; {} more", first.to_text(), rest.len()),
-        };
-        // A bar would begin the figures, and a line feed another line.
-        let said: String = said.chars().map(|c| if c == '|' || c.is_control() { ' ' } else { c }).collect();
-        let figures = if self.figures.is_empty() { String::new() } else { format!(" | {}", self.figures) };
-        format!("EDGECERT {} - {said}{figures}\n", self.level.word())
-    }
-
-    /// The same for scripts, with every finding.
-    pub(super) fn to_json(&self) -> Value {
-        let finding = |finding: &Finding| {
-            json!({
-                "level": finding.level.word().to_lowercase(),
-                "lineage": finding.lineage,
-                "text": finding.text,
-            })
-        };
-        json!({
-            "level": self.level.word().to_lowercase(),
-            "findings": self.findings.iter().map(finding).collect::<Value>(),
-        })
-    }
 }
 
 #[cfg(test)]

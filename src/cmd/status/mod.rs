@@ -1,6 +1,6 @@
 //! `edgecert status`: what is known of each lineage, as a table, as JSON, for monitoring, or for Prometheus.
 //!
-//! `facts` gathers, the other files show; none of them asks the service.
+//! `gather` collects the facts, the other files show them; none of them asks the service.
 
 mod check;
 mod facts;
@@ -8,15 +8,18 @@ mod facts;
 #[allow(clippy::indexing_slicing, reason = "the tests' own lineages")]
 mod fixture;
 mod forget;
+mod gather;
 mod json;
 mod metrics;
 mod table;
+mod verdict;
 mod verify;
 
 use std::path::Path;
 
-use self::check::{Limits, Verdict};
+use self::check::Limits;
 use self::facts::Lineage;
+use self::verdict::Verdict;
 use crate::cli::StatusArgs;
 use crate::clock;
 use crate::env::Env;
@@ -39,7 +42,7 @@ pub(crate) fn run(
     match show(args, config, env, style, answer) {
         Err(error) if args.check => {
             let message = Failure::from_error(&error, &[]).message();
-            conclude(&check::failed(&message), answer);
+            conclude(&Verdict::failed(&message), answer);
             Ok(())
         }
         result => result,
@@ -65,7 +68,7 @@ fn show(
     }
     let damaged = store.as_ref().map(damaged).unwrap_or_default();
     let now = clock::now();
-    let (mut lineages, mut strange) = facts::gather(Fleet::gather(store.as_ref(), &file), now);
+    let (mut lineages, mut strange) = gather::gather(Fleet::gather(store.as_ref(), &file), now);
     strange.extend(damaged);
     if args.verify {
         let edge = |lineage: &Lineage| {
@@ -77,7 +80,7 @@ fn show(
     let written = args.metrics.as_deref().map(|path| metrics::write(path, &metrics::text(&lineages, now)));
     if args.check {
         let verdict = match written {
-            Some(Err(error)) => check::failed(&error.to_string()),
+            Some(Err(error)) => Verdict::failed(&error.to_string()),
             _ => check::judge(&lineages, &strange, Limits::of(args), now),
         };
         conclude(&verdict, answer);

@@ -138,7 +138,7 @@ mod tests {
             gone("gone"),
             fresh,
         ];
-        expect_test::expect![[r#"
+        expect_test::expect![[r"
             lineage  site       on disk                 on record        served  pending for  days left  last error
             fine     a.example  aaaafine 60 d           1042 same leaf   served  -            60         -
             late     a.example  aaaalate 9 d            1042 same leaf   served  3 days       9          the service cannot be reached
@@ -146,7 +146,7 @@ mod tests {
             expired  a.example  aexpired expired        1042 same leaf   stale   -            expired    -
             gone     a.example  gone                    1042 same leaf   served  -            40         -
             new      -          bbbbbbbb 89 d, renewed  -                -       9 minutes    -          -
-        "#]].assert_eq(&text(&fleet, NOW, PLAIN));
+        "]].assert_eq(&text(&fleet, NOW, PLAIN));
         assert!(text(&[], NOW, PLAIN).starts_with("no lineage is known"));
     }
 
