@@ -22,12 +22,20 @@ pub(crate) struct StatusArgs {
     #[arg(long)]
     pub(crate) check: bool,
 
-    /// Write metrics for Prometheus into this file
+    /// With --check: critical where a deployment is pending for longer [default: 86400]
+    #[arg(long, value_name = "SECS", requires = "check")]
+    pub(crate) max_lag: Option<u64>,
+
+    /// With --check: a warning where what is deployed expires within so many days [default: 14]
+    #[arg(long, value_name = "DAYS", requires = "check")]
+    pub(crate) warn_days: Option<u32>,
+
+    /// Write metrics for Prometheus into this file, and no table
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) metrics: Option<PathBuf>,
 
     /// Forget this lineage: its name as the table shows it, or its directory or certificate
-    #[arg(long, value_name = "LINEAGE")]
+    #[arg(long, value_name = "LINEAGE", conflicts_with_all = ["verify", "check", "metrics"])]
     pub(crate) forget: Option<String>,
 
     /// Directory of what is remembered between runs [env: EDGECERT_STATE_DIR]

@@ -36,6 +36,7 @@ pub(super) struct Journal {
 }
 
 /// When the leaves were issued that are in the records of the service.
+#[derive(Clone, Copy)]
 pub(super) enum Past<'a> {
     Unknown,
     Known(&'a HashMap<u64, OffsetDateTime>),
@@ -112,7 +113,9 @@ impl Journal {
         let (memories, strange) = self.store.as_ref().map(Store::all).unwrap_or_default();
         report.warnings.extend(strange);
         let mut issued = state::Issued::default();
-        memories.iter().for_each(|memory| issued.learn(memory));
+        for memory in &memories {
+            issued.learn(memory);
+        }
         issued.at(&settings.base_url.to_string())
     }
 

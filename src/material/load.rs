@@ -40,6 +40,12 @@ pub(crate) fn load(files: &Files) -> Result<Material, Unreadable> {
     }
 }
 
+/// Reads the certificates once, for who wants to know of them only: no key is opened, and nothing is waited for.
+pub(crate) fn look(files: &Files) -> Result<Material, Unreadable> {
+    let files = Files { key: None, ..files.clone() };
+    Ok(Contents::read(&files)?.understood(&files))
+}
+
 impl Files {
     /// What came out of a pipe is gone.
     fn can_be_read_again(&self) -> bool {
@@ -101,7 +107,7 @@ pub(crate) fn glance(files: &Files, known: Option<&str>) -> Result<Glance, Unrea
     if first.as_ref().is_some_and(is_known) {
         return Ok(Glance::Known);
     }
-    Ok(match Material::from_bytes(files, &bytes, None, None).chain {
+    Ok(match look(files)?.chain {
         Ok(chain) if known == Some(chain.leaf.fingerprint().as_str()) => Glance::Known,
         Ok(chain) => Glance::Leaf(Box::new(chain.leaf)),
         Err(_) => Glance::Unclear,

@@ -6,7 +6,7 @@
 mod chain;
 mod load;
 
-pub(crate) use self::load::{Glance, glance, load};
+pub(crate) use self::load::{Glance, glance, load, look};
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

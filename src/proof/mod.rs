@@ -19,7 +19,7 @@ use self::handshake::{Handshakes, Problem, Shown};
 use self::view::Sight;
 pub(crate) use self::view::View;
 use crate::api::Site;
-use crate::cert::{Certificate, KeyType};
+use crate::cert::{self, Certificate, KeyType};
 use crate::clock::Deadline;
 use crate::material::Chain;
 use crate::names::Domain;
@@ -31,27 +31,56 @@ const ATTEMPT: Duration = Duration::from_secs(5);
 const MOST_BEFOREHAND: usize = 4;
 const HTTPS: u16 = 443;
 
-/// The edge of one run, and the chain that it is expected to show.
+/// The edge of one run, and what it is expected to show.
 pub(crate) struct Edge<'a> {
-    chain: &'a Chain,
+    wanted: Wanted<'a>,
     /// Asked in place of the sites' own addresses; `HOST:PORT` each.
     instead: &'a [String],
     handshakes: Handshakes,
 }
 
+/// What an edge is expected to show.
+enum Wanted<'a> {
+    /// What was uploaded.
+    Chain(&'a Chain),
+    /// A leaf of which this is known; `None`: its file is gone.
+    Leaf { fingerprint: &'a str, key_type: Option<KeyType> },
+}
+
 impl<'a> Edge<'a> {
     /// Nothing is asked yet.
     pub(crate) fn new(chain: &'a Chain, instead: &'a [String]) -> Result<Self, rustls::Error> {
-        Ok(Self { chain, instead, handshakes: Handshakes::new()? })
+        Ok(Self { wanted: Wanted::Chain(chain), instead, handshakes: Handshakes::new()? })
+    }
+
+    /// The same for a leaf of which no more is known than this.
+    pub(crate) fn for_leaf(
+        fingerprint: &'a str,
+        key_type: Option<KeyType>,
+        instead: &'a [String],
+    ) -> Result<Self, rustls::Error> {
+        let wanted = Wanted::Leaf { fingerprint, key_type };
+        Ok(Self { wanted, instead, handshakes: Handshakes::new()? })
     }
 
     /// Looks again at every address of a site's edge that has not shown the leaf yet.
     pub(crate) async fn look(&self, site: &Site, view: &mut View, until: Deadline) {
-        let Some(name) = server_name(&site.domain) else {
+        self.look_at(&site.domain, site.cname.as_deref(), view, until).await;
+    }
+
+    /// The same for a site of which domain and host name of the edge are known.
+    pub(crate) async fn look_at(
+        &self,
+        domain: &Domain,
+        cname: Option<&str>,
+        view: &mut View,
+        until: Deadline,
+    ) {
+        let Some(name) = server_name(domain) else {
             return view.blind(vec!["its domain is an address, and visitors ask an edge for names".into()]);
         };
         if view.is_blind() {
-            let (addresses, unknown) = self.addresses(site, until.left().min(ATTEMPT)).await;
+            let (addresses, unknown) = self.addresses(cname, until.left().min(ATTEMPT)).await;
             view.meet(addresses);
             view.blind(unknown);
         }
@@ -66,8 +95,8 @@ impl<'a> Edge<'a> {
     /// When the latest leaf was issued that a site's edge shows now to whomever, where it shows one for the site.
     pub(crate) async fn issued(&self, site: &Site, limit: Duration) -> Option<OffsetDateTime> {
         let name = server_name(&site.domain)?;
-        let (addresses, _) = self.addresses(site, limit).await;
-        let (own, others) = schemes_of(&self.chain.leaf);
+        let (addresses, _) = self.addresses(site.cname.as_deref(), limit).await;
+        let (own, others) = self.wanted.schemes();
         let asked = addresses.iter().take(MOST_BEFOREHAND).flat_map(|address| {
             [own, others.schemes].map(|schemes| self.handshakes.shake(*address, &name, schemes, limit))
         });
@@ -80,10 +109,15 @@ impl<'a> Edge<'a> {
     /// What one address shows to clients that take the leaf's type of key, and to those that take only others: it may
     /// hold a certificate for each.
     async fn sight(&self, address: SocketAddr, name: &ServerName<'static>, limit: Duration) -> Sight {
-        let (own, Others { schemes, clients }) = schemes_of(&self.chain.leaf);
+        let (own, Others { schemes, mut clients }) = self.wanted.schemes();
         let shake = |schemes| self.handshakes.shake(address, name, schemes, limit);
-        let (own, others) = join(shake(own), shake(schemes)).await;
-        let is_new = |shown: &Shown| shown.chain.first().is_some_and(|leaf| leaf == self.chain.leaf.der());
+        let (mut own, mut others) = join(shake(own), shake(schemes)).await;
+        let is_new = |shown: &Shown| shown.chain.first().is_some_and(|leaf| self.wanted.is(leaf));
+        // Where the type of its key is not known, who shows it tells.
+        if matches!(self.wanted, Wanted::Leaf { key_type: None, .. }) && is_new(&others) && !is_new(&own) {
+            std::mem::swap(&mut own, &mut others);
+            clients = "clients that do not take RSA";
+        }
         let other = (!others.chain.is_empty() && !is_new(&others))
             .then(|| Sight::other(&others.chain, Some(clients)));
         if !own.chain.is_empty() && !is_new(&own) {
@@ -99,28 +133,12 @@ impl<'a> Edge<'a> {
         if let Some(problem) = others.problem.filter(|problem| !problem.is_refusal()) {
             return Sight::Nothing(problem);
         }
-        Sight::New { same_chain: self.is_same_chain(&own.chain) }
-    }
-
-    /// Whether the certificates behind the leaf are those that were uploaded; a root at the end does not count.
-    fn is_same_chain(&self, shown: &[Vec<u8>]) -> bool {
-        let without_root = |mut chain: Vec<Vec<u8>>| {
-            let is_root = |der: &Vec<u8>| {
-                Certificate::from_der(der).is_ok_and(|certificate| certificate.issuer == certificate.subject)
-            };
-            if chain.len() > 1 && chain.last().is_some_and(is_root) {
-                chain.pop();
-            }
-            chain
-        };
-        let own = std::iter::once(&self.chain.leaf).chain(&self.chain.issuers);
-        without_root(own.map(|certificate| certificate.der().to_vec()).collect())
-            == without_root(shown.to_vec())
+        Sight::New { same_chain: self.wanted.is_chain(&own.chain) }
     }
 
     /// IPv4 and IPv6 addresses of the edge of a site, and why others are not known.
-    async fn addresses(&self, site: &Site, limit: Duration) -> (Vec<SocketAddr>, Vec<String>) {
-        let found = match (self.instead, &site.cname) {
+    async fn addresses(&self, cname: Option<&str>, limit: Duration) -> (Vec<SocketAddr>, Vec<String>) {
+        let found = match (self.instead, cname) {
             ([], None) => vec![Err("the service names no edge for it".to_owned())],
             ([], Some(cname)) => vec![match cname.parse::<Domain>() {
                 Ok(host) => resolve(host.host(), HTTPS, limit).await,
@@ -133,6 +151,47 @@ impl<'a> Edge<'a> {
             known.into_iter().flatten().flatten().collect(),
             unknown.into_iter().filter_map(Result::err).collect(),
         )
+    }
+}
+
+impl Wanted<'_> {
+    /// Whether this is the leaf.
+    fn is(&self, der: &[u8]) -> bool {
+        match self {
+            Self::Chain(chain) => chain.leaf.der() == der,
+            Self::Leaf { fingerprint, .. } => cert::fingerprint(der) == **fingerprint,
+        }
+    }
+
+    /// Whether the certificates behind the leaf are those that were uploaded, where these are known; a root at the end
+    /// does not count.
+    fn is_chain(&self, shown: &[Vec<u8>]) -> bool {
+        let Self::Chain(chain) = self else { return true };
+        let without_root = |mut chain: Vec<Vec<u8>>| {
+            let is_root = |der: &Vec<u8>| {
+                Certificate::from_der(der).is_ok_and(|certificate| certificate.issuer == certificate.subject)
+            };
+            if chain.len() > 1 && chain.last().is_some_and(is_root) {
+                chain.pop();
+            }
+            chain
+        };
+        let own = std::iter::once(&chain.leaf).chain(&chain.issuers);
+        without_root(own.map(|certificate| certificate.der().to_vec()).collect())
+            == without_root(shown.to_vec())
+    }
+
+    /// What clients offer that take the leaf's type of key alone, and those that take all but this type. Where the type
+    /// is not known, the first are those that take no RSA.
+    fn schemes(&self) -> (handshake::Schemes, Others) {
+        match self {
+            Self::Chain(chain) => schemes_of(&chain.leaf.public_key.key_type()),
+            Self::Leaf { key_type: Some(key_type), .. } => schemes_of(key_type),
+            Self::Leaf { key_type: None, .. } => (
+                handshake::NOT_RSA,
+                Others { schemes: handshake::RSA, clients: "clients that take only RSA" },
+            ),
+        }
     }
 }
 
@@ -169,9 +228,9 @@ struct Others {
 }
 
 /// What clients offer that take a leaf's type of key alone, and those that take all but this type.
-fn schemes_of(leaf: &Certificate) -> (handshake::Schemes, Others) {
+fn schemes_of(key_type: &KeyType) -> (handshake::Schemes, Others) {
     let others = |schemes, clients| Others { schemes, clients };
-    match leaf.public_key.key_type() {
+    match key_type {
         KeyType::Rsa { .. } => (handshake::RSA, others(handshake::NOT_RSA, "clients that do not take RSA")),
         KeyType::Ed25519 => {
             (handshake::ED25519, others(handshake::NOT_ED25519, "clients that do not take Ed25519"))

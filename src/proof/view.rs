@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use time::OffsetDateTime;
+
 use super::handshake::{Cause, Problem};
 use crate::cert::Certificate;
 use crate::text;
@@ -14,8 +16,8 @@ pub(super) enum Sight {
     Untried,
     /// The new leaf.
     New { same_chain: bool },
-    /// Another leaf, in words, and to whom if not to everyone.
-    Other { leaf: String, clients: Option<&'static str> },
+    /// Another leaf, in words, when it expires if it can be read, and to whom it is shown if not to everyone.
+    Other { leaf: String, not_after: Option<OffsetDateTime>, clients: Option<&'static str> },
     /// No certificate.
     Nothing(Problem),
 }
@@ -33,6 +35,7 @@ pub(crate) struct View {
 impl Sight {
     pub(super) fn other(chain: &[Vec<u8>], clients: Option<&'static str>) -> Self {
         let leaf = chain.first().and_then(|der| Certificate::from_der(der).ok());
+        let not_after = leaf.as_ref().map(|leaf| leaf.not_after);
         let leaf = leaf.map_or_else(
             || "something that is no certificate".into(),
             |leaf| {
@@ -43,7 +46,7 @@ impl Sight {
                 )
             },
         );
-        Self::Other { leaf, clients }
+        Self::Other { leaf, not_after, clients }
     }
 }
 
@@ -89,6 +92,13 @@ impl View {
         !self.is_blind() && self.judged().all(|(_, sight)| matches!(sight, Sight::New { .. }))
     }
 
+    /// Whether a connection to one of the addresses broke, which says nothing about what it shows.
+    pub(crate) fn is_broken(&self) -> bool {
+        let broken =
+            |sight: &Sight| matches!(sight, Sight::Nothing(problem) if problem.cause == Cause::Broken);
+        self.addresses.values().any(broken)
+    }
+
     /// How many addresses showed the new leaf, and of how many.
     pub(crate) fn score(&self) -> (usize, usize) {
         let new = |(_, sight): &(_, &Sight)| matches!(sight, Sight::New { .. });
@@ -98,13 +108,22 @@ impl View {
     /// The addresses that still show another leaf, in words.
     pub(crate) fn stale(&self) -> Vec<String> {
         let stale = |(address, sight): (&SocketAddr, &Sight)| match sight {
-            Sight::Other { leaf, clients: None } => Some(format!("{address} still shows {leaf}")),
-            Sight::Other { leaf, clients: Some(clients) } => {
+            Sight::Other { leaf, clients: None, .. } => Some(format!("{address} still shows {leaf}")),
+            Sight::Other { leaf, clients: Some(clients), .. } => {
                 Some(format!("{address} still shows {clients} {leaf}"))
             }
             _ => None,
         };
         self.addresses.iter().filter_map(stale).collect()
+    }
+
+    /// When the first of the other leaves expires that addresses still show.
+    pub(crate) fn stale_until(&self) -> Option<OffsetDateTime> {
+        let until = |sight: &Sight| match sight {
+            Sight::Other { not_after, .. } => *not_after,
+            _ => None,
+        };
+        self.addresses.values().filter_map(until).min()
     }
 
     /// Why there is no proof, where no other leaf was seen.

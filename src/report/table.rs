@@ -1,6 +1,8 @@
 //! Tables for people: aligned columns, a line for each row. On a terminal the widest column is cut until a row fits into
 //! a line; what is piped is never cut.
 
+use std::fmt::Write as _;
+
 use anstyle::AnsiColor;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
@@ -83,7 +85,7 @@ fn line(row: &[Cell], widths: &[usize], style: Style) -> String {
         let padding = if place + 1 == row.len() { 0 } else { width - text.width().min(*width) };
         let shown = cell.colour.map_or_else(|| text.clone(), |colour| style.paint(&text, colour));
         let gap = if place == 0 { "" } else { GAP };
-        line.push_str(&format!("{gap}{shown}{:padding$}", ""));
+        let _ = write!(line, "{gap}{shown}{:padding$}", "");
     }
     line.truncate(line.trim_end().len());
     line.push('\n');

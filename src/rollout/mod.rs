@@ -109,13 +109,12 @@ impl Rollout<'_> {
 
     async fn planned(&mut self) -> anyhow::Result<()> {
         let own;
-        let listing = match self.order.listing {
-            Some(shared) => shared,
-            None => {
-                own = self.client.listing().await?;
-                self.report.warnings.extend(own.notes.iter().cloned());
-                &own
-            }
+        let listing = if let Some(shared) = self.order.listing {
+            shared
+        } else {
+            own = self.client.listing().await?;
+            self.report.warnings.extend(own.notes.iter().cloned());
+            &own
         };
         let (sites, scope) = (&listing.sites, Scope::new(self.order));
         if self.finds_nothing(&scope, sites, listing.notes.is_empty())? {

@@ -99,8 +99,6 @@ pub(crate) struct Settings {
     /// Zero: the answer of the upload is the end.
     pub(crate) wait: Duration,
     pub(crate) verify: Verify,
-    /// Where deployments are remembered; `None`: nowhere.
-    pub(crate) state_dir: Option<PathBuf>,
     /// `HOST:PORT` of the edges to ask in place of those that the service names; empty: those.
     pub(crate) edge_addresses: Vec<String>,
     pub(crate) rebind: bool,
@@ -197,7 +195,6 @@ impl Settings {
             timeout: Duration::from_secs(merged.timeout.unwrap_or(TIMEOUT)),
             wait: Duration::from_secs(merged.wait.unwrap_or(WAIT)),
             verify: merged.verify.unwrap_or(Verify::Auto),
-            state_dir: merged.state_dir.or_else(|| default_state_dir(env)),
             edge_addresses: merged
                 .edge_address
                 .iter()
@@ -280,6 +277,20 @@ impl Layer {
 pub(crate) fn state_dir(flags: &Layer, env: &Env, file: &File) -> Option<PathBuf> {
     let named = flags.state_dir.clone().or_else(|| env.path("EDGECERT_STATE_DIR"));
     named.or_else(|| file.layer.state_dir.clone()).or_else(|| default_state_dir(env))
+}
+
+/// The edges to ask in place of those that the service names, for who needs no other setting; `lineage` is what is
+/// remembered of one, or its entry says.
+pub(crate) fn edge_addresses(
+    flags: &Layer,
+    env: &Env,
+    lineage: Option<&str>,
+    file: &File,
+) -> Result<Vec<String>, Error> {
+    let said = flags.edge_address.as_deref().or(env.text("EDGECERT_EDGE_ADDRESS")?);
+    let said = said.or(lineage).or(file.layer.edge_address.as_deref());
+    said.map(|text| check_edge_address(text, "edge address")).transpose()?;
+    Ok(said.into_iter().flat_map(addresses).map(str::to_owned).collect())
 }
 
 /// What systemd made for the service, the system's directory for root, else the user's own.

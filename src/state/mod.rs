@@ -46,6 +46,9 @@ pub(crate) struct Memory {
     pub(crate) gone_since: Option<String>,
     /// What the last result says of each site.
     pub(crate) sites: Vec<Site>,
+    /// The leaf of the last deployment before this one that succeeded; `None`: none did, as far as is remembered.
+    #[serde(default)]
+    pub(crate) deployed_before: Option<Certificate>,
 }
 
 /// Where a lineage is; absolute paths, read again at each try.
@@ -122,6 +125,7 @@ impl Memory {
         let is_new = certificate.is_some() && certificate != known;
         let generation = before.as_ref().map_or(0, |before| before.generation) + u64::from(is_new);
         let pending = before.as_ref().and_then(|before| before.pending_since.clone());
+        let deployed = before.as_ref().and_then(|before| before.deployed().cloned());
         let (last_success, sites) =
             before.map(|before| (before.last_success, before.sites)).unwrap_or_default();
         Self {
@@ -136,7 +140,17 @@ impl Memory {
             last_success,
             gone_since: None,
             sites,
+            deployed_before: deployed,
         }
+    }
+
+    /// The leaf of the last deployment that succeeded.
+    pub(crate) fn deployed(&self) -> Option<&Certificate> {
+        if self.succeeded() { self.certificate.as_ref() } else { self.deployed_before.as_ref() }
+    }
+
+    fn succeeded(&self) -> bool {
+        self.result.as_ref().is_some_and(|result| result.exit_code == 0)
     }
 
     /// Records how it ended.
@@ -153,8 +167,7 @@ impl Memory {
 
     /// Whether this very certificate was deployed and nothing of it is open.
     pub(crate) fn is_done(&self, certificate: &Certificate, order: &Order) -> bool {
-        let succeeded = self.result.as_ref().is_some_and(|result| result.exit_code == 0);
-        succeeded && self.certificate.as_ref() == Some(certificate) && self.order == *order
+        self.succeeded() && self.certificate.as_ref() == Some(certificate) && self.order == *order
     }
 
     /// Records that the lineage's files are gone.
@@ -272,6 +285,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_deployed_is_known_while_its_successor_is_not() {
+        let old = "2026-01-01T00:00:00Z";
+        let mut memory = intend(None, certificate("aa", old), "2026-02-01T00:00:00Z");
+        assert_eq!(memory.deployed(), None);
+        memory.conclude(0, None, fed(5), "2026-02-01T00:01:00Z");
+        assert_eq!(memory.deployed(), Some(&certificate("aa", old)));
+        for leaf in ["bb", "cc"] {
+            memory = intend(Some(memory), certificate(leaf, old), "2026-03-01T00:00:00Z");
+            assert_eq!(memory.deployed(), Some(&certificate("aa", old)));
+            memory.conclude(75, None, Vec::new(), "2026-03-01T00:01:00Z");
+            assert_eq!(memory.deployed(), Some(&certificate("aa", old)));
+        }
+        memory.conclude(0, None, fed(5), "2026-03-01T00:02:00Z");
+        assert_eq!(memory.deployed(), Some(&certificate("cc", old)));
+    }
+
+    #[test]
     fn of_two_lineages_for_one_record_the_later_deployment_counts() {
         let mut first = intend(None, certificate("aa", "2026-01-02T00:00:00Z"), "2026-02-01T00:00:00Z");
         first.conclude(0, None, fed(5), "2026-02-01T00:00:00Z");
@@ -279,7 +309,9 @@ mod tests {
         second.conclude(0, None, fed(5), "2026-02-02T00:00:00Z");
         let issued = |memories: [&Memory; 2], service| {
             let mut issued = Issued::default();
-            memories.into_iter().for_each(|memory| issued.learn(memory));
+            for memory in memories {
+                issued.learn(memory);
+            }
             issued.at(service)
         };
         let known = issued([&first, &second], "https://api");

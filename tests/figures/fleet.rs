@@ -77,22 +77,26 @@ impl<'a> Fleet<'a> {
         let name = |number: usize| {
             let place = live(self.scene, number).join("fullchain.pem");
             let digest = Sha256::digest(place.as_os_str().as_encoded_bytes());
-            let own: String = digest.iter().take(5).map(|byte| format!("{byte:02x}")).collect();
+            let own = hex(digest.get(..5).unwrap_or_default());
             state.join(format!("{}-{own}.json", domain(number)))
         };
         let text = fs::read_to_string(name(0)).context("the hook calls its memory otherwise")?;
         let mut memory: Value = serde_json::from_str(&text)?;
         for (number, leaf) in leaves.iter().enumerate().skip(1) {
             let live = live(self.scene, number);
-            memory["lineage"]["cert"] = json!(live.join("fullchain.pem"));
-            memory["lineage"]["key"] = json!(live.join("privkey.pem"));
-            memory["lineage"]["directory"] = json!(live);
-            memory["certificate"]["fingerprint"] = json!(leaf);
-            memory["certificate"]["names"] = json!([domain(number)]);
-            for (field, value) in [("id", json!(number + 1)), ("cert_id", json!(number + 1))] {
-                memory["sites"][0][field] = value;
+            let values = [
+                ("/lineage/cert", json!(live.join("fullchain.pem"))),
+                ("/lineage/key", json!(live.join("privkey.pem"))),
+                ("/lineage/directory", json!(live)),
+                ("/certificate/fingerprint", json!(leaf)),
+                ("/certificate/names", json!([domain(number)])),
+                ("/sites/0/id", json!(number + 1)),
+                ("/sites/0/cert_id", json!(number + 1)),
+                ("/sites/0/domain", json!(domain(number))),
+            ];
+            for (place, value) in values {
+                *memory.pointer_mut(place).context("a memory looks otherwise")? = value;
             }
-            memory["sites"][0]["domain"] = json!(domain(number));
             fs::write(name(number), serde_json::to_string_pretty(&memory)?)?;
         }
         Ok(())
@@ -146,5 +150,13 @@ fn fingerprint(pem: &str) -> Result<String> {
     let body = pem.split("-----").nth(2).context("no PEM")?;
     let body: String = body.split_whitespace().collect();
     let der = base64::engine::general_purpose::STANDARD.decode(body)?;
-    Ok(Sha256::digest(&der).iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex(&Sha256::digest(&der)))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
 }

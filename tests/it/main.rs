@@ -32,6 +32,7 @@ mod proof;
 mod readme;
 mod settings;
 mod state;
+mod status;
 mod sync;
 mod tidy;
 mod worlds;

@@ -49,7 +49,7 @@ const IMPORTS: [(&str, &[&str]); 26] = [
         "cmd",
         &[
             "api", "cert", "check", "cli", "clock", "env", "failure", "file", "fleet", "material", "names",
-            "plan", "report", "rollout", "secret", "settings", "source", "state", "text", "trust",
+            "plan", "proof", "report", "rollout", "secret", "settings", "source", "state", "text", "trust",
         ],
     ),
     ("main", &["cli", "env", "failure", "report", "source"]),

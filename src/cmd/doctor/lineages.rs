@@ -10,7 +10,7 @@ use crate::check::{self, Question, Status};
 use crate::failure::{Kind, shell_word};
 use crate::file::{self, Unreadable};
 use crate::fleet::{Fleet, Member};
-use crate::material::{self, Chain, Files};
+use crate::material::{self, Chain};
 use crate::names::{Domain, Names};
 use crate::plan::Allow;
 use crate::settings::Layers;

@@ -82,7 +82,8 @@ pub(crate) fn tick(source: &Source, env: &Env, report: &mut Report) -> anyhow::R
     let sync = Sync { directory: &directory, begun: &begun, answer: &mut answer };
     sync.work(&lineages, &survey, &mut told);
     report.warnings.extend(std::mem::take(&mut answer.warnings));
-    told.report_one(report)
+    told.report_one(report);
+    Ok(())
 }
 
 /// The directory of what is remembered, which has to be writable: without it this could not end.
@@ -189,9 +190,9 @@ fn jobs<'a>(members: &[&'a Lineage], atlas: &Atlas<'_>, service: usize) -> (Vec<
         let stakes = atlas.stakes(lineage);
         let job = Job { lineage, reason, service };
         if stakes.is_disjoint(&taken) {
-            apart.push(job)
+            apart.push(job);
         } else {
-            entangled.push(job)
+            entangled.push(job);
         }
         taken.extend(stakes);
     }

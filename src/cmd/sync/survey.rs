@@ -119,12 +119,13 @@ impl<'a> Survey<'a> {
     }
 
     fn settings(&mut self, told: &Layer, entry: Option<&'a Entry>) -> Result<Arc<Settings>, settings::Error> {
-        let same = |other: &Option<&Entry>| match (other, entry) {
-            (Some(a), Some(b)) => std::ptr::eq(*a, b),
+        let same = |other: Option<&Entry>| match (other, entry) {
+            (Some(a), Some(b)) => std::ptr::eq(a, b),
             (None, None) => true,
             _ => false,
         };
-        if let Some((.., settings)) = self.known.iter().find(|(layer, other, _)| layer == told && same(other))
+        if let Some((.., settings)) =
+            self.known.iter().find(|(layer, other, _)| layer == told && same(*other))
         {
             return Ok(Arc::clone(settings));
         }

@@ -117,7 +117,7 @@ impl Told {
     }
 
     /// The same for a call that was about one lineage.
-    pub(super) fn report_one(mut self, report: &mut Report) -> anyhow::Result<()> {
+    pub(super) fn report_one(mut self, report: &mut Report) {
         if let Some(entry) = self.entries.pop() {
             let (source, before) = (report.source.take(), std::mem::take(&mut report.warnings));
             *report = entry.report;
@@ -129,7 +129,6 @@ impl Told {
                 report.add(kind, problem);
             }
         }
-        Ok(())
     }
 
     fn failure(&self) -> Option<Failure> {

@@ -11,7 +11,7 @@ const SEED: u64 = 20_261_121;
 
 #[test]
 fn two_hundred_lineages_converge_under_faults() {
-    println!("seed {SEED}");
+    tell(&format!("seed {SEED}"));
     let domains: Vec<String> = (0..LINEAGES).map(|n| format!("s{n}.example")).collect();
     let edge = sandbox(&domains.iter().map(String::as_str).collect::<Vec<_>>());
     let lineages: Vec<Lineage> = domains.iter().map(|domain| Lineage::issued_for(&[domain])).collect();
@@ -28,7 +28,8 @@ fn two_hundred_lineages_converge_under_faults() {
             Fault::truncate("*", 10),
         ],
     );
-    let entries = lineages.iter().map(|lineage| format!("[[lineage]]\npath = {:?}\n", lineage.path()));
+    let entries =
+        lineages.iter().map(|lineage| format!("[[lineage]]\npath = '{}'\n", lineage.path().display()));
     let entries: String = entries.collect();
     let mut runs = 0;
     loop {
@@ -38,7 +39,7 @@ fn two_hundred_lineages_converge_under_faults() {
         let config = hook.file("config.toml", &entries);
         let outcome = hook.args(["--config".as_ref(), config.as_os_str()]).run();
         let json: Value = outcome.json();
-        println!("run {runs}: exit {}, {}", outcome.code, json["counts"]);
+        tell(&format!("run {runs}: exit {}, {}", outcome.code, json["counts"]));
         if outcome.code == 0 && json["counts"]["unchanged"] == LINEAGES {
             break;
         }
@@ -47,4 +48,9 @@ fn two_hundred_lineages_converge_under_faults() {
         assert!(is_fed_by(&edge, domain, lineage), "{domain}");
     }
     assert_eq!(edge.certs().len(), LINEAGES, "one record each, after {} uploads", uploads(&edge));
+}
+
+#[expect(clippy::print_stdout, reason = "shown where the test fails, or on demand")]
+fn tell(text: &str) {
+    println!("{text}");
 }

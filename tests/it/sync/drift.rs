@@ -60,7 +60,7 @@ fn a_site_that_was_bound_to_something_else_is_put_right_or_told() {
 
 #[test]
 fn a_site_that_is_new_gets_the_certificate() {
-    let (edge, lineage, outcome) = after(|edge| drop(edge.add_site("d.c.example")), 0);
+    let (edge, lineage, outcome) = after(|edge| assert!(edge.add_site("d.c.example") > 0), 0);
     assert_eq!(reason(&outcome), "d.c.example is a new site");
     assert!(is_fed_by(&edge, "d.c.example", &lineage));
 }

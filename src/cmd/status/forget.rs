@@ -1,0 +1,116 @@
+//! Forgets a lineage: its memory goes, and the locks stay, because another run may hold one.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::clock::Deadline;
+use crate::failure::{Decided, Kind, Problem};
+use crate::file;
+use crate::fleet::{Fleet, Member};
+use crate::report::Answer;
+use crate::settings::File;
+use crate::state::{Store, Unwritable};
+use crate::text;
+
+/// Another run on the lineage is waited for so long.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A lineage as it may be named.
+struct Known {
+    name: String,
+    places: Vec<PathBuf>,
+    configured: bool,
+}
+
+/// Forgets the lineage of this name, directory or certificate.
+pub(super) fn run(
+    wanted: &str,
+    store: Option<&Store>,
+    file: &File,
+    answer: &mut Answer,
+) -> anyhow::Result<()> {
+    let store = store.ok_or_else(|| unknown(wanted, &[]))?;
+    let known = known(store, file, answer);
+    // Damaged memories can be forgotten, too; the visit may have set one aside.
+    let (remembered, damaged) = (store.names(), store.damaged());
+    let mut names: Vec<String> =
+        damaged.iter().filter_map(|path| stem(path)).chain(remembered.clone()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let name = find(wanted, &names, &known)?;
+    let lock = store.lock(&name, Deadline::after(PATIENCE)).map_err(|error| unwritable(&error))??;
+    if remembered.contains(&name) {
+        store.forget(&name).map_err(|error| unwritable(&error))?;
+    }
+    for path in damaged.iter().filter(|path| stem(path).as_ref() == Some(&name)) {
+        let failed = |error| Unwritable { path: path.clone(), reason: file::reason(&error) };
+        std::fs::remove_file(path).map_err(failed).map_err(|error| unwritable(&error))?;
+    }
+    drop(lock);
+    if known.iter().any(|known| known.name == name && known.configured) {
+        let note =
+            format!("a [[lineage]] of the configuration names {name}: the next sync will deploy it again");
+        answer.warnings.push(note);
+    }
+    answer.text = format!("forgot {name}\n");
+    answer.set("forgotten", name);
+    Ok(())
+}
+
+/// The lineages with a memory that can be read.
+fn known(store: &Store, file: &File, answer: &mut Answer) -> Vec<Known> {
+    let mut known = Vec::new();
+    let visit = |member: Member<'_>| {
+        let configured = member.entry.is_some();
+        let Some(memory) = member.memory else { return };
+        let places = [Some(memory.lineage.cert), memory.lineage.directory].into_iter().flatten().collect();
+        known.push(Known { name: member.name, places, configured });
+    };
+    Fleet::gather(Some(store), file).visit(visit, |note| answer.warnings.push(note));
+    known
+}
+
+fn stem(path: &Path) -> Option<String> {
+    Some(path.file_stem()?.to_str()?.to_owned())
+}
+
+/// The name of the one that is meant.
+fn find(wanted: &str, names: &[String], known: &[Known]) -> Result<String, Decided> {
+    if let Some(name) = names.iter().find(|name| *name == wanted) {
+        return Ok(name.clone());
+    }
+    let forms = [std::path::absolute(wanted).ok(), Path::new(wanted).canonicalize().ok()];
+    let is_it = |place: &PathBuf| {
+        let same = |form: &PathBuf| form == place || place.canonicalize().is_ok_and(|place| place == *form);
+        forms.iter().flatten().any(same)
+    };
+    let found: Vec<&str> = known
+        .iter()
+        .filter(|known| known.places.iter().any(is_it))
+        .map(|known| known.name.as_str())
+        .collect();
+    match found.as_slice() {
+        [] => Err(unknown(wanted, names)),
+        [name] => Ok((*name).to_owned()),
+        several => {
+            let message = format!("{} holds {}", text::foreign(wanted), text::list(several));
+            let problem = Problem::new(message, "name one of them; nothing was forgotten");
+            Err(Decided { kind: Kind::NoInput, problem })
+        }
+    }
+}
+
+fn unknown(wanted: &str, names: &[String]) -> Decided {
+    let message = format!("no lineage {} is remembered; nothing was forgotten", text::foreign(wanted));
+    let hint = match names {
+        [] => "none is remembered at all; check --state-dir and EDGECERT_STATE_DIR".into(),
+        names => format!("remembered are {}", text::list(names)),
+    };
+    Decided { kind: Kind::NoInput, problem: Problem::new(message, hint) }
+}
+
+fn unwritable(error: &Unwritable) -> Decided {
+    let message = format!("{error}; nothing was forgotten");
+    let hint = "run edgecert as the user that the ACME client runs as";
+    Decided { kind: Kind::Config, problem: Problem::new(message, hint) }
+}

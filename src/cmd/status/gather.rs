@@ -1,0 +1,226 @@
+//! Gathers the facts: the memory of each lineage beside the certificate that its client keeps now. No key is opened, no
+//! request is sent.
+
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use super::facts::{Age, Disk, Leaf, Lineage, Site};
+use crate::cert::Certificate;
+use crate::fleet::{Fleet, Member};
+use crate::material::{self, Files};
+use crate::source;
+use crate::state::{self, Memory};
+use crate::text;
+
+/// The lineages in the order of their names, and what is strange about memories.
+pub(super) fn gather(fleet: Fleet<'_>, now: OffsetDateTime) -> (Vec<Lineage>, Vec<String>) {
+    let (mut lineages, mut strange) = (Vec::with_capacity(fleet.len()), Vec::new());
+    fleet.visit(|member| lineages.push(Lineage::of(member, now)), |note| strange.push(note));
+    (lineages, strange)
+}
+
+impl Lineage {
+    fn of(member: Member<'_>, now: OffsetDateTime) -> Self {
+        let Member { name, source, entry, memory } = member;
+        let memory = memory.as_ref();
+        let (client, cert, (disk, written)) = match &source {
+            Ok(source) => {
+                let cert = text::path(&source.files.cert);
+                (Some(source.client.word()), Some(cert), Disk::read(&source.files, memory))
+            }
+            Err(error) => (None, None, (Disk::astray(error), None)),
+        };
+        let begun = memory.and_then(|memory| memory.pending_since.as_deref()).and_then(moment);
+        let unseen = || matches!(disk, Disk::Leaf { age: Age::Newer, .. }).then(|| written.unwrap_or(now));
+        let remembered = memory.and_then(|memory| memory.order.asked.settings.edge_address.clone());
+        Self {
+            name,
+            client,
+            cert,
+            configured: entry.is_some(),
+            remembered: memory.is_some(),
+            generation: memory.map_or(0, |memory| memory.generation),
+            // A file may come from a machine whose clock is ahead.
+            pending_since: begun.or_else(unseen).map(|since| since.min(now)),
+            begun: begun.is_some(),
+            last_success: memory.and_then(|memory| memory.last_success.as_deref()).and_then(moment),
+            last_error: memory.and_then(|memory| memory.result.clone()).filter(|end| end.exit_code != 0),
+            deployed: memory.and_then(Memory::deployed).map(Leaf::remembered),
+            sites: memory.map(|memory| sites(memory, &disk)).unwrap_or_default(),
+            edge_address: remembered.or_else(|| entry.and_then(|entry| entry.layer.edge_address.clone())),
+            disk,
+        }
+    }
+}
+
+impl Disk {
+    /// What is in the files, and since when.
+    fn read(files: &Files, memory: Option<&Memory>) -> (Self, Option<OffsetDateTime>) {
+        let material = match material::look(files) {
+            Ok(material) => material,
+            Err(unreadable) if unreadable.missing => return (Self::Gone, None),
+            Err(unreadable) => return (Self::Unreadable(unreadable.to_string()), None),
+        };
+        match material.chain {
+            Ok(chain) => {
+                let known = memory.and_then(|memory| memory.certificate.as_ref());
+                (Self::of(&chain.leaf, known), modified(&files.cert))
+            }
+            Err(problems) => {
+                let found: Vec<&str> = problems.iter().map(|problem| problem.found.as_str()).collect();
+                let shown = text::path(&files.cert);
+                (Self::Unreadable(format!("{shown} holds {}", text::list(&found))), None)
+            }
+        }
+    }
+
+    fn of(leaf: &Certificate, known: Option<&state::Certificate>) -> Self {
+        let fingerprint = leaf.fingerprint();
+        let age = match known {
+            Some(known) if known.fingerprint == fingerprint => Age::Same,
+            Some(known) if moment(&known.not_before).is_some_and(|known| leaf.not_before < known) => {
+                Age::Older
+            }
+            _ => Age::Newer,
+        };
+        let shown = Leaf { fingerprint, names: leaf.names(), not_after: Some(leaf.not_after) };
+        let key_type = leaf.public_key.key_type();
+        Self::Leaf { leaf: shown, key_type, age }
+    }
+
+    /// Of an entry of the configuration that leads to no lineage.
+    fn astray(error: &source::Error) -> Self {
+        match error {
+            source::Error::NotALineage { directory, .. } if matches!(directory.try_exists(), Ok(false)) => {
+                Self::Gone
+            }
+            error => Self::Unreadable(error.to_string()),
+        }
+    }
+}
+
+impl Leaf {
+    fn remembered(certificate: &state::Certificate) -> Self {
+        Self {
+            fingerprint: certificate.fingerprint.clone(),
+            names: certificate.names.clone(),
+            not_after: moment(&certificate.not_after),
+        }
+    }
+}
+
+/// The sites of the last result that told of any. It may be that of the deployment before: a run that fails before it
+/// knows its sites leaves them as they were, and so does one that is not over.
+fn sites(memory: &Memory, disk: &Disk) -> Vec<Site> {
+    let went_well = |site: &state::Site| ["served", "synced", "uploaded"].contains(&site.outcome.as_str());
+    let told = memory
+        .result
+        .as_ref()
+        .is_some_and(|end| end.exit_code == 0 || memory.sites.iter().any(|site| !went_well(site)));
+    let (latest, before) = (memory.certificate.as_ref(), memory.deployed());
+    let site = |site: &state::Site| {
+        let (on_record, shown) = match site.outcome.as_str() {
+            "misbound" | "skipped" => (None, None),
+            _ if !told => (before, before),
+            "stale" => (latest, before),
+            _ if went_well(site) => (latest, latest),
+            _ => (None, before),
+        };
+        let on_disk = disk.leaf().map(|leaf| &leaf.fingerprint);
+        Site {
+            id: site.id,
+            domain: text::foreign(&site.domain),
+            cname: site.cname.clone(),
+            cert_id: site.cert_id,
+            outcome: text::foreign(&site.outcome),
+            detail: site.detail.as_deref().map(text::foreign),
+            is_on_record: on_record.zip(on_disk).map(|(held, disk)| held.fingerprint == *disk),
+            not_after: shown.and_then(|leaf| moment(&leaf.not_after)),
+            served: None,
+        }
+    };
+    memory.sites.iter().map(site).collect()
+}
+
+fn modified(path: &Path) -> Option<OffsetDateTime> {
+    let since = std::fs::metadata(path).ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    OffsetDateTime::from_unix_timestamp(i64::try_from(since.as_secs()).ok()?).ok()
+}
+
+fn moment(text: &str) -> Option<OffsetDateTime> {
+    OffsetDateTime::parse(text, &Rfc3339).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cert::KeyType;
+
+    /// The outcomes, how the run ended, whether the first site's record holds the new leaf, and the year in which the
+    /// leaf expires that visitors get.
+    type Row = (&'static [&'static str], Option<u8>, Option<bool>, Option<i32>);
+
+    fn memory(outcomes: &[&str], exit_code: Option<u8>) -> Memory {
+        let leaf = |fingerprint: &str, year| state::Certificate {
+            fingerprint: fingerprint.into(),
+            names: Vec::new(),
+            not_before: format!("{year}-01-01T00:00:00Z"),
+            not_after: format!("{}-01-01T00:00:00Z", year + 1),
+        };
+        let lineage = state::Lineage {
+            client: "files".into(),
+            cert: "/c".into(),
+            issuers: None,
+            key: None,
+            directory: None,
+        };
+        let order = state::Order::default;
+        let mut memory =
+            Memory::intend(None, lineage.clone(), order(), Some(leaf("old", 2026)), "2026-01-01T00:00:00Z");
+        memory.conclude(0, None, Vec::new(), "2026-01-01T00:00:00Z");
+        memory =
+            Memory::intend(Some(memory), lineage, order(), Some(leaf("new", 2027)), "2026-11-01T00:00:00Z");
+        let site = |outcome: &&str| state::Site {
+            id: None,
+            domain: "a.example".into(),
+            cname: None,
+            cert_id: Some(5),
+            outcome: (*outcome).into(),
+            detail: None,
+        };
+        memory.sites = outcomes.iter().map(site).collect();
+        if let Some(exit_code) = exit_code {
+            memory.conclude(exit_code, None, Vec::new(), "2026-11-01T00:00:00Z");
+        }
+        memory
+    }
+
+    #[test]
+    fn a_site_has_the_leaf_that_its_outcome_tells_of() {
+        let rows: [Row; 9] = [
+            (&["served"], Some(0), Some(true), Some(2028)),
+            (&["uploaded"], Some(0), Some(true), Some(2028)),
+            (&["served", "queued"], Some(75), Some(true), Some(2028)),
+            (&["stale"], Some(75), Some(true), Some(2027)),
+            (&["queued", "served"], Some(75), None, Some(2027)),
+            (&["misbound"], Some(0), None, None),
+            (&["skipped"], Some(0), None, None),
+            // It failed before it knew its sites, or is not over: what is told is of the leaf before.
+            (&["served"], Some(75), Some(false), Some(2027)),
+            (&["served"], None, Some(false), Some(2027)),
+        ];
+        for (outcomes, exit_code, on_record, year) in rows {
+            let disk = Disk::Leaf {
+                leaf: Leaf { fingerprint: "new".into(), names: Vec::new(), not_after: None },
+                key_type: KeyType::P256,
+                age: Age::Same,
+            };
+            let sites = sites(&memory(outcomes, exit_code), &disk);
+            let found = (sites[0].is_on_record, sites[0].not_after.map(OffsetDateTime::year));
+            assert_eq!(found, (on_record, year), "{outcomes:?} {exit_code:?}");
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! `edgecert status`: what is known of each lineage, as a table, as JSON, for monitoring, or for Prometheus.
+//!
+//! `gather` collects the facts, the other files show them; none of them asks the service.
+
+mod check;
+mod facts;
+#[cfg(test)]
+#[allow(clippy::indexing_slicing, reason = "the tests' own lineages")]
+mod fixture;
+mod forget;
+mod gather;
+mod json;
+mod metrics;
+mod table;
+mod verdict;
+mod verify;
+
+use std::path::Path;
+
+use self::check::Limits;
+use self::facts::Lineage;
+use self::verdict::Verdict;
+use crate::cli::StatusArgs;
+use crate::clock;
+use crate::env::Env;
+use crate::failure::{Decided, Failure, Kind, Problem};
+use crate::file;
+use crate::fleet::Fleet;
+use crate::report::{Answer, Style};
+use crate::settings::{self, File, Layer};
+use crate::state::Store;
+use crate::text;
+
+/// Runs the command. With `--check` whatever fails is a verdict, too.
+pub(crate) fn run(
+    args: &StatusArgs,
+    config: Option<&Path>,
+    env: &Env,
+    style: Style,
+    answer: &mut Answer,
+) -> anyhow::Result<()> {
+    match show(args, config, env, style, answer) {
+        Err(error) if args.check => {
+            let message = Failure::from_error(&error, &[]).message();
+            conclude(&Verdict::failed(&message), answer);
+            Ok(())
+        }
+        result => result,
+    }
+}
+
+fn show(
+    args: &StatusArgs,
+    config: Option<&Path>,
+    env: &Env,
+    style: Style,
+    answer: &mut Answer,
+) -> anyhow::Result<()> {
+    let file = settings::read_file(config, env)?;
+    let flags = Layer {
+        state_dir: args.state_dir.clone(),
+        edge_address: args.edge_address.clone(),
+        ..Layer::default()
+    };
+    let store = open(&flags, env, &file, args.check)?;
+    if let Some(lineage) = &args.forget {
+        return forget::run(lineage, store.as_ref(), &file, answer);
+    }
+    let damaged = store.as_ref().map(damaged).unwrap_or_default();
+    let now = clock::now();
+    let (mut lineages, mut strange) = gather::gather(Fleet::gather(store.as_ref(), &file), now);
+    strange.extend(damaged);
+    if args.verify {
+        let edge = |lineage: &Lineage| {
+            Ok(settings::edge_addresses(&flags, env, lineage.edge_address.as_deref(), &file)?)
+        };
+        verify::verify(&mut lineages, edge)?;
+    }
+    answer.set("lineages", json::lineages(&lineages));
+    let written = args.metrics.as_deref().map(|path| metrics::write(path, &metrics::text(&lineages, now)));
+    if args.check {
+        let verdict = match written {
+            Some(Err(error)) => Verdict::failed(&error.to_string()),
+            _ => check::judge(&lineages, &strange, Limits::of(args), now),
+        };
+        conclude(&verdict, answer);
+        return Ok(());
+    }
+    answer.warnings.extend(strange);
+    if args.metrics.is_none() {
+        answer.text = table::text(&lineages, now, style);
+    }
+    Ok(written.transpose().map(|_| ())?)
+}
+
+fn conclude(verdict: &Verdict, answer: &mut Answer) {
+    answer.text = verdict.to_line();
+    answer.set("check", verdict.to_json());
+    answer.end_with(verdict.level.exit_code());
+}
+
+/// The state directory; `None` where there is none, which is not `wanted` then either.
+fn open(flags: &Layer, env: &Env, file: &File, wanted: bool) -> Result<Option<Store>, Decided> {
+    let failed = |message: String| Decided {
+        kind: Kind::NoInput,
+        problem: Problem::new(
+            message,
+            "name it with --state-dir, and run edgecert as the user that it belongs to",
+        ),
+    };
+    let Some(directory) = settings::state_dir(flags, env, file) else {
+        let message = "no state directory is set, and there is no home directory";
+        return if wanted { Err(failed(message.into())) } else { Ok(None) };
+    };
+    match std::fs::read_dir(&directory) {
+        Ok(_) => Ok(Some(Store::at(&directory))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !wanted => Ok(None),
+        Err(error) => {
+            let (shown, reason) = (text::path(&directory), file::reason(&error));
+            Err(failed(format!("cannot read the state directory {shown}: {reason}")))
+        }
+    }
+}
+
+/// Memories that earlier runs set aside.
+fn damaged(store: &Store) -> Vec<String> {
+    let said = |path: &std::path::PathBuf| {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        format!(
+            "{} is a memory that could not be understood; look at it, then `edgecert status --forget {}`",
+            text::path(path),
+            text::foreign(&name)
+        )
+    };
+    store.damaged().iter().map(said).collect()
+}

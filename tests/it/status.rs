@@ -1,0 +1,388 @@
+//! What `edgecert status` tells of lineages, to people, scripts, monitoring and Prometheus, and how one is forgotten.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::harness::{Hook, Lineage, Sandbox, asked, edgecert, sandbox};
+
+fn deploy(edge: &Sandbox, lineage: &Lineage, state: &Path) -> Hook {
+    edgecert().called_by_certbot(lineage).against(edge).env("EDGECERT_STATE_DIR", state)
+}
+
+/// A call that knows neither the service nor its key.
+fn status(state: &Path, arguments: &[&str]) -> Hook {
+    edgecert().args(["status"]).args(arguments).env("EDGECERT_STATE_DIR", state)
+}
+
+/// The only lineage that is told of.
+#[track_caller]
+fn told(state: &Path, arguments: &[&str]) -> Value {
+    let json = status(state, arguments).args(["--json"]).succeeds().json();
+    assert_eq!(json["lineages"].as_array().unwrap().len(), 1, "{json}");
+    json["lineages"][0].clone()
+}
+
+/// The files of a directory with this ending.
+fn files(directory: &Path, ending: &str) -> Vec<PathBuf> {
+    let files = fs::read_dir(directory).unwrap().map(|file| file.unwrap().path());
+    files.filter(|file| file.extension().is_some_and(|other| other == ending)).collect()
+}
+
+/// The name of the only lineage that is remembered.
+fn name(state: &Path) -> String {
+    let memories = files(state, "json");
+    assert_eq!(memories.len(), 1);
+    memories[0].file_stem().unwrap().to_str().unwrap().to_owned()
+}
+
+/// Changes the only memory.
+fn remember(state: &Path, change: impl FnOnce(&mut Value)) {
+    let path = files(state, "json").remove(0);
+    let mut memory = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    change(&mut memory);
+    fs::write(path, memory.to_string()).unwrap();
+}
+
+/// A configuration that names a lineage.
+fn configured(hook: Hook, lineage: &Lineage) -> Hook {
+    let text = format!("[[lineage]]\npath = '{}'\n", lineage.path().display());
+    let file = hook.file("config.toml", &text);
+    hook.env("EDGECERT_CONFIG", file)
+}
+
+#[test]
+fn a_lineage_is_told_of_from_its_first_day_to_its_last() {
+    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let new = configured(status(state.path(), &["--json"]), &lineage).succeeds().json();
+    assert_eq!(new["lineages"][0]["state"], "new");
+
+    let done = deploy(&edge, &lineage, state.path()).args(["--json"]).succeeds().json();
+    let told = || told(state.path(), &[]);
+    let deployed = told();
+    assert_eq!((&deployed["state"], &deployed["client"]), (&json!("deployed"), &json!("certbot")));
+    assert_eq!(deployed["name"], name(state.path()));
+    assert_eq!(deployed["on_disk"], deployed["deployed"]);
+    assert_eq!(deployed["on_disk"]["fingerprint"], done["certificate"]["fingerprint"]);
+    assert_eq!(deployed["sites"][0]["cert_id"], done["sites"][0]["cert_id"]);
+    assert_eq!(
+        (&deployed["sites"][0]["outcome"], &deployed["sites"][0]["on_record"]),
+        (&json!("served"), &json!(true))
+    );
+    assert_eq!((&deployed["last_error"], &deployed["pending_since"]), (&json!(null), &json!(null)));
+
+    lineage.renew(&["a.example"]);
+    let renewed = told();
+    assert_eq!((&renewed["state"], &renewed["sites"][0]["on_record"]), (&json!("renewed"), &json!(false)));
+    assert_eq!(renewed["deployed"], deployed["deployed"]);
+    assert!(renewed["pending_since"].is_string());
+
+    let hook = deploy(&edge, &lineage, state.path()).env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
+    hook.args(["--timeout", "1"]).fails_with(75);
+    let pending = told();
+    assert_eq!((&pending["state"], &pending["generation"]), (&json!("pending"), &json!(2)));
+    assert_eq!(pending["deployed"], deployed["deployed"], "that is what visitors still get");
+    assert_eq!(
+        (&pending["last_error"]["exit_code"], &pending["sites"][0]["on_record"]),
+        (&json!(75), &json!(false))
+    );
+    assert!(pending["last_error"]["error"].as_str().unwrap().contains("cannot be reached"));
+
+    deploy(&edge, &lineage, state.path()).succeeds();
+    assert_eq!(told()["state"], "deployed");
+    fs::remove_file(lineage.file("fullchain.pem")).unwrap();
+    let gone = told();
+    assert_eq!((&gone["state"], &gone["on_disk"]), (&json!("gone"), &json!(null)));
+}
+
+#[test]
+fn the_table_shows_it_to_people() {
+    let (edge, state) = (sandbox(&["a.example", "b.example"]), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example", "b.example"]);
+    deploy(&edge, &lineage, state.path()).succeeds();
+    let outcome = status(state.path(), &[]).succeeds();
+    let lines: Vec<&str> = outcome.stdout.lines().collect();
+    assert_eq!((lines.len(), outcome.stderr.as_str()), (3, ""), "{}", outcome.stdout);
+    assert!(lines[0].starts_with("lineage"), "{}", lines[0]);
+    for (line, site) in lines[1..].iter().zip(["a.example", "b.example"]) {
+        assert!(line.starts_with(&format!("{}  {site}  ", name(state.path()))), "{line}");
+        assert!(
+            line.contains(" same leaf") && line.contains("  served  ") && line.ends_with("  -"),
+            "{line}"
+        );
+    }
+    let nothing = status(&state.path().join("none"), &[]).succeeds();
+    assert!(nothing.stdout.starts_with("no lineage is known"), "{}", nothing.stdout);
+    assert!(!state.path().join("none").exists());
+}
+
+#[test]
+fn neither_the_key_nor_the_service_is_needed() {
+    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example"]);
+    deploy(&edge, &lineage, state.path()).succeeds();
+    let before = asked(&edge).len();
+    fs::remove_file(lineage.file("privkey.pem")).unwrap();
+    fs::create_dir(lineage.file("privkey.pem")).unwrap();
+    assert_eq!(told(state.path(), &["--verify"])["state"], "deployed");
+    assert_eq!(asked(&edge).len(), before);
+}
+
+#[test]
+fn a_handshake_tells_what_is_served_now() {
+    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example"]);
+    deploy(&edge, &lineage, state.path()).succeeds();
+    // The edge is the one that the deployment was told of.
+    let served = |arguments: &[&str]| told(state.path(), arguments)["sites"][0]["served"].clone();
+    assert_eq!(served(&[]), json!(null));
+    let seen = served(&["--verify"]);
+    assert_eq!(
+        (&seen["outcome"], &seen["served"], &seen["addresses"]),
+        (&json!("served"), &json!(1), &json!(1))
+    );
+    assert!(status(state.path(), &["--verify"]).succeeds().stdout.contains("  served 1/1  "));
+
+    let old = told(state.path(), &[])["on_disk"]["not_after"].clone();
+    lineage.renew(&["a.example"]);
+    let seen = served(&["--verify"]);
+    assert_eq!((&seen["outcome"], &seen["not_after"]), (&json!("stale"), &old));
+    assert!(seen["stale"][0].as_str().unwrap().contains("still shows the certificate of"), "{seen}");
+    assert!(status(state.path(), &["--verify"]).succeeds().stdout.contains("  stale 0/1, "));
+
+    let seen = served(&["--verify", "--edge-address", "127.0.0.1:1"]);
+    assert_eq!(
+        (&seen["outcome"], &seen["unreachable"]),
+        (&json!("unreachable"), &json!(["127.0.0.1:1 refuses connections"]))
+    );
+    let outcome = status(state.path(), &["--verify", "--edge-address", "nonsense"]).fails_with(78);
+    assert!(outcome.stderr.contains("edge address: HOST:PORT is wanted"), "{}", outcome.stderr);
+}
+
+#[test]
+fn a_leaf_whose_file_is_gone_is_recognised_whatever_its_key() {
+    for key in [&["genrsa", "2048"][..], &["ecparam", "-genkey", "-noout", "-name", "prime256v1"]] {
+        let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+        let lineage = Lineage::made_by_openssl(key, &["-days", "20"]);
+        deploy(&edge, &lineage, state.path()).succeeds();
+        fs::remove_file(lineage.file("fullchain.pem")).unwrap();
+        let seen = told(state.path(), &["--verify"])["sites"][0]["served"].clone();
+        assert_eq!(seen["outcome"], "served", "{key:?}: {seen}");
+    }
+}
+
+#[test]
+fn monitoring_gets_one_line_and_an_exit_code() {
+    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example"]);
+    deploy(&edge, &lineage, state.path()).succeeds();
+    let check = |arguments: &[&str], code: i32, line: &str| {
+        let outcome = status(state.path(), arguments).args(["--check"]).fails_with(code);
+        let line = line.replace("NAME", &name(state.path()));
+        assert!(outcome.stdout.starts_with(&line), "{line:?} is wanted: {}", outcome.stdout);
+        assert_eq!((outcome.stdout.lines().count(), outcome.stderr.as_str()), (1, ""));
+        let json = status(state.path(), arguments).args(["--check", "--json"]).fails_with(code).json();
+        assert_eq!((&json["exit_code"], &json["ok"]), (&json!(code), &json!(code == 0)));
+        assert_eq!(json["lineages"][0]["name"], name(state.path()));
+    };
+    check(&[], 0, "EDGECERT OK - 1 lineage, nothing pending, ");
+    check(
+        &["--warn-days", "10000"],
+        1,
+        "EDGECERT WARNING - NAME: the certificate that a.example has expires in ",
+    );
+
+    lineage.renew(&["a.example"]);
+    let hook = deploy(&edge, &lineage, state.path()).env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
+    hook.args(["--timeout", "1"]).fails_with(75);
+    check(&[], 0, "EDGECERT OK - 1 lineage, 1 pending, not for long, ");
+    remember(state.path(), |memory| memory["pending_since"] = json!("2026-01-01T00:00:00Z"));
+    check(&[], 2, "EDGECERT CRITICAL - NAME: pending for ");
+    check(&["--max-lag", "1000000000"], 0, "EDGECERT OK - ");
+    remember(state.path(), |memory| memory["deployed_before"]["not_after"] = json!("2026-01-01T00:00:00Z"));
+    check(
+        &["--max-lag", "1000000000"],
+        2,
+        "EDGECERT CRITICAL - NAME: the certificate that a.example has expired at ",
+    );
+}
+
+#[test]
+fn a_certificate_that_no_run_has_seen_is_pending_since_it_was_written() {
+    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example"]);
+    deploy(&edge, &lineage, state.path()).succeeds();
+    lineage.renew(&["a.example"]);
+    status(state.path(), &["--check"]).succeeds();
+    let written = UNIX_EPOCH + Duration::from_secs(1_767_225_600);
+    File::options().write(true).open(lineage.file("fullchain.pem")).unwrap().set_modified(written).unwrap();
+    assert_eq!(told(state.path(), &[])["pending_since"], "2026-01-01T00:00:00Z");
+    let outcome = status(state.path(), &["--check"]).fails_with(2);
+    assert!(outcome.stdout.contains("(no run has seen this certificate) | pending=1 "), "{}", outcome.stdout);
+}
+
+#[test]
+fn a_status_that_cannot_be_known_is_critical() {
+    let state = TempDir::new().unwrap();
+    let file = state.path().join("file");
+    fs::write(&file, "").unwrap();
+    let hook = |state: &Path, arguments: &[&str]| status(state, arguments);
+    for (state, reason) in [(file, "not a directory"), (state.path().join("none"), "no such file")] {
+        let outcome = hook(&state, &["--check"]).fails_with(2);
+        let line = format!("EDGECERT CRITICAL - cannot read the state directory {}: ", state.display());
+        assert!(outcome.stdout.starts_with(&line), "{}", outcome.stdout);
+        assert!(outcome.stdout.to_lowercase().contains(reason), "{}", outcome.stdout);
+    }
+    hook(&state.path().join("file"), &[]).fails_with(66);
+    let broken = status(state.path(), &["--check"]);
+    let config = broken.file("config.toml", "nonsense = 1\n");
+    let outcome = broken.env("EDGECERT_CONFIG", config).fails_with(2);
+    assert!(
+        outcome.stdout.contains("EDGECERT CRITICAL - ") && outcome.stdout.contains("nonsense"),
+        "{}",
+        outcome.stdout
+    );
+}
+
+#[test]
+fn a_damaged_memory_is_a_warning_each_time_until_it_is_forgotten() {
+    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example"]);
+    deploy(&edge, &lineage, state.path()).succeeds();
+    let name = name(state.path());
+    fs::write(state.path().join(format!("{name}.json")), "{").unwrap();
+    let first = status(state.path(), &[]).succeeds();
+    assert!(first.stderr.contains("cannot be understood; it is set aside as"), "{}", first.stderr);
+    for _ in 0..2 {
+        let again = status(state.path(), &[]).succeeds();
+        assert!(again.stderr.contains(&format!("`edgecert status --forget {name}`")), "{}", again.stderr);
+        assert_eq!(again.stderr.lines().count(), 1);
+        let check = status(state.path(), &["--check"]).fails_with(1);
+        assert!(check.stdout.contains("could not be understood"), "{}", check.stdout);
+    }
+    status(state.path(), &["--forget", &name]).succeeds();
+    status(state.path(), &["--check"]).succeeds();
+}
+
+/// What Prometheus' own library reads in a file: `metric, lineage, site, value`.
+fn parsed(file: &Path) -> Vec<(String, String, String, i64)> {
+    let script = "
+import json, sys
+from prometheus_client.parser import text_string_to_metric_families as families
+found = [f for f in families(open(sys.argv[1]).read())]
+assert all(f.type == 'gauge' and f.documentation for f in found)
+print(json.dumps([[s.name, s.labels['lineage'], s.labels['site'], int(s.value)] for f in found for s in f.samples]))";
+    let output = Command::new("/usr/bin/python3").args(["-c", script]).arg(file).output();
+    let output = output.expect("python3 must be installed (Debian package python3-prometheus-client)");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "(Debian package python3-prometheus-client) {said}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn prometheus_reads_the_metrics() {
+    let (edge, state) = (sandbox(&["a.example", "b.example"]), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example", "b.example"]);
+    deploy(&edge, &lineage, state.path()).succeeds();
+    remember(state.path(), |memory| {
+        memory["last_success"] = json!("2026-01-01T00:00:00Z");
+        memory["sites"][1]["domain"] = json!("back\\slash and \"quotes\"");
+    });
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("edgecert.prom");
+    fs::write(&file, "an earlier one").unwrap();
+    let outcome = status(state.path(), &["--metrics", file.to_str().unwrap()]).succeeds();
+    assert_eq!(outcome.stdout, "");
+    let samples = parsed(&file);
+    assert_eq!(samples.len(), 8, "{samples:?}");
+    for site in ["a.example", "back\\slash and \"quotes\""] {
+        let value = |metric: &str| {
+            let found = samples.iter().find(|(name, _, other, _)| name == metric && other == site);
+            let (_, lineage, _, value) = found.unwrap_or_else(|| panic!("{metric} of {site}: {samples:?}"));
+            assert_eq!(*lineage, name(state.path()));
+            *value
+        };
+        assert_eq!((value("edgecert_pending"), value("edgecert_deploy_lag_seconds")), (0, 0));
+        assert_eq!(value("edgecert_last_success_timestamp_seconds"), 1_767_225_600);
+        assert!(value("edgecert_certificate_not_after_timestamp_seconds") > 1_790_000_000);
+    }
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o644);
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "no temporary file is left");
+}
+
+#[test]
+fn metrics_replace_nothing_but_a_file() {
+    let (state, directory) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let link = directory.path().join("link");
+    symlink("/dev/null", &link).unwrap();
+    for file in [link.clone(), directory.path().to_owned(), directory.path().join("none/x.prom")] {
+        let outcome = status(state.path(), &["--metrics", file.to_str().unwrap()]).fails_with(78);
+        assert!(outcome.stderr.contains("cannot write the metrics file"), "{}", outcome.stderr);
+        let outcome = status(state.path(), &["--check", "--metrics", file.to_str().unwrap()]).fails_with(2);
+        assert!(outcome.stdout.starts_with("EDGECERT CRITICAL - cannot write"), "{}", outcome.stdout);
+    }
+    assert!(link.is_symlink());
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_lineage_is_forgotten_by_its_name_directory_or_certificate() {
+    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let other = Lineage::issued_for(&["a.example"]);
+    let link = state.path().join("link");
+    symlink(lineage.path(), &link).unwrap();
+    deploy(&edge, &lineage, state.path()).succeeds();
+    let known = name(state.path());
+    let path = |path: PathBuf| path.to_str().unwrap().to_owned();
+    let names = [known.clone(), path(lineage.path().into()), path(lineage.file("fullchain.pem")), path(link)];
+    for wanted in names {
+        let outcome = status(state.path(), &["--forget", other.path().to_str().unwrap()]).fails_with(66);
+        assert!(outcome.stderr.contains(&format!("remembered are {known}")), "{}", outcome.stderr);
+        let outcome = status(state.path(), &["--forget", &wanted, "--json"]).succeeds();
+        assert_eq!((&outcome.json()["forgotten"], &outcome.json()["warnings"]), (&json!(known), &json!([])));
+        assert_eq!(files(state.path(), "json"), [] as [PathBuf; 0]);
+        status(state.path(), &["--forget", &wanted]).fails_with(66);
+        deploy(&edge, &lineage, state.path()).succeeds();
+    }
+    let outcome = configured(status(state.path(), &["--forget", &known]), &lineage).succeeds();
+    assert!(outcome.stderr.contains("a [[lineage]] of the configuration names"), "{}", outcome.stderr);
+    assert_eq!(outcome.stdout, format!("forgot {known}\n"));
+}
+
+#[test]
+fn a_lineage_that_is_being_deployed_is_not_forgotten() {
+    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example"]);
+    deploy(&edge, &lineage, state.path()).succeeds();
+    let name = name(state.path());
+    let lock = File::options().write(true).open(state.path().join(format!("{name}.lock"))).unwrap();
+    lock.lock().unwrap();
+    let outcome = status(state.path(), &["--forget", &name]).fails_with(75);
+    assert!(outcome.stderr.contains(&format!("still deploying {name}")), "{}", outcome.stderr);
+    drop(lock);
+    assert_eq!(told(state.path(), &[])["name"], *name);
+}
+
+#[test]
+fn a_place_that_holds_several_lineages_is_not_forgotten() {
+    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example"]);
+    for name in ["one", "two"] {
+        for (from, ending) in [("fullchain.pem", "crt"), ("privkey.pem", "key")] {
+            fs::copy(lineage.file(from), lineage.file(&format!("{name}.{ending}"))).unwrap();
+        }
+        let hook = edgecert().against(&edge).env("EDGECERT_STATE_DIR", state.path());
+        let [cert, key] = ["crt", "key"].map(|ending| lineage.file(&format!("{name}.{ending}")));
+        hook.env("LEGO_CERT_PATH", cert).env("LEGO_CERT_KEY_PATH", key).succeeds();
+    }
+    let outcome = status(state.path(), &["--forget", lineage.path().to_str().unwrap()]).fails_with(66);
+    assert!(outcome.stderr.contains("nothing was forgotten"), "{}", outcome.stderr);
+    assert_eq!(files(state.path(), "json").len(), 2);
+}
