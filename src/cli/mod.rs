@@ -88,8 +88,9 @@ pub(crate) struct Common {
     pub(crate) verbose: u8,
 }
 
-/// What to do.
+/// What to do. The flags of a command are put together when that one is called: the hook has no time for the others.
 #[derive(Subcommand, Debug)]
+#[command(defer = true)]
 pub(crate) enum Command {
     /// Check a renewed certificate, upload it, and see it served (the hook)
     Deploy(DeployArgs),
