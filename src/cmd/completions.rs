@@ -14,7 +14,9 @@ const NAME: &str = "edgecert";
 const BASH: &str = r#"
 _edgecert_fields() {
     local at=$COMP_CWORD field="" start="" word
-    if [[ ${COMP_WORDS[at-1]} == "=" && ${COMP_WORDS[at-3]} == "--set" ]]; then
+    if (( at < 3 )); then
+        :
+    elif [[ ${COMP_WORDS[at-1]} == "=" && ${COMP_WORDS[at-3]} == "--set" ]]; then
         field=${COMP_WORDS[at-2]} start=${COMP_WORDS[at]}
     elif [[ ${COMP_WORDS[at]} == "=" && ${COMP_WORDS[at-2]} == "--set" ]]; then
         field=${COMP_WORDS[at-1]}
@@ -53,6 +55,9 @@ _edgecert_fields() {
 }
 "#;
 
+/// Where the functions begin that clap makes for zsh; the first one is to know ours.
+const FIRST: &str = "\n(( $+functions[_edgecert_commands] )) ||\n";
+
 /// Runs the command.
 pub(crate) fn run(args: CompletionsArgs, answer: &mut Answer) -> anyhow::Result<()> {
     let script = script(args.shell)?;
@@ -76,16 +81,11 @@ fn script(shell: Shell) -> anyhow::Result<String> {
         Shell::Zsh => {
             let list = format!(":FIELD=VALUE:({words})");
             let script = script.replace(&list, ":FIELD=VALUE:_edgecert_fields");
-            script.replacen("_edgecert_commands()", &format!("{}_edgecert_commands()", guarded(&words)), 1)
+            script.replacen(FIRST, &(ZSH.replace("FIELDS", &words) + FIRST), 1)
         }
         // Fish adds no blank behind a `=` by itself.
         Shell::Fish => script,
     })
-}
-
-/// The function for zsh, in front of the guard of the one that follows it.
-fn guarded(words: &str) -> String {
-    format!("true\n{}\n(( $+functions[_edgecert_commands] )) ||\n", ZSH.replace("FIELDS", words).trim())
 }
 
 /// What can stand behind `--set`, as the command line itself lists it.
