@@ -56,7 +56,7 @@ impl Client {
     /// `POST /api/sites/{id}/enable` and `…/disable`. Safe to repeat; what the answer says proves nothing.
     pub(crate) async fn switch_site(&self, id: u64, on: bool) -> Result<(), Failed> {
         let path = format!("/api/sites/{id}/{}", if on { "enable" } else { "disable" });
-        Ok(self.repeat(Method::POST, &path, None, |answer| answer?.accept()).await?.value)
+        self.repeat(Method::POST, &path, None, |answer| answer?.accept()).await.map(|_| ())
     }
 
     /// `DELETE /api/sites/{id}`. After an answer that was lost, a site that is not there is a site that was deleted.

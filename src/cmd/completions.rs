@@ -42,7 +42,7 @@ fi
 "#;
 
 /// In place of clap's list of words, which zsh would end with a blank each.
-const ZSH: &str = r#"
+const ZSH: &str = r"
 (( $+functions[_edgecert_fields] )) ||
 _edgecert_fields() {
     local -a fields values
@@ -53,7 +53,7 @@ _edgecert_fields() {
     compadd -S '' -a fields
     compadd -a values
 }
-"#;
+";
 
 /// Where the functions begin that clap makes for zsh; the first one is to know ours.
 const FIRST: &str = "\n(( $+functions[_edgecert_commands] )) ||\n";

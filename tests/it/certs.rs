@@ -13,10 +13,10 @@ use crate::harness::{Fault, Hook, Lineage, Options, Sandbox, authority, edgecert
 fn wildcard() -> (Sandbox, String) {
     let cert = record(5, "*.a.example", "upload");
     let key = cert["key_pem"].as_str().unwrap().to_owned();
-    (with(cert), key)
+    (with(&cert), key)
 }
 
-fn with(cert: Value) -> Sandbox {
+fn with(cert: &Value) -> Sandbox {
     let sites = json!([{"id": 10, "account": 1, "domain": "www.a.example", "cert_id": 5}]);
     let world = world(json!({"sites": sites, "certs": [cert]}));
     Sandbox::start(Options { world, ..Options::default() }).unwrap()
@@ -56,7 +56,7 @@ fn section_4_1_the_accounts_certificates_are_listed_with_the_sites_that_they_fee
 
 #[test]
 fn section_2_1_the_systems_own_certificates_are_of_type_lets() {
-    let edge = with(record(5, "www.a.example", "lets"));
+    let edge = with(&record(5, "www.a.example", "lets"));
     assert!(certs(&edge, &["list"]).succeeds().stdout.contains("  lets  "));
 }
 
@@ -181,7 +181,7 @@ fn a_key_of_another_certificate_and_an_expired_one_are_told() {
     let home = TempDir::new().unwrap();
     let hook =
         |edge: &Sandbox| certs(edge, &["download", "5", "--json", "--force", "--out"]).args([home.path()]);
-    let json = hook(&with(cert)).succeeds().json();
+    let json = hook(&with(&cert)).succeeds().json();
     assert_eq!((&json["paired"], &json["ok"]), (&json!(false), &json!(true)));
     assert_eq!(json["warnings"], json!(["the private key of certificate 5 does not belong to it"]));
 
@@ -191,7 +191,7 @@ fn a_key_of_another_certificate_and_an_expired_one_are_told() {
     let mut cert = record(5, "a.example", "upload");
     (cert["cert_pem"], cert["key_pem"]) =
         (json!(lineage.read("fullchain.pem")), json!(lineage.read("privkey.pem")));
-    let json = hook(&with(cert)).succeeds().json();
+    let json = hook(&with(&cert)).succeeds().json();
     assert_eq!(
         (&json["paired"], &json["warnings"]),
         (&json!(true), &json!(["certificate 5 expired at 2020-02-01T00:00:00Z"]))

@@ -34,8 +34,8 @@ pub(super) fn safe_name(names: &[Option<&str>], id: u64) -> String {
         let safe: String = name.trim().chars().map(keep).take(LONGEST_NAME).collect();
         safe.trim_start_matches(['.', '-']).to_owned()
     };
-    let mut named = names.iter().flatten().map(|name| safe(name));
-    named
+    let mut usable = names.iter().flatten().map(|name| safe(name));
+    usable
         .find(|name| name.contains(|c: char| c.is_ascii_alphanumeric()))
         .unwrap_or_else(|| format!("certificate-{id}"))
 }

@@ -112,12 +112,22 @@ async fn resolve(
 
 /// The record that DNS needs, as a zone file has it.
 fn tell_dns(site: &Shown<Site>, answer: &mut Answer) {
-    let target = site.known.cname.as_deref().and_then(|cname| cname.parse::<Domain>().ok());
-    let Some(target) = target else {
-        answer.warnings.push(format!("the service names no CNAME target for {}", site.known.domain));
+    let target = site.known.cname.as_deref().map(|cname| cname.trim_end_matches('.'));
+    let Some(target) = target.filter(|target| is_host(target)) else {
+        answer
+            .warnings
+            .push(format!("the service names no CNAME target for {} that DNS could take", site.known.domain));
         return;
     };
-    let record = format!("{}. IN CNAME {}.", site.known.domain.host(), target.host());
+    let record = format!("{}. IN CNAME {}.", site.known.domain.host(), target);
     let _ = writeln!(answer.text, "{record}");
     answer.set("dns_record", record);
+}
+
+/// What a zone file can take. The system makes such names as it likes; whether they are good ones is not ours to say.
+fn is_host(name: &str) -> bool {
+    let is_label = |label: &str| {
+        !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+    };
+    name.split('.').all(is_label)
 }

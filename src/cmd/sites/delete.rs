@@ -49,7 +49,7 @@ pub(super) async fn run(
         }
         Err(failed) if failed.error.refused_with() == Some(404) => {}
         Err(failed) => {
-            answer.warnings.push(format!("whether {name} is gone cannot be read: {}", failed.error))
+            answer.warnings.push(format!("whether {name} is gone cannot be read: {}", failed.error));
         }
     }
     answer.set("deleted", true);

@@ -50,17 +50,15 @@ fn without_effect(site: &Shown<Site>, on: bool, refusal: Option<&Failed>) -> any
         let message = format!("{} is still enabled{said}", label(site));
         return decided(Kind::Service, message, "run the same command again, or ask the service's support");
     }
-    match &site.known.disabled_reason {
-        Some(reason) => {
-            let message =
-                format!("{} is still disabled by the system: {}{said}", label(site), foreign(reason));
-            let hint = "a package whose traffic is exceeded must be topped up, renewed or extended first";
-            decided(Kind::Service, message, hint)
-        }
-        None => {
-            let message = format!("{} is still disabled, and the service names no reason{said}", label(site));
-            let hint = "see whether its package is expired or used up; top it up, renew or extend it first";
-            decided(Kind::Service, message, hint)
-        }
-    }
+    let (why, hint) = match &site.known.disabled_reason {
+        Some(reason) => (
+            format!("disabled by the system: {}", foreign(reason)),
+            "a package whose traffic is exceeded must be topped up, renewed or extended first",
+        ),
+        None => (
+            "disabled, and the service names no reason".to_owned(),
+            "see whether its package is expired or used up; top it up, renew or extend it first",
+        ),
+    };
+    decided(Kind::Service, format!("{} is still {why}{said}", label(site)), hint)
 }

@@ -101,13 +101,13 @@ fn changes(
     named: &Map<String, Value>,
 ) -> Vec<Change> {
     let known = FIELDS.iter().map(|field| field.name).chain(["cname", "domain", "enabled"]);
-    let mut names: Vec<&str> = named.keys().map(String::as_str).chain(known).collect();
-    names.sort_unstable();
-    names.dedup();
+    let mut fields: Vec<&str> = named.keys().map(String::as_str).chain(known).collect();
+    fields.sort_unstable();
+    fields.dedup();
     let of = |map: &Map<String, Value>, name: &str| map.get(name).cloned().unwrap_or_default();
     let change =
         |name: &str| Change { field: name.to_owned(), before: of(before, name), after: of(after, name) };
-    names.into_iter().map(change).filter(|change| change.before != change.after).collect()
+    fields.into_iter().map(change).filter(|change| change.before != change.after).collect()
 }
 
 /// Nothing that was not named should change.
