@@ -137,7 +137,7 @@ mod tests {
             ("...hidden", "hidden"),
             ("-rf", "rf"),
             ("My shop; rm -rf /", "My_shop__rm_-rf__"),
-            ("b\u{fc}cher\n\u{1b}[2J", "b_cher__2J"),
+            ("b\u{fc}cher\n\u{1b}[2J", "b_cher___2J"),
             ("", "certificate-5"),
             ("..", "certificate-5"),
             ("**", "certificate-5"),
