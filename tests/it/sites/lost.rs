@@ -78,7 +78,8 @@ fn a_404_on_the_repetition_of_a_delete_whose_answer_was_lost_is_success() {
 fn a_404_on_the_first_delete_is_none() {
     let edge = shop();
     edge.add_fault(Fault::status("DELETE /api/sites/*", 404));
-    sites(&edge, &["delete", "10", "--yes"]).fails_with(69);
+    let outcome = sites(&edge, &["delete", "10", "--yes"]).fails_with(69);
+    assert!(outcome.stderr.contains("the account has no site 10 (404)"), "{}", outcome.stderr);
 }
 
 #[test]
