@@ -80,13 +80,13 @@ pub(super) fn nothing_ignored(
         several => format!("{} were saved", list(several)),
     };
     let message = format!("the service ignored {} of {}; {others}", list(&names), label(site));
-    let near: Vec<String> = ignored.iter().filter_map(|name| near(name)).collect();
-    let hint = match near.as_slice() {
-        [] => format!(
-            "no such field can be set; `edgecert sites get {}` shows those that there are",
-            site.known.id
-        ),
-        near => near.join("; "),
+    let doubts: Vec<String> = ignored.iter().filter_map(|name| near(name)).collect();
+    // The hint says it.
+    answer.warnings.retain(|warning| !doubts.contains(warning));
+    let id = site.known.id;
+    let hint = match doubts.as_slice() {
+        [] => format!("no such field can be set; `edgecert sites get {id}` shows those that there are"),
+        doubts => format!("{}; set it with `edgecert sites update {id} --set …`", doubts.join("; ")),
     };
     Err(decided(Kind::Service, message, hint))
 }
