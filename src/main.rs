@@ -10,6 +10,7 @@ mod clock;
 mod cmd;
 mod env;
 mod failure;
+mod fields;
 mod file;
 mod fleet;
 mod key;
@@ -51,9 +52,7 @@ fn main() -> ExitCode {
 
 fn run(arguments: Vec<OsString>, env: &Env) -> ExitCode {
     let json = wants_json(&arguments);
-    let word = arguments.iter().skip(1).find(|word| !word.to_string_lossy().starts_with('-'));
-    let command = COMMANDS.into_iter().find(|name| word.is_some_and(|word| word == name));
-    let command = command.unwrap_or("deploy");
+    let command = command_named(&arguments);
     let cli = match Cli::read(arguments) {
         Ok(cli) => cli,
         Err(error) => return usage(&error, command, json, env),
@@ -91,17 +90,57 @@ fn run(arguments: Vec<OsString>, env: &Env) -> ExitCode {
             Ok(())
         }),
         Some(Command::Certs(args)) => {
-            answer("certs", |answer| cmd::certs::run(args, config, env, style, answer))
+            answer(args.word(), |answer| cmd::certs::run(args, config, env, style, answer))
         }
         Some(Command::Sites(args)) => {
-            answer("sites", |answer| cmd::sites::run(args, config, env, style, answer))
+            let there =
+                io::IsTerminal::is_terminal(&io::stdin()) && io::IsTerminal::is_terminal(&io::stderr());
+            let person = there.then_some(&ask as &dyn Fn(&str) -> bool);
+            answer(args.word(), |answer| cmd::sites::run(args, config, env, style, person, answer))
+        }
+        Some(Command::Completions(args)) => {
+            answer("completions", |answer| cmd::completions::run(*args, answer))
         }
     };
     say(&answer, json, env)
 }
 
 /// Words that name a command in a usage error; everything else is the hook.
-const COMMANDS: [&str; 7] = ["check", "plan", "sync", "status", "doctor", "certs", "sites"];
+const COMMANDS: [&str; 18] = [
+    "certs download",
+    "certs list",
+    "sites bind",
+    "sites create",
+    "sites delete",
+    "sites disable",
+    "sites enable",
+    "sites get",
+    "sites list",
+    "sites update",
+    "certs",
+    "check",
+    "completions",
+    "doctor",
+    "plan",
+    "sites",
+    "status",
+    "sync",
+];
+
+fn command_named(arguments: &[OsString]) -> &'static str {
+    let words = arguments.iter().skip(1).filter_map(|word| word.to_str());
+    let words: Vec<&str> = words.filter(|word| !word.starts_with('-')).take(2).collect();
+    let is_named = |name: &&&str| name.split(' ').eq(words.iter().copied().take(name.split(' ').count()));
+    COMMANDS.iter().find(is_named).copied().unwrap_or("deploy")
+}
+
+/// Asks the person at the terminal; only a clear yes is one.
+fn ask(question: &str) -> bool {
+    print(io::stderr(), &format!("edgecert: {question} [y/N] "));
+    let mut line = String::new();
+    let read = io::stdin().read_line(&mut line);
+    read.is_ok() && matches!(line.trim().to_lowercase().as_str(), "y" | "yes")
+}
 
 fn wants_json(arguments: &[OsString]) -> bool {
     arguments.iter().any(|argument| argument == "--json")

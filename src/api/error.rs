@@ -67,6 +67,32 @@ impl Error {
         )
     }
 
+    /// The same without what the service said.
+    pub(super) fn without_words(mut self) -> Self {
+        match &mut self {
+            Self::Denied { said }
+            | Self::Busy { said, .. }
+            | Self::Refused { said, .. }
+            | Self::NotOk { said }
+            | Self::Unreadable { said, .. } => said.clear(),
+            Self::Unreachable { .. }
+            | Self::TimedOut { .. }
+            | Self::Cut { .. }
+            | Self::Untrusted { .. }
+            | Self::NoTls { .. }
+            | Self::Redirected { .. } => {}
+        }
+        self
+    }
+
+    /// The status with which the service refused.
+    pub(crate) fn refused_with(&self) -> Option<u16> {
+        match self {
+            Self::Refused { status, .. } => Some(*status),
+            _ => None,
+        }
+    }
+
     /// How long the service asks to be left alone.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self {

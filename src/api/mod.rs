@@ -2,7 +2,9 @@
 //!
 //! What the API document leaves open is read leniently in `wire.rs`; what went wrong is told apart in `error.rs`.
 
+mod account;
 mod error;
+mod object;
 mod pace;
 mod transport;
 mod wire;
@@ -15,9 +17,10 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 pub(crate) use self::error::{Error, Failed};
+pub(crate) use self::object::{Download, Saved, Shown};
 pub(crate) use self::pace::MOST as MOST_AT_ONCE;
-use self::transport::Transport;
 pub(crate) use self::transport::{Access, SetupError};
+use self::transport::{Body, Transport};
 pub(crate) use self::wire::{Record, RecordType, Site, Updated, Uploaded};
 use crate::check::Vetted;
 use crate::clock::Deadline;
@@ -153,12 +156,23 @@ impl Client {
         body: Option<&Value>,
         read: impl Fn(&Value) -> Option<T>,
     ) -> Result<Answer<T>, Failed> {
+        self.repeat(method, path, body, |answer| answer?.read(&read)).await
+    }
+
+    /// The same where `read` is to judge every answer.
+    async fn repeat<T>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+        read: impl Fn(Result<Body, Error>) -> Result<T, Error>,
+    ) -> Result<Answer<T>, Failed> {
         let mut delays = transport::delays();
         let mut attempts = 0;
         loop {
             attempts += 1;
             let answer = self.transport.once(&method, path, body, self.deadline).await;
-            let error = match answer.and_then(|answer| answer.read(&read)) {
+            let error = match read(answer) {
                 Ok(value) => {
                     if attempts > 1 {
                         log::warn!("{method} {path} succeeded at attempt {attempts}");

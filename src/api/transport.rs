@@ -207,6 +207,16 @@ impl Body {
             None => Err(Error::Unreadable { status, said }),
         }
     }
+
+    /// Takes any answer, even an empty one, unless it says that the request was not carried out.
+    pub(super) fn accept(self) -> Result<(), Error> {
+        match self.json {
+            Some(json) if json.get("ok") == Some(&Value::Bool(false)) => {
+                Err(Error::NotOk { said: self.said })
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// The sentence in an error body, under whatever name it stands.

@@ -134,10 +134,10 @@ pub(super) fn uploaded(json: &Value) -> Option<Uploaded> {
 }
 
 /// Keys under which a list of certificates may stand.
-const RECORDS: [&str; 6] = ["certs", "certificates", "list", "items", "results", "data"];
+pub(super) const RECORDS: [&str; 6] = ["certs", "certificates", "list", "items", "results", "data"];
 
 /// Keys under which a list of sites may stand; the first is documented.
-const SITES: [&str; 5] = ["sites", "list", "items", "results", "data"];
+pub(super) const SITES: [&str; 5] = ["sites", "list", "items", "results", "data"];
 
 /// A list and what was strange about it.
 pub(super) struct Listing<T> {
@@ -157,7 +157,7 @@ pub(super) fn sites(json: &Value) -> Option<Listing<Site>> {
 }
 
 /// An element that cannot be read does not hide the others; a list of nothing else is no list.
-fn listing<T>(
+pub(super) fn listing<T>(
     json: &Value,
     noun: &str,
     keys: &[&str],
@@ -193,7 +193,7 @@ fn listing<T>(
     Some(Listing { items: found, notes, hidden })
 }
 
-fn record(json: &Value) -> Option<Record> {
+pub(super) fn record(json: &Value) -> Option<Record> {
     let fields = json.as_object()?;
     let kind = match fields.get("type").and_then(Value::as_str) {
         Some("lets") => RecordType::System,
@@ -213,7 +213,7 @@ fn domains(fields: &Map<String, Value>) -> Vec<Domain> {
     texts.into_iter().filter_map(|text| text.trim().parse().ok()).collect()
 }
 
-fn site(json: &Value) -> Option<Site> {
+pub(super) fn site(json: &Value) -> Option<Site> {
     let fields = json.as_object()?;
     let text = |name: &str| fields.get(name)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
     Some(Site {
@@ -269,7 +269,7 @@ fn list<'a>(json: &'a Value, keys: &[&str], depth: usize) -> Option<&'a [Value]>
 }
 
 /// An identifier, as a number (`5.0` is one too) or as digits in a string.
-fn number(json: &Value) -> Option<u64> {
+pub(super) fn number(json: &Value) -> Option<u64> {
     let whole = || json.as_f64().filter(|number| number.fract() == 0.0)?.to_string().parse().ok();
     json.as_u64().or_else(whole).or_else(|| json.as_str()?.parse().ok())
 }

@@ -2,19 +2,26 @@
 
 mod certs;
 mod doctor;
+mod service;
 mod sites;
 mod status;
 mod sync;
 
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueHint};
+use clap::{
+    ArgAction, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum, ValueHint,
+};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-pub(crate) use self::certs::CertsCommand;
+pub(crate) use self::certs::{CertsCommand, DownloadArgs};
 pub(crate) use self::doctor::DoctorArgs;
-pub(crate) use self::sites::SitesCommand;
+pub(crate) use self::service::{ServiceArgs, WaitArgs};
+pub(crate) use self::sites::{
+    BindArgs, CreateArgs, DeleteArgs, FieldArgs, ListArgs, OneArgs, Origin, SiteName, SitesCommand,
+    UpdateArgs,
+};
 pub(crate) use self::status::StatusArgs;
 pub(crate) use self::sync::{Shard, SyncArgs};
 use crate::names::Domain;
@@ -110,6 +117,31 @@ pub(crate) enum Command {
     /// List, show, create, change and delete the account's sites
     #[command(subcommand)]
     Sites(SitesCommand),
+    /// Print a completion script for a shell
+    Completions(CompletionsArgs),
+}
+
+/// `edgecert completions`.
+#[derive(Args, Clone, Copy, Debug)]
+#[command(after_help = "\
+Examples:
+  edgecert completions bash > edgecert.bash
+  edgecert completions zsh > _edgecert
+  edgecert completions fish > edgecert.fish
+
+Debian's shells look for them in /usr/share/bash-completion/completions/edgecert,
+/usr/share/zsh/vendor-completions/_edgecert and /usr/share/fish/vendor_completions.d/edgecert.fish.")]
+pub(crate) struct CompletionsArgs {
+    #[arg(value_enum, value_name = "SHELL")]
+    pub(crate) shell: Shell,
+}
+
+/// A shell that completes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Shell {
+    Bash,
+    Zsh,
+    Fish,
 }
 
 /// `edgecert deploy`, and `edgecert` alone.
@@ -202,6 +234,11 @@ impl Cli {
             }
         }
         Self::from_arg_matches(&matches)
+    }
+
+    /// Commands, flags and their values, for completion scripts.
+    pub(crate) fn definition() -> clap::Command {
+        Self::command()
     }
 
     /// The help text, for a call without anything to do.

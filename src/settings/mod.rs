@@ -99,6 +99,8 @@ pub(crate) struct Settings {
     /// Zero: the answer of the upload is the end.
     pub(crate) wait: Duration,
     pub(crate) verify: Verify,
+    /// Where deployments are remembered; `None`: nowhere.
+    pub(crate) state_dir: Option<PathBuf>,
     /// `HOST:PORT` of the edges to ask in place of those that the service names; empty: those.
     pub(crate) edge_addresses: Vec<String>,
     pub(crate) rebind: bool,
@@ -195,6 +197,7 @@ impl Settings {
             timeout: Duration::from_secs(merged.timeout.unwrap_or(TIMEOUT)),
             wait: Duration::from_secs(merged.wait.unwrap_or(WAIT)),
             verify: merged.verify.unwrap_or(Verify::Auto),
+            state_dir: merged.state_dir.or_else(|| default_state_dir(env)),
             edge_addresses: merged
                 .edge_address
                 .iter()

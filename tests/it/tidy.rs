@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::harness::edgecert;
 
 /// Which modules of `src` may use which. A line that is missing here is a change of design: add it with its reason.
-const IMPORTS: [(&str, &[&str]); 26] = [
+const IMPORTS: [(&str, &[&str]); 27] = [
     // The words that all others use.
     ("clock", &[]),
     ("env", &[]),
@@ -17,6 +17,8 @@ const IMPORTS: [(&str, &[&str]); 26] = [
     ("names", &["text"]),
     ("secret", &["text"]),
     ("text", &[]),
+    // What is known of a site's fields: for the command line, which completes them, and for what checks them.
+    ("fields", &["text"]),
     // A crate of its own.
     ("curves", &[]),
     // Certificates and keys; no network, no settings.
@@ -44,12 +46,13 @@ const IMPORTS: [(&str, &[&str]); 26] = [
         "rollout",
         &["api", "check", "clock", "failure", "names", "plan", "proof", "report", "settings", "text"],
     ),
-    ("cli", &["names", "settings", "source"]),
+    ("cli", &["fields", "names", "settings", "source", "text"]),
     (
         "cmd",
         &[
-            "api", "cert", "check", "cli", "clock", "env", "failure", "file", "fleet", "material", "names",
-            "plan", "proof", "report", "rollout", "secret", "settings", "source", "state", "text", "trust",
+            "api", "cert", "check", "cli", "clock", "env", "failure", "fields", "file", "fleet", "material",
+            "names", "plan", "proof", "report", "rollout", "secret", "settings", "source", "state", "text",
+            "trust",
         ],
     ),
     ("main", &["cli", "env", "failure", "report", "source"]),

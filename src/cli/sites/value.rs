@@ -1,0 +1,266 @@
+//! What stands behind the flags of `edgecert sites`: a site by number or domain, an origin, a field with its value, a
+//! pattern of domains.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::str::FromStr;
+
+use clap::builder::{PossibleValue, TypedValueParser};
+use clap::error::ErrorKind;
+use serde_json::Value;
+
+use crate::fields::{FIELDS, Kind};
+use crate::names::Domain;
+
+/// A site as people name it.
+#[derive(Clone, Debug)]
+pub(crate) enum SiteName {
+    Id(u64),
+    Domain(Domain),
+}
+
+/// Where the edge fetches from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    pub(crate) addr: String,
+    pub(crate) port: Option<u16>,
+    /// `None`: as much as any other.
+    pub(crate) weight: Option<u32>,
+}
+
+/// A field and the value to give it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Setting {
+    pub(crate) field: String,
+    pub(crate) value: Value,
+}
+
+/// A pattern of domains.
+#[derive(Clone, Debug)]
+pub(crate) struct Glob(Vec<char>);
+
+impl FromStr for SiteName {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.bytes().all(|byte| byte.is_ascii_digit()) {
+            return text.parse().map(Self::Id).map_err(|_| "no number of a site");
+        }
+        text.parse().map(Self::Domain).map_err(|_| "neither a number nor a domain name")
+    }
+}
+
+impl fmt::Display for SiteName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Id(id) => write!(f, "site {id}"),
+            Self::Domain(domain) => write!(f, "{domain}"),
+        }
+    }
+}
+
+impl FromStr for Origin {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const WANTED: &str = "ADDR, ADDR:PORT or either with ,weight=N is wanted";
+        let (place, weight) = match text.split_once(',') {
+            Some((place, option)) => {
+                let weight = option.strip_prefix("weight=").and_then(|number| number.parse().ok());
+                (place, Some(weight.ok_or(WANTED)?))
+            }
+            None => (text, None),
+        };
+        let (addr, port) = split_port(place).ok_or(WANTED)?;
+        let port =
+            port.map(|port| port.parse().ok().filter(|port| *port != 0)).map(|port| port.ok_or(WANTED));
+        if addr.is_empty() || addr.contains(|c: char| c.is_whitespace() || c.is_control() || "/@".contains(c))
+        {
+            return Err(WANTED);
+        }
+        Ok(Self { addr: addr.to_owned(), port: port.transpose()?, weight })
+    }
+}
+
+/// An address and its port; one of IPv6 stands in brackets where a port follows.
+fn split_port(place: &str) -> Option<(&str, Option<&str>)> {
+    if let Some(rest) = place.strip_prefix('[') {
+        let (addr, rest) = rest.split_once(']')?;
+        return match rest {
+            "" => Some((addr, None)),
+            rest => Some((addr, Some(rest.strip_prefix(':')?))),
+        };
+    }
+    match place.split_once(':') {
+        Some((addr, port)) if !port.contains(':') => Some((addr, Some(port))),
+        _ => Some((place, None)),
+    }
+}
+
+impl FromStr for Setting {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.split_once('=') {
+            Some((field, value)) if !field.is_empty() => {
+                let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
+                Ok(Self { field: field.to_owned(), value })
+            }
+            _ => Err("FIELD=VALUE is wanted"),
+        }
+    }
+}
+
+/// Reads a `Setting`; what it lists as possible is for completions and refuses nothing.
+#[derive(Clone)]
+pub(crate) struct SettingParser;
+
+impl TypedValueParser for SettingParser {
+    type Value = Setting;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        _: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<Setting, clap::Error> {
+        let setting = value.to_str().ok_or("UTF-8 text is wanted").and_then(Setting::from_str);
+        setting.map_err(|reason| {
+            let shown = crate::text::foreign(&value.to_string_lossy());
+            let message = format!("invalid value '{shown}' for '--set <FIELD=VALUE>': {reason}\n");
+            clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
+        })
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(FIELDS.iter().flat_map(|field| {
+            let values: &[&str] = match field.kind {
+                Kind::Bool => &["true", "false"],
+                Kind::Word(words) => words,
+                _ => &[""],
+            };
+            values.iter().map(|value| PossibleValue::new(format!("{}={value}", field.name)))
+        })))
+    }
+}
+
+impl FromStr for Glob {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self(text.to_lowercase().trim_end_matches('.').chars().collect()))
+    }
+}
+
+impl Glob {
+    /// Whether a domain fits, as it is spelt or as the DNS is asked for it.
+    pub(crate) fn fits(&self, domain: &Domain) -> bool {
+        let spelled = domain.spelled().to_lowercase();
+        [spelled.trim_end_matches('.'), domain.host()]
+            .into_iter()
+            .any(|name| matches(&self.0, &name.chars().collect::<Vec<_>>()))
+    }
+}
+
+/// Tries the shortest text for a star first, and a longer one only for the last star: no pattern takes long.
+fn matches(pattern: &[char], text: &[char]) -> bool {
+    let (mut at, mut from) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while let Some(c) = text.get(from) {
+        match pattern.get(at) {
+            Some('*') => {
+                star = Some((at, from));
+                at += 1;
+            }
+            Some(wanted) if *wanted == '?' || wanted == c => {
+                at += 1;
+                from += 1;
+            }
+            _ => match &mut star {
+                Some((place, begun)) => {
+                    *begun += 1;
+                    (at, from) = (*place + 1, *begun);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern.iter().skip(at).all(|c| *c == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_origin_is_an_address_with_port_and_weight() {
+        let origin = |addr: &str, port, weight| Ok(Origin { addr: addr.into(), port, weight });
+        let rows = [
+            ("192.0.2.1", origin("192.0.2.1", None, None)),
+            ("192.0.2.1:8080", origin("192.0.2.1", Some(8080), None)),
+            ("o.example:80,weight=3", origin("o.example", Some(80), Some(3))),
+            ("o.example,weight=0", origin("o.example", None, Some(0))),
+            ("2001:db8::1", origin("2001:db8::1", None, None)),
+            ("[2001:db8::1]", origin("2001:db8::1", None, None)),
+            ("[2001:db8::1]:443,weight=2", origin("2001:db8::1", Some(443), Some(2))),
+        ];
+        for (text, read) in rows {
+            assert_eq!(text.parse(), read, "{text}");
+        }
+        for text in
+            ["", ":80", "a:0", "a:65536", "a:b", "a,weight=-1", "a,w=1", "[::1", "[::1]80", "http://a", "a b"]
+        {
+            assert!(text.parse::<Origin>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_value_is_json_where_it_parses_as_json() {
+        let rows = [
+            ("a=true", json!(true)),
+            ("a=5", json!(5)),
+            ("a=\"5\"", json!("5")),
+            ("a={\"b\":[1]}", json!({"b": [1]})),
+            ("a=null", json!(null)),
+            ("a=weight", json!("weight")),
+            ("a=b=c", json!("b=c")),
+            ("a=", json!("")),
+        ];
+        for (text, value) in rows {
+            assert_eq!(text.parse(), Ok(Setting { field: "a".into(), value }), "{text}");
+        }
+        assert!("a".parse::<Setting>().is_err() && "=a".parse::<Setting>().is_err());
+    }
+
+    #[test]
+    fn a_star_stands_for_any_text() {
+        let rows = [
+            ("a.example", "a.example", true),
+            ("*", "a.example", true),
+            ("*.example", "b.a.example", true),
+            ("*.example", "example", false),
+            ("a*e", "a.example", true),
+            ("?.example", "a.example", true),
+            ("?.example", "aa.example", false),
+            ("A.Example.", "a.example", true),
+            ("b\u{fc}cher.*", "xn--bcher-kva.example", false),
+            ("xn--*", "b\u{fc}cher.example", true),
+            ("b\u{fc}*", "B\u{fc}cher.example", true),
+            ("*a*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.a", false),
+        ];
+        for (pattern, domain, fits) in rows {
+            let glob: Glob = pattern.parse().unwrap();
+            assert_eq!(glob.fits(&domain.parse().unwrap()), fits, "{pattern} {domain}");
+        }
+    }
+
+    #[test]
+    fn a_site_is_named_by_number_or_domain() {
+        assert!(matches!("10".parse(), Ok(SiteName::Id(10))));
+        assert!(matches!("a.example".parse(), Ok(SiteName::Domain(_))));
+        for text in ["", "a b", "99999999999999999999999"] {
+            assert!(text.parse::<SiteName>().is_err(), "{text:?}");
+        }
+    }
+}

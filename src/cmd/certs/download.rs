@@ -1,0 +1,148 @@
+//! `edgecert certs download`: a record's chain and key as files. The key goes into a file of its owner and nowhere else.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use super::super::service::refused;
+use super::write::{self, NotWritten, Part};
+use super::{Service, decided};
+use crate::api::Download;
+use crate::cli::DownloadArgs;
+use crate::clock;
+use crate::failure::Kind;
+use crate::material::{Files, Material};
+use crate::report::{Answer, CertificateReport};
+use crate::text::{self, rfc3339};
+
+/// Refuses what would show a key, before anything is sent.
+pub(super) fn check(args: &DownloadArgs) -> anyhow::Result<()> {
+    if is_output(&args.out) && !args.cert_only {
+        let message = "a private key is never printed; nothing was sent";
+        return Err(decided(Kind::Usage, message, "name a directory with --out, or pass --cert-only"));
+    }
+    Ok(())
+}
+
+fn is_output(out: &Path) -> bool {
+    out == Path::new("-")
+}
+
+pub(super) async fn run(args: &DownloadArgs, service: &Service, answer: &mut Answer) -> anyhow::Result<()> {
+    let id = args.id;
+    let download = service.client.download(id).await.map_err(|failed| {
+        let hint = "`edgecert certs list` shows the certificates of this account";
+        refused(format!("certificate {id} cannot be downloaded; nothing was written"), &failed, hint)
+    })?;
+    answer.set("cert", &download.json);
+    let material = material(&download, args.cert_only);
+    judge(&material, id, answer);
+    if is_output(&args.out) {
+        return print(&material, id, answer);
+    }
+    let name = write::safe_name(&[download.name.as_deref(), download.domain.as_deref()], id);
+    let (cert, key) = (args.out.join(format!("{name}.crt")), args.out.join(format!("{name}.key")));
+    let mut parts = vec![Part::open(&cert, &download.cert_pem)];
+    let secret = download.key_pem.as_ref().filter(|_| !args.cert_only);
+    parts.extend(secret.map(|secret| Part::secret(&key, secret)));
+    write::all(&parts, &args.out, args.force).map_err(|error| explain(&error))?;
+    let files = serde_json::json!({
+        "cert": text::path(&cert),
+        "key": secret.map(|_| text::path(&key)),
+    });
+    answer.set("files", files);
+    for part in &parts {
+        let _ = writeln!(answer.text, "wrote {}", text::path(part.path()));
+    }
+    if secret.is_none() && !args.cert_only {
+        let message = format!(
+            "the service gives no private key of certificate {id}; only {} was written",
+            text::path(&cert)
+        );
+        return Err(decided(Kind::Service, message, "pass --cert-only where the certificate alone will do"));
+    }
+    Ok(())
+}
+
+fn material(download: &Download, cert_only: bool) -> Material {
+    let key = download.key_pem.as_ref().filter(|_| !cert_only);
+    let files = Files { cert: "cert_pem".into(), issuers: None, key: key.map(|_| "key_pem".into()) };
+    let key = key.map(|key| key.expose().as_bytes());
+    Material::from_bytes(&files, download.cert_pem.as_bytes(), None, key)
+}
+
+/// Tells of pairing and expiry.
+fn judge(material: &Material, id: u64, answer: &mut Answer) {
+    let chain = match &material.chain {
+        Ok(chain) => chain,
+        Err(problems) => {
+            let found: Vec<&str> = problems.iter().map(|problem| problem.found.as_str()).collect();
+            answer.warnings.push(format!("the chain of certificate {id} holds {}", found.join("; ")));
+            return;
+        }
+    };
+    let leaf = &chain.leaf;
+    answer.set("certificate", CertificateReport::new(chain));
+    let (now, not_after) = (clock::now(), rfc3339(leaf.not_after));
+    if now > leaf.not_after {
+        answer.warnings.push(format!("certificate {id} expired at {not_after}"));
+    }
+    let names: Vec<String> = leaf.names().iter().map(|name| text::foreign(name)).collect();
+    let paired = match &material.key {
+        None => None,
+        Some(Ok(key)) => {
+            let paired = key.pairs_with(&leaf.public_key);
+            if !paired {
+                answer.warnings.push(format!("the private key of certificate {id} does not belong to it"));
+            }
+            Some(paired)
+        }
+        Some(Err(problem)) => {
+            answer
+                .warnings
+                .push(format!("the service sent as private key of certificate {id} {}", problem.found));
+            Some(false)
+        }
+    };
+    answer.set("paired", paired);
+    let left = text::span(leaf.not_after - now);
+    let until = if now > leaf.not_after { format!("expired {left} ago") } else { format!("{left} left") };
+    let pairing = match paired {
+        Some(true) => "; key and certificate are a pair",
+        Some(false) => "; key and certificate are NOT a pair",
+        None => "",
+    };
+    let _ = writeln!(
+        answer.text,
+        "certificate {id}: {}, until {not_after} ({until}){pairing}",
+        text::list(&names)
+    );
+}
+
+/// The chain alone, written anew: whatever else stood around it stays out of the terminal.
+fn print(material: &Material, id: u64, answer: &mut Answer) -> anyhow::Result<()> {
+    let Ok(chain) = &material.chain else {
+        let message = format!("certificate {id} cannot be printed: its chain cannot be understood");
+        return Err(decided(
+            Kind::Protocol,
+            message,
+            "write it into a directory with --out DIR and look at it",
+        ));
+    };
+    answer.text = chain.pem();
+    Ok(())
+}
+
+fn explain(error: &NotWritten) -> anyhow::Error {
+    match error {
+        NotWritten::Exists(_) => decided(
+            Kind::Refused,
+            format!("{error}; nothing was written"),
+            "pass --force to replace it, or name another directory",
+        ),
+        NotWritten::Failed { .. } => decided(
+            Kind::NoInput,
+            error.to_string(),
+            "check the directory, its permissions and its free space",
+        ),
+    }
+}

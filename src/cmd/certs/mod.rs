@@ -1,0 +1,75 @@
+//! `edgecert certs`: the account's certificates from the command line.
+
+mod download;
+mod write;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::service::{self, Service, decided, told};
+use crate::api::{Record, RecordType, Shown};
+use crate::cli::{CertsCommand, WaitArgs};
+use crate::env::Env;
+use crate::report::{Answer, Style, Table};
+use crate::text::list;
+
+/// Runs the command.
+pub(crate) fn run(
+    args: &CertsCommand,
+    config: Option<&Path>,
+    env: &Env,
+    style: Style,
+    answer: &mut Answer,
+) -> anyhow::Result<()> {
+    let wait = WaitArgs::default();
+    match args {
+        CertsCommand::List(args) => {
+            service::ask(&args.layer(wait), config, env, answer, async |service, answer| {
+                list_records(service, style, answer).await
+            })
+        }
+        CertsCommand::Download(args) => {
+            download::check(args)?;
+            service::ask(&args.service.layer(wait), config, env, answer, async |service, answer| {
+                download::run(args, service, answer).await
+            })
+        }
+    }
+}
+
+async fn list_records(service: &Service, style: Style, answer: &mut Answer) -> anyhow::Result<()> {
+    let records = service.client.list_records().await;
+    let records = records.map_err(|failed| told("cannot list the certificates", &failed))?;
+    let sites = service.client.list_sites().await.map_err(|failed| told("cannot list the sites", &failed))?;
+    let mut bound: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    for site in &sites {
+        if let Some(id) = site.known.cert_id {
+            bound.entry(id).or_default().push(site.known.domain.to_string());
+        }
+    }
+    answer.set("certs", records.iter().map(|record| &record.json).collect::<Vec<_>>());
+    answer.set("bound_sites", &bound);
+    let mut table = Table::new(&["id", "domain", "name", "type", "sites bound"]);
+    for record in &records {
+        table.row(cells(record, &bound).map(Into::into));
+    }
+    answer.text = table.to_text(style);
+    if records.is_empty() {
+        answer.text = "the account has no certificate\n".into();
+    }
+    Ok(())
+}
+
+fn cells(record: &Shown<Record>, bound: &BTreeMap<u64, Vec<String>>) -> [String; 5] {
+    let known = &record.known;
+    let kind = match &known.kind {
+        RecordType::System => "lets".to_owned(),
+        RecordType::Other(kind) if kind.is_empty() => "-".to_owned(),
+        RecordType::Other(kind) => kind.clone(),
+    };
+    let domains: Vec<String> = known.domains.iter().map(ToString::to_string).collect();
+    let name = record.json.get("name").and_then(serde_json::Value::as_str).unwrap_or("-");
+    let sites = bound.get(&known.id).map_or_else(|| "-".to_owned(), |sites| list(sites));
+    let domains = if domains.is_empty() { "-".to_owned() } else { domains.join(", ") };
+    [known.id.to_string(), domains, name.to_owned(), kind, sites]
+}

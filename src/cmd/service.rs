@@ -1,0 +1,111 @@
+//! What the commands share that speak with the service and deploy nothing: the connection, a site by number or domain,
+//! and requests that failed, in words.
+
+use std::fmt::Display;
+use std::path::Path;
+
+use anyhow::Context as _;
+
+use crate::api::{Access, Client, Error, Failed, Shown, Site};
+use crate::cli::SiteName;
+use crate::clock::Deadline;
+use crate::env::Env;
+use crate::failure::{Decided, Kind, Problem, api_hint, api_kind};
+use crate::report::Answer;
+use crate::secret::Redactor;
+use crate::settings::{self, Layer, Settings};
+
+/// The service for one run.
+pub(super) struct Service {
+    pub(super) client: Client,
+    pub(super) settings: Settings,
+    pub(super) deadline: Deadline,
+}
+
+/// Connects to the service and lets `run` ask it.
+pub(super) fn ask(
+    layer: &Layer,
+    config: Option<&Path>,
+    env: &Env,
+    answer: &mut Answer,
+    run: impl AsyncFnOnce(&Service, &mut Answer) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let configuration = settings::read_file(config, env)?;
+    let settings = Settings::resolve(layer, env, None, &configuration)?;
+    let deadline = Deadline::after(settings.timeout);
+    let mut redactor = Redactor::default();
+    redactor.hide(&settings.api_key);
+    let client = Client::new(&Access::new(&settings)?, redactor, deadline)?;
+    let service = Service { client, settings, deadline };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    let done = runtime.block_on(run(&service, answer));
+    // A name that is still being looked up must not hold the run beyond its deadline.
+    runtime.shutdown_background();
+    answer.warnings.extend(service.client.notes());
+    done
+}
+
+impl Service {
+    /// The site that a person means.
+    pub(super) async fn find(&self, name: &SiteName) -> anyhow::Result<Shown<Site>> {
+        let domain = match name {
+            SiteName::Id(id) => return self.site(*id).await,
+            SiteName::Domain(domain) => domain,
+        };
+        let sites =
+            self.client.list_sites().await.map_err(|failed| told("cannot list the sites", &failed))?;
+        let number = sites.len();
+        // Two spellings of one name may be two sites.
+        let (exact, same): (Vec<_>, Vec<_>) = sites
+            .into_iter()
+            .filter(|site| site.known.domain == *domain)
+            .partition(|site| site.known.domain.spelled() == domain.spelled());
+        exact.into_iter().chain(same).next().ok_or_else(|| {
+            let message = format!("the account has no site {domain} among its {number}; nothing was changed");
+            decided(Kind::Service, message, "`edgecert sites list` shows what there is")
+        })
+    }
+
+    /// The site of this number as it is now.
+    pub(super) async fn site(&self, id: u64) -> anyhow::Result<Shown<Site>> {
+        self.client.site(id).await.map_err(|failed| match failed.error.refused_with() {
+            Some(404) => no_such_site(id),
+            _ => told(format!("cannot read site {id}"), &failed),
+        })
+    }
+}
+
+/// Section 4.5 and 4.7: not there, or not of this account.
+pub(super) fn no_such_site(id: u64) -> anyhow::Error {
+    let message = format!("the account has no site {id} (404); nothing was changed");
+    decided(Kind::Service, message, "`edgecert sites list` shows what there is")
+}
+
+/// A request that failed, after what was to be done.
+pub(super) fn told(what: impl Display, failed: &Failed) -> anyhow::Error {
+    let kind = api_kind(&failed.error);
+    let hint = match kind {
+        Kind::Temporary => Some("run the same command again later".to_owned()),
+        _ => api_hint(&failed.error),
+    };
+    let problem = Problem { message: format!("{what}: {}", failed.error), hint };
+    Decided { kind, problem }.into()
+}
+
+/// The same with a hint of its own, where it is the service that refused.
+pub(super) fn refused(what: impl Display, failed: &Failed, hint: &str) -> anyhow::Error {
+    match failed.error {
+        Error::Refused { .. } | Error::NotOk { .. } => {
+            decided(Kind::Service, format!("{what}: {}", failed.error), hint)
+        }
+        _ => told(what, failed),
+    }
+}
+
+/// An error whose kind is known here.
+pub(super) fn decided(kind: Kind, message: impl Into<String>, hint: impl Into<String>) -> anyhow::Error {
+    Decided { kind, problem: Problem::new(message, hint) }.into()
+}

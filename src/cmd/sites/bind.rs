@@ -1,0 +1,83 @@
+//! `edgecert sites bind`: sets `cert_id`, after a look at what the certificate covers.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, json};
+
+use super::super::service::told;
+use super::{Service, change, decided, label, update};
+use crate::api::{Shown, Site};
+use crate::cert::Certificate;
+use crate::cli::BindArgs;
+use crate::failure::Kind;
+use crate::material::{Files, Material};
+use crate::report::Answer;
+use crate::text::{foreign, list};
+
+pub(super) async fn run(args: &BindArgs, service: &Service, answer: &mut Answer) -> anyhow::Result<()> {
+    let before = service.find(&args.site).await?;
+    if let Some(names) = names_without(&before, args.cert, service, answer).await? {
+        let message = format!("certificate {} does not cover {}, only {names}", args.cert, label(&before));
+        if !args.allow_uncovered {
+            let hint = "bind another certificate, or pass --allow-uncovered";
+            return Err(decided(Kind::Refused, format!("{message}; nothing was changed"), hint));
+        }
+        answer.warnings.push(message);
+    }
+    let fields = Map::from_iter([("cert_id".to_owned(), json!(args.cert))]);
+    let (after, ignored) = update::save(&before, &fields, service).await?;
+    answer.set("site", &after.json);
+    change::nothing_ignored(&ignored, &fields, &after, answer)?;
+    if after.known.cert_id != Some(args.cert) {
+        let bound =
+            after.known.cert_id.map_or_else(|| "no certificate".into(), |id| format!("certificate {id}"));
+        let message = format!(
+            "{} is bound to {bound}, although the service says that the change is saved",
+            label(&after)
+        );
+        return Err(decided(
+            Kind::Service,
+            message,
+            "run the same command again, or ask the service's support",
+        ));
+    }
+    let _ = writeln!(answer.text, "{}: bound to certificate {}", label(&after), args.cert);
+    change::settle(args.wait, after, service, answer).await?;
+    Ok(())
+}
+
+/// The names of the certificate where it is known that the site's domain is not among them. The list may show fewer
+/// names than the certificate has, so the certificate itself decides.
+async fn names_without(
+    site: &Shown<Site>,
+    cert: u64,
+    service: &Service,
+    answer: &mut Answer,
+) -> anyhow::Result<Option<String>> {
+    let domain = &site.known.domain;
+    let records = service.client.list_records().await;
+    let records = records.map_err(|failed| told("cannot list the certificates", &failed))?;
+    let Some(record) = records.into_iter().find(|record| record.known.id == cert) else {
+        // Another account's, or none at all: the service refuses it (section 4.7).
+        return Ok(None);
+    };
+    if record.known.domains.contains(domain) {
+        return Ok(None);
+    }
+    let leaf = match service.client.download(cert).await {
+        Ok(download) => leaf(&download.cert_pem),
+        Err(_) => None,
+    };
+    let Some(leaf) = leaf else {
+        answer.warnings.push(format!("whether certificate {cert} covers {domain} is not known"));
+        return Ok(None);
+    };
+    let sans = leaf.dns_names.iter().map(String::as_str);
+    let names: Vec<String> = leaf.dns_names.iter().map(|name| foreign(name)).collect();
+    Ok((!domain.is_covered_by_any(sans)).then(|| list(&names)))
+}
+
+fn leaf(pem: &str) -> Option<Certificate> {
+    let files = Files { cert: "the record".into(), issuers: None, key: None };
+    Material::from_bytes(&files, pem.as_bytes(), None, None).chain.ok().map(|chain| chain.leaf)
+}

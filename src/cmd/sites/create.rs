@@ -1,0 +1,133 @@
+//! `edgecert sites create`: once, because a second request would be refused because of the first; an answer that is
+//! lost is made up for by reading the sites.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value};
+
+use super::super::service::{refused, told};
+use super::change::{self, holds};
+use super::request::Wish;
+use super::{Service, decided, label};
+use crate::api::{Failed, Saved, Shown, Site};
+use crate::cli::CreateArgs;
+use crate::failure::{Kind, api_kind};
+use crate::names::Domain;
+use crate::report::Answer;
+
+/// What will be sent, before anything is.
+pub(super) fn fields(args: &CreateArgs) -> anyhow::Result<Wish> {
+    let mut wish = Wish::read(&args.fields)?;
+    let domain = Value::from(args.domain.spelled());
+    if wish.fields.insert("domain".into(), domain.clone()).is_some_and(|other| other != domain) {
+        let message = format!("another domain than {} is among the fields", args.domain);
+        return Err(decided(Kind::Usage, message, "name the domain once"));
+    }
+    wish.check()?;
+    Ok(wish)
+}
+
+pub(super) async fn run(
+    args: &CreateArgs,
+    wish: &Wish,
+    service: &Service,
+    answer: &mut Answer,
+) -> anyhow::Result<()> {
+    answer.warnings.extend(wish.doubts());
+    if let Some(site) =
+        look(&args.domain, service).await.map_err(|failed| told("cannot list the sites", &failed))?
+    {
+        let message = format!("{} is a site of this account already; nothing was sent", label(&site));
+        let hint = format!("change it with `edgecert sites update {}`", site.known.id);
+        return Err(decided(Kind::Service, message, hint));
+    }
+    let saved = match service.client.create_site(&wish.fields).await {
+        Ok(saved) => saved,
+        Err(failed) if failed.error.is_worth_repeating() => {
+            resolve(&args.domain, &failed, &wish.fields, service, answer).await?
+        }
+        Err(failed) => {
+            let hint = "see that the account has a package that is neither expired nor used up, and that cert_id and package_id are its own";
+            return Err(refused(format!("{} was not created", args.domain), &failed, hint));
+        }
+    };
+    let site = match saved.site {
+        Some(site) => site,
+        None => look(&args.domain, service)
+            .await
+            .map_err(|failed| told("cannot list the sites", &failed))?
+            .ok_or_else(|| {
+            let message = format!(
+                "{} is not among the sites, although the service says that it was created",
+                args.domain
+            );
+            decided(Kind::Service, message, "`edgecert sites list` shows what there is")
+        })?,
+    };
+    let _ = writeln!(answer.text, "{}: created", label(&site));
+    tell_dns(&site, answer);
+    answer.set("site", &site.json);
+    change::compare(&wish.fields, &saved.ignored_fields, &site, answer);
+    change::nothing_ignored(&saved.ignored_fields, &wish.fields, &site, answer)?;
+    change::settle(args.wait, site, service, answer).await?;
+    Ok(())
+}
+
+/// The site of a domain, if there is one.
+async fn look(domain: &Domain, service: &Service) -> Result<Option<Shown<Site>>, Failed> {
+    let sites = service.client.list_sites().await?;
+    Ok(sites.into_iter().find(|site| site.known.domain == *domain))
+}
+
+/// After an answer that was lost: where the domain is there now, it was created. Which fields were ignored is seen from
+/// what it is like.
+async fn resolve(
+    domain: &Domain,
+    failed: &Failed,
+    sent: &Map<String, Value>,
+    service: &Service,
+    answer: &mut Answer,
+) -> anyhow::Result<Saved> {
+    let found = look(domain, service).await.map_err(|unread| {
+        told(
+            format!(
+                "whether {domain} was created is not known ({}), and the sites cannot be listed",
+                failed.error
+            ),
+            &unread,
+        )
+    })?;
+    let Some(site) = found else {
+        let message = format!("{domain} was not created: {}", failed.error);
+        let hint = "nothing of it is there now; run the same command again";
+        return Err(decided(api_kind(&failed.error), message, hint));
+    };
+    answer.warnings.push(format!("the answer was lost ({}), but the site is there", failed.error));
+    let is_missing = |(name, wanted): &(&String, &Value)| {
+        *name != "domain" && !site.json.get(*name).is_some_and(|found| holds(found, wanted))
+    };
+    let ignored_fields = sent.iter().filter(is_missing).map(|(name, _)| name.clone()).collect();
+    Ok(Saved { site: Some(site), ignored_fields })
+}
+
+/// The record that DNS needs, as a zone file has it.
+fn tell_dns(site: &Shown<Site>, answer: &mut Answer) {
+    let target = site.known.cname.as_deref().map(|cname| cname.trim_end_matches('.'));
+    let Some(target) = target.filter(|target| is_host(target)) else {
+        answer
+            .warnings
+            .push(format!("the service names no CNAME target for {} that DNS could take", site.known.domain));
+        return;
+    };
+    let record = format!("{}. IN CNAME {}.", site.known.domain.host(), target);
+    let _ = writeln!(answer.text, "{record}");
+    answer.set("dns_record", record);
+}
+
+/// What a zone file can take. The system makes such names as it likes; whether they are good ones is not ours to say.
+fn is_host(name: &str) -> bool {
+    let is_label = |label: &str| {
+        !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+    };
+    name.split('.').all(is_label)
+}

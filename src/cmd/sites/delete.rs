@@ -1,0 +1,58 @@
+//! `edgecert sites delete`: says what will be lost and asks, or needs `--yes` where nobody can answer.
+
+use std::fmt::Write as _;
+
+use super::super::service::{no_such_site, refused, told};
+use super::{Person, Service, decided, label};
+use crate::cli::DeleteArgs;
+use crate::failure::Kind;
+use crate::report::Answer;
+
+/// Refuses before anything is sent where nobody said yes and nobody can.
+pub(super) fn needs_a_person(args: &DeleteArgs, person: Person<'_>) -> anyhow::Result<()> {
+    if args.yes || person.is_some() {
+        return Ok(());
+    }
+    let message = format!("nobody can be asked whether {} may be deleted; nothing was sent", args.site);
+    Err(decided(Kind::Usage, message, "pass --yes, or run it on a terminal"))
+}
+
+pub(super) async fn run(
+    args: &DeleteArgs,
+    person: Person<'_>,
+    service: &Service,
+    answer: &mut Answer,
+) -> anyhow::Result<()> {
+    let site = service.find(&args.site).await?;
+    let (id, name) = (site.known.id, label(&site));
+    answer.set("site", &site.json);
+    answer.set("deleted", false);
+    let question = format!("delete {name} with its DNS resolution records and edge configuration, for good?");
+    if !args.yes && !person.is_some_and(|ask| ask(&question)) {
+        return Err(decided(Kind::Refused, format!("{name} was not deleted"), "answer y to delete it"));
+    }
+    service.client.delete_site(id).await.map_err(|failed| match failed.error.refused_with() {
+        Some(404) => no_such_site(id),
+        _ if failed.error.is_worth_repeating() => {
+            told(format!("whether {name} was deleted is not known"), &failed)
+        }
+        _ => refused(format!("{name} was not deleted"), &failed, "see what the service says"),
+    })?;
+    match service.client.site(id).await {
+        Ok(_) => {
+            let message = format!("{name} is still there, although the service says that it was deleted");
+            return Err(decided(
+                Kind::Service,
+                message,
+                "run the same command again, or ask the service's support",
+            ));
+        }
+        Err(failed) if failed.error.refused_with() == Some(404) => {}
+        Err(failed) => {
+            answer.warnings.push(format!("whether {name} is gone cannot be read: {}", failed.error));
+        }
+    }
+    answer.set("deleted", true);
+    let _ = writeln!(answer.text, "{name}: deleted, with its DNS resolution records and edge configuration");
+    Ok(())
+}

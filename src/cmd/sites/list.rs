@@ -1,0 +1,99 @@
+//! `edgecert sites list`.
+
+use std::collections::HashMap;
+
+use anstyle::AnsiColor;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use super::super::service::told;
+use super::{Service, plain};
+use crate::api::{Shown, Site};
+use crate::cli::ListArgs;
+use crate::clock;
+use crate::report::{Answer, Cell, Style, Table};
+use crate::settings::Settings;
+use crate::state::Store;
+use crate::text::count;
+
+/// A certificate with less than this is worth a look.
+const SOON_DAYS: i64 = 14;
+
+pub(super) async fn run(
+    args: &ListArgs,
+    service: &Service,
+    style: Style,
+    answer: &mut Answer,
+) -> anyhow::Result<()> {
+    let sites = service.client.list_sites().await.map_err(|failed| told("cannot list the sites", &failed))?;
+    let number = sites.len();
+    let sites: Vec<Shown<Site>> = sites.into_iter().filter(|site| is_wanted(site, args)).collect();
+    answer.set("sites", sites.iter().map(|site| &site.json).collect::<Vec<_>>());
+    let expiries = expiries(&service.settings);
+    let mut table = Table::new(&["id", "domain", "cname", "enabled", "status", "certificate", "synced"]);
+    for site in &sites {
+        table.row(cells(site, &expiries));
+    }
+    answer.text = table.to_text(style);
+    if sites.is_empty() {
+        answer.text = if number == 0 {
+            "the account has no site\n".into()
+        } else {
+            format!("none of {} fits\n", count(number, "site"))
+        };
+    }
+    Ok(())
+}
+
+fn is_wanted(site: &Shown<Site>, args: &ListArgs) -> bool {
+    args.domain.as_ref().is_none_or(|glob| glob.fits(&site.known.domain))
+        && !(args.without_cert && site.known.cert_id.is_some())
+        && !(args.unsynced && site.known.config_synced)
+}
+
+fn cells(site: &Shown<Site>, expiries: &HashMap<u64, OffsetDateTime>) -> [Cell; 7] {
+    let known = &site.known;
+    let yes_or = |yes: bool, colour| if yes { Cell::from("yes") } else { Cell::coloured("no", colour) };
+    let status = site.json.get("site_status").map(plain).unwrap_or_default();
+    [
+        known.id.to_string().into(),
+        known.domain.spelled().into(),
+        known.cname.as_deref().unwrap_or("-").into(),
+        yes_or(known.enabled, AnsiColor::Red),
+        status.into(),
+        certificate(known.cert_id, expiries),
+        yes_or(known.config_synced, AnsiColor::Yellow),
+    ]
+}
+
+fn certificate(id: Option<u64>, expiries: &HashMap<u64, OffsetDateTime>) -> Cell {
+    let Some(id) = id else { return Cell::coloured("none", AnsiColor::Yellow) };
+    let Some(expiry) = expiries.get(&id) else { return id.to_string().into() };
+    let days = (*expiry - clock::now()).whole_days();
+    if days < 0 {
+        return Cell::coloured(format!("{id}, expired"), AnsiColor::Red);
+    }
+    let days_left = format!("{id}, {} left", count(usize::try_from(days).unwrap_or_default(), "day"));
+    if days < SOON_DAYS { Cell::coloured(days_left, AnsiColor::Yellow) } else { days_left.into() }
+}
+
+/// When the certificates end that were deployed from here into records of this service; it does not say itself.
+fn expiries(settings: &Settings) -> HashMap<u64, OffsetDateTime> {
+    let directory = settings.state_dir.as_deref().filter(|directory| directory.is_dir());
+    let mut memories = directory.map(|directory| Store::at(directory).all().0).unwrap_or_default();
+    let service = settings.base_url.to_string();
+    memories.retain(|memory| memory.order.service.as_ref() == Some(&service) && memory.deployed().is_some());
+    memories.sort_by(|a, b| a.last_success.cmp(&b.last_success));
+    let mut expiries = HashMap::new();
+    for memory in memories.iter().filter(|memory| memory.pending_since.is_none()) {
+        let Some(leaf) = memory.deployed() else { continue };
+        let Ok(expiry) = OffsetDateTime::parse(&leaf.not_after, &Rfc3339) else { continue };
+        let deployed = memory.sites.iter().filter(|site| is_deployed(&site.outcome));
+        expiries.extend(deployed.filter_map(|site| Some((site.cert_id?, expiry))));
+    }
+    expiries
+}
+
+fn is_deployed(outcome: &str) -> bool {
+    ["served", "synced", "uploaded"].contains(&outcome)
+}

@@ -1,0 +1,125 @@
+//! `edgecert sites`: the account's sites from the command line.
+
+mod bind;
+mod change;
+mod create;
+mod delete;
+mod list;
+mod request;
+mod switch;
+mod update;
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::service::{self, Service, decided};
+use crate::api::{Shown, Site};
+use crate::cli::{OneArgs, SitesCommand, WaitArgs};
+use crate::env::Env;
+use crate::report::{Answer, Style, Table};
+use crate::text::foreign;
+
+/// Asks the person at the terminal; there is none where nobody can answer.
+pub(crate) type Person<'a> = Option<&'a dyn Fn(&str) -> bool>;
+
+/// Runs the command.
+pub(crate) fn run(
+    args: &SitesCommand,
+    config: Option<&Path>,
+    env: &Env,
+    style: Style,
+    person: Person<'_>,
+    answer: &mut Answer,
+) -> anyhow::Result<()> {
+    let alone = WaitArgs::default();
+    match args {
+        SitesCommand::List(args) => {
+            let layer = args.service.layer(alone);
+            service::ask(&layer, config, env, answer, async |service, answer| {
+                list::run(args, service, style, answer).await
+            })
+        }
+        SitesCommand::Get(args) => {
+            service::ask(&args.service.layer(args.wait), config, env, answer, async |service, answer| {
+                get(args, service, style, answer).await
+            })
+        }
+        SitesCommand::Create(args) => {
+            let fields = create::fields(args)?;
+            let layer = args.service.layer(args.wait);
+            service::ask(&layer, config, env, answer, async |service, answer| {
+                create::run(args, &fields, service, answer).await
+            })
+        }
+        SitesCommand::Update(args) => {
+            let wish = update::wish(args)?;
+            let layer = args.service.layer(args.wait);
+            service::ask(&layer, config, env, answer, async |service, answer| {
+                update::run(args, wish, service, style, answer).await
+            })
+        }
+        SitesCommand::Enable(args) => switch(args, true, config, env, answer),
+        SitesCommand::Disable(args) => switch(args, false, config, env, answer),
+        SitesCommand::Delete(args) => {
+            delete::needs_a_person(args, person)?;
+            let layer = args.service.layer(alone);
+            service::ask(&layer, config, env, answer, async |service, answer| {
+                delete::run(args, person, service, answer).await
+            })
+        }
+        SitesCommand::Bind(args) => {
+            let layer = args.service.layer(args.wait);
+            service::ask(&layer, config, env, answer, async |service, answer| {
+                bind::run(args, service, answer).await
+            })
+        }
+    }
+}
+
+fn switch(
+    args: &OneArgs,
+    on: bool,
+    config: Option<&Path>,
+    env: &Env,
+    answer: &mut Answer,
+) -> anyhow::Result<()> {
+    let layer = args.service.layer(args.wait);
+    service::ask(&layer, config, env, answer, async |service, answer| {
+        switch::run(args, on, service, answer).await
+    })
+}
+
+async fn get(args: &OneArgs, service: &Service, style: Style, answer: &mut Answer) -> anyhow::Result<()> {
+    let site = service.find(&args.site).await?;
+    let site = change::settle(args.wait, site, service, answer).await?;
+    let mut table = Table::new(&["field", "value"]);
+    for (name, value) in &site.json {
+        rows(name, value, &mut table);
+    }
+    answer.text = table.to_text(style);
+    Ok(())
+}
+
+/// A row for each single value; what is within another stands behind a dot.
+fn rows(name: &str, value: &Value, table: &mut Table) {
+    match value {
+        Value::Object(map) if !map.is_empty() => {
+            map.iter().for_each(|(inner, value)| rows(&format!("{name}.{inner}"), value, table));
+        }
+        Value::Array(items) if !items.is_empty() => {
+            items.iter().enumerate().for_each(|(at, value)| rows(&format!("{name}.{at}"), value, table));
+        }
+        value => table.row([name.into(), plain(value).into()]),
+    }
+}
+
+/// A value in one line, printable; text without quotes.
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| foreign(&value.to_string()), foreign)
+}
+
+/// `shop.example.com (site 10)`
+fn label(site: &Shown<Site>) -> String {
+    format!("{} (site {})", site.known.domain, site.known.id)
+}

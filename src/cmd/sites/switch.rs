@@ -1,0 +1,64 @@
+//! `edgecert sites enable` and `disable`: the answers prove nothing, so the site is read again.
+
+use std::fmt::Write as _;
+
+use super::super::service::{no_such_site, told};
+use super::{Service, change, decided, label};
+use crate::api::{Error, Failed, Shown, Site};
+use crate::cli::{OneArgs, SiteName};
+use crate::failure::Kind;
+use crate::report::Answer;
+use crate::text::foreign;
+
+pub(super) async fn run(
+    args: &OneArgs,
+    on: bool,
+    service: &Service,
+    answer: &mut Answer,
+) -> anyhow::Result<()> {
+    let id = match &args.site {
+        SiteName::Id(id) => *id,
+        domain @ SiteName::Domain(_) => service.find(domain).await?.known.id,
+    };
+    let verb = if on { "enabled" } else { "disabled" };
+    let refusal = match service.client.switch_site(id, on).await {
+        Ok(()) => None,
+        Err(failed) if failed.error.refused_with() == Some(404) => return Err(no_such_site(id)),
+        // What the site is like now says more than how the service refuses.
+        Err(failed) if matches!(failed.error, Error::Refused { .. } | Error::NotOk { .. }) => Some(failed),
+        Err(failed) => return Err(told(format!("whether site {id} is {verb} is not known"), &failed)),
+    };
+    let site = service.site(id).await?;
+    answer.set("site", &site.json);
+    if !site.json.contains_key("enabled") {
+        answer.warnings.push(format!("the service does not say whether {} is {verb} now", label(&site)));
+    } else if site.known.enabled != on {
+        return Err(without_effect(&site, on, refusal.as_ref()));
+    }
+    if let Some(failed) = refusal {
+        answer.warnings.push(format!("{}, but {} is {verb}", failed.error, label(&site)));
+    }
+    let effect = if on { "the edge gets it within seconds" } else { "its acceleration has stopped" };
+    let _ = writeln!(answer.text, "{}: {verb}; {effect}", label(&site));
+    change::settle(args.wait, site, service, answer).await?;
+    Ok(())
+}
+
+fn without_effect(site: &Shown<Site>, on: bool, refusal: Option<&Failed>) -> anyhow::Error {
+    let said = refusal.map(|failed| format!(" ({})", failed.error)).unwrap_or_default();
+    if !on {
+        let message = format!("{} is still enabled{said}", label(site));
+        return decided(Kind::Service, message, "run the same command again, or ask the service's support");
+    }
+    let (why, hint) = match &site.known.disabled_reason {
+        Some(reason) => (
+            format!("disabled by the system: {}", foreign(reason)),
+            "a package whose traffic is exceeded must be topped up, renewed or extended first",
+        ),
+        None => (
+            "disabled, and the service names no reason".to_owned(),
+            "see whether its package is expired or used up; top it up, renew or extend it first",
+        ),
+    };
+    decided(Kind::Service, format!("{} is still {why}{said}", label(site)), hint)
+}

@@ -1,0 +1,134 @@
+//! `edgecert sites update`: changes what is named and nothing else, and shows what changed.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::super::service::{no_such_site, refused, told};
+use super::request::Wish;
+use super::{Service, change, decided, label, plain};
+use crate::api::{Failed, Shown, Site};
+use crate::cli::UpdateArgs;
+use crate::failure::Kind;
+use crate::fields::FIELDS;
+use crate::report::{Answer, Style, Table};
+
+/// What will be sent, before anything is.
+pub(super) fn wish(args: &UpdateArgs) -> anyhow::Result<Wish> {
+    let wish = Wish::read(&args.fields)?;
+    if wish.fields.is_empty() {
+        return Err(decided(Kind::Usage, "no field is named", "name one with --set, --origin or --from"));
+    }
+    if !wish.has_file() {
+        wish.check()?;
+    }
+    Ok(wish)
+}
+
+pub(super) async fn run(
+    args: &UpdateArgs,
+    mut wish: Wish,
+    service: &Service,
+    style: Style,
+    answer: &mut Answer,
+) -> anyhow::Result<()> {
+    let before = service.find(&args.site).await?;
+    wish.leave_out_what_is_so(&before.json);
+    wish.check()?;
+    answer.warnings.extend(wish.doubts());
+    if wish.fields.is_empty() {
+        let _ = writeln!(answer.text, "{}: everything is so already", label(&before));
+        change::settle(args.wait, before, service, answer).await?;
+        return Ok(());
+    }
+    let (after, ignored) = save(&before, &wish.fields, service).await?;
+    let _ = writeln!(answer.text, "{}: saved", label(&after));
+    let changes = changes(&before.json, &after.json, &wish.fields);
+    warn_of_strangers(&changes, &wish.fields, answer);
+    if args.diff {
+        answer.text.push_str(&shown(&changes, style));
+        answer.set("diff", &changes);
+    }
+    answer.set("site", &after.json);
+    change::compare(&wish.fields, &ignored, &after, answer);
+    change::nothing_ignored(&ignored, &wish.fields, &after, answer)?;
+    change::settle(args.wait, after, service, answer).await?;
+    Ok(())
+}
+
+/// Saves fields of a site; the site as it is afterwards, and the fields that were dropped.
+pub(super) async fn save(
+    before: &Shown<Site>,
+    fields: &Map<String, Value>,
+    service: &Service,
+) -> anyhow::Result<(Shown<Site>, Vec<String>)> {
+    let id = before.known.id;
+    let saved = service.client.update_site(id, fields).await;
+    let saved = saved.map_err(|failed| not_saved(&failed, before))?;
+    let site = match saved.site.filter(|site| site.known.id == id) {
+        Some(site) => site,
+        None => service.site(id).await?,
+    };
+    Ok((site, saved.ignored_fields))
+}
+
+fn not_saved(failed: &Failed, before: &Shown<Site>) -> anyhow::Error {
+    let what = format!("{} was not changed", label(before));
+    match failed.error.refused_with() {
+        Some(404) => no_such_site(before.known.id),
+        Some(403) => refused(what, failed, "name a cert_id or package_id of this account"),
+        _ if failed.error.is_worth_repeating() => {
+            told(format!("whether {} was changed is not known", label(before)), failed)
+        }
+        _ => refused(what, failed, "see what the service says"),
+    }
+}
+
+/// A field that is something else now; `null` where it was or is absent.
+#[derive(Serialize)]
+struct Change {
+    field: String,
+    before: Value,
+    after: Value,
+}
+
+/// What differs, of the fields that were named and of those that are known. Others are the service's own, such as
+/// times and counters.
+fn changes(
+    before: &Map<String, Value>,
+    after: &Map<String, Value>,
+    named: &Map<String, Value>,
+) -> Vec<Change> {
+    let known = FIELDS.iter().map(|field| field.name).chain(["cname", "domain", "enabled"]);
+    let mut fields: Vec<&str> = named.keys().map(String::as_str).chain(known).collect();
+    fields.sort_unstable();
+    fields.dedup();
+    let of = |map: &Map<String, Value>, name: &str| map.get(name).cloned().unwrap_or_default();
+    let change =
+        |name: &str| Change { field: name.to_owned(), before: of(before, name), after: of(after, name) };
+    fields.into_iter().map(change).filter(|change| change.before != change.after).collect()
+}
+
+/// Nothing that was not named should change.
+fn warn_of_strangers(changes: &[Change], named: &Map<String, Value>, answer: &mut Answer) {
+    for change in changes.iter().filter(|change| !named.contains_key(&change.field)) {
+        answer.warnings.push(format!(
+            "{} was not named and changed too, from {} to {}",
+            change.field,
+            plain(&change.before),
+            plain(&change.after)
+        ));
+    }
+}
+
+fn shown(changes: &[Change], style: Style) -> String {
+    if changes.is_empty() {
+        return "nothing changed\n".into();
+    }
+    let mut table = Table::new(&["field", "before", "after"]);
+    for change in changes {
+        table.row([change.field.as_str().into(), plain(&change.before).into(), plain(&change.after).into()]);
+    }
+    table.to_text(style)
+}

@@ -1,0 +1,202 @@
+//! The fields of a site that the API document names (sections 2.3 and 4.7), as far as it shows their types.
+//!
+//! Its list is not complete, so a field that is missing here is nothing wrong.
+
+use serde_json::Value;
+
+use crate::text::{foreign, list};
+
+/// A field that a request may set.
+pub(crate) struct Field {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+}
+
+/// What may stand in a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Bool,
+    Port,
+    /// The number of something else; `null` stands for none.
+    Reference,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    Origins,
+    Array,
+    Object,
+    /// The document does not show the type.
+    Any,
+}
+
+const fn field(name: &'static str, kind: Kind) -> Field {
+    Field { name, kind }
+}
+
+/// Every field that a request may set, as far as is known.
+pub(crate) const FIELDS: [Field; 20] = [
+    field("access_control", Kind::Object),
+    field("cache_rules", Kind::Array),
+    field("cert_id", Kind::Reference),
+    field("force_https", Kind::Bool),
+    field("hsts", Kind::Any),
+    field("http2", Kind::Bool),
+    field("http3", Kind::Bool),
+    field("http_enabled", Kind::Bool),
+    field("https_enabled", Kind::Bool),
+    field("load_balance", Kind::Any),
+    field("ocsp_stapling", Kind::Any),
+    field("origin_http_port", Kind::Port),
+    field("origin_https_port", Kind::Port),
+    field("origin_protocol", Kind::Word(&["http", "https", "follow"])),
+    field("origins", Kind::Origins),
+    field("package_id", Kind::Reference),
+    field("remark", Kind::Any),
+    field("security", Kind::Object),
+    field("ssl_ciphers", Kind::Any),
+    field("ssl_mode", Kind::Any),
+];
+
+/// Fields that the service drops without a word (section 4.6, rules 1 and 2), and its own number of the site.
+const NEVER_TAKEN: [(&str, &str); 3] = [
+    ("cname", "the system assigns it"),
+    ("id", "the system assigns it"),
+    ("user_id", "a site belongs to the account of the API key"),
+];
+
+/// Why a value is not sent.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Wrong {
+    #[error("{name} must be {wanted}, not {found}")]
+    Value { name: String, wanted: String, found: String },
+    #[error("{name} cannot be set: {reason}")]
+    NeverTaken { name: &'static str, reason: &'static str },
+}
+
+/// Looks at a field before it is sent. What is not known passes.
+pub(crate) fn check(name: &str, value: &Value) -> Result<(), Wrong> {
+    if let Some((name, reason)) = NEVER_TAKEN.into_iter().find(|(never, _)| *never == name) {
+        return Err(Wrong::NeverTaken { name, reason });
+    }
+    match FIELDS.iter().find(|field| field.name == name) {
+        Some(field) if !field.kind.takes(value) => Err(Wrong::Value {
+            name: name.to_owned(),
+            wanted: field.kind.wanted(),
+            found: foreign(&value.to_string()),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// The known field that this unknown one is one edit away from.
+pub(crate) fn suggestion(name: &str) -> Option<&'static str> {
+    if FIELDS.iter().any(|field| field.name == name) {
+        return None;
+    }
+    let folded = name.to_lowercase().replace('-', "_");
+    let near = |field: &&Field| strsim::osa_distance(&folded, field.name) <= 1;
+    FIELDS.iter().find(near).map(|field| field.name)
+}
+
+impl Kind {
+    fn takes(self, value: &Value) -> bool {
+        match self {
+            Self::Bool => value.is_boolean(),
+            Self::Port => value.as_u64().is_some_and(|port| (1..=65535).contains(&port)),
+            Self::Reference => value.is_u64() || value.is_null(),
+            Self::Word(words) => value.as_str().is_some_and(|word| words.contains(&word)),
+            Self::Origins => value.as_array().is_some_and(|origins| origins.iter().all(is_origin)),
+            Self::Array => value.is_array(),
+            Self::Object => value.is_object(),
+            Self::Any => true,
+        }
+    }
+
+    fn wanted(self) -> String {
+        match self {
+            Self::Bool => "true or false".into(),
+            Self::Port => "a port number".into(),
+            Self::Reference => "a number, or null for none".into(),
+            Self::Word(words) => format!("one of {}", list(words)),
+            Self::Origins => {
+                r#"a list of origins like {"addr":"192.0.2.10","weight":1,"status":true}"#.into()
+            }
+            Self::Array => "a list ([…])".into(),
+            Self::Object => "an object ({…})".into(),
+            Self::Any => "anything".into(),
+        }
+    }
+}
+
+/// Whether this is an origin as section 2.3 has it; weight and status may be left to the service.
+fn is_origin(value: &Value) -> bool {
+    let has = |name: &str, fits: fn(&Value) -> bool| value.get(name).is_none_or(fits);
+    value.get("addr").and_then(Value::as_str).is_some_and(|addr| !addr.is_empty())
+        && has("weight", Value::is_number)
+        && has("status", Value::is_boolean)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn known_fields_are_held_to_their_types_and_unknown_ones_pass() {
+        let rows = [
+            ("force_https", json!(true), true),
+            ("force_https", json!("yes"), false),
+            ("origin_protocol", json!("follow"), true),
+            ("origin_protocol", json!("ftp"), false),
+            ("origin_http_port", json!(8080), true),
+            ("origin_http_port", json!(0), false),
+            ("origin_https_port", json!(65536), false),
+            ("origin_https_port", json!("443"), false),
+            ("cert_id", json!(5), true),
+            ("cert_id", json!(null), true),
+            ("cert_id", json!(-5), false),
+            ("origins", json!([{"addr": "192.0.2.1", "weight": 1, "status": true}]), true),
+            ("origins", json!([{"addr": "192.0.2.1"}]), true),
+            ("origins", json!([{"addr": "192.0.2.1", "weight": "1"}]), false),
+            ("origins", json!(["192.0.2.1"]), false),
+            ("cache_rules", json!([]), true),
+            ("cache_rules", json!({}), false),
+            ("security", json!({}), true),
+            ("access_control", json!([]), false),
+            ("hsts", json!({"max_age": 1}), true),
+            ("cname", json!("x.example"), false),
+            ("user_id", json!(2), false),
+            ("something_new", json!(1), true),
+        ];
+        for (name, value, passes) in rows {
+            assert_eq!(check(name, &value).is_ok(), passes, "{name}={value}");
+        }
+    }
+
+    #[test]
+    fn a_refused_value_is_told_with_what_is_wanted() {
+        let wrong = |name, value: Value| check(name, &value).unwrap_err().to_string();
+        assert_eq!(wrong("force_https", json!("yes")), r#"force_https must be true or false, not "yes""#);
+        assert_eq!(
+            wrong("origin_protocol", json!(1)),
+            "origin_protocol must be one of http, https and follow, not 1"
+        );
+        assert_eq!(wrong("cname", json!("a")), "cname cannot be set: the system assigns it");
+    }
+
+    #[test]
+    fn one_edit_away_is_near_and_two_are_not() {
+        let rows = [
+            ("force_http", Some("force_https")),
+            ("fource_https", Some("force_https")),
+            ("froce_https", Some("force_https")),
+            ("Force-HTTPS", Some("force_https")),
+            ("orgins", Some("origins")),
+            ("force_https", None),
+            ("forcehtps", None),
+            ("waf", None),
+        ];
+        for (name, near) in rows {
+            assert_eq!(suggestion(name), near, "{name}");
+        }
+    }
+}

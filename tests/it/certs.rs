@@ -1,0 +1,237 @@
+//! `edgecert certs`: the list (section 4.1) and the download (sections 2.2 and 4.3).
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::harness::{Fault, Hook, Lineage, Options, Sandbox, authority, edgecert, record, world};
+
+/// Certificate 5 of `*.a.example`, bound to site 10; its key.
+fn wildcard() -> (Sandbox, String) {
+    let cert = record(5, "*.a.example", "upload");
+    let key = cert["key_pem"].as_str().unwrap().to_owned();
+    (with(&cert), key)
+}
+
+fn with(cert: &Value) -> Sandbox {
+    let sites = json!([{"id": 10, "account": 1, "domain": "www.a.example", "cert_id": 5}]);
+    let world = world(json!({"sites": sites, "certs": [cert]}));
+    Sandbox::start(Options { world, ..Options::default() }).unwrap()
+}
+
+fn certs(edge: &Sandbox, arguments: &[&str]) -> Hook {
+    edgecert().against(edge).args(["certs"]).args(arguments)
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).into_iter().flatten();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn section_4_1_the_accounts_certificates_are_listed_with_the_sites_that_they_feed() {
+    let (edge, _) = wildcard();
+    let outcome = certs(&edge, &["list"]).succeeds();
+    let lines: Vec<&str> = outcome.stdout.lines().collect();
+    assert!(lines[0].starts_with("id  domain") && lines[0].ends_with("sites bound"), "{}", lines[0]);
+    let words: Vec<&str> = lines[1].split_whitespace().collect();
+    assert_eq!(
+        (words[0], words[1], words[2], words[4]),
+        ("5", "*.a.example", "*.a.example", "www.a.example")
+    );
+    let json = certs(&edge, &["list", "--json"]).succeeds().json();
+    assert_eq!((&json["command"], &json["certs"][0]["id"]), (&json!("certs list"), &json!(5)));
+    assert_eq!(json["bound_sites"], json!({"5": ["www.a.example"]}));
+}
+
+#[test]
+fn section_2_1_the_systems_own_certificates_are_of_type_lets() {
+    let edge = with(&record(5, "www.a.example", "lets"));
+    assert!(certs(&edge, &["list"]).succeeds().stdout.contains("  lets  "));
+}
+
+#[test]
+fn section_4_3_certificate_and_key_are_written_under_safe_names() {
+    let (edge, key) = wildcard();
+    let home = TempDir::new().unwrap();
+    let out = home.path().join("made/for/it");
+    let outcome = certs(&edge, &["download", "5", "--out"]).args([&out]).succeeds();
+    assert_eq!(names(&out), ["_.a.example.crt", "_.a.example.key"]);
+    assert_eq!(fs::read_to_string(out.join("_.a.example.key")).unwrap(), key);
+    assert_eq!(fs::read_to_string(out.join("_.a.example.crt")).unwrap(), edge.certs()[0]["cert_pem"]);
+    assert_eq!((mode(&out.join("_.a.example.key")), mode(&out)), (0o600, 0o700));
+    assert!(outcome.stdout.contains("key and certificate are a pair"), "{}", outcome.stdout);
+    assert!(outcome.stdout.contains(" left)"), "{}", outcome.stdout);
+    // What was written is what the hook takes.
+    let check = edgecert().args(["check", "--cert"]).args([out.join("_.a.example.crt")]);
+    check.args(["--key"]).args([out.join("_.a.example.key")]).run();
+}
+
+#[test]
+fn no_key_is_ever_printed() {
+    let (edge, key) = wildcard();
+    let home = TempDir::new().unwrap();
+    let out = home.path().to_str().unwrap();
+    let rows: [&[&str]; 4] = [
+        &["download", "5", "--out", out, "--force", "-vv"],
+        &["download", "5", "--out", out, "--force", "-vv", "--json"],
+        &["download", "5", "--out", "-", "--cert-only", "-vv"],
+        &["list", "--json", "-vv"],
+    ];
+    for arguments in rows {
+        let outcome = certs(&edge, arguments).succeeds();
+        for line in key.lines() {
+            assert!(!outcome.stdout.contains(line) && !outcome.stderr.contains(line), "{arguments:?}");
+        }
+        assert!(!outcome.stdout.contains("key_pem"), "{arguments:?}");
+    }
+    let outcome = certs(&edge, &["download", "5", "--out", "-"]).fails_with(2);
+    assert!(outcome.stderr.contains("a private key is never printed"), "{}", outcome.stderr);
+}
+
+#[test]
+fn a_service_that_garbles_the_download_gets_no_key_printed() {
+    let (edge, key) = wildcard();
+    let line = key.lines().nth(1).unwrap();
+    let home = TempDir::new().unwrap();
+    let bodies = [
+        json!({"ok": true, "key_pem": key}),
+        json!(format!("text {key}")),
+        json!({"error": key}),
+        json!({"message": line}),
+    ];
+    for body in bodies {
+        for status in [200, 400, 403, 500] {
+            let fault = Fault::status("GET /api/certs/*/download", status).body(body.clone()).times(9);
+            edge.add_fault(fault.header("Retry-After", "9999"));
+            let hook = certs(&edge, &["download", "5", "--timeout", "2", "-vv", "--json", "--out"]);
+            let outcome = hook.args([home.path()]).run();
+            assert_ne!(outcome.code, 0);
+            assert!(!outcome.stdout.contains(line) && !outcome.stderr.contains(line), "{status} {body}");
+            edge_is_healthy(&edge);
+        }
+    }
+    assert!(names(home.path()).is_empty());
+}
+
+/// Spends the faults that are left.
+fn edge_is_healthy(edge: &Sandbox) {
+    let mut spent = 0;
+    while certs(edge, &["download", "5", "--out", "-", "--cert-only", "--timeout", "1"]).run().code != 0 {
+        spent += 1;
+        assert!(spent < 20);
+    }
+}
+
+#[test]
+fn a_file_that_is_there_is_kept_unless_forced() {
+    let (edge, key) = wildcard();
+    let home = TempDir::new().unwrap();
+    for name in ["_.a.example.key", "_.a.example.crt"] {
+        let kept = home.path().join(name);
+        fs::write(&kept, "precious").unwrap();
+        let outcome = certs(&edge, &["download", "5", "--out"]).args([home.path()]).fails_with(65);
+        assert!(outcome.stderr.contains("is there already; nothing was written"), "{}", outcome.stderr);
+        assert_eq!((fs::read_to_string(&kept).unwrap().as_str(), names(home.path()).len()), ("precious", 1));
+        fs::remove_file(kept).unwrap();
+    }
+    let kept = home.path().join("_.a.example.key");
+    fs::write(&kept, "precious").unwrap();
+    fs::set_permissions(&kept, fs::Permissions::from_mode(0o644)).unwrap();
+    certs(&edge, &["download", "5", "--force", "--out"]).args([home.path()]).succeeds();
+    assert_eq!((fs::read_to_string(&kept).unwrap(), mode(&kept)), (key, 0o600));
+    assert_eq!(names(home.path()).len(), 2);
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_is_exit_66_and_leaves_nothing() {
+    let (edge, _) = wildcard();
+    let home = TempDir::new().unwrap();
+    let file = home.path().join("file");
+    fs::write(&file, "").unwrap();
+    let outcome = certs(&edge, &["download", "5", "--out"]).args([&file]).fails_with(66);
+    assert!(outcome.stderr.contains("cannot write "), "{}", outcome.stderr);
+    assert_eq!(names(home.path()), ["file"]);
+}
+
+#[test]
+fn the_certificate_alone_may_go_to_standard_output() {
+    let (edge, _) = wildcard();
+    let outcome = certs(&edge, &["download", "5", "--cert-only", "--out", "-"]).succeeds();
+    assert_eq!(outcome.stdout, edge.certs()[0]["cert_pem"]);
+    let home = TempDir::new().unwrap();
+    certs(&edge, &["download", "5", "--cert-only", "--out"]).args([home.path()]).succeeds();
+    assert_eq!(names(home.path()), ["_.a.example.crt"]);
+}
+
+#[test]
+fn a_key_of_another_certificate_and_an_expired_one_are_told() {
+    let mut cert = record(5, "www.a.example", "upload");
+    cert["key_pem"] = json!(authority().issue(&["b.example"]).unwrap().key);
+    let home = TempDir::new().unwrap();
+    let hook =
+        |edge: &Sandbox| certs(edge, &["download", "5", "--json", "--force", "--out"]).args([home.path()]);
+    let json = hook(&with(&cert)).succeeds().json();
+    assert_eq!((&json["paired"], &json["ok"]), (&json!(false), &json!(true)));
+    assert_eq!(json["warnings"], json!(["the private key of certificate 5 does not belong to it"]));
+
+    let arguments = ["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"];
+    let lineage = Lineage::made_by_openssl(&arguments, &["-days", "30"]);
+    lineage.sign_between("20200101000000Z", "20200201000000Z");
+    let mut cert = record(5, "a.example", "upload");
+    (cert["cert_pem"], cert["key_pem"]) =
+        (json!(lineage.read("fullchain.pem")), json!(lineage.read("privkey.pem")));
+    let json = hook(&with(&cert)).succeeds().json();
+    assert_eq!(
+        (&json["paired"], &json["warnings"]),
+        (&json!(true), &json!(["certificate 5 expired at 2020-02-01T00:00:00Z"]))
+    );
+}
+
+#[test]
+fn section_4_3_a_certificate_that_is_not_there_is_exit_69() {
+    let (edge, _) = wildcard();
+    let home = TempDir::new().unwrap();
+    let outcome = certs(&edge, &["download", "99", "--out"]).args([home.path()]).fails_with(69);
+    assert!(
+        outcome.stderr.contains("certificate 99 cannot be downloaded; nothing was written"),
+        "{}",
+        outcome.stderr
+    );
+    assert!(names(home.path()).is_empty());
+}
+
+#[test]
+fn a_record_without_its_key_is_written_and_is_a_failure() {
+    let (edge, _) = wildcard();
+    let pem = edge.certs()[0]["cert_pem"].clone();
+    let home = TempDir::new().unwrap();
+    let body = json!({"ok": true, "id": 5, "domain": "a/b", "name": "../../x", "cert_pem": pem});
+    edge.add_fault(Fault::status("GET /api/certs/*/download", 200).body(body));
+    let outcome = certs(&edge, &["download", "5", "--out"]).args([home.path()]).fails_with(69);
+    assert!(outcome.stderr.contains("gives no private key of certificate 5; only"), "{}", outcome.stderr);
+    assert_eq!(names(home.path()), ["_.._x.crt"]);
+}
+
+#[test]
+fn temporary_faults_of_reading_are_repeated() {
+    for path in ["GET /api/certs", "GET /api/me/sites", "GET /api/certs/*/download"] {
+        let (edge, _) = wildcard();
+        let home = TempDir::new().unwrap();
+        for fault in [Fault::status(path, 503), Fault::close_before(path), Fault::truncate(path, 5)] {
+            edge.add_fault(fault);
+        }
+        certs(&edge, &["list"]).succeeds();
+        certs(&edge, &["download", "5", "--out"]).args([home.path()]).succeeds();
+    }
+}

@@ -1,0 +1,185 @@
+//! `sites create` (section 4.6).
+
+use serde_json::{Value, json};
+
+use super::{changed_anything, sent, shop, site, sites, traffic};
+use crate::harness::{Fault, edgecert};
+
+#[test]
+fn section_4_6_a_site_is_created_and_its_dns_record_shown_as_in_a_zone_file() {
+    let edge = shop();
+    let outcome = sites(&edge, &["create", "new.example.com", "--origin", "192.0.2.10"]).succeeds();
+    let made = edge.sites().into_iter().find(|site| site["domain"] == "new.example.com").unwrap();
+    let record = format!("new.example.com. IN CNAME {}.", made["cname"].as_str().unwrap());
+    assert!(outcome.stdout.lines().any(|line| line == record), "{}", outcome.stdout);
+    assert_eq!(made["origins"], json!([{"addr": "192.0.2.10", "weight": 1, "status": true}]));
+    assert_eq!(sent(&edge, "/api/sites")["domain"], "new.example.com");
+}
+
+#[test]
+fn section_4_6_json_holds_the_site_the_record_and_what_was_ignored() {
+    let edge = shop();
+    let json = sites(&edge, &["create", "new.example.com", "--json"]).succeeds().json();
+    assert_eq!((&json["command"], &json["ignored_fields"]), (&json!("sites create"), &json!([])));
+    let cname = json["site"]["cname"].as_str().unwrap();
+    assert_eq!(json["dns_record"], format!("new.example.com. IN CNAME {cname}."));
+}
+
+#[test]
+fn origins_settings_and_a_file_come_together() {
+    let edge = shop();
+    let hook = sites(&edge, &["create", "new.example.com", "--json", "--origin", "192.0.2.1:8080,weight=3"]);
+    let file = hook.file("site.json", r#"{"force_https": false, "http3": true, "remark": "of the file"}"#);
+    let hook = hook.args(["--origin", "[2001:db8::1]:8080", "--set", "origin_protocol=http"]);
+    let hook = hook.args(["--set", "force_https=true", "--set", "cache_rules=[{\"path\":\"/\"}]"]);
+    let json = hook.args(["--from"]).args([file]).succeeds().json();
+    let expected = json!({
+        "domain": "new.example.com", "origin_protocol": "http", "origin_http_port": 8080, "force_https": true,
+        "http3": true, "remark": "of the file", "cache_rules": [{"path": "/"}],
+        "origins": [{"addr": "192.0.2.1", "weight": 3, "status": true}, {"addr": "2001:db8::1", "weight": 1, "status": true}],
+    });
+    assert_eq!(sent(&edge, "/api/sites"), expected);
+    assert_eq!(json["warnings"], json!([]));
+}
+
+#[test]
+fn section_4_6_rule_1_and_2_owner_and_cname_are_never_sent() {
+    let edge = shop();
+    for field in ["user_id=2", "cname=mine.example.com"] {
+        let outcome = sites(&edge, &["create", "new.example.com", "--set", field]).fails_with(65);
+        assert!(outcome.stderr.contains("cannot be set"), "{}", outcome.stderr);
+    }
+    assert!(edge.requests().is_empty());
+}
+
+#[test]
+fn section_4_6_rule_3_without_a_usable_package_it_is_exit_69() {
+    let edge = shop();
+    let foreign = sites(&edge, &["create", "new.example.com", "--set", "package_id=2"]).fails_with(69);
+    assert!(foreign.stderr.contains("new.example.com was not created"), "{}", foreign.stderr);
+    assert!(foreign.stderr.contains("hint: see that the account has a package"), "{}", foreign.stderr);
+    sites(&edge, &["create", "new.example.com", "--set", "package_id=1"]).succeeds();
+    traffic(&edge, 9999);
+    sites(&edge, &["create", "newer.example.com"]).fails_with(69);
+}
+
+#[test]
+fn section_4_6_rule_4_an_ignored_field_is_exit_69_and_names_what_was_saved() {
+    let edge = shop();
+    let arguments =
+        ["create", "new.example.com", "--set", "http3=true", "--set", "force_http=true", "--set", "waf=1"];
+    let outcome = sites(&edge, &arguments).fails_with(69);
+    let id = edge.sites().iter().find(|site| site["domain"] == "new.example.com").unwrap()["id"].clone();
+    let message = format!(
+        "the service ignored force_http and waf of new.example.com (site {id}); domain and http3 were saved"
+    );
+    assert!(outcome.stderr.contains(&message), "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("hint: force_http is not a known field; force_https is"),
+        "{}",
+        outcome.stderr
+    );
+    assert!(outcome.stdout.contains(" IN CNAME "), "the site is there: {}", outcome.stdout);
+    let json =
+        sites(&edge, &["create", "newer.example.com", "--set", "waf=1", "--json"]).fails_with(69).json();
+    assert_eq!(
+        (&json["ignored_fields"], &json["site"]["domain"]),
+        (&json!(["waf"]), &json!("newer.example.com"))
+    );
+}
+
+#[test]
+fn known_fields_are_checked_before_anything_is_sent() {
+    let edge = shop();
+    let rows = [
+        "origin_protocol=ftp",
+        "force_https=yes",
+        "origin_http_port=0",
+        "origins=[\"192.0.2.1\"]",
+        "cache_rules={}",
+        "security=[]",
+        "cert_id=five",
+    ];
+    for field in rows {
+        let outcome = sites(&edge, &["create", "new.example.com", "--set", field]).fails_with(65);
+        assert!(outcome.stderr.contains("; nothing was sent"), "{field}: {}", outcome.stderr);
+    }
+    let rows: [&[&str]; 6] = [
+        &["--set", "no-value"],
+        &["--origin", "a b"],
+        &["--origin", "a:80", "--origin", "b:81"],
+        &["--origin", "a:80"],
+        &["--origin", "a", "--set", "origins=[]"],
+        &["--set", "domain=b.example"],
+    ];
+    for arguments in rows {
+        sites(&edge, &[&["create", "new.example.com"], arguments].concat()).fails_with(2);
+    }
+    assert!(edge.requests().is_empty());
+}
+
+#[test]
+fn a_file_that_holds_no_fields_is_told_with_its_name() {
+    let edge = shop();
+    let hook = sites(&edge, &["create", "new.example.com", "--from"]);
+    let file = hook.file("broken.json", "{\n  nonsense");
+    let outcome = hook.args([file]).fails_with(65);
+    assert!(
+        outcome.stderr.contains("broken.json is not JSON in line 2; nothing was sent"),
+        "{}",
+        outcome.stderr
+    );
+    sites(&edge, &["create", "new.example.com", "--from", "missing.json"]).fails_with(66);
+    assert!(edge.requests().is_empty());
+}
+
+#[test]
+fn a_domain_that_is_a_site_already_is_not_sent_again() {
+    let edge = shop();
+    let outcome = sites(&edge, &["create", "Shop.example.com"]).fails_with(69);
+    assert!(
+        outcome.stderr.contains("shop.example.com (site 10) is a site of this account already"),
+        "{}",
+        outcome.stderr
+    );
+    assert!(!changed_anything(&edge));
+    // Another account's: the service refuses.
+    sites(&edge, &["create", "other.example.net"]).fails_with(69);
+}
+
+#[test]
+fn a_name_that_is_international_is_sent_as_spelt_and_asked_of_dns_as_a_label() {
+    let edge = shop();
+    let outcome = sites(&edge, &["create", "b\u{fc}cher.example.com"]).succeeds();
+    assert_eq!(sent(&edge, "/api/sites")["domain"], "b\u{fc}cher.example.com");
+    assert!(outcome.stdout.contains("\nxn--bcher-kva.example.com. IN CNAME "), "{}", outcome.stdout);
+}
+
+#[test]
+fn section_3_a_saved_site_is_unsynced_until_pushed_and_wait_awaits_it() {
+    let edge = shop();
+    edge.hold_pushes(true);
+    let outcome = sites(&edge, &["create", "new.example.com", "--wait=1", "--json"]).fails_with(75);
+    let json = outcome.json();
+    assert_eq!(json["site"]["config_synced"], false);
+    assert!(json["error"].as_str().unwrap().contains("has not reached the edge within 1 second"), "{json}");
+    edge.hold_pushes(false);
+    let json = sites(&edge, &["update", "new.example.com", "--set", "remark=x", "--wait", "--json"])
+        .succeeds()
+        .json();
+    assert_eq!(json["site"]["config_synced"], true);
+}
+
+#[test]
+fn an_answer_without_the_site_is_made_up_for_by_the_list() {
+    let edge = shop();
+    edge.add_fault(Fault::status("POST /api/sites", 200).body(json!({"ok": true, "ignored_fields": []})));
+    let outcome = sites(&edge, &["create", "new.example.com"]).fails_with(69);
+    assert!(outcome.stderr.contains("is not among the sites, although"), "{}", outcome.stderr);
+    assert_eq!(site(&edge, 1), Value::Null);
+}
+
+#[test]
+fn without_settings_it_says_what_is_missing() {
+    edgecert().args(["sites", "list"]).fails_with(78);
+}

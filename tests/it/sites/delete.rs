@@ -1,0 +1,88 @@
+//! `sites delete` (sections 3 and 4.9): irreversible, so it asks.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use serde_json::json;
+
+use super::{changed_anything, shop, site, sites};
+use crate::harness::{Fault, Sandbox};
+
+#[test]
+fn section_3_and_4_9_with_yes_the_record_is_removed() {
+    let edge = shop();
+    let json = sites(&edge, &["delete", "shop.example.com", "--yes", "--json"]).succeeds().json();
+    assert_eq!((&json["command"], &json["deleted"]), (&json!("sites delete"), &json!(true)));
+    assert_eq!(json["site"]["id"], 10);
+    assert!(site(&edge, 10).is_null() && !site(&edge, 11).is_null());
+    let outcome = sites(&edge, &["delete", "11", "--yes"]).succeeds();
+    assert_eq!(
+        outcome.stdout,
+        "plain.example.com (site 11): deleted, with its DNS resolution records and edge configuration\n"
+    );
+}
+
+#[test]
+fn without_a_terminal_and_without_yes_nothing_is_sent() {
+    let edge = shop();
+    for more in [&[][..], &["--json"]] {
+        let outcome = sites(&edge, &[&["delete", "10"], more].concat()).fails_with(2);
+        assert!(outcome.stderr.contains("pass --yes"), "{}", outcome.stderr);
+    }
+    assert!(edge.requests().is_empty());
+}
+
+/// Runs `sites delete 10` on a terminal where somebody types this line.
+fn at_a_terminal(edge: &Sandbox, line: &str) -> (Option<i32>, String) {
+    let mut hook = sites(edge, &["delete", "10"]);
+    let quoted = |word: &std::ffi::OsStr| format!("'{}'", word.to_str().unwrap());
+    let command = hook.command();
+    let words: Vec<String> =
+        std::iter::once(command.get_program()).chain(command.get_args()).map(quoted).collect();
+    let mut script = Command::new("script");
+    script.args(["--quiet", "--return", "--command", &words.join(" "), "/dev/null"]).env_clear();
+    script.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?)))).env("SHELL", "/bin/sh");
+    let started = script.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+    let mut child = started.expect("script must be installed (Debian package bsdutils)");
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(format!("{line}\n").as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    drop(stdin);
+    (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[test]
+fn on_a_terminal_it_tells_what_will_be_lost_and_asks() {
+    let edge = shop();
+    let question = "delete shop.example.com (site 10) with its DNS resolution records and edge configuration, for good? [y/N]";
+    for line in ["n", "", "perhaps"] {
+        let (code, shown) = at_a_terminal(&edge, line);
+        assert_eq!(code, Some(65), "{shown}");
+        assert!(
+            shown.contains(question) && shown.contains("shop.example.com (site 10) was not deleted"),
+            "{shown}"
+        );
+    }
+    assert!(!changed_anything(&edge));
+    let (code, shown) = at_a_terminal(&edge, "y");
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(site(&edge, 10).is_null());
+}
+
+#[test]
+fn a_site_that_is_missing_or_anothers_is_exit_69() {
+    let edge = shop();
+    for id in ["99", "20", "nobody.example"] {
+        sites(&edge, &["delete", id, "--yes"]).fails_with(69);
+    }
+    assert!(!changed_anything(&edge) && !site(&edge, 20).is_null());
+}
+
+#[test]
+fn a_site_that_is_still_there_afterwards_is_a_failure() {
+    let edge = shop();
+    edge.add_fault(Fault::status("DELETE /api/sites/*", 200).body("success"));
+    let outcome = sites(&edge, &["delete", "10", "--yes", "--json"]).fails_with(69);
+    assert_eq!(outcome.json()["deleted"], false);
+    assert!(outcome.stderr.contains("is still there, although"), "{}", outcome.stderr);
+}

@@ -1,0 +1,77 @@
+//! The examples in the help of each command, and in the README, are run.
+
+use std::fs;
+use std::path::Path;
+
+use super::shop;
+use crate::harness::edgecert;
+
+const COMMANDS: [&str; 11] = [
+    "certs list",
+    "certs download",
+    "sites list",
+    "sites get",
+    "sites create",
+    "sites update",
+    "sites enable",
+    "sites disable",
+    "sites delete",
+    "sites bind",
+    "completions",
+];
+
+/// The words of a line as a shell would see them; what is behind a `>` is left out.
+fn words(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quoted = false;
+    for c in line.split(" > ").next().unwrap().chars() {
+        match c {
+            '\'' => quoted = !quoted,
+            ' ' if !quoted => words.push(String::new()),
+            c => words.last_mut().unwrap().push(c),
+        }
+    }
+    words
+}
+
+#[track_caller]
+fn runs(line: &str) {
+    let edge = shop();
+    let hook = edgecert().against(&edge);
+    hook.file("site.json", r#"{"force_https": true}"#);
+    let outcome = hook.args(words(line).split_first().unwrap().1).run();
+    assert_eq!(outcome.code, 0, "{line}\n{}{}", outcome.stdout, outcome.stderr);
+}
+
+#[test]
+fn the_help_of_each_command_shows_examples_that_work() {
+    for command in COMMANDS {
+        let help = edgecert().args(command.split(' ')).args(["--help"]).succeeds().stdout;
+        let start = format!("edgecert {command}");
+        let examples: Vec<&str> = help
+            .split("Examples:\n")
+            .nth(1)
+            .unwrap_or_else(|| panic!("{command} shows no example"))
+            .lines()
+            .map(str::trim)
+            .take_while(|line| line.starts_with(&start))
+            .collect();
+        assert!(!examples.is_empty(), "{help}");
+        for example in examples {
+            runs(example);
+        }
+    }
+}
+
+#[test]
+fn the_readme_shows_each_command_and_they_work() {
+    let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
+    let section = readme.split("## Certificates and sites\n").nth(1).unwrap().split("\n## ").next().unwrap();
+    let block = section.split("```sh\n").nth(1).unwrap().split("```").next().unwrap();
+    for command in COMMANDS {
+        assert!(block.contains(&format!("edgecert {command}")), "{command}");
+    }
+    for line in block.lines() {
+        runs(line);
+    }
+}

@@ -1,0 +1,87 @@
+//! `edgecert sites`: every row of sections 3, 4 and 7 of the API document that is about sites, by number.
+
+mod bind;
+mod create;
+mod delete;
+mod examples;
+mod list;
+mod lost;
+mod seeds;
+mod switch;
+mod update;
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Hook, Options, Sandbox, World, edgecert, record};
+
+/// Two accounts. The first has `shop.example.com` (10) with certificate 5 and `plain.example.com` (11) with none; the
+/// second has `other.example.net` (20), certificate 6 and package 2.
+pub(crate) fn shop() -> Sandbox {
+    shop_of(Options::default())
+}
+
+/// The same with options of its own.
+pub(crate) fn shop_of(options: Options) -> Sandbox {
+    Sandbox::start(Options { world: world(), ..options }).unwrap()
+}
+
+fn world() -> World {
+    let package = |id: u64| json!({"id": id, "expires_at": "2100-01-01T00:00:00Z", "traffic_limit": 1000});
+    let mut foreign = record(6, "other.example.net", "upload");
+    foreign["account"] = json!(2);
+    let world = json!({
+        "accounts": [
+            {"id": 1, "api_keys": ["sandbox-key"], "packages": [package(1)]},
+            {"id": 2, "api_keys": ["other-key"], "packages": [package(2)]},
+        ],
+        "sites": [
+            {"id": 10, "account": 1, "domain": "shop.example.com", "cert_id": 5, "origin_protocol": "http"},
+            {"id": 11, "account": 1, "domain": "plain.example.com"},
+            {"id": 20, "account": 2, "domain": "other.example.net"},
+        ],
+        "certs": [record(5, "shop.example.com", "upload"), foreign],
+    });
+    serde_json::from_value(world).unwrap()
+}
+
+/// `edgecert sites …` against a sandbox.
+pub(crate) fn sites(edge: &Sandbox, arguments: &[&str]) -> Hook {
+    edgecert().against(edge).args(["sites"]).args(arguments)
+}
+
+/// The site as the service has it.
+pub(crate) fn site(edge: &Sandbox, id: u64) -> Value {
+    edge.sites().into_iter().find(|site| site["id"] == id).unwrap_or_default()
+}
+
+/// What was sent in the last request to a path that ends so.
+pub(crate) fn sent(edge: &Sandbox, ending: &str) -> Value {
+    let requests = edge.requests();
+    let last =
+        requests.iter().rev().find(|request| request.method == "POST" && request.path.ends_with(ending));
+    last.map(|request| request.body.clone()).unwrap_or_default()
+}
+
+/// Uses up package 1, or tops it up.
+pub(crate) fn traffic(edge: &Sandbox, used: u64) {
+    let address = edge.ready().control.strip_prefix("http://").unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    let body = json!({ "traffic_used": used }).to_string();
+    write!(
+        stream,
+        "POST /packages/1 HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
+/// Whether anything but reading was asked of the service.
+pub(crate) fn changed_anything(edge: &Sandbox) -> bool {
+    edge.requests().iter().any(|request| request.method != "GET")
+}

@@ -1,0 +1,139 @@
+//! `sites update` (section 4.7).
+
+use serde_json::json;
+
+use super::{changed_anything, sent, shop, site, sites};
+use crate::harness::Fault;
+
+#[test]
+fn section_4_7_only_the_supplied_fields_change() {
+    let edge = shop();
+    let before = site(&edge, 10);
+    sites(&edge, &["update", "shop.example.com", "--set", "force_https=true", "--set", "remark=the shop"])
+        .succeeds();
+    let mut after = site(&edge, 10);
+    assert_eq!((&after["force_https"], &after["remark"]), (&json!(true), &json!("the shop")));
+    for field in ["force_https", "remark", "updated_at", "config_synced"] {
+        after[field] = before[field].clone();
+    }
+    assert_eq!(after, before);
+    assert_eq!(sent(&edge, "/update"), json!({"force_https": true, "remark": "the shop"}));
+}
+
+#[test]
+fn section_4_7_200_saved_shows_the_site() {
+    let edge = shop();
+    let json = sites(&edge, &["update", "10", "--set", "load_balance=weight", "--json"]).succeeds().json();
+    assert_eq!((&json["command"], &json["site"]["id"]), (&json!("sites update"), &json!(10)));
+    assert_eq!((&json["ignored_fields"], &json["warnings"]), (&json!([]), &json!([])));
+}
+
+#[test]
+fn diff_shows_what_changed_and_nothing_else() {
+    let edge = shop();
+    let arguments = ["update", "10", "--set", "http3=true", "--set", "http2=true", "--diff"];
+    let outcome = sites(&edge, &arguments).succeeds();
+    let lines: Vec<Vec<&str>> =
+        outcome.stdout.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines[1..], [vec!["field", "before", "after"], vec!["http3", "false", "true"]]);
+    let json = sites(&edge, &["update", "10", "--set", "http3=false", "--diff", "--json"]).succeeds().json();
+    assert_eq!(json["diff"], json!([{"field": "http3", "before": true, "after": false}]));
+}
+
+#[test]
+fn section_4_7_and_7_200_with_ignored_fields_is_a_failure() {
+    let edge = shop();
+    let outcome =
+        sites(&edge, &["update", "10", "--set", "force_htps=true", "--set", "http3=true"]).fails_with(69);
+    let message = "the service ignored force_htps of shop.example.com (site 10); http3 was saved";
+    assert!(outcome.stderr.contains(message), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("force_https is"), "{}", outcome.stderr);
+    assert_eq!(site(&edge, 10)["http3"], true);
+}
+
+#[test]
+fn unknown_fields_are_sent_because_the_list_is_not_complete() {
+    let edge = shop();
+    sites(&edge, &["update", "10", "--set", "brand_new={\"a\":1}"]).fails_with(69);
+    assert_eq!(sent(&edge, "/update"), json!({"brand_new": {"a": 1}}));
+}
+
+#[test]
+fn section_4_7_and_7_404_a_site_that_is_gone_or_anothers_is_exit_69() {
+    let edge = shop();
+    for id in ["99", "20"] {
+        sites(&edge, &["update", id, "--set", "remark=x"]).fails_with(69);
+    }
+    assert!(!changed_anything(&edge));
+    // Gone between reading and saving.
+    edge.add_fault(Fault::status("POST /api/sites/*/update", 404));
+    let outcome = sites(&edge, &["update", "10", "--set", "remark=x"]).fails_with(69);
+    assert!(outcome.stderr.contains("the account has no site 10 (404)"), "{}", outcome.stderr);
+}
+
+#[test]
+fn section_4_7_and_7_403_a_reference_to_anothers_resource_is_exit_69() {
+    let edge = shop();
+    for field in ["cert_id=6", "package_id=2"] {
+        let outcome = sites(&edge, &["update", "10", "--set", field]).fails_with(69);
+        assert!(
+            outcome
+                .stderr
+                .contains("shop.example.com (site 10) was not changed: the service refused with 403")
+        );
+        assert!(
+            outcome.stderr.contains("hint: name a cert_id or package_id of this account"),
+            "{}",
+            outcome.stderr
+        );
+    }
+    assert_eq!(site(&edge, 10)["cert_id"], 5);
+}
+
+#[test]
+fn a_file_may_be_the_whole_site_with_one_field_edited() {
+    let edge = shop();
+    let mut json = sites(&edge, &["get", "10", "--json"]).succeeds().json();
+    json["site"]["remark"] = json!("edited");
+    let hook = sites(&edge, &["update", "10", "--from"]);
+    let file = hook.file("site.json", &json.to_string());
+    hook.args([file]).succeeds();
+    assert_eq!(sent(&edge, "/update"), json!({"remark": "edited"}));
+}
+
+#[test]
+fn a_file_that_says_what_is_so_already_sends_nothing() {
+    let edge = shop();
+    let hook = sites(&edge, &["update", "10", "--from"]);
+    let file = hook.file("site.json", r#"{"origin_protocol": "http"}"#);
+    let outcome = hook.args([file]).succeeds();
+    assert_eq!(outcome.stdout, "shop.example.com (site 10): everything is so already\n");
+    assert!(!changed_anything(&edge));
+    sites(&edge, &["update", "10"]).fails_with(2);
+}
+
+#[test]
+fn fields_come_from_standard_input_too() {
+    let edge = shop();
+    let mut hook = sites(&edge, &["update", "10", "--from", "-"]);
+    let file = hook.file("in.json", r#"{"remark": "piped"}"#);
+    hook.command().stdin(std::fs::File::open(file).unwrap());
+    hook.succeeds();
+    assert_eq!(site(&edge, 10)["remark"], "piped");
+}
+
+#[test]
+fn a_value_that_was_saved_as_something_else_is_warned_of() {
+    let edge = shop();
+    let mut other = site(&edge, 10);
+    (other["remark"], other["force_https"]) = (json!("cut"), json!(true));
+    let body = json!({"ok": true, "site": other, "ignored_fields": []});
+    edge.add_fault(Fault::status("POST /api/sites/*/update", 200).body(body));
+    let outcome = sites(&edge, &["update", "10", "--set", "remark=longer"]).succeeds();
+    assert!(
+        outcome.stderr.contains(r#"warning: remark was saved as "cut", not as "longer""#),
+        "{}",
+        outcome.stderr
+    );
+    assert!(outcome.stderr.contains("force_https was not named and changed too, from false to true"));
+}
