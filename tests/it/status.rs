@@ -130,7 +130,8 @@ fn neither_the_key_nor_the_service_is_needed() {
     let before = asked(&edge).len();
     fs::remove_file(lineage.file("privkey.pem")).unwrap();
     fs::create_dir(lineage.file("privkey.pem")).unwrap();
-    assert_eq!(told(state.path(), &["--verify"])["state"], "deployed");
+    let told = told(state.path(), &["--verify"]);
+    assert_eq!((&told["state"], &told["on_disk"]), (&json!("deployed"), &told["deployed"]));
     assert_eq!(asked(&edge).len(), before);
 }
 

@@ -1,63 +1,120 @@
-//! The facts for scripts.
+//! The facts for scripts. The fields are what scripts rely on.
 
-use serde_json::{Value, json};
+use serde::Serialize;
 use time::OffsetDateTime;
 
-use super::facts::{Disk, Leaf, Lineage, Shown, Site};
+use super::facts::{self, Disk};
+use crate::state::Outcome;
 use crate::text::rfc3339;
 
-/// The lineages, in the form that scripts rely on.
-pub(super) fn lineages(lineages: &[Lineage]) -> Value {
-    lineages.iter().map(lineage).collect()
+#[derive(Serialize)]
+pub(super) struct Lineage<'a> {
+    name: &'a str,
+    client: Option<&'a str>,
+    cert: Option<&'a str>,
+    state: &'static str,
+    generation: u64,
+    pending_since: Option<String>,
+    last_success: Option<String>,
+    last_error: Option<&'a Outcome>,
+    on_disk: Option<Leaf<'a>>,
+    /// Why that is not known, where there is a file.
+    on_disk_error: Option<&'a str>,
+    deployed: Option<Leaf<'a>>,
+    sites: Vec<Site<'a>>,
 }
 
-fn lineage(lineage: &Lineage) -> Value {
-    let problem = match &lineage.disk {
-        Disk::Unreadable(reason) => Some(reason),
-        Disk::Leaf { .. } | Disk::Gone => None,
-    };
-    json!({
-        "name": lineage.name,
-        "client": lineage.client,
-        "cert": lineage.cert,
-        "state": lineage.state().word(),
-        "generation": lineage.generation,
-        "pending_since": date(lineage.pending_since),
-        "last_success": date(lineage.last_success),
-        "last_error": lineage.last_error,
-        "on_disk": lineage.disk.leaf().map(leaf),
-        "on_disk_error": problem,
-        "deployed": lineage.deployed.as_ref().map(leaf),
-        "sites": lineage.sites.iter().map(site).collect::<Value>(),
-    })
+#[derive(Serialize)]
+struct Leaf<'a> {
+    fingerprint: &'a str,
+    not_after: Option<String>,
+    names: &'a [String],
 }
 
-fn leaf(leaf: &Leaf) -> Value {
-    json!({ "fingerprint": leaf.fingerprint, "not_after": date(leaf.not_after), "names": leaf.names })
+#[derive(Serialize)]
+struct Site<'a> {
+    id: Option<u64>,
+    domain: &'a str,
+    cert_id: Option<u64>,
+    /// Whether the record holds the leaf that is on disk, as far as is known.
+    on_record: Option<bool>,
+    outcome: &'a str,
+    detail: Option<&'a str>,
+    not_after: Option<String>,
+    served: Option<Shown<'a>>,
 }
 
-fn site(site: &Site) -> Value {
-    json!({
-        "id": site.id,
-        "domain": site.domain,
-        "cert_id": site.cert_id,
-        "on_record": site.is_on_record,
-        "outcome": site.outcome,
-        "detail": site.detail,
-        "not_after": date(site.not_after),
-        "served": site.served.as_ref().map(served),
-    })
+#[derive(Serialize)]
+struct Shown<'a> {
+    outcome: &'static str,
+    served: usize,
+    addresses: usize,
+    /// When the first of the other leaves expires.
+    not_after: Option<String>,
+    stale: &'a [String],
+    unreachable: &'a [String],
 }
 
-fn served(served: &Shown) -> Value {
-    json!({
-        "outcome": served.word(),
-        "served": served.served,
-        "addresses": served.addresses,
-        "not_after": date(served.stale_until),
-        "stale": served.stale,
-        "unreachable": served.unseen,
-    })
+/// The lineages.
+pub(super) fn lineages(lineages: &[facts::Lineage]) -> Vec<Lineage<'_>> {
+    lineages.iter().map(Lineage::of).collect()
+}
+
+impl<'a> Lineage<'a> {
+    fn of(facts: &'a facts::Lineage) -> Self {
+        let on_disk_error = match &facts.disk {
+            Disk::Unreadable(reason) => Some(reason.as_str()),
+            Disk::Leaf { .. } | Disk::Gone => None,
+        };
+        Self {
+            name: &facts.name,
+            client: facts.client,
+            cert: facts.cert.as_deref(),
+            state: facts.state().word(),
+            generation: facts.generation,
+            pending_since: date(facts.pending_since),
+            last_success: date(facts.last_success),
+            last_error: facts.last_error.as_ref(),
+            on_disk: facts.disk.leaf().map(Leaf::of),
+            on_disk_error,
+            deployed: facts.deployed.as_ref().map(Leaf::of),
+            sites: facts.sites.iter().map(Site::of).collect(),
+        }
+    }
+}
+
+impl<'a> Leaf<'a> {
+    fn of(leaf: &'a facts::Leaf) -> Self {
+        Self { fingerprint: &leaf.fingerprint, not_after: date(leaf.not_after), names: &leaf.names }
+    }
+}
+
+impl<'a> Site<'a> {
+    fn of(site: &'a facts::Site) -> Self {
+        Self {
+            id: site.id,
+            domain: &site.domain,
+            cert_id: site.cert_id,
+            on_record: site.is_on_record,
+            outcome: &site.outcome,
+            detail: site.detail.as_deref(),
+            not_after: date(site.not_after),
+            served: site.served.as_ref().map(Shown::of),
+        }
+    }
+}
+
+impl<'a> Shown<'a> {
+    fn of(shown: &'a facts::Shown) -> Self {
+        Self {
+            outcome: shown.word(),
+            served: shown.served,
+            addresses: shown.addresses,
+            not_after: date(shown.stale_until),
+            stale: &shown.stale,
+            unreachable: &shown.unseen,
+        }
+    }
 }
 
 fn date(at: Option<OffsetDateTime>) -> Option<String> {

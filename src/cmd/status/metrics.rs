@@ -151,6 +151,14 @@ mod tests {
     }
 
     #[test]
+    fn a_site_has_the_date_of_what_its_own_visitors_get() {
+        let mut lineage = deployed("x", 60);
+        lineage.sites[0].not_after = Some(OffsetDateTime::UNIX_EPOCH);
+        let text = text(&[lineage], NOW);
+        assert!(text.contains("not_after_timestamp_seconds{lineage=\"x\",site=\"a.example\"} 0\n"), "{text}");
+    }
+
+    #[test]
     fn labels_are_escaped_and_no_series_comes_twice() {
         let name = "a\\b\"c\nd";
         let text = text(&[gone(name), gone(name)], NOW);

@@ -79,10 +79,10 @@ fn show(
     answer.set("lineages", json::lineages(&lineages));
     let written = args.metrics.as_deref().map(|path| metrics::write(path, &metrics::text(&lineages, now)));
     if args.check {
-        let verdict = match written {
-            Some(Err(error)) => Verdict::failed(&error.to_string()),
-            _ => check::judge(&lineages, &strange, Limits::of(args), now),
-        };
+        let mut verdict = check::judge(&lineages, &strange, Limits::of(args), now);
+        if let Some(Err(error)) = written {
+            verdict.fail(&error.to_string());
+        }
         conclude(&verdict, answer);
         return Ok(());
     }

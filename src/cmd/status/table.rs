@@ -86,7 +86,7 @@ fn served(site: &Site, now: OffsetDateTime) -> Cell {
             let left = seen.stale_until.map_or("no date".into(), |until| words(until, now));
             Cell::coloured(format!("{word} {served}/{addresses}, {left}"), AnsiColor::Red)
         }
-        _ if *addresses == 0 => Cell::coloured(word, AnsiColor::Yellow),
+        _ if *served == 0 => Cell::coloured(word, AnsiColor::Yellow),
         _ => Cell::coloured(format!("{word}, served {served}/{addresses}"), AnsiColor::Yellow),
     }
 }

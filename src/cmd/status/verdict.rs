@@ -62,8 +62,16 @@ impl Level {
 impl Verdict {
     /// A verdict for a state that cannot be known.
     pub(super) fn failed(message: &str) -> Self {
-        let finding = Finding::new(Level::Critical, None, message.to_owned(), 0);
-        Self { level: Level::Critical, findings: vec![finding], well: String::new(), figures: String::new() }
+        let (well, figures) = (String::new(), String::new());
+        let mut verdict = Self { level: Level::Ok, findings: Vec::new(), well, figures };
+        verdict.fail(message);
+        verdict
+    }
+
+    /// Adds what failed on the way, before everything else.
+    pub(super) fn fail(&mut self, message: &str) {
+        self.level = Level::Critical;
+        self.findings.insert(0, Finding::new(Level::Critical, None, message.to_owned(), 0));
     }
 
     /// The line, with its end.
