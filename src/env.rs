@@ -29,6 +29,13 @@ impl Env {
         self.0.get(OsStr::new(name)).map(OsString::as_os_str).filter(|value| !value.is_empty())
     }
 
+    /// The variables whose names begin so.
+    pub(crate) fn beginning_with(&self, prefix: &str) -> impl Iterator<Item = (&OsStr, &OsStr)> {
+        let begins = move |name: &OsStr| name.as_encoded_bytes().starts_with(prefix.as_bytes());
+        let all = self.0.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
+        all.filter(move |(name, _)| begins(name))
+    }
+
     /// The value as a path.
     pub(crate) fn path(&self, name: &str) -> Option<PathBuf> {
         self.raw(name).map(PathBuf::from)

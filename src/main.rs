@@ -2,6 +2,7 @@
 //!
 //! Parse, run, report once, exit. Only this file prints and exits.
 
+mod alert;
 mod api;
 mod cert;
 mod check;
@@ -29,9 +30,11 @@ mod text;
 mod trust;
 
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, IsTerminal as _};
+use std::path::Path;
 use std::process::ExitCode;
 
+use crate::alert::Alarm;
 use crate::cli::{Cli, Command, DeployArgs};
 use crate::env::Env;
 use crate::failure::{Decided, Failure, Kind, Problem};
@@ -45,7 +48,12 @@ fn main() -> ExitCode {
     let env = Env::capture();
     match dehydrated::call(arguments.get(1..).unwrap_or_default()) {
         Some(Call::Nothing) => ExitCode::SUCCESS,
-        Some(call) => finish(&run_for_dehydrated(&call, &env), false, &env),
+        Some(call) => {
+            let report = run_for_dehydrated(&call, &env);
+            let code = finish(&report, false, &env);
+            alert(&Alarm::of_report(&report), None, &env);
+            code
+        }
         None => run(arguments, &env),
     }
 }
@@ -61,7 +69,11 @@ fn run(arguments: Vec<OsString>, env: &Env) -> ExitCode {
     let config = cli.common.config.as_deref();
     let deploy = |args: &DeployArgs| {
         let report = attempt("deploy", |report| cmd::deploy::run(args, config, env, report));
-        finish(&report, json, env)
+        let code = finish(&report, json, env);
+        if !args.dry_run {
+            alert(&Alarm::of_report(&report), config, env);
+        }
+        code
     };
     let style = style(&io::stdout(), env);
     let answer = match &cli.command {
@@ -80,7 +92,10 @@ fn run(arguments: Vec<OsString>, env: &Env) -> ExitCode {
             return ExitCode::from(Kind::Usage.exit_code());
         }
         Some(Command::Sync(args)) => {
-            answer("sync", |answer| cmd::sync::run(args, config, env, style, answer))
+            let answer = answer("sync", |answer| cmd::sync::run(args, config, env, style, answer));
+            let code = say(&answer, json, env);
+            alert(&Alarm::of_answer(&answer), config, env);
+            return code;
         }
         Some(Command::Status(args)) => {
             answer("status", |answer| cmd::status::run(args, config, env, style, answer))
@@ -197,6 +212,23 @@ fn say(answer: &Answer, json: bool, env: &Env) -> ExitCode {
     complain(&answer.warnings, answer.problems(), env);
     print(io::stdout(), if json { answer.to_json() + "\n" } else { answer.text.clone() }.as_str());
     ExitCode::from(answer.exit_code())
+}
+
+/// Tells of a failure beyond standard output and the exit code, which some callers drop. Whatever comes of that, the exit
+/// code stays.
+fn alert(alarm: &Alarm, config: Option<&Path>, env: &Env) {
+    if !alarm.is_failure() {
+        return;
+    }
+    if !io::stderr().is_terminal() {
+        alert::log(alarm);
+    }
+    // The configuration is read again, and what it warns of was said before.
+    log::set_max_level(log::LevelFilter::Off);
+    let configuration = settings::read_file(config, env).unwrap_or_default();
+    if let Some(Err(error)) = configuration.on_failure.map(|program| alert::tell(&program, alarm, env)) {
+        complain(&[error.to_string()], &[], env);
+    }
 }
 
 fn complain(warnings: &[String], problems: &[Problem], env: &Env) {

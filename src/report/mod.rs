@@ -193,6 +193,10 @@ impl Report {
         self.exit_code
     }
 
+    pub(crate) fn command(&self) -> &'static str {
+        self.command
+    }
+
     /// The JSON object; its lines stay short, because lego stops reading at 64 KiB.
     pub(crate) fn to_json(&self) -> String {
         serde_json::to_string_pretty(self)

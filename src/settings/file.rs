@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::on_failure::Program;
 use super::{BaseUrl, Error, Layer, Verify, check_edge_address};
 use crate::env::Env;
 use crate::file;
@@ -23,6 +24,8 @@ pub(crate) struct File {
     pub(crate) layer: Layer,
     /// The lineages, in order.
     pub(crate) lineages: Vec<Entry>,
+    /// What is told of a failure; `None`: nothing.
+    pub(crate) on_failure: Option<Program>,
 }
 
 /// One `[[lineage]]`.
@@ -55,6 +58,7 @@ struct Document {
     rebind: Option<bool>,
     allow_untrusted: Option<bool>,
     skip_unmatched: Option<bool>,
+    on_failure: Option<toml::Spanned<toml::Value>>,
     #[serde(default)]
     lineage: Vec<toml::Spanned<Lineage>>,
 }
@@ -146,7 +150,13 @@ fn parse(path: &Path, text: &str) -> Result<File, Error> {
         allow_untrusted: document.allow_untrusted,
         skip_unmatched: document.skip_unmatched,
     };
-    Ok(File { layer, lineages })
+    let program = |value: toml::Spanned<toml::Value>| {
+        Program::parse(path, value.get_ref()).map_err(|reason| {
+            at_line(path, line_of(text, value.span().start), format!("`on_failure`: {reason}"))
+        })
+    };
+    let on_failure = document.on_failure.map(program).transpose()?;
+    Ok(File { layer, lineages, on_failure })
 }
 
 fn entry(
@@ -259,6 +269,20 @@ mod tests {
                 "[[lineage]]\npath = \"a\"\ndomains = [\"a\",\n\"b c\"]\n",
                 "/etc/edgecert/config.toml:4: `domains`: not a domain name",
             ),
+            ("\non_failure = []\n", "/etc/edgecert/config.toml:2: `on_failure`: it names no program"),
+            ("on_failure = [\"\"]\n", "/etc/edgecert/config.toml:1: `on_failure`: it names no program"),
+            (
+                "on_failure = \"secret\"\n",
+                "/etc/edgecert/config.toml:1: `on_failure`: a list of strings is wanted: the program and its arguments",
+            ),
+            (
+                "on_failure = [\n\"mail\",\n1]\n",
+                "/etc/edgecert/config.toml:1: `on_failure`: a list of strings is wanted: the program and its arguments",
+            ),
+            (
+                "[[lineage]]\npath = \"a\"\non_failure = [\"mail\"]\n",
+                "/etc/edgecert/config.toml:3: unknown key `on_failure`",
+            ),
         ];
         for (text, wanted) in rows {
             assert_eq!(refused(text), wanted);
@@ -280,5 +304,12 @@ mod tests {
             Place::Files { cert: "/etc/edgecert/c.pem".into(), key: "/k.pem".into() }
         );
         assert_eq!(file.lineages[0].layer.wait, Some(5));
+        for (name, wanted) in
+            [("./tell", "/etc/edgecert/./tell"), ("/bin/tell", "/bin/tell"), ("tell", "tell")]
+        {
+            let text = format!("on_failure = [\"{name}\", \"a/b\"]\n");
+            let program = parse(Path::new("/etc/edgecert/config.toml"), &text).unwrap().on_failure.unwrap();
+            assert_eq!((program.name, program.arguments), (wanted.into(), vec!["a/b".to_owned()]));
+        }
     }
 }

@@ -4,6 +4,7 @@
 
 mod file;
 mod key;
+mod on_failure;
 mod survey;
 
 use std::fmt;
@@ -17,6 +18,7 @@ use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::file::{Entry, File, Place};
+pub(crate) use self::on_failure::Program;
 pub(crate) use self::survey::{Layers, Survey};
 use crate::env::{Env, NotText};
 use crate::file::Unreadable;

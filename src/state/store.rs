@@ -95,14 +95,20 @@ impl Store {
         (memories.into_iter().flatten().collect(), strange.into_iter().flatten().collect())
     }
 
-    /// Tries whether something can be written here, and stays.
+    /// Tries whether something can be written here, and stays. The file has one name for all runs, so that one which a killed
+    /// run left is not left for ever; several runs may have it at once.
     pub(crate) fn probe(&self) -> Result<(), Unwritable> {
-        let path = self.file(&format!(".probe-{}", std::process::id()), "new");
-        let written = write_whole(&path, b"{}").and_then(|()| fs::remove_file(&path));
-        written.map_err(|error| {
-            let _ = fs::remove_file(&path);
-            unwritable(&path, &error)
-        })
+        let path = self.file(".probe", "new");
+        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path);
+        let written = file.and_then(|mut file| {
+            file.write_all(b"{}\n")?;
+            file.sync_all()
+        });
+        let removed = fs::remove_file(&path).or_else(|error| match error.kind() {
+            io::ErrorKind::NotFound => Ok(()),
+            _ => Err(error),
+        });
+        written.and(removed).map_err(|error| unwritable(&path, &error))
     }
 
     /// Forgets a lineage. Its lock stays: another run may hold it.

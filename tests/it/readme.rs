@@ -22,10 +22,12 @@ fn blocks(language: &str) -> Vec<String> {
 fn its_configuration_is_understood() {
     let lineage = Lineage::issued_for(&["a.example"]);
     let blocks = blocks("toml");
-    assert_eq!(blocks.len(), 2);
+    assert_eq!(blocks.len(), 3);
     let hook = edgecert().called_by_certbot(&lineage);
     let file = hook.file("config.toml", &blocks.concat());
-    let outcome = hook.env("EDGECERT_CONFIG", file).fails_with(78);
+    // Without the machine's programs, because `on_failure` names one.
+    let outcome = hook.env("EDGECERT_CONFIG", file).env("PATH", "/nowhere").fails_with(78);
+    assert!(outcome.stderr.contains("cannot start mail, which on_failure names"), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("cannot read /etc/edgecert/api-key"), "{}", outcome.stderr);
 }
 
@@ -54,7 +56,9 @@ fn its_commands_work() {
 #[test]
 fn every_path_that_it_names_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for path in ["tests/run", "tests/sandbox/README.md", "hooks/acme.sh/edgecert.sh", "LICENSE"] {
+    let hooks =
+        ["hooks/acme.sh/edgecert.sh", "hooks/systemd/edgecert-sync.service", "hooks/cron/edgecert-sync"];
+    for path in ["tests/run", "tests/sandbox/README.md", "LICENSE"].into_iter().chain(hooks) {
         assert!(readme().contains(path) && root.join(path).exists(), "{path}");
     }
 }

@@ -1,0 +1,226 @@
+//! `sync` by a timer: systemd accepts the units, what they forbid is nothing that a run needs, and what they and cron call
+//! is a command.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+use crate::harness::{Lineage, edgecert, sandbox, system_calls};
+
+const SERVICE: &str = "hooks/systemd/edgecert-sync.service";
+const TIMER: &str = "hooks/systemd/edgecert-sync.timer";
+const CRON: &str = "hooks/cron/edgecert-sync";
+const INSTALLED: &str = "/usr/local/bin/edgecert";
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(name: &str) -> String {
+    fs::read_to_string(root().join(name)).unwrap()
+}
+
+/// The values of a key of the service; the words of several lines one after another.
+fn values(key: &str) -> Vec<String> {
+    let service = read(SERVICE);
+    let lines =
+        service.lines().filter_map(|line| line.strip_prefix(key)?.strip_prefix('=')).map(str::to_owned);
+    lines.collect()
+}
+
+fn systemd(program: &str, arguments: &[&str]) -> Output {
+    let mut command = Command::new(program);
+    command.args(arguments).env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("LC_ALL", "C");
+    command.output().unwrap_or_else(|error| panic!("{program} (Debian package systemd): {error}"))
+}
+
+/// The units in a directory of their own, with a program that is there.
+fn units() -> TempDir {
+    let directory = TempDir::new().unwrap();
+    for name in [SERVICE, TIMER] {
+        let file = directory.path().join(Path::new(name).file_name().unwrap());
+        fs::write(file, read(name).replace(INSTALLED, "/bin/true")).unwrap();
+    }
+    directory
+}
+
+#[test]
+fn systemd_accepts_the_units_without_a_word() {
+    let directory = units();
+    for name in ["edgecert-sync.service", "edgecert-sync.timer"] {
+        let unit = directory.path().join(name);
+        let output = systemd("systemd-analyze", &["verify", "--man=no", unit.to_str().unwrap()]);
+        let said = [output.stdout, output.stderr].concat();
+        assert!(output.status.success() && said.is_empty(), "{}", String::from_utf8_lossy(&said));
+    }
+}
+
+#[test]
+fn systemd_finds_the_service_hardly_exposed() {
+    let unit = units().keep().join("edgecert-sync.service");
+    let unit_text = unit.to_str().unwrap();
+    // In tenths; what is left is the network, root, and the directories that are read.
+    let arguments = ["security", "--offline=true", "--threshold=18", "--no-pager", unit_text];
+    let output = systemd("systemd-analyze", &arguments);
+    fs::remove_dir_all(unit.parent().unwrap()).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+/// The system calls of a set as systemd knows it; sets may hold sets.
+fn expand(set: &str) -> BTreeSet<String> {
+    if !set.starts_with('@') {
+        return [set.to_owned()].into();
+    }
+    let output = systemd("systemd-analyze", &["syscall-filter", "--no-pager", set]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let words = text.lines().skip(1).map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    words.flat_map(expand).collect()
+}
+
+#[test]
+fn a_run_needs_no_system_call_that_the_service_forbids() {
+    let mut allowed = BTreeSet::new();
+    for words in values("SystemCallFilter") {
+        match words.strip_prefix('~') {
+            None => allowed.extend(words.split(' ').flat_map(expand)),
+            Some(words) => {
+                let forbidden: BTreeSet<String> = words.split(' ').flat_map(expand).collect();
+                allowed.retain(|call| !forbidden.contains(call));
+            }
+        }
+    }
+    assert!(allowed.len() > 200 && !allowed.contains("mount"), "{allowed:?}");
+    let (edge, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    let trace = lineage.file("trace");
+    let wrapper = ["strace", "-f", "-qq", "-o", trace.to_str().unwrap()];
+    // With a name that has to be looked up.
+    let url = edge.ready().api.replace("127.0.0.1", "localhost");
+    let state = TempDir::new().unwrap();
+    let call = || {
+        let hook = edgecert().against(&edge).env("EDGECERT_BASE_URL", &url);
+        hook.env("EDGECERT_STATE_DIR", state.path())
+    };
+    call().called_by_certbot(&lineage).args(["--wait", "0"]).succeeds();
+    lineage.renew(&["a.example"]);
+    let outcome = call().args(["sync"]).under(&wrapper).succeeds();
+    assert!(outcome.stdout.ends_with("1 lineage: 1 deployed\n"), "{}", outcome.stdout);
+    let used = system_calls(&lineage.read("trace"));
+    assert!(used.contains("clone3") || used.contains("clone"), "no thread looked the name up: {used:?}");
+    let missing: Vec<_> = used.difference(&allowed).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn the_service_hands_over_the_key_and_the_directory_of_the_hooks() {
+    assert_eq!(values("LoadCredential"), ["edgecert-api-key:/etc/edgecert/api-key"]);
+    assert_eq!(values("StateDirectory"), ["edgecert"]);
+    assert_eq!(values("StateDirectoryMode"), ["0700"]);
+    let (edge, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    let credentials = TempDir::new().unwrap();
+    fs::write(credentials.path().join("edgecert-api-key"), &edge.ready().api_key).unwrap();
+    let state = TempDir::new().unwrap();
+    let hook = edgecert().called_by_certbot(&lineage).against(&edge).without_env("EDGECERT_API_KEY");
+    let hook = hook.without_env("EDGECERT_STATE_DIR").env("STATE_DIRECTORY", state.path());
+    hook.env("CREDENTIALS_DIRECTORY", credentials.path()).succeeds();
+    assert_eq!(fs::read_dir(state.path()).unwrap().count(), 2, "a memory and its lock");
+}
+
+#[test]
+fn what_the_service_starts_is_a_command() {
+    let start = values("ExecStart");
+    let [line] = start.as_slice() else { panic!("one program is started: {start:?}") };
+    let (program, arguments) = line.split_once(' ').unwrap();
+    assert_eq!(program, INSTALLED);
+    let edge = sandbox(&[]);
+    edgecert().against(&edge).args(arguments.split(' ')).succeeds();
+}
+
+/// The one line of the file for cron that is a job: its five fields of time, the user, the command.
+fn job() -> ([String; 5], String, String) {
+    let file = read(CRON);
+    assert!(file.ends_with('\n'), "cron leaves out a last line without its end");
+    let is_job = |line: &&str| {
+        let is_setting =
+            line.split_once('=').is_some_and(|(name, _)| name.bytes().all(|byte| byte.is_ascii_uppercase()));
+        !line.starts_with('#') && !is_setting && !line.is_empty()
+    };
+    let jobs: Vec<&str> = file.lines().filter(is_job).collect();
+    let [job] = jobs.as_slice() else { panic!("one job: {jobs:?}") };
+    let mut words = job.splitn(7, ' ').map(str::to_owned);
+    let time = std::array::from_fn(|_| words.next().unwrap());
+    (time, words.next().unwrap(), words.next().unwrap())
+}
+
+#[test]
+fn cron_understands_its_file_and_runs_a_command() {
+    let ([minute, hour, rest @ ..], user, command) = job();
+    assert!(minute.parse::<u8>().is_ok_and(|minute| minute < 60 && minute > 0), "not with everybody else");
+    assert_eq!((hour.as_str(), rest, user.as_str()), ("*", ["*"; 3].map(str::to_owned), "root"));
+    assert!(!command.contains('%'), "which is the end of a line to cron");
+    let mode = fs::metadata(root().join(CRON)).unwrap().permissions().mode();
+    assert_eq!(
+        mode & 0o133,
+        0,
+        "cron runs no file that others may change, and needs none that can be executed"
+    );
+    let path = read(CRON).lines().find_map(|line| line.strip_prefix("PATH=").map(str::to_owned)).unwrap();
+    assert!(path.split(':').any(|directory| Path::new(directory).join("edgecert") == Path::new(INSTALLED)));
+
+    // Half an hour is too long for a test.
+    let at_once = command.replace("--splay 1800", "--splay 0");
+    assert_ne!(at_once, command);
+    let edge = sandbox(&[]);
+    let mut hook = edgecert().against(&edge);
+    let directory = TempDir::new().unwrap();
+    std::os::unix::fs::symlink(hook.command().get_program(), directory.path().join("edgecert")).unwrap();
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", &at_once]).env_clear();
+    let variables: Vec<_> =
+        hook.command().get_envs().map(|(name, value)| (name.to_owned(), value.unwrap().to_owned())).collect();
+    let output = shell.envs(variables).env("PATH", directory.path()).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    assert!(output.stdout.is_empty(), "cron would mail it");
+}
+
+/// The lines of the README's blocks for the shell that hold these words.
+fn commands(words: &str) -> Vec<String> {
+    let readme = read("README.md");
+    let blocks = readme.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    blocks.flat_map(str::lines).filter(|line| line.contains(words)).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_commands_of_the_readme_install_and_enable_them() {
+    let system = TempDir::new().unwrap();
+    let at = |path: &str| -> PathBuf { system.path().join(path) };
+    for directory in ["etc/systemd/system", "etc/cron.d"] {
+        fs::create_dir_all(at(directory)).unwrap();
+    }
+    let etc = at("etc").to_str().unwrap().to_owned();
+    let installs = commands("install -m 644 hooks/");
+    assert_eq!(installs.len(), 2, "{installs:?}");
+    for command in &installs {
+        let here = command.replace("/etc", &etc);
+        let output = Command::new("sh").args(["-c", &here]).current_dir(root()).output().unwrap();
+        assert!(output.status.success(), "{here}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    assert!(
+        at("etc/systemd/system/edgecert-sync.service").exists() && at("etc/cron.d/edgecert-sync").exists()
+    );
+
+    let enable = commands("systemctl enable");
+    let [line] = enable.as_slice() else { panic!("{enable:?}") };
+    // In another root nothing can be started.
+    let words: Vec<&str> = line.split(' ').skip(1).filter(|word| *word != "--now").collect();
+    assert_eq!(words.len() + 2, line.split(' ').count());
+    let other = format!("--root={}", system.path().display());
+    let output = systemd("systemctl", &[&[other.as_str()], words.as_slice()].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(at("etc/systemd/system/timers.target.wants/edgecert-sync.timer").is_symlink());
+}
