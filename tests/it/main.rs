@@ -15,6 +15,7 @@
 
 mod harness;
 
+mod alert;
 mod bounds;
 mod bundles;
 mod canary;
@@ -23,11 +24,14 @@ mod checks;
 mod cli;
 mod clients;
 mod completions;
+mod crowd;
 mod deploy;
+mod disk;
 mod doctor;
 mod exit_codes;
 mod faults;
 mod guards;
+mod kills;
 mod limbo;
 mod plan;
 mod proof;
@@ -38,4 +42,5 @@ mod state;
 mod status;
 mod sync;
 mod tidy;
+mod timers;
 mod worlds;

@@ -4,6 +4,7 @@ pub(crate) mod der;
 mod hook;
 mod lineage;
 mod openssl;
+mod trace;
 
 use serde_json::{Value, json};
 
@@ -11,6 +12,10 @@ pub(crate) use edgecert_sandbox::{Account, Fault, Options, Sandbox, World};
 pub(crate) use hook::{Hook, Outcome, edgecert, edgecert_within, variable};
 pub(crate) use lineage::{Lineage, authority, new_key};
 pub(crate) use openssl::{openssl, sign_between};
+pub(crate) use trace::system_calls;
+
+/// The key of the sandbox's first account, unless a world says otherwise.
+pub(crate) const API_KEY: &str = "sandbox-key";
 
 /// A sandbox with these sites, none of which has a certificate.
 pub(crate) fn sandbox(domains: &[&str]) -> Sandbox {

@@ -1,0 +1,53 @@
+//! Many hooks at once on many lineages with one memory, as where several clients renew in the same minute. (certbot itself
+//! calls its hooks one after another, and no second certbot starts beside it.)
+
+use std::process::{Child, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::harness::{Hook, Lineage, edgecert, sandbox, uploads};
+
+const CROWD: usize = 50;
+
+#[test]
+fn fifty_hooks_at_once_end_in_one_record_each_and_no_failure() {
+    let domains: Vec<String> = (0..CROWD).map(|number| format!("s{number}.example")).collect();
+    let names: Vec<&str> = domains.iter().map(String::as_str).collect();
+    let (edge, state) = (sandbox(&names), TempDir::new().unwrap());
+    let lineages: Vec<Lineage> = names.iter().map(|name| Lineage::issued_for(&[name])).collect();
+    // The first certificate of each, and its renewal.
+    for round in 1..=2 {
+        let call = |lineage: &Lineage| {
+            let hook = edgecert().called_by_certbot(lineage).against(&edge).args(["--json"]);
+            hook.env("EDGECERT_STATE_DIR", state.path())
+        };
+        let mut hooks: Vec<Hook> = lineages.iter().map(call).collect();
+        let start =
+            |hook: &mut Hook| hook.command().stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let running: Vec<Child> = hooks.iter_mut().map(start).collect();
+        for (child, name) in running.into_iter().zip(&names) {
+            let output = child.wait_with_output().unwrap();
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success() && !stderr.contains("warning"), "{name}: {stderr}");
+            let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+            assert_eq!(
+                (&report["sites"][0]["domain"], &report["sites"][0]["outcome"]),
+                (&(*name).into(), &"served".into())
+            );
+        }
+        let (records, sites) = (edge.certs(), edge.sites());
+        assert_eq!((records.len(), uploads(&edge)), (CROWD, CROWD * round));
+        for (lineage, name) in lineages.iter().zip(&names) {
+            let record = records.iter().find(|record| record["domain"] == *name).unwrap();
+            assert_eq!(record["cert_pem"], lineage.read("fullchain.pem"));
+            let site = sites.iter().find(|site| site["domain"] == *name).unwrap();
+            assert_eq!(site["cert_id"], record["id"]);
+            lineage.renew(&[name]);
+        }
+        let memories = std::fs::read_dir(state.path())
+            .unwrap()
+            .filter(|file| file.as_ref().unwrap().path().extension().is_some_and(|ending| ending == "json"));
+        assert_eq!(memories.count(), CROWD);
+    }
+}

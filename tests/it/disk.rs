@@ -1,0 +1,196 @@
+//! A disk that is full, broken or read-only: the deployment matters more than the memory of it, and no file is left
+//! half-written.
+//!
+//! strace lets a call on the state directory fail without carrying it out: each call that writes, one after another, alone
+//! and with all that follow.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::harness::{Hook, Lineage, Outcome, Sandbox, edgecert, sandbox};
+
+const SITE: &str = "a.example";
+
+/// Calls that make, change or name a file, as far as a run makes them on its state directory.
+const WRITING: [&str; 6] = ["mkdir", "openat", "flock", "write", "fsync", "rename"];
+const ERRORS: [&str; 3] = ["ENOSPC", "EIO", "EROFS"];
+
+/// A service with one site, a lineage for it, and a state directory that outlives the runs.
+struct Scene {
+    edge: Sandbox,
+    lineage: Lineage,
+    home: TempDir,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let (edge, lineage) = (sandbox(&[SITE]), Lineage::issued_for(&[SITE]));
+        Self { edge, lineage, home: TempDir::new().unwrap() }
+    }
+
+    fn deploy(&self) -> Hook {
+        edgecert()
+            .called_by_certbot(&self.lineage)
+            .against(&self.edge)
+            .env("EDGECERT_STATE_DIR", self.state())
+    }
+
+    fn state(&self) -> PathBuf {
+        self.home.path().join("state")
+    }
+
+    /// Runs the hook with strace's options, and returns what strace wrote down, too.
+    fn traced(&self, options: &[&str]) -> (Outcome, String) {
+        let trace = self.home.path().join("trace");
+        let strace = ["strace", "-f", "-y", "-qq", "-o", trace.to_str().unwrap()];
+        let outcome = self.deploy().under(&[&strace, options].concat()).run();
+        (outcome, fs::read_to_string(trace).unwrap())
+    }
+
+    /// The paths at and below the state directory that a run uses.
+    fn paths(&self) -> BTreeSet<String> {
+        let state = self.state().to_str().unwrap().to_owned();
+        let (outcome, trace) = self.traced(&[]);
+        assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+        let ends = |c: char| c == '"' || c == '>';
+        let paths =
+            trace.match_indices(&state).map(|(at, _)| trace[at..].split(ends).next().unwrap().to_owned());
+        paths.collect()
+    }
+
+    fn files(&self, ending: &str) -> Vec<PathBuf> {
+        let files = fs::read_dir(self.state()).into_iter().flatten().map(|file| file.unwrap().path());
+        files.filter(|file| file.extension().is_some_and(|other| other == ending)).collect()
+    }
+
+    fn assert_whole(&self, at: &str) {
+        for file in self.files("json") {
+            let text = fs::read_to_string(&file).unwrap();
+            serde_json::from_str::<Value>(&text).unwrap_or_else(|error| panic!("{at}: {error}: {text}"));
+        }
+    }
+
+    fn assert_deployed(&self, at: &str) {
+        let records = self.edge.certs();
+        let [record] = records.as_slice() else { panic!("{at}: {} records", records.len()) };
+        assert_eq!(record["cert_pem"], self.lineage.read("fullchain.pem"), "{at}");
+        assert_eq!(self.edge.sites()[0]["cert_id"], record["id"], "{at}");
+    }
+}
+
+/// A warning names the file and the reason.
+fn assert_told(outcome: &Outcome, state: &Path, at: &str) {
+    let words = ["warning: this deployment is not remembered: cannot write ", "warning: cannot read "];
+    let told = outcome.stderr.lines().find(|line| words.iter().any(|words| line.contains(words)));
+    let told = told.unwrap_or_else(|| panic!("{at}: no warning: {}", outcome.stderr));
+    assert!(told.contains(state.to_str().unwrap()), "{at}: {told}");
+    let reasons = ["No space left on device", "Input/output error", "Read-only file system"];
+    assert!(reasons.iter().any(|reason| told.ends_with(reason)), "{at}: {told}");
+}
+
+/// One call that fails, or all from it on.
+struct Break {
+    call: &'static str,
+    error: &'static str,
+    count: usize,
+    onwards: &'static str,
+    /// Whether the lineage was deployed before.
+    is_renewal: bool,
+}
+
+impl Break {
+    /// Runs a deployment with it and one without; false where the run makes no such call.
+    fn strikes(&self) -> bool {
+        let Self { call, error, count, onwards, is_renewal } = self;
+        let scene = Scene::new();
+        // The names of the files follow from the lineage's path.
+        let paths = scene.paths();
+        if !is_renewal {
+            fs::remove_dir_all(scene.state()).unwrap();
+        }
+        scene.lineage.renew(&[SITE]);
+        let inject = format!("inject={call}:error={error}:when={count}{onwards}");
+        let mut options = vec!["-e", inject.as_str()];
+        options.extend(paths.iter().flat_map(|path| ["-P", path.as_str()]));
+        let (outcome, trace) = scene.traced(&options);
+        let Some(line) = trace.lines().find(|line| line.contains("(INJECTED)")) else { return false };
+        let at = format!("{inject}, renewal {is_renewal}: {line}");
+        assert_eq!(outcome.code, 0, "{at}: {}", outcome.stderr);
+        // A directory that cannot be listed, or is there already, is no failure to write.
+        let is_harmless = line.contains("O_DIRECTORY") || (*is_renewal && *call == "mkdir");
+        if !is_harmless {
+            assert_told(&outcome, &scene.state(), &at);
+        }
+        scene.assert_deployed(&at);
+        scene.assert_whole(&at);
+
+        let again = scene.deploy().succeeds();
+        assert!(!again.stderr.contains("warning"), "{at}: {}", again.stderr);
+        assert_eq!((scene.files("json").len(), scene.files("new").len()), (1, 0), "{at}");
+        scene.assert_whole(&at);
+        true
+    }
+}
+
+#[test]
+fn whatever_write_fails_the_deployment_goes_on_with_a_warning_and_leaves_no_half_of_a_file() {
+    let fresh = ERRORS.into_iter().map(|error| (error, false));
+    let ways: Vec<_> = fresh.chain([("EIO", true)]).flat_map(|way| [(way, ""), (way, "+")]).collect();
+    let mut failures = 0;
+    for call in WRITING {
+        let before = failures;
+        for ((error, is_renewal), onwards) in ways.iter().copied() {
+            let strikes = |count: &usize| Break { call, error, count: *count, onwards, is_renewal }.strikes();
+            failures += (1..).take_while(strikes).count();
+        }
+        assert!(failures - before >= ways.len(), "no run makes {call}");
+    }
+    writeln!(std::io::stderr(), "{failures} failures of the disk").unwrap();
+}
+
+/// In a mount namespace of its own the run sees another file system at its state directory.
+fn mounted(scene: &Scene, script: &str) -> Option<Outcome> {
+    const UNSHARE: [&str; 5] = ["unshare", "--map-root-user", "--mount", "sh", "-c"];
+    fs::create_dir(scene.state()).unwrap();
+    let state = scene.state();
+    let mount = format!("mount -t tmpfs -o size=16k none {}", state.display());
+    let mut probe = Command::new(UNSHARE[0]);
+    let allowed = probe.args(&UNSHARE[1..]).arg(&mount).output().expect("unshare is in util-linux");
+    if !allowed.status.success() {
+        let reason = String::from_utf8_lossy(&allowed.stderr).into_owned();
+        writeln!(std::io::stderr(), "no file system may be mounted here, strace alone tells: {reason}")
+            .unwrap();
+        return None;
+    }
+    let list = format!("cd {} && ls -A >&2", state.display());
+    let script = format!("{mount} && {script}; \"$@\"; code=$?; {list}; exit $code");
+    Some(scene.deploy().under(&[&UNSHARE[..], &[&script, "sh"]].concat()).run())
+}
+
+#[test]
+fn a_full_disk_stops_no_deployment() {
+    let scene = Scene::new();
+    let fill = format!("! cat /dev/zero > {}/filler 2> /dev/null", scene.state().display());
+    let Some(outcome) = mounted(&scene, &fill) else { return };
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    assert_told(&outcome, &scene.state(), "a full disk");
+    scene.assert_deployed("a full disk");
+    let left: Vec<&str> = outcome.stderr.lines().skip_while(|line| *line != "filler").collect();
+    assert!(left.len() == 1 || left.len() == 2 && left[1].ends_with(".lock"), "{}", outcome.stderr);
+}
+
+#[test]
+fn a_read_only_directory_stops_no_deployment() {
+    let scene = Scene::new();
+    let remount = format!("mount -o remount,ro {}", scene.state().display());
+    let Some(outcome) = mounted(&scene, &remount) else { return };
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    assert_told(&outcome, &scene.state(), "a read-only directory");
+    scene.assert_deployed("a read-only directory");
+}

@@ -1,0 +1,216 @@
+//! SIGKILL at every system call of a deployment: `sync` finishes the work, as if nothing had happened.
+//!
+//! strace counts the calls of each name apart and kills before the K-th of them is carried out. A run is killed at K = 1,
+//! 2, … of every name, until a run makes fewer calls of it: together these are all system calls of the run, and a kill
+//! after one of them is a kill before the next.
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use tempfile::TempDir;
+
+use crate::harness::{API_KEY, Hook, Lineage, Outcome, Sandbox, edgecert, sandbox, system_calls};
+
+const SITE: &str = "a.example";
+
+/// The run that is killed.
+type Run = fn(&Scene) -> Hook;
+
+/// A service with one site, a lineage for it, and a memory that outlives the runs.
+struct Scene {
+    edge: Sandbox,
+    lineage: Lineage,
+    home: TempDir,
+    /// What the service was asked for before the run that is killed.
+    asked_before: usize,
+    /// The record that was there before it.
+    record: Option<u64>,
+    /// Whether the run that is killed lists sites and records to know what there is to do.
+    looks_first: bool,
+}
+
+impl Scene {
+    /// The first deployment of a certificate.
+    fn first() -> Self {
+        let (edge, lineage) = (sandbox(&[SITE]), Lineage::issued_for(&[SITE]));
+        let home = TempDir::new().unwrap();
+        Self { edge, lineage, home, asked_before: 0, record: None, looks_first: false }
+    }
+
+    /// A renewal of a certificate that is served.
+    fn renewal() -> Self {
+        let mut scene = Self::first();
+        scene.deploy().succeeds();
+        scene.lineage.renew(&[SITE]);
+        scene.asked_before = scene.edge.requests().len();
+        scene.record = scene.edge.certs()[0]["id"].as_u64();
+        scene
+    }
+
+    /// The same, found by `sync`.
+    fn unnoticed_renewal() -> Self {
+        Self { looks_first: true, ..Self::renewal() }
+    }
+
+    fn deploy(&self) -> Hook {
+        self.call().called_by_certbot(&self.lineage)
+    }
+
+    fn sync(&self) -> Hook {
+        self.call().args(["sync", "--timeout", "20"])
+    }
+
+    /// What finishes the work of the killed run: the timer. Where nothing is remembered, the run never got so far, and no
+    /// request left the machine; then only another call of the hook can begin it.
+    fn finish(&self, at: &str) {
+        if self.memory().is_none() {
+            assert!(!self.was_asked(), "{at}: the intent is lost");
+            self.deploy().succeeds();
+        }
+        let outcome = self.sync().run();
+        assert_eq!(outcome.code, 0, "{at}: {}{}", outcome.stdout, outcome.stderr);
+    }
+
+    fn call(&self) -> Hook {
+        edgecert().against(&self.edge).env("EDGECERT_STATE_DIR", self.state())
+    }
+
+    fn state(&self) -> PathBuf {
+        self.home.path().join("state")
+    }
+
+    fn traced(&self, run: Run, options: &[&str]) -> (Output, String) {
+        let trace = self.home.path().join("trace");
+        let strace = ["strace", "-f", "-qq", "-o", trace.to_str().unwrap()];
+        let mut hook = run(self).under(&[&strace, options].concat());
+        let output = hook.command().output().expect("strace must be installed (Debian package strace)");
+        (output, fs::read_to_string(trace).unwrap())
+    }
+
+    /// Whether a request of the run arrived that only follows an intent.
+    fn was_asked(&self) -> bool {
+        let after = self.edge.requests().into_iter().skip(self.asked_before);
+        after.into_iter().any(|request| !self.looks_first || request.method != "GET")
+    }
+
+    /// What a run leaves in the state directory, however it ends.
+    fn assert_whole_and_clean(&self, at: &str) {
+        let key = self.lineage.read("privkey.pem");
+        let body: String = key.lines().filter(|line| !line.starts_with("-----")).collect();
+        for file in files(&self.state()) {
+            let text = fs::read_to_string(&file).unwrap();
+            let pieces = body.as_bytes().windows(16).map(|piece| std::str::from_utf8(piece).unwrap());
+            for secret in pieces.chain([API_KEY]) {
+                assert!(!text.contains(secret), "{at}: {} holds {secret}", file.display());
+            }
+            if file.extension().is_some_and(|ending| ending == "json") {
+                serde_json::from_str::<Value>(&text)
+                    .unwrap_or_else(|error| panic!("{at}: {} is half-written: {error}", file.display()));
+            }
+        }
+    }
+
+    /// The work that the service knows of must be known here.
+    fn assert_intent(&self, at: &str) {
+        let memory = self.memory().unwrap_or_else(|| panic!("{at}: the intent is lost"));
+        assert_eq!(memory["certificate"]["fingerprint"], fingerprint(&self.lineage), "{at}");
+        assert_eq!(memory["lineage"]["cert"], self.lineage.file("fullchain.pem").to_str().unwrap(), "{at}");
+    }
+
+    /// The only memory.
+    fn memory(&self) -> Option<Value> {
+        let mut memories = files(&self.state())
+            .into_iter()
+            .filter(|file| file.extension().is_some_and(|ending| ending == "json"));
+        let memory = memories.next().map(|file| fs::read_to_string(file).unwrap());
+        assert!(memories.next().is_none(), "one lineage has one memory");
+        memory.map(|text| serde_json::from_str(&text).unwrap())
+    }
+
+    /// One record, the lineage's, feeds the site; nothing is left to do.
+    fn assert_done(&self, at: &str) {
+        let (sites, records) = (self.edge.sites(), self.edge.certs());
+        let [record] = records.as_slice() else { panic!("{at}: {} records", records.len()) };
+        assert_eq!(record["cert_pem"], self.lineage.read("fullchain.pem"), "{at}");
+        assert_eq!(sites[0]["cert_id"], record["id"], "{at}");
+        assert!(self.record.is_none_or(|id| record["id"] == id), "{at}: the record was replaced by another");
+        self.assert_intent(at);
+        let memory = self.memory().unwrap();
+        assert!(memory["pending_since"].is_null() && memory["result"]["exit_code"] == 0, "{at}: {memory}");
+        let left = files(&self.state());
+        let temporary: Vec<_> =
+            left.iter().filter(|file| file.extension().is_some_and(|ending| ending == "new")).collect();
+        assert!(temporary.is_empty(), "{at}: {temporary:?} is left");
+    }
+}
+
+fn files(directory: &Path) -> Vec<PathBuf> {
+    fs::read_dir(directory).into_iter().flatten().map(|file| file.unwrap().path()).collect()
+}
+
+/// The fingerprint of the lineage's leaf, found without the hook.
+fn fingerprint(lineage: &Lineage) -> String {
+    let pem = lineage.read("cert.pem");
+    let body: String = pem.lines().filter(|line| !line.starts_with("-----")).collect();
+    Sha256::digest(STANDARD.decode(body).unwrap()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Kills at every point, and says how many there were.
+fn at_every_system_call(what: &str, scene: fn() -> Scene, run: Run) {
+    let (output, trace) = scene().traced(run, &[]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let names = system_calls(&trace);
+    assert!(names.contains("fsync") && names.contains("exit_group"), "{names:?}");
+    let (mut points, mut after_request) = (0, 0);
+    for name in &names {
+        for count in 1.. {
+            let (scene, at) = (scene(), format!("{what}, killed before {name} number {count}"));
+            let (output, trace) =
+                scene.traced(run, &["-e", &format!("inject={name}:signal=KILL:when={count}")]);
+            if output.status.success() {
+                break;
+            }
+            assert!(
+                output.status.signal() == Some(9) && trace.contains("killed by SIGKILL"),
+                "{at}: {output:?}"
+            );
+            points += 1;
+            scene.assert_whole_and_clean(&at);
+            if scene.was_asked() {
+                after_request += 1;
+                scene.assert_intent(&at);
+            }
+            scene.finish(&at);
+            scene.assert_done(&at);
+            scene.assert_whole_and_clean(&at);
+        }
+    }
+    let mut shown = std::io::stderr().lock();
+    writeln!(shown, "{what}: killed at {points} points, at {after_request} of them after a request").unwrap();
+    assert!(
+        points > 150 && after_request > 20,
+        "the run has become strangely short: {points}, {after_request}"
+    );
+}
+
+#[test]
+fn a_first_deployment_killed_at_any_system_call_is_finished_by_sync() {
+    at_every_system_call("first deployment", Scene::first, Scene::deploy);
+}
+
+#[test]
+fn a_renewal_killed_at_any_system_call_is_finished_by_sync() {
+    at_every_system_call("renewal", Scene::renewal, Scene::deploy);
+}
+
+#[test]
+fn a_sync_killed_at_any_system_call_is_finished_by_the_next_one() {
+    at_every_system_call("sync", Scene::unnoticed_renewal, Scene::sync);
+}
