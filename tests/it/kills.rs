@@ -16,7 +16,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
-use crate::harness::{API_KEY, Hook, Lineage, Outcome, Sandbox, edgecert, sandbox, system_calls};
+use crate::harness::{API_KEY, Hook, Lineage, Sandbox, edgecert, sandbox, system_calls};
 
 const SITE: &str = "a.example";
 
