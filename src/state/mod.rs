@@ -44,8 +44,11 @@ pub(crate) struct Memory {
     /// Since when its files are known to be gone; that was reported then.
     #[serde(default)]
     pub(crate) gone_since: Option<String>,
-    /// What the last result says of each site.
+    /// What the last result says of each site, of those that told of any.
     pub(crate) sites: Vec<Site>,
+    /// Of which leaf that is told, which need not be the present one, and since when; `None`: nothing is told.
+    #[serde(default)]
+    pub(crate) told: Option<Told>,
     /// The leaf of the last deployment before this one that succeeded; `None`: none did, as far as is remembered.
     #[serde(default)]
     pub(crate) deployed_before: Option<Certificate>,
@@ -91,6 +94,13 @@ pub(crate) struct Certificate {
     pub(crate) not_after: String,
 }
 
+/// What the sites tell of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Told {
+    pub(crate) certificate: Certificate,
+    pub(crate) at: String,
+}
+
 /// How a deployment ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Outcome {
@@ -126,8 +136,8 @@ impl Memory {
         let generation = before.as_ref().map_or(0, |before| before.generation) + u64::from(is_new);
         let pending = before.as_ref().and_then(|before| before.pending_since.clone());
         let deployed = before.as_ref().and_then(|before| before.deployed().cloned());
-        let (last_success, sites) =
-            before.map(|before| (before.last_success, before.sites)).unwrap_or_default();
+        let (last_success, sites, told) =
+            before.map(|before| (before.last_success, before.sites, before.told)).unwrap_or_default();
         Self {
             version: VERSION,
             lineage,
@@ -140,6 +150,7 @@ impl Memory {
             last_success,
             gone_since: None,
             sites,
+            told,
             deployed_before: deployed,
         }
     }
@@ -161,6 +172,8 @@ impl Memory {
         }
         if !sites.is_empty() {
             self.sites = sites;
+            let at = now.to_owned();
+            self.told = self.certificate.clone().map(|certificate| Told { certificate, at });
         }
         self.result = Some(Outcome { at: now.to_owned(), exit_code, error });
     }
@@ -175,7 +188,12 @@ impl Memory {
         self.gone_since.get_or_insert_with(|| now.to_owned());
     }
 
-    /// The records that hold this certificate since its last deployment.
+    /// Whether what is known of the sites is told of the leaf that was to be deployed last.
+    pub(crate) fn is_told(&self) -> bool {
+        self.told.as_ref().map(|told| &told.certificate) == self.certificate.as_ref()
+    }
+
+    /// The records that hold the leaf of which the sites tell.
     fn records(&self) -> impl Iterator<Item = u64> {
         const HOLDING: [&str; 4] = ["served", "synced", "uploaded", "stale"];
         let holds = |site: &&Site| HOLDING.contains(&site.outcome.as_str());
@@ -194,8 +212,8 @@ impl Issued {
     /// Takes a lineage into account.
     pub(crate) fn learn(&mut self, memory: &Memory) {
         let moment = |text: &str| OffsetDateTime::parse(text, &Rfc3339).ok();
-        let ended = memory.result.as_ref().and_then(|result| moment(&result.at));
-        let issued = memory.certificate.as_ref().and_then(|leaf| moment(&leaf.not_before));
+        let ended = memory.told.as_ref().and_then(|told| moment(&told.at));
+        let issued = memory.told.as_ref().and_then(|told| moment(&told.certificate.not_before));
         let (Some(service), Some(ended), Some(issued)) = (&memory.order.service, ended, issued) else {
             return;
         };
@@ -318,6 +336,19 @@ mod tests {
         assert_eq!(known, issued([&second, &first], "https://api"));
         assert_eq!(known[&5], time::macros::datetime!(2026-01-01 00:00 UTC));
         assert!(issued([&first, &second], "https://other").is_empty());
+    }
+
+    #[test]
+    fn a_run_that_knows_no_site_says_nothing_of_what_is_in_a_record() {
+        let mut memory = intend(None, certificate("aa", "2026-01-01T00:00:00Z"), "2026-02-01T00:00:00Z");
+        memory.conclude(0, None, fed(5), "2026-02-01T00:00:00Z");
+        let mut newer =
+            intend(Some(memory), certificate("bb", "2026-03-01T00:00:00Z"), "2026-03-02T00:00:00Z");
+        newer.conclude(75, Some("down".into()), Vec::new(), "2026-03-02T00:00:00Z");
+        assert!(!newer.is_told());
+        let mut issued = Issued::default();
+        issued.learn(&newer);
+        assert_eq!(issued.at("https://api")[&5], time::macros::datetime!(2026-01-01 00:00 UTC));
     }
 
     #[test]

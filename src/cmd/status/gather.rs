@@ -116,10 +116,7 @@ impl Leaf {
 /// knows its sites leaves them as they were, and so does one that is not over.
 fn sites(memory: &Memory, disk: &Disk) -> Vec<Site> {
     let went_well = |site: &state::Site| ["served", "synced", "uploaded"].contains(&site.outcome.as_str());
-    let told = memory
-        .result
-        .as_ref()
-        .is_some_and(|end| end.exit_code == 0 || memory.sites.iter().any(|site| !went_well(site)));
+    let told = memory.is_told();
     let (latest, before) = (memory.certificate.as_ref(), memory.deployed());
     let site = |site: &state::Site| {
         let (on_record, shown) = match site.outcome.as_str() {
@@ -159,11 +156,11 @@ mod tests {
     use super::*;
     use crate::cert::KeyType;
 
-    /// The outcomes, how the run ended, whether the first site's record holds the new leaf, and the year in which the
-    /// leaf expires that visitors get.
-    type Row = (&'static [&'static str], Option<u8>, Option<bool>, Option<i32>);
+    /// The outcomes, how the run ended and whether they are its own, whether the first site's record holds the new leaf,
+    /// and the year in which the leaf expires that visitors get.
+    type Row = (&'static [&'static str], Option<(u8, bool)>, Option<bool>, Option<i32>);
 
-    fn memory(outcomes: &[&str], exit_code: Option<u8>) -> Memory {
+    fn memory(outcomes: &[&str], end: Option<(u8, bool)>) -> Memory {
         let leaf = |fingerprint: &str, year| state::Certificate {
             fingerprint: fingerprint.into(),
             names: Vec::new(),
@@ -180,9 +177,6 @@ mod tests {
         let order = state::Order::default;
         let mut memory =
             Memory::intend(None, lineage.clone(), order(), Some(leaf("old", 2026)), "2026-01-01T00:00:00Z");
-        memory.conclude(0, None, Vec::new(), "2026-01-01T00:00:00Z");
-        memory =
-            Memory::intend(Some(memory), lineage, order(), Some(leaf("new", 2027)), "2026-11-01T00:00:00Z");
         let site = |outcome: &&str| state::Site {
             id: None,
             domain: "a.example".into(),
@@ -191,9 +185,12 @@ mod tests {
             outcome: (*outcome).into(),
             detail: None,
         };
-        memory.sites = outcomes.iter().map(site).collect();
-        if let Some(exit_code) = exit_code {
-            memory.conclude(exit_code, None, Vec::new(), "2026-11-01T00:00:00Z");
+        let sites: Vec<state::Site> = outcomes.iter().map(site).collect();
+        memory.conclude(0, None, sites.clone(), "2026-01-01T00:00:00Z");
+        memory =
+            Memory::intend(Some(memory), lineage, order(), Some(leaf("new", 2027)), "2026-11-01T00:00:00Z");
+        if let Some((exit_code, told)) = end {
+            memory.conclude(exit_code, None, if told { sites } else { Vec::new() }, "2026-11-01T00:00:00Z");
         }
         memory
     }
@@ -201,26 +198,26 @@ mod tests {
     #[test]
     fn a_site_has_the_leaf_that_its_outcome_tells_of() {
         let rows: [Row; 9] = [
-            (&["served"], Some(0), Some(true), Some(2028)),
-            (&["uploaded"], Some(0), Some(true), Some(2028)),
-            (&["served", "queued"], Some(75), Some(true), Some(2028)),
-            (&["stale"], Some(75), Some(true), Some(2027)),
-            (&["queued", "served"], Some(75), None, Some(2027)),
-            (&["misbound"], Some(0), None, None),
-            (&["skipped"], Some(0), None, None),
+            (&["served"], Some((0, true)), Some(true), Some(2028)),
+            (&["uploaded"], Some((0, true)), Some(true), Some(2028)),
+            (&["served", "queued"], Some((75, true)), Some(true), Some(2028)),
+            (&["stale"], Some((75, true)), Some(true), Some(2027)),
+            (&["queued", "served"], Some((75, true)), None, Some(2027)),
+            (&["misbound"], Some((0, true)), None, None),
+            (&["skipped"], Some((0, true)), None, None),
             // It failed before it knew its sites, or is not over: what is told is of the leaf before.
-            (&["served"], Some(75), Some(false), Some(2027)),
+            (&["served"], Some((75, false)), Some(false), Some(2027)),
             (&["served"], None, Some(false), Some(2027)),
         ];
-        for (outcomes, exit_code, on_record, year) in rows {
+        for (outcomes, end, on_record, year) in rows {
             let disk = Disk::Leaf {
                 leaf: Leaf { fingerprint: "new".into(), names: Vec::new(), not_after: None },
                 key_type: KeyType::P256,
                 age: Age::Same,
             };
-            let sites = sites(&memory(outcomes, exit_code), &disk);
+            let sites = sites(&memory(outcomes, end), &disk);
             let found = (sites[0].is_on_record, sites[0].not_after.map(OffsetDateTime::year));
-            assert_eq!(found, (on_record, year), "{outcomes:?} {exit_code:?}");
+            assert_eq!(found, (on_record, year), "{outcomes:?} {end:?}");
         }
     }
 }
