@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use crate::env::Env;
+use crate::file::Unreadable;
 use crate::material::Files;
 use crate::names::{Domain, distinct};
 use crate::settings::{Entry, File, Place};
@@ -45,7 +46,17 @@ pub(crate) struct Fleet<'a> {
 
 impl<'a> Fleet<'a> {
     /// Finds the lineages of the configuration and lists those that are remembered.
-    pub(crate) fn gather(store: Option<&'a Store>, file: &'a File) -> Self {
+    pub(crate) fn gather(store: Option<&'a Store>, file: &'a File) -> Result<Self, Unreadable> {
+        let remembered = store.map(Store::names).transpose()?.unwrap_or_default();
+        Ok(Self::new(store, remembered, file))
+    }
+
+    /// Those of the configuration alone.
+    pub(crate) fn configured(file: &'a File) -> Self {
+        Self::new(None, Vec::new(), file)
+    }
+
+    fn new(store: Option<&'a Store>, mut names: Vec<String>, file: &'a File) -> Self {
         let (mut configured, mut astray) = (HashMap::new(), Vec::new());
         for entry in &file.lineages {
             match find(entry) {
@@ -56,7 +67,6 @@ impl<'a> Fleet<'a> {
                 Err(error) => astray.push((entry, error)),
             }
         }
-        let mut names = store.map(Store::names).unwrap_or_default();
         names.extend(configured.keys().cloned());
         names.sort_unstable();
         names.dedup();

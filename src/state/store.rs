@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::{Memory, VERSION};
-use crate::file;
+use crate::file::{self, Unreadable};
 
 /// A directory that exists and belongs to edgecert.
 pub(crate) struct Store {
@@ -69,28 +69,38 @@ impl Store {
     }
 
     /// The lineages that are remembered, by the names of their files.
-    pub(crate) fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Result<Vec<String>, Unreadable> {
         self.names_with(ENDING)
     }
 
     /// Memories that could not be understood and were set aside.
     pub(crate) fn damaged(&self) -> Vec<PathBuf> {
-        self.names_with(DAMAGED).iter().map(|name| self.file(name, DAMAGED)).collect()
+        self.names_with(DAMAGED).unwrap_or_default().iter().map(|name| self.file(name, DAMAGED)).collect()
     }
 
-    fn names_with(&self, ending: &str) -> Vec<String> {
-        let entries = fs::read_dir(&self.directory).into_iter().flatten().flatten().map(|entry| entry.path());
-        let mut names: Vec<String> = entries
-            .filter(|path| path.extension().is_some_and(|other| other == ending))
-            .filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()))
-            .collect();
+    fn names_with(&self, ending: &str) -> Result<Vec<String>, Unreadable> {
+        let unreadable = |error: io::Error| Unreadable {
+            path: self.directory.clone(),
+            reason: file::reason(&error),
+            missing: error.kind() == io::ErrorKind::NotFound,
+        };
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.directory).map_err(unreadable)? {
+            let path = entry.map_err(unreadable)?.path();
+            if path.extension().is_some_and(|other| other == ending) {
+                names.extend(path.file_stem().and_then(|stem| stem.to_str()).map(str::to_owned));
+            }
+        }
         names.sort();
-        names
+        Ok(names)
     }
 
     /// Everything that is remembered, and what about it is strange.
     pub(crate) fn all(&self) -> (Vec<Memory>, Vec<String>) {
-        let names = self.names();
+        let names = match self.names() {
+            Ok(names) => names,
+            Err(unreadable) => return (Vec::new(), vec![unreadable.to_string()]),
+        };
         let (memories, strange): (Vec<_>, Vec<_>) = names.iter().map(|name| self.read(name)).unzip();
         (memories.into_iter().flatten().collect(), strange.into_iter().flatten().collect())
     }

@@ -159,7 +159,9 @@ fn files(directory: &Path) -> Vec<PathBuf> {
 fn fingerprint(lineage: &Lineage) -> String {
     let pem = lineage.read("cert.pem");
     let body: String = pem.lines().filter(|line| !line.starts_with("-----")).collect();
-    Sha256::digest(STANDARD.decode(body).unwrap()).iter().map(|byte| format!("{byte:02x}")).collect()
+    let digest = Sha256::digest(STANDARD.decode(body).unwrap());
+    let digits = digest.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+    digits.map(|digit| char::from_digit(digit.into(), 16).unwrap()).collect()
 }
 
 /// Kills at every point, and says how many there were.

@@ -30,7 +30,7 @@ const IMPORTS: [(&str, &[&str]); 28] = [
     ("source", &["env", "file", "material", "text"]),
     // What is remembered.
     ("state", &["clock", "file", "settings", "text"]),
-    ("fleet", &["env", "material", "names", "settings", "source", "state", "text"]),
+    ("fleet", &["env", "file", "material", "names", "settings", "source", "state", "text"]),
     // The service.
     ("settings", &["env", "file", "names", "secret", "text"]),
     ("api", &["check", "clock", "names", "secret", "settings", "text", "trust"]),

@@ -68,7 +68,11 @@ fn look(
         answer.warnings.extend(asked.notes.iter().cloned());
     }
     let store = survey.state_dir.as_deref().filter(|directory| directory.is_dir()).map(Store::at);
-    let (mut past, fleet) = (Issued::default(), Fleet::gather(store.as_ref(), &file));
+    let mut past = Issued::default();
+    let fleet = Fleet::gather(store.as_ref(), &file).unwrap_or_else(|unreadable| {
+        findings.push(Finding::from_error(Subject::State, unreadable));
+        Fleet::configured(&file)
+    });
     let (known, lost) = lineages::known(fleet, &survey.layers, &mut past, |note| answer.warnings.push(note));
     findings.extend(lost);
     let mut known: Vec<Lineage> = known

@@ -30,9 +30,9 @@ pub(super) fn run(
     answer: &mut Answer,
 ) -> anyhow::Result<()> {
     let store = store.ok_or_else(|| unknown(wanted, &[]))?;
-    let known = known(store, file, answer);
+    let known = known(store, file, answer)?;
     // Damaged memories can be forgotten, too; the visit may have set one aside.
-    let (remembered, damaged) = (store.names(), store.damaged());
+    let (remembered, damaged) = (store.names()?, store.damaged());
     let mut names: Vec<String> =
         damaged.iter().filter_map(|path| stem(path)).chain(remembered.clone()).collect();
     names.sort_unstable();
@@ -58,7 +58,7 @@ pub(super) fn run(
 }
 
 /// The lineages with a memory that can be read.
-fn known(store: &Store, file: &File, answer: &mut Answer) -> Vec<Known> {
+fn known(store: &Store, file: &File, answer: &mut Answer) -> anyhow::Result<Vec<Known>> {
     let mut known = Vec::new();
     let visit = |member: Member<'_>| {
         let configured = member.entry.is_some();
@@ -66,8 +66,8 @@ fn known(store: &Store, file: &File, answer: &mut Answer) -> Vec<Known> {
         let places = [Some(memory.lineage.cert), memory.lineage.directory].into_iter().flatten().collect();
         known.push(Known { name: member.name, places, configured });
     };
-    Fleet::gather(Some(store), file).visit(visit, |note| answer.warnings.push(note));
-    known
+    Fleet::gather(Some(store), file)?.visit(visit, |note| answer.warnings.push(note));
+    Ok(known)
 }
 
 fn stem(path: &Path) -> Option<String> {

@@ -68,7 +68,7 @@ fn show(
     }
     let damaged = store.as_ref().map(damaged).unwrap_or_default();
     let now = clock::now();
-    let (mut lineages, mut strange) = gather::gather(Fleet::gather(store.as_ref(), &file), now);
+    let (mut lineages, mut strange) = gather::gather(Fleet::gather(store.as_ref(), &file)?, now);
     strange.extend(damaged);
     if args.verify {
         let edge = |lineage: &Lineage| {

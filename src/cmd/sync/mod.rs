@@ -48,7 +48,7 @@ pub(crate) fn run(
     let begun = text::instant(clock::now());
     let mut survey = Survey::new(&args.settings, env, &file, args.shard);
     let (mut told, mut lineages) = (Told::default(), Vec::new());
-    let fleet = Fleet::gather(Some(&store), &file);
+    let fleet = Fleet::gather(Some(&store), &file)?;
     let count = fleet.len();
     let mut strange = Vec::new();
     fleet.visit(|member| sort(survey.look(member), &mut lineages, &mut told), |note| strange.push(note));
