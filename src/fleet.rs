@@ -9,7 +9,7 @@ use crate::material::Files;
 use crate::names::{Domain, distinct};
 use crate::settings::{Entry, File, Place};
 use crate::source::{self, Named, Source};
-use crate::state::{self, Memory, Store};
+use crate::state::{self, Memory, Store, Strange};
 
 /// One lineage.
 pub(crate) struct Member<'a> {
@@ -79,7 +79,7 @@ impl<'a> Fleet<'a> {
     }
 
     /// Visits each; damaged memories are set aside, and the second argument says so.
-    pub(crate) fn visit(self, mut visitor: impl FnMut(Member<'a>), mut strange: impl FnMut(String)) {
+    pub(crate) fn visit(self, mut visitor: impl FnMut(Member<'a>), mut strange: impl FnMut(Strange)) {
         let Self { store, names, mut configured, mut astray } = self;
         for name in names {
             let (memory, note) = store.map(|store| store.read(&name)).unwrap_or_default();

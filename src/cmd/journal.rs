@@ -69,7 +69,7 @@ impl Journal {
         if let Some(store) = &journal.store {
             let (memory, strange) = store.read(&journal.name);
             journal.memory = memory;
-            report.warnings.extend(strange);
+            report.warnings.extend(strange.map(|strange| strange.to_string()));
         }
         Ok(journal)
     }

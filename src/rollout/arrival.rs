@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::{StreamExt as _, stream};
 use tokio::time::{sleep, timeout};
 
-use super::{HANDSHAKES_AT_ONCE, Rollout, Stored};
+use super::{AT_ONCE, HANDSHAKES_AT_ONCE, Rollout, Stored};
 use crate::api::{Failed, Site, Updated};
 use crate::clock::Deadline;
 use crate::failure::{Kind, api_kind};
@@ -40,6 +40,9 @@ pub(super) enum Now {
 /// So long a single reading may take at least.
 const WITHOUT_WAIT: Duration = Duration::from_secs(5);
 const WITH_WAIT: Duration = Duration::from_secs(2);
+
+/// One of so many sites is few: it is read alone, as a listing of all of them would be longer.
+const FEW_AMONG: usize = 30;
 
 impl<'p> Arrival<'p> {
     pub(super) fn new(
@@ -124,11 +127,17 @@ impl Rollout<'_> {
         }
     }
 
-    /// One request for all sites.
+    /// One request for all sites, or one for each of a few sites of a large account.
     async fn read(&self, arrivals: &mut [Arrival<'_>], end: Deadline) {
         // A reading that stalls leaves time for the edge.
         let least = if self.order.settings.wait.is_zero() { WITHOUT_WAIT } else { WITH_WAIT };
         let limit = (end.left() / 2).max(least);
+        if arrivals.len() * FEW_AMONG < self.sites {
+            if timeout(limit, self.read_each(arrivals)).await.is_err() {
+                log::warn!("cannot read the sites after the upload: no answer in time");
+            }
+            return;
+        }
         match timeout(limit, self.client.sites()).await {
             Ok(Ok(listed)) => {
                 let mut sites: HashMap<u64, Site> =
@@ -140,6 +149,17 @@ impl Rollout<'_> {
             Ok(Err(failed)) => log::warn!("cannot read the sites after the upload: {failed}"),
             Err(_) => log::warn!("cannot read the sites after the upload: no answer in time"),
         }
+    }
+
+    async fn read_each(&self, arrivals: &mut [Arrival<'_>]) {
+        let readings = arrivals.iter_mut().map(|arrival| async {
+            match self.client.site(arrival.target.site.id).await {
+                Ok(site) => arrival.now = Now::Site(site.known),
+                Err(failed) if failed.error.refused_with() == Some(404) => arrival.now = Now::Gone,
+                Err(failed) => log::warn!("cannot read the site after the upload: {failed}"),
+            }
+        });
+        stream::iter(readings).buffer_unordered(AT_ONCE).for_each(std::future::ready).await;
     }
 
     /// Binds wanted sites that are not fed although they should be: those without any certificate, and with `--rebind`

@@ -53,7 +53,7 @@ pub(crate) struct Order<'a> {
 /// Brings the certificate to the sites and records everything in the report. An `Err` means that nothing could be
 /// begun; failures of single sites are in the report.
 pub(crate) async fn run(client: &Client, order: &Order<'_>, report: &mut Report) -> anyhow::Result<()> {
-    let mut rollout = Rollout { client, order, report, kinds: Vec::new(), problems: Vec::new() };
+    let mut rollout = Rollout { client, order, report, sites: 0, kinds: Vec::new(), problems: Vec::new() };
     match (order.bare, order.dry_run) {
         (true, true) => rollout.report.plan = Some(order.domains.iter().map(Step::bare).collect()),
         (true, false) => rollout.bare().await,
@@ -70,6 +70,8 @@ struct Rollout<'a> {
     client: &'a Client,
     order: &'a Order<'a>,
     report: &'a mut Report,
+    /// How many the account has.
+    sites: usize,
     kinds: Vec<Kind>,
     problems: Vec<Problem>,
 }
@@ -117,6 +119,7 @@ impl Rollout<'_> {
             &own
         };
         let (sites, scope) = (&listing.sites, Scope::new(self.order));
+        self.sites = sites.len();
         if self.finds_nothing(&scope, sites, listing.notes.is_empty())? {
             return Ok(());
         }

@@ -19,7 +19,7 @@ use crate::settings::Layer;
 use crate::text;
 
 pub(crate) use self::lock::{Held, Lock};
-pub(crate) use self::store::{Store, Unwritable};
+pub(crate) use self::store::{Store, Strange, Unwritable};
 
 /// Version of the files; raised when a field changes its meaning or goes away.
 pub(crate) const VERSION: u8 = 1;

@@ -21,6 +21,17 @@ pub(crate) struct Unwritable {
     pub(crate) reason: String,
 }
 
+/// What is wrong with a memory.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Strange {
+    /// It was damaged and is set aside: there is nothing left to finish.
+    #[error("{0}")]
+    Damaged(String),
+    /// It is there and cannot be read: whatever is to be finished cannot be known.
+    #[error("{0}")]
+    Unread(String),
+}
+
 /// No memory is larger, unless it is something else.
 const MOST_BYTES: u64 = 4 << 20;
 const ENDING: &str = "json";
@@ -44,27 +55,23 @@ impl Store {
         self.directory.join(format!("{name}.{ending}"))
     }
 
-    /// What is remembered of a lineage. A file that cannot be understood is set aside, and the second value says so.
-    pub(crate) fn read(&self, name: &str) -> (Option<Memory>, Option<String>) {
+    /// What is remembered of a lineage, and what about that is strange. A file that cannot be understood is set aside.
+    pub(crate) fn read(&self, name: &str) -> (Option<Memory>, Option<Strange>) {
         let path = self.file(name, ENDING);
         let bytes = match file::read(&path, MOST_BYTES) {
             Ok(bytes) => bytes,
             Err(unreadable) if unreadable.missing => return (None, None),
-            Err(unreadable) => return (None, Some(unreadable.to_string())),
+            Err(unreadable) => return (None, Some(Strange::Unread(unreadable.to_string()))),
         };
         match serde_json::from_slice::<Memory>(&bytes) {
             Ok(memory) if memory.version <= VERSION => (Some(memory), None),
             Ok(memory) => {
                 let shown = crate::text::path(&path);
-                (
-                    None,
-                    Some(format!(
-                        "{shown} is of version {}, which this edgecert does not know",
-                        memory.version
-                    )),
-                )
+                let version = memory.version;
+                let strange = format!("{shown} is of version {version}, which this edgecert does not know");
+                (None, Some(Strange::Unread(strange)))
             }
-            Err(_) => (None, Some(set_aside(&path))),
+            Err(_) => (None, Some(Strange::Damaged(set_aside(&path)))),
         }
     }
 
@@ -102,7 +109,10 @@ impl Store {
             Err(unreadable) => return (Vec::new(), vec![unreadable.to_string()]),
         };
         let (memories, strange): (Vec<_>, Vec<_>) = names.iter().map(|name| self.read(name)).unzip();
-        (memories.into_iter().flatten().collect(), strange.into_iter().flatten().collect())
+        (
+            memories.into_iter().flatten().collect(),
+            strange.into_iter().flatten().map(|strange| strange.to_string()).collect(),
+        )
     }
 
     /// Tries whether something can be written here, and stays. The file has one name for all runs, so that one which a killed

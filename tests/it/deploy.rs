@@ -168,6 +168,19 @@ fn the_listings_are_made_once_and_the_sites_read_again() {
 }
 
 #[test]
+fn in_a_large_account_a_few_sites_are_read_again_one_by_one() {
+    let others: Vec<String> = (0..40).map(|n| format!("other{n}.example")).collect();
+    let edge = sandbox(&others.iter().map(String::as_str).collect::<Vec<_>>());
+    let id = edge.add_site("a.example");
+    let renewed = Lineage::issued_for(&["a.example"]);
+    let outcome = edgecert().called_by_certbot(&renewed).against(&edge).args(["--json"]).succeeds();
+    assert_eq!(outcome.sites(), ["a.example: served"]);
+    let asked = asked(&edge);
+    assert_eq!(asked.iter().filter(|request| *request == "GET /api/me/sites").count(), 1, "{asked:?}");
+    assert!(asked.contains(&format!("GET /api/sites/{id}")), "{asked:?}");
+}
+
+#[test]
 fn many_records_cost_one_upload_each_and_nothing_more() {
     let domains = ["a.example", "b.example", "c.example"];
     let sites: Vec<_> = (1..)

@@ -15,7 +15,7 @@ use crate::names::{Domain, Names};
 use crate::plan::Allow;
 use crate::settings::Layers;
 use crate::source::{Client, Source};
-use crate::state::Issued;
+use crate::state::{Issued, Strange};
 use crate::text;
 
 /// A lineage on this machine.
@@ -89,7 +89,7 @@ pub(super) fn known(
     fleet: Fleet<'_>,
     layers: &Layers,
     issued: &mut Issued,
-    strange: impl FnMut(String),
+    strange: impl FnMut(Strange),
 ) -> (Vec<(Source, Order)>, Vec<Finding>) {
     let (mut known, mut findings): (Vec<(Source, Order)>, Vec<Finding>) = Default::default();
     let meet = |member: Member<'_>| {

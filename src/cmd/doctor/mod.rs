@@ -73,7 +73,8 @@ fn look(
         findings.push(Finding::from_error(Subject::State, unreadable));
         Fleet::configured(&file)
     });
-    let (known, lost) = lineages::known(fleet, &survey.layers, &mut past, |note| answer.warnings.push(note));
+    let (known, lost) =
+        lineages::known(fleet, &survey.layers, &mut past, |note| answer.warnings.push(note.to_string()));
     findings.extend(lost);
     let mut known: Vec<Lineage> = known
         .into_iter()

@@ -66,7 +66,7 @@ fn known(store: &Store, file: &File, answer: &mut Answer) -> anyhow::Result<Vec<
         let places = [Some(memory.lineage.cert), memory.lineage.directory].into_iter().flatten().collect();
         known.push(Known { name: member.name, places, configured });
     };
-    Fleet::gather(Some(store), file)?.visit(visit, |note| answer.warnings.push(note));
+    Fleet::gather(Some(store), file)?.visit(visit, |note| answer.warnings.push(note.to_string()));
     Ok(known)
 }
 

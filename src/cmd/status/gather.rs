@@ -18,7 +18,7 @@ use crate::text;
 /// The lineages in the order of their names, and what is strange about memories.
 pub(super) fn gather(fleet: Fleet<'_>, now: OffsetDateTime) -> (Vec<Lineage>, Vec<String>) {
     let (mut lineages, mut strange) = (Vec::with_capacity(fleet.len()), Vec::new());
-    fleet.visit(|member| lineages.push(Lineage::of(member, now)), |note| strange.push(note));
+    fleet.visit(|member| lineages.push(Lineage::of(member, now)), |note| strange.push(note.to_string()));
     (lineages, strange)
 }
 

@@ -29,7 +29,7 @@ use crate::fleet::{Fleet, Member};
 use crate::report::{Answer, Report, Style};
 use crate::settings::{self, Settings};
 use crate::source::Source;
-use crate::state::{self, Store, Unwritable};
+use crate::state::{self, Store, Strange, Unwritable};
 use crate::text;
 
 /// Brings all lineages to the state that they should be in.
@@ -52,7 +52,12 @@ pub(crate) fn run(
     let count = fleet.len();
     let mut strange = Vec::new();
     fleet.visit(|member| sort(survey.look(member), &mut lineages, &mut told), |note| strange.push(note));
-    answer.warnings.extend(strange);
+    for strange in strange {
+        match strange {
+            Strange::Damaged(what) => answer.warnings.push(what),
+            Strange::Unread(what) => told.unread(&what),
+        }
+    }
     if count == 0 {
         answer.warnings.push(nothing_to_do(&directory));
     }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::survey::{Lineage, Reason};
-use crate::failure::{Failure, Kind, Problem};
+use crate::failure::{Failure, Kind, Problem, STATE_HINT};
 use crate::report::{Answer, Outcome, Report, Style};
 use crate::text::{count, foreign};
 
@@ -78,6 +78,14 @@ impl Told {
             report.add(failure.kind, problem.clone());
         }
         self.push(name, State::Failed, None, report);
+    }
+
+    /// One whose memory cannot be read.
+    pub(super) fn unread(&mut self, what: &str) {
+        self.counts.total += 1;
+        self.counts.failed += 1;
+        let problem = Problem::new(format!("{what}; what it remembers was not looked at"), STATE_HINT);
+        self.unreached.push(Failure { kind: Kind::Config, problems: vec![problem] });
     }
 
     /// Lineages of a service that does not answer: nothing was changed, and what is pending stays so.

@@ -183,3 +183,16 @@ fn dehydrated_finishes_with_its_daily_look() {
     assert!(outcome.stdout.contains("a.example: served"), "{}", outcome.stdout);
     assert!(is_fed_by(&edge, "a.example", &lineage));
 }
+
+#[test]
+fn a_memory_that_cannot_be_read_is_a_failure_and_stops_no_other() {
+    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example"]);
+    deploy(&edge, &lineage, state.path()).succeeds();
+    std::fs::write(state.path().join("later.json"), r#"{"version":99}"#).unwrap();
+    std::fs::create_dir(state.path().join("other.json")).unwrap();
+    lineage.renew(&["a.example"]);
+    let outcome = sync(&edge, state.path()).fails_with(78);
+    assert!(outcome.stderr.contains("other.json: it is a directory; what it remembers"), "{}", outcome.stderr);
+    assert!(is_fed_by(&edge, "a.example", &lineage));
+}
