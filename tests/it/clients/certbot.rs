@@ -1,6 +1,8 @@
 //! certbot with the hook as `--deploy-hook`.
 
-use crate::harness::{Sandbox, edgecert, sandbox};
+use tempfile::TempDir;
+
+use crate::harness::{Lineage, Sandbox, edgecert, sandbox};
 
 use super::{Client, Pebble, Ran, certificates, only_record, served_record};
 
@@ -145,4 +147,34 @@ fn the_directory_that_certbot_keeps_is_a_lineage() {
     let outcome = edgecert().against(&edge).args(["--json", "--allow-untrusted", "--lineage"]).args([live]);
     assert_eq!(outcome.succeeds().json()["source"]["client"], "certbot");
     assert_eq!(served_record(&edge, &["a.example"]).chain, certbot.chain());
+}
+
+#[test]
+fn fifty_hooks_beside_a_run_of_certbot_end_in_one_record_each() {
+    let domains: Vec<String> = (0..50).map(|number| format!("s{number}.example")).collect();
+    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    for domain in &domains {
+        edge.add_site(domain);
+    }
+    let lineages: Vec<Lineage> = domains.iter().map(|domain| Lineage::issued_for(&[domain])).collect();
+    let certbot =
+        Certbot::deploying_to(&edge).env("EDGECERT_STATE_DIR", state.path().to_str().expect("a plain path"));
+    std::thread::scope(|scope| {
+        let run = scope.spawn(|| certbot.certonly(&[], &["a.example"]).succeeds());
+        let hooks: Vec<_> = lineages
+            .iter()
+            .map(|lineage| {
+                let hook = edgecert().called_by_certbot(lineage).against(&edge);
+                scope.spawn(|| hook.env("EDGECERT_STATE_DIR", state.path()).succeeds())
+            })
+            .collect();
+        for hook in hooks {
+            hook.join().unwrap();
+        }
+        run.join().unwrap();
+    });
+    let records = edge.certs();
+    assert_eq!(records.len(), 51);
+    let own = records.iter().find(|record| record["domain"] == "a.example").unwrap();
+    assert_eq!(certificates(own["cert_pem"].as_str().unwrap()), certbot.chain());
 }

@@ -193,6 +193,10 @@ fn a_memory_that_cannot_be_read_is_a_failure_and_stops_no_other() {
     std::fs::create_dir(state.path().join("other.json")).unwrap();
     lineage.renew(&["a.example"]);
     let outcome = sync(&edge, state.path()).fails_with(78);
-    assert!(outcome.stderr.contains("other.json: it is a directory; what it remembers"), "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("other.json: it is a directory; what it remembers"),
+        "{}",
+        outcome.stderr
+    );
     assert!(is_fed_by(&edge, "a.example", &lineage));
 }
