@@ -32,7 +32,8 @@ fn main() -> ExitCode {
         }
     };
     println!("{}\n", scene.peers());
-    let table = measured(&scene);
+    let fleet_only = std::env::args().any(|argument| argument == "fleet");
+    let table = if fleet_only { fleet_alone(&scene) } else { measured(&scene) };
     print!("{table}");
     if table.is_complete() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -74,6 +75,18 @@ fn measured(scene: &Scene) -> Table {
     table.add("wall time, hook / curl with the POST only", hook, "0.16");
     let noise = race::run(scene, Contest::CurlAgainstItself).map(|ratios| ratios.to_string());
     table.add("wall time, curl / curl (the noise)", noise, "");
+    add_fleet(scene, &mut table);
+    table
+}
+
+/// What `sync` costs; `cargo run --example figures fleet` takes these figures alone.
+fn fleet_alone(scene: &Scene) -> Table {
+    let mut table = Table::default();
+    add_fleet(scene, &mut table);
+    table
+}
+
+fn add_fleet(scene: &Scene, table: &mut Table) {
     let fleet = Fleet::set(scene).and_then(|fleet| fleet.measure());
     let fleet = fleet.as_ref().map_err(again);
     let figure = |name: &str| format!("{} unchanged lineages, {name}", fleet::LINEAGES);
@@ -81,7 +94,6 @@ fn measured(scene: &Scene) -> Table {
     table.add(&figure("peak memory"), fleet.as_ref().map(|cost| megabytes(cost.memory)).map_err(again), "");
     let wall = fleet.as_ref().map(|cost| cost.wall.to_string()).map_err(again);
     table.add(&figure("wall time / cat of their certificates"), wall, "");
-    table
 }
 
 /// The same failure for another row.
