@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueHint};
 
 use super::ServiceArgs;
 
-/// `edgecert certs …`.
+// `edgecert certs …`.
 #[derive(Subcommand, Clone, Debug)]
 pub(crate) enum CertsCommand {
     /// List the account's certificates, and the sites that each of them feeds
@@ -16,7 +16,7 @@ pub(crate) enum CertsCommand {
     Download(DownloadArgs),
 }
 
-/// `edgecert certs download`.
+// `edgecert certs download`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:

@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::settings::Layer;
 
-/// `edgecert doctor`.
+// `edgecert doctor`.
 #[derive(Args, Clone, Debug, Default)]
 #[command(after_help = "\
 Examples:

@@ -83,19 +83,23 @@ pub(crate) struct Cli {
 #[expect(clippy::doc_markdown, reason = "help is plain text")]
 pub(crate) struct Common {
     /// Configuration file [default: /etc/edgecert/config.toml] [env: EDGECERT_CONFIG]
-    #[arg(long, value_name = "FILE", global = true, value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", global = true, display_order = LAST, value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
 
     /// Print one JSON object on standard output
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = LAST)]
     pub(crate) json: bool,
 
     /// Say more on standard error (twice: everything)
-    #[arg(short, long, action = ArgAction::Count, global = true)]
+    #[arg(short, long, action = ArgAction::Count, global = true, display_order = LAST)]
     pub(crate) verbose: u8,
 }
 
-/// What to do. The flags of a command are put together when that one is called: the hook has no time for the others.
+/// Behind the flags of a command come those of all commands.
+const LAST: usize = 500;
+
+/// What to do. The flags of a command are put together when that one is called: the hook has no time for the others. So
+/// what stands as a doc comment on the flags' own types would take the place of the summaries here; they have none.
 #[derive(Subcommand, Debug)]
 #[command(defer = true)]
 pub(crate) enum Command {
@@ -121,7 +125,7 @@ pub(crate) enum Command {
     Completions(CompletionsArgs),
 }
 
-/// `edgecert completions`.
+// `edgecert completions`.
 #[derive(Args, Clone, Copy, Debug)]
 #[command(after_help = "\
 Examples:
@@ -144,7 +148,7 @@ pub(crate) enum Shell {
     Fish,
 }
 
-/// `edgecert deploy`, and `edgecert` alone.
+// `edgecert deploy`, and `edgecert` alone.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct DeployArgs {
     #[command(flatten)]
@@ -165,7 +169,7 @@ pub(crate) struct DeployArgs {
     pub(crate) settings: Layer,
 }
 
-/// What a deployment may break elsewhere; see `plan`.
+// What a deployment may break elsewhere; see `plan`.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Guards (each says so when it refuses)")]
 pub(crate) struct GuardArgs {
@@ -182,7 +186,7 @@ pub(crate) struct GuardArgs {
     pub(crate) replace_lets: bool,
 }
 
-/// `edgecert check`.
+// `edgecert check`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct CheckArgs {
     #[command(flatten)]
@@ -201,7 +205,7 @@ pub(crate) struct CheckArgs {
     pub(crate) at: Option<OffsetDateTime>,
 }
 
-/// Where the certificate is; without any of these the ACME client's variables tell.
+// Where the certificate is; without any of these the ACME client's variables tell.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Certificate")]
 pub(crate) struct CertificateArgs {

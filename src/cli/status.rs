@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-/// `edgecert status`.
+// `edgecert status`.
 #[derive(Args, Clone, Debug, Default)]
 #[expect(clippy::doc_markdown, reason = "help is plain text")]
 #[command(after_help = "\

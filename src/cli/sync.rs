@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::settings::Layer;
 
-/// `edgecert sync`.
+// `edgecert sync`.
 #[derive(Args, Clone, Debug, Default)]
 #[command(after_help = "\
 Examples:

@@ -30,7 +30,8 @@ const TIMEOUT: u64 = 90;
 /// Seconds for the edge to take the new certificate over.
 const WAIT: u64 = 30;
 
-/// What one source says about the settings; `None` where it says nothing.
+// What one source says about the settings; `None` where it says nothing. No doc comment: clap would take it for the
+// summary of every command that has these flags, as those are put together late.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[expect(clippy::doc_markdown, reason = "help is plain text")]

@@ -10,7 +10,7 @@ pub(crate) use self::value::{Glob, Origin, Setting, SettingParser, SiteName};
 use super::{ServiceArgs, WaitArgs};
 use crate::names::Domain;
 
-/// `edgecert sites …`. A site is named by its number or by its domain everywhere.
+// `edgecert sites …`. A site is named by its number or by its domain everywhere.
 #[derive(Subcommand, Clone, Debug)]
 pub(crate) enum SitesCommand {
     /// List the account's sites
@@ -40,7 +40,7 @@ pub(crate) enum SitesCommand {
     Bind(BindArgs),
 }
 
-/// `edgecert sites list`.
+// `edgecert sites list`.
 #[derive(Args, Clone, Debug, Default)]
 #[command(after_help = "\
 Examples:
@@ -80,7 +80,7 @@ pub(crate) struct OneArgs {
     pub(crate) service: ServiceArgs,
 }
 
-/// `edgecert sites create`.
+// `edgecert sites create`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
@@ -103,7 +103,7 @@ pub(crate) struct CreateArgs {
     pub(crate) service: ServiceArgs,
 }
 
-/// `edgecert sites update`.
+// `edgecert sites update`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
@@ -145,7 +145,7 @@ pub(crate) struct FieldArgs {
     pub(crate) from: Option<PathBuf>,
 }
 
-/// `edgecert sites delete`.
+// `edgecert sites delete`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
@@ -164,7 +164,7 @@ pub(crate) struct DeleteArgs {
     pub(crate) service: ServiceArgs,
 }
 
-/// `edgecert sites bind`.
+// `edgecert sites bind`.
 #[derive(Args, Clone, Debug)]
 #[command(
     after_help = "Examples:\n  edgecert sites bind shop.example.com 5\n  edgecert sites bind 10 5 --wait"
