@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::survey::{Lineage, Reason};
 use crate::api::{Listing, Site};
 use crate::names::Domain;
-use crate::settings::Verify;
+use crate::settings::{Settings, Verify};
 
 /// The account by what is looked for.
 pub(super) struct Atlas<'a> {
@@ -67,25 +67,27 @@ impl<'a> Atlas<'a> {
     /// Why a lineage has to be deployed again that seems to be done; `None`: it does not have to.
     pub(super) fn drift(&self, lineage: &Lineage) -> Option<Reason> {
         let wanted = self.wanted(lineage);
-        if wanted.len() < lineage.domains.len() || wanted.is_empty() {
-            let skip = lineage.settings.skip_unmatched && wanted.is_empty();
-            return (!skip).then(|| Reason::Drifted("a site is gone".into()));
+        let missing = wanted.len() < lineage.domains.len() || wanted.is_empty();
+        if missing && !lineage.settings.skip_unmatched {
+            return Some(Reason::Drifted("a site is gone".into()));
         }
         let deployed: HashMap<String, &crate::state::Site> = lineage
             .sites
             .iter()
+            // One that was skipped was no site then.
+            .filter(|site| site.outcome != "skipped")
             .filter_map(|site| Some((site.domain.parse::<Domain>().ok()?.host().to_owned(), site)))
             .collect();
         wanted.into_iter().find_map(|site| {
             let Some(known) = deployed.get(site.domain.host()) else {
                 return Some(Reason::Drifted(format!("{} is a new site", site.domain)));
             };
-            self.change(site, known, lineage.settings.verify).map(Reason::Drifted)
+            self.change(site, known, &lineage.settings).map(Reason::Drifted)
         })
     }
 
     /// What is not as it was left.
-    fn change(&self, site: &Site, known: &crate::state::Site, verify: Verify) -> Option<String> {
+    fn change(&self, site: &Site, known: &crate::state::Site, settings: &Settings) -> Option<String> {
         let (domain, record) = (&site.domain, |id: Option<u64>| match id {
             Some(id) => format!("certificate {id}"),
             None => "no certificate".to_owned(),
@@ -99,7 +101,9 @@ impl<'a> Atlas<'a> {
         if let Some(gone) = known.cert_id.filter(|id| !is_listed(id)) {
             return Some(format!("{domain} is bound to certificate {gone}, which is gone"));
         }
-        let is_open = known.outcome == "uploaded" && !(verify == Verify::Off && site.config_synced);
+        // Where nobody looks at the edge, a push that is over is all that there will ever be.
+        let unseen = settings.verify == Verify::Off || settings.wait.is_zero();
+        let is_open = known.outcome == "uploaded" && !(unseen && site.config_synced);
         is_open.then(|| format!("the push to {domain} was never confirmed"))
     }
 

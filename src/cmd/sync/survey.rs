@@ -44,6 +44,9 @@ pub(super) enum Reason {
     /// Only a second look can tell whether a client is switching them right now.
     #[error("its files are gone")]
     Gone,
+    /// That they are there is remembered, so that it is said when they are gone again.
+    #[error("its files are back")]
+    Back,
     #[error("{0}")]
     Drifted(String),
 }
@@ -145,6 +148,8 @@ fn reason(memory: &Memory, is_known: bool, settings: &Settings, domains: &[Domai
         Some(Reason::Pending(since.clone()))
     } else if !is_known {
         Some(Reason::Renewed)
+    } else if memory.gone_since.is_some() {
+        Some(Reason::Back)
     } else if !is_ordered {
         Some(Reason::Ordered)
     } else {
