@@ -28,11 +28,20 @@ pub(super) struct Journal {
     store: Option<Store>,
     lock: Option<Lock>,
     memory: Option<Memory>,
-    /// What another run finished after this moment need not be done again.
-    since: Option<String>,
+    /// Whether another run was begun after this one had looked at the lineage.
+    is_overtaken: bool,
     is_intended: bool,
     /// Why something is not on the disk.
     unwritten: Option<Unwritable>,
+}
+
+/// Another run was told something else, and has left the lineage open.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "another run of edgecert, which was told something else, has begun to deploy {name} and has not done it"
+)]
+pub(super) struct Overtaken {
+    name: String,
 }
 
 /// When the leaves were issued that are in the records of the service.
@@ -89,7 +98,7 @@ impl Journal {
             store: None,
             lock: None,
             memory: None,
-            since: None,
+            is_overtaken: false,
             is_intended: false,
             unwritten: None,
         }
@@ -102,10 +111,16 @@ impl Journal {
         Ok(lock.map(|lock| self.lock = Some(lock)))
     }
 
-    /// Takes for done what another run finished after this moment.
-    pub(super) fn since(mut self, moment: &str) -> Self {
-        self.since = Some(moment.to_owned());
-        self
+    /// Compares with what was found before the lock was taken: when the last run was begun then. What another run did
+    /// since need not be done again. It may have been told something else: what it left open is not for this one.
+    pub(super) fn since(mut self, begun: Option<&str>) -> Result<Self, Overtaken> {
+        let Some(memory) = &self.memory else { return Ok(self) };
+        // No moments are compared: the clock may have been set in between.
+        self.is_overtaken = begun != Some(memory.begun.as_str());
+        if self.is_overtaken && memory.pending_since.is_some() && memory.order != self.order {
+            return Err(Overtaken { name: self.name });
+        }
+        Ok(self)
     }
 
     /// When the leaves were issued that were deployed into the records of this service.
@@ -129,8 +144,8 @@ impl Journal {
         let (Some(memory), Some(leaf)) = (&self.memory, &self.leaf) else { return false };
         let waited = self.lock.as_ref().is_some_and(|lock| lock.waited);
         let at = memory.last_success.as_deref().unwrap_or_default();
-        let meanwhile = self.since.as_deref().is_some_and(|since| at > since);
-        if !(waited || meanwhile) || !memory.is_done(leaf, &self.order) {
+        let order = if self.is_overtaken { &memory.order } else { &self.order };
+        if !(waited || self.is_overtaken) || !memory.is_done(leaf, order) {
             return false;
         }
         report.sites = memory.sites.iter().filter_map(|site| by_another_run(site, at)).collect();

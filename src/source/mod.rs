@@ -108,6 +108,11 @@ pub(crate) fn remembered(client: &str, files: Files, directory: Option<PathBuf>)
 }
 
 impl Source {
+    /// The same lineage as its client keeps it now, which may have written other files since this was found.
+    pub(crate) fn anew(&self) -> Self {
+        remembered(self.client.word(), self.files.clone(), self.directory.clone())
+    }
+
     /// A path that stays the same when the lineage is renewed: a mounted secret's files move from directory to directory,
     /// and acme.sh's full chain is not always the file to take.
     pub(crate) fn place(&self) -> PathBuf {

@@ -14,7 +14,7 @@ use crate::api::{Access, Listing, MOST_AT_ONCE};
 use crate::clock::Deadline;
 use crate::cmd::journal::{self, Journal, Past};
 use crate::cmd::lineage::{Carrier, Task};
-use crate::failure::{Decided, Failure, Kind, Problem};
+use crate::failure::{AGAIN, Decided, Failure, Kind, Problem};
 use crate::file::Unreadable;
 use crate::material;
 use crate::report::{Report, SourceReport};
@@ -46,8 +46,6 @@ pub(super) enum Ended {
 pub(super) struct Crew<'a> {
     pub(super) services: &'a [Service],
     pub(super) directory: &'a Path,
-    /// When the lineages were looked at: what another run did since need not be done again.
-    pub(super) begun: &'a str,
 }
 
 impl Crew<'_> {
@@ -91,15 +89,21 @@ impl Crew<'_> {
             journal::order(Some(&lineage.settings), lineage.asked.clone(), &lineage.guards, &lineage.domains);
         let deadline = Deadline::after(lineage.settings.timeout);
         let opened = Journal::open(&lineage.source, order, Some(self.directory), deadline, &mut report);
-        let mut journal = match opened {
-            Ok(journal) => journal.since(self.begun),
+        let mut journal = match opened.map(|journal| journal.since(lineage.begun.as_deref())) {
+            Ok(Ok(journal)) => journal,
+            Ok(Err(overtaken)) => {
+                let problems = vec![Problem::new(overtaken.to_string(), AGAIN)];
+                report.fail(Failure { kind: Kind::Temporary, problems });
+                return Ended::Deployed(report);
+            }
             Err(held) => {
                 report.fail(Failure::from_error(&held.into(), &[]));
                 return Ended::Deployed(report);
             }
         };
         if job.reason == Reason::Gone
-            && let Err(unreadable @ Unreadable { missing: true, .. }) = material::load(&lineage.source.files)
+            && let Err(unreadable @ Unreadable { missing: true, .. }) =
+                material::load(&lineage.source.anew().files)
         {
             journal.lose(&mut report);
             report.fail(gone(&unreadable, &lineage.name));
@@ -136,8 +140,10 @@ impl Crew<'_> {
             let problem = super::unwritable(unwritable);
             return Err(Decided { kind: Kind::Config, problem }.into());
         }
+        // It may have been a long way to this moment.
+        let source = lineage.source.anew();
         let task = Task {
-            source: &lineage.source,
+            source: &source,
             settings: &lineage.settings,
             domains: &lineage.domains,
             guards: &lineage.guards,

@@ -22,7 +22,7 @@ use self::told::Told;
 use super::lineage::Carrier;
 use crate::api::Access;
 use crate::cli::{DeployArgs, SyncArgs};
-use crate::clock::{self, Deadline};
+use crate::clock::Deadline;
 use crate::env::Env;
 use crate::failure::{Decided, Failure, Kind, Problem, STATE_HINT};
 use crate::fleet::{Fleet, Member};
@@ -45,7 +45,6 @@ pub(crate) fn run(
     let splay = Duration::from_secs(args.splay);
     std::thread::sleep(splay.mul_f64(fastrand::f64()));
 
-    let begun = text::instant(clock::now());
     let mut survey = Survey::new(&args.settings, env, &file, args.shard);
     let (mut told, mut lineages) = (Told::default(), Vec::new());
     let fleet = Fleet::gather(Some(&store), &file)?;
@@ -61,7 +60,7 @@ pub(crate) fn run(
     if count == 0 {
         answer.warnings.push(nothing_to_do(&directory));
     }
-    let sync = Sync { directory: &directory, begun: &begun, answer };
+    let sync = Sync { directory: &directory, answer };
     sync.work(&lineages, &survey, &mut told);
     told.report(answer, style);
     Ok(())
@@ -79,12 +78,11 @@ pub(crate) fn tick(source: &Source, env: &Env, report: &mut Report) -> anyhow::R
     };
     let entry = file.lineages.iter().find(|entry| super::deploy::is_entry_of(entry, source));
     let member = Member { name, source: Ok(source.clone()), entry, memory: Some(memory) };
-    let begun = text::instant(clock::now());
     let mut survey = Survey::new(&args.settings, env, &file, None);
     let (mut told, mut lineages) = (Told::default(), Vec::new());
     sort(survey.look(member), &mut lineages, &mut told);
     let mut answer = Answer::new("sync");
-    let sync = Sync { directory: &directory, begun: &begun, answer: &mut answer };
+    let sync = Sync { directory: &directory, answer: &mut answer };
     sync.work(&lineages, &survey, &mut told);
     report.warnings.extend(std::mem::take(&mut answer.warnings));
     told.report_one(report);
@@ -125,7 +123,6 @@ fn sort(found: Option<Found>, lineages: &mut Vec<Lineage>, told: &mut Told) {
 
 struct Sync<'a> {
     directory: &'a Path,
-    begun: &'a str,
     answer: &'a mut Answer,
 }
 
@@ -150,7 +147,7 @@ impl Sync<'_> {
             apart.extend(first);
             entangled.extend(second);
         }
-        let crew = Crew { services: &services, directory: self.directory, begun: self.begun };
+        let crew = Crew { services: &services, directory: self.directory };
         let progress = progress(apart.len() + entangled.len());
         let mut tell = |job: &Job<'_>, ended: Ended| {
             progress.inc(1);

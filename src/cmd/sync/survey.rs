@@ -26,6 +26,8 @@ pub(super) struct Lineage {
     pub(super) names: Vec<String>,
     /// What was deployed to its sites.
     pub(super) sites: Vec<state::Site>,
+    /// When the last run on it was begun; `None`: there was none.
+    pub(super) begun: Option<String>,
     /// Why it has to be deployed; `None`: only the service can tell whether it has to.
     pub(super) reason: Option<Reason>,
 }
@@ -115,9 +117,10 @@ impl<'a> Survey<'a> {
             allow_older: is_known && order.allow_older,
             replace_lets: is_known && order.replace_lets,
         };
-        let sites = memory.map(|memory| memory.sites).unwrap_or_default();
+        let (begun, sites) = memory.map(|memory| (memory.begun, memory.sites)).unzip();
+        let sites = sites.unwrap_or_default();
         let asked = order.asked;
-        let lineage = Lineage { name, source, settings, domains, asked, guards, names, sites, reason };
+        let lineage = Lineage { name, source, settings, domains, asked, guards, names, sites, begun, reason };
         Ok(Found::Lineage(Box::new(lineage)))
     }
 

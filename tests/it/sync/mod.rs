@@ -3,6 +3,7 @@
 mod crowd;
 mod drift;
 mod fleet;
+mod race;
 mod rest;
 
 use std::path::Path;
