@@ -1,7 +1,7 @@
 //! The lineages that edgecert looks after: those that were deployed before and those of the configuration file, each once.
 
-use std::collections::HashMap;
-use std::path::Path;
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
 
 use crate::env::Env;
 use crate::file::Unreadable;
@@ -37,9 +37,10 @@ impl Member<'_> {
 /// The lineages, to be visited one by one: there may be many thousands.
 pub(crate) struct Fleet<'a> {
     store: Option<&'a Store>,
+    /// Names of memories.
     names: Vec<String>,
-    /// By the name of its memory.
-    configured: HashMap<String, (&'a Entry, Source)>,
+    /// By the name that its memory has or would have.
+    configured: BTreeMap<String, (&'a Entry, Source)>,
     /// Entries that lead to no lineage.
     astray: Vec<(&'a Entry, source::Error)>,
 }
@@ -56,8 +57,8 @@ impl<'a> Fleet<'a> {
         Self::new(None, Vec::new(), file)
     }
 
-    fn new(store: Option<&'a Store>, mut names: Vec<String>, file: &'a File) -> Self {
-        let (mut configured, mut astray) = (HashMap::new(), Vec::new());
+    fn new(store: Option<&'a Store>, names: Vec<String>, file: &'a File) -> Self {
+        let (mut configured, mut astray) = (BTreeMap::new(), Vec::new());
         for entry in &file.lineages {
             match find(entry) {
                 Ok(source) => {
@@ -67,34 +68,44 @@ impl<'a> Fleet<'a> {
                 Err(error) => astray.push((entry, error)),
             }
         }
-        names.extend(configured.keys().cloned());
-        names.sort_unstable();
-        names.dedup();
         Self { store, names, configured, astray }
     }
 
-    /// How many there are.
+    /// How many there are at most.
     pub(crate) fn len(&self) -> usize {
-        self.names.len() + self.astray.len()
+        self.names.len() + self.configured.len() + self.astray.len()
     }
 
-    /// Visits each; damaged memories are set aside, and the second argument says so.
+    /// Visits each, those that are remembered first; damaged memories are set aside, and the second argument says so.
     pub(crate) fn visit(self, mut visitor: impl FnMut(Member<'a>), mut strange: impl FnMut(Strange)) {
         let Self { store, names, mut configured, mut astray } = self;
+        // A client may call a lineage by a link, and the configuration by what it leads to.
+        let places =
+            configured.iter().map(|(name, (entry, source))| (source.real_place(), (name.clone(), *entry)));
+        let places: HashMap<PathBuf, (String, &Entry)> = places.collect();
         for name in names {
             let (memory, note) = store.map(|store| store.read(&name)).unwrap_or_default();
             note.into_iter().for_each(&mut strange);
-            let (mut entry, mut source) = configured.remove(&name).unzip();
-            if let (None, Some(memory)) = (&source, &memory) {
-                // The files of an entry may be gone that were there when it was deployed.
-                let is_of_it = |(entry, _): &(&Entry, _)| is_place_of(entry, &memory.lineage);
+            // A memory that was set aside leaves nothing to visit, unless an entry names it.
+            let Some(memory) = memory else { continue };
+            let (mut entry, source) = configured.remove(&name).unzip();
+            let source = source.unwrap_or_else(|| remembered(&memory.lineage));
+            if entry.is_none()
+                && !places.is_empty()
+                && let Some((other, own)) = places.get(&source.real_place())
+            {
+                configured.remove(other);
+                entry = Some(*own);
+            }
+            // The files of an entry may be gone that were there when it was deployed.
+            let is_of_it = |(entry, _): &(&Entry, _)| is_place_of(entry, &memory.lineage);
+            if entry.is_none() {
                 entry = astray.iter().position(is_of_it).map(|place| astray.swap_remove(place).0);
-                source = Some(remembered(&memory.lineage));
             }
-            // A memory that was set aside leaves nothing to visit.
-            if let Some(source) = source {
-                visitor(Member { name, source: Ok(source), entry, memory });
-            }
+            visitor(Member { name, source: Ok(source), entry, memory: Some(memory) });
+        }
+        for (name, (entry, source)) in configured {
+            visitor(Member { name, source: Ok(source), entry: Some(entry), memory: None });
         }
         for (entry, error) in astray {
             visitor(Member { name: shown(entry), source: Err(error), entry: Some(entry), memory: None });

@@ -123,6 +123,17 @@ impl Source {
         }
     }
 
+    /// Where the certificate really is: two names for one file are one lineage. Of a link that is moved at each renewal it
+    /// is the link.
+    pub(crate) fn real_place(&self) -> PathBuf {
+        let cert = &self.files.cert;
+        let directory = cert.parent().and_then(|directory| directory.canonicalize().ok());
+        match (directory, cert.file_name()) {
+            (Some(directory), Some(name)) => directory.join(name),
+            _ => std::path::absolute(cert).unwrap_or_else(|_| cert.clone()),
+        }
+    }
+
     fn new(client: Client, files: Files) -> Self {
         let directory = files.cert.parent().map(Path::to_owned);
         let acme_directory = mark::acme_directory(client, &files);

@@ -1,7 +1,7 @@
 //! The lineages that edgecert looks after, and whether their files are fit to be deployed.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use time::OffsetDateTime;
 
@@ -66,21 +66,6 @@ impl Lineage {
     /// Whether it is deployed to a site.
     pub(super) fn reaches(&self, site: &Domain) -> bool {
         (self.order.domains.is_empty() || self.order.domains.contains(site)) && self.covers(site)
-    }
-
-    /// Where its certificate really is: two names for one file are one lineage.
-    pub(super) fn place(&self) -> PathBuf {
-        place(&self.source)
-    }
-}
-
-/// Where a certificate really is. Of a link that is moved at each renewal it is the link.
-pub(super) fn place(source: &Source) -> PathBuf {
-    let cert = &source.files.cert;
-    let directory = cert.parent().and_then(|directory| directory.canonicalize().ok());
-    match (directory, cert.file_name()) {
-        (Some(directory), Some(name)) => directory.join(name),
-        _ => std::path::absolute(cert).unwrap_or_else(|_| cert.clone()),
     }
 }
 

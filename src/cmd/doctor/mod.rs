@@ -14,8 +14,8 @@ mod service;
 mod setup;
 mod timer;
 
-use std::collections::HashMap;
-use std::path::Path;
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
 
 use time::OffsetDateTime;
 
@@ -114,7 +114,13 @@ fn compare(
 ) -> Vec<Finding> {
     let (found, mut findings) = clients::find(machine);
     let sites = &account.sites.sites;
-    let strangers: Vec<Lineage> = found.into_iter().filter_map(|source| stranger(source, known)).collect();
+    // Looked up once: there may be thousands of either.
+    let places: HashSet<PathBuf> = known.iter().map(|lineage| lineage.source.real_place()).collect();
+    let strangers: Vec<Lineage> = found
+        .into_iter()
+        .filter(|source| !places.contains(&source.real_place()))
+        .filter_map(stranger)
+        .collect();
     let covered = |lineage: &Lineage| -> Vec<&Site> {
         sites.iter().filter(|site| lineage.covers(&site.domain)).collect()
     };
@@ -136,11 +142,7 @@ fn compare(
 }
 
 /// A lineage that edgecert does not know, if it can be read.
-fn stranger(source: Source, known: &[Lineage]) -> Option<Lineage> {
-    let place = lineages::place(&source);
-    if known.iter().any(|lineage| lineage.place() == place) {
-        return None;
-    }
+fn stranger(source: Source) -> Option<Lineage> {
     let certificate = material::load(&Files { key: None, ..source.files.clone() }).ok()?;
     let leaf = Leaf::of(certificate.chain.as_ref().ok()?);
     Some(Lineage { source, order: Order::default(), leaf: Some(leaf) })

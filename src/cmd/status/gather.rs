@@ -19,6 +19,7 @@ use crate::text;
 pub(super) fn gather(fleet: Fleet<'_>, now: OffsetDateTime) -> (Vec<Lineage>, Vec<String>) {
     let (mut lineages, mut strange) = (Vec::with_capacity(fleet.len()), Vec::new());
     fleet.visit(|member| lineages.push(Lineage::of(member, now)), |note| strange.push(note.to_string()));
+    lineages.sort_by(|a: &Lineage, b| a.name.cmp(&b.name));
     (lineages, strange)
 }
 

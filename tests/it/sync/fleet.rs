@@ -90,3 +90,23 @@ fn lineages_of_one_site_are_deployed_one_after_the_other() {
     assert_eq!(edge.certs().len(), 1, "no record is made that nothing uses: {codes:?}");
     assert_eq!(uploads(&edge), 3);
 }
+
+#[test]
+fn an_entry_holds_for_its_lineage_by_whatever_path_the_client_calls_it() {
+    let (edge, state) = (sandbox(&["a.example", "b.example"]), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example", "b.example"]);
+    let links = TempDir::new().unwrap();
+    let link = links.path().join("live");
+    std::os::unix::fs::symlink(lineage.path(), &link).unwrap();
+    let entry = format!("[[lineage]]\npath = '{}'\ndomains = ['a.example']\n", lineage.path().display());
+    let configured = |hook: Hook| {
+        let config = hook.file("config.toml", &entry);
+        hook.args(["--config".as_ref(), config.as_os_str()])
+    };
+    let hook = deploy(&edge, &lineage, state.path()).env("RENEWED_LINEAGE", &link);
+    configured(hook).succeeds();
+    let (asked, outcome) =
+        asked_during(&edge, || configured(sync(&edge, state.path())).args(["--json"]).succeeds());
+    assert_eq!(asked, LISTING);
+    assert_eq!(outcome.json()["counts"]["total"], 1, "each lineage counts once");
+}
