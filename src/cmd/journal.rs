@@ -15,7 +15,7 @@ use crate::names::Domain;
 use crate::report::{Outcome, Report, SiteReport};
 use crate::settings::Settings;
 use crate::source::Source;
-use crate::state::{self, Held, Lock, Memory, Store, Unwritable};
+use crate::state::{self, Held, Lock, Memory, Store, Strange, Unwritable};
 use crate::text::{self, instant, rfc3339};
 
 /// The memory of one lineage while it is deployed.
@@ -31,6 +31,8 @@ pub(super) struct Journal {
     /// Whether another run was begun after this one had looked at the lineage.
     is_overtaken: bool,
     is_intended: bool,
+    /// Whether what is on the disk cannot be read, and stays.
+    is_kept: bool,
     /// Why something is not on the disk.
     unwritten: Option<Unwritable>,
 }
@@ -77,8 +79,15 @@ impl Journal {
         }
         if let Some(store) = &journal.store {
             let (memory, strange) = store.read(&journal.name);
+            // A later edgecert's memory, for one, is not replaced by what this one knows.
+            let is_unread = matches!(&strange, Some(Strange::Unread(_)));
+            let kept = is_unread.then(|| store.kept(&journal.name));
             journal.memory = memory;
             report.warnings.extend(strange.map(|strange| strange.to_string()));
+            if let Some(kept) = kept {
+                journal.is_kept = true;
+                journal.forget(kept, report);
+            }
         }
         Ok(journal)
     }
@@ -100,6 +109,7 @@ impl Journal {
             memory: None,
             is_overtaken: false,
             is_intended: false,
+            is_kept: false,
             unwritten: None,
         }
     }
@@ -199,7 +209,7 @@ impl Journal {
     }
 
     fn write(&mut self, report: &mut Report) {
-        let (Some(store), Some(memory)) = (&self.store, &self.memory) else { return };
+        let (Some(store), Some(memory), false) = (&self.store, &self.memory, self.is_kept) else { return };
         if let Err(unwritable) = store.write(&self.name, memory) {
             self.forget(unwritable, report);
         }

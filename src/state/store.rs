@@ -13,6 +13,12 @@ pub(crate) struct Store {
     directory: PathBuf,
 }
 
+/// What a memory of any version has.
+#[derive(serde::Deserialize)]
+struct Numbered {
+    version: u64,
+}
+
 /// What could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {}: {reason}", crate::text::path(path))]
@@ -63,15 +69,25 @@ impl Store {
             Err(unreadable) if unreadable.missing => return (None, None),
             Err(unreadable) => return (None, Some(Strange::Unread(unreadable.to_string()))),
         };
-        match serde_json::from_slice::<Memory>(&bytes) {
-            Ok(memory) if memory.version <= VERSION => (Some(memory), None),
-            Ok(memory) => {
+        // A later version may look quite different; it is none of ours to set aside.
+        match serde_json::from_slice::<Numbered>(&bytes) {
+            Ok(Numbered { version }) if version > VERSION.into() => {
                 let shown = crate::text::path(&path);
-                let version = memory.version;
                 let strange = format!("{shown} is of version {version}, which this edgecert does not know");
                 (None, Some(Strange::Unread(strange)))
             }
-            Err(_) => (None, Some(Strange::Damaged(set_aside(&path)))),
+            _ => match serde_json::from_slice(&bytes) {
+                Ok(memory) => (Some(memory), None),
+                Err(_) => (None, Some(Strange::Damaged(set_aside(&path)))),
+            },
+        }
+    }
+
+    /// That what is there could not be read, so that it is not replaced.
+    pub(crate) fn kept(&self, name: &str) -> Unwritable {
+        Unwritable {
+            path: self.file(name, ENDING),
+            reason: "what it holds cannot be read and is kept".into(),
         }
     }
 

@@ -234,3 +234,30 @@ fn a_plan_leaves_nothing_behind_and_waits_for_nobody() {
     child.kill().unwrap();
     child.wait().unwrap();
 }
+
+#[test]
+fn what_a_later_edgecert_remembers_is_left_to_it() {
+    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example"]);
+    deploy(&edge, &lineage, state.path()).succeeds();
+    let files = fs::read_dir(state.path()).unwrap().map(|file| file.unwrap().path());
+    let file = files.into_iter().find(|path| path.extension().unwrap() == "json").unwrap();
+    let later = "{\"version\":300,\"lineages\":{}}";
+    fs::write(&file, later).unwrap();
+    let call = |command: &str| edgecert().env("EDGECERT_STATE_DIR", state.path()).args([command]);
+    let outcome = call("status").succeeds();
+    assert!(
+        outcome.stderr.contains("is of version 300, which this edgecert does not know"),
+        "{}",
+        outcome.stderr
+    );
+    lineage.renew(&["a.example"]);
+    let outcome = deploy(&edge, &lineage, state.path()).succeeds();
+    assert!(outcome.stderr.contains("what it holds cannot be read and is kept"), "{}", outcome.stderr);
+    let entry = format!("[[lineage]]\npath = '{}'\n", lineage.path().display());
+    let hook = call("sync").against(&edge);
+    let config = hook.file("config.toml", &entry);
+    let outcome = hook.args(["--config".as_ref(), config.as_os_str()]).fails_with(78);
+    assert!(outcome.stderr.contains("is of version 300"), "{}", outcome.stderr);
+    assert_eq!((fs::read_to_string(&file).unwrap().as_str(), uploads(&edge)), (later, 2));
+}
