@@ -235,3 +235,26 @@ fn temporary_faults_of_reading_are_repeated() {
         certs(&edge, &["download", "5", "--out"]).args([home.path()]).succeeds();
     }
 }
+
+#[test]
+fn a_key_among_the_certificates_is_not_written_where_others_can_read_it() {
+    let mut cert = record(5, "*.a.example", "upload");
+    let (pem, key) = (cert["cert_pem"].as_str().unwrap().to_owned(), cert["key_pem"].as_str().unwrap());
+    cert["cert_pem"] = json!(format!("{pem}{key}"));
+    let edge = with(&cert);
+    let home = TempDir::new().unwrap();
+    let outcome = certs(&edge, &["download", "5", "--cert-only", "--out"]).args([home.path()]).succeeds();
+    assert_eq!(fs::read_to_string(home.path().join("_.a.example.crt")).unwrap(), pem);
+    assert!(outcome.stderr.contains("it was left out"), "{}", outcome.stderr);
+}
+
+#[test]
+fn force_replaces_both_files_or_none() {
+    let (edge, _) = wildcard();
+    let home = TempDir::new().unwrap();
+    fs::write(home.path().join("_.a.example.crt"), "old").unwrap();
+    fs::create_dir(home.path().join("_.a.example.key")).unwrap();
+    let outcome = certs(&edge, &["download", "5", "--force", "--out"]).args([home.path()]).fails_with(66);
+    assert!(outcome.stderr.contains("_.a.example.key: it is a directory"), "{}", outcome.stderr);
+    assert_eq!(fs::read_to_string(home.path().join("_.a.example.crt")).unwrap(), "old");
+}

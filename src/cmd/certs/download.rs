@@ -1,5 +1,6 @@
 //! `edgecert certs download`: a record's chain and key as files. The key goes into a file of its owner and nowhere else.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -41,7 +42,8 @@ pub(super) async fn run(args: &DownloadArgs, service: &Service, answer: &mut Ans
     }
     let name = write::safe_name(&[download.name.as_deref(), download.domain.as_deref()], id);
     let (cert, key) = (args.out.join(format!("{name}.crt")), args.out.join(format!("{name}.key")));
-    let mut parts = vec![Part::open(&cert, &download.cert_pem)];
+    let chain = without_keys(&download, &material, answer)?;
+    let mut parts = vec![Part::open(&cert, &chain)];
     let secret = download.key_pem.as_ref().filter(|_| !args.cert_only);
     parts.extend(secret.map(|secret| Part::secret(&key, secret)));
     write::all(&parts, &args.out, args.force).map_err(|error| explain(&error))?;
@@ -61,6 +63,24 @@ pub(super) async fn run(args: &DownloadArgs, service: &Service, answer: &mut Ans
         return Err(decided(Kind::Service, message, "pass --cert-only where the certificate alone will do"));
     }
     Ok(())
+}
+
+/// The chain as the service sent it, or written anew where a private key stands in it: everybody may read that file.
+fn without_keys<'a>(
+    download: &'a Download,
+    material: &Material,
+    answer: &mut Answer,
+) -> anyhow::Result<Cow<'a, str>> {
+    if !download.cert_pem.contains("PRIVATE KEY") {
+        return Ok(Cow::Borrowed(&download.cert_pem));
+    }
+    let found = "the service sent a private key among the certificates";
+    let Ok(chain) = &material.chain else {
+        let message = format!("{found}, which cannot be understood; nothing was written");
+        return Err(decided(Kind::Protocol, message, "report it to the service's support"));
+    };
+    answer.warnings.push(format!("{found}; it was left out of the certificate's file"));
+    Ok(Cow::Owned(chain.pem()))
 }
 
 fn material(download: &Download, cert_only: bool) -> Material {

@@ -84,6 +84,10 @@ pub(super) fn all(parts: &[Part<'_>], directory: &Path, force: bool) -> Result<(
     if let Some(part) = parts.iter().find(|part| !force && part.path.symlink_metadata().is_ok()) {
         return Err(NotWritten::Exists(part.path.clone()));
     }
+    // A rename would fail only after an earlier file has been replaced.
+    if let Some(part) = parts.iter().find(|part| part.path.is_dir() && !part.path.is_symlink()) {
+        return Err(part.failed(&io::ErrorKind::IsADirectory.into()));
+    }
     DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(|error| of_directory(&error))?;
     let written =
         parts.iter().try_for_each(|part| part.write(&part.temporary()).map_err(|error| part.failed(&error)));
