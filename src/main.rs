@@ -81,7 +81,7 @@ fn run(arguments: Vec<OsString>, env: &Env) -> ExitCode {
             return finish(&attempt("check", |report| cmd::check::run(args, env, report)), json, env);
         }
         Some(Command::Plan(args)) => {
-            let args = DeployArgs { dry_run: true, ..args.clone() };
+            let args = DeployArgs { dry_run: true, ..args.deploy.clone() };
             let report = attempt("plan", |report| cmd::deploy::run(&args, config, env, report));
             return finish(&report, json, env);
         }
@@ -143,8 +143,11 @@ const COMMANDS: [&str; 18] = [
 ];
 
 fn command_named(arguments: &[OsString]) -> &'static str {
-    let words = arguments.iter().skip(1).filter_map(|word| word.to_str());
-    let words: Vec<&str> = words.filter(|word| !word.starts_with('-')).take(2).collect();
+    let words = arguments.iter().map(|word| word.to_str().unwrap_or_default());
+    // The one flag with a value that may stand before a command.
+    let behind = words.clone().zip(words.skip(1)).filter(|(before, _)| *before != "--config");
+    let words: Vec<&str> =
+        behind.map(|(_, word)| word).filter(|word| !word.starts_with('-')).take(2).collect();
     let is_named = |name: &&&str| name.split(' ').eq(words.iter().copied().take(name.split(' ').count()));
     COMMANDS.iter().find(is_named).copied().unwrap_or("deploy")
 }
@@ -247,7 +250,9 @@ fn usage(error: &clap::Error, command: &'static str, json: bool, env: &Env) -> E
         return ExitCode::SUCCESS;
     }
     if json {
-        let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        // What is missing stands in the lines below the first.
+        let lines = text.lines().map(str::trim).take_while(|line| !line.is_empty());
+        let message = lines.collect::<Vec<_>>().join(" ").trim_start_matches("error: ").to_owned();
         let mut report = Report::new(command);
         report.fail(Failure { kind: Kind::Usage, problems: vec![Problem { message, hint: None }] });
         return finish(&report, true, env);

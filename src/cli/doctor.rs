@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::settings::Layer;
 
-// `edgecert doctor`.
+/// Find faults of the set-up before the first renewal does
 #[derive(Args, Clone, Debug, Default)]
 #[command(after_help = "\
 Examples:

@@ -98,15 +98,15 @@ pub(crate) struct Common {
 /// Behind the flags of a command come those of all commands.
 const LAST: usize = 500;
 
-/// What to do. The flags of a command are put together when that one is called: the hook has no time for the others. So
-/// what stands as a doc comment on the flags' own types would take the place of the summaries here; they have none.
+/// What to do. The flags of a command are put together when that one is called: the hook has no time for the others.
+/// What is said about one here stands in its list; its own help begins with what is said about its flags.
 #[derive(Subcommand, Debug)]
 #[command(defer = true)]
 pub(crate) enum Command {
     /// Check a renewed certificate, upload it, and see it served (the hook)
     Deploy(DeployArgs),
     /// Show what deploy would do and why; read the service, change nothing
-    Plan(DeployArgs),
+    Plan(PlanArgs),
     /// Run the local checks alone; no network, no configuration
     Check(CheckArgs),
     /// Finish what failed, deploy what changed, repair what drifted (for cron and timers)
@@ -116,16 +116,22 @@ pub(crate) enum Command {
     /// Find faults of the set-up before the first renewal does
     Doctor(DoctorArgs),
     /// List and download the account's certificates
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  edgecert certs list\n  edgecert certs download 5 --out certs"
+    )]
     Certs(CertsCommand),
     /// List, show, create, change and delete the account's sites
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  edgecert sites list\n  edgecert sites create new.example.com --origin 192.0.2.10"
+    )]
     Sites(SitesCommand),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
 }
 
-// `edgecert completions`.
+/// Print a completion script for a shell
 #[derive(Args, Clone, Copy, Debug)]
 #[command(after_help = "\
 Examples:
@@ -136,6 +142,7 @@ Examples:
 Debian's shells look for them in /usr/share/bash-completion/completions/edgecert,
 /usr/share/zsh/vendor-completions/_edgecert and /usr/share/fish/vendor_completions.d/edgecert.fish.")]
 pub(crate) struct CompletionsArgs {
+    /// Shell that shall complete what is typed
     #[arg(value_enum, value_name = "SHELL")]
     pub(crate) shell: Shell,
 }
@@ -148,7 +155,14 @@ pub(crate) enum Shell {
     Fish,
 }
 
-// `edgecert deploy`, and `edgecert` alone.
+/// Show what deploy would do and why; read the service, change nothing
+#[derive(Args, Clone, Debug)]
+pub(crate) struct PlanArgs {
+    #[command(flatten)]
+    pub(crate) deploy: DeployArgs,
+}
+
+/// Check a renewed certificate, upload it, and see it served (the hook)
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct DeployArgs {
     #[command(flatten)]
@@ -186,7 +200,7 @@ pub(crate) struct GuardArgs {
     pub(crate) replace_lets: bool,
 }
 
-// `edgecert check`.
+/// Run the local checks alone; no network, no configuration
 #[derive(Args, Clone, Debug)]
 pub(crate) struct CheckArgs {
     #[command(flatten)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-// `edgecert status`.
+/// Show each lineage and site: on disk, on record, served; pending work; expiry
 #[derive(Args, Clone, Debug, Default)]
 #[expect(clippy::doc_markdown, reason = "help is plain text")]
 #[command(after_help = "\

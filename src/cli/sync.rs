@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::settings::Layer;
 
-// `edgecert sync`.
+/// Finish what failed, deploy what changed, repair what drifted (for cron and timers)
 #[derive(Args, Clone, Debug, Default)]
 #[command(after_help = "\
 Examples:

@@ -77,6 +77,29 @@ fn help_and_version_are_answers() {
 }
 
 #[test]
+fn the_help_of_a_command_begins_with_what_the_list_says_of_it() {
+    let list = edgecert().args(["--help"]).succeeds().stdout;
+    let list = list.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    for line in list.lines() {
+        let (command, summary) = line.trim().split_once(' ').unwrap();
+        let help = edgecert().args([command, "--help"]).succeeds().stdout;
+        assert_eq!(help.lines().next().unwrap(), summary.trim());
+    }
+}
+
+#[test]
+fn a_usage_error_in_json_says_all_of_it_and_names_its_command() {
+    let json = edgecert().args(["sites", "update", "--json"]).fails_with(2).json();
+    let message = "the following required arguments were not provided: <ID|DOMAIN>";
+    assert_eq!((&json["command"], &json["error"]), (&json!("sites update"), &json!(message)));
+    for arguments in
+        [["--config", "c", "sites", "get", "--json", "-x"], ["sites", "--config", "c", "get", "--json", "-x"]]
+    {
+        assert_eq!(edgecert().args(arguments).fails_with(2).json()["command"], "sites get", "{arguments:?}");
+    }
+}
+
+#[test]
 fn help_names_every_command_and_exit_code_and_no_value_of_the_environment() {
     let hook =
         edgecert().env("EDGECERT_API_KEY", "canary-value").env("EDGECERT_BASE_URL", "https://canary-value");

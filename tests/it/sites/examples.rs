@@ -6,7 +6,9 @@ use std::path::Path;
 use super::shop;
 use crate::harness::edgecert;
 
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 13] = [
+    "certs",
+    "sites",
     "certs list",
     "certs download",
     "sites list",
