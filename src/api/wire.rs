@@ -233,9 +233,28 @@ fn cert_id(site: &Value) -> Option<u64> {
 }
 
 pub(super) fn updated(json: &Value) -> Option<Updated> {
-    let ignored = json.as_object()?.get("ignored_fields").and_then(Value::as_array);
+    json.as_object()?;
+    Some(Updated { ignored_fields: ignored(json, DEPTH) })
+}
+
+/// The names of dropped fields, beside the site or in the wrapper that the site may stand in. One that is missed would
+/// make a failure look like a success, so every form counts that says something.
+fn ignored(json: &Value, depth: usize) -> Vec<String> {
     let name = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    Some(Updated { ignored_fields: ignored.into_iter().flatten().map(name).collect() })
+    let names: Vec<String> = match json.get("ignored_fields") {
+        None | Some(Value::Null | Value::Bool(false)) => Vec::new(),
+        Some(Value::Array(items)) => items.iter().map(name).collect(),
+        Some(Value::Object(map)) => map.keys().cloned().collect(),
+        Some(Value::String(text)) => {
+            text.split([',', ' ']).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+        }
+        Some(other) => vec![other.to_string()],
+    };
+    if !names.is_empty() || depth == 0 {
+        return names;
+    }
+    let inner = ["data", "result"].iter().filter_map(|wrapper| json.get(*wrapper));
+    inner.map(|value| ignored(value, depth - 1)).find(|names| !names.is_empty()).unwrap_or_default()
 }
 
 /// How deep a list may be wrapped: `{"data":{"result":{"list":[…]}}}`.

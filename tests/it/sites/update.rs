@@ -52,6 +52,21 @@ fn section_4_7_and_7_200_with_ignored_fields_is_a_failure() {
 }
 
 #[test]
+fn section_4_7_ignored_fields_are_a_failure_in_whatever_form_they_come() {
+    let edge = shop();
+    let forms = [
+        json!({"ok": true, "ignored_fields": "http3"}),
+        json!({"ok": true, "ignored_fields": {"http3": "not writable"}}),
+        json!({"ok": true, "data": {"site": site(&edge, 10), "ignored_fields": ["http3"]}}),
+    ];
+    for body in forms {
+        edge.add_fault(Fault::status("POST /api/sites/*/update", 200).body(body.clone()));
+        let outcome = sites(&edge, &["update", "10", "--set", "http3=true", "--json"]).fails_with(69);
+        assert_eq!(outcome.json()["ignored_fields"], json!(["http3"]), "{body}");
+    }
+}
+
+#[test]
 fn unknown_fields_are_sent_because_the_list_is_not_complete() {
     let edge = shop();
     sites(&edge, &["update", "10", "--set", "brand_new={\"a\":1}"]).fails_with(69);
