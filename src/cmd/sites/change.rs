@@ -46,12 +46,14 @@ async fn pushed(
     let mut pause = FIRST_PAUSE;
     while !site.known.config_synced {
         if pause >= end.left() {
-            let waited = span(time::Duration::try_from(wait).unwrap_or(time::Duration::MAX));
+            let waited = wait.min(service.settings.timeout);
+            let waited = span(time::Duration::try_from(waited).unwrap_or(time::Duration::MAX));
             let message = format!(
-                "the configuration of {} has not reached the edge within {waited}; the change is saved",
+                "the configuration of {} has not reached the edge within {waited}; the service goes on with it",
                 label(&site)
             );
-            return Err(decided(Kind::Temporary, message, "wait longer with --wait=SECS"));
+            let longer = if service.settings.timeout < wait { "--timeout SECS" } else { "--wait=SECS" };
+            return Err(decided(Kind::Temporary, message, format!("wait longer with {longer}")));
         }
         sleep(pause).await;
         pause = (2 * pause).min(LONGEST_PAUSE);

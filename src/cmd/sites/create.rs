@@ -18,7 +18,8 @@ use crate::report::Answer;
 /// What will be sent, before anything is.
 pub(super) fn fields(args: &CreateArgs) -> anyhow::Result<Wish> {
     let mut wish = Wish::read(&args.fields)?;
-    let domain = Value::from(args.domain.spelled());
+    // A dot at the end is for the DNS; the service wants a name.
+    let domain = Value::from(args.domain.spelled().trim_end_matches('.'));
     if wish.fields.insert("domain".into(), domain.clone()).is_some_and(|other| other != domain) {
         let message = format!("another domain than {} is among the fields", args.domain);
         return Err(decided(Kind::Usage, message, "name the domain once"));

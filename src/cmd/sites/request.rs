@@ -76,7 +76,8 @@ fn read_file(path: &Path) -> anyhow::Result<Map<String, Value>> {
     let hint = r#"write an object of fields, for example {"force_https": true}"#;
     let bad = |what: String| decided(Kind::Refused, format!("{shown} {what}; nothing was sent"), hint);
     let json: Value =
-        serde_json::from_str(&text).map_err(|error| bad(format!("is not JSON in line {}", error.line())))?;
+        // Editors of another system put a mark before the text.
+        serde_json::from_str(text.trim_start_matches('\u{feff}')).map_err(|error| bad(format!("is not JSON in line {}", error.line())))?;
     match json {
         Value::Object(mut map) => match map.remove("site") {
             Some(Value::Object(site)) => Ok(site),

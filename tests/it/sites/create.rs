@@ -64,6 +64,22 @@ fn section_4_6_rule_3_without_a_usable_package_it_is_exit_69() {
 }
 
 #[test]
+fn a_dot_at_the_end_of_a_domain_is_not_sent() {
+    let edge = shop();
+    sites(&edge, &["create", "new.example.com."]).succeeds();
+    assert_eq!(sent(&edge, "/sites")["domain"], "new.example.com");
+}
+
+#[test]
+fn a_wait_that_the_deadline_ends_says_how_long_it_was() {
+    let edge = shop();
+    edge.hold_pushes(true);
+    let arguments = ["create", "new.example.com", "--wait", "--timeout", "1", "--json"];
+    let json = sites(&edge, &arguments).fails_with(75).json();
+    assert!(json["error"].as_str().unwrap().contains("within 1 second"), "{json}");
+}
+
+#[test]
 fn section_4_6_rule_4_an_ignored_field_is_exit_69_and_names_what_was_saved() {
     let edge = shop();
     let arguments =

@@ -52,6 +52,15 @@ fn section_4_7_and_7_200_with_ignored_fields_is_a_failure() {
 }
 
 #[test]
+fn a_file_may_begin_with_a_byte_order_mark() {
+    let edge = shop();
+    let hook = sites(&edge, &["update", "10", "--from"]);
+    let file = hook.file("site.json", "\u{feff}{\"http3\":true}");
+    hook.args([file]).succeeds();
+    assert_eq!(site(&edge, 10)["http3"], true);
+}
+
+#[test]
 fn section_4_7_ignored_fields_are_a_failure_in_whatever_form_they_come() {
     let edge = shop();
     let forms = [
