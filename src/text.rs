@@ -11,6 +11,15 @@ const SHOWN: usize = 200;
 /// Text from a certificate or from the service without control characters (they could move the cursor, set the
 /// terminal's title or forge a line), in one line, at most 200 characters.
 pub(crate) fn foreign(text: &str) -> String {
+    one_line(text, SHOWN)
+}
+
+/// The same in full, for a table: who pipes one wants all of it, and a terminal cuts it itself.
+pub(crate) fn foreign_in_full(text: &str) -> String {
+    one_line(text, usize::MAX)
+}
+
+fn one_line(text: &str, most: usize) -> String {
     let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
     let mut line = String::new();
     for word in words {
@@ -18,9 +27,8 @@ pub(crate) fn foreign(text: &str) -> String {
             line.push(' ');
         }
         line.extend(word.chars().filter(|c| !is_invisible(*c)));
-        if line.chars().count() > SHOWN {
-            line = line.chars().take(SHOWN).collect();
-            break;
+        if most < usize::MAX && line.chars().count() > most {
+            return line.chars().take(most).collect();
         }
     }
     line

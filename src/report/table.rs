@@ -7,7 +7,7 @@ use anstyle::AnsiColor;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::Style;
-use crate::text::foreign;
+use crate::text::foreign_in_full;
 
 /// Rows under a heading each.
 pub(crate) struct Table {
@@ -21,13 +21,13 @@ pub(crate) struct Cell {
     colour: Option<AnsiColor>,
 }
 
-/// No column is cut to less than this.
-const LEAST: usize = 8;
+/// No column is cut to less than the first of these, and on a narrow terminal to less than the second.
+const LEAST: [usize; 2] = [8, 3];
 const GAP: &str = "  ";
 
 impl<T: AsRef<str>> From<T> for Cell {
     fn from(text: T) -> Self {
-        Self { text: foreign(text.as_ref()), colour: None }
+        Self { text: foreign_in_full(text.as_ref()), colour: None }
     }
 }
 
@@ -66,13 +66,13 @@ impl Table {
             }
         }
         let gaps = GAP.len() * widths.len().saturating_sub(1);
-        while let Some(most) = most {
-            let total = widths.iter().sum::<usize>() + gaps;
-            let Some(widest) = widths.iter_mut().max().filter(|widest| total > most && **widest > LEAST)
-            else {
-                break;
-            };
-            *widest = widest.saturating_sub(total - most).max(LEAST).max(*widest / 2);
+        for (most, least) in most.into_iter().flat_map(|most| LEAST.map(|least| (most, least))) {
+            loop {
+                let total = widths.iter().sum::<usize>() + gaps;
+                let widest = widths.iter_mut().max().filter(|widest| total > most && **widest > least);
+                let Some(widest) = widest else { break };
+                *widest = widest.saturating_sub(total - most).max(least).max(*widest / 2);
+            }
         }
         widths
     }
@@ -129,6 +129,23 @@ mod tests {
             "id    domain               name\n1     a.example            n\n1042  a-long-name.example  [2Jx\n"
         );
         assert_eq!(Table::new(&["id"]).to_text(Style { colour: false, width: None }), "");
+    }
+
+    #[test]
+    fn a_long_value_is_piped_in_full() {
+        let mut table = Table::new(&["value"]);
+        table.row(["x".repeat(999).into()]);
+        let text = table.to_text(Style { colour: false, width: None });
+        assert_eq!(text, format!("value\n{}\n", "x".repeat(999)));
+    }
+
+    #[test]
+    fn many_columns_fit_a_narrow_terminal() {
+        let mut table = Table::new(&["id", "domain", "cname", "enabled", "status", "certificate", "synced"]);
+        table.row(["10", "shop.example.com", "a.edge.invalid", "yes", "running", "5", "no"].map(Cell::from));
+        let text = table.to_text(Style { colour: false, width: Some(40) });
+        assert!(text.lines().all(|line| line.width() <= 40), "{text}");
+        assert!(text.contains("10  "), "{text}");
     }
 
     #[test]

@@ -11,7 +11,6 @@ use crate::api::{Record, RecordType, Shown};
 use crate::cli::{CertsCommand, WaitArgs};
 use crate::env::Env;
 use crate::report::{Answer, Style, Table};
-use crate::text::list;
 
 /// Runs the command.
 pub(crate) fn run(
@@ -69,7 +68,7 @@ fn cells(record: &Shown<Record>, bound: &BTreeMap<u64, Vec<String>>) -> [String;
     };
     let domains: Vec<String> = known.domains.iter().map(ToString::to_string).collect();
     let name = record.json.get("name").and_then(serde_json::Value::as_str).unwrap_or("-");
-    let sites = bound.get(&known.id).map_or_else(|| "-".to_owned(), |sites| list(sites));
+    let sites = bound.get(&known.id).map_or_else(|| "-".to_owned(), |sites| sites.join(", "));
     let domains = if domains.is_empty() { "-".to_owned() } else { domains.join(", ") };
     [known.id.to_string(), domains, name.to_owned(), kind, sites]
 }

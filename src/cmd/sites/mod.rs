@@ -18,7 +18,7 @@ use crate::api::{Shown, Site};
 use crate::cli::{OneArgs, SitesCommand, WaitArgs};
 use crate::env::Env;
 use crate::report::{Answer, Style, Table};
-use crate::text::foreign;
+use crate::text::foreign_in_full;
 
 /// Asks the person at the terminal; there is none where nobody can answer.
 pub(crate) type Person<'a> = Option<&'a dyn Fn(&str) -> bool>;
@@ -116,7 +116,7 @@ fn rows(name: &str, value: &Value, table: &mut Table) {
 
 /// A value in one line, printable; text without quotes.
 fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| foreign(&value.to_string()), foreign)
+    value.as_str().map_or_else(|| foreign_in_full(&value.to_string()), foreign_in_full)
 }
 
 /// `shop.example.com (site 10)`

@@ -1,5 +1,6 @@
 //! `edgecert sites update`: changes what is named and nothing else, and shows what changed.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use serde::Serialize;
@@ -13,6 +14,7 @@ use crate::cli::UpdateArgs;
 use crate::failure::Kind;
 use crate::fields::FIELDS;
 use crate::report::{Answer, Style, Table};
+use crate::text::foreign;
 
 /// What will be sent, before anything is.
 pub(super) fn wish(args: &UpdateArgs) -> anyhow::Result<Wish> {
@@ -116,8 +118,8 @@ fn warn_of_strangers(changes: &[Change], named: &Map<String, Value>, answer: &mu
         answer.warnings.push(format!(
             "{} was not named and changed too, from {} to {}",
             change.field,
-            plain(&change.before),
-            plain(&change.after)
+            foreign(&plain(&change.before)),
+            foreign(&plain(&change.after))
         ));
     }
 }
@@ -128,7 +130,28 @@ fn shown(changes: &[Change], style: Style) -> String {
     }
     let mut table = Table::new(&["field", "before", "after"]);
     for change in changes {
-        table.row([change.field.as_str().into(), plain(&change.before).into(), plain(&change.after).into()]);
+        differences(&change.field, &change.before, &change.after, &mut table);
     }
     table.to_text(style)
+}
+
+/// A row for each value that differs; what is within another stands behind a dot, as `sites get` has it.
+fn differences(name: &str, before: &Value, after: &Value, table: &mut Table) {
+    match (before, after) {
+        (Value::Object(old), Value::Object(new)) => {
+            let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+            for inner in names {
+                let of = |map: &Map<String, Value>| map.get(inner).cloned().unwrap_or_default();
+                differences(&format!("{name}.{inner}"), &of(old), &of(new), table);
+            }
+        }
+        (Value::Array(old), Value::Array(new)) => {
+            for at in 0..old.len().max(new.len()) {
+                let of = |items: &[Value]| items.get(at).cloned().unwrap_or_default();
+                differences(&format!("{name}.{at}"), &of(old), &of(new), table);
+            }
+        }
+        (before, after) if before == after => {}
+        (before, after) => table.row([name.into(), plain(before).into(), plain(after).into()]),
+    }
 }

@@ -52,6 +52,17 @@ fn section_4_7_and_7_200_with_ignored_fields_is_a_failure() {
 }
 
 #[test]
+fn diff_shows_which_value_within_a_field_changed() {
+    let edge = shop();
+    let set = |mode: &str| format!("security={{\"rule\":\"{}\",\"mode\":\"{mode}\"}}", "x".repeat(300));
+    sites(&edge, &["update", "10", "--set", &set("off")]).succeeds();
+    let outcome = sites(&edge, &["update", "10", "--diff", "--set", &set("on")]).succeeds();
+    let last: Vec<&str> = outcome.stdout.lines().last().unwrap().split_whitespace().collect();
+    assert_eq!(last, ["security.mode", "off", "on"]);
+    assert!(sites(&edge, &["get", "10"]).succeeds().stdout.contains(&"x".repeat(300)));
+}
+
+#[test]
 fn a_file_may_begin_with_a_byte_order_mark() {
     let edge = shop();
     let hook = sites(&edge, &["update", "10", "--from"]);
