@@ -76,6 +76,17 @@ impl Service {
             _ => told(format!("cannot read site {id}"), &failed),
         })
     }
+
+    /// The same behind a request that may have changed it: nobody knows then that nothing was changed.
+    pub(super) async fn site_again(&self, id: u64) -> anyhow::Result<Shown<Site>> {
+        self.client.site(id).await.map_err(|failed| match failed.error.refused_with() {
+            Some(404) => {
+                let message = format!("site {id} was there and cannot be found any more (404)");
+                decided(Kind::Service, message, "`edgecert sites list` shows what there is")
+            }
+            _ => told(format!("the service took the request, but site {id} cannot be read again"), &failed),
+        })
+    }
 }
 
 /// Section 4.5 and 4.7: not there, or not of this account.

@@ -57,7 +57,7 @@ async fn pushed(
         }
         sleep(pause).await;
         pause = (2 * pause).min(LONGEST_PAUSE);
-        site = service.site(site.known.id).await?;
+        site = service.site_again(site.known.id).await?;
         answer.set("site", &site.json);
     }
     Ok(site)

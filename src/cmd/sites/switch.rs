@@ -28,7 +28,10 @@ pub(super) async fn run(
         Err(failed) if matches!(failed.error, Error::Refused { .. } | Error::NotOk { .. }) => Some(failed),
         Err(failed) => return Err(told(format!("whether site {id} is {verb} is not known"), &failed)),
     };
-    let site = service.site(id).await?;
+    let site = match &refusal {
+        Some(_) => service.site(id).await?,
+        None => service.site_again(id).await?,
+    };
     answer.set("site", &site.json);
     if !site.json.contains_key("enabled") {
         answer.warnings.push(format!("the service does not say whether {} is {verb} now", label(&site)));

@@ -70,7 +70,7 @@ pub(super) async fn save(
     let saved = saved.map_err(|failed| not_saved(&failed, before))?;
     let site = match saved.site.filter(|site| site.known.id == id) {
         Some(site) => site,
-        None => service.site(id).await?,
+        None => service.site_again(id).await?,
     };
     Ok((site, saved.ignored_fields))
 }

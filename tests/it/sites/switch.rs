@@ -88,3 +88,14 @@ fn a_refusal_of_what_is_so_nevertheless_is_a_warning() {
     let outcome = sites(&edge, &["enable", "10"]).succeeds();
     assert!(outcome.stderr.contains("warning: the service refused with 409"), "{}", outcome.stderr);
 }
+
+#[test]
+fn a_site_that_cannot_be_read_again_is_not_said_to_be_unchanged() {
+    let edge = shop();
+    for (status, code) in [(404, 69), (400, 69)] {
+        edge.add_fault(Fault::status("GET /api/sites/10", status));
+        let outcome = sites(&edge, &["disable", "10"]).fails_with(code);
+        assert!(!outcome.stderr.contains("nothing was changed"), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains(" any more (404)") || outcome.stderr.contains("took the request"));
+    }
+}
