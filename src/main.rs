@@ -213,8 +213,17 @@ fn finish(report: &Report, json: bool, env: &Env) -> ExitCode {
 /// Prints the answer, once.
 fn say(answer: &Answer, json: bool, env: &Env) -> ExitCode {
     complain(&answer.warnings, answer.problems(), env);
-    print(io::stdout(), if json { answer.to_json() + "\n" } else { answer.text.clone() }.as_str());
-    ExitCode::from(answer.exit_code())
+    let text = if json { answer.to_json() + "\n" } else { answer.text.clone() };
+    match write(io::stdout(), &text) {
+        // Half a certificate must not pass for a whole one.
+        Err(error) if answer.is_product && error.kind() != io::ErrorKind::BrokenPipe => {
+            let message = format!("cannot write standard output: {}", file::reason(&error));
+            let hint = "what was written is not whole; make room and run it again";
+            complain(&[], &[Problem::new(message, hint)], env);
+            ExitCode::from(Kind::NoInput.exit_code())
+        }
+        _ => ExitCode::from(answer.exit_code()),
+    }
 }
 
 /// Tells of a failure beyond standard output and the exit code, which some callers drop. Whatever comes of that, the exit
@@ -272,8 +281,12 @@ fn style(stream: &(impl io::IsTerminal + std::os::fd::AsFd), env: &Env) -> Style
 }
 
 /// A reader that went away is no error: the certificate matters more than the text about it.
-fn print(mut stream: impl io::Write, text: &str) {
-    let _ = stream.write_all(text.as_bytes()).and_then(|()| stream.flush());
+fn print(stream: impl io::Write, text: &str) {
+    let _ = write(stream, text);
+}
+
+fn write(mut stream: impl io::Write, text: &str) -> io::Result<()> {
+    stream.write_all(text.as_bytes()).and_then(|()| stream.flush())
 }
 
 /// Lines of this program on standard error; the libraries' own lines are left out.

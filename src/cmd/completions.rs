@@ -63,6 +63,7 @@ pub(crate) fn run(args: CompletionsArgs, answer: &mut Answer) -> anyhow::Result<
     let script = script(args.shell)?;
     answer.set("script", &script);
     answer.text = script;
+    answer.is_product = true;
     Ok(())
 }
 

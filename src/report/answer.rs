@@ -23,6 +23,9 @@ pub(crate) struct Answer {
     /// For standard output, where no JSON is asked for.
     #[serde(skip)]
     pub(crate) text: String,
+    /// Whether the text is what the command is for, as a file that is made from it, and not a report of what was done.
+    #[serde(skip)]
+    pub(crate) is_product: bool,
 }
 
 impl Answer {
@@ -37,6 +40,7 @@ impl Answer {
             error: None,
             problems: Vec::new(),
             text: String::new(),
+            is_product: false,
         }
     }
 

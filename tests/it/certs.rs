@@ -258,3 +258,11 @@ fn force_replaces_both_files_or_none() {
     assert!(outcome.stderr.contains("_.a.example.key: it is a directory"), "{}", outcome.stderr);
     assert_eq!(fs::read_to_string(home.path().join("_.a.example.crt")).unwrap(), "old");
 }
+
+#[test]
+fn a_certificate_that_standard_output_does_not_take_is_exit_66() {
+    let (edge, _) = wildcard();
+    let mut hook = certs(&edge, &["download", "5", "--cert-only", "--out", "-"]);
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    assert_eq!(hook.command().stdout(full).status().unwrap().code(), Some(66));
+}

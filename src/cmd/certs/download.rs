@@ -149,6 +149,7 @@ fn print(material: &Material, id: u64, answer: &mut Answer) -> anyhow::Result<()
         ));
     };
     answer.text = chain.pem();
+    answer.is_product = true;
     Ok(())
 }
 
