@@ -182,9 +182,17 @@ impl Settings {
         entry: Option<&Entry>,
         file: &File,
     ) -> Result<Self, Error> {
-        let environment = Layer::from_env(env)?.or(remembered.clone());
+        let environment = Layer::from_env(env)?;
+        // The key that was named with a service is for that one; the one in the environment may be another service's.
+        let elsewhere = remembered
+            .base_url
+            .as_ref()
+            .filter(|_| flags.base_url.is_none() && environment.base_url.is_none());
+        let own = remembered.api_key_file.clone().filter(|_| elsewhere.is_some());
+        let named = Layer { api_key_file: flags.api_key_file.clone().or(own), ..Layer::default() };
+        let environment = environment.or(remembered.clone());
         let entry = entry.map(|entry| entry.layer.clone()).unwrap_or_default();
-        let api_key = key::find(flags, env, &environment, &file.layer)?;
+        let api_key = key::find(&named, env, &environment, &file.layer)?;
         let merged = flags.clone().or(environment).or(entry).or(file.layer.clone());
         merged.edge_address.as_deref().map(|text| check_edge_address(text, "edge address")).transpose()?;
         let base_url = merged.base_url.as_deref().ok_or(Error::NoBaseUrl)?.parse()?;

@@ -110,6 +110,8 @@ fn what_the_hook_was_told_is_done_again() {
     told.args([Path::new("--api-key-file"), &key]).fails_with(75);
     // Neither the service, nor where the key is, nor the domain is said again.
     let again = edgecert().env("EDGECERT_STATE_DIR", state.path().join("state")).args(["sync"]);
+    // The key of this call is another service's, and does not go to that one.
+    let again = again.env("EDGECERT_API_KEY", "another-key");
     let outcome = again.env("EDGECERT_EDGE_ADDRESS", &edge.ready().edge).succeeds();
     assert!(outcome.stdout.contains("b.example served"), "{}", outcome.stdout);
     assert!(is_fed_by(&edge, "b.example", &lineage) && edge.certs().len() == 1);
