@@ -62,8 +62,16 @@ impl Pace {
         until.map(Deadline::left).unwrap_or_default()
     }
 
-    /// Learns from how a request ended.
-    pub(super) fn learn<T>(&self, ended: &Result<T, Error>) {
+    /// Gives a place back, and learns from how its request ended.
+    pub(super) fn leave<T>(&self, place: SemaphorePermit<'_>, ended: &Result<T, Error>) {
+        if self.learn(ended) {
+            // Others wait for it, so that none is ever free to be taken away.
+            place.forget();
+        }
+    }
+
+    /// Whether the place of the request has to go with it.
+    fn learn<T>(&self, ended: &Result<T, Error>) -> bool {
         let error = ended.as_ref().err();
         if let Some(pause) = error.and_then(Error::retry_after) {
             let until = Deadline::after(pause);
@@ -71,21 +79,25 @@ impl Pace {
             *quiet = Some(quiet.filter(|known| known.left() > pause).unwrap_or(until));
         }
         if matches!(error, Some(Error::Busy { status: TOO_MANY_REQUESTS, .. })) {
-            self.narrow();
-        } else if self.calm.fetch_add(1, Ordering::Relaxed) >= self.width.load(Ordering::Relaxed) {
+            return self.narrow();
+        }
+        if self.calm.fetch_add(1, Ordering::Relaxed) >= self.width.load(Ordering::Relaxed) {
             self.widen();
         }
+        false
     }
 
-    /// Half as many places; those in use go as they are given back.
-    fn narrow(&self) {
+    /// Half as many places, as far as they are free; where too few are, the one that is given back has to go.
+    fn narrow(&self) -> bool {
         self.calm.store(0, Ordering::Relaxed);
         let before =
             self.width.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |width| Some(width.div_ceil(2)));
         let wanted = before.map(|width| width - width.div_ceil(2)).unwrap_or_default();
         let taken = self.places.forget_permits(wanted);
-        // Places in use cannot be taken: they count as still there.
-        self.width.fetch_add(wanted - taken, Ordering::Relaxed);
+        let own = usize::from(taken < wanted);
+        // The others in use count as still there.
+        self.width.fetch_add(wanted - taken - own, Ordering::Relaxed);
+        own == 1
     }
 
     /// One place more, after a whole round without complaint.
@@ -137,5 +149,22 @@ mod tests {
         assert!(refused > Duration::from_secs(3000), "{refused:?}");
         let patient = Pace::new();
         assert!(runtime.block_on(patient.enter(soon)).is_ok());
+    }
+
+    #[test]
+    fn a_place_that_others_wait_for_goes_with_the_complaint() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let pace = Pace::new();
+        let soon = Deadline::after(Duration::from_secs(60));
+        let mut used: Vec<_> = (0..MOST).map(|_| runtime.block_on(pace.enter(soon)).ok().unwrap()).collect();
+        for number in 1..=4 {
+            pace.leave(used.pop().unwrap(), &busy(None));
+            assert_eq!(
+                (pace.width.load(Ordering::Relaxed), pace.places.available_permits()),
+                (MOST - number, 0)
+            );
+        }
+        drop(used);
+        assert_eq!(pace.places.available_permits(), MOST - 4);
     }
 }

@@ -121,7 +121,7 @@ impl Transport {
         body: Option<&Value>,
         deadline: Deadline,
     ) -> Result<Body, Error> {
-        let _place = self.pace.enter(deadline).await.map_err(|quiet| match quiet {
+        let place = self.pace.enter(deadline).await.map_err(|quiet| match quiet {
             Duration::ZERO => Error::TimedOut { host: self.base.join("").authority().to_owned() },
             quiet => {
                 let said = "it asked to be left alone".into();
@@ -129,7 +129,7 @@ impl Transport {
             }
         })?;
         let answer = self.send(method, path, body, deadline).await;
-        self.pace.learn(&answer);
+        self.pace.leave(place, &answer);
         answer
     }
 
