@@ -47,7 +47,7 @@ pub(super) async fn run(args: &BindArgs, service: &Service, answer: &mut Answer)
 }
 
 /// The names of the certificate where it is known that the site's domain is not among them. The list may show fewer
-/// names than the certificate has, so the certificate itself decides.
+/// names than the certificate has, or one that was only declared, so the certificate itself decides.
 async fn names_without(
     site: &Shown<Site>,
     cert: u64,
@@ -61,14 +61,14 @@ async fn names_without(
         // Another account's, or none at all: the service refuses it (section 4.7).
         return Ok(None);
     };
-    if record.known.domains.contains(domain) {
-        return Ok(None);
-    }
     let leaf = match service.client.download(cert).await {
         Ok(download) => leaf(&download.cert_pem),
         Err(_) => None,
     };
     let Some(leaf) = leaf else {
+        if record.known.domains.contains(domain) {
+            return Ok(None);
+        }
         answer.warnings.push(format!("whether certificate {cert} covers {domain} is not known"));
         return Ok(None);
     };

@@ -40,6 +40,22 @@ fn the_certificate_itself_decides_where_the_list_shows_fewer_names() {
 }
 
 #[test]
+fn a_domain_that_was_only_declared_for_a_certificate_covers_nothing() {
+    let mut declared = record(5, "b.example", "upload");
+    declared["domain"] = json!("a.example");
+    let sites_of_world = json!([{"id": 10, "account": 1, "domain": "a.example"}]);
+    let world = world(json!({"sites": sites_of_world, "certs": [declared]}));
+    let edge = Sandbox::start(Options { world, ..Options::default() }).unwrap();
+    let outcome = sites(&edge, &["bind", "10", "5"]).fails_with(65);
+    assert!(
+        outcome.stderr.contains("does not cover a.example (site 10), only b.example"),
+        "{}",
+        outcome.stderr
+    );
+    assert!(!changed_anything(&edge));
+}
+
+#[test]
 fn what_a_certificate_covers_may_be_unknown() {
     let edge = shop();
     edge.add_fault(Fault::status("GET /api/certs/*/download", 403));
