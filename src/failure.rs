@@ -192,6 +192,9 @@ fn settings_hint(error: &settings::Error) -> Option<String> {
         }
         E::File { known: Some(known), .. } => format!("known are {known}"),
         E::Unreadable(_) => "check the path and its permissions".into(),
+        E::OtherService { url } => format!(
+            "run `edgecert sync --base-url {url} --api-key-file FILE` with the key for that service, or deploy it again"
+        ),
         E::Bad { .. } | E::File { .. } | E::NotText(_) => return None,
     })
 }

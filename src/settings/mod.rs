@@ -161,6 +161,10 @@ pub(crate) enum Error {
     OpenToOthers { path: PathBuf },
     #[error(transparent)]
     NotText(#[from] NotText),
+    #[error(
+        "it was deployed to {url} with a key that is not remembered; the configuration, and the key that is known here, are for another service"
+    )]
+    OtherService { url: String },
 }
 
 impl Settings {
@@ -190,6 +194,11 @@ impl Settings {
             .filter(|_| flags.base_url.is_none() && environment.base_url.is_none());
         let own = remembered.api_key_file.clone().filter(|_| elsewhere.is_some());
         let named = Layer { api_key_file: flags.api_key_file.clone().or(own), ..Layer::default() };
+        if let (Some(url), None) = (elsewhere, &named.api_key_file)
+            && file.layer.base_url.as_deref().is_some_and(|own| !is_same_url(own, url))
+        {
+            return Err(Error::OtherService { url: url.clone() });
+        }
         let environment = environment.or(remembered.clone());
         let entry = entry.map(|entry| entry.layer.clone()).unwrap_or_default();
         let api_key = key::find(&named, env, &environment, &file.layer)?;
@@ -400,6 +409,11 @@ impl FromStr for BaseUrl {
         }
         Ok(Self(url))
     }
+}
+
+/// Whether two texts lead to one service.
+fn is_same_url(one: &str, other: &str) -> bool {
+    matches!((one.parse::<BaseUrl>(), other.parse::<BaseUrl>()), (Ok(one), Ok(other)) if one.0 == other.0)
 }
 
 fn is_loopback(host: &str) -> bool {

@@ -71,15 +71,16 @@ impl<'a> Atlas<'a> {
         if missing && !lineage.settings.skip_unmatched {
             return Some(Reason::Drifted("a site is gone".into()));
         }
-        let deployed: HashMap<String, &crate::state::Site> = lineage
-            .sites
-            .iter()
-            // One that was skipped was no site then.
-            .filter(|site| site.outcome != "skipped")
+        // One that was skipped was no site then.
+        let sites = || lineage.sites.iter().filter(|site| site.outcome != "skipped");
+        let by_id: HashMap<u64, &crate::state::Site> =
+            sites().filter_map(|site| Some((site.id?, site))).collect();
+        // Of a bare upload the numbers are not known.
+        let by_host: HashMap<String, &crate::state::Site> = sites()
             .filter_map(|site| Some((site.domain.parse::<Domain>().ok()?.host().to_owned(), site)))
             .collect();
         wanted.into_iter().find_map(|site| {
-            let Some(known) = deployed.get(site.domain.host()) else {
+            let Some(known) = by_id.get(&site.id).or_else(|| by_host.get(site.domain.host())) else {
                 return Some(Reason::Drifted(format!("{} is a new site", site.domain)));
             };
             self.change(site, known, &lineage.settings).map(Reason::Drifted)

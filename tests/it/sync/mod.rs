@@ -204,3 +204,19 @@ fn a_memory_that_cannot_be_read_is_a_failure_and_stops_no_other() {
     );
     assert!(is_fed_by(&edge, "a.example", &lineage));
 }
+
+#[test]
+fn the_key_for_one_service_is_never_sent_to_another() {
+    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example"]);
+    // The hook named another service than the configuration, and had a key of its own.
+    edge.add_fault(Fault::status("*", 503).header("Retry-After", "3600"));
+    deploy(&edge, &lineage, state.path()).fails_with(75);
+    let later = sync(&edge, state.path()).without_env("EDGECERT_BASE_URL");
+    let config = later.file("config.toml", "base_url = \"https://127.0.0.1:1\"\n");
+    let later = later.env("EDGECERT_API_KEY", "for-the-other").env("EDGECERT_CONFIG", config);
+    let (asked, outcome) = asked_during(&edge, || later.fails_with(78));
+    assert_eq!(asked, Vec::<String>::new());
+    assert!(outcome.stderr.contains("with a key that is not remembered"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("hint: run `edgecert sync --base-url http"), "{}", outcome.stderr);
+}
