@@ -185,7 +185,7 @@ fn finish(stage: &mut Stage<'_>, running: Running, wanted: i32) {
         stage.quote(line);
     }
     let found = code.map_or_else(|| "a signal".to_owned(), |code| code.to_string());
-    stage.expect(code == Some(wanted), &format!("it exits {wanted}"), &found);
+    stage.expect(code == Some(wanted), &format!("the hook exits {wanted}"), &found);
 }
 
 /// Waits until the upload is answered or the hook gives up.
