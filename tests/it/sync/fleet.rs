@@ -6,7 +6,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::{LISTING, asked_during, deploy, is_fed_by, sync};
-use crate::harness::{Hook, Lineage, sandbox, uploads};
+use crate::harness::{Hook, Lineage, asked, sandbox, uploads};
 
 /// A configuration with these lineages.
 fn configured(hook: Hook, lineages: &[&Lineage]) -> Hook {
@@ -89,6 +89,8 @@ fn lineages_of_one_site_are_deployed_one_after_the_other() {
         json["lineages"].as_array().unwrap().iter().map(|entry| &entry["exit_code"]).collect();
     assert_eq!(edge.certs().len(), 1, "no record is made that nothing uses: {codes:?}");
     assert_eq!(uploads(&edge), 3);
+    let listings = asked(&edge).iter().filter(|request| *request == "GET /api/certs").count();
+    assert_eq!(listings, 3, "those that come after another one look again");
 }
 
 #[test]
