@@ -54,16 +54,15 @@ fn main() -> ExitCode {
             alert(&Alarm::of_report(&report), None, &env);
             code
         }
-        None => run(arguments, &env),
+        None => run(&arguments, &env),
     }
 }
 
-fn run(arguments: Vec<OsString>, env: &Env) -> ExitCode {
-    let json = wants_json(&arguments);
-    let command = command_named(&arguments);
-    let cli = match Cli::read(arguments) {
+fn run(arguments: &[OsString], env: &Env) -> ExitCode {
+    let json = wants_json(arguments);
+    let cli = match Cli::read(arguments.iter().cloned()) {
         Ok(cli) => cli,
-        Err(error) => return usage(&error, command, json, env),
+        Err(error) => return usage(&error, command_named(arguments), json, env),
     };
     log_at(cli.common.verbose);
     let config = cli.common.config.as_deref();
