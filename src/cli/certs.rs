@@ -8,6 +8,7 @@ use super::ServiceArgs;
 
 // `edgecert certs …`.
 #[derive(Subcommand, Clone, Debug)]
+#[command(defer = true)]
 pub(crate) enum CertsCommand {
     /// List the account's certificates, and the sites that each of them feeds
     #[command(after_help = "Examples:\n  edgecert certs list\n  edgecert certs list --json")]

@@ -256,7 +256,10 @@ impl Cli {
 
     /// Commands, flags and their values, for completion scripts.
     pub(crate) fn definition() -> clap::Command {
-        Self::command()
+        let mut command = Self::command();
+        // The flags of all commands, which are put off otherwise.
+        command.build();
+        command
     }
 
     /// The help text, for a call without anything to do.

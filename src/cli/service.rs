@@ -6,7 +6,8 @@ use clap::{Args, ValueHint};
 
 use crate::settings::Layer;
 
-/// How the service is reached.
+// How the service is reached. No doc comment, here and below: clap would take it for the summary of every command that
+// has these flags.
 #[derive(Args, Clone, Debug, Default)]
 #[expect(clippy::doc_markdown, reason = "help is plain text")]
 #[command(next_help_heading = "Settings (flag, then environment, then configuration file)")]
@@ -28,7 +29,7 @@ pub(crate) struct ServiceArgs {
     timeout: Option<u64>,
 }
 
-/// Waiting for the edge, where it was asked for.
+// Waiting for the edge, where it was asked for.
 #[derive(Args, Clone, Copy, Debug, Default)]
 #[expect(clippy::doc_markdown, reason = "help is plain text")]
 pub(crate) struct WaitArgs {

@@ -12,6 +12,7 @@ use crate::names::Domain;
 
 // `edgecert sites …`. A site is named by its number or by its domain everywhere.
 #[derive(Subcommand, Clone, Debug)]
+#[command(defer = true)]
 pub(crate) enum SitesCommand {
     /// List the account's sites
     List(ListArgs),
@@ -66,7 +67,7 @@ pub(crate) struct ListArgs {
     pub(crate) service: ServiceArgs,
 }
 
-/// A command that needs a site and nothing else.
+// A command that needs a site and nothing else.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct OneArgs {
     /// Number or domain of the site
@@ -129,7 +130,7 @@ pub(crate) struct UpdateArgs {
     pub(crate) service: ServiceArgs,
 }
 
-/// What is to be saved of a site.
+// What is to be saved of a site.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct FieldArgs {
     /// Origin that the edge fetches from (can be repeated); all of them have the same port
