@@ -61,7 +61,7 @@ impl<'a> Fleet<'a> {
             ]}],
             "sites": sites, "certs": records,
         }))?;
-        let options = Options { world, whims: 0, ..Options::default() };
+        let options = Options { world, quirks: 0, ..Options::default() };
         let sandbox = Sandbox::start(options).map_err(|error| anyhow!("{error}"))?;
         sandbox.add_site(&domain(0));
         let fleet = Self { scene, sandbox };

@@ -10,7 +10,7 @@ use crate::harness::{Lineage, Options, asked, edgecert, record, sandbox, sandbox
 #[test]
 fn a_first_certificate_is_created_and_bound_to_every_covered_site() {
     let edge = sandbox_with(
-        Options { whims: 0, ..Options::default() },
+        Options { quirks: 0, ..Options::default() },
         &["a.example", "x.b.example", "other.example"],
     );
     let renewed = Lineage::issued_for(&["a.example", "*.b.example"]);
@@ -27,7 +27,7 @@ fn a_first_certificate_is_created_and_bound_to_every_covered_site() {
 
 #[test]
 fn a_renewal_replaces_in_place_under_the_same_id() {
-    let edge = sandbox_with(Options { whims: 0, ..Options::default() }, &["a.example"]);
+    let edge = sandbox_with(Options { quirks: 0, ..Options::default() }, &["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
     edgecert().called_by_certbot(&lineage).against(&edge).succeeds();
     let first = edge.certs();
@@ -48,7 +48,7 @@ fn a_renewal_replaces_in_place_under_the_same_id() {
 
 #[test]
 fn the_json_report_has_the_documented_fields() {
-    let edge = sandbox_with(Options { whims: 0, ..Options::default() }, &["a.example"]);
+    let edge = sandbox_with(Options { quirks: 0, ..Options::default() }, &["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
     let outcome = edgecert().called_by_certbot(&renewed).against(&edge).args(["--json"]).succeeds();
     expect![[r#"
@@ -191,7 +191,7 @@ fn many_records_cost_one_upload_each_and_nothing_more() {
     let world = world(json!({"sites": sites, "certs": records}));
     // Where a record counts for each of its names, the first upload makes its record the one for all three domains, and
     // only `--rebind` reaches the others.
-    let edge = sandbox_with(Options { world, whims: 0, ..Options::default() }, &[]);
+    let edge = sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[]);
     let renewed = Lineage::issued_for(&domains);
     edgecert().called_by_certbot(&renewed).against(&edge).args(["--wait", "0"]).succeeds();
     let mut asked = asked(&edge);
@@ -297,15 +297,15 @@ fn a_lineage_of_the_configuration_brings_its_own_settings() {
 
 #[test]
 fn a_record_that_names_all_it_covers_is_renewed_in_place() {
-    for whims in [0, 6, 9, 13] {
-        let edge = sandbox_with(Options { whims, ..Options::default() }, &["a.example", "b.example"]);
+    for quirks in [0, 6, 9, 13] {
+        let edge = sandbox_with(Options { quirks, ..Options::default() }, &["a.example", "b.example"]);
         let lineage = Lineage::issued_for(&["a.example", "b.example"]);
         for _ in 0..2 {
             let outcome = edgecert().called_by_certbot(&lineage).against(&edge).args(["--json"]).succeeds();
-            assert_eq!(outcome.sites(), ["a.example: served", "b.example: served"], "seed {whims}");
+            assert_eq!(outcome.sites(), ["a.example: served", "b.example: served"], "seed {quirks}");
             lineage.renew(&["a.example", "b.example"]);
         }
-        assert_eq!(edge.certs().len(), 1, "seed {whims}");
+        assert_eq!(edge.certs().len(), 1, "seed {quirks}");
     }
 }
 

@@ -17,7 +17,7 @@ fn account(sites: &[(u64, &str, Option<u64>)], records: &[Value]) -> Sandbox {
         .map(|(id, domain, cert_id)| json!({"id": id, "account": 1, "domain": domain, "cert_id": cert_id}))
         .collect();
     let world = world(json!({"sites": sites, "certs": records}));
-    sandbox_with(Options { world, whims: 0, ..Options::default() }, &[])
+    sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[])
 }
 
 fn deploy(edge: &Sandbox, lineage: &Lineage) -> Hook {
@@ -244,7 +244,7 @@ fn sites_that_were_not_asked_for_are_told_and_do_not_fail_the_run() {
 
 #[test]
 fn a_site_that_another_step_reaches_is_told_as_it_is() {
-    for whims in 0..10 {
+    for quirks in 0..10 {
         let mut shared = record(5, "z.example", "upload");
         (shared["domain"], shared["name"]) = (json!("z.example"), json!("shop"));
         let issued = crate::harness::authority().issue(&["z.example", "a.example"]).unwrap();
@@ -254,11 +254,11 @@ fn a_site_that_another_step_reaches_is_told_as_it_is() {
             json!({"id": 11, "account": 1, "domain": "a.example"}),
         ];
         let world = world(json!({"sites": sites, "certs": [shared]}));
-        let edge = sandbox_with(Options { world, whims, ..Options::default() }, &[]);
+        let edge = sandbox_with(Options { world, quirks, ..Options::default() }, &[]);
         let lineage = Lineage::issued_for(&["a.example", "b.example"]);
         let told = deploy(&edge, &lineage).args(["--json"]).run().sites();
         let is_misbound = told.contains(&"b.example: misbound".to_owned());
-        assert_eq!(is_fed_by(&edge, "b.example", &lineage), !is_misbound, "{whims}: {told:?}");
+        assert_eq!(is_fed_by(&edge, "b.example", &lineage), !is_misbound, "{quirks}: {told:?}");
     }
 }
 

@@ -20,7 +20,7 @@ fn the_plan_gives_its_reasons_and_changes_nothing() {
             record(5, "b.example", "upload"), record(6, "d.example", "lets"), record(7, "other.test", "upload"),
         ],
     }));
-    let edge = sandbox_with(Options { world, whims: 0, ..Options::default() }, &[]);
+    let edge = sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[]);
     let renewed = Lineage::issued_for(&["*.example"]);
     let (sites, records) = (edge.sites(), edge.certs());
 

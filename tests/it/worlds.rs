@@ -1,4 +1,4 @@
-//! Generated accounts through the real binary against the sandbox, with whims and faults: what the report says is what
+//! Generated accounts through the real binary against the sandbox, with quirks and faults: what the report says is what
 //! the service and its edge hold at the end, always.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -90,7 +90,7 @@ impl Case {
         });
         let mut world = world(json!({"sites": sites.collect::<Vec<_>>(), "certs": records}));
         world.accounts.push(Account { id: 2, api_keys: vec!["other-key".into()], packages: Vec::new() });
-        let options = Options { world, whims: dice.u64(..50), ..Options::default() };
+        let options = Options { world, quirks: dice.u64(..50), ..Options::default() };
         let edge = sandbox_with(options, &[]);
         let flags = ["--rebind", "--allow-shrink", "--replace-lets"];
         let flags = flags.into_iter().filter(|_| dice.u8(..3) == 0).collect();

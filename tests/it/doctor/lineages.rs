@@ -92,7 +92,7 @@ fn two_lineages_that_replace_each_other_are_a_fault() {
     let shared = json!({"id": 5, "account": 1, "domain": "a.example", "name": "a.example", "type": "uploaded",
         "cert_pem": issued.fullchain(), "key_pem": issued.key});
     let world = world(json!({"sites": sites, "certs": [shared]}));
-    let edge = sandbox_with(Options { world, whims: 0, ..Options::default() }, &[]);
+    let edge = sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[]);
     let outcome = doctor(&edge, &certbot.entries(&both, "")).fails_with(78);
     only_fault(&outcome, "fail record: one record feeds a.example and b.example", "rebind");
 }
@@ -101,7 +101,7 @@ fn two_lineages_that_replace_each_other_are_a_fault() {
 fn what_a_deployment_would_refuse_is_told_before() {
     let sites = json!([{"id": 1, "account": 1, "domain": "a.example", "cert_id": 5}]);
     let world = world(json!({"sites": sites, "certs": [record(5, "a.example", "lets")]}));
-    let edge = sandbox_with(Options { world, whims: 0, ..Options::default() }, &[]);
+    let edge = sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[]);
     let certbot = Certbot::keeping(&[&["a.example"]]);
     let outcome = on_a_good_machine(&edge, &certbot).fails_with(65);
     only_fault(&outcome, "fail record: ", "--replace-lets");

@@ -71,7 +71,7 @@ fn a_sites_life(scene: &Scene) -> String {
 #[test]
 fn every_endpoint_is_understood_under_every_seed() {
     for seed in 0..SEEDS {
-        let scene = Scene { edge: shop_of(Options { whims: seed, ..Options::default() }), seed };
+        let scene = Scene { edge: shop_of(Options { quirks: seed, ..Options::default() }), seed };
         certificates(&scene);
         let id = a_sites_life(&scene);
         let asked = asked(&scene.edge);

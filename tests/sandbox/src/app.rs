@@ -10,13 +10,13 @@ use crate::edge::table::EdgeTable;
 use crate::faults::Faults;
 use crate::journal::Journal;
 use crate::push::Pushes;
+use crate::quirks::Quirks;
 use crate::store::Store;
-use crate::whims::Whims;
 
 /// The service.
 pub(crate) struct App {
     store: Mutex<Store>,
-    pub(crate) whims: Whims,
+    pub(crate) quirks: Quirks,
     pub(crate) faults: Faults,
     pub(crate) journal: Journal,
     pub(crate) pushes: Pushes,
@@ -25,10 +25,15 @@ pub(crate) struct App {
 }
 
 impl App {
-    pub(crate) fn new(store: Store, whims: Whims, delay: Duration, notices: UnboundedSender<String>) -> Self {
+    pub(crate) fn new(
+        store: Store,
+        quirks: Quirks,
+        delay: Duration,
+        notices: UnboundedSender<String>,
+    ) -> Self {
         Self {
             store: Mutex::new(store),
-            whims,
+            quirks,
             faults: Faults::default(),
             journal: Journal::default(),
             pushes: Pushes::new(delay),

@@ -18,7 +18,7 @@ use crate::http::Answer;
 use crate::store::packages::{self, Package};
 use crate::store::{edge, sites};
 use crate::wire::OutBody;
-use crate::{clock, push, whims};
+use crate::{clock, push, quirks};
 
 const TRAFFIC_EXCEEDED: &str = "package traffic exceeded";
 
@@ -41,7 +41,7 @@ pub(crate) async fn handle(app: Arc<App>, request: Request<Incoming>) -> Respons
         (&Method::GET, ["requests"]) => ok(&json!(app.journal.list())),
         (&Method::GET, ["edge"]) => ok(&json!(app.edge.list())),
         (&Method::GET, ["dns"]) => dns(&app),
-        (&Method::GET, ["whims"]) => ok(&drawn(&app)),
+        (&Method::GET, ["quirks" | "whims"]) => ok(&drawn(&app)),
         (&Method::POST, ["packages", id]) => change_package(&app, id, &body),
         (&Method::POST, ["push"]) => push_pending(&app, &body),
         _ => Answer::json(StatusCode::NOT_FOUND, &json!({ "ok": false, "error": "not found" })),
@@ -108,8 +108,8 @@ fn dns(app: &App) -> Answer {
 
 fn drawn(app: &App) -> Value {
     let table: Vec<Value> =
-        whims::TABLE.iter().map(|(what, variants)| json!({ "open": what, "variants": variants })).collect();
-    json!({ "seed": app.whims.seed, "drawn": format!("{:?}", app.whims), "table": table })
+        quirks::TABLE.iter().map(|(what, variants)| json!({ "open": what, "variants": variants })).collect();
+    json!({ "seed": app.quirks.seed, "drawn": format!("{:?}", app.quirks), "table": table })
 }
 
 /// Finishes the pending pushes, or holds them back.

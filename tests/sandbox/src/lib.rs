@@ -1,5 +1,5 @@
 //! The edge acceleration service of `edge-api.md`, for rehearsal and tests: all endpoints, rules and states on
-//! SQLite, an asynchronous push, an edge that serves what was pushed, faults on demand, and whims for what the
+//! SQLite, an asynchronous push, an edge that serves what was pushed, faults on demand, and quirks for what the
 //! document leaves open. It shares no code with the hook, so that one cannot hide the other's mistakes.
 //!
 //! [`Sandbox`] is blocking and runs a thread of its own; a test needs no runtime.
@@ -21,10 +21,10 @@ mod names;
 mod openapi;
 mod options;
 mod push;
+mod quirks;
 mod rehearse;
 mod rules;
 mod store;
-mod whims;
 mod wire;
 mod world;
 
@@ -43,11 +43,11 @@ pub use faults::{Action, Fault};
 pub use journal::Request;
 pub use look::{Seen, look, look_with};
 pub use options::{Options, Ready};
+use quirks::Quirks;
 pub use rehearse::{Hook, Line, rehearse};
 use store::Store;
 use store::sites::{self, New};
 use store::{certs, packages};
-use whims::Whims;
 pub use world::{Account, Cert, Package, Site, World};
 
 /// A running service. Dropping it ends it and frees its ports.
@@ -70,7 +70,7 @@ impl Sandbox {
         let resumed = !store.fresh;
         let api_key = store.first_key()?.unwrap_or_default();
         let (tell, notices) = mpsc::unbounded_channel();
-        let app = Arc::new(App::new(store, Whims::new(options.whims), options.push, tell));
+        let app = Arc::new(App::new(store, Quirks::new(options.quirks), options.push, tell));
         let mut memo = Memo::default();
         for snapshot in &store::edge::list(app.store().read())? {
             app.edge.put(snapshot, &mut memo);
@@ -154,7 +154,7 @@ impl Sandbox {
     pub fn sites(&self) -> Vec<Value> {
         let sites = sites::list(self.app.store().read(), None).unwrap_or_default();
         let shown = sites.iter().map(|site| {
-            let mut value = api::shape::site(&Whims::new(0), site);
+            let mut value = api::shape::site(&Quirks::new(0), site);
             if let Value::Object(map) = &mut value {
                 map.insert("account".to_owned(), json!(site.account));
             }

@@ -32,7 +32,7 @@ enum Command {
     /// Serve the API, the edge and the control port on loopback until interrupted
     ///
     /// The control port takes POST /faults, /packages/ID and /push ({"hold":true} holds pushes back, no body
-    /// finishes them) and shows GET /requests, /faults, /edge, /dns and /whims. The API describes itself at
+    /// finishes them) and shows GET /requests, /faults, /edge, /dns and /quirks. The API describes itself at
     /// /openapi.json.
     Serve(ServeArgs),
     /// Run the real hook against a sandbox of its own, as certbot would, and show each step
@@ -79,8 +79,8 @@ struct ServeArgs {
     push_seconds: f64,
 
     /// Vary what the service's document leaves open; 0 is plain
-    #[arg(long, value_name = "SEED", default_value_t = 0)]
-    whims: u64,
+    #[arg(long, alias = "whims", value_name = "SEED", default_value_t = 0)]
+    quirks: u64,
 
     /// Write where everything is to this file, once it listens
     #[arg(long, value_name = "FILE")]
@@ -112,7 +112,7 @@ fn serve(args: ServeArgs) -> Result<(), Error> {
         world: world.unwrap_or_default(),
         tls: args.tls,
         push: Duration::from_secs_f64(args.push_seconds),
-        whims: args.whims,
+        quirks: args.quirks,
         data: args.data,
         listen: args.listen,
         edge_listen: args.edge_listen,

@@ -3,13 +3,13 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::whims::Whims;
+use crate::quirks::Quirks;
 
 const ERRORS: &str = "#/components/schemas/Error";
 
-/// The description for one set of whims.
-pub(crate) fn describe(whims: &Whims) -> Value {
-    let exact = whims.seed == 0;
+/// The description for one set of quirks.
+pub(crate) fn describe(quirks: &Quirks) -> Value {
+    let exact = quirks.seed == 0;
     let mut paths = json!({
         "/api/certs": {
             "get": operation("List the caller's certificates", None, &[("200", "CertList")]),

@@ -9,9 +9,9 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::world::World;
 
-/// Seed of the whims where nobody chose one, so that a whole test suite can be run under another seed:
-/// `EDGECERT_SANDBOX_WHIMS=7 cargo test`.
-const SEED_VARIABLE: &str = "EDGECERT_SANDBOX_WHIMS";
+/// Seed of the quirks where nobody chose one, so that a whole test suite can be run under another seed:
+/// `EDGECERT_SANDBOX_QUIRKS=7 cargo test`.
+const SEED_VARIABLE: &str = "EDGECERT_SANDBOX_QUIRKS";
 
 /// How a sandbox is to be. The default suits a test: free ports, everything in memory, pushes at once.
 #[derive(Debug, Clone)]
@@ -22,8 +22,8 @@ pub struct Options {
     pub tls: bool,
     /// From a saved change to the edge.
     pub push: Duration,
-    /// Seed of the whims; 0 is plain. The default is what `EDGECERT_SANDBOX_WHIMS` says, else 0.
-    pub whims: u64,
+    /// Seed of the quirks; 0 is plain. The default is what `EDGECERT_SANDBOX_QUIRKS` says, else 0.
+    pub quirks: u64,
     /// Directory of the database; in memory when absent.
     pub data: Option<PathBuf>,
     /// Address of the API.
@@ -41,7 +41,7 @@ impl Default for Options {
             world: World::default(),
             tls: false,
             push: Duration::ZERO,
-            whims: seed_of_the_environment(),
+            quirks: seed_of_the_environment(),
             data: None,
             listen: any,
             edge_listen: any,

@@ -34,8 +34,8 @@ fn inhabit(sandbox: &Sandbox) {
 
 /// That a certificate be one cannot be said in a schema, so acceptance of what fits the schema is not asked for.
 #[track_caller]
-fn holds(whims: u64, examples: &str) {
-    let sandbox = Sandbox::start(Options { whims, ..Options::default() }).unwrap();
+fn holds(quirks: u64, examples: &str) {
+    let sandbox = Sandbox::start(Options { quirks, ..Options::default() }).unwrap();
     inhabit(&sandbox);
     let home = tempfile::tempdir().unwrap();
     let output = Command::new(program())

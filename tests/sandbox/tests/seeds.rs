@@ -53,7 +53,7 @@ impl Scene {
             sites: vec![site(10, 1, "a.example"), site(11, 1, "b.example"), site(20, 2, "o.example")],
             certs: Vec::new(),
         };
-        let sandbox = Sandbox::start(Options { world, whims: seed, ..Options::default() }).unwrap();
+        let sandbox = Sandbox::start(Options { world, quirks: seed, ..Options::default() }).unwrap();
         Self { sandbox, authority: Authority::new("seeds").unwrap(), files: TempDir::new().unwrap(), seed }
     }
 

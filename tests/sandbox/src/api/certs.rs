@@ -6,26 +6,26 @@ use serde_json::{Map, Value, json};
 
 use super::{Call, Outcome, Refusal, shape};
 use crate::http::Answer;
+use crate::quirks::{CertDomain, ForeignCert, ForeignDomain, Made, Quirks};
 use crate::rules::{self, Accepted};
 use crate::store::certs::{self, Cert, Content};
 use crate::store::sites::{self, Site};
-use crate::whims::{CertDomain, ForeignCert, ForeignDomain, Made, Whims};
 
 const UPLOAD_FIELDS: [&str; 4] = ["domain", "cert_pem", "key_pem", "name"];
 
 pub(super) fn list(call: &Call<'_>) -> Outcome {
     let certs = certs::list(call.app.store().read(), Some(call.account))?;
-    Ok(Answer::json(StatusCode::OK, &shape::cert_list(&call.app.whims, &certs)))
+    Ok(Answer::json(StatusCode::OK, &shape::cert_list(&call.app.quirks, &certs)))
 }
 
 pub(super) fn download(call: &Call<'_>, id: i64) -> Outcome {
     let cert = certs::get(call.app.store().read(), id)?.filter(|cert| cert.account == call.account);
-    let status = match call.app.whims.foreign_cert {
+    let status = match call.app.quirks.foreign_cert {
         ForeignCert::NotFound => StatusCode::NOT_FOUND,
         ForeignCert::Forbidden => StatusCode::FORBIDDEN,
     };
     let cert = cert.ok_or_else(|| Refusal::new(status, "there is no such certificate"))?;
-    Ok(Answer::json(StatusCode::OK, &shape::download(&call.app.whims, &cert)))
+    Ok(Answer::json(StatusCode::OK, &shape::download(&call.app.quirks, &cert)))
 }
 
 /// The idempotent upload: the rules, then the oldest record of the domain is replaced, or a new one is bound to
@@ -39,7 +39,7 @@ pub(super) fn upload(call: &Call<'_>) -> Outcome {
     let mut store = call.app.store();
     let (created, response) = store.write(|t| {
         let site = sites::by_domain(t, domain)?.filter(|site| site.account == call.account);
-        let site = site.ok_or_else(|| foreign_domain(&call.app.whims, domain))?;
+        let site = site.ok_or_else(|| foreign_domain(&call.app.quirks, domain))?;
         let accepted = rules::check(cert_pem, key_pem, Some(domain), call.now)
             .map_err(|broken| Refusal::bad(broken.to_string()))?;
         let content = Content { account: call.account, domain: &site.domain, name, cert_pem, key_pem };
@@ -55,13 +55,13 @@ pub(super) fn upload(call: &Call<'_>) -> Outcome {
         Ok::<_, Refusal>((created, uploaded(call, id, &site.domain, bound.as_deref(), &accepted)))
     })?;
     call.app.pushes.wake();
-    let status = if created { made(&call.app.whims) } else { StatusCode::OK };
+    let status = if created { made(&call.app.quirks) } else { StatusCode::OK };
     Ok(Answer::json(status, &response))
 }
 
 /// The record that "already exists for the domain".
 fn record_of(call: &Call<'_>, t: &Transaction<'_>, domain: &str) -> rusqlite::Result<Option<Cert>> {
-    match call.app.whims.cert_domain {
+    match call.app.quirks.cert_domain {
         CertDomain::Declared => certs::oldest_for(t, call.account, domain),
         CertDomain::Commas | CertDomain::Spaced => certs::oldest_with(t, call.account, domain),
     }
@@ -81,12 +81,12 @@ pub(super) fn create(call: &Call<'_>) -> Outcome {
     let mut store = call.app.store();
     let id = store.write(|t| certs::insert(t, &content))?;
     let cert = certs::get(store.read(), id)?.ok_or_else(Refusal::not_found)?;
-    Ok(Answer::json(made(&call.app.whims), &shape::record(&call.app.whims, &cert)))
+    Ok(Answer::json(made(&call.app.quirks), &shape::record(&call.app.quirks, &cert)))
 }
 
 /// Status for something that was not there before.
-pub(super) fn made(whims: &Whims) -> StatusCode {
-    match whims.made {
+pub(super) fn made(quirks: &Quirks) -> StatusCode {
+    match quirks.made {
         Made::Ok => StatusCode::OK,
         Made::Created => StatusCode::CREATED,
     }
@@ -111,23 +111,23 @@ fn bind_new(
 }
 
 fn uploaded(call: &Call<'_>, id: i64, domain: &str, bound: Option<&[Site]>, accepted: &Accepted) -> Value {
-    let whims = &call.app.whims;
+    let quirks = &call.app.quirks;
     let created = bound.is_some();
-    let bound: Vec<Value> = bound.into_iter().flatten().map(|site| shape::bound(whims, site)).collect();
+    let bound: Vec<Value> = bound.into_iter().flatten().map(|site| shape::bound(quirks, site)).collect();
     let response = json!({
         "ok": true,
         "id": id.to_string(),
         "created": created,
         "domain": domain,
-        "not_after": shape::time(whims, accepted.leaf.not_after),
+        "not_after": shape::time(quirks, accepted.leaf.not_after),
         "key_match": accepted.key_match.as_str(),
         "bound_sites": bound,
     });
-    shape::object(whims, response)
+    shape::object(quirks, response)
 }
 
-fn foreign_domain(whims: &Whims, domain: &str) -> Refusal {
-    let status = match whims.foreign_domain {
+fn foreign_domain(quirks: &Quirks, domain: &str) -> Refusal {
+    let status = match quirks.foreign_domain {
         ForeignDomain::Forbidden => StatusCode::FORBIDDEN,
         ForeignDomain::NotFound => StatusCode::NOT_FOUND,
         ForeignDomain::BadRequest => StatusCode::BAD_REQUEST,

@@ -25,7 +25,7 @@ use crate::{clock, openapi};
 /// Far beyond any chain with its key.
 const BODY_LIMIT: usize = 4 * 1024 * 1024;
 
-/// A refusal in the service's words; how it looks is the whims' business.
+/// A refusal in the service's words; how it looks is the quirks' business.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub(crate) status: StatusCode,
@@ -146,7 +146,7 @@ fn carry_out(
     body: &Bytes,
 ) -> Answer {
     if path == "/openapi.json" && method == Method::GET {
-        return Answer::json(StatusCode::OK, &openapi::describe(&app.whims));
+        return Answer::json(StatusCode::OK, &openapi::describe(&app.quirks));
     }
     let key = text_of(headers, &header::AUTHORIZATION).split_once(' ');
     let key = key.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, key)| key.trim());
@@ -154,10 +154,10 @@ fn carry_out(
     let account = match account.transpose() {
         Ok(Some(Some(account))) => account,
         Ok(_) => return unauthorized(app),
-        Err(error) => return shape::refusal(&app.whims, &error.into()),
+        Err(error) => return shape::refusal(&app.quirks, &error.into()),
     };
     let call = Call { app, account, now: clock::now(), headers, body, notices: RefCell::default() };
-    let answer = route(&call, method, path).unwrap_or_else(|refusal| shape::refusal(&app.whims, &refusal));
+    let answer = route(&call, method, path).unwrap_or_else(|refusal| shape::refusal(&app.quirks, &refusal));
     let notices = call.notices.into_inner();
     for notice in &notices {
         app.notice(&format!("{method} {path}: {notice}"));
@@ -171,7 +171,7 @@ fn carry_out(
 
 fn unauthorized(app: &App) -> Answer {
     let refusal = Refusal::new(StatusCode::UNAUTHORIZED, "the API key is missing or not valid");
-    shape::refusal(&app.whims, &refusal).with(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
+    shape::refusal(&app.quirks, &refusal).with(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
 }
 
 fn route(call: &Call<'_>, method: &Method, path: &str) -> Outcome {
@@ -201,7 +201,7 @@ fn route(call: &Call<'_>, method: &Method, path: &str) -> Outcome {
 
 fn not_allowed(call: &Call<'_>, allowed: &'static str) -> Answer {
     let refusal = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method not allowed");
-    shape::refusal(&call.app.whims, &refusal).with(header::ALLOW, HeaderValue::from_static(allowed))
+    shape::refusal(&call.app.quirks, &refusal).with(header::ALLOW, HeaderValue::from_static(allowed))
 }
 
 fn text_of<'a>(headers: &'a HeaderMap, name: &http::HeaderName) -> &'a str {

@@ -1,4 +1,4 @@
-//! How answers look: the document's fields, and the whims where it leaves the form open.
+//! How answers look: the document's fields, and the quirks where it leaves the form open.
 
 use http::StatusCode;
 use jiff::Timestamp;
@@ -6,21 +6,21 @@ use serde_json::{Map, Value, json};
 
 use super::Refusal;
 use crate::http::Answer;
+use crate::quirks::{
+    BoundSites, CertDomain, CertList, ErrorBody, Extras, NoCert, NoReason, OneSite, Quirks, RecordBody,
+    SiteStatus, Switched, Time, TlsSettings, UPLOADED, UploadedType,
+};
 use crate::store::certs::Cert;
 use crate::store::sites::Site;
-use crate::whims::{
-    BoundSites, CertDomain, CertList, ErrorBody, Extras, NoCert, NoReason, OneSite, RecordBody, SiteStatus,
-    Switched, Time, TlsSettings, UPLOADED, UploadedType, Whims,
-};
 
 /// A refusal. A status of 200 means that only the body says so.
-pub(crate) fn refusal(whims: &Whims, refusal: &Refusal) -> Answer {
+pub(crate) fn refusal(quirks: &Quirks, refusal: &Refusal) -> Answer {
     let (status, message) = (refusal.status, refusal.message.as_str());
     if status == StatusCode::OK {
-        return Answer::json(status, &object(whims, json!({ "ok": false, "error": message })));
+        return Answer::json(status, &object(quirks, json!({ "ok": false, "error": message })));
     }
     let code = status.canonical_reason().unwrap_or("error").to_lowercase().replace(' ', "_");
-    let value = match whims.error_body {
+    let value = match quirks.error_body {
         ErrorBody::Error => json!({ "ok": false, "error": message }),
         ErrorBody::Message => json!({ "code": u32::from(status.as_u16()) * 100 + 1, "message": message }),
         ErrorBody::Nested => json!({ "error": { "code": code, "message": message } }),
@@ -33,13 +33,13 @@ pub(crate) fn refusal(whims: &Whims, refusal: &Refusal) -> Answer {
         }
         ErrorBody::Empty => return Answer::empty(status),
     };
-    Answer::json(status, &object(whims, value))
+    Answer::json(status, &object(quirks, value))
 }
 
-/// Adds the unknown fields that the whims ask for to an object.
-pub(crate) fn object(whims: &Whims, mut value: Value) -> Value {
+/// Adds the unknown fields that the quirks ask for to an object.
+pub(crate) fn object(quirks: &Quirks, mut value: Value) -> Value {
     if let Value::Object(map) = &mut value {
-        match whims.extras {
+        match quirks.extras {
             Extras::Without => {}
             Extras::Flat => {
                 map.insert("request_id".into(), json!("01J8Z3V2Q4"));
@@ -54,97 +54,97 @@ pub(crate) fn object(whims: &Whims, mut value: Value) -> Value {
 }
 
 /// The list of certificates in its wrapper.
-pub(crate) fn cert_list(whims: &Whims, certs: &[Cert]) -> Value {
-    let list: Vec<Value> = certs.iter().map(|cert| cert_element(whims, cert)).collect();
+pub(crate) fn cert_list(quirks: &Quirks, certs: &[Cert]) -> Value {
+    let list: Vec<Value> = certs.iter().map(|cert| cert_element(quirks, cert)).collect();
     let total = list.len();
-    match whims.cert_list {
-        CertList::Certs => object(whims, json!({ "certs": list, "total": total })),
+    match quirks.cert_list {
+        CertList::Certs => object(quirks, json!({ "certs": list, "total": total })),
         CertList::Bare => json!(list),
-        CertList::Data => object(whims, json!({ "ok": true, "data": list })),
-        CertList::List => object(whims, json!({ "list": list, "page": 1, "total": total })),
+        CertList::Data => object(quirks, json!({ "ok": true, "data": list })),
+        CertList::List => object(quirks, json!({ "list": list, "page": 1, "total": total })),
     }
 }
 
 /// Section 2.2.
-pub(crate) fn download(whims: &Whims, cert: &Cert) -> Value {
+pub(crate) fn download(quirks: &Quirks, cert: &Cert) -> Value {
     let value = json!({
-        "ok": true, "id": cert.id, "domain": cert_domain(whims, cert), "name": cert.name,
+        "ok": true, "id": cert.id, "domain": cert_domain(quirks, cert), "name": cert.name,
         "cert_pem": cert.cert_pem, "key_pem": cert.key_pem,
     });
-    object(whims, value)
+    object(quirks, value)
 }
 
 /// The answer to the plain create, whose form is not shown.
-pub(crate) fn record(whims: &Whims, cert: &Cert) -> Value {
-    match whims.record_body {
-        RecordBody::Id => object(whims, json!({ "ok": true, "id": cert.id.to_string() })),
-        RecordBody::Cert => object(whims, json!({ "ok": true, "cert": cert_element(whims, cert) })),
+pub(crate) fn record(quirks: &Quirks, cert: &Cert) -> Value {
+    match quirks.record_body {
+        RecordBody::Id => object(quirks, json!({ "ok": true, "id": cert.id.to_string() })),
+        RecordBody::Cert => object(quirks, json!({ "ok": true, "cert": cert_element(quirks, cert) })),
     }
 }
 
 /// An element of `bound_sites`.
-pub(crate) fn bound(whims: &Whims, site: &Site) -> Value {
-    match whims.bound_sites {
-        BoundSites::Objects => object(whims, json!({ "id": site.id, "domain": site.domain })),
+pub(crate) fn bound(quirks: &Quirks, site: &Site) -> Value {
+    match quirks.bound_sites {
+        BoundSites::Objects => object(quirks, json!({ "id": site.id, "domain": site.domain })),
         BoundSites::Numbers => json!(site.id),
         BoundSites::Strings => json!(site.id.to_string()),
         BoundSites::Domains => json!(site.domain),
-        BoundSites::SiteIds => object(whims, json!({ "site_id": site.id })),
+        BoundSites::SiteIds => object(quirks, json!({ "site_id": site.id })),
     }
 }
 
 /// Section 2.3.
-pub(crate) fn site(whims: &Whims, site: &Site) -> Value {
-    let mut map = tls_settings(whims);
+pub(crate) fn site(quirks: &Quirks, site: &Site) -> Value {
+    let mut map = tls_settings(quirks);
     map.extend(site.settings.clone());
     let fixed = json!({
         "id": site.id, "domain": site.domain, "cname": site.cname, "enabled": site.enabled,
-        "site_status": status(whims, site), "package_id": site.package_id,
+        "site_status": status(quirks, site), "package_id": site.package_id,
         "config_synced": site.push_at.is_none(),
-        "created_at": time(whims, site.created_at), "updated_at": time(whims, site.updated_at),
+        "created_at": time(quirks, site.created_at), "updated_at": time(quirks, site.updated_at),
     });
     if let Value::Object(fixed) = fixed {
         map.extend(fixed);
     }
-    if let Some(cert) = cert_id(whims, site) {
+    if let Some(cert) = cert_id(quirks, site) {
         map.insert("cert_id".into(), cert);
     }
-    if let Some(reason) = reason(whims, site) {
+    if let Some(reason) = reason(quirks, site) {
         map.insert("disabled_reason".into(), reason);
     }
-    object(whims, Value::Object(map))
+    object(quirks, Value::Object(map))
 }
 
 /// The answer of section 4.5.
-pub(crate) fn one_site(whims: &Whims, shown: &Site) -> Value {
-    match whims.one_site {
-        OneSite::Bare => site(whims, shown),
-        OneSite::Site => json!({ "site": site(whims, shown) }),
-        OneSite::OkSite => json!({ "ok": true, "site": site(whims, shown) }),
+pub(crate) fn one_site(quirks: &Quirks, shown: &Site) -> Value {
+    match quirks.one_site {
+        OneSite::Bare => site(quirks, shown),
+        OneSite::Site => json!({ "site": site(quirks, shown) }),
+        OneSite::OkSite => json!({ "ok": true, "site": site(quirks, shown) }),
     }
 }
 
 /// The answer of enable, disable and delete.
-pub(crate) fn switched(whims: &Whims, id: i64) -> Answer {
-    match whims.switched {
-        Switched::Ok => Answer::json(StatusCode::OK, &object(whims, json!({ "ok": true }))),
+pub(crate) fn switched(quirks: &Quirks, id: i64) -> Answer {
+    match quirks.switched {
+        Switched::Ok => Answer::json(StatusCode::OK, &object(quirks, json!({ "ok": true }))),
         Switched::NoContent => Answer::empty(StatusCode::NO_CONTENT),
         Switched::Empty => Answer::empty(StatusCode::OK),
         Switched::Text => Answer::text(StatusCode::OK, "success"),
         Switched::Detailed => {
             let value = json!({ "ok": true, "id": id, "message": "done" });
-            Answer::json(StatusCode::OK, &object(whims, value))
+            Answer::json(StatusCode::OK, &object(quirks, value))
         }
     }
 }
 
 /// A time in the service's ISO 8601.
-pub(crate) fn time(whims: &Whims, seconds: i64) -> String {
+pub(crate) fn time(quirks: &Quirks, seconds: i64) -> String {
     let utc = |seconds| {
         let text = Timestamp::from_second(seconds).map_or_else(|_| String::new(), |time| time.to_string());
         text.trim_end_matches('Z').to_owned()
     };
-    match whims.time {
+    match quirks.time {
         Time::Utc => utc(seconds) + "Z",
         Time::Offset => utc(seconds) + "+00:00",
         Time::Millis => utc(seconds) + ".000Z",
@@ -154,27 +154,28 @@ pub(crate) fn time(whims: &Whims, seconds: i64) -> String {
 }
 
 /// Section 2.1.
-fn cert_element(whims: &Whims, cert: &Cert) -> Value {
-    let kind = match whims.uploaded_type {
+fn cert_element(quirks: &Quirks, cert: &Cert) -> Value {
+    let kind = match quirks.uploaded_type {
         _ if cert.kind != UPLOADED => &cert.kind,
         UploadedType::Upload => UPLOADED,
         UploadedType::Custom => "custom",
         UploadedType::Empty => "",
     };
-    let value = json!({ "id": cert.id, "name": cert.name, "domain": cert_domain(whims, cert), "type": kind });
-    object(whims, value)
+    let value =
+        json!({ "id": cert.id, "name": cert.name, "domain": cert_domain(quirks, cert), "type": kind });
+    object(quirks, value)
 }
 
-fn cert_domain(whims: &Whims, cert: &Cert) -> String {
-    match whims.cert_domain {
+fn cert_domain(quirks: &Quirks, cert: &Cert) -> String {
+    match quirks.cert_domain {
         CertDomain::Declared => cert.domain.clone(),
         CertDomain::Commas => cert.names().join(","),
         CertDomain::Spaced => cert.names().join(", "),
     }
 }
 
-fn status(whims: &Whims, site: &Site) -> &'static str {
-    let [on, off, over] = match whims.site_status {
+fn status(quirks: &Quirks, site: &Site) -> &'static str {
+    let [on, off, over] = match quirks.site_status {
         SiteStatus::Running => ["running", "stopped", "overlimit"],
         SiteStatus::Active => ["active", "disabled", "disabled"],
         SiteStatus::Digits => ["1", "0", "2"],
@@ -186,8 +187,8 @@ fn status(whims: &Whims, site: &Site) -> &'static str {
     }
 }
 
-fn cert_id(whims: &Whims, site: &Site) -> Option<Value> {
-    match (site.cert_id, whims.no_cert) {
+fn cert_id(quirks: &Quirks, site: &Site) -> Option<Value> {
+    match (site.cert_id, quirks.no_cert) {
         (Some(id), _) => Some(json!(id)),
         (None, NoCert::Null) => Some(Value::Null),
         (None, NoCert::Zero) => Some(json!(0)),
@@ -195,8 +196,8 @@ fn cert_id(whims: &Whims, site: &Site) -> Option<Value> {
     }
 }
 
-fn reason(whims: &Whims, site: &Site) -> Option<Value> {
-    match (site.disabled_reason.as_str(), whims.no_reason) {
+fn reason(quirks: &Quirks, site: &Site) -> Option<Value> {
+    match (site.disabled_reason.as_str(), quirks.no_reason) {
         ("", NoReason::Empty) => Some(json!("")),
         ("", NoReason::Null) => Some(Value::Null),
         ("", NoReason::Absent) => None,
@@ -205,8 +206,8 @@ fn reason(whims: &Whims, site: &Site) -> Option<Value> {
 }
 
 /// The fields whose types are not shown, as they are before anybody sets them.
-fn tls_settings(whims: &Whims) -> Map<String, Value> {
-    let value = match whims.tls_settings {
+fn tls_settings(quirks: &Quirks) -> Map<String, Value> {
+    let value = match quirks.tls_settings {
         TlsSettings::Words => {
             json!({ "ssl_mode": "intermediate", "ssl_ciphers": "", "hsts": false, "ocsp_stapling": false })
         }

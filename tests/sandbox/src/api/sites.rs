@@ -7,22 +7,22 @@ use serde_json::{Map, Value, json};
 use super::certs::made;
 use super::{Call, Outcome, Refusal, shape};
 use crate::http::Answer;
+use crate::quirks::{EnableRefused, NoPackage, Taken};
 use crate::store::sites::{self, New, Site};
 use crate::store::{certs, edge, packages};
-use crate::whims::{EnableRefused, NoPackage, Taken};
 use crate::{fields, names};
 
 pub(super) fn list(call: &Call<'_>) -> Outcome {
-    let whims = &call.app.whims;
+    let quirks = &call.app.quirks;
     let sites = sites::list(call.app.store().read(), Some(call.account))?;
-    let shown: Vec<Value> = sites.iter().map(|site| shape::site(whims, site)).collect();
+    let shown: Vec<Value> = sites.iter().map(|site| shape::site(quirks, site)).collect();
     let response = json!({ "sites": shown, "total": sites.len() });
-    Ok(Answer::json(StatusCode::OK, &shape::object(whims, response)))
+    Ok(Answer::json(StatusCode::OK, &shape::object(quirks, response)))
 }
 
 pub(super) fn get(call: &Call<'_>, id: i64) -> Outcome {
     let site = owned(call, call.app.store().read(), id)?;
-    Ok(Answer::json(StatusCode::OK, &shape::one_site(&call.app.whims, &site)))
+    Ok(Answer::json(StatusCode::OK, &shape::one_site(&call.app.quirks, &site)))
 }
 
 pub(super) fn create(call: &Call<'_>) -> Outcome {
@@ -59,7 +59,7 @@ pub(super) fn create(call: &Call<'_>) -> Outcome {
         Ok((owned(call, t, id)?, change.ignored))
     })?;
     call.app.pushes.wake();
-    Ok(saved(call, made(&call.app.whims), &site, &ignored))
+    Ok(saved(call, made(&call.app.quirks), &site, &ignored))
 }
 
 pub(super) fn update(call: &Call<'_>, id: i64) -> Outcome {
@@ -97,7 +97,7 @@ pub(super) fn enable(call: &Call<'_>, id: i64) -> Outcome {
         Ok(true)
     })?;
     call.app.pushes.wake();
-    if enabled { Ok(shape::switched(&call.app.whims, id)) } else { enable_refused(call, id) }
+    if enabled { Ok(shape::switched(&call.app.quirks, id)) } else { enable_refused(call, id) }
 }
 
 /// Takes the site off the edge at once.
@@ -111,7 +111,7 @@ pub(super) fn disable(call: &Call<'_>, id: i64) -> Outcome {
     })?;
     call.app.edge.remove(id);
     call.app.pushes.wake();
-    Ok(shape::switched(&call.app.whims, id))
+    Ok(shape::switched(&call.app.quirks, id))
 }
 
 pub(super) fn delete(call: &Call<'_>, id: i64) -> Outcome {
@@ -121,7 +121,7 @@ pub(super) fn delete(call: &Call<'_>, id: i64) -> Outcome {
         Ok::<_, Refusal>(sites::delete(t, id)?)
     })?;
     call.app.edge.remove(id);
-    Ok(shape::switched(&call.app.whims, id))
+    Ok(shape::switched(&call.app.quirks, id))
 }
 
 /// What a body asks to change.
@@ -208,9 +208,9 @@ fn save(call: &Call<'_>, t: &Transaction<'_>, site: &mut Site) -> Result<(), Ref
 }
 
 fn saved(call: &Call<'_>, status: StatusCode, site: &Site, ignored: &[String]) -> Answer {
-    let whims = &call.app.whims;
-    let response = json!({ "ok": true, "site": shape::site(whims, site), "ignored_fields": ignored });
-    Answer::json(status, &shape::object(whims, response))
+    let quirks = &call.app.quirks;
+    let response = json!({ "ok": true, "site": shape::site(quirks, site), "ignored_fields": ignored });
+    Answer::json(status, &shape::object(quirks, response))
 }
 
 fn now(call: &Call<'_>) -> i64 {
@@ -222,7 +222,7 @@ fn foreign(name: &str) -> Refusal {
 }
 
 fn taken(call: &Call<'_>, domain: &str) -> Refusal {
-    let status = match call.app.whims.taken {
+    let status = match call.app.quirks.taken {
         Taken::Conflict => StatusCode::CONFLICT,
         Taken::BadRequest => StatusCode::BAD_REQUEST,
         Taken::OkFalse => StatusCode::OK,
@@ -231,7 +231,7 @@ fn taken(call: &Call<'_>, domain: &str) -> Refusal {
 }
 
 fn no_package(call: &Call<'_>) -> Refusal {
-    let status = match call.app.whims.no_package {
+    let status = match call.app.quirks.no_package {
         NoPackage::BadRequest => StatusCode::BAD_REQUEST,
         NoPackage::PaymentRequired => StatusCode::PAYMENT_REQUIRED,
         NoPackage::Forbidden => StatusCode::FORBIDDEN,
@@ -241,13 +241,13 @@ fn no_package(call: &Call<'_>) -> Refusal {
 }
 
 fn enable_refused(call: &Call<'_>, id: i64) -> Outcome {
-    let status = match call.app.whims.enable_refused {
+    let status = match call.app.quirks.enable_refused {
         EnableRefused::Conflict => StatusCode::CONFLICT,
         EnableRefused::Forbidden => StatusCode::FORBIDDEN,
         EnableRefused::PaymentRequired => StatusCode::PAYMENT_REQUIRED,
         EnableRefused::BadRequest => StatusCode::BAD_REQUEST,
         EnableRefused::OkFalse => StatusCode::OK,
-        EnableRefused::Silent => return Ok(shape::switched(&call.app.whims, id)),
+        EnableRefused::Silent => return Ok(shape::switched(&call.app.quirks, id)),
     };
     let message = "the package is used up or expired; top it up, renew or extend it first";
     Err(Refusal::new(status, message))

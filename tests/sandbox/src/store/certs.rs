@@ -3,8 +3,8 @@
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use crate::names::canonical;
+use crate::quirks;
 use crate::rules::leaf;
-use crate::whims;
 
 /// A stored certificate with its key. The fields have the service's names.
 #[expect(clippy::struct_field_names, reason = "the service's names")]
@@ -64,7 +64,7 @@ pub(crate) fn insert(t: &Transaction<'_>, new: &Content<'_>) -> rusqlite::Result
             new.domain,
             canonical(new.domain),
             new.name.unwrap_or(new.domain),
-            whims::UPLOADED,
+            quirks::UPLOADED,
             new.cert_pem,
             new.key_pem
         ],
@@ -76,7 +76,7 @@ pub(crate) fn insert(t: &Transaction<'_>, new: &Content<'_>) -> rusqlite::Result
 pub(crate) fn replace(t: &Transaction<'_>, id: i64, new: &Content<'_>) -> rusqlite::Result<()> {
     t.execute(
         "UPDATE cert SET cert_pem = ?2, key_pem = ?3, name = coalesce(?4, name), type = ?5 WHERE id = ?1",
-        params![id, new.cert_pem, new.key_pem, new.name, whims::UPLOADED],
+        params![id, new.cert_pem, new.key_pem, new.name, quirks::UPLOADED],
     )?;
     Ok(())
 }

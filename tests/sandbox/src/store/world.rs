@@ -7,7 +7,7 @@ use super::{edge, sites};
 use crate::error::Error;
 use crate::names::canonical;
 use crate::world::{Account, Cert, Site, World};
-use crate::{fields, whims};
+use crate::{fields, quirks};
 
 pub(super) fn insert(t: &Transaction<'_>, world: &World, now: i64) -> Result<(), Error> {
     world.accounts.iter().try_for_each(|account| insert_account(t, account)).map_err(clash)?;
@@ -57,7 +57,7 @@ fn insert_cert(t: &Transaction<'_>, cert: &Cert) -> rusqlite::Result<()> {
             cert.domain,
             canonical(&cert.domain),
             cert.name.as_deref().unwrap_or(&cert.domain),
-            cert.kind.as_deref().unwrap_or(whims::UPLOADED),
+            cert.kind.as_deref().unwrap_or(quirks::UPLOADED),
             cert.cert_pem,
             cert.key_pem
         ],

@@ -1,10 +1,10 @@
 //! What `edge-api.md` leaves open, as a table of sensible variants. A seed draws one of each; seed 0 takes the
-//! first, the plain choice. `WHIMS.md` beside `Cargo.toml` shows this table to readers; a test keeps it so.
+//! first, the plain choice. `QUIRKS.md` beside `Cargo.toml` shows this table to readers; a test keeps it so.
 
 /// The `type` that the store writes for what a customer uploaded; shown as `uploaded_type` has it.
 pub(crate) const UPLOADED: &str = "upload";
 
-macro_rules! whims {
+macro_rules! quirks {
     ($($field:ident: $name:ident, $what:literal { $first:ident = $first_text:literal
        $(, $variant:ident = $text:literal)* $(,)? })+) => {
         $(
@@ -19,12 +19,12 @@ macro_rules! whims {
 
         /// One variant of everything that is open.
         #[derive(Clone, Copy, Debug)]
-        pub(crate) struct Whims {
+        pub(crate) struct Quirks {
             pub(crate) seed: u64,
             $(pub(crate) $field: $name),+
         }
 
-        impl Whims {
+        impl Quirks {
             /// Draws by seed.
             pub(crate) fn new(seed: u64) -> Self {
                 let mut dice = Dice(seed);
@@ -38,7 +38,7 @@ macro_rules! whims {
     };
 }
 
-whims! {
+quirks! {
     cert_list: CertList, "4.1: wrapper of the certificate list" {
         Certs = "`{\"certs\":[…],\"total\":N}`",
         Bare = "`[…]`",
@@ -178,11 +178,11 @@ mod tests {
     #[test]
     fn seed_0_is_plain_and_fifty_others_show_every_variant() {
         let drawn = |seed| -> Vec<String> {
-            let shown = format!("{:?}", Whims::new(seed));
+            let shown = format!("{:?}", Quirks::new(seed));
             shown.trim_end_matches(" }").split(", ").skip(1).map(str::to_owned).collect()
         };
-        assert_eq!(Whims::new(0).error_body, ErrorBody::Error);
-        assert_eq!(Whims::new(0).extras, Extras::Without);
+        assert_eq!(Quirks::new(0).error_body, ErrorBody::Error);
+        assert_eq!(Quirks::new(0).extras, Extras::Without);
         for (index, (what, variants)) in TABLE.iter().enumerate() {
             let mut seen: Vec<String> = (1..=50).map(|seed| drawn(seed)[index].clone()).collect();
             seen.sort();

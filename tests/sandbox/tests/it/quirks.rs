@@ -1,4 +1,4 @@
-//! Whims: whatever the seed, what the document does say holds; and the table that readers see is the program's.
+//! Quirks: whatever the seed, what the document does say holds; and the table that readers see is the program's.
 
 use std::fmt::Write;
 
@@ -15,7 +15,7 @@ fn list(value: &Value) -> Vec<Value> {
 #[test]
 fn the_document_holds_under_every_seed() {
     for seed in 0..50 {
-        let program = Program::with(&world(), &["--whims", &seed.to_string()]);
+        let program = Program::with(&world(), &["--quirks", &seed.to_string()]);
         let made = Made::for_names(&["a.example", "b.example"]);
         let reply = program.upload("a.example", &made).ok();
         assert_eq!(
@@ -59,20 +59,20 @@ fn the_document_holds_under_every_seed() {
 #[test]
 fn a_seed_draws_the_same_every_time_and_seed_0_is_plain() {
     let drawn = |seed: &str| {
-        Program::with(&world(), &["--whims", seed]).control("GET", "/whims", None).ok()["drawn"].clone()
+        Program::with(&world(), &["--quirks", seed]).control("GET", "/quirks", None).ok()["drawn"].clone()
     };
     assert_eq!(drawn("7"), drawn("7"));
     assert_ne!(drawn("7"), drawn("8"));
-    assert_eq!(drawn("0"), Program::start().control("GET", "/whims", None).ok()["drawn"]);
+    assert_eq!(drawn("0"), Program::start().control("GET", "/quirks", None).ok()["drawn"]);
 }
 
-/// `WHIMS.md` is written from the program: `WRITE_WHIMS=1 cargo test -p edgecert-sandbox whims` renews it.
+/// `QUIRKS.md` is written from the program: `WRITE_QUIRKS=1 cargo test -p edgecert-sandbox quirks` renews it.
 #[test]
 fn the_documented_table_is_the_programs() {
-    let table = Program::start().control("GET", "/whims", None).ok()["table"].clone();
+    let table = Program::start().control("GET", "/quirks", None).ok()["table"].clone();
     let mut page = String::from(
         "# What `edge-api.md` leaves open, and how the sandbox varies it\n\n\
-         `--whims SEED` draws one variant of each row; seed 0 takes the first of every row.\n\n\
+         `--quirks SEED` draws one variant of each row; seed 0 takes the first of every row.\n\n\
          | open | variants |\n|---|---|\n",
     );
     for row in table.as_array().unwrap() {
@@ -80,9 +80,9 @@ fn the_documented_table_is_the_programs() {
             row["variants"].as_array().unwrap().iter().map(|text| text.as_str().unwrap()).collect();
         writeln!(page, "| {} | {} |", row["open"].as_str().unwrap(), variants.join(" · ")).unwrap();
     }
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/WHIMS.md");
-    if option_env!("WRITE_WHIMS").is_some() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/QUIRKS.md");
+    if option_env!("WRITE_QUIRKS").is_some() {
         std::fs::write(path, &page).unwrap();
     }
-    assert_eq!(std::fs::read_to_string(path).unwrap_or_default(), page, "WRITE_WHIMS=1 renews {path}");
+    assert_eq!(std::fs::read_to_string(path).unwrap_or_default(), page, "WRITE_QUIRKS=1 renews {path}");
 }
