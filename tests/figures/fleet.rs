@@ -122,7 +122,7 @@ impl<'a> Fleet<'a> {
     }
 
     fn call(&self, arguments: &[OsString]) -> Call {
-        let ready = self.sandbox.ready();
+        let ready = self.sandbox.endpoints();
         let binary = [OsString::from(self.scene.binary())];
         let environment = vec![
             ("EDGECERT_BASE_URL", ready.api.clone().into()),

@@ -159,7 +159,7 @@ fn a_bare_upload_is_one_request() {
 
 #[test]
 fn the_listings_are_made_once_and_the_sites_read_again() {
-    let edge = sandbox_with(Options { push: Duration::ZERO, ..Options::default() }, &["a.example"]);
+    let edge = sandbox_with(Options { push_delay: Duration::ZERO, ..Options::default() }, &["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
     edgecert().called_by_certbot(&renewed).against(&edge).args(["--wait", "0"]).succeeds();
     let mut asked = asked(&edge);

@@ -65,7 +65,7 @@ fn a_refusal_is_told_at_once_with_the_services_own_words() {
 fn a_redirect_is_never_followed() {
     for status in [301, 302, 303, 307, 308] {
         let elsewhere = sandbox(&["a.example"]);
-        let location = format!("{}/api/certs/upload", elsewhere.ready().api);
+        let location = format!("{}/api/certs/upload", elsewhere.endpoints().api);
         let (edge, hook) = under(Fault::status(UPLOAD, status).header("Location", &location).times(9), "60");
         let outcome = hook.fails_with(76);
         assert!(outcome.stderr.contains(&format!("redirects to {location}")), "{}", outcome.stderr);
@@ -178,7 +178,7 @@ fn a_key_that_is_not_accepted_ends_the_run_at_once() {
 fn a_service_that_speaks_no_tls_is_told_at_once() {
     let edge = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
-    let https = edge.ready().api.replace("http://", "https://");
+    let https = edge.endpoints().api.replace("http://", "https://");
     let outcome =
         edgecert().called_by_certbot(&lineage).against(&edge).env("EDGECERT_BASE_URL", https).fails_with(78);
     assert!(outcome.stderr.contains("it does not speak TLS"), "{}", outcome.stderr);

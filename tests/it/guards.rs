@@ -288,7 +288,7 @@ fn a_newer_certificate_of_another_type_or_on_another_address_is_seen() {
         (Lineage::issued_for(&["a.example"]), Lineage::made_by_openssl(&rsa, &["-days", "20"]));
     deploy(&edge, &older).succeeds();
     deploy(&behind, &newer).succeeds();
-    let both = format!("{},{}", edge.ready().edge, behind.ready().edge);
+    let both = format!("{},{}", edge.endpoints().edge, behind.endpoints().edge);
     let outcome = deploy(&edge, &older).env("EDGECERT_EDGE_ADDRESS", both).fails_with(65);
     assert!(outcome.stderr.contains("later than the new one"), "{}", outcome.stderr);
 }

@@ -53,13 +53,13 @@ fn an_address_that_keeps_the_old_leaf_is_named_with_its_expiry() {
         deploy(edge, &old).succeeds();
     }
     let renewed = Lineage::issued_for(&["a.example"]);
-    let both = format!("{},{}", edge.ready().edge, other.ready().edge);
+    let both = format!("{},{}", edge.endpoints().edge, other.endpoints().edge);
     let call = || deploy(&edge, &renewed).env("EDGECERT_EDGE_ADDRESS", &both).args(["--wait", "1"]);
     let outcome = call().args(["--json"]).fails_with(75);
     assert_eq!(outcome.sites(), ["a.example: stale"]);
     assert_eq!(outcome.json()["sites"][0]["edge"], json!({"served": 1, "addresses": 2}));
 
-    let shown = call().fails_with(75).shown().replace(&other.ready().edge, "OTHER");
+    let shown = call().fails_with(75).shown().replace(&other.endpoints().edge, "OTHER");
     let shown: Vec<&str> = shown.lines().skip_while(|line| !line.starts_with("site")).collect();
     expect![[r#"
         site         a.example: stale 1/2, OTHER still shows the certificate of edgecert test intermediate that expires at DATE
@@ -78,7 +78,7 @@ fn synced_from_before_is_no_proof() {
     let old = Lineage::issued_for(&["a.example"]);
     deploy(&behind, &old).succeeds();
     let renewed = Lineage::issued_for(&["a.example"]);
-    let hook = deploy(&edge, &renewed).env("EDGECERT_EDGE_ADDRESS", &behind.ready().edge);
+    let hook = deploy(&edge, &renewed).env("EDGECERT_EDGE_ADDRESS", &behind.endpoints().edge);
     let outcome = hook.args(["--wait", "1", "--json"]).fails_with(75);
     assert_eq!(edge.sites()[0]["config_synced"], true);
     assert_eq!(outcome.sites(), ["a.example: stale"]);
@@ -122,7 +122,7 @@ fn an_edge_that_cannot_be_asked_gets_a_line_of_its_own_and_holds_nobody_up() {
 fn a_name_that_the_edge_does_not_know_is_told() {
     let [edge, other] = [sandbox(&["a.example"]), sandbox(&["b.example"])];
     let renewed = Lineage::issued_for(&["a.example"]);
-    let hook = deploy(&edge, &renewed).env("EDGECERT_EDGE_ADDRESS", &other.ready().edge);
+    let hook = deploy(&edge, &renewed).env("EDGECERT_EDGE_ADDRESS", &other.endpoints().edge);
     let outcome = hook.args(["--wait", "1", "--json"]).succeeds();
     assert_eq!(outcome.sites(), ["a.example: synced"]);
     assert!(
@@ -252,8 +252,10 @@ fn the_cname_of_the_site_leads_to_the_edge() {
     let process = std::process::id().to_be_bytes();
     let address = format!("127.{}.{}.{}:443", process[1] | 64, process[2], process[3] | 1);
     let edge_listen: SocketAddr = address.parse().unwrap();
-    let edge =
-        sandbox_with(Options { edge_listen, push: Duration::ZERO, ..Options::default() }, &["a.example"]);
+    let edge = sandbox_with(
+        Options { edge_listen, push_delay: Duration::ZERO, ..Options::default() },
+        &["a.example"],
+    );
     let renewed = Lineage::issued_for(&["a.example"]);
     let cname = edge.sites()[0]["cname"].as_str().unwrap().to_owned();
     let hosts = renewed.file("hosts");
@@ -349,7 +351,7 @@ fn an_edge_that_does_not_resolve_does_not_hide_the_others() {
     let [edge, other] = [sandbox(&["a.example"]), sandbox(&["a.example"])];
     let [old, renewed] = [(), ()].map(|()| Lineage::issued_for(&["a.example"]));
     deploy(&other, &old).succeeds();
-    let both = format!("no-such-host.invalid:443,{}", other.ready().edge);
+    let both = format!("no-such-host.invalid:443,{}", other.endpoints().edge);
     let call = || deploy(&edge, &renewed).env("EDGECERT_EDGE_ADDRESS", &both).args(["--wait", "1", "--json"]);
     assert_eq!(call().fails_with(75).sites(), ["a.example: stale"]);
     deploy(&other, &renewed).succeeds();

@@ -22,7 +22,7 @@ fn set_mode(path: &std::path::Path, mode: u32) {
 fn the_base_url_comes_from_flag_variable_or_file() {
     let edge = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
-    let api = edge.ready().api.clone();
+    let api = edge.endpoints().api.clone();
     let dead = "http://127.0.0.1:1";
     let file = |url: &str| format!("base_url = {url:?}\n");
     let hook = |text: &str| {
@@ -46,7 +46,7 @@ fn the_base_url_comes_from_flag_variable_or_file() {
 fn the_api_key_comes_from_flag_variable_file_or_credential() {
     let edge = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
-    let base = format!("base_url = {:?}\n", edge.ready().api);
+    let base = format!("base_url = {:?}\n", edge.endpoints().api);
     let hook = |text: &str| {
         let hook =
             configured(&(base.clone() + text)).called_by_certbot(&lineage).env("EDGECERT_VERIFY", "off");
@@ -153,7 +153,7 @@ fn a_bad_file_is_named_with_line_and_key() {
 fn the_configuration_file_is_the_named_one_or_the_users() {
     let edge = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
-    let text = format!("base_url = {:?}\n", edge.ready().api);
+    let text = format!("base_url = {:?}\n", edge.endpoints().api);
     let hook = || {
         let hook = edgecert().called_by_certbot(&lineage).env("EDGECERT_VERIFY", "off");
         hook.env("EDGECERT_API_KEY", "sandbox-key")
@@ -206,7 +206,7 @@ fn the_edge_comes_from_flag_variable_or_file() {
     let call =
         |hook: Hook| hook.called_by_certbot(&lineage).against(&edge).without_env("EDGECERT_EDGE_ADDRESS");
     let served = |hook: Hook| hook.args(["--json"]).succeeds().sites() == ["a.example: served"];
-    let address = &edge.ready().edge;
+    let address = &edge.endpoints().edge;
     assert!(!served(call(edgecert()).args(["--wait", "1"])), "the sandbox's cname does not resolve");
     assert!(served(call(edgecert()).args(["--edge-address", address])));
     assert!(served(call(edgecert()).env("EDGECERT_EDGE_ADDRESS", address)));
@@ -249,7 +249,7 @@ fn switches_come_from_flag_variable_or_file() {
 fn the_ca_file_comes_from_flag_variable_or_file() {
     let edge = sandbox_with(Options { tls: true, ..Options::default() }, &["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
-    let ca = edge.ready().ca_file.clone().unwrap();
+    let ca = edge.endpoints().ca_file.clone().unwrap();
     let call = |hook: Hook| hook.called_by_certbot(&lineage).against(&edge).without_env("EDGECERT_CA_FILE");
     call(edgecert()).args(["--ca-file".as_ref(), ca.as_os_str()]).succeeds();
     call(edgecert()).env("EDGECERT_CA_FILE", &ca).succeeds();

@@ -99,7 +99,7 @@ fn a_run_needs_no_system_call_that_the_service_forbids() {
     let trace = lineage.file("trace");
     let wrapper = ["strace", "-f", "-qq", "-o", trace.to_str().unwrap()];
     // With a name that has to be looked up.
-    let url = edge.ready().api.replace("127.0.0.1", "localhost");
+    let url = edge.endpoints().api.replace("127.0.0.1", "localhost");
     let state = TempDir::new().unwrap();
     let call = || {
         let hook = edgecert().against(&edge).env("EDGECERT_BASE_URL", &url);
@@ -122,7 +122,7 @@ fn the_service_hands_over_the_key_and_the_directory_of_the_hooks() {
     assert_eq!(values("StateDirectoryMode"), ["0700"]);
     let (edge, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
     let credentials = TempDir::new().unwrap();
-    fs::write(credentials.path().join("edgecert-api-key"), &edge.ready().api_key).unwrap();
+    fs::write(credentials.path().join("edgecert-api-key"), &edge.endpoints().api_key).unwrap();
     let state = TempDir::new().unwrap();
     let hook = edgecert().called_by_certbot(&lineage).against(&edge).without_env("EDGECERT_API_KEY");
     let hook = hook.without_env("EDGECERT_STATE_DIR").env("STATE_DIRECTORY", state.path());

@@ -44,7 +44,7 @@ impl Client {
     /// Points the hook to a sandbox and lets it take the certificates of a test issuer.
     pub(super) fn deploying_to(self, edge: &Sandbox) -> Self {
         let state = self.path("state");
-        let ready = edge.ready();
+        let ready = edge.endpoints();
         self.env("EDGECERT_BASE_URL", &ready.api)
             .env("EDGECERT_API_KEY", &ready.api_key)
             .env("EDGECERT_EDGE_ADDRESS", &ready.edge)

@@ -66,7 +66,7 @@ fn dehydrated_deploys_a_new_certificate_and_looks_after_an_unchanged_one() {
 fn a_deployment_that_failed_under_dehydrated_is_made_good_by_its_next_run() {
     let edge = sandbox(&["a.example", "www.a.example"]);
     let dehydrated = Dehydrated::deploying_to(&edge, "edgecert");
-    let up = edge.ready().api.clone();
+    let up = edge.endpoints().api.clone();
     let dehydrated = dehydrated.with_the_service_down();
     let ran = dehydrated.cron().fails_with(1);
     assert!(ran.stderr.contains("deploy_cert hook returned with non-zero exit code"), "{}", ran.stderr);

@@ -69,7 +69,7 @@ impl Hook {
 
     /// Points the hook to a sandbox and its edge, with its key.
     pub(crate) fn against(mut self, sandbox: &Sandbox) -> Self {
-        let ready = sandbox.ready();
+        let ready = sandbox.endpoints();
         self.names.push((ready.api.clone(), "API"));
         self.names.push((ready.edge.clone(), "EDGE"));
         let hook = self.env("EDGECERT_BASE_URL", &ready.api).env("EDGECERT_API_KEY", &ready.api_key);

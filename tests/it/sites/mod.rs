@@ -67,7 +67,7 @@ pub(crate) fn sent(edge: &Sandbox, ending: &str) -> Value {
 
 /// Uses up package 1, or tops it up.
 pub(crate) fn traffic(edge: &Sandbox, used: u64) {
-    let address = edge.ready().control.strip_prefix("http://").unwrap();
+    let address = edge.endpoints().control.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
     let body = json!({ "traffic_used": used }).to_string();
     write!(

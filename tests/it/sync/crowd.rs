@@ -16,7 +16,7 @@ fn two_hundred_lineages_converge_under_faults() {
     let edge = sandbox(&domains.iter().map(String::as_str).collect::<Vec<_>>());
     let lineages: Vec<Lineage> = domains.iter().map(|domain| Lineage::issued_for(&[domain])).collect();
     let state = TempDir::new().unwrap();
-    edge.rain_faults(
+    edge.set_random_faults(
         SEED,
         [
             Fault::status("*", 500),

@@ -44,7 +44,7 @@ fn asked_during<T>(edge: &Sandbox, what: impl FnOnce() -> T) -> (Vec<String>, T)
 
 /// Changes something behind edgecert's back.
 fn change(edge: &Sandbox, path: &str, body: &Value) {
-    let (ready, body) = (edge.ready(), body.to_string());
+    let (ready, body) = (edge.endpoints(), body.to_string());
     let mut curl = Command::new("/usr/bin/curl");
     curl.args(["-sf", "-X", "POST", "-H", "Content-Type: application/json", "-d", &body]);
     curl.args(["-H", &format!("Authorization: Bearer {}", ready.api_key), &format!("{}{path}", ready.api)]);
@@ -101,18 +101,27 @@ fn what_the_hook_was_told_is_done_again() {
     let lineage = Lineage::issued_for(&["a.example", "b.example"]);
     edge.add_fault(Fault::status("POST /api/certs/upload", 503).times(9));
     let key = state.path().join("key");
-    std::fs::write(&key, edge.ready().api_key.as_bytes()).unwrap();
+    std::fs::write(&key, edge.endpoints().api_key.as_bytes()).unwrap();
     std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     let told = deploy(&edge, &lineage, &state.path().join("state"))
         .without_env("EDGECERT_BASE_URL")
         .without_env("EDGECERT_API_KEY")
-        .args(["--base-url", &edge.ready().api, "--domain", "b.example", "--timeout", "1", "--wait", "0"]);
+        .args([
+            "--base-url",
+            &edge.endpoints().api,
+            "--domain",
+            "b.example",
+            "--timeout",
+            "1",
+            "--wait",
+            "0",
+        ]);
     told.args([Path::new("--api-key-file"), &key]).fails_with(75);
     // Neither the service, nor where the key is, nor the domain is said again.
     let again = edgecert().env("EDGECERT_STATE_DIR", state.path().join("state")).args(["sync"]);
     // The key of this call is another service's, and does not go to that one.
     let again = again.env("EDGECERT_API_KEY", "another-key");
-    let outcome = again.env("EDGECERT_EDGE_ADDRESS", &edge.ready().edge).succeeds();
+    let outcome = again.env("EDGECERT_EDGE_ADDRESS", &edge.endpoints().edge).succeeds();
     assert!(outcome.stdout.contains("b.example served"), "{}", outcome.stdout);
     assert!(is_fed_by(&edge, "b.example", &lineage) && edge.certs().len() == 1);
 }

@@ -19,7 +19,7 @@ pub struct Authority {
 }
 
 /// A leaf with its chain and key, as an ACME client would have them on disk.
-pub struct Issued {
+pub struct IssuedCert {
     /// The leaf alone.
     pub cert: String,
     /// The intermediate.
@@ -30,7 +30,7 @@ pub struct Issued {
     pub(crate) der: Vec<CertificateDer<'static>>,
 }
 
-impl Issued {
+impl IssuedCert {
     /// Leaf and intermediate.
     pub fn fullchain(&self) -> String {
         format!("{}{}", self.cert, self.chain)
@@ -49,7 +49,7 @@ impl Authority {
     }
 
     /// Signs a certificate with a fresh P-256 key for names or IP addresses.
-    pub fn issue(&self, names: &[&str]) -> Result<Issued, Error> {
+    pub fn issue(&self, names: &[&str]) -> Result<IssuedCert, Error> {
         self.sign(names).map_err(|error| Error::Authority(error.to_string()))
     }
 
@@ -60,7 +60,7 @@ impl Authority {
         Ok(Self { root: lf(&root.pem()), intermediate })
     }
 
-    fn sign(&self, names: &[&str]) -> Result<Issued, rcgen::Error> {
+    fn sign(&self, names: &[&str]) -> Result<IssuedCert, rcgen::Error> {
         let key = KeyPair::generate()?;
         let mut params = CertificateParams::default();
         let midnight = |days: i64| {
@@ -80,7 +80,7 @@ impl Authority {
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         params.use_authority_key_identifier_extension = true;
         let leaf = params.signed_by(&key, &self.intermediate)?;
-        Ok(Issued {
+        Ok(IssuedCert {
             cert: lf(&leaf.pem()),
             chain: lf(&self.intermediate.pem()),
             key: lf(&key.serialize_pem()),
@@ -93,7 +93,7 @@ impl Authority {
 const VALID_DAYS: i64 = 90;
 
 /// A TLS configuration for one certificate.
-pub(crate) fn server_config(issued: &Issued) -> Result<rustls::ServerConfig, Error> {
+pub(crate) fn server_config(issued: &IssuedCert) -> Result<rustls::ServerConfig, Error> {
     let wrong = |reason: String| Error::Authority(reason);
     let key: PrivateKeyDer<'static> = crate::rules::key::for_tls(&issued.key).map_err(wrong)?;
     rustls::ServerConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())

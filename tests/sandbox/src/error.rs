@@ -24,11 +24,11 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The world contradicts itself or is not a world.
-    World(String),
+    InvalidWorld(String),
     /// Another sandbox works on this directory.
     DataInUse(PathBuf),
     /// The database in the data directory was written by a newer sandbox.
-    DataTooNew {
+    SchemaTooNew {
         /// The database file.
         path: PathBuf,
         /// Its schema version.
@@ -39,7 +39,7 @@ pub enum Error {
     /// SQLite refused.
     Database(rusqlite::Error),
     /// The hook is not where it was looked for.
-    NoHook(PathBuf),
+    HookNotFound(PathBuf),
     /// The test CA could not be made.
     Authority(String),
 }
@@ -52,15 +52,15 @@ impl fmt::Display for Error {
             }
             Self::Listen { addr, source } => write!(f, "cannot listen on {addr}: {source}"),
             Self::File { path, source } => write!(f, "{}: {source}", path.display()),
-            Self::World(reason) => write!(f, "the world cannot be used: {reason}"),
+            Self::InvalidWorld(reason) => write!(f, "the world cannot be used: {reason}"),
             Self::DataInUse(path) => write!(f, "another sandbox is using {}", path.display()),
-            Self::DataTooNew { path, found, known } => write!(
+            Self::SchemaTooNew { path, found, known } => write!(
                 f,
                 "{} has schema version {found}, this sandbox knows versions up to {known}",
                 path.display()
             ),
             Self::Database(source) => write!(f, "database: {source}"),
-            Self::NoHook(path) => write!(f, "the hook is not at {}", path.display()),
+            Self::HookNotFound(path) => write!(f, "the hook is not at {}", path.display()),
             Self::Authority(reason) => write!(f, "cannot make the test CA: {reason}"),
         }
     }

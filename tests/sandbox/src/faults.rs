@@ -17,7 +17,7 @@ pub struct Fault {
     pub pattern: String,
     /// What happens.
     #[serde(rename = "do")]
-    pub action: Action,
+    pub action: FaultAction,
     /// For `status`: what is answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
@@ -41,7 +41,7 @@ pub struct Fault {
 /// What a fault does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Action {
+pub enum FaultAction {
     /// Answers with a status of its own; the request is not carried out.
     Status,
     /// Cuts the connection; the request is not carried out.
@@ -54,7 +54,7 @@ pub enum Action {
     Stall,
 }
 
-impl Action {
+impl FaultAction {
     /// Its name in `do`.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
@@ -70,27 +70,27 @@ impl Action {
 impl Fault {
     /// Answers with this status instead.
     pub fn status(pattern: &str, status: u16) -> Self {
-        Self { status: Some(status), ..Self::new(pattern, Action::Status) }
+        Self { status: Some(status), ..Self::new(pattern, FaultAction::Status) }
     }
 
     /// Cuts the connection before the request is carried out.
     pub fn close_before(pattern: &str) -> Self {
-        Self::new(pattern, Action::CloseBefore)
+        Self::new(pattern, FaultAction::CloseBefore)
     }
 
     /// Cuts the connection after the request was carried out.
     pub fn close_after(pattern: &str) -> Self {
-        Self::new(pattern, Action::CloseAfter)
+        Self::new(pattern, FaultAction::CloseAfter)
     }
 
     /// Cuts the connection after so many bytes of the answer's body.
     pub fn truncate(pattern: &str, bytes: usize) -> Self {
-        Self { bytes: Some(bytes), ..Self::new(pattern, Action::Truncate) }
+        Self { bytes: Some(bytes), ..Self::new(pattern, FaultAction::Truncate) }
     }
 
     /// Answers after so many seconds.
     pub fn stall(pattern: &str, seconds: f64) -> Self {
-        Self { seconds: Some(seconds), ..Self::new(pattern, Action::Stall) }
+        Self { seconds: Some(seconds), ..Self::new(pattern, FaultAction::Stall) }
     }
 
     /// Strikes so many requests.
@@ -118,11 +118,11 @@ impl Fault {
             name.parse::<http::HeaderName>().is_ok() && value.parse::<http::HeaderValue>().is_ok()
         };
         let missing = match self.action {
-            Action::Status if !self.status.is_some_and(|code| (200..=599).contains(&code)) => {
+            FaultAction::Status if !self.status.is_some_and(|code| (200..=599).contains(&code)) => {
                 "status needs a status from 200 to 599"
             }
-            Action::Truncate if self.bytes.is_none() => "truncate needs bytes",
-            Action::Stall if !self.seconds.is_some_and(|s| (0.0..=86_400.0).contains(&s)) => {
+            FaultAction::Truncate if self.bytes.is_none() => "truncate needs bytes",
+            FaultAction::Stall if !self.seconds.is_some_and(|s| (0.0..=86_400.0).contains(&s)) => {
                 "stall needs seconds"
             }
             _ if !self.headers.iter().all(header_fits) => {
@@ -134,7 +134,7 @@ impl Fault {
         Err(missing.to_owned())
     }
 
-    fn new(pattern: &str, action: Action) -> Self {
+    fn new(pattern: &str, action: FaultAction) -> Self {
         Self {
             pattern: pattern.to_owned(),
             action,
@@ -267,7 +267,7 @@ mod tests {
         let drawn: Vec<_> = (0..1000).map(|_| faults.take("GET", "/a").map(|fault| fault.action)).collect();
         let count = |action| drawn.iter().filter(|drawn| **drawn == action).count();
         assert!((400..600).contains(&count(None)), "{}", count(None));
-        assert!(count(Some(Action::Status)) > 150 && count(Some(Action::CloseBefore)) > 150);
+        assert!(count(Some(FaultAction::Status)) > 150 && count(Some(FaultAction::CloseBefore)) > 150);
         assert_eq!(faults.take("GET", "/b"), None);
     }
 
@@ -276,6 +276,9 @@ mod tests {
         let faults = Faults::default();
         faults.add([Fault::status("GET /a", 503).times(2), Fault::close_before("GET /a")]);
         let drawn: Vec<_> = (0..4).map(|_| faults.take("GET", "/a").map(|fault| fault.action)).collect();
-        assert_eq!(drawn, [Some(Action::Status), Some(Action::Status), Some(Action::CloseBefore), None]);
+        assert_eq!(
+            drawn,
+            [Some(FaultAction::Status), Some(FaultAction::Status), Some(FaultAction::CloseBefore), None]
+        );
     }
 }

@@ -9,7 +9,7 @@ use crate::rules::leaf::sha256_hex;
 
 /// One request, from its arrival on.
 #[derive(Debug, Clone, Serialize)]
-pub struct Request {
+pub struct RecordedRequest {
     /// Method, in capitals.
     pub method: String,
     /// Path without the query.
@@ -37,25 +37,25 @@ pub struct Request {
 /// The list of requests.
 #[derive(Default)]
 pub(crate) struct Journal {
-    entries: Mutex<Vec<Request>>,
+    entries: Mutex<Vec<RecordedRequest>>,
 }
 
 impl Journal {
     /// Notes a request; the index is for [`Journal::amend`].
-    pub(crate) fn note(&self, request: Request) -> usize {
+    pub(crate) fn note(&self, request: RecordedRequest) -> usize {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         entries.push(request);
         entries.len() - 1
     }
 
-    pub(crate) fn amend(&self, index: usize, change: impl FnOnce(&mut Request)) {
+    pub(crate) fn amend(&self, index: usize, change: impl FnOnce(&mut RecordedRequest)) {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(entry) = entries.get_mut(index) {
             change(entry);
         }
     }
 
-    pub(crate) fn list(&self) -> Vec<Request> {
+    pub(crate) fn list(&self) -> Vec<RecordedRequest> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

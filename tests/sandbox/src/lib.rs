@@ -16,10 +16,10 @@ mod fields;
 mod http;
 mod journal;
 mod listen;
-mod look;
 mod names;
 mod openapi;
 mod options;
+mod probe;
 mod push;
 mod quirks;
 mod rehearse;
@@ -36,13 +36,13 @@ use tempfile::TempDir;
 use tokio::sync::{mpsc, oneshot};
 
 use app::App;
-pub use authority::{Authority, Issued};
+pub use authority::{Authority, IssuedCert};
 use edge::table::Memo;
 pub use error::Error;
-pub use faults::{Action, Fault};
-pub use journal::Request;
-pub use look::{Seen, look, look_with};
-pub use options::{Options, Ready};
+pub use faults::{Fault, FaultAction};
+pub use journal::RecordedRequest;
+pub use options::{Endpoints, Options};
+pub use probe::{ProbeResult, probe, probe_with_alpn};
 use quirks::Quirks;
 pub use rehearse::{Hook, Line, rehearse};
 use store::Store;
@@ -53,7 +53,7 @@ pub use world::{Account, Cert, Package, Site, World};
 /// A running service. Dropping it ends it and frees its ports.
 pub struct Sandbox {
     app: Arc<App>,
-    ready: Ready,
+    endpoints: Endpoints,
     resumed: bool,
     notices: Option<mpsc::UnboundedReceiver<String>>,
     stop: Option<oneshot::Sender<()>>,
@@ -70,7 +70,7 @@ impl Sandbox {
         let resumed = !store.fresh;
         let api_key = store.first_key()?.unwrap_or_default();
         let (tell, notices) = mpsc::unbounded_channel();
-        let app = Arc::new(App::new(store, Quirks::new(options.quirks), options.push, tell));
+        let app = Arc::new(App::new(store, Quirks::new(options.quirks), options.push_delay, tell));
         let mut memo = Memo::default();
         for snapshot in &store::edge::list(app.store().read())? {
             app.edge.put(snapshot, &mut memo);
@@ -84,7 +84,7 @@ impl Sandbox {
         let (stop, stopped) = oneshot::channel();
         let (thread, addresses) = listen::start(app.clone(), options, tls, stopped)?;
         let scheme = if ca_file.is_some() { "https" } else { "http" };
-        let ready = Ready {
+        let endpoints = Endpoints {
             api: format!("{scheme}://{}", addresses.api),
             edge: addresses.edge.to_string(),
             control: format!("http://{}", addresses.control),
@@ -93,7 +93,7 @@ impl Sandbox {
         };
         Ok(Self {
             app,
-            ready,
+            endpoints,
             resumed,
             notices: Some(notices),
             stop: Some(stop),
@@ -103,22 +103,22 @@ impl Sandbox {
     }
 
     /// Where it is.
-    pub fn ready(&self) -> &Ready {
-        &self.ready
+    pub fn endpoints(&self) -> &Endpoints {
+        &self.endpoints
     }
 
     /// Whether the data directory held a world already, so that the one in the options was not used.
-    pub fn resumed(&self) -> bool {
+    pub fn is_resumed(&self) -> bool {
         self.resumed
     }
 
     /// What a person at the terminal would want to know, as it happens. The first caller gets it.
-    pub fn notices(&mut self) -> Option<mpsc::UnboundedReceiver<String>> {
+    pub fn take_notices(&mut self) -> Option<mpsc::UnboundedReceiver<String>> {
         self.notices.take()
     }
 
     /// What was asked of the API so far, in the order of arrival.
-    pub fn requests(&self) -> Vec<Request> {
+    pub fn requests(&self) -> Vec<RecordedRequest> {
         self.app.journal.list()
     }
 
@@ -133,7 +133,7 @@ impl Sandbox {
     }
 
     /// From now on every other request is struck by one of these faults, by chance.
-    pub fn rain_faults(&self, seed: u64, faults: impl IntoIterator<Item = Fault>) {
+    pub fn set_random_faults(&self, seed: u64, faults: impl IntoIterator<Item = Fault>) {
         self.app.faults.rain(seed, faults);
     }
 
@@ -194,7 +194,7 @@ impl Sandbox {
 
     fn try_add_site(&self, domain: &str) -> Result<u64, Error> {
         if !names::is_domain(domain) {
-            return Err(Error::World("it is not a domain".to_owned()));
+            return Err(Error::InvalidWorld("it is not a domain".to_owned()));
         }
         let now = clock::now().as_second();
         let mut store = self.app.store();
@@ -218,7 +218,7 @@ impl Sandbox {
             Ok::<_, Error>(id)
         })?;
         push::show(&self.app, store.read(), id, &mut Memo::default())?;
-        u64::try_from(id).map_err(|error| Error::World(error.to_string()))
+        u64::try_from(id).map_err(|error| Error::InvalidWorld(error.to_string()))
     }
 }
 

@@ -75,7 +75,7 @@ pub(crate) fn start(
             }
         });
     });
-    let gone = || Error::World("the sandbox's thread ended".to_owned());
+    let gone = || Error::InvalidWorld("the sandbox's thread ended".to_owned());
     let addresses = bound.recv().map_err(|_| gone())??;
     Ok((thread, addresses))
 }

@@ -111,14 +111,14 @@ fn serve(args: ServeArgs) -> Result<(), Error> {
     let mut sandbox = Sandbox::start(Options {
         world: world.unwrap_or_default(),
         tls: args.tls,
-        push: Duration::from_secs_f64(args.push_seconds),
+        push_delay: Duration::from_secs_f64(args.push_seconds),
         quirks: args.quirks,
         data: args.data,
         listen: args.listen,
         edge_listen: args.edge_listen,
         control_listen: args.control_listen,
     })?;
-    if named && sandbox.resumed() {
+    if named && sandbox.is_resumed() {
         complain!(
             "edgecert-sandbox: {} the data directory holds a world already; --world was not used",
             label("warning:", "33")
@@ -129,7 +129,7 @@ fn serve(args: ServeArgs) -> Result<(), Error> {
     runtime.block_on(async {
         let signals = Signals::new()?;
         if let Some(path) = &args.ready_file {
-            sandbox.ready().write(path)?;
+            sandbox.endpoints().write(path)?;
         }
         greet(&sandbox);
         watch(&mut sandbox, signals).await;
@@ -143,7 +143,7 @@ fn rehearse(lineage: Option<&Path>) -> Result<bool, Error> {
     let named = std::env::var_os("EDGECERT_BIN").filter(|name| !name.is_empty()).map(PathBuf::from);
     let hook = Hook::find(named.as_deref(), std::env::current_exe().ok().as_deref())?;
     let terminal = std::io::stdout().is_terminal();
-    say!("{} rehearses {}", paint(terminal, "edgecert-sandbox", "1"), hook.program().display());
+    say!("{} rehearses {}", paint(terminal, "edgecert-sandbox", "1"), hook.path().display());
     say!(
         "everything stays on this machine: the service, the edge and the certificates are made for this run"
     );
@@ -170,7 +170,7 @@ fn rehearse(lineage: Option<&Path>) -> Result<bool, Error> {
 }
 
 fn greet(sandbox: &Sandbox) {
-    let ready = sandbox.ready();
+    let ready = sandbox.endpoints();
     say!(
         "{} for rehearsal only: its keys are in the open, its certificates are worthless",
         paint(std::io::stdout().is_terminal(), "edgecert-sandbox", "1")
@@ -185,7 +185,7 @@ fn greet(sandbox: &Sandbox) {
 
 /// Prints notices until a signal ends the run.
 async fn watch(sandbox: &mut Sandbox, mut signals: Signals) {
-    let Some(mut notices) = sandbox.notices() else {
+    let Some(mut notices) = sandbox.take_notices() else {
         return;
     };
     loop {
@@ -228,7 +228,9 @@ fn hint(error: &Error) -> Option<&'static str> {
     match error {
         Error::NotLoopback(_) => Some("use 127.0.0.1 or [::1]"),
         Error::Listen { .. } => Some("port 0 picks a free one; --ready-file says which"),
-        Error::NoHook(_) => Some("build it with: cargo build --release; EDGECERT_BIN names one elsewhere"),
+        Error::HookNotFound(_) => {
+            Some("build it with: cargo build --release; EDGECERT_BIN names one elsewhere")
+        }
         Error::DataInUse(_) => Some("end the other one, or give this one a directory of its own"),
         _ => None,
     }
@@ -238,12 +240,12 @@ fn hint(error: &Error) -> Option<&'static str> {
 fn code(error: &Error) -> u8 {
     match error {
         Error::NotLoopback(_) => 2,
-        Error::World(_) => 65,
-        Error::File { .. } | Error::NoHook(_) => 66,
+        Error::InvalidWorld(_) => 65,
+        Error::File { .. } | Error::HookNotFound(_) => 66,
         Error::Listen { .. } => 69,
         Error::Authority(_) | Error::Database(_) => 70,
         Error::DataInUse(_) => 75,
-        Error::DataTooNew { .. } => 78,
+        Error::SchemaTooNew { .. } => 78,
     }
 }
 

@@ -21,7 +21,7 @@ pub struct Options {
     /// Serve the API over HTTPS from a CA made for the run.
     pub tls: bool,
     /// From a saved change to the edge.
-    pub push: Duration,
+    pub push_delay: Duration,
     /// Seed of the quirks; 0 is plain. The default is what `EDGECERT_SANDBOX_QUIRKS` says, else 0.
     pub quirks: u64,
     /// Directory of the database; in memory when absent.
@@ -40,7 +40,7 @@ impl Default for Options {
         Self {
             world: World::default(),
             tls: false,
-            push: Duration::ZERO,
+            push_delay: Duration::ZERO,
             quirks: seed_of_the_environment(),
             data: None,
             listen: any,
@@ -63,7 +63,7 @@ impl Options {
 
 /// Where a running sandbox can be found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Ready {
+pub struct Endpoints {
     /// Base URL of the API.
     pub api: String,
     /// Host and port of the edge.
@@ -76,7 +76,7 @@ pub struct Ready {
     pub ca_file: Option<PathBuf>,
 }
 
-impl Ready {
+impl Endpoints {
     /// Writes the ready file whole: who sees it sees all of it.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
         let fail = |source| Error::File { path: path.to_owned(), source };

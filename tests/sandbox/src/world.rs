@@ -116,7 +116,8 @@ impl World {
 
     /// Reads the text of a world file.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        let world: Self = serde_json::from_str(text).map_err(|error| Error::World(error.to_string()))?;
+        let world: Self =
+            serde_json::from_str(text).map_err(|error| Error::InvalidWorld(error.to_string()))?;
         world.check()?;
         Ok(world)
     }
@@ -124,7 +125,7 @@ impl World {
     /// What the database's own constraints would not say clearly.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.first_key().is_none() {
-            return Err(Error::World("it has no account with an API key".to_owned()));
+            return Err(Error::InvalidWorld("it has no account with an API key".to_owned()));
         }
         for site in &self.sites {
             self.check_site(site)?;
@@ -144,13 +145,13 @@ impl World {
         let what = format!("site {}", site.id);
         self.known_account(site.account, &what)?;
         if !names::is_domain(&site.domain) {
-            return Err(Error::World(format!("{what}: {:?} is not a domain", site.domain)));
+            return Err(Error::InvalidWorld(format!("{what}: {:?} is not a domain", site.domain)));
         }
         for (name, value) in &site.settings {
             match fields::find(name) {
-                None => return Err(Error::World(format!("{what} has an unknown field {name}"))),
+                None => return Err(Error::InvalidWorld(format!("{what} has an unknown field {name}"))),
                 Some(field) => {
-                    field.accept(value).map_err(|reason| Error::World(format!("{what}: {reason}")))?;
+                    field.accept(value).map_err(|reason| Error::InvalidWorld(format!("{what}: {reason}")))?;
                 }
             }
         }
@@ -161,7 +162,7 @@ impl World {
         if self.accounts.iter().any(|account| account.id == id) {
             return Ok(());
         }
-        Err(Error::World(format!("{what} belongs to account {id}, which is not among the accounts")))
+        Err(Error::InvalidWorld(format!("{what} belongs to account {id}, which is not among the accounts")))
     }
 }
 

@@ -25,8 +25,8 @@ fn inhabit(sandbox: &Sandbox) {
     for domain in ["a.example", "b.example"] {
         sandbox.add_site(domain);
         let body = json!({ "domain": domain, "cert_pem": issued.fullchain(), "key_pem": issued.key });
-        ureq::post(format!("{}/api/certs/upload", sandbox.ready().api))
-            .header("authorization", format!("Bearer {}", sandbox.ready().api_key))
+        ureq::post(format!("{}/api/certs/upload", sandbox.endpoints().api))
+            .header("authorization", format!("Bearer {}", sandbox.endpoints().api_key))
             .send_json(body)
             .unwrap();
     }
@@ -39,8 +39,8 @@ fn holds(quirks: u64, examples: &str) {
     inhabit(&sandbox);
     let home = tempfile::tempdir().unwrap();
     let output = Command::new(program())
-        .args(["run", &format!("{}/openapi.json", sandbox.ready().api)])
-        .args(["--header", &format!("Authorization: Bearer {}", sandbox.ready().api_key)])
+        .args(["run", &format!("{}/openapi.json", sandbox.endpoints().api)])
+        .args(["--header", &format!("Authorization: Bearer {}", sandbox.endpoints().api_key)])
         .args(["--phases", "examples,coverage,fuzzing,stateful", "--max-examples", examples])
         .args(["--exclude-checks", "positive_data_acceptance", "--generation-deterministic"])
         .args(["--no-color", "--warnings", "off"])

@@ -11,7 +11,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use edgecert_sandbox::{Account, Authority, Options, Package, Sandbox, Site, World, look};
+use edgecert_sandbox::{Account, Authority, Options, Package, Sandbox, Site, World, probe};
 use serde_json::{Map, Value};
 use tempfile::TempDir;
 
@@ -72,8 +72,8 @@ impl Scene {
             .env_clear()
             .env("EDGECERT_CONFIG", path("config.toml"))
             .env("EDGECERT_STATE_DIR", path("state"))
-            .env("EDGECERT_BASE_URL", &self.sandbox.ready().api)
-            .env("EDGECERT_EDGE_ADDRESS", &self.sandbox.ready().edge)
+            .env("EDGECERT_BASE_URL", &self.sandbox.endpoints().api)
+            .env("EDGECERT_EDGE_ADDRESS", &self.sandbox.endpoints().edge)
             .env("EDGECERT_API_KEY", key)
             .output()
             .unwrap();
@@ -84,7 +84,7 @@ impl Scene {
     }
 
     fn served(&self, domain: &str) -> Option<String> {
-        look(&self.sandbox.ready().edge, domain).ok().map(|seen| seen.fingerprint)
+        probe(&self.sandbox.endpoints().edge, domain).ok().map(|seen| seen.fingerprint)
     }
 
     fn records(&self) -> Vec<Value> {

@@ -6,7 +6,7 @@ use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use serde_json::Value;
 
 use crate::app::App;
-use crate::faults::{Action, Fault};
+use crate::faults::{Fault, FaultAction};
 use crate::http::Answer;
 use crate::wire::{Cut, OutBody};
 
@@ -28,23 +28,23 @@ pub(super) async fn answer(
         return answer.whole();
     };
     match fault.action {
-        Action::Status => {
+        FaultAction::Status => {
             let answer = instead(&fault);
             sent(&answer);
             answer.whole()
         }
-        Action::CloseBefore => cut.now().await,
-        Action::CloseAfter => {
+        FaultAction::CloseBefore => cut.now().await,
+        FaultAction::CloseAfter => {
             carry_out();
             cut.now().await
         }
-        Action::Truncate => {
+        FaultAction::Truncate => {
             let answer = carry_out();
             sent(&answer);
             let body = OutBody::truncated(&answer.body, fault.bytes.unwrap_or(0), cut);
             answer.around(body)
         }
-        Action::Stall => {
+        FaultAction::Stall => {
             let answer = carry_out();
             tokio::time::sleep(Duration::from_secs_f64(fault.seconds.unwrap_or(0.0))).await;
             sent(&answer);

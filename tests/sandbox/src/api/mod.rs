@@ -101,7 +101,7 @@ pub(crate) async fn handle(
     let path = head.uri.path().to_owned();
     let collected = read(body).await;
     let fault = app.faults.take(head.method.as_str(), &path);
-    let entry = app.journal.note(journal::Request {
+    let entry = app.journal.note(journal::RecordedRequest {
         method: head.method.to_string(),
         path: path.clone(),
         query: head.uri.query().unwrap_or_default().to_owned(),

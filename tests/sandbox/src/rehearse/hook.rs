@@ -21,12 +21,12 @@ impl Hook {
         // The hook is started from another directory.
         match program.canonicalize() {
             Ok(program) if program.is_file() => Ok(Self { program }),
-            _ => Err(Error::NoHook(program)),
+            _ => Err(Error::HookNotFound(program)),
         }
     }
 
     /// Where it is.
-    pub fn program(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.program
     }
 

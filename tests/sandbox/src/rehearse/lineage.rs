@@ -5,7 +5,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use crate::rules::leaf::{self, Leaf};
-use crate::{Authority, Error, Issued};
+use crate::{Authority, Error, IssuedCert};
 
 /// A lineage on disk.
 pub(super) struct Lineage {
@@ -61,7 +61,7 @@ impl Lineage {
         Self::create(files, authority, &names)
     }
 
-    fn write(&self, issued: &Issued) -> std::io::Result<()> {
+    fn write(&self, issued: &IssuedCert) -> std::io::Result<()> {
         let name = self.directory.file_name().map(PathBuf::from).unwrap_or_default();
         let archive = self.directory.join("../../archive").join(&name);
         let mut private = std::fs::DirBuilder::new();

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::Stage;
 use super::hook::Running;
 use crate::faults::Fault;
-use crate::{Error, look, names};
+use crate::{Error, names, probe};
 
 const UPLOAD: &str = "POST /api/certs/upload";
 /// A site that the certificate does not cover; it must stay as it is.
@@ -20,7 +20,7 @@ pub(super) fn open(stage: &mut Stage<'_>) {
     for domain in covered.iter().map(String::as_str).chain([BYSTANDER]) {
         stage.sandbox.add_site(domain);
     }
-    let ready = stage.sandbox.ready();
+    let ready = stage.sandbox.endpoints();
     let text = format!(
         "a service is running at {} with an edge at {}; it accelerates {} and {BYSTANDER}",
         ready.api,
@@ -155,7 +155,7 @@ fn call(
     let home = stage.files.path().to_owned();
     let config = home.join("config.toml");
     std::fs::write(&config, "").map_err(|source| Error::File { path: config.clone(), source })?;
-    let ready = stage.sandbox.ready().clone();
+    let ready = stage.sandbox.endpoints().clone();
     let contract = [
         ("RENEWED_LINEAGE", stage.lineage.directory.display().to_string()),
         ("RENEWED_DOMAINS", stage.lineage.names.join(" ")),
@@ -173,7 +173,7 @@ fn call(
     for (name, value) in contract.iter().chain(more) {
         stage.quote(format!("{name}='{value}'"));
     }
-    let words = std::iter::once(stage.hook.program().display().to_string());
+    let words = std::iter::once(stage.hook.path().display().to_string());
     let words: Vec<String> = words.chain(arguments.iter().map(|&word| word.to_owned())).collect();
     stage.quote(format!("$ {}", words.join(" ")));
     stage.hook.start(&home, arguments, &[contract, &set_up[..], more].concat())
@@ -265,7 +265,7 @@ fn served_everywhere(stage: &mut Stage<'_>) {
 }
 
 fn shown(stage: &Stage<'_>, domain: &str) -> Result<String, String> {
-    let seen = look(&stage.sandbox.ready().edge, domain);
+    let seen = probe(&stage.sandbox.endpoints().edge, domain);
     seen.map(|seen| seen.fingerprint).map_err(|error| error.to_string())
 }
 

@@ -70,7 +70,7 @@ impl Store {
         let found: i64 = self.connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
         if found > SCHEMA_VERSION {
             let path = data.map(|directory| directory.join(FILE)).unwrap_or_default();
-            return Err(Error::DataTooNew { path, found, known: SCHEMA_VERSION });
+            return Err(Error::SchemaTooNew { path, found, known: SCHEMA_VERSION });
         }
         if found == SCHEMA_VERSION {
             return Ok(false);

@@ -22,7 +22,7 @@ pub(super) fn insert(t: &Transaction<'_>, world: &World, now: i64) -> Result<(),
 /// Two things with one number, or a reference to nothing, are the world's fault and not the database's.
 fn clash(error: rusqlite::Error) -> Error {
     match error.sqlite_error_code() {
-        Some(rusqlite::ErrorCode::ConstraintViolation) => Error::World(error.to_string()),
+        Some(rusqlite::ErrorCode::ConstraintViolation) => Error::InvalidWorld(error.to_string()),
         _ => Error::Database(error),
     }
 }

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
 
-use edgecert_sandbox::{look, look_with};
+use edgecert_sandbox::{probe, probe_with_alpn};
 use serde_json::{Value, json};
 
 use crate::support::{Made, Program};
@@ -80,10 +80,10 @@ fn the_server_name_picks_the_site() {
         assert_eq!(program.served(name), expected.map(Made::fingerprint), "{name}");
     }
     for name in ["x.a.example", "b.example"] {
-        let refused = look(program.url("edge"), name).unwrap_err().to_string();
+        let refused = probe(program.url("edge"), name).unwrap_err().to_string();
         assert!(refused.contains("UnrecognisedName"), "{refused}");
     }
-    let no_name = look(program.url("edge"), "127.0.0.1").unwrap_err().to_string();
+    let no_name = probe(program.url("edge"), "127.0.0.1").unwrap_err().to_string();
     assert!(no_name.contains("UnrecognisedName"), "{no_name}");
 }
 
@@ -95,7 +95,7 @@ fn the_whole_chain_is_served() {
     let issued = authority.issue(&["a.example"]).unwrap();
     program.upload("a.example", &Made { cert: issued.fullchain(), key: issued.key.clone() }).ok();
     program.push();
-    assert_eq!(look(program.url("edge"), "a.example").unwrap().chain_length, 2);
+    assert_eq!(probe(program.url("edge"), "a.example").unwrap().chain_length, 2);
 }
 
 /// Key types: whatever this edge can sign with, and a clear word about what it cannot.
@@ -128,7 +128,7 @@ fn keys_that_the_edge_cannot_use_are_explained() {
 #[test]
 fn http2_is_offered_where_the_site_has_it() {
     let (program, _) = serving();
-    let chosen = |offer: &[&str]| look_with(program.url("edge"), "a.example", offer).unwrap().alpn;
+    let chosen = |offer: &[&str]| probe_with_alpn(program.url("edge"), "a.example", offer).unwrap().alpn;
     assert_eq!(chosen(&["h2", "http/1.1"]).as_deref(), Some("h2"));
     assert_eq!(chosen(&["http/1.1"]).as_deref(), Some("http/1.1"));
     assert_eq!(chosen(&[]), None);

@@ -112,7 +112,7 @@ impl Program {
 
     /// What the edge serves for a name.
     pub(crate) fn served(&self, name: &str) -> Option<String> {
-        edgecert_sandbox::look(self.url("edge"), name).ok().map(|seen| seen.fingerprint)
+        edgecert_sandbox::probe(self.url("edge"), name).ok().map(|seen| seen.fingerprint)
     }
 
     pub(crate) fn ask(

@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What the handshake showed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
+pub struct ProbeResult {
     /// Lower-case hexadecimal SHA-256 of the leaf's DER.
     pub fingerprint: String,
     /// End of the leaf's validity.
@@ -31,12 +31,12 @@ pub struct Seen {
 }
 
 /// Asks the edge for a name as a browser would. A refusal is an error that names the alert.
-pub fn look(edge: &str, name: &str) -> io::Result<Seen> {
-    look_with(edge, name, &["h2", "http/1.1"])
+pub fn probe(edge: &str, name: &str) -> io::Result<ProbeResult> {
+    probe_with_alpn(edge, name, &["h2", "http/1.1"])
 }
 
 /// The same, offering these protocols.
-pub fn look_with(edge: &str, name: &str, alpn: &[&str]) -> io::Result<Seen> {
+pub fn probe_with_alpn(edge: &str, name: &str, alpn: &[&str]) -> io::Result<ProbeResult> {
     let provider = Arc::new(ring::default_provider());
     let mut config = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
@@ -55,11 +55,11 @@ pub fn look_with(edge: &str, name: &str, alpn: &[&str]) -> io::Result<Seen> {
     seen(&connection)
 }
 
-fn seen(connection: &ClientConnection) -> io::Result<Seen> {
+fn seen(connection: &ClientConnection) -> io::Result<ProbeResult> {
     let chain = connection.peer_certificates().unwrap_or_default();
     let leaf = chain.first().ok_or_else(|| io::Error::other("no certificate came"))?;
     let pem = pem::encode(&pem::Pem::new("CERTIFICATE", leaf.to_vec()));
-    Ok(Seen {
+    Ok(ProbeResult {
         fingerprint: sha256_hex(leaf),
         not_after: leaf::read(&pem).map(|leaf| iso(leaf.not_after)).map_err(io::Error::other)?,
         chain_length: chain.len(),
