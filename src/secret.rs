@@ -1,16 +1,15 @@
-//! Values that must never be shown: the API key and the private key.
+//! Secrets: the API key and private keys.
 //!
-//! They have no `Display`, an empty `Debug`, and are wiped when dropped. The `Redactor` takes them out of text that
-//! came from outside, because a service may echo what it was sent.
+//! A `Secret` has no `Display`, an empty `Debug`, and is zeroized on drop. The `Redactor` removes secrets from text
+//! that came from outside, because a service may echo what it was sent.
 
-use std::collections::HashSet;
 use std::fmt;
 
 use zeroize::Zeroizing;
 
 use crate::text::is_invisible;
 
-/// A text that is sent to the service and shown to nobody.
+/// Text that may only be sent to the service or written to a key file, never shown.
 #[derive(Clone)]
 pub(crate) struct Secret(Zeroizing<String>);
 
@@ -19,7 +18,7 @@ impl Secret {
         Self(Zeroizing::new(text))
     }
 
-    /// The secret itself. Only what puts it on the wire calls this.
+    /// The secret itself, for the code that sends or writes it.
     pub(crate) fn expose(&self) -> &str {
         &self.0
     }
@@ -31,53 +30,65 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Shortest piece of a secret that is recognised: shorter ones occur by chance.
-const PIECE: usize = 12;
-/// A shorter word than this is no secret, but part of other words.
-const SHORT: usize = 6;
-
-/// Takes the run's secrets out of text from outside.
+/// Replaces the secrets of a run, and fragments of them, in untrusted text.
 #[derive(Default)]
 pub(crate) struct Redactor {
-    secrets: Vec<Secret>,
-    /// Every piece of every secret.
-    pieces: HashSet<[u8; PIECE]>,
+    hidden: Vec<Hidden>,
 }
 
+/// A secret to be redacted.
+struct Hidden {
+    /// For PEM the base64 body in one line.
+    body: Secret,
+    /// Every fragment of the body, sorted.
+    fragments: Zeroizing<Vec<Fragment>>,
+}
+
+/// `FRAGMENT_BYTES` consecutive bytes of a text, packed into the low bits.
+type Fragment = u128;
+
+/// Length of the shortest fragment that is recognized; shorter ones occur by chance.
+const FRAGMENT_BYTES: usize = 12;
+
+/// Length of the shortest secret that is redacted; a shorter one would match inside ordinary words.
+const MIN_SECRET_BYTES: usize = 6;
+
+const REDACTED: &str = "[redacted]";
+
 impl Redactor {
-    /// Hides this text as a whole and in pieces; of text in PEM its base64 body.
+    /// Adds a secret. For PEM, the base64 body counts and the boundary lines do not.
     pub(crate) fn hide(&mut self, secret: &Secret) {
-        let body: Zeroizing<String> = Zeroizing::new(
-            secret.expose().lines().filter(|line| !line.starts_with("-----")).map(str::trim).collect(),
-        );
-        self.pieces
-            .extend(body.as_bytes().windows(PIECE).filter_map(|piece| <[u8; PIECE]>::try_from(piece).ok()));
-        if body.len() >= SHORT {
-            self.secrets.push(Secret::new(body.to_string()));
+        let text = secret.expose();
+        // Allocated once at full size: growing would leave copies behind that are not zeroized.
+        let mut body = String::with_capacity(text.len());
+        body.extend(text.lines().filter(|line| !line.starts_with("-----")).map(str::trim));
+        let body = Secret::new(body);
+        if body.expose().len() >= MIN_SECRET_BYTES {
+            self.hidden.push(Hidden::new(body));
         }
     }
 
-    /// `text` without secrets. Where there is one, characters that cannot be seen go too: they would split it for us
-    /// and not for a reader.
+    /// Returns `text` with every secret replaced. In a text that contains one, invisible characters are dropped too:
+    /// they would split a secret for the search, but not for a reader.
     pub(crate) fn clean(&self, text: &str) -> String {
         let visible: String =
             text.chars().filter(|c| c.is_whitespace() || !(c.is_control() || is_invisible(*c))).collect();
         let mut cleaned = visible.clone();
-        for secret in &self.secrets {
-            cleaned = cleaned.replace(secret.expose(), REDACTED);
+        for hidden in &self.hidden {
+            cleaned = cleaned.replace(hidden.body.expose(), REDACTED);
         }
         let cleaned: String = cleaned
             .split_inclusive(|c: char| !is_secret_char(c))
             .map(|run| {
                 let word = run.trim_end_matches(|c: char| !is_secret_char(c));
                 let rest = run.get(word.len()..).unwrap_or_default();
-                if self.shares_a_piece(word) { format!("{REDACTED}{rest}") } else { run.to_owned() }
+                if self.has_fragment_of(word) { format!("{REDACTED}{rest}") } else { run.to_owned() }
             })
             .collect();
         if cleaned == visible { text.to_owned() } else { cleaned }
     }
 
-    /// The same for every string and key of a JSON value.
+    /// Cleans every string and object key in a JSON value.
     pub(crate) fn clean_json(&self, value: &mut serde_json::Value) {
         use serde_json::Value;
         match value {
@@ -93,49 +104,81 @@ impl Redactor {
         }
     }
 
-    fn shares_a_piece(&self, word: &str) -> bool {
-        word.as_bytes()
-            .windows(PIECE)
-            .any(|piece| <[u8; PIECE]>::try_from(piece).is_ok_and(|piece| self.pieces.contains(&piece)))
+    fn has_fragment_of(&self, word: &str) -> bool {
+        fragments(word).any(|fragment| {
+            self.hidden.iter().any(|hidden| hidden.fragments.binary_search(&fragment).is_ok())
+        })
     }
 }
 
-const REDACTED: &str = "[redacted]";
+impl Hidden {
+    fn new(body: Secret) -> Self {
+        // Allocated once, as in `hide`.
+        let mut sorted = Zeroizing::new(Vec::with_capacity(body.expose().len()));
+        sorted.extend(fragments(body.expose()));
+        sorted.sort_unstable();
+        Self { body, fragments: sorted }
+    }
+}
 
-/// Base64, base64url, and what API keys are usually made of.
+/// All fragments of a text, in order.
+fn fragments(text: &str) -> impl Iterator<Item = Fragment> {
+    const MASK: Fragment = (1 << (8 * FRAGMENT_BYTES)) - 1;
+    let packed = text.bytes().scan(0, |last, byte| {
+        *last = *last << 8 & MASK | Fragment::from(byte);
+        Some(*last)
+    });
+    packed.skip(FRAGMENT_BYTES - 1)
+}
+
+/// Whether a character occurs in base64, base64url or a typical API key.
 fn is_secret_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || "+/=-_.~".contains(c)
 }
 
 #[cfg(test)]
 mod tests {
+    use zeroize::ZeroizeOnDrop;
+
     use super::*;
+
+    const KEY: &str = "-----BEGIN PRIVATE KEY-----\nMIGHAgEAMBMGByqGSM49\nAgEGCCqGSM49AwEHBG0w\n-----END PRIVATE KEY-----\n";
 
     fn redactor() -> Redactor {
         let mut redactor = Redactor::default();
-        redactor.hide(&Secret::new("key-0123456789".into()));
-        redactor.hide(&Secret::new("us:er$1!".into()));
-        redactor.hide(&Secret::new("a".into()));
-        redactor.hide(&Secret::new(
-            "-----BEGIN PRIVATE KEY-----\nMIGHAgEAMBMGByqGSM49\nAgEGCCqGSM49AwEHBG0w\n-----END PRIVATE KEY-----\n".into(),
-        ));
+        for secret in ["key-0123456789", "us:er$1!", "a", KEY] {
+            redactor.hide(&Secret::new(secret.into()));
+        }
         redactor
     }
 
     #[test]
-    fn secrets_and_pieces_of_them_are_taken_out() {
+    fn secrets_and_their_fragments_are_redacted() {
         let cases = [
             ("no such key: key-0123456789", "no such key: [redacted]"),
             ("bad MIGHAgEAMBMGByqGSM49 line", "bad [redacted] line"),
             ("cut CqGSM49AwEHBG", "cut [redacted]"),
+            ("12 bytes CqGSM49AwEHB", "12 bytes [redacted]"),
+            ("11 bytes CqGSM49AwEH", "11 bytes CqGSM49AwEH"),
+            ("across lines GSM49AgEGCCqG", "across lines [redacted]"),
+            ("in a word xxCqGSM49AwEHBGxx.", "in a word [redacted]"),
             ("a.example is not yours", "a.example is not yours"),
             ("with zero\u{200b} width key-01\u{200b}23456789", "with zero width [redacted]"),
             ("no\u{200b} secret", "no\u{200b} secret"),
             ("Bearer us:er$1!", "Bearer [redacted]"),
             ("\u{fc}ber key-0123456789!", "\u{fc}ber [redacted]!"),
         ];
-        for (said, shown) in cases {
-            assert_eq!(redactor().clean(said), shown);
+        for (text, wanted) in cases {
+            assert_eq!(redactor().clean(text), wanted);
+        }
+    }
+
+    #[test]
+    fn every_fragment_of_a_key_is_redacted() {
+        let body: String = KEY.lines().filter(|line| !line.starts_with('-')).collect();
+        for start in 0..=body.len() - FRAGMENT_BYTES {
+            let fragment = &body[start..start + FRAGMENT_BYTES];
+            assert_eq!(redactor().clean(fragment), REDACTED, "{fragment}");
         }
     }
 
@@ -147,7 +190,19 @@ mod tests {
     }
 
     #[test]
-    fn debug_shows_nothing() {
+    fn debug_output_is_empty() {
         assert_eq!(format!("{:?}", Secret::new("s".into())), "");
+    }
+
+    /// Compiles only for types that are zeroized on drop.
+    fn is_zeroized_on_drop(_: &impl ZeroizeOnDrop) {}
+
+    #[test]
+    fn secrets_and_fragments_are_zeroized_on_drop() {
+        let secret = Secret::new(KEY.into());
+        is_zeroized_on_drop(&secret.0);
+        let Hidden { body, fragments } = Hidden::new(secret);
+        is_zeroized_on_drop(&body.0);
+        is_zeroized_on_drop(&fragments);
     }
 }
