@@ -3,6 +3,8 @@
 //! Modules return facts as errors of their own; here alone is decided whose turn it is. A message has no capital at its
 //! start and no period at its end; the hint says what to do. What is not recognised is a fault of edgecert itself.
 
+use std::io;
+
 use crate::check::{Finding, Refused, Status};
 use crate::file::Unreadable;
 use crate::state::{Held, Unwritable};
@@ -191,6 +193,9 @@ fn settings_hint(error: &settings::Error) -> Option<String> {
             format!("write the key into a file of its own and name that with `api_key_file`; known are {known}")
         }
         E::File { known: Some(known), .. } => format!("known are {known}"),
+        E::Unreadable(unreadable) if unreadable.kind == io::ErrorKind::FileTooLarge => {
+            "check the path; the file is too large to be what this setting names".into()
+        }
         E::Unreadable(_) => "check the path and its permissions".into(),
         E::OtherService { url } => format!(
             "run `edgecert sync --base-url {url} --api-key-file FILE` with the key for that service, or deploy it again"
@@ -216,10 +221,14 @@ fn source_hint(error: &source::Error) -> (Kind, &'static str) {
 }
 
 fn unreadable_hint(unreadable: &Unreadable) -> &'static str {
-    if unreadable.missing {
-        "check the path; lego with --filename and acme.sh name files that they did not write"
-    } else {
-        "run edgecert as the user that the ACME client runs as"
+    match unreadable.kind {
+        io::ErrorKind::NotFound => {
+            "check the path; lego with --filename and acme.sh name files that they did not write"
+        }
+        io::ErrorKind::FileTooLarge => "check the path; pass the PEM file of one certificate or key",
+        io::ErrorKind::IsADirectory => "name a file, or pass the directory of a lineage with --lineage",
+        io::ErrorKind::TimedOut => "check the program that writes to the pipe",
+        _ => "run edgecert as the user that the ACME client runs as",
     }
 }
 

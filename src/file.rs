@@ -15,7 +15,20 @@ use zeroize::Zeroizing;
 pub(crate) struct Unreadable {
     pub(crate) path: PathBuf,
     pub(crate) reason: String,
-    pub(crate) missing: bool,
+    /// Decides the hint; `FileTooLarge` and `InvalidData` are set by this module.
+    pub(crate) kind: io::ErrorKind,
+}
+
+impl Unreadable {
+    /// Wraps an error of the operating system.
+    pub(crate) fn new(path: &Path, error: &io::Error) -> Self {
+        Self { path: path.to_owned(), reason: reason(error), kind: error.kind() }
+    }
+
+    /// Whether the file does not exist.
+    pub(crate) fn is_missing(&self) -> bool {
+        self.kind == io::ErrorKind::NotFound
+    }
 }
 
 /// So long a pipe may keep us waiting: `--key <(pass show key)` asks a person for a passphrase.
@@ -29,8 +42,8 @@ pub(crate) fn read_secret(path: &Path, most: u64) -> Result<Zeroizing<Vec<u8>>, 
 /// The whole file, if it is not larger than `most` bytes. What is no regular file is read with patience only: a pipe
 /// that nobody writes into would hold the run for ever.
 pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>, Unreadable> {
-    let fail = |reason: String, missing| Unreadable { path: path.to_owned(), reason, missing };
-    let failed = |error: io::Error| fail(reason(&error), error.kind() == io::ErrorKind::NotFound);
+    let fail = |kind, reason: String| Unreadable { path: path.to_owned(), reason, kind };
+    let failed = |error: io::Error| Unreadable::new(path, &error);
     let metadata = std::fs::metadata(path).map_err(failed)?;
     let bytes = if metadata.is_file() || metadata.is_dir() {
         read_now(path, most)
@@ -38,13 +51,14 @@ pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>, Unreadable> {
         let (sender, receiver) = mpsc::channel();
         let path = path.to_owned();
         std::thread::spawn(move || sender.send(read_now(&path, most)));
-        receiver.recv_timeout(PATIENCE).map_err(|_| fail("nothing is written into it".into(), false))?
+        let silent = |_| fail(io::ErrorKind::TimedOut, "nothing is written into it".into());
+        receiver.recv_timeout(PATIENCE).map_err(silent)?
     };
     let bytes = bytes.map_err(failed)?;
     if bytes.len() as u64 > most {
         let size =
             if most >= 1 << 20 { format!("{} MiB", most >> 20) } else { format!("{} KiB", most >> 10) };
-        return Err(fail(format!("it is larger than {size}, so it is something else"), false));
+        return Err(fail(io::ErrorKind::FileTooLarge, format!("it is larger than {size}")));
     }
     Ok(bytes)
 }
@@ -55,7 +69,7 @@ pub(crate) fn read_text(path: &Path, most: u64) -> Result<Zeroizing<String>, Unr
     let text = std::str::from_utf8(&bytes).map_err(|_| Unreadable {
         path: path.to_owned(),
         reason: "it is not UTF-8 text".into(),
-        missing: false,
+        kind: io::ErrorKind::InvalidData,
     })?;
     Ok(Zeroizing::new(text.to_owned()))
 }

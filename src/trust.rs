@@ -60,7 +60,7 @@ fn of_system(named: bool, file: Option<&Path>) -> Result<RootCertStore, Untrusti
     // It would be read whole, whatever it is.
     if let Some(path) = file
         && let Err(unreadable) = file::read(path, MOST_BYTES)
-        && !unreadable.missing
+        && !unreadable.is_missing()
     {
         return Err(Untrusting::CaFile { path: path.to_owned(), reason: unreadable.reason });
     }

@@ -28,7 +28,7 @@ pub(crate) fn load(files: &Files) -> Result<Material, Unreadable> {
         });
         let may_be_switching = match &read {
             Ok((_, material)) => !material.fits() && files.can_be_read_again(),
-            Err(unreadable) => unreadable.missing && directory_of(&unreadable.path).exists(),
+            Err(unreadable) => unreadable.is_missing() && directory_of(&unreadable.path).exists(),
         };
         if !may_be_switching || waited >= SWITCHING {
             return read.map(|(_, material)| material);
@@ -67,7 +67,7 @@ impl Contents {
         let read = |path: &Path| file::read_secret(path, MOST_BYTES);
         let cert = read(&files.cert)?;
         let issuers = match files.issuers.as_deref().map(read) {
-            Some(Err(unreadable)) if !unreadable.missing => return Err(unreadable),
+            Some(Err(unreadable)) if !unreadable.is_missing() => return Err(unreadable),
             Some(Ok(issuers)) => Some(issuers),
             Some(Err(_)) | None => None,
         };

@@ -66,7 +66,7 @@ impl Store {
         let path = self.file(name, ENDING);
         let bytes = match file::read(&path, MOST_BYTES) {
             Ok(bytes) => bytes,
-            Err(unreadable) if unreadable.missing => return (None, None),
+            Err(unreadable) if unreadable.is_missing() => return (None, None),
             Err(unreadable) => return (None, Some(Strange::Unread(unreadable.to_string()))),
         };
         // A later version may look quite different; it is none of ours to set aside.
@@ -102,11 +102,7 @@ impl Store {
     }
 
     fn names_with(&self, ending: &str) -> Result<Vec<String>, Unreadable> {
-        let unreadable = |error: io::Error| Unreadable {
-            path: self.directory.clone(),
-            reason: file::reason(&error),
-            missing: error.kind() == io::ErrorKind::NotFound,
-        };
+        let unreadable = |error: io::Error| Unreadable::new(&self.directory, &error);
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.directory).map_err(unreadable)? {
             let path = entry.map_err(unreadable)?.path();

@@ -234,10 +234,20 @@ fn missing_and_unreadable_files_are_named() {
         .knows(&lineage)
         .args(["check".as_ref(), "--cert".as_ref(), lineage.path().as_os_str()])
         .fails_with(66);
-    assert!(directory.shown().contains("cannot read LINEAGE: it is a directory"), "{}", directory.shown());
+    expect![[r#"
+        ---
+        edgecert: error: cannot read LINEAGE: it is a directory
+        edgecert: hint: name a file, or pass the directory of a lineage with --lineage
+    "#]]
+    .assert_eq(&directory.shown());
     lineage.write("large.pem", &"x".repeat(3 << 20));
-    let large = edgecert().args(["check", "--cert"]).args([lineage.file("large.pem")]).fails_with(66);
-    assert!(large.stderr.contains("larger than 1 MiB"), "{}", large.stderr);
+    let large = edgecert().knows(&lineage).args(["check", "--cert"]).args([lineage.file("large.pem")]);
+    expect![[r#"
+        ---
+        edgecert: error: cannot read LINEAGE/large.pem: it is larger than 1 MiB
+        edgecert: hint: check the path; pass the PEM file of one certificate or key
+    "#]]
+    .assert_eq(&large.fails_with(66).shown());
 }
 
 #[test]

@@ -167,11 +167,11 @@ fn open_key(source: &Source) -> Option<Finding> {
 /// A certificate that is not there; nobody is switching it.
 fn gone(cert: &Path) -> Option<Unreadable> {
     let error = std::fs::metadata(cert).err().filter(|error| error.kind() == io::ErrorKind::NotFound)?;
-    Some(Unreadable { path: cert.to_owned(), reason: file::reason(&error), missing: true })
+    Some(Unreadable::new(cert, &error))
 }
 
 fn unread(unreadable: Unreadable) -> Finding {
-    let missing = unreadable.missing;
+    let missing = unreadable.is_missing();
     let finding = Finding::from_error(Subject::Lineage, unreadable);
     let remedy = "if the lineage is gone for good, take it out of the configuration, or let `edgecert status --forget` forget it";
     if missing { Finding { remedy: Some(remedy.into()), ..finding } } else { finding }

@@ -62,7 +62,7 @@ impl Disk {
     fn read(files: &Files, memory: Option<&Memory>) -> (Self, Option<OffsetDateTime>) {
         let material = match material::look(files) {
             Ok(material) => material,
-            Err(unreadable) if unreadable.missing => return (Self::Gone, None),
+            Err(unreadable) if unreadable.is_missing() => return (Self::Gone, None),
             Err(unreadable) => return (Self::Unreadable(unreadable.to_string()), None),
         };
         match material.chain {

@@ -102,8 +102,8 @@ impl Crew<'_> {
             }
         };
         if job.reason == Reason::Gone
-            && let Err(unreadable @ Unreadable { missing: true, .. }) =
-                material::load(&lineage.source.anew().files)
+            && let Err(unreadable) = material::load(&lineage.source.anew().files)
+            && unreadable.is_missing()
         {
             journal.lose(&mut report);
             report.fail(gone(&unreadable, &lineage.name));

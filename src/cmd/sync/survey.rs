@@ -95,7 +95,7 @@ impl<'a> Survey<'a> {
         let source = source?;
         let known = memory.as_ref().and_then(|memory| memory.certificate.as_ref());
         let glance = material::glance(&source.files, known.map(|known| known.fingerprint.as_str()));
-        let is_gone = matches!(&glance, Err(Unreadable { missing: true, .. }));
+        let is_gone = glance.as_ref().is_err_and(Unreadable::is_missing);
         if is_gone && memory.as_ref().is_some_and(|memory| memory.gone_since.is_some()) {
             return Ok(Found::Gone);
         }
