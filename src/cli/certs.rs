@@ -10,10 +10,10 @@ use super::ServiceArgs;
 #[derive(Subcommand, Clone, Debug)]
 #[command(defer = true)]
 pub(crate) enum CertsCommand {
-    /// List the account's certificates, and the sites that each of them feeds
+    /// List the account's certificates and the sites bound to each
     #[command(after_help = "Examples:\n  edgecert certs list\n  edgecert certs list --json")]
     List(ServiceArgs),
-    /// Write a certificate and its private key into a directory
+    /// Save a certificate and its private key to a directory
     Download(DownloadArgs),
 }
 
@@ -25,21 +25,21 @@ Examples:
   edgecert certs download 5 --out certs --force
   edgecert certs download 5 --cert-only --out -
 
-The files are NAME.crt and NAME.key (mode 0600). The key is never printed.")]
+The files are NAME.crt and NAME.key (mode 0600). The private key is never printed.")]
 pub(crate) struct DownloadArgs {
-    /// Number of the certificate, as `certs list` shows it
+    /// Certificate ID, from `edgecert certs list`
     #[arg(value_name = "ID")]
     pub(crate) id: u64,
 
-    /// Directory to write into, made if it is not there; `-` is standard output, for the certificate alone
+    /// Directory to write to, created if missing; `-` with --cert-only prints the certificate
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) out: PathBuf,
 
-    /// Leave the private key out
+    /// Omit the private key
     #[arg(long)]
     pub(crate) cert_only: bool,
 
-    /// Replace files that are there already
+    /// Overwrite existing files
     #[arg(long)]
     pub(crate) force: bool,
 
@@ -48,7 +48,7 @@ pub(crate) struct DownloadArgs {
 }
 
 impl CertsCommand {
-    /// Its name in the JSON object.
+    /// Name of the command in the JSON report.
     pub(crate) fn word(&self) -> &'static str {
         match self {
             Self::List(_) => "certs list",

@@ -4,14 +4,15 @@ use clap::Args;
 
 use crate::settings::Layer;
 
-/// Find faults of the set-up before the first renewal does
+/// Check the setup before the first renewal does
 #[derive(Args, Clone, Debug, Default)]
 #[command(after_help = "\
 Examples:
   edgecert doctor
   edgecert doctor --json
 
-Exit codes: 0 if nothing is wrong, else that of the gravest finding. Warnings count as nothing wrong.")]
+Run it as the user that the ACME client runs as. The exit code is 0 if no finding is `fail`,
+else that of the most severe one.")]
 pub(crate) struct DoctorArgs {
     #[command(flatten)]
     pub(crate) settings: Layer,

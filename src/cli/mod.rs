@@ -1,4 +1,6 @@
-//! The command line: commands, flags and help. No defaults stand here; see `settings`.
+//! The command line: commands, flags and help. Completions come from the same definition.
+//!
+//! Parsing only. Defaults belong to `settings`, because a default here would shadow the configuration file.
 
 mod certs;
 mod doctor;
@@ -28,46 +30,63 @@ use crate::names::Domain;
 use crate::settings::Layer;
 use crate::source::Named;
 
+const ABOUT: &str = "Deploy renewed certificates to the edge and verify what it serves";
+
 const LONG_ABOUT: &str = "\
-Bring a renewed certificate to the edge and report what became of every site
+Deploy renewed certificates to the edge and verify what it serves
 
-Called by an ACME client, edgecert reads the client's variables, checks the renewed
-certificate and its key, uploads them, and does not stop until the edge shows them.";
+Run as the deploy hook of an ACME client, edgecert reads the client's variables,
+checks the renewed certificate and its key, uploads them for every covered site,
+and waits until the edge serves the certificate.";
 
-const AFTER_HELP: &str = "\
+/// Examples first: they are what most people open the help for.
+const HELP_TEMPLATE: &str = "\
+{about}
+
+{usage-heading} {usage}
+
 Examples:
-  certbot renew --deploy-hook edgecert
+  certbot reconfigure --cert-name example.com --deploy-hook edgecert
   acme.sh --install-cert -d example.com --reloadcmd edgecert
   edgecert --lineage /etc/letsencrypt/live/example.com
   edgecert plan --lineage /etc/letsencrypt/live/example.com
-  edgecert check --cert fullchain.pem --key privkey.pem --domain example.com
+  edgecert check --cert fullchain.pem --key privkey.pem
   edgecert sync
+  edgecert status
 
+{all-args}{after-help}
+";
+
+const AFTER_HELP: &str = "\
+Without a command, edgecert deploys the certificate that --lineage, --cert or the
+environment of an ACME client's hook names: see `edgecert help deploy`.";
+
+const AFTER_LONG_HELP: &str = "\
 Exit codes:
-   0  every covered site has what was asked for
-   2  wrong command line
+   0  every covered site has the certificate, or there was nothing to do
+   2  usage error
   65  a local check or a guard refused; nothing was sent
   66  a file is missing or cannot be read
   69  the service refused, or no site is covered
-  70  a fault of edgecert itself
-  75  temporary: network, 429, 5xx, deadline, an edge that still serves the old leaf;
-      remembered, `edgecert sync` will finish it
-  76  the service answered something that cannot be understood
-  77  the service does not accept the API key
-  78  configuration
+  70  internal error
+  75  temporary: network, 429, 5xx, deadline, or an edge that still serves the old
+      certificate; recorded for `edgecert sync` to retry
+  76  the service sent an unintelligible response
+  77  the service rejected the API key
+  78  configuration error
 
-The API key is never an argument: set EDGECERT_API_KEY or name a file.";
+The API key is never an argument: set EDGECERT_API_KEY, or name a file that holds it.";
 
-/// Everything on the command line.
+/// The parsed command line.
 #[derive(Parser, Debug)]
 #[command(
     name = "edgecert",
     version,
-    about = "Bring a renewed certificate to the edge and report what became of every site",
+    about = ABOUT,
     long_about = LONG_ABOUT,
+    help_template = HELP_TEMPLATE,
     after_help = AFTER_HELP,
-    subcommand_help_heading = "Commands",
-    disable_help_subcommand = true
+    after_long_help = AFTER_LONG_HELP
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -78,50 +97,52 @@ pub(crate) struct Cli {
     pub(crate) command: Option<Command>,
 }
 
-/// Flags of every command.
+/// Flags that every command takes.
 #[derive(Args, Clone, Debug)]
 #[expect(clippy::doc_markdown, reason = "help is plain text")]
 pub(crate) struct Common {
     /// Configuration file [default: /etc/edgecert/config.toml] [env: EDGECERT_CONFIG]
-    #[arg(long, value_name = "FILE", global = true, display_order = LAST, value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", global = true, display_order = GLOBAL_FLAGS, value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
 
-    /// Print one JSON object on standard output
-    #[arg(long, global = true, display_order = LAST)]
+    /// Print one JSON object to standard output
+    #[arg(long, global = true, display_order = GLOBAL_FLAGS)]
     pub(crate) json: bool,
 
-    /// Say more on standard error (twice: everything)
-    #[arg(short, long, action = ArgAction::Count, global = true, display_order = LAST)]
+    /// Log more to standard error (-vv for everything)
+    #[arg(short, long, action = ArgAction::Count, global = true, display_order = GLOBAL_FLAGS)]
     pub(crate) verbose: u8,
 }
 
-/// Behind the flags of a command come those of all commands.
-const LAST: usize = 500;
+/// Position in the help: after a command's own flags.
+const GLOBAL_FLAGS: usize = 500;
 
-/// What to do. The flags of a command are put together when that one is called: the hook has no time for the others.
-/// What is said about one here stands in its list; its own help begins with what is said about its flags.
+/// The commands. `defer` builds the flags of a command only when it runs; the hook has no use for the others.
+///
+/// A variant's summary is for the list of commands; the help of the command itself begins with the summary of its
+/// arguments, so both are the same.
 #[derive(Subcommand, Debug)]
 #[command(defer = true)]
 pub(crate) enum Command {
-    /// Check a renewed certificate, upload it, and see it served (the hook)
+    /// Deploy a renewed certificate (the default in an ACME client's hook)
     Deploy(DeployArgs),
-    /// Show what deploy would do and why; read the service, change nothing
-    Plan(PlanArgs),
-    /// Run the local checks alone; no network, no configuration
+    /// Run the local checks, without network or configuration
     Check(CheckArgs),
-    /// Finish what failed, deploy what changed, repair what drifted (for cron and timers)
+    /// Show what deploy would do, and why
+    Plan(PlanArgs),
+    /// Retry failures, deploy renewals, repair drift (for timers)
     Sync(SyncArgs),
-    /// Show each lineage and site: on disk, on record, served; pending work; expiry
+    /// Show each lineage and its sites: on disk, on record, served
     Status(StatusArgs),
-    /// Find faults of the set-up before the first renewal does
+    /// Check the setup before the first renewal does
     Doctor(DoctorArgs),
-    /// List and download the account's certificates
+    /// List and download certificates
     #[command(
         subcommand,
         after_help = "Examples:\n  edgecert certs list\n  edgecert certs download 5 --out certs"
     )]
     Certs(CertsCommand),
-    /// List, show, create, change and delete the account's sites
+    /// List, show, create, change and delete sites
     #[command(
         subcommand,
         after_help = "Examples:\n  edgecert sites list\n  edgecert sites create new.example.com --origin 192.0.2.10"
@@ -139,15 +160,17 @@ Examples:
   edgecert completions zsh > _edgecert
   edgecert completions fish > edgecert.fish
 
-Debian's shells look for them in /usr/share/bash-completion/completions/edgecert,
-/usr/share/zsh/vendor-completions/_edgecert and /usr/share/fish/vendor_completions.d/edgecert.fish.")]
+On Debian, the shells load these files:
+  /usr/share/bash-completion/completions/edgecert
+  /usr/share/zsh/vendor-completions/_edgecert
+  /usr/share/fish/vendor_completions.d/edgecert.fish")]
 pub(crate) struct CompletionsArgs {
-    /// Shell that shall complete what is typed
+    /// Shell to print the script for
     #[arg(value_enum, value_name = "SHELL")]
     pub(crate) shell: Shell,
 }
 
-/// A shell that completes.
+/// A shell with a completion script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Shell {
     Bash,
@@ -155,24 +178,40 @@ pub(crate) enum Shell {
     Fish,
 }
 
-/// Show what deploy would do and why; read the service, change nothing
+/// Show what deploy would do, and why
 #[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  edgecert plan --lineage /etc/letsencrypt/live/example.com
+  edgecert plan --lineage /etc/letsencrypt/live/example.com --domain example.com
+  edgecert plan --cert fullchain.pem --key privkey.pem --json
+
+It reads the account's sites and certificates and what the edge serves, and changes nothing.")]
 pub(crate) struct PlanArgs {
     #[command(flatten)]
     pub(crate) deploy: DeployArgs,
 }
 
-/// Check a renewed certificate, upload it, and see it served (the hook)
+/// Deploy a renewed certificate (the default in an ACME client's hook)
 #[derive(Args, Clone, Debug, Default)]
+#[command(after_help = "\
+Examples:
+  RENEWED_LINEAGE=/etc/letsencrypt/live/example.com edgecert deploy
+  edgecert deploy --lineage /etc/letsencrypt/live/example.com
+  edgecert deploy --cert fullchain.pem --key privkey.pem --domain example.com
+  edgecert deploy --lineage /etc/letsencrypt/live/example.com --dry-run
+
+Without --lineage and --cert, the variables or arguments of the ACME client that runs the hook
+name the files: certbot, acme.sh, lego and dehydrated are recognised.")]
 pub(crate) struct DeployArgs {
     #[command(flatten)]
     pub(crate) certificate: CertificateArgs,
 
-    /// Site that must get the certificate (can be repeated) [default: every covered site]
+    /// Site to deploy to (repeatable) [default: every covered site]
     #[arg(long = "domain", value_name = "DOMAIN")]
     pub(crate) domains: Vec<Domain>,
 
-    /// Show what would be done and why, and change nothing
+    /// Show what would be done, and why, without changing anything
     #[arg(long)]
     pub(crate) dry_run: bool,
 
@@ -183,11 +222,11 @@ pub(crate) struct DeployArgs {
     pub(crate) settings: Layer,
 }
 
-// What a deployment may break elsewhere; see `plan`.
+// Overrides for what a deployment may break elsewhere. No doc comment: clap would take it for the summary of the command.
 #[derive(Args, Clone, Debug, Default)]
-#[command(next_help_heading = "Guards (each says so when it refuses)")]
+#[command(next_help_heading = "Guards (a refusal names the flag that overrides it)")]
 pub(crate) struct GuardArgs {
-    /// Replace a record although other sites that it feeds are not covered any more
+    /// Replace a record even if another site bound to it loses coverage
     #[arg(long)]
     pub(crate) allow_shrink: bool,
 
@@ -195,35 +234,42 @@ pub(crate) struct GuardArgs {
     #[arg(long)]
     pub(crate) allow_older: bool,
 
-    /// Replace a certificate that the system issues and renews itself
+    /// Replace a record that the service issues and renews itself (type lets)
     #[arg(long)]
     pub(crate) replace_lets: bool,
 }
 
-/// Run the local checks alone; no network, no configuration
+/// Run the local checks, without network or configuration
 #[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  edgecert check --lineage /etc/letsencrypt/live/example.com
+  edgecert check --cert fullchain.pem --key privkey.pem --domain example.com
+  edgecert check --lineage /etc/letsencrypt/live/example.com --at 2027-01-31T00:00:00Z
+
+With --cert and without --key, the check of the key is skipped.")]
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) certificate: CertificateArgs,
 
-    /// Domain that the certificate must cover (can be repeated)
+    /// Domain that the certificate must cover (repeatable)
     #[arg(long = "domain", value_name = "DOMAIN")]
     pub(crate) domains: Vec<Domain>,
 
-    /// Demand a path to one of these root certificates; `system` means the system's trust store
+    /// Require a path to a root in FILE, or in the system's trust store with `system`
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) trust_anchors: Option<PathBuf>,
 
-    /// Check as if it were this moment, for example 2027-01-31T00:00:00Z
-    #[arg(long, value_name = "RFC3339", value_parser = moment)]
+    /// Check as of this time instead of now, for example 2027-01-31T00:00:00Z
+    #[arg(long, value_name = "RFC3339", value_parser = parse_time)]
     pub(crate) at: Option<OffsetDateTime>,
 }
 
-// Where the certificate is; without any of these the ACME client's variables tell.
+// The certificate's files; without any of these flags, the ACME client's variables name them.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Certificate")]
 pub(crate) struct CertificateArgs {
-    /// Certificate chain in PEM, the leaf first
+    /// Certificate chain in PEM, leaf first
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) cert: Option<PathBuf>,
 
@@ -231,40 +277,44 @@ pub(crate) struct CertificateArgs {
     #[arg(long, value_name = "FILE", requires = "cert", value_hint = ValueHint::FilePath)]
     pub(crate) key: Option<PathBuf>,
 
-    /// Directory of certbot, acme.sh, lego, dehydrated or a mounted Kubernetes secret
+    /// Directory of certbot, acme.sh, lego or dehydrated, or a mounted Kubernetes secret
     #[arg(long, value_name = "DIR", conflicts_with_all = ["cert", "key"], value_hint = ValueHint::DirPath)]
     pub(crate) lineage: Option<PathBuf>,
 }
 
 impl Cli {
-    /// Reads the arguments; an error prints itself, as help and version do.
+    /// Parses the arguments. Help and version are errors that print themselves, as clap has it.
     pub(crate) fn read(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Result<Self, clap::Error> {
-        let mut command = Self::command();
+        let mut command = Self::root();
         let matches = command.try_get_matches_from_mut(arguments)?;
-        if let Some((name, _)) = matches.subcommand() {
-            let misplaced = DeployArgs::augment_args(clap::Command::new(""))
-                .get_arguments()
-                .map(|argument| argument.get_id().as_str().to_owned())
-                .find(|id| matches!(matches.try_contains_id(id), Ok(true)) && was_given(&matches, id));
-            if let Some(id) = misplaced {
-                let message = format!("--{} belongs behind `{name}`, not before it", id.replace('_', "-"));
-                return Err(command.error(clap::error::ErrorKind::ArgumentConflict, message));
-            }
+        if let Some((name, _)) = matches.subcommand()
+            && let Some(flag) = misplaced_flag(&matches)
+        {
+            let message = format!("--{flag} must follow `{name}`");
+            return Err(command.error(clap::error::ErrorKind::ArgumentConflict, message));
         }
         Self::from_arg_matches(&matches)
     }
 
-    /// Commands, flags and their values, for completion scripts.
+    /// All commands and flags, for completion scripts.
     pub(crate) fn definition() -> clap::Command {
-        let mut command = Self::command();
-        // The flags of all commands, which are put off otherwise.
+        let mut command = Self::root();
+        // Builds the flags that `defer` puts off.
         command.build();
         command
     }
 
-    /// The help text, for a call without anything to do.
+    /// The short help, for a call with nothing to do.
     pub(crate) fn help() -> String {
-        Self::command().render_help().to_string()
+        Self::root().render_help().to_string()
+    }
+
+    /// The definition. The short help omits the flags of `deploy`, so that it fits a terminal.
+    fn root() -> clap::Command {
+        Self::command().mut_args(|flag| {
+            let is_of_deploy = !flag.is_global_set();
+            flag.hide_short_help(is_of_deploy)
+        })
     }
 }
 
@@ -275,10 +325,18 @@ impl CertificateArgs {
     }
 }
 
-fn was_given(matches: &clap::ArgMatches, id: &str) -> bool {
-    matches.value_source(id) == Some(clap::parser::ValueSource::CommandLine)
+/// A flag of `deploy` that precedes a subcommand, where it would be ignored.
+fn misplaced_flag(matches: &clap::ArgMatches) -> Option<String> {
+    let is_given = |id: &str| {
+        matches!(matches.try_contains_id(id), Ok(true))
+            && matches.value_source(id) == Some(clap::parser::ValueSource::CommandLine)
+    };
+    let flags = DeployArgs::augment_args(clap::Command::new(""));
+    let ids = flags.get_arguments().map(|flag| flag.get_id().as_str());
+    ids.into_iter().find(|id| is_given(id)).map(|id| id.replace('_', "-"))
 }
 
-fn moment(text: &str) -> Result<OffsetDateTime, &'static str> {
-    OffsetDateTime::parse(text, &Rfc3339).map_err(|_| "a moment like 2027-01-31T00:00:00Z is wanted")
+fn parse_time(text: &str) -> Result<OffsetDateTime, &'static str> {
+    OffsetDateTime::parse(text, &Rfc3339)
+        .map_err(|_| "expected an RFC 3339 time such as 2027-01-31T00:00:00Z")
 }

@@ -6,19 +6,22 @@ use clap::Args;
 
 use crate::settings::Layer;
 
-/// Finish what failed, deploy what changed, repair what drifted (for cron and timers)
+/// Retry failures, deploy renewals, repair drift (for timers)
 #[derive(Args, Clone, Debug, Default)]
 #[command(after_help = "\
 Examples:
   edgecert sync
   edgecert sync --splay 300
-  edgecert sync --shard 0/4")]
+  edgecert sync --shard 0/4
+
+It covers every lineage deployed before and every [[lineage]] of the configuration file.
+--timeout applies to each lineage.")]
 pub(crate) struct SyncArgs {
-    /// Begin after a pause of up to so many seconds, at random
+    /// Start after a random delay of up to SECS
     #[arg(long, value_name = "SECS", default_value_t = 0)]
     pub(crate) splay: u64,
 
-    /// Take this share of the lineages, for example 0/4 to 3/4
+    /// Process only share I of N of the lineages, for example 0/4 to 3/4
     #[arg(long, value_name = "I/N")]
     pub(crate) shard: Option<Shard>,
 
@@ -26,7 +29,7 @@ pub(crate) struct SyncArgs {
     pub(crate) settings: Layer,
 }
 
-/// One of several equal shares, counted from 0.
+/// One of `of` equal shares; `index` counts from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shard {
     pub(crate) index: u64,
@@ -37,9 +40,10 @@ impl FromStr for Shard {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const WANTED: &str = "I/N is wanted, with I from 0 to N-1";
-        let (index, of) = text.split_once('/').ok_or(WANTED)?;
-        let shard = Self { index: index.parse().map_err(|_| WANTED)?, of: of.parse().map_err(|_| WANTED)? };
-        if shard.index < shard.of { Ok(shard) } else { Err(WANTED) }
+        const EXPECTED: &str = "expected I/N, with I from 0 to N-1";
+        let (index, of) = text.split_once('/').ok_or(EXPECTED)?;
+        let shard =
+            Self { index: index.parse().map_err(|_| EXPECTED)?, of: of.parse().map_err(|_| EXPECTED)? };
+        if shard.index < shard.of { Ok(shard) } else { Err(EXPECTED) }
     }
 }

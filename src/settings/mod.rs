@@ -33,59 +33,59 @@ const WAIT: u64 = 30;
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[expect(clippy::doc_markdown, reason = "help is plain text")]
-#[command(next_help_heading = "Settings (flag, then environment, then configuration file)")]
+#[command(next_help_heading = "Settings (flag, else environment, else configuration file)")]
 pub(crate) struct Layer {
-    /// Where the service is, for example https://api.example.net [env: EDGECERT_BASE_URL]
+    /// Base URL of the service, for example https://api.example.net [env: EDGECERT_BASE_URL]
     #[arg(long, value_name = "URL")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) base_url: Option<String>,
 
-    /// File with the API key [env: EDGECERT_API_KEY_FILE; the key itself: EDGECERT_API_KEY]
+    /// File that holds the API key [env: EDGECERT_API_KEY_FILE; the key itself: EDGECERT_API_KEY]
     #[arg(long, value_name = "FILE")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) api_key_file: Option<PathBuf>,
 
-    /// CA certificates to trust instead of the system's [env: EDGECERT_CA_FILE]
+    /// CA certificates to trust instead of the system's trust store [env: EDGECERT_CA_FILE]
     #[arg(long, value_name = "FILE")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ca_file: Option<PathBuf>,
 
-    /// Directory for what is remembered between runs [env: EDGECERT_STATE_DIR]
+    /// Directory of the state files [env: EDGECERT_STATE_DIR]
     #[arg(long, value_name = "DIR")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) state_dir: Option<PathBuf>,
 
-    /// End the run after this many seconds [default: 90] [env: EDGECERT_TIMEOUT]
+    /// Deadline for the whole run [default: 90] [env: EDGECERT_TIMEOUT]
     #[arg(long, value_name = "SECS")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) timeout: Option<u64>,
 
-    /// Wait so long for the edge; 0 does not wait [default: 30] [env: EDGECERT_WAIT]
+    /// Wait up to SECS until the edge serves the certificate; 0 does not wait [default: 30] [env: EDGECERT_WAIT]
     #[arg(long, value_name = "SECS")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) wait: Option<u64>,
 
-    /// Prove the result by a handshake with the edge [default: auto] [env: EDGECERT_VERIFY]
+    /// Verify the result by TLS handshakes with the edge [default: auto] [env: EDGECERT_VERIFY]
     #[arg(long, value_enum, value_name = "MODE")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) verify: Option<Verify>,
 
-    /// Edge to shake hands with; several with commas [default: the site's cname, port 443] [env: EDGECERT_EDGE_ADDRESS]
+    /// Edge to verify, several separated by commas [default: the site's cname, port 443] [env: EDGECERT_EDGE_ADDRESS]
     #[arg(long, value_name = "HOST:PORT")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) edge_address: Option<String>,
 
-    /// Bind a covered site that another record feeds [env: EDGECERT_REBIND]
+    /// Rebind covered sites that are bound to another record [env: EDGECERT_REBIND]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rebind: Option<bool>,
 
-    /// Deploy certificates of test, staging and self-signed issuers [env: EDGECERT_ALLOW_UNTRUSTED]
+    /// Allow certificates from test, staging and self-signed issuers [env: EDGECERT_ALLOW_UNTRUSTED]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) allow_untrusted: Option<bool>,
 
-    /// Succeed where no site is covered [env: EDGECERT_SKIP_UNMATCHED]
+    /// Succeed if no site is covered [env: EDGECERT_SKIP_UNMATCHED]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) skip_unmatched: Option<bool>,
@@ -126,15 +126,15 @@ impl Roots {
     }
 }
 
-/// Whether the result is proven by a handshake.
+/// Whether TLS handshakes verify the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Verify {
-    /// Where the edge can be reached
+    /// Verify; an unreachable edge is a warning
     Auto,
-    /// An edge that cannot be reached is a failure
+    /// Verify; an unreachable edge is a failure
     Require,
-    /// Not at all
+    /// Do not verify
     Off,
 }
 

@@ -77,19 +77,6 @@ fn help_and_version_are_answers() {
 }
 
 #[test]
-fn the_help_of_a_command_begins_with_what_the_list_says_of_it() {
-    for group in [&[][..], &["certs"], &["sites"]] {
-        let list = edgecert().args(group).args(["--help"]).succeeds().stdout;
-        let list = list.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
-        for line in list.lines() {
-            let (command, summary) = line.trim().split_once(' ').unwrap();
-            let help = edgecert().args(group).args([command, "--help"]).succeeds().stdout;
-            assert_eq!(help.lines().next().unwrap(), summary.trim(), "{group:?} {command}");
-        }
-    }
-}
-
-#[test]
 fn a_usage_error_in_json_says_all_of_it_and_names_its_command() {
     let json = edgecert().args(["sites", "update", "--json"]).fails_with(2).json();
     let message = "the following required arguments were not provided: <ID|DOMAIN>";

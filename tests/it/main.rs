@@ -31,6 +31,7 @@ mod doctor;
 mod exit_codes;
 mod faults;
 mod guards;
+mod help;
 mod kills;
 mod limbo;
 mod plan;

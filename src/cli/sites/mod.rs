@@ -10,34 +10,34 @@ pub(crate) use self::value::{Glob, Origin, Setting, SettingParser, SiteName};
 use super::{ServiceArgs, WaitArgs};
 use crate::names::Domain;
 
-// `edgecert sites …`. A site is named by its number or by its domain everywhere.
+// `edgecert sites …`. Every command takes a site by ID or by domain.
 #[derive(Subcommand, Clone, Debug)]
 #[command(defer = true)]
 pub(crate) enum SitesCommand {
     /// List the account's sites
     List(ListArgs),
-    /// Show everything about one site
+    /// Show all fields of a site
     #[command(
         after_help = "Examples:\n  edgecert sites get shop.example.com\n  edgecert sites get 10 --json"
     )]
     Get(OneArgs),
-    /// Create a site, and show the DNS record that it needs
+    /// Create a site and show the DNS record to configure
     Create(CreateArgs),
-    /// Change fields of a site; all others stay as they are
+    /// Change some fields of a site
     Update(UpdateArgs),
-    /// Switch the acceleration of a site on
+    /// Enable a site
     #[command(
         after_help = "Examples:\n  edgecert sites enable shop.example.com\n  edgecert sites enable 10 --wait"
     )]
     Enable(OneArgs),
-    /// Switch the acceleration of a site off, at once
+    /// Disable a site; acceleration stops immediately
     #[command(
         after_help = "Examples:\n  edgecert sites disable shop.example.com\n  edgecert sites disable 10 --json"
     )]
     Disable(OneArgs),
-    /// Delete a site with its DNS records and edge configuration, for good
+    /// Delete a site with its DNS records and edge configuration
     Delete(DeleteArgs),
-    /// Bind a site to a certificate of the account
+    /// Bind a site to a certificate
     Bind(BindArgs),
 }
 
@@ -49,9 +49,9 @@ Examples:
   edgecert sites list --domain '*.example.com'
   edgecert sites list --without-cert --unsynced --json
 
-Days left are shown for certificates that edgecert deployed from this machine.")]
+Days left are known only for certificates that edgecert deployed from this host.")]
 pub(crate) struct ListArgs {
-    /// Only sites whose domain fits: `*` stands for any text, `?` for one character
+    /// Only sites whose domain matches: `*` is any text, `?` any one character
     #[arg(long, value_name = "GLOB")]
     pub(crate) domain: Option<Glob>,
 
@@ -67,10 +67,10 @@ pub(crate) struct ListArgs {
     pub(crate) service: ServiceArgs,
 }
 
-// A command that needs a site and nothing else.
+// A command whose only argument is a site.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct OneArgs {
-    /// Number or domain of the site
+    /// ID or domain of the site
     #[arg(value_name = "ID|DOMAIN")]
     pub(crate) site: SiteName,
 
@@ -112,14 +112,14 @@ Examples:
   edgecert sites update 10 --set load_balance=weight --set remark='the shop' --wait
   edgecert sites update 10 --from site.json")]
 pub(crate) struct UpdateArgs {
-    /// Number or domain of the site
+    /// ID or domain of the site
     #[arg(value_name = "ID|DOMAIN")]
     pub(crate) site: SiteName,
 
     #[command(flatten)]
     pub(crate) fields: FieldArgs,
 
-    /// Show what changed
+    /// Show what changed, old and new
     #[arg(long)]
     pub(crate) diff: bool,
 
@@ -130,18 +130,18 @@ pub(crate) struct UpdateArgs {
     pub(crate) service: ServiceArgs,
 }
 
-// What is to be saved of a site.
+// Fields to save.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct FieldArgs {
-    /// Origin that the edge fetches from (can be repeated); all of them have the same port
+    /// Origin server (repeatable); all origins must use the same port
     #[arg(long = "origin", value_name = "ADDR[:PORT][,weight=N]")]
     pub(crate) origins: Vec<Origin>,
 
-    /// Field to set (can be repeated); JSON where the value is JSON, else text
+    /// Field to set (repeatable); a value that parses as JSON is sent as JSON, else as text
     #[arg(long = "set", value_name = "FIELD=VALUE", value_parser = SettingParser, hide_possible_values = true)]
     pub(crate) settings: Vec<Setting>,
 
-    /// File with an object of fields in JSON, `-` for standard input; --set and --origin win over it
+    /// JSON file with an object of fields, `-` for standard input; --set and --origin override it
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) from: Option<PathBuf>,
 }
@@ -151,13 +151,15 @@ pub(crate) struct FieldArgs {
 #[command(after_help = "\
 Examples:
   edgecert sites delete shop.example.com --yes
-  edgecert sites delete 10 --yes --json")]
+  edgecert sites delete 10 --yes --json
+
+A deleted site cannot be restored.")]
 pub(crate) struct DeleteArgs {
-    /// Number or domain of the site
+    /// ID or domain of the site
     #[arg(value_name = "ID|DOMAIN")]
     pub(crate) site: SiteName,
 
-    /// Do not ask; needed where there is no terminal
+    /// Do not ask for confirmation (required without a terminal)
     #[arg(long)]
     pub(crate) yes: bool,
 
@@ -171,15 +173,15 @@ pub(crate) struct DeleteArgs {
     after_help = "Examples:\n  edgecert sites bind shop.example.com 5\n  edgecert sites bind 10 5 --wait"
 )]
 pub(crate) struct BindArgs {
-    /// Number or domain of the site
+    /// ID or domain of the site
     #[arg(value_name = "ID|DOMAIN")]
     pub(crate) site: SiteName,
 
-    /// Number of the certificate, as `certs list` shows it
+    /// Certificate ID, from `edgecert certs list`
     #[arg(value_name = "CERT_ID")]
     pub(crate) cert: u64,
 
-    /// Bind it although it does not cover the domain
+    /// Bind it even if it does not cover the domain
     #[arg(long)]
     pub(crate) allow_uncovered: bool,
 
@@ -191,7 +193,7 @@ pub(crate) struct BindArgs {
 }
 
 impl SitesCommand {
-    /// Its name in the JSON object.
+    /// Name of the command in the JSON report.
     pub(crate) fn word(&self) -> &'static str {
         match self {
             Self::List(_) => "sites list",

@@ -1,5 +1,4 @@
-//! What stands behind the flags of `edgecert sites`: a site by number or domain, an origin, a field with its value, a
-//! pattern of domains.
+//! Value types of the flags of `edgecert sites`: a site by ID or domain, an origin, a field with its value, a glob.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -12,30 +11,30 @@ use serde_json::Value;
 use crate::fields::{FIELDS, Kind};
 use crate::names::Domain;
 
-/// A site as people name it.
+/// A site as named on the command line.
 #[derive(Clone, Debug)]
 pub(crate) enum SiteName {
     Id(u64),
     Domain(Domain),
 }
 
-/// Where the edge fetches from.
+/// An origin server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
     pub(crate) addr: String,
     pub(crate) port: Option<u16>,
-    /// `None`: as much as any other.
+    /// `None` means 1.
     pub(crate) weight: Option<u32>,
 }
 
-/// A field and the value to give it.
+/// A field and its new value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Setting {
     pub(crate) field: String,
     pub(crate) value: Value,
 }
 
-/// A pattern of domains.
+/// A pattern that matches domains.
 #[derive(Clone, Debug)]
 pub(crate) struct Glob(Vec<char>);
 
@@ -44,9 +43,9 @@ impl FromStr for SiteName {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if text.bytes().all(|byte| byte.is_ascii_digit()) {
-            return text.parse().map(Self::Id).map_err(|_| "no number of a site");
+            return text.parse().map(Self::Id).map_err(|_| "too large for a site ID");
         }
-        text.parse().map(Self::Domain).map_err(|_| "neither a number nor a domain name")
+        text.parse().map(Self::Domain).map_err(|_| "expected a site ID or a domain name")
     }
 }
 
@@ -63,26 +62,26 @@ impl FromStr for Origin {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const WANTED: &str = "ADDR, ADDR:PORT or either with ,weight=N is wanted";
+        const EXPECTED: &str = "expected ADDR or ADDR:PORT, optionally followed by ,weight=N";
         let (place, weight) = match text.split_once(',') {
             Some((place, option)) => {
                 let weight = option.strip_prefix("weight=").and_then(|number| number.parse().ok());
-                (place, Some(weight.ok_or(WANTED)?))
+                (place, Some(weight.ok_or(EXPECTED)?))
             }
             None => (text, None),
         };
-        let (addr, port) = split_port(place).ok_or(WANTED)?;
+        let (addr, port) = split_port(place).ok_or(EXPECTED)?;
         let port =
-            port.map(|port| port.parse().ok().filter(|port| *port != 0)).map(|port| port.ok_or(WANTED));
+            port.map(|port| port.parse().ok().filter(|port| *port != 0)).map(|port| port.ok_or(EXPECTED));
         if addr.is_empty() || addr.contains(|c: char| c.is_whitespace() || c.is_control() || "/@".contains(c))
         {
-            return Err(WANTED);
+            return Err(EXPECTED);
         }
         Ok(Self { addr: addr.to_owned(), port: port.transpose()?, weight })
     }
 }
 
-/// An address and its port; one of IPv6 stands in brackets where a port follows.
+/// Splits `ADDR`, `ADDR:PORT`, `[V6]:PORT` or a bare IPv6 address.
 fn split_port(place: &str) -> Option<(&str, Option<&str>)> {
     if let Some(rest) = place.strip_prefix('[') {
         let (addr, rest) = rest.split_once(']')?;
@@ -106,12 +105,12 @@ impl FromStr for Setting {
                 let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
                 Ok(Self { field: field.to_owned(), value })
             }
-            _ => Err("FIELD=VALUE is wanted"),
+            _ => Err("expected FIELD=VALUE"),
         }
     }
 }
 
-/// Reads a `Setting`; what it lists as possible is for completions and refuses nothing.
+/// Parses a `Setting`. The possible values are for completions only; others are accepted too.
 #[derive(Clone)]
 pub(crate) struct SettingParser;
 
@@ -124,7 +123,7 @@ impl TypedValueParser for SettingParser {
         _: Option<&clap::Arg>,
         value: &OsStr,
     ) -> Result<Setting, clap::Error> {
-        let setting = value.to_str().ok_or("UTF-8 text is wanted").and_then(Setting::from_str);
+        let setting = value.to_str().ok_or("expected UTF-8 text").and_then(Setting::from_str);
         setting.map_err(|reason| {
             let shown = crate::text::foreign(&value.to_string_lossy());
             let message = format!("invalid value '{shown}' for '--set <FIELD=VALUE>': {reason}\n");
@@ -153,7 +152,7 @@ impl FromStr for Glob {
 }
 
 impl Glob {
-    /// Whether a domain fits, as it is spelt or as the DNS is asked for it.
+    /// Whether a domain matches, either as spelled or as an A-label.
     pub(crate) fn fits(&self, domain: &Domain) -> bool {
         let spelled = domain.spelled().to_lowercase();
         [spelled.trim_end_matches('.'), domain.host()]
@@ -162,7 +161,7 @@ impl Glob {
     }
 }
 
-/// Tries the shortest text for a star first, and a longer one only for the last star: no pattern takes long.
+/// Matches greedily with backtracking to the last star only, so no pattern takes exponential time.
 fn matches(pattern: &[char], text: &[char]) -> bool {
     let (mut at, mut from) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
@@ -194,7 +193,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn an_origin_is_an_address_with_port_and_weight() {
+    fn origin_takes_port_and_weight() {
         let origin = |addr: &str, port, weight| Ok(Origin { addr: addr.into(), port, weight });
         let rows = [
             ("192.0.2.1", origin("192.0.2.1", None, None)),
@@ -216,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_json_where_it_parses_as_json() {
+    fn value_is_json_or_text() {
         let rows = [
             ("a=true", json!(true)),
             ("a=5", json!(5)),
@@ -234,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_stands_for_any_text() {
+    fn glob_matches_domains() {
         let rows = [
             ("a.example", "a.example", true),
             ("*", "a.example", true),
@@ -256,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_site_is_named_by_number_or_domain() {
+    fn site_is_id_or_domain() {
         assert!(matches!("10".parse(), Ok(SiteName::Id(10))));
         assert!(matches!("a.example".parse(), Ok(SiteName::Domain(_))));
         for text in ["", "a b", "99999999999999999999999"] {

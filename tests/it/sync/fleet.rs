@@ -66,7 +66,7 @@ fn shares_are_stable_and_together_they_are_everything() {
     assert_eq!(seen.len(), 8);
     for wrong in ["3/3", "1", "0/0", "-1/2"] {
         let outcome = sync(&edge, edge_state().path()).args([format!("--shard={wrong}")]).fails_with(2);
-        assert!(outcome.stderr.contains("I/N is wanted, with I from 0 to N-1"), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains("expected I/N, with I from 0 to N-1"), "{}", outcome.stderr);
     }
 }
 

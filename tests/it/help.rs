@@ -1,0 +1,101 @@
+//! Help: its size, its form, `edgecert help`, and its examples, which are run.
+
+use crate::harness::{Lineage, edgecert, sandbox};
+
+/// Commands whose examples deploy or read the lineage of an ACME client.
+const WITH_LINEAGE: [&str; 3] = ["deploy", "check", "plan"];
+
+fn help(command: &[&str]) -> String {
+    edgecert().args(command).args(["--help"]).succeeds().stdout
+}
+
+/// Name and summary of each command in a list of commands.
+fn listed(group: &[&str]) -> Vec<(String, String)> {
+    let help = help(group);
+    let list = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let rows = list.lines().map(|line| line.trim().split_once(' ').unwrap());
+    rows.map(|(name, summary)| (name.to_owned(), summary.trim().to_owned())).collect()
+}
+
+/// All commands with their subcommands, as their words.
+fn commands() -> Vec<Vec<String>> {
+    let top = listed(&[]).into_iter().map(|(name, _)| vec![name]);
+    let nested = ["certs", "sites"].into_iter().flat_map(|group| {
+        let rows = listed(&[group]).into_iter().filter(|(name, _)| name != "help");
+        rows.map(move |(name, _)| vec![group.to_owned(), name])
+    });
+    top.chain(nested).collect()
+}
+
+fn examples(command: &str) -> Vec<String> {
+    let help = help(&[command]);
+    let block = help.split("Examples:\n").nth(1).unwrap_or_else(|| panic!("{command} has no examples"));
+    block.lines().map(str::trim).take_while(|line| !line.is_empty()).map(str::to_owned).collect()
+}
+
+#[test]
+fn short_help_fits_a_terminal() {
+    const COLUMNS: usize = 80;
+    let help = edgecert().args(["-h"]).succeeds().stdout;
+    let rows: usize = help.lines().map(|line| line.chars().count().div_ceil(COLUMNS).max(1)).sum();
+    assert!(rows <= 40, "{rows} rows of {COLUMNS} columns:\n{help}");
+    assert!(help.find("Examples:").unwrap() < help.find("Commands:").unwrap());
+    assert!(!help.contains("--allow-shrink") && help.contains("--config"), "{help}");
+}
+
+#[test]
+fn help_is_a_command_too() {
+    assert_eq!(edgecert().args(["help"]).succeeds().stdout, help(&[]));
+    for command in commands().iter().filter(|command| command[0] != "help") {
+        let words: Vec<&str> = command.iter().map(String::as_str).collect();
+        assert_eq!(edgecert().args(["help"]).args(&words).succeeds().stdout, help(&words), "{words:?}");
+    }
+    edgecert().args(["help", "no-such-command"]).fails_with(2);
+}
+
+#[test]
+fn help_begins_with_listed_summary() {
+    for group in [&[][..], &["certs"], &["sites"]] {
+        // clap's own `help` takes no flags.
+        for (command, summary) in listed(group).into_iter().filter(|(command, _)| command != "help") {
+            let help = help(&[group, &[&command]].concat());
+            assert_eq!(help.lines().next().unwrap(), summary, "{group:?} {command}");
+        }
+    }
+}
+
+#[test]
+fn summaries_are_imperative_lines() {
+    for group in [&[][..], &["certs"], &["sites"]] {
+        for (command, summary) in listed(group) {
+            let first = summary.split(' ').next().unwrap();
+            assert!(first.starts_with(char::is_uppercase) && !first.ends_with('s'), "{command}: {summary}");
+            assert!(!summary.ends_with('.') && summary.len() < 70, "{command}: {summary}");
+        }
+    }
+}
+
+#[test]
+fn examples_of_deploy_check_plan_work() {
+    const LIVE: &str = "/etc/letsencrypt/live/example.com";
+    for command in WITH_LINEAGE {
+        let examples = examples(command);
+        assert!(examples.len() > 2, "{examples:?}");
+        for example in examples {
+            let (edge, lineage) = (sandbox(&["example.com"]), Lineage::issued_for(&["example.com"]));
+            let mut hook = edgecert().against(&edge);
+            hook.command().current_dir(lineage.path());
+            for word in example.replace(LIVE, lineage.path().to_str().unwrap()).split(' ') {
+                hook = match word.split_once('=') {
+                    Some((name, value)) => hook.env(name, value),
+                    None if word == "edgecert" => hook,
+                    None => hook.args([word]),
+                };
+            }
+            let outcome = hook.run();
+            // The time that `--at` shows may lie beyond the certificate's life.
+            let expected = if example.contains("--at ") { vec![0, 65] } else { vec![0] };
+            assert!(expected.contains(&outcome.code), "{example}: {}", outcome.stderr);
+        }
+    }
+}
