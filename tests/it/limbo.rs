@@ -57,13 +57,13 @@ fn data() -> Option<PathBuf> {
 
 /// Adds the suite to the skipped tests in the summary of `tests/run`; under plain `cargo test`, prints it.
 fn skip(suite: &str) {
-    let reason = "no test data; EDGECERT_LIMBO names its folder, by default ../shared/x509-limbo";
+    let reason = "no x509-limbo data; EDGECERT_LIMBO names its folder, by default ../shared/x509-limbo";
     if let Some(file) = variable("EDGECERT_TEST_SKIPS") {
         let mut file = OpenOptions::new().append(true).open(file).unwrap();
-        file.write_all(format!("limbo::{suite}\t{reason}\n").as_bytes()).unwrap();
+        file.write_all(format!("suite {suite}\t{reason}\n").as_bytes()).unwrap();
     } else {
         // The test harness captures `eprintln!`, but not this.
-        io::stderr().write_all(format!("skipped: limbo::{suite}: {reason}\n").as_bytes()).unwrap();
+        io::stderr().write_all(format!("skipped: suite {suite}: {reason}\n").as_bytes()).unwrap();
     }
 }
 
