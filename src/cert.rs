@@ -12,40 +12,40 @@ use x509_parser::asn1_rs::Tag;
 use x509_parser::prelude::{FromDer as _, GeneralName, ParsedExtension, X509Certificate, X509Name};
 
 use crate::pem;
-use crate::text::{foreign, hex};
+use crate::text::{hex, sanitize};
 
 /// One certificate, read once; the DER is kept because that is what is sent.
 #[derive(Debug)]
-pub(crate) struct Certificate {
+pub struct Certificate {
     der: Vec<u8>,
     /// DNS names of the SAN extension as they are encoded: untrusted text.
-    pub(crate) dns_names: Vec<String>,
+    pub dns_names: Vec<String>,
     /// IP addresses of the SAN extension.
-    pub(crate) ip_addresses: Vec<IpAddr>,
-    pub(crate) not_before: OffsetDateTime,
+    pub ip_addresses: Vec<IpAddr>,
+    pub not_before: OffsetDateTime,
     /// The last second at which the certificate is valid (RFC 5280, section 4.1.2.5: inclusive).
-    pub(crate) not_after: OffsetDateTime,
-    pub(crate) subject: Name,
-    pub(crate) issuer: Name,
-    pub(crate) subject_key_id: Option<Vec<u8>>,
-    pub(crate) authority_key_id: Option<Vec<u8>>,
-    pub(crate) is_ca: bool,
-    pub(crate) public_key: PublicKey,
+    pub not_after: OffsetDateTime,
+    pub subject: Name,
+    pub issuer: Name,
+    pub subject_key_id: Option<Vec<u8>>,
+    pub authority_key_id: Option<Vec<u8>>,
+    pub is_ca: bool,
+    pub public_key: PublicKey,
 }
 
 /// A distinguished name: its encoding to compare, its text to show.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Name {
+pub struct Name {
     raw: Vec<u8>,
     /// The whole name, printable.
-    pub(crate) text: String,
+    pub text: String,
     /// The common name, or else the organisation, or else the whole name; printable.
-    pub(crate) short: String,
+    pub short: String,
 }
 
 /// A public key of a supported type, or the name of another one.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum PublicKey {
+pub enum PublicKey {
     Rsa { modulus: Vec<u8>, exponent: Vec<u8> },
     P256(Vec<u8>),
     P384(Vec<u8>),
@@ -56,7 +56,7 @@ pub(crate) enum PublicKey {
 
 /// The type of a key, as people write it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum KeyType {
+pub enum KeyType {
     Rsa { bits: usize },
     P256,
     P384,
@@ -69,11 +69,11 @@ pub(crate) enum KeyType {
 const RSA_BITS: RangeInclusive<usize> = 1024..=8192;
 
 /// The types that a key may have, for messages.
-pub(crate) const SUPPORTED: &str = "RSA of 1024 to 8192 bits, P-256, P-384, P-521 and Ed25519";
+pub const SUPPORTED: &str = "RSA of 1024 to 8192 bits, P-256, P-384, P-521 and Ed25519";
 
 /// The bytes are no certificate that could be used.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NotACertificate {
+pub enum NotACertificate {
     #[error("a block `CERTIFICATE` that holds no X.509 certificate")]
     Malformed,
     #[error("a block `CERTIFICATE` of {0} bytes, which is more than TLS clients take")]
@@ -81,17 +81,17 @@ pub(crate) enum NotACertificate {
 }
 
 /// What verifiers take at most (webpki), and below what OpenSSL takes for a whole chain.
-const MOST_BYTES: usize = 0xffff;
+const MAX_BYTES: usize = 0xffff;
 
 /// Lower-case hex of the SHA-256 of a certificate's DER.
-pub(crate) fn fingerprint(der: &[u8]) -> String {
+pub fn fingerprint(der: &[u8]) -> String {
     hex(digest(&SHA256, der).as_ref())
 }
 
 impl Certificate {
     /// Reads one certificate; bytes behind it are dropped.
-    pub(crate) fn from_der(bytes: &[u8]) -> Result<Self, NotACertificate> {
-        if bytes.len() > MOST_BYTES {
+    pub fn from_der(bytes: &[u8]) -> Result<Self, NotACertificate> {
+        if bytes.len() > MAX_BYTES {
             return Err(NotACertificate::TooLarge(bytes.len()));
         }
         let (rest, parsed) = X509Certificate::from_der(bytes).map_err(|_| NotACertificate::Malformed)?;
@@ -136,28 +136,28 @@ impl Certificate {
     }
 
     /// The encoded certificate.
-    pub(crate) fn der(&self) -> &[u8] {
+    pub fn der(&self) -> &[u8] {
         &self.der
     }
 
     /// Lower-case hex of the SHA-256 of the DER.
-    pub(crate) fn fingerprint(&self) -> String {
+    pub fn fingerprint(&self) -> String {
         fingerprint(&self.der)
     }
 
     /// The certificate as clean PEM.
-    pub(crate) fn pem(&self) -> String {
+    pub fn pem(&self) -> String {
         pem::write("CERTIFICATE", &self.der).expose().to_owned()
     }
 
     /// DNS names and addresses of the SAN extension, printable.
-    pub(crate) fn names(&self) -> Vec<String> {
-        let dns = self.dns_names.iter().map(|name| foreign(name));
+    pub fn names(&self) -> Vec<String> {
+        let dns = self.dns_names.iter().map(|name| sanitize(name));
         dns.chain(self.ip_addresses.iter().map(ToString::to_string)).collect()
     }
 
     /// What to call it in a message: its subject, or the first of its names.
-    pub(crate) fn label(&self) -> String {
+    pub fn label(&self) -> String {
         let subject = Some(self.subject.short.clone()).filter(|subject| !subject.is_empty());
         subject
             .or_else(|| self.names().into_iter().next())
@@ -165,18 +165,18 @@ impl Certificate {
     }
 
     /// The DNS names, for coverage.
-    pub(crate) fn san(&self) -> impl Iterator<Item = &str> {
+    pub fn san(&self) -> impl Iterator<Item = &str> {
         self.dns_names.iter().map(String::as_str)
     }
 
     /// Whether issuer and subject are the same name, as in a root or a self-made certificate.
-    pub(crate) fn is_self_issued(&self) -> bool {
+    pub fn is_self_issued(&self) -> bool {
         self.subject == self.issuer
     }
 
     /// Whether `issuer` looks like the one that signed this: same name and, where both say so, same key
     /// (RFC 5280, section 4.2.1.1).
-    pub(crate) fn may_be_issued_by(&self, issuer: &Self) -> bool {
+    pub fn may_be_issued_by(&self, issuer: &Self) -> bool {
         let same_key = match (&self.authority_key_id, &issuer.subject_key_id) {
             (Some(wanted), Some(found)) => wanted == found,
             _ => true,
@@ -193,11 +193,11 @@ impl PartialEq for Certificate {
 
 impl Name {
     fn read(name: &X509Name<'_>) -> Self {
-        let text = foreign(&name.to_string());
+        let text = sanitize(&name.to_string());
         let first = |mut values: Vec<String>| values.drain(..).next();
-        let common = name.iter_common_name().filter_map(|value| value.as_str().ok()).map(foreign).collect();
+        let common = name.iter_common_name().filter_map(|value| value.as_str().ok()).map(sanitize).collect();
         let organisation =
-            name.iter_organization().filter_map(|value| value.as_str().ok()).map(foreign).collect();
+            name.iter_organization().filter_map(|value| value.as_str().ok()).map(sanitize).collect();
         let short = first(common).or_else(|| first(organisation)).unwrap_or_else(|| text.clone());
         Self { raw: name.as_raw().to_vec(), text, short }
     }
@@ -227,7 +227,7 @@ impl PublicKey {
     }
 
     /// The type of the key.
-    pub(crate) fn key_type(&self) -> KeyType {
+    pub fn key_type(&self) -> KeyType {
         match self {
             Self::Rsa { modulus, .. } => KeyType::Rsa { bits: bit_length(modulus) },
             Self::P256(_) => KeyType::P256,
@@ -241,7 +241,7 @@ impl PublicKey {
 
 impl KeyType {
     /// Whether a key of this type may be deployed.
-    pub(crate) fn is_supported(&self) -> bool {
+    pub fn is_supported(&self) -> bool {
         match self {
             Self::Rsa { bits } => RSA_BITS.contains(bits),
             Self::P256 | Self::P384 | Self::P521 | Self::Ed25519 => true,
@@ -275,7 +275,7 @@ fn rsa_public(der: &[u8]) -> PublicKey {
 }
 
 /// Bits of a number in big-endian bytes.
-pub(crate) fn bit_length(number: &[u8]) -> usize {
+pub fn bit_length(number: &[u8]) -> usize {
     let zeros = number.iter().take_while(|byte| **byte == 0).count();
     let leading = number.get(zeros).map_or(0, |byte| byte.leading_zeros() as usize);
     (number.len() - zeros) * 8 - leading
@@ -289,7 +289,7 @@ fn ip_address(bytes: &[u8]) -> Option<IpAddr> {
 }
 
 /// A key algorithm, given by its object identifier, by its usual name.
-pub(crate) fn algorithm_name(oid: &str) -> String {
+pub fn algorithm_name(oid: &str) -> String {
     let name = match oid {
         "1.2.840.10040.4.1" => "DSA",
         "1.2.840.113549.1.3.1" => "DH",
@@ -305,7 +305,7 @@ pub(crate) fn algorithm_name(oid: &str) -> String {
 }
 
 /// A curve, given by its object identifier, by its usual name.
-pub(crate) fn curve_name(oid: &str) -> String {
+pub fn curve_name(oid: &str) -> String {
     let name = match oid {
         "1.3.132.0.10" => "secp256k1",
         "1.3.132.0.33" => "P-224",

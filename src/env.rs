@@ -11,7 +11,7 @@ pub(crate) struct Env(HashMap<OsString, OsString>);
 /// A variable whose value is not UTF-8.
 #[derive(Debug, thiserror::Error)]
 #[error("{0} is not UTF-8 text")]
-pub(crate) struct NotText(pub(crate) &'static str);
+pub(crate) struct NotUnicode(pub(crate) &'static str);
 
 impl Env {
     /// The environment of this process.
@@ -42,8 +42,8 @@ impl Env {
     }
 
     /// The value as text.
-    pub(crate) fn text(&self, name: &'static str) -> Result<Option<&str>, NotText> {
-        self.raw(name).map(|value| value.to_str().ok_or(NotText(name))).transpose()
+    pub(crate) fn text(&self, name: &'static str) -> Result<Option<&str>, NotUnicode> {
+        self.raw(name).map(|value| value.to_str().ok_or(NotUnicode(name))).transpose()
     }
 }
 

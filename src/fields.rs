@@ -4,17 +4,17 @@
 
 use serde_json::Value;
 
-use crate::text::{foreign, list};
+use crate::text::{list, sanitize};
 
 /// A field that a request may set.
 pub(crate) struct Field {
     pub(crate) name: &'static str,
-    pub(crate) kind: Kind,
+    pub(crate) kind: FieldType,
 }
 
 /// What may stand in a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FieldType {
     Bool,
     Port,
     /// The number of something else; `null` stands for none.
@@ -28,32 +28,32 @@ pub(crate) enum Kind {
     Any,
 }
 
-const fn field(name: &'static str, kind: Kind) -> Field {
+const fn field(name: &'static str, kind: FieldType) -> Field {
     Field { name, kind }
 }
 
 /// Every field that a request may set, as far as is known.
 pub(crate) const FIELDS: [Field; 20] = [
-    field("access_control", Kind::Object),
-    field("cache_rules", Kind::Array),
-    field("cert_id", Kind::Reference),
-    field("force_https", Kind::Bool),
-    field("hsts", Kind::Any),
-    field("http2", Kind::Bool),
-    field("http3", Kind::Bool),
-    field("http_enabled", Kind::Bool),
-    field("https_enabled", Kind::Bool),
-    field("load_balance", Kind::Any),
-    field("ocsp_stapling", Kind::Any),
-    field("origin_http_port", Kind::Port),
-    field("origin_https_port", Kind::Port),
-    field("origin_protocol", Kind::Word(&["http", "https", "follow"])),
-    field("origins", Kind::Origins),
-    field("package_id", Kind::Reference),
-    field("remark", Kind::Any),
-    field("security", Kind::Object),
-    field("ssl_ciphers", Kind::Any),
-    field("ssl_mode", Kind::Any),
+    field("access_control", FieldType::Object),
+    field("cache_rules", FieldType::Array),
+    field("cert_id", FieldType::Reference),
+    field("force_https", FieldType::Bool),
+    field("hsts", FieldType::Any),
+    field("http2", FieldType::Bool),
+    field("http3", FieldType::Bool),
+    field("http_enabled", FieldType::Bool),
+    field("https_enabled", FieldType::Bool),
+    field("load_balance", FieldType::Any),
+    field("ocsp_stapling", FieldType::Any),
+    field("origin_http_port", FieldType::Port),
+    field("origin_https_port", FieldType::Port),
+    field("origin_protocol", FieldType::Word(&["http", "https", "follow"])),
+    field("origins", FieldType::Origins),
+    field("package_id", FieldType::Reference),
+    field("remark", FieldType::Any),
+    field("security", FieldType::Object),
+    field("ssl_ciphers", FieldType::Any),
+    field("ssl_mode", FieldType::Any),
 ];
 
 /// Fields that the service drops without a word (section 4.6, rules 1 and 2), and its own number of the site.
@@ -65,7 +65,7 @@ const NEVER_TAKEN: [(&str, &str); 3] = [
 
 /// Why a value is not sent.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Wrong {
+pub(crate) enum FieldError {
     #[error("{name} must be {wanted}, not {found}")]
     Value { name: String, wanted: String, found: String },
     #[error("{name} cannot be set: {reason}")]
@@ -73,15 +73,15 @@ pub(crate) enum Wrong {
 }
 
 /// Looks at a field before it is sent. What is not known passes.
-pub(crate) fn check(name: &str, value: &Value) -> Result<(), Wrong> {
+pub(crate) fn check(name: &str, value: &Value) -> Result<(), FieldError> {
     if let Some((name, reason)) = NEVER_TAKEN.into_iter().find(|(never, _)| *never == name) {
-        return Err(Wrong::NeverTaken { name, reason });
+        return Err(FieldError::NeverTaken { name, reason });
     }
     match FIELDS.iter().find(|field| field.name == name) {
-        Some(field) if !field.kind.takes(value) => Err(Wrong::Value {
+        Some(field) if !field.kind.takes(value) => Err(FieldError::Value {
             name: name.to_owned(),
             wanted: field.kind.wanted(),
-            found: foreign(&value.to_string()),
+            found: sanitize(&value.to_string()),
         }),
         _ => Ok(()),
     }
@@ -97,7 +97,7 @@ pub(crate) fn suggestion(name: &str) -> Option<&'static str> {
     FIELDS.iter().find(near).map(|field| field.name)
 }
 
-impl Kind {
+impl FieldType {
     fn takes(self, value: &Value) -> bool {
         match self {
             Self::Bool => value.is_boolean(),

@@ -12,14 +12,14 @@ use zeroize::Zeroizing;
 /// A file that is missing or cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {}: {reason}", crate::text::path(path))]
-pub(crate) struct Unreadable {
+pub(crate) struct ReadError {
     pub(crate) path: PathBuf,
     pub(crate) reason: String,
     /// Decides the hint; `FileTooLarge` and `InvalidData` are set by this module.
     pub(crate) kind: io::ErrorKind,
 }
 
-impl Unreadable {
+impl ReadError {
     /// Wraps an error of the operating system.
     pub(crate) fn new(path: &Path, error: &io::Error) -> Self {
         Self { path: path.to_owned(), reason: reason(error), kind: error.kind() }
@@ -32,18 +32,18 @@ impl Unreadable {
 }
 
 /// So long a pipe may keep us waiting: `--key <(pass show key)` asks a person for a passphrase.
-const PATIENCE: Duration = Duration::from_secs(30);
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A file that may hold a secret; wiped when it is dropped.
-pub(crate) fn read_secret(path: &Path, most: u64) -> Result<Zeroizing<Vec<u8>>, Unreadable> {
+pub(crate) fn read_secret(path: &Path, most: u64) -> Result<Zeroizing<Vec<u8>>, ReadError> {
     read(path, most).map(Zeroizing::new)
 }
 
 /// The whole file, if it is not larger than `most` bytes. What is no regular file is read with patience only: a pipe
 /// that nobody writes into would hold the run for ever.
-pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>, Unreadable> {
-    let fail = |kind, reason: String| Unreadable { path: path.to_owned(), reason, kind };
-    let failed = |error: io::Error| Unreadable::new(path, &error);
+pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>, ReadError> {
+    let fail = |kind, reason: String| ReadError { path: path.to_owned(), reason, kind };
+    let failed = |error: io::Error| ReadError::new(path, &error);
     let metadata = std::fs::metadata(path).map_err(failed)?;
     let bytes = if metadata.is_file() || metadata.is_dir() {
         read_now(path, most)
@@ -52,7 +52,7 @@ pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>, Unreadable> {
         let path = path.to_owned();
         std::thread::spawn(move || sender.send(read_now(&path, most)));
         let silent = |_| fail(io::ErrorKind::TimedOut, "nothing is written into it".into());
-        receiver.recv_timeout(PATIENCE).map_err(silent)?
+        receiver.recv_timeout(READ_TIMEOUT).map_err(silent)?
     };
     let bytes = bytes.map_err(failed)?;
     if bytes.len() as u64 > most {
@@ -64,9 +64,9 @@ pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>, Unreadable> {
 }
 
 /// The same as text; a key may stand in it, even where none belongs.
-pub(crate) fn read_text(path: &Path, most: u64) -> Result<Zeroizing<String>, Unreadable> {
+pub(crate) fn read_text(path: &Path, most: u64) -> Result<Zeroizing<String>, ReadError> {
     let bytes = read_secret(path, most)?;
-    let text = std::str::from_utf8(&bytes).map_err(|_| Unreadable {
+    let text = std::str::from_utf8(&bytes).map_err(|_| ReadError {
         path: path.to_owned(),
         reason: "it is not UTF-8 text".into(),
         kind: io::ErrorKind::InvalidData,

@@ -18,7 +18,7 @@ use crate::secret::Secret;
 
 /// A private key of a supported type whose two halves agree. Of the numbers only the public half is kept, derived from
 /// the private one once, because that multiplication is the dearest step of all local checks.
-pub(crate) struct PrivateKey {
+pub struct PrivateKey {
     public: Derived,
     pem: Secret,
 }
@@ -33,7 +33,7 @@ enum Derived {
 
 /// Why a private key cannot be used.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum BadKey {
+pub enum BadKey {
     /// A type that edgecert does not support, by name.
     #[error("a private key of type {0}, which is not supported; {SUPPORTED} are")]
     Unsupported(String),
@@ -58,7 +58,7 @@ const P521: Oid = Oid::new_unwrap("1.3.132.0.35");
 
 impl PrivateKey {
     /// Reads a key and proves that its own halves agree.
-    pub(crate) fn from_der(form: KeyForm, der: &[u8]) -> Result<Self, BadKey> {
+    pub fn from_der(form: KeyForm, der: &[u8]) -> Result<Self, BadKey> {
         let public = match form {
             KeyForm::Pkcs1 => rsa(der)?,
             KeyForm::Sec1 => ec(der, None)?,
@@ -68,12 +68,12 @@ impl PrivateKey {
     }
 
     /// The key as clean PEM, in the form in which it was found.
-    pub(crate) fn pem(&self) -> &Secret {
+    pub fn pem(&self) -> &Secret {
         &self.pem
     }
 
     /// The type of the key.
-    pub(crate) fn key_type(&self) -> KeyType {
+    pub fn key_type(&self) -> KeyType {
         match &self.public {
             Derived::Rsa(key) => KeyType::Rsa { bits: key.n().bits() },
             Derived::Ec(Curve::P256, _) => KeyType::P256,
@@ -84,7 +84,7 @@ impl PrivateKey {
     }
 
     /// Whether this key is the private half of `public`.
-    pub(crate) fn pairs_with(&self, public: &PublicKey) -> bool {
+    pub fn pairs_with(&self, public: &PublicKey) -> bool {
         match (&self.public, public) {
             (Derived::Rsa(key), PublicKey::Rsa { modulus, exponent }) => {
                 key.n().to_bytes_be() == strip_zeros(modulus)

@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 /// A site's domain: a host name, or a wildcard over one label.
 #[derive(Clone, Debug)]
-pub(crate) struct Domain {
+pub struct Domain {
     spelled: String,
     ascii: String,
 }
@@ -16,27 +16,27 @@ pub(crate) struct Domain {
 /// Why a text is no domain. The text itself stands beside it already.
 #[derive(Debug, thiserror::Error)]
 #[error("not a domain name")]
-pub(crate) struct NotADomain;
+pub struct NotADomain;
 
 impl Domain {
     /// The name as it was given; this is what the service is sent.
-    pub(crate) fn spelled(&self) -> &str {
+    pub fn spelled(&self) -> &str {
         &self.spelled
     }
 
     /// A-labels in lower case without a trailing dot, as the DNS is asked for them.
-    pub(crate) fn host(&self) -> &str {
+    pub fn host(&self) -> &str {
         &self.ascii
     }
 
     /// Whether any of the SAN entries covers this domain.
-    pub(crate) fn is_covered_by_any<'a>(&self, sans: impl IntoIterator<Item = &'a str>) -> bool {
+    pub fn is_covered_by_any<'a>(&self, sans: impl IntoIterator<Item = &'a str>) -> bool {
         Names::of(sans).cover(self)
     }
 }
 
 /// The domains without those that are named again.
-pub(crate) fn distinct(domains: &[Domain]) -> Vec<Domain> {
+pub fn distinct(domains: &[Domain]) -> Vec<Domain> {
     let mut distinct: Vec<Domain> = Vec::new();
     for domain in domains {
         if !distinct.contains(domain) {
@@ -49,15 +49,15 @@ pub(crate) fn distinct(domains: &[Domain]) -> Vec<Domain> {
 /// The names of a certificate, read once. `*.` stands for exactly one label, and a site that is itself a wildcard is
 /// covered by that very wildcard only. An entry holds A-labels (RFC 5280, section 7.2), so one with other characters
 /// covers nothing.
-pub(crate) struct Names(HashSet<String>);
+pub struct Names(HashSet<String>);
 
 impl Names {
-    pub(crate) fn of<'a>(sans: impl IntoIterator<Item = &'a str>) -> Self {
+    pub fn of<'a>(sans: impl IntoIterator<Item = &'a str>) -> Self {
         Self(sans.into_iter().filter(|san| san.is_ascii()).filter_map(|san| ascii(san).ok()).collect())
     }
 
     /// Whether one of the names covers a domain.
-    pub(crate) fn cover(&self, domain: &Domain) -> bool {
+    pub fn cover(&self, domain: &Domain) -> bool {
         let wildcard = || match domain.ascii.split_once('.') {
             Some((label, parent)) => label != "*" && self.0.contains(&format!("*.{parent}")),
             None => false,
@@ -84,7 +84,7 @@ impl Eq for Domain {}
 
 impl fmt::Display for Domain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&crate::text::foreign(&self.spelled))
+        f.write_str(&crate::text::sanitize(&self.spelled))
     }
 }
 

@@ -1,7 +1,7 @@
 //! PEM text as clients write it: the blocks in it, whatever stands around them (RFC 7468).
 //!
 //! Tolerant where nothing can be mistaken (line ends, a byte order mark, text between blocks, older labels); what
-//! is broken is returned as such and judged by `material`. The only user of rustls-pemfile.
+//! is broken is returned as such and judged by `bundle`. The only user of rustls-pemfile.
 
 use std::borrow::Cow;
 
@@ -11,10 +11,10 @@ use rustls_pemfile::Item;
 use zeroize::Zeroizing;
 
 use crate::secret::Secret;
-use crate::text::foreign;
+use crate::text::sanitize;
 
 /// One block of a PEM text.
-pub(crate) enum Block {
+pub enum Block {
     /// An X.509 certificate in DER; an OpenSSL `TRUSTED CERTIFICATE` has bytes of its own behind it.
     Certificate(Vec<u8>),
     /// A private key in DER and the form that its label announces.
@@ -31,7 +31,7 @@ pub(crate) enum Block {
 
 /// How a private key is wrapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum KeyForm {
+pub enum KeyForm {
     /// `RSA PRIVATE KEY` (RFC 8017, appendix A.1.2)
     Pkcs1,
     /// `EC PRIVATE KEY` (RFC 5915)
@@ -41,18 +41,18 @@ pub(crate) enum KeyForm {
 }
 
 /// A text that was read.
-pub(crate) struct Text {
+pub struct Text {
     /// The blocks in order.
-    pub(crate) blocks: Vec<Block>,
+    pub blocks: Vec<Block>,
     /// What was cleaned on the way, in words.
-    pub(crate) cleaned: Vec<&'static str>,
+    pub cleaned: Vec<&'static str>,
 }
 
 /// A text with more blocks is no chain and no key, and reading it further is work for nothing.
-pub(crate) const MOST_BLOCKS: usize = 256;
+pub const MAX_BLOCKS: usize = 256;
 
 /// Reads a text; nothing in it is an error here.
-pub(crate) fn read(bytes: &[u8]) -> Text {
+pub fn read(bytes: &[u8]) -> Text {
     let (normalised, mut cleaned) = normalised(bytes);
     let text = match &normalised {
         Some(text) => text.as_str(),
@@ -65,7 +65,7 @@ pub(crate) fn read(bytes: &[u8]) -> Text {
     let mut open: Option<(&str, Vec<&str>)> = None;
     for raw in text.lines() {
         let line = raw.trim();
-        if blocks.len() >= MOST_BLOCKS {
+        if blocks.len() >= MAX_BLOCKS {
             blocks.push(Block::More);
             return Text { blocks, cleaned };
         }
@@ -85,8 +85,8 @@ pub(crate) fn read(bytes: &[u8]) -> Text {
                 Some((label, _)) => {
                     blocks.push(Block::Broken(format!(
                         "a block `{}` that ends as `{}`",
-                        foreign(label),
-                        foreign(end)
+                        sanitize(label),
+                        sanitize(end)
                     )));
                 }
                 // The tail of an older, longer file that was written over (acmed): nothing begins here.
@@ -115,7 +115,7 @@ fn note(cleaned: &mut Vec<&'static str>, what: &'static str) {
 }
 
 /// DER as one clean PEM block: 64 columns, line feeds, a line feed at the end.
-pub(crate) fn write(label: &str, der: &[u8]) -> Secret {
+pub fn write(label: &str, der: &[u8]) -> Secret {
     const COLUMNS: usize = 64;
     let body = Zeroizing::new(STANDARD.encode(der));
     // Never moved while it grows: a copy left behind would not be wiped.
@@ -135,7 +135,7 @@ pub(crate) fn write(label: &str, der: &[u8]) -> Secret {
 
 impl Block {
     /// What to call it where something else was wanted; `None` for what is no block.
-    pub(crate) fn name(&self) -> Option<String> {
+    pub fn name(&self) -> Option<String> {
         match self {
             Self::Certificate(_) => Some("a certificate".into()),
             Self::Key(..) | Self::EncryptedKey => Some("a private key".into()),
@@ -147,7 +147,7 @@ impl Block {
 
 impl KeyForm {
     /// The standard label of the form.
-    pub(crate) fn label(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             Self::Pkcs1 => "RSA PRIVATE KEY",
             Self::Sec1 => "EC PRIVATE KEY",
@@ -207,7 +207,7 @@ fn is_cut_heading(line: &str) -> bool {
 }
 
 fn unterminated(label: &str) -> Block {
-    Block::Broken(format!("a block `{}` without its end", foreign(label)))
+    Block::Broken(format!("a block `{}` without its end", sanitize(label)))
 }
 
 fn decode(label: &str, body: &[&str]) -> Block {
@@ -233,13 +233,13 @@ fn decode(label: &str, body: &[&str]) -> Block {
         Ok(Some((Item::Pkcs1Key(der), _))) => key(KeyForm::Pkcs1, der.secret_pkcs1_der()),
         Ok(Some((Item::Sec1Key(der), _))) => key(KeyForm::Sec1, der.secret_sec1_der()),
         Ok(Some((Item::Pkcs8Key(der), _))) => key(KeyForm::Pkcs8, der.secret_pkcs8_der()),
-        Ok(_) => Block::Other(foreign(label)),
-        Err(_) => Block::Broken(format!("a block `{}` whose base64 is damaged", foreign(label))),
+        Ok(_) => Block::Other(sanitize(label)),
+        Err(_) => Block::Broken(format!("a block `{}` whose base64 is damaged", sanitize(label))),
     }
 }
 
 /// What a file without any block looks like, to say more than "no PEM".
-pub(crate) fn describe(bytes: &[u8]) -> Cow<'static, str> {
+pub fn describe(bytes: &[u8]) -> Cow<'static, str> {
     match bytes {
         [] => "it is empty".into(),
         // The length takes several bytes, or is that of the whole file, as in short keys.
@@ -338,10 +338,10 @@ mod tests {
 
     #[test]
     fn reading_ends_at_the_last_block_that_is_allowed() {
-        let all = "-----BEGIN A-----\n-----END A-----\n".repeat(MOST_BLOCKS);
-        assert_eq!(kinds(&all).len(), MOST_BLOCKS);
+        let all = "-----BEGIN A-----\n-----END A-----\n".repeat(MAX_BLOCKS);
+        assert_eq!(kinds(&all).len(), MAX_BLOCKS);
         let more = kinds(&(all + "-----BEGIN A-----\n"));
-        assert_eq!((more.len(), more.last().map(String::as_str)), (MOST_BLOCKS + 1, Some("more")));
+        assert_eq!((more.len(), more.last().map(String::as_str)), (MAX_BLOCKS + 1, Some("more")));
     }
 
     #[test]

@@ -11,10 +11,10 @@ use crate::text::is_invisible;
 
 /// Text that may only be sent to the service or written to a key file, never shown.
 #[derive(Clone)]
-pub(crate) struct Secret(Zeroizing<String>);
+pub struct Secret(Zeroizing<String>);
 
 impl Secret {
-    pub(crate) fn new(text: String) -> Self {
+    pub fn new(text: String) -> Self {
         Self(Zeroizing::new(text))
     }
 

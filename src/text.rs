@@ -1,21 +1,21 @@
-//! Words for people: foreign text made safe to print, dates, spans of time, lists.
+//! Words for people: sanitize text made safe to print, dates, spans of time, lists.
 
 use std::fmt::Write as _;
 
 use time::format_description::well_known::Rfc3339;
 use time::{Duration, OffsetDateTime, UtcOffset};
 
-/// Longest piece of a foreign text that is shown.
+/// Longest piece of a sanitize text that is shown.
 const SHOWN: usize = 200;
 
 /// Text from a certificate or from the service without control characters (they could move the cursor, set the
 /// terminal's title or forge a line), in one line, at most 200 characters.
-pub(crate) fn foreign(text: &str) -> String {
+pub fn sanitize(text: &str) -> String {
     one_line(text, SHOWN)
 }
 
 /// The same in full, for a table: who pipes one wants all of it, and a terminal cuts it itself.
-pub(crate) fn foreign_in_full(text: &str) -> String {
+pub fn sanitize_untruncated(text: &str) -> String {
     one_line(text, usize::MAX)
 }
 
@@ -35,30 +35,30 @@ fn one_line(text: &str, most: usize) -> String {
 }
 
 /// Direction marks and other format characters, which make text look like another one.
-pub(crate) fn is_invisible(c: char) -> bool {
+pub fn is_invisible(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 /// A path for a message: control characters removed, never cut, because it may be pasted.
-pub(crate) fn path(path: &std::path::Path) -> String {
+pub fn path(path: &std::path::Path) -> String {
     path.to_string_lossy().chars().filter(|c| !c.is_control() && !is_invisible(*c)).collect()
 }
 
 /// RFC 3339 in UTC, to the second.
-pub(crate) fn rfc3339(at: OffsetDateTime) -> String {
+pub fn rfc3339(at: OffsetDateTime) -> String {
     let at = at.to_offset(UtcOffset::UTC).replace_nanosecond(0).unwrap_or(at);
     at.format(&Rfc3339).unwrap_or_else(|_| "a date beyond the year 9999".into())
 }
 
 /// The same to the millisecond, for what is compared: two runs may end within a second.
-pub(crate) fn instant(at: OffsetDateTime) -> String {
+pub fn rfc3339_millis(at: OffsetDateTime) -> String {
     let at = at.to_offset(UtcOffset::UTC);
     let at = at.replace_millisecond(at.millisecond()).unwrap_or(at);
     at.format(&Rfc3339).unwrap_or_else(|_| rfc3339(at))
 }
 
 /// Lower-case hexadecimal.
-pub(crate) fn hex(bytes: &[u8]) -> String {
+pub fn hex(bytes: &[u8]) -> String {
     let mut hex = String::with_capacity(2 * bytes.len());
     for byte in bytes {
         let _ = write!(hex, "{byte:02x}");
@@ -66,26 +66,26 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     hex
 }
 
-/// The larger unit of a span: `12 days`, `3 hours`, `40 seconds`.
-pub(crate) fn span(span: Duration) -> String {
-    let span = span.abs();
+/// The larger unit of a humanize: `12 days`, `3 hours`, `40 seconds`.
+pub fn humanize(humanize: Duration) -> String {
+    let humanize = humanize.abs();
     let (number, unit) = match () {
-        () if span >= Duration::days(2) => (span.whole_days(), "day"),
-        () if span >= Duration::hours(2) => (span.whole_hours(), "hour"),
-        () if span >= Duration::minutes(2) => (span.whole_minutes(), "minute"),
-        () => (span.whole_seconds(), "second"),
+        () if humanize >= Duration::days(2) => (humanize.whole_days(), "day"),
+        () if humanize >= Duration::hours(2) => (humanize.whole_hours(), "hour"),
+        () if humanize >= Duration::minutes(2) => (humanize.whole_minutes(), "minute"),
+        () => (humanize.whole_seconds(), "second"),
     };
     count(usize::try_from(number).unwrap_or(usize::MAX), unit)
 }
 
 /// `1 site`, `2 sites`, `2 addresses`.
-pub(crate) fn count(number: usize, noun: &str) -> String {
+pub fn count(number: usize, noun: &str) -> String {
     let ending = if noun.ends_with('s') { "es" } else { "s" };
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}{ending}") }
 }
 
 /// `a`, `a and b`, `a, b and c`; more than ten are counted.
-pub(crate) fn list<T: AsRef<str>>(items: &[T]) -> String {
+pub fn list<T: AsRef<str>>(items: &[T]) -> String {
     const MOST: usize = 10;
     let items: Vec<&str> = items.iter().map(AsRef::as_ref).collect();
     match items.as_slice() {
@@ -115,18 +115,18 @@ mod tests {
             ("  ", ""),
         ];
         for (said, shown) in cases {
-            assert_eq!(foreign(said), shown);
+            assert_eq!(sanitize(said), shown);
         }
-        assert_eq!(foreign(&"x".repeat(1000)).len(), SHOWN);
+        assert_eq!(sanitize(&"x".repeat(1000)).len(), SHOWN);
     }
 
     #[test]
     fn dates_and_spans_are_for_people() {
         assert_eq!(rfc3339(datetime!(2026-01-02 03:04:05.6 +1)), "2026-01-02T02:04:05Z");
-        assert_eq!(instant(datetime!(2026-01-02 03:04:05.6789 +1)), "2026-01-02T02:04:05.678Z");
-        assert_eq!(span(Duration::hours(47)), "47 hours");
-        assert_eq!(span(Duration::days(-3)), "3 days");
-        assert_eq!(span(Duration::seconds(1)), "1 second");
+        assert_eq!(rfc3339_millis(datetime!(2026-01-02 03:04:05.6789 +1)), "2026-01-02T02:04:05.678Z");
+        assert_eq!(humanize(Duration::hours(47)), "47 hours");
+        assert_eq!(humanize(Duration::days(-3)), "3 days");
+        assert_eq!(humanize(Duration::seconds(1)), "1 second");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::settings::Roots;
 
 /// A trust store that cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Untrusting {
+pub(crate) enum TrustStoreError {
     #[error("cannot use the CA file {}: {reason}", crate::text::path(path))]
     CaFile { path: PathBuf, reason: String },
     #[error("the system's trust store holds no usable certificate")]
@@ -21,7 +21,7 @@ pub(crate) enum Untrusting {
 }
 
 /// No bundle is larger; the usual ones have a quarter of a megabyte.
-const MOST_BYTES: u64 = 4 << 20;
+const MAX_BYTES: u64 = 4 << 20;
 
 /// Bundle files of the usual systems. One file costs a third of what walking the hashed directory beside it does.
 const BUNDLES: [&str; 5] = [
@@ -33,7 +33,7 @@ const BUNDLES: [&str; 5] = [
 ];
 
 /// The root certificates; at least one.
-pub(crate) fn load(roots: &Roots) -> Result<RootCertStore, Untrusting> {
+pub(crate) fn load(roots: &Roots) -> Result<RootCertStore, TrustStoreError> {
     match roots {
         Roots::File(path) => from_file(path),
         Roots::System { named, file } => of_system(*named, file.as_deref()),
@@ -41,9 +41,9 @@ pub(crate) fn load(roots: &Roots) -> Result<RootCertStore, Untrusting> {
 }
 
 /// Every certificate of a file that was named must be usable.
-fn from_file(path: &Path) -> Result<RootCertStore, Untrusting> {
-    let bad = |reason: &str| Untrusting::CaFile { path: path.to_owned(), reason: reason.to_owned() };
-    let text = file::read(path, MOST_BYTES).map_err(|unreadable| bad(&unreadable.reason))?;
+fn from_file(path: &Path) -> Result<RootCertStore, TrustStoreError> {
+    let bad = |reason: &str| TrustStoreError::CaFile { path: path.to_owned(), reason: reason.to_owned() };
+    let text = file::read(path, MAX_BYTES).map_err(|unreadable| bad(&unreadable.reason))?;
     let certificates = certificates(&text).ok_or_else(|| bad("its PEM is damaged"))?;
     if certificates.is_empty() {
         return Err(bad("it holds no certificate in PEM"));
@@ -56,22 +56,22 @@ fn from_file(path: &Path) -> Result<RootCertStore, Untrusting> {
 }
 
 /// What `SSL_CERT_FILE` and `SSL_CERT_DIR` name, else the bundle file, else whatever is found.
-fn of_system(named: bool, file: Option<&Path>) -> Result<RootCertStore, Untrusting> {
+fn of_system(named: bool, file: Option<&Path>) -> Result<RootCertStore, TrustStoreError> {
     // It would be read whole, whatever it is.
     if let Some(path) = file
-        && let Err(unreadable) = file::read(path, MOST_BYTES)
+        && let Err(unreadable) = file::read(path, MAX_BYTES)
         && !unreadable.is_missing()
     {
-        return Err(Untrusting::CaFile { path: path.to_owned(), reason: unreadable.reason });
+        return Err(TrustStoreError::CaFile { path: path.to_owned(), reason: unreadable.reason });
     }
     let bundle = BUNDLES
         .iter()
         .filter(|_| !named)
-        .find_map(|path| certificates(&file::read(Path::new(path), MOST_BYTES).ok()?));
+        .find_map(|path| certificates(&file::read(Path::new(path), MAX_BYTES).ok()?));
     let certificates = bundle.unwrap_or_else(|| rustls_native_certs::load_native_certs().certs);
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(certificates);
-    if roots.is_empty() { Err(Untrusting::NoRoots) } else { Ok(roots) }
+    if roots.is_empty() { Err(TrustStoreError::NoRoots) } else { Ok(roots) }
 }
 
 /// The certificates of a bundle; `None` where a block is damaged. Nothing in it is secret, so a table does.

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use crate::text::foreign;
+use crate::text::sanitize;
 
 /// A request that did not succeed, after all attempts.
 #[derive(Debug, thiserror::Error)]
 #[error("{error}")]
-pub(crate) struct Failed {
+pub(crate) struct RequestError {
     /// Method and path.
     pub(crate) request: String,
     pub(crate) attempts: u32,
@@ -25,7 +25,7 @@ pub(crate) enum Error {
     TimedOut { host: String },
     /// The connection ended before the whole answer was there.
     #[error("the connection to {host} ended before the answer was complete: {reason}")]
-    Cut { host: String, reason: String },
+    ConnectionClosed { host: String, reason: String },
     /// The server's TLS certificate does not verify. Never repeated: nobody knows who is listening.
     #[error("the TLS certificate of {host} is not trusted: {reason}")]
     Untrusted { host: String, reason: String },
@@ -36,20 +36,20 @@ pub(crate) enum Error {
     #[error("the service redirects to {location} ({status}); redirects are never followed")]
     Redirected { status: u16, location: String },
     /// 401
-    #[error("the service does not accept the API key (401){}", quoted(.said))]
-    Denied { said: String },
+    #[error("the service does not accept the API key (401){}", quoted(.message))]
+    Denied { message: String },
     /// 408, 425, 429 and 5xx
-    #[error("the service answers {status}{}", quoted(.said))]
-    Busy { status: u16, retry_after: Option<Duration>, said: String },
+    #[error("the service answers {status}{}", quoted(.message))]
+    Unavailable { status: u16, retry_after: Option<Duration>, message: String },
     /// Any other status that is no success.
-    #[error("the service refused with {status}{}", quoted(.said))]
-    Refused { status: u16, said: String },
+    #[error("the service refused with {status}{}", quoted(.message))]
+    Refused { status: u16, message: String },
     /// A success that says `ok: false`.
-    #[error("the service answered ok:false{}", quoted(.said))]
-    NotOk { said: String },
+    #[error("the service answered ok:false{}", quoted(.message))]
+    NotOk { message: String },
     /// A success that cannot be understood.
-    #[error("the service answered {status} with something that cannot be understood{}", quoted(.said))]
-    Unreadable { status: u16, said: String },
+    #[error("the service answered {status} with something that cannot be understood{}", quoted(.message))]
+    Unreadable { status: u16, message: String },
 }
 
 impl Error {
@@ -63,21 +63,24 @@ impl Error {
     pub(crate) fn is_temporary(&self) -> bool {
         matches!(
             self,
-            Self::Unreachable { .. } | Self::TimedOut { .. } | Self::Cut { .. } | Self::Busy { .. }
+            Self::Unreachable { .. }
+                | Self::TimedOut { .. }
+                | Self::ConnectionClosed { .. }
+                | Self::Unavailable { .. }
         )
     }
 
-    /// The same without what the service said.
+    /// The same without what the service message.
     pub(super) fn without_words(mut self) -> Self {
         match &mut self {
-            Self::Denied { said }
-            | Self::Busy { said, .. }
-            | Self::Refused { said, .. }
-            | Self::NotOk { said }
-            | Self::Unreadable { said, .. } => said.clear(),
+            Self::Denied { message }
+            | Self::Unavailable { message, .. }
+            | Self::Refused { message, .. }
+            | Self::NotOk { message }
+            | Self::Unreadable { message, .. } => message.clear(),
             Self::Unreachable { .. }
             | Self::TimedOut { .. }
-            | Self::Cut { .. }
+            | Self::ConnectionClosed { .. }
             | Self::Untrusted { .. }
             | Self::NoTls { .. }
             | Self::Redirected { .. } => {}
@@ -96,16 +99,16 @@ impl Error {
     /// How long the service asks to be left alone.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::Busy { retry_after, .. } => *retry_after,
+            Self::Unavailable { retry_after, .. } => *retry_after,
             _ => None,
         }
     }
 }
 
-/// What the service said, behind a colon, where it said anything.
-fn quoted(said: &str) -> String {
-    match foreign(said) {
-        said if said.is_empty() => String::new(),
-        said => format!(": {said}"),
+/// What the service message, behind a colon, where it message anything.
+fn quoted(message: &str) -> String {
+    match sanitize(message) {
+        message if message.is_empty() => String::new(),
+        message => format!(": {message}"),
     }
 }

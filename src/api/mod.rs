@@ -2,10 +2,10 @@
 //!
 //! What the API document leaves open is read leniently in `wire.rs`; what went wrong is told apart in `error.rs`.
 
-mod account;
+mod endpoints;
 mod error;
-mod object;
-mod pace;
+mod limiter;
+mod response;
 mod transport;
 mod wire;
 
@@ -16,11 +16,11 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-pub(crate) use self::error::{Error, Failed};
-pub(crate) use self::object::{Download, Saved, Shown};
-pub(crate) use self::pace::MOST as MOST_AT_ONCE;
-pub(crate) use self::transport::{Access, SetupError};
+pub(crate) use self::error::{Error, RequestError};
+pub(crate) use self::limiter::MOST as MAX_AT_ONCE;
+pub(crate) use self::response::{ApiObject, Download, Saved};
 use self::transport::{Body, Transport};
+pub(crate) use self::transport::{ClientConfig, SetupError};
 pub(crate) use self::wire::{Record, RecordType, Site, Updated, Uploaded};
 use crate::check::Vetted;
 use crate::clock::Deadline;
@@ -63,11 +63,15 @@ pub(crate) struct Answer<T> {
 }
 
 /// An answer that cannot be understood is asked for again only so often: it will not change by itself.
-const MOST_UNREADABLE: u32 = 4;
+const MAX_UNREADABLE: u32 = 4;
 
 impl Client {
     /// Prepares the connection; nothing is sent yet.
-    pub(crate) fn new(access: &Access, redactor: Redactor, deadline: Deadline) -> Result<Self, SetupError> {
+    pub(crate) fn new(
+        access: &ClientConfig,
+        redactor: Redactor,
+        deadline: Deadline,
+    ) -> Result<Self, SetupError> {
         let transport = Transport::new(access, redactor)?;
         Ok(Self { transport, deadline, most_attempts: u32::MAX, notes: RefCell::default() })
     }
@@ -83,20 +87,20 @@ impl Client {
     }
 
     /// The same connections, for another piece of work.
-    pub(crate) fn anew(&self, redactor: Redactor, deadline: Deadline) -> Self {
+    pub(crate) fn refresh(&self, redactor: Redactor, deadline: Deadline) -> Self {
         let transport = self.transport.with(redactor);
         Self { transport, deadline, most_attempts: self.most_attempts, notes: RefCell::default() }
     }
 
     /// The sites and records of the account, asked for together.
-    pub(crate) async fn listing(&self) -> Result<Listing, Failed> {
+    pub(crate) async fn listing(&self) -> Result<Listing, RequestError> {
         let (records, Sites { sites, hidden }) = try_join(self.records(), self.sites()).await?;
         let notes = self.notes();
         Ok(Listing { records, sites, hidden, notes })
     }
 
     /// `GET /api/certs`: the account's certificate records.
-    pub(crate) async fn records(&self) -> Result<Vec<Record>, Failed> {
+    pub(crate) async fn records(&self) -> Result<Vec<Record>, RequestError> {
         let mut listing = self.call(Method::GET, "/api/certs", None, wire::records).await?.value;
         listing.clean(self.transport.redactor());
         self.note(listing.notes);
@@ -104,7 +108,7 @@ impl Client {
     }
 
     /// `GET /api/me/sites`: the account's sites.
-    pub(crate) async fn sites(&self) -> Result<Sites, Failed> {
+    pub(crate) async fn sites(&self) -> Result<Sites, RequestError> {
         let mut listing = self.call(Method::GET, "/api/me/sites", None, wire::sites).await?.value;
         listing.clean(self.transport.redactor());
         self.note(listing.notes);
@@ -117,7 +121,7 @@ impl Client {
         &self,
         vetted: &Vetted<'_>,
         domain: &Domain,
-    ) -> Result<Answer<Uploaded>, Failed> {
+    ) -> Result<Answer<Uploaded>, RequestError> {
         let body = json!({
             "domain": domain.spelled(),
             "cert_pem": vetted.chain.pem(),
@@ -129,7 +133,7 @@ impl Client {
     }
 
     /// `POST /api/sites/{id}/update`: binds a site to a record. Safe to repeat.
-    pub(crate) async fn bind(&self, site: u64, cert_id: u64) -> Result<Updated, Failed> {
+    pub(crate) async fn bind(&self, site: u64, cert_id: u64) -> Result<Updated, RequestError> {
         let (path, body) = (format!("/api/sites/{site}/update"), json!({ "cert_id": cert_id }));
         let mut updated = self.call(Method::POST, &path, Some(&body), wire::updated).await?.value;
         updated.clean(self.transport.redactor());
@@ -155,7 +159,7 @@ impl Client {
         path: &str,
         body: Option<&Value>,
         read: impl Fn(&Value) -> Option<T>,
-    ) -> Result<Answer<T>, Failed> {
+    ) -> Result<Answer<T>, RequestError> {
         self.repeat(method, path, body, |answer| answer?.read(&read)).await
     }
 
@@ -166,7 +170,7 @@ impl Client {
         path: &str,
         body: Option<&Value>,
         read: impl Fn(Result<Body, Error>) -> Result<T, Error>,
-    ) -> Result<Answer<T>, Failed> {
+    ) -> Result<Answer<T>, RequestError> {
         let mut delays = transport::delays();
         let mut attempts = 0;
         loop {
@@ -181,8 +185,8 @@ impl Client {
                 }
                 Err(error) => error,
             };
-            let failed = Failed { request: format!("{method} {path}"), attempts, error };
-            let hopeless = matches!(failed.error, Error::Unreadable { .. }) && attempts >= MOST_UNREADABLE;
+            let failed = RequestError { request: format!("{method} {path}"), attempts, error };
+            let hopeless = matches!(failed.error, Error::Unreadable { .. }) && attempts >= MAX_UNREADABLE;
             if !failed.error.is_worth_repeating() || hopeless || attempts >= self.most_attempts {
                 return Err(failed);
             }
@@ -195,4 +199,10 @@ impl Client {
             sleep(pause).await;
         }
     }
+}
+
+/// Reads a response body as the answer to each endpoint in turn, for fuzzing.
+#[doc(hidden)]
+pub fn parse_response(json: &Value) {
+    let _ = (wire::records(json), wire::sites(json), wire::uploaded(json));
 }

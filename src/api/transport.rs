@@ -11,15 +11,15 @@ use reqwest::header::{
     ACCEPT, AUTHORIZATION, CONTENT_TYPE, DATE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER,
 };
 use reqwest::{Method, Response, StatusCode};
-use rustls::{AlertDescription, ClientConfig, RootCertStore};
+use rustls::{AlertDescription, RootCertStore};
 use serde_json::Value;
 
 use super::Error;
-use super::pace::Pace;
+use super::limiter::Limiter;
 use crate::clock::Deadline;
 use crate::secret::{Redactor, Secret};
 use crate::settings::{BaseUrl, Roots, Settings};
-use crate::trust::{self, Untrusting};
+use crate::trust::{self, TrustStoreError};
 
 /// An attempt may take so long, even if the run's deadline is further away: a stalled connection is tried afresh.
 const ATTEMPT: Duration = Duration::from_secs(25);
@@ -29,31 +29,31 @@ const CONNECT: Duration = Duration::from_secs(10);
 const SAID: usize = 4096;
 
 /// No listing of an account is larger.
-const MOST_BYTES: usize = 32 << 20;
+const MAX_BYTES: usize = 32 << 20;
 
 /// Why no client can be made.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SetupError {
     #[error(transparent)]
-    Trust(#[from] Untrusting),
+    Trust(#[from] TrustStoreError),
     #[error("the HTTP client cannot be set up: {0}")]
     Client(String),
 }
 
 /// What is needed to ask a service, set up once for as many clients as there may be.
-pub(crate) struct Access {
+pub(crate) struct ClientConfig {
     base: BaseUrl,
     key: Secret,
-    tls: ClientConfig,
-    pace: Arc<Pace>,
+    tls: rustls::ClientConfig,
+    limiter: Arc<Limiter>,
 }
 
-impl Access {
+impl ClientConfig {
     /// Loads the trust store; nothing is sent.
     pub(crate) fn new(settings: &Settings) -> Result<Self, SetupError> {
         let tls = tls(&settings.roots, settings.base_url.is_plain())?;
         let (base, key) = (settings.base_url.clone(), settings.api_key.clone());
-        Ok(Self { base, key, tls, pace: Arc::new(Pace::new()) })
+        Ok(Self { base, key, tls, limiter: Arc::new(Limiter::new()) })
     }
 }
 
@@ -61,7 +61,7 @@ impl Access {
 pub(super) struct Transport {
     http: reqwest::Client,
     base: BaseUrl,
-    pace: Arc<Pace>,
+    limiter: Arc<Limiter>,
     redactor: Redactor,
     skew: Cell<Option<time::Duration>>,
 }
@@ -71,7 +71,7 @@ pub(super) struct Body {
     status: u16,
     json: Option<Value>,
     /// What it says in words, free of secrets.
-    said: String,
+    message: String,
 }
 
 /// Pauses between attempts: 0.2 s, doubled up to 10 s, each with up to as much again at random, so that many hosts do
@@ -86,8 +86,8 @@ pub(super) fn delays() -> impl Iterator<Item = Duration> {
 }
 
 impl Transport {
-    pub(super) fn new(access: &Access, redactor: Redactor) -> Result<Self, SetupError> {
-        let (base, pace) = (access.base.clone(), Arc::clone(&access.pace));
+    pub(super) fn new(access: &ClientConfig, redactor: Redactor) -> Result<Self, SetupError> {
+        let (base, limiter) = (access.base.clone(), Arc::clone(&access.limiter));
         let mut bearer = HeaderValue::try_from(format!("Bearer {}", access.key.expose()))
             .map_err(|_| SetupError::Client("the API key does not fit into a header".into()))?;
         bearer.set_sensitive(true);
@@ -104,13 +104,13 @@ impl Transport {
         // A proxy would read what is sent in the clear, and loopback needs none.
         let builder = if base.is_plain() { builder.no_proxy() } else { builder };
         let http = builder.build().map_err(|error| SetupError::Client(deepest(&error)))?;
-        Ok(Self { http, base, pace, redactor, skew: Cell::default() })
+        Ok(Self { http, base, limiter, redactor, skew: Cell::default() })
     }
 
     /// The same connections, with other secrets to keep.
     pub(super) fn with(&self, redactor: Redactor) -> Self {
-        let (http, base, pace) = (self.http.clone(), self.base.clone(), Arc::clone(&self.pace));
-        Self { http, base, pace, redactor, skew: Cell::default() }
+        let (http, base, limiter) = (self.http.clone(), self.base.clone(), Arc::clone(&self.limiter));
+        Self { http, base, limiter, redactor, skew: Cell::default() }
     }
 
     /// Sends a request once, as soon as the service may be asked.
@@ -121,15 +121,15 @@ impl Transport {
         body: Option<&Value>,
         deadline: Deadline,
     ) -> Result<Body, Error> {
-        let place = self.pace.enter(deadline).await.map_err(|quiet| match quiet {
+        let permit = self.limiter.enter(deadline).await.map_err(|backoff| match backoff {
             Duration::ZERO => Error::TimedOut { host: self.base.join("").authority().to_owned() },
-            quiet => {
-                let said = "it asked to be left alone".into();
-                Error::Busy { status: 429, retry_after: Some(quiet), said }
+            backoff => {
+                let message = "it asked to be left alone".into();
+                Error::Unavailable { status: 429, retry_after: Some(backoff), message }
             }
         })?;
         let answer = self.send(method, path, body, deadline).await;
-        self.pace.leave(place, &answer);
+        self.limiter.leave(permit, &answer);
         answer
     }
 
@@ -154,17 +154,17 @@ impl Transport {
         let text = read(response).await.map_err(|error| sort(error, &host, Phase::Answer))?;
         log::info!("{method} {path}: {status}");
         let answer = self.understand(status, text.as_deref());
-        let said = answer.said.clone();
+        let message = answer.message.clone();
         match status.as_u16() {
             200..=299 => Ok(answer),
             300..=399 => {
                 Err(Error::Redirected { status: status.as_u16(), location: self.location(&headers) })
             }
-            401 => Err(Error::Denied { said }),
+            401 => Err(Error::Denied { message }),
             status @ (408 | 425 | 429 | 500..) => {
-                Err(Error::Busy { status, retry_after: retry_after(&headers), said })
+                Err(Error::Unavailable { status, retry_after: retry_after(&headers), message })
             }
-            status => Err(Error::Refused { status, said }),
+            status => Err(Error::Refused { status, message }),
         }
     }
 
@@ -181,30 +181,30 @@ impl Transport {
     fn understand(&self, status: StatusCode, text: Option<&str>) -> Body {
         let status = status.as_u16();
         let Some(text) = text else {
-            return Body { status, json: None, said: "the answer is larger than 32 MiB".into() };
+            return Body { status, json: None, message: "the answer is larger than 32 MiB".into() };
         };
         let json = serde_json::from_str(text).ok();
-        let said = json.as_ref().and_then(reason);
-        let said: String = said.as_deref().unwrap_or(text).chars().take(SAID).collect();
-        let said = self.redactor.clean(&said);
-        Body { status, json, said }
+        let message = json.as_ref().and_then(reason);
+        let message: String = message.as_deref().unwrap_or(text).chars().take(SAID).collect();
+        let message = self.redactor.clean(&message);
+        Body { status, json, message }
     }
 
     fn location(&self, headers: &HeaderMap) -> String {
         let location =
-            headers.get(LOCATION).and_then(|value| value.to_str().ok()).unwrap_or("an unknown place");
-        crate::text::foreign(&self.redactor.clean(location))
+            headers.get(LOCATION).and_then(|value| value.to_str().ok()).unwrap_or("an unknown location");
+        crate::text::sanitize(&self.redactor.clean(location))
     }
 }
 
 impl Body {
     /// What `read` makes of the answer.
     pub(super) fn read<T>(self, read: impl Fn(&Value) -> Option<T>) -> Result<T, Error> {
-        let (status, said) = (self.status, self.said);
+        let (status, message) = (self.status, self.message);
         match self.json {
-            Some(json) if json.get("ok") == Some(&Value::Bool(false)) => Err(Error::NotOk { said }),
-            Some(json) => read(&json).ok_or(Error::Unreadable { status, said }),
-            None => Err(Error::Unreadable { status, said }),
+            Some(json) if json.get("ok") == Some(&Value::Bool(false)) => Err(Error::NotOk { message }),
+            Some(json) => read(&json).ok_or(Error::Unreadable { status, message }),
+            None => Err(Error::Unreadable { status, message }),
         }
     }
 
@@ -212,7 +212,7 @@ impl Body {
     pub(super) fn accept(self) -> Result<(), Error> {
         match self.json {
             Some(json) if json.get("ok") == Some(&Value::Bool(false)) => {
-                Err(Error::NotOk { said: self.said })
+                Err(Error::NotOk { message: self.message })
             }
             _ => Ok(()),
         }
@@ -261,7 +261,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 async fn read(mut response: Response) -> Result<Option<String>, reqwest::Error> {
     let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await? {
-        if bytes.len() + chunk.len() > MOST_BYTES {
+        if bytes.len() + chunk.len() > MAX_BYTES {
             return Ok(None);
         }
         bytes.extend_from_slice(&chunk);
@@ -303,7 +303,7 @@ fn sort(error: reqwest::Error, host: &str, phase: Phase) -> Error {
     if error.is_connect() && phase == Phase::Request {
         Error::Unreachable { host, reason }
     } else {
-        Error::Cut { host, reason }
+        Error::ConnectionClosed { host, reason }
     }
 }
 
@@ -321,7 +321,7 @@ fn deepest(error: &reqwest::Error) -> String {
         .next()
         .and_then(|reason| reason.split(": https://").next())
         .unwrap_or_default();
-    crate::text::foreign(reason)
+    crate::text::sanitize(reason)
 }
 
 /// The TLS error inside a transport error.
@@ -355,15 +355,16 @@ fn certificate_error(error: &rustls::CertificateError) -> String {
 }
 
 /// TLS with ring and the roots; a plain connection needs none of the system's.
-fn tls(roots: &Roots, plain: bool) -> Result<ClientConfig, SetupError> {
+fn tls(roots: &Roots, plain: bool) -> Result<rustls::ClientConfig, SetupError> {
     let roots = match roots {
         Roots::System { .. } if plain => RootCertStore::empty(),
         roots => trust::load(roots)?,
     };
-    let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| SetupError::Client(error.to_string()))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+    let config =
+        rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| SetupError::Client(error.to_string()))?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
     Ok(config)
 }

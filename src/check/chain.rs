@@ -2,16 +2,16 @@
 //!
 //! With trust anchors that is proven by webpki; without, what is likely to fail is a warning.
 
-use super::{Check, Finding, Question, Status, path};
-use crate::material::Chain;
+use super::{Check, CheckContext, Finding, Status, path};
+use crate::bundle::Chain;
 use crate::text;
 
 /// Judges the issuers beside the leaf.
-pub(super) fn check(file: &str, chain: &Chain, question: &Question<'_>) -> Vec<Finding> {
+pub(super) fn check(file: &str, chain: &Chain, context: &CheckContext<'_>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = chain
         .issuers
         .iter()
-        .filter(|issuer| question.at > issuer.not_after)
+        .filter(|issuer| context.at > issuer.not_after)
         .map(|issuer| {
             let expired = text::rfc3339(issuer.not_after);
             warn(format!("the intermediate {} expired at {expired}", issuer.label()))
@@ -31,7 +31,7 @@ pub(super) fn check(file: &str, chain: &Chain, question: &Question<'_>) -> Vec<F
                 "hand over the full chain of this renewal; many clients cannot fetch the missing part",
             ));
     }
-    match question.anchors.map(|anchors| path::verify(chain, anchors, question.at)) {
+    match context.anchors.map(|anchors| path::verify(chain, anchors, context.at)) {
         Some(Err(reason)) => findings.push(
             Finding::new(
                 Check::Chain,

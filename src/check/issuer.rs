@@ -2,8 +2,8 @@
 //!
 //! A private CA cannot be told from a public one and passes.
 
-use super::{Check, Finding, Question, Status};
-use crate::material::Chain;
+use super::{Check, CheckContext, Finding, Status};
+use crate::bundle::Chain;
 
 /// Marks in the names of test issuers, in lower case; all of a line have to be there. The last line is a precaution:
 /// that CA publishes no test environment.
@@ -19,14 +19,14 @@ const TEST_ISSUERS: [(&[&str], &str); 6] = [
 /// Words in the host names of test directories.
 const TEST_HOSTS: [&str; 4] = ["staging", "test", "test4", "pebble"];
 
-/// Judges the issuer; what an untrusted one means is part of the question.
-pub(super) fn check(file: &str, chain: &Chain, question: &Question<'_>) -> Finding {
-    let Some(reason) = untrusted(chain, question.directory) else {
+/// Judges the issuer; what an untrusted one means is part of the context.
+pub(super) fn check(file: &str, chain: &Chain, context: &CheckContext<'_>) -> Finding {
+    let Some(reason) = untrusted(chain, context.directory) else {
         return Finding::new(Check::Issuer, Status::Ok, chain.leaf.issuer.short.clone());
     };
     let finding =
-        Finding::new(Check::Issuer, question.untrusted, format!("{file} {reason}; browsers do not trust it"));
-    match question.untrusted {
+        Finding::new(Check::Issuer, context.untrusted, format!("{file} {reason}; browsers do not trust it"));
+    match context.untrusted {
         Status::Fail => {
             finding.hint("issue it in the CA's production environment, or pass --allow-untrusted")
         }
@@ -48,5 +48,5 @@ fn untrusted(chain: &Chain, directory: Option<&str>) -> Option<String> {
     let directory = directory?;
     let host = directory.split("://").nth(1)?.split(['/', ':', '?']).next()?.to_lowercase();
     let is_test = host.split(['.', '-']).any(|word| TEST_HOSTS.contains(&word));
-    is_test.then(|| format!("comes from the test directory {}", crate::text::foreign(directory)))
+    is_test.then(|| format!("comes from the test directory {}", crate::text::sanitize(directory)))
 }

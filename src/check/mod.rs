@@ -1,28 +1,28 @@
 //! The local checks: pure functions from what was read to findings, and the proof that nothing failed.
 //!
-//! A check reports everything it finds. Reading files is `material`'s work; what deploying would break elsewhere is
+//! A check reports everything it finds. Reading files is `bundle`'s work; what deploying would break elsewhere is
 //! `plan.rs`'s.
 
 mod chain;
 mod issuer;
 mod path;
 
-pub(crate) use self::path::words;
+pub use self::path::words;
 
 use rustls::RootCertStore;
 use serde::Serialize;
 use time::OffsetDateTime;
 
+use crate::bundle::{Bundle, Chain};
 use crate::cert::{KeyType, SUPPORTED};
 use crate::key::PrivateKey;
-use crate::material::{Chain, Material};
 use crate::names::Domain;
 use crate::text;
 
 /// What was looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Check {
+pub enum Check {
     Pem,
     Validity,
     Names,
@@ -33,7 +33,7 @@ pub(crate) enum Check {
 
 impl Check {
     /// The word of the JSON object.
-    pub(crate) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Self::Pem => "pem",
             Self::Validity => "validity",
@@ -48,7 +48,7 @@ impl Check {
 /// What came of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Status {
+pub enum Status {
     Ok,
     Warn,
     Fail,
@@ -57,60 +57,60 @@ pub(crate) enum Status {
 
 /// One line of the result.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Finding {
-    pub(crate) check: Check,
-    pub(crate) status: Status,
-    pub(crate) detail: String,
+pub struct Finding {
+    pub check: Check,
+    pub status: Status,
+    pub detail: String,
     /// What to do about it.
     #[serde(skip)]
-    pub(crate) hint: Option<String>,
+    pub hint: Option<String>,
 }
 
-/// What the material is checked against.
-pub(crate) struct Question<'a> {
+/// What the bundle is checked against.
+pub struct CheckContext<'a> {
     /// Domains that must be covered; empty: any name will do.
-    pub(crate) domains: &'a [Domain],
+    pub domains: &'a [Domain],
     /// The moment at which it must be valid.
-    pub(crate) at: OffsetDateTime,
+    pub at: OffsetDateTime,
     /// What a test or self-signed issuer means.
-    pub(crate) untrusted: Status,
+    pub untrusted: Status,
     /// Roots to which a path must lead; `None`: the path is not verified.
-    pub(crate) anchors: Option<&'a RootCertStore>,
+    pub anchors: Option<&'a RootCertStore>,
     /// The ACME directory that the client named, where it did.
-    pub(crate) directory: Option<&'a str>,
+    pub directory: Option<&'a str>,
 }
 
 /// Proof that every check passed; the only thing that can be uploaded.
-pub(crate) struct Vetted<'a> {
-    pub(crate) chain: &'a Chain,
-    pub(crate) key: &'a PrivateKey,
+pub struct Vetted<'a> {
+    pub chain: &'a Chain,
+    pub key: &'a PrivateKey,
 }
 
 /// At least one check failed; the findings say which.
 #[derive(Debug, thiserror::Error)]
 #[error("the local checks refuse the certificate; nothing was sent")]
-pub(crate) struct Refused;
+pub struct Refused;
 
 /// Runs every check.
-pub(crate) fn run(material: &Material, question: &Question<'_>) -> Vec<Finding> {
-    let mut findings = pem(material);
-    let Ok(chain) = &material.chain else {
+pub fn run(bundle: &Bundle, context: &CheckContext<'_>) -> Vec<Finding> {
+    let mut findings = pem(bundle);
+    let Ok(chain) = &bundle.chain else {
         let skip = |check| Finding::new(check, Status::Skipped, "there is no certificate to look at");
         findings.extend([Check::Validity, Check::Names, Check::Key, Check::Chain, Check::Issuer].map(skip));
         return findings;
     };
-    findings.push(validity(material, chain, question.at));
-    findings.extend(names(material, chain, question.domains));
-    findings.push(key(material, chain));
-    findings.extend(chain::check(&text::path(&material.files.cert), chain, question));
-    findings.push(issuer::check(&text::path(&material.files.cert), chain, question));
+    findings.push(validity(bundle, chain, context.at));
+    findings.extend(names(bundle, chain, context.domains));
+    findings.push(key(bundle, chain));
+    findings.extend(chain::check(&text::path(&bundle.files.cert), chain, context));
+    findings.push(issuer::check(&text::path(&bundle.files.cert), chain, context));
     findings
 }
 
-/// The material as something that may be sent, if no finding is a failure.
-pub(crate) fn vet<'a>(material: &'a Material, findings: &[Finding]) -> Result<Vetted<'a>, Refused> {
+/// The bundle as something that may be sent, if no finding is a failure.
+pub fn vet<'a>(bundle: &'a Bundle, findings: &[Finding]) -> Result<Vetted<'a>, Refused> {
     let failed = findings.iter().any(|finding| finding.status == Status::Fail);
-    match (&material.chain, &material.key) {
+    match (&bundle.chain, &bundle.key) {
         (Ok(chain), Some(Ok(key))) if !failed => Ok(Vetted { chain, key }),
         _ => Err(Refused),
     }
@@ -122,7 +122,7 @@ impl Finding {
     }
 
     /// The finding as a sentence of its own, the hint behind it.
-    pub(crate) fn sentence(&self) -> String {
+    pub fn sentence(&self) -> String {
         match &self.hint {
             Some(hint) => format!("{}; {hint}", self.detail),
             None => self.detail.clone(),
@@ -135,14 +135,14 @@ impl Finding {
     }
 }
 
-fn pem(material: &Material) -> Vec<Finding> {
-    let cert_file = text::path(&material.files.cert);
+fn pem(bundle: &Bundle) -> Vec<Finding> {
+    let cert_file = text::path(&bundle.files.cert);
     let mut findings = Vec::new();
-    let cleaned = |before: &str| match material.cleaned.as_slice() {
+    let cleaned = |before: &str| match bundle.cleaned.as_slice() {
         [] => String::new(),
         what => format!("{before}cleaned: {}", text::list(what)),
     };
-    match &material.chain {
+    match &bundle.chain {
         Ok(chain) => findings.extend(
             chain
                 .repairs
@@ -154,37 +154,37 @@ fn pem(material: &Material) -> Vec<Finding> {
                 .hint(problem.hint)
         })),
     }
-    if let (Some(Err(problem)), Some(file)) = (&material.key, &material.files.key) {
+    if let (Some(Err(problem)), Some(file)) = (&bundle.key, &bundle.files.key) {
         let detail = format!("{} holds {}", text::path(file), problem.found);
         findings.push(Finding::new(Check::Pem, Status::Fail, detail).hint(problem.hint));
     }
     if findings.is_empty() {
-        let key = if material.key.is_some() { " and its key" } else { "" };
-        let length = material.chain.as_ref().map_or(0, Chain::length);
+        let key = if bundle.key.is_some() { " and its key" } else { "" };
+        let length = bundle.chain.as_ref().map_or(0, Chain::length);
         let detail = format!("{}{key}{}", text::count(length, "certificate"), cleaned("; "));
         findings.push(Finding::new(Check::Pem, Status::Ok, detail));
-    } else if !material.cleaned.is_empty() && findings.iter().all(|finding| finding.status != Status::Fail) {
+    } else if !bundle.cleaned.is_empty() && findings.iter().all(|finding| finding.status != Status::Fail) {
         findings.push(Finding::new(Check::Pem, Status::Ok, cleaned("")));
     }
     findings
 }
 
-fn validity(material: &Material, chain: &Chain, at: OffsetDateTime) -> Finding {
-    let (leaf, file) = (&chain.leaf, text::path(&material.files.cert));
+fn validity(bundle: &Bundle, chain: &Chain, at: OffsetDateTime) -> Finding {
+    let (leaf, file) = (&chain.leaf, text::path(&bundle.files.cert));
     let (from, until) = (text::rfc3339(leaf.not_before), text::rfc3339(leaf.not_after));
     // Certificates count in seconds, and the last one is still theirs.
     let at = at.replace_nanosecond(0).unwrap_or(at);
     if at > leaf.not_after {
-        let ago = text::span(at - leaf.not_after);
+        let ago = text::humanize(at - leaf.not_after);
         Finding::new(Check::Validity, Status::Fail, format!("{file} expired at {until}, {ago} ago"))
             .hint("let the ACME client renew it; only a valid certificate is deployed")
     } else if at < leaf.not_before {
-        let ahead = text::span(leaf.not_before - at);
+        let ahead = text::humanize(leaf.not_before - at);
         Finding::new(Check::Validity, Status::Fail, format!("{file} is not valid before {from}, in {ahead}"))
             .hint("check this machine's clock, or wait")
     } else {
         let left = leaf.not_after - at;
-        let detail = format!("valid until {until}, for {}", text::span(left));
+        let detail = format!("valid until {until}, for {}", text::humanize(left));
         if left < (leaf.not_after - leaf.not_before) / 10 {
             return Finding::new(
                 Check::Validity,
@@ -197,8 +197,8 @@ fn validity(material: &Material, chain: &Chain, at: OffsetDateTime) -> Finding {
     }
 }
 
-fn names(material: &Material, chain: &Chain, domains: &[Domain]) -> Vec<Finding> {
-    let (leaf, file) = (&chain.leaf, text::path(&material.files.cert));
+fn names(bundle: &Bundle, chain: &Chain, domains: &[Domain]) -> Vec<Finding> {
+    let (leaf, file) = (&chain.leaf, text::path(&bundle.files.cert));
     let names = leaf.names();
     if names.is_empty() {
         let subject = &leaf.subject.short;
@@ -209,7 +209,7 @@ fn names(material: &Material, chain: &Chain, domains: &[Domain]) -> Vec<Finding>
         )];
     }
     // A site is a name; an address among the names covers none, even where it is written alike.
-    let dns_names: Vec<String> = leaf.san().map(text::foreign).collect();
+    let dns_names: Vec<String> = leaf.san().map(text::sanitize).collect();
     let covered = if dns_names.is_empty() { "addresses".to_owned() } else { text::list(&dns_names) };
     let mut findings: Vec<Finding> = domains
         .iter()
@@ -232,9 +232,9 @@ fn names(material: &Material, chain: &Chain, domains: &[Domain]) -> Vec<Finding>
 /// What browsers accept (CA/Browser Forum Baseline Requirements, section 6.1.5).
 const LEAST_RSA_BITS: usize = 2048;
 
-fn key(material: &Material, chain: &Chain) -> Finding {
+fn key(bundle: &Bundle, chain: &Chain) -> Finding {
     let leaf_type = chain.leaf.public_key.key_type();
-    let cert_file = text::path(&material.files.cert);
+    let cert_file = text::path(&bundle.files.cert);
     if !leaf_type.is_supported() {
         return Finding::new(
             Check::Key,
@@ -245,7 +245,7 @@ fn key(material: &Material, chain: &Chain) -> Finding {
         )
         .hint("let the ACME client make a key of a supported type");
     }
-    match (&material.key, &material.files.key) {
+    match (&bundle.key, &bundle.files.key) {
         (Some(Ok(key)), _) if key.pairs_with(&chain.leaf.public_key) => match leaf_type {
             KeyType::Rsa { bits } if bits < LEAST_RSA_BITS => {
                 let detail = format!("{cert_file} has a key of {bits} bits; browsers want {LEAST_RSA_BITS}");

@@ -7,8 +7,8 @@ use rustls::pki_types::{CertificateDer, UnixTime};
 use time::OffsetDateTime;
 use webpki::{ALL_VERIFICATION_ALGS, EndEntityCert, Error, KeyUsage};
 
+use crate::bundle::Chain;
 use crate::cert::Certificate;
-use crate::material::Chain;
 
 /// Looks for a path from the leaf to an anchor for use by a TLS server; the reason where there is none.
 pub(super) fn verify(chain: &Chain, anchors: &RootCertStore, at: OffsetDateTime) -> Result<(), String> {
@@ -30,7 +30,7 @@ fn der(certificate: &Certificate) -> CertificateDer<'_> {
 }
 
 /// A verdict of the path validation in words.
-pub(crate) fn words(error: &Error) -> &'static str {
+pub fn words(error: &Error) -> &'static str {
     match error {
         Error::UnknownIssuer => "the chain ends at an issuer that is not among them",
         Error::CertExpired { .. } => "a certificate of the chain has expired",

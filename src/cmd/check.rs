@@ -2,28 +2,28 @@
 
 use std::path::Path;
 
-use crate::check::{self, Question, Refused, Status};
+use crate::check::{self, CheckContext, Refused, Status};
 use crate::cli::CheckArgs;
 use crate::env::Env;
 use crate::report::{CertificateReport, Report, SourceReport};
 use crate::settings::Roots;
-use crate::{clock, material, source, trust};
+use crate::{bundle, clock, source, trust};
 
 /// Runs the checks and records what they found.
 pub(crate) fn run(args: &CheckArgs, env: &Env, report: &mut Report) -> anyhow::Result<()> {
     let source = source::find(&args.certificate.named(), env)?;
     report.source = Some(SourceReport::new(&source));
     let anchors = args.trust_anchors.as_deref().map(|named| trust::load(&anchors(named, env))).transpose()?;
-    let material = material::load(&source.files)?;
-    report.certificate = material.chain.as_ref().ok().map(CertificateReport::new);
-    let question = Question {
+    let bundle = bundle::load(&source.files)?;
+    report.certificate = bundle.chain.as_ref().ok().map(CertificateReport::new);
+    let context = CheckContext {
         domains: &args.domains,
         at: args.at.unwrap_or_else(clock::now),
         untrusted: Status::Warn,
         anchors: anchors.as_ref(),
         directory: source.acme_directory.as_deref(),
     };
-    report.checks = check::run(&material, &question);
+    report.checks = check::run(&bundle, &context);
     if report.checks.iter().any(|finding| finding.status == Status::Fail) {
         Err(Refused.into())
     } else {

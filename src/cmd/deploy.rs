@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::journal::{self, Journal, Past};
-use super::lineage::{Carrier, Task};
-use crate::api::Access;
+use crate::api::ClientConfig;
 use crate::cli::DeployArgs;
 use crate::clock::Deadline;
+use crate::deploy::journal::{self, Journal, Past};
+use crate::deploy::{ClientCache, Deployment};
 use crate::env::Env;
 use crate::names::distinct;
 use crate::report::{Report, SourceReport};
@@ -56,29 +56,29 @@ pub(crate) fn deploy(
         Journal::look(source, directory.as_deref())
     } else {
         let asked =
-            state::Asked { domains: journal::spelled(&asked), settings: args.settings.to_remember(env) };
+            state::Overrides { domains: journal::spelled(&asked), settings: args.settings.to_remember(env) };
         let order = journal::order(settings.as_ref().ok(), asked, &args.guards, &domains);
         Journal::open(source, order, directory.as_deref(), deadline, report)?
     };
     let result = settings.map_err(Into::into).and_then(|settings| {
-        let task = Task {
+        let task = Deployment {
             source,
             settings: &settings,
             domains: &domains,
             guards: &args.guards,
-            bare: !args.domains.is_empty() && settings.wait.is_zero(),
+            upload_only: !args.domains.is_empty() && settings.wait.is_zero(),
             dry_run: args.dry_run,
             listing: None,
             deadline,
         };
-        let mut carrier = Carrier::new()?;
-        let mut access = || Ok(Arc::new(Access::new(&settings)?));
-        let result = task.run(&mut journal, Past::Unknown, &mut carrier, &mut access, report);
-        carrier.end();
+        let mut clients = ClientCache::new()?;
+        let mut access = || Ok(Arc::new(ClientConfig::new(&settings)?));
+        let result = task.run(&mut journal, Past::Unknown, &mut clients, &mut access, report);
+        clients.end();
         result
     });
     if !args.dry_run {
-        journal.conclude(&result, report);
+        journal.finish(&result, report);
     }
     result
 }
@@ -87,7 +87,7 @@ pub(crate) fn deploy(
 const UNKNOWN: Duration = Duration::from_secs(10);
 
 /// Whether an entry of the configuration is about this lineage.
-pub(super) fn is_entry_of(entry: &Entry, source: &Source) -> bool {
+pub(crate) fn is_entry_of(entry: &Entry, source: &Source) -> bool {
     let same = |a: &Path, b: &Path| match (a.canonicalize(), b.canonicalize()) {
         (Ok(a), Ok(b)) => a == b,
         _ => std::path::absolute(a).ok() == std::path::absolute(b).ok(),

@@ -5,8 +5,6 @@ pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod deploy;
 pub(crate) mod doctor;
-mod journal;
-mod lineage;
 mod service;
 pub(crate) mod sites;
 pub(crate) mod status;

@@ -6,11 +6,11 @@ use std::path::Path;
 
 use anyhow::Context as _;
 
-use crate::api::{Access, Client, Error, Failed, Shown, Site};
+use crate::api::{ApiObject, Client, ClientConfig, Error, RequestError, Site};
 use crate::cli::SiteName;
 use crate::clock::Deadline;
 use crate::env::Env;
-use crate::failure::{Decided, Kind, Problem, api_hint, api_kind};
+use crate::error::{CommandError, Diagnostic, ErrorKind, api_hint, api_kind};
 use crate::report::Answer;
 use crate::secret::Redactor;
 use crate::settings::{self, Layer, Settings};
@@ -35,7 +35,7 @@ pub(super) fn ask(
     let deadline = Deadline::after(settings.timeout);
     let mut redactor = Redactor::default();
     redactor.hide(&settings.api_key);
-    let client = Client::new(&Access::new(&settings)?, redactor, deadline)?;
+    let client = Client::new(&ClientConfig::new(&settings)?, redactor, deadline)?;
     let service = Service { client, settings, deadline };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -50,13 +50,16 @@ pub(super) fn ask(
 
 impl Service {
     /// The site that a person means.
-    pub(super) async fn find(&self, name: &SiteName) -> anyhow::Result<Shown<Site>> {
+    pub(super) async fn find(&self, name: &SiteName) -> anyhow::Result<ApiObject<Site>> {
         let domain = match name {
             SiteName::Id(id) => return self.site(*id).await,
             SiteName::Domain(domain) => domain,
         };
-        let sites =
-            self.client.list_sites().await.map_err(|failed| told("cannot list the sites", &failed))?;
+        let sites = self
+            .client
+            .list_sites()
+            .await
+            .map_err(|failed| request_failed("cannot list the sites", &failed))?;
         let number = sites.len();
         // Two spellings of one name may be two sites.
         let (exact, same): (Vec<_>, Vec<_>) = sites
@@ -65,26 +68,29 @@ impl Service {
             .partition(|site| site.known.domain.spelled() == domain.spelled());
         exact.into_iter().chain(same).next().ok_or_else(|| {
             let message = format!("the account has no site {domain} among its {number}; nothing was changed");
-            decided(Kind::Service, message, "`edgecert sites list` shows what there is")
+            decided(ErrorKind::Service, message, "`edgecert sites list` shows what there is")
         })
     }
 
     /// The site of this number as it is now.
-    pub(super) async fn site(&self, id: u64) -> anyhow::Result<Shown<Site>> {
+    pub(super) async fn site(&self, id: u64) -> anyhow::Result<ApiObject<Site>> {
         self.client.site(id).await.map_err(|failed| match failed.error.refused_with() {
             Some(404) => no_such_site(id),
-            _ => told(format!("cannot read site {id}"), &failed),
+            _ => request_failed(format!("cannot read site {id}"), &failed),
         })
     }
 
     /// The same behind a request that may have changed it: nobody knows then that nothing was changed.
-    pub(super) async fn site_again(&self, id: u64) -> anyhow::Result<Shown<Site>> {
+    pub(super) async fn site_again(&self, id: u64) -> anyhow::Result<ApiObject<Site>> {
         self.client.site(id).await.map_err(|failed| match failed.error.refused_with() {
             Some(404) => {
                 let message = format!("site {id} was there and cannot be found any more (404)");
-                decided(Kind::Service, message, "`edgecert sites list` shows what there is")
+                decided(ErrorKind::Service, message, "`edgecert sites list` shows what there is")
             }
-            _ => told(format!("the service took the request, but site {id} cannot be read again"), &failed),
+            _ => request_failed(
+                format!("the service took the request, but site {id} cannot be read again"),
+                &failed,
+            ),
         })
     }
 }
@@ -92,31 +98,31 @@ impl Service {
 /// Section 4.5 and 4.7: not there, or not of this account.
 pub(super) fn no_such_site(id: u64) -> anyhow::Error {
     let message = format!("the account has no site {id} (404); nothing was changed");
-    decided(Kind::Service, message, "`edgecert sites list` shows what there is")
+    decided(ErrorKind::Service, message, "`edgecert sites list` shows what there is")
 }
 
 /// A request that failed, after what was to be done.
-pub(super) fn told(what: impl Display, failed: &Failed) -> anyhow::Error {
+pub(super) fn request_failed(what: impl Display, failed: &RequestError) -> anyhow::Error {
     let kind = api_kind(&failed.error);
     let hint = match kind {
-        Kind::Temporary => Some("run the same command again later".to_owned()),
+        ErrorKind::Temporary => Some("run the same command again later".to_owned()),
         _ => api_hint(&failed.error),
     };
-    let problem = Problem { message: format!("{what}: {}", failed.error), hint };
-    Decided { kind, problem }.into()
+    let diagnostic = Diagnostic { message: format!("{what}: {}", failed.error), hint };
+    CommandError { kind, diagnostic }.into()
 }
 
 /// The same with a hint of its own, where it is the service that refused.
-pub(super) fn refused(what: impl Display, failed: &Failed, hint: &str) -> anyhow::Error {
+pub(super) fn refused(what: impl Display, failed: &RequestError, hint: &str) -> anyhow::Error {
     match failed.error {
         Error::Refused { .. } | Error::NotOk { .. } => {
-            decided(Kind::Service, format!("{what}: {}", failed.error), hint)
+            decided(ErrorKind::Service, format!("{what}: {}", failed.error), hint)
         }
-        _ => told(what, failed),
+        _ => request_failed(what, failed),
     }
 }
 
 /// An error whose kind is known here.
-pub(super) fn decided(kind: Kind, message: impl Into<String>, hint: impl Into<String>) -> anyhow::Error {
-    Decided { kind, problem: Problem::new(message, hint) }.into()
+pub(super) fn decided(kind: ErrorKind, message: impl Into<String>, hint: impl Into<String>) -> anyhow::Error {
+    CommandError { kind, diagnostic: Diagnostic::new(message, hint) }.into()
 }

@@ -3,7 +3,7 @@
 //! A crate of its own because generic code is compiled in the crate that calls it: here for speed, in the hook for size.
 //!
 //! The multiplication is a comb of four teeth (Lim and Lee, 1994): the scalar is cut into four pieces that share their
-//! doublings, which takes a quarter of them. The libraries' own tables do the same and more, but are computed anew in each
+//! doublings, which takes a quarter of them. The libraries' own tables do the same and more, but are computed refresh in each
 //! process, which for one multiplication costs more than it saves; a comb's are small enough to stand in the source.
 
 mod sums;

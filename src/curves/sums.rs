@@ -1,6 +1,6 @@
 //! For each curve the fifteen sums of the comb's teeth, the generator times the powers of two at which the four pieces of a
 //! scalar begin: uncompressed points (SEC 1, section 2.3.3); bit i of a sum's place, counted from one, says whether tooth
-//! i is in it. A test computes them anew.
+//! i is in it. A test computes them refresh.
 
 pub(crate) const P256: [&[u8]; 15] = [
     b"\x04\x6b\x17\xd1\xf2\xe1\x2c\x42\x47\xf8\xbc\xe6\xe5\x63\xa4\x40\xf2\x77\x03\x7d\x81\x2d\xeb\x33\

@@ -4,18 +4,18 @@
 //! its own domain would then create a record that nothing uses and no documented call can delete, so the record that
 //! feeds a site is the one to replace, and a record is created only where it will be bound.
 
-mod obstacle;
-mod planner;
-mod words;
+mod blocker;
+mod display;
 #[cfg(test)]
-mod worlds;
+mod model_test;
+mod planner;
 
 use std::collections::HashMap;
 
 use time::OffsetDateTime;
 
-pub(crate) use self::obstacle::Obstacle;
-pub(crate) use self::words::Step;
+pub(crate) use self::blocker::Blocker;
+pub(crate) use self::display::Step;
 use crate::api::{Record, Site};
 use crate::names::Domain;
 
@@ -30,7 +30,7 @@ pub(crate) struct Account<'a> {
 }
 
 /// What is to be deployed and how far that may go.
-pub(crate) struct Wish<'a> {
+pub(crate) struct PlanRequest<'a> {
     /// Whether the new certificate covers a domain.
     pub(crate) covers: &'a dyn Fn(&Domain) -> bool,
     /// When the new leaf was issued.
@@ -79,26 +79,26 @@ pub(crate) struct Target<'a> {
     pub(crate) site: &'a Site,
     /// Whether it has to get the certificate, or only happens to be covered.
     pub(crate) wanted: bool,
-    pub(crate) fate: Fate,
+    pub(crate) action: Action,
 }
 
 /// How a site gets the certificate, or why it does not. Numbers are places in `Plan::uploads`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum Action {
     /// The record that feeds it is replaced.
     Replaced(usize),
     /// It has no certificate; the service binds it to the record that is created.
     Created(usize),
     /// Its `cert_id` is set to the record that the upload answers; of a site that is fed by another one, because of the
-    /// obstacle.
-    Bound(usize, Option<Obstacle>),
+    /// blocker.
+    Bound(usize, Option<Blocker>),
     /// It stays as it is.
-    Left(Obstacle),
+    Left(Blocker),
     /// It stays as it is, because it was not asked for.
     Untouched,
 }
 
-impl Fate {
+impl Action {
     /// The upload whose record is to feed the site.
     pub(crate) fn upload(&self) -> Option<usize> {
         match self {
@@ -110,12 +110,12 @@ impl Fate {
 
 impl<'a> Plan<'a> {
     /// Plans for an account.
-    pub(crate) fn make(account: &Account<'a>, wish: &Wish<'_>) -> Self {
-        planner::make(account, wish)
+    pub(crate) fn make(account: &Account<'a>, request: &PlanRequest<'_>) -> Self {
+        planner::make(account, request)
     }
 
     /// The sites that an upload is for.
     pub(crate) fn fed_by(&self, upload: usize) -> impl Iterator<Item = &Target<'a>> {
-        self.targets.iter().filter(move |target| target.fate.upload() == Some(upload))
+        self.targets.iter().filter(move |target| target.action.upload() == Some(upload))
     }
 }

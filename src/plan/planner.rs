@@ -2,20 +2,20 @@
 
 use std::collections::HashMap;
 
-use super::{Account, Fate, Obstacle, Plan, Target, Upload, Wish};
+use super::{Account, Action, Blocker, Plan, PlanRequest, Target, Upload};
 use crate::api::{Record, Site};
 use crate::names::Domain;
 
 /// Plans for an account.
-pub(super) fn make<'a>(account: &Account<'a>, wish: &Wish<'_>) -> Plan<'a> {
-    Planner::new(account, wish).plan()
+pub(super) fn make<'a>(account: &Account<'a>, request: &PlanRequest<'_>) -> Plan<'a> {
+    Planner::new(account, request).plan()
 }
 
 /// A wanted site that no upload reaches for certain.
-struct Stray<'a> {
+struct Unplaced<'a> {
     site: &'a Site,
     /// What stands against replacing the record that feeds it; `None`: nothing feeds it.
-    obstacle: Option<Obstacle>,
+    blocker: Option<Blocker>,
     /// Domains for which an upload would make a record to bind it to.
     domains: Vec<&'a Domain>,
 }
@@ -23,7 +23,7 @@ struct Stray<'a> {
 /// A plan in the making, and the account by what is looked for.
 pub(super) struct Planner<'p, 'a> {
     pub(super) account: &'p Account<'a>,
-    pub(super) wish: &'p Wish<'p>,
+    pub(super) request: &'p PlanRequest<'p>,
     covered: Vec<&'a Site>,
     pub(super) records: HashMap<u64, &'a Record>,
     /// By host: every record that an upload for it may replace, those made for it and those that list it among others.
@@ -38,8 +38,8 @@ pub(super) struct Planner<'p, 'a> {
 }
 
 impl<'p, 'a> Planner<'p, 'a> {
-    fn new(account: &'p Account<'a>, wish: &'p Wish<'p>) -> Self {
-        let covered = account.sites.iter().filter(|site| (wish.covers)(&site.domain)).collect();
+    fn new(account: &'p Account<'a>, request: &'p PlanRequest<'p>) -> Self {
+        let covered = account.sites.iter().filter(|site| (request.covers)(&site.domain)).collect();
         let mut stored: HashMap<&'a str, Vec<&'a Record>> = HashMap::new();
         for record in account.records {
             let mut hosts: Vec<&str> = record.domains.iter().chain(&record.name).map(Domain::host).collect();
@@ -58,7 +58,7 @@ impl<'p, 'a> Planner<'p, 'a> {
         let records = account.records.iter().map(|record| (record.id, record)).collect();
         let sites = account.sites.iter().map(|site| (site.domain.host(), site)).collect();
         let uploads = HashMap::new();
-        Self { account, wish, covered, records, stored, bound, sites, uploads, plan: Plan::default() }
+        Self { account, request, covered, records, stored, bound, sites, uploads, plan: Plan::default() }
     }
 
     fn plan(mut self) -> Plan<'a> {
@@ -68,52 +68,52 @@ impl<'p, 'a> Planner<'p, 'a> {
             .copied()
             .filter(|site| self.wants(site))
             .partition(|site| site.cert_id.is_some());
-        let fed: Vec<Stray<'a>> = bound.into_iter().filter_map(|site| self.replace(site)).collect();
+        let fed: Vec<Unplaced<'a>> = bound.into_iter().filter_map(|site| self.replace(site)).collect();
         let unfed =
-            unbound.into_iter().map(|site| Stray { site, obstacle: None, domains: vec![&site.domain] });
-        let strays: Vec<Stray<'a>> = unfed.chain(fed).collect();
-        let strays = self.create(strays);
-        self.bind(strays);
+            unbound.into_iter().map(|site| Unplaced { site, blocker: None, domains: vec![&site.domain] });
+        let unplaced_sites: Vec<Unplaced<'a>> = unfed.chain(fed).collect();
+        let unplaced_sites = self.create(unplaced_sites);
+        self.bind(unplaced_sites);
         self.follow_what_is_left();
         self.mention_the_others();
         self.plan
     }
 
     fn wants(&self, site: &Site) -> bool {
-        self.wish.domains.is_empty() || self.wish.domains.contains(&site.domain)
+        self.request.domains.is_empty() || self.request.domains.contains(&site.domain)
     }
 
     /// Replaces the record that feeds a site. A site for which that cannot be done, or not for certain, is handed back
     /// if its `cert_id` may be set instead.
-    fn replace(&mut self, site: &'a Site) -> Option<Stray<'a>> {
+    fn replace(&mut self, site: &'a Site) -> Option<Unplaced<'a>> {
         let id = site.cert_id?;
         let mut domains = vec![&site.domain];
-        let obstacle = match self.replaceable(id) {
-            Ok(domain) if !self.is_ambiguous(domain) || !self.wish.allow.rebind => {
+        let blocker = match self.replaceable(id) {
+            Ok(domain) if !self.is_ambiguous(domain) || !self.request.allow.rebind => {
                 let upload = self.upload(domain);
-                self.settle(site, Fate::Replaced(upload));
+                self.settle(site, Action::Replaced(upload));
                 return None;
             }
             Ok(domain) => {
                 domains.push(domain);
-                Obstacle::Duplicate { id, domain: domain.clone() }
+                Blocker::Duplicate { id, domain: domain.clone() }
             }
-            Err(obstacle) => obstacle,
+            Err(blocker) => blocker,
         };
         // What a site serves now would be newer than whatever it is bound to.
-        if self.wish.allow.rebind && self.older(id).is_ok() {
-            return Some(Stray { site, obstacle: Some(obstacle), domains });
+        if self.request.allow.rebind && self.older(id).is_ok() {
+            return Some(Unplaced { site, blocker: Some(blocker), domains });
         }
-        self.settle(site, Fate::Left(obstacle));
+        self.settle(site, Action::Left(blocker));
         None
     }
 
     /// One creation binds every covered site without certificate; it has to be for a domain without a record, either of
-    /// such a site or of one that will be bound to it. What is still stray is handed back.
-    fn create(&mut self, strays: Vec<Stray<'a>>) -> Vec<Stray<'a>> {
-        let (unfed, fed): (Vec<Stray<'a>>, Vec<Stray<'a>>) =
-            strays.into_iter().partition(|stray| stray.obstacle.is_none());
-        let domains = unfed.iter().chain(&fed).map(|stray| &stray.site.domain);
+    /// such a site or of one that will be bound to it. What is still unplaced is handed back.
+    fn create(&mut self, unplaced_sites: Vec<Unplaced<'a>>) -> Vec<Unplaced<'a>> {
+        let (unfed, fed): (Vec<Unplaced<'a>>, Vec<Unplaced<'a>>) =
+            unplaced_sites.into_iter().partition(|unplaced| unplaced.blocker.is_none());
+        let domains = unfed.iter().chain(&fed).map(|unplaced| &unplaced.site.domain);
         let free: Vec<&Domain> = domains.filter(|domain| self.stored_for(domain).is_empty()).collect();
         let (Some((domain, or)), false) = (free.split_first(), unfed.is_empty()) else {
             return unfed.into_iter().chain(fed).collect();
@@ -122,42 +122,42 @@ impl<'p, 'a> Planner<'p, 'a> {
         if let Some(creation) = self.plan.uploads.get_mut(upload) {
             creation.or = or.to_vec();
         }
-        for stray in unfed {
-            self.settle(stray.site, Fate::Created(upload));
+        for unplaced in unfed {
+            self.settle(unplaced.site, Action::Created(upload));
         }
         fed
     }
 
-    /// Sets `cert_id` of the sites that are still without a fate, to a record that is uploaded anyway, or else to one
+    /// Sets `cert_id` of the sites that are still without a action, to a record that is uploaded anyway, or else to one
     /// that an upload for one of them replaces or creates.
-    fn bind(&mut self, strays: Vec<Stray<'a>>) {
+    fn bind(&mut self, unplaced_sites: Vec<Unplaced<'a>>) {
         if self.plan.uploads.is_empty() {
-            let domains = strays.iter().flat_map(|stray| stray.domains.iter().copied());
+            let domains = unplaced_sites.iter().flat_map(|unplaced| unplaced.domains.iter().copied());
             let harmless = domains.filter(|domain| self.guard(domain).is_none());
             // Rather a record that nothing uses than one on which others depend.
             if let Some(domain) = harmless.min_by_key(|domain| self.bound_to(domain)) {
                 self.upload(domain);
             }
         }
-        for Stray { site, obstacle, domains } in strays {
+        for Unplaced { site, blocker, domains } in unplaced_sites {
             let own = domains.iter().find_map(|domain| self.uploads.get(domain.host()).copied());
             let any = own.or_else(|| (!self.plan.uploads.is_empty()).then_some(0));
-            let fate = match (any, obstacle) {
-                (Some(upload), obstacle) => Fate::Bound(upload, obstacle),
-                (None, Some(obstacle)) => Fate::Left(obstacle),
-                (None, None) => Fate::Left(self.guard(&site.domain).unwrap_or(Obstacle::NoRecord)),
+            let action = match (any, blocker) {
+                (Some(upload), blocker) => Action::Bound(upload, blocker),
+                (None, Some(blocker)) => Action::Left(blocker),
+                (None, None) => Action::Left(self.guard(&site.domain).unwrap_or(Blocker::NoRecord)),
             };
-            self.settle(site, fate);
+            self.settle(site, action);
         }
     }
 
     /// A record that feeds a site which nothing reaches for certain may be replaced by an upload for another site.
     fn follow_what_is_left(&mut self) {
         let Plan { uploads, targets } = &mut self.plan;
-        for target in targets.iter_mut().filter(|target| matches!(target.fate, Fate::Left(_))) {
-            let by_luck = |id| uploads.iter().position(|upload| upload.replaces.contains(&id));
-            if let Some(upload) = target.site.cert_id.and_then(by_luck) {
-                target.fate = Fate::Replaced(upload);
+        for target in targets.iter_mut().filter(|target| matches!(target.action, Action::Left(_))) {
+            let ambiguous = |id| uploads.iter().position(|upload| upload.replaces.contains(&id));
+            if let Some(upload) = target.site.cert_id.and_then(ambiguous) {
+                target.action = Action::Replaced(upload);
             }
         }
     }
@@ -175,16 +175,20 @@ impl<'p, 'a> Planner<'p, 'a> {
             if self.wants(site) {
                 continue;
             }
-            let fate = match site.cert_id {
-                Some(id) => replacing.get(&id).copied().map(Fate::Replaced),
-                None => creating.map(Fate::Created),
+            let action = match site.cert_id {
+                Some(id) => replacing.get(&id).copied().map(Action::Replaced),
+                None => creating.map(Action::Created),
             };
-            self.plan.targets.push(Target { site, wanted: false, fate: fate.unwrap_or(Fate::Untouched) });
+            self.plan.targets.push(Target {
+                site,
+                wanted: false,
+                action: action.unwrap_or(Action::Untouched),
+            });
         }
     }
 
-    fn settle(&mut self, site: &'a Site, fate: Fate) {
-        self.plan.targets.push(Target { site, wanted: true, fate });
+    fn settle(&mut self, site: &'a Site, action: Action) {
+        self.plan.targets.push(Target { site, wanted: true, action });
     }
 
     /// Makes sure that there is an upload for this domain, and tells its place.

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::VERSION;
-use crate::failure::{Failure, Problem};
+use crate::error::{Diagnostic, Failure};
 
 /// What a command has to say. The JSON object has the fields that all commands share, and its own between them.
 #[derive(Debug, Serialize)]
@@ -19,7 +19,7 @@ pub(crate) struct Answer {
     error: Option<String>,
     /// The same as `error`, each sentence with its hint; for people.
     #[serde(skip)]
-    problems: Vec<Problem>,
+    diagnostics: Vec<Diagnostic>,
     /// For standard output, where no JSON is asked for.
     #[serde(skip)]
     pub(crate) text: String,
@@ -38,7 +38,7 @@ impl Answer {
             fields: Map::new(),
             warnings: Vec::new(),
             error: None,
-            problems: Vec::new(),
+            diagnostics: Vec::new(),
             text: String::new(),
             is_product: false,
         }
@@ -54,7 +54,7 @@ impl Answer {
     pub(crate) fn fail(&mut self, failure: Failure) {
         self.end_with(failure.kind.exit_code());
         self.error = Some(failure.message());
-        self.problems = failure.problems;
+        self.diagnostics = failure.diagnostics;
     }
 
     /// Ends with this exit code, whatever it means to the caller of this command.
@@ -63,8 +63,8 @@ impl Answer {
         self.exit_code = exit_code;
     }
 
-    pub(crate) fn problems(&self) -> &[Problem] {
-        &self.problems
+    pub(crate) fn diagnostics(&self) -> &[Diagnostic] {
+        &self.diagnostics
     }
 
     pub(crate) fn exit_code(&self) -> u8 {

@@ -7,17 +7,17 @@ mod text;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::bundle::Chain;
 use crate::cert::Certificate;
 use crate::check::{Finding, Status};
-use crate::failure::{Failure, Kind, Problem};
-use crate::material::Chain;
+use crate::error::{Diagnostic, ErrorKind, Failure};
 use crate::plan::Step;
 use crate::source::{Client, Source};
 use crate::text::rfc3339;
 
 pub(crate) use self::answer::Answer;
 pub(crate) use self::table::{Cell, Table};
-pub(crate) use self::text::{Style, finding_line, problems, warning};
+pub(crate) use self::text::{Style, diagnostics, finding_line, warning};
 
 /// Version of the JSON object; raised when a field changes its meaning or goes away.
 const VERSION: u8 = 1;
@@ -41,10 +41,10 @@ pub(crate) struct Report {
     error: Option<String>,
     /// The same as `error`, each sentence with its hint; for people.
     #[serde(skip)]
-    problems: Vec<Problem>,
+    diagnostics: Vec<Diagnostic>,
     /// Why it failed.
     #[serde(skip)]
-    kind: Option<Kind>,
+    kind: Option<ErrorKind>,
 }
 
 /// Whose certificate it is and where.
@@ -147,7 +147,7 @@ impl Report {
             plan: None,
             warnings: Vec::new(),
             error: None,
-            problems: Vec::new(),
+            diagnostics: Vec::new(),
             kind: None,
         }
     }
@@ -158,16 +158,16 @@ impl Report {
         self.kind = Some(failure.kind);
         self.exit_code = failure.kind.exit_code();
         self.error = Some(failure.message());
-        self.problems = failure.problems;
+        self.diagnostics = failure.diagnostics;
     }
 
-    /// Records another failure beside those that are known; the gravest decides.
-    pub(crate) fn add(&mut self, kind: Kind, problem: Problem) {
+    /// Records another failure beside those that are known; the most severe decides.
+    pub(crate) fn add(&mut self, kind: ErrorKind, diagnostic: Diagnostic) {
         let kinds = self.kind.into_iter().chain([kind]);
-        let kind = Kind::gravest(kinds).unwrap_or(kind);
-        let mut problems = std::mem::take(&mut self.problems);
-        problems.push(problem);
-        self.fail(Failure { kind, problems });
+        let kind = ErrorKind::most_severe(kinds).unwrap_or(kind);
+        let mut diagnostics = std::mem::take(&mut self.diagnostics);
+        diagnostics.push(diagnostic);
+        self.fail(Failure { kind, diagnostics });
     }
 
     /// Records the findings; warnings among them are also said apart.
@@ -177,11 +177,11 @@ impl Report {
             .extend(findings.iter().filter(|finding| finding.status == Status::Warn).map(Finding::sentence));
     }
 
-    pub(crate) fn problems(&self) -> &[Problem] {
-        &self.problems
+    pub(crate) fn diagnostics(&self) -> &[Diagnostic] {
+        &self.diagnostics
     }
 
-    pub(crate) fn kind(&self) -> Option<Kind> {
+    pub(crate) fn kind(&self) -> Option<ErrorKind> {
         self.kind
     }
 

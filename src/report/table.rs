@@ -7,7 +7,7 @@ use anstyle::AnsiColor;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::Style;
-use crate::text::foreign_in_full;
+use crate::text::sanitize_untruncated;
 
 /// Rows under a heading each.
 pub(crate) struct Table {
@@ -27,7 +27,7 @@ const GAP: &str = "  ";
 
 impl<T: AsRef<str>> From<T> for Cell {
     fn from(text: T) -> Self {
-        Self { text: foreign_in_full(text.as_ref()), colour: None }
+        Self { text: sanitize_untruncated(text.as_ref()), colour: None }
     }
 }
 

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::{Outcome, Report, UploadReport};
 use crate::check::Status;
-use crate::failure::Problem;
-use crate::text::{count, foreign, list};
+use crate::error::Diagnostic;
+use crate::text::{count, list, sanitize};
 
 /// What the reader of standard output or standard error can show.
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +62,7 @@ pub(super) fn report(report: &Report, style: Style) -> String {
         let score = score.map(|edge| format!(" {}/{}", edge.served, edge.addresses)).unwrap_or_default();
         let detail = site.detail.as_ref().map(|detail| format!(", {detail}")).unwrap_or_default();
         let verdict = style.paint(site.outcome.word(), colour);
-        row(&mut lines, "site", &format!("{}: {verdict}{score}{detail}", foreign(&site.domain)));
+        row(&mut lines, "site", &format!("{}: {verdict}{score}{detail}", sanitize(&site.domain)));
     }
     lines
 }
@@ -81,11 +81,11 @@ pub(crate) fn finding_line(title: &str, status: Status, detail: &str, style: Sty
 }
 
 /// `edgecert: error: …` and `edgecert: hint: …`, each on a line of its own.
-pub(crate) fn problems(problems: &[Problem], style: Style) -> String {
+pub(crate) fn diagnostics(diagnostics: &[Diagnostic], style: Style) -> String {
     let mut lines = String::new();
-    for problem in problems {
-        let _ = writeln!(lines, "edgecert: {}: {}", style.paint("error", AnsiColor::Red), problem.message);
-        if let Some(hint) = &problem.hint {
+    for diagnostic in diagnostics {
+        let _ = writeln!(lines, "edgecert: {}: {}", style.paint("error", AnsiColor::Red), diagnostic.message);
+        if let Some(hint) = &diagnostic.hint {
             let _ = writeln!(lines, "edgecert: {}: {hint}", style.paint("hint", AnsiColor::Cyan));
         }
     }
@@ -103,13 +103,13 @@ fn row(lines: &mut String, title: &str, text: &str) {
 
 fn uploaded(upload: &UploadReport) -> String {
     let id = upload.id.map_or_else(|| "?".to_owned(), |id| id.to_string());
-    let mut text = format!("{}: certificate {id}", foreign(&upload.domain));
+    let mut text = format!("{}: certificate {id}", sanitize(&upload.domain));
     if let Some(created) = upload.created {
         let meaning = if created { "a new record" } else { "replaced in place" };
         let _ = write!(text, ", created: {created} ({meaning})");
     }
     if let Some(key_match) = &upload.key_match {
-        let _ = write!(text, ", key_match: {}", foreign(key_match));
+        let _ = write!(text, ", key_match: {}", sanitize(key_match));
     }
     let _ = write!(text, ", bound_sites: {}", bound_sites(&upload.bound_sites));
     if upload.attempts > 1 {
@@ -122,12 +122,12 @@ fn uploaded(upload: &UploadReport) -> String {
 fn bound_sites(value: &Value) -> String {
     let name = |item: &Value| -> String {
         let named = ["domain", "name", "id"].iter().find_map(|field| item.get(field)).unwrap_or(item);
-        named.as_str().map_or_else(|| foreign(&named.to_string()), foreign)
+        named.as_str().map_or_else(|| sanitize(&named.to_string()), sanitize)
     };
     match value {
         Value::Array(items) if items.is_empty() => "none".into(),
         Value::Array(items) => list(&items.iter().map(name).collect::<Vec<_>>()),
-        other => foreign(&other.to_string()),
+        other => sanitize(&other.to_string()),
     }
 }
 

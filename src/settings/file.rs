@@ -12,7 +12,7 @@ use super::{BaseUrl, Error, Layer, Verify, check_edge_address};
 use crate::env::Env;
 use crate::file;
 use crate::names::Domain;
-use crate::text::foreign;
+use crate::text::sanitize;
 
 /// Where the file is looked for when it is not named.
 const SYSTEM: &str = "/etc/edgecert/config.toml";
@@ -84,12 +84,12 @@ struct Lineage {
 /// Reads the file that was named, or the first of the default ones that exists.
 pub(super) fn read(named: Option<&Path>, env: &Env) -> Result<File, Error> {
     if let Some(path) = named.map(Path::to_owned).or_else(|| env.path("EDGECERT_CONFIG")) {
-        return parse(&path, &file::read_text(&path, MOST_BYTES)?);
+        return parse(&path, &file::read_text(&path, MAX_BYTES)?);
     }
     let home = env.path("XDG_CONFIG_HOME").or_else(|| env.path("HOME").map(|home| home.join(".config")));
     let defaults = [Some(PathBuf::from(SYSTEM)), home.map(|home| home.join("edgecert/config.toml"))];
     match defaults.into_iter().flatten().find(|path| is_there(path)) {
-        Some(path) => parse(&path, &file::read_text(&path, MOST_BYTES)?),
+        Some(path) => parse(&path, &file::read_text(&path, MAX_BYTES)?),
         None => Ok(File::default()),
     }
 }
@@ -107,7 +107,7 @@ fn is_there(path: &Path) -> bool {
 }
 
 /// No configuration is larger: a thousand lineages fit. Reading it takes a hundred times its size in memory.
-const MOST_BYTES: u64 = 256 << 10;
+const MAX_BYTES: u64 = 256 << 10;
 
 /// Understands the text; paths in it are relative to the file's directory.
 fn parse(path: &Path, text: &str) -> Result<File, Error> {
@@ -204,12 +204,12 @@ fn explain(path: &Path, text: &str, error: &toml::de::Error) -> Error {
         return Error::File {
             path: path.to_owned(),
             line,
-            reason: format!("unknown key {}", foreign(unknown)),
+            reason: format!("unknown key {}", sanitize(unknown)),
             known: Some(known),
         };
     }
     let at = text.lines().nth(line - 1).unwrap_or_default();
-    let key = at.split_once('=').map(|(key, _)| foreign(key));
+    let key = at.split_once('=').map(|(key, _)| sanitize(key));
     let reason = match (key, message.split_once(", expected ")) {
         (_, Some((_, "a sequence"))) if !at.contains('=') => {
             "`[[lineage]]` is wanted, in double brackets".to_owned()

@@ -12,7 +12,7 @@ use crate::text;
 const CREDENTIAL: &str = "edgecert-api-key";
 
 /// A key longer than this is some other file.
-const MOST_BYTES: u64 = 16 << 10;
+const MAX_BYTES: u64 = 16 << 10;
 
 /// The first that is set: `--api-key-file`, `EDGECERT_API_KEY`, `EDGECERT_API_KEY_FILE`, the configuration file's
 /// `api_key_file`, the systemd credential.
@@ -47,7 +47,7 @@ fn from_file(path: &Path) -> Result<Secret, Error> {
 }
 
 fn read(path: &Path) -> Result<zeroize::Zeroizing<String>, Error> {
-    Ok(file::read_text(path, MOST_BYTES)?)
+    Ok(file::read_text(path, MAX_BYTES)?)
 }
 
 /// A key goes into a header, so it is one line of visible ASCII (RFC 6750, section 2.1).

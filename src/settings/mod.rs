@@ -4,9 +4,9 @@
 
 mod address;
 mod file;
+mod inspection;
 mod key;
 mod on_failure;
-mod survey;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,10 +17,10 @@ use serde::{Deserialize, Serialize};
 pub(crate) use self::address::BaseUrl;
 use self::address::{addresses, check_edge_address, is_same_url};
 pub(crate) use self::file::{Entry, File, Place};
+pub(crate) use self::inspection::{Inspection, Layers};
 pub(crate) use self::on_failure::Program;
-pub(crate) use self::survey::{Layers, Survey};
-use crate::env::{Env, NotText};
-use crate::file::Unreadable;
+use crate::env::{Env, NotUnicode};
+use crate::file::ReadError;
 use crate::secret::Secret;
 
 /// Seconds for the whole run. lego kills a hook after 120.
@@ -148,13 +148,13 @@ pub(crate) enum Error {
     #[error("{name}: {reason}")]
     Bad { name: String, reason: String },
     #[error(transparent)]
-    Unreadable(#[from] Unreadable),
+    Unreadable(#[from] ReadError),
     #[error("{}:{line}: {reason}", crate::text::path(path))]
     File { path: PathBuf, line: usize, reason: String, known: Option<String> },
     #[error("others can read the API key file {}", crate::text::path(path))]
     OpenToOthers { path: PathBuf },
     #[error(transparent)]
-    NotText(#[from] NotText),
+    NotUnicode(#[from] NotUnicode),
     #[error(
         "it was deployed to {url} with a key that is not remembered; the configuration, and the key that is known here, are for another service"
     )]

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::{Client, Source};
-use crate::material::Files;
+use crate::bundle::Files;
 
 /// What dehydrated asks for.
 #[derive(Debug, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{Client, Error, Source, pair};
+use crate::bundle::Files;
 use crate::file::reason;
-use crate::material::Files;
 
 /// Recognises the layout by the files that are there.
 pub(crate) fn read(directory: &Path) -> Result<Source, Error> {
@@ -109,7 +109,7 @@ fn only<'a>(directory: &Path, found: &[&'a str]) -> Result<Option<&'a str>, Erro
         [one] => Ok(Some(one)),
         several => Err(Error::SeveralLineages {
             directory: directory.to_owned(),
-            names: several.iter().map(|name| crate::text::foreign(name)).collect(),
+            names: several.iter().map(|name| crate::text::sanitize(name)).collect(),
         }),
     }
 }

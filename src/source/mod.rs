@@ -2,17 +2,17 @@
 //!
 //! Each client's contract is a function of its variables; names of sites never come from here, only from the leaf.
 
+mod acme_directory;
 pub(crate) mod dehydrated;
 mod layout;
-mod mark;
 
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use crate::bundle::{self, Files};
 use crate::env::Env;
 use crate::file;
-use crate::material::{self, Files};
 
 /// The program that renewed the certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -109,7 +109,7 @@ pub(crate) fn remembered(client: &str, files: Files, directory: Option<PathBuf>)
 
 impl Source {
     /// The same lineage as its client keeps it now, which may have written other files since this was found.
-    pub(crate) fn anew(&self) -> Self {
+    pub(crate) fn refresh(&self) -> Self {
         remembered(self.client.word(), self.files.clone(), self.directory.clone())
     }
 
@@ -136,7 +136,7 @@ impl Source {
 
     fn new(client: Client, files: Files) -> Self {
         let directory = files.cert.parent().map(Path::to_owned);
-        let acme_directory = mark::acme_directory(client, &files);
+        let acme_directory = acme_directory::acme_directory(client, &files);
         Self { client, files, directory, acme_directory }
     }
 
@@ -171,7 +171,7 @@ fn acme_sh(env: &Env) -> Option<Source> {
 
 /// Whether a full chain is missing or lacks the leaf that stands in a file of its own.
 fn is_stale(full_chain: &Path, leaf: &Path) -> bool {
-    let text = |path: &Path| file::read_text(path, material::MOST_BYTES);
+    let text = |path: &Path| file::read_text(path, bundle::MAX_BYTES);
     match (text(full_chain), text(leaf)) {
         (Err(_), leaf) => leaf.is_ok(),
         (Ok(full_chain), Ok(leaf)) => !full_chain.contains(leaf.trim()),

@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::sync::mpsc;
 
-use super::{Store, Unwritable};
+use super::{Store, WriteError};
 use crate::clock::Deadline;
 use crate::file;
 
@@ -20,15 +20,19 @@ pub(crate) struct Lock {
 /// Another run keeps the lock.
 #[derive(Debug, thiserror::Error)]
 #[error("another run of edgecert is still deploying {name}")]
-pub(crate) struct Held {
+pub(crate) struct LockTimeout {
     name: String,
 }
 
 impl Store {
     /// Takes the lock of a lineage, waiting for it until the deadline. The outer error is of the file system.
-    pub(crate) fn lock(&self, name: &str, deadline: Deadline) -> Result<Result<Lock, Held>, Unwritable> {
+    pub(crate) fn lock(
+        &self,
+        name: &str,
+        deadline: Deadline,
+    ) -> Result<Result<Lock, LockTimeout>, WriteError> {
         let path = self.file(name, "lock");
-        let failed = |error: std::io::Error| Unwritable { path: path.clone(), reason: file::reason(&error) };
+        let failed = |error: std::io::Error| WriteError { path: path.clone(), reason: file::reason(&error) };
         let file = OpenOptions::new()
             .write(true)
             .create(true)
@@ -47,7 +51,7 @@ impl Store {
         match receiver.recv_timeout(deadline.left()) {
             Ok(Ok(file)) => Ok(Ok(Lock { _file: file, waited: true })),
             Ok(Err(error)) => Err(failed(error)),
-            Err(_) => Ok(Err(Held { name: name.to_owned() })),
+            Err(_) => Ok(Err(LockTimeout { name: name.to_owned() })),
         }
     }
 }

@@ -18,18 +18,18 @@ use time::format_description::well_known::Rfc3339;
 use crate::settings::Layer;
 use crate::text;
 
-pub(crate) use self::lock::{Held, Lock};
-pub(crate) use self::store::{Store, Strange, Unwritable};
+pub(crate) use self::lock::{Lock, LockTimeout};
+pub(crate) use self::store::{StateError, Store, WriteError};
 
 /// Version of the files; raised when a field changes its meaning or goes away.
 pub(crate) const VERSION: u8 = 1;
 
 /// One lineage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Memory {
+pub(crate) struct LineageState {
     pub(crate) version: u8,
     pub(crate) lineage: Lineage,
-    pub(crate) order: Order,
+    pub(crate) order: DeployOptions,
     /// The leaf that was to be deployed last; `None`: none could be read so far.
     pub(crate) certificate: Option<Certificate>,
     /// Counts the certificates of this lineage that were to be deployed.
@@ -64,15 +64,15 @@ pub(crate) struct Lineage {
     pub(crate) directory: Option<PathBuf>,
 }
 
-/// What was asked for beside the certificate. The API key is found anew each time.
+/// What was asked for beside the certificate. The API key is found refresh each time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Order {
+pub(crate) struct DeployOptions {
     /// Base URL of the service; `None`: the settings could not be read so far.
     pub(crate) service: Option<String>,
     /// The sites that have to get it; empty: every covered one.
     pub(crate) domains: Vec<String>,
     /// What the command line and the environment said, for the runs that finish the work.
-    pub(crate) asked: Asked,
+    pub(crate) asked: Overrides,
     pub(crate) allow_shrink: bool,
     pub(crate) allow_older: bool,
     pub(crate) replace_lets: bool,
@@ -80,7 +80,7 @@ pub(crate) struct Order {
 
 /// What a run was told, apart from the configuration file, which is read again each time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Asked {
+pub(crate) struct Overrides {
     pub(crate) domains: Vec<String>,
     pub(crate) settings: Layer,
 }
@@ -121,13 +121,13 @@ pub(crate) struct Site {
     pub(crate) detail: Option<String>,
 }
 
-impl Memory {
+impl LineageState {
     /// The intent to deploy a lineage, on top of what was remembered of it before; what is known of the sites stays until
     /// there is a result. `certificate` is `None` as long as none could be read: the last one is remembered then.
-    pub(crate) fn intend(
+    pub(crate) fn begin(
         before: Option<Self>,
         lineage: Lineage,
-        order: Order,
+        order: DeployOptions,
         certificate: Option<Certificate>,
         now: &str,
     ) -> Self {
@@ -165,7 +165,7 @@ impl Memory {
     }
 
     /// Records how it ended.
-    pub(crate) fn conclude(&mut self, exit_code: u8, error: Option<String>, sites: Vec<Site>, now: &str) {
+    pub(crate) fn finish(&mut self, exit_code: u8, error: Option<String>, sites: Vec<Site>, now: &str) {
         if exit_code == 0 {
             self.pending_since = None;
             self.last_success = Some(now.to_owned());
@@ -179,12 +179,12 @@ impl Memory {
     }
 
     /// Whether this very certificate was deployed and nothing of it is open.
-    pub(crate) fn is_done(&self, certificate: &Certificate, order: &Order) -> bool {
+    pub(crate) fn is_done(&self, certificate: &Certificate, order: &DeployOptions) -> bool {
         self.succeeded() && self.certificate.as_ref() == Some(certificate) && self.order == *order
     }
 
     /// Records that the lineage's files are gone.
-    pub(crate) fn lose(&mut self, now: &str) {
+    pub(crate) fn mark_missing(&mut self, now: &str) {
         self.gone_since.get_or_insert_with(|| now.to_owned());
     }
 
@@ -203,14 +203,14 @@ impl Memory {
 
 /// When the leaves were issued that were deployed into records, as far as it is remembered.
 #[derive(Debug, Default)]
-pub(crate) struct Issued {
+pub(crate) struct IssueDates {
     /// By service and record: when it was deployed, and when that leaf was issued.
     latest: HashMap<String, HashMap<u64, (OffsetDateTime, OffsetDateTime)>>,
 }
 
-impl Issued {
+impl IssueDates {
     /// Takes a lineage into account.
-    pub(crate) fn learn(&mut self, memory: &Memory) {
+    pub(crate) fn learn(&mut self, memory: &LineageState) {
         let moment = |text: &str| OffsetDateTime::parse(text, &Rfc3339).ok();
         let ended = memory.told.as_ref().and_then(|told| moment(&told.at));
         let issued = memory.told.as_ref().and_then(|told| moment(&told.certificate.not_before));
@@ -268,11 +268,11 @@ mod tests {
         }
     }
 
-    fn intend(before: Option<Memory>, certificate: Certificate, now: &str) -> Memory {
+    fn begin(before: Option<LineageState>, certificate: Certificate, now: &str) -> LineageState {
         let lineage =
             Lineage { client: "files".into(), cert: "/c".into(), issuers: None, key: None, directory: None };
-        let order = Order { service: Some("https://api".into()), ..Order::default() };
-        Memory::intend(before, lineage, order, Some(certificate), now)
+        let order = DeployOptions { service: Some("https://api".into()), ..DeployOptions::default() };
+        LineageState::begin(before, lineage, order, Some(certificate), now)
     }
 
     fn fed(cert_id: u64) -> Vec<Site> {
@@ -289,44 +289,44 @@ mod tests {
     #[test]
     fn what_is_open_stays_open_since_its_first_try() {
         let old = "2026-01-01T00:00:00Z";
-        let mut memory = intend(None, certificate("aa", old), "2026-02-01T00:00:00Z");
+        let mut memory = begin(None, certificate("aa", old), "2026-02-01T00:00:00Z");
         assert_eq!((memory.generation, memory.result.is_none()), (1, true));
-        memory.conclude(75, Some("busy".into()), Vec::new(), "2026-02-01T00:01:00Z");
-        let mut again = intend(Some(memory), certificate("aa", old), "2026-02-02T00:00:00Z");
+        memory.finish(75, Some("busy".into()), Vec::new(), "2026-02-01T00:01:00Z");
+        let mut again = begin(Some(memory), certificate("aa", old), "2026-02-02T00:00:00Z");
         assert_eq!((again.generation, again.pending_since.as_deref()), (1, Some("2026-02-01T00:00:00Z")));
-        again.conclude(0, None, fed(5), "2026-02-02T00:01:00Z");
+        again.finish(0, None, fed(5), "2026-02-02T00:01:00Z");
         assert!(
             again.pending_since.is_none() && again.is_done(&certificate("aa", old), &again.order.clone())
         );
-        let newer = intend(Some(again), certificate("bb", old), "2026-03-01T00:00:00Z");
+        let newer = begin(Some(again), certificate("bb", old), "2026-03-01T00:00:00Z");
         assert_eq!((newer.generation, newer.sites, newer.result), (2, fed(5), None));
     }
 
     #[test]
     fn what_is_deployed_is_known_while_its_successor_is_not() {
         let old = "2026-01-01T00:00:00Z";
-        let mut memory = intend(None, certificate("aa", old), "2026-02-01T00:00:00Z");
+        let mut memory = begin(None, certificate("aa", old), "2026-02-01T00:00:00Z");
         assert_eq!(memory.deployed(), None);
-        memory.conclude(0, None, fed(5), "2026-02-01T00:01:00Z");
+        memory.finish(0, None, fed(5), "2026-02-01T00:01:00Z");
         assert_eq!(memory.deployed(), Some(&certificate("aa", old)));
         for leaf in ["bb", "cc"] {
-            memory = intend(Some(memory), certificate(leaf, old), "2026-03-01T00:00:00Z");
+            memory = begin(Some(memory), certificate(leaf, old), "2026-03-01T00:00:00Z");
             assert_eq!(memory.deployed(), Some(&certificate("aa", old)));
-            memory.conclude(75, None, Vec::new(), "2026-03-01T00:01:00Z");
+            memory.finish(75, None, Vec::new(), "2026-03-01T00:01:00Z");
             assert_eq!(memory.deployed(), Some(&certificate("aa", old)));
         }
-        memory.conclude(0, None, fed(5), "2026-03-01T00:02:00Z");
+        memory.finish(0, None, fed(5), "2026-03-01T00:02:00Z");
         assert_eq!(memory.deployed(), Some(&certificate("cc", old)));
     }
 
     #[test]
     fn of_two_lineages_for_one_record_the_later_deployment_counts() {
-        let mut first = intend(None, certificate("aa", "2026-01-02T00:00:00Z"), "2026-02-01T00:00:00Z");
-        first.conclude(0, None, fed(5), "2026-02-01T00:00:00Z");
-        let mut second = intend(None, certificate("bb", "2026-01-01T00:00:00Z"), "2026-02-02T00:00:00Z");
-        second.conclude(0, None, fed(5), "2026-02-02T00:00:00Z");
-        let issued = |memories: [&Memory; 2], service| {
-            let mut issued = Issued::default();
+        let mut first = begin(None, certificate("aa", "2026-01-02T00:00:00Z"), "2026-02-01T00:00:00Z");
+        first.finish(0, None, fed(5), "2026-02-01T00:00:00Z");
+        let mut second = begin(None, certificate("bb", "2026-01-01T00:00:00Z"), "2026-02-02T00:00:00Z");
+        second.finish(0, None, fed(5), "2026-02-02T00:00:00Z");
+        let issued = |memories: [&LineageState; 2], service| {
+            let mut issued = IssueDates::default();
             for memory in memories {
                 issued.learn(memory);
             }
@@ -340,13 +340,13 @@ mod tests {
 
     #[test]
     fn a_run_that_knows_no_site_says_nothing_of_what_is_in_a_record() {
-        let mut memory = intend(None, certificate("aa", "2026-01-01T00:00:00Z"), "2026-02-01T00:00:00Z");
-        memory.conclude(0, None, fed(5), "2026-02-01T00:00:00Z");
+        let mut memory = begin(None, certificate("aa", "2026-01-01T00:00:00Z"), "2026-02-01T00:00:00Z");
+        memory.finish(0, None, fed(5), "2026-02-01T00:00:00Z");
         let mut newer =
-            intend(Some(memory), certificate("bb", "2026-03-01T00:00:00Z"), "2026-03-02T00:00:00Z");
-        newer.conclude(75, Some("down".into()), Vec::new(), "2026-03-02T00:00:00Z");
+            begin(Some(memory), certificate("bb", "2026-03-01T00:00:00Z"), "2026-03-02T00:00:00Z");
+        newer.finish(75, Some("down".into()), Vec::new(), "2026-03-02T00:00:00Z");
         assert!(!newer.is_told());
-        let mut issued = Issued::default();
+        let mut issued = IssueDates::default();
         issued.learn(&newer);
         assert_eq!(issued.at("https://api")[&5], time::macros::datetime!(2026-01-01 00:00 UTC));
     }

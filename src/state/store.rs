@@ -5,8 +5,8 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use super::{Memory, VERSION};
-use crate::file::{self, Unreadable};
+use super::{LineageState, VERSION};
+use crate::file::{self, ReadError};
 
 /// A directory that exists and belongs to edgecert.
 pub(crate) struct Store {
@@ -15,21 +15,21 @@ pub(crate) struct Store {
 
 /// What a memory of any version has.
 #[derive(serde::Deserialize)]
-struct Numbered {
+struct VersionHeader {
     version: u64,
 }
 
 /// What could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {}: {reason}", crate::text::path(path))]
-pub(crate) struct Unwritable {
+pub(crate) struct WriteError {
     pub(crate) path: PathBuf,
     pub(crate) reason: String,
 }
 
 /// What is wrong with a memory.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Strange {
+pub(crate) enum StateError {
     /// It was damaged and is set aside: there is nothing left to finish.
     #[error("{0}")]
     Damaged(String),
@@ -39,13 +39,13 @@ pub(crate) enum Strange {
 }
 
 /// No memory is larger, unless it is something else.
-const MOST_BYTES: u64 = 4 << 20;
+const MAX_BYTES: u64 = 4 << 20;
 const ENDING: &str = "json";
 const DAMAGED: &str = "damaged";
 
 impl Store {
     /// Opens the directory, making it if it is not there.
-    pub(crate) fn open(directory: &Path) -> Result<Self, Unwritable> {
+    pub(crate) fn open(directory: &Path) -> Result<Self, WriteError> {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
         made.map_err(|error| unwritable(directory, &error))?;
         Ok(Self::at(directory))
@@ -62,37 +62,37 @@ impl Store {
     }
 
     /// What is remembered of a lineage, and what about that is strange. A file that cannot be understood is set aside.
-    pub(crate) fn read(&self, name: &str) -> (Option<Memory>, Option<Strange>) {
+    pub(crate) fn read(&self, name: &str) -> (Option<LineageState>, Option<StateError>) {
         let path = self.file(name, ENDING);
-        let bytes = match file::read(&path, MOST_BYTES) {
+        let bytes = match file::read(&path, MAX_BYTES) {
             Ok(bytes) => bytes,
             Err(unreadable) if unreadable.is_missing() => return (None, None),
-            Err(unreadable) => return (None, Some(Strange::Unread(unreadable.to_string()))),
+            Err(unreadable) => return (None, Some(StateError::Unread(unreadable.to_string()))),
         };
         // A later version may look quite different; it is none of ours to set aside.
-        match serde_json::from_slice::<Numbered>(&bytes) {
-            Ok(Numbered { version }) if version > VERSION.into() => {
+        match serde_json::from_slice::<VersionHeader>(&bytes) {
+            Ok(VersionHeader { version }) if version > VERSION.into() => {
                 let shown = crate::text::path(&path);
                 let strange = format!("{shown} is of version {version}, which this edgecert does not know");
-                (None, Some(Strange::Unread(strange)))
+                (None, Some(StateError::Unread(strange)))
             }
             _ => match serde_json::from_slice(&bytes) {
                 Ok(memory) => (Some(memory), None),
-                Err(_) => (None, Some(Strange::Damaged(set_aside(&path)))),
+                Err(_) => (None, Some(StateError::Damaged(quarantine(&path)))),
             },
         }
     }
 
     /// That what is there could not be read, so that it is not replaced.
-    pub(crate) fn kept(&self, name: &str) -> Unwritable {
-        Unwritable {
+    pub(crate) fn kept(&self, name: &str) -> WriteError {
+        WriteError {
             path: self.file(name, ENDING),
             reason: "what it holds cannot be read and is kept".into(),
         }
     }
 
     /// The lineages that are remembered, by the names of their files.
-    pub(crate) fn names(&self) -> Result<Vec<String>, Unreadable> {
+    pub(crate) fn names(&self) -> Result<Vec<String>, ReadError> {
         self.names_with(ENDING)
     }
 
@@ -101,8 +101,8 @@ impl Store {
         self.names_with(DAMAGED).unwrap_or_default().iter().map(|name| self.file(name, DAMAGED)).collect()
     }
 
-    fn names_with(&self, ending: &str) -> Result<Vec<String>, Unreadable> {
-        let unreadable = |error: io::Error| Unreadable::new(&self.directory, &error);
+    fn names_with(&self, ending: &str) -> Result<Vec<String>, ReadError> {
+        let unreadable = |error: io::Error| ReadError::new(&self.directory, &error);
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.directory).map_err(unreadable)? {
             let path = entry.map_err(unreadable)?.path();
@@ -115,7 +115,7 @@ impl Store {
     }
 
     /// Everything that is remembered, and what about it is strange.
-    pub(crate) fn all(&self) -> (Vec<Memory>, Vec<String>) {
+    pub(crate) fn all(&self) -> (Vec<LineageState>, Vec<String>) {
         let names = match self.names() {
             Ok(names) => names,
             Err(unreadable) => return (Vec::new(), vec![unreadable.to_string()]),
@@ -129,7 +129,7 @@ impl Store {
 
     /// Tries whether something can be written here, and stays. The file has one name for all runs, so that one which a killed
     /// run left is not left for ever; several runs may have it at once.
-    pub(crate) fn probe(&self) -> Result<(), Unwritable> {
+    pub(crate) fn probe(&self) -> Result<(), WriteError> {
         let path = self.file(".probe", "new");
         let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path);
         let written = file.and_then(|mut file| {
@@ -144,17 +144,17 @@ impl Store {
     }
 
     /// Forgets a lineage. Its lock stays: another run may hold it.
-    pub(crate) fn forget(&self, name: &str) -> Result<(), Unwritable> {
+    pub(crate) fn forget(&self, name: &str) -> Result<(), WriteError> {
         let path = self.file(name, ENDING);
         let gone = fs::remove_file(&path).and_then(|()| File::open(&self.directory)?.sync_all());
         gone.map_err(|error| unwritable(&path, &error))
     }
 
     /// Remembers a lineage: when this returns, a power failure cannot take it away.
-    pub(crate) fn write(&self, name: &str, memory: &Memory) -> Result<(), Unwritable> {
+    pub(crate) fn write(&self, name: &str, memory: &LineageState) -> Result<(), WriteError> {
         let (path, temporary) = (self.file(name, ENDING), self.file(name, "new"));
         let text = serde_json::to_string_pretty(memory)
-            .map_err(|error| Unwritable { path: path.clone(), reason: error.to_string() })?;
+            .map_err(|error| WriteError { path: path.clone(), reason: error.to_string() })?;
         let written = write_whole(&temporary, text.as_bytes()).and_then(|()| {
             fs::rename(&temporary, &path)?;
             File::open(&self.directory)?.sync_all()
@@ -175,12 +175,12 @@ fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-fn unwritable(path: &Path, error: &io::Error) -> Unwritable {
-    Unwritable { path: path.to_owned(), reason: file::reason(error) }
+fn unwritable(path: &Path, error: &io::Error) -> WriteError {
+    WriteError { path: path.to_owned(), reason: file::reason(error) }
 }
 
 /// Gives a damaged file another name, so that it can be looked at and does not stop anything.
-fn set_aside(path: &Path) -> String {
+fn quarantine(path: &Path) -> String {
     let aside = path.with_extension(DAMAGED);
     let (shown, other) = (crate::text::path(path), crate::text::path(&aside));
     match fs::rename(path, &aside) {

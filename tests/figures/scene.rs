@@ -150,20 +150,20 @@ fn write_files(home: &Path, authority: &Authority) -> Result<usize> {
 /// `EDGECERT_BIN`, or the release binary of this tree, brought up to date.
 fn binary() -> Result<PathBuf> {
     let Some(named) = system::variable("EDGECERT_BIN").map(PathBuf::from) else {
-        return build(&["--bin", "edgecert"]);
+        return build(&["--package", "edgecert", "--bin", "edgecert"]);
     };
     named.canonicalize().with_context(|| {
         format!("{} does not exist; `cargo build --release` builds target/release/edgecert", named.display())
     })
 }
 
-/// The program that runs the local checks in rounds. Built like the hook; the hook's own binary is left alone.
+/// Builds the program that repeats the local checks, with the release profile of the hook.
 pub(crate) fn rounds() -> Result<PathBuf> {
-    build(&["--bin", "rounds", "--features", "rounds"])
+    build(&["--package", "edgecert-rounds"])
 }
 
 fn build(target: &[&str]) -> Result<PathBuf> {
-    let mut cargo = system::cargo(&["build", "--release", "--package", "edgecert"]);
+    let mut cargo = system::cargo(&["build", "--release"]);
     let output =
         cargo.args(target).arg("--message-format=json-render-diagnostics").stderr(Stdio::inherit()).output();
     let output = output.context("cannot start cargo")?;

@@ -9,8 +9,8 @@ use std::process::Command;
 use crate::harness::edgecert;
 
 /// Which modules of `src` may use which. A line that is missing here is a change of design: add it with its reason.
-const IMPORTS: [(&str, &[&str]); 28] = [
-    // The words that all others use.
+const IMPORTS: [(&str, &[&str]); 31] = [
+    // The ground floor: what all others use.
     ("clock", &[]),
     ("env", &[]),
     ("file", &["text"]),
@@ -25,39 +25,85 @@ const IMPORTS: [(&str, &[&str]); 28] = [
     ("pem", &["secret", "text"]),
     ("cert", &["pem", "text"]),
     ("key", &["cert", "pem", "secret"]),
-    ("material", &["cert", "file", "key", "pem", "text"]),
-    ("check", &["cert", "key", "material", "names", "text"]),
-    ("source", &["env", "file", "material", "text"]),
-    // What is remembered.
-    ("state", &["clock", "file", "settings", "text"]),
-    ("fleet", &["env", "file", "material", "names", "settings", "source", "state", "text"]),
-    // The service.
+    ("bundle", &["cert", "file", "key", "pem", "text"]),
+    ("check", &["bundle", "cert", "key", "names", "text"]),
+    ("source", &["bundle", "env", "file", "text"]),
+    // Settings and state.
     ("settings", &["env", "file", "names", "secret", "text"]),
-    ("api", &["check", "clock", "names", "secret", "settings", "text", "trust"]),
+    ("state", &["clock", "file", "settings", "text"]),
+    ("inventory", &["bundle", "env", "file", "names", "settings", "source", "state", "text"]),
+    // The service.
     ("trust", &["file", "settings", "text"]),
+    ("api", &["check", "clock", "names", "secret", "settings", "text", "trust"]),
     ("plan", &["api", "names", "text"]),
     // The edge.
-    ("proof", &["api", "cert", "clock", "material", "names", "text"]),
+    ("verify", &["api", "bundle", "cert", "clock", "names", "text"]),
     // What people see.
-    ("failure", &["api", "check", "file", "settings", "source", "state", "trust"]),
-    ("report", &["cert", "check", "failure", "material", "plan", "source", "text"]),
-    // Who is told of a failure beside the caller: the report, as it is, goes to the program that the settings name.
-    ("alert", &["env", "failure", "file", "report", "settings", "text"]),
-    // What is done.
+    ("error", &["api", "check", "file", "settings", "source", "state", "trust"]),
+    ("report", &["bundle", "cert", "check", "error", "plan", "source", "text"]),
+    ("notify", &["env", "error", "file", "report", "settings", "text"]),
+    // The engines.
     (
-        "rollout",
-        &["api", "check", "clock", "failure", "names", "plan", "proof", "report", "settings", "text"],
+        "deploy",
+        &[
+            "api", "bundle", "cert", "check", "cli", "clock", "error", "file", "names", "plan", "report",
+            "secret", "settings", "source", "state", "text", "verify",
+        ],
     ),
+    (
+        "sync",
+        &[
+            "api",
+            "bundle",
+            "cli",
+            "clock",
+            "cmd",
+            "deploy",
+            "env",
+            "error",
+            "file",
+            "inventory",
+            "names",
+            "report",
+            "settings",
+            "source",
+            "state",
+            "text",
+        ],
+    ),
+    // The commands.
     ("cli", &["fields", "names", "settings", "source", "text"]),
     (
         "cmd",
         &[
-            "api", "cert", "check", "cli", "clock", "env", "failure", "fields", "file", "fleet", "material",
-            "names", "plan", "proof", "report", "rollout", "secret", "settings", "source", "state", "text",
+            "api",
+            "bundle",
+            "cert",
+            "check",
+            "cli",
+            "clock",
+            "deploy",
+            "env",
+            "error",
+            "fields",
+            "file",
+            "inventory",
+            "names",
+            "plan",
+            "report",
+            "secret",
+            "settings",
+            "source",
+            "state",
+            "sync",
+            "text",
             "trust",
+            "verify",
         ],
     ),
-    ("main", &["alert", "cli", "env", "failure", "report", "source"]),
+    ("app", &["cli", "cmd", "env", "error", "file", "notify", "report", "settings", "source"]),
+    ("lib", &[]),
+    ("main", &[]),
 ];
 
 fn root() -> &'static Path {

@@ -8,7 +8,7 @@ use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
 use serde_json::Value;
 
-use crate::fields::{FIELDS, Kind};
+use crate::fields::{FIELDS, FieldType};
 use crate::names::Domain;
 
 /// A site as named on the command line.
@@ -125,7 +125,7 @@ impl TypedValueParser for SettingParser {
     ) -> Result<Setting, clap::Error> {
         let setting = value.to_str().ok_or("expected UTF-8 text").and_then(Setting::from_str);
         setting.map_err(|reason| {
-            let shown = crate::text::foreign(&value.to_string_lossy());
+            let shown = crate::text::sanitize(&value.to_string_lossy());
             let message = format!("invalid value '{shown}' for '--set <FIELD=VALUE>': {reason}\n");
             clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
         })
@@ -134,8 +134,8 @@ impl TypedValueParser for SettingParser {
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         Some(Box::new(FIELDS.iter().flat_map(|field| {
             let values: &[&str] = match field.kind {
-                Kind::Bool => &["true", "false"],
-                Kind::Word(words) => words,
+                FieldType::Bool => &["true", "false"],
+                FieldType::Word(words) => words,
                 _ => &[""],
             };
             values.iter().map(|value| PossibleValue::new(format!("{}={value}", field.name)))

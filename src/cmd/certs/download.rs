@@ -8,10 +8,10 @@ use super::super::service::refused;
 use super::write::{self, NotWritten, Part};
 use super::{Service, decided};
 use crate::api::Download;
+use crate::bundle::{Bundle, Files};
 use crate::cli::DownloadArgs;
 use crate::clock;
-use crate::failure::Kind;
-use crate::material::{Files, Material};
+use crate::error::ErrorKind;
 use crate::report::{Answer, CertificateReport};
 use crate::text::{self, rfc3339};
 
@@ -19,7 +19,7 @@ use crate::text::{self, rfc3339};
 pub(super) fn check(args: &DownloadArgs) -> anyhow::Result<()> {
     if is_output(&args.out) && !args.cert_only {
         let message = "a private key is never printed; nothing was sent";
-        return Err(decided(Kind::Usage, message, "name a directory with --out, or pass --cert-only"));
+        return Err(decided(ErrorKind::Usage, message, "name a directory with --out, or pass --cert-only"));
     }
     Ok(())
 }
@@ -35,14 +35,14 @@ pub(super) async fn run(args: &DownloadArgs, service: &Service, answer: &mut Ans
         refused(format!("certificate {id} cannot be downloaded; nothing was written"), &failed, hint)
     })?;
     answer.set("cert", &download.json);
-    let material = material(&download, args.cert_only);
-    judge(&material, id, answer);
+    let bundle = bundle(&download, args.cert_only);
+    evaluate(&bundle, id, answer);
     if is_output(&args.out) {
-        return print(&material, id, answer);
+        return print(&bundle, id, answer);
     }
     let name = write::safe_name(&[download.name.as_deref(), download.domain.as_deref()], id);
     let (cert, key) = (args.out.join(format!("{name}.crt")), args.out.join(format!("{name}.key")));
-    let chain = without_keys(&download, &material, answer)?;
+    let chain = without_keys(&download, &bundle, answer)?;
     let mut parts = vec![Part::open(&cert, &chain)];
     let secret = download.key_pem.as_ref().filter(|_| !args.cert_only);
     parts.extend(secret.map(|secret| Part::secret(&key, secret)));
@@ -60,42 +60,46 @@ pub(super) async fn run(args: &DownloadArgs, service: &Service, answer: &mut Ans
             "the service gives no private key of certificate {id}; only {} was written",
             text::path(&cert)
         );
-        return Err(decided(Kind::Service, message, "pass --cert-only where the certificate alone will do"));
+        return Err(decided(
+            ErrorKind::Service,
+            message,
+            "pass --cert-only where the certificate alone will do",
+        ));
     }
     Ok(())
 }
 
-/// The chain as the service sent it, or written anew where a private key stands in it: everybody may read that file.
+/// The chain as the service sent it, or written refresh where a private key stands in it: everybody may read that file.
 fn without_keys<'a>(
     download: &'a Download,
-    material: &Material,
+    bundle: &Bundle,
     answer: &mut Answer,
 ) -> anyhow::Result<Cow<'a, str>> {
     if !download.cert_pem.contains("PRIVATE KEY") {
         return Ok(Cow::Borrowed(&download.cert_pem));
     }
     let found = "the service sent a private key among the certificates";
-    let Ok(chain) = &material.chain else {
+    let Ok(chain) = &bundle.chain else {
         let message = format!("{found}, which cannot be understood; nothing was written");
-        return Err(decided(Kind::Protocol, message, "report it to the service's support"));
+        return Err(decided(ErrorKind::Protocol, message, "report it to the service's support"));
     };
     answer.warnings.push(format!("{found}; it was left out of the certificate's file"));
     Ok(Cow::Owned(chain.pem()))
 }
 
-fn material(download: &Download, cert_only: bool) -> Material {
+fn bundle(download: &Download, cert_only: bool) -> Bundle {
     let key = download.key_pem.as_ref().filter(|_| !cert_only);
     let files = Files { cert: "cert_pem".into(), issuers: None, key: key.map(|_| "key_pem".into()) };
     let key = key.map(|key| key.expose().as_bytes());
-    Material::from_bytes(&files, download.cert_pem.as_bytes(), None, key)
+    Bundle::from_bytes(&files, download.cert_pem.as_bytes(), None, key)
 }
 
 /// Tells of pairing and expiry.
-fn judge(material: &Material, id: u64, answer: &mut Answer) {
-    let chain = match &material.chain {
+fn evaluate(bundle: &Bundle, id: u64, answer: &mut Answer) {
+    let chain = match &bundle.chain {
         Ok(chain) => chain,
-        Err(problems) => {
-            let found: Vec<&str> = problems.iter().map(|problem| problem.found.as_str()).collect();
+        Err(diagnostics) => {
+            let found: Vec<&str> = diagnostics.iter().map(|diagnostic| diagnostic.found.as_str()).collect();
             answer.warnings.push(format!("the chain of certificate {id} holds {}", found.join("; ")));
             return;
         }
@@ -106,8 +110,8 @@ fn judge(material: &Material, id: u64, answer: &mut Answer) {
     if now > leaf.not_after {
         answer.warnings.push(format!("certificate {id} expired at {not_after}"));
     }
-    let names: Vec<String> = leaf.names().iter().map(|name| text::foreign(name)).collect();
-    let paired = match &material.key {
+    let names: Vec<String> = leaf.names().iter().map(|name| text::sanitize(name)).collect();
+    let paired = match &bundle.key {
         None => None,
         Some(Ok(key)) => {
             let paired = key.pairs_with(&leaf.public_key);
@@ -116,15 +120,15 @@ fn judge(material: &Material, id: u64, answer: &mut Answer) {
             }
             Some(paired)
         }
-        Some(Err(problem)) => {
+        Some(Err(diagnostic)) => {
             answer
                 .warnings
-                .push(format!("the service sent as private key of certificate {id} {}", problem.found));
+                .push(format!("the service sent as private key of certificate {id} {}", diagnostic.found));
             Some(false)
         }
     };
     answer.set("paired", paired);
-    let left = text::span(leaf.not_after - now);
+    let left = text::humanize(leaf.not_after - now);
     let until = if now > leaf.not_after { format!("expired {left} ago") } else { format!("{left} left") };
     let pairing = match paired {
         Some(true) => "; key and certificate are a pair",
@@ -138,12 +142,12 @@ fn judge(material: &Material, id: u64, answer: &mut Answer) {
     );
 }
 
-/// The chain alone, written anew: whatever else stood around it stays out of the terminal.
-fn print(material: &Material, id: u64, answer: &mut Answer) -> anyhow::Result<()> {
-    let Ok(chain) = &material.chain else {
+/// The chain alone, written refresh: whatever else stood around it stays out of the terminal.
+fn print(bundle: &Bundle, id: u64, answer: &mut Answer) -> anyhow::Result<()> {
+    let Ok(chain) = &bundle.chain else {
         let message = format!("certificate {id} cannot be printed: its chain cannot be understood");
         return Err(decided(
-            Kind::Protocol,
+            ErrorKind::Protocol,
             message,
             "write it into a directory with --out DIR and look at it",
         ));
@@ -156,12 +160,12 @@ fn print(material: &Material, id: u64, answer: &mut Answer) -> anyhow::Result<()
 fn explain(error: &NotWritten) -> anyhow::Error {
     match error {
         NotWritten::Exists(_) => decided(
-            Kind::Refused,
+            ErrorKind::Refused,
             format!("{error}; nothing was written"),
             "pass --force to replace it, or name another directory",
         ),
-        NotWritten::Failed { .. } => decided(
-            Kind::NoInput,
+        NotWritten::RequestError { .. } => decided(
+            ErrorKind::NoInput,
             error.to_string(),
             "check the directory, its permissions and its free space",
         ),

@@ -6,8 +6,8 @@ mod write;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::service::{self, Service, decided, told};
-use crate::api::{Record, RecordType, Shown};
+use super::service::{self, Service, decided, request_failed};
+use crate::api::{ApiObject, Record, RecordType};
 use crate::cli::{CertsCommand, WaitArgs};
 use crate::env::Env;
 use crate::report::{Answer, Style, Table};
@@ -38,8 +38,12 @@ pub(crate) fn run(
 
 async fn list_records(service: &Service, style: Style, answer: &mut Answer) -> anyhow::Result<()> {
     let records = service.client.list_records().await;
-    let records = records.map_err(|failed| told("cannot list the certificates", &failed))?;
-    let sites = service.client.list_sites().await.map_err(|failed| told("cannot list the sites", &failed))?;
+    let records = records.map_err(|failed| request_failed("cannot list the certificates", &failed))?;
+    let sites = service
+        .client
+        .list_sites()
+        .await
+        .map_err(|failed| request_failed("cannot list the sites", &failed))?;
     let mut bound: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     for site in &sites {
         if let Some(id) = site.known.cert_id {
@@ -59,7 +63,7 @@ async fn list_records(service: &Service, style: Style, answer: &mut Answer) -> a
     Ok(())
 }
 
-fn cells(record: &Shown<Record>, bound: &BTreeMap<u64, Vec<String>>) -> [String; 5] {
+fn cells(record: &ApiObject<Record>, bound: &BTreeMap<u64, Vec<String>>) -> [String; 5] {
     let known = &record.known;
     let kind = match &known.kind {
         RecordType::System => "lets".to_owned(),

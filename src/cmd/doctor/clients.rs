@@ -1,10 +1,10 @@
-//! The lineages that ACME clients keep on this machine, whether edgecert knows them or not.
+//! The lineages that ACME clients keep on this host, whether edgecert knows them or not.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::finding::{Finding, Subject};
-use super::machine::{Machine, entries};
+use super::host::{Host, entries};
 use crate::source::{self, Named, Source};
 use crate::text;
 
@@ -12,16 +12,16 @@ use crate::text;
 const DIRECTORIES: [&str; 2] = ["/etc/letsencrypt/live", "/var/lib/dehydrated/certs"];
 
 /// Everything that looks like a lineage, and places that cannot be searched.
-pub(super) fn find(machine: &Machine<'_>) -> (Vec<Source>, Vec<Finding>) {
-    let home = machine.env.path("LE_CONFIG_HOME").or_else(|| machine.env.path("LE_WORKING_DIR"));
-    let home = home.or_else(|| machine.env.path("HOME").map(|home| home.join(".acme.sh")));
-    let lego = machine.env.path("LEGO_PATH").map(|path| path.join("certificates"));
-    let above: Vec<PathBuf> = DIRECTORIES.iter().map(|path| machine.at(path)).chain(home).collect();
+pub(super) fn find(host: &Host<'_>) -> (Vec<Source>, Vec<Finding>) {
+    let home = host.env.path("LE_CONFIG_HOME").or_else(|| host.env.path("LE_WORKING_DIR"));
+    let home = home.or_else(|| host.env.path("HOME").map(|home| home.join(".acme.sh")));
+    let lego = host.env.path("LEGO_PATH").map(|path| path.join("certificates"));
+    let above: Vec<PathBuf> = DIRECTORIES.iter().map(|path| host.at(path)).chain(home).collect();
     let hidden = above.iter().chain(&lego).filter_map(|path| hidden(path)).collect();
     let directories = above.iter().flat_map(|path| entries(path)).filter(|path| path.is_dir());
     let in_directories = directories.map(|directory| Named { lineage: Some(directory), ..Named::default() });
     let pairs = lego.iter().flat_map(|path| entries(path)).filter_map(|path| pair(&path));
-    let found = in_directories.chain(pairs).filter_map(|named| source::find(&named, machine.env).ok());
+    let found = in_directories.chain(pairs).filter_map(|named| source::find(&named, host.env).ok());
     (found.collect(), hidden)
 }
 
@@ -67,7 +67,7 @@ mod tests {
             std::fs::write(place(path), "").unwrap();
         }
         let env: Env = [("HOME", place("home")), ("LEGO_PATH", place("lego"))].into_iter().collect();
-        let (found, hidden) = find(&Machine { root: root.path().to_owned(), env: &env });
+        let (found, hidden) = find(&Host { root: root.path().to_owned(), env: &env });
         let shown = |source: &Source| {
             let cert = source.files.cert.strip_prefix(root.path()).unwrap();
             format!("{} {}", source.client.word(), cert.display())

@@ -9,8 +9,8 @@ use super::finding::{Finding, Subject};
 use super::lineages::Lineage;
 use super::service::Account;
 use crate::api::{RecordType, Site};
-use crate::failure::Kind;
-use crate::plan::{self, Fate, Plan, Wish};
+use crate::error::ErrorKind;
+use crate::plan::{self, Action, Plan, PlanRequest};
 use crate::text;
 
 /// What is compared.
@@ -37,7 +37,7 @@ impl Coverage<'_> {
         let shared = self.shared_records(&contested);
         findings.extend(shared.values().map(|(sites, lineages)| share(sites, lineages)));
         for lineage in self.acting() {
-            findings.extend(self.obstacles(lineage, &contested, &shared));
+            findings.extend(self.blockers(lineage, &contested, &shared));
         }
         if findings.is_empty() {
             findings.push(Finding::ok(Subject::Site, self.summary()));
@@ -79,7 +79,7 @@ impl Coverage<'_> {
             .map(|domain| {
                 let detail = format!("{title} is for {domain}, which is no site of the account");
                 let remedy = "create the site, or take the name out of the lineage's `domains`";
-                Finding::fail(Subject::Lineage, Kind::Service, detail, remedy)
+                Finding::fail(Subject::Lineage, ErrorKind::Service, detail, remedy)
             })
             .collect();
         if findings.is_empty() && !self.sites().iter().any(|site| lineage.reaches(&site.domain)) {
@@ -89,7 +89,7 @@ impl Coverage<'_> {
             } else {
                 let remedy =
                     "create the site, or take edgecert away from this lineage, or set skip_unmatched";
-                Finding::fail(Subject::Lineage, Kind::Service, detail, remedy)
+                Finding::fail(Subject::Lineage, ErrorKind::Service, detail, remedy)
             });
         }
         findings
@@ -101,9 +101,9 @@ impl Coverage<'_> {
         if all.any(|lineage| lineage.reaches(&site.domain)) || self.is_systems(site) {
             return None;
         }
-        let detail = format!("{} is covered by no lineage of this machine", site.domain);
+        let detail = format!("{} is covered by no lineage of this host", site.domain);
         let remedy = "put it into a certificate that edgecert deploys, or let the system issue one";
-        Some(Finding::fail(Subject::Site, Kind::Service, detail, remedy))
+        Some(Finding::fail(Subject::Site, ErrorKind::Service, detail, remedy))
     }
 
     /// Sites to which several lineages are deployed.
@@ -135,7 +135,7 @@ impl Coverage<'_> {
     }
 
     /// Sites that a deployment would leave as they are, except where that was told already.
-    fn obstacles(
+    fn blockers(
         &self,
         lineage: &Lineage,
         contested: &BTreeMap<u64, (&Site, Vec<String>)>,
@@ -148,23 +148,23 @@ impl Coverage<'_> {
             hidden: &self.account.sites.hidden,
             issued: self.issued,
         };
-        let wish = Wish {
+        let request = PlanRequest {
             covers: &|domain| lineage.covers(domain),
             issued: leaf.issued,
             domains: &lineage.order.domains,
             allow: lineage.order.allow,
         };
-        let plan = Plan::make(&account, &wish);
+        let plan = Plan::make(&account, &request);
         let told = |site: &Site| {
             contested.contains_key(&site.id) || site.cert_id.is_some_and(|id| shared.contains_key(&id))
         };
         let left = plan.targets.iter().filter(|target| target.wanted && !told(target.site));
-        left.filter_map(|target| match &target.fate {
-            Fate::Left(obstacle) => {
-                let kind = if obstacle.is_guard() { Kind::Refused } else { Kind::Service };
+        left.filter_map(|target| match &target.action {
+            Action::Left(blocker) => {
+                let kind = if blocker.is_guard() { ErrorKind::Refused } else { ErrorKind::Service };
                 let (title, domain) = (lineage.title(), &target.site.domain);
-                let detail = format!("{title} would not reach {domain}: {obstacle}");
-                Some(Finding::fail(Subject::Record, kind, detail, obstacle.hint()))
+                let detail = format!("{title} would not reach {domain}: {blocker}");
+                Some(Finding::fail(Subject::Record, kind, detail, blocker.hint()))
             }
             _ => None,
         })
@@ -178,7 +178,7 @@ fn contest(site: &Site, lineages: &[String]) -> Finding {
         site.domain,
         text::list(lineages)
     );
-    Finding::fail(Subject::Record, Kind::Config, detail, ONE_EACH)
+    Finding::fail(Subject::Record, ErrorKind::Config, detail, ONE_EACH)
 }
 
 fn share(sites: &[String], lineages: &[String]) -> Finding {
@@ -189,7 +189,7 @@ fn share(sites: &[String], lineages: &[String]) -> Finding {
     );
     Finding::fail(
         Subject::Record,
-        Kind::Config,
+        ErrorKind::Config,
         detail,
         "set rebind for one of them, so that each has a record",
     )

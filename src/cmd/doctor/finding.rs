@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::check::Status;
-use crate::failure::{Failure, Kind};
+use crate::error::{ErrorKind, Failure};
 use crate::report::{Style, finding_line};
 
 /// One line of the result.
@@ -15,7 +15,7 @@ pub(super) struct Finding {
     pub(super) remedy: Option<String>,
     /// Whose turn it is; set where `status` is `fail`.
     #[serde(skip)]
-    pub(super) kind: Option<Kind>,
+    pub(super) kind: Option<ErrorKind>,
 }
 
 /// What was looked at.
@@ -72,7 +72,7 @@ impl Finding {
     /// Wrong.
     pub(super) fn fail(
         subject: Subject,
-        kind: Kind,
+        kind: ErrorKind,
         detail: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Self {
@@ -82,7 +82,7 @@ impl Finding {
     /// Wrong, in the words that every other command has for this error.
     pub(super) fn from_error(subject: Subject, error: impl Into<anyhow::Error>) -> Self {
         let failure = Failure::from_error(&error.into(), &[]);
-        let hint = failure.problems.first().and_then(|problem| problem.hint.clone());
+        let hint = failure.diagnostics.first().and_then(|diagnostic| diagnostic.hint.clone());
         let remedy = hint.unwrap_or_else(|| "correct it where it is set".into());
         Self::fail(subject, failure.kind, failure.message(), remedy)
     }

@@ -1,18 +1,18 @@
 //! What there is to say about the hooks of lineages: those that edgecert looks after, and those that it does not know.
 
-use super::attach::{self, Attachment};
 use super::finding::{Finding, Subject};
+use super::hook_detection::{self, Attachment};
+use super::host::Host;
 use super::lineages::Lineage;
-use super::machine::Machine;
 use crate::api::Site;
-use crate::failure::{Kind, shell_word};
+use crate::error::{ErrorKind, shell_word};
 use crate::source::Client;
 use crate::text;
 
 /// Whether the client of a lineage that edgecert looks after calls it.
-pub(super) fn of_known(lineage: &Lineage, machine: &Machine<'_>) -> Finding {
+pub(super) fn of_known(lineage: &Lineage, host: &Host<'_>) -> Finding {
     let title = lineage.title();
-    match attach::look(&lineage.source, machine) {
+    match hook_detection::look(&lineage.source, host) {
         Attachment::Calls { place } => {
             Finding::ok(Subject::Hook, format!("{} calls edgecert for {title}", text::path(&place)))
         }
@@ -28,8 +28,8 @@ pub(super) fn of_known(lineage: &Lineage, machine: &Machine<'_>) -> Finding {
             format!("the hook for {title} in {} is not there, or cannot be started", text::path(&place)),
             "install edgecert there, or attach it where it is",
         ),
-        Attachment::Missing { place, attach } => {
-            fail(format!("{} does not call edgecert for {title}", text::path(&place)), attach)
+        Attachment::Missing { place, hook_detection } => {
+            fail(format!("{} does not call edgecert for {title}", text::path(&place)), hook_detection)
         }
         Attachment::Unseen => unseen(lineage.source.client, &title),
     }
@@ -52,16 +52,11 @@ fn unseen(client: Client, title: &str) -> Finding {
 
 /// A lineage that was never deployed and stands in no configuration, although it covers sites: those of which `alone` are
 /// covered by no other.
-pub(super) fn of_stranger(
-    lineage: &Lineage,
-    sites: &[&Site],
-    alone: usize,
-    machine: &Machine<'_>,
-) -> Finding {
+pub(super) fn of_stranger(lineage: &Lineage, sites: &[&Site], alone: usize, host: &Host<'_>) -> Finding {
     let title = lineage.title();
     let domains: Vec<String> = sites.iter().map(|site| site.domain.to_string()).collect();
     let covers = format!("{title} covers {}", text::list(&domains));
-    match attach::look(&lineage.source, machine) {
+    match hook_detection::look(&lineage.source, host) {
         Attachment::Calls { .. } | Attachment::CallsByName { .. } => Finding::warn(
             Subject::Hook,
             format!("{covers} and has its hook, but was never deployed"),
@@ -76,7 +71,9 @@ pub(super) fn of_stranger(
             format!("{covers}, as another lineage does; it has no hook"),
             "leave it so, or delete the lineage that is not needed",
         ),
-        Attachment::Missing { attach, .. } => fail(format!("{covers}, but has no hook"), attach),
+        Attachment::Missing { hook_detection, .. } => {
+            fail(format!("{covers}, but has no hook"), hook_detection)
+        }
         Attachment::Unseen => fail(
             format!("{covers}, but was never deployed and is not configured"),
             "attach edgecert to the client (README), or name the lineage in a [[lineage]] of the configuration",
@@ -85,11 +82,11 @@ pub(super) fn of_stranger(
 }
 
 /// Whether the client calls edgecert, so that this lineage takes part in who wins.
-pub(super) fn is_attached(lineage: &Lineage, machine: &Machine<'_>) -> bool {
-    let found = attach::look(&lineage.source, machine);
+pub(super) fn is_attached(lineage: &Lineage, host: &Host<'_>) -> bool {
+    let found = hook_detection::look(&lineage.source, host);
     matches!(found, Attachment::Calls { .. } | Attachment::CallsByName { .. })
 }
 
 fn fail(detail: String, remedy: impl Into<String>) -> Finding {
-    Finding::fail(Subject::Hook, Kind::Config, detail, remedy)
+    Finding::fail(Subject::Hook, ErrorKind::Config, detail, remedy)
 }

@@ -6,19 +6,19 @@ use std::path::Path;
 use time::OffsetDateTime;
 
 use super::finding::{Finding, Subject};
-use crate::check::{self, Question, Status};
-use crate::failure::{Kind, shell_word};
-use crate::file::{self, Unreadable};
-use crate::fleet::{Fleet, Member};
-use crate::material::{self, Chain};
+use crate::bundle::{self, Chain};
+use crate::check::{self, CheckContext, Status};
+use crate::error::{ErrorKind, shell_word};
+use crate::file::{self, ReadError};
+use crate::inventory::{Inventory, Member};
 use crate::names::{Domain, Names};
 use crate::plan::Allow;
 use crate::settings::Layers;
 use crate::source::{Client, Source};
-use crate::state::{Issued, Strange};
+use crate::state::{IssueDates, StateError};
 use crate::text;
 
-/// A lineage on this machine.
+/// A lineage on this host.
 pub(super) struct Lineage {
     pub(super) source: Source,
     pub(super) order: Order,
@@ -71,10 +71,10 @@ impl Lineage {
 
 /// The lineages of the configuration and those that were deployed before, and those that cannot be found.
 pub(super) fn known(
-    fleet: Fleet<'_>,
+    inventory: Inventory<'_>,
     layers: &Layers,
-    issued: &mut Issued,
-    strange: impl FnMut(Strange),
+    issued: &mut IssueDates,
+    strange: impl FnMut(StateError),
 ) -> (Vec<(Source, Order)>, Vec<Finding>) {
     let (mut known, mut findings): (Vec<(Source, Order)>, Vec<Finding>) = Default::default();
     let meet = |member: Member<'_>| {
@@ -87,24 +87,24 @@ pub(super) fn known(
             Err(error) => findings.push(Finding::from_error(Subject::Lineage, error)),
         }
     };
-    fleet.visit(meet, strange);
+    inventory.visit(meet, strange);
     (known, findings)
 }
 
 impl Order {
     fn of(member: &Member<'_>, layers: &Layers) -> Self {
         let told = member.memory.as_ref().map(|memory| memory.order.clone()).unwrap_or_default();
-        let leave = layers.leave(&told.asked.settings, member.entry);
+        let lineage_options = layers.lineage_options(&told.asked.settings, member.entry);
         Self {
             domains: member.domains(),
             allow: Allow {
-                rebind: leave.rebind,
+                rebind: lineage_options.rebind,
                 shrink: told.allow_shrink,
                 older: told.allow_older,
                 lets: told.replace_lets,
             },
-            allow_untrusted: leave.allow_untrusted,
-            skip_unmatched: leave.skip_unmatched,
+            allow_untrusted: lineage_options.allow_untrusted,
+            skip_unmatched: lineage_options.skip_unmatched,
         }
     }
 }
@@ -116,22 +116,22 @@ pub(super) fn look(source: Source, order: Order, now: OffsetDateTime) -> (Lineag
     let mut files = lineage.source.files.clone();
     // Certificate and key may stand in one file.
     files.key.get_or_insert_with(|| files.cert.clone());
-    let material = match gone(&files.cert).map_or_else(|| material::load(&files), Err) {
-        Ok(material) => material,
+    let bundle = match gone(&files.cert).map_or_else(|| bundle::load(&files), Err) {
+        Ok(bundle) => bundle,
         Err(unreadable) => {
             findings.push(unread(unreadable));
             return (lineage, findings);
         }
     };
-    lineage.leaf = material.chain.as_ref().ok().map(Leaf::of);
-    let question = Question {
+    lineage.leaf = bundle.chain.as_ref().ok().map(Leaf::of);
+    let context = CheckContext {
         domains: &lineage.order.domains,
         at: now,
         untrusted: if lineage.order.allow_untrusted { Status::Warn } else { Status::Fail },
         anchors: None,
         directory: lineage.source.acme_directory.as_deref(),
     };
-    let checks = check::run(&material, &question);
+    let checks = check::run(&bundle, &context);
     findings.extend(checks.into_iter().filter_map(checked));
     if findings.is_empty() {
         let names = lineage.leaf.as_ref().map(|leaf| text::list(&leaf.shown)).unwrap_or_default();
@@ -144,7 +144,7 @@ pub(super) fn look(source: Source, order: Order, now: OffsetDateTime) -> (Lineag
 fn checked(check: check::Finding) -> Option<Finding> {
     let remedy = check.hint.unwrap_or_else(|| "`edgecert check` looks at this lineage alone".into());
     match check.status {
-        Status::Fail => Some(Finding::fail(Subject::Lineage, Kind::Refused, check.detail, remedy)),
+        Status::Fail => Some(Finding::fail(Subject::Lineage, ErrorKind::Refused, check.detail, remedy)),
         Status::Warn => Some(Finding::warn(Subject::Lineage, check.detail, remedy)),
         Status::Ok | Status::Skipped => None,
     }
@@ -160,17 +160,17 @@ fn open_key(source: &Source) -> Option<Finding> {
         Client::Kubernetes => {
             Finding::warn(Subject::Lineage, detail, "set defaultMode: 0400 where the secret is mounted")
         }
-        _ => Finding::fail(Subject::Lineage, Kind::Config, detail, remedy),
+        _ => Finding::fail(Subject::Lineage, ErrorKind::Config, detail, remedy),
     })
 }
 
 /// A certificate that is not there; nobody is switching it.
-fn gone(cert: &Path) -> Option<Unreadable> {
+fn gone(cert: &Path) -> Option<ReadError> {
     let error = std::fs::metadata(cert).err().filter(|error| error.kind() == io::ErrorKind::NotFound)?;
-    Some(Unreadable::new(cert, &error))
+    Some(ReadError::new(cert, &error))
 }
 
-fn unread(unreadable: Unreadable) -> Finding {
+fn unread(unreadable: ReadError) -> Finding {
     let missing = unreadable.is_missing();
     let finding = Finding::from_error(Subject::Lineage, unreadable);
     let remedy = "if the lineage is gone for good, take it out of the configuration, or let `edgecert status --forget` forget it";

@@ -3,13 +3,13 @@
 //! The facts are gathered here, in order; what they mean is said by a file for each subject. A check that fails stops no
 //! other one.
 
-mod attach;
 mod clients;
 mod coverage;
 mod finding;
+mod hook_detection;
 mod hooks;
+mod host;
 mod lineages;
-mod machine;
 mod service;
 mod setup;
 mod timer;
@@ -21,60 +21,62 @@ use time::OffsetDateTime;
 
 use self::coverage::Coverage;
 use self::finding::{Finding, Subject};
+use self::host::Host;
 use self::lineages::{Leaf, Lineage, Order};
-use self::machine::Machine;
 use self::service::{Account, Asked};
 use crate::api::Site;
+use crate::bundle::{self, Files};
 use crate::cli::DoctorArgs;
 use crate::clock;
 use crate::env::Env;
-use crate::failure::Kind;
-use crate::fleet::Fleet;
-use crate::material::{self, Files};
+use crate::error::ErrorKind;
+use crate::inventory::Inventory;
 use crate::report::{Answer, Style};
-use crate::settings::{self, Settings, Survey};
+use crate::settings::{self, Inspection, Settings};
 use crate::source::Source;
-use crate::state::{Issued, Store};
+use crate::state::{IssueDates, Store};
 
-/// Looks at everything and ends with the gravest of what is wrong.
+/// Looks at everything and ends with the most severe of what is wrong.
 pub(crate) fn run(args: &DoctorArgs, config: Option<&Path>, env: &Env, style: Style, answer: &mut Answer) {
-    let machine = Machine { root: "/".into(), env };
-    let findings = look(args, config, &machine, clock::now(), answer);
+    let host = Host { root: "/".into(), env };
+    let findings = look(args, config, &host, clock::now(), answer);
     answer.text = findings.iter().map(|finding| finding.line(style)).collect();
-    let gravest = Kind::gravest(findings.iter().filter_map(|finding| finding.kind));
-    answer.end_with(gravest.map_or(0, Kind::exit_code));
+    let most_severe = ErrorKind::most_severe(findings.iter().filter_map(|finding| finding.kind));
+    answer.end_with(most_severe.map_or(0, ErrorKind::exit_code));
     answer.set("findings", findings);
 }
 
 fn look(
     args: &DoctorArgs,
     config: Option<&Path>,
-    machine: &Machine<'_>,
+    host: &Host<'_>,
     now: OffsetDateTime,
     answer: &mut Answer,
 ) -> Vec<Finding> {
-    let (file, understood) = match settings::read_file(config, machine.env) {
+    let (file, understood) = match settings::read_file(config, host.env) {
         Ok(file) => (file, Ok(())),
         Err(error) => (settings::File::default(), Err(error)),
     };
-    let survey = Survey::new(&args.settings, machine.env, &file);
-    let (settings, has_key) = (survey.settings(machine.env), survey.api_key.is_ok());
-    let mut findings = setup::settings(understood, survey.unusable, survey.base_url, survey.api_key);
-    findings.extend(setup::state(survey.state_dir.as_deref()));
+    let inspection = Inspection::new(&args.settings, host.env, &file);
+    let (settings, has_key) = (inspection.settings(host.env), inspection.api_key.is_ok());
+    let mut findings =
+        setup::settings(understood, inspection.unusable, inspection.base_url, inspection.api_key);
+    findings.extend(setup::state(inspection.state_dir.as_deref()));
 
     let asked = settings.as_ref().and_then(|settings| ask(settings, &mut findings));
     if let Some(asked) = &asked {
         findings.extend(service::findings(asked, has_key));
         answer.warnings.extend(asked.notes.iter().cloned());
     }
-    let store = survey.state_dir.as_deref().filter(|directory| directory.is_dir()).map(Store::at);
-    let mut past = Issued::default();
-    let fleet = Fleet::gather(store.as_ref(), &file).unwrap_or_else(|unreadable| {
+    let store = inspection.state_dir.as_deref().filter(|directory| directory.is_dir()).map(Store::at);
+    let mut past = IssueDates::default();
+    let inventory = Inventory::gather(store.as_ref(), &file).unwrap_or_else(|unreadable| {
         findings.push(Finding::from_error(Subject::State, unreadable));
-        Fleet::configured(&file)
+        Inventory::configured(&file)
     });
-    let (known, lost) =
-        lineages::known(fleet, &survey.layers, &mut past, |note| answer.warnings.push(note.to_string()));
+    let (known, lost) = lineages::known(inventory, &inspection.layers, &mut past, |note| {
+        answer.warnings.push(note.to_string());
+    });
     findings.extend(lost);
     let mut known: Vec<Lineage> = known
         .into_iter()
@@ -86,12 +88,12 @@ fn look(
         .collect();
     known.sort_by_key(Lineage::title);
     let readable = known.iter().filter(|lineage| lineage.leaf.is_some());
-    findings.extend(readable.map(|lineage| hooks::of_known(lineage, machine)));
+    findings.extend(readable.map(|lineage| hooks::of_known(lineage, host)));
     if let Some(Asked { account: Ok(account), .. }) = &asked {
         let issued = settings.map(|settings| past.at(&settings.base_url.to_string()));
-        findings.extend(compare(account, &known, &issued.unwrap_or_default(), machine));
+        findings.extend(compare(account, &known, &issued.unwrap_or_default(), host));
     }
-    findings.push(timer::look(machine));
+    findings.push(timer::look(host));
     findings
 }
 
@@ -110,9 +112,9 @@ fn compare(
     account: &Account,
     known: &[Lineage],
     issued: &HashMap<u64, OffsetDateTime>,
-    machine: &Machine<'_>,
+    host: &Host<'_>,
 ) -> Vec<Finding> {
-    let (found, mut findings) = clients::find(machine);
+    let (found, mut findings) = clients::find(host);
     let sites = &account.sites.sites;
     // Looked up once: there may be thousands of either.
     let places: HashSet<PathBuf> = known.iter().map(|lineage| lineage.source.real_place()).collect();
@@ -126,16 +128,14 @@ fn compare(
     };
     let strangers = strangers.iter().map(|lineage| (lineage, covered(lineage)));
     let strangers: Vec<(&Lineage, Vec<&Site>)> = strangers.filter(|(_, sites)| !sites.is_empty()).collect();
-    let (attached, idle): (Vec<&Lineage>, Vec<&Lineage>) = strangers
-        .iter()
-        .map(|(lineage, _)| *lineage)
-        .partition(|lineage| hooks::is_attached(lineage, machine));
+    let (attached, idle): (Vec<&Lineage>, Vec<&Lineage>) =
+        strangers.iter().map(|(lineage, _)| *lineage).partition(|lineage| hooks::is_attached(lineage, host));
     for (lineage, covered) in &strangers {
         let is_reached = |site: &Site| {
             known.iter().chain(attached.iter().copied()).any(|other| other.reaches(&site.domain))
         };
         let alone = covered.iter().filter(|site| !is_reached(site)).count();
-        findings.push(hooks::of_stranger(lineage, covered, alone, machine));
+        findings.push(hooks::of_stranger(lineage, covered, alone, host));
     }
     findings.extend(Coverage { account, known, attached, idle, issued }.findings());
     findings
@@ -143,7 +143,7 @@ fn compare(
 
 /// A lineage that edgecert does not know, if it can be read.
 fn stranger(source: Source) -> Option<Lineage> {
-    let certificate = material::load(&Files { key: None, ..source.files.clone() }).ok()?;
+    let certificate = bundle::load(&Files { key: None, ..source.files.clone() }).ok()?;
     let leaf = Leaf::of(certificate.chain.as_ref().ok()?);
     Some(Lineage { source, order: Order::default(), leaf: Some(leaf) })
 }

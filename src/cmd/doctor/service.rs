@@ -4,17 +4,17 @@ use anyhow::Context as _;
 use time::Duration;
 
 use super::finding::{Finding, Subject};
-use crate::api::{Access, Client, Error, Failed, Record, Sites};
+use crate::api::{Client, ClientConfig, Error, Record, RequestError, Sites};
 use crate::clock::Deadline;
-use crate::failure::Kind;
+use crate::error::ErrorKind;
 use crate::secret::Redactor;
 use crate::settings::Settings;
-use crate::text::{count, span};
+use crate::text::{count, humanize};
 
 /// What came of asking the service.
 pub(super) struct Asked {
-    pub(super) account: Result<Account, Failed>,
-    /// How far this machine's clock is ahead; `None`: no answer named its date.
+    pub(super) account: Result<Account, RequestError>,
+    /// How far this host's clock is ahead; `None`: no answer named its date.
     skew: Option<Duration>,
     /// What was strange about the answers.
     pub(super) notes: Vec<String>,
@@ -30,13 +30,13 @@ pub(super) struct Account {
 const ATTEMPTS: u32 = 2;
 
 /// A certificate is not valid a minute early for everybody.
-const MOST_SKEW: Duration = Duration::MINUTE;
+const MAX_SKEW: Duration = Duration::MINUTE;
 
 /// Asks for certificates and sites.
 pub(super) fn ask(settings: &Settings) -> anyhow::Result<Asked> {
     let mut redactor = Redactor::default();
     redactor.hide(&settings.api_key);
-    let (access, deadline) = (Access::new(settings)?, Deadline::after(settings.timeout));
+    let (access, deadline) = (ClientConfig::new(settings)?, Deadline::after(settings.timeout));
     let client = Client::new(&access, redactor, deadline)?.asking_at_most(ATTEMPTS);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -57,7 +57,7 @@ pub(super) fn findings(asked: &Asked, has_key: bool) -> Vec<Finding> {
             Finding::ok(Subject::ApiKey, "the service accepts it"),
         ],
         // That much can be seen without a key.
-        Err(Failed { error: Error::Denied { .. }, .. }) if !has_key => {
+        Err(RequestError { error: Error::Denied { .. }, .. }) if !has_key => {
             vec![Finding::ok(Subject::Service, "it answers, and wants an API key")]
         }
         Err(failed) => vec![failure(&failed.error)],
@@ -72,12 +72,12 @@ fn contents(account: &Account) -> String {
 }
 
 fn failure(error: &Error) -> Finding {
-    let (kind, hint) = (crate::failure::api_kind(error), crate::failure::api_hint(error));
+    let (kind, hint) = (crate::error::api_kind(error), crate::error::api_hint(error));
     let hint = hint.unwrap_or_else(|| "see what it says".into());
     match error {
         Error::Untrusted { reason, .. } => {
             let clock = if reason.contains("valid") || reason.contains("expired") {
-                "; look at this machine's clock, too"
+                "; look at this host's clock, too"
             } else {
                 ""
             };
@@ -85,11 +85,11 @@ fn failure(error: &Error) -> Finding {
         }
         Error::NoTls { .. } => Finding::fail(Subject::Tls, kind, error.to_string(), hint),
         Error::Denied { .. } => Finding::fail(Subject::ApiKey, kind, error.to_string(), hint),
-        Error::Unreachable { .. } | Error::TimedOut { .. } | Error::Cut { .. } => {
-            let remedy = "check the base URL, and this machine's way to it: DNS, routes, firewall, proxy";
+        Error::Unreachable { .. } | Error::TimedOut { .. } | Error::ConnectionClosed { .. } => {
+            let remedy = "check the base URL, and this host's way to it: DNS, routes, firewall, proxy";
             Finding::fail(Subject::Service, kind, error.to_string(), remedy)
         }
-        Error::Busy { .. } => {
+        Error::Unavailable { .. } => {
             let remedy = "ask again later; edgecert repeats a deployment by itself";
             Finding::fail(Subject::Service, kind, error.to_string(), remedy)
         }
@@ -97,16 +97,16 @@ fn failure(error: &Error) -> Finding {
     }
 }
 
-/// What the service's date says about this machine's clock, which is ahead by so much.
+/// What the service's date says about this host's clock, which is ahead by so much.
 fn clock(skew: Duration) -> Finding {
-    if skew.abs() <= MOST_SKEW {
+    if skew.abs() <= MAX_SKEW {
         return Finding::ok(Subject::Clock, "within a minute of the service's");
     }
     let direction = if skew.is_positive() { "ahead of" } else { "behind" };
     Finding::fail(
         Subject::Clock,
-        Kind::Config,
-        format!("this machine's clock is {} {direction} the service's", span(skew)),
+        ErrorKind::Config,
+        format!("this host's clock is {} {direction} the service's", humanize(skew)),
         "set it by NTP, for example: timedatectl set-ntp true",
     )
 }
@@ -122,9 +122,9 @@ mod tests {
             (0, Status::Ok, "within a minute of the service's"),
             (60, Status::Ok, "within a minute of the service's"),
             (-60, Status::Ok, "within a minute of the service's"),
-            (61, Status::Fail, "this machine's clock is 61 seconds ahead of the service's"),
-            (-61, Status::Fail, "this machine's clock is 61 seconds behind the service's"),
-            (-10_000, Status::Fail, "this machine's clock is 2 hours behind the service's"),
+            (61, Status::Fail, "this host's clock is 61 seconds ahead of the service's"),
+            (-61, Status::Fail, "this host's clock is 61 seconds behind the service's"),
+            (-10_000, Status::Fail, "this host's clock is 2 hours behind the service's"),
         ];
         for (seconds, status, detail) in rows {
             let found = clock(Duration::seconds(seconds));

@@ -6,7 +6,7 @@ use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use super::finding::{Finding, Subject};
-use crate::failure::{Kind, shell_word};
+use crate::error::{ErrorKind, shell_word};
 use crate::file::reason;
 use crate::secret::Secret;
 use crate::settings::{BaseUrl, Error};
@@ -40,7 +40,8 @@ pub(super) fn settings(
 
 /// Whether what is done can be remembered, and is nobody else's to read.
 pub(super) fn state(directory: Option<&Path>) -> Vec<Finding> {
-    let fail = |detail: String, remedy: String| Finding::fail(Subject::State, Kind::Config, detail, remedy);
+    let fail =
+        |detail: String, remedy: String| Finding::fail(Subject::State, ErrorKind::Config, detail, remedy);
     let Some(directory) = directory else {
         let detail = "no state directory is set, and there is no home directory; nothing is remembered";
         return vec![fail(

@@ -4,10 +4,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::attach::PROGRAM;
 use super::finding::{Finding, Subject};
-use super::machine::{Machine, entries, is_executable, name, text};
-use crate::failure::Kind;
+use super::hook_detection::PROGRAM;
+use super::host::{Host, entries, is_executable, name, text};
+use crate::error::ErrorKind;
 
 const UNIT: &str = "edgecert-sync.timer";
 
@@ -25,12 +25,12 @@ const SPOOLS: [&str; 2] = ["/var/spool/cron/crontabs", "/var/spool/cron"];
 const SCRIPTS: [&str; 2] = ["/etc/cron.hourly", "/etc/cron.daily"];
 
 /// Looks at all of them.
-pub(super) fn look(machine: &Machine<'_>) -> Finding {
-    let found = systemd(machine).or_else(|| crontab(machine)).or_else(|| script(machine));
+pub(super) fn look(host: &Host<'_>) -> Finding {
+    let found = systemd(host).or_else(|| crontab(host)).or_else(|| script(host));
     if let Some(place) = found {
         return Finding::ok(Subject::Timer, format!("{} runs edgecert sync", crate::text::path(&place)));
     }
-    let spools = SPOOLS.iter().map(|spool| machine.at(spool));
+    let spools = SPOOLS.iter().map(|spool| host.at(spool));
     let denied = |path: &PathBuf| {
         std::fs::read_dir(path).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
     };
@@ -40,7 +40,7 @@ pub(super) fn look(machine: &Machine<'_>) -> Finding {
     };
     Finding::fail(
         Subject::Timer,
-        Kind::Config,
+        ErrorKind::Config,
         format!("no timer runs edgecert sync, so what fails once is never tried again{unseen}"),
         format!(
             "systemctl enable --now {UNIT}, or a line for cron: 17 * * * * root edgecert sync --splay 600"
@@ -49,21 +49,21 @@ pub(super) fn look(machine: &Machine<'_>) -> Finding {
 }
 
 /// The link that `systemctl enable` makes, unless what it leads to is gone or masked.
-fn systemd(machine: &Machine<'_>) -> Option<PathBuf> {
-    let own = machine.env.path("XDG_CONFIG_HOME");
-    let own = own.or_else(|| Some(machine.env.path("HOME")?.join(".config")));
+fn systemd(host: &Host<'_>) -> Option<PathBuf> {
+    let own = host.env.path("XDG_CONFIG_HOME");
+    let own = own.or_else(|| Some(host.env.path("HOME")?.join(".config")));
     let own = own.map(|config| config.join("systemd/user"));
-    let directories = UNITS.iter().map(|path| machine.at(path)).chain(own);
+    let directories = UNITS.iter().map(|path| host.at(path)).chain(own);
     directories
         .filter(|directory| std::fs::read_link(directory.join(UNIT)).ok() != Some("/dev/null".into()))
         .map(|directory| directory.join("timers.target.wants").join(UNIT))
-        .find(|link| leads_somewhere(link, machine))
+        .find(|link| leads_somewhere(link, host))
 }
 
 /// An absolute link is one below the root that is looked at.
-fn leads_somewhere(link: &Path, machine: &Machine<'_>) -> bool {
+fn leads_somewhere(link: &Path, host: &Host<'_>) -> bool {
     match std::fs::read_link(link) {
-        Ok(target) if target.is_absolute() => target != Path::new("/dev/null") && machine.at(target).exists(),
+        Ok(target) if target.is_absolute() => target != Path::new("/dev/null") && host.at(target).exists(),
         _ => link.exists(),
     }
 }
@@ -73,9 +73,9 @@ fn is_seen_by_cron(path: &Path) -> bool {
     !name(path).is_empty() && !name(path).contains('.') && !name(path).ends_with('~')
 }
 
-fn crontab(machine: &Machine<'_>) -> Option<PathBuf> {
+fn crontab(host: &Host<'_>) -> Option<PathBuf> {
     let files = CRONTABS.iter().chain(&SPOOLS).flat_map(|path| {
-        let path = machine.at(path);
+        let path = host.at(path);
         if path.is_dir() {
             entries(&path).into_iter().filter(|path| is_seen_by_cron(path)).collect()
         } else {
@@ -83,14 +83,14 @@ fn crontab(machine: &Machine<'_>) -> Option<PathBuf> {
         }
     });
     // A directory cannot be listed by those who may read their own file in it.
-    let user = machine.env.path("LOGNAME").or_else(|| machine.env.path("USER"));
-    let own = user.iter().flat_map(|user| SPOOLS.map(|spool| machine.at(spool).join(user)));
+    let user = host.env.path("LOGNAME").or_else(|| host.env.path("USER"));
+    let own = user.iter().flat_map(|user| SPOOLS.map(|spool| host.at(spool).join(user)));
     let mut files = files.chain(own);
     files.find(|file| text(file).is_some_and(|text| calls_sync(&text)))
 }
 
-fn script(machine: &Machine<'_>) -> Option<PathBuf> {
-    let mut scripts = SCRIPTS.iter().flat_map(|path| entries(&machine.at(path)));
+fn script(host: &Host<'_>) -> Option<PathBuf> {
+    let mut scripts = SCRIPTS.iter().flat_map(|path| entries(&host.at(path)));
     scripts.find(|path| {
         is_seen_by_cron(path) && is_executable(path) && text(path).is_some_and(|text| calls_sync(&text))
     })
@@ -113,7 +113,7 @@ mod tests {
     use crate::check::Status;
     use crate::env::Env;
 
-    /// Whether a timer is found on a machine with this one file.
+    /// Whether a timer is found on a host with this one file.
     fn found(path: &str, text: &str, mode: u32) -> bool {
         let root = tempfile::TempDir::new().unwrap();
         let file = root.path().join(path);
@@ -129,7 +129,7 @@ mod tests {
         fs::create_dir_all(unit.parent().unwrap()).unwrap();
         fs::write(unit, "").unwrap();
         let env: Env = [("LOGNAME", "web")].into_iter().collect();
-        look(&Machine { root: root.path().to_owned(), env: &env }).status == Status::Ok
+        look(&Host { root: root.path().to_owned(), env: &env }).status == Status::Ok
     }
 
     #[test]

@@ -4,15 +4,15 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, json};
 
-use super::super::service::told;
+use super::super::service::request_failed;
 use super::{Service, change, decided, label, update};
-use crate::api::{Shown, Site};
+use crate::api::{ApiObject, Site};
+use crate::bundle::{Bundle, Files};
 use crate::cert::Certificate;
 use crate::cli::BindArgs;
-use crate::failure::Kind;
-use crate::material::{Files, Material};
+use crate::error::ErrorKind;
 use crate::report::Answer;
-use crate::text::{foreign, list};
+use crate::text::{list, sanitize};
 
 pub(super) async fn run(args: &BindArgs, service: &Service, answer: &mut Answer) -> anyhow::Result<()> {
     let before = service.find(&args.site).await?;
@@ -20,7 +20,7 @@ pub(super) async fn run(args: &BindArgs, service: &Service, answer: &mut Answer)
         let message = format!("certificate {} does not cover {}, only {names}", args.cert, label(&before));
         if !args.allow_uncovered {
             let hint = "bind another certificate, or pass --allow-uncovered";
-            return Err(decided(Kind::Refused, format!("{message}; nothing was changed"), hint));
+            return Err(decided(ErrorKind::Refused, format!("{message}; nothing was changed"), hint));
         }
         answer.warnings.push(message);
     }
@@ -36,7 +36,7 @@ pub(super) async fn run(args: &BindArgs, service: &Service, answer: &mut Answer)
             label(&after)
         );
         return Err(decided(
-            Kind::Service,
+            ErrorKind::Service,
             message,
             "run the same command again, or ask the service's support",
         ));
@@ -49,14 +49,14 @@ pub(super) async fn run(args: &BindArgs, service: &Service, answer: &mut Answer)
 /// The names of the certificate where it is known that the site's domain is not among them. The list may show fewer
 /// names than the certificate has, or one that was only declared, so the certificate itself decides.
 async fn names_without(
-    site: &Shown<Site>,
+    site: &ApiObject<Site>,
     cert: u64,
     service: &Service,
     answer: &mut Answer,
 ) -> anyhow::Result<Option<String>> {
     let domain = &site.known.domain;
     let records = service.client.list_records().await;
-    let records = records.map_err(|failed| told("cannot list the certificates", &failed))?;
+    let records = records.map_err(|failed| request_failed("cannot list the certificates", &failed))?;
     let Some(record) = records.into_iter().find(|record| record.known.id == cert) else {
         // Another account's, or none at all: the service refuses it (section 4.7).
         return Ok(None);
@@ -73,11 +73,11 @@ async fn names_without(
         return Ok(None);
     };
     let sans = leaf.dns_names.iter().map(String::as_str);
-    let names: Vec<String> = leaf.dns_names.iter().map(|name| foreign(name)).collect();
+    let names: Vec<String> = leaf.dns_names.iter().map(|name| sanitize(name)).collect();
     Ok((!domain.is_covered_by_any(sans)).then(|| list(&names)))
 }
 
 fn leaf(pem: &str) -> Option<Certificate> {
     let files = Files { cert: "the record".into(), issuers: None, key: None };
-    Material::from_bytes(&files, pem.as_bytes(), None, None).chain.ok().map(|chain| chain.leaf)
+    Bundle::from_bytes(&files, pem.as_bytes(), None, None).chain.ok().map(|chain| chain.leaf)
 }

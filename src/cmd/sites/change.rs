@@ -7,13 +7,13 @@ use serde_json::{Map, Value};
 use tokio::time::sleep;
 
 use super::{Service, decided, label};
-use crate::api::{Shown, Site};
+use crate::api::{ApiObject, Site};
 use crate::cli::WaitArgs;
 use crate::clock::Deadline;
-use crate::failure::Kind;
+use crate::error::ErrorKind;
 use crate::fields;
 use crate::report::Answer;
-use crate::text::{foreign, list, span};
+use crate::text::{humanize, list, sanitize};
 
 /// The edge takes seconds; asking more often would only cost requests.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
@@ -22,10 +22,10 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// Records the site as it is now, and waits for the edge where that is asked for.
 pub(super) async fn settle(
     wait: WaitArgs,
-    site: Shown<Site>,
+    site: ApiObject<Site>,
     service: &Service,
     answer: &mut Answer,
-) -> anyhow::Result<Shown<Site>> {
+) -> anyhow::Result<ApiObject<Site>> {
     answer.set("site", &site.json);
     if !wait.is_wanted() {
         return Ok(site);
@@ -37,23 +37,23 @@ pub(super) async fn settle(
 
 /// Reads the site until its configuration has reached the edge.
 async fn pushed(
-    mut site: Shown<Site>,
+    mut site: ApiObject<Site>,
     service: &Service,
     answer: &mut Answer,
-) -> anyhow::Result<Shown<Site>> {
+) -> anyhow::Result<ApiObject<Site>> {
     let wait = service.settings.wait;
     let end = Deadline::after(wait).or_sooner(service.deadline);
     let mut pause = FIRST_PAUSE;
     while !site.known.config_synced {
         if pause >= end.left() {
             let waited = wait.min(service.settings.timeout);
-            let waited = span(time::Duration::try_from(waited).unwrap_or(time::Duration::MAX));
+            let waited = humanize(time::Duration::try_from(waited).unwrap_or(time::Duration::MAX));
             let message = format!(
                 "the configuration of {} has not reached the edge within {waited}; the service goes on with it",
                 label(&site)
             );
             let longer = if service.settings.timeout < wait { "--timeout SECS" } else { "--wait=SECS" };
-            return Err(decided(Kind::Temporary, message, format!("wait longer with {longer}")));
+            return Err(decided(ErrorKind::Temporary, message, format!("wait longer with {longer}")));
         }
         sleep(pause).await;
         pause = (2 * pause).min(LONGEST_PAUSE);
@@ -67,14 +67,14 @@ async fn pushed(
 pub(super) fn nothing_ignored(
     ignored: &[String],
     sent: &Map<String, Value>,
-    site: &Shown<Site>,
+    site: &ApiObject<Site>,
     answer: &mut Answer,
 ) -> anyhow::Result<()> {
     answer.set("ignored_fields", ignored);
     if ignored.is_empty() {
         return Ok(());
     }
-    let names: Vec<String> = ignored.iter().map(|name| foreign(name)).collect();
+    let names: Vec<String> = ignored.iter().map(|name| sanitize(name)).collect();
     let saved: Vec<&String> = sent.keys().filter(|name| !ignored.contains(name)).collect();
     let others = match saved.as_slice() {
         [] => "nothing else was sent".to_owned(),
@@ -82,36 +82,38 @@ pub(super) fn nothing_ignored(
         several => format!("{} were saved", list(several)),
     };
     let message = format!("the service ignored {} of {}; {others}", list(&names), label(site));
-    let doubts: Vec<String> = ignored.iter().filter_map(|name| near(name)).collect();
+    let typo_warnings: Vec<String> = ignored.iter().filter_map(|name| suggestion(name)).collect();
     // The hint says it.
-    answer.warnings.retain(|warning| !doubts.contains(warning));
+    answer.warnings.retain(|warning| !typo_warnings.contains(warning));
     let id = site.known.id;
-    let hint = match doubts.as_slice() {
+    let hint = match typo_warnings.as_slice() {
         [] => format!("no such field can be set; `edgecert sites get {id}` shows those that there are"),
-        doubts => format!("{}; set it with `edgecert sites update {id} --set …`", doubts.join("; ")),
+        typo_warnings => {
+            format!("{}; set it with `edgecert sites update {id} --set …`", typo_warnings.join("; "))
+        }
     };
-    Err(decided(Kind::Service, message, hint))
+    Err(decided(ErrorKind::Service, message, hint))
 }
 
 /// The known field that is meant, in words.
-pub(super) fn near(name: &str) -> Option<String> {
-    fields::suggestion(name).map(|known| format!("{} is not a known field; {known} is", foreign(name)))
+pub(super) fn suggestion(name: &str) -> Option<String> {
+    fields::suggestion(name).map(|known| format!("{} is not a known field; {known} is", sanitize(name)))
 }
 
 /// Warns of fields that were sent, not ignored, and are something else now.
 pub(super) fn compare(
     sent: &Map<String, Value>,
     ignored: &[String],
-    site: &Shown<Site>,
+    site: &ApiObject<Site>,
     answer: &mut Answer,
 ) {
     for (name, wanted) in sent.iter().filter(|(name, _)| !ignored.contains(name)) {
         if let Some(found) = site.json.get(name).filter(|found| !holds(found, wanted)) {
             answer.warnings.push(format!(
                 "{} was saved as {}, not as {}",
-                foreign(name),
-                foreign(&found.to_string()),
-                foreign(&wanted.to_string())
+                sanitize(name),
+                sanitize(&found.to_string()),
+                sanitize(&wanted.to_string())
             ));
         }
     }

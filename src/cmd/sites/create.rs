@@ -5,24 +5,24 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-use super::super::service::{refused, told};
+use super::super::service::{refused, request_failed};
 use super::change::{self, holds};
-use super::request::Wish;
+use super::field_update::FieldUpdate;
 use super::{Service, decided, label};
-use crate::api::{Failed, Saved, Shown, Site};
+use crate::api::{ApiObject, RequestError, Saved, Site};
 use crate::cli::CreateArgs;
-use crate::failure::{Kind, api_kind};
+use crate::error::{ErrorKind, api_kind};
 use crate::names::Domain;
 use crate::report::Answer;
 
 /// What will be sent, before anything is.
-pub(super) fn fields(args: &CreateArgs) -> anyhow::Result<Wish> {
-    let mut wish = Wish::read(&args.fields)?;
+pub(super) fn fields(args: &CreateArgs) -> anyhow::Result<FieldUpdate> {
+    let mut wish = FieldUpdate::read(&args.fields)?;
     // A dot at the end is for the DNS; the service wants a name.
     let domain = Value::from(args.domain.spelled().trim_end_matches('.'));
     if wish.fields.insert("domain".into(), domain.clone()).is_some_and(|other| other != domain) {
         let message = format!("another domain than {} is among the fields", args.domain);
-        return Err(decided(Kind::Usage, message, "name the domain once"));
+        return Err(decided(ErrorKind::Usage, message, "name the domain once"));
     }
     wish.check()?;
     Ok(wish)
@@ -30,17 +30,18 @@ pub(super) fn fields(args: &CreateArgs) -> anyhow::Result<Wish> {
 
 pub(super) async fn run(
     args: &CreateArgs,
-    wish: &Wish,
+    wish: &FieldUpdate,
     service: &Service,
     answer: &mut Answer,
 ) -> anyhow::Result<()> {
-    answer.warnings.extend(wish.doubts());
-    if let Some(site) =
-        look(&args.domain, service).await.map_err(|failed| told("cannot list the sites", &failed))?
+    answer.warnings.extend(wish.typo_warnings());
+    if let Some(site) = look(&args.domain, service)
+        .await
+        .map_err(|failed| request_failed("cannot list the sites", &failed))?
     {
         let message = format!("{} is a site of this account already; nothing was sent", label(&site));
         let hint = format!("change it with `edgecert sites update {}`", site.known.id);
-        return Err(decided(Kind::Service, message, hint));
+        return Err(decided(ErrorKind::Service, message, hint));
     }
     let saved = match service.client.create_site(&wish.fields).await {
         Ok(saved) => saved,
@@ -56,14 +57,14 @@ pub(super) async fn run(
         Some(site) => site,
         None => look(&args.domain, service)
             .await
-            .map_err(|failed| told("cannot list the sites", &failed))?
+            .map_err(|failed| request_failed("cannot list the sites", &failed))?
             .ok_or_else(|| {
-            let message = format!(
-                "{} is not among the sites, although the service says that it was created",
-                args.domain
-            );
-            decided(Kind::Service, message, "`edgecert sites list` shows what there is")
-        })?,
+                let message = format!(
+                    "{} is not among the sites, although the service says that it was created",
+                    args.domain
+                );
+                decided(ErrorKind::Service, message, "`edgecert sites list` shows what there is")
+            })?,
     };
     let _ = writeln!(answer.text, "{}: created", label(&site));
     tell_dns(&site, answer);
@@ -75,7 +76,7 @@ pub(super) async fn run(
 }
 
 /// The site of a domain, if there is one.
-async fn look(domain: &Domain, service: &Service) -> Result<Option<Shown<Site>>, Failed> {
+async fn look(domain: &Domain, service: &Service) -> Result<Option<ApiObject<Site>>, RequestError> {
     let sites = service.client.list_sites().await?;
     Ok(sites.into_iter().find(|site| site.known.domain == *domain))
 }
@@ -84,13 +85,13 @@ async fn look(domain: &Domain, service: &Service) -> Result<Option<Shown<Site>>,
 /// what it is like.
 async fn resolve(
     domain: &Domain,
-    failed: &Failed,
+    failed: &RequestError,
     sent: &Map<String, Value>,
     service: &Service,
     answer: &mut Answer,
 ) -> anyhow::Result<Saved> {
     let found = look(domain, service).await.map_err(|unread| {
-        told(
+        request_failed(
             format!(
                 "whether {domain} was created is not known ({}), and the sites cannot be listed",
                 failed.error
@@ -112,7 +113,7 @@ async fn resolve(
 }
 
 /// The record that DNS needs, as a zone file has it.
-fn tell_dns(site: &Shown<Site>, answer: &mut Answer) {
+fn tell_dns(site: &ApiObject<Site>, answer: &mut Answer) {
     let target = site.known.cname.as_deref().map(|cname| cname.trim_end_matches('.'));
     let Some(target) = target.filter(|target| is_host(target)) else {
         answer

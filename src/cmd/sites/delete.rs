@@ -2,24 +2,24 @@
 
 use std::fmt::Write as _;
 
-use super::super::service::{no_such_site, refused, told};
-use super::{Person, Service, decided, label};
+use super::super::service::{no_such_site, refused, request_failed};
+use super::{Confirm, Service, decided, label};
 use crate::cli::DeleteArgs;
-use crate::failure::Kind;
+use crate::error::ErrorKind;
 use crate::report::Answer;
 
 /// Refuses before anything is sent where nobody said yes and nobody can.
-pub(super) fn needs_a_person(args: &DeleteArgs, person: Person<'_>) -> anyhow::Result<()> {
+pub(super) fn needs_a_person(args: &DeleteArgs, person: Confirm<'_>) -> anyhow::Result<()> {
     if args.yes || person.is_some() {
         return Ok(());
     }
     let message = format!("nobody can be asked whether {} may be deleted; nothing was sent", args.site);
-    Err(decided(Kind::Usage, message, "pass --yes, or run it on a terminal"))
+    Err(decided(ErrorKind::Usage, message, "pass --yes, or run it on a terminal"))
 }
 
 pub(super) async fn run(
     args: &DeleteArgs,
-    person: Person<'_>,
+    person: Confirm<'_>,
     service: &Service,
     answer: &mut Answer,
 ) -> anyhow::Result<()> {
@@ -29,12 +29,12 @@ pub(super) async fn run(
     answer.set("deleted", false);
     let question = format!("delete {name} with its DNS resolution records and edge configuration, for good?");
     if !args.yes && !person.is_some_and(|ask| ask(&question)) {
-        return Err(decided(Kind::Refused, format!("{name} was not deleted"), "answer y to delete it"));
+        return Err(decided(ErrorKind::Refused, format!("{name} was not deleted"), "answer y to delete it"));
     }
     service.client.delete_site(id).await.map_err(|failed| match failed.error.refused_with() {
         Some(404) => no_such_site(id),
         _ if failed.error.is_worth_repeating() => {
-            told(format!("whether {name} was deleted is not known"), &failed)
+            request_failed(format!("whether {name} was deleted is not known"), &failed)
         }
         _ => refused(format!("{name} was not deleted"), &failed, "see what the service says"),
     })?;
@@ -42,7 +42,7 @@ pub(super) async fn run(
         Ok(_) => {
             let message = format!("{name} is still there, although the service says that it was deleted");
             return Err(decided(
-                Kind::Service,
+                ErrorKind::Service,
                 message,
                 "run the same command again, or ask the service's support",
             ));

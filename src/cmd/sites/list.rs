@@ -6,9 +6,9 @@ use anstyle::AnsiColor;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use super::super::service::told;
+use super::super::service::request_failed;
 use super::{Service, plain};
-use crate::api::{Shown, Site};
+use crate::api::{ApiObject, Site};
 use crate::cli::ListArgs;
 use crate::clock;
 use crate::report::{Answer, Cell, Style, Table};
@@ -25,9 +25,13 @@ pub(super) async fn run(
     style: Style,
     answer: &mut Answer,
 ) -> anyhow::Result<()> {
-    let sites = service.client.list_sites().await.map_err(|failed| told("cannot list the sites", &failed))?;
+    let sites = service
+        .client
+        .list_sites()
+        .await
+        .map_err(|failed| request_failed("cannot list the sites", &failed))?;
     let number = sites.len();
-    let sites: Vec<Shown<Site>> = sites.into_iter().filter(|site| is_wanted(site, args)).collect();
+    let sites: Vec<ApiObject<Site>> = sites.into_iter().filter(|site| is_wanted(site, args)).collect();
     answer.set("sites", sites.iter().map(|site| &site.json).collect::<Vec<_>>());
     let expiries = expiries(&service.settings);
     let mut table = Table::new(&["id", "domain", "cname", "enabled", "status", "certificate", "synced"]);
@@ -45,13 +49,13 @@ pub(super) async fn run(
     Ok(())
 }
 
-fn is_wanted(site: &Shown<Site>, args: &ListArgs) -> bool {
+fn is_wanted(site: &ApiObject<Site>, args: &ListArgs) -> bool {
     args.domain.as_ref().is_none_or(|glob| glob.fits(&site.known.domain))
         && !(args.without_cert && site.known.cert_id.is_some())
         && !(args.unsynced && site.known.config_synced)
 }
 
-fn cells(site: &Shown<Site>, expiries: &HashMap<u64, OffsetDateTime>) -> [Cell; 7] {
+fn cells(site: &ApiObject<Site>, expiries: &HashMap<u64, OffsetDateTime>) -> [Cell; 7] {
     let known = &site.known;
     let yes_or = |yes: bool, colour| if yes { Cell::from("yes") } else { Cell::coloured("no", colour) };
     let status = site.json.get("site_status").map(plain).unwrap_or_default();

@@ -4,8 +4,8 @@ mod bind;
 mod change;
 mod create;
 mod delete;
+mod field_update;
 mod list;
-mod request;
 mod switch;
 mod update;
 
@@ -14,14 +14,14 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::service::{self, Service, decided};
-use crate::api::{Shown, Site};
+use crate::api::{ApiObject, Site};
 use crate::cli::{OneArgs, SitesCommand, WaitArgs};
 use crate::env::Env;
 use crate::report::{Answer, Style, Table};
-use crate::text::foreign_in_full;
+use crate::text::sanitize_untruncated;
 
 /// Asks the person at the terminal; there is none where nobody can answer.
-pub(crate) type Person<'a> = Option<&'a dyn Fn(&str) -> bool>;
+pub(crate) type Confirm<'a> = Option<&'a dyn Fn(&str) -> bool>;
 
 /// Runs the command.
 pub(crate) fn run(
@@ -29,7 +29,7 @@ pub(crate) fn run(
     config: Option<&Path>,
     env: &Env,
     style: Style,
-    person: Person<'_>,
+    person: Confirm<'_>,
     answer: &mut Answer,
 ) -> anyhow::Result<()> {
     let alone = WaitArgs::default();
@@ -116,10 +116,10 @@ fn rows(name: &str, value: &Value, table: &mut Table) {
 
 /// A value in one line, printable; text without quotes.
 fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| foreign_in_full(&value.to_string()), foreign_in_full)
+    value.as_str().map_or_else(|| sanitize_untruncated(&value.to_string()), sanitize_untruncated)
 }
 
 /// `shop.example.com (site 10)`
-fn label(site: &Shown<Site>) -> String {
+fn label(site: &ApiObject<Site>) -> String {
     format!("{} (site {})", site.known.domain, site.known.id)
 }

@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use super::super::service::{no_such_site, told};
+use super::super::service::{no_such_site, request_failed};
 use super::{Service, change, decided, label};
-use crate::api::{Error, Failed, Shown, Site};
+use crate::api::{ApiObject, Error, RequestError, Site};
 use crate::cli::{OneArgs, SiteName};
-use crate::failure::Kind;
+use crate::error::ErrorKind;
 use crate::report::Answer;
-use crate::text::foreign;
+use crate::text::sanitize;
 
 pub(super) async fn run(
     args: &OneArgs,
@@ -26,7 +26,9 @@ pub(super) async fn run(
         Err(failed) if failed.error.refused_with() == Some(404) => return Err(no_such_site(id)),
         // What the site is like now says more than how the service refuses.
         Err(failed) if matches!(failed.error, Error::Refused { .. } | Error::NotOk { .. }) => Some(failed),
-        Err(failed) => return Err(told(format!("whether site {id} is {verb} is not known"), &failed)),
+        Err(failed) => {
+            return Err(request_failed(format!("whether site {id} is {verb} is not known"), &failed));
+        }
     };
     let site = match &refusal {
         Some(_) => service.site(id).await?,
@@ -47,15 +49,19 @@ pub(super) async fn run(
     Ok(())
 }
 
-fn without_effect(site: &Shown<Site>, on: bool, refusal: Option<&Failed>) -> anyhow::Error {
+fn without_effect(site: &ApiObject<Site>, on: bool, refusal: Option<&RequestError>) -> anyhow::Error {
     let said = refusal.map(|failed| format!(" ({})", failed.error)).unwrap_or_default();
     if !on {
         let message = format!("{} is still enabled{said}", label(site));
-        return decided(Kind::Service, message, "run the same command again, or ask the service's support");
+        return decided(
+            ErrorKind::Service,
+            message,
+            "run the same command again, or ask the service's support",
+        );
     }
     let (why, hint) = match &site.known.disabled_reason {
         Some(reason) => (
-            format!("disabled by the system: {}", foreign(reason)),
+            format!("disabled by the system: {}", sanitize(reason)),
             "a package whose traffic is exceeded must be topped up, renewed or extended first",
         ),
         None => (
@@ -63,5 +69,5 @@ fn without_effect(site: &Shown<Site>, on: bool, refusal: Option<&Failed>) -> any
             "see whether its package is expired or used up; top it up, renew or extend it first",
         ),
     };
-    decided(Kind::Service, format!("{} is still {why}{said}", label(site)), hint)
+    decided(ErrorKind::Service, format!("{} is still {why}{said}", label(site)), hint)
 }

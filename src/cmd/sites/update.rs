@@ -6,21 +6,25 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::super::service::{no_such_site, refused, told};
-use super::request::Wish;
+use super::super::service::{no_such_site, refused, request_failed};
+use super::field_update::FieldUpdate;
 use super::{Service, change, decided, label, plain};
-use crate::api::{Failed, Shown, Site};
+use crate::api::{ApiObject, RequestError, Site};
 use crate::cli::UpdateArgs;
-use crate::failure::Kind;
+use crate::error::ErrorKind;
 use crate::fields::FIELDS;
 use crate::report::{Answer, Style, Table};
-use crate::text::foreign;
+use crate::text::sanitize;
 
 /// What will be sent, before anything is.
-pub(super) fn wish(args: &UpdateArgs) -> anyhow::Result<Wish> {
-    let wish = Wish::read(&args.fields)?;
+pub(super) fn wish(args: &UpdateArgs) -> anyhow::Result<FieldUpdate> {
+    let wish = FieldUpdate::read(&args.fields)?;
     if wish.fields.is_empty() {
-        return Err(decided(Kind::Usage, "no field is named", "name one with --set, --origin or --from"));
+        return Err(decided(
+            ErrorKind::Usage,
+            "no field is named",
+            "name one with --set, --origin or --from",
+        ));
     }
     if !wish.has_file() {
         wish.check()?;
@@ -30,7 +34,7 @@ pub(super) fn wish(args: &UpdateArgs) -> anyhow::Result<Wish> {
 
 pub(super) async fn run(
     args: &UpdateArgs,
-    mut wish: Wish,
+    mut wish: FieldUpdate,
     service: &Service,
     style: Style,
     answer: &mut Answer,
@@ -38,7 +42,7 @@ pub(super) async fn run(
     let before = service.find(&args.site).await?;
     wish.leave_out_what_is_so(&before.json);
     wish.check()?;
-    answer.warnings.extend(wish.doubts());
+    answer.warnings.extend(wish.typo_warnings());
     if wish.fields.is_empty() {
         let _ = writeln!(answer.text, "{}: everything is so already", label(&before));
         change::settle(args.wait, before, service, answer).await?;
@@ -61,10 +65,10 @@ pub(super) async fn run(
 
 /// Saves fields of a site; the site as it is afterwards, and the fields that were dropped.
 pub(super) async fn save(
-    before: &Shown<Site>,
+    before: &ApiObject<Site>,
     fields: &Map<String, Value>,
     service: &Service,
-) -> anyhow::Result<(Shown<Site>, Vec<String>)> {
+) -> anyhow::Result<(ApiObject<Site>, Vec<String>)> {
     let id = before.known.id;
     let saved = service.client.update_site(id, fields).await;
     let saved = saved.map_err(|failed| not_saved(&failed, before))?;
@@ -75,13 +79,13 @@ pub(super) async fn save(
     Ok((site, saved.ignored_fields))
 }
 
-fn not_saved(failed: &Failed, before: &Shown<Site>) -> anyhow::Error {
+fn not_saved(failed: &RequestError, before: &ApiObject<Site>) -> anyhow::Error {
     let what = format!("{} was not changed", label(before));
     match failed.error.refused_with() {
         Some(404) => no_such_site(before.known.id),
         Some(403) => refused(what, failed, "name a cert_id or package_id of this account"),
         _ if failed.error.is_worth_repeating() => {
-            told(format!("whether {} was changed is not known", label(before)), failed)
+            request_failed(format!("whether {} was changed is not known", label(before)), failed)
         }
         _ => refused(what, failed, "see what the service says"),
     }
@@ -118,8 +122,8 @@ fn warn_of_strangers(changes: &[Change], named: &Map<String, Value>, answer: &mu
         answer.warnings.push(format!(
             "{} was not named and changed too, from {} to {}",
             change.field,
-            foreign(&plain(&change.before)),
-            foreign(&plain(&change.after))
+            sanitize(&plain(&change.before)),
+            sanitize(&plain(&change.after))
         ));
     }
 }

@@ -5,7 +5,7 @@ use time::{Duration, OffsetDateTime};
 use super::facts::{Age, Disk, Lineage, Site, days_left};
 use super::verdict::{Finding, Level, Verdict};
 use crate::cli::StatusArgs;
-use crate::text::{count, foreign, rfc3339, span};
+use crate::text::{count, humanize, rfc3339, sanitize};
 
 /// A deployment may be pending for so many seconds.
 const MAX_LAG: u64 = 24 * 60 * 60;
@@ -27,7 +27,7 @@ impl Limits {
 }
 
 /// Judges the lineages; `strange` is what is strange about memories.
-pub(super) fn judge(
+pub(super) fn evaluate(
     lineages: &[Lineage],
     strange: &[String],
     limits: Limits,
@@ -65,8 +65,11 @@ fn of_lineage(lineage: &Lineage, limits: Limits, now: OffsetDateTime) -> Vec<Fin
             let text = format!("the certificate that {} has expired at {at}", site.domain);
             add(Level::Critical, text, i64::MAX);
         } else if left < limits.days {
-            let text =
-                format!("the certificate that {} has expires in {}, at {at}", site.domain, span(until - now));
+            let text = format!(
+                "the certificate that {} has expires in {}, at {at}",
+                site.domain,
+                humanize(until - now)
+            );
             add(Level::Warning, text, -left);
         }
     }
@@ -75,7 +78,7 @@ fn of_lineage(lineage: &Lineage, limits: Limits, now: OffsetDateTime) -> Vec<Fin
             let cert = lineage.cert.as_deref().unwrap_or("the lineage");
             add(Level::Warning, format!("{cert} is gone and still needed"), 0);
         }
-        Disk::Unreadable(reason) => add(Level::Warning, reason.clone(), 0),
+        Disk::ReadError(reason) => add(Level::Warning, reason.clone(), 0),
         Disk::Leaf { .. } | Disk::Gone => {}
     }
     for site in &lineage.sites {
@@ -90,12 +93,12 @@ fn of_lineage(lineage: &Lineage, limits: Limits, now: OffsetDateTime) -> Vec<Fin
 
 fn pending(lineage: &Lineage, lag: Duration) -> String {
     let why = match (&lineage.last_error, &lineage.disk) {
-        (Some(end), _) => end.error.as_deref().map(foreign),
+        (Some(end), _) => end.error.as_deref().map(sanitize),
         (None, Disk::Leaf { age: Age::Newer, .. }) => Some("no run has seen this certificate".into()),
         (None, _) => Some("no run has finished it".into()),
     };
     let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
-    format!("pending for {}{why}", span(lag))
+    format!("pending for {}{why}", humanize(lag))
 }
 
 fn first_to_expire(lineage: &Lineage) -> Option<(&Site, OffsetDateTime)> {
@@ -126,7 +129,7 @@ mod tests {
     const LIMITS: Limits = Limits { lag: Duration::seconds(86400), days: 14 };
 
     fn line(lineages: &[Lineage]) -> (u8, String) {
-        let verdict = judge(lineages, &[], LIMITS, NOW);
+        let verdict = evaluate(lineages, &[], LIMITS, NOW);
         (verdict.level.exit_code(), verdict.to_line())
     }
 
@@ -139,10 +142,10 @@ mod tests {
 
     #[test]
     fn the_line_has_the_level_the_gravest_finding_and_the_figures() {
-        let fleet =
+        let inventory =
             [deployed("fine", 60), deployed("soon", 5), pending("shop", 20, Duration::days(3)), gone("left")];
         assert_eq!(
-            line(&fleet),
+            line(&inventory),
             (
                 2,
                 "EDGECERT CRITICAL - shop: pending for 3 days (the service cannot be reached); 2 more | \
@@ -160,7 +163,7 @@ mod tests {
     #[test]
     fn each_fault_has_its_level() {
         let mut unreadable = deployed("x", 60);
-        unreadable.disk = Disk::Unreadable("cannot read /x: permission denied".into());
+        unreadable.disk = Disk::ReadError("cannot read /x: permission denied".into());
         let mut useless = gone("x");
         useless.sites.clear();
         let mut configured = Lineage { configured: true, remembered: false, ..gone("x") };
@@ -188,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_damaged_memory_is_a_warning() {
-        let verdict = judge(&[deployed("x", 60)], &["x.damaged is damaged".into()], LIMITS, NOW);
+        let verdict = evaluate(&[deployed("x", 60)], &["x.damaged is damaged".into()], LIMITS, NOW);
         assert_eq!(verdict.level, Level::Warning);
         assert!(verdict.to_line().starts_with("EDGECERT WARNING - x.damaged is damaged | "));
     }

@@ -40,7 +40,7 @@ pub(super) enum Disk {
     },
     Gone,
     /// Why it is not known.
-    Unreadable(String),
+    ReadError(String),
 }
 
 /// The leaf on disk in relation to the one that was to be deployed last.
@@ -165,7 +165,7 @@ impl Disk {
     pub(super) fn leaf(&self) -> Option<&Leaf> {
         match self {
             Self::Leaf { leaf, .. } => Some(leaf),
-            Self::Gone | Self::Unreadable(_) => None,
+            Self::Gone | Self::ReadError(_) => None,
         }
     }
 }

@@ -4,16 +4,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::clock::Deadline;
-use crate::failure::{Decided, Kind, Problem};
+use crate::error::{CommandError, Diagnostic, ErrorKind};
 use crate::file;
-use crate::fleet::{Fleet, Member};
+use crate::inventory::{Inventory, Member};
 use crate::report::Answer;
 use crate::settings::File;
-use crate::state::{Store, Unwritable};
+use crate::state::{Store, WriteError};
 use crate::text;
 
 /// Another run on the lineage is waited for so long.
-const PATIENCE: Duration = Duration::from_secs(5);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A lineage as it may be named.
 struct Known {
@@ -38,12 +38,12 @@ pub(super) fn run(
     names.sort_unstable();
     names.dedup();
     let name = find(wanted, &names, &known)?;
-    let lock = store.lock(&name, Deadline::after(PATIENCE)).map_err(|error| unwritable(&error))??;
+    let lock = store.lock(&name, Deadline::after(LOCK_TIMEOUT)).map_err(|error| unwritable(&error))??;
     if remembered.contains(&name) {
         store.forget(&name).map_err(|error| unwritable(&error))?;
     }
     for path in damaged.iter().filter(|path| stem(path).as_ref() == Some(&name)) {
-        let failed = |error| Unwritable { path: path.clone(), reason: file::reason(&error) };
+        let failed = |error| WriteError { path: path.clone(), reason: file::reason(&error) };
         std::fs::remove_file(path).map_err(failed).map_err(|error| unwritable(&error))?;
     }
     drop(lock);
@@ -66,7 +66,7 @@ fn known(store: &Store, file: &File, answer: &mut Answer) -> anyhow::Result<Vec<
         let places = [Some(memory.lineage.cert), memory.lineage.directory].into_iter().flatten().collect();
         known.push(Known { name: member.name, places, configured });
     };
-    Fleet::gather(Some(store), file)?.visit(visit, |note| answer.warnings.push(note.to_string()));
+    Inventory::gather(Some(store), file)?.visit(visit, |note| answer.warnings.push(note.to_string()));
     Ok(known)
 }
 
@@ -75,7 +75,7 @@ fn stem(path: &Path) -> Option<String> {
 }
 
 /// The name of the one that is meant.
-fn find(wanted: &str, names: &[String], known: &[Known]) -> Result<String, Decided> {
+fn find(wanted: &str, names: &[String], known: &[Known]) -> Result<String, CommandError> {
     if let Some(name) = names.iter().find(|name| *name == wanted) {
         return Ok(name.clone());
     }
@@ -93,24 +93,24 @@ fn find(wanted: &str, names: &[String], known: &[Known]) -> Result<String, Decid
         [] => Err(unknown(wanted, names)),
         [name] => Ok((*name).to_owned()),
         several => {
-            let message = format!("{} holds {}", text::foreign(wanted), text::list(several));
-            let problem = Problem::new(message, "name one of them; nothing was forgotten");
-            Err(Decided { kind: Kind::NoInput, problem })
+            let message = format!("{} holds {}", text::sanitize(wanted), text::list(several));
+            let diagnostic = Diagnostic::new(message, "name one of them; nothing was forgotten");
+            Err(CommandError { kind: ErrorKind::NoInput, diagnostic })
         }
     }
 }
 
-fn unknown(wanted: &str, names: &[String]) -> Decided {
-    let message = format!("no lineage {} is remembered; nothing was forgotten", text::foreign(wanted));
+fn unknown(wanted: &str, names: &[String]) -> CommandError {
+    let message = format!("no lineage {} is remembered; nothing was forgotten", text::sanitize(wanted));
     let hint = match names {
         [] => "none is remembered at all; check --state-dir and EDGECERT_STATE_DIR".into(),
         names => format!("remembered are {}", text::list(names)),
     };
-    Decided { kind: Kind::NoInput, problem: Problem::new(message, hint) }
+    CommandError { kind: ErrorKind::NoInput, diagnostic: Diagnostic::new(message, hint) }
 }
 
-fn unwritable(error: &Unwritable) -> Decided {
+fn unwritable(error: &WriteError) -> CommandError {
     let message = format!("{error}; nothing was forgotten");
     let hint = "run edgecert as the user that the ACME client runs as";
-    Decided { kind: Kind::Config, problem: Problem::new(message, hint) }
+    CommandError { kind: ErrorKind::Config, diagnostic: Diagnostic::new(message, hint) }
 }

@@ -8,17 +8,17 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::facts::{Age, Disk, Leaf, Lineage, Site};
+use crate::bundle::{self, Files};
 use crate::cert::Certificate;
-use crate::fleet::{Fleet, Member};
-use crate::material::{self, Files};
+use crate::inventory::{Inventory, Member};
 use crate::source;
-use crate::state::{self, Memory};
+use crate::state::{self, LineageState};
 use crate::text;
 
 /// The lineages in the order of their names, and what is strange about memories.
-pub(super) fn gather(fleet: Fleet<'_>, now: OffsetDateTime) -> (Vec<Lineage>, Vec<String>) {
-    let (mut lineages, mut strange) = (Vec::with_capacity(fleet.len()), Vec::new());
-    fleet.visit(|member| lineages.push(Lineage::of(member, now)), |note| strange.push(note.to_string()));
+pub(super) fn gather(inventory: Inventory<'_>, now: OffsetDateTime) -> (Vec<Lineage>, Vec<String>) {
+    let (mut lineages, mut strange) = (Vec::with_capacity(inventory.len()), Vec::new());
+    inventory.visit(|member| lineages.push(Lineage::of(member, now)), |note| strange.push(note.to_string()));
     lineages.sort_by(|a: &Lineage, b| a.name.cmp(&b.name));
     (lineages, strange)
 }
@@ -49,7 +49,7 @@ impl Lineage {
             begun: begun.is_some(),
             last_success: memory.and_then(|memory| memory.last_success.as_deref()).and_then(moment),
             last_error: memory.and_then(|memory| memory.result.clone()).filter(|end| end.exit_code != 0),
-            deployed: memory.and_then(Memory::deployed).map(Leaf::remembered),
+            deployed: memory.and_then(LineageState::deployed).map(Leaf::remembered),
             sites: memory.map(|memory| sites(memory, &disk)).unwrap_or_default(),
             edge_address: remembered.or_else(|| entry.and_then(|entry| entry.layer.edge_address.clone())),
             disk,
@@ -59,21 +59,22 @@ impl Lineage {
 
 impl Disk {
     /// What is in the files, and since when.
-    fn read(files: &Files, memory: Option<&Memory>) -> (Self, Option<OffsetDateTime>) {
-        let material = match material::look(files) {
-            Ok(material) => material,
+    fn read(files: &Files, memory: Option<&LineageState>) -> (Self, Option<OffsetDateTime>) {
+        let bundle = match bundle::look(files) {
+            Ok(bundle) => bundle,
             Err(unreadable) if unreadable.is_missing() => return (Self::Gone, None),
-            Err(unreadable) => return (Self::Unreadable(unreadable.to_string()), None),
+            Err(unreadable) => return (Self::ReadError(unreadable.to_string()), None),
         };
-        match material.chain {
+        match bundle.chain {
             Ok(chain) => {
                 let known = memory.and_then(|memory| memory.certificate.as_ref());
                 (Self::of(&chain.leaf, known), modified(&files.cert))
             }
-            Err(problems) => {
-                let found: Vec<&str> = problems.iter().map(|problem| problem.found.as_str()).collect();
+            Err(diagnostics) => {
+                let found: Vec<&str> =
+                    diagnostics.iter().map(|diagnostic| diagnostic.found.as_str()).collect();
                 let shown = text::path(&files.cert);
-                (Self::Unreadable(format!("{shown} holds {}", text::list(&found))), None)
+                (Self::ReadError(format!("{shown} holds {}", text::list(&found))), None)
             }
         }
     }
@@ -98,7 +99,7 @@ impl Disk {
             source::Error::NotALineage { directory, .. } if matches!(directory.try_exists(), Ok(false)) => {
                 Self::Gone
             }
-            error => Self::Unreadable(error.to_string()),
+            error => Self::ReadError(error.to_string()),
         }
     }
 }
@@ -115,7 +116,7 @@ impl Leaf {
 
 /// The sites of the last result that told of any. It may be that of the deployment before: a run that fails before it
 /// knows its sites leaves them as they were, and so does one that is not over.
-fn sites(memory: &Memory, disk: &Disk) -> Vec<Site> {
+fn sites(memory: &LineageState, disk: &Disk) -> Vec<Site> {
     let went_well = |site: &state::Site| ["served", "synced", "uploaded"].contains(&site.outcome.as_str());
     let told = memory.is_told();
     let (latest, before) = (memory.certificate.as_ref(), memory.deployed());
@@ -130,11 +131,11 @@ fn sites(memory: &Memory, disk: &Disk) -> Vec<Site> {
         let on_disk = disk.leaf().map(|leaf| &leaf.fingerprint);
         Site {
             id: site.id,
-            domain: text::foreign(&site.domain),
+            domain: text::sanitize(&site.domain),
             cname: site.cname.clone(),
             cert_id: site.cert_id,
-            outcome: text::foreign(&site.outcome),
-            detail: site.detail.as_deref().map(text::foreign),
+            outcome: text::sanitize(&site.outcome),
+            detail: site.detail.as_deref().map(text::sanitize),
             is_on_record: on_record.zip(on_disk).map(|(held, disk)| held.fingerprint == *disk),
             not_after: shown.and_then(|leaf| moment(&leaf.not_after)),
             served: None,
@@ -161,7 +162,7 @@ mod tests {
     /// and the year in which the leaf expires that visitors get.
     type Row = (&'static [&'static str], Option<(u8, bool)>, Option<bool>, Option<i32>);
 
-    fn memory(outcomes: &[&str], end: Option<(u8, bool)>) -> Memory {
+    fn memory(outcomes: &[&str], end: Option<(u8, bool)>) -> LineageState {
         let leaf = |fingerprint: &str, year| state::Certificate {
             fingerprint: fingerprint.into(),
             names: Vec::new(),
@@ -175,9 +176,14 @@ mod tests {
             key: None,
             directory: None,
         };
-        let order = state::Order::default;
-        let mut memory =
-            Memory::intend(None, lineage.clone(), order(), Some(leaf("old", 2026)), "2026-01-01T00:00:00Z");
+        let order = state::DeployOptions::default;
+        let mut memory = LineageState::begin(
+            None,
+            lineage.clone(),
+            order(),
+            Some(leaf("old", 2026)),
+            "2026-01-01T00:00:00Z",
+        );
         let site = |outcome: &&str| state::Site {
             id: None,
             domain: "a.example".into(),
@@ -187,11 +193,16 @@ mod tests {
             detail: None,
         };
         let sites: Vec<state::Site> = outcomes.iter().map(site).collect();
-        memory.conclude(0, None, sites.clone(), "2026-01-01T00:00:00Z");
-        memory =
-            Memory::intend(Some(memory), lineage, order(), Some(leaf("new", 2027)), "2026-11-01T00:00:00Z");
+        memory.finish(0, None, sites.clone(), "2026-01-01T00:00:00Z");
+        memory = LineageState::begin(
+            Some(memory),
+            lineage,
+            order(),
+            Some(leaf("new", 2027)),
+            "2026-11-01T00:00:00Z",
+        );
         if let Some((exit_code, told)) = end {
-            memory.conclude(exit_code, None, if told { sites } else { Vec::new() }, "2026-11-01T00:00:00Z");
+            memory.finish(exit_code, None, if told { sites } else { Vec::new() }, "2026-11-01T00:00:00Z");
         }
         memory
     }

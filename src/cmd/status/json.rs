@@ -63,7 +63,7 @@ pub(super) fn lineages(lineages: &[facts::Lineage]) -> Vec<Lineage<'_>> {
 impl<'a> Lineage<'a> {
     fn of(facts: &'a facts::Lineage) -> Self {
         let on_disk_error = match &facts.disk {
-            Disk::Unreadable(reason) => Some(reason.as_str()),
+            Disk::ReadError(reason) => Some(reason.as_str()),
             Disk::Leaf { .. } | Disk::Gone => None,
         };
         Self {

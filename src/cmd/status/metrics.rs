@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use time::OffsetDateTime;
 
 use super::facts::{Lineage, Site};
-use crate::failure::{Decided, Kind, Problem};
+use crate::error::{CommandError, Diagnostic, ErrorKind};
 use crate::file::reason;
 
 /// A series for each lineage and site.
@@ -79,11 +79,11 @@ fn escaped(value: &str) -> String {
 }
 
 /// Replaces the file by this text, so that a reader sees the old one or the new one.
-pub(super) fn write(path: &Path, text: &str) -> Result<(), Decided> {
+pub(super) fn write(path: &Path, text: &str) -> Result<(), CommandError> {
     let failed = |reason: String| {
         let message = format!("cannot write the metrics file {}: {reason}", crate::text::path(path));
         let hint = "name a file in a directory that exists and that this user can write";
-        Decided { kind: Kind::Config, problem: Problem::new(message, hint) }
+        CommandError { kind: ErrorKind::Config, diagnostic: Diagnostic::new(message, hint) }
     };
     // A device or a link of the system's (`/dev/stdout`) is not to be replaced by a file.
     if path.symlink_metadata().is_ok_and(|found| !found.is_file()) {

@@ -23,9 +23,9 @@ use self::verdict::Verdict;
 use crate::cli::StatusArgs;
 use crate::clock;
 use crate::env::Env;
-use crate::failure::{Decided, Failure, Kind, Problem};
+use crate::error::{CommandError, Diagnostic, ErrorKind, Failure};
 use crate::file;
-use crate::fleet::Fleet;
+use crate::inventory::Inventory;
 use crate::report::{Answer, Style};
 use crate::settings::{self, File, Layer};
 use crate::state::Store;
@@ -42,7 +42,7 @@ pub(crate) fn run(
     match show(args, config, env, style, answer) {
         Err(error) if args.check => {
             let message = Failure::from_error(&error, &[]).message();
-            conclude(&Verdict::failed(&message), answer);
+            finish(&Verdict::failed(&message), answer);
             Ok(())
         }
         result => result,
@@ -68,7 +68,7 @@ fn show(
     }
     let damaged = store.as_ref().map(damaged).unwrap_or_default();
     let now = clock::now();
-    let (mut lineages, mut strange) = gather::gather(Fleet::gather(store.as_ref(), &file)?, now);
+    let (mut lineages, mut strange) = gather::gather(Inventory::gather(store.as_ref(), &file)?, now);
     strange.extend(damaged);
     if args.verify {
         let edge = |lineage: &Lineage| {
@@ -79,11 +79,11 @@ fn show(
     answer.set("lineages", json::lineages(&lineages));
     let written = args.metrics.as_deref().map(|path| metrics::write(path, &metrics::text(&lineages, now)));
     if args.check {
-        let mut verdict = check::judge(&lineages, &strange, Limits::of(args), now);
+        let mut verdict = check::evaluate(&lineages, &strange, Limits::of(args), now);
         if let Some(Err(error)) = written {
             verdict.fail(&error.to_string());
         }
-        conclude(&verdict, answer);
+        finish(&verdict, answer);
         return Ok(());
     }
     answer.warnings.extend(strange);
@@ -93,17 +93,17 @@ fn show(
     Ok(written.transpose().map(|_| ())?)
 }
 
-fn conclude(verdict: &Verdict, answer: &mut Answer) {
+fn finish(verdict: &Verdict, answer: &mut Answer) {
     answer.text = verdict.to_line();
     answer.set("check", verdict.to_json());
     answer.end_with(verdict.level.exit_code());
 }
 
 /// The state directory; `None` where there is none, which is not `wanted` then either.
-fn open(flags: &Layer, env: &Env, file: &File, wanted: bool) -> Result<Option<Store>, Decided> {
-    let failed = |message: String| Decided {
-        kind: Kind::NoInput,
-        problem: Problem::new(
+fn open(flags: &Layer, env: &Env, file: &File, wanted: bool) -> Result<Option<Store>, CommandError> {
+    let failed = |message: String| CommandError {
+        kind: ErrorKind::NoInput,
+        diagnostic: Diagnostic::new(
             message,
             "name it with --state-dir, and run edgecert as the user that it belongs to",
         ),
@@ -129,7 +129,7 @@ fn damaged(store: &Store) -> Vec<String> {
         format!(
             "{} is a memory that could not be understood; look at it, then `edgecert status --forget {}`",
             text::path(path),
-            text::foreign(&name)
+            text::sanitize(&name)
         )
     };
     store.damaged().iter().map(said).collect()

@@ -5,7 +5,7 @@ use time::OffsetDateTime;
 
 use super::facts::{Age, Disk, Lineage, Shown, Site, days_left};
 use crate::report::{Cell, Style, Table};
-use crate::text::{foreign, span};
+use crate::text::{humanize, sanitize};
 
 const HEADS: [&str; 8] =
     ["lineage", "site", "on disk", "on record", "served", "pending for", "days left", "last error"];
@@ -41,7 +41,7 @@ fn row(lineage: &Lineage, site: Option<&Site>, now: OffsetDateTime) -> [Cell; 8]
         on_disk(&lineage.disk, now),
         site.map_or(NOTHING.into(), on_record),
         site.map_or(NOTHING.into(), |site| served(site, now)),
-        lineage.lag(now).map_or(NOTHING.into(), |lag| Cell::coloured(span(lag), AnsiColor::Yellow)),
+        lineage.lag(now).map_or(NOTHING.into(), |lag| Cell::coloured(humanize(lag), AnsiColor::Yellow)),
         until.map_or(NOTHING.into(), |until| days(until, now)),
         last_error(lineage),
     ]
@@ -51,7 +51,7 @@ fn on_disk(disk: &Disk, now: OffsetDateTime) -> Cell {
     let (leaf, age) = match disk {
         Disk::Leaf { leaf, age, .. } => (leaf, *age),
         Disk::Gone => return Cell::coloured("gone", AnsiColor::Red),
-        Disk::Unreadable(_) => return Cell::coloured("unreadable", AnsiColor::Red),
+        Disk::ReadError(_) => return Cell::coloured("unreadable", AnsiColor::Red),
     };
     let short: String = leaf.fingerprint.chars().take(SHORT).collect();
     let left = leaf.not_after.map_or("no date".into(), |until| words(until, now));
@@ -106,10 +106,10 @@ fn words(until: OffsetDateTime, now: OffsetDateTime) -> String {
 fn last_error(lineage: &Lineage) -> Cell {
     match (&lineage.disk, &lineage.last_error) {
         (_, Some(end)) => {
-            let told = end.error.as_deref().map_or_else(|| format!("exit code {}", end.exit_code), foreign);
+            let told = end.error.as_deref().map_or_else(|| format!("exit code {}", end.exit_code), sanitize);
             Cell::coloured(told, AnsiColor::Red)
         }
-        (Disk::Unreadable(reason), None) => Cell::coloured(reason, AnsiColor::Red),
+        (Disk::ReadError(reason), None) => Cell::coloured(reason, AnsiColor::Red),
         _ => NOTHING.into(),
     }
 }
@@ -130,7 +130,7 @@ mod tests {
         let mut fresh = renewed("new", Duration::minutes(9));
         fresh.sites.clear();
         fresh.deployed = None;
-        let fleet = [
+        let inventory = [
             deployed("fine", 60),
             pending("late", 9, Duration::days(3)),
             renewed("renewed", Duration::hours(5)),
@@ -146,7 +146,7 @@ mod tests {
             expired  a.example  aexpired expired        1042 same leaf   stale   -            expired    -
             gone     a.example  gone                    1042 same leaf   served  -            40         -
             new      -          bbbbbbbb 89 d, renewed  -                -       9 minutes    -          -
-        "]].assert_eq(&text(&fleet, NOW, PLAIN));
+        "]].assert_eq(&text(&inventory, NOW, PLAIN));
         assert!(text(&[], NOW, PLAIN).starts_with("no lineage is known"));
     }
 

@@ -25,7 +25,7 @@ pub(super) struct Finding {
 /// What came of it.
 pub(super) struct Verdict {
     pub(super) level: Level,
-    /// The gravest first.
+    /// The most severe first.
     pub(super) findings: Vec<Finding>,
     /// What is said where all is well, and the figures.
     pub(super) well: String,

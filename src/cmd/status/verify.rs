@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use super::facts::{Disk, Lineage, Shown, Site};
 use crate::clock::Deadline;
 use crate::names::Domain;
-use crate::proof::{Edge, View};
+use crate::verify::{Edge, EdgeView};
 
 /// So many sites are looked at together, and so long each may take.
 const AT_ONCE: usize = 32;
@@ -29,7 +29,7 @@ pub(super) fn verify(
         // Visitors should get what is on disk; where nothing is, what was deployed last.
         let (leaf, key_type) = match disk {
             Disk::Leaf { leaf, key_type, .. } => (leaf, Some(&*key_type)),
-            Disk::Gone | Disk::Unreadable(_) => match deployed {
+            Disk::Gone | Disk::ReadError(_) => match deployed {
                 Some(leaf) => (leaf, None),
                 None => continue,
             },
@@ -63,7 +63,7 @@ async fn look(edge: &Edge<'_>, site: &Site) -> Shown {
     let Ok(domain) = site.domain.parse::<Domain>() else {
         return Shown { unseen: vec!["its domain is no domain name".into()], ..Shown::default() };
     };
-    let (mut view, end, mut pause) = (View::new(false), Deadline::after(LIMIT), PAUSE);
+    let (mut view, end, mut pause) = (EdgeView::new(false), Deadline::after(LIMIT), PAUSE);
     loop {
         edge.look_at(&domain, site.cname.as_deref(), &mut view, end).await;
         if !view.is_broken() || end.left() <= pause {

@@ -1,54 +1,33 @@
-//! The files of the hook that read what others wrote, included by their path: the hook is a program, not a library.
+//! Fuzz targets for everything that parses input from outside.
 //!
 //! A function for each fuzz target; it must return for every input, and some of them check what must always hold.
 
-#![allow(dead_code, unused_imports)]
 
-#[path = "../../../src/cert.rs"]
-mod cert;
-#[path = "../../../src/check/mod.rs"]
-mod check;
-#[path = "../../../src/file.rs"]
-mod file;
-#[path = "../../../src/key.rs"]
-mod key;
-#[path = "../../../src/material/mod.rs"]
-mod material;
-#[path = "../../../src/names.rs"]
-mod names;
-#[path = "../../../src/pem.rs"]
-mod pem;
-#[path = "../../../src/secret.rs"]
-mod secret;
-#[path = "../../../src/text.rs"]
-mod text;
-#[path = "../../../src/api/wire.rs"]
-mod wire;
-
-use check::{Question, Status};
-use key::PrivateKey;
-use material::{Files, Material};
-use names::Domain;
-use pem::{Block, KeyForm};
+use edgecert::check::{self, CheckContext, Status};
+use edgecert::key::PrivateKey;
+use edgecert::bundle::{Files, Bundle};
+use edgecert::names::Domain;
+use edgecert::pem::{self, Block, KeyForm};
+use edgecert::{api, cert, secret, text};
 use time::macros::datetime;
 
 /// Certificate and key in one file, through everything that `deploy` does with them before it sends anything.
 pub fn pem(file: &[u8]) {
     let files = Files { cert: "cert".into(), issuers: None, key: Some("key".into()) };
-    let material = Material::from_bytes(&files, file, None, Some(file));
+    let bundle = Bundle::from_bytes(&files, file, None, Some(file));
     let domains: Vec<Domain> = ["a.example", "*.a.example"].iter().filter_map(|name| name.parse().ok()).collect();
-    let question = Question {
+    let context = CheckContext {
         domains: &domains,
         at: datetime!(2026-06-01 00:00 UTC),
         untrusted: Status::Warn,
         anchors: None,
         directory: None,
     };
-    let findings = check::run(&material, &question);
-    if let Ok(vetted) = check::vet(&material, &findings) {
+    let findings = check::run(&bundle, &context);
+    if let Ok(vetted) = check::vet(&bundle, &findings) {
         // What is sent is clean PEM, the leaf first, and says the same again.
         let sent = vetted.chain.pem();
-        let again = Material::from_bytes(&files, sent.as_bytes(), None, Some(vetted.key.pem().expose().as_bytes()));
+        let again = Bundle::from_bytes(&files, sent.as_bytes(), None, Some(vetted.key.pem().expose().as_bytes()));
         let chain = again.chain.ok().expect("what is sent can be read");
         assert!(chain.leaf == vetted.chain.leaf && chain.repairs.is_empty());
         let key = again.key.and_then(Result::ok).expect("the key that is sent can be read");
@@ -85,12 +64,12 @@ pub fn key(input: &[u8]) {
 /// A body of the service.
 pub fn answer(body: &[u8]) {
     let text = String::from_utf8_lossy(body);
-    assert!(!text::foreign(&text).chars().any(char::is_control));
+    assert!(!text::sanitize(&text).chars().any(char::is_control));
     let mut redactor = secret::Redactor::default();
     redactor.hide(&secret::Secret::new("canary-0123456789".into()));
     assert!(!redactor.clean(&text).contains("canary-0123456789"));
     let Ok(mut json) = serde_json::from_str::<serde_json::Value>(&text) else { return };
-    let _ = (wire::records(&json), wire::sites(&json), wire::uploaded(&json));
+    api::parse_response(&json);
     redactor.clean_json(&mut json);
     assert!(!json.to_string().contains("canary-0123456789"));
 }

@@ -1,0 +1,3 @@
+//! `edgecert sync`.
+
+pub(crate) use crate::sync::{run, tick};

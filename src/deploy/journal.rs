@@ -1,0 +1,296 @@
+//! Remembers a deployment: the lock on its lineage, the intent before the first request, the result after the last.
+//!
+//! A directory that cannot be written is a warning: the deployment matters more than the memory of it.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use time::OffsetDateTime;
+
+use crate::cert::Certificate;
+use crate::cli::GuardArgs;
+use crate::clock::{self, Deadline};
+use crate::error::Failure;
+use crate::names::Domain;
+use crate::report::{Outcome, Report, SiteReport};
+use crate::settings::Settings;
+use crate::source::Source;
+use crate::state::{self, LineageState, Lock, LockTimeout, StateError, Store, WriteError};
+use crate::text::{self, rfc3339, rfc3339_millis};
+
+/// The memory of one lineage while it is deployed.
+pub(crate) struct Journal {
+    name: String,
+    lineage: state::Lineage,
+    order: state::DeployOptions,
+    /// The leaf that was read, once it is known.
+    leaf: Option<state::Certificate>,
+    store: Option<Store>,
+    lock: Option<Lock>,
+    memory: Option<LineageState>,
+    /// Whether another run was begun after this one had looked at the lineage.
+    is_superseded: bool,
+    is_intended: bool,
+    /// Whether what is on the disk cannot be read, and stays.
+    is_kept: bool,
+    /// Why something is not on the disk.
+    unwritten: Option<WriteError>,
+}
+
+/// Another run was told something else, and has left the lineage open.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "another run of edgecert, which was told something else, has begun to deploy {name} and has not done it"
+)]
+pub(crate) struct Superseded {
+    name: String,
+}
+
+/// When the leaves were issued that are in the records of the service.
+#[derive(Clone, Copy)]
+pub(crate) enum Past<'a> {
+    Unknown,
+    Known(&'a HashMap<u64, OffsetDateTime>),
+}
+
+impl Journal {
+    /// Opens the memory of a lineage, and waits for another run that is deploying it. Without a directory nothing is
+    /// remembered.
+    pub(crate) fn open(
+        source: &Source,
+        order: state::DeployOptions,
+        directory: Option<&Path>,
+        deadline: Deadline,
+        report: &mut Report,
+    ) -> Result<Self, LockTimeout> {
+        let mut journal = Self::new(source, order);
+        let is_pipe =
+            std::fs::metadata(&source.files.cert).is_ok_and(|file| !file.is_file() && !file.is_dir());
+        match directory.filter(|_| !is_pipe).map(|directory| journal.take(directory, deadline)) {
+            Some(Ok(held)) => held?,
+            Some(Err(unwritable)) => journal.forget(unwritable, report),
+            None if is_pipe => {
+                let cert = text::path(&source.files.cert);
+                report.warnings.push(forgetful(&format!("{cert} is no file that could be read again")));
+            }
+            None => {
+                report.warnings.push(forgetful("no state directory is set, and there is no home directory"));
+            }
+        }
+        if let Some(store) = &journal.store {
+            let (memory, strange) = store.read(&journal.name);
+            // A later edgecert's memory, for one, is not replaced by what this one knows.
+            let is_unread = matches!(&strange, Some(StateError::Unread(_)));
+            let kept = is_unread.then(|| store.kept(&journal.name));
+            journal.memory = memory;
+            report.warnings.extend(strange.map(|strange| strange.to_string()));
+            if let Some(kept) = kept {
+                journal.is_kept = true;
+                journal.forget(kept, report);
+            }
+        }
+        Ok(journal)
+    }
+
+    /// The memory for a run that changes nothing, not even here.
+    pub(crate) fn look(source: &Source, directory: Option<&Path>) -> Self {
+        let store = directory.filter(|directory| directory.is_dir()).map(Store::at);
+        Self { store, ..Self::new(source, state::DeployOptions::default()) }
+    }
+
+    fn new(source: &Source, order: state::DeployOptions) -> Self {
+        Self {
+            name: state::name(&source.place()),
+            lineage: lineage(source),
+            order,
+            leaf: None,
+            store: None,
+            lock: None,
+            memory: None,
+            is_superseded: false,
+            is_intended: false,
+            is_kept: false,
+            unwritten: None,
+        }
+    }
+
+    fn take(&mut self, directory: &Path, deadline: Deadline) -> Result<Result<(), LockTimeout>, WriteError> {
+        let store = Store::open(directory)?;
+        let lock = store.lock(&self.name, deadline)?;
+        self.store = Some(store);
+        Ok(lock.map(|lock| self.lock = Some(lock)))
+    }
+
+    /// Compares with what was found before the lock was taken: when the last run was begun then. What another run did
+    /// since need not be done again. It may have been told something else: what it left open is not for this one.
+    pub(crate) fn since(mut self, begun: Option<&str>) -> Result<Self, Superseded> {
+        let Some(memory) = &self.memory else { return Ok(self) };
+        // No moments are compared: the clock may have been set in between.
+        self.is_superseded = begun != Some(memory.begun.as_str());
+        if self.is_superseded && memory.pending_since.is_some() && memory.order != self.order {
+            return Err(Superseded { name: self.name });
+        }
+        Ok(self)
+    }
+
+    /// When the leaves were issued that were deployed into the records of this service.
+    pub(crate) fn issued(&self, settings: &Settings, report: &mut Report) -> HashMap<u64, OffsetDateTime> {
+        let (memories, strange) = self.store.as_ref().map(Store::all).unwrap_or_default();
+        report.warnings.extend(strange);
+        let mut issued = state::IssueDates::default();
+        for memory in &memories {
+            issued.learn(memory);
+        }
+        issued.at(&settings.base_url.to_string())
+    }
+
+    /// Learns what is to be deployed.
+    pub(crate) fn reads(&mut self, leaf: &Certificate) {
+        self.leaf = Some(certificate(leaf));
+    }
+
+    /// Whether another run, for which this one had to wait, has done all of the work; its result is reported then.
+    pub(crate) fn already_deployed(&self, report: &mut Report) -> bool {
+        let (Some(memory), Some(leaf)) = (&self.memory, &self.leaf) else { return false };
+        let waited = self.lock.as_ref().is_some_and(|lock| lock.waited);
+        let at = memory.last_success.as_deref().unwrap_or_default();
+        let order = if self.is_superseded { &memory.order } else { &self.order };
+        if !(waited || self.is_superseded) || !memory.is_done(leaf, order) {
+            return false;
+        }
+        report.sites = memory.sites.iter().filter_map(|site| by_another_run(site, at)).collect();
+        true
+    }
+
+    /// Writes down what is about to be done.
+    pub(crate) fn begin(&mut self, report: &mut Report) {
+        let (mut order, before, now) = (self.order.clone(), self.memory.take(), rfc3339_millis(clock::now()));
+        let known = before.as_ref().and_then(|before| before.order.service.clone());
+        order.service = order.service.or(known);
+        let memory = LineageState::begin(before, self.lineage.clone(), order, self.leaf.clone(), &now);
+        self.memory = Some(memory);
+        self.is_intended = true;
+        self.write(report);
+    }
+
+    /// Writes down what came of it; what failed before anything could be intended is remembered, too.
+    pub(crate) fn finish(&mut self, result: &anyhow::Result<()>, report: &mut Report) {
+        let (exit_code, error) = match result {
+            Ok(()) => (report.exit_code(), report.error().map(str::to_owned)),
+            Err(error) => {
+                let failure = Failure::from_error(error, &report.checks);
+                (failure.kind.exit_code(), Some(failure.message()))
+            }
+        };
+        if !self.is_intended {
+            if exit_code == 0 {
+                return;
+            }
+            self.begin(report);
+        }
+        let sites = report.sites.iter().map(remembered).collect();
+        if let Some(memory) = &mut self.memory {
+            memory.finish(exit_code, error, sites, &rfc3339_millis(clock::now()));
+        }
+        self.write(report);
+    }
+
+    /// Writes down that the lineage's files are gone, which changes nothing of what was deployed.
+    pub(crate) fn mark_missing(&mut self, report: &mut Report) {
+        if let Some(memory) = &mut self.memory {
+            memory.mark_missing(&rfc3339_millis(clock::now()));
+        }
+        self.write(report);
+    }
+
+    /// What could not be written, for a run that must not go on without a memory.
+    pub(crate) fn unwritten(&self) -> Option<&WriteError> {
+        self.unwritten.as_ref()
+    }
+
+    fn write(&mut self, report: &mut Report) {
+        let (Some(store), Some(memory), false) = (&self.store, &self.memory, self.is_kept) else { return };
+        if let Err(unwritable) = store.write(&self.name, memory) {
+            self.forget(unwritable, report);
+        }
+    }
+
+    /// Says once for each reason that nothing is remembered.
+    fn forget(&mut self, unwritable: WriteError, report: &mut Report) {
+        let warning = forgetful(&unwritable.to_string());
+        if !report.warnings.contains(&warning) {
+            report.warnings.push(warning);
+        }
+        self.unwritten = Some(unwritable);
+    }
+}
+
+/// What is asked for beside the certificate.
+pub(crate) fn order(
+    settings: Option<&Settings>,
+    asked: state::Overrides,
+    guards: &GuardArgs,
+    domains: &[Domain],
+) -> state::DeployOptions {
+    state::DeployOptions {
+        service: settings.map(|settings| settings.base_url.to_string()),
+        domains: spelled(domains),
+        asked,
+        allow_shrink: guards.allow_shrink,
+        allow_older: guards.allow_older,
+        replace_lets: guards.replace_lets,
+    }
+}
+
+/// Domains as they were given.
+pub(crate) fn spelled(domains: &[Domain]) -> Vec<String> {
+    domains.iter().map(|domain| domain.spelled().to_owned()).collect()
+}
+
+fn lineage(source: &Source) -> state::Lineage {
+    let absolute = |path: &std::path::PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+    state::Lineage {
+        client: source.client.word().to_owned(),
+        cert: absolute(&source.files.cert),
+        issuers: source.files.issuers.as_ref().map(absolute),
+        key: source.files.key.as_ref().map(absolute),
+        directory: source.directory.as_ref().map(absolute),
+    }
+}
+
+fn certificate(leaf: &Certificate) -> state::Certificate {
+    state::Certificate {
+        fingerprint: leaf.fingerprint(),
+        names: leaf.names(),
+        not_before: rfc3339(leaf.not_before),
+        not_after: rfc3339(leaf.not_after),
+    }
+}
+
+fn remembered(site: &SiteReport) -> state::Site {
+    state::Site {
+        id: site.id,
+        domain: site.domain.clone(),
+        cname: site.cname.clone(),
+        cert_id: site.cert_id,
+        outcome: site.outcome.word().to_owned(),
+        detail: site.detail.clone(),
+    }
+}
+
+fn by_another_run(site: &state::Site, at: &str) -> Option<SiteReport> {
+    Some(SiteReport {
+        id: site.id,
+        domain: site.domain.clone(),
+        cert_id_before: site.cert_id,
+        cert_id: site.cert_id,
+        outcome: Outcome::from_word(&site.outcome)?,
+        detail: Some(format!("deployed by another run at {at}")),
+        edge: None,
+        cname: site.cname.clone(),
+    })
+}
+
+fn forgetful(reason: &str) -> String {
+    format!("this deployment is not remembered: {reason}")
+}

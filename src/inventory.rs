@@ -1,0 +1,148 @@
+//! The lineages that edgecert looks after: those that were deployed before and those of the configuration file, each once.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+
+use crate::bundle::Files;
+use crate::env::Env;
+use crate::file::ReadError;
+use crate::names::{Domain, distinct};
+use crate::settings::{Entry, File, Place};
+use crate::source::{self, Named, Source};
+use crate::state::{self, LineageState, StateError, Store};
+
+/// One lineage.
+pub(crate) struct Member<'a> {
+    /// What its memory is called.
+    pub(crate) name: String,
+    /// Where it is; an error only where it was never deployed.
+    pub(crate) source: Result<Source, source::Error>,
+    /// What the configuration says of it.
+    pub(crate) entry: Option<&'a Entry>,
+    /// What is remembered of it; `None`: it was never deployed.
+    pub(crate) memory: Option<LineageState>,
+}
+
+impl Member<'_> {
+    /// The sites that have to get the certificate: those that an earlier run was told, else those of the configuration;
+    /// empty: every covered one.
+    pub(crate) fn domains(&self) -> Vec<Domain> {
+        let told = self.memory.iter().flat_map(|memory| &memory.order.asked.domains);
+        let told: Vec<Domain> = told.filter_map(|name| name.parse().ok()).collect();
+        let configured = self.entry.map(|entry| entry.domains.as_slice()).unwrap_or_default();
+        distinct(if told.is_empty() { configured } else { &told })
+    }
+}
+
+/// The lineages, to be visited one by one: there may be many thousands.
+pub(crate) struct Inventory<'a> {
+    store: Option<&'a Store>,
+    /// Names of memories.
+    names: Vec<String>,
+    /// By the name that its memory has or would have.
+    configured: BTreeMap<String, (&'a Entry, Source)>,
+    /// Entries that lead to no lineage.
+    astray: Vec<(&'a Entry, source::Error)>,
+}
+
+impl<'a> Inventory<'a> {
+    /// Finds the lineages of the configuration and lists those that are remembered.
+    pub(crate) fn gather(store: Option<&'a Store>, file: &'a File) -> Result<Self, ReadError> {
+        let remembered = store.map(Store::names).transpose()?.unwrap_or_default();
+        Ok(Self::new(store, remembered, file))
+    }
+
+    /// Those of the configuration alone.
+    pub(crate) fn configured(file: &'a File) -> Self {
+        Self::new(None, Vec::new(), file)
+    }
+
+    fn new(store: Option<&'a Store>, names: Vec<String>, file: &'a File) -> Self {
+        let (mut configured, mut astray) = (BTreeMap::new(), Vec::new());
+        for entry in &file.lineages {
+            match find(entry) {
+                Ok(source) => {
+                    // Of two entries for one lineage the first one counts, as for the hook.
+                    configured.entry(state::name(&source.place())).or_insert((entry, source));
+                }
+                Err(error) => astray.push((entry, error)),
+            }
+        }
+        Self { store, names, configured, astray }
+    }
+
+    /// How many there are at most.
+    pub(crate) fn len(&self) -> usize {
+        self.names.len() + self.configured.len() + self.astray.len()
+    }
+
+    /// Visits each, those that are remembered first; damaged memories are set aside, and the second argument says so.
+    pub(crate) fn visit(self, mut visitor: impl FnMut(Member<'a>), mut strange: impl FnMut(StateError)) {
+        let Self { store, names, mut configured, mut astray } = self;
+        // A client may call a lineage by a link, and the configuration by what it leads to.
+        let places =
+            configured.iter().map(|(name, (entry, source))| (source.real_place(), (name.clone(), *entry)));
+        let places: HashMap<PathBuf, (String, &Entry)> = places.collect();
+        for name in names {
+            let (memory, note) = store.map(|store| store.read(&name)).unwrap_or_default();
+            note.into_iter().for_each(&mut strange);
+            // A memory that was set aside leaves nothing to visit, unless an entry names it.
+            let Some(memory) = memory else { continue };
+            let (mut entry, source) = configured.remove(&name).unzip();
+            let source = source.unwrap_or_else(|| remembered(&memory.lineage));
+            if entry.is_none()
+                && !places.is_empty()
+                && let Some((other, own)) = places.get(&source.real_place())
+            {
+                configured.remove(other);
+                entry = Some(*own);
+            }
+            // The files of an entry may be gone that were there when it was deployed.
+            let is_of_it = |(entry, _): &(&Entry, _)| is_place_of(entry, &memory.lineage);
+            if entry.is_none() {
+                entry = astray.iter().position(is_of_it).map(|place| astray.swap_remove(place).0);
+            }
+            visitor(Member { name, source: Ok(source), entry, memory: Some(memory) });
+        }
+        for (name, (entry, source)) in configured {
+            visitor(Member { name, source: Ok(source), entry: Some(entry), memory: None });
+        }
+        for (entry, error) in astray {
+            visitor(Member { name: shown(entry), source: Err(error), entry: Some(entry), memory: None });
+        }
+    }
+}
+
+/// The lineage of an entry of the configuration.
+fn find(entry: &Entry) -> Result<Source, source::Error> {
+    let named = match &entry.place {
+        Place::Directory(directory) => Named { lineage: Some(directory.clone()), ..Named::default() },
+        Place::Files { cert, key } => {
+            Named { cert: Some(cert.clone()), key: Some(key.clone()), ..Named::default() }
+        }
+    };
+    source::find(&named, &Env::default())
+}
+
+fn is_place_of(entry: &Entry, lineage: &state::Lineage) -> bool {
+    let same = |a: &Path, b: &Path| std::path::absolute(a).is_ok_and(|a| a == b);
+    match &entry.place {
+        Place::Directory(directory) => lineage.directory.as_ref().is_some_and(|known| same(directory, known)),
+        Place::Files { cert, .. } => same(cert, &lineage.cert),
+    }
+}
+
+/// The lineage that is remembered, as its client keeps it now.
+pub(crate) fn remembered(lineage: &state::Lineage) -> Source {
+    let files =
+        Files { cert: lineage.cert.clone(), issuers: lineage.issuers.clone(), key: lineage.key.clone() };
+    source::remembered(&lineage.client, files, lineage.directory.clone())
+}
+
+fn shown(entry: &Entry) -> String {
+    let path: &Path = match &entry.place {
+        Place::Directory(directory) => directory,
+        Place::Files { cert, .. } => cert,
+    };
+    crate::text::path(path)
+}

@@ -1,0 +1,217 @@
+//! `edgecert sync`: finishes what failed, deploys what changed, repairs what drifted.
+//!
+//! Every lineage is looked at on disk; one listing for all of them tells what is not as it was left; only what has to be
+//! deployed is, on the same path as `deploy`.
+
+mod drift;
+mod scan;
+mod summary;
+mod workers;
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use self::drift::AccountIndex;
+use self::scan::{Found, Lineage, Scan};
+use self::summary::Summary;
+use self::workers::{DeployResult, Job, Service, Workers};
+use crate::api::ClientConfig;
+use crate::cli::{DeployArgs, SyncArgs};
+use crate::clock::Deadline;
+use crate::deploy::ClientCache;
+use crate::env::Env;
+use crate::error::{CommandError, Diagnostic, ErrorKind, Failure, STATE_HINT};
+use crate::inventory::{Inventory, Member};
+use crate::report::{Answer, Report, Style};
+use crate::settings::{self, Settings};
+use crate::source::Source;
+use crate::state::{self, StateError, Store, WriteError};
+use crate::text;
+
+/// Brings all lineages to the state that they should be in.
+pub(crate) fn run(
+    args: &SyncArgs,
+    config: Option<&Path>,
+    env: &Env,
+    style: Style,
+    answer: &mut Answer,
+) -> anyhow::Result<()> {
+    let file = settings::read_file(config, env)?;
+    let (store, directory) = memory(settings::state_dir(&args.settings, env, &file))?;
+    let splay = Duration::from_secs(args.splay);
+    std::thread::sleep(splay.mul_f64(fastrand::f64()));
+
+    let mut scan = Scan::new(&args.settings, env, &file, args.shard);
+    let (mut summary, mut lineages) = (Summary::default(), Vec::new());
+    let inventory = Inventory::gather(Some(&store), &file)?;
+    let count = inventory.len();
+    let mut strange = Vec::new();
+    inventory.visit(|member| sort(scan.look(member), &mut lineages, &mut summary), |note| strange.push(note));
+    for strange in strange {
+        match strange {
+            StateError::Damaged(what) => answer.warnings.push(what),
+            StateError::Unread(what) => summary.unread(&what),
+        }
+    }
+    if count == 0 {
+        answer.warnings.push(nothing_to_do(&directory));
+    }
+    let sync = Sync { directory: &directory, answer };
+    sync.work(&lineages, &scan, &mut summary);
+    summary.report(answer, style);
+    Ok(())
+}
+
+/// The same for one lineage, which its client says is unchanged. What is not remembered is deployed.
+pub(crate) fn tick(source: &Source, env: &Env, report: &mut Report) -> anyhow::Result<()> {
+    let file = settings::read_file(None, env)?;
+    let args = DeployArgs::default();
+    let name = state::name(&source.place());
+    let directory = settings::state_dir(&args.settings, env, &file).filter(|directory| directory.is_dir());
+    let memory = directory.as_deref().and_then(|directory| Store::at(directory).read(&name).0);
+    let (Some(directory), Some(memory)) = (directory, memory) else {
+        return crate::cmd::deploy::deploy(&args, source, None, env, report);
+    };
+    let entry = file.lineages.iter().find(|entry| crate::cmd::deploy::is_entry_of(entry, source));
+    let member = Member { name, source: Ok(source.clone()), entry, memory: Some(memory) };
+    let mut scan = Scan::new(&args.settings, env, &file, None);
+    let (mut summary, mut lineages) = (Summary::default(), Vec::new());
+    sort(scan.look(member), &mut lineages, &mut summary);
+    let mut answer = Answer::new("sync");
+    let sync = Sync { directory: &directory, answer: &mut answer };
+    sync.work(&lineages, &scan, &mut summary);
+    report.warnings.extend(std::mem::take(&mut answer.warnings));
+    summary.report_one(report);
+    Ok(())
+}
+
+/// The directory of what is remembered, which has to be writable: without it this could not end.
+fn memory(directory: Option<PathBuf>) -> anyhow::Result<(Store, PathBuf)> {
+    let directory = directory.ok_or_else(|| {
+        let message = "no state directory is set, and there is no home directory";
+        CommandError { kind: ErrorKind::Config, diagnostic: Diagnostic::new(message, STATE_HINT) }
+    })?;
+    let store = Store::open(&directory)?;
+    store.probe()?;
+    Ok((store, directory))
+}
+
+fn nothing_to_do(directory: &Path) -> String {
+    format!(
+        "nothing was ever deployed (nothing is remembered in {}), and no [[lineage]] is configured",
+        text::path(directory)
+    )
+}
+
+/// What a run says that cannot remember what it does.
+fn unwritable(unwritable: &WriteError) -> Diagnostic {
+    Diagnostic::new(unwritable.to_string(), STATE_HINT)
+}
+
+fn sort(found: Option<Found>, lineages: &mut Vec<Lineage>, summary: &mut Summary) {
+    match found {
+        Some(Found::Lineage(lineage)) => lineages.push(*lineage),
+        Some(Found::Gone) => summary.gone_before(),
+        Some(Found::Failed(name, error)) => summary.failed(&name, &Failure::from_error(&error, &[])),
+        None => {}
+    }
+}
+
+struct Sync<'a> {
+    directory: &'a Path,
+    answer: &'a mut Answer,
+}
+
+impl Sync<'_> {
+    /// Lists each service once, and deploys what is not as it should be.
+    fn work(self, lineages: &[Lineage], scan: &Scan<'_>, summary: &mut Summary) {
+        let mut services: Vec<Service> = Vec::new();
+        let (mut independent, mut conflicting) = (Vec::new(), Vec::new());
+        for (settings, members) in by_service(lineages) {
+            let service = match reach(&settings, scan) {
+                Ok(service) => service,
+                Err(error) => {
+                    let failure = Failure::from_error(&error, &[]);
+                    summary.unreached(&failure, &members);
+                    continue;
+                }
+            };
+            self.answer.warnings.extend(service.listing.notes.iter().cloned());
+            let (first, second) = jobs(&members, &AccountIndex::new(&service.listing), services.len());
+            summary.unchanged(members.len() - first.len() - second.len());
+            services.push(service);
+            independent.extend(first);
+            conflicting.extend(second);
+        }
+        let workers = Workers { services: &services, directory: self.directory };
+        let progress = progress(independent.len() + conflicting.len());
+        let mut tell = |job: &Job<'_>, ended: DeployResult| {
+            progress.inc(1);
+            match ended {
+                DeployResult::Deployed(report) => summary.deployed(&job.lineage.name, &job.reason, report),
+                DeployResult::Gone(report) => summary.gone(&job.lineage.name, report),
+            }
+        };
+        workers.deploy(&independent, &mut tell);
+        workers.deploy_in_turn(&conflicting, &mut tell);
+        progress.finish_and_clear();
+    }
+}
+
+/// The lineages of each service and account.
+fn by_service(lineages: &[Lineage]) -> Vec<(Arc<Settings>, Vec<&Lineage>)> {
+    let mut services: Vec<(Arc<Settings>, Vec<&Lineage>)> = Vec::new();
+    for lineage in lineages {
+        let own = &lineage.settings;
+        match services.iter_mut().find(|(other, _)| Arc::ptr_eq(other, own) || other.is_same_service(own)) {
+            Some((_, members)) => members.push(lineage),
+            None => services.push((Arc::clone(own), vec![lineage])),
+        }
+    }
+    services
+}
+
+fn reach(settings: &Settings, scan: &Scan<'_>) -> anyhow::Result<Service> {
+    let access = Arc::new(ClientConfig::new(settings)?);
+    let mut clients = ClientCache::new()?;
+    let listing = clients.list(&access, settings, Deadline::after(settings.timeout));
+    clients.end();
+    let issued = scan.issued.at(&settings.base_url.to_string());
+    Ok(Service { access, listing: listing?, issued })
+}
+
+/// What has to be deployed: first the lineages that share nothing, then those of which one may change what another finds.
+fn jobs<'a>(
+    members: &[&'a Lineage],
+    index: &AccountIndex<'_>,
+    service: usize,
+) -> (Vec<Job<'a>>, Vec<Job<'a>>) {
+    let (mut independent, mut conflicting, mut taken) = (Vec::new(), Vec::new(), HashSet::new());
+    for &lineage in members {
+        let Some(reason) = lineage.reason.clone().or_else(|| index.drift(lineage)) else { continue };
+        let resources = index.resources(lineage);
+        let job = Job { lineage, reason, service };
+        if resources.is_disjoint(&taken) {
+            independent.push(job);
+        } else {
+            conflicting.push(job);
+        }
+        taken.extend(resources);
+    }
+    (independent, conflicting)
+}
+
+/// A bar on a terminal; nothing elsewhere.
+fn progress(lineages: usize) -> ProgressBar {
+    const SHORT: usize = 2;
+    if lineages < SHORT {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(lineages as u64);
+    let style = ProgressStyle::with_template("{pos} of {len} lineages {wide_bar} {eta}");
+    style.map_or_else(|_| bar.clone(), |style| bar.clone().with_style(style))
+}

@@ -1,0 +1,170 @@
+//! What can be known of each lineage without asking anybody: its files, its memory, its settings.
+
+use std::sync::Arc;
+
+use crate::bundle::{self, LeafPeek};
+use crate::cli::{GuardArgs, Shard};
+use crate::env::Env;
+use crate::file::ReadError;
+use crate::inventory::Member;
+use crate::names::Domain;
+use crate::settings::{self, Entry, File, Layer, Settings};
+use crate::source::Source;
+use crate::state::{self, IssueDates, LineageState};
+
+/// A lineage that can be worked on.
+pub(super) struct Lineage {
+    pub(super) name: String,
+    pub(super) source: Source,
+    pub(super) settings: Arc<Settings>,
+    pub(super) domains: Vec<Domain>,
+    /// What an earlier run was summary.
+    pub(super) asked: state::Overrides,
+    /// Overrides hold for the certificate that they were given for.
+    pub(super) guards: GuardArgs,
+    /// Names of the leaf on disk; none where it cannot be read.
+    pub(super) names: Vec<String>,
+    /// What was deployed to its sites.
+    pub(super) sites: Vec<state::Site>,
+    /// When the last run on it was begun; `None`: there was none.
+    pub(super) begun: Option<String>,
+    /// Why it has to be deployed; `None`: only the service can tell whether it has to.
+    pub(super) reason: Option<Reason>,
+}
+
+/// Why a lineage is deployed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Reason {
+    #[error("never deployed before")]
+    New,
+    #[error("renewed")]
+    Renewed,
+    #[error("pending since {0}")]
+    Pending(String),
+    #[error("what is asked for has changed")]
+    Ordered,
+    /// Only a second look can tell whether a client is switching them right now.
+    #[error("its files are gone")]
+    Gone,
+    /// That they are there is remembered, so that it is said when they are gone again.
+    #[error("its files are back")]
+    Back,
+    #[error("{0}")]
+    Drifted(String),
+}
+
+/// What the scan finds of a lineage.
+pub(super) enum Found {
+    Lineage(Box<Lineage>),
+    /// Its files are gone, which was reported before.
+    Gone,
+    Failed(String, anyhow::Error),
+}
+
+/// Looks at lineages one by one.
+pub(super) struct Scan<'a> {
+    pub(super) flags: &'a Layer,
+    pub(super) env: &'a Env,
+    pub(super) file: &'a File,
+    pub(super) shard: Option<Shard>,
+    /// Settings of lineages that were summary the same, which most are.
+    known: Vec<(Layer, Option<&'a Entry>, Arc<Settings>)>,
+    pub(super) issued: IssueDates,
+}
+
+impl<'a> Scan<'a> {
+    pub(super) fn new(flags: &'a Layer, env: &'a Env, file: &'a File, shard: Option<Shard>) -> Self {
+        Self { flags, env, file, shard, known: Vec::new(), issued: IssueDates::default() }
+    }
+
+    /// What is there of a lineage; `None`: it is of another share.
+    pub(super) fn look(&mut self, member: Member<'a>) -> Option<Found> {
+        if let Some(memory) = &member.memory {
+            self.issued.learn(memory);
+        }
+        if self.shard.is_some_and(|shard| !is_in(&member.name, shard)) {
+            return None;
+        }
+        let name = member.name.clone();
+        Some(self.lineage(member).unwrap_or_else(|error| Found::Failed(name, error)))
+    }
+
+    fn lineage(&mut self, member: Member<'a>) -> anyhow::Result<Found> {
+        let domains = member.domains();
+        let Member { name, source, entry, memory } = member;
+        let source = source?;
+        let known = memory.as_ref().and_then(|memory| memory.certificate.as_ref());
+        let peek = bundle::peek_leaf(&source.files, known.map(|known| known.fingerprint.as_str()));
+        let is_gone = peek.as_ref().is_err_and(ReadError::is_missing);
+        if is_gone && memory.as_ref().is_some_and(|memory| memory.gone_since.is_some()) {
+            return Ok(Found::Gone);
+        }
+        let order = memory.as_ref().map(|memory| memory.order.clone()).unwrap_or_default();
+        let settings = self.settings(&order.asked.settings, entry)?;
+        let names = match &peek {
+            Ok(LeafPeek::Known) => known.map(|known| known.names.clone()).unwrap_or_default(),
+            Ok(LeafPeek::Leaf(leaf)) => leaf.names(),
+            Ok(LeafPeek::Unclear) | Err(_) => Vec::new(),
+        };
+        let is_known = matches!(&peek, Ok(LeafPeek::Known));
+        let reason = if is_gone && memory.is_some() {
+            Some(Reason::Gone)
+        } else {
+            memory.as_ref().map_or(Some(Reason::New), |memory| reason(memory, is_known, &settings, &domains))
+        };
+        let guards = GuardArgs {
+            allow_shrink: is_known && order.allow_shrink,
+            allow_older: is_known && order.allow_older,
+            replace_lets: is_known && order.replace_lets,
+        };
+        let (begun, sites) = memory.map(|memory| (memory.begun, memory.sites)).unzip();
+        let sites = sites.unwrap_or_default();
+        let asked = order.asked;
+        let lineage = Lineage { name, source, settings, domains, asked, guards, names, sites, begun, reason };
+        Ok(Found::Lineage(Box::new(lineage)))
+    }
+
+    fn settings(
+        &mut self,
+        summary: &Layer,
+        entry: Option<&'a Entry>,
+    ) -> Result<Arc<Settings>, settings::Error> {
+        let same = |other: Option<&Entry>| match (other, entry) {
+            (Some(a), Some(b)) => std::ptr::eq(a, b),
+            (None, None) => true,
+            _ => false,
+        };
+        if let Some((.., settings)) =
+            self.known.iter().find(|(layer, other, _)| layer == summary && same(*other))
+        {
+            return Ok(Arc::clone(settings));
+        }
+        let settings = Settings::resolve_again(self.flags, self.env, summary, entry, self.file)?;
+        let settings = Arc::new(settings);
+        self.known.push((summary.clone(), entry, Arc::clone(&settings)));
+        Ok(settings)
+    }
+}
+
+/// Why a lineage that was deployed before has to be deployed again, as far as can be summary from here.
+fn reason(memory: &LineageState, is_known: bool, settings: &Settings, domains: &[Domain]) -> Option<Reason> {
+    let service = settings.base_url.to_string();
+    let is_ordered = memory.order.service.as_ref().is_none_or(|known| *known == service)
+        && memory.order.domains.iter().map(String::as_str).eq(domains.iter().map(Domain::spelled));
+    if let Some(since) = &memory.pending_since {
+        Some(Reason::Pending(since.clone()))
+    } else if !is_known {
+        Some(Reason::Renewed)
+    } else if memory.gone_since.is_some() {
+        Some(Reason::Back)
+    } else if !is_ordered {
+        Some(Reason::Ordered)
+    } else {
+        None
+    }
+}
+
+/// Whether a lineage belongs to a share: by its name, so that it stays where it is when others come and go.
+fn is_in(name: &str, shard: Shard) -> bool {
+    state::number(name) % shard.of == shard.index
+}
