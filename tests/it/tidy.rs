@@ -240,7 +240,7 @@ fn the_sandbox_shares_no_code_with_the_hook() {
 }
 
 /// Variables that are no settings: one is the tests', two are told to the program of `on_failure`.
-const NO_SETTINGS: [&str; 3] = ["EDGECERT_BIN", "EDGECERT_COMMAND", "EDGECERT_EXIT_CODE"];
+const NO_SETTINGS: [&str; 4] = ["EDGECERT_LIMBO", "EDGECERT_BIN", "EDGECERT_COMMAND", "EDGECERT_EXIT_CODE"];
 
 #[test]
 fn readme_and_help_agree_on_settings_and_exit_codes() {
