@@ -1,4 +1,4 @@
-//! Every exit code of the table in the README has a situation that leads to it, and the gravest of several wins.
+//! Every exit code of the reference is reached, and the most severe of several wins.
 
 use crate::harness::{Fault, Lineage, edgecert, sandbox};
 

@@ -1,73 +1,232 @@
-//! What the README shows is run.
+//! README.md and hooks/README.md: their length, their links, and everything that they show, which is run.
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
-use std::process::Command;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
-use crate::harness::{Lineage, edgecert, sandbox};
+use edgecert_sandbox::Authority;
+use serde_json::json;
+use tempfile::TempDir;
 
-fn readme() -> String {
-    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap()
+use crate::harness::{Hook, Lineage, Options, Sandbox, edgecert, sandbox, world};
+
+const README: &str = "README.md";
+const REFERENCE: &str = "hooks/README.md";
+const DOCUMENTS: [&str; 3] = [README, REFERENCE, "src/ARCHITECTURE.md"];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(document: &str) -> String {
+    fs::read_to_string(root().join(document)).unwrap_or_else(|error| panic!("{document}: {error}"))
 }
 
 /// The code blocks of a language.
-fn blocks(language: &str) -> Vec<String> {
-    let readme = readme();
-    let fence = format!("```{language}\n");
-    let starts = readme.split(&fence).skip(1);
-    starts.map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
+fn blocks(document: &str, language: &str) -> Vec<String> {
+    let text = read(document);
+    let starts = text.split(&format!("```{language}\n")).skip(1).map(str::to_owned).collect::<Vec<_>>();
+    starts.iter().map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
+}
+
+/// Headings as the anchors that a link can name.
+fn anchors(document: &str) -> BTreeSet<String> {
+    let text = read(document);
+    let headings = text.lines().filter(|line| line.starts_with('#'));
+    let anchor = |heading: &str| -> String {
+        let words = heading.trim_start_matches('#').trim().to_lowercase();
+        words
+            .chars()
+            .filter(|c| c.is_alphanumeric() || " -_".contains(*c))
+            .collect::<String>()
+            .replace(' ', "-")
+    };
+    headings.map(anchor).collect()
 }
 
 #[test]
-fn its_configuration_is_understood() {
-    let lineage = Lineage::issued_for(&["a.example"]);
-    let blocks = blocks("toml");
-    assert_eq!(blocks.len(), 3);
-    let hook = edgecert().called_by_certbot(&lineage);
-    let file = hook.file("config.toml", &blocks.concat());
-    // Without the machine's programs, because `on_failure` names one.
-    let outcome = hook.env("EDGECERT_CONFIG", file).env("PATH", "/nowhere").fails_with(78);
-    assert!(outcome.stderr.contains("cannot start mail, which on_failure names"), "{}", outcome.stderr);
-    assert!(outcome.stderr.contains("cannot read /etc/edgecert/api-key"), "{}", outcome.stderr);
+fn readme_has_at_most_1000_words() {
+    let words = read(README).split_whitespace().count();
+    assert!(words <= 1000, "{words} words; move something to {REFERENCE}");
 }
 
 #[test]
-fn its_commands_work() {
+fn links_lead_somewhere() {
+    let mut count = 0;
+    for document in DOCUMENTS {
+        let text = read(document);
+        for target in text.split("](").skip(1).map(|rest| rest.split(')').next().unwrap()) {
+            count += 1;
+            let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
+            let directory = root().join(document).parent().unwrap().to_owned();
+            let path = if file.is_empty() { root().join(document) } else { directory.join(file) };
+            assert!(path.exists(), "{document} links to {target}");
+            let is_known = anchor.is_empty() || anchors(path.to_str().unwrap()).contains(anchor);
+            assert!(is_known, "{document} links to {target}, and there is no such heading");
+        }
+    }
+    assert!(count > 10, "{count} links");
+}
+
+#[test]
+fn paths_named_exist() {
+    const TREES: [&str; 4] = ["hooks/", "src/", "tests/", ".ci/"];
+    for document in DOCUMENTS {
+        let text = read(document);
+        let words = text.split(|c: char| c.is_whitespace() || "`()[]|,;".contains(c));
+        let is_path = |word: &&str| TREES.iter().any(|tree| word.starts_with(tree));
+        for path in words.filter(is_path).map(|word| word.trim_end_matches([':', '.'])) {
+            assert!(root().join(path.split('#').next().unwrap()).exists(), "{document} names {path}");
+        }
+    }
+}
+
+#[test]
+fn configuration_is_understood() {
+    for (document, count) in [(README, 1), (REFERENCE, 3)] {
+        let blocks = blocks(document, "toml");
+        assert_eq!(blocks.len(), count, "{document}");
+        let lineage = Lineage::issued_for(&["a.example"]);
+        let hook = edgecert().called_by_certbot(&lineage);
+        // Keys after a `[[lineage]]` would belong to it.
+        let (entries, keys): (Vec<_>, Vec<_>) = blocks.iter().partition(|block| block.starts_with("[["));
+        let file =
+            hook.file("config.toml", &[keys, entries].concat().into_iter().cloned().collect::<String>());
+        // With an empty PATH, because `on_failure` names a program.
+        let outcome = hook.env("EDGECERT_CONFIG", file).env("PATH", "/nowhere").fails_with(78);
+        assert!(outcome.stderr.contains("cannot read /etc/edgecert/api-key"), "{}", outcome.stderr);
+        let names_program = blocks.concat().contains("on_failure");
+        assert_eq!(names_program, outcome.stderr.contains("cannot start mail"), "{}", outcome.stderr);
+    }
+}
+
+#[test]
+fn commands_of_the_readme_work() {
     let edge = sandbox(&["example.com"]);
     let lineage = Lineage::issued_for(&["example.com", "www.example.com"]);
     let live = "/etc/letsencrypt/live/example.com";
-    let place = |word: &str| word.replace(live, lineage.path().to_str().unwrap());
     let mut run = 0;
-    for line in blocks("sh").concat().lines().filter(|line| line.contains(live)) {
-        let mut hook = edgecert().against(&edge);
-        for word in line.split(' ') {
-            hook = match word.split_once('=') {
-                Some((name, value)) => hook.env(name, place(value)),
-                None if word == "edgecert" => hook,
-                None => hook.args([place(word)]),
-            };
-        }
-        hook.succeeds();
+    for line in blocks(README, "sh").concat().lines().filter(|line| line.contains(live)) {
+        call(&line.replace(live, lineage.path().to_str().unwrap()), edgecert().against(&edge)).succeeds();
         run += 1;
     }
     assert_eq!(run, 3);
 }
 
-#[test]
-fn every_path_that_it_names_exists() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let hooks =
-        ["hooks/acme.sh/edgecert.sh", "hooks/systemd/edgecert-sync.service", "hooks/cron/edgecert-sync"];
-    for path in ["tests/run", "tests/sandbox/README.md", "LICENSE"].into_iter().chain(hooks) {
-        assert!(readme().contains(path) && root.join(path).exists(), "{path}");
+/// A command line of the README as a call of the hook.
+fn call(line: &str, hook: Hook) -> Hook {
+    line.split(' ').fold(hook, |hook, word| match word.split_once('=') {
+        Some((name, value)) => hook.env(name, value),
+        None if word == "edgecert" => hook,
+        None => hook.args([word]),
+    })
+}
+
+/// The scene of the README's runs: three sites with certificates, and a renewed lineage for each certificate.
+struct Scene {
+    edge: Sandbox,
+    live: TempDir,
+    state: TempDir,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let authority = Authority::new("Example CA").unwrap();
+        let lineages: [(u64, &[&str]); 2] =
+            [(5, &["shop.example.com", "www.shop.example.com"]), (6, &["blog.example.com"])];
+        let (live, mut sites, mut certs) = (TempDir::new().unwrap(), Vec::new(), Vec::new());
+        for (id, names) in lineages {
+            let [old, new] = [(); 2].map(|()| authority.issue(names).unwrap());
+            let cert = json!({"id": id, "account": 1, "domain": names[0], "name": names[0], "type": "upload",
+                "cert_pem": old.fullchain(), "key_pem": old.key});
+            certs.push(cert);
+            sites.extend(names.iter().map(|name| json!({"account": 1, "domain": name, "cert_id": id})));
+            let directory = live.path().join(names[0]);
+            fs::create_dir(&directory).unwrap();
+            fs::write(directory.join("fullchain.pem"), new.fullchain()).unwrap();
+            write_private(&directory.join("privkey.pem"), &new.key);
+        }
+        for (number, site) in sites.iter_mut().enumerate() {
+            site["id"] = json!(10 + number);
+        }
+        let world = world(json!({"sites": sites, "certs": certs}));
+        let edge = Sandbox::start(Options { world, ..Options::default() }).unwrap();
+        Self { edge, live, state: TempDir::new().unwrap() }
+    }
+
+    /// Exit code, and standard output and error as a terminal shows them, with the names of the README.
+    fn run(&self, line: &str) -> (i32, String) {
+        let line = line.replace("/etc/letsencrypt/live", self.live.path().to_str().unwrap());
+        let mut hook =
+            call(&line, edgecert().against(&self.edge)).env("EDGECERT_STATE_DIR", self.state.path());
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let command = hook.command().stdout(writer.try_clone().unwrap()).stderr(writer);
+        let mut child = command.spawn().unwrap();
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut text = String::new();
+        reader.read_to_string(&mut text).unwrap();
+        let text = text.replace(&self.edge.endpoints().edge, "127.0.0.1:8793");
+        (child.wait().unwrap().code().unwrap(), text.replace("Example CA intermediate", "Example CA"))
     }
 }
 
+fn write_private(path: &PathBuf, text: &str) {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::write(path, text).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+/// Replaces dates and the hash in the name of a lineage.
+fn scrub(text: &str) -> String {
+    let word = |word: &str| {
+        let end = word.trim_end();
+        let is_date = end.contains("-")
+            && end.contains('T')
+            && end.trim_end_matches([')', ';', ':', ',']).ends_with('Z');
+        let hash = end.rsplit_once('-').filter(|(_, hash)| hash.len() == 10 && !hash.contains('.'));
+        match hash {
+            _ if is_date => word.replace(end, "DATE"),
+            Some((name, _)) => word.replace(end, &format!("{name}-HASH")),
+            None => word.to_owned(),
+        }
+    };
+    text.split_inclusive([' ', '\n']).map(word).collect()
+}
+
 #[test]
-fn the_hook_for_acme_sh_hands_over_what_was_renewed() {
+fn runs_of_the_readme_are_real() {
+    let scene = Scene::new();
+    let [success, failure] = blocks(README, "console").try_into().unwrap();
+    let mut code = 0;
+    let mut check = |session: &str| {
+        for step in session.split("$ ").skip(1) {
+            let (line, shown) = step.split_once('\n').unwrap();
+            if line == "edgecert sync" {
+                scene.edge.hold_pushes(false);
+                scene.edge.push_now();
+            }
+            let output = if line == "echo $?" {
+                format!("{code}\n")
+            } else {
+                let output;
+                (code, output) = scene.run(line);
+                output
+            };
+            assert_eq!(scrub(&output), scrub(shown), "{line}");
+        }
+    };
+    check(&success);
+    scene.edge.hold_pushes(true);
+    check(&failure);
+}
+
+#[test]
+fn acme_sh_hook_hands_over_the_renewal() {
     let edge = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("hooks/acme.sh/edgecert.sh");
+    let script = root().join("hooks/acme.sh/edgecert.sh");
     let mut hook = edgecert().against(&edge);
     let program = hook.command().get_program().to_owned();
     let variables: Vec<_> =
@@ -85,7 +244,7 @@ fn the_hook_for_acme_sh_hands_over_what_was_renewed() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(edge.certs()[0]["cert_pem"], lineage.read("fullchain.pem"));
 
-    // acme.sh leaves the full chain alone when the CA sends no chain; it is then an earlier certificate's.
+    // acme.sh does not rewrite the full chain if the CA sends no chain, so it is that of an earlier certificate.
     let stale = lineage.read("fullchain.pem");
     lineage.renew(&["a.example"]);
     let renewed = lineage.read("fullchain.pem");

@@ -243,22 +243,22 @@ fn the_sandbox_shares_no_code_with_the_hook() {
 const NO_SETTINGS: [&str; 4] = ["EDGECERT_LIMBO", "EDGECERT_BIN", "EDGECERT_COMMAND", "EDGECERT_EXIT_CODE"];
 
 #[test]
-fn readme_and_help_agree_on_settings_and_exit_codes() {
-    let (readme, help) = (read("README.md"), edgecert().args(["--help"]).succeeds().stdout);
+fn reference_and_help_agree() {
+    let (reference, help) = (read("hooks/README.md"), edgecert().args(["--help"]).succeeds().stdout);
     let flat = help.split_whitespace().collect::<Vec<_>>().join(" ");
-    let variables: BTreeSet<&str> = readme
+    let variables: BTreeSet<&str> = reference
         .split(|c: char| !c.is_ascii_uppercase() && c != '_')
         .filter(|word| word.starts_with("EDGECERT_") && !NO_SETTINGS.contains(word))
         .collect();
     assert!(variables.len() > 9, "{variables:?}");
     for variable in variables {
-        assert!(help.contains(variable), "{variable} is in the README and not in --help");
+        assert!(help.contains(variable), "{variable} is in the reference and not in --help");
         if let Some(flag) = variable.strip_prefix("EDGECERT_").filter(|name| *name != "API_KEY") {
             assert!(help.contains(&format!("--{}", flag.to_lowercase().replace('_', "-"))), "{flag}");
         }
     }
-    let rows = readme
-        .split("## Exit codes")
+    let rows = reference
+        .split("\n## Exit codes")
         .nth(1)
         .unwrap()
         .lines()
@@ -268,7 +268,7 @@ fn readme_and_help_agree_on_settings_and_exit_codes() {
         let code = cells[0].trim_start_matches("| ");
         assert!(
             flat.contains(&format!(" {code} {}", cells[1])),
-            "exit code {code}: {} in the README, --help says otherwise",
+            "exit code {code}: {} in the reference, --help says otherwise",
             cells[1]
         );
     }

@@ -1,4 +1,4 @@
-//! The examples in the help of each command, and in the README, are run.
+//! The examples of the reference and of each command's help are run.
 
 use std::fs;
 use std::path::Path;
@@ -66,9 +66,11 @@ fn the_help_of_each_command_shows_examples_that_work() {
 }
 
 #[test]
-fn the_readme_shows_each_command_and_they_work() {
-    let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
-    let section = readme.split("## Certificates and sites\n").nth(1).unwrap().split("\n## ").next().unwrap();
+fn examples_of_the_reference_work() {
+    let reference = Path::new(env!("CARGO_MANIFEST_DIR")).join("hooks/README.md");
+    let reference = fs::read_to_string(reference).unwrap();
+    let section =
+        reference.split("\n## Certificates and sites\n").nth(1).unwrap().split("\n## ").next().unwrap();
     let block = section.split("```sh\n").nth(1).unwrap().split("```").next().unwrap();
     for command in COMMANDS {
         assert!(block.contains(&format!("edgecert {command}")), "{command}");
