@@ -1,6 +1,6 @@
-//! The sandbox inside a test: blocking, on ports of its own, gone when it is dropped.
+//! The sandbox as a library: started, changed and inspected from within a test.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::net::TcpListener;
 use std::time::Duration;
@@ -9,16 +9,16 @@ use edgecert_sandbox::{Authority, Error, Fault, FaultAction, IssuedCert, Options
 use serde_json::{Value, json};
 
 fn upload(sandbox: &Sandbox, domain: &str, issued: &IssuedCert) -> Result<Value, ureq::Error> {
-    let ready = sandbox.endpoints();
+    let endpoints = sandbox.endpoints();
     let body = json!({ "domain": domain, "cert_pem": issued.fullchain(), "key_pem": issued.key });
-    let sent = ureq::post(format!("{}/api/certs/upload", ready.api))
-        .header("authorization", format!("Bearer {}", ready.api_key))
+    let response = ureq::post(format!("{}/api/certs/upload", endpoints.api))
+        .header("authorization", format!("Bearer {}", endpoints.api_key))
         .send_json(body);
-    sent?.body_mut().read_json()
+    response?.body_mut().read_json()
 }
 
 #[test]
-fn a_test_owns_its_sandbox() {
+fn sandbox_shows_what_it_stores() {
     let authority = Authority::new("test").unwrap();
     let issued = authority.issue(&["a.example"]).unwrap();
     let sandbox = Sandbox::start(Options::default()).unwrap();
@@ -35,8 +35,8 @@ fn a_test_owns_its_sandbox() {
     assert!(probe(&sandbox.endpoints().edge, "a.example").is_err());
     sandbox.push_now();
     assert_eq!(sandbox.sites()[0]["config_synced"], true);
-    let seen = probe(&sandbox.endpoints().edge, "a.example").unwrap();
-    assert_eq!(sandbox.edge()[0]["fingerprint"], seen.fingerprint);
+    let probed = probe(&sandbox.endpoints().edge, "a.example").unwrap();
+    assert_eq!(sandbox.edge()[0]["fingerprint"], probed.fingerprint);
     assert_eq!(sandbox.certs()[0]["cert_pem"], issued.fullchain());
     let digest = sandbox.certs()[0]["key_sha256"].clone();
     assert_eq!(sandbox.requests()[0].body["key_pem"], digest);
@@ -44,23 +44,23 @@ fn a_test_owns_its_sandbox() {
 }
 
 #[test]
-fn a_drop_frees_the_ports_and_ends_what_is_open() {
+fn drop_frees_ports_and_closes_connections() {
     let sandbox = Sandbox::start(Options::default()).unwrap();
     sandbox.add_fault(Fault::stall("*", 3600.0));
     let edge = sandbox.endpoints().edge.clone();
     let api = sandbox.endpoints().api.strip_prefix("http://").unwrap().to_owned();
-    let mut waiting = std::net::TcpStream::connect(&api).unwrap();
-    std::io::Write::write_all(&mut waiting, b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+    let mut connection = std::net::TcpStream::connect(&api).unwrap();
+    std::io::Write::write_all(&mut connection, b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
     while sandbox.requests().is_empty() {}
     drop(sandbox);
-    let mut rest = Vec::new();
-    let _ = std::io::Read::read_to_end(&mut waiting, &mut rest);
-    assert!(rest.is_empty());
+    let mut response = Vec::new();
+    let _ = std::io::Read::read_to_end(&mut connection, &mut response);
+    assert!(response.is_empty());
     TcpListener::bind(edge).unwrap();
 }
 
 #[test]
-fn faults_can_be_added_from_the_test() {
+fn added_faults_apply_in_order() {
     let issued = Authority::new("test").unwrap().issue(&["a.example"]).unwrap();
     let sandbox = Sandbox::start(Options::default()).unwrap();
     sandbox.add_site("a.example");
@@ -81,19 +81,19 @@ fn faults_can_be_added_from_the_test() {
 }
 
 #[test]
-fn the_api_over_tls_comes_with_its_ca() {
+fn tls_api_provides_its_ca() {
     let sandbox = Sandbox::start(Options { tls: true, ..Options::default() }).unwrap();
     let ca = sandbox.endpoints().ca_file.clone().unwrap();
     assert!(sandbox.endpoints().api.starts_with("https://127.0.0.1:"));
     assert!(std::fs::read_to_string(&ca).unwrap().starts_with("-----BEGIN CERTIFICATE-----"));
-    let seen = probe(sandbox.endpoints().api.strip_prefix("https://").unwrap(), "localhost").unwrap();
-    assert_eq!((seen.alpn.as_deref(), seen.chain_length), (Some("h2"), 2));
+    let probed = probe(sandbox.endpoints().api.strip_prefix("https://").unwrap(), "localhost").unwrap();
+    assert_eq!((probed.alpn.as_deref(), probed.chain_length), (Some("h2"), 2));
     drop(sandbox);
     assert!(!ca.exists());
 }
 
 #[test]
-fn a_pending_push_is_not_lost_between_two_starts() {
+fn pending_push_survives_a_restart() {
     let data = tempfile::tempdir().unwrap();
     let options = || Options {
         data: Some(data.path().to_owned()),
@@ -104,7 +104,10 @@ fn a_pending_push_is_not_lost_between_two_starts() {
     first.add_site("a.example");
     let issued = Authority::new("test").unwrap().issue(&["a.example"]).unwrap();
     upload(&first, "a.example", &issued).unwrap();
-    assert!(matches!(Sandbox::start(options()), Err(Error::DataInUse(_))), "also within one process");
+    assert!(
+        matches!(Sandbox::start(options()), Err(Error::DataInUse(_))),
+        "the lock also works within one process"
+    );
     drop(first);
     let second = Sandbox::start(options()).unwrap();
     assert!(second.is_resumed());
@@ -114,19 +117,19 @@ fn a_pending_push_is_not_lost_between_two_starts() {
 }
 
 #[test]
-fn only_loopback_and_only_worlds_that_can_be() {
-    let everybody = Options { listen: "0.0.0.0:0".parse().unwrap(), ..Options::default() };
-    assert!(matches!(Sandbox::start(everybody), Err(Error::NotLoopback(_))));
+fn invalid_options_are_refused() {
+    let all_interfaces = Options { listen: "0.0.0.0:0".parse().unwrap(), ..Options::default() };
+    assert!(matches!(Sandbox::start(all_interfaces), Err(Error::NotLoopback(_))));
     let mut world = World::default();
     world.accounts.clear();
     assert!(matches!(Sandbox::start(Options { world, ..Options::default() }), Err(Error::InvalidWorld(_))));
-    let six = Options { listen: "[::1]:0".parse().unwrap(), ..Options::default() };
-    assert!(Sandbox::start(six).unwrap().endpoints().api.starts_with("http://[::1]:"));
+    let ipv6 = Options { listen: "[::1]:0".parse().unwrap(), ..Options::default() };
+    assert!(Sandbox::start(ipv6).unwrap().endpoints().api.starts_with("http://[::1]:"));
 }
 
 #[test]
 #[should_panic(expected = "cannot add the site a.example")]
-fn a_site_is_added_once() {
+fn adding_a_site_twice_panics() {
     let sandbox = Sandbox::start(Options::default()).unwrap();
     sandbox.add_site("a.example");
     sandbox.add_site("a.example");

@@ -1,8 +1,8 @@
-//! `edgecert-sandbox rehearse`, with the real hook and with hooks that do not do their work.
+//! `edgecert-sandbox rehearse` with the real hook and with broken ones.
 //!
-//! The real one is `EDGECERT_BIN`, else the `edgecert` that the workspace's build leaves beside the sandbox.
+//! The real hook is `EDGECERT_BIN`, or the `edgecert` that the workspace's build leaves beside the sandbox.
 
-#![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -14,25 +14,25 @@ fn sandbox() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_edgecert-sandbox"))
 }
 
-#[expect(clippy::disallowed_methods, reason = "the test's own setting")]
+#[expect(clippy::disallowed_methods, reason = "a setting of the tests")]
 fn hook() -> PathBuf {
     let beside = || sandbox().with_file_name("edgecert");
     let hook = std::env::var_os("EDGECERT_BIN").map_or_else(beside, PathBuf::from);
-    assert!(hook.is_file(), "the hook is needed at {}: cargo build, or set EDGECERT_BIN", hook.display());
+    assert!(hook.is_file(), "no hook at {}; run cargo build or set EDGECERT_BIN", hook.display());
     hook
 }
 
-fn rehearse(hook: &Path, more: &[&str]) -> Output {
-    Command::new(sandbox()).arg("rehearse").args(more).env_clear().env("EDGECERT_BIN", hook).output().unwrap()
+fn rehearse(hook: &Path, args: &[&str]) -> Output {
+    Command::new(sandbox()).arg("rehearse").args(args).env_clear().env("EDGECERT_BIN", hook).output().unwrap()
 }
 
-fn said(output: &Output) -> String {
-    let text = [&output.stdout[..], &output.stderr].concat();
-    String::from_utf8(text).unwrap()
+/// Standard output followed by standard error.
+fn text(output: &Output) -> String {
+    String::from_utf8([&output.stdout[..], &output.stderr].concat()).unwrap()
 }
 
-/// A hook of one shell script.
-fn scripted(script: &str) -> (tempfile::TempDir, PathBuf) {
+/// A hook that runs this shell script, and the directory that holds it.
+fn script_hook(script: &str) -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("hook");
     std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
@@ -41,11 +41,11 @@ fn scripted(script: &str) -> (tempfile::TempDir, PathBuf) {
 }
 
 #[test]
-fn the_real_hook_plays_its_part() {
+fn real_hook_passes_every_step() {
     let output = rehearse(&hook(), &[]);
-    let said = said(&output);
-    assert_eq!(output.status.code(), Some(0), "{said}");
-    for told in [
+    let text = text(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    for expected in [
         "1. the first certificate",
         "2. the renewal",
         "3. a service that stumbles",
@@ -53,52 +53,52 @@ fn the_real_hook_plays_its_part() {
         "still the old leaf",
         "edgecert sync",
     ] {
-        assert!(said.contains(told), "{told}: {said}");
+        assert!(text.contains(expected), "{expected}: {text}");
     }
-    assert!(said.ends_with("\nevery step did what it should\n") && !said.contains("NOT OK"), "{said}");
-    assert!(!said.contains('\x1b'), "no colour without a terminal");
-    assert!(!said.contains("sandbox-key") && !said.contains("PRIVATE KEY"), "{said}");
+    assert!(text.ends_with("\nevery step did what it should\n") && !text.contains("NOT OK"), "{text}");
+    assert!(!text.contains('\x1b'), "no colour without a terminal");
+    assert!(!text.contains("sandbox-key") && !text.contains("PRIVATE KEY"), "{text}");
 }
 
 #[test]
-fn a_lineage_of_ones_own_can_be_rehearsed() {
+fn own_lineage_can_be_rehearsed() {
     let dir = tempfile::tempdir().unwrap();
     let issued = Authority::new("mine").unwrap().issue(&["mine.example"]).unwrap();
     std::fs::write(dir.path().join("fullchain.pem"), issued.fullchain()).unwrap();
     std::fs::write(dir.path().join("privkey.pem"), &issued.key).unwrap();
     let output = rehearse(&hook(), &["--lineage", dir.path().to_str().unwrap()]);
-    let said = said(&output);
-    assert_eq!(output.status.code(), Some(0), "{said}");
-    assert!(said.contains("ok mine.example is bound to record 1001"), "{said}");
+    let text = text(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.contains("ok mine.example is bound to record 1001"), "{text}");
     let files = std::fs::read_dir(dir.path()).unwrap().count();
-    assert_eq!(files, 2, "nothing is written to it");
+    assert_eq!(files, 2, "the lineage is not modified");
 }
 
 #[test]
-fn a_hook_that_does_nothing_is_found_out() {
-    for (script, told) in [
+fn broken_hooks_fail_the_rehearsal() {
+    for (script, expected) in [
         ("exit 0", "NOT OK the service has one record; found: 0 records"),
-        ("echo something; echo else >&2; exit 3", "NOT OK the hook exits 0; found: 3"),
+        ("echo stdout; echo stderr >&2; exit 3", "NOT OK the hook exits 0; found: 3"),
         ("kill -9 $$", "NOT OK the hook exits 0; found: a signal"),
     ] {
-        let (_dir, hook) = scripted(script);
+        let (_dir, hook) = script_hook(script);
         let output = rehearse(&hook, &[]);
-        let said = said(&output);
-        assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains(told), "{said}");
-        assert!(!said.contains("2. the renewal"), "the rest is left out: {said}");
-        assert_eq!(script.contains("something"), said.contains("\n    something\n"), "{said}");
+        let text = text(&output);
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        assert!(text.contains(expected), "{text}");
+        assert!(!text.contains("2. the renewal"), "the remaining steps are skipped: {text}");
+        assert_eq!(script.contains("stdout"), text.contains("\n    stdout\n"), "{text}");
     }
 }
 
-/// The hook gets certbot's variables and a set-up, and nothing else of the caller's environment.
+/// The hook gets certbot's variables and its own settings, and nothing else of the caller's environment.
 #[test]
-fn the_hook_is_called_as_certbot_calls_it() {
-    let (_dir, hook) = scripted(
+fn hook_gets_certbots_environment() {
+    let (_dir, hook) = script_hook(
         "echo \"argv $#\"; env | sort; readlink \"$RENEWED_LINEAGE/privkey.pem\"; stat -L -c %a \"$RENEWED_LINEAGE/privkey.pem\"; exit 1",
     );
-    let said = said(&rehearse(&hook, &[]));
-    let wanted = [
+    let text = text(&rehearse(&hook, &[]));
+    let lines = [
         "argv 0",
         "EDGECERT_API_KEY=",
         "EDGECERT_BASE_URL=https://127.0.0.1:",
@@ -106,17 +106,17 @@ fn the_hook_is_called_as_certbot_calls_it() {
         "../../archive/shop.example/privkey1.pem",
         "600",
     ];
-    for line in wanted {
-        assert!(said.lines().any(|shown| shown.trim().starts_with(line)), "{line}: {said}");
+    for line in lines {
+        assert!(text.lines().any(|shown| shown.trim().starts_with(line)), "{line}: {text}");
     }
-    assert!(!said.contains("EDGECERT_BIN="), "{said}");
+    assert!(!text.contains("EDGECERT_BIN="), "{text}");
 }
 
 #[test]
-fn a_hook_that_is_not_there_is_named_with_what_builds_it() {
+fn missing_hook_is_named() {
     let output = rehearse(Path::new("/nowhere/edgecert"), &[]);
-    let said = said(&output);
-    assert_eq!(output.status.code(), Some(66), "{said}");
+    let text = text(&output);
+    assert_eq!(output.status.code(), Some(66), "{text}");
     let expected = "edgecert-sandbox: error: the hook is not at /nowhere/edgecert\nedgecert-sandbox: hint: build it with: cargo build --release; EDGECERT_BIN names one elsewhere\n";
-    assert_eq!(said, expected);
+    assert_eq!(text, expected);
 }

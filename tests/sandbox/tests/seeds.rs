@@ -1,11 +1,12 @@
-//! The real hook under fifty seeds: whatever the service makes of what its document leaves open, the outcome is
-//! the same. The hook is `EDGECERT_BIN`, else the `edgecert` that the workspace's build leaves beside the sandbox.
+//! The real hook against fifty seeds: the outcome never depends on what the document leaves open.
+//!
+//! The hook is `EDGECERT_BIN`, or the `edgecert` that the workspace's build leaves beside the sandbox.
 
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::unwrap_used,
-    reason = "a test fails by panicking"
+    reason = "tests fail by panicking"
 )]
 
 use std::path::{Path, PathBuf};
@@ -17,23 +18,23 @@ use tempfile::TempDir;
 
 const SEEDS: u64 = 50;
 
-#[expect(clippy::disallowed_methods, reason = "the test's own setting")]
+#[expect(clippy::disallowed_methods, reason = "a setting of the tests")]
 fn hook() -> PathBuf {
     let beside = || Path::new(env!("CARGO_BIN_EXE_edgecert-sandbox")).with_file_name("edgecert");
     let hook = std::env::var_os("EDGECERT_BIN").map_or_else(beside, PathBuf::from);
-    assert!(hook.is_file(), "the hook is needed at {}: cargo build, or set EDGECERT_BIN", hook.display());
+    assert!(hook.is_file(), "no hook at {}; run cargo build or set EDGECERT_BIN", hook.display());
     hook
 }
 
-/// A sandbox, a lineage for its sites, and the hook between them.
-struct Scene {
+/// A sandbox with a seed, and the lineage that the hook deploys to it.
+struct Rehearsal {
     sandbox: Sandbox,
     authority: Authority,
-    files: TempDir,
+    lineage: TempDir,
     seed: u64,
 }
 
-impl Scene {
+impl Rehearsal {
     fn new(seed: u64) -> Self {
         let package =
             |id| Package { id, expires_at: jiff::Timestamp::MAX, traffic_limit: 10, traffic_used: 0 };
@@ -54,68 +55,68 @@ impl Scene {
             certs: Vec::new(),
         };
         let sandbox = Sandbox::start(Options { world, quirks: seed, ..Options::default() }).unwrap();
-        Self { sandbox, authority: Authority::new("seeds").unwrap(), files: TempDir::new().unwrap(), seed }
+        Self { sandbox, authority: Authority::new("seeds").unwrap(), lineage: TempDir::new().unwrap(), seed }
     }
 
-    /// Renews the lineage and calls the hook; its report and the new leaf's fingerprint.
+    /// Renews the lineage, runs `edgecert deploy`, asserts its exit code and returns its report.
     #[track_caller]
-    fn deploys(&self, key: &str, more: &[&str], expected: i32) -> Value {
+    fn deploy(&self, api_key: &str, args: &[&str], exit_code: i32) -> Value {
         let issued = self.authority.issue(&["a.example", "b.example", "o.example"]).unwrap();
-        let path = |name: &str| self.files.path().join(name);
+        let path = |name: &str| self.lineage.path().join(name);
         std::fs::write(path("fullchain.pem"), issued.fullchain()).unwrap();
         std::fs::write(path("privkey.pem"), &issued.key).unwrap();
         std::fs::write(path("config.toml"), "").unwrap();
         let output = Command::new(hook())
             .args(["deploy", "--json", "--lineage"])
-            .arg(self.files.path())
-            .args(more)
+            .arg(self.lineage.path())
+            .args(args)
             .env_clear()
             .env("EDGECERT_CONFIG", path("config.toml"))
             .env("EDGECERT_STATE_DIR", path("state"))
             .env("EDGECERT_BASE_URL", &self.sandbox.endpoints().api)
             .env("EDGECERT_EDGE_ADDRESS", &self.sandbox.endpoints().edge)
-            .env("EDGECERT_API_KEY", key)
+            .env("EDGECERT_API_KEY", api_key)
             .output()
             .unwrap();
-        let said =
+        let text =
             String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(expected), "seed {}: {said}", self.seed);
+        assert_eq!(output.status.code(), Some(exit_code), "seed {}: {text}", self.seed);
         serde_json::from_slice(&output.stdout).expect("one JSON object")
     }
 
-    fn served(&self, domain: &str) -> Option<String> {
-        probe(&self.sandbox.endpoints().edge, domain).ok().map(|seen| seen.fingerprint)
+    fn served_leaf(&self, domain: &str) -> Option<String> {
+        probe(&self.sandbox.endpoints().edge, domain).ok().map(|result| result.fingerprint)
     }
 
-    fn records(&self) -> Vec<Value> {
+    fn record_ids(&self) -> Vec<Value> {
         self.sandbox.certs().into_iter().map(|record| record["id"].clone()).collect()
     }
 }
 
 #[test]
-fn the_hook_deploys_and_renews_under_every_seed() {
+fn hook_deploys_under_every_seed() {
     for seed in 0..SEEDS {
-        let scene = Scene::new(seed);
+        let rehearsal = Rehearsal::new(seed);
         for created in [true, false] {
-            let report = scene.deploys("sandbox-key", &[], 0);
+            let report = rehearsal.deploy("sandbox-key", &[], 0);
             assert_eq!(report["uploads"][0]["created"], created, "seed {seed}: {report}");
             assert_eq!(report["uploads"][0]["id"], 1001, "seed {seed}: {report}");
-            assert_eq!(scene.records(), [1001], "seed {seed}");
+            assert_eq!(rehearsal.record_ids(), [1001], "seed {seed}");
             let leaf = report["certificate"]["fingerprint"].as_str().map(str::to_owned);
             for domain in ["a.example", "b.example"] {
-                assert_eq!(scene.served(domain), leaf, "seed {seed}: {domain}");
+                assert_eq!(rehearsal.served_leaf(domain), leaf, "seed {seed}: {domain}");
             }
         }
     }
 }
 
 #[test]
-fn the_hook_understands_every_refusal_under_every_seed() {
+fn hook_reports_refusals_under_every_seed() {
     for seed in 0..SEEDS {
-        let scene = Scene::new(seed);
-        let not_a_site = scene.deploys("sandbox-key", &["--domain", "o.example"], 69);
-        assert_eq!(not_a_site["ok"], false, "seed {seed}");
-        scene.deploys("wrong", &[], 77);
-        assert!(scene.records().is_empty(), "seed {seed}");
+        let rehearsal = Rehearsal::new(seed);
+        let refused = rehearsal.deploy("sandbox-key", &["--domain", "o.example"], 69);
+        assert_eq!(refused["ok"], false, "seed {seed}");
+        rehearsal.deploy("wrong", &[], 77);
+        assert!(rehearsal.record_ids().is_empty(), "seed {seed}");
     }
 }

@@ -1,8 +1,8 @@
-//! Section 5, and the ownership of section 4.
+//! Authentication and ownership (sections 4 and 5).
 
 use serde_json::json;
 
-use crate::support::{KEY, Made, OTHER_KEY, Program};
+use crate::support::{KEY, OTHER_KEY, Server, TestCert};
 
 const ENDPOINTS: [(&str, &str); 11] = [
     ("GET", "/api/certs"),
@@ -18,11 +18,12 @@ const ENDPOINTS: [(&str, &str); 11] = [
     ("DELETE", "/api/sites/10"),
 ];
 
-/// 4, 5: "All endpoints require authentication", "Every request carries the header Authorization".
+/// Sections 4 and 5: "All endpoints require authentication", "Every request carries the header
+/// Authorization".
 #[test]
-fn section_5_every_endpoint_asks_for_a_valid_key() {
-    let program = Program::start();
-    let before = program.get("/api/me/sites");
+fn every_endpoint_requires_a_key() {
+    let server = Server::start();
+    let before = server.get("/api/me/sites");
     let body = json!({ "domain": "a.example" });
     let headers: [&[(&str, &str)]; 6] = [
         &[],
@@ -34,31 +35,31 @@ fn section_5_every_endpoint_asks_for_a_valid_key() {
     ];
     for (method, path) in ENDPOINTS {
         for headers in headers {
-            let url = format!("{}{path}", program.url("api"));
-            let reply = program.ask(method, &url, headers, (method == "POST").then_some(&body));
-            reply.refused(401);
-            assert_eq!(reply.headers["www-authenticate"], "Bearer", "{method} {path} {headers:?}");
+            let url = format!("{}{path}", server.url("api"));
+            let response = server.send(method, &url, headers, (method == "POST").then_some(&body));
+            response.expect_error(401);
+            assert_eq!(response.headers["www-authenticate"], "Bearer", "{method} {path} {headers:?}");
         }
     }
-    assert_eq!(program.get("/api/me/sites"), before);
+    assert_eq!(server.get("/api/me/sites"), before);
 }
 
-/// 5: "A site belongs to the account that owns the calling key": any of its keys will do.
+/// Section 5: "A site belongs to the account that owns the calling key".
 #[test]
-fn section_5_each_key_of_an_account_acts_for_it() {
-    let program = Program::start();
-    let with = |key| program.api_as(key, "GET", "/api/me/sites", None).ok();
-    assert_eq!(with(KEY), with("second-key"));
-    assert_eq!(with(KEY)["total"], 3);
-    assert_eq!(with(OTHER_KEY)["sites"][0]["id"], 20);
+fn keys_of_an_account_are_equivalent() {
+    let server = Server::start();
+    let sites = |key| server.api_with_key(key, "GET", "/api/me/sites", None).expect_ok();
+    assert_eq!(sites(KEY), sites("second-key"));
+    assert_eq!(sites(KEY)["total"], 3);
+    assert_eq!(sites(OTHER_KEY)["sites"][0]["id"], 20);
 }
 
-/// 5: "access to other accounts' sites or resources is refused (404 on site lookups …)"; 4: "Site-related
-/// endpoints only act on sites owned by the caller's account".
+/// Section 5: "access to other accounts' sites or resources is refused (404 on site lookups …)"; section 4:
+/// "Site-related endpoints only act on sites owned by the caller's account".
 #[test]
-fn section_5_another_accounts_site_is_not_there() {
-    let program = Program::start();
-    let before = program.api_as(OTHER_KEY, "GET", "/api/sites/20", None).ok();
+fn site_of_another_account_is_404() {
+    let server = Server::start();
+    let before = server.api_with_key(OTHER_KEY, "GET", "/api/sites/20", None).expect_ok();
     let calls = [
         ("GET", "/api/sites/20"),
         ("POST", "/api/sites/20/update"),
@@ -67,65 +68,66 @@ fn section_5_another_accounts_site_is_not_there() {
         ("DELETE", "/api/sites/20"),
     ];
     for (method, path) in calls {
-        let missing = path.replace("20", "999");
+        let unknown_path = path.replace("20", "999");
         let body = path.ends_with("update").then(|| json!({ "remark": "mine now" }));
-        let foreign = program.api(method, path, body.as_ref());
-        let absent = program.api(method, &missing, body.as_ref());
-        assert_eq!(foreign.refused(404), absent.refused(404), "{method} {path}");
+        let others = server.api(method, path, body.as_ref());
+        let unknown = server.api(method, &unknown_path, body.as_ref());
+        assert_eq!(others.expect_error(404), unknown.expect_error(404), "{method} {path}");
     }
-    assert_eq!(program.api_as(OTHER_KEY, "GET", "/api/sites/20", None).ok(), before);
+    assert_eq!(server.api_with_key(OTHER_KEY, "GET", "/api/sites/20", None).expect_ok(), before);
 }
 
-/// 5: "403 on references to foreign resources"; 7: "Update references a resource not owned by the caller".
+/// Section 5: "403 on references to foreign resources"; section 7: "Update references a resource not owned by
+/// the caller".
 #[test]
-fn section_5_another_accounts_resource_is_forbidden() {
-    let program = Program::start();
-    let before = program.site(10);
+fn resource_of_another_account_is_403() {
+    let server = Server::start();
+    let before = server.site(10);
     for (name, id) in [("cert_id", 7), ("cert_id", 999), ("package_id", 3), ("package_id", 999)] {
-        program.post("/api/sites/10/update", &json!({ name: id, "remark": "x" })).refused(403);
+        server.post("/api/sites/10/update", &json!({ name: id, "remark": "x" })).expect_error(403);
     }
-    assert_eq!(program.site(10), before, "nothing of a refused update is saved");
-    program.post("/api/sites", &json!({ "domain": "new.example", "cert_id": 7 })).refused(403);
-    assert_eq!(program.get("/api/me/sites")["total"], 3);
+    assert_eq!(server.site(10), before, "a refused update saves nothing");
+    server.post("/api/sites", &json!({ "domain": "new.example", "cert_id": 7 })).expect_error(403);
+    assert_eq!(server.get("/api/me/sites")["total"], 3);
 }
 
-/// 4.3 with 5: another account's key material stays with it.
+/// Sections 4.3 and 5: a download returns key material, so only the owner may have it.
 #[test]
-fn section_5_another_accounts_certificate_cannot_be_downloaded() {
-    let program = Program::start();
-    program.api("GET", "/api/certs/7/download", None).refused(404);
-    program.api_as(OTHER_KEY, "GET", "/api/certs/7/download", None).ok();
+fn download_of_another_account_is_404() {
+    let server = Server::start();
+    server.api("GET", "/api/certs/7/download", None).expect_error(404);
+    server.api_with_key(OTHER_KEY, "GET", "/api/certs/7/download", None).expect_ok();
 }
 
-/// 5: "Requests with Content-Type: application/json carry JSON bodies".
+/// Section 5: "Requests with Content-Type: application/json carry JSON bodies".
 #[test]
-fn section_5_a_body_is_json_and_says_so() {
-    let program = Program::start();
+fn body_must_be_declared_json() {
+    let server = Server::start();
     let key = format!("Bearer {KEY}");
     for path in ["/api/certs/upload", "/api/certs", "/api/sites", "/api/sites/10/update"] {
-        let url = format!("{}{path}", program.url("api"));
-        let send = |kind: &str, body: &str| {
+        let url = format!("{}{path}", server.url("api"));
+        let send = |content_type: &str, body: &str| {
             let request =
                 ureq::post(&url).header("authorization", &key).config().http_status_as_error(false).build();
-            request.header("content-type", kind).send(body).unwrap().status().as_u16()
+            request.header("content-type", content_type).send(body).unwrap().status().as_u16()
         };
         assert_eq!(send("text/plain", "{}"), 415, "{path}");
         assert_eq!(send("application/json", "{"), 400, "{path}");
         assert_eq!(send("application/json", "[]"), 400, "{path}");
     }
-    let made = Made::for_names(&["a.example"]);
-    let charset = ureq::post(format!("{}/api/certs/upload", program.url("api")))
+    let cert = TestCert::new(&["a.example"]);
+    let with_charset = ureq::post(format!("{}/api/certs/upload", server.url("api")))
         .header("authorization", &key)
         .header("content-type", "application/json; charset=utf-8")
-        .send(made.body("a.example").to_string());
-    assert_eq!(charset.unwrap().status(), 200);
+        .send(cert.upload_body("a.example").to_string());
+    assert_eq!(with_charset.unwrap().status(), 200);
 }
 
-/// 8: size limits are not shown; beyond 4 MiB nothing is read.
+/// Section 8: size limits are not shown; the sandbox reads at most 4 MiB.
 #[test]
-fn section_8_a_body_has_a_limit() {
-    let program = Program::start();
+fn body_over_4_mib_is_413() {
+    let server = Server::start();
     let body = json!({ "domain": "a.example", "cert_pem": "x".repeat(5_000_000) });
-    assert_eq!(program.post("/api/certs/upload", &body).status, 413);
-    assert_eq!(program.certs().len(), 1);
+    assert_eq!(server.post("/api/certs/upload", &body).status, 413);
+    assert_eq!(server.certs().len(), 1);
 }

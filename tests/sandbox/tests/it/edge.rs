@@ -1,4 +1,4 @@
-//! The edge: what visitors get, before and after a push.
+//! The edge: TLS and plain HTTP before and after a push.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -7,69 +7,73 @@ use std::process::{Command, Stdio};
 use edgecert_sandbox::{probe, probe_with_alpn};
 use serde_json::{Value, json};
 
-use crate::support::{Made, Program};
+use crate::support::{Server, TestCert};
 
-fn serving() -> (Program, Made) {
-    let program = Program::start();
-    let made = Made::for_names(&["a.example", "*.a.example"]);
-    program.upload("a.example", &made).ok();
-    program.push();
-    (program, made)
+/// A server whose edge serves the returned certificate for a.example.
+fn serving() -> (Server, TestCert) {
+    let server = Server::start();
+    let cert = TestCert::new(&["a.example", "*.a.example"]);
+    server.upload("a.example", &cert).expect_ok();
+    server.push_now();
+    (server, cert)
 }
 
-fn update(program: &Program, id: u64, change: &Value) {
-    program.post(&format!("/api/sites/{id}/update"), change).ok();
-    program.push();
+/// Updates site 10 and pushes the change.
+fn update_site(server: &Server, change: &Value) {
+    server.post("/api/sites/10/update", change).expect_ok();
+    server.push_now();
 }
 
-/// An answer over plain HTTP, as it came.
-fn plain(program: &Program, host: &str) -> String {
-    let mut tcp = TcpStream::connect(program.url("edge")).unwrap();
+/// The raw response of the edge over plain HTTP.
+fn plain_http(server: &Server, host: &str) -> String {
+    let mut tcp = TcpStream::connect(server.url("edge")).unwrap();
     write!(tcp, "GET /path?q=1 HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    tcp.read_to_string(&mut answer).unwrap();
-    answer
+    let mut response = String::new();
+    tcp.read_to_string(&mut response).unwrap();
+    response
 }
 
-fn edge_entry(program: &Program, domain: &str) -> Value {
-    let list = program.control("GET", "/edge", None).ok();
+fn edge_entry(server: &Server, domain: &str) -> Value {
+    let list = server.control("GET", "/edge", None).expect_ok();
     list.as_array().unwrap().iter().find(|entry| entry["domain"] == domain).cloned().unwrap_or(Value::Null)
 }
 
-/// Issue: "a record replaced in place is served after the push, not before", seen by OpenSSL.
+/// Observed with OpenSSL as an independent TLS client.
 #[test]
-fn openssl_sees_the_old_leaf_before_the_push_and_the_new_one_after() {
-    let (program, old) = serving();
-    let fingerprint = || {
+fn replaced_record_is_served_after_push() {
+    let (server, old) = serving();
+    let served_to_openssl = || {
         let child = Command::new("openssl")
-            .args(["s_client", "-connect", program.url("edge"), "-servername", "a.example"])
+            .args(["s_client", "-connect", server.url("edge"), "-servername", "a.example"])
             .stdin(Stdio::null())
             .output();
-        let shown = String::from_utf8(child.expect("the Debian package openssl is needed").stdout).unwrap();
-        let pem = &shown[shown.find("-----BEGIN").unwrap()..];
-        Made { cert: pem.to_owned(), key: String::new() }.fingerprint()
+        let output =
+            String::from_utf8(child.expect("openssl must be installed (Debian package openssl)").stdout)
+                .unwrap();
+        let pem = &output[output.find("-----BEGIN").unwrap()..];
+        TestCert { cert_pem: pem.to_owned(), key_pem: String::new() }.fingerprint()
     };
-    let new = Made::for_names(&["a.example"]);
-    assert_eq!(fingerprint(), old.fingerprint());
-    program.upload("a.example", &new).ok();
-    assert_eq!(fingerprint(), old.fingerprint());
-    assert_eq!(program.site(10)["config_synced"], false);
-    program.push();
-    assert_eq!(fingerprint(), new.fingerprint());
+    let new = TestCert::new(&["a.example"]);
+    assert_eq!(served_to_openssl(), old.fingerprint());
+    server.upload("a.example", &new).expect_ok();
+    assert_eq!(served_to_openssl(), old.fingerprint());
+    assert_eq!(server.site(10)["config_synced"], false);
+    server.push_now();
+    assert_eq!(served_to_openssl(), new.fingerprint());
 }
 
-/// By SNI, one label for a wildcard site, nothing for anybody else.
+/// A wildcard site matches exactly one label; unknown names and a missing SNI are refused.
 #[test]
-fn the_server_name_picks_the_site() {
-    let (program, made) = serving();
-    program.post("/api/sites", &json!({ "domain": "*.b.example" })).ok();
-    let wildcard = Made::for_names(&["*.b.example"]);
-    program.upload("*.b.example", &wildcard).ok();
-    program.push();
+fn sni_selects_the_site() {
+    let (server, cert) = serving();
+    server.post("/api/sites", &json!({ "domain": "*.b.example" })).expect_ok();
+    let wildcard = TestCert::new(&["*.b.example"]);
+    server.upload("*.b.example", &wildcard).expect_ok();
+    server.push_now();
     let rows = [
-        ("a.example", Some(&made)),
-        ("A.EXAMPLE", Some(&made)),
-        ("www.a.example", Some(&made)),
+        ("a.example", Some(&cert)),
+        ("A.EXAMPLE", Some(&cert)),
+        ("www.a.example", Some(&cert)),
         ("x.b.example", Some(&wildcard)),
         ("y.x.b.example", None),
         ("b.example", None),
@@ -77,122 +81,120 @@ fn the_server_name_picks_the_site() {
         ("example", None),
     ];
     for (name, expected) in rows {
-        assert_eq!(program.served(name), expected.map(Made::fingerprint), "{name}");
+        assert_eq!(server.served_leaf(name), expected.map(TestCert::fingerprint), "{name}");
     }
     for name in ["x.a.example", "b.example"] {
-        let refused = probe(program.url("edge"), name).unwrap_err().to_string();
-        assert!(refused.contains("UnrecognisedName"), "{refused}");
+        let error = probe(server.url("edge"), name).unwrap_err().to_string();
+        assert!(error.contains("UnrecognisedName"), "{error}");
     }
-    let no_name = probe(program.url("edge"), "127.0.0.1").unwrap_err().to_string();
-    assert!(no_name.contains("UnrecognisedName"), "{no_name}");
+    let without_sni = probe(server.url("edge"), "127.0.0.1").unwrap_err().to_string();
+    assert!(without_sni.contains("UnrecognisedName"), "{without_sni}");
 }
 
-/// The chain is served as it was uploaded.
 #[test]
-fn the_whole_chain_is_served() {
-    let program = Program::start();
+fn whole_chain_is_served() {
+    let server = Server::start();
     let authority = edgecert_sandbox::Authority::new("test").unwrap();
     let issued = authority.issue(&["a.example"]).unwrap();
-    program.upload("a.example", &Made { cert: issued.fullchain(), key: issued.key.clone() }).ok();
-    program.push();
-    assert_eq!(probe(program.url("edge"), "a.example").unwrap().chain_length, 2);
+    server
+        .upload("a.example", &TestCert { cert_pem: issued.fullchain(), key_pem: issued.key.clone() })
+        .expect_ok();
+    server.push_now();
+    assert_eq!(probe(server.url("edge"), "a.example").unwrap().chain_length, 2);
 }
 
-/// Key types: whatever this edge can sign with, and a clear word about what it cannot.
+/// The edge serves every key type that rustls can sign with, and reports why it serves no others.
 #[test]
-fn keys_that_the_edge_cannot_use_are_explained() {
-    let program = Program::start();
+fn unusable_keys_are_reported() {
+    let server = Server::start();
     let p384 = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-384"];
-    for made in [
-        Made::rsa(&["a.example"]),
-        Made::by_openssl("a.example", &p384),
-        Made::by_openssl("a.example", &["-newkey", "ed25519"]),
+    for cert in [
+        TestCert::rsa(&["a.example"]),
+        TestCert::from_openssl("a.example", &p384),
+        TestCert::from_openssl("a.example", &["-newkey", "ed25519"]),
     ] {
-        program.upload("a.example", &made).ok();
-        program.push();
-        assert_eq!(program.served("a.example"), Some(made.fingerprint()));
+        server.upload("a.example", &cert).expect_ok();
+        server.push_now();
+        assert_eq!(server.served_leaf("a.example"), Some(cert.fingerprint()));
     }
-    let p521 = Made::by_openssl("a.example", &["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-521"]);
-    let unpaired = Made { key: Made::for_names(&["x.example"]).key, ..Made::for_names(&["a.example"]) };
-    for (made, problem) in [(p521, "cannot sign"), (unpaired, "no pair")] {
-        program.upload("a.example", &made).ok();
-        program.push();
-        assert_eq!(program.served("a.example"), None);
-        let entry = edge_entry(&program, "a.example");
+    let p521 = TestCert::from_openssl("a.example", &["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-521"]);
+    let unpaired = TestCert::new(&["a.example"]).with_key(&TestCert::new(&["x.example"]).key_pem);
+    for (cert, problem) in [(p521, "cannot sign"), (unpaired, "no pair")] {
+        server.upload("a.example", &cert).expect_ok();
+        server.push_now();
+        assert_eq!(server.served_leaf("a.example"), None);
+        let entry = edge_entry(&server, "a.example");
         assert!(entry["problem"].as_str().unwrap().contains(problem), "{entry}");
-        assert_eq!(entry["fingerprint"], made.fingerprint());
+        assert_eq!(entry["fingerprint"], cert.fingerprint());
     }
 }
 
-/// ALPN as `http2` says.
 #[test]
-fn http2_is_offered_where_the_site_has_it() {
-    let (program, _) = serving();
-    let chosen = |offer: &[&str]| probe_with_alpn(program.url("edge"), "a.example", offer).unwrap().alpn;
-    assert_eq!(chosen(&["h2", "http/1.1"]).as_deref(), Some("h2"));
-    assert_eq!(chosen(&["http/1.1"]).as_deref(), Some("http/1.1"));
-    assert_eq!(chosen(&[]), None);
-    update(&program, 10, &json!({ "http2": false }));
-    assert_eq!(chosen(&["h2", "http/1.1"]).as_deref(), Some("http/1.1"));
+fn alpn_follows_the_http2_field() {
+    let (server, _) = serving();
+    let negotiated = |offer: &[&str]| probe_with_alpn(server.url("edge"), "a.example", offer).unwrap().alpn;
+    assert_eq!(negotiated(&["h2", "http/1.1"]).as_deref(), Some("h2"));
+    assert_eq!(negotiated(&["http/1.1"]).as_deref(), Some("http/1.1"));
+    assert_eq!(negotiated(&[]), None);
+    update_site(&server, &json!({ "http2": false }));
+    assert_eq!(negotiated(&["h2", "http/1.1"]).as_deref(), Some("http/1.1"));
 }
 
-/// 2.3: `http_enabled` "Listen on HTTP", `https_enabled` "Listen on HTTPS", `force_https` "Redirect to HTTPS".
+/// Section 2.3: `http_enabled` "Listen on HTTP", `https_enabled` "Listen on HTTPS", `force_https` "Redirect
+/// to HTTPS".
 #[test]
-fn section_2_3_plain_http_is_as_the_site_says() {
-    let (program, _) = serving();
-    assert!(plain(&program, "a.example").starts_with("HTTP/1.1 200"));
-    assert!(plain(&program, "a.example:80").contains("rehearsal edge: a.example"));
-    assert!(plain(&program, "nobody.example").starts_with("HTTP/1.1 421"));
-    update(&program, 10, &json!({ "force_https": true }));
-    let redirect = plain(&program, "a.example");
+fn plain_http_follows_site_fields() {
+    let (server, _) = serving();
+    assert!(plain_http(&server, "a.example").starts_with("HTTP/1.1 200"));
+    assert!(plain_http(&server, "a.example:80").contains("rehearsal edge: a.example"));
+    assert!(plain_http(&server, "nobody.example").starts_with("HTTP/1.1 421"));
+    update_site(&server, &json!({ "force_https": true }));
+    let redirect = plain_http(&server, "a.example");
     assert!(redirect.starts_with("HTTP/1.1 301"), "{redirect}");
     assert!(redirect.contains("location: https://a.example/path?q=1\r\n"), "{redirect}");
-    update(&program, 10, &json!({ "http_enabled": false }));
-    assert_eq!(plain(&program, "a.example"), "");
-    assert!(program.served("a.example").is_some());
-    update(&program, 10, &json!({ "https_enabled": false, "http_enabled": true, "force_https": false }));
-    assert_eq!(program.served("a.example"), None);
-    assert!(plain(&program, "a.example").starts_with("HTTP/1.1 200"));
+    update_site(&server, &json!({ "http_enabled": false }));
+    assert_eq!(plain_http(&server, "a.example"), "");
+    assert!(server.served_leaf("a.example").is_some());
+    update_site(&server, &json!({ "https_enabled": false, "http_enabled": true, "force_https": false }));
+    assert_eq!(server.served_leaf("a.example"), None);
+    assert!(plain_http(&server, "a.example").starts_with("HTTP/1.1 200"));
 }
 
-/// The page over TLS, by both protocols.
 #[test]
-fn curl_gets_a_page_by_both_protocols() {
-    let (program, _) = serving();
-    let (_, port) = program.url("edge").rsplit_once(':').unwrap();
+fn curl_gets_pages_over_both_versions() {
+    let (server, _) = serving();
+    let (_, port) = server.url("edge").rsplit_once(':').unwrap();
     for (version, expected) in [("--http1.1", "1.1"), ("--http2", "2")] {
         let output = Command::new("curl")
             .args(["-sSk", version, "-w", " %{http_version}", "--resolve"])
             .arg(format!("a.example:{port}:127.0.0.1"))
             .arg(format!("https://a.example:{port}/"))
             .output();
-        let output = output.expect("the Debian package curl is needed");
-        let shown = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(shown, format!("rehearsal edge: a.example from []\n {expected}"));
+        let output = output.expect("curl must be installed (Debian package curl)");
+        let output = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output, format!("rehearsal edge: a.example from []\n {expected}"));
     }
 }
 
-/// `GET /edge` and `GET /dns`.
 #[test]
-fn the_control_port_shows_edge_and_dns() {
-    let (program, made) = serving();
+fn control_port_lists_edge_and_dns() {
+    let (server, cert) = serving();
     let expected = json!({
-        "domain": "a.example", "site_id": 10, "cert_id": 1001, "fingerprint": made.fingerprint(),
+        "domain": "a.example", "site_id": 10, "cert_id": 1001, "fingerprint": cert.fingerprint(),
         "not_after": "2099-01-01T00:00:00Z", "http": true, "https": true, "force_https": false,
         "alpn": ["h2", "http/1.1"], "problem": null,
     });
-    assert_eq!(edge_entry(&program, "a.example"), expected);
-    assert_eq!(edge_entry(&program, "b.example")["problem"], "no certificate is bound");
-    let dns = program.control("GET", "/dns", None).ok();
+    assert_eq!(edge_entry(&server, "a.example"), expected);
+    assert_eq!(edge_entry(&server, "b.example")["problem"], "no certificate is bound");
+    let dns = server.control("GET", "/dns", None).expect_ok();
     assert_eq!(dns[0], json!({ "cname": "a-example-10.edge.invalid", "domain": "a.example", "site_id": 10 }));
     assert_eq!(dns.as_array().unwrap().len(), 4);
 }
 
-/// Noise on the port ends that connection and nothing else.
 #[test]
-fn noise_does_not_stop_the_edge() {
-    let (program, made) = serving();
-    for noise in [
+fn edge_survives_malformed_connections() {
+    let (server, cert) = serving();
+    for bytes in [
         &b""[..],
         b"\x16",
         b"\x16\x03\x01\xff\xff\x01",
@@ -200,10 +202,10 @@ fn noise_does_not_stop_the_edge() {
         b"\0\0\0",
         b"GET",
     ] {
-        let mut tcp = TcpStream::connect(program.url("edge")).unwrap();
-        tcp.write_all(noise).unwrap();
+        let mut tcp = TcpStream::connect(server.url("edge")).unwrap();
+        tcp.write_all(bytes).unwrap();
         tcp.shutdown(std::net::Shutdown::Write).unwrap();
         let _ = tcp.read_to_end(&mut Vec::new());
     }
-    assert_eq!(program.served("a.example"), Some(made.fingerprint()));
+    assert_eq!(server.served_leaf("a.example"), Some(cert.fingerprint()));
 }

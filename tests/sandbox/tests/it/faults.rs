@@ -1,4 +1,4 @@
-//! Faults on demand, and the list of requests.
+//! Faults on demand, and the request log.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -6,84 +6,87 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::support::{KEY, Made, Program};
+use crate::support::{KEY, Server, TestCert, openssl, test_world};
 
-fn add(program: &Program, faults: &Value) {
-    program.control("POST", "/faults", Some(faults)).ok();
+fn add_faults(server: &Server, faults: &Value) {
+    server.control("POST", "/faults", Some(faults)).expect_ok();
 }
 
-/// What a client reads when it asks for the list of certificates on a connection of its own.
-fn raw(program: &Program) -> String {
-    let host = program.url("api").strip_prefix("http://").unwrap();
+/// The raw response to `GET /api/certs` on a new connection, as far as it arrives.
+fn raw_cert_list(server: &Server) -> String {
+    let host = server.url("api").strip_prefix("http://").unwrap();
     let mut tcp = TcpStream::connect(host).unwrap();
     write!(
         tcp,
         "GET /api/certs HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {KEY}\r\nconnection: close\r\n\r\n"
     )
     .unwrap();
-    let mut answer = Vec::new();
-    let _ = tcp.read_to_end(&mut answer);
-    String::from_utf8(answer).unwrap()
+    let mut response = Vec::new();
+    let _ = tcp.read_to_end(&mut response);
+    String::from_utf8(response).unwrap()
 }
 
-/// Curl's exit code, status and body for the list of certificates.
-fn curl(program: &Program, more: &[&str]) -> (i32, String) {
+/// Requests `GET /api/certs` with curl and returns its exit code, and body and status as one text.
+fn curl_cert_list(server: &Server, more: &[&str]) -> (i32, String) {
     let mut command = Command::new("curl");
-    if let Some(ca) = program.ready["ca_file"].as_str() {
+    if let Some(ca) = server.ready["ca_file"].as_str() {
         command.args(["--cacert", ca]);
     }
     command.args(["-s", "-w", " %{http_code}", "-H"]).arg(format!("Authorization: Bearer {KEY}")).args(more);
-    let output = command.arg(format!("{}/api/certs", program.url("api"))).output();
-    let output = output.expect("the Debian package curl is needed");
+    let output = command.arg(format!("{}/api/certs", server.url("api"))).output();
+    let output = output.expect("curl must be installed (Debian package curl)");
     (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
 }
 
-fn requests(program: &Program) -> Vec<Value> {
-    program.control("GET", "/requests", None).ok().as_array().unwrap().clone()
+fn request_log(server: &Server) -> Vec<Value> {
+    server.control("GET", "/requests", None).expect_ok().as_array().unwrap().clone()
 }
 
 #[test]
-fn a_status_is_answered_as_often_as_it_says() {
-    let program = Program::start();
-    add(
-        &program,
+fn status_fault_repeats_as_requested() {
+    let server = Server::start();
+    add_faults(
+        &server,
         &json!({ "match": "GET /api/certs", "do": "status", "status": 503, "times": 2,
                            "headers": { "Retry-After": "7" }, "body": "busy" }),
     );
     for _ in 0..2 {
-        let reply = program.api("GET", "/api/certs", None);
-        assert_eq!((reply.status, reply.text.as_str()), (503, "busy"));
-        assert_eq!(reply.headers["retry-after"], "7");
-        assert_eq!(reply.headers["content-type"], "text/plain; charset=utf-8");
+        let response = server.api("GET", "/api/certs", None);
+        assert_eq!((response.status, response.text.as_str()), (503, "busy"));
+        assert_eq!(response.headers["retry-after"], "7");
+        assert_eq!(response.headers["content-type"], "text/plain; charset=utf-8");
     }
-    assert_eq!(program.api("GET", "/api/certs", None).status, 200);
-    add(&program, &json!({ "match": "GET /api/certs", "do": "status", "status": 429, "body": { "e": 1 } }));
-    assert_eq!(program.api("GET", "/api/certs", None).json(), json!({ "e": 1 }));
+    assert_eq!(server.api("GET", "/api/certs", None).status, 200);
+    add_faults(
+        &server,
+        &json!({ "match": "GET /api/certs", "do": "status", "status": 429, "body": { "e": 1 } }),
+    );
+    assert_eq!(server.api("GET", "/api/certs", None).json(), json!({ "e": 1 }));
 }
 
 #[test]
-fn faults_strike_in_order_and_only_what_they_match() {
-    let program = Program::start();
-    add(
-        &program,
+fn first_matching_fault_applies() {
+    let server = Server::start();
+    add_faults(
+        &server,
         &json!([
             { "match": "GET /api/sites/*", "do": "status", "status": 500 },
             { "match": "* /api/*", "do": "status", "status": 502 },
         ]),
     );
-    assert_eq!(program.control("GET", "/faults", None).ok().as_array().unwrap().len(), 2);
-    assert_eq!(program.api("GET", "/api/certs", None).status, 502);
-    assert_eq!(program.api("GET", "/api/sites/10", None).status, 500);
-    assert_eq!(program.api("GET", "/api/sites/10", None).status, 200);
-    add(&program, &json!({ "match": "GET /api/certs", "do": "close_before", "times": 9 }));
-    program.control("DELETE", "/faults", None).ok();
-    assert_eq!(program.api("GET", "/api/certs", None).status, 200);
+    assert_eq!(server.control("GET", "/faults", None).expect_ok().as_array().unwrap().len(), 2);
+    assert_eq!(server.api("GET", "/api/certs", None).status, 502);
+    assert_eq!(server.api("GET", "/api/sites/10", None).status, 500);
+    assert_eq!(server.api("GET", "/api/sites/10", None).status, 200);
+    add_faults(&server, &json!({ "match": "GET /api/certs", "do": "close_before", "times": 9 }));
+    server.control("DELETE", "/faults", None).expect_ok();
+    assert_eq!(server.api("GET", "/api/certs", None).status, 200);
 }
 
 #[test]
-fn a_fault_that_cannot_be_meant_is_refused() {
-    let program = Program::start();
-    let wrong = [
+fn invalid_faults_are_refused() {
+    let server = Server::start();
+    let invalid = [
         json!({ "match": "GET /api/certs", "do": "explode" }),
         json!({ "match": "GET /api/certs", "do": "status" }),
         json!({ "match": "GET /api/certs", "do": "status", "status": 42 }),
@@ -91,132 +94,135 @@ fn a_fault_that_cannot_be_meant_is_refused() {
         json!({ "match": "GET /api/certs", "do": "stall" }),
         json!({ "match": "/api/certs", "do": "close_before" }),
         json!({ "match": "GET /api/certs", "do": "close_before", "tmes": 2 }),
-        json!([]).as_array().map(|_| json!("x")).unwrap(),
+        json!("x"),
     ];
-    for fault in wrong {
-        assert_eq!(program.control("POST", "/faults", Some(&fault)).status, 400, "{fault}");
+    for fault in invalid {
+        assert_eq!(server.control("POST", "/faults", Some(&fault)).status, 400, "{fault}");
     }
-    assert_eq!(program.control("GET", "/faults", None).ok(), json!([]));
+    assert_eq!(server.control("GET", "/faults", None).expect_ok(), json!([]));
 }
 
-/// Nothing is carried out, and nothing is answered.
 #[test]
-fn close_before_loses_the_request() {
-    let program = Program::start();
-    add(&program, &json!({ "match": "POST /api/certs/upload", "do": "close_before" }));
-    let body = Made::for_names(&["a.example"]).body("a.example");
-    let sent = ureq::post(format!("{}/api/certs/upload", program.url("api")))
+fn close_before_drops_the_request() {
+    let server = Server::start();
+    add_faults(&server, &json!({ "match": "POST /api/certs/upload", "do": "close_before" }));
+    let body = TestCert::new(&["a.example"]).upload_body("a.example");
+    let sent = ureq::post(format!("{}/api/certs/upload", server.url("api")))
         .header("authorization", format!("Bearer {KEY}"))
         .send_json(&body);
     assert!(sent.is_err());
-    assert_eq!(program.certs().len(), 1);
-    let requests = requests(&program);
-    assert_eq!((&requests[0]["fault"], &requests[0]["status"]), (&json!("close_before"), &Value::Null));
+    assert_eq!(server.certs().len(), 1);
+    let log = request_log(&server);
+    assert_eq!((&log[0]["fault"], &log[0]["status"]), (&json!("close_before"), &Value::Null));
 }
 
-/// The request is committed, the answer is lost: a repetition finds the record.
+/// The write is committed: repeating the upload replaces the record.
 #[test]
-fn close_after_loses_the_answer_only() {
-    let program = Program::start();
-    add(&program, &json!({ "match": "POST /api/certs/upload", "do": "close_after" }));
-    let made = Made::for_names(&["a.example"]);
-    let sent = ureq::post(format!("{}/api/certs/upload", program.url("api")))
+fn close_after_drops_only_the_response() {
+    let server = Server::start();
+    add_faults(&server, &json!({ "match": "POST /api/certs/upload", "do": "close_after" }));
+    let cert = TestCert::new(&["a.example"]);
+    let sent = ureq::post(format!("{}/api/certs/upload", server.url("api")))
         .header("authorization", format!("Bearer {KEY}"))
-        .send_json(made.body("a.example"));
+        .send_json(cert.upload_body("a.example"));
     assert!(sent.is_err());
-    assert_eq!(program.get("/api/certs/1001/download")["cert_pem"], made.cert);
-    assert_eq!(program.site(10)["cert_id"], 1001);
-    assert_eq!(program.upload("a.example", &made).ok()["created"], false);
+    assert_eq!(server.get("/api/certs/1001/download")["cert_pem"], cert.cert_pem);
+    assert_eq!(server.site(10)["cert_id"], 1001);
+    assert_eq!(server.upload("a.example", &cert).expect_ok()["created"], false);
 }
 
 #[test]
-fn truncate_announces_all_and_sends_a_part() {
-    let program = Program::start();
-    let whole = raw(&program);
-    let (_, body) = whole.split_once("\r\n\r\n").unwrap();
+fn truncate_keeps_the_full_content_length() {
+    let server = Server::start();
+    let complete = raw_cert_list(&server);
+    let (_, body) = complete.split_once("\r\n\r\n").unwrap();
     for bytes in [0, 10] {
-        add(&program, &json!({ "match": "GET /api/certs", "do": "truncate", "bytes": bytes }));
-        let cut = raw(&program);
+        add_faults(&server, &json!({ "match": "GET /api/certs", "do": "truncate", "bytes": bytes }));
+        let cut = raw_cert_list(&server);
         assert!(cut.contains(&format!("content-length: {}\r\n", body.len())), "{cut}");
         assert_eq!(cut.split_once("\r\n\r\n").unwrap().1, &body[..bytes]);
     }
 }
 
-/// The same faults over HTTP/2 and TLS; 18, 52, 56 and 92 are curl's words for a connection that ends too early.
-/// 35 and 55 would be a connection that was reset.
+/// curl exits with 18, 52, 56 or 92 if a connection is closed early; 35 and 55 would mean a reset.
 #[test]
-fn connections_are_cut_by_every_protocol() {
-    let cut = [18, 52, 56, 92];
-    for (flags, how) in [
+fn connection_faults_work_on_every_protocol() {
+    let closed_early = [18, 52, 56, 92];
+    for (flags, version) in [
         (&["--tls"][..], "--http2"),
         (&["--tls"], "--http1.1"),
         (&[], "--http2-prior-knowledge"),
         (&[], "--http1.1"),
     ] {
-        let program = Program::with(&crate::support::world(), flags);
+        let server = Server::start_with(&test_world(), flags);
         for action in ["close_before", "close_after"] {
-            add(&program, &json!({ "match": "GET /api/certs", "do": action }));
-            let (code, shown) = curl(&program, &[how]);
-            assert!(cut.contains(&code) && shown == " 000", "{how} {action}: {code} {shown:?}");
+            add_faults(&server, &json!({ "match": "GET /api/certs", "do": action }));
+            let (code, output) = curl_cert_list(&server, &[version]);
+            assert!(
+                closed_early.contains(&code) && output == " 000",
+                "{version} {action}: {code} {output:?}"
+            );
         }
-        add(&program, &json!({ "match": "GET /api/certs", "do": "truncate", "bytes": 10 }));
-        let (code, shown) = curl(&program, &[how]);
-        assert!(cut.contains(&code) && shown == "{\"certs\":[ 200", "{how} truncate: {code} {shown:?}");
-        let (code, shown) = curl(&program, &[how]);
-        assert!(code == 0 && shown.ends_with("} 200"), "{how}: {code} {shown:?}");
+        add_faults(&server, &json!({ "match": "GET /api/certs", "do": "truncate", "bytes": 10 }));
+        let (code, output) = curl_cert_list(&server, &[version]);
+        assert!(
+            closed_early.contains(&code) && output == "{\"certs\":[ 200",
+            "{version} truncate: {code} {output:?}"
+        );
+        let (code, output) = curl_cert_list(&server, &[version]);
+        assert!(code == 0 && output.ends_with("} 200"), "{version}: {code} {output:?}");
     }
 }
 
-/// The answer waits, and other requests do not.
 #[test]
-fn stall_delays_one_answer() {
-    let program = Program::start();
-    add(&program, &json!({ "match": "GET /api/certs", "do": "stall", "seconds": 3600 }));
-    add(&program, &json!({ "match": "GET /api/me/sites", "do": "stall", "seconds": 0.01 }));
-    let host = program.url("api").strip_prefix("http://").unwrap();
+fn stall_delays_one_response() {
+    let server = Server::start();
+    add_faults(&server, &json!({ "match": "GET /api/certs", "do": "stall", "seconds": 3600 }));
+    add_faults(&server, &json!({ "match": "GET /api/me/sites", "do": "stall", "seconds": 0.01 }));
+    let host = server.url("api").strip_prefix("http://").unwrap();
     let mut stalled = TcpStream::connect(host).unwrap();
     write!(stalled, "GET /api/certs HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {KEY}\r\n\r\n").unwrap();
-    while requests(&program).is_empty() {}
-    assert_eq!(program.get("/api/me/sites")["total"], 3);
-    let requests = requests(&program);
-    assert_eq!((&requests[0]["fault"], &requests[0]["status"]), (&json!("stall"), &Value::Null));
-    assert_eq!((&requests[1]["fault"], &requests[1]["status"]), (&json!("stall"), &json!(200)));
+    while request_log(&server).is_empty() {}
+    assert_eq!(server.get("/api/me/sites")["total"], 3);
+    let log = request_log(&server);
+    assert_eq!((&log[0]["fault"], &log[0]["status"]), (&json!("stall"), &Value::Null));
+    assert_eq!((&log[1]["fault"], &log[1]["status"]), (&json!("stall"), &json!(200)));
 }
 
 /// Faults come before authentication: a gateway in front of the service would answer so.
 #[test]
-fn a_fault_does_not_ask_for_a_key() {
-    let program = Program::start();
-    add(&program, &json!({ "match": "GET /api/certs", "do": "status", "status": 502 }));
-    assert_eq!(program.api_as("wrong", "GET", "/api/certs", None).status, 502);
+fn faults_apply_before_authentication() {
+    let server = Server::start();
+    add_faults(&server, &json!({ "match": "GET /api/certs", "do": "status", "status": 502 }));
+    assert_eq!(server.api_with_key("wrong", "GET", "/api/certs", None).status, 502);
 }
 
-/// Key material is in the list as a digest only; the API key not at all.
+/// Private keys are logged as their SHA-256, the API key not at all.
 #[test]
-fn the_list_of_requests_keeps_secrets() {
-    let program = Program::start();
-    let made = Made::for_names(&["a.example"]);
-    program.upload("a.example", &made).ok();
-    program.post("/api/certs/upload", &json!({ "key": { "pem": made.key }, "key_pem": made.key }));
-    let url = format!("{}/api/certs/upload", program.url("api"));
-    let text = ureq::post(&url)
+fn request_log_contains_no_secrets() {
+    let server = Server::start();
+    let cert = TestCert::new(&["a.example"]);
+    server.upload("a.example", &cert).expect_ok();
+    server.post("/api/certs/upload", &json!({ "key": { "pem": cert.key_pem }, "key_pem": cert.key_pem }));
+    let url = format!("{}/api/certs/upload", server.url("api"));
+    let as_text = ureq::post(&url)
         .header("authorization", format!("Bearer {KEY}"))
         .config()
         .http_status_as_error(false)
         .build();
-    text.header("content-type", "text/plain").send(&made.key).unwrap();
-    let shown = program.control("GET", "/requests", None).text;
-    assert!(!shown.contains("PRIVATE KEY") && !shown.contains(KEY), "{shown}");
-    let requests = requests(&program);
-    let digest = crate::support::openssl(&["dgst", "-sha256", "-r"], &made.key);
+    as_text.header("content-type", "text/plain").send(&cert.key_pem).unwrap();
+    let output = server.control("GET", "/requests", None).text;
+    assert!(!output.contains("PRIVATE KEY") && !output.contains(KEY), "{output}");
+    let log = request_log(&server);
+    let digest = openssl(&["dgst", "-sha256", "-r"], &cert.key_pem);
     let digest = format!("sha256:{}", digest.split(' ').next().unwrap());
     assert_eq!(
-        requests[0]["body"],
-        json!({ "domain": "a.example", "cert_pem": made.cert, "key_pem": digest })
+        log[0]["body"],
+        json!({ "domain": "a.example", "cert_pem": cert.cert_pem, "key_pem": digest })
     );
-    assert_eq!(requests[0]["account"], 1);
-    assert_eq!((&requests[0]["method"], &requests[0]["path"]), (&json!("POST"), &json!("/api/certs/upload")));
-    assert_eq!((&requests[0]["status"], &requests[0]["http"]), (&json!(200), &json!("1.1")));
-    assert_eq!(requests[0]["connection"], requests[1]["connection"], "one connection was used again");
-    assert!(requests[2]["connection"] != requests[0]["connection"]);
+    assert_eq!(log[0]["account"], 1);
+    assert_eq!((&log[0]["method"], &log[0]["path"]), (&json!("POST"), &json!("/api/certs/upload")));
+    assert_eq!((&log[0]["status"], &log[0]["http"]), (&json!(200), &json!("1.1")));
+    assert_eq!(log[0]["connection"], log[1]["connection"], "the connection is reused");
+    assert!(log[2]["connection"] != log[0]["connection"]);
 }

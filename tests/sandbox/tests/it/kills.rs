@@ -1,5 +1,6 @@
-//! SIGKILL at any moment: every answered write is there afterwards, the one in flight is there whole or not at
-//! all. A model follows the writes; what is found after each kill has to be the model, with or without the last.
+//! SIGKILL at any moment: every acknowledged write survives, and the one in flight is complete or absent.
+//!
+//! A model follows the writes. The state after each kill must equal the model with or without the last write.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -7,40 +8,40 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::{KEY, Made, Program, world};
+use crate::support::{KEY, Server, TestCert, serve_command, test_world};
 
 const KILLS: u32 = 200;
 
-/// What the writes change.
+/// The part of the service's state that the writes change.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Model {
-    /// Two fields of one site, always changed together.
-    marks: (Value, Value),
-    /// Name and content of the record, always replaced together.
+    /// `remark` and `ssl_ciphers` of site 10, always updated together.
+    fields: (Value, Value),
+    /// Name and chain of record 1001, always replaced together.
     record: Option<(String, String)>,
     domains: BTreeSet<String>,
 }
 
 impl Model {
-    /// What the service shows; the targets in the DNS are those of the sites.
-    fn observe(program: &Program) -> Self {
-        let site = program.site(10);
-        let sites = program.get("/api/me/sites")["sites"].as_array().unwrap().clone();
-        let record = program.certs().into_iter().find(|cert| cert["id"] == 1001).map(|cert| {
-            let record = program.get("/api/certs/1001/download");
+    /// Reads the state from the service, and checks that every site has its DNS record.
+    fn observe(server: &Server) -> Self {
+        let site = server.site(10);
+        let sites = server.get("/api/me/sites")["sites"].as_array().unwrap().clone();
+        let record = server.certs().into_iter().find(|cert| cert["id"] == 1001).map(|cert| {
+            let record = server.get("/api/certs/1001/download");
             (cert["name"].as_str().unwrap().to_owned(), record["cert_pem"].as_str().unwrap().to_owned())
         });
         let domains = domains_of(&sites);
-        let dns = program.control("GET", "/dns", None).ok().as_array().unwrap().clone();
+        let dns = server.control("GET", "/dns", None).expect_ok().as_array().unwrap().clone();
         assert!(domains.is_subset(&domains_of(&dns)));
-        assert_eq!(dns.len(), domains.len() + 1, "and the other account's");
-        Self { marks: (site["remark"].clone(), site["ssl_ciphers"].clone()), record, domains }
+        assert_eq!(dns.len(), domains.len() + 1, "the sites of account 1 and one of account 2");
+        Self { fields: (site["remark"].clone(), site["ssl_ciphers"].clone()), record, domains }
     }
 
     fn apply(&mut self, write: &Write) {
         match write {
-            Write::Mark(mark) => self.marks = (json!(mark), json!(mark)),
-            Write::Upload(name, made) => self.record = Some((name.clone(), made.cert.clone())),
+            Write::Update(value) => self.fields = (json!(value), json!(value)),
+            Write::Upload(name, cert) => self.record = Some((name.clone(), cert.cert_pem.clone())),
             Write::Create(domain) => drop(self.domains.insert(domain.clone())),
             Write::Delete(_, domain) => drop(self.domains.remove(domain)),
         }
@@ -52,83 +53,89 @@ fn domains_of(list: &[Value]) -> BTreeSet<String> {
 }
 
 enum Write {
-    Mark(String),
-    Upload(String, Made),
+    /// Sets both fields of site 10 to this value.
+    Update(String),
+    /// Uploads under this name.
+    Upload(String, TestCert),
+    /// Creates a site with this domain.
     Create(String),
+    /// Deletes the site with this id and domain.
     Delete(u64, String),
 }
 
 impl Write {
-    /// Sends it; an error when the service is gone. A site that was made is returned by its number.
-    fn send(&self, program: &Program) -> Result<Option<u64>, ureq::Error> {
+    /// Sends the request and returns the id of a created site; fails if the service is gone.
+    fn send(&self, server: &Server) -> Result<Option<u64>, ureq::Error> {
         let (method, path, body) = match self {
-            Self::Mark(mark) => {
-                ("POST", "/api/sites/10/update".to_owned(), json!({ "remark": mark, "ssl_ciphers": mark }))
+            Self::Update(value) => {
+                ("POST", "/api/sites/10/update".to_owned(), json!({ "remark": value, "ssl_ciphers": value }))
             }
-            Self::Upload(name, made) => {
-                let mut body = made.body("a.example");
+            Self::Upload(name, cert) => {
+                let mut body = cert.upload_body("a.example");
                 body["name"] = json!(name);
                 ("POST", "/api/certs/upload".to_owned(), body)
             }
             Self::Create(domain) => ("POST", "/api/sites".to_owned(), json!({ "domain": domain })),
             Self::Delete(id, _) => ("DELETE", format!("/api/sites/{id}"), Value::Null),
         };
-        let url = format!("{}{path}", program.url("api"));
+        let url = format!("{}{path}", server.url("api"));
         let key = format!("Bearer {KEY}");
         let body = Some(body).filter(|body| !body.is_null());
-        let reply = program.try_ask(method, &url, &[("authorization", &key)], body.as_ref())?;
-        Ok(reply.ok()["site"]["id"].as_u64())
+        let response = server.try_send(method, &url, &[("authorization", &key)], body.as_ref())?;
+        Ok(response.expect_ok()["site"]["id"].as_u64())
     }
 }
 
-/// The writes, one after another, for ever.
-struct Stream {
+/// An endless sequence of writes.
+struct Writes {
     number: u32,
-    certificates: [Made; 2],
+    certs: [TestCert; 2],
+    /// The site to delete next.
     created: Option<(u64, String)>,
 }
 
-impl Stream {
+impl Writes {
     fn next(&mut self) -> Write {
         self.number += 1;
         let number = self.number;
         match (number % 4, self.created.take()) {
-            (0, _) => Write::Mark(number.to_string()),
-            (1, _) => Write::Upload(number.to_string(), self.certificates[number as usize / 4 % 2].clone()),
+            (0, _) => Write::Update(number.to_string()),
+            (1, _) => Write::Upload(number.to_string(), self.certs[number as usize / 4 % 2].clone()),
             (_, Some((id, domain))) => Write::Delete(id, domain),
             (_, None) => Write::Create(format!("s{number}.example")),
         }
     }
 }
 
-/// Writes until the program is gone; the kill strikes `spin` turns of a loop after write number `after` was begun.
+/// Writes until the server is killed, `spin` loop iterations after write number `after` has begun, and returns the
+/// write in flight.
 fn write_until_killed(
-    program: &Program,
-    stream: &mut Stream,
+    server: &Server,
+    writes: &mut Writes,
     model: &mut Model,
     after: u32,
     spin: u32,
 ) -> Write {
-    let begun = AtomicU32::new(0);
+    let started = AtomicU32::new(0);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            while begun.load(Ordering::Acquire) <= after {
+            while started.load(Ordering::Acquire) <= after {
                 std::thread::yield_now();
             }
             for turn in 0..spin {
                 std::hint::black_box(turn);
             }
-            program.strike();
+            server.kill();
         });
         loop {
-            let write = stream.next();
-            begun.fetch_add(1, Ordering::AcqRel);
-            match write.send(program) {
+            let write = writes.next();
+            started.fetch_add(1, Ordering::AcqRel);
+            match write.send(server) {
                 Err(_) => return write,
-                Ok(made) => {
+                Ok(id) => {
                     model.apply(&write);
-                    if let (Some(id), Write::Create(domain)) = (made, &write) {
-                        stream.created = Some((id, domain.clone()));
+                    if let (Some(id), Write::Create(domain)) = (id, &write) {
+                        writes.created = Some((id, domain.clone()));
                     }
                 }
             }
@@ -137,37 +144,38 @@ fn write_until_killed(
 }
 
 #[test]
-fn two_hundred_kills_lose_no_answered_write() {
+fn kills_lose_no_acknowledged_write() {
     let data = TempDir::new().unwrap();
-    let start = || Program::with(&world(), &["--data", data.path().to_str().unwrap(), "--push-seconds", "0"]);
-    let certificates = [(); 2].map(|()| Made::for_names(&["a.example"]));
-    let mut stream = Stream { number: 0, certificates, created: None };
-    let mut program = start();
-    let mut model = Model::observe(&program);
+    let start = || {
+        Server::start_with(&test_world(), &["--data", data.path().to_str().unwrap(), "--push-seconds", "0"])
+    };
+    let certs = [(); 2].map(|()| TestCert::new(&["a.example"]));
+    let mut writes = Writes { number: 0, certs, created: None };
+    let mut server = start();
+    let mut model = Model::observe(&server);
     for kill in 0..KILLS {
-        program.hold(false);
+        server.hold_pushes(false);
         let spin = kill.wrapping_mul(2_654_435_761) % 40_000;
-        let last = write_until_killed(&program, &mut stream, &mut model, kill % 7, spin);
-        drop(program);
-        program = start();
-        let found = Model::observe(&program);
-        if found != model {
+        let last = write_until_killed(&server, &mut writes, &mut model, kill % 7, spin);
+        drop(server);
+        server = start();
+        let observed = Model::observe(&server);
+        if observed != model {
             model.apply(&last);
-            assert_eq!(found, model, "after kill {kill}");
+            assert_eq!(observed, model, "after kill {kill}");
         }
     }
-    assert!(stream.number > KILLS, "there was something to lose");
+    assert!(writes.number > KILLS, "too few writes were acknowledged");
 }
 
-/// SIGKILL while the database is being made: the next start finds a world, whole, or makes it.
+/// A kill while the database is created: the next start finds a complete world or creates it.
 #[test]
-fn a_kill_during_the_first_start_leaves_nothing_half_made() {
+fn kill_during_first_start_is_harmless() {
     for kill in 0..20_u32 {
         let data = TempDir::new().unwrap();
         let args = ["--data", data.path().to_str().unwrap()];
         let dir = TempDir::new().unwrap();
-        std::fs::write(dir.path().join("world.json"), world().to_string()).unwrap();
-        let mut child = crate::support::command(&dir).args(args).spawn().unwrap();
+        let mut child = serve_command(&dir, &test_world().to_string()).args(args).spawn().unwrap();
         while !data.path().join("sandbox.sqlite3").exists() {
             std::thread::yield_now();
         }
@@ -176,8 +184,8 @@ fn a_kill_during_the_first_start_leaves_nothing_half_made() {
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        let program = Program::with(&world(), &args);
-        assert_eq!(program.get("/api/me/sites")["total"], 3, "kill {kill}");
-        assert_eq!(program.certs().len(), 1);
+        let server = Server::start_with(&test_world(), &args);
+        assert_eq!(server.get("/api/me/sites")["total"], 3, "kill {kill}");
+        assert_eq!(server.certs().len(), 1);
     }
 }

@@ -1,10 +1,10 @@
-//! Sections 2.3, 4.4 to 4.7 and 4.9.
+//! Sites (sections 2.3, 4.4 to 4.7 and 4.9).
 
 use serde_json::{Value, json};
 
-use crate::support::{Made, OTHER_KEY, Program};
+use crate::support::{KEY, NO_PACKAGE_KEY, OTHER_KEY, Server, TestCert};
 
-/// Field and type as in the table of 2.3; `any` where the type is not shown.
+/// Field and type from the table in section 2.3; `any` where the type is not shown.
 const FIELDS: [(&str, &str); 29] = [
     ("id", "number"),
     ("domain", "string"),
@@ -37,7 +37,7 @@ const FIELDS: [(&str, &str); 29] = [
     ("remark", "string"),
 ];
 
-fn kind(value: &Value) -> &'static str {
+fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",
@@ -48,8 +48,8 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// A whole site, to be created or changed.
-fn settings() -> Value {
+/// A value for every writable field except `domain`, `cert_id` and `package_id`.
+fn writable_fields() -> Value {
     json!({
         "origins": [{ "addr": "192.0.2.1", "weight": 10, "status": true }, { "addr": "192.0.2.2", "weight": 1, "status": false }],
         "origin_protocol": "follow", "origin_http_port": 8080, "origin_https_port": 8443,
@@ -60,21 +60,21 @@ fn settings() -> Value {
     })
 }
 
-fn assert_has(site: &Value, fields: &Value) {
+fn assert_contains(site: &Value, fields: &Value) {
     for (name, value) in fields.as_object().unwrap() {
         assert_eq!(&site[name], value, "{name}");
     }
 }
 
-/// 2.3: the table of fields, and no other at seed 0.
+/// Section 2.3; with seed 0 a site has no other fields.
 #[test]
-fn section_2_3_a_site_has_the_documented_fields() {
-    let program = Program::start();
-    program.upload("a.example", &Made::for_names(&["a.example"])).ok();
-    let site = program.site(10);
-    for (name, wanted) in FIELDS {
-        let found = site.get(name).map(kind);
-        assert!(found == Some(wanted) || (wanted == "any" && found.is_some()), "{name} is {found:?}");
+fn site_has_the_documented_fields() {
+    let server = Server::start();
+    server.upload("a.example", &TestCert::new(&["a.example"])).expect_ok();
+    let site = server.site(10);
+    for (name, expected) in FIELDS {
+        let found = site.get(name).map(json_type);
+        assert!(found == Some(expected) || (expected == "any" && found.is_some()), "{name} is {found:?}");
     }
     assert_eq!(site.as_object().unwrap().len(), FIELDS.len());
     for name in ["created_at", "updated_at"] {
@@ -82,13 +82,13 @@ fn section_2_3_a_site_has_the_documented_fields() {
     }
 }
 
-/// 2.3: "Elements are objects with addr (string), weight (number), status (boolean)", "One of http, https,
-/// follow", and the other types.
+/// Section 2.3: "Elements are objects with addr (string), weight (number), status (boolean)", "One of http,
+/// https, follow", and the type column.
 #[test]
-fn section_2_3_a_field_of_the_wrong_type_is_refused() {
-    let program = Program::start();
-    let before = program.site(10);
-    let wrong = [
+fn wrong_field_types_are_refused() {
+    let server = Server::start();
+    let before = server.site(10);
+    let invalid = [
         ("origins", json!("192.0.2.1")),
         ("origins", json!(["192.0.2.1"])),
         ("origins", json!([{ "weight": 1 }])),
@@ -103,204 +103,209 @@ fn section_2_3_a_field_of_the_wrong_type_is_refused() {
         ("remark", json!(1)),
         ("package_id", json!("1")),
     ];
-    for (name, value) in wrong {
-        let reason =
-            program.post("/api/sites/10/update", &json!({ name: value, "http3": true })).refused(400);
-        assert!(reason.contains(name), "{reason}");
+    for (name, value) in invalid {
+        let message =
+            server.post("/api/sites/10/update", &json!({ name: value, "http3": true })).expect_error(400);
+        assert!(message.contains(name), "{message}");
     }
-    assert_eq!(program.site(10), before);
+    assert_eq!(server.site(10), before);
 }
 
-/// 4.4: "Returns an object with sites (array of Site) and total (number)".
+/// Section 4.4: "Returns an object with sites (array of Site) and total (number)".
 #[test]
-fn section_4_4_the_list_has_every_site_and_their_number() {
-    let program = Program::start();
-    let list = program.get("/api/me/sites");
+fn list_has_all_sites_and_total() {
+    let server = Server::start();
+    let list = server.get("/api/me/sites");
     assert_eq!(list["total"], 3);
     assert_eq!(
         list["sites"],
-        json!([program.site(10), program.site(11), program.site(12)]),
-        "4.5: the same fields"
+        json!([server.site(10), server.site(11), server.site(12)]),
+        "section 4.5: the same fields"
     );
     assert_eq!(list.as_object().unwrap().len(), 2);
 }
 
-/// 4.5: "Returns 404 if the site does not exist or is not owned by the caller".
+/// Section 4.5: "Returns 404 if the site does not exist or is not owned by the caller".
 #[test]
-fn section_4_5_a_site_that_is_not_there_is_404() {
-    let program = Program::start();
+fn unknown_site_is_404() {
+    let server = Server::start();
     for id in ["999", "20", "0", "-1", "x", "99999999999999999999", ""] {
-        program.api("GET", &format!("/api/sites/{id}"), None).refused(404);
+        server.api("GET", &format!("/api/sites/{id}"), None).expect_error(404);
     }
 }
 
-/// 4.6: "Response: ok, site (including id and the assigned cname), ignored_fields"; the body has writable fields.
+/// Section 4.6: "Response: ok, site (Site object, including id and the assigned cname), ignored_fields".
 #[test]
-fn section_4_6_create_takes_writable_fields() {
-    let program = Program::start();
-    let mut body = settings();
+fn create_saves_writable_fields() {
+    let server = Server::start();
+    let mut body = writable_fields();
     body["domain"] = json!("new.example");
-    let reply = program.post("/api/sites", &body).ok();
-    assert_eq!((&reply["ok"], &reply["ignored_fields"]), (&json!(true), &json!([])));
-    assert_has(&reply["site"], &body);
-    let id = reply["site"]["id"].as_u64().unwrap();
-    assert_eq!(program.site(id), reply["site"]);
-    assert_eq!(program.get("/api/me/sites")["total"], 4);
+    let response = server.post("/api/sites", &body).expect_ok();
+    assert_eq!((&response["ok"], &response["ignored_fields"]), (&json!(true), &json!([])));
+    assert_contains(&response["site"], &body);
+    let id = response["site"]["id"].as_u64().unwrap();
+    assert_eq!(server.site(id), response["site"]);
+    assert_eq!(server.get("/api/me/sites")["total"], 4);
 }
 
-/// 4.6: what is not given has a value nevertheless.
+/// Section 4.6 does not show which fields are required; others get defaults.
 #[test]
-fn section_4_6_a_domain_is_enough() {
-    let program = Program::start();
-    let reply = program.post("/api/sites", &json!({ "domain": "new.example" })).ok();
-    assert_eq!(reply["site"].as_object().unwrap().len(), FIELDS.len());
-    assert_eq!((&reply["site"]["enabled"], &reply["site"]["cert_id"]), (&json!(true), &Value::Null));
-    for wrong in
+fn create_requires_only_a_domain() {
+    let server = Server::start();
+    let response = server.post("/api/sites", &json!({ "domain": "new.example" })).expect_ok();
+    assert_eq!(response["site"].as_object().unwrap().len(), FIELDS.len());
+    assert_eq!((&response["site"]["enabled"], &response["site"]["cert_id"]), (&json!(true), &Value::Null));
+    for invalid in
         [json!({}), json!({ "domain": "" }), json!({ "domain": "two words" }), json!({ "domain": 1 })]
     {
-        program.post("/api/sites", &wrong).refused(400);
+        server.post("/api/sites", &invalid).expect_error(400);
     }
 }
 
-/// 1: "one record per domain"; the status is not shown, here 409.
+/// Section 1: "one record per domain"; the status is not shown.
 #[test]
-fn section_1_a_domain_is_a_site_once() {
-    let program = Program::start();
+fn domain_of_an_existing_site_is_409() {
+    let server = Server::start();
     for domain in ["a.example", "A.EXAMPLE.", "o.example"] {
-        program.post("/api/sites", &json!({ "domain": domain })).refused(409);
+        server.post("/api/sites", &json!({ "domain": domain })).expect_error(409);
     }
 }
 
-/// 4.6, rule 1: "a user_id in the request is ignored".
+/// Section 4.6, rule 1: "a user_id in the request is ignored".
 #[test]
-fn section_4_6_rule_1_the_owner_is_the_keys_account() {
-    let program = Program::start();
-    let reply = program.post("/api/sites", &json!({ "domain": "new.example", "user_id": 2 })).ok();
-    assert_eq!(reply["ignored_fields"], json!(["user_id"]));
-    let id = &reply["site"]["id"];
-    program.api("GET", &format!("/api/sites/{id}"), None).ok();
-    program.api_as(OTHER_KEY, "GET", &format!("/api/sites/{id}"), None).refused(404);
+fn owner_is_the_calling_account() {
+    let server = Server::start();
+    let response = server.post("/api/sites", &json!({ "domain": "new.example", "user_id": 2 })).expect_ok();
+    assert_eq!(response["ignored_fields"], json!(["user_id"]));
+    let id = &response["site"]["id"];
+    server.api("GET", &format!("/api/sites/{id}"), None).expect_ok();
+    server.api_with_key(OTHER_KEY, "GET", &format!("/api/sites/{id}"), None).expect_error(404);
 }
 
-/// 4.6, rule 2: "A cname in the request is discarded; the system assigns it and returns it in the response and
-/// lists"; 2.3: "read-only".
+/// Section 4.6, rule 2: "A cname in the request is discarded; the system assigns it and returns it in the
+/// response and lists"; section 2.3: "read-only".
 #[test]
-fn section_4_6_rule_2_the_cname_is_assigned() {
-    let program = Program::start();
-    let reply = program.post("/api/sites", &json!({ "domain": "new.example", "cname": "mine.example" })).ok();
-    let cname = reply["site"]["cname"].as_str().unwrap();
+fn cname_is_assigned() {
+    let server = Server::start();
+    let response =
+        server.post("/api/sites", &json!({ "domain": "new.example", "cname": "mine.example" })).expect_ok();
+    let cname = response["site"]["cname"].as_str().unwrap();
     assert_eq!(cname, "new-example-100.edge.invalid");
-    assert_eq!(reply["ignored_fields"], json!(["cname"]));
-    let list = program.get("/api/me/sites");
+    assert_eq!(response["ignored_fields"], json!(["cname"]));
+    let list = server.get("/api/me/sites");
     assert_eq!(list["sites"][3]["cname"], cname);
-    let update = program.post("/api/sites/100/update", &json!({ "cname": "mine.example" })).ok();
+    let update = server.post("/api/sites/100/update", &json!({ "cname": "mine.example" })).expect_ok();
     assert_eq!((&update["site"]["cname"], &update["ignored_fields"]), (&json!(cname), &json!(["cname"])));
 }
 
-/// 4.6, rule 3: "the system picks one of the caller's purchased, unexpired packages; if present, it is checked to
-/// belong to the caller. With no usable package an error is returned"; 7: its status is not shown, here 400.
+/// Section 4.6, rule 3: "the system picks one of the caller's purchased, unexpired packages; if present, it
+/// is checked to belong to the caller. With no usable package an error is returned"; section 7: its status is
+/// not shown, here 400.
 #[test]
-fn section_4_6_rule_3_a_package_is_picked_or_checked() {
-    let program = Program::start();
-    let create = |key, body| program.api_as(key, "POST", "/api/sites", Some(&body));
-    let picked = create(crate::support::KEY, json!({ "domain": "new.example" })).ok();
-    assert_eq!(picked["site"]["package_id"], 1, "2 is expired");
-    let given = create(crate::support::KEY, json!({ "domain": "two.example", "package_id": 1 })).ok();
+fn package_is_picked_or_checked() {
+    let server = Server::start();
+    let create = |key, body| server.api_with_key(key, "POST", "/api/sites", Some(&body));
+    let picked = create(KEY, json!({ "domain": "new.example" })).expect_ok();
+    assert_eq!(picked["site"]["package_id"], 1, "package 2 is expired");
+    let given = create(KEY, json!({ "domain": "two.example", "package_id": 1 })).expect_ok();
     assert_eq!(given["site"]["package_id"], 1);
     for package in [2, 3, 999] {
-        create(crate::support::KEY, json!({ "domain": "three.example", "package_id": package })).refused(400);
+        create(KEY, json!({ "domain": "three.example", "package_id": package })).expect_error(400);
     }
-    create("poor-key", json!({ "domain": "three.example" })).refused(400);
-    program.control("POST", "/packages/1", Some(&json!({ "traffic_used": 1001 }))).ok();
-    create(crate::support::KEY, json!({ "domain": "three.example" })).refused(400);
-    assert_eq!(program.get("/api/me/sites")["total"], 5);
+    create(NO_PACKAGE_KEY, json!({ "domain": "three.example" })).expect_error(400);
+    server.control("POST", "/packages/1", Some(&json!({ "traffic_used": 1001 }))).expect_ok();
+    create(KEY, json!({ "domain": "three.example" })).expect_error(400);
+    assert_eq!(server.get("/api/me/sites")["total"], 5);
 }
 
-/// 4.6, rule 4: "Fields not in the writable list are dropped without error and their names listed".
+/// Section 4.6, rule 4: "Fields not in the writable list are dropped without error and their names listed".
 #[test]
-fn section_4_6_rule_4_other_fields_are_dropped_and_listed() {
-    let program = Program::start();
+fn unwritable_fields_are_listed_as_ignored() {
+    let server = Server::start();
     let body =
         json!({ "domain": "new.example", "orgins": [], "enabled": false, "id": 1, "config_synced": true });
-    let reply = program.post("/api/sites", &body).ok();
-    assert_eq!(reply["ignored_fields"], json!(["config_synced", "enabled", "id", "orgins"]));
-    assert_eq!((&reply["site"]["enabled"], &reply["site"]["id"]), (&json!(true), &json!(100)));
+    let response = server.post("/api/sites", &body).expect_ok();
+    assert_eq!(response["ignored_fields"], json!(["config_synced", "enabled", "id", "orgins"]));
+    assert_eq!((&response["site"]["enabled"], &response["site"]["id"]), (&json!(true), &json!(100)));
 }
 
-/// 4.7: "only the supplied fields change, absent fields stay unchanged".
+/// Section 4.7: "only the supplied fields change, absent fields stay unchanged".
 #[test]
-fn section_4_7_an_update_changes_only_what_it_names() {
-    let program = Program::start();
-    for (name, value) in settings().as_object().unwrap() {
-        let before = program.site(11);
-        let reply = program.post("/api/sites/11/update", &json!({ name: value })).ok();
-        assert_eq!((&reply["ok"], &reply["ignored_fields"]), (&json!(true), &json!([])));
+fn update_changes_only_supplied_fields() {
+    let server = Server::start();
+    for (name, value) in writable_fields().as_object().unwrap() {
+        let before = server.site(11);
+        let response = server.post("/api/sites/11/update", &json!({ name: value })).expect_ok();
+        assert_eq!((&response["ok"], &response["ignored_fields"]), (&json!(true), &json!([])));
         let mut expected = before;
         expected[name] = value.clone();
         expected["config_synced"] = json!(false);
-        expected["updated_at"] = reply["site"]["updated_at"].clone();
-        assert_eq!(reply["site"], expected, "{name}");
-        assert_eq!(program.site(11), expected);
+        expected["updated_at"] = response["site"]["updated_at"].clone();
+        assert_eq!(response["site"], expected, "{name}");
+        assert_eq!(server.site(11), expected);
     }
-    assert_has(&program.site(11), &settings());
+    assert_contains(&server.site(11), &writable_fields());
 }
 
-/// 4.7: "A misspelled field name does not cause an error: the request returns 200 with ok:true, the field is
-/// ignored, and only ignored_fields reveals it"; "The response always contains ignored_fields"; 7, last line.
+/// Section 4.7: "A misspelled field name does not cause an error: the request returns 200 with ok:true, the
+/// field is ignored, and only ignored_fields reveals it"; "The response always contains ignored_fields".
 #[test]
-fn section_4_7_a_misspelt_field_is_only_listed() {
-    let program = Program::start();
-    let reply = program.post("/api/sites/10/update", &json!({ "force_htps": true, "http3": true }));
-    assert_eq!(reply.status, 200);
-    let reply = reply.ok();
-    assert_eq!((&reply["ok"], &reply["ignored_fields"]), (&json!(true), &json!(["force_htps"])));
-    assert_eq!((&reply["site"]["force_https"], &reply["site"]["http3"]), (&json!(false), &json!(true)));
-    let nothing = program.post("/api/sites/10/update", &json!({})).ok();
-    assert_eq!(nothing["ignored_fields"], json!([]));
-    let domain = program.post("/api/sites/10/update", &json!({ "domain": "z.example" })).ok();
+fn misspelled_field_is_only_listed() {
+    let server = Server::start();
+    let response = server.post("/api/sites/10/update", &json!({ "force_htps": true, "http3": true }));
+    assert_eq!(response.status, 200);
+    let response = response.expect_ok();
+    assert_eq!((&response["ok"], &response["ignored_fields"]), (&json!(true), &json!(["force_htps"])));
+    assert_eq!((&response["site"]["force_https"], &response["site"]["http3"]), (&json!(false), &json!(true)));
+    let empty = server.post("/api/sites/10/update", &json!({})).expect_ok();
+    assert_eq!(empty["ignored_fields"], json!([]));
+    let immutable = server.post("/api/sites/10/update", &json!({ "domain": "z.example" })).expect_ok();
     assert_eq!(
-        (&domain["ignored_fields"], &domain["site"]["domain"]),
+        (&immutable["ignored_fields"], &immutable["site"]["domain"]),
         (&json!(["domain"]), &json!("a.example"))
     );
 }
 
-/// 4.7: "404: Site does not exist or is not owned by the caller", before anything else is looked at.
+/// Section 4.7: "404: Site does not exist or is not owned by the caller"; this is checked before the body.
 #[test]
-fn section_4_7_an_update_of_a_site_that_is_not_there_is_404() {
-    let program = Program::start();
-    program.post("/api/sites/20/update", &json!({ "cert_id": 7 })).refused(404);
-    program.post("/api/sites/999/update", &json!({ "remark": "x" })).refused(404);
+fn update_of_unknown_site_is_404() {
+    let server = Server::start();
+    server.post("/api/sites/20/update", &json!({ "cert_id": 7 })).expect_error(404);
+    server.post("/api/sites/999/update", &json!({ "remark": "x" })).expect_error(404);
 }
 
-/// 4.9: "Deletes the site irreversibly, including its DNS resolution records and edge configuration".
+/// Section 4.9: "Deletes the site irreversibly, including its DNS resolution records and edge configuration".
 #[test]
-fn section_4_9_delete_removes_site_dns_and_edge() {
-    let program = Program::start();
-    let made = Made::for_names(&["a.example"]);
-    program.upload("a.example", &made).ok();
-    program.push();
+fn delete_removes_site_dns_and_edge() {
+    let server = Server::start();
+    let cert = TestCert::new(&["a.example"]);
+    server.upload("a.example", &cert).expect_ok();
+    server.push_now();
     let names = |path: &str| -> Vec<Value> {
-        let list = program.control("GET", path, None).ok();
+        let list = server.control("GET", path, None).expect_ok();
         list.as_array().unwrap().iter().map(|entry| entry["domain"].clone()).collect()
     };
     assert!(names("/dns").contains(&json!("a.example")) && names("/edge").contains(&json!("a.example")));
-    assert_eq!(program.api("DELETE", "/api/sites/10", None).ok(), json!({ "ok": true }));
+    assert_eq!(server.api("DELETE", "/api/sites/10", None).expect_ok(), json!({ "ok": true }));
     assert!(!names("/dns").contains(&json!("a.example")) && !names("/edge").contains(&json!("a.example")));
-    assert_eq!(program.served("a.example"), None);
+    assert_eq!(server.served_leaf("a.example"), None);
     for (method, path) in
         [("GET", "/api/sites/10"), ("DELETE", "/api/sites/10"), ("POST", "/api/sites/10/enable")]
     {
-        program.api(method, path, None).refused(404);
+        server.api(method, path, None).expect_error(404);
     }
-    assert_eq!(program.get("/api/certs/1001/download")["cert_pem"], made.cert, "the record stays");
-    let again = program.post("/api/sites", &json!({ "domain": "a.example" })).ok();
-    assert_eq!((&again["site"]["id"], &again["site"]["cert_id"]), (&json!(100), &Value::Null), "a new site");
+    assert_eq!(server.get("/api/certs/1001/download")["cert_pem"], cert.cert_pem, "the record is kept");
+    let recreated = server.post("/api/sites", &json!({ "domain": "a.example" })).expect_ok();
+    assert_eq!(
+        (&recreated["site"]["id"], &recreated["site"]["cert_id"]),
+        (&json!(100), &Value::Null),
+        "a new site"
+    );
 }
 
-/// Methods that an endpoint does not have.
 #[test]
-fn section_4_other_methods_are_not_allowed() {
-    let program = Program::start();
+fn unsupported_methods_are_405() {
+    let server = Server::start();
     let rows = [
         ("PUT", "/api/certs", "GET, POST"),
         ("GET", "/api/certs/upload", "POST"),
@@ -309,11 +314,11 @@ fn section_4_other_methods_are_not_allowed() {
         ("GET", "/api/sites/10/enable", "POST"),
     ];
     for (method, path, allowed) in rows {
-        let reply = program.api(method, path, None);
-        reply.refused(405);
-        assert_eq!(reply.headers["allow"], allowed, "{method} {path}");
+        let response = server.api(method, path, None);
+        response.expect_error(405);
+        assert_eq!(response.headers["allow"], allowed, "{method} {path}");
     }
     for path in ["/", "/api", "/api/", "/api/nothing", "/api/sites/10/nothing", "/sites"] {
-        program.api("GET", path, None).refused(404);
+        server.api("GET", path, None).expect_error(404);
     }
 }

@@ -1,80 +1,81 @@
-//! `--data`: what was answered is there after any end.
+//! Persistence with `--data`.
 
 use std::process::Command;
 
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::support::{Made, Program, command, fails, world};
+use crate::support::{Server, TestCert, fail_to_start, serve_command, test_world};
 
-fn on(data: &TempDir) -> Program {
-    Program::with(&world(), &["--data", data.path().to_str().unwrap(), "--push-seconds", "3600"])
+/// A server with this data directory, whose pushes happen on demand only.
+fn start_in(data: &TempDir) -> Server {
+    Server::start_with(&test_world(), &["--data", data.path().to_str().unwrap(), "--push-seconds", "3600"])
 }
 
 #[test]
-fn everything_is_there_after_sigkill_and_a_pending_push_goes_on() {
+fn data_and_pending_push_survive_sigkill() {
     let data = TempDir::new().unwrap();
-    let (old, new) = (Made::for_names(&["a.example"]), Made::for_names(&["a.example"]));
-    let program = on(&data);
-    program.upload("a.example", &old).ok();
-    program.push();
-    program.upload("a.example", &new).ok();
-    program.post("/api/sites", &json!({ "domain": "new.example", "remark": "kept" })).ok();
-    program.api("DELETE", "/api/sites/12", None).ok();
-    program.api("POST", "/api/sites/11/disable", None).ok();
-    program.control("POST", "/packages/1", Some(&json!({ "traffic_used": 5 }))).ok();
-    let sites = program.get("/api/me/sites");
-    let edge = program.control("GET", "/edge", None).ok();
-    program.strike();
-    drop(program);
+    let (old, new) = (TestCert::new(&["a.example"]), TestCert::new(&["a.example"]));
+    let server = start_in(&data);
+    server.upload("a.example", &old).expect_ok();
+    server.push_now();
+    server.upload("a.example", &new).expect_ok();
+    server.post("/api/sites", &json!({ "domain": "new.example", "remark": "kept" })).expect_ok();
+    server.api("DELETE", "/api/sites/12", None).expect_ok();
+    server.api("POST", "/api/sites/11/disable", None).expect_ok();
+    server.control("POST", "/packages/1", Some(&json!({ "traffic_used": 5 }))).expect_ok();
+    let sites = server.get("/api/me/sites");
+    let edge = server.control("GET", "/edge", None).expect_ok();
+    server.kill();
+    drop(server);
 
-    let program = on(&data);
-    assert_eq!(program.get("/api/me/sites"), sites);
-    assert_eq!(program.control("GET", "/edge", None).ok(), edge);
-    assert_eq!(program.served("a.example"), Some(old.fingerprint()), "not pushed yet");
-    assert_eq!(program.site(10)["config_synced"], false);
-    program.push();
-    assert_eq!(program.served("a.example"), Some(new.fingerprint()));
-    assert_eq!(program.get("/api/certs/1001/download")["key_pem"], new.key);
+    let server = start_in(&data);
+    assert_eq!(server.get("/api/me/sites"), sites);
+    assert_eq!(server.control("GET", "/edge", None).expect_ok(), edge);
+    assert_eq!(server.served_leaf("a.example"), Some(old.fingerprint()), "not pushed yet");
+    assert_eq!(server.site(10)["config_synced"], false);
+    server.push_now();
+    assert_eq!(server.served_leaf("a.example"), Some(new.fingerprint()));
+    assert_eq!(server.get("/api/certs/1001/download")["key_pem"], new.key_pem);
 }
 
 #[test]
-fn a_second_process_on_the_same_directory_says_so_and_exits() {
+fn directory_in_use_is_refused() {
     let data = TempDir::new().unwrap();
-    let program = on(&data);
+    let server = start_in(&data);
     let dir = TempDir::new().unwrap();
-    std::fs::write(dir.path().join("world.json"), world().to_string()).unwrap();
-    let (code, said) = fails(command(&dir).arg("--data").arg(data.path()));
-    assert_eq!(code, Some(75), "{said}");
-    assert!(said.contains(&format!("another sandbox is using {}", data.path().display())), "{said}");
-    program.upload("a.example", &Made::for_names(&["a.example"])).ok();
+    let mut command = serve_command(&dir, &test_world().to_string());
+    let (code, stderr) = fail_to_start(command.arg("--data").arg(data.path()));
+    assert_eq!(code, Some(75), "{stderr}");
+    assert!(stderr.contains(&format!("another sandbox is using {}", data.path().display())), "{stderr}");
+    server.upload("a.example", &TestCert::new(&["a.example"])).expect_ok();
 }
 
-/// Who rehearses with a certificate of their own leaves its key there.
+/// A rehearsal with a real certificate stores its key there.
 #[test]
-fn the_directory_is_its_owners_alone() {
+fn data_directory_is_private() {
     use std::os::unix::fs::PermissionsExt;
     let parent = TempDir::new().unwrap();
     let data = parent.path().join("new/data");
-    let _program = Program::with(&world(), &["--data", data.to_str().unwrap()]);
+    let _server = Server::start_with(&test_world(), &["--data", data.to_str().unwrap()]);
     assert_eq!(std::fs::metadata(&data).unwrap().permissions().mode() & 0o777, 0o700);
 }
 
 #[test]
-fn without_data_nothing_is_kept() {
-    let program = Program::start();
-    program.upload("a.example", &Made::for_names(&["a.example"])).ok();
-    drop(program);
-    assert_eq!(Program::start().certs().len(), 1);
+fn nothing_is_kept_without_data() {
+    let server = Server::start();
+    server.upload("a.example", &TestCert::new(&["a.example"])).expect_ok();
+    drop(server);
+    assert_eq!(Server::start().certs().len(), 1);
 }
 
 #[test]
-fn the_database_is_one_file_with_a_schema_version() {
+fn database_is_one_versioned_file() {
     let data = TempDir::new().unwrap();
-    let program = on(&data);
-    let kill = Command::new("kill").args(["-TERM", &program.pid().to_string()]).status();
+    let server = start_in(&data);
+    let kill = Command::new("kill").args(["-TERM", &server.pid().to_string()]).status();
     assert!(kill.unwrap().success());
-    assert_eq!(program.ended(), Some(0));
+    assert_eq!(server.wait(), Some(0));
     let files: Vec<_> =
         std::fs::read_dir(data.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(files, ["sandbox.sqlite3"]);
@@ -87,8 +88,8 @@ fn the_database_is_one_file_with_a_schema_version() {
     drop(database);
 
     let dir = TempDir::new().unwrap();
-    std::fs::write(dir.path().join("world.json"), world().to_string()).unwrap();
-    let (code, said) = fails(command(&dir).arg("--data").arg(data.path()));
-    assert_eq!(code, Some(78), "{said}");
-    assert!(said.contains("has schema version 2, this sandbox knows versions up to 1"), "{said}");
+    let mut command = serve_command(&dir, &test_world().to_string());
+    let (code, stderr) = fail_to_start(command.arg("--data").arg(data.path()));
+    assert_eq!(code, Some(78), "{stderr}");
+    assert!(stderr.contains("has schema version 2, this sandbox knows versions up to 1"), "{stderr}");
 }

@@ -1,7 +1,6 @@
-//! A running program, a client that talks to it, and certificates of every kind.
+//! A running `edgecert-sandbox serve`, an HTTP client for it, and certificates of every key type.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::path::PathBuf;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::Mutex;
 
@@ -9,19 +8,23 @@ use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+/// An API key of account 1, the default account of every request.
 pub(crate) const KEY: &str = "sandbox-key";
+/// The API key of account 2.
 pub(crate) const OTHER_KEY: &str = "other-key";
+/// The API key of account 3.
+pub(crate) const NO_PACKAGE_KEY: &str = "no-package-key";
 
-/// Two accounts; the first has the sites 10, 11, 12 and the packages 1, 2, the second has site 20, record 7 and
-/// package 3.
-pub(crate) fn world() -> Value {
+/// Three accounts: 1 has sites 10 to 12, record 5 and packages 1 and 2 (expired); 2 has site 20, record 7 and
+/// package 3; 3 has only an expired package.
+pub(crate) fn test_world() -> Value {
     let package = |id, expires: &str| json!({ "id": id, "expires_at": expires, "traffic_limit": 1000, "traffic_used": 0 });
     json!({
         "accounts": [
             { "id": 1, "api_keys": [KEY, "second-key"],
               "packages": [package(1, "2099-01-01T00:00:00Z"), package(2, "2020-01-01T00:00:00Z")] },
             { "id": 2, "api_keys": [OTHER_KEY], "packages": [package(3, "2099-01-01T00:00:00Z")] },
-            { "id": 3, "api_keys": ["poor-key"], "packages": [package(4, "2020-01-01T00:00:00Z")] },
+            { "id": 3, "api_keys": [NO_PACKAGE_KEY], "packages": [package(4, "2020-01-01T00:00:00Z")] },
         ],
         "sites": [
             { "id": 10, "account": 1, "domain": "a.example" },
@@ -36,52 +39,54 @@ pub(crate) fn world() -> Value {
     })
 }
 
-/// `edgecert-sandbox serve` in a process of its own, with a directory of its own.
-pub(crate) struct Program {
+/// An `edgecert-sandbox serve` process on free ports. Dropping it kills the process.
+pub(crate) struct Server {
     child: Mutex<Child>,
+    /// Content of the ready file.
     pub(crate) ready: Value,
     _dir: TempDir,
     agent: ureq::Agent,
 }
 
-impl Program {
-    /// With [`world`], pushes held.
+impl Server {
+    /// Starts a server with [`test_world`] and pushes held.
     pub(crate) fn start() -> Self {
-        Self::with(&world(), &[])
+        Self::start_with(&test_world(), &[])
     }
 
-    pub(crate) fn with(world: &Value, args: &[&str]) -> Self {
+    /// Starts a server with pushes held.
+    pub(crate) fn start_with(world: &Value, args: &[&str]) -> Self {
         let dir = TempDir::new().unwrap();
-        std::fs::write(dir.path().join("world.json"), world.to_string()).unwrap();
-        let mut child = command(&dir).args(args).stdout(Stdio::piped()).spawn().unwrap();
-        await_greeting(&mut child);
+        let mut child = serve_command(&dir, &world.to_string()).args(args).spawn().unwrap();
+        wait_until_ready(&mut child);
         let ready = std::fs::read_to_string(dir.path().join("ready.json")).unwrap();
         let agent = ureq::Agent::config_builder().http_status_as_error(false).max_redirects(0).build().into();
-        let program =
+        let server =
             Self { child: Mutex::new(child), ready: serde_json::from_str(&ready).unwrap(), _dir: dir, agent };
-        program.hold(true);
-        program
+        server.hold_pushes(true);
+        server
     }
 
+    /// The address of the `api`, `edge` or `control` port, from the ready file.
     pub(crate) fn url(&self, port: &str) -> &str {
         self.ready[port].as_str().unwrap()
     }
 
-    /// Asks the API with the first account's key.
-    pub(crate) fn api(&self, method: &str, path: &str, body: Option<&Value>) -> Reply {
-        self.api_as(KEY, method, path, body)
+    /// Sends an API request with [`KEY`].
+    pub(crate) fn api(&self, method: &str, path: &str, body: Option<&Value>) -> Response {
+        self.api_with_key(KEY, method, path, body)
     }
 
-    pub(crate) fn api_as(&self, key: &str, method: &str, path: &str, body: Option<&Value>) -> Reply {
+    pub(crate) fn api_with_key(&self, key: &str, method: &str, path: &str, body: Option<&Value>) -> Response {
         let url = format!("{}{path}", self.url("api"));
-        self.ask(method, &url, &[("authorization", &format!("Bearer {key}"))], body)
+        self.send(method, &url, &[("authorization", &format!("Bearer {key}"))], body)
     }
 
     pub(crate) fn get(&self, path: &str) -> Value {
-        self.api("GET", path, None).ok()
+        self.api("GET", path, None).expect_ok()
     }
 
-    pub(crate) fn post(&self, path: &str, body: &Value) -> Reply {
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Response {
         self.api("POST", path, Some(body))
     }
 
@@ -89,50 +94,50 @@ impl Program {
         self.get(&format!("/api/sites/{id}"))
     }
 
-    pub(crate) fn upload(&self, domain: &str, made: &Made) -> Reply {
-        self.post("/api/certs/upload", &made.body(domain))
-    }
-
-    pub(crate) fn control(&self, method: &str, path: &str, body: Option<&Value>) -> Reply {
-        self.ask(method, &format!("{}{path}", self.url("control")), &[], body)
-    }
-
-    pub(crate) fn hold(&self, held: bool) {
-        self.control("POST", "/push", Some(&json!({ "hold": held }))).ok();
-    }
-
-    /// Finishes the pending pushes.
-    pub(crate) fn push(&self) {
-        self.control("POST", "/push", None).ok();
+    pub(crate) fn upload(&self, domain: &str, cert: &TestCert) -> Response {
+        self.post("/api/certs/upload", &cert.upload_body(domain))
     }
 
     pub(crate) fn certs(&self) -> Vec<Value> {
         self.get("/api/certs")["certs"].as_array().unwrap().clone()
     }
 
-    /// What the edge serves for a name.
-    pub(crate) fn served(&self, name: &str) -> Option<String> {
-        edgecert_sandbox::probe(self.url("edge"), name).ok().map(|seen| seen.fingerprint)
+    pub(crate) fn control(&self, method: &str, path: &str, body: Option<&Value>) -> Response {
+        self.send(method, &format!("{}{path}", self.url("control")), &[], body)
     }
 
-    pub(crate) fn ask(
+    pub(crate) fn hold_pushes(&self, held: bool) {
+        self.control("POST", "/push", Some(&json!({ "hold": held }))).expect_ok();
+    }
+
+    /// Finishes the pending pushes.
+    pub(crate) fn push_now(&self) {
+        self.control("POST", "/push", None).expect_ok();
+    }
+
+    /// Fingerprint of the leaf that the edge serves for a name, or `None` if the handshake fails.
+    pub(crate) fn served_leaf(&self, name: &str) -> Option<String> {
+        edgecert_sandbox::probe(self.url("edge"), name).ok().map(|result| result.fingerprint)
+    }
+
+    pub(crate) fn send(
         &self,
         method: &str,
         url: &str,
         headers: &[(&str, &str)],
         body: Option<&Value>,
-    ) -> Reply {
-        self.try_ask(method, url, headers, body).unwrap()
+    ) -> Response {
+        self.try_send(method, url, headers, body).unwrap()
     }
 
-    /// An error is a connection that was not there or ended too early.
-    pub(crate) fn try_ask(
+    /// Sends a request; fails if the connection is refused or closed before the response is complete.
+    pub(crate) fn try_send(
         &self,
         method: &str,
         url: &str,
         headers: &[(&str, &str)],
         body: Option<&Value>,
-    ) -> Result<Reply, ureq::Error> {
+    ) -> Result<Response, ureq::Error> {
         let mut request = http::Request::builder().method(method).uri(url);
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -144,15 +149,15 @@ impl Program {
             }
             None => self.agent.run(request.body(()).unwrap()),
         };
-        Reply::read(response?)
+        Response::read(response?)
     }
 
     pub(crate) fn pid(&self) -> u32 {
         self.child.lock().unwrap().id()
     }
 
-    /// Waits for the end and returns the exit code.
-    pub(crate) fn ended(self) -> Option<i32> {
+    /// Waits until the process exits and returns its exit code.
+    pub(crate) fn wait(self) -> Option<i32> {
         self.child.lock().unwrap().wait().unwrap().code()
     }
 
@@ -160,22 +165,23 @@ impl Program {
         self.child.lock().unwrap().stderr.take().unwrap()
     }
 
-    /// SIGKILL, and nothing of it is left.
-    pub(crate) fn strike(&self) {
+    /// Sends SIGKILL and waits until the process is gone.
+    pub(crate) fn kill(&self) {
         let mut child = self.child.lock().unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
     }
 }
 
-impl Drop for Program {
+impl Drop for Server {
     fn drop(&mut self) {
-        self.strike();
+        self.kill();
     }
 }
 
-/// `serve` on free ports with the directory's world and ready file, nothing started yet.
-pub(crate) fn command(dir: &TempDir) -> Command {
+/// Prepares `edgecert-sandbox serve` on free ports, with world and ready file in `dir` and its output piped.
+pub(crate) fn serve_command(dir: &TempDir, world: &str) -> Command {
+    std::fs::write(dir.path().join("world.json"), world).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_edgecert-sandbox"));
     command.arg("serve");
     for port in ["--listen", "--edge-listen", "--control-listen"] {
@@ -183,43 +189,42 @@ pub(crate) fn command(dir: &TempDir) -> Command {
     }
     command.arg("--world").arg(dir.path().join("world.json"));
     command.arg("--ready-file").arg(dir.path().join("ready.json"));
-    command.env_clear().stdin(Stdio::null()).stderr(Stdio::piped());
+    command.env_clear().stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
-/// Exit code and standard error of a start that has to fail.
+/// Runs a `serve` command that must fail, and returns its exit code and standard error.
 #[track_caller]
-pub(crate) fn fails(command: &mut Command) -> (Option<i32>, String) {
+pub(crate) fn fail_to_start(command: &mut Command) -> (Option<i32>, String) {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let greeting = child.stdout.take().unwrap().read(&mut [0]).unwrap();
     if greeting > 0 {
         child.kill().unwrap();
         child.wait().unwrap();
-        panic!("it started");
+        panic!("the sandbox started, expected it to fail");
     }
     let output = child.wait_with_output().unwrap();
     (output.status.code(), String::from_utf8(output.stderr).unwrap())
 }
 
-/// The greeting comes after the ready file; its end is the control port's line.
-fn await_greeting(child: &mut Child) {
+/// Reads standard output up to the line for the control port: the last one, printed after the ready file is written.
+fn wait_until_ready(child: &mut Child) {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     if !lines.any(|line| line.unwrap().trim_start().starts_with("control")) {
-        let mut said = String::new();
-        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        panic!("the sandbox did not start: {said}");
+        let mut stderr = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        panic!("the sandbox did not start: {stderr}");
     }
 }
 
-/// An answer.
 #[derive(Debug)]
-pub(crate) struct Reply {
+pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) headers: http::HeaderMap,
     pub(crate) text: String,
 }
 
-impl Reply {
+impl Response {
     fn read(mut response: http::Response<ureq::Body>) -> Result<Self, ureq::Error> {
         let text = response.body_mut().read_to_string()?;
         Ok(Self { status: response.status().as_u16(), headers: response.headers().clone(), text })
@@ -229,79 +234,90 @@ impl Reply {
         serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("not JSON: {self:?}"))
     }
 
-    /// The body of a success.
+    /// Asserts a 2xx status and returns the body.
     #[track_caller]
-    pub(crate) fn ok(&self) -> Value {
+    pub(crate) fn expect_ok(&self) -> Value {
         assert!((200..300).contains(&self.status), "{self:?}");
         self.json()
     }
 
-    /// The error of a refusal.
+    /// Asserts this status and an error body, and returns the error's message.
     #[track_caller]
-    pub(crate) fn refused(&self, status: u16) -> String {
+    pub(crate) fn expect_error(&self, status: u16) -> String {
         assert_eq!(self.status, status, "{self:?}");
         assert_eq!(self.json()["ok"], false);
         self.json()["error"].as_str().unwrap().to_owned()
     }
 }
 
-/// A certificate with a key.
+/// A certificate (or chain) with its private key.
 #[derive(Clone)]
-pub(crate) struct Made {
-    pub(crate) cert: String,
-    pub(crate) key: String,
+pub(crate) struct TestCert {
+    pub(crate) cert_pem: String,
+    pub(crate) key_pem: String,
 }
 
-impl Made {
-    /// Good for years, on a fresh P-256 key.
-    pub(crate) fn for_names(names: &[&str]) -> Self {
-        Self::signed(names, &KeyPair::generate().unwrap(), 2099)
+impl TestCert {
+    /// A certificate for a new P-256 key that is valid until 2099.
+    pub(crate) fn new(names: &[&str]) -> Self {
+        Self::signed(names, &KeyPair::generate().unwrap(), 2019, 2099)
     }
 
     pub(crate) fn expired(names: &[&str]) -> Self {
-        Self::signed(names, &KeyPair::generate().unwrap(), 2020)
+        Self::signed(names, &KeyPair::generate().unwrap(), 2019, 2020)
+    }
+
+    pub(crate) fn not_yet_valid(names: &[&str]) -> Self {
+        Self::signed(names, &KeyPair::generate().unwrap(), 2098, 2099)
     }
 
     pub(crate) fn rsa(names: &[&str]) -> Self {
         let key = openssl(&["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"], "");
-        Self::signed(names, &KeyPair::from_pem(&key).unwrap(), 2099)
+        Self::signed(names, &KeyPair::from_pem(&key).unwrap(), 2019, 2099)
     }
 
-    /// A key that needs OpenSSL, such as P-521.
-    pub(crate) fn by_openssl(name: &str, new_key: &[&str]) -> Self {
+    /// A certificate from `openssl req` with these arguments, for key types that rcgen lacks.
+    pub(crate) fn from_openssl(name: &str, key_args: &[&str]) -> Self {
         let dir = TempDir::new().unwrap();
-        let path =
-            |name: &str| -> String { PathBuf::from(dir.path()).join(name).to_str().unwrap().to_owned() };
+        let path = |name: &str| -> String { dir.path().join(name).to_str().unwrap().to_owned() };
         let (cert, key, san) = (path("cert"), path("key"), format!("subjectAltName=DNS:{name}"));
-        let fixed = [
+        let fixed_args = [
             "req", "-x509", "-nodes", "-days", "3", "-subj", "/CN=x", "-addext", &san, "-keyout", &key,
             "-out", &cert,
         ];
-        openssl(&[&fixed[..], new_key].concat(), "");
-        Self { cert: std::fs::read_to_string(&cert).unwrap(), key: std::fs::read_to_string(&key).unwrap() }
+        openssl(&[&fixed_args[..], key_args].concat(), "");
+        let read = |path: &str| std::fs::read_to_string(path).unwrap();
+        Self { cert_pem: read(&cert), key_pem: read(&key) }
     }
 
-    pub(crate) fn body(&self, domain: &str) -> Value {
-        json!({ "domain": domain, "cert_pem": self.cert, "key_pem": self.key })
+    /// The same certificate with another key.
+    pub(crate) fn with_key(&self, key_pem: &str) -> Self {
+        Self { cert_pem: self.cert_pem.clone(), key_pem: key_pem.to_owned() }
     }
 
-    /// Lower-case hexadecimal SHA-256 of the leaf, by OpenSSL.
+    /// Request body of an upload.
+    pub(crate) fn upload_body(&self, domain: &str) -> Value {
+        json!({ "domain": domain, "cert_pem": self.cert_pem, "key_pem": self.key_pem })
+    }
+
+    /// Lower-case hex SHA-256 of the leaf, computed by OpenSSL.
     pub(crate) fn fingerprint(&self) -> String {
-        let said = openssl(&["x509", "-noout", "-fingerprint", "-sha256"], &self.cert);
-        said.trim().split_once('=').unwrap().1.replace(':', "").to_lowercase()
+        let line = openssl(&["x509", "-noout", "-fingerprint", "-sha256"], &self.cert_pem);
+        line.trim().split_once('=').unwrap().1.replace(':', "").to_lowercase()
     }
 
-    fn signed(names: &[&str], key: &KeyPair, until: i32) -> Self {
+    /// Self-signed, valid from 1 January of one year to 1 January of another.
+    fn signed(names: &[&str], key: &KeyPair, from_year: i32, to_year: i32) -> Self {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut params = CertificateParams::new(names).unwrap();
-        params.not_before = date_time_ymd(2019, 1, 1);
-        params.not_after = date_time_ymd(until, 1, 1);
+        params.not_before = date_time_ymd(from_year, 1, 1);
+        params.not_after = date_time_ymd(to_year, 1, 1);
         let cert = params.self_signed(key).unwrap();
-        Self { cert: cert.pem().replace('\r', ""), key: key.serialize_pem().replace('\r', "") }
+        Self { cert_pem: cert.pem().replace('\r', ""), key_pem: key.serialize_pem().replace('\r', "") }
     }
 }
 
-/// Runs OpenSSL and returns what it prints.
+/// Runs OpenSSL and returns its standard output.
 pub(crate) fn openssl(args: &[&str], input: &str) -> String {
     let child = Command::new("openssl")
         .args(args)
@@ -309,7 +325,7 @@ pub(crate) fn openssl(args: &[&str], input: &str) -> String {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn();
-    let mut child = child.expect("the Debian package openssl is needed");
+    let mut child = child.expect("openssl must be installed (Debian package openssl)");
     child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "openssl {args:?}: {}", String::from_utf8_lossy(&output.stderr));

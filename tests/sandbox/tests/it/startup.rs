@@ -1,24 +1,23 @@
-//! Guard rails: loopback only, said at the start, reserved names, a clear word about what cannot be.
+//! Start-up and shutdown: loopback addresses only, reserved names, greeting, start-up errors.
 
 use std::io::Read;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::support::{Program, command, fails, world};
+use crate::support::{Server, fail_to_start, serve_command, test_world};
 
-/// Exit code and standard error of a start with a world that cannot be.
+/// Starts with an invalid world and returns the exit code and standard error.
 #[track_caller]
-fn fails_with(world: &str) -> (Option<i32>, String) {
+fn fail_with_world(world: &str) -> (Option<i32>, String) {
     let dir = TempDir::new().unwrap();
-    std::fs::write(dir.path().join("world.json"), world).unwrap();
-    let failed = fails(&mut command(&dir));
+    let result = fail_to_start(&mut serve_command(&dir, world));
     assert!(!dir.path().join("ready.json").exists());
-    failed
+    result
 }
 
-/// `serve` with these arguments alone.
+/// `edgecert-sandbox serve` with these arguments only.
 fn serve(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_edgecert-sandbox"));
     command.arg("serve").args(args).env_clear();
@@ -26,39 +25,38 @@ fn serve(args: &[&str]) -> Command {
 }
 
 #[test]
-fn addresses_beyond_loopback_are_refused() {
+fn only_loopback_addresses_are_accepted() {
     for port in ["--listen", "--edge-listen", "--control-listen"] {
         for addr in ["0.0.0.0:0", "[::]:0", "192.0.2.1:8790"] {
-            let (code, said) = fails(&mut serve(&[port, addr]));
-            assert_eq!(code, Some(2), "{said}");
-            assert!(said.contains(&format!("{addr} is not a loopback address")), "{said}");
-            assert!(said.contains("edgecert-sandbox: hint: use 127.0.0.1 or [::1]"), "{said}");
+            let (code, stderr) = fail_to_start(&mut serve(&[port, addr]));
+            assert_eq!(code, Some(2), "{stderr}");
+            assert!(stderr.contains(&format!("{addr} is not a loopback address")), "{stderr}");
+            assert!(stderr.contains("edgecert-sandbox: hint: use 127.0.0.1 or [::1]"), "{stderr}");
         }
     }
 }
 
 #[test]
-fn it_says_what_it_is_for_and_where_it_is() {
+fn greeting_names_the_purpose() {
     let dir = TempDir::new().unwrap();
-    std::fs::write(dir.path().join("world.json"), world().to_string()).unwrap();
-    let mut child = command(&dir).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = serve_command(&dir, &test_world().to_string()).spawn().unwrap();
     let mut stdout = child.stdout.take().unwrap();
-    let mut said = String::new();
-    while !said.contains("control ") {
-        let mut some = [0; 512];
-        let length = stdout.read(&mut some).unwrap();
-        said.push_str(std::str::from_utf8(&some[..length]).unwrap());
+    let mut output = String::new();
+    while !output.contains("control ") {
+        let mut buffer = [0; 512];
+        let length = stdout.read(&mut buffer).unwrap();
+        output.push_str(std::str::from_utf8(&buffer[..length]).unwrap());
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(said.starts_with("edgecert-sandbox for rehearsal only"), "{said}");
-    assert!(!said.contains('\x1b'), "no colour without a terminal");
+    assert!(output.starts_with("edgecert-sandbox for rehearsal only"), "{output}");
+    assert!(!output.contains('\x1b'), "no colour without a terminal");
 }
 
 #[test]
-fn the_ready_file_is_as_documented() {
-    let program = Program::start();
-    let port = |name: &str| program.url(name).rsplit_once(':').unwrap().1.parse::<u16>().unwrap();
+fn ready_file_lists_endpoints_and_key() {
+    let server = Server::start();
+    let port = |name: &str| server.url(name).rsplit_once(':').unwrap().1.parse::<u16>().unwrap();
     let expected = json!({
         "api": format!("http://127.0.0.1:{}", port("api")),
         "edge": format!("127.0.0.1:{}", port("edge")),
@@ -66,35 +64,36 @@ fn the_ready_file_is_as_documented() {
         "api_key": "sandbox-key",
         "ca_file": null,
     });
-    assert_eq!(program.ready, expected);
+    assert_eq!(server.ready, expected);
 }
 
 #[test]
-fn signals_end_it_cleanly() {
+fn signals_stop_it_cleanly() {
     for signal in ["TERM", "INT"] {
-        let program = Program::with(&world(), &["--tls"]);
-        let ca = program.ready["ca_file"].as_str().unwrap().to_owned();
-        let api = program.url("api").strip_prefix("https://").unwrap().to_owned();
+        let server = Server::start_with(&test_world(), &["--tls"]);
+        let ca = server.ready["ca_file"].as_str().unwrap().to_owned();
+        let api = server.url("api").strip_prefix("https://").unwrap().to_owned();
         assert!(std::path::Path::new(&ca).exists());
-        let kill = Command::new("kill").args([&format!("-{signal}"), &program.pid().to_string()]).status();
+        let kill = Command::new("kill").args([&format!("-{signal}"), &server.pid().to_string()]).status();
         assert!(kill.unwrap().success());
-        assert_eq!(program.ended(), Some(0));
-        assert!(!std::path::Path::new(&ca).exists(), "the run's CA is gone");
+        assert_eq!(server.wait(), Some(0));
+        assert!(!std::path::Path::new(&ca).exists(), "the CA file is removed");
         assert!(std::net::TcpListener::bind(api).is_ok(), "the port is free");
     }
 }
 
+/// RFC 2606 reserves `.invalid`, so no CNAME target can resolve.
 #[test]
-fn host_names_end_in_a_reserved_domain() {
-    let program = Program::start();
-    let dns = program.control("GET", "/dns", None).ok();
+fn cnames_are_under_invalid() {
+    let server = Server::start();
+    let dns = server.control("GET", "/dns", None).expect_ok();
     for record in dns.as_array().unwrap() {
         assert!(record["cname"].as_str().unwrap().ends_with(".edge.invalid"), "{record}");
     }
 }
 
 #[test]
-fn a_world_that_cannot_be_is_refused() {
+fn invalid_worlds_are_refused() {
     let account = json!([{ "id": 1, "api_keys": ["k"] }]);
     let rows = [
         ("{", "EOF"),
@@ -109,36 +108,36 @@ fn a_world_that_cannot_be_is_refused() {
         (&json!({ "accounts": account, "sites": [{ "id": 1, "account": 1, "domain": "a.example" }, { "id": 2, "account": 1, "domain": "A.example" }] }).to_string(), "UNIQUE"),
     ];
     for (world, expected) in rows {
-        let (code, said) = fails_with(world);
-        assert_eq!(code, Some(65), "{said}");
+        let (code, stderr) = fail_with_world(world);
+        assert_eq!(code, Some(65), "{stderr}");
         assert!(
-            said.starts_with("edgecert-sandbox: error: the world cannot be used: ")
-                && said.contains(expected),
-            "{world}: {said}"
+            stderr.starts_with("edgecert-sandbox: error: the world cannot be used: ")
+                && stderr.contains(expected),
+            "{world}: {stderr}"
         );
     }
 }
 
 #[test]
-fn the_documents_own_world_is_understood() {
+fn documented_world_is_accepted() {
     let world = json!({
         "accounts": [{ "id": 1, "api_keys": ["sandbox-key"], "packages": [
             { "id": 1, "expires_at": "2030-01-01T00:00:00Z", "traffic_limit": 1000, "traffic_used": 0 }] }],
         "sites": [{ "id": 10, "account": 1, "domain": "a.example", "cert_id": 5 }],
         "certs": [{ "id": 5, "account": 1, "domain": "a.example", "name": "a.example", "type": "lets", "cert_pem": "…", "key_pem": "…" }],
     });
-    let program = Program::with(&world, &[]);
-    assert_eq!(program.site(10)["cert_id"], 5);
-    assert_eq!(program.certs()[0]["type"], "lets");
+    let server = Server::start_with(&world, &[]);
+    assert_eq!(server.site(10)["cert_id"], 5);
+    assert_eq!(server.certs()[0]["type"], "lets");
 }
 
 #[test]
-fn a_port_that_is_taken_is_named() {
-    let program = Program::start();
-    let taken = program.url("edge");
+fn port_in_use_is_named() {
+    let server = Server::start();
+    let taken = server.url("edge");
     let free = "127.0.0.1:0";
-    let (code, said) =
-        fails(&mut serve(&["--listen", free, "--control-listen", free, "--edge-listen", taken]));
-    assert_eq!(code, Some(69), "{said}");
-    assert!(said.contains(&format!("cannot listen on {taken}")), "{said}");
+    let (code, stderr) =
+        fail_to_start(&mut serve(&["--listen", free, "--control-listen", free, "--edge-listen", taken]));
+    assert_eq!(code, Some(69), "{stderr}");
+    assert!(stderr.contains(&format!("cannot listen on {taken}")), "{stderr}");
 }
