@@ -4,16 +4,16 @@
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal as _};
-use std::path::Path;
 use std::process::ExitCode;
 
 use crate::cli::{Cli, Command, DeployArgs};
+use crate::context::Context;
 use crate::env::Env;
 use crate::error::{CommandError, Diagnostic, ErrorKind, Failure};
 use crate::notify::Notification;
 use crate::report::{Answer, Report, Style};
 use crate::source::dehydrated::{self, Call};
-use crate::{cmd, file, notify, report, settings, source};
+use crate::{cmd, file, notify, report, source};
 
 /// Runs the program.
 pub fn main() -> ExitCode {
@@ -24,39 +24,42 @@ pub fn main() -> ExitCode {
     match dehydrated::call(arguments.get(1..).unwrap_or_default()) {
         Some(Call::Nothing) => ExitCode::SUCCESS,
         Some(call) => {
-            let report = run_for_dehydrated(&call, &env);
-            let code = finish(&report, false, &env);
-            notify(&Notification::of_report(&report), None, &env);
+            let style = style(&io::stdout(), &env);
+            let context = Context::new(env, None, style);
+            let report = run_for_dehydrated(&call, &context);
+            let code = finish(&report, false, &context.env);
+            notify(&Notification::of_report(&report), &context);
             code
         }
-        None => run(&arguments, &env),
+        None => run(&arguments, env),
     }
 }
 
-fn run(arguments: &[OsString], env: &Env) -> ExitCode {
+fn run(arguments: &[OsString], env: Env) -> ExitCode {
     let json = wants_json(arguments);
     let cli = match Cli::read(arguments.iter().cloned()) {
         Ok(cli) => cli,
-        Err(error) => return usage(&error, command_named(arguments), json, env),
+        Err(error) => return usage(&error, command_named(arguments), json, &env),
     };
     log_at(cli.common.verbose);
-    let config = cli.common.config.as_deref();
+    let style = style(&io::stdout(), &env);
+    let context = Context::new(env, cli.common.config.clone(), style);
+    let env = &context.env;
     let deploy = |args: &DeployArgs| {
-        let report = attempt("deploy", |report| cmd::deploy::run(args, config, env, report));
+        let report = attempt("deploy", |report| cmd::deploy::run(args, &context, report));
         let code = finish(&report, json, env);
         if !args.dry_run {
-            notify(&Notification::of_report(&report), config, env);
+            notify(&Notification::of_report(&report), &context);
         }
         code
     };
-    let style = style(&io::stdout(), env);
     let answer = match &cli.command {
         Some(Command::Check(args)) => {
-            return finish(&attempt("check", |report| cmd::check::run(args, env, report)), json, env);
+            return finish(&attempt("check", |report| cmd::check::run(args, &context, report)), json, env);
         }
         Some(Command::Plan(args)) => {
             let args = DeployArgs { dry_run: true, ..args.deploy.clone() };
-            let report = attempt("plan", |report| cmd::deploy::run(&args, config, env, report));
+            let report = attempt("plan", |report| cmd::deploy::run(&args, &context, report));
             return finish(&report, json, env);
         }
         Some(Command::Deploy(args)) => return deploy(args),
@@ -66,26 +69,22 @@ fn run(arguments: &[OsString], env: &Env) -> ExitCode {
             return ExitCode::from(ErrorKind::Usage.exit_code());
         }
         Some(Command::Sync(args)) => {
-            let answer = answer("sync", |answer| cmd::sync::run(args, config, env, style, answer));
+            let answer = answer("sync", |answer| cmd::sync::run(args, &context, answer));
             let code = say(&answer, json, env);
-            notify(&Notification::of_answer(&answer), config, env);
+            notify(&Notification::of_answer(&answer), &context);
             return code;
         }
-        Some(Command::Status(args)) => {
-            answer("status", |answer| cmd::status::run(args, config, env, style, answer))
-        }
+        Some(Command::Status(args)) => answer("status", |answer| cmd::status::run(args, &context, answer)),
         Some(Command::Doctor(args)) => answer("doctor", |answer| {
-            cmd::doctor::run(args, config, env, style, answer);
+            cmd::doctor::run(args, &context, answer);
             Ok(())
         }),
-        Some(Command::Certs(args)) => {
-            answer(args.word(), |answer| cmd::certs::run(args, config, env, style, answer))
-        }
+        Some(Command::Certs(args)) => answer(args.word(), |answer| cmd::certs::run(args, &context, answer)),
         Some(Command::Sites(args)) => {
             let there =
                 io::IsTerminal::is_terminal(&io::stdin()) && io::IsTerminal::is_terminal(&io::stderr());
             let person = there.then_some(&ask as &dyn Fn(&str) -> bool);
-            answer(args.word(), |answer| cmd::sites::run(args, config, env, style, person, answer))
+            answer(args.word(), |answer| cmd::sites::run(args, &context, person, answer))
         }
         Some(Command::Completions(args)) => {
             answer("completions", |answer| cmd::completions::run(*args, answer))
@@ -143,11 +142,11 @@ fn is_hook(args: &DeployArgs, env: &Env) -> bool {
     args.certificate.cert.is_some() || args.certificate.lineage.is_some() || source::from_env(env).is_some()
 }
 
-fn run_for_dehydrated(call: &Call, env: &Env) -> Report {
+fn run_for_dehydrated(call: &Call, context: &Context) -> Report {
     log_at(0);
     attempt("deploy", |report| match call {
-        Call::Deploy(source) => cmd::deploy::deploy(&DeployArgs::default(), source, None, env, report),
-        Call::Tick(source) => cmd::sync::tick(source, env, report),
+        Call::Deploy(source) => cmd::deploy::deploy(&DeployArgs::default(), source, context, report),
+        Call::Tick(source) => cmd::sync::tick(source, context, report),
         Call::Incomplete | Call::Nothing => {
             let hint =
                 "dehydrated calls deploy_cert DOMAIN KEYFILE CERTFILE FULLCHAINFILE CHAINFILE TIMESTAMP";
@@ -205,18 +204,16 @@ fn say(answer: &Answer, json: bool, env: &Env) -> ExitCode {
 
 /// Tells of a failure beyond standard output and the exit code, which some callers drop. Whatever comes of that, the exit
 /// code stays.
-fn notify(alarm: &Notification, config: Option<&Path>, env: &Env) {
+fn notify(alarm: &Notification, context: &Context) {
     if !alarm.is_failure() {
         return;
     }
     if !io::stderr().is_terminal() {
         notify::log(alarm);
     }
-    // The configuration is read again, and what it warns of was said before.
-    log::set_max_level(log::LevelFilter::Off);
-    let configuration = settings::read_file(config, env).unwrap_or_default();
-    if let Some(Err(error)) = configuration.on_failure.map(|program| notify::tell(&program, alarm, env)) {
-        print_diagnostics(&[error.to_string()], &[], env);
+    let program = context.configuration().ok().and_then(|file| file.on_failure.as_ref());
+    if let Some(Err(error)) = program.map(|program| notify::tell(program, alarm, &context.env)) {
+        print_diagnostics(&[error.to_string()], &[], &context.env);
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 pub(crate) struct Env(HashMap<OsString, OsString>);
 
 /// A variable whose value is not UTF-8.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[error("{0} is not UTF-8 text")]
 pub(crate) struct NotUnicode(pub(crate) &'static str);
 

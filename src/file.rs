@@ -10,7 +10,7 @@ use std::time::Duration;
 use zeroize::Zeroizing;
 
 /// A file that is missing or cannot be read.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[error("cannot read {}: {reason}", crate::text::path(path))]
 pub(crate) struct ReadError {
     pub(crate) path: PathBuf,

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use crate::bundle::Files;
 use crate::env::Env;
 use crate::file::ReadError;
 use crate::names::{Domain, distinct};
-use crate::settings::{Entry, File, Place};
+use crate::settings::{Configuration, LineageEntry, Location};
 use crate::source::{self, Named, Source};
 use crate::state::{self, LineageState, StateError, Store};
 
@@ -18,7 +19,7 @@ pub(crate) struct Member<'a> {
     /// Where it is; an error only where it was never deployed.
     pub(crate) source: Result<Source, source::Error>,
     /// What the configuration says of it.
-    pub(crate) entry: Option<&'a Entry>,
+    pub(crate) entry: Option<&'a LineageEntry>,
     /// What is remembered of it; `None`: it was never deployed.
     pub(crate) memory: Option<LineageState>,
 }
@@ -34,30 +35,56 @@ impl Member<'_> {
     }
 }
 
+/// One of `of` equal shares of the lineages; `index` counts from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shard {
+    pub(crate) index: u64,
+    pub(crate) of: u64,
+}
+
+impl FromStr for Shard {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const EXPECTED: &str = "expected I/N, with I from 0 to N-1";
+        let (index, of) = text.split_once('/').ok_or(EXPECTED)?;
+        let shard =
+            Self { index: index.parse().map_err(|_| EXPECTED)?, of: of.parse().map_err(|_| EXPECTED)? };
+        if shard.index < shard.of { Ok(shard) } else { Err(EXPECTED) }
+    }
+}
+
+impl Shard {
+    /// Whether a lineage belongs to the share. The name decides, so a lineage stays in its share when others are added.
+    pub(crate) fn contains(self, name: &str) -> bool {
+        state::number(name) % self.of == self.index
+    }
+}
+
 /// The lineages, to be visited one by one: there may be many thousands.
 pub(crate) struct Inventory<'a> {
     store: Option<&'a Store>,
     /// Names of memories.
     names: Vec<String>,
     /// By the name that its memory has or would have.
-    configured: BTreeMap<String, (&'a Entry, Source)>,
+    configured: BTreeMap<String, (&'a LineageEntry, Source)>,
     /// Entries that lead to no lineage.
-    astray: Vec<(&'a Entry, source::Error)>,
+    astray: Vec<(&'a LineageEntry, source::Error)>,
 }
 
 impl<'a> Inventory<'a> {
     /// Finds the lineages of the configuration and lists those that are remembered.
-    pub(crate) fn gather(store: Option<&'a Store>, file: &'a File) -> Result<Self, ReadError> {
+    pub(crate) fn gather(store: Option<&'a Store>, file: &'a Configuration) -> Result<Self, ReadError> {
         let remembered = store.map(Store::names).transpose()?.unwrap_or_default();
         Ok(Self::new(store, remembered, file))
     }
 
     /// Those of the configuration alone.
-    pub(crate) fn configured(file: &'a File) -> Self {
+    pub(crate) fn configured(file: &'a Configuration) -> Self {
         Self::new(None, Vec::new(), file)
     }
 
-    fn new(store: Option<&'a Store>, names: Vec<String>, file: &'a File) -> Self {
+    fn new(store: Option<&'a Store>, names: Vec<String>, file: &'a Configuration) -> Self {
         let (mut configured, mut astray) = (BTreeMap::new(), Vec::new());
         for entry in &file.lineages {
             match find(entry) {
@@ -82,7 +109,7 @@ impl<'a> Inventory<'a> {
         // A client may call a lineage by a link, and the configuration by what it leads to.
         let places =
             configured.iter().map(|(name, (entry, source))| (source.real_place(), (name.clone(), *entry)));
-        let places: HashMap<PathBuf, (String, &Entry)> = places.collect();
+        let places: HashMap<PathBuf, (String, &LineageEntry)> = places.collect();
         for name in names {
             let (memory, note) = store.map(|store| store.read(&name)).unwrap_or_default();
             note.into_iter().for_each(&mut strange);
@@ -98,7 +125,7 @@ impl<'a> Inventory<'a> {
                 entry = Some(*own);
             }
             // The files of an entry may be gone that were there when it was deployed.
-            let is_of_it = |(entry, _): &(&Entry, _)| is_place_of(entry, &memory.lineage);
+            let is_of_it = |(entry, _): &(&LineageEntry, _)| is_place_of(entry, &memory.lineage);
             if entry.is_none() {
                 entry = astray.iter().position(is_of_it).map(|place| astray.swap_remove(place).0);
             }
@@ -114,21 +141,23 @@ impl<'a> Inventory<'a> {
 }
 
 /// The lineage of an entry of the configuration.
-fn find(entry: &Entry) -> Result<Source, source::Error> {
+fn find(entry: &LineageEntry) -> Result<Source, source::Error> {
     let named = match &entry.place {
-        Place::Directory(directory) => Named { lineage: Some(directory.clone()), ..Named::default() },
-        Place::Files { cert, key } => {
+        Location::Directory(directory) => Named { lineage: Some(directory.clone()), ..Named::default() },
+        Location::Files { cert, key } => {
             Named { cert: Some(cert.clone()), key: Some(key.clone()), ..Named::default() }
         }
     };
     source::find(&named, &Env::default())
 }
 
-fn is_place_of(entry: &Entry, lineage: &state::Lineage) -> bool {
+fn is_place_of(entry: &LineageEntry, lineage: &state::Lineage) -> bool {
     let same = |a: &Path, b: &Path| std::path::absolute(a).is_ok_and(|a| a == b);
     match &entry.place {
-        Place::Directory(directory) => lineage.directory.as_ref().is_some_and(|known| same(directory, known)),
-        Place::Files { cert, .. } => same(cert, &lineage.cert),
+        Location::Directory(directory) => {
+            lineage.directory.as_ref().is_some_and(|known| same(directory, known))
+        }
+        Location::Files { cert, .. } => same(cert, &lineage.cert),
     }
 }
 
@@ -139,10 +168,10 @@ pub(crate) fn remembered(lineage: &state::Lineage) -> Source {
     source::remembered(&lineage.client, files, lineage.directory.clone())
 }
 
-fn shown(entry: &Entry) -> String {
+fn shown(entry: &LineageEntry) -> String {
     let path: &Path = match &entry.place {
-        Place::Directory(directory) => directory,
-        Place::Files { cert, .. } => cert,
+        Location::Directory(directory) => directory,
+        Location::Files { cert, .. } => cert,
     };
     crate::text::path(path)
 }

@@ -14,6 +14,7 @@ pub mod check;
 mod cli;
 mod clock;
 mod cmd;
+mod context;
 mod deploy;
 mod env;
 mod error;

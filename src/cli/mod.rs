@@ -25,9 +25,9 @@ pub(crate) use self::sites::{
     UpdateArgs,
 };
 pub(crate) use self::status::StatusArgs;
-pub(crate) use self::sync::{Shard, SyncArgs};
+pub(crate) use self::sync::SyncArgs;
 use crate::names::Domain;
-use crate::settings::Layer;
+use crate::settings::{Guards, Layer};
 use crate::source::Named;
 
 const ABOUT: &str = "Deploy renewed certificates to the edge and verify what it serves";
@@ -322,6 +322,17 @@ impl CertificateArgs {
     /// The files as the command line names them.
     pub(crate) fn named(&self) -> Named {
         Named { cert: self.cert.clone(), key: self.key.clone(), lineage: self.lineage.clone() }
+    }
+}
+
+impl GuardArgs {
+    /// Converts the flags to what the engine takes.
+    pub(crate) fn guards(&self) -> Guards {
+        Guards {
+            allow_shrink: self.allow_shrink,
+            allow_older: self.allow_older,
+            replace_lets: self.replace_lets,
+        }
     }
 }
 

@@ -1,9 +1,8 @@
 //! `edgecert sync`: its flags.
 
-use std::str::FromStr;
-
 use clap::Args;
 
+use crate::inventory::Shard;
 use crate::settings::Layer;
 
 /// Retry failures, deploy renewals, repair drift (for timers)
@@ -27,23 +26,4 @@ pub(crate) struct SyncArgs {
 
     #[command(flatten)]
     pub(crate) settings: Layer,
-}
-
-/// One of `of` equal shares; `index` counts from 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shard {
-    pub(crate) index: u64,
-    pub(crate) of: u64,
-}
-
-impl FromStr for Shard {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const EXPECTED: &str = "expected I/N, with I from 0 to N-1";
-        let (index, of) = text.split_once('/').ok_or(EXPECTED)?;
-        let shard =
-            Self { index: index.parse().map_err(|_| EXPECTED)?, of: of.parse().map_err(|_| EXPECTED)? };
-        if shard.index < shard.of { Ok(shard) } else { Err(EXPECTED) }
-    }
 }

@@ -7,57 +7,53 @@ use std::time::Duration;
 use crate::api::ClientConfig;
 use crate::cli::DeployArgs;
 use crate::clock::Deadline;
+use crate::context::Context;
 use crate::deploy::journal::{self, Journal, Past};
 use crate::deploy::{ClientCache, Deployment};
-use crate::env::Env;
 use crate::names::distinct;
 use crate::report::{Report, SourceReport};
-use crate::settings::{self, Entry, File, Place, Settings};
+use crate::settings::{self, Configuration, LineageEntry, Location, Settings};
 use crate::source::{self, Source};
 use crate::state;
 
 /// Deploys the certificate that the command line or the hook's environment names.
-pub(crate) fn run(
-    args: &DeployArgs,
-    config: Option<&Path>,
-    env: &Env,
-    report: &mut Report,
-) -> anyhow::Result<()> {
-    let source = source::find(&args.certificate.named(), env)?;
-    deploy(args, &source, config, env, report)
+pub(crate) fn run(args: &DeployArgs, context: &Context, report: &mut Report) -> anyhow::Result<()> {
+    let source = source::find(&args.certificate.named(), &context.env)?;
+    deploy(args, &source, context, report)
 }
 
 /// Deploys one lineage. What fails for whatever reason is remembered: the client will not call again.
 pub(crate) fn deploy(
     args: &DeployArgs,
     source: &Source,
-    config: Option<&Path>,
-    env: &Env,
+    context: &Context,
     report: &mut Report,
 ) -> anyhow::Result<()> {
     report.source = Some(SourceReport::new(source));
-    let (file, unreadable) = match settings::read_file(config, env) {
+    let env = &context.env;
+    let none = Configuration::default();
+    let (file, unreadable) = match context.configuration() {
         Ok(file) => (file, None),
-        Err(error) => (File::default(), Some(error)),
+        Err(error) => (&none, Some(error)),
     };
     let entry = file.lineages.iter().find(|entry| is_entry_of(entry, source));
     let settings = match unreadable {
         Some(error) => Err(error),
-        None => Settings::resolve(&args.settings, env, entry, &file),
+        None => Settings::resolve(&args.settings, env, entry, file),
     };
-    let asked = distinct(&args.domains);
+    let (asked, guards) = (distinct(&args.domains), args.guards.guards());
     let domains = match entry {
         Some(entry) if asked.is_empty() => distinct(&entry.domains),
         _ => asked.clone(),
     };
-    let directory = settings::state_dir(&args.settings, env, &file);
+    let directory = settings::state_dir(&args.settings, env, file);
     let deadline = Deadline::after(settings.as_ref().map_or(UNKNOWN, |settings| settings.timeout));
     let mut journal = if args.dry_run {
         Journal::look(source, directory.as_deref())
     } else {
         let asked =
             state::Overrides { domains: journal::spelled(&asked), settings: args.settings.to_remember(env) };
-        let order = journal::order(settings.as_ref().ok(), asked, &args.guards, &domains);
+        let order = journal::order(settings.as_ref().ok(), asked, &guards, &domains);
         Journal::open(source, order, directory.as_deref(), deadline, report)?
     };
     let result = settings.map_err(Into::into).and_then(|settings| {
@@ -65,7 +61,7 @@ pub(crate) fn deploy(
             source,
             settings: &settings,
             domains: &domains,
-            guards: &args.guards,
+            guards: &guards,
             upload_only: !args.domains.is_empty() && settings.wait.is_zero(),
             dry_run: args.dry_run,
             listing: None,
@@ -87,14 +83,16 @@ pub(crate) fn deploy(
 const UNKNOWN: Duration = Duration::from_secs(10);
 
 /// Whether an entry of the configuration is about this lineage.
-pub(crate) fn is_entry_of(entry: &Entry, source: &Source) -> bool {
+pub(crate) fn is_entry_of(entry: &LineageEntry, source: &Source) -> bool {
     let same = |a: &Path, b: &Path| match (a.canonicalize(), b.canonicalize()) {
         (Ok(a), Ok(b)) => a == b,
         _ => std::path::absolute(a).ok() == std::path::absolute(b).ok(),
     };
     match &entry.place {
-        Place::Directory(directory) => source.directory.as_ref().is_some_and(|named| same(named, directory)),
-        Place::Files { cert, key } => {
+        Location::Directory(directory) => {
+            source.directory.as_ref().is_some_and(|named| same(named, directory))
+        }
+        Location::Files { cert, key } => {
             same(cert, &source.files.cert) && source.files.key.as_ref().is_some_and(|other| same(key, other))
         }
     }

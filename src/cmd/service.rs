@@ -2,18 +2,17 @@
 //! and requests that failed, in words.
 
 use std::fmt::Display;
-use std::path::Path;
 
 use anyhow::Context as _;
 
 use crate::api::{ApiObject, Client, ClientConfig, Error, RequestError, Site};
 use crate::cli::SiteName;
 use crate::clock::Deadline;
-use crate::env::Env;
+use crate::context::Context;
 use crate::error::{CommandError, Diagnostic, ErrorKind, api_hint, api_kind};
 use crate::report::Answer;
 use crate::secret::Redactor;
-use crate::settings::{self, Layer, Settings};
+use crate::settings::{Layer, Settings};
 
 /// The service for one run.
 pub(super) struct Service {
@@ -25,13 +24,11 @@ pub(super) struct Service {
 /// Connects to the service and lets `run` ask it.
 pub(super) fn ask(
     layer: &Layer,
-    config: Option<&Path>,
-    env: &Env,
+    context: &Context,
     answer: &mut Answer,
     run: impl AsyncFnOnce(&Service, &mut Answer) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    let configuration = settings::read_file(config, env)?;
-    let settings = Settings::resolve(layer, env, None, &configuration)?;
+    let settings = Settings::resolve(layer, &context.env, None, context.configuration()?)?;
     let deadline = Deadline::after(settings.timeout);
     let mut redactor = Redactor::default();
     redactor.hide(&settings.api_key);

@@ -1,3 +1,17 @@
 //! `edgecert sync`.
 
-pub(crate) use crate::sync::{run, tick};
+use std::time::Duration;
+
+use crate::cli::SyncArgs;
+use crate::context::Context;
+use crate::report::Answer;
+use crate::sync::{self, SyncOptions};
+
+pub(crate) use crate::sync::tick;
+
+/// Runs the command.
+pub(crate) fn run(args: &SyncArgs, context: &Context, answer: &mut Answer) -> anyhow::Result<()> {
+    let options =
+        SyncOptions { flags: &args.settings, splay: Duration::from_secs(args.splay), shard: args.shard };
+    sync::run(&options, context, answer)
+}

@@ -8,12 +8,11 @@ use std::path::Path;
 use time::OffsetDateTime;
 
 use crate::cert::Certificate;
-use crate::cli::GuardArgs;
 use crate::clock::{self, Deadline};
 use crate::error::Failure;
 use crate::names::Domain;
 use crate::report::{Outcome, Report, SiteReport};
-use crate::settings::Settings;
+use crate::settings::{Guards, Settings};
 use crate::source::Source;
 use crate::state::{self, LineageState, Lock, LockTimeout, StateError, Store, WriteError};
 use crate::text::{self, rfc3339, rfc3339_millis};
@@ -229,7 +228,7 @@ impl Journal {
 pub(crate) fn order(
     settings: Option<&Settings>,
     asked: state::Overrides,
-    guards: &GuardArgs,
+    guards: &Guards,
     domains: &[Domain],
 ) -> state::DeployOptions {
     state::DeployOptions {

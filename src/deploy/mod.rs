@@ -16,13 +16,12 @@ use self::journal::{Journal, Past};
 use self::rollout::Order;
 use crate::api::{Client, ClientConfig, Listing};
 use crate::check::{self, CheckContext, Status, Vetted};
-use crate::cli::GuardArgs;
 use crate::clock::{self, Deadline};
 use crate::names::Domain;
 use crate::plan::Allow;
 use crate::report::{CertificateReport, Report};
 use crate::secret::Redactor;
-use crate::settings::Settings;
+use crate::settings::{Guards, Settings};
 use crate::source::Source;
 use crate::{bundle, file, text};
 
@@ -32,7 +31,7 @@ pub(crate) struct Deployment<'a> {
     pub(crate) settings: &'a Settings,
     /// The sites that must get it, each once; empty: every covered one.
     pub(crate) domains: &'a [Domain],
-    pub(crate) guards: &'a GuardArgs,
+    pub(crate) guards: &'a Guards,
     pub(crate) upload_only: bool,
     pub(crate) dry_run: bool,
     /// What the account has, where that is known already.

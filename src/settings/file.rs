@@ -19,18 +19,18 @@ const SYSTEM: &str = "/etc/edgecert/config.toml";
 
 /// A configuration file that was understood.
 #[derive(Default)]
-pub(crate) struct File {
+pub(crate) struct Configuration {
     /// The settings of the whole file.
     pub(crate) layer: Layer,
     /// The lineages, in order.
-    pub(crate) lineages: Vec<Entry>,
+    pub(crate) lineages: Vec<LineageEntry>,
     /// What is told of a failure; `None`: nothing.
     pub(crate) on_failure: Option<Program>,
 }
 
 /// One `[[lineage]]`.
-pub(crate) struct Entry {
-    pub(crate) place: Place,
+pub(crate) struct LineageEntry {
+    pub(crate) place: Location,
     /// Sites to deploy to; empty: every covered one.
     pub(crate) domains: Vec<Domain>,
     /// Settings that hold for this lineage only.
@@ -39,7 +39,7 @@ pub(crate) struct Entry {
 
 /// Where a lineage is.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Location {
     Directory(PathBuf),
     Files { cert: PathBuf, key: PathBuf },
 }
@@ -82,7 +82,7 @@ struct Lineage {
 }
 
 /// Reads the file that was named, or the first of the default ones that exists.
-pub(super) fn read(named: Option<&Path>, env: &Env) -> Result<File, Error> {
+pub(super) fn read(named: Option<&Path>, env: &Env) -> Result<Configuration, Error> {
     if let Some(path) = named.map(Path::to_owned).or_else(|| env.path("EDGECERT_CONFIG")) {
         return parse(&path, &file::read_text(&path, MAX_BYTES)?);
     }
@@ -90,7 +90,7 @@ pub(super) fn read(named: Option<&Path>, env: &Env) -> Result<File, Error> {
     let defaults = [Some(PathBuf::from(SYSTEM)), home.map(|home| home.join("edgecert/config.toml"))];
     match defaults.into_iter().flatten().find(|path| is_there(path)) {
         Some(path) => parse(&path, &file::read_text(&path, MAX_BYTES)?),
-        None => Ok(File::default()),
+        None => Ok(Configuration::default()),
     }
 }
 
@@ -110,7 +110,7 @@ fn is_there(path: &Path) -> bool {
 const MAX_BYTES: u64 = 256 << 10;
 
 /// Understands the text; paths in it are relative to the file's directory.
-fn parse(path: &Path, text: &str) -> Result<File, Error> {
+fn parse(path: &Path, text: &str) -> Result<Configuration, Error> {
     let document: Document = toml::from_str(text).map_err(|error| explain(path, text, &error))?;
     let directory = path.parent().unwrap_or(Path::new(""));
     let beside = |path: PathBuf| directory.join(path);
@@ -156,17 +156,17 @@ fn parse(path: &Path, text: &str) -> Result<File, Error> {
         })
     };
     let on_failure = document.on_failure.map(program).transpose()?;
-    Ok(File { layer, lineages, on_failure })
+    Ok(Configuration { layer, lineages, on_failure })
 }
 
 fn entry(
     lineage: Lineage,
     beside: &dyn Fn(PathBuf) -> PathBuf,
     error: &dyn Fn(Option<usize>, String) -> Error,
-) -> Result<Entry, Error> {
+) -> Result<LineageEntry, Error> {
     let place = match (lineage.path, lineage.cert, lineage.key) {
-        (Some(path), None, None) => Place::Directory(beside(path)),
-        (None, Some(cert), Some(key)) => Place::Files { cert: beside(cert), key: beside(key) },
+        (Some(path), None, None) => Location::Directory(beside(path)),
+        (None, Some(cert), Some(key)) => Location::Files { cert: beside(cert), key: beside(key) },
         _ => {
             return Err(error(None, "a `[[lineage]]` has either `path`, or `cert` and `key`".into()));
         }
@@ -189,7 +189,7 @@ fn entry(
         skip_unmatched: lineage.skip_unmatched,
         ..Layer::default()
     };
-    Ok(Entry { place, domains, layer })
+    Ok(LineageEntry { place, domains, layer })
 }
 
 /// A parser's error as file, line, key and reason; the known keys apart, for the hint.
@@ -301,7 +301,7 @@ mod tests {
         assert_eq!(file.layer.api_key_file, Some("/etc/edgecert/key".into()));
         assert_eq!(
             file.lineages[0].place,
-            Place::Files { cert: "/etc/edgecert/c.pem".into(), key: "/k.pem".into() }
+            Location::Files { cert: "/etc/edgecert/c.pem".into(), key: "/k.pem".into() }
         );
         assert_eq!(file.lineages[0].layer.wait, Some(5));
         for (name, wanted) in

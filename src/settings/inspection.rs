@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::{BaseUrl, Entry, Error, File, Layer, Settings, check_edge_address, default_state_dir, key};
+use super::{
+    BaseUrl, Configuration, Error, Layer, LineageEntry, Settings, check_edge_address, default_state_dir, key,
+};
 use crate::env::{Env, NotUnicode};
 use crate::secret::Secret;
 
@@ -34,7 +36,7 @@ pub(crate) struct LineageOptions {
 
 impl Inspection {
     /// Looks at every setting.
-    pub(crate) fn new(flags: &Layer, env: &Env, file: &File) -> Self {
+    pub(crate) fn new(flags: &Layer, env: &Env, file: &Configuration) -> Self {
         let (environment, mut unusable) = usable(env);
         let api_key =
             key::find(flags, env, &environment, &file.layer).and_then(|key| key.ok_or(Error::NoApiKey));
@@ -63,7 +65,7 @@ impl Inspection {
 
 impl Layers {
     /// What is left to `deploy` and `sync` for a lineage: what an earlier run was told, and what its entry says.
-    pub(crate) fn lineage_options(&self, remembered: &Layer, entry: Option<&Entry>) -> LineageOptions {
+    pub(crate) fn lineage_options(&self, remembered: &Layer, entry: Option<&LineageEntry>) -> LineageOptions {
         let entry = entry.map(|entry| entry.layer.clone()).unwrap_or_default();
         let layer = self.strong.clone().or(remembered.clone()).or(entry).or(self.weak.clone());
         LineageOptions {
@@ -107,7 +109,7 @@ mod tests {
         ]
         .into_iter()
         .collect();
-        let inspection = Inspection::new(&Layer::default(), &env, &File::default());
+        let inspection = Inspection::new(&Layer::default(), &env, &Configuration::default());
         let unusable: Vec<String> = inspection.unusable.iter().map(ToString::to_string).collect();
         assert_eq!(
             unusable,

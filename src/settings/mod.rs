@@ -4,6 +4,7 @@
 
 mod address;
 mod file;
+mod guards;
 mod inspection;
 mod key;
 mod on_failure;
@@ -16,7 +17,8 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use self::address::BaseUrl;
 use self::address::{addresses, check_edge_address, is_same_url};
-pub(crate) use self::file::{Entry, File, Place};
+pub(crate) use self::file::{Configuration, LineageEntry, Location};
+pub(crate) use self::guards::Guards;
 pub(crate) use self::inspection::{Inspection, Layers};
 pub(crate) use self::on_failure::Program;
 use crate::env::{Env, NotUnicode};
@@ -139,7 +141,7 @@ pub(crate) enum Verify {
 }
 
 /// A setting that cannot be used. Values are not repeated where they may hold a secret.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("no base URL is set")]
     NoBaseUrl,
@@ -166,8 +168,8 @@ impl Settings {
     pub(crate) fn resolve(
         flags: &Layer,
         env: &Env,
-        entry: Option<&Entry>,
-        file: &File,
+        entry: Option<&LineageEntry>,
+        file: &Configuration,
     ) -> Result<Self, Error> {
         Self::resolve_again(flags, env, &Layer::default(), entry, file)
     }
@@ -177,8 +179,8 @@ impl Settings {
         flags: &Layer,
         env: &Env,
         remembered: &Layer,
-        entry: Option<&Entry>,
-        file: &File,
+        entry: Option<&LineageEntry>,
+        file: &Configuration,
     ) -> Result<Self, Error> {
         let environment = Layer::from_env(env)?;
         // The key that was named with a service is for that one; the one in the environment may be another service's.
@@ -291,7 +293,7 @@ impl Layer {
 }
 
 /// Where deployments are remembered, which is known also where other settings are wrong; `None`: nowhere.
-pub(crate) fn state_dir(flags: &Layer, env: &Env, file: &File) -> Option<PathBuf> {
+pub(crate) fn state_dir(flags: &Layer, env: &Env, file: &Configuration) -> Option<PathBuf> {
     let named = flags.state_dir.clone().or_else(|| env.path("EDGECERT_STATE_DIR"));
     named.or_else(|| file.layer.state_dir.clone()).or_else(|| default_state_dir(env))
 }
@@ -302,7 +304,7 @@ pub(crate) fn edge_addresses(
     flags: &Layer,
     env: &Env,
     lineage: Option<&str>,
-    file: &File,
+    file: &Configuration,
 ) -> Result<Vec<String>, Error> {
     let said = flags.edge_address.as_deref().or(env.text("EDGECERT_EDGE_ADDRESS")?);
     let said = said.or(lineage).or(file.layer.edge_address.as_deref());
@@ -337,7 +339,7 @@ fn switch(env: &Env, name: &'static str) -> Result<Option<bool>, Error> {
 }
 
 /// The configuration file that is in force: the one named, or the first default that exists.
-pub(crate) fn read_file(named: Option<&Path>, env: &Env) -> Result<File, Error> {
+pub(crate) fn read_configuration(named: Option<&Path>, env: &Env) -> Result<Configuration, Error> {
     file::read(named, env)
 }
 
@@ -353,7 +355,7 @@ mod tests {
     fn flags_beat_the_environment_which_beats_the_file() {
         let base =
             [("EDGECERT_BASE_URL", "http://127.0.0.1:1"), ("EDGECERT_API_KEY", "k"), ("EDGECERT_WAIT", "2")];
-        let mut file = File::default();
+        let mut file = Configuration::default();
         file.layer.wait = Some(3);
         file.layer.timeout = Some(4);
         let flags = Layer { wait: Some(1), ..Layer::default() };
@@ -362,7 +364,7 @@ mod tests {
         assert_eq!(wait(&flags, &env(&base)), 1);
         assert_eq!(wait(&Layer::default(), &env(&base)), 2);
         assert_eq!(wait(&Layer::default(), &env(&base[..2])), 3);
-        let settings = Settings::resolve(&flags, &env(&base), None, &File::default()).unwrap();
+        let settings = Settings::resolve(&flags, &env(&base), None, &Configuration::default()).unwrap();
         assert_eq!((settings.timeout.as_secs(), settings.verify), (TIMEOUT, Verify::Auto));
     }
 

@@ -20,34 +20,36 @@ use self::scan::{Found, Lineage, Scan};
 use self::summary::Summary;
 use self::workers::{DeployResult, Job, Service, Workers};
 use crate::api::ClientConfig;
-use crate::cli::{DeployArgs, SyncArgs};
+use crate::cli::DeployArgs;
 use crate::clock::Deadline;
+use crate::context::Context;
 use crate::deploy::ClientCache;
-use crate::env::Env;
 use crate::error::{CommandError, Diagnostic, ErrorKind, Failure, STATE_HINT};
-use crate::inventory::{Inventory, Member};
-use crate::report::{Answer, Report, Style};
-use crate::settings::{self, Settings};
+use crate::inventory::{Inventory, Member, Shard};
+use crate::report::{Answer, Report};
+use crate::settings::{self, Layer, Settings};
 use crate::source::Source;
 use crate::state::{self, StateError, Store, WriteError};
 use crate::text;
 
-/// Brings all lineages to the state that they should be in.
-pub(crate) fn run(
-    args: &SyncArgs,
-    config: Option<&Path>,
-    env: &Env,
-    style: Style,
-    answer: &mut Answer,
-) -> anyhow::Result<()> {
-    let file = settings::read_file(config, env)?;
-    let (store, directory) = memory(settings::state_dir(&args.settings, env, &file))?;
-    let splay = Duration::from_secs(args.splay);
-    std::thread::sleep(splay.mul_f64(fastrand::f64()));
+/// Options of one `sync`.
+pub(crate) struct SyncOptions<'a> {
+    pub(crate) flags: &'a Layer,
+    /// Upper limit of the random delay before the start.
+    pub(crate) splay: Duration,
+    /// `None`: all lineages.
+    pub(crate) shard: Option<Shard>,
+}
 
-    let mut scan = Scan::new(&args.settings, env, &file, args.shard);
+/// Brings all lineages to the state that they should be in.
+pub(crate) fn run(options: &SyncOptions<'_>, context: &Context, answer: &mut Answer) -> anyhow::Result<()> {
+    let (env, file) = (&context.env, context.configuration()?);
+    let (store, directory) = memory(settings::state_dir(options.flags, env, file))?;
+    std::thread::sleep(options.splay.mul_f64(fastrand::f64()));
+
+    let mut scan = Scan::new(options.flags, env, file, options.shard);
     let (mut summary, mut lineages) = (Summary::default(), Vec::new());
-    let inventory = Inventory::gather(Some(&store), &file)?;
+    let inventory = Inventory::gather(Some(&store), file)?;
     let count = inventory.len();
     let mut strange = Vec::new();
     inventory.visit(|member| sort(scan.look(member), &mut lineages, &mut summary), |note| strange.push(note));
@@ -62,23 +64,23 @@ pub(crate) fn run(
     }
     let sync = Sync { directory: &directory, answer };
     sync.work(&lineages, &scan, &mut summary);
-    summary.report(answer, style);
+    summary.report(answer, context.style);
     Ok(())
 }
 
 /// The same for one lineage, which its client says is unchanged. What is not remembered is deployed.
-pub(crate) fn tick(source: &Source, env: &Env, report: &mut Report) -> anyhow::Result<()> {
-    let file = settings::read_file(None, env)?;
+pub(crate) fn tick(source: &Source, context: &Context, report: &mut Report) -> anyhow::Result<()> {
+    let (env, file) = (&context.env, context.configuration()?);
     let args = DeployArgs::default();
     let name = state::name(&source.place());
-    let directory = settings::state_dir(&args.settings, env, &file).filter(|directory| directory.is_dir());
+    let directory = settings::state_dir(&args.settings, env, file).filter(|directory| directory.is_dir());
     let memory = directory.as_deref().and_then(|directory| Store::at(directory).read(&name).0);
     let (Some(directory), Some(memory)) = (directory, memory) else {
-        return crate::cmd::deploy::deploy(&args, source, None, env, report);
+        return crate::cmd::deploy::deploy(&args, source, context, report);
     };
     let entry = file.lineages.iter().find(|entry| crate::cmd::deploy::is_entry_of(entry, source));
     let member = Member { name, source: Ok(source.clone()), entry, memory: Some(memory) };
-    let mut scan = Scan::new(&args.settings, env, &file, None);
+    let mut scan = Scan::new(&args.settings, env, file, None);
     let (mut summary, mut lineages) = (Summary::default(), Vec::new());
     sort(scan.look(member), &mut lineages, &mut summary);
     let mut answer = Answer::new("sync");

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use crate::bundle::{self, LeafPeek};
-use crate::cli::{GuardArgs, Shard};
 use crate::env::Env;
 use crate::file::ReadError;
-use crate::inventory::Member;
+use crate::inventory::{Member, Shard};
 use crate::names::Domain;
-use crate::settings::{self, Entry, File, Layer, Settings};
+use crate::settings::{self, Configuration, Guards, Layer, LineageEntry, Settings};
 use crate::source::Source;
 use crate::state::{self, IssueDates, LineageState};
 
@@ -21,7 +20,7 @@ pub(super) struct Lineage {
     /// What an earlier run was summary.
     pub(super) asked: state::Overrides,
     /// Overrides hold for the certificate that they were given for.
-    pub(super) guards: GuardArgs,
+    pub(super) guards: Guards,
     /// Names of the leaf on disk; none where it cannot be read.
     pub(super) names: Vec<String>,
     /// What was deployed to its sites.
@@ -65,15 +64,15 @@ pub(super) enum Found {
 pub(super) struct Scan<'a> {
     pub(super) flags: &'a Layer,
     pub(super) env: &'a Env,
-    pub(super) file: &'a File,
+    pub(super) file: &'a Configuration,
     pub(super) shard: Option<Shard>,
     /// Settings of lineages that were summary the same, which most are.
-    known: Vec<(Layer, Option<&'a Entry>, Arc<Settings>)>,
+    known: Vec<(Layer, Option<&'a LineageEntry>, Arc<Settings>)>,
     pub(super) issued: IssueDates,
 }
 
 impl<'a> Scan<'a> {
-    pub(super) fn new(flags: &'a Layer, env: &'a Env, file: &'a File, shard: Option<Shard>) -> Self {
+    pub(super) fn new(flags: &'a Layer, env: &'a Env, file: &'a Configuration, shard: Option<Shard>) -> Self {
         Self { flags, env, file, shard, known: Vec::new(), issued: IssueDates::default() }
     }
 
@@ -82,7 +81,7 @@ impl<'a> Scan<'a> {
         if let Some(memory) = &member.memory {
             self.issued.learn(memory);
         }
-        if self.shard.is_some_and(|shard| !is_in(&member.name, shard)) {
+        if self.shard.is_some_and(|shard| !shard.contains(&member.name)) {
             return None;
         }
         let name = member.name.clone();
@@ -112,7 +111,7 @@ impl<'a> Scan<'a> {
         } else {
             memory.as_ref().map_or(Some(Reason::New), |memory| reason(memory, is_known, &settings, &domains))
         };
-        let guards = GuardArgs {
+        let guards = Guards {
             allow_shrink: is_known && order.allow_shrink,
             allow_older: is_known && order.allow_older,
             replace_lets: is_known && order.replace_lets,
@@ -127,9 +126,9 @@ impl<'a> Scan<'a> {
     fn settings(
         &mut self,
         summary: &Layer,
-        entry: Option<&'a Entry>,
+        entry: Option<&'a LineageEntry>,
     ) -> Result<Arc<Settings>, settings::Error> {
-        let same = |other: Option<&Entry>| match (other, entry) {
+        let same = |other: Option<&LineageEntry>| match (other, entry) {
             (Some(a), Some(b)) => std::ptr::eq(a, b),
             (None, None) => true,
             _ => false,
@@ -162,9 +161,4 @@ fn reason(memory: &LineageState, is_known: bool, settings: &Settings, domains: &
     } else {
         None
     }
-}
-
-/// Whether a lineage belongs to a share: by its name, so that it stays where it is when others come and go.
-fn is_in(name: &str, shard: Shard) -> bool {
-    state::number(name) % shard.of == shard.index
 }

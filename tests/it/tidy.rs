@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::harness::edgecert;
 
 /// Which modules of `src` may use which. A line that is missing here is a change of design: add it with its reason.
-const IMPORTS: [(&str, &[&str]); 31] = [
+const IMPORTS: [(&str, &[&str]); 32] = [
     // The ground floor: what all others use.
     ("clock", &[]),
     ("env", &[]),
@@ -41,13 +41,15 @@ const IMPORTS: [(&str, &[&str]); 31] = [
     // What people see.
     ("error", &["api", "check", "file", "settings", "source", "state", "trust"]),
     ("report", &["bundle", "cert", "check", "error", "plan", "source", "text"]),
+    // What a run starts from, read once.
+    ("context", &["env", "report", "settings"]),
     ("notify", &["env", "error", "file", "report", "settings", "text"]),
     // The engines.
     (
         "deploy",
         &[
-            "api", "bundle", "cert", "check", "cli", "clock", "error", "file", "names", "plan", "report",
-            "secret", "settings", "source", "state", "text", "verify",
+            "api", "bundle", "cert", "check", "clock", "error", "file", "names", "plan", "report", "secret",
+            "settings", "source", "state", "text", "verify",
         ],
     ),
     (
@@ -58,6 +60,7 @@ const IMPORTS: [(&str, &[&str]); 31] = [
             "cli",
             "clock",
             "cmd",
+            "context",
             "deploy",
             "env",
             "error",
@@ -72,7 +75,7 @@ const IMPORTS: [(&str, &[&str]); 31] = [
         ],
     ),
     // The commands.
-    ("cli", &["fields", "names", "settings", "source", "text"]),
+    ("cli", &["fields", "inventory", "names", "settings", "source", "text"]),
     (
         "cmd",
         &[
@@ -82,6 +85,7 @@ const IMPORTS: [(&str, &[&str]); 31] = [
             "check",
             "cli",
             "clock",
+            "context",
             "deploy",
             "env",
             "error",
@@ -101,7 +105,7 @@ const IMPORTS: [(&str, &[&str]); 31] = [
             "verify",
         ],
     ),
-    ("app", &["cli", "cmd", "env", "error", "file", "notify", "report", "settings", "source"]),
+    ("app", &["cli", "cmd", "context", "env", "error", "file", "notify", "report", "source"]),
     ("lib", &[]),
     ("main", &[]),
 ];

@@ -4,32 +4,25 @@ mod download;
 mod write;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use super::service::{self, Service, decided, request_failed};
 use crate::api::{ApiObject, Record, RecordType};
 use crate::cli::{CertsCommand, WaitArgs};
-use crate::env::Env;
+use crate::context::Context;
 use crate::report::{Answer, Style, Table};
 
 /// Runs the command.
-pub(crate) fn run(
-    args: &CertsCommand,
-    config: Option<&Path>,
-    env: &Env,
-    style: Style,
-    answer: &mut Answer,
-) -> anyhow::Result<()> {
+pub(crate) fn run(args: &CertsCommand, context: &Context, answer: &mut Answer) -> anyhow::Result<()> {
     let wait = WaitArgs::default();
     match args {
         CertsCommand::List(args) => {
-            service::ask(&args.layer(wait), config, env, answer, async |service, answer| {
-                list_records(service, style, answer).await
+            service::ask(&args.layer(wait), context, answer, async |service, answer| {
+                list_records(service, context.style, answer).await
             })
         }
         CertsCommand::Download(args) => {
             download::check(args)?;
-            service::ask(&args.service.layer(wait), config, env, answer, async |service, answer| {
+            service::ask(&args.service.layer(wait), context, answer, async |service, answer| {
                 download::run(args, service, answer).await
             })
         }

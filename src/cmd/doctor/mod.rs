@@ -15,7 +15,7 @@ mod setup;
 mod timer;
 
 use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use time::OffsetDateTime;
 
@@ -28,19 +28,19 @@ use crate::api::Site;
 use crate::bundle::{self, Files};
 use crate::cli::DoctorArgs;
 use crate::clock;
-use crate::env::Env;
+use crate::context::Context;
 use crate::error::ErrorKind;
 use crate::inventory::Inventory;
-use crate::report::{Answer, Style};
-use crate::settings::{self, Inspection, Settings};
+use crate::report::Answer;
+use crate::settings::{Configuration, Inspection, Settings};
 use crate::source::Source;
 use crate::state::{IssueDates, Store};
 
 /// Looks at everything and ends with the most severe of what is wrong.
-pub(crate) fn run(args: &DoctorArgs, config: Option<&Path>, env: &Env, style: Style, answer: &mut Answer) {
-    let host = Host { root: "/".into(), env };
-    let findings = look(args, config, &host, clock::now(), answer);
-    answer.text = findings.iter().map(|finding| finding.line(style)).collect();
+pub(crate) fn run(args: &DoctorArgs, context: &Context, answer: &mut Answer) {
+    let host = Host { root: "/".into(), env: &context.env };
+    let findings = look(args, context, &host, clock::now(), answer);
+    answer.text = findings.iter().map(|finding| finding.line(context.style)).collect();
     let most_severe = ErrorKind::most_severe(findings.iter().filter_map(|finding| finding.kind));
     answer.end_with(most_severe.map_or(0, ErrorKind::exit_code));
     answer.set("findings", findings);
@@ -48,16 +48,17 @@ pub(crate) fn run(args: &DoctorArgs, config: Option<&Path>, env: &Env, style: St
 
 fn look(
     args: &DoctorArgs,
-    config: Option<&Path>,
+    context: &Context,
     host: &Host<'_>,
     now: OffsetDateTime,
     answer: &mut Answer,
 ) -> Vec<Finding> {
-    let (file, understood) = match settings::read_file(config, host.env) {
+    let none = Configuration::default();
+    let (file, understood) = match context.configuration() {
         Ok(file) => (file, Ok(())),
-        Err(error) => (settings::File::default(), Err(error)),
+        Err(error) => (&none, Err(error)),
     };
-    let inspection = Inspection::new(&args.settings, host.env, &file);
+    let inspection = Inspection::new(&args.settings, host.env, file);
     let (settings, has_key) = (inspection.settings(host.env), inspection.api_key.is_ok());
     let mut findings =
         setup::settings(understood, inspection.unusable, inspection.base_url, inspection.api_key);
@@ -70,9 +71,9 @@ fn look(
     }
     let store = inspection.state_dir.as_deref().filter(|directory| directory.is_dir()).map(Store::at);
     let mut past = IssueDates::default();
-    let inventory = Inventory::gather(store.as_ref(), &file).unwrap_or_else(|unreadable| {
+    let inventory = Inventory::gather(store.as_ref(), file).unwrap_or_else(|unreadable| {
         findings.push(Finding::from_error(Subject::State, unreadable));
-        Inventory::configured(&file)
+        Inventory::configured(file)
     });
     let (known, lost) = lineages::known(inventory, &inspection.layers, &mut past, |note| {
         answer.warnings.push(note.to_string());

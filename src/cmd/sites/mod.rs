@@ -9,14 +9,12 @@ mod list;
 mod switch;
 mod update;
 
-use std::path::Path;
-
 use serde_json::Value;
 
 use super::service::{self, Service, decided};
 use crate::api::{ApiObject, Site};
 use crate::cli::{OneArgs, SitesCommand, WaitArgs};
-use crate::env::Env;
+use crate::context::Context;
 use crate::report::{Answer, Style, Table};
 use crate::text::sanitize_untruncated;
 
@@ -26,66 +24,58 @@ pub(crate) type Confirm<'a> = Option<&'a dyn Fn(&str) -> bool>;
 /// Runs the command.
 pub(crate) fn run(
     args: &SitesCommand,
-    config: Option<&Path>,
-    env: &Env,
-    style: Style,
+    context: &Context,
     person: Confirm<'_>,
     answer: &mut Answer,
 ) -> anyhow::Result<()> {
-    let alone = WaitArgs::default();
+    let (alone, style) = (WaitArgs::default(), context.style);
     match args {
         SitesCommand::List(args) => {
             let layer = args.service.layer(alone);
-            service::ask(&layer, config, env, answer, async |service, answer| {
+            service::ask(&layer, context, answer, async |service, answer| {
                 list::run(args, service, style, answer).await
             })
         }
         SitesCommand::Get(args) => {
-            service::ask(&args.service.layer(args.wait), config, env, answer, async |service, answer| {
+            service::ask(&args.service.layer(args.wait), context, answer, async |service, answer| {
                 get(args, service, style, answer).await
             })
         }
         SitesCommand::Create(args) => {
             let fields = create::fields(args)?;
             let layer = args.service.layer(args.wait);
-            service::ask(&layer, config, env, answer, async |service, answer| {
+            service::ask(&layer, context, answer, async |service, answer| {
                 create::run(args, &fields, service, answer).await
             })
         }
         SitesCommand::Update(args) => {
             let wish = update::wish(args)?;
             let layer = args.service.layer(args.wait);
-            service::ask(&layer, config, env, answer, async |service, answer| {
+            service::ask(&layer, context, answer, async |service, answer| {
                 update::run(args, wish, service, style, answer).await
             })
         }
-        SitesCommand::Enable(args) => switch(args, true, config, env, answer),
-        SitesCommand::Disable(args) => switch(args, false, config, env, answer),
+        SitesCommand::Enable(args) => switch(args, true, context, answer),
+        SitesCommand::Disable(args) => switch(args, false, context, answer),
         SitesCommand::Delete(args) => {
             delete::needs_a_person(args, person)?;
             let layer = args.service.layer(alone);
-            service::ask(&layer, config, env, answer, async |service, answer| {
+            service::ask(&layer, context, answer, async |service, answer| {
                 delete::run(args, person, service, answer).await
             })
         }
         SitesCommand::Bind(args) => {
             let layer = args.service.layer(args.wait);
-            service::ask(&layer, config, env, answer, async |service, answer| {
+            service::ask(&layer, context, answer, async |service, answer| {
                 bind::run(args, service, answer).await
             })
         }
     }
 }
 
-fn switch(
-    args: &OneArgs,
-    on: bool,
-    config: Option<&Path>,
-    env: &Env,
-    answer: &mut Answer,
-) -> anyhow::Result<()> {
+fn switch(args: &OneArgs, on: bool, context: &Context, answer: &mut Answer) -> anyhow::Result<()> {
     let layer = args.service.layer(args.wait);
-    service::ask(&layer, config, env, answer, async |service, answer| {
+    service::ask(&layer, context, answer, async |service, answer| {
         switch::run(args, on, service, answer).await
     })
 }

@@ -8,7 +8,7 @@ use crate::error::{CommandError, Diagnostic, ErrorKind};
 use crate::file;
 use crate::inventory::{Inventory, Member};
 use crate::report::Answer;
-use crate::settings::File;
+use crate::settings::Configuration;
 use crate::state::{Store, WriteError};
 use crate::text;
 
@@ -26,7 +26,7 @@ struct Known {
 pub(super) fn run(
     wanted: &str,
     store: Option<&Store>,
-    file: &File,
+    file: &Configuration,
     answer: &mut Answer,
 ) -> anyhow::Result<()> {
     let store = store.ok_or_else(|| unknown(wanted, &[]))?;
@@ -58,7 +58,7 @@ pub(super) fn run(
 }
 
 /// The lineages with a memory that can be read.
-fn known(store: &Store, file: &File, answer: &mut Answer) -> anyhow::Result<Vec<Known>> {
+fn known(store: &Store, file: &Configuration, answer: &mut Answer) -> anyhow::Result<Vec<Known>> {
     let mut known = Vec::new();
     let visit = |member: Member<'_>| {
         let configured = member.entry.is_some();

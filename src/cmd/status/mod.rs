@@ -15,31 +15,24 @@ mod table;
 mod verdict;
 mod verify;
 
-use std::path::Path;
-
 use self::check::Limits;
 use self::facts::Lineage;
 use self::verdict::Verdict;
 use crate::cli::StatusArgs;
 use crate::clock;
+use crate::context::Context;
 use crate::env::Env;
 use crate::error::{CommandError, Diagnostic, ErrorKind, Failure};
 use crate::file;
 use crate::inventory::Inventory;
-use crate::report::{Answer, Style};
-use crate::settings::{self, File, Layer};
+use crate::report::Answer;
+use crate::settings::{self, Configuration, Layer};
 use crate::state::Store;
 use crate::text;
 
 /// Runs the command. With `--check` whatever fails is a verdict, too.
-pub(crate) fn run(
-    args: &StatusArgs,
-    config: Option<&Path>,
-    env: &Env,
-    style: Style,
-    answer: &mut Answer,
-) -> anyhow::Result<()> {
-    match show(args, config, env, style, answer) {
+pub(crate) fn run(args: &StatusArgs, context: &Context, answer: &mut Answer) -> anyhow::Result<()> {
+    match show(args, context, answer) {
         Err(error) if args.check => {
             let message = Failure::from_error(&error, &[]).message();
             finish(&Verdict::failed(&message), answer);
@@ -49,30 +42,24 @@ pub(crate) fn run(
     }
 }
 
-fn show(
-    args: &StatusArgs,
-    config: Option<&Path>,
-    env: &Env,
-    style: Style,
-    answer: &mut Answer,
-) -> anyhow::Result<()> {
-    let file = settings::read_file(config, env)?;
+fn show(args: &StatusArgs, context: &Context, answer: &mut Answer) -> anyhow::Result<()> {
+    let (env, file) = (&context.env, context.configuration()?);
     let flags = Layer {
         state_dir: args.state_dir.clone(),
         edge_address: args.edge_address.clone(),
         ..Layer::default()
     };
-    let store = open(&flags, env, &file, args.check)?;
+    let store = open(&flags, env, file, args.check)?;
     if let Some(lineage) = &args.forget {
-        return forget::run(lineage, store.as_ref(), &file, answer);
+        return forget::run(lineage, store.as_ref(), file, answer);
     }
     let damaged = store.as_ref().map(damaged).unwrap_or_default();
     let now = clock::now();
-    let (mut lineages, mut strange) = gather::gather(Inventory::gather(store.as_ref(), &file)?, now);
+    let (mut lineages, mut strange) = gather::gather(Inventory::gather(store.as_ref(), file)?, now);
     strange.extend(damaged);
     if args.verify {
         let edge = |lineage: &Lineage| {
-            Ok(settings::edge_addresses(&flags, env, lineage.edge_address.as_deref(), &file)?)
+            Ok(settings::edge_addresses(&flags, env, lineage.edge_address.as_deref(), file)?)
         };
         verify::verify(&mut lineages, edge)?;
     }
@@ -88,7 +75,7 @@ fn show(
     }
     answer.warnings.extend(strange);
     if args.metrics.is_none() {
-        answer.text = table::text(&lineages, now, style);
+        answer.text = table::text(&lineages, now, context.style);
     }
     Ok(written.transpose().map(|_| ())?)
 }
@@ -100,7 +87,7 @@ fn finish(verdict: &Verdict, answer: &mut Answer) {
 }
 
 /// The state directory; `None` where there is none, which is not `wanted` then either.
-fn open(flags: &Layer, env: &Env, file: &File, wanted: bool) -> Result<Option<Store>, CommandError> {
+fn open(flags: &Layer, env: &Env, file: &Configuration, wanted: bool) -> Result<Option<Store>, CommandError> {
     let failed = |message: String| CommandError {
         kind: ErrorKind::NoInput,
         diagnostic: Diagnostic::new(

@@ -1,0 +1,32 @@
+//! What every command starts from: the environment, the configuration file and the style of its output.
+//!
+//! Each is read at most once per run; the configuration file when the first command or notification needs it.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use crate::env::Env;
+use crate::report::Style;
+use crate::settings::{self, Configuration};
+
+/// Parameters that all commands share.
+pub(crate) struct Context {
+    pub(crate) env: Env,
+    /// Style of standard output.
+    pub(crate) style: Style,
+    /// `--config`.
+    config: Option<PathBuf>,
+    configuration: OnceLock<Result<Configuration, settings::Error>>,
+}
+
+impl Context {
+    pub(crate) fn new(env: Env, config: Option<PathBuf>, style: Style) -> Self {
+        Self { env, style, config, configuration: OnceLock::new() }
+    }
+
+    /// The configuration file in effect, or why it cannot be used. Reads the file on the first call.
+    pub(crate) fn configuration(&self) -> Result<&Configuration, settings::Error> {
+        let read = || settings::read_configuration(self.config.as_deref(), &self.env);
+        self.configuration.get_or_init(read).as_ref().map_err(Clone::clone)
+    }
+}

@@ -1,0 +1,12 @@
+//! Overrides of the guards that protect other sites and newer certificates.
+
+/// Guards that a run overrides. They hold for the certificate they were given for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Guards {
+    /// Replace a record even if another site bound to it loses coverage.
+    pub(crate) allow_shrink: bool,
+    /// Replace a certificate that was issued later.
+    pub(crate) allow_older: bool,
+    /// Replace a record that the service issues and renews itself.
+    pub(crate) replace_lets: bool,
+}
