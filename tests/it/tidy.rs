@@ -246,15 +246,21 @@ fn the_sandbox_shares_no_code_with_the_hook() {
 /// Variables that are no settings: one is the tests', two are told to the program of `on_failure`.
 const NO_SETTINGS: [&str; 4] = ["EDGECERT_LIMBO", "EDGECERT_BIN", "EDGECERT_COMMAND", "EDGECERT_EXIT_CODE"];
 
+/// Environment variables that are settings.
+fn variables_in(text: &str) -> BTreeSet<&str> {
+    text.split(|c: char| !c.is_ascii_uppercase() && c != '_')
+        .filter(|word| word.starts_with("EDGECERT_") && !NO_SETTINGS.contains(word))
+        .collect()
+}
+
 #[test]
 fn reference_and_help_agree() {
     let (reference, help) = (read("hooks/README.md"), edgecert().args(["--help"]).succeeds().stdout);
     let flat = help.split_whitespace().collect::<Vec<_>>().join(" ");
-    let variables: BTreeSet<&str> = reference
-        .split(|c: char| !c.is_ascii_uppercase() && c != '_')
-        .filter(|word| word.starts_with("EDGECERT_") && !NO_SETTINGS.contains(word))
-        .collect();
+    let variables = variables_in(&reference);
     assert!(variables.len() > 9, "{variables:?}");
+    let missing: Vec<&str> = variables_in(&help).difference(&variables).copied().collect();
+    assert!(missing.is_empty(), "{missing:?} is in --help and not in the reference");
     for variable in variables {
         assert!(help.contains(variable), "{variable} is in the reference and not in --help");
         if let Some(flag) = variable.strip_prefix("EDGECERT_").filter(|name| *name != "API_KEY") {
