@@ -65,7 +65,7 @@ fn a_site_that_no_lineage_covers_is_a_fault_unless_the_system_renews_it() {
     let outcome = on_a_good_machine(&kinds("uploaded"), &certbot).fails_with(69);
     only_fault(
         &outcome,
-        "fail site: b.example is covered by no lineage of this machine; ",
+        "fail site: b.example is covered by no lineage of this host; ",
         "put it into a certificate",
     );
 }

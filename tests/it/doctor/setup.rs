@@ -134,7 +134,7 @@ fn a_clock_that_is_off_by_more_than_a_minute_is_a_fault() {
         json!({"sites": [{"id": 1, "domain": "a.example"}], "total": 1}),
     ));
     let outcome = on_a_good_machine(&edge, &certbot).fails_with(78);
-    only_fault(&outcome, "fail clock: this machine's clock is ", "timedatectl");
+    only_fault(&outcome, "fail clock: this host's clock is ", "timedatectl");
 }
 
 #[test]
