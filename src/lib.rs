@@ -26,6 +26,7 @@ pub mod key;
 #[doc(hidden)]
 pub mod names;
 mod notify;
+mod outcome;
 #[doc(hidden)]
 pub mod pem;
 mod plan;

@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
 use crate::names::Domain;
 use crate::secret::Redactor;
@@ -58,7 +57,7 @@ pub(crate) struct Uploaded {
     pub(crate) id: u64,
     pub(crate) created: Option<bool>,
     /// RFC 3339 in UTC; `None` where it cannot be read.
-    pub(crate) not_after: Option<String>,
+    pub(crate) not_after: Option<OffsetDateTime>,
     pub(crate) key_match: Option<String>,
     /// As the service sent it.
     pub(crate) bound_sites: Value,
@@ -111,14 +110,11 @@ impl Uploaded {
     }
 }
 
-/// A moment as RFC 3339 in UTC; one without a zone is taken for UTC.
-fn moment(text: &str) -> Option<String> {
+/// Parses a time as RFC 3339; one without an offset is taken for UTC.
+fn parse_time(text: &str) -> Option<OffsetDateTime> {
     let text = text.trim().replacen(' ', "T", 1);
-    let parse = |text: &str| OffsetDateTime::parse(text, &Rfc3339).ok();
-    parse(&text)
-        .or_else(|| parse(&format!("{text}Z")))
-        .or_else(|| parse(&format!("{text}T00:00:00Z")))
-        .map(rfc3339)
+    let candidates = [text.clone(), format!("{text}Z"), format!("{text}T00:00:00Z")];
+    candidates.iter().find_map(|text| rfc3339::parse(text).ok())
 }
 
 pub(super) fn uploaded(json: &Value) -> Option<Uploaded> {
@@ -127,7 +123,7 @@ pub(super) fn uploaded(json: &Value) -> Option<Uploaded> {
     Some(Uploaded {
         id: number(fields.get("id")?)?,
         created: fields.get("created").and_then(Value::as_bool),
-        not_after: text("not_after").and_then(|text| moment(&text)),
+        not_after: text("not_after").and_then(|text| parse_time(&text)),
         key_match: text("key_match"),
         bound_sites: fields.get("bound_sites").cloned().unwrap_or_else(|| Value::Array(Vec::new())),
     })

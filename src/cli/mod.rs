@@ -15,7 +15,6 @@ use clap::{
     ArgAction, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum, ValueHint,
 };
 use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
 pub(crate) use self::certs::{CertsCommand, DownloadArgs};
 pub(crate) use self::doctor::DoctorArgs;
@@ -29,6 +28,7 @@ pub(crate) use self::sync::SyncArgs;
 use crate::names::Domain;
 use crate::settings::{Guards, Layer};
 use crate::source::Named;
+use crate::text::rfc3339;
 
 const ABOUT: &str = "Deploy renewed certificates to the edge and verify what it serves";
 
@@ -348,6 +348,5 @@ fn misplaced_flag(matches: &clap::ArgMatches) -> Option<String> {
 }
 
 fn parse_time(text: &str) -> Result<OffsetDateTime, &'static str> {
-    OffsetDateTime::parse(text, &Rfc3339)
-        .map_err(|_| "expected an RFC 3339 time such as 2027-01-31T00:00:00Z")
+    rfc3339::parse(text).map_err(|_| "expected an RFC 3339 time such as 2027-01-31T00:00:00Z")
 }

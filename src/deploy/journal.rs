@@ -11,7 +11,8 @@ use crate::cert::Certificate;
 use crate::clock::{self, Deadline};
 use crate::error::Failure;
 use crate::names::Domain;
-use crate::report::{Outcome, Report, SiteReport};
+use crate::outcome::Outcome;
+use crate::report::{Report, SiteReport};
 use crate::settings::{Guards, Settings};
 use crate::source::Source;
 use crate::state::{self, LineageState, Lock, LockTimeout, StateError, Store, WriteError};
@@ -122,10 +123,10 @@ impl Journal {
 
     /// Compares with what was found before the lock was taken: when the last run was begun then. What another run did
     /// since need not be done again. It may have been told something else: what it left open is not for this one.
-    pub(crate) fn since(mut self, begun: Option<&str>) -> Result<Self, Superseded> {
+    pub(crate) fn since(mut self, begun: Option<OffsetDateTime>) -> Result<Self, Superseded> {
         let Some(memory) = &self.memory else { return Ok(self) };
         // No moments are compared: the clock may have been set in between.
-        self.is_superseded = begun != Some(memory.begun.as_str());
+        self.is_superseded = begun != Some(memory.begun);
         if self.is_superseded && memory.pending_since.is_some() && memory.order != self.order {
             return Err(Superseded { name: self.name });
         }
@@ -152,21 +153,21 @@ impl Journal {
     pub(crate) fn already_deployed(&self, report: &mut Report) -> bool {
         let (Some(memory), Some(leaf)) = (&self.memory, &self.leaf) else { return false };
         let waited = self.lock.as_ref().is_some_and(|lock| lock.waited);
-        let at = memory.last_success.as_deref().unwrap_or_default();
+        let at = memory.last_success.map(rfc3339_millis).unwrap_or_default();
         let order = if self.is_superseded { &memory.order } else { &self.order };
         if !(waited || self.is_superseded) || !memory.is_done(leaf, order) {
             return false;
         }
-        report.sites = memory.sites.iter().filter_map(|site| by_another_run(site, at)).collect();
+        report.sites = memory.sites.iter().filter_map(|site| by_another_run(site, &at)).collect();
         true
     }
 
     /// Writes down what is about to be done.
     pub(crate) fn begin(&mut self, report: &mut Report) {
-        let (mut order, before, now) = (self.order.clone(), self.memory.take(), rfc3339_millis(clock::now()));
+        let (mut order, before, now) = (self.order.clone(), self.memory.take(), clock::now());
         let known = before.as_ref().and_then(|before| before.order.service.clone());
         order.service = order.service.or(known);
-        let memory = LineageState::begin(before, self.lineage.clone(), order, self.leaf.clone(), &now);
+        let memory = LineageState::begin(before, self.lineage.clone(), order, self.leaf.clone(), now);
         self.memory = Some(memory);
         self.is_intended = true;
         self.write(report);
@@ -189,7 +190,7 @@ impl Journal {
         }
         let sites = report.sites.iter().map(remembered).collect();
         if let Some(memory) = &mut self.memory {
-            memory.finish(exit_code, error, sites, &rfc3339_millis(clock::now()));
+            memory.finish(exit_code, error, sites, clock::now());
         }
         self.write(report);
     }
@@ -197,7 +198,7 @@ impl Journal {
     /// Writes down that the lineage's files are gone, which changes nothing of what was deployed.
     pub(crate) fn mark_missing(&mut self, report: &mut Report) {
         if let Some(memory) = &mut self.memory {
-            memory.mark_missing(&rfc3339_millis(clock::now()));
+            memory.mark_missing(clock::now());
         }
         self.write(report);
     }
@@ -261,8 +262,8 @@ fn certificate(leaf: &Certificate) -> state::Certificate {
     state::Certificate {
         fingerprint: leaf.fingerprint(),
         names: leaf.names(),
-        not_before: rfc3339(leaf.not_before),
-        not_after: rfc3339(leaf.not_after),
+        not_before: rfc3339::to_seconds(leaf.not_before),
+        not_after: rfc3339::to_seconds(leaf.not_after),
     }
 }
 
@@ -272,18 +273,21 @@ fn remembered(site: &SiteReport) -> state::Site {
         domain: site.domain.clone(),
         cname: site.cname.clone(),
         cert_id: site.cert_id,
-        outcome: site.outcome.word().to_owned(),
+        outcome: site.outcome.clone(),
         detail: site.detail.clone(),
     }
 }
 
 fn by_another_run(site: &state::Site, at: &str) -> Option<SiteReport> {
+    if matches!(site.outcome, Outcome::Unknown(_)) {
+        return None;
+    }
     Some(SiteReport {
         id: site.id,
         domain: site.domain.clone(),
         cert_id_before: site.cert_id,
         cert_id: site.cert_id,
-        outcome: Outcome::from_word(&site.outcome)?,
+        outcome: site.outcome.clone(),
         detail: Some(format!("deployed by another run at {at}")),
         edge: None,
         cname: site.cname.clone(),

@@ -16,8 +16,9 @@ use crate::check::Vetted;
 use crate::clock::Deadline;
 use crate::error::{Diagnostic, ErrorKind, Failure, api_kind};
 use crate::names::Domain;
+use crate::outcome::Outcome;
 use crate::plan::{Account, Action, Allow, Plan, PlanRequest, Step, Upload};
-use crate::report::{Outcome, Report};
+use crate::report::Report;
 use crate::settings::{Settings, Verify};
 use crate::verify::Edge;
 

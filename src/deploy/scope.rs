@@ -7,7 +7,7 @@ use super::verdict::NO_SITE;
 use crate::api::{Record, Site};
 use crate::error::{CommandError, Diagnostic, ErrorKind};
 use crate::names::{Domain, Names};
-use crate::report::Outcome;
+use crate::outcome::Outcome;
 use crate::text;
 
 /// The sites that have to get the certificate, and its names.

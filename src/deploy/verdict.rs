@@ -5,8 +5,9 @@ use super::rollout::{Result, Rollout, Stored};
 use crate::api::{self, Answer, RequestError, Site, Uploaded};
 use crate::error::{AGAIN, Diagnostic, ErrorKind, api_hint, api_kind};
 use crate::names::Domain;
+use crate::outcome::Outcome;
 use crate::plan::{Action, Blocker, Plan, Target};
-use crate::report::{EdgeReport, Outcome, SiteReport, UploadReport};
+use crate::report::{EdgeReport, SiteReport, UploadReport};
 use crate::settings::Verify;
 use crate::text;
 
@@ -249,7 +250,7 @@ fn left(site: &Site, blocker: &Blocker) -> Verdict {
     let outcome = if blocker.is_guard() { Outcome::Guarded } else { Outcome::Misbound };
     let kind = if blocker.is_guard() { ErrorKind::Refused } else { ErrorKind::Service };
     let detail = blocker.to_string();
-    let message = format!("{} is {}: {detail}; nothing was sent for it", site.domain, outcome.word());
+    let message = format!("{} is {outcome}: {detail}; nothing was sent for it", site.domain);
     Verdict::new(outcome, Some(detail)).failing(kind, message, Some(blocker.hint().into()))
 }
 

@@ -6,11 +6,13 @@ mod text;
 
 use serde::Serialize;
 use serde_json::Value;
+use time::OffsetDateTime;
 
 use crate::bundle::Chain;
 use crate::cert::Certificate;
 use crate::check::{Finding, Status};
 use crate::error::{Diagnostic, ErrorKind, Failure};
+use crate::outcome::Outcome;
 use crate::plan::Step;
 use crate::source::{Client, Source};
 use crate::text::rfc3339;
@@ -60,8 +62,10 @@ pub(crate) struct SourceReport {
 pub(crate) struct CertificateReport {
     pub(crate) fingerprint: String,
     pub(crate) names: Vec<String>,
-    not_before: String,
-    not_after: String,
+    #[serde(with = "rfc3339")]
+    not_before: OffsetDateTime,
+    #[serde(with = "rfc3339")]
+    not_after: OffsetDateTime,
     key_type: String,
     issuer: String,
     chain_length: usize,
@@ -74,7 +78,8 @@ pub(crate) struct UploadReport {
     pub(crate) ok: bool,
     pub(crate) id: Option<u64>,
     pub(crate) created: Option<bool>,
-    pub(crate) not_after: Option<String>,
+    #[serde(serialize_with = "rfc3339::option::serialize")]
+    pub(crate) not_after: Option<OffsetDateTime>,
     pub(crate) key_match: Option<String>,
     /// As the service sent it.
     pub(crate) bound_sites: Value,
@@ -106,30 +111,6 @@ pub(crate) struct EdgeReport {
     pub(crate) served: usize,
     /// Addresses that were asked.
     pub(crate) addresses: usize,
-}
-
-/// What became of a covered site.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Outcome {
-    /// Every address of the edge showed the new leaf.
-    Served,
-    /// Bound and pushed, not proven by a handshake.
-    Synced,
-    /// Bound; the push is not confirmed.
-    Uploaded,
-    /// An address of the edge still shows another leaf.
-    Stale,
-    /// Another record still feeds the site.
-    Misbound,
-    /// A temporary failure.
-    Queued,
-    /// The service refused.
-    Refused,
-    /// Deploying would break something else.
-    Guarded,
-    /// A name of the certificate for which the account has no site, where that is fine.
-    Skipped,
 }
 
 impl Report {
@@ -226,45 +207,11 @@ impl CertificateReport {
         Self {
             fingerprint: leaf.fingerprint(),
             names: leaf.names(),
-            not_before: rfc3339(leaf.not_before),
-            not_after: rfc3339(leaf.not_after),
+            not_before: leaf.not_before,
+            not_after: leaf.not_after,
             key_type: leaf.public_key.key_type().to_string(),
             issuer: leaf.issuer.text.clone(),
             chain_length: chain.length(),
-        }
-    }
-}
-
-impl Outcome {
-    const ALL: [Self; 9] = [
-        Self::Served,
-        Self::Synced,
-        Self::Uploaded,
-        Self::Stale,
-        Self::Misbound,
-        Self::Queued,
-        Self::Refused,
-        Self::Guarded,
-        Self::Skipped,
-    ];
-
-    /// The outcome that a word of the JSON object means.
-    pub(crate) fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|outcome| outcome.word() == word)
-    }
-
-    /// The word of the JSON object.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Self::Served => "served",
-            Self::Synced => "synced",
-            Self::Uploaded => "uploaded",
-            Self::Stale => "stale",
-            Self::Misbound => "misbound",
-            Self::Queued => "queued",
-            Self::Refused => "refused",
-            Self::Guarded => "guarded",
-            Self::Skipped => "skipped",
         }
     }
 }

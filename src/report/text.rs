@@ -5,10 +5,11 @@ use std::fmt::Write as _;
 use anstyle::{AnsiColor, Style as Ansi};
 use serde_json::Value;
 
-use super::{Outcome, Report, UploadReport};
+use super::{Report, UploadReport};
 use crate::check::Status;
 use crate::error::Diagnostic;
-use crate::text::{count, list, sanitize};
+use crate::outcome::Outcome;
+use crate::text::{count, list, rfc3339, sanitize};
 
 /// What the reader of standard output or standard error can show.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +37,7 @@ pub(super) fn report(report: &Report, style: Style) -> String {
         row(
             &mut lines,
             "certificate",
-            &format!("{names}; {}, expires {}", certificate.key_type, certificate.not_after),
+            &format!("{names}; {}, expires {}", certificate.key_type, rfc3339(certificate.not_after)),
         );
     }
     if report.command == "check" {
@@ -56,12 +57,16 @@ pub(super) fn report(report: &Report, style: Style) -> String {
             Outcome::Served | Outcome::Synced => AnsiColor::Green,
             Outcome::Uploaded | Outcome::Queued => AnsiColor::Yellow,
             Outcome::Skipped => AnsiColor::Cyan,
-            Outcome::Stale | Outcome::Misbound | Outcome::Refused | Outcome::Guarded => AnsiColor::Red,
+            Outcome::Stale
+            | Outcome::Misbound
+            | Outcome::Refused
+            | Outcome::Guarded
+            | Outcome::Unknown(_) => AnsiColor::Red,
         };
         let score = site.edge.filter(|edge| edge.served > 0);
         let score = score.map(|edge| format!(" {}/{}", edge.served, edge.addresses)).unwrap_or_default();
         let detail = site.detail.as_ref().map(|detail| format!(", {detail}")).unwrap_or_default();
-        let verdict = style.paint(site.outcome.word(), colour);
+        let verdict = style.paint(&site.outcome.to_string(), colour);
         row(&mut lines, "site", &format!("{}: {verdict}{score}{detail}", sanitize(&site.domain)));
     }
     lines

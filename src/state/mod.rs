@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
+use crate::outcome::Outcome;
 use crate::settings::Layer;
-use crate::text;
+use crate::text::{self, rfc3339};
 
 pub(crate) use self::lock::{Lock, LockTimeout};
 pub(crate) use self::store::{StateError, Store, WriteError};
@@ -34,16 +34,19 @@ pub(crate) struct LineageState {
     pub(crate) certificate: Option<Certificate>,
     /// Counts the certificates of this lineage that were to be deployed.
     pub(crate) generation: u64,
-    /// When the present deployment was begun, RFC 3339.
-    pub(crate) begun: String,
+    /// When the present deployment was begun.
+    #[serde(with = "rfc3339::millis")]
+    pub(crate) begun: OffsetDateTime,
     /// `None`: it was begun and nothing is known of its end.
-    pub(crate) result: Option<Outcome>,
+    pub(crate) result: Option<DeployResult>,
     /// Since when a deployment of this lineage is not done; `None`: the last one was.
-    pub(crate) pending_since: Option<String>,
-    pub(crate) last_success: Option<String>,
+    #[serde(default, with = "rfc3339::millis::option")]
+    pub(crate) pending_since: Option<OffsetDateTime>,
+    #[serde(default, with = "rfc3339::millis::option")]
+    pub(crate) last_success: Option<OffsetDateTime>,
     /// Since when its files are known to be gone; that was reported then.
-    #[serde(default)]
-    pub(crate) gone_since: Option<String>,
+    #[serde(default, with = "rfc3339::millis::option")]
+    pub(crate) gone_since: Option<OffsetDateTime>,
     /// What the last result says of each site, of those that told of any.
     pub(crate) sites: Vec<Site>,
     /// Of which leaf that is told, which need not be the present one, and since when; `None`: nothing is told.
@@ -90,21 +93,25 @@ pub(crate) struct Overrides {
 pub(crate) struct Certificate {
     pub(crate) fingerprint: String,
     pub(crate) names: Vec<String>,
-    pub(crate) not_before: String,
-    pub(crate) not_after: String,
+    #[serde(with = "rfc3339")]
+    pub(crate) not_before: OffsetDateTime,
+    #[serde(with = "rfc3339")]
+    pub(crate) not_after: OffsetDateTime,
 }
 
 /// What the sites tell of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Told {
     pub(crate) certificate: Certificate,
-    pub(crate) at: String,
+    #[serde(with = "rfc3339::millis")]
+    pub(crate) at: OffsetDateTime,
 }
 
 /// How a deployment ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Outcome {
-    pub(crate) at: String,
+pub(crate) struct DeployResult {
+    #[serde(with = "rfc3339::millis")]
+    pub(crate) at: OffsetDateTime,
     pub(crate) exit_code: u8,
     pub(crate) error: Option<String>,
 }
@@ -117,7 +124,7 @@ pub(crate) struct Site {
     /// Host name of its edge.
     pub(crate) cname: Option<String>,
     pub(crate) cert_id: Option<u64>,
-    pub(crate) outcome: String,
+    pub(crate) outcome: Outcome,
     pub(crate) detail: Option<String>,
 }
 
@@ -129,12 +136,12 @@ impl LineageState {
         lineage: Lineage,
         order: DeployOptions,
         certificate: Option<Certificate>,
-        now: &str,
+        now: OffsetDateTime,
     ) -> Self {
         let known = before.as_ref().and_then(|before| before.certificate.clone());
         let is_new = certificate.is_some() && certificate != known;
         let generation = before.as_ref().map_or(0, |before| before.generation) + u64::from(is_new);
-        let pending = before.as_ref().and_then(|before| before.pending_since.clone());
+        let pending = before.as_ref().and_then(|before| before.pending_since);
         let deployed = before.as_ref().and_then(|before| before.deployed().cloned());
         let (last_success, sites, told) =
             before.map(|before| (before.last_success, before.sites, before.told)).unwrap_or_default();
@@ -144,9 +151,9 @@ impl LineageState {
             order,
             certificate: certificate.or(known),
             generation,
-            begun: now.to_owned(),
+            begun: now,
             result: None,
-            pending_since: Some(pending.unwrap_or_else(|| now.to_owned())),
+            pending_since: Some(pending.unwrap_or(now)),
             last_success,
             gone_since: None,
             sites,
@@ -165,17 +172,22 @@ impl LineageState {
     }
 
     /// Records how it ended.
-    pub(crate) fn finish(&mut self, exit_code: u8, error: Option<String>, sites: Vec<Site>, now: &str) {
+    pub(crate) fn finish(
+        &mut self,
+        exit_code: u8,
+        error: Option<String>,
+        sites: Vec<Site>,
+        now: OffsetDateTime,
+    ) {
         if exit_code == 0 {
             self.pending_since = None;
-            self.last_success = Some(now.to_owned());
+            self.last_success = Some(now);
         }
         if !sites.is_empty() {
             self.sites = sites;
-            let at = now.to_owned();
-            self.told = self.certificate.clone().map(|certificate| Told { certificate, at });
+            self.told = self.certificate.clone().map(|certificate| Told { certificate, at: now });
         }
-        self.result = Some(Outcome { at: now.to_owned(), exit_code, error });
+        self.result = Some(DeployResult { at: now, exit_code, error });
     }
 
     /// Whether this very certificate was deployed and nothing of it is open.
@@ -184,8 +196,8 @@ impl LineageState {
     }
 
     /// Records that the lineage's files are gone.
-    pub(crate) fn mark_missing(&mut self, now: &str) {
-        self.gone_since.get_or_insert_with(|| now.to_owned());
+    pub(crate) fn mark_missing(&mut self, now: OffsetDateTime) {
+        self.gone_since.get_or_insert(now);
     }
 
     /// Whether what is known of the sites is told of the leaf that was to be deployed last.
@@ -195,9 +207,7 @@ impl LineageState {
 
     /// The records that hold the leaf of which the sites tell.
     fn records(&self) -> impl Iterator<Item = u64> {
-        const HOLDING: [&str; 4] = ["served", "synced", "uploaded", "stale"];
-        let holds = |site: &&Site| HOLDING.contains(&site.outcome.as_str());
-        self.sites.iter().filter(holds).filter_map(|site| site.cert_id)
+        self.sites.iter().filter(|site| site.outcome.is_bound()).filter_map(|site| site.cert_id)
     }
 }
 
@@ -211,12 +221,8 @@ pub(crate) struct IssueDates {
 impl IssueDates {
     /// Takes a lineage into account.
     pub(crate) fn learn(&mut self, memory: &LineageState) {
-        let moment = |text: &str| OffsetDateTime::parse(text, &Rfc3339).ok();
-        let ended = memory.told.as_ref().and_then(|told| moment(&told.at));
-        let issued = memory.told.as_ref().and_then(|told| moment(&told.certificate.not_before));
-        let (Some(service), Some(ended), Some(issued)) = (&memory.order.service, ended, issued) else {
-            return;
-        };
+        let (Some(service), Some(told)) = (&memory.order.service, &memory.told) else { return };
+        let (ended, issued) = (told.at, told.certificate.not_before);
         for record in memory.records() {
             let known =
                 self.latest.entry(service.clone()).or_default().entry(record).or_insert((ended, issued));
@@ -258,17 +264,18 @@ pub(crate) fn number(name: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use time::macros::datetime;
 
-    fn certificate(fingerprint: &str, not_before: &str) -> Certificate {
+    fn certificate(fingerprint: &str, not_before: OffsetDateTime) -> Certificate {
         Certificate {
             fingerprint: fingerprint.into(),
             names: vec!["a.example".into()],
-            not_before: not_before.into(),
-            not_after: "2027-01-01T00:00:00Z".into(),
+            not_before,
+            not_after: datetime!(2027-01-01 00:00:00 UTC),
         }
     }
 
-    fn begin(before: Option<LineageState>, certificate: Certificate, now: &str) -> LineageState {
+    fn begin(before: Option<LineageState>, certificate: Certificate, now: OffsetDateTime) -> LineageState {
         let lineage =
             Lineage { client: "files".into(), cert: "/c".into(), issuers: None, key: None, directory: None };
         let order = DeployOptions { service: Some("https://api".into()), ..DeployOptions::default() };
@@ -281,50 +288,58 @@ mod tests {
             domain: "a.example".into(),
             cname: None,
             cert_id: Some(cert_id),
-            outcome: "served".into(),
+            outcome: Outcome::Served,
             detail: None,
         }]
     }
 
     #[test]
     fn what_is_open_stays_open_since_its_first_try() {
-        let old = "2026-01-01T00:00:00Z";
-        let mut memory = begin(None, certificate("aa", old), "2026-02-01T00:00:00Z");
+        let old = datetime!(2026-01-01 00:00:00 UTC);
+        let mut memory = begin(None, certificate("aa", old), datetime!(2026-02-01 00:00:00 UTC));
         assert_eq!((memory.generation, memory.result.is_none()), (1, true));
-        memory.finish(75, Some("busy".into()), Vec::new(), "2026-02-01T00:01:00Z");
-        let mut again = begin(Some(memory), certificate("aa", old), "2026-02-02T00:00:00Z");
-        assert_eq!((again.generation, again.pending_since.as_deref()), (1, Some("2026-02-01T00:00:00Z")));
-        again.finish(0, None, fed(5), "2026-02-02T00:01:00Z");
+        memory.finish(75, Some("busy".into()), Vec::new(), datetime!(2026-02-01 00:01:00 UTC));
+        let mut again = begin(Some(memory), certificate("aa", old), datetime!(2026-02-02 00:00:00 UTC));
+        assert_eq!((again.generation, again.pending_since), (1, Some(datetime!(2026-02-01 00:00:00 UTC))));
+        again.finish(0, None, fed(5), datetime!(2026-02-02 00:01:00 UTC));
         assert!(
             again.pending_since.is_none() && again.is_done(&certificate("aa", old), &again.order.clone())
         );
-        let newer = begin(Some(again), certificate("bb", old), "2026-03-01T00:00:00Z");
+        let newer = begin(Some(again), certificate("bb", old), datetime!(2026-03-01 00:00:00 UTC));
         assert_eq!((newer.generation, newer.sites, newer.result), (2, fed(5), None));
     }
 
     #[test]
     fn what_is_deployed_is_known_while_its_successor_is_not() {
-        let old = "2026-01-01T00:00:00Z";
-        let mut memory = begin(None, certificate("aa", old), "2026-02-01T00:00:00Z");
+        let old = datetime!(2026-01-01 00:00:00 UTC);
+        let mut memory = begin(None, certificate("aa", old), datetime!(2026-02-01 00:00:00 UTC));
         assert_eq!(memory.deployed(), None);
-        memory.finish(0, None, fed(5), "2026-02-01T00:01:00Z");
+        memory.finish(0, None, fed(5), datetime!(2026-02-01 00:01:00 UTC));
         assert_eq!(memory.deployed(), Some(&certificate("aa", old)));
         for leaf in ["bb", "cc"] {
-            memory = begin(Some(memory), certificate(leaf, old), "2026-03-01T00:00:00Z");
+            memory = begin(Some(memory), certificate(leaf, old), datetime!(2026-03-01 00:00:00 UTC));
             assert_eq!(memory.deployed(), Some(&certificate("aa", old)));
-            memory.finish(75, None, Vec::new(), "2026-03-01T00:01:00Z");
+            memory.finish(75, None, Vec::new(), datetime!(2026-03-01 00:01:00 UTC));
             assert_eq!(memory.deployed(), Some(&certificate("aa", old)));
         }
-        memory.finish(0, None, fed(5), "2026-03-01T00:02:00Z");
+        memory.finish(0, None, fed(5), datetime!(2026-03-01 00:02:00 UTC));
         assert_eq!(memory.deployed(), Some(&certificate("cc", old)));
     }
 
     #[test]
     fn of_two_lineages_for_one_record_the_later_deployment_counts() {
-        let mut first = begin(None, certificate("aa", "2026-01-02T00:00:00Z"), "2026-02-01T00:00:00Z");
-        first.finish(0, None, fed(5), "2026-02-01T00:00:00Z");
-        let mut second = begin(None, certificate("bb", "2026-01-01T00:00:00Z"), "2026-02-02T00:00:00Z");
-        second.finish(0, None, fed(5), "2026-02-02T00:00:00Z");
+        let mut first = begin(
+            None,
+            certificate("aa", datetime!(2026-01-02 00:00:00 UTC)),
+            datetime!(2026-02-01 00:00:00 UTC),
+        );
+        first.finish(0, None, fed(5), datetime!(2026-02-01 00:00:00 UTC));
+        let mut second = begin(
+            None,
+            certificate("bb", datetime!(2026-01-01 00:00:00 UTC)),
+            datetime!(2026-02-02 00:00:00 UTC),
+        );
+        second.finish(0, None, fed(5), datetime!(2026-02-02 00:00:00 UTC));
         let issued = |memories: [&LineageState; 2], service| {
             let mut issued = IssueDates::default();
             for memory in memories {
@@ -334,21 +349,28 @@ mod tests {
         };
         let known = issued([&first, &second], "https://api");
         assert_eq!(known, issued([&second, &first], "https://api"));
-        assert_eq!(known[&5], time::macros::datetime!(2026-01-01 00:00 UTC));
+        assert_eq!(known[&5], datetime!(2026-01-01 00:00 UTC));
         assert!(issued([&first, &second], "https://other").is_empty());
     }
 
     #[test]
     fn a_run_that_knows_no_site_says_nothing_of_what_is_in_a_record() {
-        let mut memory = begin(None, certificate("aa", "2026-01-01T00:00:00Z"), "2026-02-01T00:00:00Z");
-        memory.finish(0, None, fed(5), "2026-02-01T00:00:00Z");
-        let mut newer =
-            begin(Some(memory), certificate("bb", "2026-03-01T00:00:00Z"), "2026-03-02T00:00:00Z");
-        newer.finish(75, Some("down".into()), Vec::new(), "2026-03-02T00:00:00Z");
+        let mut memory = begin(
+            None,
+            certificate("aa", datetime!(2026-01-01 00:00:00 UTC)),
+            datetime!(2026-02-01 00:00:00 UTC),
+        );
+        memory.finish(0, None, fed(5), datetime!(2026-02-01 00:00:00 UTC));
+        let mut newer = begin(
+            Some(memory),
+            certificate("bb", datetime!(2026-03-01 00:00:00 UTC)),
+            datetime!(2026-03-02 00:00:00 UTC),
+        );
+        newer.finish(75, Some("down".into()), Vec::new(), datetime!(2026-03-02 00:00:00 UTC));
         assert!(!newer.is_told());
         let mut issued = IssueDates::default();
         issued.learn(&newer);
-        assert_eq!(issued.at("https://api")[&5], time::macros::datetime!(2026-01-01 00:00 UTC));
+        assert_eq!(issued.at("https://api")[&5], datetime!(2026-01-01 00:00 UTC));
     }
 
     #[test]

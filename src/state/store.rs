@@ -188,3 +188,66 @@ fn quarantine(path: &Path) -> String {
         Err(error) => format!("{shown} cannot be understood, nor set aside: {}", file::reason(&error)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::Outcome;
+    use serde_json::{Value, json};
+
+    /// A state file with two sites.
+    fn file() -> Value {
+        let site = |outcome: &str| json!({"id": 1, "domain": "a.example", "cname": null, "cert_id": 5, "outcome": outcome, "detail": null});
+        json!({
+            "version": 1,
+            "lineage": {"client": "files", "cert": "/c", "issuers": null, "key": null, "directory": null},
+            "order": {
+                "service": null, "domains": [], "asked": {"domains": [], "settings": {}},
+                "allow_shrink": false, "allow_older": false, "replace_lets": false,
+            },
+            "certificate": null,
+            "generation": 1,
+            "begun": "2026-01-02T03:04:05.678Z",
+            "result": null,
+            "pending_since": "2026-01-02T03:04:05Z",
+            "last_success": null,
+            "sites": [site("served"), site("superseded")],
+        })
+    }
+
+    fn store(file: &Value) -> (tempfile::TempDir, Store) {
+        let directory = tempfile::TempDir::new().unwrap();
+        fs::write(directory.path().join("x.json"), file.to_string()).unwrap();
+        let store = Store::at(directory.path());
+        (directory, store)
+    }
+
+    #[test]
+    fn unknown_outcome_is_kept() {
+        let (directory, store) = store(&file());
+        let (state, error) = store.read("x");
+        assert!(error.is_none(), "{error:?}");
+        let state = state.unwrap();
+        assert_eq!(state.sites[1].outcome, Outcome::Unknown("superseded".into()));
+        store.write("x", &state).unwrap();
+        let written = fs::read_to_string(directory.path().join("x.json")).unwrap();
+        let mut written: Value = serde_json::from_str(&written).unwrap();
+        for added in ["gone_since", "told", "deployed_before"] {
+            assert_eq!(written.as_object_mut().unwrap().remove(added), Some(Value::Null));
+        }
+        written["order"]["asked"]["settings"] = json!({});
+        assert_eq!(written, file());
+    }
+
+    #[test]
+    fn unreadable_time_quarantines_the_file() {
+        for field in ["begun", "pending_since"] {
+            let mut file = file();
+            file[field] = json!("yesterday");
+            let (directory, store) = store(&file);
+            assert!(matches!(store.read("x"), (None, Some(StateError::Damaged(_)))));
+            let kept = fs::read_to_string(directory.path().join("x.damaged")).unwrap();
+            assert_eq!(kept, file.to_string(), "{field}");
+        }
+    }
+}

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::scan::{Lineage, Reason};
 use crate::api::{Listing, Site};
 use crate::names::Domain;
+use crate::outcome::Outcome;
 use crate::settings::{Settings, Verify};
 
 /// The account by what is looked for.
@@ -72,7 +73,7 @@ impl<'a> AccountIndex<'a> {
             return Some(Reason::Drifted("a site is gone".into()));
         }
         // One that was skipped was no site then.
-        let sites = || lineage.sites.iter().filter(|site| site.outcome != "skipped");
+        let sites = || lineage.sites.iter().filter(|site| site.outcome != Outcome::Skipped);
         let by_id: HashMap<u64, &crate::state::Site> =
             sites().filter_map(|site| Some((site.id?, site))).collect();
         // Of a upload_only upload the numbers are not known.
@@ -104,7 +105,7 @@ impl<'a> AccountIndex<'a> {
         }
         // Where nobody looks at the edge, a push that is over is all that there will ever be.
         let unseen = settings.verify == Verify::Off || settings.wait.is_zero();
-        let is_open = known.outcome == "uploaded" && !(unseen && site.config_synced);
+        let is_open = known.outcome == Outcome::Uploaded && !(unseen && site.config_synced);
         is_open.then(|| format!("the push to {domain} was never confirmed"))
     }
 

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use time::OffsetDateTime;
+
 use crate::bundle::{self, LeafPeek};
 use crate::env::Env;
 use crate::file::ReadError;
@@ -10,6 +12,7 @@ use crate::names::Domain;
 use crate::settings::{self, Configuration, Guards, Layer, LineageEntry, Settings};
 use crate::source::Source;
 use crate::state::{self, IssueDates, LineageState};
+use crate::text::rfc3339_millis;
 
 /// A lineage that can be worked on.
 pub(super) struct Lineage {
@@ -26,7 +29,7 @@ pub(super) struct Lineage {
     /// What was deployed to its sites.
     pub(super) sites: Vec<state::Site>,
     /// When the last run on it was begun; `None`: there was none.
-    pub(super) begun: Option<String>,
+    pub(super) begun: Option<OffsetDateTime>,
     /// Why it has to be deployed; `None`: only the service can tell whether it has to.
     pub(super) reason: Option<Reason>,
 }
@@ -38,8 +41,8 @@ pub(super) enum Reason {
     New,
     #[error("renewed")]
     Renewed,
-    #[error("pending since {0}")]
-    Pending(String),
+    #[error("pending since {}", rfc3339_millis(*.0))]
+    Pending(OffsetDateTime),
     #[error("what is asked for has changed")]
     Ordered,
     /// Only a second look can tell whether a client is switching them right now.
@@ -150,8 +153,8 @@ fn reason(memory: &LineageState, is_known: bool, settings: &Settings, domains: &
     let service = settings.base_url.to_string();
     let is_ordered = memory.order.service.as_ref().is_none_or(|known| *known == service)
         && memory.order.domains.iter().map(String::as_str).eq(domains.iter().map(Domain::spelled));
-    if let Some(since) = &memory.pending_since {
-        Some(Reason::Pending(since.clone()))
+    if let Some(since) = memory.pending_since {
+        Some(Reason::Pending(since))
     } else if !is_known {
         Some(Reason::Renewed)
     } else if memory.gone_since.is_some() {

@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use super::scan::{Lineage, Reason};
 use crate::error::{Diagnostic, ErrorKind, Failure, STATE_HINT};
-use crate::report::{Answer, Outcome, Report, Style};
+use crate::outcome::Outcome;
+use crate::report::{Answer, Report, Style};
 use crate::text::{count, sanitize};
 
 /// How many lineages ended how.
@@ -202,7 +203,7 @@ impl Entry {
             .iter()
             .filter(|site| site.outcome != Outcome::Skipped)
             .take(MOST)
-            .map(|site| format!("{} {}", sanitize(&site.domain), site.outcome.word()))
+            .map(|site| format!("{} {}", sanitize(&site.domain), site.outcome))
             .collect();
         let more = sites.len().saturating_sub(MOST);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };

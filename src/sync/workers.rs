@@ -95,7 +95,7 @@ impl Workers<'_> {
             journal::order(Some(&lineage.settings), lineage.asked.clone(), &lineage.guards, &lineage.domains);
         let deadline = Deadline::after(lineage.settings.timeout);
         let opened = Journal::open(&lineage.source, order, Some(self.directory), deadline, &mut report);
-        let mut journal = match opened.map(|journal| journal.since(lineage.begun.as_deref())) {
+        let mut journal = match opened.map(|journal| journal.since(lineage.begun)) {
             Ok(Ok(journal)) => journal,
             Ok(Err(superseded)) => {
                 let diagnostics = vec![Diagnostic::new(superseded.to_string(), AGAIN)];

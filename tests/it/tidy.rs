@@ -9,12 +9,13 @@ use std::process::Command;
 use crate::harness::edgecert;
 
 /// Which modules of `src` may use which. A line that is missing here is a change of design: add it with its reason.
-const IMPORTS: [(&str, &[&str]); 32] = [
+const IMPORTS: [(&str, &[&str]); 33] = [
     // The ground floor: what all others use.
     ("clock", &[]),
     ("env", &[]),
     ("file", &["text"]),
     ("names", &["text"]),
+    ("outcome", &["text"]),
     ("secret", &["text"]),
     ("text", &[]),
     // What is known of a site's fields: for the command line, which completes them, and for what checks them.
@@ -30,7 +31,7 @@ const IMPORTS: [(&str, &[&str]); 32] = [
     ("source", &["bundle", "env", "file", "text"]),
     // Settings and state.
     ("settings", &["env", "file", "names", "secret", "text"]),
-    ("state", &["clock", "file", "settings", "text"]),
+    ("state", &["clock", "file", "outcome", "settings", "text"]),
     ("inventory", &["bundle", "env", "file", "names", "settings", "source", "state", "text"]),
     // The service.
     ("trust", &["file", "settings", "text"]),
@@ -40,7 +41,7 @@ const IMPORTS: [(&str, &[&str]); 32] = [
     ("verify", &["api", "bundle", "cert", "clock", "names", "text"]),
     // What people see.
     ("error", &["api", "check", "file", "settings", "source", "state", "trust"]),
-    ("report", &["bundle", "cert", "check", "error", "plan", "source", "text"]),
+    ("report", &["bundle", "cert", "check", "error", "outcome", "plan", "source", "text"]),
     // What a run starts from, read once.
     ("context", &["env", "report", "settings"]),
     ("notify", &["env", "error", "file", "report", "settings", "text"]),
@@ -48,8 +49,8 @@ const IMPORTS: [(&str, &[&str]); 32] = [
     (
         "deploy",
         &[
-            "api", "bundle", "cert", "check", "clock", "error", "file", "names", "plan", "report", "secret",
-            "settings", "source", "state", "text", "verify",
+            "api", "bundle", "cert", "check", "clock", "error", "file", "names", "outcome", "plan", "report",
+            "secret", "settings", "source", "state", "text", "verify",
         ],
     ),
     (
@@ -67,6 +68,7 @@ const IMPORTS: [(&str, &[&str]); 32] = [
             "file",
             "inventory",
             "names",
+            "outcome",
             "report",
             "settings",
             "source",
@@ -93,6 +95,7 @@ const IMPORTS: [(&str, &[&str]); 32] = [
             "file",
             "inventory",
             "names",
+            "outcome",
             "plan",
             "report",
             "secret",

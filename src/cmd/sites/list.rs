@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use anstyle::AnsiColor;
 use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
 use super::super::service::request_failed;
 use super::{Service, plain};
@@ -87,17 +86,12 @@ fn expiries(settings: &Settings) -> HashMap<u64, OffsetDateTime> {
     let mut memories = directory.map(|directory| Store::at(directory).all().0).unwrap_or_default();
     let service = settings.base_url.to_string();
     memories.retain(|memory| memory.order.service.as_ref() == Some(&service) && memory.deployed().is_some());
-    memories.sort_by(|a, b| a.last_success.cmp(&b.last_success));
+    memories.sort_by_key(|memory| memory.last_success);
     let mut expiries = HashMap::new();
     for memory in memories.iter().filter(|memory| memory.pending_since.is_none()) {
         let Some(leaf) = memory.deployed() else { continue };
-        let Ok(expiry) = OffsetDateTime::parse(&leaf.not_after, &Rfc3339) else { continue };
-        let deployed = memory.sites.iter().filter(|site| is_deployed(&site.outcome));
-        expiries.extend(deployed.filter_map(|site| Some((site.cert_id?, expiry))));
+        let deployed = memory.sites.iter().filter(|site| site.outcome.is_deployed());
+        expiries.extend(deployed.filter_map(|site| Some((site.cert_id?, leaf.not_after))));
     }
     expiries
-}
-
-fn is_deployed(outcome: &str) -> bool {
-    ["served", "synced", "uploaded"].contains(&outcome)
 }

@@ -3,7 +3,8 @@
 use time::{Duration, OffsetDateTime};
 
 use crate::cert::KeyType;
-use crate::state::Outcome;
+use crate::outcome::Outcome;
+use crate::state::DeployResult;
 
 /// One lineage.
 pub(super) struct Lineage {
@@ -22,7 +23,7 @@ pub(super) struct Lineage {
     pub(super) begun: bool,
     pub(super) last_success: Option<OffsetDateTime>,
     /// How the last run ended, if not well.
-    pub(super) last_error: Option<Outcome>,
+    pub(super) last_error: Option<DeployResult>,
     pub(super) disk: Disk,
     /// The leaf of the last deployment that succeeded.
     pub(super) deployed: Option<Leaf>,
@@ -57,7 +58,7 @@ pub(super) enum Age {
 pub(super) struct Leaf {
     pub(super) fingerprint: String,
     pub(super) names: Vec<String>,
-    pub(super) not_after: Option<OffsetDateTime>,
+    pub(super) not_after: OffsetDateTime,
 }
 
 /// One site of a lineage.
@@ -66,7 +67,7 @@ pub(super) struct Site {
     pub(super) domain: String,
     pub(super) cname: Option<String>,
     pub(super) cert_id: Option<u64>,
-    pub(super) outcome: String,
+    pub(super) outcome: Outcome,
     pub(super) detail: Option<String>,
     /// Whether its record holds the leaf that is on disk; `None`: that is not known.
     pub(super) is_on_record: Option<bool>,

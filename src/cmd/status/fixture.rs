@@ -5,7 +5,8 @@ use time::{Duration, OffsetDateTime};
 
 use super::facts::{Age, Disk, Leaf, Lineage, Site};
 use crate::cert::KeyType;
-use crate::state::Outcome;
+use crate::outcome::Outcome;
+use crate::state::DeployResult;
 
 pub(super) const NOW: OffsetDateTime = datetime!(2026-11-21 12:00 UTC);
 
@@ -14,7 +15,7 @@ pub(super) fn deployed(name: &str, days: i64) -> Lineage {
     let leaf = Leaf {
         fingerprint: format!("{name:a>8}").repeat(8),
         names: vec!["a.example".into()],
-        not_after: Some(NOW + Duration::days(days) + Duration::hours(1)),
+        not_after: NOW + Duration::days(days) + Duration::hours(1),
     };
     Lineage {
         name: name.into(),
@@ -32,10 +33,10 @@ pub(super) fn deployed(name: &str, days: i64) -> Lineage {
             domain: "a.example".into(),
             cname: None,
             cert_id: Some(1042),
-            outcome: "served".into(),
+            outcome: Outcome::Served,
             detail: None,
             is_on_record: Some(true),
-            not_after: leaf.not_after,
+            not_after: Some(leaf.not_after),
             served: None,
         }],
         disk: Disk::Leaf { leaf: leaf.clone(), key_type: KeyType::P256, age: Age::Same },
@@ -50,7 +51,7 @@ pub(super) fn pending(name: &str, days: i64, lag: Duration) -> Lineage {
     Lineage {
         pending_since: Some(NOW - lag),
         begun: true,
-        last_error: Some(Outcome { at: "2026-11-21T11:00:00Z".into(), exit_code: 75, error }),
+        last_error: Some(DeployResult { at: NOW - Duration::HOUR, exit_code: 75, error }),
         ..deployed(name, days)
     }
 }
@@ -61,7 +62,7 @@ pub(super) fn renewed(name: &str, lag: Duration) -> Lineage {
     let leaf = Leaf {
         fingerprint: "b".repeat(64),
         names: Vec::new(),
-        not_after: Some(NOW + Duration::days(89) + Duration::hours(1)),
+        not_after: NOW + Duration::days(89) + Duration::hours(1),
     };
     lineage.pending_since = Some(NOW - lag);
     lineage.disk = Disk::Leaf { leaf, key_type: KeyType::P256, age: Age::Newer };

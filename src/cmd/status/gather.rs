@@ -5,12 +5,12 @@ use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
 use super::facts::{Age, Disk, Leaf, Lineage, Site};
 use crate::bundle::{self, Files};
 use crate::cert::Certificate;
 use crate::inventory::{Inventory, Member};
+use crate::outcome::Outcome;
 use crate::source;
 use crate::state::{self, LineageState};
 use crate::text;
@@ -34,7 +34,7 @@ impl Lineage {
             }
             Err(error) => (None, None, (Disk::astray(error), None)),
         };
-        let begun = memory.and_then(|memory| memory.pending_since.as_deref()).and_then(moment);
+        let begun = memory.and_then(|memory| memory.pending_since);
         let unseen = || matches!(disk, Disk::Leaf { age: Age::Newer, .. }).then(|| written.unwrap_or(now));
         let remembered = memory.and_then(|memory| memory.order.asked.settings.edge_address.clone());
         Self {
@@ -47,7 +47,7 @@ impl Lineage {
             // A file may come from a machine whose clock is ahead.
             pending_since: begun.or_else(unseen).map(|since| since.min(now)),
             begun: begun.is_some(),
-            last_success: memory.and_then(|memory| memory.last_success.as_deref()).and_then(moment),
+            last_success: memory.and_then(|memory| memory.last_success),
             last_error: memory.and_then(|memory| memory.result.clone()).filter(|end| end.exit_code != 0),
             deployed: memory.and_then(LineageState::deployed).map(Leaf::remembered),
             sites: memory.map(|memory| sites(memory, &disk)).unwrap_or_default(),
@@ -83,12 +83,10 @@ impl Disk {
         let fingerprint = leaf.fingerprint();
         let age = match known {
             Some(known) if known.fingerprint == fingerprint => Age::Same,
-            Some(known) if moment(&known.not_before).is_some_and(|known| leaf.not_before < known) => {
-                Age::Older
-            }
+            Some(known) if leaf.not_before < known.not_before => Age::Older,
             _ => Age::Newer,
         };
-        let shown = Leaf { fingerprint, names: leaf.names(), not_after: Some(leaf.not_after) };
+        let shown = Leaf { fingerprint, names: leaf.names(), not_after: leaf.not_after };
         let key_type = leaf.public_key.key_type();
         Self::Leaf { leaf: shown, key_type, age }
     }
@@ -109,7 +107,7 @@ impl Leaf {
         Self {
             fingerprint: certificate.fingerprint.clone(),
             names: certificate.names.clone(),
-            not_after: moment(&certificate.not_after),
+            not_after: certificate.not_after,
         }
     }
 }
@@ -117,15 +115,14 @@ impl Leaf {
 /// The sites of the last result that told of any. It may be that of the deployment before: a run that fails before it
 /// knows its sites leaves them as they were, and so does one that is not over.
 fn sites(memory: &LineageState, disk: &Disk) -> Vec<Site> {
-    let went_well = |site: &state::Site| ["served", "synced", "uploaded"].contains(&site.outcome.as_str());
     let told = memory.is_told();
     let (latest, before) = (memory.certificate.as_ref(), memory.deployed());
     let site = |site: &state::Site| {
-        let (on_record, shown) = match site.outcome.as_str() {
-            "misbound" | "skipped" => (None, None),
+        let (on_record, shown) = match &site.outcome {
+            Outcome::Misbound | Outcome::Skipped => (None, None),
             _ if !told => (before, before),
-            "stale" => (latest, before),
-            _ if went_well(site) => (latest, latest),
+            Outcome::Stale => (latest, before),
+            outcome if outcome.is_deployed() => (latest, latest),
             _ => (None, before),
         };
         let on_disk = disk.leaf().map(|leaf| &leaf.fingerprint);
@@ -134,10 +131,10 @@ fn sites(memory: &LineageState, disk: &Disk) -> Vec<Site> {
             domain: text::sanitize(&site.domain),
             cname: site.cname.clone(),
             cert_id: site.cert_id,
-            outcome: text::sanitize(&site.outcome),
+            outcome: sanitized(&site.outcome),
             detail: site.detail.as_deref().map(text::sanitize),
             is_on_record: on_record.zip(on_disk).map(|(held, disk)| held.fingerprint == *disk),
-            not_after: shown.and_then(|leaf| moment(&leaf.not_after)),
+            not_after: shown.map(|leaf| leaf.not_after),
             served: None,
         }
     };
@@ -149,26 +146,38 @@ fn modified(path: &Path) -> Option<OffsetDateTime> {
     OffsetDateTime::from_unix_timestamp(i64::try_from(since.as_secs()).ok()?).ok()
 }
 
-fn moment(text: &str) -> Option<OffsetDateTime> {
-    OffsetDateTime::parse(text, &Rfc3339).ok()
+/// An outcome that can be printed: an unknown one is text from the state file.
+fn sanitized(outcome: &Outcome) -> Outcome {
+    match outcome {
+        Outcome::Unknown(word) => Outcome::Unknown(text::sanitize(word)),
+        known => known.clone(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cert::KeyType;
+    use time::macros::datetime;
 
-    /// The outcomes, how the run ended and whether they are its own, whether the first site's record holds the new leaf,
-    /// and the year in which the leaf expires that visitors get.
-    type Row = (&'static [&'static str], Option<(u8, bool)>, Option<bool>, Option<i32>);
+    /// Site outcomes; the exit code of the last run and whether it reported sites; whether the record of the first site
+    /// holds the leaf on disk; the year in which the leaf that visitors get expires.
+    type Row = (&'static [Outcome], Option<(u8, bool)>, Option<bool>, Option<i32>);
 
-    fn memory(outcomes: &[&str], end: Option<(u8, bool)>) -> LineageState {
-        let leaf = |fingerprint: &str, year| state::Certificate {
+    fn year(year: i32) -> OffsetDateTime {
+        datetime!(2000-01-01 0:00 UTC).replace_year(year).unwrap()
+    }
+
+    fn leaf(fingerprint: &str, issued: i32) -> state::Certificate {
+        state::Certificate {
             fingerprint: fingerprint.into(),
             names: Vec::new(),
-            not_before: format!("{year}-01-01T00:00:00Z"),
-            not_after: format!("{}-01-01T00:00:00Z", year + 1),
-        };
+            not_before: year(issued),
+            not_after: year(issued + 1),
+        }
+    }
+
+    fn begin(before: Option<LineageState>, leaf: state::Certificate) -> LineageState {
         let lineage = state::Lineage {
             client: "files".into(),
             cert: "/c".into(),
@@ -176,54 +185,50 @@ mod tests {
             key: None,
             directory: None,
         };
-        let order = state::DeployOptions::default;
-        let mut memory = LineageState::begin(
-            None,
-            lineage.clone(),
-            order(),
-            Some(leaf("old", 2026)),
-            "2026-01-01T00:00:00Z",
-        );
-        let site = |outcome: &&str| state::Site {
+        let now = leaf.not_before;
+        LineageState::begin(before, lineage, state::DeployOptions::default(), Some(leaf), now)
+    }
+
+    /// A lineage whose leaf `old` was deployed, and whose leaf `new` ended as given.
+    fn memory(outcomes: &[Outcome], end: Option<(u8, bool)>) -> LineageState {
+        let site = |outcome: &Outcome| state::Site {
             id: None,
             domain: "a.example".into(),
             cname: None,
             cert_id: Some(5),
-            outcome: (*outcome).into(),
+            outcome: outcome.clone(),
             detail: None,
         };
         let sites: Vec<state::Site> = outcomes.iter().map(site).collect();
-        memory.finish(0, None, sites.clone(), "2026-01-01T00:00:00Z");
-        memory = LineageState::begin(
-            Some(memory),
-            lineage,
-            order(),
-            Some(leaf("new", 2027)),
-            "2026-11-01T00:00:00Z",
-        );
+        let mut memory = begin(None, leaf("old", 2026));
+        memory.finish(0, None, sites.clone(), year(2026));
+        memory = begin(Some(memory), leaf("new", 2027));
         if let Some((exit_code, told)) = end {
-            memory.finish(exit_code, None, if told { sites } else { Vec::new() }, "2026-11-01T00:00:00Z");
+            memory.finish(exit_code, None, if told { sites } else { Vec::new() }, year(2027));
         }
         memory
     }
 
     #[test]
-    fn a_site_has_the_leaf_that_its_outcome_tells_of() {
-        let rows: [Row; 9] = [
-            (&["served"], Some((0, true)), Some(true), Some(2028)),
-            (&["uploaded"], Some((0, true)), Some(true), Some(2028)),
-            (&["served", "queued"], Some((75, true)), Some(true), Some(2028)),
-            (&["stale"], Some((75, true)), Some(true), Some(2027)),
-            (&["queued", "served"], Some((75, true)), None, Some(2027)),
-            (&["misbound"], Some((0, true)), None, None),
-            (&["skipped"], Some((0, true)), None, None),
-            // It failed before it knew its sites, or is not over: what is told is of the leaf before.
-            (&["served"], Some((75, false)), Some(false), Some(2027)),
-            (&["served"], None, Some(false), Some(2027)),
+    fn outcome_decides_leaf_of_site() {
+        use Outcome::{Misbound, Queued, Served, Skipped, Stale, Uploaded};
+        const UNKNOWN: &[Outcome] = &[Outcome::Unknown(String::new())];
+        let rows: [Row; 10] = [
+            (&[Served], Some((0, true)), Some(true), Some(2028)),
+            (&[Uploaded], Some((0, true)), Some(true), Some(2028)),
+            (&[Served, Queued], Some((75, true)), Some(true), Some(2028)),
+            (&[Stale], Some((75, true)), Some(true), Some(2027)),
+            (&[Queued, Served], Some((75, true)), None, Some(2027)),
+            (&[Misbound], Some((0, true)), None, None),
+            (&[Skipped], Some((0, true)), None, None),
+            (UNKNOWN, Some((0, true)), None, Some(2028)),
+            // A run that failed before it knew its sites, or that has not ended: the sites are those of the leaf before.
+            (&[Served], Some((75, false)), Some(false), Some(2027)),
+            (&[Served], None, Some(false), Some(2027)),
         ];
         for (outcomes, end, on_record, year) in rows {
             let disk = Disk::Leaf {
-                leaf: Leaf { fingerprint: "new".into(), names: Vec::new(), not_after: None },
+                leaf: Leaf { fingerprint: "new".into(), names: Vec::new(), not_after: self::year(2028) },
                 key_type: KeyType::P256,
                 age: Age::Same,
             };

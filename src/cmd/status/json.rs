@@ -4,7 +4,8 @@ use serde::Serialize;
 use time::OffsetDateTime;
 
 use super::facts::{self, Disk};
-use crate::state::Outcome;
+use crate::outcome::Outcome;
+use crate::state::DeployResult;
 use crate::text::rfc3339;
 
 #[derive(Serialize)]
@@ -14,9 +15,11 @@ pub(super) struct Lineage<'a> {
     cert: Option<&'a str>,
     state: &'static str,
     generation: u64,
-    pending_since: Option<String>,
-    last_success: Option<String>,
-    last_error: Option<&'a Outcome>,
+    #[serde(serialize_with = "rfc3339::option::serialize")]
+    pending_since: Option<OffsetDateTime>,
+    #[serde(serialize_with = "rfc3339::option::serialize")]
+    last_success: Option<OffsetDateTime>,
+    last_error: Option<&'a DeployResult>,
     on_disk: Option<Leaf<'a>>,
     /// Why that is not known, where there is a file.
     on_disk_error: Option<&'a str>,
@@ -27,7 +30,8 @@ pub(super) struct Lineage<'a> {
 #[derive(Serialize)]
 struct Leaf<'a> {
     fingerprint: &'a str,
-    not_after: Option<String>,
+    #[serde(with = "rfc3339")]
+    not_after: OffsetDateTime,
     names: &'a [String],
 }
 
@@ -38,9 +42,10 @@ struct Site<'a> {
     cert_id: Option<u64>,
     /// Whether the record holds the leaf that is on disk, as far as is known.
     on_record: Option<bool>,
-    outcome: &'a str,
+    outcome: &'a Outcome,
     detail: Option<&'a str>,
-    not_after: Option<String>,
+    #[serde(serialize_with = "rfc3339::option::serialize")]
+    not_after: Option<OffsetDateTime>,
     served: Option<Shown<'a>>,
 }
 
@@ -50,7 +55,8 @@ struct Shown<'a> {
     served: usize,
     addresses: usize,
     /// When the first of the other leaves expires.
-    not_after: Option<String>,
+    #[serde(serialize_with = "rfc3339::option::serialize")]
+    not_after: Option<OffsetDateTime>,
     stale: &'a [String],
     unreachable: &'a [String],
 }
@@ -72,8 +78,8 @@ impl<'a> Lineage<'a> {
             cert: facts.cert.as_deref(),
             state: facts.state().word(),
             generation: facts.generation,
-            pending_since: date(facts.pending_since),
-            last_success: date(facts.last_success),
+            pending_since: facts.pending_since,
+            last_success: facts.last_success,
             last_error: facts.last_error.as_ref(),
             on_disk: facts.disk.leaf().map(Leaf::of),
             on_disk_error,
@@ -85,7 +91,7 @@ impl<'a> Lineage<'a> {
 
 impl<'a> Leaf<'a> {
     fn of(leaf: &'a facts::Leaf) -> Self {
-        Self { fingerprint: &leaf.fingerprint, not_after: date(leaf.not_after), names: &leaf.names }
+        Self { fingerprint: &leaf.fingerprint, not_after: leaf.not_after, names: &leaf.names }
     }
 }
 
@@ -98,7 +104,7 @@ impl<'a> Site<'a> {
             on_record: site.is_on_record,
             outcome: &site.outcome,
             detail: site.detail.as_deref(),
-            not_after: date(site.not_after),
+            not_after: site.not_after,
             served: site.served.as_ref().map(Shown::of),
         }
     }
@@ -110,13 +116,9 @@ impl<'a> Shown<'a> {
             outcome: shown.word(),
             served: shown.served,
             addresses: shown.addresses,
-            not_after: date(shown.stale_until),
+            not_after: shown.stale_until,
             stale: &shown.stale,
             unreachable: &shown.unseen,
         }
     }
-}
-
-fn date(at: Option<OffsetDateTime>) -> Option<String> {
-    at.map(rfc3339)
 }

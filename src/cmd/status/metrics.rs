@@ -31,7 +31,7 @@ const METRICS: [Metric; 4] = [
         name: "edgecert_certificate_not_after_timestamp_seconds",
         help: "When the certificate expires that was deployed.",
         value: |lineage, site, _| {
-            let deployed = || lineage.deployed.as_ref().and_then(|leaf| leaf.not_after);
+            let deployed = || lineage.deployed.as_ref().map(|leaf| leaf.not_after);
             let until = site.map_or_else(deployed, Site::expiry);
             until.map(OffsetDateTime::unix_timestamp)
         },

@@ -4,6 +4,7 @@ use anstyle::AnsiColor;
 use time::OffsetDateTime;
 
 use super::facts::{Age, Disk, Lineage, Shown, Site, days_left};
+use crate::outcome::Outcome;
 use crate::report::{Cell, Style, Table};
 use crate::text::{humanize, sanitize};
 
@@ -34,7 +35,7 @@ pub(super) fn text(lineages: &[Lineage], now: OffsetDateTime, style: Style) -> S
 }
 
 fn row(lineage: &Lineage, site: Option<&Site>, now: OffsetDateTime) -> [Cell; 8] {
-    let until = site.and_then(Site::expiry).or(lineage.deployed.as_ref().and_then(|leaf| leaf.not_after));
+    let until = site.and_then(Site::expiry).or(lineage.deployed.as_ref().map(|leaf| leaf.not_after));
     [
         Cell::from(&lineage.name),
         site.map_or(NOTHING.into(), |site| Cell::from(&site.domain)),
@@ -54,7 +55,7 @@ fn on_disk(disk: &Disk, now: OffsetDateTime) -> Cell {
         Disk::ReadError(_) => return Cell::coloured("unreadable", AnsiColor::Red),
     };
     let short: String = leaf.fingerprint.chars().take(SHORT).collect();
-    let left = leaf.not_after.map_or("no date".into(), |until| words(until, now));
+    let left = words(leaf.not_after, now);
     match age {
         Age::Same => Cell::from(format!("{short} {left}")),
         Age::Newer => Cell::coloured(format!("{short} {left}, renewed"), AnsiColor::Yellow),
@@ -73,10 +74,9 @@ fn on_record(site: &Site) -> Cell {
 
 fn served(site: &Site, now: OffsetDateTime) -> Cell {
     let Some(seen) = &site.served else {
-        return match site.outcome.as_str() {
-            "served" | "synced" | "uploaded" | "skipped" => Cell::from(&site.outcome),
-            _ => Cell::coloured(&site.outcome, AnsiColor::Red),
-        };
+        let outcome = site.outcome.to_string();
+        let is_well = site.outcome.is_deployed() || site.outcome == Outcome::Skipped;
+        return if is_well { Cell::from(outcome) } else { Cell::coloured(outcome, AnsiColor::Red) };
     };
     let Shown { served, addresses, .. } = seen;
     let word = seen.word();
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn each_site_of_each_lineage_has_a_row() {
         let mut expired = deployed("expired", -3);
-        expired.sites[0].outcome = "stale".into();
+        expired.sites[0].outcome = Outcome::Stale;
         let mut fresh = renewed("new", Duration::minutes(9));
         fresh.sites.clear();
         fresh.deployed = None;

@@ -9,6 +9,7 @@ use tokio::time::sleep;
 use super::facts::{Disk, Lineage, Shown, Site};
 use crate::clock::Deadline;
 use crate::names::Domain;
+use crate::outcome::Outcome;
 use crate::verify::{Edge, EdgeView};
 
 /// So many sites are looked at together, and so long each may take.
@@ -41,7 +42,7 @@ pub(super) fn verify(
     let looks = looks.into_iter().map(|(leaf, key_type, instead, site)| async move {
         let edge = Edge::for_leaf(&leaf.fingerprint, key_type.cloned(), instead)?;
         let served = look(&edge, site).await;
-        site.not_after = if served.is_proven { leaf.not_after } else { site.not_after };
+        site.not_after = if served.is_proven { Some(leaf.not_after) } else { site.not_after };
         site.served = Some(served);
         Ok::<_, rustls::Error>(())
     });
@@ -56,7 +57,7 @@ pub(super) fn verify(
 
 /// Whether the lineage should be served there.
 fn is_ours(site: &Site) -> bool {
-    !["skipped", "misbound"].contains(&site.outcome.as_str())
+    !matches!(site.outcome, Outcome::Skipped | Outcome::Misbound)
 }
 
 async fn look(edge: &Edge<'_>, site: &Site) -> Shown {

@@ -1,0 +1,60 @@
+//! The result of a deployment for one site, as reports and state files spell it.
+
+use serde::{Deserialize, Serialize};
+
+/// The result of a deployment for one site.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Outcome {
+    /// Every address of the edge showed the new leaf.
+    Served,
+    /// Bound and pushed, but not verified by a handshake.
+    Synced,
+    /// Bound; the push is not confirmed.
+    Uploaded,
+    /// An address of the edge still shows another leaf.
+    Stale,
+    /// Another record is bound to the site.
+    Misbound,
+    /// A temporary failure; it is recorded, and `edgecert sync` retries it.
+    Queued,
+    /// The service refused.
+    Refused,
+    /// A guard refused: deploying would break something else.
+    Guarded,
+    /// The certificate covers the name, but the account has no such site, and that was allowed.
+    Skipped,
+    /// The word of a later release, in a state file.
+    #[serde(untagged)]
+    Unknown(String),
+}
+
+crate::text::display_as_serialized!(Outcome);
+
+impl Outcome {
+    /// Whether the uploaded record was bound to the site when the deployment ended.
+    pub(crate) fn is_bound(&self) -> bool {
+        matches!(self, Self::Served | Self::Synced | Self::Uploaded | Self::Stale)
+    }
+
+    /// Whether the record was bound and no address of the edge showed another leaf.
+    pub(crate) fn is_deployed(&self) -> bool {
+        self.is_bound() && *self != Self::Stale
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn display_and_serde_agree() {
+        for outcome in [Outcome::Served, Outcome::Misbound, Outcome::Unknown("superseded".into())] {
+            let json = serde_json::to_string(&outcome).unwrap();
+            assert_eq!(json, format!("\"{outcome}\""));
+            assert_eq!(serde_json::from_str::<Outcome>(&json).unwrap(), outcome);
+        }
+        assert_eq!(Outcome::Served.to_string(), "served");
+        assert!(serde_json::from_str::<Outcome>("5").is_err());
+    }
+}

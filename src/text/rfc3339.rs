@@ -1,0 +1,111 @@
+//! RFC 3339 times in UTC: formatting, parsing, and the serde adapters of reports and state files.
+
+use serde::de::Error as _;
+use serde::{Deserialize as _, Deserializer, Serializer};
+use time::format_description::well_known::Rfc3339;
+use time::{OffsetDateTime, UtcOffset};
+
+/// Formats a time to the second.
+pub fn rfc3339(at: OffsetDateTime) -> String {
+    format(to_seconds(at))
+}
+
+/// Formats a time to the millisecond, for state files: two runs may end within the same second.
+pub fn rfc3339_millis(at: OffsetDateTime) -> String {
+    let at = at.to_offset(UtcOffset::UTC);
+    format(at.replace_millisecond(at.millisecond()).unwrap_or(at))
+}
+
+/// Converts to UTC and drops the fraction of a second.
+pub fn to_seconds(at: OffsetDateTime) -> OffsetDateTime {
+    let at = at.to_offset(UtcOffset::UTC);
+    at.replace_nanosecond(0).unwrap_or(at)
+}
+
+/// Parses a time of any precision and offset.
+pub fn parse(text: &str) -> Result<OffsetDateTime, time::error::Parse> {
+    OffsetDateTime::parse(text, &Rfc3339)
+}
+
+fn format(at: OffsetDateTime) -> String {
+    // RFC 3339 has four digits for the year.
+    at.format(&Rfc3339).unwrap_or_else(|_| "a date beyond the year 9999".into())
+}
+
+/// Serializes to the second: `#[serde(with = "crate::text::rfc3339")]`.
+pub fn serialize<S: Serializer>(at: &OffsetDateTime, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&rfc3339(*at))
+}
+
+/// Deserializes a time of any precision.
+pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<OffsetDateTime, D::Error> {
+    parse(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+}
+
+/// The adapter for an optional time.
+pub mod option {
+    use super::{OffsetDateTime, Serializer, rfc3339};
+    use serde::Serialize as _;
+
+    /// Serializes to the second.
+    pub fn serialize<S: Serializer>(at: &Option<OffsetDateTime>, serializer: S) -> Result<S::Ok, S::Error> {
+        at.map(rfc3339).serialize(serializer)
+    }
+}
+
+/// The adapter for a time with milliseconds.
+pub mod millis {
+    use super::{OffsetDateTime, Serializer, rfc3339_millis};
+
+    pub use super::deserialize;
+
+    /// Serializes to the millisecond.
+    pub fn serialize<S: Serializer>(at: &OffsetDateTime, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&rfc3339_millis(*at))
+    }
+
+    /// The adapter for an optional time.
+    pub mod option {
+        use super::super::{Deserializer, OffsetDateTime, Serializer, parse, rfc3339_millis};
+        use serde::de::Error as _;
+        use serde::{Deserialize as _, Serialize as _};
+
+        /// Serializes to the millisecond.
+        pub fn serialize<S: Serializer>(
+            at: &Option<OffsetDateTime>,
+            serializer: S,
+        ) -> Result<S::Ok, S::Error> {
+            at.map(rfc3339_millis).serialize(serializer)
+        }
+
+        /// Deserializes a time of any precision, or `null`.
+        pub fn deserialize<'de, D: Deserializer<'de>>(
+            deserializer: D,
+        ) -> Result<Option<OffsetDateTime>, D::Error> {
+            let text = Option::<String>::deserialize(deserializer)?;
+            text.map(|text| parse(&text)).transpose().map_err(D::Error::custom)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use time::macros::datetime;
+
+    #[test]
+    fn times_are_formatted_in_utc() {
+        let at = datetime!(2026-01-02 03:04:05.6789 +1);
+        assert_eq!(rfc3339(at), "2026-01-02T02:04:05Z");
+        assert_eq!(rfc3339_millis(at), "2026-01-02T02:04:05.678Z");
+        assert_eq!(rfc3339_millis(to_seconds(at)), "2026-01-02T02:04:05Z");
+    }
+
+    #[test]
+    fn parsed_times_keep_their_text() {
+        for text in ["2026-01-02T02:04:05Z", "2026-01-02T02:04:05.6Z", "2026-01-02T02:04:05.678Z"] {
+            assert_eq!(rfc3339_millis(parse(text).unwrap()), text);
+        }
+        assert!(parse("2026-01-02").is_err() && parse("").is_err());
+    }
+}
