@@ -1,5 +1,6 @@
-//! What the local checks of one certificate cost, for each kind of key: in a process of their own, as `edgecert check`
-//! less its start, and as one round of many, when tables are filled and pages mapped.
+//! Instructions of the local checks of one certificate, for each key type.
+//!
+//! Measured as `edgecert check` minus start-up, and as one round of many in one process, when tables and pages are warm.
 
 use std::fs;
 use std::path::Path;
@@ -7,103 +8,110 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result};
 
+use crate::fixture::{Fixture, HookCall};
 use crate::measure;
-use crate::scene::{Call, Scene};
 use crate::system;
 
-/// A kind of key.
-pub(crate) struct Kind {
+pub(crate) struct KeyType {
     pub(crate) name: &'static str,
-    /// The arguments with which openssl makes one.
-    openssl: &'static [&'static str],
-    /// What a prototype needed for one round, in thousands: both certificates read and compared, and the key read and
-    /// paired with the leaf by the same libraries.
-    pub(crate) reachable: Option<u64>,
+    /// Arguments of `openssl genpkey`.
+    genpkey_args: &'static [&'static str],
+    /// Thousands of instructions per round in a prototype with the same libraries: certificates parsed and compared,
+    /// plus the key parsed and matched with the leaf.
+    pub(crate) target: Option<u64>,
 }
 
-pub(crate) const KINDS: [Kind; 6] = [
-    Kind {
+pub(crate) const KEY_TYPES: [KeyType; 6] = [
+    KeyType {
         name: "P-256",
-        openssl: &["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"],
-        reachable: Some(122 + 1_237),
+        genpkey_args: &["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"],
+        target: Some(122 + 1_237),
     },
-    Kind {
+    KeyType {
         name: "P-384",
-        openssl: &["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-384"],
-        reachable: Some(123 + 3_760),
+        genpkey_args: &["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-384"],
+        target: Some(123 + 3_760),
     },
-    Kind {
+    KeyType {
         name: "P-521",
-        openssl: &["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-521"],
-        reachable: None,
+        genpkey_args: &["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-521"],
+        target: None,
     },
-    Kind { name: "Ed25519", openssl: &["-algorithm", "ED25519"], reachable: None },
-    Kind {
+    KeyType { name: "Ed25519", genpkey_args: &["-algorithm", "ED25519"], target: None },
+    KeyType {
         name: "RSA-2048",
-        openssl: &["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"],
-        reachable: Some(133 + 632),
+        genpkey_args: &["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"],
+        target: Some(133 + 632),
     },
-    Kind {
+    KeyType {
         name: "RSA-4096",
-        openssl: &["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:4096"],
-        reachable: Some(146 + 1_432),
+        genpkey_args: &["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:4096"],
+        target: Some(146 + 1_432),
     },
 ];
 
-/// The root and the intermediate above the leaf of a round: P-256, like those of the authorities that most use.
-const AUTHORITY: &[&str] = KINDS[0].openssl;
+/// Key type of the CAs: P-256, like those of the most used public CAs.
+const CA_GENPKEY_ARGS: &[&str] = KEY_TYPES[0].genpkey_args;
 
-/// Instructions of all checks of one self-signed certificate, reading its files and reporting included.
-pub(crate) fn alone(scene: &Scene, kind: &Kind, start: u64) -> Result<u64> {
-    certify(scene.home(), "alone", kind.openssl, &["subjectAltName=DNS:a.example"], None)?;
-    let whole = measure::instructions(scene, scene.check("alone.crt", "alone.key"))?;
-    whole.checked_sub(start).context("the checks cost less than nothing")
+/// Instructions of `edgecert check` on a self-signed certificate, minus those of `--version`.
+pub(crate) fn single_check(fixture: &Fixture, key_type: &KeyType, startup: u64) -> Result<u64> {
+    issue_cert(fixture.dir(), "single", key_type.genpkey_args, &["subjectAltName=DNS:a.example"], None)?;
+    let total = measure::instructions(fixture, fixture.check_call("single.crt", "single.key"))?;
+    total.checked_sub(startup).context("`check` took fewer instructions than `--version`")
 }
 
-/// Instructions of one round of all checks of a leaf with its intermediate, as authorities hand them out: what five
-/// rounds in one process cost more than one.
-pub(crate) fn round(scene: &Scene, rounds: &Path, kind: &Kind) -> Result<u64> {
-    const MORE: u64 = 4;
-    let home = scene.home();
+/// Instructions of one more round of checks on a leaf with its intermediate: the difference between five rounds and one
+/// in a process, divided by four.
+pub(crate) fn one_round(fixture: &Fixture, rounds: &Path, key_type: &KeyType) -> Result<u64> {
+    const ADDITIONAL: u64 = 4;
+    let dir = fixture.dir();
     let ca = ["basicConstraints=critical,CA:TRUE", "keyUsage=critical,keyCertSign,cRLSign"];
     let leaf =
         ["basicConstraints=critical,CA:FALSE", "extendedKeyUsage=serverAuth", "subjectAltName=DNS:a.example"];
-    certify(home, "root", AUTHORITY, &ca, None)?;
-    certify(home, "between", AUTHORITY, &ca, Some("root"))?;
-    certify(home, "leaf", kind.openssl, &leaf, Some("between"))?;
-    let chain = [fs::read(scene.file("leaf.crt"))?, fs::read(scene.file("between.crt"))?].concat();
-    fs::write(scene.file("chain.crt"), chain)?;
+    issue_cert(dir, "root", CA_GENPKEY_ARGS, &ca, None)?;
+    issue_cert(dir, "intermediate", CA_GENPKEY_ARGS, &ca, Some("root"))?;
+    issue_cert(dir, "leaf", key_type.genpkey_args, &leaf, Some("intermediate"))?;
+    let chain = [fs::read(fixture.path("leaf.crt"))?, fs::read(fixture.path("intermediate.crt"))?].concat();
+    fs::write(fixture.path("chain.crt"), chain)?;
     let cost = |times: u64| {
-        let arguments = [rounds.into(), times.to_string().into(), "chain.crt".into(), "leaf.key".into()];
-        measure::instructions(scene, Call { arguments: arguments.into(), environment: Vec::new() })
+        let args = [rounds.into(), times.to_string().into(), "chain.crt".into(), "leaf.key".into()];
+        measure::instructions(fixture, HookCall { args: args.into(), env: Vec::new() })
     };
-    let more = cost(1 + MORE)?.checked_sub(cost(1)?).context("five rounds cost less than one")?;
-    Ok(more / MORE)
+    let additional = cost(1 + ADDITIONAL)?
+        .checked_sub(cost(1)?)
+        .context("five rounds took fewer instructions than one")?;
+    Ok(additional / ADDITIONAL)
 }
 
-/// Has openssl make `NAME.key` and sign `NAME.crt`, with the key of `issuer` or with its own.
-fn certify(home: &Path, name: &str, key: &[&str], extensions: &[&str], issuer: Option<&str>) -> Result<()> {
-    fs::write(home.join("openssl.cnf"), "[req]\ndistinguished_name = name\n[name]\n")?;
-    let of = |name: &str, kind: &str| format!("{name}.{kind}");
-    let mut words = vec!["genpkey".to_owned(), "-out".to_owned(), of(name, "key")];
-    words.extend(key.iter().map(|&word| word.to_owned()));
-    openssl(home, &words)?;
+/// Creates `NAME.key` and `NAME.crt` with OpenSSL; self-signed without an `issuer`.
+fn issue_cert(
+    dir: &Path,
+    name: &str,
+    genpkey_args: &[&str],
+    extensions: &[&str],
+    issuer: Option<&str>,
+) -> Result<()> {
+    fs::write(dir.join("openssl.cnf"), "[req]\ndistinguished_name = name\n[name]\n")?;
+    let file = |name: &str, extension: &str| format!("{name}.{extension}");
+    let mut args = vec!["genpkey".to_owned(), "-out".to_owned(), file(name, "key")];
+    args.extend(genpkey_args.iter().map(|&arg| arg.to_owned()));
+    openssl(dir, &args)?;
     let subject = format!("/CN={name}");
-    let mut words = ["req", "-x509", "-new", "-config", "openssl.cnf", "-days", "9", "-subj", &subject]
+    let mut args = ["req", "-x509", "-new", "-config", "openssl.cnf", "-days", "9", "-subj", &subject]
         .map(str::to_owned)
         .to_vec();
-    words.extend(["-key".to_owned(), of(name, "key"), "-out".to_owned(), of(name, "crt")]);
+    args.extend(["-key".to_owned(), file(name, "key"), "-out".to_owned(), file(name, "crt")]);
     for extension in ["subjectKeyIdentifier=hash", "authorityKeyIdentifier=keyid"].iter().chain(extensions) {
-        words.extend(["-addext".to_owned(), (*extension).to_owned()]);
+        args.extend(["-addext".to_owned(), (*extension).to_owned()]);
     }
     if let Some(issuer) = issuer {
-        words.extend(["-CA".to_owned(), of(issuer, "crt"), "-CAkey".to_owned(), of(issuer, "key")]);
+        args.extend(["-CA".to_owned(), file(issuer, "crt"), "-CAkey".to_owned(), file(issuer, "key")]);
     }
-    openssl(home, &words)
+    openssl(dir, &args)
 }
 
-fn openssl(home: &Path, arguments: &[String]) -> Result<()> {
-    let mut openssl = Command::new(system::program("openssl", "openssl")?);
-    openssl.args(arguments).current_dir(home);
+fn openssl(dir: &Path, args: &[String]) -> Result<()> {
+    let mut openssl = Command::new(system::find_program("openssl", "openssl")?);
+    openssl.args(args).current_dir(dir);
     system::run(openssl).map(|_| ())
 }

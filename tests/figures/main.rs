@@ -1,103 +1,110 @@
-//! Prints what one call of the hook costs, beside the figures it is meant to reach: `cargo run --example figures`.
+//! Measures what a run of the hook costs and prints it beside the targets: `cargo run --example figures`.
 //!
-//! The hook meets a real server (nginx, TLS 1.3, a P-256 certificate) on loopback. Nothing here judges the
-//! figures: the program fails only where one could not be measured, and then names the Debian package that is
-//! missing.
+//! The server is nginx on loopback (TLS 1.3, a P-256 certificate). The program fails only if a figure could not be
+//! measured, and then names the missing Debian package; it does not compare figures with targets.
 
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what this program is for")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "this program prints its results")]
 
 mod checks;
-mod fleet;
+mod fixture;
 mod measure;
 mod proxy;
-mod race;
-mod scene;
 mod server;
+mod sync;
 mod system;
 mod table;
+mod wall_time;
 
 use std::process::ExitCode;
 
-use crate::fleet::Fleet;
-use crate::race::Contest;
-use crate::scene::Scene;
+use crate::fixture::Fixture;
+use crate::sync::UnchangedLineages;
 use crate::table::Table;
+use crate::wall_time::Comparison;
 
 fn main() -> ExitCode {
-    let scene = match Scene::set() {
-        Ok(scene) => scene,
+    let fixture = match Fixture::new() {
+        Ok(fixture) => fixture,
         Err(error) => {
-            eprintln!("figures: nothing was measured: {error:#}");
+            eprintln!("figures: error: {error:#}; nothing was measured");
             return ExitCode::FAILURE;
         }
     };
-    println!("{}\n", scene.peers());
-    let fleet_only = std::env::args().any(|argument| argument == "fleet");
-    let table = if fleet_only { fleet_alone(&scene) } else { measured(&scene) };
+    println!("{}\n", fixture.environment());
+    let mut table = Table::default();
+    if !std::env::args().any(|arg| arg == "sync") {
+        add_instructions(&fixture, &mut table);
+        add_upload(&fixture, &mut table);
+        add_dependencies(&mut table);
+        add_wall_time(&fixture, &mut table);
+    }
+    add_sync(&fixture, &mut table);
     print!("{table}");
     if table.is_complete() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Every figure in turn; one that fails does not keep the others from being taken.
-fn measured(scene: &Scene) -> Table {
-    let mut table = Table::default();
-    let upload = || measure::instructions(scene, scene.upload(scene.server()?.port()));
+fn add_instructions(fixture: &Fixture, table: &mut Table) {
+    let upload = || measure::instructions(fixture, fixture.upload_call(fixture.server()?.port()));
     table.add("instructions in user space, bare upload", upload().map(millions), "14 M");
-    let start = measure::instructions(scene, scene.version());
-    let shown = start.as_ref().map(|count| millions(*count)).map_err(again);
-    table.add("instructions in user space, --version", shown, "");
-    for kind in checks::KINDS {
-        let cost = start.as_ref().map_err(again).and_then(|start| checks::alone(scene, &kind, *start));
-        let figure = format!("instructions of all local checks, {}", kind.name);
+    let startup = measure::instructions(fixture, fixture.version_call());
+    let cost = startup.as_ref().map(|count| millions(*count)).map_err(copy_error);
+    table.add("instructions in user space, --version", cost, "");
+    for key_type in checks::KEY_TYPES {
+        let cost = startup.as_ref().map_err(copy_error);
+        let cost = cost.and_then(|startup| checks::single_check(fixture, &key_type, *startup));
+        let figure = format!("instructions of all local checks, {}", key_type.name);
         table.add(&figure, cost.map(millions), "");
     }
-    let rounds = scene::rounds();
-    for kind in checks::KINDS {
-        let cost = rounds.as_ref().map_err(again).and_then(|rounds| checks::round(scene, rounds, &kind));
-        let figure = format!("instructions of the same once more, {}", kind.name);
-        table.add(
-            &figure,
-            cost.map(thousands),
-            &kind.reachable.map_or_else(String::new, |most| format!("{most} k")),
-        );
+    let rounds = fixture::build_rounds();
+    for key_type in checks::KEY_TYPES {
+        let cost = rounds.as_ref().map_err(copy_error);
+        let cost = cost.and_then(|rounds| checks::one_round(fixture, rounds, &key_type));
+        let figure = format!("instructions of all local checks, repeated, {}", key_type.name);
+        let target = key_type.target.map_or_else(String::new, |target| format!("{target} k"));
+        table.add(&figure, cost.map(thousands), &target);
     }
-    table.add("round trips before the answer", proxy::round_trips(scene).map(|count| count.to_string()), "3");
-    table.add("peak memory, largest of five", measure::peak_memory(scene).map(megabytes), "5 MB");
-    table.add("size of the binary", measure::size(scene).map(megabytes), "3.3 MB");
-    let crates = measure::crates();
-    let number = crates.as_ref().map(|names| names.len().to_string());
-    table.add("crates in the tree, normal edges", number.map_err(again), "");
-    for name in measure::UNWANTED {
-        let found = crates.as_ref().map(|names| if names.contains(name) { "present" } else { "absent" });
-        table.add(&format!("{name} in the tree"), found.map(str::to_owned).map_err(again), "absent");
+}
+
+fn add_upload(fixture: &Fixture, table: &mut Table) {
+    let round_trips = proxy::round_trips(fixture).map(|count| count.to_string());
+    table.add("round trips before the response", round_trips, "3");
+    table.add("peak memory, maximum of five runs", measure::peak_memory(fixture).map(megabytes), "5 MB");
+    table.add("size of the binary", measure::binary_size(fixture).map(megabytes), "3.3 MB");
+}
+
+fn add_dependencies(table: &mut Table) {
+    let dependencies = measure::dependencies();
+    let number = dependencies.as_ref().map(|crates| crates.len().to_string());
+    table.add("crates in the tree, normal edges", number.map_err(copy_error), "");
+    for name in measure::FORBIDDEN_CRATES {
+        let found =
+            dependencies.as_ref().map(|crates| if crates.contains(name) { "present" } else { "absent" });
+        table.add(&format!("{name} in the tree"), found.map(str::to_owned).map_err(copy_error), "absent");
     }
-    let hook = race::run(scene, Contest::HookAgainstCurl).map(|ratios| ratios.to_string());
+}
+
+fn add_wall_time(fixture: &Fixture, table: &mut Table) {
+    let hook = wall_time::compare(fixture, Comparison::HookToCurl).map(|ratios| ratios.to_string());
     table.add("wall time, hook / curl with the POST only", hook, "0.16");
-    let noise = race::run(scene, Contest::CurlAgainstItself).map(|ratios| ratios.to_string());
+    let noise = wall_time::compare(fixture, Comparison::CurlToCurl).map(|ratios| ratios.to_string());
     table.add("wall time, curl / curl (the noise)", noise, "");
-    add_fleet(scene, &mut table);
-    table
 }
 
-/// What `sync` costs; `cargo run --example figures fleet` takes these figures alone.
-fn fleet_alone(scene: &Scene) -> Table {
-    let mut table = Table::default();
-    add_fleet(scene, &mut table);
-    table
+/// Adds the figures of `sync`; `cargo run --example figures sync` measures only these.
+fn add_sync(fixture: &Fixture, table: &mut Table) {
+    let cost = UnchangedLineages::new(fixture).and_then(|lineages| lineages.measure());
+    let cost = cost.as_ref().map_err(copy_error);
+    let figure = |name: &str| format!("{} unchanged lineages, {name}", sync::LINEAGES);
+    let requests = cost.as_ref().map(|cost| cost.requests.to_string()).map_err(copy_error);
+    table.add(&figure("requests"), requests, "2");
+    let peak_memory = cost.as_ref().map(|cost| megabytes(cost.peak_memory)).map_err(copy_error);
+    table.add(&figure("peak memory"), peak_memory, "");
+    let wall_time = cost.as_ref().map(|cost| cost.wall_time.to_string()).map_err(copy_error);
+    table.add(&figure("wall time / cat of their certificates"), wall_time, "");
 }
 
-fn add_fleet(scene: &Scene, table: &mut Table) {
-    let fleet = Fleet::set(scene).and_then(|fleet| fleet.measure());
-    let fleet = fleet.as_ref().map_err(again);
-    let figure = |name: &str| format!("{} unchanged lineages, {name}", fleet::LINEAGES);
-    table.add(&figure("requests"), fleet.as_ref().map(|cost| cost.requests.to_string()).map_err(again), "2");
-    table.add(&figure("peak memory"), fleet.as_ref().map(|cost| megabytes(cost.memory)).map_err(again), "");
-    let wall = fleet.as_ref().map(|cost| cost.wall.to_string()).map_err(again);
-    table.add(&figure("wall time / cat of their certificates"), wall, "");
-}
-
-/// The same failure for another row.
-fn again(error: &anyhow::Error) -> anyhow::Error {
+/// Copies an error that affects several rows.
+fn copy_error(error: &anyhow::Error) -> anyhow::Error {
     anyhow::anyhow!("{error:#}")
 }
 
@@ -109,7 +116,7 @@ fn thousands(count: u64) -> String {
     format!("{} k", (count + 500) / 1_000)
 }
 
-/// Of a million bytes each.
+/// In units of a million bytes.
 fn megabytes(bytes: u64) -> String {
     format!("{} MB", in_millions(bytes))
 }

@@ -1,4 +1,4 @@
-//! The figures that take one look: instructions, memory, size, crates.
+//! Figures from a single run: instructions, memory, binary size, crates.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -6,69 +6,69 @@ use std::fs;
 
 use anyhow::{Context as _, Result};
 
-use crate::scene::{Call, Scene};
+use crate::fixture::{Fixture, HookCall};
 use crate::system;
 
-/// Crates that must not be in the tree: the first two cost every process its start, the third is a system library.
-pub(crate) const UNWANTED: [&str; 3] = ["aws-lc-rs", "aws-lc-sys", "openssl-sys"];
+/// Crates that must not be dependencies: aws-lc slows down the start of every process, OpenSSL is a system library.
+pub(crate) const FORBIDDEN_CRATES: [&str; 3] = ["aws-lc-rs", "aws-lc-sys", "openssl-sys"];
 
-/// User-space instructions of the whole process, as callgrind counts them.
-pub(crate) fn instructions(scene: &Scene, call: Call) -> Result<u64> {
-    let valgrind = system::program("valgrind", "valgrind")?;
-    let counts = scene.file("callgrind.out");
+/// User-space instructions of the whole process, counted by callgrind.
+pub(crate) fn instructions(fixture: &Fixture, call: HookCall) -> Result<u64> {
+    let valgrind = system::find_program("valgrind", "valgrind")?;
+    let report = fixture.path("callgrind.out");
     let mut out = OsString::from("--callgrind-out-file=");
-    out.push(&counts);
-    // Without `--vgdb=no` it leaves pipes in the system's temporary directory when it is killed.
+    out.push(&report);
+    // With vgdb, a killed valgrind leaves pipes in the temporary directory.
     let wrapper = [valgrind.into(), "--tool=callgrind".into(), "--vgdb=no".into(), out];
-    system::run(scene.under(&wrapper, call))?;
-    let text = fs::read_to_string(&counts).context("callgrind wrote no counts")?;
+    system::run(fixture.wrapped_command(&wrapper, call))?;
+    let text = fs::read_to_string(&report).context("callgrind wrote no report")?;
     let mut totals = text.lines().filter_map(|line| line.strip_prefix("totals:"));
-    totals.next_back().and_then(|count| count.trim().parse().ok()).context("callgrind's counts have no total")
+    totals.next_back().and_then(|count| count.trim().parse().ok()).context("callgrind's report has no total")
 }
 
-/// The largest resident set of a bare upload in bytes, the worst of a few runs.
-pub(crate) fn peak_memory(scene: &Scene) -> Result<u64> {
-    let port = scene.server()?.port();
-    memory_of(scene, || scene.upload(port))
+/// Peak resident set of a bare upload in bytes, see [`peak_memory_of`].
+pub(crate) fn peak_memory(fixture: &Fixture) -> Result<u64> {
+    let port = fixture.server()?.port();
+    peak_memory_of(fixture, || fixture.upload_call(port))
 }
 
-/// The same of any call.
-pub(crate) fn memory_of(scene: &Scene, call: impl Fn() -> Call) -> Result<u64> {
+/// Peak resident set of a call in bytes: the maximum of several runs.
+pub(crate) fn peak_memory_of(fixture: &Fixture, call: impl Fn() -> HookCall) -> Result<u64> {
     const RUNS: usize = 5;
-    let time = system::program("time", "time")?;
-    let report = scene.file("time.out");
-    let mut largest = 0;
+    let time = system::find_program("time", "time")?;
+    let report = fixture.path("time.out");
+    let mut peak = 0;
     for _ in 0..RUNS {
         let wrapper = [time.as_os_str(), "-f".as_ref(), "%M".as_ref(), "-o".as_ref(), report.as_os_str()];
-        system::run(scene.under(&wrapper.map(OsString::from), call()))?;
+        system::run(fixture.wrapped_command(&wrapper.map(OsString::from), call()))?;
         let text = fs::read_to_string(&report).context("time wrote no report")?;
         let kibibytes: u64 = text.trim().parse().context("time's report is not a number")?;
-        largest = largest.max(kibibytes * 1024);
+        peak = peak.max(kibibytes * 1024);
     }
-    Ok(largest)
+    Ok(peak)
 }
 
-/// The binary's size in bytes. The release profile strips it.
-pub(crate) fn size(scene: &Scene) -> Result<u64> {
-    Ok(fs::metadata(scene.binary())?.len())
+/// Size of the (stripped) release binary in bytes.
+pub(crate) fn binary_size(fixture: &Fixture) -> Result<u64> {
+    Ok(fs::metadata(fixture.binary())?.len())
 }
 
-/// The tree of the binary without what only build scripts and tests need.
-pub(crate) fn crates() -> Result<Crates> {
+/// Dependencies of the binary, without those of build scripts and tests.
+pub(crate) fn dependencies() -> Result<Dependencies> {
     let tree = ["tree", "--edges", "normal", "--package", "edgecert", "--prefix", "none", "--format", "{p}"];
     let output = system::run(system::cargo(&tree))?;
     let text = String::from_utf8_lossy(&output.stdout);
-    let named = text.lines().filter_map(|line| {
+    let crates = text.lines().filter_map(|line| {
         let mut words = line.split_whitespace();
         Some((words.next()?.to_owned(), words.next()?.to_owned()))
     });
-    Ok(Crates(named.filter(|(name, _)| name != "edgecert").collect()))
+    Ok(Dependencies(crates.filter(|(name, _)| name != "edgecert").collect()))
 }
 
-/// Name and version of every crate in the tree, edgecert itself left out. One in two versions counts twice.
-pub(crate) struct Crates(BTreeSet<(String, String)>);
+/// Name and version of every dependency; two versions of a crate count twice.
+pub(crate) struct Dependencies(BTreeSet<(String, String)>);
 
-impl Crates {
+impl Dependencies {
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }

@@ -1,5 +1,5 @@
-//! Counts round trips: a TCP proxy between hook and server that passes bytes on only when their sender has fallen
-//! silent, so that everything sent without waiting for the other side counts as one flight.
+//! Counts round trips with a TCP proxy between hook and server. It forwards bytes only once their sender is idle, so
+//! that everything sent without waiting for the other side counts as one flight.
 
 use std::io::{self, Read, Write as _};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
@@ -10,37 +10,37 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
-use crate::scene::Scene;
+use crate::fixture::Fixture;
 use crate::system;
 
-/// A sender that is silent for so long waits for an answer.
-const SILENCE: Duration = Duration::from_millis(40);
+/// A sender that is idle for this long is waiting for a response.
+const IDLE_TIMEOUT: Duration = Duration::from_millis(40);
 
-/// Ends a connection on which nothing happens any more.
-const STALLED: Duration = Duration::from_secs(20);
+/// Closes a stalled connection.
+const READ_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// TCP's own handshake.
-const CONNECT: usize = 1;
+/// Round trips of the TCP handshake.
+const TCP_HANDSHAKE: usize = 1;
 
-/// Round trips of a bare upload, from the first packet until the answer is there.
-pub(crate) fn round_trips(scene: &Scene) -> Result<usize> {
-    let server = scene.server()?.port();
+/// Round trips of a bare upload, from the first packet to the response.
+pub(crate) fn round_trips(fixture: &Fixture) -> Result<usize> {
+    let server = fixture.server()?.port();
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot listen on loopback")?;
     listener.set_nonblocking(true)?;
     let port = listener.local_addr()?.port();
-    let (ended, total) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let (finished, total) = (AtomicBool::new(false), AtomicUsize::new(0));
     thread::scope(|scope| {
         scope.spawn(|| {
-            while !ended.load(Ordering::Relaxed) {
+            while !finished.load(Ordering::Relaxed) {
                 if let Ok((client, _)) = listener.accept() {
-                    total.fetch_add(connection(&client, server), Ordering::Relaxed);
+                    total.fetch_add(proxy_connection(&client, server), Ordering::Relaxed);
                 }
                 thread::sleep(Duration::from_millis(1));
             }
         });
-        let outcome = system::run(scene.command(scene.upload(port)));
-        ended.store(true, Ordering::Relaxed);
-        outcome
+        let result = system::run(fixture.command(fixture.upload_call(port)));
+        finished.store(true, Ordering::Relaxed);
+        result
     })?;
     Ok(total.load(Ordering::Relaxed))
 }
@@ -51,12 +51,12 @@ enum Sender {
     Server,
 }
 
-/// Serves one connection to its end and returns its round trips.
-fn connection(client: &TcpStream, port: u16) -> usize {
+/// Proxies one connection until it is closed and returns its round trips.
+fn proxy_connection(client: &TcpStream, port: u16) -> usize {
     let flights = Mutex::new(Vec::new());
     let _ = relay_both(client, port, &flights);
     let flights = flights.into_inner().unwrap_or_default();
-    CONNECT + turns(&flights)
+    TCP_HANDSHAKE + client_flights(&flights)
 }
 
 fn relay_both(client: &TcpStream, port: u16, flights: &Mutex<Vec<Sender>>) -> io::Result<()> {
@@ -72,13 +72,13 @@ fn relay_both(client: &TcpStream, port: u16, flights: &Mutex<Vec<Sender>>) -> io
     Ok(())
 }
 
-/// Passes on what one side sends, a flight at a time, until it ends the stream.
+/// Forwards what one side sends, a flight at a time, until it closes its stream.
 fn relay(mut from: &TcpStream, mut to: &TcpStream, sender: Sender, flights: &Mutex<Vec<Sender>>) {
-    while let Ok((bytes, ended)) = flight(&mut from) {
-        // What a client says together with the end of its stream is a goodbye: nobody waits for an answer to it.
-        let goodbye = ended && sender == Sender::Client;
+    while let Ok((bytes, ended)) = read_flight(&mut from) {
+        // A client's last bytes are a TLS close_notify, to which it expects no response.
+        let is_close_notify = ended && sender == Sender::Client;
         if !bytes.is_empty()
-            && !goodbye
+            && !is_close_notify
             && let Ok(mut flights) = flights.lock()
         {
             flights.push(sender);
@@ -90,11 +90,11 @@ fn relay(mut from: &TcpStream, mut to: &TcpStream, sender: Sender, flights: &Mut
     let _ = to.shutdown(Shutdown::Write);
 }
 
-/// Everything that arrives until the sender is silent, and whether the stream has ended.
-fn flight(from: &mut &TcpStream) -> io::Result<(Vec<u8>, bool)> {
+/// Reads until the sender is idle; returns the bytes and whether the stream has ended.
+fn read_flight(from: &mut &TcpStream) -> io::Result<(Vec<u8>, bool)> {
     let mut bytes = Vec::new();
     let mut chunk = [0; 16 * 1024];
-    from.set_read_timeout(Some(STALLED))?;
+    from.set_read_timeout(Some(READ_TIMEOUT))?;
     loop {
         match from.read(&mut chunk) {
             Ok(0) => return Ok((bytes, true)),
@@ -103,13 +103,13 @@ fn flight(from: &mut &TcpStream) -> io::Result<(Vec<u8>, bool)> {
             Err(_) if !bytes.is_empty() => return Ok((bytes, false)),
             Err(error) => return Err(error),
         }
-        from.set_read_timeout(Some(SILENCE))?;
+        from.set_read_timeout(Some(IDLE_TIMEOUT))?;
     }
 }
 
-/// How often it became the client's turn before the server spoke last.
-fn turns(flights: &[Sender]) -> usize {
-    let answered = flights.iter().rposition(|sender| *sender == Sender::Server).unwrap_or_default();
-    let runs = flights.get(..answered).unwrap_or_default().chunk_by(|a, b| a == b);
+/// Number of client flights before the server's last flight.
+fn client_flights(flights: &[Sender]) -> usize {
+    let last_response = flights.iter().rposition(|sender| *sender == Sender::Server).unwrap_or_default();
+    let runs = flights.get(..last_response).unwrap_or_default().chunk_by(|a, b| a == b);
     runs.filter(|run| run.first() == Some(&Sender::Client)).count()
 }

@@ -1,4 +1,4 @@
-//! The server: nginx on loopback with a constant answer, so that what is measured is the client.
+//! nginx on loopback with a constant response, so that only the client is measured.
 
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -13,34 +13,34 @@ use tempfile::TempDir;
 
 use crate::system;
 
-/// The only path that answers.
+/// The only path with a response.
 pub(crate) const UPLOAD: &str = "/api/certs/upload";
 
-/// A running nginx. Dropping it ends it.
+/// A running nginx. Dropping it stops the process.
 pub(crate) struct Server {
     process: Child,
     port: u16,
-    /// Holds its configuration, logs and temporary files.
-    home: TempDir,
+    /// Configuration, logs and temporary files.
+    dir: TempDir,
 }
 
 impl Server {
-    /// Starts nginx; when this returns, it accepts connections.
+    /// Starts nginx and waits until it accepts connections.
     pub(crate) fn start(authority: &Authority) -> Result<Self> {
-        let nginx = system::program("nginx", "nginx")?;
-        let home = TempDir::new().context("cannot make a temporary directory")?;
+        let nginx = system::find_program("nginx", "nginx")?;
+        let dir = TempDir::new().context("cannot create a temporary directory")?;
         let port = free_port()?;
-        write_files(home.path(), authority, port)?;
+        write_files(dir.path(), authority, port)?;
         let process = Command::new(nginx)
             .args(["-e", "error.log", "-c", "nginx.conf", "-p"])
-            .arg(home.path())
-            .current_dir(home.path())
+            .arg(dir.path())
+            .current_dir(dir.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(File::create(home.path().join("stderr.log"))?)
+            .stderr(File::create(dir.path().join("stderr.log"))?)
             .spawn()
             .context("cannot start nginx")?;
-        let mut server = Self { process, port, home };
+        let mut server = Self { process, port, dir };
         server.wait_until_ready()?;
         Ok(server)
     }
@@ -54,19 +54,19 @@ impl Server {
         const TRIES: u32 = 250;
         for _ in 0..TRIES {
             if let Some(status) = self.process.try_wait()? {
-                bail!("nginx ended at once ({status}): {}", self.complaint());
+                bail!("nginx exited at once ({status}): {}", self.logs());
             }
             if TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok() {
                 return Ok(());
             }
             sleep(PAUSE);
         }
-        bail!("nginx does not accept connections: {}", self.complaint())
+        bail!("nginx does not accept connections: {}", self.logs())
     }
 
-    /// What it wrote to its logs.
-    fn complaint(&self) -> String {
-        let read = |name| fs::read_to_string(self.home.path().join(name)).unwrap_or_default();
+    /// Standard error and error log.
+    fn logs(&self) -> String {
+        let read = |name| fs::read_to_string(self.dir.path().join(name)).unwrap_or_default();
         (read("stderr.log") + &read("error.log")).trim().to_owned()
     }
 }
@@ -78,18 +78,18 @@ impl Drop for Server {
     }
 }
 
-fn write_files(home: &Path, authority: &Authority, port: u16) -> Result<()> {
+fn write_files(dir: &Path, authority: &Authority, port: u16) -> Result<()> {
     let issued = authority.issue(&["127.0.0.1"]).map_err(|error| anyhow!("{error}"))?;
-    fs::write(home.join("server.pem"), issued.fullchain())?;
-    fs::write(home.join("server.key"), &issued.key)?;
-    fs::write(home.join("nginx.conf"), configuration(port))?;
+    fs::write(dir.join("server.pem"), issued.fullchain())?;
+    fs::write(dir.join("server.key"), &issued.key)?;
+    fs::write(dir.join("nginx.conf"), nginx_conf(port))?;
     Ok(())
 }
 
-/// One process, so that it can be ended by its number and needs no second user when it is started by root. Relative
-/// paths begin at the directory given with `-p`.
-fn configuration(port: u16) -> String {
-    const ANSWER: &str = r#"{"ok":true,"id":"1042","created":false,"domain":"a.example","not_after":"2031-01-01T00:00:00Z","key_match":"unverified","bound_sites":[]}"#;
+/// nginx.conf for a single process, which can be killed by its id and, if started by root, needs no other user.
+/// Paths are relative to the directory given with `-p`.
+fn nginx_conf(port: u16) -> String {
+    const RESPONSE: &str = r#"{"ok":true,"id":"1042","created":false,"domain":"a.example","not_after":"2031-01-01T00:00:00Z","key_match":"unverified","bound_sites":[]}"#;
     format!(
         "daemon off;
 master_process off;
@@ -112,7 +112,7 @@ http {{
         ssl_protocols TLSv1.3;
         location = {UPLOAD} {{
             if ($request_method != POST) {{ return 405; }}
-            return 200 '{ANSWER}';
+            return 200 '{RESPONSE}';
         }}
     }}
 }}
@@ -120,7 +120,7 @@ http {{
     )
 }
 
-/// A port that nobody listens on at this moment.
+/// A port that is free at the moment.
 fn free_port() -> Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot listen on loopback")?;
     Ok(listener.local_addr()?.port())

@@ -1,4 +1,4 @@
-//! The surroundings: variables, and the programs that a figure needs, each with the Debian package it is in.
+//! Environment variables and external programs, each with its Debian package.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -6,36 +6,36 @@ use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 
-/// A variable of this program's own environment.
-#[expect(clippy::disallowed_methods, reason = "a measuring program has no settings to read once")]
-pub(crate) fn variable(name: &str) -> Option<OsString> {
+/// A variable of this process's environment.
+#[expect(clippy::disallowed_methods, reason = "settings of the benchmark itself")]
+pub(crate) fn env_var(name: &str) -> Option<OsString> {
     std::env::var_os(name)
 }
 
-/// Where a program is. Servers stand in a directory that is not on everyone's path.
-pub(crate) fn program(name: &str, package: &str) -> Result<PathBuf> {
-    let path = variable("PATH").unwrap_or_default();
+/// Finds a program in `PATH`, or in /usr/sbin for servers.
+pub(crate) fn find_program(name: &str, package: &str) -> Result<PathBuf> {
+    let path = env_var("PATH").unwrap_or_default();
     let directories = std::env::split_paths(&path).chain(["/usr/bin".into(), "/usr/sbin".into()]);
     directories
         .map(|directory| directory.join(name))
         .find(|file| file.is_file())
-        .with_context(|| format!("{name} is missing; it is in the Debian package {package}"))
+        .with_context(|| format!("{name} is not installed (Debian package {package})"))
 }
 
-/// Runs a command to its end; what it printed is shown only if it fails.
+/// Runs a command and captures its output; the error of a failed one contains its standard error.
 pub(crate) fn run(mut command: Command) -> Result<Output> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot start {name}"))?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        bail!("{name} failed ({}): {}", output.status, said.trim());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        bail!("{name} failed ({}): {}", output.status, stderr.trim());
     }
     Ok(output)
 }
 
-/// The first words that a program prints about its version; some print them on standard error.
+/// The first words that a program prints as its version, to standard output or error.
 pub(crate) fn version(program: PathBuf, flag: &str) -> Result<String> {
-    /// Curl names its TLS library in the fifth.
+    /// curl's fifth word is its TLS library.
     const WORDS: usize = 5;
     let mut command = Command::new(program);
     command.arg(flag);
@@ -46,16 +46,16 @@ pub(crate) fn version(program: PathBuf, flag: &str) -> Result<String> {
     Ok(words.take(WORDS).collect::<Vec<_>>().join(" "))
 }
 
-/// Cargo, which has called this program. What it then told the program about its package is kept from it: build
-/// scripts that look at it would run again, and half of the tree after them.
-pub(crate) fn cargo(arguments: &[&str]) -> Command {
-    let mut command = Command::new(variable("CARGO").unwrap_or_else(|| "cargo".into()));
+/// The cargo that runs this program, without the variables that it sets for it: build scripts depend on them and would
+/// run again, and half of the tree would be rebuilt.
+pub(crate) fn cargo(args: &[&str]) -> Command {
+    let mut command = Command::new(env_var("CARGO").unwrap_or_else(|| "cargo".into()));
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
             command.env_remove(&name);
         }
     }
-    command.args(arguments).current_dir(env!("CARGO_MANIFEST_DIR"));
+    command.args(args).current_dir(env!("CARGO_MANIFEST_DIR"));
     command
 }
