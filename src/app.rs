@@ -9,9 +9,9 @@ use std::process::ExitCode;
 use crate::cli::{Cli, Command, DeployArgs};
 use crate::context::Context;
 use crate::env::Env;
-use crate::error::{CommandError, Diagnostic, ErrorKind, Failure};
+use crate::error::{AdHocError, CommandError, ErrorKind};
 use crate::notify::Notification;
-use crate::report::{Answer, Report, Style};
+use crate::report::{Body, DeployReport, Report, Style};
 use crate::source::dehydrated::{self, Call};
 use crate::{cmd, file, notify, report, source};
 
@@ -28,7 +28,7 @@ pub fn main() -> ExitCode {
             let context = Context::new(env, None, style);
             let report = run_for_dehydrated(&call, &context);
             let code = finish(&report, false, &context.env);
-            notify(&Notification::of_report(&report), &context);
+            notify(&Notification::new(&report), &context);
             code
         }
         None => run(&arguments, env),
@@ -49,7 +49,7 @@ fn run(arguments: &[OsString], env: Env) -> ExitCode {
         let report = attempt("deploy", |report| cmd::deploy::run(args, &context, report));
         let code = finish(&report, json, env);
         if !args.dry_run {
-            notify(&Notification::of_report(&report), &context);
+            notify(&Notification::new(&report), &context);
         }
         code
     };
@@ -69,28 +69,28 @@ fn run(arguments: &[OsString], env: Env) -> ExitCode {
             return ExitCode::from(ErrorKind::Usage.exit_code());
         }
         Some(Command::Sync(args)) => {
-            let answer = answer("sync", |answer| cmd::sync::run(args, &context, answer));
-            let code = say(&answer, json, env);
-            notify(&Notification::of_answer(&answer), &context);
+            let answer = attempt("sync", |answer| cmd::sync::run(args, &context, answer));
+            let code = finish(&answer, json, env);
+            notify(&Notification::new(&answer), &context);
             return code;
         }
-        Some(Command::Status(args)) => answer("status", |answer| cmd::status::run(args, &context, answer)),
-        Some(Command::Doctor(args)) => answer("doctor", |answer| {
+        Some(Command::Status(args)) => attempt("status", |answer| cmd::status::run(args, &context, answer)),
+        Some(Command::Doctor(args)) => attempt("doctor", |answer| {
             cmd::doctor::run(args, &context, answer);
             Ok(())
         }),
-        Some(Command::Certs(args)) => answer(args.word(), |answer| cmd::certs::run(args, &context, answer)),
+        Some(Command::Certs(args)) => attempt(args.word(), |answer| cmd::certs::run(args, &context, answer)),
         Some(Command::Sites(args)) => {
             let there =
                 io::IsTerminal::is_terminal(&io::stdin()) && io::IsTerminal::is_terminal(&io::stderr());
             let person = there.then_some(&ask as &dyn Fn(&str) -> bool);
-            answer(args.word(), |answer| cmd::sites::run(args, &context, person, answer))
+            attempt(args.word(), |answer| cmd::sites::run(args, &context, person, answer))
         }
         Some(Command::Completions(args)) => {
-            answer("completions", |answer| cmd::completions::run(*args, answer))
+            attempt("completions", |answer| cmd::completions::run(*args, answer))
         }
     };
-    say(&answer, json, env)
+    finish(&answer, json, env)
 }
 
 /// Words that name a command in a usage error; everything else is the hook.
@@ -142,7 +142,7 @@ fn is_hook(args: &DeployArgs, env: &Env) -> bool {
     args.certificate.cert.is_some() || args.certificate.lineage.is_some() || source::from_env(env).is_some()
 }
 
-fn run_for_dehydrated(call: &Call, context: &Context) -> Report {
+fn run_for_dehydrated(call: &Call, context: &Context) -> DeployReport {
     log_at(0);
     attempt("deploy", |report| match call {
         Call::Deploy(source) => cmd::deploy::deploy(&DeployArgs::default(), source, context, report),
@@ -150,55 +150,36 @@ fn run_for_dehydrated(call: &Call, context: &Context) -> Report {
         Call::Incomplete | Call::Nothing => {
             let hint =
                 "dehydrated calls deploy_cert DOMAIN KEYFILE CERTFILE FULLCHAINFILE CHAINFILE TIMESTAMP";
-            Err(CommandError {
-                kind: ErrorKind::Usage,
-                diagnostic: Diagnostic::new("deploy_cert lacks its arguments", hint),
-            }
-            .into())
+            Err(AdHocError::new(ErrorKind::Usage, "deploy_cert lacks its arguments", hint).into())
         }
     })
 }
 
 /// Runs a command; its error becomes part of the report.
-fn attempt(command: &'static str, run: impl FnOnce(&mut Report) -> anyhow::Result<()>) -> Report {
+fn attempt<B: Body>(
+    command: &'static str,
+    run: impl FnOnce(&mut Report<B>) -> Result<(), CommandError>,
+) -> Report<B> {
     let mut report = Report::new(command);
-    if let Err(error) = run(&mut report) {
-        let failure = Failure::from_error(&error, &report.checks);
-        report.fail(failure);
-    }
+    let result = run(&mut report);
+    report.record(result);
     report
 }
 
-/// The same for a command that deploys nothing.
-fn answer(command: &'static str, run: impl FnOnce(&mut Answer) -> anyhow::Result<()>) -> Answer {
-    let mut answer = Answer::new(command);
-    if let Err(error) = run(&mut answer) {
-        answer.fail(Failure::from_error(&error, &[]));
-    }
-    answer
-}
-
 /// Prints the report, once.
-fn finish(report: &Report, json: bool, env: &Env) -> ExitCode {
-    print_diagnostics(&report.warnings, report.diagnostics(), env);
+fn finish<B: Body>(report: &Report<B>, json: bool, env: &Env) -> ExitCode {
+    print_diagnostics(&report.warnings, report.errors(), env);
     let text = if json { report.to_json() + "\n" } else { report.to_text(style(&io::stdout(), env)) };
-    print(io::stdout(), &text);
-    ExitCode::from(report.exit_code())
-}
-
-/// Prints the answer, once.
-fn say(answer: &Answer, json: bool, env: &Env) -> ExitCode {
-    print_diagnostics(&answer.warnings, answer.diagnostics(), env);
-    let text = if json { answer.to_json() + "\n" } else { answer.text.clone() };
     match write(io::stdout(), &text) {
         // Half a certificate must not pass for a whole one.
-        Err(error) if answer.is_product && error.kind() != io::ErrorKind::BrokenPipe => {
+        Err(error) if report.body.is_product() && error.kind() != io::ErrorKind::BrokenPipe => {
             let message = format!("cannot write standard output: {}", file::reason(&error));
-            let hint = "what was written is not whole; make room and run it again";
-            print_diagnostics(&[], &[Diagnostic::new(message, hint)], env);
+            let hint = "the output is incomplete; free some space and run the command again";
+            let error = AdHocError::new(ErrorKind::NoInput, message, hint);
+            print_diagnostics(&[], &[error.into()], env);
             ExitCode::from(ErrorKind::NoInput.exit_code())
         }
-        _ => ExitCode::from(answer.exit_code()),
+        _ => ExitCode::from(report.exit_code()),
     }
 }
 
@@ -217,12 +198,12 @@ fn notify(alarm: &Notification, context: &Context) {
     }
 }
 
-fn print_diagnostics(warnings: &[String], diagnostics: &[Diagnostic], env: &Env) {
-    let errors = style(&io::stderr(), env);
+fn print_diagnostics(warnings: &[String], errors: &[CommandError], env: &Env) {
+    let style = style(&io::stderr(), env);
     for warning in warnings {
-        print(io::stderr(), &report::warning(warning, errors));
+        print(io::stderr(), &report::warning_line(warning, style));
     }
-    print(io::stderr(), &report::diagnostics(diagnostics, errors));
+    print(io::stderr(), &report::error_lines(errors, style));
 }
 
 /// Help and version are answers; everything else is a usage error, in JSON too where that is asked for.
@@ -236,9 +217,8 @@ fn usage(error: &clap::Error, command: &'static str, json: bool, env: &Env) -> E
         // What is missing stands in the lines below the first.
         let lines = text.lines().map(str::trim).take_while(|line| !line.is_empty());
         let message = lines.collect::<Vec<_>>().join(" ").trim_start_matches("error: ").to_owned();
-        let mut report = Report::new(command);
-        report
-            .fail(Failure { kind: ErrorKind::Usage, diagnostics: vec![Diagnostic { message, hint: None }] });
+        let mut report = DeployReport::new(command);
+        report.fail(AdHocError { kind: ErrorKind::Usage, message, hint: None });
         return finish(&report, true, env);
     }
     print(io::stderr(), &format!("edgecert: {text}"));
@@ -306,12 +286,12 @@ fn report_panics(json: bool) {
             &format!("edgecert: error: internal error at {place}\nedgecert: hint: please report this\n"),
         );
         if json {
-            let mut report = Report::new("deploy");
-            let diagnostic = Diagnostic { message: format!("internal error at {place}"), hint: None };
-            report.fail(Failure { kind: ErrorKind::Fault, diagnostics: vec![diagnostic] });
+            let mut report = DeployReport::new("deploy");
+            let message = format!("internal error at {place}");
+            report.fail(AdHocError { kind: ErrorKind::Internal, message, hint: None });
             print(io::stdout(), &(report.to_json() + "\n"));
         }
-        std::process::exit(i32::from(ErrorKind::Fault.exit_code()));
+        std::process::exit(i32::from(ErrorKind::Internal.exit_code()));
     }));
 }
 

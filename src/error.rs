@@ -1,17 +1,19 @@
-//! From facts to what a person reads and a script tests: sentences, hints and the exit code.
+//! Failures of a run: message, hint and exit code.
 //!
-//! Modules return facts as errors of their own; here alone is decided whose turn it is. A message has no capital at its
-//! start and no period at its end; the hint says what to do. What is not recognised is a fault of edgecert itself.
+//! Modules return typed errors that hold facts. Every error reaches the user as a [`CommandError`], which only this file
+//! builds. The kinds and hints of errors from lower modules are here; errors of the engines and commands implement
+//! [`Diagnostic`] where they are defined.
 
+use std::fmt::Display;
 use std::io;
 
-use crate::check::{Finding, Refused, Status};
+use crate::check::Finding;
 use crate::file::ReadError;
 use crate::state::{LockTimeout, WriteError};
 use crate::trust::TrustStoreError;
 use crate::{api, settings, source};
 
-/// Whose turn it is now. The discriminant is the exit code; scripts depend on it.
+/// Failure class. The discriminant is the exit code, on which scripts depend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum ErrorKind {
@@ -23,22 +25,22 @@ pub(crate) enum ErrorKind {
     NoInput = 66,
     /// The service refused, or no site is covered.
     Service = 69,
-    /// A fault of edgecert itself.
-    Fault = 70,
-    /// Temporary and remembered; `edgecert sync` will finish it.
+    /// A bug in edgecert.
+    Internal = 70,
+    /// A temporary failure; it is recorded, and `edgecert sync` retries it.
     Temporary = 75,
-    /// The service answered something that cannot be understood.
+    /// The service sent an unintelligible response.
     Protocol = 76,
-    /// The service does not accept the API key.
+    /// The service rejected the API key.
     Denied = 77,
-    /// Configuration.
+    /// A configuration error.
     Config = 78,
 }
 
 impl ErrorKind {
-    /// Gravest first: the one that a run with several ends with.
-    const SEVERITY: [Self; 9] = [
-        Self::Fault,
+    /// All kinds, the most severe first.
+    const BY_SEVERITY: [Self; 9] = [
+        Self::Internal,
         Self::Config,
         Self::Denied,
         Self::NoInput,
@@ -49,9 +51,9 @@ impl ErrorKind {
         Self::Usage,
     ];
 
-    /// The most severe of several.
+    /// The kind that decides the exit code of a run with several failures.
     pub(crate) fn most_severe(kinds: impl IntoIterator<Item = Self>) -> Option<Self> {
-        kinds.into_iter().min_by_key(|kind| Self::SEVERITY.iter().position(|other| other == kind))
+        kinds.into_iter().min_by_key(|kind| Self::BY_SEVERITY.iter().position(|other| other == kind))
     }
 
     /// The exit code.
@@ -60,186 +62,291 @@ impl ErrorKind {
     }
 }
 
-/// A run that did not do what was asked.
-#[derive(Debug)]
-pub(crate) struct Failure {
-    pub(crate) kind: ErrorKind,
-    /// At least one.
-    pub(crate) diagnostics: Vec<Diagnostic>,
+/// An error that can be reported: its `Display` is the message.
+///
+/// A message is in lower case, has no final period, and names what was wanted, what was found and the state that things
+/// are in.
+pub(crate) trait Diagnostic: Display {
+    /// The failure class.
+    fn kind(&self) -> ErrorKind;
+
+    /// What the user can do, in the imperative.
+    fn hint(&self) -> Option<String> {
+        None
+    }
 }
 
-/// A sentence and what to do about it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Diagnostic {
-    pub(crate) message: String,
-    pub(crate) hint: Option<String>,
-}
-
-/// An error whose kind was decided where it arose, because only there the facts are together.
-#[derive(Debug, thiserror::Error)]
-#[error("{}", diagnostic.message)]
+/// One failure as the user sees it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
 pub(crate) struct CommandError {
-    pub(crate) kind: ErrorKind,
-    pub(crate) diagnostic: Diagnostic,
+    kind: ErrorKind,
+    message: String,
+    hint: Option<String>,
 }
 
-impl Diagnostic {
-    pub(crate) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: Some(hint.into()) }
-    }
-}
-
-impl Failure {
-    /// The failure that an error means; `findings` are those of the local checks so far.
-    pub(crate) fn from_error(error: &anyhow::Error, findings: &[Finding]) -> Self {
-        if error.is::<Refused>() {
-            let failed = findings.iter().filter(|finding| finding.status == Status::Fail);
-            let diagnostic = |finding: &Finding| Diagnostic {
-                message: format!("{}; nothing was sent", finding.detail),
-                hint: finding.hint.clone(),
-            };
-            return Self { kind: ErrorKind::Refused, diagnostics: failed.map(diagnostic).collect() };
-        }
-        let (kind, hint) = classify(error);
-        let message =
-            if kind == ErrorKind::Fault { format!("internal error: {error:#}") } else { error.to_string() };
-        Self { kind, diagnostics: vec![Diagnostic { message, hint }] }
+impl CommandError {
+    /// The failure class.
+    pub(crate) fn kind(&self) -> ErrorKind {
+        self.kind
     }
 
-    /// The sentences in one line; of many the first ones.
-    pub(crate) fn message(&self) -> String {
-        const MOST: usize = 10;
-        let mut messages: Vec<&str> =
-            self.diagnostics.iter().map(|diagnostic| diagnostic.message.as_str()).take(MOST).collect();
-        let more = format!("and {} more", self.diagnostics.len().saturating_sub(MOST));
-        if self.diagnostics.len() > MOST {
+    /// The message, without its hint.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// What the user can do.
+    pub(crate) fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
+    /// Names the lineage that the failure belongs to, unless the message begins with it.
+    pub(crate) fn for_lineage(&self, name: &str) -> Self {
+        let message = match self.message.starts_with(name) {
+            true => self.message.clone(),
+            false => format!("{name}: {}", self.message),
+        };
+        Self { message, ..self.clone() }
+    }
+
+    /// Adds a clause about what the failure left undone.
+    pub(crate) fn with_consequence(&self, consequence: &str) -> Self {
+        Self { message: format!("{}; {consequence}", self.message), ..self.clone() }
+    }
+
+    /// The messages on one line; more than ten are counted.
+    pub(crate) fn join(errors: &[Self]) -> String {
+        const MAX_MESSAGES: usize = 10;
+        let mut messages: Vec<&str> = errors.iter().map(Self::message).take(MAX_MESSAGES).collect();
+        let more = format!("and {} more", errors.len().saturating_sub(MAX_MESSAGES));
+        if errors.len() > MAX_MESSAGES {
             messages.push(&more);
         }
         messages.join("; ")
     }
 }
 
-fn classify(error: &anyhow::Error) -> (ErrorKind, Option<String>) {
-    if let Some(decided) = error.downcast_ref::<CommandError>() {
-        return (decided.kind, decided.diagnostic.hint.clone());
-    }
-    if let Some(error) = error.downcast_ref::<settings::Error>() {
-        return (ErrorKind::Config, settings_hint(error));
-    }
-    if error.is::<WriteError>() {
-        return (ErrorKind::Config, Some(STATE_HINT.into()));
-    }
-    if error.is::<LockTimeout>() {
-        let hint = "let that run finish; `flock` is what keeps it, and it ends with its process";
-        return (ErrorKind::Temporary, Some(hint.into()));
-    }
-    if let Some(error) = error.downcast_ref::<source::Error>() {
-        let (kind, hint) = source_hint(error);
-        return (kind, Some(hint.into()));
-    }
-    if let Some(unreadable) = error.downcast_ref::<ReadError>() {
-        return (ErrorKind::NoInput, Some(unreadable_hint(unreadable).into()));
-    }
-    if error.is::<api::SetupError>() || error.is::<TrustStoreError>() {
-        return (ErrorKind::Config, Some("name a file with CA certificates in PEM".into()));
-    }
-    if let Some(failed) = error.downcast_ref::<api::RequestError>() {
-        return (api_kind(&failed.error), api_hint(&failed.error));
-    }
-    (ErrorKind::Fault, Some("please report this, with the command and what it printed".into()))
-}
-
-/// Whose turn it is after a request that failed.
-pub(crate) fn api_kind(error: &api::Error) -> ErrorKind {
-    use api::Error as E;
-    match error {
-        E::Unreachable { .. } | E::TimedOut { .. } | E::ConnectionClosed { .. } | E::Unavailable { .. } => {
-            ErrorKind::Temporary
-        }
-        E::Untrusted { .. } | E::NoTls { .. } => ErrorKind::Config,
-        E::Denied { .. } => ErrorKind::Denied,
-        E::Refused { .. } | E::NotOk { .. } => ErrorKind::Service,
-        E::Redirected { .. } | E::Unreadable { .. } => ErrorKind::Protocol,
+impl<E: Diagnostic> From<E> for CommandError {
+    fn from(error: E) -> Self {
+        Self { kind: error.kind(), message: error.to_string(), hint: error.hint() }
     }
 }
 
-/// What to do where nothing can be remembered.
-pub(crate) const STATE_HINT: &str = "make room there, or let the user that runs edgecert write there, or name another directory with --state-dir";
-
-/// The hint for everything that passes by itself.
-pub(crate) const AGAIN: &str = "`edgecert sync` will finish it; let a timer run that";
-
-/// What to do after a request that failed.
-pub(crate) fn api_hint(error: &api::Error) -> Option<String> {
-    use api::Error as E;
-    let hint = match error {
-        E::Unreachable { .. } | E::TimedOut { .. } | E::ConnectionClosed { .. } | E::Unavailable { .. } => {
-            AGAIN
-        }
-        E::Untrusted { .. } => "if the service has a CA of its own, name its certificate with --ca-file",
-        E::NoTls { .. } => "check scheme, host and port of the base URL",
-        E::Denied { .. } => "put a valid key into EDGECERT_API_KEY or the API key file",
-        E::Redirected { .. } | E::Unreadable { .. } => {
-            "check the base URL; it may lead to something other than the service"
-        }
-        E::Refused { .. } | E::NotOk { .. } => return None,
-    };
-    Some(hint.into())
-}
-
-fn settings_hint(error: &settings::Error) -> Option<String> {
-    use settings::Error as E;
-    Some(match error {
-        E::NoBaseUrl => "set EDGECERT_BASE_URL, or base_url in /etc/edgecert/config.toml".into(),
-        E::NoApiKey => "set EDGECERT_API_KEY, or write the key into a file and name it with api_key_file in /etc/edgecert/config.toml".into(),
-        E::OpenToOthers { path } => format!("chmod 600 {}", shell_word(&path.to_string_lossy())),
-        E::File { known: Some(known), reason, .. } if reason.contains("api_key`") => {
-            format!("write the key into a file of its own and name that with `api_key_file`; known are {known}")
-        }
-        E::File { known: Some(known), .. } => format!("known are {known}"),
-        E::Unreadable(unreadable) if unreadable.kind == io::ErrorKind::FileTooLarge => {
-            "check the path; the file is too large to be what this setting names".into()
-        }
-        E::Unreadable(_) => "check the path and its permissions".into(),
-        E::OtherService { url } => format!(
-            "run `edgecert sync --base-url {url} --api-key-file FILE` with the key for that service, or deploy it again"
-        ),
-        E::Bad { .. } | E::File { .. } | E::NotUnicode(_) => return None,
-    })
-}
-
-fn source_hint(error: &source::Error) -> (ErrorKind, &'static str) {
-    match error {
-        source::Error::NoSource => (
-            ErrorKind::Usage,
-            "call it as the deploy hook of an ACME client, or pass --lineage DIR, or --cert FILE and --key FILE",
-        ),
-        source::Error::NotALineage { .. } => (
-            ErrorKind::NoInput,
-            "name the directory that holds the certificate and its key, or pass --cert FILE and --key FILE",
-        ),
-        source::Error::SeveralLineages { .. } => {
-            (ErrorKind::NoInput, "name the files of one of them with --cert FILE and --key FILE")
+/// A failure that no module has a type for is a bug.
+impl From<anyhow::Error> for CommandError {
+    fn from(error: anyhow::Error) -> Self {
+        Self {
+            kind: ErrorKind::Internal,
+            message: format!("internal error: {error:#}"),
+            hint: Some("report this, with the command and its output".into()),
         }
     }
 }
 
-fn unreadable_hint(unreadable: &ReadError) -> &'static str {
-    match unreadable.kind {
-        io::ErrorKind::NotFound => {
-            "check the path; lego with --filename and acme.sh name files that they did not write"
-        }
-        io::ErrorKind::FileTooLarge => "check the path; pass the PEM file of one certificate or key",
-        io::ErrorKind::IsADirectory => "name a file, or pass the directory of a lineage with --lineage",
-        io::ErrorKind::TimedOut => "check the program that writes to the pipe",
-        _ => "run edgecert as the user that the ACME client runs as",
+/// Hint for failures that a later run can finish.
+pub(crate) const RETRY_HINT: &str = "run `edgecert sync` to retry, or enable its timer";
+
+/// Hint for a state directory that cannot be used.
+pub(crate) const STATE_HINT: &str =
+    "free some space, make the directory writable for this user, or name another one with --state-dir";
+
+/// A failed check refuses the certificate before anything is sent.
+impl Diagnostic for FailedCheck<'_> {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Refused
+    }
+
+    fn hint(&self) -> Option<String> {
+        self.0.hint.clone()
     }
 }
 
-/// A word that can be pasted into a shell.
+/// A finding of the local checks as an error.
+#[derive(Debug, thiserror::Error)]
+#[error("{}; nothing was sent", .0.detail)]
+pub(crate) struct FailedCheck<'a>(pub(crate) &'a Finding);
+
+impl Diagnostic for api::RequestError {
+    fn kind(&self) -> ErrorKind {
+        self.error.kind()
+    }
+
+    fn hint(&self) -> Option<String> {
+        self.error.hint()
+    }
+}
+
+impl Diagnostic for api::Error {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Unreachable { .. }
+            | Self::TimedOut { .. }
+            | Self::ConnectionClosed { .. }
+            | Self::Unavailable { .. } => ErrorKind::Temporary,
+            Self::Untrusted { .. } | Self::NoTls { .. } => ErrorKind::Config,
+            Self::Denied { .. } => ErrorKind::Denied,
+            Self::Refused { .. } | Self::NotOk { .. } => ErrorKind::Service,
+            Self::Redirected { .. } | Self::Unreadable { .. } => ErrorKind::Protocol,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Unreachable { .. }
+            | Self::TimedOut { .. }
+            | Self::ConnectionClosed { .. }
+            | Self::Unavailable { .. } => RETRY_HINT,
+            Self::Untrusted { .. } => "if the service uses a private CA, pass its certificate with --ca-file",
+            Self::NoTls { .. } => "check scheme, host and port of the base URL",
+            Self::Denied { .. } => "set a valid key in EDGECERT_API_KEY or in the API key file",
+            Self::Redirected { .. } | Self::Unreadable { .. } => {
+                "check the base URL; it may belong to another server"
+            }
+            Self::Refused { .. } | Self::NotOk { .. } => return None,
+        };
+        Some(hint.into())
+    }
+}
+
+impl Diagnostic for api::SetupError {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Config
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(CA_FILE_HINT.into())
+    }
+}
+
+impl Diagnostic for TrustStoreError {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Config
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(CA_FILE_HINT.into())
+    }
+}
+
+const CA_FILE_HINT: &str = "name a file with CA certificates in PEM";
+
+impl Diagnostic for settings::Error {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Config
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::NoBaseUrl => "set EDGECERT_BASE_URL, or base_url in /etc/edgecert/config.toml".into(),
+            Self::NoApiKey => "set EDGECERT_API_KEY, or write the key to a file and set api_key_file in /etc/edgecert/config.toml".into(),
+            Self::OpenToOthers { path } => format!("run `chmod 600 {}`", shell_word(&path.to_string_lossy())),
+            Self::File { known: Some(known), reason, .. } if reason.contains("api_key`") => {
+                format!("write the key to a file of its own and name it with `api_key_file`; known keys: {known}")
+            }
+            Self::File { known: Some(known), .. } => format!("known keys: {known}"),
+            Self::Unreadable(unreadable) if unreadable.kind == io::ErrorKind::FileTooLarge => {
+                "check the path; the file is too large for this setting".into()
+            }
+            Self::Unreadable(_) => "check the path and its permissions".into(),
+            Self::OtherService { url } => format!(
+                "run `edgecert sync --base-url {url} --api-key-file FILE` with the key for that service, or deploy the lineage again"
+            ),
+            Self::Bad { .. } | Self::File { .. } | Self::NotUnicode(_) => return None,
+        })
+    }
+}
+
+impl Diagnostic for source::Error {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NoSource => ErrorKind::Usage,
+            Self::NotALineage { .. } | Self::SeveralLineages { .. } => ErrorKind::NoInput,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::NoSource => {
+                "run edgecert as the deploy hook of an ACME client, or pass --lineage DIR, or --cert FILE and --key FILE"
+            }
+            Self::NotALineage { .. } => {
+                "name the directory that holds the certificate and its key, or pass --cert FILE and --key FILE"
+            }
+            Self::SeveralLineages { .. } => "name the files of one of them with --cert FILE and --key FILE",
+        };
+        Some(hint.into())
+    }
+}
+
+impl Diagnostic for ReadError {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::NoInput
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self.kind {
+            io::ErrorKind::NotFound => {
+                "check the path; lego with --filename and acme.sh name files that they did not write"
+            }
+            io::ErrorKind::FileTooLarge => "check the path; pass the PEM file of one certificate or key",
+            io::ErrorKind::IsADirectory => "name a file, or pass the directory of a lineage with --lineage",
+            io::ErrorKind::TimedOut => "check the program that writes to the pipe",
+            _ => "run edgecert as the user that the ACME client runs as",
+        };
+        Some(hint.into())
+    }
+}
+
+impl Diagnostic for WriteError {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Config
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(STATE_HINT.into())
+    }
+}
+
+impl Diagnostic for LockTimeout {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Temporary
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some("wait for that run to finish; the lock is released when its process ends".into())
+    }
+}
+
+/// Quotes a word for pasting into a shell.
 pub(crate) fn shell_word(text: &str) -> String {
-    let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c));
-    if plain { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+    let is_plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c));
+    if is_plain { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+/// An error whose parts were put together at the call site. To be replaced by typed errors.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct AdHocError {
+    pub(crate) kind: ErrorKind,
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+}
+
+impl AdHocError {
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), hint: Some(hint.into()) }
+    }
+}
+
+impl Diagnostic for AdHocError {
+    fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    fn hint(&self) -> Option<String> {
+        self.hint.clone()
+    }
 }
 
 #[cfg(test)]
@@ -247,28 +354,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_gravest_wins_in_the_documented_order() {
-        let order = [70, 78, 77, 66, 65, 76, 69, 75];
-        let codes: Vec<u8> = ErrorKind::SEVERITY.iter().map(|kind| kind.exit_code()).take(8).collect();
-        assert_eq!(codes, order);
-        assert_eq!(
-            ErrorKind::most_severe([ErrorKind::Temporary, ErrorKind::Service]),
-            Some(ErrorKind::Service)
-        );
+    fn severity_order_is_the_documented_one() {
+        let codes = ErrorKind::BY_SEVERITY.map(ErrorKind::exit_code);
+        assert_eq!(codes, [70, 78, 77, 66, 65, 76, 69, 75, 2]);
+        let kinds = [ErrorKind::Temporary, ErrorKind::Service];
+        assert_eq!(ErrorKind::most_severe(kinds), Some(ErrorKind::Service));
         assert_eq!(ErrorKind::most_severe([]), None);
     }
 
     #[test]
-    fn an_unknown_error_is_our_own_fault() {
-        let failure = Failure::from_error(&anyhow::anyhow!("surprise"), &[]);
-        assert_eq!(
-            (failure.kind, failure.message().as_str()),
-            (ErrorKind::Fault, "internal error: surprise")
-        );
+    fn untyped_error_is_internal() {
+        let error = CommandError::from(anyhow::anyhow!("surprise").context("cannot start"));
+        assert_eq!(error.kind(), ErrorKind::Internal);
+        assert_eq!(error.message(), "internal error: cannot start: surprise");
     }
 
     #[test]
-    fn a_pasted_path_is_one_word() {
+    fn shell_word_is_quoted_when_needed() {
         assert_eq!(shell_word("/etc/edgecert/key"), "/etc/edgecert/key");
         assert_eq!(shell_word("/a b/it's"), r"'/a b/it'\''s'");
     }

@@ -18,8 +18,8 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, geteuid, kill_process_group, waitid};
 
 use crate::env::Env;
-use crate::error::{Diagnostic, ErrorKind};
-use crate::report::{Answer, Report};
+use crate::error::{CommandError, ErrorKind};
+use crate::report::{Body, Report};
 use crate::settings::Program;
 use crate::text::{path, sanitize};
 
@@ -59,16 +59,10 @@ pub(crate) enum Error {
 }
 
 impl Notification {
-    /// How a deployment ended.
-    pub(crate) fn of_report(report: &Report) -> Self {
-        let error = sentence(report.diagnostics());
+    /// Describes how a command ended.
+    pub(crate) fn new<B: Body>(report: &Report<B>) -> Self {
+        let error = sentence(report.errors());
         Self { command: report.command(), exit_code: report.exit_code(), error, report: report.to_json() }
-    }
-
-    /// How another command ended.
-    pub(crate) fn of_answer(answer: &Answer) -> Self {
-        let error = sentence(answer.diagnostics());
-        Self { command: answer.command(), exit_code: answer.exit_code(), error, report: answer.to_json() }
     }
 
     /// Whether somebody has to know. A wrong command line is seen by who wrote it.
@@ -84,13 +78,9 @@ impl Notification {
 }
 
 /// The first sentences, cut where the log would cut them.
-fn sentence(diagnostics: &[Diagnostic]) -> String {
-    const MOST: usize = 3;
-    diagnostics
-        .iter()
-        .take(MOST)
-        .flat_map(|diagnostic| ["; ".to_owned(), sanitize(&diagnostic.message)])
-        .collect()
+fn sentence(errors: &[CommandError]) -> String {
+    const MAX_MESSAGES: usize = 3;
+    errors.iter().take(MAX_MESSAGES).flat_map(|error| ["; ".to_owned(), sanitize(error.message())]).collect()
 }
 
 /// Writes the line to the system's log. Where none listens, or it is busy, the line is lost: nothing waits for it.
@@ -175,6 +165,7 @@ mod tests {
     use std::io::Read as _;
 
     use super::*;
+    use crate::error::AdHocError;
 
     fn shell(script: &str) -> Command {
         let mut command = Command::new("sh");
@@ -220,13 +211,10 @@ mod tests {
 
     #[test]
     fn a_line_of_the_log_is_one_line() {
-        let diagnostics = [Diagnostic { message: "a\nb\u{1b}[2Jc".into(), hint: None }];
-        let alarm = Notification {
-            command: "sync",
-            exit_code: 75,
-            error: sentence(&diagnostics),
-            report: String::new(),
-        };
+        let kind = ErrorKind::Temporary;
+        let errors = [AdHocError { kind, message: "a\nb\u{1b}[2Jc".into(), hint: None }.into()];
+        let alarm =
+            Notification { command: "sync", exit_code: 75, error: sentence(&errors), report: String::new() };
         assert_eq!(alarm.line(7), "<27>edgecert[7]: sync failed with exit code 75; a b [2Jc");
     }
 }

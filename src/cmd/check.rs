@@ -2,22 +2,27 @@
 
 use std::path::Path;
 
-use crate::check::{self, CheckContext, Refused, Status};
+use crate::check::{self, CheckContext, Status};
 use crate::cli::CheckArgs;
 use crate::context::Context;
 use crate::env::Env;
-use crate::report::{CertificateReport, Report, SourceReport};
+use crate::error::CommandError;
+use crate::report::{CertificateReport, DeployReport, SourceReport};
 use crate::settings::Roots;
 use crate::{bundle, clock, source, trust};
 
 /// Runs the checks and records what they found.
-pub(crate) fn run(args: &CheckArgs, context: &Context, report: &mut Report) -> anyhow::Result<()> {
+pub(crate) fn run(
+    args: &CheckArgs,
+    context: &Context,
+    report: &mut DeployReport,
+) -> Result<(), CommandError> {
     let env = &context.env;
     let source = source::find(&args.certificate.named(), env)?;
-    report.source = Some(SourceReport::new(&source));
+    report.body.source = Some(SourceReport::new(&source));
     let anchors = args.trust_anchors.as_deref().map(|named| trust::load(&anchors(named, env))).transpose()?;
     let bundle = bundle::load(&source.files)?;
-    report.certificate = bundle.chain.as_ref().ok().map(CertificateReport::new);
+    report.body.certificate = bundle.chain.as_ref().ok().map(CertificateReport::new);
     let rules = CheckContext {
         domains: &args.domains,
         at: args.at.unwrap_or_else(clock::now),
@@ -25,12 +30,9 @@ pub(crate) fn run(args: &CheckArgs, context: &Context, report: &mut Report) -> a
         anchors: anchors.as_ref(),
         directory: source.acme_directory.as_deref(),
     };
-    report.checks = check::run(&bundle, &rules);
-    if report.checks.iter().any(|finding| finding.status == Status::Fail) {
-        Err(Refused.into())
-    } else {
-        Ok(())
-    }
+    report.body.checks = check::run(&bundle, &rules);
+    report.fail_checks();
+    Ok(())
 }
 
 /// The word `system` means the system's store; a file of that name is `./system`.

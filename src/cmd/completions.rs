@@ -6,7 +6,9 @@
 use clap_complete::{generate, shells};
 
 use crate::cli::{Cli, CompletionsArgs, Shell};
-use crate::report::Answer;
+use crate::error::CommandError;
+use crate::report::CommandReport;
+use anyhow::Context as _;
 
 const NAME: &str = "edgecert";
 
@@ -59,15 +61,15 @@ _edgecert_fields() {
 const FIRST: &str = "\n(( $+functions[_edgecert_commands] )) ||\n";
 
 /// Runs the command.
-pub(crate) fn run(args: CompletionsArgs, answer: &mut Answer) -> anyhow::Result<()> {
+pub(crate) fn run(args: CompletionsArgs, report: &mut CommandReport) -> Result<(), CommandError> {
     let script = script(args.shell)?;
-    answer.set("script", &script);
-    answer.text = script;
-    answer.is_product = true;
+    report.body.set("script", &script);
+    report.body.text = script;
+    report.body.is_product = true;
     Ok(())
 }
 
-fn script(shell: Shell) -> anyhow::Result<String> {
+fn script(shell: Shell) -> Result<String, CommandError> {
     let mut command = Cli::definition();
     let words = field_words(&command);
     let mut bytes = Vec::new();
@@ -76,7 +78,7 @@ fn script(shell: Shell) -> anyhow::Result<String> {
         Shell::Zsh => generate(shells::Zsh, &mut command, NAME, &mut bytes),
         Shell::Fish => generate(shells::Fish, &mut command, NAME, &mut bytes),
     }
-    let script = String::from_utf8(bytes)?;
+    let script = String::from_utf8(bytes).context("the completion script is not UTF-8")?;
     Ok(match shell {
         Shell::Bash => script + &BASH.replace("FIELDS", &words),
         Shell::Zsh => {

@@ -10,14 +10,19 @@ use crate::clock::Deadline;
 use crate::context::Context;
 use crate::deploy::journal::{self, Journal, Past};
 use crate::deploy::{ClientCache, Deployment};
+use crate::error::CommandError;
 use crate::names::distinct;
-use crate::report::{Report, SourceReport};
+use crate::report::{DeployReport, SourceReport};
 use crate::settings::{self, Configuration, LineageEntry, Location, Settings};
 use crate::source::{self, Source};
 use crate::state;
 
 /// Deploys the certificate that the command line or the hook's environment names.
-pub(crate) fn run(args: &DeployArgs, context: &Context, report: &mut Report) -> anyhow::Result<()> {
+pub(crate) fn run(
+    args: &DeployArgs,
+    context: &Context,
+    report: &mut DeployReport,
+) -> Result<(), CommandError> {
     let source = source::find(&args.certificate.named(), &context.env)?;
     deploy(args, &source, context, report)
 }
@@ -27,9 +32,9 @@ pub(crate) fn deploy(
     args: &DeployArgs,
     source: &Source,
     context: &Context,
-    report: &mut Report,
-) -> anyhow::Result<()> {
-    report.source = Some(SourceReport::new(source));
+    report: &mut DeployReport,
+) -> Result<(), CommandError> {
+    report.body.source = Some(SourceReport::new(source));
     let env = &context.env;
     let none = Configuration::default();
     let (file, unreadable) = match context.configuration() {
@@ -73,10 +78,11 @@ pub(crate) fn deploy(
         clients.end();
         result
     });
+    report.record(result);
     if !args.dry_run {
-        journal.finish(&result, report);
+        journal.finish(report);
     }
-    result
+    Ok(())
 }
 
 /// So long another run is waited for where the settings cannot be read.

@@ -9,8 +9,8 @@ use crate::api::{ApiObject, Client, ClientConfig, Error, RequestError, Site};
 use crate::cli::SiteName;
 use crate::clock::Deadline;
 use crate::context::Context;
-use crate::error::{CommandError, Diagnostic, ErrorKind, api_hint, api_kind};
-use crate::report::Answer;
+use crate::error::{AdHocError, CommandError, Diagnostic as _, ErrorKind};
+use crate::report::CommandReport;
 use crate::secret::Redactor;
 use crate::settings::{Layer, Settings};
 
@@ -25,9 +25,9 @@ pub(super) struct Service {
 pub(super) fn ask(
     layer: &Layer,
     context: &Context,
-    answer: &mut Answer,
-    run: impl AsyncFnOnce(&Service, &mut Answer) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
+    report: &mut CommandReport,
+    run: impl AsyncFnOnce(&Service, &mut CommandReport) -> Result<(), CommandError>,
+) -> Result<(), CommandError> {
     let settings = Settings::resolve(layer, &context.env, None, context.configuration()?)?;
     let deadline = Deadline::after(settings.timeout);
     let mut redactor = Redactor::default();
@@ -38,16 +38,16 @@ pub(super) fn ask(
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    let done = runtime.block_on(run(&service, answer));
+    let done = runtime.block_on(run(&service, report));
     // A name that is still being looked up must not hold the run beyond its deadline.
     runtime.shutdown_background();
-    answer.warnings.extend(service.client.notes());
+    report.warnings.extend(service.client.notes());
     done
 }
 
 impl Service {
     /// The site that a person means.
-    pub(super) async fn find(&self, name: &SiteName) -> anyhow::Result<ApiObject<Site>> {
+    pub(super) async fn find(&self, name: &SiteName) -> Result<ApiObject<Site>, CommandError> {
         let domain = match name {
             SiteName::Id(id) => return self.site(*id).await,
             SiteName::Domain(domain) => domain,
@@ -70,7 +70,7 @@ impl Service {
     }
 
     /// The site of this number as it is now.
-    pub(super) async fn site(&self, id: u64) -> anyhow::Result<ApiObject<Site>> {
+    pub(super) async fn site(&self, id: u64) -> Result<ApiObject<Site>, CommandError> {
         self.client.site(id).await.map_err(|failed| match failed.error.refused_with() {
             Some(404) => no_such_site(id),
             _ => request_failed(format!("cannot read site {id}"), &failed),
@@ -78,7 +78,7 @@ impl Service {
     }
 
     /// The same behind a request that may have changed it: nobody knows then that nothing was changed.
-    pub(super) async fn site_again(&self, id: u64) -> anyhow::Result<ApiObject<Site>> {
+    pub(super) async fn site_again(&self, id: u64) -> Result<ApiObject<Site>, CommandError> {
         self.client.site(id).await.map_err(|failed| match failed.error.refused_with() {
             Some(404) => {
                 let message = format!("site {id} was there and cannot be found any more (404)");
@@ -93,24 +93,23 @@ impl Service {
 }
 
 /// Section 4.5 and 4.7: not there, or not of this account.
-pub(super) fn no_such_site(id: u64) -> anyhow::Error {
+pub(super) fn no_such_site(id: u64) -> CommandError {
     let message = format!("the account has no site {id} (404); nothing was changed");
     decided(ErrorKind::Service, message, "`edgecert sites list` shows what there is")
 }
 
 /// A request that failed, after what was to be done.
-pub(super) fn request_failed(what: impl Display, failed: &RequestError) -> anyhow::Error {
-    let kind = api_kind(&failed.error);
+pub(super) fn request_failed(what: impl Display, failed: &RequestError) -> CommandError {
+    let kind = failed.kind();
     let hint = match kind {
         ErrorKind::Temporary => Some("run the same command again later".to_owned()),
-        _ => api_hint(&failed.error),
+        _ => failed.hint(),
     };
-    let diagnostic = Diagnostic { message: format!("{what}: {}", failed.error), hint };
-    CommandError { kind, diagnostic }.into()
+    AdHocError { kind, message: format!("{what}: {}", failed.error), hint }.into()
 }
 
 /// The same with a hint of its own, where it is the service that refused.
-pub(super) fn refused(what: impl Display, failed: &RequestError, hint: &str) -> anyhow::Error {
+pub(super) fn refused(what: impl Display, failed: &RequestError, hint: &str) -> CommandError {
     match failed.error {
         Error::Refused { .. } | Error::NotOk { .. } => {
             decided(ErrorKind::Service, format!("{what}: {}", failed.error), hint)
@@ -120,6 +119,6 @@ pub(super) fn refused(what: impl Display, failed: &RequestError, hint: &str) -> 
 }
 
 /// An error whose kind is known here.
-pub(super) fn decided(kind: ErrorKind, message: impl Into<String>, hint: impl Into<String>) -> anyhow::Error {
-    CommandError { kind, diagnostic: Diagnostic::new(message, hint) }.into()
+pub(super) fn decided(kind: ErrorKind, message: impl Into<String>, hint: impl Into<String>) -> CommandError {
+    AdHocError::new(kind, message, hint).into()
 }

@@ -9,10 +9,9 @@ use time::OffsetDateTime;
 
 use crate::cert::Certificate;
 use crate::clock::{self, Deadline};
-use crate::error::Failure;
 use crate::names::Domain;
 use crate::outcome::Outcome;
-use crate::report::{Report, SiteReport};
+use crate::report::{DeployReport, SiteReport};
 use crate::settings::{Guards, Settings};
 use crate::source::Source;
 use crate::state::{self, LineageState, Lock, LockTimeout, StateError, Store, WriteError};
@@ -61,7 +60,7 @@ impl Journal {
         order: state::DeployOptions,
         directory: Option<&Path>,
         deadline: Deadline,
-        report: &mut Report,
+        report: &mut DeployReport,
     ) -> Result<Self, LockTimeout> {
         let mut journal = Self::new(source, order);
         let is_pipe =
@@ -134,7 +133,11 @@ impl Journal {
     }
 
     /// When the leaves were issued that were deployed into the records of this service.
-    pub(crate) fn issued(&self, settings: &Settings, report: &mut Report) -> HashMap<u64, OffsetDateTime> {
+    pub(crate) fn issued(
+        &self,
+        settings: &Settings,
+        report: &mut DeployReport,
+    ) -> HashMap<u64, OffsetDateTime> {
         let (memories, strange) = self.store.as_ref().map(Store::all).unwrap_or_default();
         report.warnings.extend(strange);
         let mut issued = state::IssueDates::default();
@@ -150,7 +153,7 @@ impl Journal {
     }
 
     /// Whether another run, for which this one had to wait, has done all of the work; its result is reported then.
-    pub(crate) fn already_deployed(&self, report: &mut Report) -> bool {
+    pub(crate) fn already_deployed(&self, report: &mut DeployReport) -> bool {
         let (Some(memory), Some(leaf)) = (&self.memory, &self.leaf) else { return false };
         let waited = self.lock.as_ref().is_some_and(|lock| lock.waited);
         let at = memory.last_success.map(rfc3339_millis).unwrap_or_default();
@@ -158,12 +161,12 @@ impl Journal {
         if !(waited || self.is_superseded) || !memory.is_done(leaf, order) {
             return false;
         }
-        report.sites = memory.sites.iter().filter_map(|site| by_another_run(site, &at)).collect();
+        report.body.sites = memory.sites.iter().filter_map(|site| by_another_run(site, &at)).collect();
         true
     }
 
     /// Writes down what is about to be done.
-    pub(crate) fn begin(&mut self, report: &mut Report) {
+    pub(crate) fn begin(&mut self, report: &mut DeployReport) {
         let (mut order, before, now) = (self.order.clone(), self.memory.take(), clock::now());
         let known = before.as_ref().and_then(|before| before.order.service.clone());
         order.service = order.service.or(known);
@@ -174,21 +177,15 @@ impl Journal {
     }
 
     /// Writes down what came of it; what failed before anything could be intended is remembered, too.
-    pub(crate) fn finish(&mut self, result: &anyhow::Result<()>, report: &mut Report) {
-        let (exit_code, error) = match result {
-            Ok(()) => (report.exit_code(), report.error().map(str::to_owned)),
-            Err(error) => {
-                let failure = Failure::from_error(error, &report.checks);
-                (failure.kind.exit_code(), Some(failure.message()))
-            }
-        };
+    pub(crate) fn finish(&mut self, report: &mut DeployReport) {
+        let (exit_code, error) = (report.exit_code(), report.error().map(str::to_owned));
         if !self.is_intended {
             if exit_code == 0 {
                 return;
             }
             self.begin(report);
         }
-        let sites = report.sites.iter().map(remembered).collect();
+        let sites = report.body.sites.iter().map(remembered).collect();
         if let Some(memory) = &mut self.memory {
             memory.finish(exit_code, error, sites, clock::now());
         }
@@ -196,7 +193,7 @@ impl Journal {
     }
 
     /// Writes down that the lineage's files are gone, which changes nothing of what was deployed.
-    pub(crate) fn mark_missing(&mut self, report: &mut Report) {
+    pub(crate) fn mark_missing(&mut self, report: &mut DeployReport) {
         if let Some(memory) = &mut self.memory {
             memory.mark_missing(clock::now());
         }
@@ -208,7 +205,7 @@ impl Journal {
         self.unwritten.as_ref()
     }
 
-    fn write(&mut self, report: &mut Report) {
+    fn write(&mut self, report: &mut DeployReport) {
         let (Some(store), Some(memory), false) = (&self.store, &self.memory, self.is_kept) else { return };
         if let Err(unwritable) = store.write(&self.name, memory) {
             self.forget(unwritable, report);
@@ -216,7 +213,7 @@ impl Journal {
     }
 
     /// Says once for each reason that nothing is remembered.
-    fn forget(&mut self, unwritable: WriteError, report: &mut Report) {
+    fn forget(&mut self, unwritable: WriteError, report: &mut DeployReport) {
         let warning = forgetful(&unwritable.to_string());
         if !report.warnings.contains(&warning) {
             report.warnings.push(warning);

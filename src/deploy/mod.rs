@@ -17,9 +17,10 @@ use self::rollout::Order;
 use crate::api::{Client, ClientConfig, Listing};
 use crate::check::{self, CheckContext, Status, Vetted};
 use crate::clock::{self, Deadline};
+use crate::error::CommandError;
 use crate::names::Domain;
 use crate::plan::Allow;
-use crate::report::{CertificateReport, Report};
+use crate::report::{CertificateReport, DeployReport};
 use crate::secret::Redactor;
 use crate::settings::{Guards, Settings};
 use crate::source::Source;
@@ -47,7 +48,7 @@ pub(crate) struct ClientCache {
 }
 
 impl ClientCache {
-    pub(crate) fn new() -> anyhow::Result<Self> {
+    pub(crate) fn new() -> Result<Self, CommandError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         Ok(Self { runtime: runtime.context("cannot start the runtime")?, client: None })
     }
@@ -63,7 +64,7 @@ impl ClientCache {
         access: &ClientConfig,
         redactor: Redactor,
         deadline: Deadline,
-    ) -> anyhow::Result<Client> {
+    ) -> Result<Client, CommandError> {
         if let Some(client) = &self.client {
             return Ok(client.refresh(redactor, deadline));
         }
@@ -78,7 +79,7 @@ impl ClientCache {
         access: &ClientConfig,
         settings: &Settings,
         deadline: Deadline,
-    ) -> anyhow::Result<Listing> {
+    ) -> Result<Listing, CommandError> {
         let mut redactor = Redactor::default();
         redactor.hide(&settings.api_key);
         let client = self.client(access, redactor, deadline)?;
@@ -90,8 +91,8 @@ impl ClientCache {
         &mut self,
         access: &ClientConfig,
         order: &Order<'_>,
-        report: &mut Report,
-    ) -> anyhow::Result<()> {
+        report: &mut DeployReport,
+    ) -> Result<(), CommandError> {
         let mut redactor = Redactor::default();
         redactor.hide(&order.settings.api_key);
         redactor.hide(order.vetted.key.pem());
@@ -108,15 +109,15 @@ impl Deployment<'_> {
         journal: &mut Journal,
         past: Past<'_>,
         clients: &mut ClientCache,
-        access: &mut dyn FnMut() -> anyhow::Result<std::sync::Arc<ClientConfig>>,
-        report: &mut Report,
-    ) -> anyhow::Result<()> {
+        access: &mut dyn FnMut() -> Result<std::sync::Arc<ClientConfig>, CommandError>,
+        report: &mut DeployReport,
+    ) -> Result<(), CommandError> {
         self.warn_of_open_key(report);
         let mut files = self.source.files.clone();
         // Certificate and key may stand in one file.
         files.key.get_or_insert_with(|| files.cert.clone());
         let bundle = bundle::load(&files)?;
-        report.certificate = bundle.chain.as_ref().ok().map(CertificateReport::new);
+        report.body.certificate = bundle.chain.as_ref().ok().map(CertificateReport::new);
         if let Ok(chain) = &bundle.chain {
             journal.reads(&chain.leaf);
         }
@@ -128,7 +129,10 @@ impl Deployment<'_> {
             directory: self.source.acme_directory.as_deref(),
         };
         report.add_findings(&check::run(&bundle, &context));
-        let vetted = check::vet(&bundle, &report.checks)?;
+        let Ok(vetted) = check::vet(&bundle, &report.body.checks) else {
+            report.fail_checks();
+            return Ok(());
+        };
         if journal.already_deployed(report) {
             return Ok(());
         }
@@ -165,7 +169,7 @@ impl Deployment<'_> {
     }
 
     /// Mounted secrets are open to others, so this is no refusal.
-    fn warn_of_open_key(&self, report: &mut Report) {
+    fn warn_of_open_key(&self, report: &mut DeployReport) {
         let Some(key) = &self.source.files.key else { return };
         if file::is_open_to_others(key) {
             report.warnings.push(format!("others can read the private key {}", text::path(key)));

@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 use super::rollout::{AT_ONCE, HANDSHAKES_AT_ONCE, Rollout, Stored};
 use crate::api::{RequestError, Site, Updated};
 use crate::clock::Deadline;
-use crate::error::{ErrorKind, api_kind};
+use crate::error::{Diagnostic as _, ErrorKind};
 use crate::plan::{Target, Upload};
 use crate::settings::Verify;
 use crate::verify::{Edge, EdgeView};
@@ -85,9 +85,7 @@ impl<'p> PendingSite<'p> {
     /// Whether the service, asked for the site, would say anything: after an upload that failed it may have been done
     /// all the same, unless the service was never met or knows nobody of that key.
     fn is_worth_reading(&self) -> bool {
-        !self
-            .stored
-            .is_err_and(|failed| matches!(api_kind(&failed.error), ErrorKind::Denied | ErrorKind::Config))
+        !self.stored.is_err_and(|failed| matches!(failed.kind(), ErrorKind::Denied | ErrorKind::Config))
     }
 
     /// Whether nothing more will come of waiting.

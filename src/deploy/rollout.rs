@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use futures_util::StreamExt as _;
 use futures_util::stream;
 use time::OffsetDateTime;
@@ -14,11 +15,11 @@ use super::scope::Scope;
 use crate::api::{Client, Listing, Record, RequestError, Site};
 use crate::check::Vetted;
 use crate::clock::Deadline;
-use crate::error::{Diagnostic, ErrorKind, Failure, api_kind};
+use crate::error::{CommandError, Diagnostic as _, ErrorKind};
 use crate::names::Domain;
 use crate::outcome::Outcome;
 use crate::plan::{Account, Action, Allow, Plan, PlanRequest, Step, Upload};
-use crate::report::Report;
+use crate::report::DeployReport;
 use crate::settings::{Settings, Verify};
 use crate::verify::Edge;
 
@@ -49,16 +50,18 @@ pub(crate) struct Order<'a> {
 
 /// Brings the certificate to the sites and records everything in the report. An `Err` means that nothing could be
 /// begun; failures of single sites are in the report.
-pub(crate) async fn run(client: &Client, order: &Order<'_>, report: &mut Report) -> anyhow::Result<()> {
-    let mut rollout = Rollout { client, order, report, sites: 0, kinds: Vec::new(), diagnostics: Vec::new() };
+pub(crate) async fn run(
+    client: &Client,
+    order: &Order<'_>,
+    report: &mut DeployReport,
+) -> Result<(), CommandError> {
+    let mut rollout = Rollout { client, order, report, sites: 0 };
     match (order.upload_only, order.dry_run) {
-        (true, true) => rollout.report.plan = Some(order.domains.iter().map(Step::upload_only).collect()),
+        (true, true) => {
+            rollout.report.body.plan = Some(order.domains.iter().map(Step::upload_only).collect())
+        }
         (true, false) => rollout.upload_only().await,
         (false, _) => rollout.planned().await?,
-    }
-    let (kinds, diagnostics) = (rollout.kinds, rollout.diagnostics);
-    if let Some(kind) = ErrorKind::most_severe(kinds) {
-        report.fail(Failure { kind, diagnostics });
     }
     Ok(())
 }
@@ -66,11 +69,9 @@ pub(crate) async fn run(client: &Client, order: &Order<'_>, report: &mut Report)
 pub(crate) struct Rollout<'a> {
     pub(crate) client: &'a Client,
     pub(crate) order: &'a Order<'a>,
-    pub(crate) report: &'a mut Report,
+    pub(crate) report: &'a mut DeployReport,
     /// How many the account has.
     pub(crate) sites: usize,
-    pub(crate) kinds: Vec<ErrorKind>,
-    pub(crate) diagnostics: Vec<Diagnostic>,
 }
 
 /// What an upload that succeeded says.
@@ -81,7 +82,7 @@ pub(crate) struct Stored {
 }
 
 /// What became of an upload.
-pub(crate) type Result = std::result::Result<Stored, RequestError>;
+pub(crate) type UploadResult = Result<Stored, RequestError>;
 
 impl Rollout<'_> {
     /// One upload for each domain and nothing else: no listing, no guard, no wait.
@@ -99,7 +100,7 @@ impl Rollout<'_> {
                 Err(failed) => {
                     let outcome = self.upload_failed(domain, &failed);
                     self.push_bare(domain, None, outcome, Some(failed.to_string()));
-                    let kind = api_kind(&failed.error);
+                    let kind = failed.kind();
                     hopeless =
                         matches!(kind, ErrorKind::Denied | ErrorKind::Config).then(|| failed.to_string());
                 }
@@ -107,7 +108,7 @@ impl Rollout<'_> {
         }
     }
 
-    async fn planned(&mut self) -> anyhow::Result<()> {
+    async fn planned(&mut self) -> Result<(), CommandError> {
         let own;
         let listing = if let Some(shared) = self.order.listing {
             shared
@@ -121,7 +122,8 @@ impl Rollout<'_> {
         if self.finds_nothing(&scope, sites, listing.notes.is_empty())? {
             return Ok(());
         }
-        let edge = Edge::new(self.order.vetted.chain, &self.order.settings.edge_addresses)?;
+        let edge = Edge::new(self.order.vetted.chain, &self.order.settings.edge_addresses)
+            .context("cannot set up TLS")?;
         let issued = self.issued(&edge, &scope, sites, &listing.records).await;
         let request = PlanRequest {
             covers: &|domain| scope.covers(domain),
@@ -132,7 +134,7 @@ impl Rollout<'_> {
         let account = Account { sites, records: &listing.records, hidden: &listing.hidden, issued: &issued };
         let plan = Plan::make(&account, &request);
         if self.order.dry_run {
-            self.report.plan = Some(plan.steps());
+            self.report.body.plan = Some(plan.steps());
             self.report_what_is_left(&plan);
         } else {
             self.carry_out(&edge, &plan).await;
@@ -141,7 +143,7 @@ impl Rollout<'_> {
         let known = &self.report.warnings;
         let new: Vec<String> = self.client.notes().into_iter().filter(|note| !known.contains(note)).collect();
         self.report.warnings.extend(new);
-        self.report.sites.sort_by(|a, b| a.domain.cmp(&b.domain));
+        self.report.body.sites.sort_by(|a, b| a.domain.cmp(&b.domain));
         Ok(())
     }
 
@@ -199,7 +201,7 @@ impl Rollout<'_> {
     }
 
     /// Makes the uploads together; the results are in the order of the plan.
-    async fn upload(&mut self, uploads: &[Upload<'_>]) -> Vec<Result> {
+    async fn upload(&mut self, uploads: &[Upload<'_>]) -> Vec<UploadResult> {
         let (client, vetted) = (self.client, self.order.vetted);
         let answers: Vec<_> = stream::iter(uploads.iter().map(|upload| client.upload(vetted, upload.domain)))
             .buffered(AT_ONCE)
@@ -210,7 +212,7 @@ impl Rollout<'_> {
             let mut result = self.record_upload(upload.domain, answer);
             // One site that the service refuses does not keep the others from their certificate.
             for domain in &upload.or {
-                if !result.as_ref().is_err_and(|failed| api_kind(&failed.error) == ErrorKind::Service) {
+                if !result.as_ref().is_err_and(|failed| failed.kind() == ErrorKind::Service) {
                     break;
                 }
                 let answer = client.upload(vetted, domain).await;

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::rollout::{Order, Rollout};
 use super::verdict::NO_SITE;
 use crate::api::{Record, Site};
-use crate::error::{CommandError, Diagnostic, ErrorKind};
+use crate::error::{AdHocError, CommandError, ErrorKind};
 use crate::names::{Domain, Names};
 use crate::outcome::Outcome;
 use crate::text;
@@ -63,14 +63,14 @@ impl Rollout<'_> {
         scope: &Scope<'_>,
         sites: &[Site],
         whole: bool,
-    ) -> anyhow::Result<bool> {
+    ) -> Result<bool, CommandError> {
         let skip = self.order.settings.skip_unmatched && whole;
         let missing = |domain: &&Domain| !sites.iter().any(|site| site.domain == **domain);
         for domain in self.order.domains.iter().filter(missing) {
             if !skip {
                 let message = format!("the account has no site {domain}; nothing was sent for it");
                 let hint = "create the site, or leave out this --domain";
-                self.fail(ErrorKind::Service, Diagnostic::new(message, hint));
+                self.report.fail_once(AdHocError::new(ErrorKind::Service, message, hint));
             }
             let outcome = if skip { Outcome::Skipped } else { Outcome::Refused };
             self.push_bare(domain, None, outcome, Some(NO_SITE.into()));
@@ -89,6 +89,6 @@ impl Rollout<'_> {
             "none of the account's {number} is covered by the certificate for {names}; nothing was sent"
         );
         let hint = "check whose account the API key belongs to, or pass --skip-unmatched in a hook that runs for every lineage";
-        Err(CommandError { kind: ErrorKind::Service, diagnostic: Diagnostic::new(message, hint) }.into())
+        Err(AdHocError::new(ErrorKind::Service, message, hint).into())
     }
 }

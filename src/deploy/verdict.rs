@@ -1,9 +1,9 @@
 //! What became of each upload and each site: outcomes, whose turn it is, and the words for it.
 
 use super::polling::{Now, PendingSite};
-use super::rollout::{Result, Rollout, Stored};
+use super::rollout::{Rollout, Stored, UploadResult};
 use crate::api::{self, Answer, RequestError, Site, Uploaded};
-use crate::error::{AGAIN, Diagnostic, ErrorKind, api_hint, api_kind};
+use crate::error::{AdHocError, Diagnostic as _, ErrorKind, RETRY_HINT};
 use crate::names::Domain;
 use crate::outcome::Outcome;
 use crate::plan::{Action, Blocker, Plan, Target};
@@ -21,17 +21,17 @@ struct Verdict {
     outcome: Outcome,
     detail: Option<String>,
     /// What to tell beside it, where it is not what was asked for.
-    diagnostic: Option<(ErrorKind, Diagnostic)>,
+    error: Option<AdHocError>,
     warnings: Vec<String>,
 }
 
 impl Verdict {
     fn new(outcome: Outcome, detail: Option<String>) -> Self {
-        Self { outcome, detail, diagnostic: None, warnings: Vec::new() }
+        Self { outcome, detail, error: None, warnings: Vec::new() }
     }
 
     fn failing(mut self, kind: ErrorKind, message: String, hint: Option<String>) -> Self {
-        self.diagnostic = Some((kind, Diagnostic { message, hint }));
+        self.error = Some(AdHocError { kind, message, hint });
         self
     }
 }
@@ -46,7 +46,7 @@ impl Rollout<'_> {
     ) {
         let domain = domain.spelled().to_owned();
         let (id, cert_id_before, edge, cname) = (None, None, None, None);
-        self.report.sites.push(SiteReport {
+        self.report.body.sites.push(SiteReport {
             id,
             domain,
             cert_id_before,
@@ -60,7 +60,7 @@ impl Rollout<'_> {
 
     /// Names of a certificate for which there are no sites, where that is fine.
     pub(crate) fn skip(&mut self, names: Vec<String>) {
-        self.report.sites.extend(names.into_iter().map(|domain| SiteReport {
+        self.report.body.sites.extend(names.into_iter().map(|domain| SiteReport {
             id: None,
             domain,
             cert_id_before: None,
@@ -75,13 +75,13 @@ impl Rollout<'_> {
     pub(crate) fn record_upload(
         &mut self,
         domain: &Domain,
-        answer: std::result::Result<Answer<Uploaded>, RequestError>,
-    ) -> Result {
+        answer: Result<Answer<Uploaded>, RequestError>,
+    ) -> UploadResult {
         let domain = domain.spelled().to_owned();
         match answer {
             Ok(Answer { value, attempts }) => {
                 let stored = Stored { id: value.id, created: value.created == Some(true) };
-                self.report.uploads.push(UploadReport {
+                self.report.body.uploads.push(UploadReport {
                     domain,
                     ok: true,
                     id: Some(value.id),
@@ -95,7 +95,7 @@ impl Rollout<'_> {
                 Ok(stored)
             }
             Err(failed) => {
-                self.report.uploads.push(UploadReport {
+                self.report.body.uploads.push(UploadReport {
                     domain,
                     ok: false,
                     id: None,
@@ -194,18 +194,22 @@ impl Rollout<'_> {
         }
         let outcome = if was_fed { Outcome::Uploaded } else { Outcome::Queued };
         let message = format!("{domain}: whether it is bound is not known; {UNREAD}");
-        Verdict::new(outcome, Some(UNREAD.into())).failing(ErrorKind::Temporary, message, Some(AGAIN.into()))
+        Verdict::new(outcome, Some(UNREAD.into())).failing(
+            ErrorKind::Temporary,
+            message,
+            Some(RETRY_HINT.into()),
+        )
     }
 
     fn push(&mut self, target: &Target<'_>, now: Option<&Site>, verdict: Verdict, edge: Option<EdgeReport>) {
-        let Verdict { outcome, detail, diagnostic, warnings } = verdict;
+        let Verdict { outcome, detail, error, warnings } = verdict;
         self.report.warnings.extend(warnings);
-        match diagnostic {
-            Some((kind, diagnostic)) if target.wanted => self.fail(kind, diagnostic),
-            Some((_, diagnostic)) => self.report.warnings.push(diagnostic.message),
+        match error {
+            Some(error) if target.wanted => self.report.fail_once(error),
+            Some(error) => self.report.warnings.push(error.message),
             None => {}
         }
-        self.report.sites.push(SiteReport {
+        self.report.body.sites.push(SiteReport {
             id: Some(target.site.id),
             domain: target.site.domain.spelled().to_owned(),
             cert_id_before: target.site.cert_id,
@@ -219,19 +223,12 @@ impl Rollout<'_> {
 
     /// Records a failed upload once for each of its sites and tells their outcome.
     pub(crate) fn upload_failed(&mut self, domain: &Domain, failed: &RequestError) -> Outcome {
-        let kind = api_kind(&failed.error);
+        let kind = failed.kind();
         let state = if may_be_done(failed) { "; it may have been stored all the same" } else { "" };
         let tried = text::count(failed.attempts as usize, "attempt");
         let message = format!("the upload for {domain} failed: {failed} ({tried}){state}");
-        self.fail(kind, Diagnostic { message, hint: api_hint(&failed.error) });
+        self.report.fail_once(AdHocError { kind, message, hint: failed.hint() });
         if failed.error.is_worth_repeating() { Outcome::Queued } else { Outcome::Refused }
-    }
-
-    pub(crate) fn fail(&mut self, kind: ErrorKind, diagnostic: Diagnostic) {
-        self.kinds.push(kind);
-        if !self.diagnostics.contains(&diagnostic) {
-            self.diagnostics.push(diagnostic);
-        }
     }
 }
 
@@ -274,9 +271,9 @@ fn misbound(pending: &PendingSite<'_>, Stored { id, created }: Stored, site: &Si
             let outcome = if failed.error.is_worth_repeating() { Outcome::Queued } else { Outcome::Refused };
             let message = format!("{} could not be bound to certificate {id}: {failed}", site.domain);
             Verdict::new(outcome, Some(format!("{detail}: {failed}"))).failing(
-                api_kind(&failed.error),
+                failed.kind(),
                 message,
-                api_hint(&failed.error),
+                failed.hint(),
             )
         }
         Some(Ok(updated)) if !updated.ignored_fields.is_empty() => {

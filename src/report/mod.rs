@@ -1,6 +1,6 @@
-//! What came of a run: one value that becomes text for people or the JSON object that design and scripts rely on.
+//! The result of a command: one generic value that becomes text for people, or the JSON object for scripts.
 
-mod answer;
+mod body;
 mod table;
 mod text;
 
@@ -11,42 +11,139 @@ use time::OffsetDateTime;
 use crate::bundle::Chain;
 use crate::cert::Certificate;
 use crate::check::{Finding, Status};
-use crate::error::{Diagnostic, ErrorKind, Failure};
+use crate::error::{CommandError, ErrorKind, FailedCheck};
 use crate::outcome::Outcome;
-use crate::plan::Step;
 use crate::source::{Client, Source};
 use crate::text::rfc3339;
 
-pub(crate) use self::answer::Answer;
+pub(crate) use self::body::{Body, DeployBody, Output};
 pub(crate) use self::table::{Cell, Table};
-pub(crate) use self::text::{Style, diagnostics, finding_line, warning};
+pub(crate) use self::text::{Style, error_lines, finding_line, warning_line};
 
-/// Version of the JSON object; raised when a field changes its meaning or goes away.
+/// Version of the JSON object; raised when a field changes its meaning or is removed.
 const VERSION: u8 = 1;
 
-/// The result of one command.
+/// The result of one command: what all commands report, around a body of their own.
 #[derive(Debug, Serialize)]
-pub(crate) struct Report {
+pub(crate) struct Report<B> {
     version: u8,
     command: &'static str,
     ok: bool,
     exit_code: u8,
-    pub(crate) source: Option<SourceReport>,
-    pub(crate) certificate: Option<CertificateReport>,
-    pub(crate) checks: Vec<Finding>,
-    pub(crate) uploads: Vec<UploadReport>,
-    pub(crate) sites: Vec<SiteReport>,
-    /// What would be done, where that was the question.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) plan: Option<Vec<Step>>,
+    #[serde(flatten)]
+    pub(crate) body: B,
     pub(crate) warnings: Vec<String>,
+    /// The messages of `errors`, joined.
     error: Option<String>,
-    /// The same as `error`, each sentence with its hint; for people.
     #[serde(skip)]
-    diagnostics: Vec<Diagnostic>,
-    /// Why it failed.
+    errors: Vec<CommandError>,
+    /// The most severe failure class.
     #[serde(skip)]
     kind: Option<ErrorKind>,
+}
+
+/// The report of `deploy`, `plan` and `check`.
+pub(crate) type DeployReport = Report<DeployBody>;
+
+/// The report of a command with fields of its own.
+pub(crate) type CommandReport = Report<Output>;
+
+impl<B: Body> Report<B> {
+    pub(crate) fn new(command: &'static str) -> Self {
+        Self {
+            version: VERSION,
+            command,
+            ok: true,
+            exit_code: 0,
+            body: B::default(),
+            warnings: Vec::new(),
+            error: None,
+            errors: Vec::new(),
+            kind: None,
+        }
+    }
+
+    /// Adds a failure; the most severe one decides the exit code. What was achieved before stays in the report.
+    pub(crate) fn fail(&mut self, error: impl Into<CommandError>) {
+        let error = error.into();
+        self.kind = ErrorKind::most_severe(self.kind.into_iter().chain([error.kind()]));
+        self.errors.push(error);
+        self.exit_with(self.kind.map_or(0, ErrorKind::exit_code));
+        self.error = Some(CommandError::join(&self.errors));
+    }
+
+    /// Adds a failure unless the same one was added before: several sites may depend on one upload.
+    pub(crate) fn fail_once(&mut self, error: impl Into<CommandError>) {
+        let error = error.into();
+        if !self.errors.contains(&error) {
+            self.fail(error);
+        }
+    }
+
+    /// Adds the error of a result.
+    pub(crate) fn record(&mut self, result: Result<(), CommandError>) {
+        if let Err(error) = result {
+            self.fail(error);
+        }
+    }
+
+    /// Sets an exit code that follows a convention of its own, such as that of monitoring plugins.
+    pub(crate) fn exit_with(&mut self, exit_code: u8) {
+        self.ok = exit_code == 0;
+        self.exit_code = exit_code;
+    }
+
+    /// The failures so far.
+    pub(crate) fn errors(&self) -> &[CommandError] {
+        &self.errors
+    }
+
+    /// The most severe failure class; `None` if nothing failed.
+    pub(crate) fn kind(&self) -> Option<ErrorKind> {
+        self.kind
+    }
+
+    /// The messages of all failures on one line.
+    pub(crate) fn error(&self) -> Option<&str> {
+        self.error.as_deref()
+    }
+
+    pub(crate) fn exit_code(&self) -> u8 {
+        self.exit_code
+    }
+
+    pub(crate) fn command(&self) -> &'static str {
+        self.command
+    }
+
+    /// The JSON object. It is indented, because lego stops reading at a line of 64 KiB.
+    pub(crate) fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self)
+            .unwrap_or_else(|_| format!(r#"{{"version":{VERSION},"ok":false,"exit_code":70}}"#))
+    }
+
+    /// The lines for standard output.
+    pub(crate) fn to_text(&self, style: Style) -> String {
+        self.body.to_text(self.command, style)
+    }
+}
+
+impl DeployReport {
+    /// Records the findings; warnings among them are also warnings of the report.
+    pub(crate) fn add_findings(&mut self, findings: &[Finding]) {
+        self.body.checks = findings.to_vec();
+        let warnings = findings.iter().filter(|finding| finding.status == Status::Warn);
+        self.warnings.extend(warnings.map(Finding::sentence));
+    }
+
+    /// Fails with every check that failed.
+    pub(crate) fn fail_checks(&mut self) {
+        let checks = std::mem::take(&mut self.body.checks);
+        for finding in checks.iter().filter(|finding| finding.status == Status::Fail) {
+            self.fail(FailedCheck(finding));
+        }
+        self.body.checks = checks;
+    }
 }
 
 /// Whose certificate it is and where.
@@ -111,83 +208,6 @@ pub(crate) struct EdgeReport {
     pub(crate) served: usize,
     /// Addresses that were asked.
     pub(crate) addresses: usize,
-}
-
-impl Report {
-    pub(crate) fn new(command: &'static str) -> Self {
-        Self {
-            version: VERSION,
-            command,
-            ok: true,
-            exit_code: 0,
-            source: None,
-            certificate: None,
-            checks: Vec::new(),
-            uploads: Vec::new(),
-            sites: Vec::new(),
-            plan: None,
-            warnings: Vec::new(),
-            error: None,
-            diagnostics: Vec::new(),
-            kind: None,
-        }
-    }
-
-    /// Records that the run failed. What it achieved before stays in the report.
-    pub(crate) fn fail(&mut self, failure: Failure) {
-        self.ok = false;
-        self.kind = Some(failure.kind);
-        self.exit_code = failure.kind.exit_code();
-        self.error = Some(failure.message());
-        self.diagnostics = failure.diagnostics;
-    }
-
-    /// Records another failure beside those that are known; the most severe decides.
-    pub(crate) fn add(&mut self, kind: ErrorKind, diagnostic: Diagnostic) {
-        let kinds = self.kind.into_iter().chain([kind]);
-        let kind = ErrorKind::most_severe(kinds).unwrap_or(kind);
-        let mut diagnostics = std::mem::take(&mut self.diagnostics);
-        diagnostics.push(diagnostic);
-        self.fail(Failure { kind, diagnostics });
-    }
-
-    /// Records the findings; warnings among them are also said apart.
-    pub(crate) fn add_findings(&mut self, findings: &[Finding]) {
-        self.checks = findings.to_vec();
-        self.warnings
-            .extend(findings.iter().filter(|finding| finding.status == Status::Warn).map(Finding::sentence));
-    }
-
-    pub(crate) fn diagnostics(&self) -> &[Diagnostic] {
-        &self.diagnostics
-    }
-
-    pub(crate) fn kind(&self) -> Option<ErrorKind> {
-        self.kind
-    }
-
-    pub(crate) fn error(&self) -> Option<&str> {
-        self.error.as_deref()
-    }
-
-    pub(crate) fn exit_code(&self) -> u8 {
-        self.exit_code
-    }
-
-    pub(crate) fn command(&self) -> &'static str {
-        self.command
-    }
-
-    /// The JSON object; its lines stay short, because lego stops reading at 64 KiB.
-    pub(crate) fn to_json(&self) -> String {
-        serde_json::to_string_pretty(self)
-            .unwrap_or_else(|_| format!(r#"{{"version":{VERSION},"ok":false,"exit_code":70}}"#))
-    }
-
-    /// The lines for standard output.
-    pub(crate) fn to_text(&self, style: Style) -> String {
-        text::report(self, style)
-    }
 }
 
 impl SourceReport {

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use anstyle::{AnsiColor, Style as Ansi};
 use serde_json::Value;
 
-use super::{Report, UploadReport};
+use super::{DeployBody, UploadReport};
 use crate::check::Status;
-use crate::error::Diagnostic;
+use crate::error::CommandError;
 use crate::outcome::Outcome;
 use crate::text::{count, list, rfc3339, sanitize};
 
@@ -30,7 +30,7 @@ impl Style {
     }
 }
 
-pub(super) fn report(report: &Report, style: Style) -> String {
+pub(super) fn deployment(report: &DeployBody, command: &str, style: Style) -> String {
     let mut lines = String::new();
     if let Some(certificate) = &report.certificate {
         let names = list(&certificate.names);
@@ -40,7 +40,7 @@ pub(super) fn report(report: &Report, style: Style) -> String {
             &format!("{names}; {}, expires {}", certificate.key_type, rfc3339(certificate.not_after)),
         );
     }
-    if report.command == "check" {
+    if command == "check" {
         for finding in &report.checks {
             lines.push_str(&finding_line(finding.check.word(), finding.status, &finding.detail, style));
         }
@@ -86,11 +86,11 @@ pub(crate) fn finding_line(title: &str, status: Status, detail: &str, style: Sty
 }
 
 /// `edgecert: error: …` and `edgecert: hint: …`, each on a line of its own.
-pub(crate) fn diagnostics(diagnostics: &[Diagnostic], style: Style) -> String {
+pub(crate) fn error_lines(errors: &[CommandError], style: Style) -> String {
     let mut lines = String::new();
-    for diagnostic in diagnostics {
-        let _ = writeln!(lines, "edgecert: {}: {}", style.paint("error", AnsiColor::Red), diagnostic.message);
-        if let Some(hint) = &diagnostic.hint {
+    for error in errors {
+        let _ = writeln!(lines, "edgecert: {}: {error}", style.paint("error", AnsiColor::Red));
+        if let Some(hint) = error.hint() {
             let _ = writeln!(lines, "edgecert: {}: {hint}", style.paint("hint", AnsiColor::Cyan));
         }
     }
@@ -98,7 +98,7 @@ pub(crate) fn diagnostics(diagnostics: &[Diagnostic], style: Style) -> String {
 }
 
 /// `edgecert: warning: …`
-pub(crate) fn warning(warning: &str, style: Style) -> String {
+pub(crate) fn warning_line(warning: &str, style: Style) -> String {
     format!("edgecert: {}: {warning}\n", style.paint("warning", AnsiColor::Yellow))
 }
 
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn colour_is_used_only_where_it_is_wanted() {
-        assert_eq!(warning("x", Style { colour: false, width: None }), "edgecert: warning: x\n");
-        assert!(warning("x", Style { colour: true, width: None }).contains('\u{1b}'));
+        assert_eq!(warning_line("x", Style { colour: false, width: None }), "edgecert: warning: x\n");
+        assert!(warning_line("x", Style { colour: true, width: None }).contains('\u{1b}'));
     }
 }

@@ -20,7 +20,7 @@ struct VersionHeader {
 }
 
 /// What could not be written.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[error("cannot write {}: {reason}", crate::text::path(path))]
 pub(crate) struct WriteError {
     pub(crate) path: PathBuf,

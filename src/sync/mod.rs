@@ -24,12 +24,12 @@ use crate::cli::DeployArgs;
 use crate::clock::Deadline;
 use crate::context::Context;
 use crate::deploy::ClientCache;
-use crate::error::{CommandError, Diagnostic, ErrorKind, Failure, STATE_HINT};
+use crate::error::{AdHocError, CommandError, ErrorKind, STATE_HINT};
 use crate::inventory::{Inventory, Member, Shard};
-use crate::report::{Answer, Report};
+use crate::report::{CommandReport, DeployReport};
 use crate::settings::{self, Layer, Settings};
 use crate::source::Source;
-use crate::state::{self, StateError, Store, WriteError};
+use crate::state::{self, StateError, Store};
 use crate::text;
 
 /// Options of one `sync`.
@@ -42,7 +42,11 @@ pub(crate) struct SyncOptions<'a> {
 }
 
 /// Brings all lineages to the state that they should be in.
-pub(crate) fn run(options: &SyncOptions<'_>, context: &Context, answer: &mut Answer) -> anyhow::Result<()> {
+pub(crate) fn run(
+    options: &SyncOptions<'_>,
+    context: &Context,
+    answer: &mut CommandReport,
+) -> Result<(), CommandError> {
     let (env, file) = (&context.env, context.configuration()?);
     let (store, directory) = memory(settings::state_dir(options.flags, env, file))?;
     std::thread::sleep(options.splay.mul_f64(fastrand::f64()));
@@ -69,7 +73,11 @@ pub(crate) fn run(options: &SyncOptions<'_>, context: &Context, answer: &mut Ans
 }
 
 /// The same for one lineage, which its client says is unchanged. What is not remembered is deployed.
-pub(crate) fn tick(source: &Source, context: &Context, report: &mut Report) -> anyhow::Result<()> {
+pub(crate) fn tick(
+    source: &Source,
+    context: &Context,
+    report: &mut DeployReport,
+) -> Result<(), CommandError> {
     let (env, file) = (&context.env, context.configuration()?);
     let args = DeployArgs::default();
     let name = state::name(&source.place());
@@ -83,7 +91,7 @@ pub(crate) fn tick(source: &Source, context: &Context, report: &mut Report) -> a
     let mut scan = Scan::new(&args.settings, env, file, None);
     let (mut summary, mut lineages) = (Summary::default(), Vec::new());
     sort(scan.look(member), &mut lineages, &mut summary);
-    let mut answer = Answer::new("sync");
+    let mut answer = CommandReport::new("sync");
     let sync = Sync { directory: &directory, answer: &mut answer };
     sync.work(&lineages, &scan, &mut summary);
     report.warnings.extend(std::mem::take(&mut answer.warnings));
@@ -92,10 +100,10 @@ pub(crate) fn tick(source: &Source, context: &Context, report: &mut Report) -> a
 }
 
 /// The directory of what is remembered, which has to be writable: without it this could not end.
-fn memory(directory: Option<PathBuf>) -> anyhow::Result<(Store, PathBuf)> {
+fn memory(directory: Option<PathBuf>) -> Result<(Store, PathBuf), CommandError> {
     let directory = directory.ok_or_else(|| {
         let message = "no state directory is set, and there is no home directory";
-        CommandError { kind: ErrorKind::Config, diagnostic: Diagnostic::new(message, STATE_HINT) }
+        AdHocError::new(ErrorKind::Config, message, STATE_HINT)
     })?;
     let store = Store::open(&directory)?;
     store.probe()?;
@@ -109,23 +117,18 @@ fn nothing_to_do(directory: &Path) -> String {
     )
 }
 
-/// What a run says that cannot remember what it does.
-fn unwritable(unwritable: &WriteError) -> Diagnostic {
-    Diagnostic::new(unwritable.to_string(), STATE_HINT)
-}
-
 fn sort(found: Option<Found>, lineages: &mut Vec<Lineage>, summary: &mut Summary) {
     match found {
         Some(Found::Lineage(lineage)) => lineages.push(*lineage),
         Some(Found::Gone) => summary.gone_before(),
-        Some(Found::Failed(name, error)) => summary.failed(&name, &Failure::from_error(&error, &[])),
+        Some(Found::Failed(name, error)) => summary.failed(&name, error),
         None => {}
     }
 }
 
 struct Sync<'a> {
     directory: &'a Path,
-    answer: &'a mut Answer,
+    answer: &'a mut CommandReport,
 }
 
 impl Sync<'_> {
@@ -137,8 +140,7 @@ impl Sync<'_> {
             let service = match reach(&settings, scan) {
                 Ok(service) => service,
                 Err(error) => {
-                    let failure = Failure::from_error(&error, &[]);
-                    summary.unreached(&failure, &members);
+                    summary.unreached(&error, &members);
                     continue;
                 }
             };
@@ -177,7 +179,7 @@ fn by_service(lineages: &[Lineage]) -> Vec<(Arc<Settings>, Vec<&Lineage>)> {
     services
 }
 
-fn reach(settings: &Settings, scan: &Scan<'_>) -> anyhow::Result<Service> {
+fn reach(settings: &Settings, scan: &Scan<'_>) -> Result<Service, CommandError> {
     let access = Arc::new(ClientConfig::new(settings)?);
     let mut clients = ClientCache::new()?;
     let listing = clients.list(&access, settings, Deadline::after(settings.timeout));

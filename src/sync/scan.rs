@@ -6,6 +6,7 @@ use time::OffsetDateTime;
 
 use crate::bundle::{self, LeafPeek};
 use crate::env::Env;
+use crate::error::CommandError;
 use crate::file::ReadError;
 use crate::inventory::{Member, Shard};
 use crate::names::Domain;
@@ -60,7 +61,7 @@ pub(super) enum Found {
     Lineage(Box<Lineage>),
     /// Its files are gone, which was reported before.
     Gone,
-    Failed(String, anyhow::Error),
+    Failed(String, CommandError),
 }
 
 /// Looks at lineages one by one.
@@ -91,7 +92,7 @@ impl<'a> Scan<'a> {
         Some(self.lineage(member).unwrap_or_else(|error| Found::Failed(name, error)))
     }
 
-    fn lineage(&mut self, member: Member<'a>) -> anyhow::Result<Found> {
+    fn lineage(&mut self, member: Member<'a>) -> Result<Found, CommandError> {
         let domains = member.domains();
         let Member { name, source, entry, memory } = member;
         let source = source?;

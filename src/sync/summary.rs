@@ -7,9 +7,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::scan::{Lineage, Reason};
-use crate::error::{Diagnostic, ErrorKind, Failure, STATE_HINT};
+use crate::error::{AdHocError, CommandError, ErrorKind, STATE_HINT};
 use crate::outcome::Outcome;
-use crate::report::{Answer, Report, Style};
+use crate::report::{CommandReport, DeployReport, Style};
 use crate::text::{count, sanitize};
 
 /// How many lineages ended how.
@@ -38,7 +38,7 @@ struct Entry {
     state: State,
     reason: Option<String>,
     #[serde(flatten)]
-    report: Report,
+    report: DeployReport,
 }
 
 /// Everything that was found and done.
@@ -47,7 +47,7 @@ pub(super) struct Summary {
     counts: Counts,
     entries: Vec<Entry>,
     /// Failures of whole services, each once.
-    unreached: Vec<Failure>,
+    unreached: Vec<CommandError>,
 }
 
 impl Summary {
@@ -62,22 +62,20 @@ impl Summary {
         self.counts.gone += 1;
     }
 
-    pub(super) fn gone(&mut self, name: &str, report: Report) {
+    pub(super) fn gone(&mut self, name: &str, report: DeployReport) {
         self.gone_before();
         self.entries.push(Entry { name: name.to_owned(), state: State::Gone, reason: None, report });
     }
 
-    pub(super) fn deployed(&mut self, name: &str, reason: &Reason, report: Report) {
+    pub(super) fn deployed(&mut self, name: &str, reason: &Reason, report: DeployReport) {
         let state = if report.kind().is_none() { State::Deployed } else { State::Failed };
         self.push(name, state, Some(reason.to_string()), report);
     }
 
     /// One that could not even be tried.
-    pub(super) fn failed(&mut self, name: &str, failure: &Failure) {
-        let mut report = Report::new("deploy");
-        for diagnostic in &failure.diagnostics {
-            report.add(failure.kind, diagnostic.clone());
-        }
+    pub(super) fn failed(&mut self, name: &str, error: CommandError) {
+        let mut report = DeployReport::new("deploy");
+        report.fail(error);
         self.push(name, State::Failed, None, report);
     }
 
@@ -85,22 +83,18 @@ impl Summary {
     pub(super) fn unread(&mut self, what: &str) {
         self.counts.total += 1;
         self.counts.failed += 1;
-        let diagnostic = Diagnostic::new(format!("{what}; what it remembers was not looked at"), STATE_HINT);
-        self.unreached.push(Failure { kind: ErrorKind::Config, diagnostics: vec![diagnostic] });
+        let message = format!("{what}; what it remembers was not looked at");
+        self.unreached.push(AdHocError::new(ErrorKind::Config, message, STATE_HINT).into());
     }
 
     /// Lineages of a service that does not answer: nothing was changed, and what is pending stays so.
-    pub(super) fn unreached(&mut self, failure: &Failure, lineages: &[&Lineage]) {
+    pub(super) fn unreached(&mut self, error: &CommandError, lineages: &[&Lineage]) {
         self.counts.total += lineages.len();
         self.counts.failed += lineages.len();
-        let diagnostics = failure.diagnostics.iter().map(|diagnostic| Diagnostic {
-            message: format!("{}; {} not looked at", diagnostic.message, were(lineages.len())),
-            hint: diagnostic.hint.clone(),
-        });
-        self.unreached.push(Failure { kind: failure.kind, diagnostics: diagnostics.collect() });
+        self.unreached.push(error.with_consequence(&format!("{} not looked at", were(lineages.len()))));
     }
 
-    fn push(&mut self, name: &str, state: State, reason: Option<String>, report: Report) {
+    fn push(&mut self, name: &str, state: State, reason: Option<String>, report: DeployReport) {
         self.counts.total += 1;
         match state {
             State::Deployed => self.counts.deployed += 1,
@@ -111,49 +105,40 @@ impl Summary {
     }
 
     /// All of it, in the order of the names.
-    pub(super) fn report(mut self, answer: &mut Answer, style: Style) {
+    pub(super) fn report(mut self, answer: &mut CommandReport, style: Style) {
         self.entries.sort_by(|a, b| a.name.cmp(&b.name));
-        answer.text = self.text(style);
-        answer.set("counts", self.counts);
-        answer.set("lineages", self.entries.iter().map(Entry::shown).collect::<Vec<_>>());
+        answer.body.text = self.text(style);
+        answer.body.set("counts", self.counts);
+        answer.body.set("lineages", self.entries.iter().map(Entry::shown).collect::<Vec<_>>());
         for entry in &self.entries {
             let said = entry.report.warnings.iter().map(|warning| format!("{}: {warning}", entry.name));
             answer.warnings.extend(said);
         }
-        if let Some(failure) = self.failure() {
-            answer.fail(failure);
+        for error in self.errors() {
+            answer.fail(error);
         }
     }
 
     /// The same for a call that was about one lineage.
-    pub(super) fn report_one(mut self, report: &mut Report) {
+    pub(super) fn report_one(mut self, report: &mut DeployReport) {
         if let Some(entry) = self.entries.pop() {
-            let (source, before) = (report.source.take(), std::mem::take(&mut report.warnings));
+            let (source, before) = (report.body.source.take(), std::mem::take(&mut report.warnings));
             *report = entry.report;
-            report.source = report.source.take().or(source);
+            report.body.source = report.body.source.take().or(source);
             report.warnings.splice(0..0, before);
         }
-        for Failure { kind, diagnostics } in self.unreached {
-            for diagnostic in diagnostics {
-                report.add(kind, diagnostic);
-            }
+        for error in self.unreached {
+            report.fail(error);
         }
     }
 
-    fn failure(&self) -> Option<Failure> {
-        let kinds = self.entries.iter().filter_map(|entry| entry.report.kind());
-        let kind = ErrorKind::most_severe(kinds.chain(self.unreached.iter().map(|failure| failure.kind)))?;
-        let mut diagnostics: Vec<Diagnostic> =
-            self.unreached.iter().flat_map(|failure| failure.diagnostics.iter().cloned()).collect();
-        for entry in &self.entries {
-            for diagnostic in entry.report.diagnostics() {
-                let Diagnostic { message, hint } = diagnostic.clone();
-                let named = message.starts_with(&entry.name);
-                let message = if named { message } else { format!("{}: {message}", entry.name) };
-                diagnostics.push(Diagnostic { message, hint });
-            }
-        }
-        Some(Failure { kind, diagnostics })
+    /// All failures, each with the name of its lineage.
+    fn errors(&self) -> Vec<CommandError> {
+        let of_lineages = self
+            .entries
+            .iter()
+            .flat_map(|entry| entry.report.errors().iter().map(|error| error.for_lineage(&entry.name)));
+        self.unreached.iter().cloned().chain(of_lineages).collect()
     }
 
     fn text(&self, style: Style) -> String {
@@ -198,7 +183,7 @@ impl Entry {
     /// The outcomes, as many as fit into a line.
     fn sites(&self) -> String {
         const MOST: usize = 5;
-        let sites = &self.report.sites;
+        let sites = &self.report.body.sites;
         let shown: Vec<String> = sites
             .iter()
             .filter(|site| site.outcome != Outcome::Skipped)

@@ -15,9 +15,9 @@ use crate::bundle;
 use crate::clock::Deadline;
 use crate::deploy::journal::{self, Journal, Past};
 use crate::deploy::{ClientCache, Deployment};
-use crate::error::{AGAIN, CommandError, Diagnostic, ErrorKind, Failure};
+use crate::error::{AdHocError, CommandError, ErrorKind, RETRY_HINT};
 use crate::file::ReadError;
-use crate::report::{Report, SourceReport};
+use crate::report::{DeployReport, SourceReport};
 use crate::text;
 
 /// A lineage to be deployed.
@@ -37,9 +37,9 @@ pub(super) struct Service {
 
 /// What became of a lineage.
 pub(super) enum DeployResult {
-    Deployed(Report),
+    Deployed(DeployReport),
     /// Its files are gone.
-    Gone(Report),
+    Gone(DeployReport),
 }
 
 /// What all of them share.
@@ -88,8 +88,8 @@ impl Workers<'_> {
     }
 
     fn one(&self, job: &Job<'_>, shared: bool, clients: &mut HashMap<usize, ClientCache>) -> DeployResult {
-        let mut report = Report::new("deploy");
-        report.source = Some(SourceReport::new(&job.lineage.source));
+        let mut report = DeployReport::new("deploy");
+        report.body.source = Some(SourceReport::new(&job.lineage.source));
         let lineage = job.lineage;
         let order =
             journal::order(Some(&lineage.settings), lineage.asked.clone(), &lineage.guards, &lineage.domains);
@@ -98,12 +98,11 @@ impl Workers<'_> {
         let mut journal = match opened.map(|journal| journal.since(lineage.begun)) {
             Ok(Ok(journal)) => journal,
             Ok(Err(superseded)) => {
-                let diagnostics = vec![Diagnostic::new(superseded.to_string(), AGAIN)];
-                report.fail(Failure { kind: ErrorKind::Temporary, diagnostics });
+                report.fail(AdHocError::new(ErrorKind::Temporary, superseded.to_string(), RETRY_HINT));
                 return DeployResult::Deployed(report);
             }
             Err(held) => {
-                report.fail(Failure::from_error(&held.into(), &[]));
+                report.fail(held);
                 return DeployResult::Deployed(report);
             }
         };
@@ -116,13 +115,10 @@ impl Workers<'_> {
             return DeployResult::Gone(report);
         }
         let result = self.carry_out(job, shared, deadline, &mut journal, clients, &mut report);
-        journal.finish(&result, &mut report);
-        if let Err(error) = result {
-            let failure = Failure::from_error(&error, &report.checks);
-            report.fail(failure);
-        }
+        report.record(result);
+        journal.finish(&mut report);
         if let Some(unwritable) = journal.unwritten() {
-            report.add(ErrorKind::Config, super::unwritable(unwritable));
+            report.fail(unwritable.clone());
         }
         DeployResult::Deployed(report)
     }
@@ -134,8 +130,8 @@ impl Workers<'_> {
         deadline: Deadline,
         journal: &mut Journal,
         clients: &mut HashMap<usize, ClientCache>,
-        report: &mut Report,
-    ) -> anyhow::Result<()> {
+        report: &mut DeployReport,
+    ) -> Result<(), CommandError> {
         let lineage = job.lineage;
         let Some(service) = self.services.get(job.service) else { return Ok(()) };
         let clients = match clients.entry(job.service) {
@@ -143,8 +139,7 @@ impl Workers<'_> {
             std::collections::hash_map::Entry::Vacant(new) => new.insert(ClientCache::new()?),
         };
         if let Some(unwritable) = journal.unwritten() {
-            let diagnostic = super::unwritable(unwritable);
-            return Err(CommandError { kind: ErrorKind::Config, diagnostic }.into());
+            return Err(unwritable.clone().into());
         }
         // It may have been a long way to this moment.
         let source = lineage.source.refresh();
@@ -163,12 +158,12 @@ impl Workers<'_> {
     }
 }
 
-fn gone(unreadable: &ReadError, name: &str) -> Failure {
+fn gone(unreadable: &ReadError, name: &str) -> AdHocError {
     let message = format!(
         "{name}: the files of the lineage are gone ({}: {}); what is deployed stays as it is",
         text::path(&unreadable.path),
         unreadable.reason
     );
     let hint = format!("this is said once; `edgecert status --forget {name}` forgets the lineage");
-    Failure { kind: ErrorKind::NoInput, diagnostics: vec![Diagnostic::new(message, hint)] }
+    AdHocError::new(ErrorKind::NoInput, message, hint)
 }

@@ -11,12 +11,12 @@ use crate::api::Download;
 use crate::bundle::{Bundle, Files};
 use crate::cli::DownloadArgs;
 use crate::clock;
-use crate::error::ErrorKind;
-use crate::report::{Answer, CertificateReport};
+use crate::error::{CommandError, ErrorKind};
+use crate::report::{CertificateReport, CommandReport};
 use crate::text::{self, rfc3339};
 
 /// Refuses what would show a key, before anything is sent.
-pub(super) fn check(args: &DownloadArgs) -> anyhow::Result<()> {
+pub(super) fn check(args: &DownloadArgs) -> Result<(), CommandError> {
     if is_output(&args.out) && !args.cert_only {
         let message = "a private key is never printed; nothing was sent";
         return Err(decided(ErrorKind::Usage, message, "name a directory with --out, or pass --cert-only"));
@@ -28,21 +28,25 @@ fn is_output(out: &Path) -> bool {
     out == Path::new("-")
 }
 
-pub(super) async fn run(args: &DownloadArgs, service: &Service, answer: &mut Answer) -> anyhow::Result<()> {
+pub(super) async fn run(
+    args: &DownloadArgs,
+    service: &Service,
+    report: &mut CommandReport,
+) -> Result<(), CommandError> {
     let id = args.id;
     let download = service.client.download(id).await.map_err(|failed| {
         let hint = "`edgecert certs list` shows the certificates of this account";
         refused(format!("certificate {id} cannot be downloaded; nothing was written"), &failed, hint)
     })?;
-    answer.set("cert", &download.json);
+    report.body.set("cert", &download.json);
     let bundle = bundle(&download, args.cert_only);
-    evaluate(&bundle, id, answer);
+    evaluate(&bundle, id, report);
     if is_output(&args.out) {
-        return print(&bundle, id, answer);
+        return print(&bundle, id, report);
     }
     let name = write::safe_name(&[download.name.as_deref(), download.domain.as_deref()], id);
     let (cert, key) = (args.out.join(format!("{name}.crt")), args.out.join(format!("{name}.key")));
-    let chain = without_keys(&download, &bundle, answer)?;
+    let chain = without_keys(&download, &bundle, report)?;
     let mut parts = vec![Part::open(&cert, &chain)];
     let secret = download.key_pem.as_ref().filter(|_| !args.cert_only);
     parts.extend(secret.map(|secret| Part::secret(&key, secret)));
@@ -51,9 +55,9 @@ pub(super) async fn run(args: &DownloadArgs, service: &Service, answer: &mut Ans
         "cert": text::path(&cert),
         "key": secret.map(|_| text::path(&key)),
     });
-    answer.set("files", files);
+    report.body.set("files", files);
     for part in &parts {
-        let _ = writeln!(answer.text, "wrote {}", text::path(part.path()));
+        let _ = writeln!(report.body.text, "wrote {}", text::path(part.path()));
     }
     if secret.is_none() && !args.cert_only {
         let message = format!(
@@ -73,8 +77,8 @@ pub(super) async fn run(args: &DownloadArgs, service: &Service, answer: &mut Ans
 fn without_keys<'a>(
     download: &'a Download,
     bundle: &Bundle,
-    answer: &mut Answer,
-) -> anyhow::Result<Cow<'a, str>> {
+    report: &mut CommandReport,
+) -> Result<Cow<'a, str>, CommandError> {
     if !download.cert_pem.contains("PRIVATE KEY") {
         return Ok(Cow::Borrowed(&download.cert_pem));
     }
@@ -83,7 +87,7 @@ fn without_keys<'a>(
         let message = format!("{found}, which cannot be understood; nothing was written");
         return Err(decided(ErrorKind::Protocol, message, "report it to the service's support"));
     };
-    answer.warnings.push(format!("{found}; it was left out of the certificate's file"));
+    report.warnings.push(format!("{found}; it was left out of the certificate's file"));
     Ok(Cow::Owned(chain.pem()))
 }
 
@@ -95,20 +99,20 @@ fn bundle(download: &Download, cert_only: bool) -> Bundle {
 }
 
 /// Tells of pairing and expiry.
-fn evaluate(bundle: &Bundle, id: u64, answer: &mut Answer) {
+fn evaluate(bundle: &Bundle, id: u64, report: &mut CommandReport) {
     let chain = match &bundle.chain {
         Ok(chain) => chain,
         Err(diagnostics) => {
             let found: Vec<&str> = diagnostics.iter().map(|diagnostic| diagnostic.found.as_str()).collect();
-            answer.warnings.push(format!("the chain of certificate {id} holds {}", found.join("; ")));
+            report.warnings.push(format!("the chain of certificate {id} holds {}", found.join("; ")));
             return;
         }
     };
     let leaf = &chain.leaf;
-    answer.set("certificate", CertificateReport::new(chain));
+    report.body.set("certificate", CertificateReport::new(chain));
     let (now, not_after) = (clock::now(), rfc3339(leaf.not_after));
     if now > leaf.not_after {
-        answer.warnings.push(format!("certificate {id} expired at {not_after}"));
+        report.warnings.push(format!("certificate {id} expired at {not_after}"));
     }
     let names: Vec<String> = leaf.names().iter().map(|name| text::sanitize(name)).collect();
     let paired = match &bundle.key {
@@ -116,18 +120,18 @@ fn evaluate(bundle: &Bundle, id: u64, answer: &mut Answer) {
         Some(Ok(key)) => {
             let paired = key.pairs_with(&leaf.public_key);
             if !paired {
-                answer.warnings.push(format!("the private key of certificate {id} does not belong to it"));
+                report.warnings.push(format!("the private key of certificate {id} does not belong to it"));
             }
             Some(paired)
         }
         Some(Err(diagnostic)) => {
-            answer
+            report
                 .warnings
                 .push(format!("the service sent as private key of certificate {id} {}", diagnostic.found));
             Some(false)
         }
     };
-    answer.set("paired", paired);
+    report.body.set("paired", paired);
     let left = text::humanize(leaf.not_after - now);
     let until = if now > leaf.not_after { format!("expired {left} ago") } else { format!("{left} left") };
     let pairing = match paired {
@@ -136,14 +140,14 @@ fn evaluate(bundle: &Bundle, id: u64, answer: &mut Answer) {
         None => "",
     };
     let _ = writeln!(
-        answer.text,
+        report.body.text,
         "certificate {id}: {}, until {not_after} ({until}){pairing}",
         text::list(&names)
     );
 }
 
 /// The chain alone, written refresh: whatever else stood around it stays out of the terminal.
-fn print(bundle: &Bundle, id: u64, answer: &mut Answer) -> anyhow::Result<()> {
+fn print(bundle: &Bundle, id: u64, report: &mut CommandReport) -> Result<(), CommandError> {
     let Ok(chain) = &bundle.chain else {
         let message = format!("certificate {id} cannot be printed: its chain cannot be understood");
         return Err(decided(
@@ -152,19 +156,19 @@ fn print(bundle: &Bundle, id: u64, answer: &mut Answer) -> anyhow::Result<()> {
             "write it into a directory with --out DIR and look at it",
         ));
     };
-    answer.text = chain.pem();
-    answer.is_product = true;
+    report.body.text = chain.pem();
+    report.body.is_product = true;
     Ok(())
 }
 
-fn explain(error: &NotWritten) -> anyhow::Error {
+fn explain(error: &NotWritten) -> CommandError {
     match error {
         NotWritten::Exists(_) => decided(
             ErrorKind::Refused,
             format!("{error}; nothing was written"),
             "pass --force to replace it, or name another directory",
         ),
-        NotWritten::RequestError { .. } => decided(
+        NotWritten::Io { .. } => decided(
             ErrorKind::NoInput,
             error.to_string(),
             "check the directory, its permissions and its free space",

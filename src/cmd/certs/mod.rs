@@ -9,27 +9,36 @@ use super::service::{self, Service, decided, request_failed};
 use crate::api::{ApiObject, Record, RecordType};
 use crate::cli::{CertsCommand, WaitArgs};
 use crate::context::Context;
-use crate::report::{Answer, Style, Table};
+use crate::error::CommandError;
+use crate::report::{CommandReport, Style, Table};
 
 /// Runs the command.
-pub(crate) fn run(args: &CertsCommand, context: &Context, answer: &mut Answer) -> anyhow::Result<()> {
+pub(crate) fn run(
+    args: &CertsCommand,
+    context: &Context,
+    report: &mut CommandReport,
+) -> Result<(), CommandError> {
     let wait = WaitArgs::default();
     match args {
         CertsCommand::List(args) => {
-            service::ask(&args.layer(wait), context, answer, async |service, answer| {
-                list_records(service, context.style, answer).await
+            service::ask(&args.layer(wait), context, report, async |service, report| {
+                list_records(service, context.style, report).await
             })
         }
         CertsCommand::Download(args) => {
             download::check(args)?;
-            service::ask(&args.service.layer(wait), context, answer, async |service, answer| {
-                download::run(args, service, answer).await
+            service::ask(&args.service.layer(wait), context, report, async |service, report| {
+                download::run(args, service, report).await
             })
         }
     }
 }
 
-async fn list_records(service: &Service, style: Style, answer: &mut Answer) -> anyhow::Result<()> {
+async fn list_records(
+    service: &Service,
+    style: Style,
+    report: &mut CommandReport,
+) -> Result<(), CommandError> {
     let records = service.client.list_records().await;
     let records = records.map_err(|failed| request_failed("cannot list the certificates", &failed))?;
     let sites = service
@@ -43,15 +52,15 @@ async fn list_records(service: &Service, style: Style, answer: &mut Answer) -> a
             bound.entry(id).or_default().push(site.known.domain.to_string());
         }
     }
-    answer.set("certs", records.iter().map(|record| &record.json).collect::<Vec<_>>());
-    answer.set("bound_sites", &bound);
+    report.body.set("certs", records.iter().map(|record| &record.json).collect::<Vec<_>>());
+    report.body.set("bound_sites", &bound);
     let mut table = Table::new(&["id", "domain", "name", "type", "sites bound"]);
     for record in &records {
         table.row(cells(record, &bound).map(Into::into));
     }
-    answer.text = table.to_text(style);
+    report.body.text = table.to_text(style);
     if records.is_empty() {
-        answer.text = "the account has no certificate\n".into();
+        report.body.text = "the account has no certificate\n".into();
     }
     Ok(())
 }

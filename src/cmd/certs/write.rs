@@ -21,7 +21,7 @@ pub(super) enum NotWritten {
     #[error("{} is there already", text::path(.0))]
     Exists(PathBuf),
     #[error("cannot write {}: {reason}", text::path(path))]
-    RequestError { path: PathBuf, reason: String },
+    Io { path: PathBuf, reason: String },
 }
 
 /// File systems take 255 bytes, an ending and a mark included.
@@ -73,16 +73,14 @@ impl<'a> Part<'a> {
     }
 
     fn failed(&self, error: &io::Error) -> NotWritten {
-        NotWritten::RequestError { path: self.path.clone(), reason: file::reason(error) }
+        NotWritten::Io { path: self.path.clone(), reason: file::reason(error) }
     }
 }
 
 /// Writes all files, or none: every one lies on the disk under another name before the first gets its own.
 pub(super) fn all(parts: &[Part<'_>], directory: &Path, force: bool) -> Result<(), NotWritten> {
-    let of_directory = |error: &io::Error| NotWritten::RequestError {
-        path: directory.to_owned(),
-        reason: file::reason(error),
-    };
+    let of_directory =
+        |error: &io::Error| NotWritten::Io { path: directory.to_owned(), reason: file::reason(error) };
     if let Some(part) = parts.iter().find(|part| !force && part.path.symlink_metadata().is_ok()) {
         return Err(NotWritten::Exists(part.path.clone()));
     }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::check::Status;
-use crate::error::{ErrorKind, Failure};
+use crate::error::{CommandError, ErrorKind};
 use crate::report::{Style, finding_line};
 
 /// One line of the result.
@@ -80,11 +80,10 @@ impl Finding {
     }
 
     /// Wrong, in the words that every other command has for this error.
-    pub(super) fn from_error(subject: Subject, error: impl Into<anyhow::Error>) -> Self {
-        let failure = Failure::from_error(&error.into(), &[]);
-        let hint = failure.diagnostics.first().and_then(|diagnostic| diagnostic.hint.clone());
-        let remedy = hint.unwrap_or_else(|| "correct it where it is set".into());
-        Self::fail(subject, failure.kind, failure.message(), remedy)
+    pub(super) fn from_error(subject: Subject, error: impl Into<CommandError>) -> Self {
+        let error = error.into();
+        let remedy = error.hint().unwrap_or("correct it where it is set");
+        Self::fail(subject, error.kind(), error.message(), remedy)
     }
 
     /// The line for people: the finding and its remedy.

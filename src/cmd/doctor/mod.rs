@@ -31,19 +31,19 @@ use crate::clock;
 use crate::context::Context;
 use crate::error::ErrorKind;
 use crate::inventory::Inventory;
-use crate::report::Answer;
+use crate::report::CommandReport;
 use crate::settings::{Configuration, Inspection, Settings};
 use crate::source::Source;
 use crate::state::{IssueDates, Store};
 
 /// Looks at everything and ends with the most severe of what is wrong.
-pub(crate) fn run(args: &DoctorArgs, context: &Context, answer: &mut Answer) {
+pub(crate) fn run(args: &DoctorArgs, context: &Context, report: &mut CommandReport) {
     let host = Host { root: "/".into(), env: &context.env };
-    let findings = look(args, context, &host, clock::now(), answer);
-    answer.text = findings.iter().map(|finding| finding.line(context.style)).collect();
+    let findings = look(args, context, &host, clock::now(), report);
+    report.body.text = findings.iter().map(|finding| finding.line(context.style)).collect();
     let most_severe = ErrorKind::most_severe(findings.iter().filter_map(|finding| finding.kind));
-    answer.end_with(most_severe.map_or(0, ErrorKind::exit_code));
-    answer.set("findings", findings);
+    report.exit_with(most_severe.map_or(0, ErrorKind::exit_code));
+    report.body.set("findings", findings);
 }
 
 fn look(
@@ -51,7 +51,7 @@ fn look(
     context: &Context,
     host: &Host<'_>,
     now: OffsetDateTime,
-    answer: &mut Answer,
+    report: &mut CommandReport,
 ) -> Vec<Finding> {
     let none = Configuration::default();
     let (file, understood) = match context.configuration() {
@@ -67,7 +67,7 @@ fn look(
     let asked = settings.as_ref().and_then(|settings| ask(settings, &mut findings));
     if let Some(asked) = &asked {
         findings.extend(service::findings(asked, has_key));
-        answer.warnings.extend(asked.notes.iter().cloned());
+        report.warnings.extend(asked.notes.iter().cloned());
     }
     let store = inspection.state_dir.as_deref().filter(|directory| directory.is_dir()).map(Store::at);
     let mut past = IssueDates::default();
@@ -76,7 +76,7 @@ fn look(
         Inventory::configured(file)
     });
     let (known, lost) = lineages::known(inventory, &inspection.layers, &mut past, |note| {
-        answer.warnings.push(note.to_string());
+        report.warnings.push(note.to_string());
     });
     findings.extend(lost);
     let mut known: Vec<Lineage> = known

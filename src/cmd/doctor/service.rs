@@ -6,7 +6,7 @@ use time::Duration;
 use super::finding::{Finding, Subject};
 use crate::api::{Client, ClientConfig, Error, Record, RequestError, Sites};
 use crate::clock::Deadline;
-use crate::error::ErrorKind;
+use crate::error::{CommandError, Diagnostic as _, ErrorKind};
 use crate::secret::Redactor;
 use crate::settings::Settings;
 use crate::text::{count, humanize};
@@ -14,7 +14,7 @@ use crate::text::{count, humanize};
 /// What came of asking the service.
 pub(super) struct Asked {
     pub(super) account: Result<Account, RequestError>,
-    /// How far this host's clock is ahead; `None`: no answer named its date.
+    /// How far this host's clock is ahead; `None`: no report named its date.
     skew: Option<Duration>,
     /// What was strange about the answers.
     pub(super) notes: Vec<String>,
@@ -26,14 +26,14 @@ pub(super) struct Account {
     pub(super) sites: Sites,
 }
 
-/// A person waits for the answer: what fails is tried once again, not until the deadline.
+/// A person waits for the report: what fails is tried once again, not until the deadline.
 const ATTEMPTS: u32 = 2;
 
 /// A certificate is not valid a minute early for everybody.
 const MAX_SKEW: Duration = Duration::MINUTE;
 
 /// Asks for certificates and sites.
-pub(super) fn ask(settings: &Settings) -> anyhow::Result<Asked> {
+pub(super) fn ask(settings: &Settings) -> Result<Asked, CommandError> {
     let mut redactor = Redactor::default();
     redactor.hide(&settings.api_key);
     let (access, deadline) = (ClientConfig::new(settings)?, Deadline::after(settings.timeout));
@@ -72,7 +72,7 @@ fn contents(account: &Account) -> String {
 }
 
 fn failure(error: &Error) -> Finding {
-    let (kind, hint) = (crate::error::api_kind(error), crate::error::api_hint(error));
+    let (kind, hint) = (error.kind(), error.hint());
     let hint = hint.unwrap_or_else(|| "see what it says".into());
     match error {
         Error::Untrusted { reason, .. } => {

@@ -10,24 +10,28 @@ use crate::api::{ApiObject, Site};
 use crate::bundle::{Bundle, Files};
 use crate::cert::Certificate;
 use crate::cli::BindArgs;
-use crate::error::ErrorKind;
-use crate::report::Answer;
+use crate::error::{CommandError, ErrorKind};
+use crate::report::CommandReport;
 use crate::text::{list, sanitize};
 
-pub(super) async fn run(args: &BindArgs, service: &Service, answer: &mut Answer) -> anyhow::Result<()> {
+pub(super) async fn run(
+    args: &BindArgs,
+    service: &Service,
+    report: &mut CommandReport,
+) -> Result<(), CommandError> {
     let before = service.find(&args.site).await?;
-    if let Some(names) = names_without(&before, args.cert, service, answer).await? {
+    if let Some(names) = names_without(&before, args.cert, service, report).await? {
         let message = format!("certificate {} does not cover {}, only {names}", args.cert, label(&before));
         if !args.allow_uncovered {
             let hint = "bind another certificate, or pass --allow-uncovered";
             return Err(decided(ErrorKind::Refused, format!("{message}; nothing was changed"), hint));
         }
-        answer.warnings.push(message);
+        report.warnings.push(message);
     }
     let fields = Map::from_iter([("cert_id".to_owned(), json!(args.cert))]);
     let (after, ignored) = update::save(&before, &fields, service).await?;
-    answer.set("site", &after.json);
-    change::nothing_ignored(&ignored, &fields, &after, answer)?;
+    report.body.set("site", &after.json);
+    change::nothing_ignored(&ignored, &fields, &after, report)?;
     if after.known.cert_id != Some(args.cert) {
         let bound =
             after.known.cert_id.map_or_else(|| "no certificate".into(), |id| format!("certificate {id}"));
@@ -41,8 +45,8 @@ pub(super) async fn run(args: &BindArgs, service: &Service, answer: &mut Answer)
             "run the same command again, or ask the service's support",
         ));
     }
-    let _ = writeln!(answer.text, "{}: bound to certificate {}", label(&after), args.cert);
-    change::settle(args.wait, after, service, answer).await?;
+    let _ = writeln!(report.body.text, "{}: bound to certificate {}", label(&after), args.cert);
+    change::settle(args.wait, after, service, report).await?;
     Ok(())
 }
 
@@ -52,8 +56,8 @@ async fn names_without(
     site: &ApiObject<Site>,
     cert: u64,
     service: &Service,
-    answer: &mut Answer,
-) -> anyhow::Result<Option<String>> {
+    report: &mut CommandReport,
+) -> Result<Option<String>, CommandError> {
     let domain = &site.known.domain;
     let records = service.client.list_records().await;
     let records = records.map_err(|failed| request_failed("cannot list the certificates", &failed))?;
@@ -69,7 +73,7 @@ async fn names_without(
         if record.known.domains.contains(domain) {
             return Ok(None);
         }
-        answer.warnings.push(format!("whether certificate {cert} covers {domain} is not known"));
+        report.warnings.push(format!("whether certificate {cert} covers {domain} is not known"));
         return Ok(None);
     };
     let sans = leaf.dns_names.iter().map(String::as_str);

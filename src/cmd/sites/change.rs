@@ -10,9 +10,9 @@ use super::{Service, decided, label};
 use crate::api::{ApiObject, Site};
 use crate::cli::WaitArgs;
 use crate::clock::Deadline;
-use crate::error::ErrorKind;
+use crate::error::{CommandError, ErrorKind};
 use crate::fields;
-use crate::report::Answer;
+use crate::report::CommandReport;
 use crate::text::{humanize, list, sanitize};
 
 /// The edge takes seconds; asking more often would only cost requests.
@@ -24,14 +24,14 @@ pub(super) async fn settle(
     wait: WaitArgs,
     site: ApiObject<Site>,
     service: &Service,
-    answer: &mut Answer,
-) -> anyhow::Result<ApiObject<Site>> {
-    answer.set("site", &site.json);
+    report: &mut CommandReport,
+) -> Result<ApiObject<Site>, CommandError> {
+    report.body.set("site", &site.json);
     if !wait.is_wanted() {
         return Ok(site);
     }
-    let site = pushed(site, service, answer).await?;
-    let _ = writeln!(answer.text, "{}: the configuration has reached the edge", label(&site));
+    let site = pushed(site, service, report).await?;
+    let _ = writeln!(report.body.text, "{}: the configuration has reached the edge", label(&site));
     Ok(site)
 }
 
@@ -39,8 +39,8 @@ pub(super) async fn settle(
 async fn pushed(
     mut site: ApiObject<Site>,
     service: &Service,
-    answer: &mut Answer,
-) -> anyhow::Result<ApiObject<Site>> {
+    report: &mut CommandReport,
+) -> Result<ApiObject<Site>, CommandError> {
     let wait = service.settings.wait;
     let end = Deadline::after(wait).or_sooner(service.deadline);
     let mut pause = FIRST_PAUSE;
@@ -58,7 +58,7 @@ async fn pushed(
         sleep(pause).await;
         pause = (2 * pause).min(LONGEST_PAUSE);
         site = service.site_again(site.known.id).await?;
-        answer.set("site", &site.json);
+        report.body.set("site", &site.json);
     }
     Ok(site)
 }
@@ -68,9 +68,9 @@ pub(super) fn nothing_ignored(
     ignored: &[String],
     sent: &Map<String, Value>,
     site: &ApiObject<Site>,
-    answer: &mut Answer,
-) -> anyhow::Result<()> {
-    answer.set("ignored_fields", ignored);
+    report: &mut CommandReport,
+) -> Result<(), CommandError> {
+    report.body.set("ignored_fields", ignored);
     if ignored.is_empty() {
         return Ok(());
     }
@@ -84,7 +84,7 @@ pub(super) fn nothing_ignored(
     let message = format!("the service ignored {} of {}; {others}", list(&names), label(site));
     let typo_warnings: Vec<String> = ignored.iter().filter_map(|name| suggestion(name)).collect();
     // The hint says it.
-    answer.warnings.retain(|warning| !typo_warnings.contains(warning));
+    report.warnings.retain(|warning| !typo_warnings.contains(warning));
     let id = site.known.id;
     let hint = match typo_warnings.as_slice() {
         [] => format!("no such field can be set; `edgecert sites get {id}` shows those that there are"),
@@ -105,11 +105,11 @@ pub(super) fn compare(
     sent: &Map<String, Value>,
     ignored: &[String],
     site: &ApiObject<Site>,
-    answer: &mut Answer,
+    report: &mut CommandReport,
 ) {
     for (name, wanted) in sent.iter().filter(|(name, _)| !ignored.contains(name)) {
         if let Some(found) = site.json.get(name).filter(|found| !holds(found, wanted)) {
-            answer.warnings.push(format!(
+            report.warnings.push(format!(
                 "{} was saved as {}, not as {}",
                 sanitize(name),
                 sanitize(&found.to_string()),

@@ -1,4 +1,4 @@
-//! `edgecert sites create`: once, because a second request would be refused because of the first; an answer that is
+//! `edgecert sites create`: once, because a second request would be refused because of the first; an report that is
 //! lost is made up for by reading the sites.
 
 use std::fmt::Write as _;
@@ -11,12 +11,12 @@ use super::field_update::FieldUpdate;
 use super::{Service, decided, label};
 use crate::api::{ApiObject, RequestError, Saved, Site};
 use crate::cli::CreateArgs;
-use crate::error::{ErrorKind, api_kind};
+use crate::error::{CommandError, Diagnostic as _, ErrorKind};
 use crate::names::Domain;
-use crate::report::Answer;
+use crate::report::CommandReport;
 
 /// What will be sent, before anything is.
-pub(super) fn fields(args: &CreateArgs) -> anyhow::Result<FieldUpdate> {
+pub(super) fn fields(args: &CreateArgs) -> Result<FieldUpdate, CommandError> {
     let mut wish = FieldUpdate::read(&args.fields)?;
     // A dot at the end is for the DNS; the service wants a name.
     let domain = Value::from(args.domain.spelled().trim_end_matches('.'));
@@ -32,9 +32,9 @@ pub(super) async fn run(
     args: &CreateArgs,
     wish: &FieldUpdate,
     service: &Service,
-    answer: &mut Answer,
-) -> anyhow::Result<()> {
-    answer.warnings.extend(wish.typo_warnings());
+    report: &mut CommandReport,
+) -> Result<(), CommandError> {
+    report.warnings.extend(wish.typo_warnings());
     if let Some(site) = look(&args.domain, service)
         .await
         .map_err(|failed| request_failed("cannot list the sites", &failed))?
@@ -46,7 +46,7 @@ pub(super) async fn run(
     let saved = match service.client.create_site(&wish.fields).await {
         Ok(saved) => saved,
         Err(failed) if failed.error.is_worth_repeating() => {
-            resolve(&args.domain, &failed, &wish.fields, service, answer).await?
+            resolve(&args.domain, &failed, &wish.fields, service, report).await?
         }
         Err(failed) => {
             let hint = "see that the account has a package that is neither expired nor used up, and that cert_id and package_id are its own";
@@ -66,12 +66,12 @@ pub(super) async fn run(
                 decided(ErrorKind::Service, message, "`edgecert sites list` shows what there is")
             })?,
     };
-    let _ = writeln!(answer.text, "{}: created", label(&site));
-    tell_dns(&site, answer);
-    answer.set("site", &site.json);
-    change::compare(&wish.fields, &saved.ignored_fields, &site, answer);
-    change::nothing_ignored(&saved.ignored_fields, &wish.fields, &site, answer)?;
-    change::settle(args.wait, site, service, answer).await?;
+    let _ = writeln!(report.body.text, "{}: created", label(&site));
+    tell_dns(&site, report);
+    report.body.set("site", &site.json);
+    change::compare(&wish.fields, &saved.ignored_fields, &site, report);
+    change::nothing_ignored(&saved.ignored_fields, &wish.fields, &site, report)?;
+    change::settle(args.wait, site, service, report).await?;
     Ok(())
 }
 
@@ -81,15 +81,15 @@ async fn look(domain: &Domain, service: &Service) -> Result<Option<ApiObject<Sit
     Ok(sites.into_iter().find(|site| site.known.domain == *domain))
 }
 
-/// After an answer that was lost: where the domain is there now, it was created. Which fields were ignored is seen from
+/// After an report that was lost: where the domain is there now, it was created. Which fields were ignored is seen from
 /// what it is like.
 async fn resolve(
     domain: &Domain,
     failed: &RequestError,
     sent: &Map<String, Value>,
     service: &Service,
-    answer: &mut Answer,
-) -> anyhow::Result<Saved> {
+    report: &mut CommandReport,
+) -> Result<Saved, CommandError> {
     let found = look(domain, service).await.map_err(|unread| {
         request_failed(
             format!(
@@ -102,9 +102,9 @@ async fn resolve(
     let Some(site) = found else {
         let message = format!("{domain} was not created: {}", failed.error);
         let hint = "nothing of it is there now; run the same command again";
-        return Err(decided(api_kind(&failed.error), message, hint));
+        return Err(decided(failed.kind(), message, hint));
     };
-    answer.warnings.push(format!("the answer was lost ({}), but the site is there", failed.error));
+    report.warnings.push(format!("the report was lost ({}), but the site is there", failed.error));
     let is_missing = |(name, wanted): &(&String, &Value)| {
         *name != "domain" && !site.json.get(*name).is_some_and(|found| holds(found, wanted))
     };
@@ -113,17 +113,17 @@ async fn resolve(
 }
 
 /// The record that DNS needs, as a zone file has it.
-fn tell_dns(site: &ApiObject<Site>, answer: &mut Answer) {
+fn tell_dns(site: &ApiObject<Site>, report: &mut CommandReport) {
     let target = site.known.cname.as_deref().map(|cname| cname.trim_end_matches('.'));
     let Some(target) = target.filter(|target| is_host(target)) else {
-        answer
+        report
             .warnings
             .push(format!("the service names no CNAME target for {} that DNS could take", site.known.domain));
         return;
     };
     let record = format!("{}. IN CNAME {}.", site.known.domain.host(), target);
-    let _ = writeln!(answer.text, "{record}");
-    answer.set("dns_record", record);
+    let _ = writeln!(report.body.text, "{record}");
+    report.body.set("dns_record", record);
 }
 
 /// What a zone file can take. The system makes such names as it likes; whether they are good ones is not ours to say.

@@ -1,15 +1,15 @@
-//! `edgecert sites delete`: says what will be lost and asks, or needs `--yes` where nobody can answer.
+//! `edgecert sites delete`: says what will be lost and asks, or needs `--yes` where nobody can report.
 
 use std::fmt::Write as _;
 
 use super::super::service::{no_such_site, refused, request_failed};
 use super::{Confirm, Service, decided, label};
 use crate::cli::DeleteArgs;
-use crate::error::ErrorKind;
-use crate::report::Answer;
+use crate::error::{CommandError, ErrorKind};
+use crate::report::CommandReport;
 
 /// Refuses before anything is sent where nobody said yes and nobody can.
-pub(super) fn needs_a_person(args: &DeleteArgs, person: Confirm<'_>) -> anyhow::Result<()> {
+pub(super) fn needs_a_person(args: &DeleteArgs, person: Confirm<'_>) -> Result<(), CommandError> {
     if args.yes || person.is_some() {
         return Ok(());
     }
@@ -21,15 +21,15 @@ pub(super) async fn run(
     args: &DeleteArgs,
     person: Confirm<'_>,
     service: &Service,
-    answer: &mut Answer,
-) -> anyhow::Result<()> {
+    report: &mut CommandReport,
+) -> Result<(), CommandError> {
     let site = service.find(&args.site).await?;
     let (id, name) = (site.known.id, label(&site));
-    answer.set("site", &site.json);
-    answer.set("deleted", false);
+    report.body.set("site", &site.json);
+    report.body.set("deleted", false);
     let question = format!("delete {name} with its DNS resolution records and edge configuration, for good?");
     if !args.yes && !person.is_some_and(|ask| ask(&question)) {
-        return Err(decided(ErrorKind::Refused, format!("{name} was not deleted"), "answer y to delete it"));
+        return Err(decided(ErrorKind::Refused, format!("{name} was not deleted"), "report y to delete it"));
     }
     service.client.delete_site(id).await.map_err(|failed| match failed.error.refused_with() {
         Some(404) => no_such_site(id),
@@ -49,10 +49,11 @@ pub(super) async fn run(
         }
         Err(failed) if failed.error.refused_with() == Some(404) => {}
         Err(failed) => {
-            answer.warnings.push(format!("whether {name} is gone cannot be read: {}", failed.error));
+            report.warnings.push(format!("whether {name} is gone cannot be read: {}", failed.error));
         }
     }
-    answer.set("deleted", true);
-    let _ = writeln!(answer.text, "{name}: deleted, with its DNS resolution records and edge configuration");
+    report.body.set("deleted", true);
+    let _ =
+        writeln!(report.body.text, "{name}: deleted, with its DNS resolution records and edge configuration");
     Ok(())
 }

@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 use super::change::holds;
 use super::decided;
 use crate::cli::{FieldArgs, Origin};
-use crate::error::ErrorKind;
+use crate::error::{CommandError, ErrorKind};
 use crate::{fields, file};
 
 /// What is to be saved.
@@ -26,7 +26,7 @@ const MAX_BYTES: u64 = 1 << 20;
 
 impl FieldUpdate {
     /// Gathers the fields; nothing is looked at yet.
-    pub(super) fn read(args: &FieldArgs) -> anyhow::Result<Self> {
+    pub(super) fn read(args: &FieldArgs) -> Result<Self, CommandError> {
         let mut fields = args.from.as_deref().map(read_file).transpose()?.unwrap_or_default();
         let mut named = Map::new();
         for setting in &args.settings {
@@ -47,7 +47,7 @@ impl FieldUpdate {
     }
 
     /// Looks at every field before anything is sent.
-    pub(super) fn check(&self) -> anyhow::Result<()> {
+    pub(super) fn check(&self) -> Result<(), CommandError> {
         let wrong = self.fields.iter().filter_map(|(name, value)| fields::check(name, value).err());
         let wrong: Vec<String> = wrong.map(|wrong| wrong.to_string()).collect();
         if wrong.is_empty() {
@@ -69,8 +69,8 @@ impl FieldUpdate {
     }
 }
 
-/// An object of fields, or the answer of `sites get --json`.
-fn read_file(path: &Path) -> anyhow::Result<Map<String, Value>> {
+/// An object of fields, or the report of `sites get --json`.
+fn read_file(path: &Path) -> Result<Map<String, Value>, CommandError> {
     let text = if path == Path::new("-") { read_input()? } else { file::read_text(path, MAX_BYTES)? };
     let shown = crate::text::path(path);
     let hint = r#"write an object of fields, for example {"force_https": true}"#;
@@ -91,7 +91,7 @@ fn read_file(path: &Path) -> anyhow::Result<Map<String, Value>> {
     }
 }
 
-fn read_input() -> anyhow::Result<Zeroizing<String>> {
+fn read_input() -> Result<Zeroizing<String>, CommandError> {
     let mut text = Zeroizing::new(String::new());
     let read = std::io::stdin().lock().take(MAX_BYTES).read_to_string(&mut text);
     read.map(|_| text).map_err(|error| {
@@ -105,7 +105,7 @@ fn add_origins(
     origins: &[Origin],
     named: &mut Map<String, Value>,
     file: &Map<String, Value>,
-) -> anyhow::Result<()> {
+) -> Result<(), CommandError> {
     if origins.is_empty() {
         return Ok(());
     }

@@ -10,7 +10,8 @@ use super::{Service, plain};
 use crate::api::{ApiObject, Site};
 use crate::cli::ListArgs;
 use crate::clock;
-use crate::report::{Answer, Cell, Style, Table};
+use crate::error::CommandError;
+use crate::report::{Cell, CommandReport, Style, Table};
 use crate::settings::Settings;
 use crate::state::Store;
 use crate::text::count;
@@ -22,8 +23,8 @@ pub(super) async fn run(
     args: &ListArgs,
     service: &Service,
     style: Style,
-    answer: &mut Answer,
-) -> anyhow::Result<()> {
+    report: &mut CommandReport,
+) -> Result<(), CommandError> {
     let sites = service
         .client
         .list_sites()
@@ -31,15 +32,15 @@ pub(super) async fn run(
         .map_err(|failed| request_failed("cannot list the sites", &failed))?;
     let number = sites.len();
     let sites: Vec<ApiObject<Site>> = sites.into_iter().filter(|site| is_wanted(site, args)).collect();
-    answer.set("sites", sites.iter().map(|site| &site.json).collect::<Vec<_>>());
+    report.body.set("sites", sites.iter().map(|site| &site.json).collect::<Vec<_>>());
     let expiries = expiries(&service.settings);
     let mut table = Table::new(&["id", "domain", "cname", "enabled", "status", "certificate", "synced"]);
     for site in &sites {
         table.row(cells(site, &expiries));
     }
-    answer.text = table.to_text(style);
+    report.body.text = table.to_text(style);
     if sites.is_empty() {
-        answer.text = if number == 0 {
+        report.body.text = if number == 0 {
             "the account has no site\n".into()
         } else {
             format!("none of {} fits\n", count(number, "site"))

@@ -15,10 +15,11 @@ use super::service::{self, Service, decided};
 use crate::api::{ApiObject, Site};
 use crate::cli::{OneArgs, SitesCommand, WaitArgs};
 use crate::context::Context;
-use crate::report::{Answer, Style, Table};
+use crate::error::CommandError;
+use crate::report::{CommandReport, Style, Table};
 use crate::text::sanitize_untruncated;
 
-/// Asks the person at the terminal; there is none where nobody can answer.
+/// Asks the person at the terminal; there is none where nobody can report.
 pub(crate) type Confirm<'a> = Option<&'a dyn Fn(&str) -> bool>;
 
 /// Runs the command.
@@ -26,68 +27,78 @@ pub(crate) fn run(
     args: &SitesCommand,
     context: &Context,
     person: Confirm<'_>,
-    answer: &mut Answer,
-) -> anyhow::Result<()> {
+    report: &mut CommandReport,
+) -> Result<(), CommandError> {
     let (alone, style) = (WaitArgs::default(), context.style);
     match args {
         SitesCommand::List(args) => {
             let layer = args.service.layer(alone);
-            service::ask(&layer, context, answer, async |service, answer| {
-                list::run(args, service, style, answer).await
+            service::ask(&layer, context, report, async |service, report| {
+                list::run(args, service, style, report).await
             })
         }
         SitesCommand::Get(args) => {
-            service::ask(&args.service.layer(args.wait), context, answer, async |service, answer| {
-                get(args, service, style, answer).await
+            service::ask(&args.service.layer(args.wait), context, report, async |service, report| {
+                get(args, service, style, report).await
             })
         }
         SitesCommand::Create(args) => {
             let fields = create::fields(args)?;
             let layer = args.service.layer(args.wait);
-            service::ask(&layer, context, answer, async |service, answer| {
-                create::run(args, &fields, service, answer).await
+            service::ask(&layer, context, report, async |service, report| {
+                create::run(args, &fields, service, report).await
             })
         }
         SitesCommand::Update(args) => {
             let wish = update::wish(args)?;
             let layer = args.service.layer(args.wait);
-            service::ask(&layer, context, answer, async |service, answer| {
-                update::run(args, wish, service, style, answer).await
+            service::ask(&layer, context, report, async |service, report| {
+                update::run(args, wish, service, style, report).await
             })
         }
-        SitesCommand::Enable(args) => switch(args, true, context, answer),
-        SitesCommand::Disable(args) => switch(args, false, context, answer),
+        SitesCommand::Enable(args) => switch(args, true, context, report),
+        SitesCommand::Disable(args) => switch(args, false, context, report),
         SitesCommand::Delete(args) => {
             delete::needs_a_person(args, person)?;
             let layer = args.service.layer(alone);
-            service::ask(&layer, context, answer, async |service, answer| {
-                delete::run(args, person, service, answer).await
+            service::ask(&layer, context, report, async |service, report| {
+                delete::run(args, person, service, report).await
             })
         }
         SitesCommand::Bind(args) => {
             let layer = args.service.layer(args.wait);
-            service::ask(&layer, context, answer, async |service, answer| {
-                bind::run(args, service, answer).await
+            service::ask(&layer, context, report, async |service, report| {
+                bind::run(args, service, report).await
             })
         }
     }
 }
 
-fn switch(args: &OneArgs, on: bool, context: &Context, answer: &mut Answer) -> anyhow::Result<()> {
+fn switch(
+    args: &OneArgs,
+    on: bool,
+    context: &Context,
+    report: &mut CommandReport,
+) -> Result<(), CommandError> {
     let layer = args.service.layer(args.wait);
-    service::ask(&layer, context, answer, async |service, answer| {
-        switch::run(args, on, service, answer).await
+    service::ask(&layer, context, report, async |service, report| {
+        switch::run(args, on, service, report).await
     })
 }
 
-async fn get(args: &OneArgs, service: &Service, style: Style, answer: &mut Answer) -> anyhow::Result<()> {
+async fn get(
+    args: &OneArgs,
+    service: &Service,
+    style: Style,
+    report: &mut CommandReport,
+) -> Result<(), CommandError> {
     let site = service.find(&args.site).await?;
-    let site = change::settle(args.wait, site, service, answer).await?;
+    let site = change::settle(args.wait, site, service, report).await?;
     let mut table = Table::new(&["field", "value"]);
     for (name, value) in &site.json {
         rows(name, value, &mut table);
     }
-    answer.text = table.to_text(style);
+    report.body.text = table.to_text(style);
     Ok(())
 }
 

@@ -6,16 +6,16 @@ use super::super::service::{no_such_site, request_failed};
 use super::{Service, change, decided, label};
 use crate::api::{ApiObject, Error, RequestError, Site};
 use crate::cli::{OneArgs, SiteName};
-use crate::error::ErrorKind;
-use crate::report::Answer;
+use crate::error::{CommandError, ErrorKind};
+use crate::report::CommandReport;
 use crate::text::sanitize;
 
 pub(super) async fn run(
     args: &OneArgs,
     on: bool,
     service: &Service,
-    answer: &mut Answer,
-) -> anyhow::Result<()> {
+    report: &mut CommandReport,
+) -> Result<(), CommandError> {
     let id = match &args.site {
         SiteName::Id(id) => *id,
         domain @ SiteName::Domain(_) => service.find(domain).await?.known.id,
@@ -34,22 +34,22 @@ pub(super) async fn run(
         Some(_) => service.site(id).await?,
         None => service.site_again(id).await?,
     };
-    answer.set("site", &site.json);
+    report.body.set("site", &site.json);
     if !site.json.contains_key("enabled") {
-        answer.warnings.push(format!("the service does not say whether {} is {verb} now", label(&site)));
+        report.warnings.push(format!("the service does not say whether {} is {verb} now", label(&site)));
     } else if site.known.enabled != on {
         return Err(without_effect(&site, on, refusal.as_ref()));
     }
     if let Some(failed) = refusal {
-        answer.warnings.push(format!("{}, but {} is {verb}", failed.error, label(&site)));
+        report.warnings.push(format!("{}, but {} is {verb}", failed.error, label(&site)));
     }
     let effect = if on { "the edge gets it within seconds" } else { "its acceleration has stopped" };
-    let _ = writeln!(answer.text, "{}: {verb}; {effect}", label(&site));
-    change::settle(args.wait, site, service, answer).await?;
+    let _ = writeln!(report.body.text, "{}: {verb}; {effect}", label(&site));
+    change::settle(args.wait, site, service, report).await?;
     Ok(())
 }
 
-fn without_effect(site: &ApiObject<Site>, on: bool, refusal: Option<&RequestError>) -> anyhow::Error {
+fn without_effect(site: &ApiObject<Site>, on: bool, refusal: Option<&RequestError>) -> CommandError {
     let said = refusal.map(|failed| format!(" ({})", failed.error)).unwrap_or_default();
     if !on {
         let message = format!("{} is still enabled{said}", label(site));

@@ -11,13 +11,13 @@ use super::field_update::FieldUpdate;
 use super::{Service, change, decided, label, plain};
 use crate::api::{ApiObject, RequestError, Site};
 use crate::cli::UpdateArgs;
-use crate::error::ErrorKind;
+use crate::error::{CommandError, ErrorKind};
 use crate::fields::FIELDS;
-use crate::report::{Answer, Style, Table};
+use crate::report::{CommandReport, Style, Table};
 use crate::text::sanitize;
 
 /// What will be sent, before anything is.
-pub(super) fn wish(args: &UpdateArgs) -> anyhow::Result<FieldUpdate> {
+pub(super) fn wish(args: &UpdateArgs) -> Result<FieldUpdate, CommandError> {
     let wish = FieldUpdate::read(&args.fields)?;
     if wish.fields.is_empty() {
         return Err(decided(
@@ -37,29 +37,29 @@ pub(super) async fn run(
     mut wish: FieldUpdate,
     service: &Service,
     style: Style,
-    answer: &mut Answer,
-) -> anyhow::Result<()> {
+    report: &mut CommandReport,
+) -> Result<(), CommandError> {
     let before = service.find(&args.site).await?;
     wish.leave_out_what_is_so(&before.json);
     wish.check()?;
-    answer.warnings.extend(wish.typo_warnings());
+    report.warnings.extend(wish.typo_warnings());
     if wish.fields.is_empty() {
-        let _ = writeln!(answer.text, "{}: everything is so already", label(&before));
-        change::settle(args.wait, before, service, answer).await?;
+        let _ = writeln!(report.body.text, "{}: everything is so already", label(&before));
+        change::settle(args.wait, before, service, report).await?;
         return Ok(());
     }
     let (after, ignored) = save(&before, &wish.fields, service).await?;
-    let _ = writeln!(answer.text, "{}: saved", label(&after));
+    let _ = writeln!(report.body.text, "{}: saved", label(&after));
     let changes = changes(&before.json, &after.json, &wish.fields);
-    warn_of_strangers(&changes, &wish.fields, answer);
+    warn_of_strangers(&changes, &wish.fields, report);
     if args.diff {
-        answer.text.push_str(&shown(&changes, style));
-        answer.set("diff", &changes);
+        report.body.text.push_str(&shown(&changes, style));
+        report.body.set("diff", &changes);
     }
-    answer.set("site", &after.json);
-    change::compare(&wish.fields, &ignored, &after, answer);
-    change::nothing_ignored(&ignored, &wish.fields, &after, answer)?;
-    change::settle(args.wait, after, service, answer).await?;
+    report.body.set("site", &after.json);
+    change::compare(&wish.fields, &ignored, &after, report);
+    change::nothing_ignored(&ignored, &wish.fields, &after, report)?;
+    change::settle(args.wait, after, service, report).await?;
     Ok(())
 }
 
@@ -68,7 +68,7 @@ pub(super) async fn save(
     before: &ApiObject<Site>,
     fields: &Map<String, Value>,
     service: &Service,
-) -> anyhow::Result<(ApiObject<Site>, Vec<String>)> {
+) -> Result<(ApiObject<Site>, Vec<String>), CommandError> {
     let id = before.known.id;
     let saved = service.client.update_site(id, fields).await;
     let saved = saved.map_err(|failed| not_saved(&failed, before))?;
@@ -79,7 +79,7 @@ pub(super) async fn save(
     Ok((site, saved.ignored_fields))
 }
 
-fn not_saved(failed: &RequestError, before: &ApiObject<Site>) -> anyhow::Error {
+fn not_saved(failed: &RequestError, before: &ApiObject<Site>) -> CommandError {
     let what = format!("{} was not changed", label(before));
     match failed.error.refused_with() {
         Some(404) => no_such_site(before.known.id),
@@ -117,9 +117,9 @@ fn changes(
 }
 
 /// Nothing that was not named should change.
-fn warn_of_strangers(changes: &[Change], named: &Map<String, Value>, answer: &mut Answer) {
+fn warn_of_strangers(changes: &[Change], named: &Map<String, Value>, report: &mut CommandReport) {
     for change in changes.iter().filter(|change| !named.contains_key(&change.field)) {
-        answer.warnings.push(format!(
+        report.warnings.push(format!(
             "{} was not named and changed too, from {} to {}",
             change.field,
             sanitize(&plain(&change.before)),

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::clock::Deadline;
-use crate::error::{CommandError, Diagnostic, ErrorKind};
+use crate::error::{AdHocError, CommandError, ErrorKind};
 use crate::file;
 use crate::inventory::{Inventory, Member};
-use crate::report::Answer;
+use crate::report::CommandReport;
 use crate::settings::Configuration;
 use crate::state::{Store, WriteError};
 use crate::text;
@@ -27,10 +27,10 @@ pub(super) fn run(
     wanted: &str,
     store: Option<&Store>,
     file: &Configuration,
-    answer: &mut Answer,
-) -> anyhow::Result<()> {
+    report: &mut CommandReport,
+) -> Result<(), CommandError> {
     let store = store.ok_or_else(|| unknown(wanted, &[]))?;
-    let known = known(store, file, answer)?;
+    let known = known(store, file, report)?;
     // Damaged memories can be forgotten, too; the visit may have set one aside.
     let (remembered, damaged) = (store.names()?, store.damaged());
     let mut names: Vec<String> =
@@ -50,15 +50,19 @@ pub(super) fn run(
     if known.iter().any(|known| known.name == name && known.configured) {
         let note =
             format!("a [[lineage]] of the configuration names {name}: the next sync will deploy it again");
-        answer.warnings.push(note);
+        report.warnings.push(note);
     }
-    answer.text = format!("forgot {name}\n");
-    answer.set("forgotten", name);
+    report.body.text = format!("forgot {name}\n");
+    report.body.set("forgotten", name);
     Ok(())
 }
 
 /// The lineages with a memory that can be read.
-fn known(store: &Store, file: &Configuration, answer: &mut Answer) -> anyhow::Result<Vec<Known>> {
+fn known(
+    store: &Store,
+    file: &Configuration,
+    report: &mut CommandReport,
+) -> Result<Vec<Known>, CommandError> {
     let mut known = Vec::new();
     let visit = |member: Member<'_>| {
         let configured = member.entry.is_some();
@@ -66,7 +70,7 @@ fn known(store: &Store, file: &Configuration, answer: &mut Answer) -> anyhow::Re
         let places = [Some(memory.lineage.cert), memory.lineage.directory].into_iter().flatten().collect();
         known.push(Known { name: member.name, places, configured });
     };
-    Inventory::gather(Some(store), file)?.visit(visit, |note| answer.warnings.push(note.to_string()));
+    Inventory::gather(Some(store), file)?.visit(visit, |note| report.warnings.push(note.to_string()));
     Ok(known)
 }
 
@@ -94,8 +98,8 @@ fn find(wanted: &str, names: &[String], known: &[Known]) -> Result<String, Comma
         [name] => Ok((*name).to_owned()),
         several => {
             let message = format!("{} holds {}", text::sanitize(wanted), text::list(several));
-            let diagnostic = Diagnostic::new(message, "name one of them; nothing was forgotten");
-            Err(CommandError { kind: ErrorKind::NoInput, diagnostic })
+            Err(AdHocError::new(ErrorKind::NoInput, message, "name one of them; nothing was forgotten")
+                .into())
         }
     }
 }
@@ -106,11 +110,11 @@ fn unknown(wanted: &str, names: &[String]) -> CommandError {
         [] => "none is remembered at all; check --state-dir and EDGECERT_STATE_DIR".into(),
         names => format!("remembered are {}", text::list(names)),
     };
-    CommandError { kind: ErrorKind::NoInput, diagnostic: Diagnostic::new(message, hint) }
+    AdHocError::new(ErrorKind::NoInput, message, hint).into()
 }
 
 fn unwritable(error: &WriteError) -> CommandError {
     let message = format!("{error}; nothing was forgotten");
     let hint = "run edgecert as the user that the ACME client runs as";
-    CommandError { kind: ErrorKind::Config, diagnostic: Diagnostic::new(message, hint) }
+    AdHocError::new(ErrorKind::Config, message, hint).into()
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use time::OffsetDateTime;
 
 use super::facts::{Lineage, Site};
-use crate::error::{CommandError, Diagnostic, ErrorKind};
+use crate::error::{AdHocError, CommandError, ErrorKind};
 use crate::file::reason;
 
 /// A series for each lineage and site.
@@ -83,7 +83,7 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), CommandError> {
     let failed = |reason: String| {
         let message = format!("cannot write the metrics file {}: {reason}", crate::text::path(path));
         let hint = "name a file in a directory that exists and that this user can write";
-        CommandError { kind: ErrorKind::Config, diagnostic: Diagnostic::new(message, hint) }
+        CommandError::from(AdHocError::new(ErrorKind::Config, message, hint))
     };
     // A device or a link of the system's (`/dev/stdout`) is not to be replaced by a file.
     if path.symlink_metadata().is_ok_and(|found| !found.is_file()) {

@@ -22,27 +22,30 @@ use crate::cli::StatusArgs;
 use crate::clock;
 use crate::context::Context;
 use crate::env::Env;
-use crate::error::{CommandError, Diagnostic, ErrorKind, Failure};
+use crate::error::{AdHocError, CommandError, ErrorKind};
 use crate::file;
 use crate::inventory::Inventory;
-use crate::report::Answer;
+use crate::report::CommandReport;
 use crate::settings::{self, Configuration, Layer};
 use crate::state::Store;
 use crate::text;
 
 /// Runs the command. With `--check` whatever fails is a verdict, too.
-pub(crate) fn run(args: &StatusArgs, context: &Context, answer: &mut Answer) -> anyhow::Result<()> {
-    match show(args, context, answer) {
+pub(crate) fn run(
+    args: &StatusArgs,
+    context: &Context,
+    report: &mut CommandReport,
+) -> Result<(), CommandError> {
+    match show(args, context, report) {
         Err(error) if args.check => {
-            let message = Failure::from_error(&error, &[]).message();
-            finish(&Verdict::failed(&message), answer);
+            finish(&Verdict::failed(error.message()), report);
             Ok(())
         }
         result => result,
     }
 }
 
-fn show(args: &StatusArgs, context: &Context, answer: &mut Answer) -> anyhow::Result<()> {
+fn show(args: &StatusArgs, context: &Context, report: &mut CommandReport) -> Result<(), CommandError> {
     let (env, file) = (&context.env, context.configuration()?);
     let flags = Layer {
         state_dir: args.state_dir.clone(),
@@ -51,7 +54,7 @@ fn show(args: &StatusArgs, context: &Context, answer: &mut Answer) -> anyhow::Re
     };
     let store = open(&flags, env, file, args.check)?;
     if let Some(lineage) = &args.forget {
-        return forget::run(lineage, store.as_ref(), file, answer);
+        return forget::run(lineage, store.as_ref(), file, report);
     }
     let damaged = store.as_ref().map(damaged).unwrap_or_default();
     let now = clock::now();
@@ -63,37 +66,34 @@ fn show(args: &StatusArgs, context: &Context, answer: &mut Answer) -> anyhow::Re
         };
         verify::verify(&mut lineages, edge)?;
     }
-    answer.set("lineages", json::lineages(&lineages));
+    report.body.set("lineages", json::lineages(&lineages));
     let written = args.metrics.as_deref().map(|path| metrics::write(path, &metrics::text(&lineages, now)));
     if args.check {
         let mut verdict = check::evaluate(&lineages, &strange, Limits::of(args), now);
         if let Some(Err(error)) = written {
             verdict.fail(&error.to_string());
         }
-        finish(&verdict, answer);
+        finish(&verdict, report);
         return Ok(());
     }
-    answer.warnings.extend(strange);
+    report.warnings.extend(strange);
     if args.metrics.is_none() {
-        answer.text = table::text(&lineages, now, context.style);
+        report.body.text = table::text(&lineages, now, context.style);
     }
     Ok(written.transpose().map(|_| ())?)
 }
 
-fn finish(verdict: &Verdict, answer: &mut Answer) {
-    answer.text = verdict.to_line();
-    answer.set("check", verdict.to_json());
-    answer.end_with(verdict.level.exit_code());
+fn finish(verdict: &Verdict, report: &mut CommandReport) {
+    report.body.text = verdict.to_line();
+    report.body.set("check", verdict.to_json());
+    report.exit_with(verdict.level.exit_code());
 }
 
 /// The state directory; `None` where there is none, which is not `wanted` then either.
 fn open(flags: &Layer, env: &Env, file: &Configuration, wanted: bool) -> Result<Option<Store>, CommandError> {
-    let failed = |message: String| CommandError {
-        kind: ErrorKind::NoInput,
-        diagnostic: Diagnostic::new(
-            message,
-            "name it with --state-dir, and run edgecert as the user that it belongs to",
-        ),
+    let failed = |message: String| {
+        let hint = "name it with --state-dir, and run edgecert as the user that it belongs to";
+        CommandError::from(AdHocError::new(ErrorKind::NoInput, message, hint))
     };
     let Some(directory) = settings::state_dir(flags, env, file) else {
         let message = "no state directory is set, and there is no home directory";

@@ -167,7 +167,7 @@ mod tests {
         };
         assert!(cell(shown(2, &[], &[])).contains("  served 2/2  -            60"));
         assert!(cell(shown(1, &["still shows another"], &[])).contains("  stale 1/2, 6 d  -            6 "));
-        assert!(cell(shown(1, &[], &["does not answer"])).contains("  unreachable, served 1/2  "));
+        assert!(cell(shown(1, &[], &["does not report"])).contains("  unreachable, served 1/2  "));
         assert!(cell(Shown::default()).contains("  unreachable  "));
     }
 

@@ -8,6 +8,7 @@ use tokio::time::sleep;
 
 use super::facts::{Disk, Lineage, Shown, Site};
 use crate::clock::Deadline;
+use crate::error::CommandError;
 use crate::names::Domain;
 use crate::outcome::Outcome;
 use crate::verify::{Edge, EdgeView};
@@ -21,8 +22,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Looks at the sites of all lineages; `instead` are the edges to ask in place of a lineage's own.
 pub(super) fn verify(
     lineages: &mut [Lineage],
-    instead: impl Fn(&Lineage) -> anyhow::Result<Vec<String>>,
-) -> anyhow::Result<()> {
+    instead: impl Fn(&Lineage) -> Result<Vec<String>, CommandError>,
+) -> Result<(), CommandError> {
     let instead: Vec<Vec<String>> = lineages.iter().map(instead).collect::<Result<_, _>>()?;
     let mut looks = Vec::new();
     for (lineage, instead) in lineages.iter_mut().zip(&instead) {
@@ -52,7 +53,7 @@ pub(super) fn verify(
     let looked = runtime.block_on(looks);
     // A name that is still being looked up must not hold the run.
     runtime.shutdown_background();
-    Ok(looked.into_iter().collect::<Result<(), _>>()?)
+    Ok(looked.into_iter().collect::<Result<(), _>>().context("cannot set up TLS")?)
 }
 
 /// Whether the lineage should be served there.

@@ -1,0 +1,71 @@
+//! The part of a report that differs from command to command.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::text::{self, Style};
+use super::{CertificateReport, SiteReport, SourceReport, UploadReport};
+use crate::check::Finding;
+use crate::plan::Step;
+
+/// The body of a report.
+pub(crate) trait Body: Serialize + Default {
+    /// The lines for standard output; `command` is the command that is reported.
+    fn to_text(&self, command: &str, style: Style) -> String;
+
+    /// Whether the text is the product of the command, such as a certificate or a script, rather than a report: if it
+    /// cannot be written whole, the command has failed.
+    fn is_product(&self) -> bool {
+        false
+    }
+}
+
+/// What `deploy`, `plan` and `check` report.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct DeployBody {
+    pub(crate) source: Option<SourceReport>,
+    pub(crate) certificate: Option<CertificateReport>,
+    pub(crate) checks: Vec<Finding>,
+    pub(crate) uploads: Vec<UploadReport>,
+    pub(crate) sites: Vec<SiteReport>,
+    /// The planned steps; `None` where no plan was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) plan: Option<Vec<Step>>,
+}
+
+impl Body for DeployBody {
+    fn to_text(&self, command: &str, style: Style) -> String {
+        text::deployment(self, command, style)
+    }
+}
+
+/// What any other command reports: JSON fields, and the text for people.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Output {
+    #[serde(flatten)]
+    fields: Map<String, Value>,
+    /// For standard output, unless JSON is asked for.
+    #[serde(skip)]
+    pub(crate) text: String,
+    /// See [`Body::is_product`].
+    #[serde(skip)]
+    pub(crate) is_product: bool,
+}
+
+impl Output {
+    /// Sets a field of the JSON object.
+    pub(crate) fn set(&mut self, field: &str, value: impl Serialize) {
+        let value = serde_json::to_value(value).unwrap_or_default();
+        self.fields.insert(field.to_owned(), value);
+    }
+}
+
+impl Body for Output {
+    fn to_text(&self, _command: &str, _style: Style) -> String {
+        self.text.clone()
+    }
+
+    fn is_product(&self) -> bool {
+        self.is_product
+    }
+}
