@@ -8,9 +8,9 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::edge::table::EdgeTable;
 use crate::faults::Faults;
-use crate::journal::Journal;
 use crate::push::Pushes;
 use crate::quirks::Quirks;
+use crate::request_log::Journal;
 use crate::store::Store;
 
 /// The service.

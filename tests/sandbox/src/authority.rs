@@ -95,7 +95,7 @@ const VALID_DAYS: i64 = 90;
 /// A TLS configuration for one certificate.
 pub(crate) fn server_config(issued: &IssuedCert) -> Result<rustls::ServerConfig, Error> {
     let wrong = |reason: String| Error::Authority(reason);
-    let key: PrivateKeyDer<'static> = crate::rules::key::for_tls(&issued.key).map_err(wrong)?;
+    let key: PrivateKeyDer<'static> = crate::key::for_tls(&issued.key).map_err(wrong)?;
     rustls::ServerConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
         .with_safe_default_protocol_versions()
         .and_then(|builder| builder.with_no_client_auth().with_single_cert(issued.der.clone(), key))

@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 use crate::app::App;
 use crate::clock::iso;
 use crate::faults::Fault;
-use crate::http::Answer;
+use crate::response::Answer;
 use crate::store::packages::{self, Package};
 use crate::store::{edge, sites};
-use crate::wire::OutBody;
+use crate::transport::OutBody;
 use crate::{clock, push, quirks};
 
 const TRAFFIC_EXCEEDED: &str = "package traffic exceeded";

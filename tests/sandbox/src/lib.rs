@@ -7,15 +7,13 @@
 mod api;
 mod app;
 mod authority;
+mod cert;
 mod clock;
 mod control;
 mod edge;
 mod error;
 mod faults;
-mod fields;
-mod http;
-mod journal;
-mod listen;
+mod key;
 mod names;
 mod openapi;
 mod options;
@@ -23,9 +21,13 @@ mod probe;
 mod push;
 mod quirks;
 mod rehearse;
-mod rules;
+mod request_log;
+mod response;
+mod server;
+mod site_fields;
 mod store;
-mod wire;
+mod transport;
+mod validation;
 mod world;
 
 use std::sync::Arc;
@@ -40,11 +42,11 @@ pub use authority::{Authority, IssuedCert};
 use edge::table::Memo;
 pub use error::Error;
 pub use faults::{Fault, FaultAction};
-pub use journal::RecordedRequest;
 pub use options::{Endpoints, Options};
 pub use probe::{ProbeResult, probe, probe_with_alpn};
 use quirks::Quirks;
 pub use rehearse::{Hook, Line, rehearse};
+pub use request_log::RecordedRequest;
 use store::Store;
 use store::sites::{self, New};
 use store::{certs, packages};
@@ -76,13 +78,13 @@ impl Sandbox {
             app.edge.put(snapshot, &mut memo);
         }
         let (tls, files) = if options.tls {
-            listen::tls().map(|(tls, files)| (Some(tls), Some(files)))?
+            server::tls().map(|(tls, files)| (Some(tls), Some(files)))?
         } else {
             (None, None)
         };
-        let ca_file = files.as_ref().map(|files| files.path().join(listen::CA_FILE));
+        let ca_file = files.as_ref().map(|files| files.path().join(server::CA_FILE));
         let (stop, stopped) = oneshot::channel();
-        let (thread, addresses) = listen::start(app.clone(), options, tls, stopped)?;
+        let (thread, addresses) = server::start(app.clone(), options, tls, stopped)?;
         let scheme = if ca_file.is_some() { "https" } else { "http" };
         let endpoints = Endpoints {
             api: format!("{scheme}://{}", addresses.api),
@@ -154,7 +156,7 @@ impl Sandbox {
     pub fn sites(&self) -> Vec<Value> {
         let sites = sites::list(self.app.store().read(), None).unwrap_or_default();
         let shown = sites.iter().map(|site| {
-            let mut value = api::shape::site(&Quirks::new(0), site);
+            let mut value = api::render::site(&Quirks::new(0), site);
             if let Value::Object(map) = &mut value {
                 map.insert("account".to_owned(), json!(site.account));
             }
@@ -169,7 +171,7 @@ impl Sandbox {
         let shown = certs.iter().map(|cert| {
             json!({
                 "id": cert.id, "account": cert.account, "domain": cert.domain, "name": cert.name,
-                "type": cert.kind, "cert_pem": cert.cert_pem, "key_sha256": journal::fingerprint(&cert.key_pem),
+                "type": cert.kind, "cert_pem": cert.cert_pem, "key_sha256": request_log::fingerprint(&cert.key_pem),
             })
         });
         shown.collect()
@@ -201,7 +203,7 @@ impl Sandbox {
         let id = store.write(|t| {
             let account = t.query_row("SELECT min(id) FROM account", [], |row| row.get(0))?;
             let package = packages::pick(t, account, now)?.map(|package| package.id);
-            let settings = Value::Object(fields::defaults());
+            let settings = Value::Object(site_fields::defaults());
             let new = New {
                 id: None,
                 account,

@@ -11,8 +11,8 @@ use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme};
 
+use crate::cert::{self, sha256_hex};
 use crate::clock::iso;
-use crate::rules::leaf::{self, sha256_hex};
 
 /// A server that does not answer within this is broken; nothing waits for it in normal runs.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -61,7 +61,7 @@ fn seen(connection: &ClientConnection) -> io::Result<ProbeResult> {
     let pem = pem::encode(&pem::Pem::new("CERTIFICATE", leaf.to_vec()));
     Ok(ProbeResult {
         fingerprint: sha256_hex(leaf),
-        not_after: leaf::read(&pem).map(|leaf| iso(leaf.not_after)).map_err(io::Error::other)?,
+        not_after: cert::read(&pem).map(|leaf| iso(leaf.not_after)).map_err(io::Error::other)?,
         chain_length: chain.len(),
         alpn: connection.alpn_protocol().map(|name| String::from_utf8_lossy(name).into_owned()),
     })

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::Error;
-use crate::fields;
 use crate::names;
+use crate::site_fields;
 
 /// Accounts, sites and certificates at the start.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -148,7 +148,7 @@ impl World {
             return Err(Error::InvalidWorld(format!("{what}: {:?} is not a domain", site.domain)));
         }
         for (name, value) in &site.settings {
-            match fields::find(name) {
+            match site_fields::find(name) {
                 None => return Err(Error::InvalidWorld(format!("{what} has an unknown field {name}"))),
                 Some(field) => {
                     field.accept(value).map_err(|reason| Error::InvalidWorld(format!("{what}: {reason}")))?;

@@ -4,18 +4,18 @@ use http::StatusCode;
 use rusqlite::Transaction;
 use serde_json::{Map, Value, json};
 
-use super::{Call, Outcome, Refusal, shape};
-use crate::http::Answer;
+use super::{Call, Outcome, Refusal, render};
 use crate::quirks::{CertDomain, ForeignCert, ForeignDomain, Made, Quirks};
-use crate::rules::{self, Accepted};
+use crate::response::Answer;
 use crate::store::certs::{self, Cert, Content};
 use crate::store::sites::{self, Site};
+use crate::validation::{self, Accepted};
 
 const UPLOAD_FIELDS: [&str; 4] = ["domain", "cert_pem", "key_pem", "name"];
 
 pub(super) fn list(call: &Call<'_>) -> Outcome {
     let certs = certs::list(call.app.store().read(), Some(call.account))?;
-    Ok(Answer::json(StatusCode::OK, &shape::cert_list(&call.app.quirks, &certs)))
+    Ok(Answer::json(StatusCode::OK, &render::cert_list(&call.app.quirks, &certs)))
 }
 
 pub(super) fn download(call: &Call<'_>, id: i64) -> Outcome {
@@ -25,7 +25,7 @@ pub(super) fn download(call: &Call<'_>, id: i64) -> Outcome {
         ForeignCert::Forbidden => StatusCode::FORBIDDEN,
     };
     let cert = cert.ok_or_else(|| Refusal::new(status, "there is no such certificate"))?;
-    Ok(Answer::json(StatusCode::OK, &shape::download(&call.app.quirks, &cert)))
+    Ok(Answer::json(StatusCode::OK, &render::download(&call.app.quirks, &cert)))
 }
 
 /// The idempotent upload: the rules, then the oldest record of the domain is replaced, or a new one is bound to
@@ -40,7 +40,7 @@ pub(super) fn upload(call: &Call<'_>) -> Outcome {
     let (created, response) = store.write(|t| {
         let site = sites::by_domain(t, domain)?.filter(|site| site.account == call.account);
         let site = site.ok_or_else(|| foreign_domain(&call.app.quirks, domain))?;
-        let accepted = rules::check(cert_pem, key_pem, Some(domain), call.now)
+        let accepted = validation::check(cert_pem, key_pem, Some(domain), call.now)
             .map_err(|broken| Refusal::bad(broken.to_string()))?;
         let content = Content { account: call.account, domain: &site.domain, name, cert_pem, key_pem };
         let (id, bound) = match record_of(call, t, domain)? {
@@ -73,7 +73,7 @@ pub(super) fn create(call: &Call<'_>) -> Outcome {
     notice_unknown(call, &body);
     let (cert_pem, key_pem) = (required(&body, "cert_pem")?, required(&body, "key_pem")?);
     let (domain, name) = (optional(&body, "domain")?, optional(&body, "name")?);
-    let accepted = rules::check(cert_pem, key_pem, domain, call.now)
+    let accepted = validation::check(cert_pem, key_pem, domain, call.now)
         .map_err(|broken| Refusal::bad(broken.to_string()))?;
     let first = accepted.leaf.names.first().map(String::as_str);
     let domain = domain.or(first).ok_or_else(|| Refusal::bad("the certificate has no SAN entry"))?;
@@ -81,7 +81,7 @@ pub(super) fn create(call: &Call<'_>) -> Outcome {
     let mut store = call.app.store();
     let id = store.write(|t| certs::insert(t, &content))?;
     let cert = certs::get(store.read(), id)?.ok_or_else(Refusal::not_found)?;
-    Ok(Answer::json(made(&call.app.quirks), &shape::record(&call.app.quirks, &cert)))
+    Ok(Answer::json(made(&call.app.quirks), &render::record(&call.app.quirks, &cert)))
 }
 
 /// Status for something that was not there before.
@@ -113,17 +113,17 @@ fn bind_new(
 fn uploaded(call: &Call<'_>, id: i64, domain: &str, bound: Option<&[Site]>, accepted: &Accepted) -> Value {
     let quirks = &call.app.quirks;
     let created = bound.is_some();
-    let bound: Vec<Value> = bound.into_iter().flatten().map(|site| shape::bound(quirks, site)).collect();
+    let bound: Vec<Value> = bound.into_iter().flatten().map(|site| render::bound(quirks, site)).collect();
     let response = json!({
         "ok": true,
         "id": id.to_string(),
         "created": created,
         "domain": domain,
-        "not_after": shape::time(quirks, accepted.leaf.not_after),
+        "not_after": render::time(quirks, accepted.leaf.not_after),
         "key_match": accepted.key_match.as_str(),
         "bound_sites": bound,
     });
-    shape::object(quirks, response)
+    render::object(quirks, response)
 }
 
 fn foreign_domain(quirks: &Quirks, domain: &str) -> Refusal {

@@ -2,8 +2,8 @@
 //! writes down what happened. What an endpoint does is in `certs` and `sites`, how answers look in `shape`.
 
 mod certs;
-mod fault;
-pub(crate) mod shape;
+mod injection;
+pub(crate) mod render;
 mod sites;
 
 use std::cell::RefCell;
@@ -17,9 +17,9 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use crate::app::App;
-use crate::http::Answer;
-use crate::journal::{self, redacted};
-use crate::wire::{Cut, OutBody};
+use crate::request_log::{self, redacted};
+use crate::response::Answer;
+use crate::transport::{Cut, OutBody};
 use crate::{clock, openapi};
 
 /// Far beyond any chain with its key.
@@ -101,7 +101,7 @@ pub(crate) async fn handle(
     let path = head.uri.path().to_owned();
     let collected = read(body).await;
     let fault = app.faults.take(head.method.as_str(), &path);
-    let entry = app.journal.note(journal::RecordedRequest {
+    let entry = app.journal.note(request_log::RecordedRequest {
         method: head.method.to_string(),
         path: path.clone(),
         query: head.uri.query().unwrap_or_default().to_owned(),
@@ -118,7 +118,7 @@ pub(crate) async fn handle(
         Some(body) => carry_out(&app, entry, &head.method, &path, &head.headers, body),
         None => Answer::text(StatusCode::PAYLOAD_TOO_LARGE, "the body cannot be read or is too large\n"),
     };
-    fault::answer(&app, entry, fault, carry_out, cut).await
+    injection::answer(&app, entry, fault, carry_out, cut).await
 }
 
 /// The whole body; `None` when it ended early or is too large. That one is read to its end nevertheless, so that
@@ -154,10 +154,10 @@ fn carry_out(
     let account = match account.transpose() {
         Ok(Some(Some(account))) => account,
         Ok(_) => return unauthorized(app),
-        Err(error) => return shape::refusal(&app.quirks, &error.into()),
+        Err(error) => return render::refusal(&app.quirks, &error.into()),
     };
     let call = Call { app, account, now: clock::now(), headers, body, notices: RefCell::default() };
-    let answer = route(&call, method, path).unwrap_or_else(|refusal| shape::refusal(&app.quirks, &refusal));
+    let answer = route(&call, method, path).unwrap_or_else(|refusal| render::refusal(&app.quirks, &refusal));
     let notices = call.notices.into_inner();
     for notice in &notices {
         app.notice(&format!("{method} {path}: {notice}"));
@@ -171,7 +171,7 @@ fn carry_out(
 
 fn unauthorized(app: &App) -> Answer {
     let refusal = Refusal::new(StatusCode::UNAUTHORIZED, "the API key is missing or not valid");
-    shape::refusal(&app.quirks, &refusal).with(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
+    render::refusal(&app.quirks, &refusal).with(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
 }
 
 fn route(call: &Call<'_>, method: &Method, path: &str) -> Outcome {
@@ -201,7 +201,7 @@ fn route(call: &Call<'_>, method: &Method, path: &str) -> Outcome {
 
 fn not_allowed(call: &Call<'_>, allowed: &'static str) -> Answer {
     let refusal = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method not allowed");
-    shape::refusal(&call.app.quirks, &refusal).with(header::ALLOW, HeaderValue::from_static(allowed))
+    render::refusal(&call.app.quirks, &refusal).with(header::ALLOW, HeaderValue::from_static(allowed))
 }
 
 fn text_of<'a>(headers: &'a HeaderMap, name: &http::HeaderName) -> &'a str {

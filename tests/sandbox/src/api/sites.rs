@@ -5,24 +5,24 @@ use rusqlite::Transaction;
 use serde_json::{Map, Value, json};
 
 use super::certs::made;
-use super::{Call, Outcome, Refusal, shape};
-use crate::http::Answer;
+use super::{Call, Outcome, Refusal, render};
 use crate::quirks::{EnableRefused, NoPackage, Taken};
+use crate::response::Answer;
 use crate::store::sites::{self, New, Site};
 use crate::store::{certs, edge, packages};
-use crate::{fields, names};
+use crate::{names, site_fields};
 
 pub(super) fn list(call: &Call<'_>) -> Outcome {
     let quirks = &call.app.quirks;
     let sites = sites::list(call.app.store().read(), Some(call.account))?;
-    let shown: Vec<Value> = sites.iter().map(|site| shape::site(quirks, site)).collect();
+    let shown: Vec<Value> = sites.iter().map(|site| render::site(quirks, site)).collect();
     let response = json!({ "sites": shown, "total": sites.len() });
-    Ok(Answer::json(StatusCode::OK, &shape::object(quirks, response)))
+    Ok(Answer::json(StatusCode::OK, &render::object(quirks, response)))
 }
 
 pub(super) fn get(call: &Call<'_>, id: i64) -> Outcome {
     let site = owned(call, call.app.store().read(), id)?;
-    Ok(Answer::json(StatusCode::OK, &shape::one_site(&call.app.quirks, &site)))
+    Ok(Answer::json(StatusCode::OK, &render::one_site(&call.app.quirks, &site)))
 }
 
 pub(super) fn create(call: &Call<'_>) -> Outcome {
@@ -42,7 +42,7 @@ pub(super) fn create(call: &Call<'_>) -> Outcome {
             None => packages::pick(t, call.account, now(call))?,
         };
         let package = package.ok_or_else(|| no_package(call))?;
-        let mut settings = fields::defaults();
+        let mut settings = site_fields::defaults();
         settings.extend(change.settings);
         let new = New {
             id: None,
@@ -97,7 +97,7 @@ pub(super) fn enable(call: &Call<'_>, id: i64) -> Outcome {
         Ok(true)
     })?;
     call.app.pushes.wake();
-    if enabled { Ok(shape::switched(&call.app.quirks, id)) } else { enable_refused(call, id) }
+    if enabled { Ok(render::switched(&call.app.quirks, id)) } else { enable_refused(call, id) }
 }
 
 /// Takes the site off the edge at once.
@@ -111,7 +111,7 @@ pub(super) fn disable(call: &Call<'_>, id: i64) -> Outcome {
     })?;
     call.app.edge.remove(id);
     call.app.pushes.wake();
-    Ok(shape::switched(&call.app.quirks, id))
+    Ok(render::switched(&call.app.quirks, id))
 }
 
 pub(super) fn delete(call: &Call<'_>, id: i64) -> Outcome {
@@ -121,7 +121,7 @@ pub(super) fn delete(call: &Call<'_>, id: i64) -> Outcome {
         Ok::<_, Refusal>(sites::delete(t, id)?)
     })?;
     call.app.edge.remove(id);
-    Ok(shape::switched(&call.app.quirks, id))
+    Ok(render::switched(&call.app.quirks, id))
 }
 
 /// What a body asks to change.
@@ -147,7 +147,7 @@ impl Change {
                 "cert_id" => change.cert = own_cert(call, t, value)?,
                 "package_id" => change.package = Some(number(name, value)?),
                 name if known.contains(&name) => {}
-                name => match fields::find(name) {
+                name => match site_fields::find(name) {
                     Some(field) => {
                         let value = field.accept(value).map_err(Refusal::bad)?;
                         change.settings.insert(name.to_owned(), value);
@@ -182,7 +182,7 @@ impl Binding {
 
 /// `null` and 0 stand for no certificate.
 fn own_cert(call: &Call<'_>, t: &Transaction<'_>, value: &Value) -> Result<Binding, Refusal> {
-    if value.is_null() || fields::whole(value) == Some(0) {
+    if value.is_null() || site_fields::whole(value) == Some(0) {
         return Ok(Binding::None);
     }
     let id = number("cert_id", value)?;
@@ -193,7 +193,7 @@ fn own_cert(call: &Call<'_>, t: &Transaction<'_>, value: &Value) -> Result<Bindi
 }
 
 fn number(name: &str, value: &Value) -> Result<i64, Refusal> {
-    fields::whole(value).ok_or_else(|| Refusal::bad(format!("{name} must be a number")))
+    site_fields::whole(value).ok_or_else(|| Refusal::bad(format!("{name} must be a number")))
 }
 
 fn owned(call: &Call<'_>, c: &rusqlite::Connection, id: i64) -> Result<Site, Refusal> {
@@ -209,8 +209,8 @@ fn save(call: &Call<'_>, t: &Transaction<'_>, site: &mut Site) -> Result<(), Ref
 
 fn saved(call: &Call<'_>, status: StatusCode, site: &Site, ignored: &[String]) -> Answer {
     let quirks = &call.app.quirks;
-    let response = json!({ "ok": true, "site": shape::site(quirks, site), "ignored_fields": ignored });
-    Answer::json(status, &shape::object(quirks, response))
+    let response = json!({ "ok": true, "site": render::site(quirks, site), "ignored_fields": ignored });
+    Answer::json(status, &render::object(quirks, response))
 }
 
 fn now(call: &Call<'_>) -> i64 {
@@ -247,7 +247,7 @@ fn enable_refused(call: &Call<'_>, id: i64) -> Outcome {
         EnableRefused::PaymentRequired => StatusCode::PAYMENT_REQUIRED,
         EnableRefused::BadRequest => StatusCode::BAD_REQUEST,
         EnableRefused::OkFalse => StatusCode::OK,
-        EnableRefused::Silent => return Ok(shape::switched(&call.app.quirks, id)),
+        EnableRefused::Silent => return Ok(render::switched(&call.app.quirks, id)),
     };
     let message = "the package is used up or expired; top it up, renew or extend it first";
     Err(Refusal::new(status, message))

@@ -14,8 +14,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
 use crate::app::App;
-use crate::http::Answer;
-use crate::wire::{self, Cut, Hangup, OutBody, Rewound};
+use crate::response::Answer;
+use crate::transport::{self, Cut, Hangup, OutBody, Rewound};
 use table::Served;
 
 const HANDSHAKE: u8 = 0x16;
@@ -44,7 +44,7 @@ pub(crate) async fn connection(app: Arc<App>, mut tcp: TcpStream) {
     };
     if let Ok(tls) = TlsAcceptor::from(config).accept(Rewound::new(head, tcp)).await {
         let answer = move |_, _| std::future::ready(page(&site));
-        wire::serve(tls, hangup, answer).await;
+        transport::serve(tls, hangup, answer).await;
     }
 }
 
@@ -64,7 +64,7 @@ async fn server_name(tcp: &mut TcpStream, head: &mut Vec<u8>) -> Option<String> 
 }
 
 async fn plain(app: Arc<App>, io: Rewound<TcpStream>, hangup: Hangup) {
-    wire::serve(io, hangup, move |request, cut| plain_answer(app.clone(), request, cut)).await;
+    transport::serve(io, hangup, move |request, cut| plain_answer(app.clone(), request, cut)).await;
 }
 
 async fn plain_answer(app: Arc<App>, request: Request<Incoming>, cut: Cut) -> Response<OutBody> {

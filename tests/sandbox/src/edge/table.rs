@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use crate::clock::iso;
 use crate::names;
-use crate::rules::{key, leaf};
 use crate::store::edge::Snapshot;
+use crate::{cert, key};
 
 /// One site on the edge.
 #[derive(Debug)]
@@ -122,7 +122,7 @@ impl Served {
 }
 
 fn prepare(snapshot: &Snapshot, http2: bool) -> Prepared {
-    let leaf = leaf::read(&snapshot.cert_pem).ok();
+    let leaf = cert::read(&snapshot.cert_pem).ok();
     Prepared {
         leaf: leaf.map(|leaf| (leaf.fingerprint, leaf.not_after)),
         tls: server_config(snapshot, http2),
@@ -133,7 +133,7 @@ fn server_config(snapshot: &Snapshot, http2: bool) -> Result<Arc<ServerConfig>, 
     if snapshot.cert_id.is_none() {
         return Err("no certificate is bound".to_owned());
     }
-    let chain = leaf::chain(&snapshot.cert_pem)?.into_iter().map(CertificateDer::from).collect();
+    let chain = cert::chain(&snapshot.cert_pem)?.into_iter().map(CertificateDer::from).collect();
     let key = ring::sign::any_supported_type(&key::for_tls(&snapshot.key_pem)?)
         .map_err(|_| "this edge cannot sign with the key's type".to_owned())?;
     let certified = CertifiedKey::new(chain, key);

@@ -4,7 +4,7 @@
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use crate::rules::leaf::{self, Leaf};
+use crate::cert::{self, Leaf};
 use crate::{Authority, Error, IssuedCert};
 
 /// A lineage on disk.
@@ -92,5 +92,5 @@ impl Lineage {
 fn read(path: &Path) -> Result<Leaf, Error> {
     let fail = |source| Error::File { path: path.to_owned(), source };
     let text = std::fs::read_to_string(path).map_err(fail)?;
-    leaf::read(&text).map_err(|reason| fail(std::io::Error::other(reason)))
+    cert::read(&text).map_err(|reason| fail(std::io::Error::other(reason)))
 }

@@ -2,9 +2,9 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
+use crate::cert;
 use crate::names::canonical;
 use crate::quirks;
-use crate::rules::leaf;
 
 /// A stored certificate with its key. The fields have the service's names.
 #[expect(clippy::struct_field_names, reason = "the service's names")]
@@ -84,7 +84,7 @@ pub(crate) fn replace(t: &Transaction<'_>, id: i64, new: &Content<'_>) -> rusqli
 impl Cert {
     /// The names in the stored certificate; the record's domain when it cannot be read.
     pub(crate) fn names(&self) -> Vec<String> {
-        match leaf::read(&self.cert_pem) {
+        match cert::read(&self.cert_pem) {
             Ok(leaf) if !leaf.names.is_empty() => leaf.names,
             _ => vec![self.domain.clone()],
         }

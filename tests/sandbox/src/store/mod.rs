@@ -4,9 +4,9 @@
 
 pub(crate) mod certs;
 pub(crate) mod edge;
+mod import;
 pub(crate) mod packages;
 pub(crate) mod sites;
-mod world;
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
@@ -77,7 +77,7 @@ impl Store {
         }
         self.write(|t| {
             t.execute_batch(SCHEMA)?;
-            world::insert(t, world, now)?;
+            import::insert(t, world, now)?;
             t.pragma_update(None, "user_version", SCHEMA_VERSION)?;
             Ok(true)
         })

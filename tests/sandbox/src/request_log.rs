@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::rules::leaf::sha256_hex;
+use crate::cert::sha256_hex;
 
 /// One request, from its arrival on.
 #[derive(Debug, Clone, Serialize)]

@@ -7,7 +7,7 @@ use super::{edge, sites};
 use crate::error::Error;
 use crate::names::canonical;
 use crate::world::{Account, Cert, Site, World};
-use crate::{fields, quirks};
+use crate::{quirks, site_fields};
 
 pub(super) fn insert(t: &Transaction<'_>, world: &World, now: i64) -> Result<(), Error> {
     world.accounts.iter().try_for_each(|account| insert_account(t, account)).map_err(clash)?;
@@ -70,7 +70,7 @@ fn insert_site(t: &Transaction<'_>, world: &World, site: &Site, now: i64) -> rus
         let owner = world.accounts.iter().find(|account| account.id == site.account)?;
         owner.packages.first().map(|package| package.id)
     });
-    let mut settings = fields::defaults();
+    let mut settings = site_fields::defaults();
     settings.extend(site.settings.clone());
     let new = sites::New {
         id: Some(site.id),

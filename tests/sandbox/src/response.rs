@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use serde_json::Value;
 
-use crate::wire::OutBody;
+use crate::transport::OutBody;
 
 /// What is answered, before any fault touches it.
 #[derive(Debug, Clone)]

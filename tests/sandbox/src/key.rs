@@ -6,7 +6,7 @@ use pem::Pem;
 use pkcs8::PrivateKeyInfo;
 use rustls::pki_types::PrivateKeyDer;
 
-use super::leaf::RsaNumbers;
+use crate::cert::RsaNumbers;
 
 const RSA: ObjectIdentifier = const_oid::db::rfc5912::RSA_ENCRYPTION;
 

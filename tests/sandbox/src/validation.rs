@@ -1,15 +1,12 @@
 //! The four rules of an upload (section 4.2). Pure: PEM text, a domain and a time go in, a verdict comes out.
 //! Nothing here trusts the declared domain or the common name.
 
-pub(crate) mod key;
-pub(crate) mod leaf;
-
 use jiff::Timestamp;
 
+use crate::cert::{self, Leaf, PublicKey};
 use crate::clock::iso;
+use crate::key::{self, Key};
 use crate::names;
-use key::Key;
-use leaf::{Leaf, PublicKey};
 
 /// What the service read from an upload that keeps the rules.
 #[derive(Debug)]
@@ -73,7 +70,7 @@ pub(crate) fn check(
     domain: Option<&str>,
     now: Timestamp,
 ) -> Result<Accepted, Broken> {
-    let leaf = leaf::read(cert_pem).map_err(Broken::Certificate)?;
+    let leaf = cert::read(cert_pem).map_err(Broken::Certificate)?;
     let key = key::read(key_pem).map_err(Broken::Key)?;
     if leaf.not_after < now.as_second() {
         return Err(Broken::Expired(leaf.not_after));

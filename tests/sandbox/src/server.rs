@@ -15,8 +15,8 @@ use crate::app::App;
 use crate::authority::{self, Authority};
 use crate::error::Error;
 use crate::options::Options;
-use crate::wire::Hangup;
-use crate::{api, control, edge, push, wire};
+use crate::transport::Hangup;
+use crate::{api, control, edge, push, transport};
 
 /// The file with the run's CA, in a directory that goes with the run.
 pub(crate) const CA_FILE: &str = "ca.pem";
@@ -133,10 +133,10 @@ async fn api_connection(app: Arc<App>, tcp: TcpStream, number: u64, tls: Option<
     let hangup = Hangup::of(&tcp);
     let answer = move |request, cut| api::handle(app.clone(), number, request, cut);
     match tls {
-        None => wire::serve(tcp, hangup, answer).await,
+        None => transport::serve(tcp, hangup, answer).await,
         Some(tls) => {
             if let Ok(tls) = tls.accept(tcp).await {
-                wire::serve(tls, hangup, answer).await;
+                transport::serve(tls, hangup, answer).await;
             }
         }
     }
@@ -144,5 +144,5 @@ async fn api_connection(app: Arc<App>, tcp: TcpStream, number: u64, tls: Option<
 
 async fn control_connection(app: Arc<App>, tcp: TcpStream) {
     let hangup = Hangup::of(&tcp);
-    wire::serve(tcp, hangup, move |request, _| control::handle(app.clone(), request)).await;
+    transport::serve(tcp, hangup, move |request, _| control::handle(app.clone(), request)).await;
 }

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::app::App;
 use crate::faults::{Fault, FaultAction};
-use crate::http::Answer;
-use crate::wire::{Cut, OutBody};
+use crate::response::Answer;
+use crate::transport::{Cut, OutBody};
 
 /// The answer to a request, or the end of its connection.
 pub(super) async fn answer(

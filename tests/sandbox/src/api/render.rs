@@ -5,11 +5,11 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::Refusal;
-use crate::http::Answer;
 use crate::quirks::{
     BoundSites, CertDomain, CertList, ErrorBody, Extras, NoCert, NoReason, OneSite, Quirks, RecordBody,
     SiteStatus, Switched, Time, TlsSettings, UPLOADED, UploadedType,
 };
+use crate::response::Answer;
 use crate::store::certs::Cert;
 use crate::store::sites::Site;
 
