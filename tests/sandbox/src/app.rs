@@ -1,4 +1,4 @@
-//! Everything that the listeners share.
+//! The state that the listeners and the push worker share.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,18 +8,18 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::edge::table::EdgeTable;
 use crate::faults::Faults;
-use crate::push::Pushes;
+use crate::push::PushControl;
 use crate::quirks::Quirks;
-use crate::request_log::Journal;
+use crate::request_log::RequestLog;
 use crate::store::Store;
 
-/// The service.
+/// The state of a running sandbox.
 pub(crate) struct App {
     store: Mutex<Store>,
     pub(crate) quirks: Quirks,
     pub(crate) faults: Faults,
-    pub(crate) journal: Journal,
-    pub(crate) pushes: Pushes,
+    pub(crate) request_log: RequestLog,
+    pub(crate) pushes: PushControl,
     pub(crate) edge: EdgeTable,
     notices: UnboundedSender<String>,
 }
@@ -28,33 +28,33 @@ impl App {
     pub(crate) fn new(
         store: Store,
         quirks: Quirks,
-        delay: Duration,
+        push_delay: Duration,
         notices: UnboundedSender<String>,
     ) -> Self {
         Self {
             store: Mutex::new(store),
             quirks,
             faults: Faults::default(),
-            journal: Journal::default(),
-            pushes: Pushes::new(delay),
+            request_log: RequestLog::default(),
+            pushes: PushControl::new(push_delay),
             edge: EdgeTable::default(),
             notices,
         }
     }
 
-    /// The database, for one request at a time.
+    /// Locks the database, so that requests run one after another.
     pub(crate) fn store(&self) -> MutexGuard<'_, Store> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells the person at the terminal, who must not be addressed by what a request brings.
+    /// Sends a line for the terminal. Control characters, which a request may contain, are replaced.
     pub(crate) fn notice(&self, text: &str) {
         let text = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
-        // Nobody listens when the sandbox runs inside a test.
+        // In a test there is no receiver.
         let _ = self.notices.send(text);
     }
 
-    /// When a change that is saved now reaches the edge, in milliseconds.
+    /// Returns when a change saved at `now` is pushed to the edge, in milliseconds since 1970.
     pub(crate) fn push_at(&self, now: Timestamp) -> i64 {
         let delay = i64::try_from(self.pushes.delay.as_millis()).unwrap_or(i64::MAX);
         now.as_millisecond().saturating_add(delay)

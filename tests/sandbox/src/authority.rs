@@ -1,105 +1,91 @@
-//! A certificate authority for one run: a root, an intermediate under it, and whatever leaves are asked for.
-//! Nothing that it signs is worth anything elsewhere.
+//! A certificate authority for one run: a root, an intermediate, and leaves on demand. Nobody else trusts it.
+
+use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
-    KeyUsagePurpose, SanType, date_time_ymd,
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
+    IsCa, KeyPair, KeyUsagePurpose, SanType, date_time_ymd,
 };
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::ServerConfig;
+use rustls::crypto::ring;
+use rustls::pki_types::CertificateDer;
 
 use crate::clock;
 use crate::error::Error;
+use crate::key;
 
-/// Root and intermediate with their keys.
+/// Lifetime of an issued certificate: what public ACME authorities use.
+const LIFETIME_DAYS: i64 = 90;
+
+/// A root and an intermediate CA with their keys.
 pub struct Authority {
     root: String,
     intermediate: CertifiedIssuer<'static, KeyPair>,
 }
 
-/// A leaf with its chain and key, as an ACME client would have them on disk.
+/// A leaf with its chain and key, as an ACME client saves them.
 pub struct IssuedCert {
-    /// The leaf alone.
+    /// PEM of the leaf.
     pub cert: String,
-    /// The intermediate.
+    /// PEM of the intermediate.
     pub chain: String,
-    /// PKCS#8.
+    /// PEM of the private key (PKCS#8).
     pub key: String,
-    /// Leaf and intermediate in DER.
-    pub(crate) der: Vec<CertificateDer<'static>>,
-}
-
-impl IssuedCert {
-    /// Leaf and intermediate.
-    pub fn fullchain(&self) -> String {
-        format!("{}{}", self.cert, self.chain)
-    }
+    /// DER of the leaf and the intermediate.
+    der: Vec<CertificateDer<'static>>,
 }
 
 impl Authority {
-    /// Makes a root and an intermediate, both named after `name`.
+    /// Creates a root and an intermediate whose names begin with `name`.
     pub fn new(name: &str) -> Result<Self, Error> {
-        Self::make(name).map_err(|error| Error::Authority(error.to_string()))
+        Self::create(name).map_err(|error| Error::Authority(error.to_string()))
     }
 
-    /// The root's certificate, what a client has to trust.
+    /// Returns the PEM of the root, which a client has to trust.
     pub fn root(&self) -> &str {
         &self.root
     }
 
-    /// Signs a certificate with a fresh P-256 key for names or IP addresses.
+    /// Issues a certificate with a new P-256 key for DNS names or IP addresses.
     pub fn issue(&self, names: &[&str]) -> Result<IssuedCert, Error> {
         self.sign(names).map_err(|error| Error::Authority(error.to_string()))
     }
 
-    fn make(name: &str) -> Result<Self, rcgen::Error> {
+    fn create(name: &str) -> Result<Self, rcgen::Error> {
         let root = CertifiedIssuer::self_signed(ca_params(&format!("{name} root")), KeyPair::generate()?)?;
         let intermediate = ca_params(&format!("{name} intermediate"));
         let intermediate = CertifiedIssuer::signed_by(intermediate, KeyPair::generate()?, &root)?;
-        Ok(Self { root: lf(&root.pem()), intermediate })
+        Ok(Self { root: unix_lines(&root.pem()), intermediate })
     }
 
     fn sign(&self, names: &[&str]) -> Result<IssuedCert, rcgen::Error> {
         let key = KeyPair::generate()?;
-        let mut params = CertificateParams::default();
-        let midnight = |days: i64| {
-            let day = clock::now().saturating_add(SignedDuration::from_hours(24 * days));
-            let date = day.unwrap_or(Timestamp::MAX).to_zoned(TimeZone::UTC).date();
-            date_time_ymd(date.year().into(), date.month().unsigned_abs(), date.day().unsigned_abs())
-        };
-        params.not_before = midnight(-1);
-        params.not_after = midnight(VALID_DAYS);
-        for name in names {
-            params.subject_alt_names.push(match name.parse() {
-                Ok(ip) => SanType::IpAddress(ip),
-                Err(_) => SanType::DnsName((*name).try_into()?),
-            });
-        }
-        params.distinguished_name = rcgen::DistinguishedName::new();
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        params.use_authority_key_identifier_extension = true;
-        let leaf = params.signed_by(&key, &self.intermediate)?;
+        let leaf = leaf_params(names)?.signed_by(&key, &self.intermediate)?;
         Ok(IssuedCert {
-            cert: lf(&leaf.pem()),
-            chain: lf(&self.intermediate.pem()),
-            key: lf(&key.serialize_pem()),
+            cert: unix_lines(&leaf.pem()),
+            chain: unix_lines(&self.intermediate.pem()),
+            key: unix_lines(&key.serialize_pem()),
             der: vec![leaf.der().clone(), self.intermediate.der().clone()],
         })
     }
 }
 
-/// As long as public authorities sign for.
-const VALID_DAYS: i64 = 90;
+impl IssuedCert {
+    /// Returns the PEM of the leaf and the intermediate.
+    pub fn fullchain(&self) -> String {
+        format!("{}{}", self.cert, self.chain)
+    }
 
-/// A TLS configuration for one certificate.
-pub(crate) fn server_config(issued: &IssuedCert) -> Result<rustls::ServerConfig, Error> {
-    let wrong = |reason: String| Error::Authority(reason);
-    let key: PrivateKeyDer<'static> = crate::key::for_tls(&issued.key).map_err(wrong)?;
-    rustls::ServerConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
-        .with_safe_default_protocol_versions()
-        .and_then(|builder| builder.with_no_client_auth().with_single_cert(issued.der.clone(), key))
-        .map_err(|error| wrong(error.to_string()))
+    /// Returns a TLS configuration that serves this certificate.
+    pub(crate) fn server_config(&self) -> Result<ServerConfig, Error> {
+        let key = key::to_rustls(&self.key).map_err(Error::Authority)?;
+        ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .and_then(|builder| builder.with_no_client_auth().with_single_cert(self.der.clone(), key))
+            .map_err(|error| Error::Authority(error.to_string()))
+    }
 }
 
 fn ca_params(name: &str) -> CertificateParams {
@@ -110,7 +96,28 @@ fn ca_params(name: &str) -> CertificateParams {
     params
 }
 
-/// The PEM writer may use the platform's line ends.
-fn lf(pem: &str) -> String {
+fn leaf_params(names: &[&str]) -> Result<CertificateParams, rcgen::Error> {
+    let midnight = |days: i64| {
+        let day = clock::now().saturating_add(SignedDuration::from_hours(24 * days));
+        let date = day.unwrap_or(Timestamp::MAX).to_zoned(TimeZone::UTC).date();
+        date_time_ymd(date.year().into(), date.month().unsigned_abs(), date.day().unsigned_abs())
+    };
+    let mut params = CertificateParams::default();
+    params.not_before = midnight(-1);
+    params.not_after = midnight(LIFETIME_DAYS);
+    for name in names {
+        params.subject_alt_names.push(match name.parse() {
+            Ok(ip) => SanType::IpAddress(ip),
+            Err(_) => SanType::DnsName((*name).try_into()?),
+        });
+    }
+    params.distinguished_name = DistinguishedName::new();
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    params.use_authority_key_identifier_extension = true;
+    Ok(params)
+}
+
+/// Undoes the CRLF line ends that the PEM writer uses on some platforms.
+fn unix_lines(pem: &str) -> String {
     pem.replace("\r\n", "\n")
 }

@@ -1,89 +1,94 @@
-//! Reads the certificate of an upload: the first block is the leaf, and every block must parse.
+//! Parses the certificates of an upload. The first `CERTIFICATE` block is the leaf; every block must parse.
+//! Nothing is verified here; `validation` applies the service's rules.
 
 use const_oid::ObjectIdentifier;
 use der::Decode;
-use sha2::{Digest, Sha256};
 use x509_cert::Certificate;
 use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
 use x509_cert::spki::SubjectPublicKeyInfoOwned;
 
+use crate::digest::sha256_hex;
+use crate::names;
+
 const RSA: ObjectIdentifier = const_oid::db::rfc5912::RSA_ENCRYPTION;
 
-/// What the service knows about a certificate.
+/// The fields of an end-entity certificate that the service uses.
 #[derive(Debug)]
 pub(crate) struct Leaf {
-    /// DNS names of the SAN, as they stand there.
+    /// DNS names of the SAN extension, as spelled there.
     pub(crate) names: Vec<String>,
+    /// End of the validity period in Unix seconds.
     pub(crate) not_after: i64,
-    pub(crate) key: PublicKey,
+    pub(crate) public_key: PublicKey,
     /// Lower-case hexadecimal SHA-256 of the DER.
     pub(crate) fingerprint: String,
 }
 
-/// The half of the pair that is in the certificate.
+/// The public key of a certificate, as far as the service can compare it.
 #[derive(Debug)]
 pub(crate) enum PublicKey {
-    Rsa(RsaNumbers),
+    Rsa(RsaPublicKey),
     Other,
 }
 
-/// What makes two RSA keys the same: modulus and public exponent, without leading zeros.
+/// Modulus and public exponent, big-endian without leading zeros.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct RsaNumbers {
-    pub(crate) modulus: Vec<u8>,
-    pub(crate) exponent: Vec<u8>,
+pub(crate) struct RsaPublicKey {
+    modulus: Vec<u8>,
+    exponent: Vec<u8>,
 }
 
-impl RsaNumbers {
+impl RsaPublicKey {
     pub(crate) fn new(modulus: pkcs1::UintRef<'_>, exponent: pkcs1::UintRef<'_>) -> Self {
         Self { modulus: modulus.as_bytes().to_vec(), exponent: exponent.as_bytes().to_vec() }
     }
 }
 
-/// The DER of each certificate in the text.
-pub(crate) fn chain(cert_pem: &str) -> Result<Vec<Vec<u8>>, String> {
+impl Leaf {
+    /// Parses the leaf and checks that the other certificates parse too.
+    pub(crate) fn parse(cert_pem: &str) -> Result<Self, String> {
+        let mut leaf = None;
+        for (index, der) in parse_chain(cert_pem)?.iter().enumerate() {
+            let certificate =
+                Certificate::from_der(der).map_err(|error| format!("certificate {}: {error}", index + 1))?;
+            if leaf.is_none() {
+                leaf = Some(Self::from_certificate(&certificate, der)?);
+            }
+        }
+        leaf.ok_or_else(no_certificate)
+    }
+
+    /// Returns whether a SAN entry covers this domain.
+    pub(crate) fn covers(&self, domain: &str) -> bool {
+        self.names.iter().any(|san| names::covers(san, domain))
+    }
+
+    fn from_certificate(certificate: &Certificate, der: &[u8]) -> Result<Self, String> {
+        let tbs = &certificate.tbs_certificate;
+        let not_after = tbs.validity.not_after.to_unix_duration().as_secs();
+        Ok(Self {
+            names: dns_names(certificate)?,
+            not_after: i64::try_from(not_after).map_err(|error| error.to_string())?,
+            public_key: public_key(&tbs.subject_public_key_info)?,
+            fingerprint: sha256_hex(der),
+        })
+    }
+}
+
+/// Returns the DER of each certificate in the text, without parsing it.
+pub(crate) fn parse_chain(cert_pem: &str) -> Result<Vec<Vec<u8>>, String> {
     let blocks = pem::parse_many(cert_pem).map_err(|error| error.to_string())?;
     let chain: Vec<_> = blocks
         .into_iter()
         .filter(|block| block.tag() == "CERTIFICATE")
         .map(pem::Pem::into_contents)
         .collect();
-    if chain.is_empty() { Err("there is no CERTIFICATE block".to_owned()) } else { Ok(chain) }
+    if chain.is_empty() { Err(no_certificate()) } else { Ok(chain) }
 }
 
-/// Reads the leaf, and that the other certificates can be read.
-pub(crate) fn read(cert_pem: &str) -> Result<Leaf, String> {
-    let mut leaf = None;
-    for (index, der) in chain(cert_pem)?.iter().enumerate() {
-        let certificate =
-            Certificate::from_der(der).map_err(|error| format!("certificate {}: {error}", index + 1))?;
-        if leaf.is_none() {
-            leaf = Some(examine(&certificate, der)?);
-        }
-    }
-    leaf.ok_or_else(|| "there is no CERTIFICATE block".to_owned())
-}
-
-/// Lower-case hexadecimal SHA-256.
-pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut hex, byte| {
-        for nibble in [byte >> 4, byte & 15] {
-            hex.push(char::from_digit(u32::from(nibble), 16).unwrap_or('0'));
-        }
-        hex
-    })
-}
-
-fn examine(certificate: &Certificate, der: &[u8]) -> Result<Leaf, String> {
-    let body = &certificate.tbs_certificate;
-    let end = body.validity.not_after.to_unix_duration().as_secs();
-    Ok(Leaf {
-        names: dns_names(certificate)?,
-        not_after: i64::try_from(end).map_err(|error| error.to_string())?,
-        key: public_key(&body.subject_public_key_info)?,
-        fingerprint: sha256_hex(der),
-    })
+fn no_certificate() -> String {
+    "no CERTIFICATE block".to_owned()
 }
 
 fn dns_names(certificate: &Certificate) -> Result<Vec<String>, String> {
@@ -104,5 +109,5 @@ fn public_key(info: &SubjectPublicKeyInfoOwned) -> Result<PublicKey, String> {
     }
     let bits = info.subject_public_key.raw_bytes();
     let key = pkcs1::RsaPublicKey::from_der(bits).map_err(|error| error.to_string())?;
-    Ok(PublicKey::Rsa(RsaNumbers::new(key.modulus, key.public_exponent)))
+    Ok(PublicKey::Rsa(RsaPublicKey::new(key.modulus, key.public_exponent)))
 }

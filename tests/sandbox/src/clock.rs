@@ -1,13 +1,13 @@
-//! The one place that reads the clock, and the one way a time is written.
+//! The only reader of the system clock, and the service's default time format.
 
 use jiff::Timestamp;
 
-/// This moment.
+/// Returns the current time.
 pub(crate) fn now() -> Timestamp {
     Timestamp::now()
 }
 
-/// ISO 8601 in UTC to the second: how the service writes a time at seed 0.
-pub(crate) fn iso(seconds: i64) -> String {
+/// Formats Unix seconds as ISO 8601 in UTC, for example `2030-01-01T00:00:00Z`.
+pub(crate) fn iso8601(seconds: i64) -> String {
     Timestamp::from_second(seconds).map_or_else(|_| String::new(), |time| time.to_string())
 }

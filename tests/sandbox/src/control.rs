@@ -1,136 +1,137 @@
-//! The control port: what a rehearsal may do that a customer cannot. It is apart from the API so that a client
-//! under test can never reach it by mistake.
+//! The control port: what a rehearsal may do and see that a customer cannot. It is separate from the API so that a
+//! client under test cannot reach it by mistake.
 
 use std::sync::Arc;
 
-use http::{Method, Request, Response, StatusCode};
+use http::{Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use jiff::Timestamp;
+use rusqlite::Transaction;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::app::App;
-use crate::clock::iso;
+use crate::clock::{self, iso8601};
 use crate::faults::Fault;
-use crate::response::Answer;
+use crate::response::Response;
+use crate::store::edge;
 use crate::store::packages::{self, Package};
-use crate::store::{edge, sites};
-use crate::transport::OutBody;
-use crate::{clock, push, quirks};
+use crate::store::sites::{self, Site};
+use crate::transport::HttpResponse;
+use crate::{push, quirks};
 
 const TRAFFIC_EXCEEDED: &str = "package traffic exceeded";
 
-/// Answers one request to the control port.
-pub(crate) async fn handle(app: Arc<App>, request: Request<Incoming>) -> Response<OutBody> {
+/// Why a request to the control port failed.
+enum ControlError {
+    BadRequest(String),
+    NotFound(&'static str),
+    Database(rusqlite::Error),
+}
+
+impl ControlError {
+    fn into_response(self) -> Response {
+        let (status, message) = match self {
+            Self::BadRequest(reason) => (StatusCode::BAD_REQUEST, reason),
+            Self::NotFound(message) => (StatusCode::NOT_FOUND, message.to_owned()),
+            Self::Database(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+        };
+        Response::json(status, &json!({ "ok": false, "error": message }))
+    }
+}
+
+impl From<rusqlite::Error> for ControlError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+/// Responds to one request to the control port.
+pub(crate) async fn handle(app: Arc<App>, request: Request<Incoming>) -> HttpResponse {
     let (head, body) = request.into_parts();
-    let body = match body.collect().await {
-        Ok(body) => body.to_bytes(),
-        Err(error) => return wrong(error.to_string()).whole(),
+    let result = match body.collect().await {
+        Ok(body) => route(&app, &head.method, head.uri.path(), &body.to_bytes()),
+        Err(error) => Err(ControlError::BadRequest(error.to_string())),
     };
-    let path = head.uri.path().trim_matches('/').to_owned();
-    let segments: Vec<&str> = path.split('/').collect();
-    let answer = match (&head.method, segments.as_slice()) {
-        (&Method::GET, ["faults"]) => ok(&json!(app.faults.list())),
-        (&Method::POST, ["faults"]) => add_faults(&app, &body),
-        (&Method::DELETE, ["faults"]) => {
+    match result {
+        Ok(value) => Response::json(StatusCode::OK, &value).into_http(),
+        Err(error) => error.into_response().into_http(),
+    }
+}
+
+fn route(app: &App, method: &Method, path: &str, body: &[u8]) -> Result<Value, ControlError> {
+    let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
+    match (method.as_str(), segments.as_slice()) {
+        ("GET", ["faults"]) => Ok(json!(app.faults.list())),
+        ("POST", ["faults"]) => add_faults(app, body),
+        ("DELETE", ["faults"]) => {
             app.faults.clear();
-            ok(&json!({ "ok": true }))
+            Ok(success())
         }
-        (&Method::GET, ["requests"]) => ok(&json!(app.journal.list())),
-        (&Method::GET, ["edge"]) => ok(&json!(app.edge.list())),
-        (&Method::GET, ["dns"]) => dns(&app),
-        (&Method::GET, ["quirks" | "whims"]) => ok(&drawn(&app)),
-        (&Method::POST, ["packages", id]) => change_package(&app, id, &body),
-        (&Method::POST, ["push"]) => push_pending(&app, &body),
-        _ => Answer::json(StatusCode::NOT_FOUND, &json!({ "ok": false, "error": "not found" })),
-    };
-    answer.whole()
-}
-
-fn ok(value: &Value) -> Answer {
-    Answer::json(StatusCode::OK, value)
-}
-
-fn wrong(reason: impl Into<String>) -> Answer {
-    Answer::json(StatusCode::BAD_REQUEST, &json!({ "ok": false, "error": reason.into() }))
-}
-
-fn failed(error: &rusqlite::Error) -> Answer {
-    let value = json!({ "ok": false, "error": error.to_string() });
-    Answer::json(StatusCode::INTERNAL_SERVER_ERROR, &value)
-}
-
-fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Answer> {
-    serde_json::from_slice(body).map_err(|error| wrong(error.to_string()))
-}
-
-/// One fault, or an array of them.
-fn add_faults(app: &App, body: &[u8]) -> Answer {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum OneOrMore {
-        More(Vec<Value>),
-        One(Value),
-    }
-    let values = match parse(body) {
-        Ok(OneOrMore::More(values)) => values,
-        Ok(OneOrMore::One(value)) => vec![value],
-        Err(answer) => return answer,
-    };
-    let faults: Result<Vec<Fault>, String> = values.into_iter().map(fault).collect();
-    match faults {
-        Ok(faults) => {
-            app.faults.add(faults);
-            ok(&json!({ "ok": true }))
-        }
-        Err(reason) => wrong(reason),
+        ("GET", ["requests"]) => Ok(json!(app.request_log.list())),
+        ("GET", ["edge"]) => Ok(json!(app.edge.list())),
+        ("GET", ["dns"]) => dns(app),
+        // `whims` is the former name.
+        ("GET", ["quirks" | "whims"]) => Ok(drawn_quirks(app)),
+        ("POST", ["packages", id]) => change_package(app, id, body),
+        ("POST", ["push"]) => push_or_hold(app, body),
+        _ => Err(ControlError::NotFound("not found")),
     }
 }
 
-fn fault(value: Value) -> Result<Fault, String> {
+fn success() -> Value {
+    json!({ "ok": true })
+}
+
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ControlError> {
+    serde_json::from_slice(body).map_err(|error| ControlError::BadRequest(error.to_string()))
+}
+
+/// Queues one fault or an array of faults.
+fn add_faults(app: &App, body: &[u8]) -> Result<Value, ControlError> {
+    let values = match parse(body)? {
+        Value::Array(values) => values,
+        value => vec![value],
+    };
+    let faults: Result<Vec<Fault>, String> = values.into_iter().map(parse_fault).collect();
+    app.faults.add(faults.map_err(ControlError::BadRequest)?);
+    Ok(success())
+}
+
+fn parse_fault(value: Value) -> Result<Fault, String> {
     let fault: Fault = serde_json::from_value(value).map_err(|error| error.to_string())?;
     fault.check()?;
     Ok(fault)
 }
 
-/// The CNAME targets that exist.
-fn dns(app: &App) -> Answer {
-    match sites::list(app.store().read(), None) {
-        Ok(sites) => {
-            let record = |site: &sites::Site| json!({ "cname": site.cname, "domain": site.domain, "site_id": site.id });
-            ok(&Value::Array(sites.iter().map(record).collect()))
-        }
-        Err(error) => failed(&error),
-    }
+/// Lists the CNAME targets.
+fn dns(app: &App) -> Result<Value, ControlError> {
+    let sites = sites::list(app.store().read(), None)?;
+    let record = |site: &Site| json!({ "cname": site.cname, "domain": site.domain, "site_id": site.id });
+    Ok(sites.iter().map(record).collect())
 }
 
-fn drawn(app: &App) -> Value {
-    let table: Vec<Value> =
-        quirks::TABLE.iter().map(|(what, variants)| json!({ "open": what, "variants": variants })).collect();
+fn drawn_quirks(app: &App) -> Value {
+    let row = |(subject, variants): &(&str, &[&str])| json!({ "open": subject, "variants": variants });
+    let table: Vec<Value> = quirks::TABLE.iter().map(row).collect();
     json!({ "seed": app.quirks.seed, "drawn": format!("{:?}", app.quirks), "table": table })
 }
 
-/// Finishes the pending pushes, or holds them back.
-fn push_pending(app: &App, body: &[u8]) -> Answer {
+/// Holds or releases pushes; without a body, pushes everything that is pending.
+fn push_or_hold(app: &App, body: &[u8]) -> Result<Value, ControlError> {
     #[derive(Default, Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Wish {
+    struct PushRequest {
         hold: Option<bool>,
     }
-    let wish: Wish = match if body.is_empty() { Ok(Wish::default()) } else { parse(body) } {
-        Ok(wish) => wish,
-        Err(answer) => return answer,
-    };
-    let done = match wish.hold {
-        Some(held) => {
-            app.pushes.hold(held);
-            Ok(())
-        }
-        None => push::now(app),
-    };
-    done.map_or_else(|error| failed(&error), |()| ok(&json!({ "ok": true })))
+    let request = if body.is_empty() { PushRequest::default() } else { parse(body)? };
+    match request.hold {
+        Some(held) => app.pushes.hold(held),
+        None => push::push_all(app)?,
+    }
+    Ok(success())
 }
 
 #[derive(Deserialize)]
@@ -141,42 +142,32 @@ struct PackageChange {
     expires_at: Option<Timestamp>,
 }
 
-fn change_package(app: &App, id: &str, body: &[u8]) -> Answer {
-    let change: PackageChange = match parse(body) {
-        Ok(change) => change,
-        Err(answer) => return answer,
-    };
+/// Changes a package, and disables its sites if its traffic is exceeded.
+fn change_package(app: &App, id: &str, body: &[u8]) -> Result<Value, ControlError> {
+    let change: PackageChange = parse(body)?;
     let mut store = app.store();
-    let changed = store.write(|t| {
+    let (package, disabled_sites) = store.write(|t| {
         let package = id.parse().ok().map(|id| packages::get(t, id)).transpose()?.flatten();
-        let Some(mut package) = package else {
-            return Ok::<_, rusqlite::Error>(None);
-        };
+        let mut package = package.ok_or(ControlError::NotFound("no such package"))?;
         package.traffic_used = change.traffic_used.unwrap_or(package.traffic_used);
         package.traffic_limit = change.traffic_limit.unwrap_or(package.traffic_limit);
         package.expires_at = change.expires_at.map_or(package.expires_at, Timestamp::as_second);
         packages::save(t, &package)?;
-        let stopped = if package.exceeded() { switch_off(app, t, package.id)? } else { Vec::new() };
-        Ok(Some((package, stopped)))
-    });
-    match changed {
-        Ok(Some((package, stopped))) => {
-            for &site in &stopped {
-                app.edge.remove(site);
-            }
-            app.pushes.wake();
-            ok(&shown(&package, &stopped))
-        }
-        Ok(None) => Answer::json(StatusCode::NOT_FOUND, &json!({ "ok": false, "error": "no such package" })),
-        Err(error) => failed(&error),
+        let disabled = if package.is_exceeded() { disable_sites(app, t, package.id)? } else { Vec::new() };
+        Ok::<_, ControlError>((package, disabled))
+    })?;
+    for &site in &disabled_sites {
+        app.edge.remove(site);
     }
+    app.pushes.wake();
+    Ok(package_json(&package, &disabled_sites))
 }
 
-/// Section 3: the system switches the package's sites off and says why. A site that its customer switched off
-/// stays the customer's.
-fn switch_off(app: &App, t: &rusqlite::Transaction<'_>, package: i64) -> rusqlite::Result<Vec<i64>> {
+/// Disables the package's sites as the system does when its traffic is exceeded (section 3). A site that the
+/// customer disabled gets no reason.
+fn disable_sites(app: &App, t: &Transaction<'_>, package: i64) -> rusqlite::Result<Vec<i64>> {
     let now = clock::now();
-    let mut stopped = Vec::new();
+    let mut disabled = Vec::new();
     for mut site in sites::list(t, None)? {
         if site.enabled && site.package_id == Some(package) {
             site.enabled = false;
@@ -184,16 +175,17 @@ fn switch_off(app: &App, t: &rusqlite::Transaction<'_>, package: i64) -> rusqlit
             site.push_at = Some(app.push_at(now));
             site.updated_at = now.as_second();
             sites::save(t, &site)?;
-            edge::stop(t, site.id)?;
-            stopped.push(site.id);
+            edge::remove(t, site.id)?;
+            disabled.push(site.id);
         }
     }
-    Ok(stopped)
+    Ok(disabled)
 }
 
-fn shown(package: &Package, stopped: &[i64]) -> Value {
+fn package_json(package: &Package, disabled_sites: &[i64]) -> Value {
     json!({
         "id": package.id, "account": package.account, "traffic_limit": package.traffic_limit,
-        "traffic_used": package.traffic_used, "expires_at": iso(package.expires_at), "disabled_sites": stopped,
+        "traffic_used": package.traffic_used, "expires_at": iso8601(package.expires_at),
+        "disabled_sites": disabled_sites,
     })
 }

@@ -1,67 +1,71 @@
-//! What can keep the sandbox from starting, as facts. `main.rs` adds the exit code and prints.
+//! Reasons for which the sandbox cannot start or the rehearsal cannot run. `main.rs` adds hints and exit codes.
 
 use std::fmt;
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Why the sandbox does not run.
+/// Why the sandbox cannot start or the rehearsal cannot run.
 #[derive(Debug)]
 pub enum Error {
-    /// An address that other machines could reach.
+    /// A listen address that other machines could reach.
     NotLoopback(SocketAddr),
-    /// The port is taken, or the system says no.
+    /// A listen address that cannot be bound.
     Listen {
-        /// The address that was asked for.
+        /// The requested address.
         addr: SocketAddr,
-        /// What the system answered.
-        source: std::io::Error,
+        /// The system's error.
+        source: io::Error,
     },
     /// A file or directory that cannot be read or written.
     File {
-        /// Which one.
+        /// Path of the file or directory.
         path: PathBuf,
-        /// What the system answered.
-        source: std::io::Error,
+        /// The system's error.
+        source: io::Error,
     },
-    /// The world contradicts itself or is not a world.
+    /// A world that cannot be parsed or contradicts itself.
     InvalidWorld(String),
-    /// Another sandbox works on this directory.
+    /// Another sandbox holds the lock on this data directory.
     DataInUse(PathBuf),
-    /// The database in the data directory was written by a newer sandbox.
+    /// A database written by a later version.
     SchemaTooNew {
         /// The database file.
         path: PathBuf,
         /// Its schema version.
         found: i64,
-        /// The newest version that this program reads.
-        known: i64,
+        /// The latest schema version that this version reads.
+        supported: i64,
     },
-    /// SQLite refused.
+    /// An unexpected error of the database.
     Database(rusqlite::Error),
-    /// The hook is not where it was looked for.
+    /// There is no hook at this path.
     HookNotFound(PathBuf),
-    /// The test CA could not be made.
+    /// A certificate of the run could not be created.
     Authority(String),
+    /// The async runtime, its thread or its signal handlers could not be started.
+    Runtime(io::Error),
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotLoopback(addr) => {
-                write!(f, "{addr} is not a loopback address; the sandbox never listens to other machines")
+                write!(f, "{addr} is not a loopback address; the sandbox serves this machine only")
             }
             Self::Listen { addr, source } => write!(f, "cannot listen on {addr}: {source}"),
             Self::File { path, source } => write!(f, "{}: {source}", path.display()),
-            Self::InvalidWorld(reason) => write!(f, "the world cannot be used: {reason}"),
-            Self::DataInUse(path) => write!(f, "another sandbox is using {}", path.display()),
-            Self::SchemaTooNew { path, found, known } => write!(
+            Self::InvalidWorld(reason) => write!(f, "invalid world: {reason}"),
+            Self::DataInUse(path) => write!(f, "{} is in use by another sandbox", path.display()),
+            Self::SchemaTooNew { path, found, supported } => write!(
                 f,
-                "{} has schema version {found}, this sandbox knows versions up to {known}",
+                "{} has schema version {found}; this version reads up to {supported}",
                 path.display()
             ),
-            Self::Database(source) => write!(f, "database: {source}"),
-            Self::HookNotFound(path) => write!(f, "the hook is not at {}", path.display()),
-            Self::Authority(reason) => write!(f, "cannot make the test CA: {reason}"),
+            Self::Database(source) => write!(f, "database error: {source}"),
+            Self::HookNotFound(path) => write!(f, "no hook at {}", path.display()),
+            Self::Authority(reason) => write!(f, "cannot create a test certificate: {reason}"),
+            Self::Runtime(source) => write!(f, "cannot start the async runtime: {source}"),
         }
     }
 }

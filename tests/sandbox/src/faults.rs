@@ -1,61 +1,60 @@
-//! Faults on demand. Each says which requests it strikes, what happens to them and how often; the first unspent
-//! one that matches strikes.
+//! Faults to inject into API requests. The first queued fault that matches a request applies to it.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A fault that waits for its request.
+/// A fault, the requests it matches, and how often it applies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
-    /// `METHOD /path`; in the path `*` stands for one segment, at the end for all that follow. A lone `*` matches
-    /// every request.
+    /// `METHOD /path`. A `*` matches any method, one path segment or, as the last segment, all that follow; the last
+    /// segment may also be a prefix and a `*`. A lone `*` matches every request.
     #[serde(rename = "match")]
     pub pattern: String,
-    /// What happens.
+    /// What to do with the request.
     #[serde(rename = "do")]
     pub action: FaultAction,
-    /// For `status`: what is answered.
+    /// For `status`: the status code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// For `status`: headers of the answer.
+    /// For `status`: response headers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// For `status`: the body; anything but a string is sent as JSON.
+    /// For `status`: the body. A string is sent as it is, any other value as JSON, null as an empty body.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub body: Value,
-    /// For `truncate`: how much of the body is sent.
+    /// For `truncate`: how many bytes of the body to send.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<usize>,
-    /// For `stall`: how long the answer waits.
+    /// For `stall`: how long to delay the response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
-    /// How many requests it strikes.
+    /// How many requests the fault applies to.
     #[serde(default = "once")]
     pub times: u32,
 }
 
-/// What a fault does.
+/// What a fault does with a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultAction {
-    /// Answers with a status of its own; the request is not carried out.
+    /// Responds with a given status without executing the request.
     Status,
-    /// Cuts the connection; the request is not carried out.
+    /// Closes the connection without executing the request.
     CloseBefore,
-    /// Carries the request out and commits it, then cuts the connection.
+    /// Executes and commits the request, then closes the connection without responding.
     CloseAfter,
-    /// Carries the request out and cuts the connection within the answer's body.
+    /// Executes the request, then closes the connection in the middle of the response body.
     Truncate,
-    /// Carries the request out and answers late.
+    /// Executes the request and delays the response.
     Stall,
 }
 
 impl FaultAction {
-    /// Its name in `do`.
+    /// Returns the JSON value of `do`.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Status => "status",
@@ -68,70 +67,70 @@ impl FaultAction {
 }
 
 impl Fault {
-    /// Answers with this status instead.
+    /// Creates a fault that responds with a status without executing the request.
     pub fn status(pattern: &str, status: u16) -> Self {
         Self { status: Some(status), ..Self::new(pattern, FaultAction::Status) }
     }
 
-    /// Cuts the connection before the request is carried out.
+    /// Creates a fault that closes the connection without executing the request.
     pub fn close_before(pattern: &str) -> Self {
         Self::new(pattern, FaultAction::CloseBefore)
     }
 
-    /// Cuts the connection after the request was carried out.
+    /// Creates a fault that executes the request and closes the connection without responding.
     pub fn close_after(pattern: &str) -> Self {
         Self::new(pattern, FaultAction::CloseAfter)
     }
 
-    /// Cuts the connection after so many bytes of the answer's body.
+    /// Creates a fault that executes the request and closes the connection after `bytes` bytes of the body.
     pub fn truncate(pattern: &str, bytes: usize) -> Self {
         Self { bytes: Some(bytes), ..Self::new(pattern, FaultAction::Truncate) }
     }
 
-    /// Answers after so many seconds.
+    /// Creates a fault that executes the request and responds after `seconds` seconds.
     pub fn stall(pattern: &str, seconds: f64) -> Self {
         Self { seconds: Some(seconds), ..Self::new(pattern, FaultAction::Stall) }
     }
 
-    /// Strikes so many requests.
+    /// Sets how many requests the fault applies to; the default is 1.
     #[must_use]
     pub fn times(self, times: u32) -> Self {
         Self { times, ..self }
     }
 
-    /// Adds a header to the answer of `status`.
+    /// Adds a response header to a `status` fault.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.insert(name.to_owned(), value.to_owned());
         self
     }
 
-    /// Sets the body of the answer of `status`; a string is sent as it is.
+    /// Sets the response body of a `status` fault. A string is sent as it is.
     #[must_use]
     pub fn body(self, body: impl Into<Value>) -> Self {
         Self { body: body.into(), ..self }
     }
 
-    /// What is missing or cannot be meant.
+    /// Returns what is missing or invalid.
     pub(crate) fn check(&self) -> Result<(), String> {
-        let header_fits = |(name, value): (&String, &String)| {
+        let is_valid_header = |(name, value): (&String, &String)| {
             name.parse::<http::HeaderName>().is_ok() && value.parse::<http::HeaderValue>().is_ok()
         };
-        let missing = match self.action {
+        let problem = match self.action {
             FaultAction::Status if !self.status.is_some_and(|code| (200..=599).contains(&code)) => {
                 "status needs a status from 200 to 599"
             }
             FaultAction::Truncate if self.bytes.is_none() => "truncate needs bytes",
             FaultAction::Stall if !self.seconds.is_some_and(|s| (0.0..=86_400.0).contains(&s)) => {
-                "stall needs seconds"
+                "stall needs seconds from 0 to 86400"
             }
-            _ if !self.headers.iter().all(header_fits) => {
-                "headers has a name or value that HTTP does not allow"
+            _ if !self.headers.iter().all(is_valid_header) => "headers has an invalid name or value",
+            _ if self.pattern != "*" && !self.pattern.contains(" /") => {
+                "match must be \"METHOD /path\" or \"*\""
             }
-            _ if self.pattern != "*" && !self.pattern.contains(" /") => "match must be \"METHOD /path\"",
             _ => return Ok(()),
         };
-        Err(missing.to_owned())
+        Err(problem.to_owned())
     }
 
     fn new(pattern: &str, action: FaultAction) -> Self {
@@ -147,82 +146,89 @@ impl Fault {
         }
     }
 
-    fn strikes(&self, method: &str, path: &str) -> bool {
+    fn matches(&self, method: &str, path: &str) -> bool {
         if self.pattern == "*" {
             return true;
         }
-        let Some((wanted_method, wanted_path)) = self.pattern.split_once(' ') else {
+        let Some((expected_method, path_pattern)) = self.pattern.split_once(' ') else {
             return false;
         };
-        (wanted_method == "*" || wanted_method.eq_ignore_ascii_case(method))
-            && path_matches(wanted_path, path)
+        (expected_method == "*" || expected_method.eq_ignore_ascii_case(method))
+            && path_matches(path_pattern, path)
     }
 }
 
-/// The faults that wait.
+/// The faults that still apply to requests.
 #[derive(Default)]
 pub(crate) struct Faults {
-    waiting: Mutex<Vec<Fault>>,
-    stream: Mutex<Option<Stream>>,
-}
-
-/// Faults that strike every other request, by chance and without end.
-struct Stream {
-    chance: fastrand::Rng,
-    faults: Vec<Fault>,
-}
-
-impl Stream {
-    fn take(&mut self, method: &str, path: &str) -> Option<Fault> {
-        let fitting: Vec<&Fault> = self.faults.iter().filter(|fault| fault.strikes(method, path)).collect();
-        let strikes = self.chance.bool();
-        self.chance.choice(fitting).filter(|_| strikes).cloned()
-    }
+    queue: Mutex<Vec<Fault>>,
+    random: Mutex<Option<RandomFaults>>,
 }
 
 impl Faults {
     pub(crate) fn add(&self, faults: impl IntoIterator<Item = Fault>) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.extend(faults);
+        self.queue().extend(faults);
     }
 
-    /// From now on every other request is struck, the same ones for the same seed and order of requests.
-    pub(crate) fn rain(&self, seed: u64, faults: impl IntoIterator<Item = Fault>) {
-        let stream = Stream { chance: fastrand::Rng::with_seed(seed), faults: faults.into_iter().collect() };
-        *self.stream.lock().unwrap_or_else(PoisonError::into_inner) = Some(stream);
+    /// Applies a random one of these faults to every other request, on average and without end. The choice depends
+    /// on the seed and the order of requests only. Queued faults take precedence.
+    pub(crate) fn set_random(&self, seed: u64, faults: impl IntoIterator<Item = Fault>) {
+        let random =
+            RandomFaults { rng: fastrand::Rng::with_seed(seed), faults: faults.into_iter().collect() };
+        *self.random.lock().unwrap_or_else(PoisonError::into_inner) = Some(random);
     }
 
+    /// Returns the queued faults.
     pub(crate) fn list(&self) -> Vec<Fault> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.queue().clone()
     }
 
+    /// Removes the queued faults.
     pub(crate) fn clear(&self) {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.queue().clear();
     }
 
-    /// The fault for this request, one time less of it.
+    /// Returns the fault for this request, if any, and counts it as applied.
     pub(crate) fn take(&self, method: &str, path: &str) -> Option<Fault> {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.retain(|fault| fault.times > 0);
-        let Some(fault) = waiting.iter_mut().find(|fault| fault.strikes(method, path)) else {
-            let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
-            return stream.as_mut().and_then(|stream| stream.take(method, path));
+        let mut queue = self.queue();
+        queue.retain(|fault| fault.times > 0);
+        let Some(fault) = queue.iter_mut().find(|fault| fault.matches(method, path)) else {
+            let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
+            return random.as_mut().and_then(|random| random.draw(method, path));
         };
         fault.times -= 1;
         Some(fault.clone())
     }
+
+    fn queue(&self) -> MutexGuard<'_, Vec<Fault>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-fn path_matches(wanted: &str, path: &str) -> bool {
+/// Faults that apply at random.
+struct RandomFaults {
+    rng: fastrand::Rng,
+    faults: Vec<Fault>,
+}
+
+impl RandomFaults {
+    fn draw(&mut self, method: &str, path: &str) -> Option<Fault> {
+        let matching: Vec<&Fault> = self.faults.iter().filter(|fault| fault.matches(method, path)).collect();
+        let applies = self.rng.bool();
+        self.rng.choice(matching).filter(|_| applies).cloned()
+    }
+}
+
+fn path_matches(pattern: &str, path: &str) -> bool {
     let mut segments = path.split('/');
-    let mut rest = wanted.split('/').peekable();
-    while let Some(wanted) = rest.next() {
-        let last = rest.peek().is_none();
+    let mut patterns = pattern.split('/').peekable();
+    while let Some(pattern) = patterns.next() {
+        let is_last = patterns.peek().is_none();
         match segments.next() {
-            Some(_) if wanted == "*" && last => return true,
-            Some(segment) if wanted == "*" || wanted == segment => {}
-            Some(segment) if last => {
-                return wanted.strip_suffix('*').is_some_and(|prefix| segment.starts_with(prefix));
+            Some(_) if pattern == "*" && is_last => return true,
+            Some(segment) if pattern == "*" || pattern == segment => {}
+            Some(segment) if is_last => {
+                return pattern.strip_suffix('*').is_some_and(|prefix| segment.starts_with(prefix));
             }
             _ => return false,
         }
@@ -239,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_matches_whole_paths() {
+    fn pattern_matches_whole_path() {
         let rows = [
             ("POST /api/certs/upload", "POST", "/api/certs/upload", true),
             ("POST /api/certs/upload", "GET", "/api/certs/upload", false),
@@ -253,7 +259,7 @@ mod tests {
         ];
         for (pattern, method, path, expected) in rows {
             assert_eq!(
-                Fault::close_before(pattern).strikes(method, path),
+                Fault::close_before(pattern).matches(method, path),
                 expected,
                 "{pattern} {method} {path}"
             );
@@ -261,9 +267,9 @@ mod tests {
     }
 
     #[test]
-    fn a_rain_of_faults_strikes_every_other_request() {
+    fn random_faults_apply_to_half() {
         let faults = Faults::default();
-        faults.rain(7, [Fault::status("GET /a", 503), Fault::close_before("GET /a")]);
+        faults.set_random(7, [Fault::status("GET /a", 503), Fault::close_before("GET /a")]);
         let drawn: Vec<_> = (0..1000).map(|_| faults.take("GET", "/a").map(|fault| fault.action)).collect();
         let count = |action| drawn.iter().filter(|drawn| **drawn == action).count();
         assert!((400..600).contains(&count(None)), "{}", count(None));
@@ -272,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_spent_in_order() {
+    fn queued_faults_apply_in_order() {
         let faults = Faults::default();
         faults.add([Fault::status("GET /a", 503).times(2), Fault::close_before("GET /a")]);
         let drawn: Vec<_> = (0..4).map(|_| faults.take("GET", "/a").map(|fault| fault.action)).collect();

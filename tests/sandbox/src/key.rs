@@ -1,4 +1,4 @@
-//! Reads the private key of an upload in PKCS#8, PKCS#1 or SEC1. Passphrases are refused by name.
+//! Parses private keys in PKCS#8, PKCS#1 or SEC1. Encrypted keys are rejected.
 
 use const_oid::ObjectIdentifier;
 use der::Decode;
@@ -6,32 +6,25 @@ use pem::Pem;
 use pkcs8::PrivateKeyInfo;
 use rustls::pki_types::PrivateKeyDer;
 
-use crate::cert::RsaNumbers;
+use crate::cert::{PublicKey, RsaPublicKey};
 
 const RSA: ObjectIdentifier = const_oid::db::rfc5912::RSA_ENCRYPTION;
 
-/// The half of the pair that the service can compare, if it can.
-#[derive(Debug)]
-pub(crate) enum Key {
-    Rsa(RsaNumbers),
-    Other,
-}
-
-/// Reads the first private key of the text.
-pub(crate) fn read(key_pem: &str) -> Result<Key, String> {
-    let block = block(key_pem)?;
-    let readable = match block.tag() {
-        "PRIVATE KEY" => pkcs8_key(block.contents()),
-        "RSA PRIVATE KEY" => rsa(block.contents()),
-        "EC PRIVATE KEY" => sec1::EcPrivateKey::from_der(block.contents()).map(|_| Key::Other),
-        other => return Err(format!("{other} is not a known form of private key")),
+/// Parses the first private key of the text and returns its public half.
+pub(crate) fn public_half(key_pem: &str) -> Result<PublicKey, String> {
+    let block = first_key_block(key_pem)?;
+    let public = match block.tag() {
+        "PRIVATE KEY" => from_pkcs8(block.contents()),
+        "RSA PRIVATE KEY" => from_pkcs1(block.contents()),
+        "EC PRIVATE KEY" => sec1::EcPrivateKey::from_der(block.contents()).map(|_| PublicKey::Other),
+        other => return Err(format!("unsupported key format {other}")),
     };
-    readable.map_err(|error| error.to_string())
+    public.map_err(|error| error.to_string())
 }
 
-/// The same key as the edge's TLS library takes it.
-pub(crate) fn for_tls(key_pem: &str) -> Result<PrivateKeyDer<'static>, String> {
-    let block = block(key_pem)?;
+/// Converts the first private key of the text for the TLS library.
+pub(crate) fn to_rustls(key_pem: &str) -> Result<PrivateKeyDer<'static>, String> {
+    let block = first_key_block(key_pem)?;
     let der = block.contents().to_vec();
     Ok(match block.tag() {
         "RSA PRIVATE KEY" => PrivateKeyDer::Pkcs1(der.into()),
@@ -40,23 +33,25 @@ pub(crate) fn for_tls(key_pem: &str) -> Result<PrivateKeyDer<'static>, String> {
     })
 }
 
-fn block(key_pem: &str) -> Result<Pem, String> {
+fn first_key_block(key_pem: &str) -> Result<Pem, String> {
     let blocks = pem::parse_many(key_pem).map_err(|error| error.to_string())?;
     let key = blocks.into_iter().find(|block| block.tag().ends_with("PRIVATE KEY"));
-    let key = key.ok_or_else(|| "there is no private key block".to_owned())?;
-    let legacy = key.headers().get("Proc-Type").is_some_and(|value| value.contains("ENCRYPTED"));
-    if legacy || key.tag() == "ENCRYPTED PRIVATE KEY" {
-        return Err("it is encrypted with a passphrase".to_owned());
+    let key = key.ok_or_else(|| "no private key block".to_owned())?;
+    // RFC 1421, section 4.6.1.1: how OpenSSL's traditional formats mark encryption.
+    let has_encryption_header =
+        key.headers().get("Proc-Type").is_some_and(|value| value.contains("ENCRYPTED"));
+    if has_encryption_header || key.tag() == "ENCRYPTED PRIVATE KEY" {
+        return Err("the key is encrypted with a passphrase".to_owned());
     }
     Ok(key)
 }
 
-fn pkcs8_key(der: &[u8]) -> der::Result<Key> {
+fn from_pkcs8(der: &[u8]) -> der::Result<PublicKey> {
     let info = PrivateKeyInfo::from_der(der)?;
-    if info.algorithm.oid == RSA { rsa(info.private_key) } else { Ok(Key::Other) }
+    if info.algorithm.oid == RSA { from_pkcs1(info.private_key) } else { Ok(PublicKey::Other) }
 }
 
-fn rsa(der: &[u8]) -> der::Result<Key> {
+fn from_pkcs1(der: &[u8]) -> der::Result<PublicKey> {
     let key = pkcs1::RsaPrivateKey::from_der(der)?;
-    Ok(Key::Rsa(RsaNumbers::new(key.modulus, key.public_exponent)))
+    Ok(PublicKey::Rsa(RsaPublicKey::new(key.modulus, key.public_exponent)))
 }

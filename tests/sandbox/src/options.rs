@@ -1,4 +1,4 @@
-//! How a sandbox is to be, and what it says once it listens.
+//! How to start a sandbox, and where to reach it once it runs.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -9,24 +9,23 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::world::World;
 
-/// Seed of the quirks where nobody chose one, so that a whole test suite can be run under another seed:
-/// `EDGECERT_SANDBOX_QUIRKS=7 cargo test`.
-const SEED_VARIABLE: &str = "EDGECERT_SANDBOX_QUIRKS";
+/// Sets the default quirk seed, so that a whole test suite can run under another one.
+const QUIRKS_VARIABLE: &str = "EDGECERT_SANDBOX_QUIRKS";
 
-/// How a sandbox is to be. The default suits a test: free ports, everything in memory, pushes at once.
+/// How to start a sandbox. The default suits tests: free ports, everything in memory, immediate pushes.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// What exists at the start; not looked at when `data` holds a world already.
+    /// Initial contents of the database; ignored if `data` already holds one.
     pub world: World,
-    /// Serve the API over HTTPS from a CA made for the run.
+    /// Serve the API over HTTPS with a certificate of a CA created for the run.
     pub tls: bool,
-    /// From a saved change to the edge.
+    /// Time from a saved change to its push to the edge.
     pub push_delay: Duration,
-    /// Seed of the quirks; 0 is plain. The default is what `EDGECERT_SANDBOX_QUIRKS` says, else 0.
+    /// Quirk seed; 0 is the plain service. Defaults to `EDGECERT_SANDBOX_QUIRKS`, or 0 if unset.
     pub quirks: u64,
-    /// Directory of the database; in memory when absent.
+    /// Directory of the database; in memory if `None`.
     pub data: Option<PathBuf>,
-    /// Address of the API.
+    /// Address of the API. Only loopback addresses are accepted; port 0 picks a free port.
     pub listen: SocketAddr,
     /// Address of the edge.
     pub edge_listen: SocketAddr,
@@ -36,22 +35,23 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let free_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         Self {
             world: World::default(),
             tls: false,
             push_delay: Duration::ZERO,
-            quirks: seed_of_the_environment(),
+            quirks: quirks_from_environment(),
             data: None,
-            listen: any,
-            edge_listen: any,
-            control_listen: any,
+            listen: free_port,
+            edge_listen: free_port,
+            control_listen: free_port,
         }
     }
 }
 
 impl Options {
-    /// The sandbox holds keys and obeys everybody: nobody else may reach it.
+    /// Rejects addresses that other machines could reach, because the control port has no authentication and the
+    /// default API key is public. Also rejects worlds that contradict themselves.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let addresses = [self.listen, self.edge_listen, self.control_listen];
         match addresses.into_iter().find(|addr| !addr.ip().is_loopback()) {
@@ -61,7 +61,7 @@ impl Options {
     }
 }
 
-/// Where a running sandbox can be found.
+/// Where to reach a running sandbox, and with which credentials. The ready file holds it as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Endpoints {
     /// Base URL of the API.
@@ -70,30 +70,29 @@ pub struct Endpoints {
     pub edge: String,
     /// Base URL of the control port.
     pub control: String,
-    /// A key of the first account.
+    /// An API key of the first account.
     pub api_key: String,
-    /// What to trust when the API is served over HTTPS.
+    /// CA certificate of the API; `None` if the API is served over plain HTTP.
     pub ca_file: Option<PathBuf>,
 }
 
 impl Endpoints {
-    /// Writes the ready file whole: who sees it sees all of it.
+    /// Writes the ready file atomically, so that a reader never sees a part of it.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
-        let fail = |source| Error::File { path: path.to_owned(), source };
-        let text = serde_json::to_string(self).map_err(|error| fail(error.into()))?;
-        let temporary = beside(path);
-        std::fs::write(&temporary, text + "\n").map_err(fail)?;
-        std::fs::rename(&temporary, path).map_err(fail)
+        let file_error = |source| Error::File { path: path.to_owned(), source };
+        let text = serde_json::to_string(self).map_err(|error| file_error(error.into()))?;
+        let temporary = temporary_sibling(path);
+        std::fs::write(&temporary, text + "\n").map_err(file_error)?;
+        std::fs::rename(&temporary, path).map_err(file_error)
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the one variable that the library reads")]
-fn seed_of_the_environment() -> u64 {
-    std::env::var(SEED_VARIABLE).ok().and_then(|seed| seed.parse().ok()).unwrap_or(0)
+#[expect(clippy::disallowed_methods, reason = "the only variable that the library reads")]
+fn quirks_from_environment() -> u64 {
+    std::env::var(QUIRKS_VARIABLE).ok().and_then(|seed| seed.parse().ok()).unwrap_or(0)
 }
 
-/// A name in the same directory that nobody waits for.
-fn beside(path: &Path) -> PathBuf {
+fn temporary_sibling(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.tmp", std::process::id()));
     path.with_file_name(name)

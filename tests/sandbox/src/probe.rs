@@ -1,5 +1,5 @@
-//! What a visitor of the edge is shown: a TLS handshake that trusts nobody and everybody. The signature is
-//! checked, so that a leaf counts as served only by who holds its key.
+//! A TLS handshake with the edge that accepts any certificate, to see which one is served. The signature is
+//! verified, so a server without the private key cannot pass.
 
 use std::io;
 use std::net::TcpStream;
@@ -11,66 +11,73 @@ use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme};
 
-use crate::cert::{self, sha256_hex};
-use crate::clock::iso;
+use crate::cert::Leaf;
+use crate::clock::iso8601;
 
-/// A server that does not answer within this is broken; nothing waits for it in normal runs.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Read timeout, far above what a handshake on loopback takes.
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What the handshake showed.
+/// What a handshake showed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProbeResult {
     /// Lower-case hexadecimal SHA-256 of the leaf's DER.
     pub fingerprint: String,
-    /// End of the leaf's validity.
+    /// End of the leaf's validity period, ISO 8601.
     pub not_after: String,
-    /// Certificates that came, the leaf included.
+    /// Number of certificates sent, including the leaf.
     pub chain_length: usize,
-    /// Protocol that ALPN chose.
+    /// Protocol selected with ALPN.
     pub alpn: Option<String>,
 }
 
-/// Asks the edge for a name as a browser would. A refusal is an error that names the alert.
+/// Does a handshake with the edge for `name`, offering HTTP/2 and HTTP/1.1. If the edge refuses, the error names
+/// the TLS alert.
 pub fn probe(edge: &str, name: &str) -> io::Result<ProbeResult> {
     probe_with_alpn(edge, name, &["h2", "http/1.1"])
 }
 
-/// The same, offering these protocols.
+/// Does a handshake like [`probe`], offering these protocols.
 pub fn probe_with_alpn(edge: &str, name: &str, alpn: &[&str]) -> io::Result<ProbeResult> {
-    let provider = Arc::new(ring::default_provider());
-    let mut config = ClientConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()
-        .map_err(io::Error::other)?
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Anybody(provider)))
-        .with_no_client_auth();
-    config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+    let config = client_config(alpn).map_err(io::Error::other)?;
     let server = ServerName::try_from(name.to_owned()).map_err(io::Error::other)?;
     let mut connection = ClientConnection::new(Arc::new(config), server).map_err(io::Error::other)?;
     let mut tcp = TcpStream::connect(edge)?;
-    tcp.set_read_timeout(Some(PATIENCE))?;
+    tcp.set_read_timeout(Some(READ_TIMEOUT))?;
     while connection.is_handshaking() {
         connection.complete_io(&mut tcp)?;
     }
-    seen(&connection)
+    result(&connection)
 }
 
-fn seen(connection: &ClientConnection) -> io::Result<ProbeResult> {
+fn client_config(alpn: &[&str]) -> Result<ClientConfig, rustls::Error> {
+    let provider = Arc::new(ring::default_provider());
+    let mut config = ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(AcceptAnyChain(provider)))
+        .with_no_client_auth();
+    config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+    Ok(config)
+}
+
+fn result(connection: &ClientConnection) -> io::Result<ProbeResult> {
     let chain = connection.peer_certificates().unwrap_or_default();
-    let leaf = chain.first().ok_or_else(|| io::Error::other("no certificate came"))?;
+    let leaf = chain.first().ok_or_else(|| io::Error::other("the server sent no certificate"))?;
     let pem = pem::encode(&pem::Pem::new("CERTIFICATE", leaf.to_vec()));
+    let leaf = Leaf::parse(&pem).map_err(io::Error::other)?;
     Ok(ProbeResult {
-        fingerprint: sha256_hex(leaf),
-        not_after: cert::read(&pem).map(|leaf| iso(leaf.not_after)).map_err(io::Error::other)?,
+        fingerprint: leaf.fingerprint,
+        not_after: iso8601(leaf.not_after),
         chain_length: chain.len(),
         alpn: connection.alpn_protocol().map(|name| String::from_utf8_lossy(name).into_owned()),
     })
 }
 
+/// Accepts any chain but verifies handshake signatures.
 #[derive(Debug)]
-struct Anybody(Arc<CryptoProvider>);
+struct AcceptAnyChain(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AcceptAnyChain {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

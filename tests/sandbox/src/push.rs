@@ -1,5 +1,5 @@
-//! Brings saved changes to the edge, some time after they were saved: until then `config_synced` is false and
-//! the edge serves what it had. Due times are in the database, so a killed sandbox goes on where it was.
+//! Pushes saved changes to the edge after a delay. Until then `config_synced` is false and the edge serves the
+//! previous configuration. Due times are in the database, so pending pushes survive a restart.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,48 +10,48 @@ use tokio::sync::Notify;
 
 use crate::app::App;
 use crate::clock;
-use crate::edge::table::Memo;
+use crate::edge::table::TlsCache;
 use crate::store::edge;
 
-/// When pushes happen.
-pub(crate) struct Pushes {
-    /// From saving to pushing.
+/// Controls when pushes happen.
+pub(crate) struct PushControl {
+    /// Time from a saved change to its push.
     pub(crate) delay: Duration,
-    held: AtomicBool,
+    is_held: AtomicBool,
     changed: Notify,
 }
 
-impl Pushes {
+impl PushControl {
     pub(crate) fn new(delay: Duration) -> Self {
-        Self { delay, held: AtomicBool::new(false), changed: Notify::new() }
+        Self { delay, is_held: AtomicBool::new(false), changed: Notify::new() }
     }
 
-    /// Something was saved, or the hold was changed.
+    /// Wakes the worker, because a change was saved or the hold changed.
     pub(crate) fn wake(&self) {
         self.changed.notify_one();
     }
 
-    /// While held, nothing is pushed unless [`now`] is called.
+    /// Holds pushes back or releases them. While held, only [`push_all`] pushes.
     pub(crate) fn hold(&self, held: bool) {
-        self.held.store(held, Ordering::Release);
+        self.is_held.store(held, Ordering::Release);
         self.wake();
     }
 }
 
-/// Finishes every pending push at once.
-pub(crate) fn now(app: &App) -> rusqlite::Result<()> {
-    push(app, i64::MAX)
+/// Pushes every pending change now.
+pub(crate) fn push_all(app: &App) -> rusqlite::Result<()> {
+    push_due(app, i64::MAX)
 }
 
-/// Pushes what is due, for ever.
+/// Pushes changes as they become due; never returns.
 pub(crate) async fn run(app: Arc<App>) {
     loop {
         let changed = app.pushes.changed.notified();
-        match wait(&app) {
+        match time_to_next(&app) {
             None => changed.await,
             Some(Duration::ZERO) => {
-                if let Err(error) = push(&app, clock::now().as_millisecond()) {
-                    app.notice(&format!("a push failed: {error}"));
+                if let Err(error) = push_due(&app, clock::now().as_millisecond()) {
+                    app.notice(&format!("push failed: {error}"));
                     changed.await;
                 }
             }
@@ -62,9 +62,9 @@ pub(crate) async fn run(app: Arc<App>) {
     }
 }
 
-/// How long until something is due.
-fn wait(app: &App) -> Option<Duration> {
-    if app.pushes.held.load(Ordering::Acquire) {
+/// Returns the time until the next push is due; `None` if none is pending or pushes are held.
+fn time_to_next(app: &App) -> Option<Duration> {
+    if app.pushes.is_held.load(Ordering::Acquire) {
         return None;
     }
     let due = edge::next_push(app.store().read()).ok().flatten()?;
@@ -72,19 +72,19 @@ fn wait(app: &App) -> Option<Duration> {
     Some(Duration::from_millis(u64::try_from(left).unwrap_or(0)))
 }
 
-fn push(app: &App, until: i64) -> rusqlite::Result<()> {
+fn push_due(app: &App, now_ms: i64) -> rusqlite::Result<()> {
     let mut store = app.store();
-    let mut memo = Memo::default();
-    for site in store.write(|t| edge::push_due(t, until))? {
-        show(app, store.read(), site, &mut memo)?;
+    let mut cache = TlsCache::default();
+    for site in store.write(|t| edge::push_due(t, now_ms))? {
+        publish(app, store.read(), site, &mut cache)?;
     }
     Ok(())
 }
 
-/// Lets the listeners see what the edge has of a site.
-pub(crate) fn show(app: &App, c: &Connection, site: i64, memo: &mut Memo) -> rusqlite::Result<()> {
+/// Updates the edge listener with the last pushed state of a site.
+pub(crate) fn publish(app: &App, c: &Connection, site: i64, cache: &mut TlsCache) -> rusqlite::Result<()> {
     match edge::get(c, site)? {
-        Some(snapshot) => app.edge.put(&snapshot, memo),
+        Some(snapshot) => app.edge.put(&snapshot, cache),
         None => app.edge.remove(site),
     }
     Ok(())

@@ -1,14 +1,11 @@
-//! What `edge-api.md` leaves open, as a table of sensible variants. A seed draws one of each; seed 0 takes the
-//! first, the plain choice. `QUIRKS.md` beside `Cargo.toml` shows this table to readers; a test keeps it so.
-
-/// The `type` that the store writes for what a customer uploaded; shown as `uploaded_type` has it.
-pub(crate) const UPLOADED: &str = "upload";
+//! Quirks: sensible variants of everything that `edge-api.md` leaves open. A seed draws one variant of each quirk;
+//! seed 0 takes the first of each, the plain service. `QUIRKS.md` shows the table; a test keeps it up to date.
 
 macro_rules! quirks {
-    ($($field:ident: $name:ident, $what:literal { $first:ident = $first_text:literal
+    ($($field:ident: $name:ident, $subject:literal { $first:ident = $first_text:literal
        $(, $variant:ident = $text:literal)* $(,)? })+) => {
         $(
-            #[doc = $what]
+            #[doc = $subject]
             #[derive(Clone, Copy, Debug, PartialEq, Eq)]
             pub(crate) enum $name {
                 #[doc = $first_text]
@@ -17,7 +14,7 @@ macro_rules! quirks {
             }
         )+
 
-        /// One variant of everything that is open.
+        /// One variant of each quirk.
         #[derive(Clone, Copy, Debug)]
         pub(crate) struct Quirks {
             pub(crate) seed: u64,
@@ -25,16 +22,16 @@ macro_rules! quirks {
         }
 
         impl Quirks {
-            /// Draws by seed.
+            /// Draws the variants for a seed. The order of the table is part of what a seed means.
             pub(crate) fn new(seed: u64) -> Self {
-                let mut dice = Dice(seed);
-                Self { seed, $($field: dice.draw($name::$first, &[$($name::$variant),*])),+ }
+                let mut rng = SplitMix64(seed);
+                Self { seed, $($field: rng.draw($name::$first, &[$($name::$variant),*])),+ }
             }
         }
 
-        /// What is open and its variants, the plain one first.
+        /// What is left open, and the variants of each, the plain one first.
         pub(crate) const TABLE: &[(&str, &[&str])] =
-            &[$(($what, &[$first_text $(, $text)*])),+];
+            &[$(($subject, &[$first_text $(, $text)*])),+];
     };
 }
 
@@ -45,10 +42,10 @@ quirks! {
         Data = "`{\"ok\":true,\"data\":[…]}`",
         List = "`{\"list\":[…],\"page\":1,\"total\":N}`",
     }
-    cert_domain: CertDomain, "2.1: `domain` of a record whose certificate has several names" {
-        Declared = "the domain of the upload, which is what the record exists for",
-        Commas = "`a.example,b.example`; it exists for each of them",
-        Spaced = "`a.example, b.example`; it exists for each of them",
+    cert_domain: CertDomain, "2.1, 4.2: `domain` of a record whose certificate has several names, and what replaces the record" {
+        Declared = "the domain of its upload; an upload for that domain",
+        Commas = "`a.example,b.example`; an upload for any of them",
+        Spaced = "`a.example, b.example`; an upload for any of them",
     }
     uploaded_type: UploadedType, "2.1: `type` of an uploaded certificate" {
         Upload = "`upload`",
@@ -62,70 +59,70 @@ quirks! {
         Domains = "`\"a.example\"`",
         SiteIds = "`{\"site_id\":10}`",
     }
-    foreign_domain: ForeignDomain, "7: upload for a domain that is not the caller's" {
+    unowned_domain: UnownedDomain, "7: upload for a domain that is not a site of the account" {
         Forbidden = "403",
         NotFound = "404",
         BadRequest = "400",
         Unprocessable = "422",
     }
-    record_body: RecordBody, "4.2: answer of `POST /api/certs`" {
+    created_cert: CreatedCert, "4.2: response to `POST /api/certs`" {
         Id = "`{\"ok\":true,\"id\":\"1042\"}`",
         Cert = "`{\"ok\":true,\"cert\":{…}}`",
     }
-    foreign_cert: ForeignCert, "4.3: download of a record that is not there or not the caller's" {
+    unavailable_cert: UnavailableCert, "4.3: download of a record that does not exist or belongs to another account" {
         NotFound = "404",
         Forbidden = "403",
     }
-    made: Made, "4.2, 4.6: status when something new was made" {
+    created_status: CreatedStatus, "4.2, 4.6: status when a record or site was created" {
         Ok = "200",
         Created = "201",
     }
-    one_site: OneSite, "4.5: one site" {
+    single_site: SingleSite, "4.5: wrapper of a single site" {
         Bare = "`{…}`",
         Site = "`{\"site\":{…}}`",
         OkSite = "`{\"ok\":true,\"site\":{…}}`",
     }
-    no_cert: NoCert, "2.3: `cert_id` of a site without a certificate" {
+    unbound_cert_id: UnboundCertId, "2.3: `cert_id` of a site without a certificate" {
         Null = "`null`",
         Zero = "`0`",
         Absent = "absent",
     }
-    site_status: SiteStatus, "3: values of `site_status` (on, switched off, over the limit)" {
+    site_status: SiteStatus, "3: values of `site_status` (enabled, disabled by the customer, disabled by the system)" {
         Running = "`running`, `stopped`, `overlimit`",
         Active = "`active`, `disabled`, `disabled`",
         Digits = "`1`, `0`, `2`",
     }
-    no_reason: NoReason, "2.3: `disabled_reason` when there is none" {
+    no_disabled_reason: NoDisabledReason, "2.3: `disabled_reason` if there is none" {
         Empty = "an empty string",
         Null = "`null`",
         Absent = "absent",
     }
-    tls_settings: TlsSettings, "2.3: types of `ssl_mode`, `ssl_ciphers`, `hsts`, `ocsp_stapling` when never set" {
-        Words = "`\"intermediate\"`, `\"\"`, `false`, `false`",
+    tls_settings: TlsSettings, "2.3: initial values of `ssl_mode`, `ssl_ciphers`, `hsts`, `ocsp_stapling`" {
+        Strings = "`\"intermediate\"`, `\"\"`, `false`, `false`",
         Numbers = "`2`, `[]`, `0`, `1`",
         Objects = "`{\"min\":\"1.2\"}`, `null`, `{\"enabled\":false}`, `\"off\"`",
     }
-    time: Time, "2.3, 4.2: ISO 8601" {
+    time_format: TimeFormat, "2.3, 4.2: ISO 8601 format" {
         Utc = "`2030-01-01T00:00:00Z`",
         Offset = "`2030-01-01T00:00:00+00:00`",
         Millis = "`2030-01-01T00:00:00.000Z`",
         East = "`2030-01-01T08:00:00+08:00`",
         Naive = "`2030-01-01T00:00:00`",
     }
-    switched: Switched, "4.8, 4.9: answer of enable, disable and delete" {
+    site_action: SiteAction, "4.8, 4.9: response to enable, disable and delete" {
         Ok = "`{\"ok\":true}`",
         NoContent = "204 without a body",
         Empty = "200 with an empty body",
         Text = "200 with the text `success`",
         Detailed = "`{\"ok\":true,\"id\":10,\"message\":\"done\"}`",
     }
-    enable_refused: EnableRefused, "7: enable while the package's traffic is exceeded" {
+    enable_refused: EnableRefused, "7: enable while the package is exhausted or expired" {
         Conflict = "409",
         Forbidden = "403",
         PaymentRequired = "402",
         BadRequest = "400",
         OkFalse = "200 with `\"ok\":false`",
-        Silent = "answered as if it had succeeded; the site stays disabled",
+        Silent = "reports success; the site stays disabled",
     }
     no_package: NoPackage, "7: create with no usable package or with another account's" {
         BadRequest = "400",
@@ -133,7 +130,7 @@ quirks! {
         Forbidden = "403",
         OkFalse = "200 with `\"ok\":false`",
     }
-    taken: Taken, "create for a domain that is a site already" {
+    duplicate_site: DuplicateSite, "create for a domain that already has a site" {
         Conflict = "409",
         BadRequest = "400",
         OkFalse = "200 with `\"ok\":false`",
@@ -147,17 +144,18 @@ quirks! {
         Html = "an HTML page",
         Empty = "empty",
     }
-    extras: Extras, "unknown fields in every object" {
-        Without = "none",
+    extra_fields: ExtraFields, "undocumented fields in every object" {
+        None = "none",
         Flat = "`request_id`, `server_time`",
         Nested = "`meta` with an `id`, `ok` and `domain` of its own",
     }
 }
 
-/// `SplitMix64`: the same draw on every machine.
-struct Dice(u64);
+/// `SplitMix64`, which draws the same variants on every platform.
+struct SplitMix64(u64);
 
-impl Dice {
+impl SplitMix64 {
+    /// Draws one of the variants. State 0 always draws the first and stays 0.
     fn draw<T: Copy>(&mut self, first: T, others: &[T]) -> T {
         if self.0 == 0 {
             return first;
@@ -175,19 +173,25 @@ impl Dice {
 mod tests {
     use super::*;
 
+    /// The variants that a seed draws, as the names of the enum variants.
+    fn drawn(seed: u64) -> Vec<String> {
+        let text = format!("{:?}", Quirks::new(seed));
+        text.trim_end_matches(" }").split(", ").skip(1).map(str::to_owned).collect()
+    }
+
     #[test]
-    fn seed_0_is_plain_and_fifty_others_show_every_variant() {
-        let drawn = |seed| -> Vec<String> {
-            let shown = format!("{:?}", Quirks::new(seed));
-            shown.trim_end_matches(" }").split(", ").skip(1).map(str::to_owned).collect()
-        };
+    fn seed_zero_draws_first_variants() {
         assert_eq!(Quirks::new(0).error_body, ErrorBody::Error);
-        assert_eq!(Quirks::new(0).extras, Extras::Without);
-        for (index, (what, variants)) in TABLE.iter().enumerate() {
+        assert_eq!(Quirks::new(0).extra_fields, ExtraFields::None);
+    }
+
+    #[test]
+    fn fifty_seeds_draw_every_variant() {
+        for (index, (subject, variants)) in TABLE.iter().enumerate() {
             let mut seen: Vec<String> = (1..=50).map(|seed| drawn(seed)[index].clone()).collect();
             seen.sort();
             seen.dedup();
-            assert_eq!(seen.len(), variants.len(), "{what}: {seen:?}");
+            assert_eq!(seen.len(), variants.len(), "{subject}: {seen:?}");
         }
     }
 }

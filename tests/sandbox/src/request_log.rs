@@ -1,67 +1,80 @@
-//! What was asked of the API, for tests to look at. Key material is in it as a SHA-256 only.
+//! A log of all API requests, for tests and `GET /requests`. Key material is replaced by its SHA-256, and the API
+//! key is left out.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::cert::sha256_hex;
+use crate::digest;
 
-/// One request, from its arrival on.
+/// One API request.
 #[derive(Debug, Clone, Serialize)]
 pub struct RecordedRequest {
-    /// Method, in capitals.
+    /// Method in upper case.
     pub method: String,
     /// Path without the query.
     pub path: String,
-    /// Query; empty when there is none.
+    /// Query; empty if there is none.
     pub query: String,
-    /// Body as JSON, `key_pem` replaced by its SHA-256; null when there is none; `{"sha256":…}` when it is no JSON.
+    /// Body as JSON with `key_pem` redacted. Null if there is none, `{"sha256":…,"bytes":…}` if it is not JSON.
     pub body: Value,
-    /// Account that the key acts for; `None` without a valid key.
+    /// Account of the API key; `None` if the key is missing or invalid.
     pub account: Option<i64>,
-    /// `User-Agent`; empty when there is none.
+    /// `User-Agent` header; empty if there is none.
     pub user_agent: String,
-    /// Status that was sent; `None` while it is being answered and when the answer was withheld.
+    /// Status of the response; `None` if none has been sent (yet).
     pub status: Option<u16>,
-    /// The fault that was applied, as its `do`.
+    /// Injected fault, as the JSON value of its `do`.
     pub fault: Option<String>,
-    /// What a strict reader would have wondered about, such as unknown fields.
+    /// Deviations from the documented request, such as unknown fields.
     pub notices: Vec<String>,
-    /// Requests with the same number came over the same connection.
+    /// Number of the TCP connection, counted from 1.
     pub connection: u64,
-    /// `1.1` or `2`.
+    /// HTTP version, `1.1` or `2`.
     pub http: String,
 }
 
-/// The list of requests.
+/// The log, in order of arrival.
 #[derive(Default)]
-pub(crate) struct Journal {
-    entries: Mutex<Vec<RecordedRequest>>,
+pub(crate) struct RequestLog {
+    requests: Mutex<Vec<RecordedRequest>>,
 }
 
-impl Journal {
-    /// Notes a request; the index is for [`Journal::amend`].
-    pub(crate) fn note(&self, request: RecordedRequest) -> usize {
-        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        entries.push(request);
-        entries.len() - 1
-    }
-
-    pub(crate) fn amend(&self, index: usize, change: impl FnOnce(&mut RecordedRequest)) {
-        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(entry) = entries.get_mut(index) {
-            change(entry);
-        }
+impl RequestLog {
+    /// Appends a request. The entry is for adding what is known later.
+    pub(crate) fn add(&self, request: RecordedRequest) -> LogEntry<'_> {
+        let mut requests = self.lock();
+        requests.push(request);
+        LogEntry { log: self, index: requests.len() - 1 }
     }
 
     pub(crate) fn list(&self) -> Vec<RecordedRequest> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<RecordedRequest>> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A body as the journal may show it.
-pub(crate) fn redacted(body: &[u8]) -> Value {
+/// A request in the log.
+#[derive(Clone, Copy)]
+pub(crate) struct LogEntry<'a> {
+    log: &'a RequestLog,
+    index: usize,
+}
+
+impl LogEntry<'_> {
+    pub(crate) fn update(&self, change: impl FnOnce(&mut RecordedRequest)) {
+        if let Some(request) = self.log.lock().get_mut(self.index) {
+            change(request);
+        }
+    }
+}
+
+/// Returns a request body in the form that the log may hold.
+pub(crate) fn redacted_body(body: &[u8]) -> Value {
     if body.is_empty() {
         return Value::Null;
     }
@@ -70,28 +83,23 @@ pub(crate) fn redacted(body: &[u8]) -> Value {
             redact(&mut value);
             value
         }
-        Err(_) => serde_json::json!({ "sha256": sha256_hex(body), "bytes": body.len() }),
+        Err(_) => json!({ "sha256": digest::sha256_hex(body), "bytes": body.len() }),
     }
 }
 
-/// Replaces `key_pem` at any depth, and any other string that looks like a private key.
+/// Redacts `key_pem` at any depth, and any other string that looks like a private key.
 fn redact(value: &mut Value) {
     match value {
         Value::Object(map) => {
             for (name, inner) in map.iter_mut() {
                 match inner {
-                    Value::String(text) if name == "key_pem" => *text = fingerprint(text),
+                    Value::String(text) if name == "key_pem" => *text = digest::redacted(text),
                     _ => redact(inner),
                 }
             }
         }
         Value::Array(items) => items.iter_mut().for_each(redact),
-        Value::String(text) if text.contains("PRIVATE KEY") => *text = fingerprint(text),
+        Value::String(text) if text.contains("PRIVATE KEY") => *text = digest::redacted(text),
         _ => {}
     }
-}
-
-/// `sha256:` and the digest of the text as it was sent.
-pub(crate) fn fingerprint(text: &str) -> String {
-    format!("sha256:{}", sha256_hex(text.as_bytes()))
 }

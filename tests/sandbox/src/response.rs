@@ -1,20 +1,20 @@
-//! Answers as values, and the one way they become bytes.
+//! Responses as plain values, before a fault touches them.
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Response, StatusCode, header};
+use http::{HeaderName, HeaderValue, StatusCode, header};
 use serde_json::Value;
 
-use crate::transport::OutBody;
+use crate::transport::{HttpResponse, ResponseBody};
 
-/// What is answered, before any fault touches it.
+/// A complete response.
 #[derive(Debug, Clone)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     pub(crate) status: StatusCode,
-    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
-    pub(crate) body: Bytes,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    body: Bytes,
 }
 
-impl Answer {
+impl Response {
     pub(crate) fn json(status: StatusCode, value: &Value) -> Self {
         Self::typed(status, "application/json", value.to_string())
     }
@@ -23,35 +23,35 @@ impl Answer {
         Self::typed(status, "text/plain; charset=utf-8", text.into())
     }
 
-    pub(crate) fn typed(status: StatusCode, kind: &'static str, body: String) -> Self {
-        Self::empty(status).with(header::CONTENT_TYPE, HeaderValue::from_static(kind)).having(body.into())
+    pub(crate) fn typed(status: StatusCode, content_type: &'static str, body: String) -> Self {
+        let content_type = HeaderValue::from_static(content_type);
+        Self::empty(status).with_header(header::CONTENT_TYPE, content_type).with_body(body)
     }
 
     pub(crate) fn empty(status: StatusCode) -> Self {
         Self { status, headers: Vec::new(), body: Bytes::new() }
     }
 
-    /// Sets a header; one of the same name goes.
-    pub(crate) fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
+    /// Sets a header, replacing one of the same name.
+    pub(crate) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.retain(|(present, _)| *present != name);
         self.headers.push((name, value));
         self
     }
 
-    pub(crate) fn having(mut self, body: Bytes) -> Self {
-        self.body = body;
+    pub(crate) fn with_body(mut self, body: String) -> Self {
+        self.body = body.into();
         self
     }
 
-    /// The answer as it is.
-    pub(crate) fn whole(self) -> Response<OutBody> {
-        let body = OutBody::whole(self.body.clone());
-        self.around(body)
+    /// Converts the response for sending it in full.
+    pub(crate) fn into_http(self) -> HttpResponse {
+        self.into_http_with(ResponseBody::full)
     }
 
-    /// The answer with this body in place of its own.
-    pub(crate) fn around(self, body: OutBody) -> Response<OutBody> {
-        let mut response = Response::new(body);
+    /// Converts the response with a body made from its own.
+    pub(crate) fn into_http_with(self, body: impl FnOnce(Bytes) -> ResponseBody) -> HttpResponse {
+        let mut response = http::Response::new(body(self.body));
         *response.status_mut() = self.status;
         response.headers_mut().extend(self.headers);
         response

@@ -1,9 +1,11 @@
-//! The three listeners and the worker, on one runtime in one thread of their own.
+//! Binds the three ports and serves them, together with the push worker, on one runtime in a thread of its own.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use tempfile::TempDir;
 use tokio::net::{TcpListener, TcpStream};
@@ -12,71 +14,68 @@ use tokio::sync::oneshot;
 use tokio_rustls::TlsAcceptor;
 
 use crate::app::App;
-use crate::authority::{self, Authority};
+use crate::authority::Authority;
 use crate::error::Error;
 use crate::options::Options;
-use crate::transport::Hangup;
-use crate::{api, control, edge, push, transport};
+use crate::transport::{self, SocketHandle};
+use crate::{api, control, edge, push};
 
-/// The file with the run's CA, in a directory that goes with the run.
+/// Name of the CA certificate in the run's temporary directory.
 pub(crate) const CA_FILE: &str = "ca.pem";
 
-/// Addresses that were really bound.
+/// How long to wait before accepting again when the process is out of file descriptors.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
+
+/// The addresses that were bound.
 pub(crate) struct Addresses {
     pub(crate) api: SocketAddr,
     pub(crate) edge: SocketAddr,
     pub(crate) control: SocketAddr,
 }
 
-/// Bound sockets; connections wait in their queues until they are served.
+/// The bound sockets.
 struct Listeners {
     api: TcpListener,
     edge: TcpListener,
     control: TcpListener,
 }
 
-/// Makes the CA of the run and the API's certificate.
-pub(crate) fn tls() -> Result<(TlsAcceptor, TempDir), Error> {
-    let files = tempfile::Builder::new().prefix("edgecert-sandbox-").tempdir();
-    let files = files.map_err(|source| Error::File { path: std::env::temp_dir(), source })?;
+/// Creates a CA and a certificate for the API. The directory holds the CA file and is removed on drop.
+pub(crate) fn create_tls() -> Result<(TlsAcceptor, TempDir), Error> {
+    let directory = tempfile::Builder::new().prefix("edgecert-sandbox-").tempdir();
+    let directory = directory.map_err(|source| Error::File { path: std::env::temp_dir(), source })?;
     let authority = Authority::new("edgecert-sandbox API, for rehearsal only,")?;
     let issued = authority.issue(&["localhost", "127.0.0.1", "::1"])?;
-    let path = files.path().join(CA_FILE);
+    let path = directory.path().join(CA_FILE);
     std::fs::write(&path, authority.root()).map_err(|source| Error::File { path, source })?;
-    let mut config = authority::server_config(&issued)?;
+    let mut config = issued.server_config()?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok((TlsAcceptor::from(Arc::new(config)), files))
+    Ok((TlsAcceptor::from(Arc::new(config)), directory))
 }
 
-/// Starts the thread and waits until the ports are bound. It ends when `stopped` does.
+/// Starts the thread and returns once the ports are bound. Dropping the sender of `stop` ends the thread.
 pub(crate) fn start(
     app: Arc<App>,
     options: Options,
     tls: Option<TlsAcceptor>,
-    stopped: oneshot::Receiver<()>,
+    stop: oneshot::Receiver<()>,
 ) -> Result<(JoinHandle<()>, Addresses), Error> {
-    let (tell, bound) = std::sync::mpsc::channel();
+    let runtime = Builder::new_current_thread().enable_all().build().map_err(Error::Runtime)?;
+    let (bound_sender, bound) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
-        let runtime = match Builder::new_current_thread().enable_all().build() {
-            Ok(runtime) => runtime,
-            Err(source) => {
-                return drop(tell.send(Err(Error::Listen { addr: options.listen, source })));
-            }
-        };
         runtime.block_on(async {
-            let bound = Listeners::bind(&options).await;
-            let addresses = bound.map(|(listeners, addresses)| {
+            let bound = Listeners::bind(&options).await.map(|(listeners, addresses)| {
                 listeners.serve(&app, tls);
                 addresses
             });
-            let listening = addresses.is_ok();
-            if tell.send(addresses).is_ok() && listening {
-                let _ = stopped.await;
+            let is_serving = bound.is_ok();
+            if bound_sender.send(bound).is_ok() && is_serving {
+                let _ = stop.await;
             }
         });
     });
-    let gone = || Error::InvalidWorld("the sandbox's thread ended".to_owned());
-    let addresses = bound.recv().map_err(|_| gone())??;
+    let thread_ended = |_| Error::Runtime(io::Error::other("the server thread ended"));
+    let addresses = bound.recv().map_err(thread_ended)??;
     Ok((thread, addresses))
 }
 
@@ -89,13 +88,13 @@ impl Listeners {
         Ok((Self { api, edge, control }, addresses))
     }
 
-    /// Starts serving; the tasks end with the runtime.
+    /// Spawns the tasks, which end with the runtime.
     fn serve(self, app: &Arc<App>, tls: Option<TlsAcceptor>) {
         tokio::spawn(push::run(app.clone()));
-        tokio::spawn(accept(self.edge, app.clone(), |app, tcp, _| edge::connection(app, tcp)));
-        tokio::spawn(accept(self.control, app.clone(), |app, tcp, _| control_connection(app, tcp)));
-        tokio::spawn(accept(self.api, app.clone(), move |app, tcp, number| {
-            api_connection(app, tcp, number, tls.clone())
+        tokio::spawn(accept(self.edge, app.clone(), |app, tcp, _| edge::serve(app, tcp)));
+        tokio::spawn(accept(self.control, app.clone(), |app, tcp, _| serve_control(app, tcp)));
+        tokio::spawn(accept(self.api, app.clone(), move |app, tcp, connection| {
+            serve_api(app, tcp, connection, tls.clone())
         }));
     }
 }
@@ -108,41 +107,41 @@ async fn bind(addr: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {
     bound.map_err(|source| Error::Listen { addr, source })
 }
 
+/// Accepts connections and numbers them from 1.
 async fn accept<F>(listener: TcpListener, app: Arc<App>, serve: impl Fn(Arc<App>, TcpStream, u64) -> F)
 where
     F: Future<Output = ()> + Send + 'static,
 {
-    let numbers = AtomicU64::new(1);
+    let next_number = AtomicU64::new(1);
     loop {
         match listener.accept().await {
             Ok((tcp, _)) => {
-                // Without it small answers wait for the client's acknowledgement.
+                // With Nagle's algorithm small responses would wait for the client's acknowledgement.
                 let _ = tcp.set_nodelay(true);
-                tokio::spawn(serve(app.clone(), tcp, numbers.fetch_add(1, Ordering::Relaxed)));
+                tokio::spawn(serve(app.clone(), tcp, next_number.fetch_add(1, Ordering::Relaxed)));
             }
-            // Out of file descriptors: those that are open have to end first.
             Err(error) => {
                 app.notice(&format!("cannot accept a connection: {error}"));
-                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
             }
         }
     }
 }
 
-async fn api_connection(app: Arc<App>, tcp: TcpStream, number: u64, tls: Option<TlsAcceptor>) {
-    let hangup = Hangup::of(&tcp);
-    let answer = move |request, cut| api::handle(app.clone(), number, request, cut);
+async fn serve_api(app: Arc<App>, tcp: TcpStream, connection: u64, tls: Option<TlsAcceptor>) {
+    let socket = SocketHandle::new(&tcp);
+    let handler = move |request, abort| api::handle(app.clone(), connection, request, abort);
     match tls {
-        None => transport::serve(tcp, hangup, answer).await,
+        None => transport::serve(tcp, socket, handler).await,
         Some(tls) => {
             if let Ok(tls) = tls.accept(tcp).await {
-                transport::serve(tls, hangup, answer).await;
+                transport::serve(tls, socket, handler).await;
             }
         }
     }
 }
 
-async fn control_connection(app: Arc<App>, tcp: TcpStream) {
-    let hangup = Hangup::of(&tcp);
-    transport::serve(tcp, hangup, move |request, _| control::handle(app.clone(), request)).await;
+async fn serve_control(app: Arc<App>, tcp: TcpStream) {
+    let socket = SocketHandle::new(&tcp);
+    transport::serve(tcp, socket, move |request, _| control::handle(app.clone(), request)).await;
 }

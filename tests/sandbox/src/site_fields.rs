@@ -1,17 +1,17 @@
-//! The writable fields of a site (section 2.3) with their types. What the document does not show the type of
-//! is taken as it comes and given back as it was.
+//! The writable fields of a site and their types (section 2.3 of `edge-api.md`). A field whose type the document
+//! does not show accepts any JSON value and returns it unchanged.
 
 use serde_json::{Map, Value, json};
 
-/// A writable field other than `domain`, `cert_id` and `package_id`, which refer to something.
+/// A writable field other than `domain`, `cert_id` and `package_id`, which need the database to validate.
 pub(crate) struct Field {
-    pub(crate) name: &'static str,
-    pub(crate) kind: Kind,
+    name: &'static str,
+    kind: Kind,
 }
 
 /// The type of a field.
 #[derive(Clone, Copy)]
-pub(crate) enum Kind {
+enum Kind {
     Bool,
     Text,
     Port,
@@ -19,12 +19,11 @@ pub(crate) enum Kind {
     Origins,
     Array,
     Object,
-    /// Its type is not shown.
+    /// The document does not show the type.
     Any,
 }
 
-/// Every writable field that stands for itself.
-pub(crate) const FIELDS: &[Field] = &[
+const FIELDS: &[Field] = &[
     Field { name: "origins", kind: Kind::Origins },
     Field { name: "origin_protocol", kind: Kind::Protocol },
     Field { name: "origin_http_port", kind: Kind::Port },
@@ -45,12 +44,13 @@ pub(crate) const FIELDS: &[Field] = &[
     Field { name: "remark", kind: Kind::Text },
 ];
 
-/// The field of this name, if a request may set it.
+/// Returns the field with this name, or `None` if a request may not set it.
 pub(crate) fn find(name: &str) -> Option<&'static Field> {
     FIELDS.iter().find(|field| field.name == name)
 }
 
-/// What a site has that was created with a domain alone; `shape` adds the fields whose types are not shown.
+/// Returns the settings of a site that was created with a domain only. The fields whose types are not shown are
+/// missing here, because quirks decide their initial values.
 pub(crate) fn defaults() -> Map<String, Value> {
     let fields = json!({
         "origins": [], "origin_protocol": "http", "origin_http_port": 80, "origin_https_port": 443,
@@ -64,12 +64,12 @@ pub(crate) fn defaults() -> Map<String, Value> {
 }
 
 impl Field {
-    /// The value to store, or what is wrong with the one given.
+    /// Checks a value and returns the form to store, or the reason for rejecting it.
     pub(crate) fn accept(&self, value: &Value) -> Result<Value, String> {
-        let wanted = match self.kind {
+        let expected = match self.kind {
             Kind::Any => return Ok(value.clone()),
-            Kind::Origins => return self.origins(value),
-            Kind::Port => return self.port(value),
+            Kind::Origins => return self.accept_origins(value),
+            Kind::Port => return self.accept_port(value),
             Kind::Bool if value.is_boolean() => return Ok(value.clone()),
             Kind::Text if value.is_string() => return Ok(value.clone()),
             Kind::Array if value.is_array() => return Ok(value.clone()),
@@ -83,24 +83,24 @@ impl Field {
             Kind::Array => "an array",
             Kind::Object => "an object",
         };
-        Err(format!("{} must be {wanted}", self.name))
+        Err(format!("{} must be {expected}", self.name))
     }
 
-    fn port(&self, value: &Value) -> Result<Value, String> {
-        let port = whole(value).filter(|port| (1..=65535).contains(port));
+    fn accept_port(&self, value: &Value) -> Result<Value, String> {
+        let port = as_integer(value).filter(|port| (1..=65535).contains(port));
         port.map(Value::from).ok_or_else(|| format!("{} must be a port number", self.name))
     }
 
-    fn origins(&self, value: &Value) -> Result<Value, String> {
-        let wrong = || format!("{} must be an array of objects with addr, weight and status", self.name);
-        let elements = value.as_array().ok_or_else(wrong)?;
-        let origins: Option<Vec<Value>> = elements.iter().map(origin).collect();
-        origins.map(Value::Array).ok_or_else(wrong)
+    fn accept_origins(&self, value: &Value) -> Result<Value, String> {
+        let invalid = || format!("{} must be an array of objects with addr, weight and status", self.name);
+        let elements = value.as_array().ok_or_else(invalid)?;
+        let origins: Option<Vec<Value>> = elements.iter().map(accept_origin).collect();
+        origins.map(Value::Array).ok_or_else(invalid)
     }
 }
 
-/// An origin needs its address; weight and status have defaults.
-fn origin(value: &Value) -> Option<Value> {
+/// Checks one element of `origins`. `addr` is required; `weight` and `status` have defaults.
+fn accept_origin(value: &Value) -> Option<Value> {
     let object = value.as_object()?;
     let addr = object.get("addr")?.as_str().filter(|addr| !addr.is_empty())?;
     let weight = object.get("weight").map_or(Some(json!(1)), |w| w.is_number().then(|| w.clone()))?;
@@ -108,8 +108,8 @@ fn origin(value: &Value) -> Option<Value> {
     Some(json!({ "addr": addr, "weight": weight, "status": status }))
 }
 
-/// A whole number, also one that is written as `1.0`, which JSON takes for the same.
-pub(crate) fn whole(value: &Value) -> Option<i64> {
-    let written_as_float = || value.as_f64().filter(|number| number.fract() == 0.0);
-    value.as_i64().or_else(|| format!("{:.0}", written_as_float()?).parse().ok())
+/// Returns an integer, including one spelled `1.0`, which JSON does not distinguish from `1`.
+pub(crate) fn as_integer(value: &Value) -> Option<i64> {
+    let spelled_as_float = || value.as_f64().filter(|number| number.fract() == 0.0);
+    value.as_i64().or_else(|| format!("{:.0}", spelled_as_float()?).parse().ok())
 }

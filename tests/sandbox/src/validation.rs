@@ -1,26 +1,27 @@
-//! The four rules of an upload (section 4.2). Pure: PEM text, a domain and a time go in, a verdict comes out.
-//! Nothing here trusts the declared domain or the common name.
+//! The four validation rules of an upload (section 4.2 of `edge-api.md`). Pure: takes PEM text, a domain and a
+//! time. The declared domain and the common name are never trusted.
+
+use std::fmt;
 
 use jiff::Timestamp;
 
-use crate::cert::{self, Leaf, PublicKey};
-use crate::clock::iso;
-use crate::key::{self, Key};
-use crate::names;
+use crate::cert::{Leaf, PublicKey};
+use crate::clock::iso8601;
+use crate::key;
 
-/// What the service read from an upload that keeps the rules.
+/// An upload that satisfies every rule.
 #[derive(Debug)]
-pub(crate) struct Accepted {
+pub(crate) struct Validated {
     pub(crate) leaf: Leaf,
     pub(crate) key_match: KeyMatch,
 }
 
-/// Whether certificate and key are a pair, as far as the service can tell.
+/// The value of `key_match` in an upload response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyMatch {
-    /// RSA, and the pair was compared.
+    /// Both keys are RSA and they match.
     Ok,
-    /// Not RSA; nothing was compared.
+    /// Neither key is RSA; they were not compared.
     Unverified,
 }
 
@@ -33,68 +34,61 @@ impl KeyMatch {
     }
 }
 
-/// The rule that an upload breaks.
+/// The first rule that an upload violates.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Broken {
-    /// Rule 1: the certificate.
+pub(crate) enum Violation {
+    /// Rule 1: the certificate does not parse.
     Certificate(String),
-    /// Rule 1 and the parameter's own rule: the key.
+    /// Rule 1 and the rule for `key_pem`: the key does not parse or is encrypted.
     Key(String),
-    /// Rule 2, with the end of the validity.
+    /// Rule 2; holds the end of the validity period in Unix seconds.
     Expired(i64),
-    /// Rule 3, with the names that are there.
-    NotCovered(String, Vec<String>),
+    /// Rule 3: no SAN entry covers the domain.
+    NotCovered { domain: String, names: Vec<String> },
     /// Rule 4.
-    NoPair,
+    KeyMismatch,
 }
 
-impl std::fmt::Display for Broken {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Certificate(reason) => write!(f, "cert_pem cannot be read: {reason}"),
-            Self::Key(reason) => write!(f, "key_pem cannot be read: {reason}"),
-            Self::Expired(at) => write!(f, "the certificate expired on {}", iso(*at)),
-            Self::NotCovered(domain, names) => {
+            Self::Certificate(reason) => write!(f, "invalid cert_pem: {reason}"),
+            Self::Key(reason) => write!(f, "invalid key_pem: {reason}"),
+            Self::Expired(at) => write!(f, "the certificate expired on {}", iso8601(*at)),
+            Self::NotCovered { domain, names } => {
                 write!(f, "the certificate's SAN entries ({}) do not cover {domain}", names.join(", "))
             }
-            Self::NoPair => f.write_str("the certificate and the private key are not a pair"),
+            Self::KeyMismatch => f.write_str("the certificate and the private key are not a pair"),
         }
     }
 }
 
-/// Applies the rules in the order of the document. Without `domain` (the plain create of section 4.2's note)
-/// coverage is not asked for.
-pub(crate) fn check(
+/// Applies the rules in the order of the document. Without a domain, which only `POST /api/certs` allows, rule 3
+/// does not apply.
+pub(crate) fn validate(
     cert_pem: &str,
     key_pem: &str,
     domain: Option<&str>,
     now: Timestamp,
-) -> Result<Accepted, Broken> {
-    let leaf = cert::read(cert_pem).map_err(Broken::Certificate)?;
-    let key = key::read(key_pem).map_err(Broken::Key)?;
+) -> Result<Validated, Violation> {
+    let leaf = Leaf::parse(cert_pem).map_err(Violation::Certificate)?;
+    let key = key::public_half(key_pem).map_err(Violation::Key)?;
     if leaf.not_after < now.as_second() {
-        return Err(Broken::Expired(leaf.not_after));
+        return Err(Violation::Expired(leaf.not_after));
     }
     if let Some(domain) = domain
         && !leaf.covers(domain)
     {
-        return Err(Broken::NotCovered(domain.to_owned(), leaf.names));
+        return Err(Violation::NotCovered { domain: domain.to_owned(), names: leaf.names });
     }
-    let key_match = pair(&leaf.key, &key)?;
-    Ok(Accepted { leaf, key_match })
+    let key_match = compare_keys(&leaf.public_key, &key)?;
+    Ok(Validated { leaf, key_match })
 }
 
-fn pair(certificate: &PublicKey, key: &Key) -> Result<KeyMatch, Broken> {
+fn compare_keys(certificate: &PublicKey, key: &PublicKey) -> Result<KeyMatch, Violation> {
     match (certificate, key) {
-        (PublicKey::Rsa(public), Key::Rsa(private)) if public == private => Ok(KeyMatch::Ok),
-        (PublicKey::Other, Key::Other) => Ok(KeyMatch::Unverified),
-        _ => Err(Broken::NoPair),
-    }
-}
-
-impl Leaf {
-    /// Whether one of the SAN entries stands for this domain.
-    pub(crate) fn covers(&self, domain: &str) -> bool {
-        self.names.iter().any(|san| names::covers(san, domain))
+        (PublicKey::Rsa(expected), PublicKey::Rsa(found)) if expected == found => Ok(KeyMatch::Ok),
+        (PublicKey::Other, PublicKey::Other) => Ok(KeyMatch::Unverified),
+        _ => Err(Violation::KeyMismatch),
     }
 }

@@ -1,5 +1,7 @@
-//! The world file: who and what exists before the first request. An unknown key is an error, because a
-//! misspelt world would make a rehearsal of something else.
+//! The world file: the accounts, sites and certificate records that exist at the start. Unknown keys are errors,
+//! because a misspelled world would silently rehearse something else.
+
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -8,67 +10,67 @@ use crate::error::Error;
 use crate::names;
 use crate::site_fields;
 
-/// Accounts, sites and certificates at the start.
+/// The accounts, sites and certificate records that exist at the start.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct World {
-    /// Who may call; the first account's first key goes into the ready file.
+    /// Accounts. At least one has an API key; the ready file shows a key of the first.
     pub accounts: Vec<Account>,
-    /// Sites, already pushed.
+    /// Sites, already pushed to the edge.
     #[serde(default)]
     pub sites: Vec<Site>,
-    /// Certificate records. They are taken as they are: an expired one is a fine thing to rehearse with.
+    /// Certificate records. Their PEM is not validated, so that a record can be expired or broken.
     #[serde(default)]
     pub certs: Vec<Cert>,
 }
 
-/// An account with its keys and what it bought.
+/// A customer account.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Account {
-    /// Number of the account.
+    /// Account ID.
     pub id: i64,
-    /// Keys that act for it.
+    /// API keys of the account.
     pub api_keys: Vec<String>,
-    /// Packages that it bought.
+    /// Purchased packages.
     #[serde(default)]
     pub packages: Vec<Package>,
 }
 
-/// Traffic that was paid for.
+/// A purchased amount of traffic.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Package {
-    /// Number of the package.
+    /// Package ID.
     pub id: i64,
-    /// From this moment on it cannot be used.
+    /// The package is unusable from this time on.
     pub expires_at: jiff::Timestamp,
-    /// What was bought.
+    /// Purchased traffic.
     pub traffic_limit: i64,
-    /// What was used; more than the limit disables the package's sites.
+    /// Used traffic. The package's sites are disabled once it exceeds the limit.
     #[serde(default)]
     pub traffic_used: i64,
 }
 
-/// A site; writable fields of section 2.3 may stand beside these.
+/// A site.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Site {
-    /// Number of the site.
+    /// Site ID.
     pub id: i64,
-    /// Account that owns it.
+    /// ID of the account that owns the site.
     pub account: i64,
     /// Accelerated domain.
     pub domain: String,
-    /// Bound certificate; none when absent.
+    /// ID of the bound certificate record; unbound if absent.
     #[serde(default)]
     pub cert_id: Option<i64>,
-    /// Package; the account's first when absent.
+    /// Package ID; the account's first package if absent.
     #[serde(default)]
     pub package_id: Option<i64>,
-    /// Switched off by the customer when false.
-    #[serde(default = "yes")]
+    /// False if the customer disabled the site.
+    #[serde(default = "enabled_by_default")]
     pub enabled: bool,
-    /// Any other writable field.
+    /// Other writable fields (section 2.3 of `edge-api.md`); defaults apply to absent ones.
     #[serde(flatten)]
     pub settings: Map<String, Value>,
 }
@@ -77,27 +79,28 @@ pub struct Site {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cert {
-    /// Number of the record.
+    /// Certificate ID.
     pub id: i64,
-    /// Account that owns it.
+    /// ID of the account that owns the record.
     pub account: i64,
-    /// Domain that it was made for.
+    /// Domain of the record.
     pub domain: String,
-    /// Its name; the domain when absent.
+    /// Name of the record; the domain if absent.
     #[serde(default)]
     pub name: Option<String>,
-    /// `lets` for one that the system renews; an upload when absent.
+    /// `lets` if the service issues and renews the certificate; an uploaded one if absent.
     #[serde(default, rename = "type")]
     pub kind: Option<String>,
-    /// Chain.
+    /// PEM of the chain; empty if absent.
     #[serde(default)]
     pub cert_pem: String,
-    /// Private key.
+    /// PEM of the private key; empty if absent.
     #[serde(default)]
     pub key_pem: String,
 }
 
 impl Default for World {
+    /// One account with the key `sandbox-key`, one package and no site.
     fn default() -> Self {
         let expires_at = jiff::Timestamp::from_second(1_893_456_000).unwrap_or(jiff::Timestamp::MAX);
         let package = Package { id: 1, expires_at, traffic_limit: 1000, traffic_used: 0 };
@@ -108,13 +111,16 @@ impl Default for World {
 
 impl World {
     /// Reads a world file.
-    pub fn read(path: &std::path::Path) -> Result<Self, Error> {
+    pub fn read(path: &Path) -> Result<Self, Error> {
         let text =
             std::fs::read_to_string(path).map_err(|source| Error::File { path: path.to_owned(), source })?;
-        Self::parse(&text)
+        Self::parse(&text).map_err(|error| match error {
+            Error::InvalidWorld(reason) => Error::InvalidWorld(format!("{}: {reason}", path.display())),
+            other => other,
+        })
     }
 
-    /// Reads the text of a world file.
+    /// Parses the text of a world file.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let world: Self =
             serde_json::from_str(text).map_err(|error| Error::InvalidWorld(error.to_string()))?;
@@ -122,50 +128,43 @@ impl World {
         Ok(world)
     }
 
-    /// What the database's own constraints would not say clearly.
+    /// Checks what the database's constraints would not report clearly.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        if self.first_key().is_none() {
-            return Err(Error::InvalidWorld("it has no account with an API key".to_owned()));
+        if self.accounts.iter().all(|account| account.api_keys.is_empty()) {
+            return Err(Error::InvalidWorld("no account with an API key".to_owned()));
         }
         for site in &self.sites {
             self.check_site(site)?;
         }
         for cert in &self.certs {
-            self.known_account(cert.account, &format!("certificate {}", cert.id))?;
+            self.check_account(cert.account, &format!("certificate {}", cert.id))?;
         }
         Ok(())
-    }
-
-    /// The key that the ready file names.
-    pub(crate) fn first_key(&self) -> Option<&str> {
-        self.accounts.iter().find_map(|account| account.api_keys.first()).map(String::as_str)
     }
 
     fn check_site(&self, site: &Site) -> Result<(), Error> {
-        let what = format!("site {}", site.id);
-        self.known_account(site.account, &what)?;
+        let subject = format!("site {}", site.id);
+        self.check_account(site.account, &subject)?;
         if !names::is_domain(&site.domain) {
-            return Err(Error::InvalidWorld(format!("{what}: {:?} is not a domain", site.domain)));
+            return Err(Error::InvalidWorld(format!("{subject}: {:?} is not a domain", site.domain)));
         }
         for (name, value) in &site.settings {
-            match site_fields::find(name) {
-                None => return Err(Error::InvalidWorld(format!("{what} has an unknown field {name}"))),
-                Some(field) => {
-                    field.accept(value).map_err(|reason| Error::InvalidWorld(format!("{what}: {reason}")))?;
-                }
-            }
+            let Some(field) = site_fields::find(name) else {
+                return Err(Error::InvalidWorld(format!("{subject} has an unknown field {name}")));
+            };
+            field.accept(value).map_err(|reason| Error::InvalidWorld(format!("{subject}: {reason}")))?;
         }
         Ok(())
     }
 
-    fn known_account(&self, id: i64, what: &str) -> Result<(), Error> {
+    fn check_account(&self, id: i64, subject: &str) -> Result<(), Error> {
         if self.accounts.iter().any(|account| account.id == id) {
             return Ok(());
         }
-        Err(Error::InvalidWorld(format!("{what} belongs to account {id}, which is not among the accounts")))
+        Err(Error::InvalidWorld(format!("{subject} belongs to account {id}, which does not exist")))
     }
 }
 
-fn yes() -> bool {
+fn enabled_by_default() -> bool {
     true
 }

@@ -46,16 +46,16 @@ fn real_hook_passes_every_step() {
     let text = text(&output);
     assert_eq!(output.status.code(), Some(0), "{text}");
     for expected in [
-        "1. the first certificate",
-        "2. the renewal",
-        "3. a service that stumbles",
-        "4. a service that is down",
-        "still the old leaf",
+        "1. first certificate",
+        "2. renewal",
+        "3. unreliable service",
+        "4. service outage",
+        "still serves the old leaf",
         "edgecert sync",
     ] {
         assert!(text.contains(expected), "{expected}: {text}");
     }
-    assert!(text.ends_with("\nevery step did what it should\n") && !text.contains("NOT OK"), "{text}");
+    assert!(text.ends_with("\nall steps passed\n") && !text.contains("FAILED"), "{text}");
     assert!(!text.contains('\x1b'), "no colour without a terminal");
     assert!(!text.contains("sandbox-key") && !text.contains("PRIVATE KEY"), "{text}");
 }
@@ -77,16 +77,16 @@ fn own_lineage_can_be_rehearsed() {
 #[test]
 fn broken_hooks_fail_the_rehearsal() {
     for (script, expected) in [
-        ("exit 0", "NOT OK the service has one record; found: 0 records"),
-        ("echo stdout; echo stderr >&2; exit 3", "NOT OK the hook exits 0; found: 3"),
-        ("kill -9 $$", "NOT OK the hook exits 0; found: a signal"),
+        ("exit 0", "FAILED the service has one record; found 0"),
+        ("echo stdout; echo stderr >&2; exit 3", "FAILED the hook exits 0; found exit code 3"),
+        ("kill -9 $$", "FAILED the hook exits 0; found a signal"),
     ] {
         let (_dir, hook) = script_hook(script);
         let output = rehearse(&hook, &[]);
         let text = text(&output);
         assert_eq!(output.status.code(), Some(1), "{text}");
         assert!(text.contains(expected), "{text}");
-        assert!(!text.contains("2. the renewal"), "the remaining steps are skipped: {text}");
+        assert!(!text.contains("2. renewal"), "the remaining steps are skipped: {text}");
         assert_eq!(script.contains("stdout"), text.contains("\n    stdout\n"), "{text}");
     }
 }
@@ -117,6 +117,6 @@ fn missing_hook_is_named() {
     let output = rehearse(Path::new("/nowhere/edgecert"), &[]);
     let text = text(&output);
     assert_eq!(output.status.code(), Some(66), "{text}");
-    let expected = "edgecert-sandbox: error: the hook is not at /nowhere/edgecert\nedgecert-sandbox: hint: build it with: cargo build --release; EDGECERT_BIN names one elsewhere\n";
+    let expected = "edgecert-sandbox: error: no hook at /nowhere/edgecert\nedgecert-sandbox: hint: run `cargo build --workspace`, or set EDGECERT_BIN to the path of the hook\n";
     assert_eq!(text, expected);
 }

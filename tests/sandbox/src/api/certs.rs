@@ -4,154 +4,163 @@ use http::StatusCode;
 use rusqlite::Transaction;
 use serde_json::{Map, Value, json};
 
-use super::{Call, Outcome, Refusal, render};
-use crate::quirks::{CertDomain, ForeignCert, ForeignDomain, Made, Quirks};
-use crate::response::Answer;
-use crate::store::certs::{self, Cert, Content};
+use super::call::{ApiError, ApiResult, Call};
+use crate::quirks::{CertDomain, UnavailableCert, UnownedDomain};
+use crate::response::Response;
+use crate::store::certs::{self, Cert, UploadContent};
 use crate::store::sites::{self, Site};
-use crate::validation::{self, Accepted};
+use crate::validation::{self, Validated, Violation};
 
 const UPLOAD_FIELDS: [&str; 4] = ["domain", "cert_pem", "key_pem", "name"];
 
-pub(super) fn list(call: &Call<'_>) -> Outcome {
+pub(super) fn list(call: &Call<'_>) -> ApiResult {
     let certs = certs::list(call.app.store().read(), Some(call.account))?;
-    Ok(Answer::json(StatusCode::OK, &render::cert_list(&call.app.quirks, &certs)))
+    Ok(call.renderer().cert_list(&certs))
 }
 
-pub(super) fn download(call: &Call<'_>, id: i64) -> Outcome {
+pub(super) fn download(call: &Call<'_>, id: i64) -> ApiResult {
     let cert = certs::get(call.app.store().read(), id)?.filter(|cert| cert.account == call.account);
-    let status = match call.app.quirks.foreign_cert {
-        ForeignCert::NotFound => StatusCode::NOT_FOUND,
-        ForeignCert::Forbidden => StatusCode::FORBIDDEN,
+    let status = match call.app.quirks.unavailable_cert {
+        UnavailableCert::NotFound => StatusCode::NOT_FOUND,
+        UnavailableCert::Forbidden => StatusCode::FORBIDDEN,
     };
-    let cert = cert.ok_or_else(|| Refusal::new(status, "there is no such certificate"))?;
-    Ok(Answer::json(StatusCode::OK, &render::download(&call.app.quirks, &cert)))
+    let cert = cert.ok_or_else(|| ApiError::new(status, "no such certificate"))?;
+    Ok(call.renderer().download(&cert))
 }
 
-/// The idempotent upload: the rules, then the oldest record of the domain is replaced, or a new one is bound to
-/// the sites that have none.
-pub(super) fn upload(call: &Call<'_>) -> Outcome {
-    let body = call.object()?;
-    notice_unknown(call, &body);
+/// Replaces the oldest record for the domain, or creates one and binds it to sites without a certificate.
+pub(super) fn upload(call: &Call<'_>) -> ApiResult {
+    let body = call.json_object()?;
+    notice_unknown_fields(call, &body);
     let domain = required(&body, "domain")?;
     let (cert_pem, key_pem) = (required(&body, "cert_pem")?, required(&body, "key_pem")?);
     let name = optional(&body, "name")?;
     let mut store = call.app.store();
-    let (created, response) = store.write(|t| {
+    let response = store.write(|t| {
         let site = sites::by_domain(t, domain)?.filter(|site| site.account == call.account);
-        let site = site.ok_or_else(|| foreign_domain(&call.app.quirks, domain))?;
-        let accepted = validation::check(cert_pem, key_pem, Some(domain), call.now)
-            .map_err(|broken| Refusal::bad(broken.to_string()))?;
-        let content = Content { account: call.account, domain: &site.domain, name, cert_pem, key_pem };
-        let (id, bound) = match record_of(call, t, domain)? {
-            Some(record) => {
-                certs::replace(t, record.id, &content)?;
-                sites::mark_bound(t, record.id, call.push_at())?;
-                (record.id, None)
-            }
-            None => bind_new(call, t, &content, &accepted).map(|(id, bound)| (id, Some(bound)))?,
+        let site = site.ok_or_else(|| unowned_domain(call, domain))?;
+        let validated = validation::validate(cert_pem, key_pem, Some(domain), call.now)?;
+        let content = UploadContent { account: call.account, domain: &site.domain, name, cert_pem, key_pem };
+        let stored = match existing_record(call, t, domain)? {
+            Some(record) => replace(call, t, record.id, &content)?,
+            None => create_and_bind(call, t, &content, &validated)?,
         };
-        let created = bound.is_some();
-        Ok::<_, Refusal>((created, uploaded(call, id, &site.domain, bound.as_deref(), &accepted)))
+        Ok::<_, ApiError>(upload_response(call, &site.domain, &stored, &validated))
     })?;
     call.app.pushes.wake();
-    let status = if created { made(&call.app.quirks) } else { StatusCode::OK };
-    Ok(Answer::json(status, &response))
+    Ok(response)
 }
 
-/// The record that "already exists for the domain".
-fn record_of(call: &Call<'_>, t: &Transaction<'_>, domain: &str) -> rusqlite::Result<Option<Cert>> {
-    match call.app.quirks.cert_domain {
-        CertDomain::Declared => certs::oldest_for(t, call.account, domain),
-        CertDomain::Commas | CertDomain::Spaced => certs::oldest_with(t, call.account, domain),
-    }
-}
-
-/// The plain create that section 4.2 warns of: always another record, never a binding.
-pub(super) fn create(call: &Call<'_>) -> Outcome {
-    let body = call.object()?;
-    notice_unknown(call, &body);
+/// Adds a record that is never bound, even if the domain has one: the endpoint that section 4.2 warns about.
+pub(super) fn create(call: &Call<'_>) -> ApiResult {
+    let body = call.json_object()?;
+    notice_unknown_fields(call, &body);
     let (cert_pem, key_pem) = (required(&body, "cert_pem")?, required(&body, "key_pem")?);
     let (domain, name) = (optional(&body, "domain")?, optional(&body, "name")?);
-    let accepted = validation::check(cert_pem, key_pem, domain, call.now)
-        .map_err(|broken| Refusal::bad(broken.to_string()))?;
-    let first = accepted.leaf.names.first().map(String::as_str);
-    let domain = domain.or(first).ok_or_else(|| Refusal::bad("the certificate has no SAN entry"))?;
-    let content = Content { account: call.account, domain, name, cert_pem, key_pem };
+    let validated = validation::validate(cert_pem, key_pem, domain, call.now)?;
+    let first_name = validated.leaf.names.first().map(String::as_str);
+    let domain =
+        domain.or(first_name).ok_or_else(|| ApiError::bad_request("the certificate has no SAN entry"))?;
+    let content = UploadContent { account: call.account, domain, name, cert_pem, key_pem };
     let mut store = call.app.store();
     let id = store.write(|t| certs::insert(t, &content))?;
-    let cert = certs::get(store.read(), id)?.ok_or_else(Refusal::not_found)?;
-    Ok(Answer::json(made(&call.app.quirks), &render::record(&call.app.quirks, &cert)))
+    let cert = certs::get(store.read(), id)?.ok_or_else(ApiError::not_found)?;
+    Ok(call.renderer().created_cert(&cert))
 }
 
-/// Status for something that was not there before.
-pub(super) fn made(quirks: &Quirks) -> StatusCode {
-    match quirks.made {
-        Made::Ok => StatusCode::OK,
-        Made::Created => StatusCode::CREATED,
+/// What an upload did.
+enum Stored {
+    Replaced { id: i64 },
+    Created { id: i64, bound: Vec<Site> },
+}
+
+/// Returns the record that "already exists for the domain".
+fn existing_record(call: &Call<'_>, t: &Transaction<'_>, domain: &str) -> rusqlite::Result<Option<Cert>> {
+    match call.app.quirks.cert_domain {
+        CertDomain::Declared => certs::oldest_for_domain(t, call.account, domain),
+        CertDomain::Commas | CertDomain::Spaced => certs::oldest_with_name(t, call.account, domain),
     }
 }
 
-fn bind_new(
+fn replace(
     call: &Call<'_>,
     t: &Transaction<'_>,
-    content: &Content<'_>,
-    accepted: &Accepted,
-) -> Result<(i64, Vec<Site>), Refusal> {
+    id: i64,
+    content: &UploadContent<'_>,
+) -> rusqlite::Result<Stored> {
+    certs::replace(t, id, content)?;
+    sites::schedule_push_of_bound(t, id, call.push_at())?;
+    Ok(Stored::Replaced { id })
+}
+
+fn create_and_bind(
+    call: &Call<'_>,
+    t: &Transaction<'_>,
+    content: &UploadContent<'_>,
+    validated: &Validated,
+) -> rusqlite::Result<Stored> {
     let id = certs::insert(t, content)?;
     let mut bound = sites::list(t, Some(call.account))?;
-    bound.retain(|site| site.cert_id.is_none() && accepted.leaf.covers(&site.domain));
+    bound.retain(|site| site.cert_id.is_none() && validated.leaf.covers(&site.domain));
     for site in &mut bound {
         site.cert_id = Some(id);
         site.push_at = Some(call.push_at());
-        site.updated_at = call.now.as_second();
+        site.updated_at = call.now_seconds();
         sites::save(t, site)?;
     }
-    Ok((id, bound))
+    Ok(Stored::Created { id, bound })
 }
 
-fn uploaded(call: &Call<'_>, id: i64, domain: &str, bound: Option<&[Site]>, accepted: &Accepted) -> Value {
-    let quirks = &call.app.quirks;
-    let created = bound.is_some();
-    let bound: Vec<Value> = bound.into_iter().flatten().map(|site| render::bound(quirks, site)).collect();
-    let response = json!({
+fn upload_response(call: &Call<'_>, domain: &str, stored: &Stored, validated: &Validated) -> Response {
+    let renderer = call.renderer();
+    let (status, id, created, bound) = match stored {
+        Stored::Replaced { id } => (StatusCode::OK, id, false, &[][..]),
+        Stored::Created { id, bound } => (renderer.created_status(), id, true, bound.as_slice()),
+    };
+    let body = json!({
         "ok": true,
         "id": id.to_string(),
         "created": created,
         "domain": domain,
-        "not_after": render::time(quirks, accepted.leaf.not_after),
-        "key_match": accepted.key_match.as_str(),
-        "bound_sites": bound,
+        "not_after": renderer.time(validated.leaf.not_after),
+        "key_match": validated.key_match.as_str(),
+        "bound_sites": bound.iter().map(|site| renderer.bound_site(site)).collect::<Vec<_>>(),
     });
-    render::object(quirks, response)
+    renderer.object(status, body)
 }
 
-fn foreign_domain(quirks: &Quirks, domain: &str) -> Refusal {
-    let status = match quirks.foreign_domain {
-        ForeignDomain::Forbidden => StatusCode::FORBIDDEN,
-        ForeignDomain::NotFound => StatusCode::NOT_FOUND,
-        ForeignDomain::BadRequest => StatusCode::BAD_REQUEST,
-        ForeignDomain::Unprocessable => StatusCode::UNPROCESSABLE_ENTITY,
+impl From<Violation> for ApiError {
+    fn from(violation: Violation) -> Self {
+        Self::bad_request(violation.to_string())
+    }
+}
+
+fn unowned_domain(call: &Call<'_>, domain: &str) -> ApiError {
+    let status = match call.app.quirks.unowned_domain {
+        UnownedDomain::Forbidden => StatusCode::FORBIDDEN,
+        UnownedDomain::NotFound => StatusCode::NOT_FOUND,
+        UnownedDomain::BadRequest => StatusCode::BAD_REQUEST,
+        UnownedDomain::Unprocessable => StatusCode::UNPROCESSABLE_ENTITY,
     };
-    Refusal::new(status, format!("{domain} is not the domain of a site of this account"))
+    ApiError::new(status, format!("{domain} is not the domain of a site of this account"))
 }
 
-fn notice_unknown(call: &Call<'_>, body: &Map<String, Value>) {
+fn notice_unknown_fields(call: &Call<'_>, body: &Map<String, Value>) {
     for name in body.keys().filter(|name| !UPLOAD_FIELDS.contains(&name.as_str())) {
         call.notice(format!("unknown field {name}"));
     }
 }
 
-fn required<'a>(body: &'a Map<String, Value>, name: &str) -> Result<&'a str, Refusal> {
+fn required<'a>(body: &'a Map<String, Value>, name: &str) -> Result<&'a str, ApiError> {
     optional(body, name)?
         .filter(|text| !text.is_empty())
-        .ok_or_else(|| Refusal::bad(format!("{name} is required")))
+        .ok_or_else(|| ApiError::bad_request(format!("{name} is required")))
 }
 
-fn optional<'a>(body: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, Refusal> {
+fn optional<'a>(body: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, ApiError> {
     match body.get(name) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
-        Some(_) => Err(Refusal::bad(format!("{name} must be a string"))),
+        Some(_) => Err(ApiError::bad_request(format!("{name} must be a string"))),
     }
 }

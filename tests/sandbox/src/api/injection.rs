@@ -1,79 +1,71 @@
-//! Lets a fault strike a request: instead of it, after it, or within its answer.
+//! Applies a fault to a request.
 
 use std::time::Duration;
 
-use http::{HeaderName, HeaderValue, Response, StatusCode, header};
+use http::{HeaderName, HeaderValue, StatusCode, header};
 use serde_json::Value;
 
-use crate::app::App;
 use crate::faults::{Fault, FaultAction};
-use crate::response::Answer;
-use crate::transport::{Cut, OutBody};
+use crate::request_log::LogEntry;
+use crate::response::Response;
+use crate::transport::{AbortHandle, HttpResponse, ResponseBody};
 
-/// The answer to a request, or the end of its connection.
-pub(super) async fn answer(
-    app: &App,
-    entry: usize,
+/// Responds to a request as the fault says, or normally if there is none, and logs the status that is sent.
+pub(super) async fn respond(
     fault: Option<Fault>,
-    carry_out: impl FnOnce() -> Answer,
-    cut: Cut,
-) -> Response<OutBody> {
-    let sent = |answer: &Answer| {
-        let status = answer.status.as_u16();
-        app.journal.amend(entry, |request| request.status = Some(status));
-    };
+    entry: LogEntry<'_>,
+    execute: impl FnOnce() -> Response,
+    abort: AbortHandle,
+) -> HttpResponse {
     let Some(fault) = fault else {
-        let answer = carry_out();
-        sent(&answer);
-        return answer.whole();
+        return logged(entry, execute()).into_http();
     };
     match fault.action {
-        FaultAction::Status => {
-            let answer = instead(&fault);
-            sent(&answer);
-            answer.whole()
-        }
-        FaultAction::CloseBefore => cut.now().await,
+        FaultAction::Status => logged(entry, status_response(&fault)).into_http(),
+        FaultAction::CloseBefore => abort.abort().await,
         FaultAction::CloseAfter => {
-            carry_out();
-            cut.now().await
+            execute();
+            abort.abort().await
         }
         FaultAction::Truncate => {
-            let answer = carry_out();
-            sent(&answer);
-            let body = OutBody::truncated(&answer.body, fault.bytes.unwrap_or(0), cut);
-            answer.around(body)
+            let bytes = fault.bytes.unwrap_or(0);
+            logged(entry, execute()).into_http_with(|body| ResponseBody::truncated(&body, bytes, abort))
         }
         FaultAction::Stall => {
-            let answer = carry_out();
+            let response = execute();
             tokio::time::sleep(Duration::from_secs_f64(fault.seconds.unwrap_or(0.0))).await;
-            sent(&answer);
-            answer.whole()
+            logged(entry, response).into_http()
         }
     }
 }
 
-/// The answer that a `status` fault gives.
-fn instead(fault: &Fault) -> Answer {
+/// Logs the status of a response that is about to be sent.
+fn logged(entry: LogEntry<'_>, response: Response) -> Response {
+    entry.update(|request| request.status = Some(response.status.as_u16()));
+    response
+}
+
+/// Returns the response of a `status` fault.
+fn status_response(fault: &Fault) -> Response {
     let status = fault.status.and_then(|code| StatusCode::from_u16(code).ok());
-    let mut answer = Answer::empty(status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR));
-    let (kind, body) = match &fault.body {
+    let mut response = Response::empty(status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR));
+    let (content_type, body) = match &fault.body {
         Value::Null => (None, String::new()),
-        Value::String(text) => (Some(kind_of(text)), text.clone()),
+        Value::String(text) => (Some(guess_content_type(text)), text.clone()),
         json => (Some("application/json"), json.to_string()),
     };
-    if let Some(kind) = kind {
-        answer = answer.with(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    if let Some(content_type) = content_type {
+        response = response.with_header(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     }
     for (name, value) in &fault.headers {
         if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
-            answer = answer.with(name, value);
+            response = response.with_header(name, value);
         }
     }
-    answer.having(body.into())
+    response.with_body(body)
 }
 
-fn kind_of(text: &str) -> &'static str {
+fn guess_content_type(text: &str) -> &'static str {
     if serde_json::from_str::<Value>(text).is_ok() {
         "application/json"
     } else if text.trim_start().starts_with('<') {

@@ -1,95 +1,88 @@
 //! Site endpoints (sections 4.4 to 4.9).
 
 use http::StatusCode;
-use rusqlite::Transaction;
-use serde_json::{Map, Value, json};
+use rusqlite::{Connection, Transaction};
+use serde_json::{Map, Value};
 
-use super::certs::made;
-use super::{Call, Outcome, Refusal, render};
-use crate::quirks::{EnableRefused, NoPackage, Taken};
-use crate::response::Answer;
-use crate::store::sites::{self, New, Site};
+use super::call::{ApiError, ApiResult, Call};
+use crate::quirks::{DuplicateSite, EnableRefused, NoPackage};
+use crate::store::packages::Package;
+use crate::store::sites::{self, NewSite, Site};
 use crate::store::{certs, edge, packages};
 use crate::{names, site_fields};
 
-pub(super) fn list(call: &Call<'_>) -> Outcome {
-    let quirks = &call.app.quirks;
+pub(super) fn list(call: &Call<'_>) -> ApiResult {
     let sites = sites::list(call.app.store().read(), Some(call.account))?;
-    let shown: Vec<Value> = sites.iter().map(|site| render::site(quirks, site)).collect();
-    let response = json!({ "sites": shown, "total": sites.len() });
-    Ok(Answer::json(StatusCode::OK, &render::object(quirks, response)))
+    Ok(call.renderer().site_list(&sites))
 }
 
-pub(super) fn get(call: &Call<'_>, id: i64) -> Outcome {
-    let site = owned(call, call.app.store().read(), id)?;
-    Ok(Answer::json(StatusCode::OK, &render::one_site(&call.app.quirks, &site)))
+pub(super) fn get(call: &Call<'_>, id: i64) -> ApiResult {
+    let site = find(call, call.app.store().read(), id)?;
+    Ok(call.renderer().single_site(&site))
 }
 
-pub(super) fn create(call: &Call<'_>) -> Outcome {
-    let body = call.object()?;
+pub(super) fn create(call: &Call<'_>) -> ApiResult {
+    let body = call.json_object()?;
     let domain = body.get("domain").and_then(Value::as_str).unwrap_or_default();
     if !names::is_domain(domain) {
-        return Err(Refusal::bad("domain is required and must be a domain name"));
+        return Err(ApiError::bad_request("domain is required and must be a domain name"));
     }
     let mut store = call.app.store();
     let (site, ignored) = store.write(|t| {
         if sites::by_domain(t, domain)?.is_some() {
-            return Err(taken(call, domain));
+            return Err(duplicate_site(call, domain));
         }
-        let change = Change::read(call, t, &body, &["domain"])?;
-        let package = match change.package {
-            Some(id) => packages::get(t, id)?.filter(|p| p.account == call.account && p.usable(now(call))),
-            None => packages::pick(t, call.account, now(call))?,
-        };
-        let package = package.ok_or_else(|| no_package(call))?;
+        let change = SiteChange::parse(call, t, &body, &["domain"])?;
+        let package = package_for_new_site(call, t, change.package)?;
         let mut settings = site_fields::defaults();
         settings.extend(change.settings);
-        let new = New {
+        let new = NewSite {
             id: None,
             account: call.account,
             domain,
             enabled: true,
-            cert_id: change.cert.or(None),
+            cert_id: change.cert_id.apply(None),
             package_id: Some(package.id),
-            settings: &Value::Object(settings),
+            settings,
             push_at: Some(call.push_at()),
-            now: now(call),
+            created_at: call.now_seconds(),
         };
-        let id = sites::insert(t, &new)?;
-        Ok((owned(call, t, id)?, change.ignored))
+        let id = sites::insert(t, new)?;
+        Ok((find(call, t, id)?, change.ignored))
     })?;
     call.app.pushes.wake();
-    Ok(saved(call, made(&call.app.quirks), &site, &ignored))
+    let renderer = call.renderer();
+    Ok(renderer.saved_site(renderer.created_status(), &site, &ignored))
 }
 
-pub(super) fn update(call: &Call<'_>, id: i64) -> Outcome {
+pub(super) fn update(call: &Call<'_>, id: i64) -> ApiResult {
     let mut store = call.app.store();
     let (site, ignored) = store.write(|t| {
-        let mut site = owned(call, t, id)?;
-        let change = Change::read(call, t, &call.object()?, &[])?;
+        let mut site = find(call, t, id)?;
+        let change = SiteChange::parse(call, t, &call.json_object()?, &[])?;
         if let Some(package) = change.package {
             if packages::get(t, package)?.is_none_or(|package| package.account != call.account) {
-                return Err(foreign("package_id"));
+                return Err(not_owned("package_id"));
             }
             site.package_id = Some(package);
         }
-        site.cert_id = change.cert.or(site.cert_id);
+        site.cert_id = change.cert_id.apply(site.cert_id);
         site.settings.extend(change.settings);
         save(call, t, &mut site)?;
         Ok((site, change.ignored))
     })?;
     call.app.pushes.wake();
-    Ok(saved(call, StatusCode::OK, &site, &ignored))
+    Ok(call.renderer().saved_site(StatusCode::OK, &site, &ignored))
 }
 
-/// Refused while the package cannot carry the site; otherwise the edge gets the site with the next push.
-pub(super) fn enable(call: &Call<'_>, id: i64) -> Outcome {
+/// Enables a site with the next push, unless its package is unusable (section 3).
+pub(super) fn enable(call: &Call<'_>, id: i64) -> ApiResult {
     let mut store = call.app.store();
-    let enabled = store.write(|t| {
-        let mut site = owned(call, t, id)?;
+    let is_enabled = store.write(|t| {
+        let mut site = find(call, t, id)?;
         let package = site.package_id.map(|id| packages::get(t, id)).transpose()?.flatten();
-        if package.is_some_and(|package| !package.usable(now(call))) {
-            return Ok::<_, Refusal>(false);
+        if package.is_some_and(|package| !package.is_usable(call.now_seconds())) {
+            return Ok::<_, ApiError>(false);
         }
         site.enabled = true;
         site.disabled_reason.clear();
@@ -97,158 +90,164 @@ pub(super) fn enable(call: &Call<'_>, id: i64) -> Outcome {
         Ok(true)
     })?;
     call.app.pushes.wake();
-    if enabled { Ok(render::switched(&call.app.quirks, id)) } else { enable_refused(call, id) }
+    if is_enabled { Ok(call.renderer().site_action(id)) } else { enable_refused(call, id) }
 }
 
-/// Takes the site off the edge at once.
-pub(super) fn disable(call: &Call<'_>, id: i64) -> Outcome {
+/// Disables a site and removes it from the edge immediately.
+pub(super) fn disable(call: &Call<'_>, id: i64) -> ApiResult {
     let mut store = call.app.store();
     store.write(|t| {
-        let mut site = owned(call, t, id)?;
+        let mut site = find(call, t, id)?;
         site.enabled = false;
-        edge::stop(t, id)?;
+        edge::remove(t, id)?;
         save(call, t, &mut site)
     })?;
     call.app.edge.remove(id);
     call.app.pushes.wake();
-    Ok(render::switched(&call.app.quirks, id))
+    Ok(call.renderer().site_action(id))
 }
 
-pub(super) fn delete(call: &Call<'_>, id: i64) -> Outcome {
+pub(super) fn delete(call: &Call<'_>, id: i64) -> ApiResult {
     let mut store = call.app.store();
     store.write(|t| {
-        owned(call, t, id)?;
-        Ok::<_, Refusal>(sites::delete(t, id)?)
+        find(call, t, id)?;
+        Ok::<_, ApiError>(sites::delete(t, id)?)
     })?;
     call.app.edge.remove(id);
-    Ok(render::switched(&call.app.quirks, id))
+    Ok(call.renderer().site_action(id))
 }
 
-/// What a body asks to change.
-struct Change {
-    cert: Binding,
+/// The changes that a request body asks for.
+#[derive(Default)]
+struct SiteChange {
+    cert_id: CertIdChange,
     package: Option<i64>,
     settings: Map<String, Value>,
+    /// Names of the fields that are not writable.
     ignored: Vec<String>,
 }
 
-impl Change {
-    /// Sorts a body's fields; those in `known` are the caller's.
-    fn read(
+impl SiteChange {
+    /// Parses a body, skipping the fields in `handled`, which the caller reads itself.
+    fn parse(
         call: &Call<'_>,
         t: &Transaction<'_>,
         body: &Map<String, Value>,
-        known: &[&str],
-    ) -> Result<Self, Refusal> {
-        let mut change =
-            Self { cert: Binding::AsItIs, package: None, settings: Map::new(), ignored: Vec::new() };
-        for (name, value) in body {
-            match name.as_str() {
-                "cert_id" => change.cert = own_cert(call, t, value)?,
-                "package_id" => change.package = Some(number(name, value)?),
-                name if known.contains(&name) => {}
-                name => match site_fields::find(name) {
-                    Some(field) => {
-                        let value = field.accept(value).map_err(Refusal::bad)?;
-                        change.settings.insert(name.to_owned(), value);
-                    }
-                    None => change.ignored.push(name.to_owned()),
-                },
+        handled: &[&str],
+    ) -> Result<Self, ApiError> {
+        let mut change = Self::default();
+        for (name, value) in body.iter().filter(|(name, _)| !handled.contains(&name.as_str())) {
+            match (name.as_str(), site_fields::find(name)) {
+                ("cert_id", _) => change.cert_id = CertIdChange::parse(call, t, value)?,
+                ("package_id", _) => change.package = Some(parse_id(name, value)?),
+                (_, Some(field)) => {
+                    let value = field.accept(value).map_err(ApiError::bad_request)?;
+                    change.settings.insert(name.clone(), value);
+                }
+                (_, None) => change.ignored.push(name.clone()),
             }
         }
         for name in &change.ignored {
-            call.notice(format!("{name} is not a writable field; it is ignored"));
+            call.notice(format!("{name} is not a writable field and was ignored"));
         }
         Ok(change)
     }
 }
 
-/// What a body says about the certificate.
-enum Binding {
-    AsItIs,
-    None,
-    To(i64),
+/// What a body changes about the binding.
+#[derive(Default)]
+enum CertIdChange {
+    #[default]
+    Unchanged,
+    Unbind,
+    Bind(i64),
 }
 
-impl Binding {
-    fn or(&self, before: Option<i64>) -> Option<i64> {
+impl CertIdChange {
+    /// Parses `cert_id`. Null and 0 stand for no certificate.
+    fn parse(call: &Call<'_>, t: &Transaction<'_>, value: &Value) -> Result<Self, ApiError> {
+        if value.is_null() || site_fields::as_integer(value) == Some(0) {
+            return Ok(Self::Unbind);
+        }
+        let id = parse_id("cert_id", value)?;
+        match certs::get(t, id)? {
+            Some(cert) if cert.account == call.account => Ok(Self::Bind(id)),
+            _ => Err(not_owned("cert_id")),
+        }
+    }
+
+    fn apply(self, before: Option<i64>) -> Option<i64> {
         match self {
-            Self::AsItIs => before,
-            Self::None => None,
-            Self::To(id) => Some(*id),
+            Self::Unchanged => before,
+            Self::Unbind => None,
+            Self::Bind(id) => Some(id),
         }
     }
 }
 
-/// `null` and 0 stand for no certificate.
-fn own_cert(call: &Call<'_>, t: &Transaction<'_>, value: &Value) -> Result<Binding, Refusal> {
-    if value.is_null() || site_fields::whole(value) == Some(0) {
-        return Ok(Binding::None);
-    }
-    let id = number("cert_id", value)?;
-    match certs::get(t, id)? {
-        Some(cert) if cert.account == call.account => Ok(Binding::To(id)),
-        _ => Err(foreign("cert_id")),
-    }
+fn parse_id(name: &str, value: &Value) -> Result<i64, ApiError> {
+    site_fields::as_integer(value).ok_or_else(|| ApiError::bad_request(format!("{name} must be a number")))
 }
 
-fn number(name: &str, value: &Value) -> Result<i64, Refusal> {
-    site_fields::whole(value).ok_or_else(|| Refusal::bad(format!("{name} must be a number")))
+fn find(call: &Call<'_>, c: &Connection, id: i64) -> Result<Site, ApiError> {
+    sites::get(c, call.account, id)?.ok_or_else(ApiError::not_found)
 }
 
-fn owned(call: &Call<'_>, c: &rusqlite::Connection, id: i64) -> Result<Site, Refusal> {
-    sites::owned(c, call.account, id)?.ok_or_else(Refusal::not_found)
+/// Returns the requested package, or else the account's first usable one (section 4.6, rule 3).
+fn package_for_new_site(
+    call: &Call<'_>,
+    t: &Transaction<'_>,
+    requested: Option<i64>,
+) -> Result<Package, ApiError> {
+    let now = call.now_seconds();
+    let package = match requested {
+        Some(id) => {
+            packages::get(t, id)?.filter(|package| package.account == call.account && package.is_usable(now))
+        }
+        None => packages::first_usable(t, call.account, now)?,
+    };
+    package.ok_or_else(|| no_package(call))
 }
 
-/// Saves, and lets the edge know later.
-fn save(call: &Call<'_>, t: &Transaction<'_>, site: &mut Site) -> Result<(), Refusal> {
+/// Saves a changed site and schedules its push.
+fn save(call: &Call<'_>, t: &Transaction<'_>, site: &mut Site) -> Result<(), ApiError> {
     site.push_at = Some(call.push_at());
-    site.updated_at = now(call);
+    site.updated_at = call.now_seconds();
     Ok(sites::save(t, site)?)
 }
 
-fn saved(call: &Call<'_>, status: StatusCode, site: &Site, ignored: &[String]) -> Answer {
-    let quirks = &call.app.quirks;
-    let response = json!({ "ok": true, "site": render::site(quirks, site), "ignored_fields": ignored });
-    Answer::json(status, &render::object(quirks, response))
+fn not_owned(name: &str) -> ApiError {
+    ApiError::new(StatusCode::FORBIDDEN, format!("{name} does not belong to this account"))
 }
 
-fn now(call: &Call<'_>) -> i64 {
-    call.now.as_second()
-}
-
-fn foreign(name: &str) -> Refusal {
-    Refusal::new(StatusCode::FORBIDDEN, format!("{name} does not belong to this account"))
-}
-
-fn taken(call: &Call<'_>, domain: &str) -> Refusal {
-    let status = match call.app.quirks.taken {
-        Taken::Conflict => StatusCode::CONFLICT,
-        Taken::BadRequest => StatusCode::BAD_REQUEST,
-        Taken::OkFalse => StatusCode::OK,
+fn duplicate_site(call: &Call<'_>, domain: &str) -> ApiError {
+    let status = match call.app.quirks.duplicate_site {
+        DuplicateSite::Conflict => StatusCode::CONFLICT,
+        DuplicateSite::BadRequest => StatusCode::BAD_REQUEST,
+        DuplicateSite::OkFalse => StatusCode::OK,
     };
-    Refusal::new(status, format!("{domain} is a site already"))
+    ApiError::new(status, format!("{domain} already has a site"))
 }
 
-fn no_package(call: &Call<'_>) -> Refusal {
+fn no_package(call: &Call<'_>) -> ApiError {
     let status = match call.app.quirks.no_package {
         NoPackage::BadRequest => StatusCode::BAD_REQUEST,
         NoPackage::PaymentRequired => StatusCode::PAYMENT_REQUIRED,
         NoPackage::Forbidden => StatusCode::FORBIDDEN,
         NoPackage::OkFalse => StatusCode::OK,
     };
-    Refusal::new(status, "the account has no such usable package")
+    ApiError::new(status, "the account has no usable package")
 }
 
-fn enable_refused(call: &Call<'_>, id: i64) -> Outcome {
+fn enable_refused(call: &Call<'_>, id: i64) -> ApiResult {
     let status = match call.app.quirks.enable_refused {
         EnableRefused::Conflict => StatusCode::CONFLICT,
         EnableRefused::Forbidden => StatusCode::FORBIDDEN,
         EnableRefused::PaymentRequired => StatusCode::PAYMENT_REQUIRED,
         EnableRefused::BadRequest => StatusCode::BAD_REQUEST,
         EnableRefused::OkFalse => StatusCode::OK,
-        EnableRefused::Silent => return Ok(render::switched(&call.app.quirks, id)),
+        EnableRefused::Silent => return Ok(call.renderer().site_action(id)),
     };
-    let message = "the package is used up or expired; top it up, renew or extend it first";
-    Err(Refusal::new(status, message))
+    let message = "the package is exhausted or expired; top it up, renew or extend it first";
+    Err(ApiError::new(status, message))
 }

@@ -1,12 +1,13 @@
-//! The edge: one port that speaks TLS and plain HTTP, as the first byte says. The server name picks the site;
-//! a name that is not served gets the alert `unrecognized_name` (RFC 6066, section 3) and no certificate.
+//! The edge: one port that speaks TLS and plain HTTP, distinguished by the first byte. The server name selects the
+//! site; an unknown name gets the alert `unrecognized_name` (RFC 6066, section 3) and no certificate.
 
+mod site;
 pub(crate) mod table;
 
 use std::io::Cursor;
 use std::sync::Arc;
 
-use http::{HeaderValue, Request, Response, StatusCode, header};
+use http::{HeaderValue, Request, StatusCode, header};
 use hyper::body::Incoming;
 use rustls::server::Acceptor;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -14,27 +15,33 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
 use crate::app::App;
-use crate::response::Answer;
-use crate::transport::{self, Cut, Hangup, OutBody, Rewound};
-use table::Served;
+use crate::response::Response;
+use crate::transport::{self, AbortHandle, HttpResponse, Rewind, SocketHandle};
+use site::EdgeSite;
 
+/// First byte of a TLS handshake record.
 const HANDSHAKE: u8 = 0x16;
-/// A fatal alert, description 112, in a record of its own (RFC 8446, section 6).
+/// A record with the fatal alert 112 (RFC 8446, section 6).
 const UNRECOGNIZED_NAME: [u8; 7] = [0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 112];
-/// A `ClientHello` beyond this is not one.
-const HELLO_LIMIT: usize = 64 * 1024;
+const MAX_CLIENT_HELLO: usize = 64 * 1024;
 
 /// Serves one connection to the edge.
-pub(crate) async fn connection(app: Arc<App>, mut tcp: TcpStream) {
-    let hangup = Hangup::of(&tcp);
+pub(crate) async fn serve(app: Arc<App>, mut tcp: TcpStream) {
+    let socket = SocketHandle::new(&tcp);
     let mut head = Vec::new();
     if !matches!(tcp.read_buf(&mut head).await, Ok(1..)) {
         return;
     }
-    if head.first() != Some(&HANDSHAKE) {
-        return plain(app, Rewound::new(head, tcp), hangup).await;
+    if head.first() == Some(&HANDSHAKE) {
+        serve_tls(&app, tcp, head, socket).await;
+    } else {
+        let handler = move |request, abort| respond_plain(app.clone(), request, abort);
+        transport::serve(Rewind::new(head, tcp), socket, handler).await;
     }
-    let name = server_name(&mut tcp, &mut head).await;
+}
+
+async fn serve_tls(app: &App, mut tcp: TcpStream, mut head: Vec<u8>, socket: SocketHandle) {
+    let name = read_server_name(&mut tcp, &mut head).await;
     let site = name.and_then(|name| app.edge.find(&name));
     let config = site.as_ref().and_then(|site| site.tls.as_ref().ok()).cloned();
     let (Some(site), Some(config)) = (site, config) else {
@@ -42,14 +49,14 @@ pub(crate) async fn connection(app: Arc<App>, mut tcp: TcpStream) {
         let _ = tcp.shutdown().await;
         return;
     };
-    if let Ok(tls) = TlsAcceptor::from(config).accept(Rewound::new(head, tcp)).await {
-        let answer = move |_, _| std::future::ready(page(&site));
-        transport::serve(tls, hangup, answer).await;
+    if let Ok(tls) = TlsAcceptor::from(config).accept(Rewind::new(head, tcp)).await {
+        let handler = move |_, _| std::future::ready(page(&site));
+        transport::serve(tls, socket, handler).await;
     }
 }
 
-/// Reads on until the `ClientHello` is complete; `head` keeps every byte for the handshake itself.
-async fn server_name(tcp: &mut TcpStream, head: &mut Vec<u8>) -> Option<String> {
+/// Reads until the `ClientHello` is complete. `head` keeps every byte for the real handshake.
+async fn read_server_name(tcp: &mut TcpStream, head: &mut Vec<u8>) -> Option<String> {
     loop {
         let mut acceptor = Acceptor::default();
         let mut unread = Cursor::new(head.as_slice());
@@ -57,40 +64,39 @@ async fn server_name(tcp: &mut TcpStream, head: &mut Vec<u8>) -> Option<String> 
         if let Some(accepted) = acceptor.accept().ok()? {
             return accepted.client_hello().server_name().map(str::to_owned);
         }
-        if head.len() > HELLO_LIMIT || !matches!(tcp.read_buf(head).await, Ok(1..)) {
+        if head.len() > MAX_CLIENT_HELLO || !matches!(tcp.read_buf(head).await, Ok(1..)) {
             return None;
         }
     }
 }
 
-async fn plain(app: Arc<App>, io: Rewound<TcpStream>, hangup: Hangup) {
-    transport::serve(io, hangup, move |request, cut| plain_answer(app.clone(), request, cut)).await;
-}
-
-async fn plain_answer(app: Arc<App>, request: Request<Incoming>, cut: Cut) -> Response<OutBody> {
+async fn respond_plain(app: Arc<App>, request: Request<Incoming>, abort: AbortHandle) -> HttpResponse {
     let host = host(&request);
     match app.edge.find(&host) {
-        None => Answer::text(StatusCode::MISDIRECTED_REQUEST, format!("{host} is not served here\n")).whole(),
-        Some(site) if !site.http => cut.now().await,
-        Some(site) if site.force_https => to_https(&host, &request),
+        None => {
+            let text = format!("{host} is not served here\n");
+            Response::text(StatusCode::MISDIRECTED_REQUEST, text).into_http()
+        }
+        Some(site) if !site.http_enabled => abort.abort().await,
+        Some(site) if site.force_https => redirect_to_https(&host, &request),
         Some(site) => page(&site),
     }
 }
 
-fn page(site: &Served) -> Response<OutBody> {
-    Answer::text(StatusCode::OK, site.page()).whole()
+fn page(site: &EdgeSite) -> HttpResponse {
+    Response::text(StatusCode::OK, site.page()).into_http()
 }
 
-fn to_https(host: &str, request: &Request<Incoming>) -> Response<OutBody> {
+fn redirect_to_https(host: &str, request: &Request<Incoming>) -> HttpResponse {
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
-    let answer = Answer::empty(StatusCode::MOVED_PERMANENTLY);
+    let response = Response::empty(StatusCode::MOVED_PERMANENTLY);
     match HeaderValue::try_from(format!("https://{host}{path}")) {
-        Ok(location) => answer.with(header::LOCATION, location).whole(),
-        Err(_) => Answer::empty(StatusCode::BAD_REQUEST).whole(),
+        Ok(location) => response.with_header(header::LOCATION, location).into_http(),
+        Err(_) => Response::empty(StatusCode::BAD_REQUEST).into_http(),
     }
 }
 
-/// The host that is asked for, without a port.
+/// Returns the requested host without the port.
 fn host(request: &Request<Incoming>) -> String {
     let header = request.headers().get(header::HOST).and_then(|value| value.to_str().ok());
     let authority =

@@ -1,4 +1,4 @@
-//! The real hook: found, started as certbot starts it, and listened to.
+//! Finds the real hook, runs it in an emptied environment, and collects its output.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -7,83 +7,86 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use crate::Error;
 
-/// The hook's program.
+/// An environment variable for the hook.
+pub(super) type Variable = (&'static str, String);
+
+/// The hook's executable.
 #[derive(Debug)]
 pub struct Hook {
-    program: PathBuf,
+    path: PathBuf,
 }
 
 impl Hook {
-    /// The program that was named, else the one beside this program.
-    pub fn find(named: Option<&Path>, own: Option<&Path>) -> Result<Self, Error> {
-        let beside = own.and_then(Path::parent).map(|directory| directory.join("edgecert"));
-        let program = named.map(Path::to_owned).or(beside).unwrap_or_else(|| PathBuf::from("edgecert"));
-        // The hook is started from another directory.
-        match program.canonicalize() {
-            Ok(program) if program.is_file() => Ok(Self { program }),
-            _ => Err(Error::HookNotFound(program)),
+    /// Returns the hook at `explicit`, or else the `edgecert` in the directory of the executable `own`.
+    pub fn find(explicit: Option<&Path>, own: Option<&Path>) -> Result<Self, Error> {
+        let sibling = own.and_then(Path::parent).map(|directory| directory.join("edgecert"));
+        let path = explicit.map(Path::to_owned).or(sibling).unwrap_or_else(|| PathBuf::from("edgecert"));
+        // Absolute, because the hook runs in another directory.
+        match path.canonicalize() {
+            Ok(path) if path.is_file() => Ok(Self { path }),
+            _ => Err(Error::HookNotFound(path)),
         }
     }
 
-    /// Where it is.
+    /// Returns the path of the executable.
     pub fn path(&self) -> &Path {
-        &self.program
+        &self.path
     }
 
-    /// Starts it with nothing but these arguments and variables and a plain `PATH`.
+    /// Starts the hook in `home` with these arguments and variables and no other but `PATH` and `HOME`.
     pub(super) fn start(
         &self,
         home: &Path,
         arguments: &[&str],
-        variables: &[(&str, String)],
-    ) -> Result<Running, Error> {
-        let fail = |source| Error::File { path: self.program.clone(), source };
-        let mut command = Command::new(&self.program);
+        variables: &[Variable],
+    ) -> Result<RunningHook, Error> {
+        let mut command = Command::new(&self.path);
         command.args(arguments);
         command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", home).current_dir(home);
         command.envs(variables.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(fail)?;
-        let (tell, lines) = channel();
+        let file_error = |source| Error::File { path: self.path.clone(), source };
+        let mut child = command.spawn().map_err(file_error)?;
+        let (sender, lines) = channel();
         if let Some(stdout) = child.stdout.take() {
-            listen(stdout, tell.clone());
+            collect_lines(stdout, sender.clone());
         }
         if let Some(stderr) = child.stderr.take() {
-            listen(stderr, tell);
+            collect_lines(stderr, sender);
         }
-        Ok(Running { child, lines })
+        Ok(RunningHook { child, lines })
     }
 }
 
-/// The hook while it runs.
-pub(super) struct Running {
+/// A running hook.
+pub(super) struct RunningHook {
     child: Child,
     lines: Receiver<String>,
 }
 
-impl Running {
-    /// Whether it has ended.
-    pub(super) fn ended(&mut self) -> bool {
+impl RunningHook {
+    pub(super) fn has_exited(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Waits for the end: exit code, `None` after a signal, and what it printed in the order of arrival.
-    pub(super) fn finish(mut self) -> (Option<i32>, Vec<String>) {
+    /// Waits for the hook to exit. Returns its exit code, or `None` if a signal killed it, and the lines of its
+    /// standard output and standard error in order of arrival.
+    pub(super) fn wait(mut self) -> (Option<i32>, Vec<String>) {
         let lines = self.lines.iter().collect();
-        let status = self.child.wait().ok().and_then(|status| status.code());
-        (status, lines)
+        let code = self.child.wait().ok().and_then(|status| status.code());
+        (code, lines)
     }
 }
 
-/// Sends on what a stream says, line by line, without control characters.
-fn listen(stream: impl Read + Send + 'static, tell: Sender<String>) {
+/// Sends the lines of a stream, without control characters, from a thread of its own.
+fn collect_lines(stream: impl Read + Send + 'static, sender: Sender<String>) {
     std::thread::spawn(move || {
         let mut stream = BufReader::new(stream);
         let mut line = Vec::new();
         while matches!(stream.read_until(b'\n', &mut line), Ok(1..)) {
             let text: String = String::from_utf8_lossy(&line).chars().filter(|c| !c.is_control()).collect();
             line.clear();
-            if tell.send(text).is_err() {
+            if sender.send(text).is_err() {
                 return;
             }
         }

@@ -1,9 +1,7 @@
-//! The rehearsal: the real hook against a service of its own, called as certbot calls it, with every step told
-//! so that a stranger sees what the product does. What is true afterwards is read from the service and from the
-//! edge, never from the hook's own words.
-//!
-//! A step is a function in `steps`; [`STEPS`] is their order.
+//! Runs the real hook against a sandbox the way certbot does, step by step, and reports what happens. Results are
+//! checked in the service's records and in handshakes with the edge, never in the hook's own output.
 
+mod checks;
 mod hook;
 mod lineage;
 mod steps;
@@ -14,84 +12,168 @@ use tempfile::TempDir;
 
 use crate::{Authority, Error, Options, Sandbox};
 pub use hook::Hook;
+use hook::{RunningHook, Variable};
 use lineage::Lineage;
 
-/// A line of the story, for whoever prints it.
+/// What happens in a rehearsal, for printing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Line {
+pub enum Event {
     /// A step begins.
     Step(String),
-    /// What happens and why.
-    Say(String),
-    /// What the hook is called with, or printed.
-    Quote(String),
-    /// Something is as it should be.
-    Good(String),
-    /// Something is not.
-    Bad(String),
+    /// What happens next, and why.
+    Note(String),
+    /// A command, a variable that it is given, or a line of its output.
+    Output(String),
+    /// A check passed.
+    Passed(String),
+    /// A check failed.
+    Failed {
+        /// What was expected.
+        expected: String,
+        /// What was found instead.
+        found: String,
+    },
 }
 
-/// What a step works with.
-struct Stage<'a> {
+/// A title and the function that runs the step.
+type Step = (&'static str, fn(&mut Rehearsal<'_>) -> Result<(), Error>);
+
+const STEPS: [Step; 4] = [
+    ("first certificate", steps::first_certificate),
+    ("renewal", steps::renewal),
+    ("unreliable service", steps::unreliable_service),
+    ("service outage", steps::service_outage),
+];
+
+/// Runs the steps until one fails and returns whether all passed. The first step deploys the certificate in
+/// `lineage`, or else a test certificate.
+pub fn rehearse(hook: &Hook, lineage: Option<&Path>, on_event: &mut dyn FnMut(Event)) -> Result<bool, Error> {
+    let mut rehearsal = Rehearsal::new(hook, lineage, on_event)?;
+    steps::set_up(&mut rehearsal);
+    for (title, run) in STEPS {
+        rehearsal.report(Event::Step(title.to_owned()));
+        run(&mut rehearsal)?;
+        if rehearsal.has_failed {
+            break;
+        }
+    }
+    Ok(!rehearsal.has_failed)
+}
+
+/// A rehearsal in progress.
+struct Rehearsal<'a> {
     sandbox: Sandbox,
     hook: &'a Hook,
     lineage: Lineage,
     authority: Authority,
+    /// Holds the lineage, the configuration and the hook's state.
     files: TempDir,
-    /// The number of the record that the first deployment made.
+    /// ID of the record that the first step created.
     record: Option<i64>,
-    tell: &'a mut dyn FnMut(Line),
-    failed: bool,
+    on_event: &'a mut dyn FnMut(Event),
+    has_failed: bool,
 }
 
-type Step = fn(&mut Stage<'_>) -> Result<(), Error>;
-
-/// The steps in their order.
-const STEPS: &[Step] =
-    &[steps::first_deployment, steps::renewal, steps::stumbling_service, steps::failing_service];
-
-/// Runs every step; true when each one did what it should. With `given`, the first deployment takes the
-/// certificate of that directory.
-pub fn rehearse(hook: &Hook, given: Option<&Path>, tell: &mut dyn FnMut(Line)) -> Result<bool, Error> {
-    let files = tempfile::Builder::new().prefix("edgecert-rehearsal-").tempdir();
-    let files = files.map_err(|source| Error::File { path: std::env::temp_dir(), source })?;
-    let authority = Authority::new("edgecert rehearsal")?;
-    let lineage = match given {
-        Some(directory) => Lineage::given(directory)?,
-        None => Lineage::create(files.path(), &authority, &["shop.example", "*.shop.example"])?,
-    };
-    let sandbox = Sandbox::start(Options { tls: true, ..Options::default() })?;
-    let mut stage = Stage { sandbox, hook, lineage, authority, files, record: None, tell, failed: false };
-    steps::open(&mut stage);
-    for step in STEPS {
-        step(&mut stage)?;
-        if stage.failed {
-            break;
-        }
-    }
-    Ok(!stage.failed)
-}
-
-impl Stage<'_> {
-    fn step(&mut self, title: &str) {
-        (self.tell)(Line::Step(title.to_owned()));
+impl<'a> Rehearsal<'a> {
+    fn new(
+        hook: &'a Hook,
+        lineage: Option<&Path>,
+        on_event: &'a mut dyn FnMut(Event),
+    ) -> Result<Self, Error> {
+        let files = tempfile::Builder::new().prefix("edgecert-rehearsal-").tempdir();
+        let files = files.map_err(|source| Error::File { path: std::env::temp_dir(), source })?;
+        let authority = Authority::new("edgecert rehearsal")?;
+        let lineage = match lineage {
+            Some(directory) => Lineage::open_external(directory)?,
+            None => Lineage::create(files.path(), &authority, &["shop.example", "*.shop.example"])?,
+        };
+        let sandbox = Sandbox::start(Options { tls: true, ..Options::default() })?;
+        Ok(Self { sandbox, hook, lineage, authority, files, record: None, on_event, has_failed: false })
     }
 
-    fn say(&mut self, text: impl Into<String>) {
-        (self.tell)(Line::Say(text.into()));
+    fn report(&mut self, event: Event) {
+        (self.on_event)(event);
     }
 
-    fn quote(&mut self, text: impl Into<String>) {
-        (self.tell)(Line::Quote(text.into()));
+    fn note(&mut self, text: impl Into<String>) {
+        self.report(Event::Note(text.into()));
     }
 
-    /// Tells whether something is as it should be; `found` is told only when it is not.
-    fn expect(&mut self, holds: bool, wanted: &str, found: &str) {
-        if holds {
-            (self.tell)(Line::Good(wanted.to_owned()));
+    fn output(&mut self, text: impl Into<String>) {
+        self.report(Event::Output(text.into()));
+    }
+
+    /// Reports whether a check passed; `found` is shown only if it did not.
+    fn check(&mut self, passed: bool, expected: impl Into<String>, found: impl Into<String>) {
+        let expected = expected.into();
+        if passed {
+            self.report(Event::Passed(expected));
         } else {
-            self.failed = true;
-            (self.tell)(Line::Bad(format!("{wanted}; found: {found}")));
+            self.has_failed = true;
+            self.report(Event::Failed { expected, found: found.into() });
         }
+    }
+
+    /// Runs the hook as certbot does and expects success.
+    fn deploy(&mut self) -> Result<(), Error> {
+        let running = self.start_deploy(&[])?;
+        self.finish(running, 0);
+        Ok(())
+    }
+
+    /// Runs `edgecert sync` as a timer does and expects success.
+    fn sync(&mut self) -> Result<(), Error> {
+        let running = self.start(&["sync"], &[])?;
+        self.finish(running, 0);
+        Ok(())
+    }
+
+    /// Starts the hook as certbot does, with more settings in its environment.
+    fn start_deploy(&mut self, settings: &[Variable]) -> Result<RunningHook, Error> {
+        let certbot = [
+            ("RENEWED_LINEAGE", self.lineage.directory.display().to_string()),
+            ("RENEWED_DOMAINS", self.lineage.names.join(" ")),
+        ];
+        self.start(&[], &[&certbot, settings].concat())
+    }
+
+    /// Starts the hook and reports its variables, except for the fixed settings, and its command line.
+    fn start(&mut self, arguments: &[&str], variables: &[Variable]) -> Result<RunningHook, Error> {
+        for (name, value) in variables {
+            self.output(format!("{name}='{value}'"));
+        }
+        let mut command = self.hook.path().display().to_string();
+        for argument in arguments {
+            command = format!("{command} {argument}");
+        }
+        self.output(format!("$ {command}"));
+        let settings = self.settings()?;
+        self.hook.start(self.files.path(), arguments, &[&settings, variables].concat())
+    }
+
+    /// Returns the settings that a user would have configured, with an empty configuration file.
+    fn settings(&self) -> Result<Vec<Variable>, Error> {
+        let config = self.files.path().join("config.toml");
+        std::fs::write(&config, "").map_err(|source| Error::File { path: config.clone(), source })?;
+        let endpoints = self.sandbox.endpoints().clone();
+        let ca_file = endpoints.ca_file.map(|path| path.display().to_string()).unwrap_or_default();
+        Ok(vec![
+            ("EDGECERT_CONFIG", config.display().to_string()),
+            ("EDGECERT_STATE_DIR", self.files.path().join("state").display().to_string()),
+            ("EDGECERT_BASE_URL", endpoints.api),
+            ("EDGECERT_API_KEY", endpoints.api_key),
+            ("EDGECERT_CA_FILE", ca_file),
+            ("EDGECERT_EDGE_ADDRESS", endpoints.edge),
+        ])
+    }
+
+    /// Waits for the hook to exit, reports its output and checks its exit code.
+    fn finish(&mut self, running: RunningHook, expected: i32) {
+        let (code, lines) = running.wait();
+        for line in lines {
+            self.output(line);
+        }
+        let found = code.map_or_else(|| "a signal".to_owned(), |code| format!("exit code {code}"));
+        self.check(code == Some(expected), format!("the hook exits {expected}"), found);
     }
 }

@@ -2,12 +2,14 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
-use crate::cert;
+use crate::cert::Leaf;
 use crate::names::canonical;
-use crate::quirks;
 
-/// A stored certificate with its key. The fields have the service's names.
-#[expect(clippy::struct_field_names, reason = "the service's names")]
+/// The stored `type` of an uploaded record; a quirk decides how the API spells it.
+pub(crate) const UPLOADED: &str = "upload";
+
+/// A stored certificate with its key.
+#[expect(clippy::struct_field_names, reason = "the service's field names")]
 pub(crate) struct Cert {
     pub(crate) id: i64,
     pub(crate) account: i64,
@@ -18,8 +20,8 @@ pub(crate) struct Cert {
     pub(crate) key_pem: String,
 }
 
-/// What a request brings.
-pub(crate) struct Content<'a> {
+/// The content of an upload.
+pub(crate) struct UploadContent<'a> {
     pub(crate) account: i64,
     pub(crate) domain: &'a str,
     pub(crate) name: Option<&'a str>,
@@ -29,33 +31,38 @@ pub(crate) struct Content<'a> {
 
 const SELECT: &str = "SELECT id, account, domain, name, type, cert_pem, key_pem FROM cert";
 
-/// Every record, or those of one account, by number.
+/// Returns the records of an account, or of all accounts, in order of ID.
 pub(crate) fn list(c: &Connection, account: Option<i64>) -> rusqlite::Result<Vec<Cert>> {
     let sql = format!("{SELECT} WHERE ?1 IS NULL OR account = ?1 ORDER BY id");
     c.prepare_cached(&sql)?.query_map([account], from_row)?.collect()
 }
 
-/// The record of this number, whoever owns it.
+/// Returns a record of any account.
 pub(crate) fn get(c: &Connection, id: i64) -> rusqlite::Result<Option<Cert>> {
     c.prepare_cached(&format!("{SELECT} WHERE id = ?1"))?.query_row([id], from_row).optional()
 }
 
-/// The record that an upload for this domain replaces: the oldest that was made for it.
-pub(crate) fn oldest_for(c: &Connection, account: i64, domain: &str) -> rusqlite::Result<Option<Cert>> {
+/// Returns the account's oldest record that was uploaded for this domain.
+pub(crate) fn oldest_for_domain(
+    c: &Connection,
+    account: i64,
+    domain: &str,
+) -> rusqlite::Result<Option<Cert>> {
     let sql = format!("{SELECT} WHERE account = ?1 AND domain_key = ?2 ORDER BY id LIMIT 1");
     c.prepare_cached(&sql)?.query_row(params![account, canonical(domain)], from_row).optional()
 }
 
-/// The same where a record counts for each name that its certificate has.
-pub(crate) fn oldest_with(c: &Connection, account: i64, domain: &str) -> rusqlite::Result<Option<Cert>> {
-    let wanted = canonical(domain);
-    let has = |name: &String| canonical(name) == wanted;
-    let made_for = |cert: &Cert| canonical(&cert.domain) == wanted || cert.names().iter().any(has);
-    Ok(list(c, Some(account))?.into_iter().find(made_for))
+/// Returns the account's oldest record that was uploaded for this domain or whose certificate names it.
+pub(crate) fn oldest_with_name(c: &Connection, account: i64, domain: &str) -> rusqlite::Result<Option<Cert>> {
+    let domain = canonical(domain);
+    let has_name = |cert: &Cert| {
+        canonical(&cert.domain) == domain || cert.names().iter().any(|name| canonical(name) == domain)
+    };
+    Ok(list(c, Some(account))?.into_iter().find(has_name))
 }
 
-/// Adds a record and returns its number.
-pub(crate) fn insert(t: &Transaction<'_>, new: &Content<'_>) -> rusqlite::Result<i64> {
+/// Adds a record and returns its ID.
+pub(crate) fn insert(t: &Transaction<'_>, new: &UploadContent<'_>) -> rusqlite::Result<i64> {
     t.execute(
         "INSERT INTO cert (account, domain, domain_key, name, type, cert_pem, key_pem)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
@@ -64,7 +71,7 @@ pub(crate) fn insert(t: &Transaction<'_>, new: &Content<'_>) -> rusqlite::Result
             new.domain,
             canonical(new.domain),
             new.name.unwrap_or(new.domain),
-            quirks::UPLOADED,
+            UPLOADED,
             new.cert_pem,
             new.key_pem
         ],
@@ -72,19 +79,19 @@ pub(crate) fn insert(t: &Transaction<'_>, new: &Content<'_>) -> rusqlite::Result
     Ok(t.last_insert_rowid())
 }
 
-/// Puts new content into a record. A name that is not given stays as it is.
-pub(crate) fn replace(t: &Transaction<'_>, id: i64, new: &Content<'_>) -> rusqlite::Result<()> {
+/// Replaces the content of a record. Its name changes only if a new one is given.
+pub(crate) fn replace(t: &Transaction<'_>, id: i64, new: &UploadContent<'_>) -> rusqlite::Result<()> {
     t.execute(
         "UPDATE cert SET cert_pem = ?2, key_pem = ?3, name = coalesce(?4, name), type = ?5 WHERE id = ?1",
-        params![id, new.cert_pem, new.key_pem, new.name, quirks::UPLOADED],
+        params![id, new.cert_pem, new.key_pem, new.name, UPLOADED],
     )?;
     Ok(())
 }
 
 impl Cert {
-    /// The names in the stored certificate; the record's domain when it cannot be read.
+    /// Returns the DNS names of the certificate, or the record's domain if there are none.
     pub(crate) fn names(&self) -> Vec<String> {
-        match cert::read(&self.cert_pem) {
+        match Leaf::parse(&self.cert_pem) {
             Ok(leaf) if !leaf.names.is_empty() => leaf.names,
             _ => vec![self.domain.clone()],
         }

@@ -1,16 +1,16 @@
-//! What the edge nodes have: a copy of each site and its certificate, taken when it was pushed. A record that
-//! is replaced in place reaches the edge by the next push, not before.
+//! The state of the edge: a copy of each enabled site and its certificate, taken at its last push. A record that is
+//! replaced in place reaches the edge with the next push.
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction};
 use serde_json::{Map, Value};
 
-/// A site as it was at its last push.
+/// A site as of its last push.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     pub(crate) site: i64,
     pub(crate) domain_key: String,
     pub(crate) cert_id: Option<i64>,
-    /// Empty without a certificate.
+    /// Empty if no certificate is bound.
     pub(crate) cert_pem: String,
     pub(crate) key_pem: String,
     pub(crate) settings: Map<String, Value>,
@@ -18,34 +18,34 @@ pub(crate) struct Snapshot {
 
 const SELECT: &str = "SELECT site, domain_key, cert_id, cert_pem, key_pem, settings FROM edge";
 
-/// Everything that the edge has.
+/// Returns all snapshots.
 pub(crate) fn list(c: &Connection) -> rusqlite::Result<Vec<Snapshot>> {
     c.prepare_cached(SELECT)?.query_map([], from_row)?.collect()
 }
 
-/// What the edge has of one site.
+/// Returns the snapshot of a site; `None` if the edge does not serve it.
 pub(crate) fn get(c: &Connection, site: i64) -> rusqlite::Result<Option<Snapshot>> {
     c.prepare_cached(&format!("{SELECT} WHERE site = ?1"))?.query_row([site], from_row).optional()
 }
 
-/// When the next push is due, in milliseconds.
+/// Returns when the next push is due, in milliseconds since 1970.
 pub(crate) fn next_push(c: &Connection) -> rusqlite::Result<Option<i64>> {
     c.query_row("SELECT min(push_at) FROM site", [], |row| row.get(0))
 }
 
-/// Pushes every site that is due and returns which.
+/// Pushes every site that is due and returns their IDs.
 pub(crate) fn push_due(t: &Transaction<'_>, now_ms: i64) -> rusqlite::Result<Vec<i64>> {
     let due: Vec<i64> = t
         .prepare_cached("SELECT id FROM site WHERE push_at <= ?1")?
         .query_map([now_ms], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
-    due.iter().try_for_each(|&site| push_site(t, site))?;
+    due.iter().try_for_each(|&site| push(t, site))?;
     Ok(due)
 }
 
-/// Copies one site to the edge, or takes it away if it is switched off.
-pub(crate) fn push_site(t: &Transaction<'_>, site: i64) -> rusqlite::Result<()> {
-    stop(t, site)?;
+/// Copies a site to the edge, or removes it from there if it is disabled.
+pub(crate) fn push(t: &Transaction<'_>, site: i64) -> rusqlite::Result<()> {
+    remove(t, site)?;
     t.execute(
         "INSERT INTO edge (site, domain_key, cert_id, cert_pem, key_pem, settings)
          SELECT site.id, site.domain_key, site.cert_id, coalesce(cert_pem, ''), coalesce(key_pem, ''), settings
@@ -56,8 +56,8 @@ pub(crate) fn push_site(t: &Transaction<'_>, site: i64) -> rusqlite::Result<()> 
     Ok(())
 }
 
-/// Takes a site off the edge at once.
-pub(crate) fn stop(t: &Transaction<'_>, site: i64) -> rusqlite::Result<()> {
+/// Removes a site from the edge without waiting for a push.
+pub(crate) fn remove(t: &Transaction<'_>, site: i64) -> rusqlite::Result<()> {
     t.execute("DELETE FROM edge WHERE site = ?1", [site])?;
     Ok(())
 }

@@ -1,28 +1,29 @@
-//! Puts a world into an empty database. Its sites count as pushed.
+//! Imports a world into an empty database. Its sites count as pushed.
 
-use rusqlite::{Transaction, params};
-use serde_json::Value;
+use rusqlite::{ErrorCode, Transaction, params};
 
+use super::certs::UPLOADED;
+use super::sites::NewSite;
 use super::{edge, sites};
 use crate::error::Error;
 use crate::names::canonical;
+use crate::site_fields;
 use crate::world::{Account, Cert, Site, World};
-use crate::{quirks, site_fields};
 
-pub(super) fn insert(t: &Transaction<'_>, world: &World, now: i64) -> Result<(), Error> {
-    world.accounts.iter().try_for_each(|account| insert_account(t, account)).map_err(clash)?;
-    world.certs.iter().try_for_each(|cert| insert_cert(t, cert)).map_err(clash)?;
+pub(super) fn import(t: &Transaction<'_>, world: &World, now: i64) -> Result<(), Error> {
+    world.accounts.iter().try_for_each(|account| insert_account(t, account)).map_err(import_error)?;
+    world.certs.iter().try_for_each(|cert| insert_cert(t, cert)).map_err(import_error)?;
     for site in &world.sites {
-        insert_site(t, world, site, now).map_err(clash)?;
-        edge::push_site(t, site.id)?;
+        insert_site(t, world, site, now).map_err(import_error)?;
+        edge::push(t, site.id)?;
     }
     Ok(())
 }
 
-/// Two things with one number, or a reference to nothing, are the world's fault and not the database's.
-fn clash(error: rusqlite::Error) -> Error {
+/// Reports duplicate IDs and dangling references as errors of the world.
+fn import_error(error: rusqlite::Error) -> Error {
     match error.sqlite_error_code() {
-        Some(rusqlite::ErrorCode::ConstraintViolation) => Error::InvalidWorld(error.to_string()),
+        Some(ErrorCode::ConstraintViolation) => Error::InvalidWorld(error.to_string()),
         _ => Error::Database(error),
     }
 }
@@ -57,7 +58,7 @@ fn insert_cert(t: &Transaction<'_>, cert: &Cert) -> rusqlite::Result<()> {
             cert.domain,
             canonical(&cert.domain),
             cert.name.as_deref().unwrap_or(&cert.domain),
-            cert.kind.as_deref().unwrap_or(quirks::UPLOADED),
+            cert.kind.as_deref().unwrap_or(UPLOADED),
             cert.cert_pem,
             cert.key_pem
         ],
@@ -66,22 +67,22 @@ fn insert_cert(t: &Transaction<'_>, cert: &Cert) -> rusqlite::Result<()> {
 }
 
 fn insert_site(t: &Transaction<'_>, world: &World, site: &Site, now: i64) -> rusqlite::Result<()> {
-    let package = site.package_id.or_else(|| {
+    let package_id = site.package_id.or_else(|| {
         let owner = world.accounts.iter().find(|account| account.id == site.account)?;
         owner.packages.first().map(|package| package.id)
     });
     let mut settings = site_fields::defaults();
     settings.extend(site.settings.clone());
-    let new = sites::New {
+    let new = NewSite {
         id: Some(site.id),
         account: site.account,
         domain: &site.domain,
         enabled: site.enabled,
         cert_id: site.cert_id,
-        package_id: package,
-        settings: &Value::Object(settings),
+        package_id,
+        settings,
         push_at: None,
-        now,
+        created_at: now,
     };
-    sites::insert(t, &new).map(|_| ())
+    sites::insert(t, new).map(|_| ())
 }

@@ -1,11 +1,12 @@
-//! Packages: who may create a site, and whose traffic is used up.
+//! Packages: the traffic that an account purchased.
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
-/// Traffic that an account bought.
+/// A purchased amount of traffic.
 pub(crate) struct Package {
     pub(crate) id: i64,
     pub(crate) account: i64,
+    /// Unix seconds.
     pub(crate) expires_at: i64,
     pub(crate) traffic_limit: i64,
     pub(crate) traffic_used: i64,
@@ -13,20 +14,20 @@ pub(crate) struct Package {
 
 const SELECT: &str = "SELECT id, account, expires_at, traffic_limit, traffic_used FROM package";
 
-/// The package of this number, whoever owns it.
+/// Returns a package of any account.
 pub(crate) fn get(c: &Connection, id: i64) -> rusqlite::Result<Option<Package>> {
     c.prepare_cached(&format!("{SELECT} WHERE id = ?1"))?.query_row([id], from_row).optional()
 }
 
-/// The account's first usable package.
-pub(crate) fn pick(c: &Connection, account: i64, now: i64) -> rusqlite::Result<Option<Package>> {
+/// Returns the account's first usable package.
+pub(crate) fn first_usable(c: &Connection, account: i64, now: i64) -> rusqlite::Result<Option<Package>> {
     let sql = format!(
         "{SELECT} WHERE account = ?1 AND expires_at > ?2 AND traffic_used <= traffic_limit ORDER BY id LIMIT 1"
     );
     c.prepare_cached(&sql)?.query_row([account, now], from_row).optional()
 }
 
-/// Saves what can change.
+/// Saves expiry and traffic.
 pub(crate) fn save(t: &Transaction<'_>, package: &Package) -> rusqlite::Result<()> {
     t.execute(
         "UPDATE package SET expires_at = ?2, traffic_limit = ?3, traffic_used = ?4 WHERE id = ?1",
@@ -36,14 +37,13 @@ pub(crate) fn save(t: &Transaction<'_>, package: &Package) -> rusqlite::Result<(
 }
 
 impl Package {
-    /// More was used than was bought.
-    pub(crate) fn exceeded(&self) -> bool {
+    pub(crate) fn is_exceeded(&self) -> bool {
         self.traffic_used > self.traffic_limit
     }
 
-    /// Neither expired nor used up.
-    pub(crate) fn usable(&self, now: i64) -> bool {
-        self.expires_at > now && !self.exceeded()
+    /// Returns whether the package is neither expired nor exceeded.
+    pub(crate) fn is_usable(&self, now: i64) -> bool {
+        self.expires_at > now && !self.is_exceeded()
     }
 }
 

@@ -1,5 +1,5 @@
--- Version 1. Times are seconds since 1970, except push_at, which is milliseconds.
--- domain_key is the canonical form of domain, so that names are compared as A-labels.
+-- Schema version 1. Times are seconds since 1970, except push_at, which is in milliseconds.
+-- domain_key is the canonical form of domain (lower-case A-labels), by which domains are compared.
 CREATE TABLE account (id INTEGER PRIMARY KEY);
 CREATE TABLE api_key (key TEXT PRIMARY KEY, account INTEGER NOT NULL REFERENCES account) WITHOUT ROWID;
 CREATE TABLE package (
@@ -26,21 +26,21 @@ CREATE TABLE site (
     domain TEXT NOT NULL,
     domain_key TEXT NOT NULL UNIQUE,
     enabled INTEGER NOT NULL,
-    disabled_reason TEXT NOT NULL DEFAULT '',  -- empty unless the system switched it off
+    disabled_reason TEXT NOT NULL DEFAULT '',  -- empty unless the system disabled the site
     cert_id INTEGER REFERENCES cert,
     package_id INTEGER REFERENCES package,
-    settings TEXT NOT NULL,                    -- JSON object of the writable fields that stand for themselves
-    push_at INTEGER,                           -- NULL: config_synced
+    settings TEXT NOT NULL,                    -- JSON object of the other writable fields
+    push_at INTEGER,                           -- when the pending push is due; NULL: config_synced
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL
 );
 CREATE INDEX site_by_cert ON site (cert_id);
--- What the customer's DNS points at; gone with its site.
+-- The CNAME target of each site.
 CREATE TABLE dns (
     cname TEXT PRIMARY KEY,
     site INTEGER NOT NULL UNIQUE REFERENCES site ON DELETE CASCADE
 ) WITHOUT ROWID;
--- What the edge nodes have: the site as it was at its last push; gone with its site.
+-- The state of the edge: each enabled site as of its last push.
 CREATE TABLE edge (
     site INTEGER PRIMARY KEY REFERENCES site ON DELETE CASCADE,
     domain_key TEXT NOT NULL,
@@ -49,5 +49,5 @@ CREATE TABLE edge (
     key_pem TEXT NOT NULL,
     settings TEXT NOT NULL
 );
--- The first record and the first site that the service numbers itself.
+-- IDs that the service assigns start above these.
 INSERT INTO sqlite_sequence (name, seq) VALUES ('cert', 1000), ('site', 99);

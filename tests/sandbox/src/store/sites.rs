@@ -1,67 +1,67 @@
-//! Sites and their DNS targets.
+//! Sites and their CNAME targets.
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use serde_json::{Map, Value};
 
 use crate::names::canonical;
 
-/// A site as it was last saved.
+/// A site as last saved.
 #[derive(Debug)]
 pub(crate) struct Site {
     pub(crate) id: i64,
     pub(crate) account: i64,
     pub(crate) domain: String,
     pub(crate) enabled: bool,
-    /// Empty unless the system switched the site off.
+    /// Empty unless the system disabled the site.
     pub(crate) disabled_reason: String,
     pub(crate) cert_id: Option<i64>,
     pub(crate) package_id: Option<i64>,
     pub(crate) settings: Map<String, Value>,
-    /// Due time of the push in milliseconds; `None` when the edge has everything.
+    /// When the pending push is due, in milliseconds since 1970; `None` if the edge is up to date.
     pub(crate) push_at: Option<i64>,
     pub(crate) created_at: i64,
     pub(crate) updated_at: i64,
     pub(crate) cname: String,
 }
 
-/// A site that is to be.
-pub(crate) struct New<'a> {
-    /// The next free number when absent.
+/// A site to insert.
+pub(crate) struct NewSite<'a> {
+    /// The next free ID if `None`.
     pub(crate) id: Option<i64>,
     pub(crate) account: i64,
     pub(crate) domain: &'a str,
     pub(crate) enabled: bool,
     pub(crate) cert_id: Option<i64>,
     pub(crate) package_id: Option<i64>,
-    pub(crate) settings: &'a Value,
+    pub(crate) settings: Map<String, Value>,
     pub(crate) push_at: Option<i64>,
-    pub(crate) now: i64,
+    pub(crate) created_at: i64,
 }
 
 const SELECT: &str =
     "SELECT id, account, domain, enabled, disabled_reason, cert_id, package_id, settings, push_at,
     created_at, updated_at, cname FROM site JOIN dns ON dns.site = site.id";
 
-/// Every site, or those of one account, by number.
+/// Returns the sites of an account, or of all accounts, in order of ID.
 pub(crate) fn list(c: &Connection, account: Option<i64>) -> rusqlite::Result<Vec<Site>> {
     let sql = format!("{SELECT} WHERE ?1 IS NULL OR account = ?1 ORDER BY id");
     c.prepare_cached(&sql)?.query_map([account], from_row)?.collect()
 }
 
-/// The site of this number if the account owns it.
-pub(crate) fn owned(c: &Connection, account: i64, id: i64) -> rusqlite::Result<Option<Site>> {
+/// Returns a site of this account.
+pub(crate) fn get(c: &Connection, account: i64, id: i64) -> rusqlite::Result<Option<Site>> {
     let sql = format!("{SELECT} WHERE id = ?1 AND account = ?2");
     c.prepare_cached(&sql)?.query_row([id, account], from_row).optional()
 }
 
-/// The one site of this domain, whoever owns it.
+/// Returns the site for this domain, of any account.
 pub(crate) fn by_domain(c: &Connection, domain: &str) -> rusqlite::Result<Option<Site>> {
     let sql = format!("{SELECT} WHERE domain_key = ?1");
     c.prepare_cached(&sql)?.query_row([canonical(domain)], from_row).optional()
 }
 
-/// Adds a site with its DNS target.
-pub(crate) fn insert(t: &Transaction<'_>, new: &New<'_>) -> rusqlite::Result<i64> {
+/// Adds a site with its CNAME target and returns its ID.
+pub(crate) fn insert(t: &Transaction<'_>, new: NewSite<'_>) -> rusqlite::Result<i64> {
     t.execute(
         "INSERT INTO site (id, account, domain, domain_key, enabled, cert_id, package_id, settings, push_at,
          created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?10)",
@@ -73,9 +73,9 @@ pub(crate) fn insert(t: &Transaction<'_>, new: &New<'_>) -> rusqlite::Result<i64
             new.enabled,
             new.cert_id,
             new.package_id,
-            new.settings.to_string(),
+            Value::Object(new.settings).to_string(),
             new.push_at,
-            new.now
+            new.created_at
         ],
     )?;
     let id = t.last_insert_rowid();
@@ -83,7 +83,7 @@ pub(crate) fn insert(t: &Transaction<'_>, new: &New<'_>) -> rusqlite::Result<i64
     Ok(id)
 }
 
-/// Saves everything of a site that can change.
+/// Saves every field of a site that can change.
 pub(crate) fn save(t: &Transaction<'_>, site: &Site) -> rusqlite::Result<()> {
     t.execute(
         "UPDATE site SET enabled = ?2, disabled_reason = ?3, cert_id = ?4, package_id = ?5, settings = ?6,
@@ -102,19 +102,19 @@ pub(crate) fn save(t: &Transaction<'_>, site: &Site) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Removes a site; its DNS target and what the edge has of it go with it.
+/// Deletes a site. The schema deletes its CNAME target and its edge snapshot with it.
 pub(crate) fn delete(t: &Transaction<'_>, id: i64) -> rusqlite::Result<()> {
     t.execute("DELETE FROM site WHERE id = ?1", [id])?;
     Ok(())
 }
 
-/// Sites that are bound to a record have to be pushed again.
-pub(crate) fn mark_bound(t: &Transaction<'_>, cert: i64, push_at: i64) -> rusqlite::Result<()> {
+/// Schedules a push of every site that is bound to this record.
+pub(crate) fn schedule_push_of_bound(t: &Transaction<'_>, cert: i64, push_at: i64) -> rusqlite::Result<()> {
     t.execute("UPDATE site SET push_at = ?2 WHERE cert_id = ?1", params![cert, push_at])?;
     Ok(())
 }
 
-/// A host name in a domain that no public resolver knows (RFC 6761, section 6.4).
+/// Returns the CNAME target, below a domain that no resolver knows (RFC 6761, section 6.4).
 fn cname(domain: &str, id: i64) -> String {
     let label: String = canonical(domain)
         .replace('*', "any")

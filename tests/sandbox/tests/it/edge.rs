@@ -119,7 +119,7 @@ fn unusable_keys_are_reported() {
     }
     let p521 = TestCert::from_openssl("a.example", &["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-521"]);
     let unpaired = TestCert::new(&["a.example"]).with_key(&TestCert::new(&["x.example"]).key_pem);
-    for (cert, problem) in [(p521, "cannot sign"), (unpaired, "no pair")] {
+    for (cert, problem) in [(p521, "does not support"), (unpaired, "not a pair")] {
         server.upload("a.example", &cert).expect_ok();
         server.push_now();
         assert_eq!(server.served_leaf("a.example"), None);

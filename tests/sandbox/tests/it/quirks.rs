@@ -72,9 +72,10 @@ fn seeds_are_reproducible() {
 fn quirks_table_is_current() {
     let table = Server::start().control("GET", "/quirks", None).expect_ok()["table"].clone();
     let mut page = String::from(
-        "# What `edge-api.md` leaves open, and how the sandbox varies it\n\n\
-         `--quirks SEED` draws one variant of each row; seed 0 takes the first of every row.\n\n\
-         | open | variants |\n|---|---|\n",
+        "# Quirks\n\n\
+         What `edge-api.md` leaves open (with the number of its section), and the variants that the sandbox has for it.\n\
+         `--quirks SEED` draws one variant of each row; seed 0 takes the first of each row.\n\n\
+         | left open | variants |\n|---|---|\n",
     );
     for row in table.as_array().unwrap() {
         let variants: Vec<&str> =

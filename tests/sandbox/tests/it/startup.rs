@@ -111,8 +111,7 @@ fn invalid_worlds_are_refused() {
         let (code, stderr) = fail_with_world(world);
         assert_eq!(code, Some(65), "{stderr}");
         assert!(
-            stderr.starts_with("edgecert-sandbox: error: the world cannot be used: ")
-                && stderr.contains(expected),
+            stderr.starts_with("edgecert-sandbox: error: invalid world: ") && stderr.contains(expected),
             "{world}: {stderr}"
         );
     }

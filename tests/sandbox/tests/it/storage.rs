@@ -47,7 +47,7 @@ fn directory_in_use_is_refused() {
     let mut command = serve_command(&dir, &test_world().to_string());
     let (code, stderr) = fail_to_start(command.arg("--data").arg(data.path()));
     assert_eq!(code, Some(75), "{stderr}");
-    assert!(stderr.contains(&format!("another sandbox is using {}", data.path().display())), "{stderr}");
+    assert!(stderr.contains(&format!("{} is in use by another sandbox", data.path().display())), "{stderr}");
     server.upload("a.example", &TestCert::new(&["a.example"])).expect_ok();
 }
 
@@ -91,5 +91,5 @@ fn database_is_one_versioned_file() {
     let mut command = serve_command(&dir, &test_world().to_string());
     let (code, stderr) = fail_to_start(command.arg("--data").arg(data.path()));
     assert_eq!(code, Some(78), "{stderr}");
-    assert!(stderr.contains("has schema version 2, this sandbox knows versions up to 1"), "{stderr}");
+    assert!(stderr.contains("has schema version 2; this version reads up to 1"), "{stderr}");
 }

@@ -1,0 +1,86 @@
+//! The command line.
+
+pub(crate) mod output;
+pub(crate) mod rehearse;
+pub(crate) mod serve;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// A local stand-in for the edge acceleration service, for rehearsal and tests
+#[derive(Parser)]
+#[command(version, about)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Serve the API, the edge and the control port until interrupted
+    ///
+    /// Only loopback addresses are accepted. The API describes itself at /openapi.json. The control port needs no
+    /// key: POST /faults, /packages/ID and /push change how the service behaves, and GET /requests, /faults, /edge,
+    /// /dns and /quirks show its state.
+    Serve(ServeArgs),
+    /// Run the hook against a temporary sandbox as certbot does, and check each step
+    ///
+    /// The hook is the program that `EDGECERT_BIN` names, or else the `edgecert` in the directory of this program. The
+    /// exit code is 0 only if every check passed.
+    Rehearse(RehearseArgs),
+}
+
+#[derive(Args)]
+pub(crate) struct RehearseArgs {
+    /// Deploy the certificate in this directory first [default: a test certificate]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) lineage: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct ServeArgs {
+    /// Address of the API; port 0 picks a free port
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8790")]
+    pub(crate) listen: SocketAddr,
+
+    /// Address of the edge, which serves TLS and plain HTTP
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8793")]
+    pub(crate) edge_listen: SocketAddr,
+
+    /// Address of the control port
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8799")]
+    pub(crate) control_listen: SocketAddr,
+
+    /// Store the database in this directory [default: in memory]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+
+    /// Load accounts, sites and certificates from this JSON file [default: one account, no site]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) world: Option<PathBuf>,
+
+    /// Serve the API over HTTPS with a certificate of a temporary CA
+    #[arg(long)]
+    pub(crate) tls: bool,
+
+    /// Push a saved change to the edge after this time
+    #[arg(long, value_name = "SECS", default_value_t = 2.0, value_parser = parse_seconds)]
+    pub(crate) push_seconds: f64,
+
+    /// Vary what the API document leaves open; 0 is the plain service
+    #[arg(long, alias = "whims", value_name = "SEED", default_value_t = 0)]
+    pub(crate) quirks: u64,
+
+    /// Write the addresses and the API key to this JSON file once the ports are open
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ready_file: Option<PathBuf>,
+}
+
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.0..=86_400.0).contains(&seconds) => Ok(seconds),
+        _ => Err("not a number of seconds from 0 to 86400".to_owned()),
+    }
+}

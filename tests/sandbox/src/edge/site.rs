@@ -1,0 +1,135 @@
+//! A site on the edge, prepared from its last push: its HTTP settings and its TLS configuration.
+
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use rustls::crypto::ring;
+use rustls::pki_types::CertificateDer;
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use serde_json::{Value, json};
+
+use super::table::TlsCache;
+use crate::cert::{self, Leaf};
+use crate::clock::iso8601;
+use crate::key;
+use crate::store::edge::Snapshot;
+
+/// A site that the edge serves.
+#[derive(Debug)]
+pub(super) struct EdgeSite {
+    /// Canonical name.
+    pub(super) domain: String,
+    pub(super) id: i64,
+    cert_id: Option<i64>,
+    pub(super) http_enabled: bool,
+    pub(super) force_https: bool,
+    origins: Value,
+    leaf: Option<LeafSummary>,
+    /// The TLS configuration, or the reason why there is none.
+    pub(super) tls: Result<Arc<ServerConfig>, String>,
+}
+
+impl EdgeSite {
+    pub(super) fn new(snapshot: &Snapshot, cache: &mut TlsCache) -> Self {
+        let flag = |name: &str| snapshot.settings.get(name).and_then(Value::as_bool).unwrap_or(false);
+        let prepared = cache.get(snapshot, flag("http2"));
+        Self {
+            domain: snapshot.domain_key.clone(),
+            id: snapshot.site,
+            cert_id: snapshot.cert_id,
+            http_enabled: flag("http_enabled"),
+            force_https: flag("force_https"),
+            origins: snapshot.settings.get("origins").cloned().unwrap_or_else(|| json!([])),
+            leaf: prepared.leaf,
+            tls: if flag("https_enabled") { prepared.tls } else { Err("https_enabled is false".to_owned()) },
+        }
+    }
+
+    /// Returns the page that stands in for the origin's.
+    pub(super) fn page(&self) -> String {
+        format!("rehearsal edge: {} from {}\n", self.domain, self.origins)
+    }
+
+    /// Returns the element of `GET /edge`.
+    pub(super) fn to_json(&self) -> Value {
+        json!({
+            "domain": self.domain,
+            "site_id": self.id,
+            "cert_id": self.cert_id,
+            "fingerprint": self.leaf.as_ref().map(|leaf| &leaf.fingerprint),
+            "not_after": self.leaf.as_ref().map(|leaf| iso8601(leaf.not_after)),
+            "http": self.http_enabled,
+            "https": self.tls.is_ok(),
+            "force_https": self.force_https,
+            "alpn": self.alpn(),
+            "problem": self.tls.as_ref().err(),
+        })
+    }
+
+    fn alpn(&self) -> Vec<String> {
+        let config = self.tls.as_ref().ok();
+        config.map_or_else(Vec::new, |config| {
+            config.alpn_protocols.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect()
+        })
+    }
+}
+
+/// What `GET /edge` shows of a leaf.
+#[derive(Debug, Clone)]
+struct LeafSummary {
+    fingerprint: String,
+    not_after: i64,
+}
+
+/// A certificate prepared for handshakes.
+#[derive(Clone)]
+pub(super) struct PreparedTls {
+    leaf: Option<LeafSummary>,
+    tls: Result<Arc<ServerConfig>, String>,
+}
+
+impl PreparedTls {
+    pub(super) fn new(snapshot: &Snapshot, http2: bool) -> Self {
+        let leaf = Leaf::parse(&snapshot.cert_pem).ok();
+        Self {
+            leaf: leaf.map(|leaf| LeafSummary { fingerprint: leaf.fingerprint, not_after: leaf.not_after }),
+            tls: certified_key(snapshot).and_then(|certified| server_config(certified, http2)),
+        }
+    }
+}
+
+fn certified_key(snapshot: &Snapshot) -> Result<CertifiedKey, String> {
+    if snapshot.cert_id.is_none() {
+        return Err("no certificate is bound".to_owned());
+    }
+    let chain = cert::parse_chain(&snapshot.cert_pem)?.into_iter().map(CertificateDer::from).collect();
+    let key = ring::sign::any_supported_type(&key::to_rustls(&snapshot.key_pem)?)
+        .map_err(|_| "the edge does not support the type of the private key".to_owned())?;
+    let certified = CertifiedKey::new(chain, key);
+    match certified.keys_match() {
+        Ok(()) => Ok(certified),
+        Err(error) => Err(format!("the certificate and the private key are not a pair: {error}")),
+    }
+}
+
+fn server_config(certified: CertifiedKey, http2: bool) -> Result<Arc<ServerConfig>, String> {
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .with_no_client_auth()
+        .with_cert_resolver(Arc::new(FixedCert(Arc::new(certified))));
+    config.alpn_protocols =
+        if http2 { vec![b"h2".to_vec(), b"http/1.1".to_vec()] } else { vec![b"http/1.1".to_vec()] };
+    Ok(Arc::new(config))
+}
+
+/// Serves one certificate for any name, because the name already selected the site.
+#[derive(Debug)]
+struct FixedCert(Arc<CertifiedKey>);
+
+impl ResolvesServerCert for FixedCert {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.0.clone())
+    }
+}

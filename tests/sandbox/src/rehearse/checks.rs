@@ -1,0 +1,103 @@
+//! Checks of the service's records and of what the edge serves.
+
+use serde_json::Value;
+
+use super::Rehearsal;
+use crate::{names, probe};
+
+/// A site that the certificate does not cover and that the hook must not change.
+pub(super) const BYSTANDER: &str = "bystander.example";
+
+/// Returns the sites that the certificate covers: one per name, with `www` in place of a wildcard.
+pub(super) fn covered_sites(rehearsal: &Rehearsal<'_>) -> Vec<String> {
+    let sites = rehearsal.lineage.names.iter().map(|name| match name.strip_prefix("*.") {
+        Some(parent) => format!("www.{parent}"),
+        None => name.clone(),
+    });
+    let mut sites: Vec<String> = sites.filter(|site| names::is_domain(site)).collect();
+    sites.sort();
+    sites.dedup();
+    sites
+}
+
+/// Returns the IDs of all certificate records.
+pub(super) fn record_ids(rehearsal: &Rehearsal<'_>) -> Vec<i64> {
+    let id = |record: &Value| record.get("id").and_then(Value::as_i64);
+    rehearsal.sandbox.certs().iter().filter_map(id).collect()
+}
+
+/// Checks that each covered site is bound to the record, and the bystander to none.
+pub(super) fn check_bindings(rehearsal: &mut Rehearsal<'_>) {
+    let (covered, record) = (covered_sites(rehearsal), rehearsal.record);
+    for site in rehearsal.sandbox.sites() {
+        let domain = site.get("domain").and_then(Value::as_str).unwrap_or_default();
+        let cert_id = site.get("cert_id").and_then(Value::as_i64);
+        if covered.iter().any(|name| name == domain) {
+            let expected = format!("{domain} is bound to {}", describe_record(record));
+            let passed = cert_id.is_some() && cert_id == record;
+            rehearsal.check(passed, expected, describe_record(cert_id));
+        } else {
+            let expected = format!("{domain}, which the certificate does not cover, is not bound");
+            rehearsal.check(cert_id.is_none(), expected, describe_record(cert_id));
+        }
+    }
+}
+
+/// Checks that the first step's record is still the only one.
+pub(super) fn check_record_replaced(rehearsal: &mut Rehearsal<'_>) {
+    let (ids, record) = (record_ids(rehearsal), rehearsal.record);
+    let passed = record.is_some_and(|record| ids == [record]);
+    let expected = format!("{} was replaced in place; there is no other", describe_record(record));
+    rehearsal.check(passed, expected, format!("records {ids:?}"));
+}
+
+/// Checks that the edge refuses handshakes for each covered site.
+pub(super) fn check_not_served(rehearsal: &mut Rehearsal<'_>) {
+    for domain in covered_sites(rehearsal) {
+        let served = served_leaf(rehearsal, &domain);
+        let expected = format!("{domain}: the edge serves no certificate");
+        rehearsal.check(served.is_err(), expected, describe_served(&served));
+    }
+}
+
+/// Checks that the edge serves the newest leaf for each covered site.
+pub(super) fn check_served(rehearsal: &mut Rehearsal<'_>) {
+    let leaf = rehearsal.lineage.fingerprint.clone();
+    check_leaf(rehearsal, &leaf, "serves the new leaf");
+}
+
+/// Checks that the edge serves the leaf from before the renewal for each covered site.
+pub(super) fn check_still_served(rehearsal: &mut Rehearsal<'_>, old_leaf: &str) {
+    check_leaf(rehearsal, old_leaf, "still serves the old leaf");
+}
+
+fn check_leaf(rehearsal: &mut Rehearsal<'_>, leaf: &str, what: &str) {
+    for domain in covered_sites(rehearsal) {
+        let served = served_leaf(rehearsal, &domain);
+        let passed = served.as_ref().is_ok_and(|served| served == leaf);
+        let expected = format!("{domain}: the edge {what} {}", abbreviate(leaf));
+        rehearsal.check(passed, expected, describe_served(&served));
+    }
+}
+
+/// Returns the fingerprint of the leaf that the edge serves, or why there is none.
+fn served_leaf(rehearsal: &Rehearsal<'_>, domain: &str) -> Result<String, String> {
+    let result = probe(&rehearsal.sandbox.endpoints().edge, domain);
+    result.map(|result| result.fingerprint).map_err(|error| error.to_string())
+}
+
+fn describe_served(served: &Result<String, String>) -> String {
+    match served {
+        Ok(leaf) => format!("the leaf {}", abbreviate(leaf)),
+        Err(reason) => format!("no certificate ({reason})"),
+    }
+}
+
+fn describe_record(id: Option<i64>) -> String {
+    id.map_or_else(|| "no record".to_owned(), |id| format!("record {id}"))
+}
+
+/// Shortens a fingerprint for reading.
+fn abbreviate(fingerprint: &str) -> String {
+    fingerprint.chars().take(12).collect()
+}
