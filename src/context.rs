@@ -10,7 +10,7 @@ use crate::report::Style;
 use crate::settings::{self, Configuration};
 
 /// Parameters that all commands share.
-pub(crate) struct Context {
+pub struct Context {
     pub(crate) env: Env,
     /// Style of standard output.
     pub(crate) style: Style,
@@ -20,7 +20,7 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    pub(crate) fn new(env: Env, config: Option<PathBuf>, style: Style) -> Self {
+    pub fn new(env: Env, config: Option<PathBuf>, style: Style) -> Self {
         Self { env, style, config, configuration: OnceLock::new() }
     }
 

@@ -6,16 +6,16 @@ use std::path::PathBuf;
 
 /// A snapshot of the environment. An empty variable counts as unset.
 #[derive(Default)]
-pub(crate) struct Env(HashMap<OsString, OsString>);
+pub struct Env(HashMap<OsString, OsString>);
 
 /// A variable whose value is not UTF-8.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0} is not UTF-8 text")]
-pub(crate) struct NotUnicode(pub(crate) &'static str);
+pub struct NotUnicode(pub(crate) &'static str);
 
 impl Env {
     /// The environment of this process.
-    pub(crate) fn capture() -> Self {
+    pub fn capture() -> Self {
         std::env::vars_os().collect()
     }
 

@@ -79,7 +79,7 @@ pub(crate) trait Diagnostic: Display {
 /// One failure as the user sees it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub(crate) struct CommandError {
+pub struct CommandError {
     kind: ErrorKind,
     message: String,
     hint: Option<String>,

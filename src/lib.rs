@@ -4,19 +4,21 @@
 #[doc(hidden)]
 pub mod api;
 #[doc(hidden)]
-pub mod app;
-#[doc(hidden)]
 pub mod bundle;
 #[doc(hidden)]
 pub mod cert;
 #[doc(hidden)]
 pub mod check;
-mod cli;
+#[doc(hidden)]
+pub mod cli;
 mod clock;
-mod cmd;
-mod context;
+#[doc(hidden)]
+pub mod cmd;
+#[doc(hidden)]
+pub mod context;
 mod deploy;
-mod env;
+#[doc(hidden)]
+pub mod env;
 mod error;
 mod fields;
 mod file;
@@ -25,12 +27,14 @@ mod inventory;
 pub mod key;
 #[doc(hidden)]
 pub mod names;
-mod notify;
+#[doc(hidden)]
+pub mod notify;
 mod outcome;
 #[doc(hidden)]
 pub mod pem;
 mod plan;
-mod report;
+#[doc(hidden)]
+pub mod report;
 #[doc(hidden)]
 pub mod secret;
 mod settings;
@@ -40,4 +44,6 @@ mod sync;
 #[doc(hidden)]
 pub mod text;
 mod trust;
+#[doc(hidden)]
+pub mod ui;
 mod verify;

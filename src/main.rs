@@ -1,7 +1,80 @@
-//! The `edgecert` program.
+//! The `edgecert` program: parses the command line, runs one command, prints its report, exits.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
+use edgecert::cli::{CommandLine, Invocation, command_name, wants_json};
+use edgecert::cmd;
+use edgecert::context::Context;
+use edgecert::env::Env;
+use edgecert::notify;
+use edgecert::report::internal_error;
+use edgecert::ui::Ui;
+
+/// Exit code of a usage error.
+const USAGE: u8 = 2;
+
 fn main() -> ExitCode {
-    edgecert::app::main()
+    keep_memory_private();
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let env = Env::capture();
+    let ui = Ui::new(wants_json(&arguments), &env);
+    exit_on_panic(ui, command_name(&arguments), None);
+    match Invocation::parse(&arguments, &env) {
+        Invocation::Ignored => ExitCode::SUCCESS,
+        Invocation::Help(text) => {
+            ui.print(&text);
+            ExitCode::SUCCESS
+        }
+        Invocation::NoCommand(help) => {
+            ui.print_usage(&help);
+            ExitCode::from(USAGE)
+        }
+        Invocation::Usage(error) if wants_json(&arguments) => {
+            ExitCode::from(ui.print_report(&error.report()))
+        }
+        Invocation::Usage(error) => {
+            ui.print_usage(&format!("edgecert: {}", error.text));
+            ExitCode::from(USAGE)
+        }
+        Invocation::Command(command_line) => ExitCode::from(run(&command_line, env, ui)),
+    }
+}
+
+/// Runs a command and returns the exit code.
+fn run(command_line: &CommandLine, env: Env, ui: Ui) -> u8 {
+    ui.start_log(command_line.verbosity());
+    // The panic hook outlives this function.
+    let context: &'static Context = Box::leak(Box::new(Context::new(env, command_line.config(), ui.style())));
+    let is_notified = command_line.notifies_failure();
+    exit_on_panic(ui, command_line.name(), is_notified.then_some(context));
+    let confirm = |question: &str| ui.confirm(question);
+    let report = cmd::run(command_line, context, ui.is_interactive().then_some(&confirm));
+    let exit_code = ui.print_report(report.as_ref());
+    if is_notified && let Err(error) = notify::failure(report.as_ref(), context) {
+        ui.warn(&error.to_string());
+    }
+    exit_code
+}
+
+/// Makes a panic an internal error of the command: exit code 70, never a signal, and none of the values in the panic
+/// message, which may be secret. With a context the failure is also notified.
+#[expect(clippy::exit, reason = "nothing may run after a panic, and an abort would have another exit code")]
+fn exit_on_panic(ui: Ui, command: &'static str, context: Option<&'static Context>) {
+    std::panic::set_hook(Box::new(move |panic| {
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        let report = internal_error(command, &place);
+        let exit_code = ui.print_report(&report);
+        if let Some(context) = context {
+            let _ = notify::failure(&report, context);
+        }
+        std::process::exit(i32::from(exit_code));
+    }));
+}
+
+/// Forbids core dumps and tracing by other processes of this user: memory will hold a private key.
+fn keep_memory_private() {
+    use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
+    let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }

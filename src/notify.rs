@@ -5,7 +5,7 @@
 //! programs need to find their way, and no open file but standard error. Nothing here changes how the run ended.
 
 use std::ffi::OsStr;
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixDatagram;
@@ -17,9 +17,10 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, geteuid, kill_process_group, waitid};
 
+use crate::context::Context;
 use crate::env::Env;
 use crate::error::{CommandError, ErrorKind};
-use crate::report::{Body, Report};
+use crate::report::AnyReport;
 use crate::settings::Program;
 use crate::text::{path, sanitize};
 
@@ -33,7 +34,7 @@ const PASSED_ON: [&str; 6] = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ"];
 const LOG: &str = "/dev/log";
 
 /// How a run ended.
-pub(crate) struct Notification {
+struct Notification {
     command: &'static str,
     exit_code: u8,
     /// One line; empty where there is none.
@@ -44,7 +45,7 @@ pub(crate) struct Notification {
 
 /// Why the program was not told, or what it said to that.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
+pub enum Error {
     #[error("{} is not run on this failure: others can change {}, which names it", path(name), path(file))]
     Foreign { name: PathBuf, file: PathBuf },
     #[error("cannot start {}, which on_failure names: {reason}", path(name))]
@@ -60,13 +61,13 @@ pub(crate) enum Error {
 
 impl Notification {
     /// Describes how a command ended.
-    pub(crate) fn new<B: Body>(report: &Report<B>) -> Self {
+    fn new(report: &dyn AnyReport) -> Self {
         let error = sentence(report.errors());
         Self { command: report.command(), exit_code: report.exit_code(), error, report: report.to_json() }
     }
 
     /// Whether somebody has to know. A wrong command line is seen by who wrote it.
-    pub(crate) fn is_failure(&self) -> bool {
+    fn is_failure(&self) -> bool {
         self.exit_code != 0 && self.exit_code != ErrorKind::Usage.exit_code()
     }
 
@@ -83,8 +84,22 @@ fn sentence(errors: &[CommandError]) -> String {
     errors.iter().take(MAX_MESSAGES).flat_map(|error| ["; ".to_owned(), sanitize(error.message())]).collect()
 }
 
+/// Notifies a failure beyond the output and the exit code, which some callers drop: a line in the system's log, unless
+/// someone watches a terminal, and the program of `on_failure`. A success is not notified.
+pub fn failure(report: &dyn AnyReport, context: &Context) -> Result<(), Error> {
+    let notification = Notification::new(report);
+    if !notification.is_failure() {
+        return Ok(());
+    }
+    if !io::stderr().is_terminal() {
+        log(&notification);
+    }
+    let program = context.configuration().ok().and_then(|configuration| configuration.on_failure.as_ref());
+    program.map_or(Ok(()), |program| tell(program, &notification, &context.env))
+}
+
 /// Writes the line to the system's log. Where none listens, or it is busy, the line is lost: nothing waits for it.
-pub(crate) fn log(alarm: &Notification) {
+fn log(alarm: &Notification) {
     let Ok(socket) = UnixDatagram::unbound() else { return };
     let _ = socket
         .set_nonblocking(true)
@@ -93,7 +108,7 @@ pub(crate) fn log(alarm: &Notification) {
 }
 
 /// Runs the program with the report on its standard input.
-pub(crate) fn tell(program: &Program, alarm: &Notification, env: &Env) -> Result<(), Error> {
+fn tell(program: &Program, alarm: &Notification, env: &Env) -> Result<(), Error> {
     if is_of_others(program) {
         return Err(Error::Foreign { name: program.name.clone(), file: program.file.clone() });
     }

@@ -48,8 +48,8 @@ pub(crate) struct DownloadArgs {
 }
 
 impl CertsCommand {
-    /// Name of the command in the JSON report.
-    pub(crate) fn word(&self) -> &'static str {
+    /// The command's name in the report.
+    pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::List(_) => "certs list",
             Self::Download(_) => "certs download",

@@ -4,6 +4,7 @@
 
 mod certs;
 mod doctor;
+mod invocation;
 mod service;
 mod sites;
 mod status;
@@ -18,6 +19,8 @@ use time::OffsetDateTime;
 
 pub(crate) use self::certs::{CertsCommand, DownloadArgs};
 pub(crate) use self::doctor::DoctorArgs;
+pub(crate) use self::invocation::Action;
+pub use self::invocation::{CommandLine, Invocation, UsageError, command_name, wants_json};
 pub(crate) use self::service::{ServiceArgs, WaitArgs};
 pub(crate) use self::sites::{
     BindArgs, CreateArgs, DeleteArgs, FieldArgs, ListArgs, OneArgs, Origin, SiteName, SitesCommand,

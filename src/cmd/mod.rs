@@ -1,11 +1,67 @@
-//! A file for each command. Commands fill a report and print nothing.
+//! The commands: one file or folder each. A command fills a report and prints nothing.
 
-pub(crate) mod certs;
-pub(crate) mod check;
-pub(crate) mod completions;
+mod certs;
+mod check;
+mod completions;
 pub(crate) mod deploy;
-pub(crate) mod doctor;
+mod doctor;
 mod service;
-pub(crate) mod sites;
-pub(crate) mod status;
-pub(crate) mod sync;
+mod sites;
+mod status;
+mod sync;
+
+pub use self::sites::Confirm;
+use crate::cli::{Action, Command, CommandLine, DeployArgs};
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::report::{AnyReport, Body, DeployReport, Report};
+
+/// Runs a command. `confirm` asks the user a question; `None` if nobody can answer.
+pub fn run(command_line: &CommandLine, context: &Context, confirm: Confirm<'_>) -> Box<dyn AnyReport> {
+    let name = command_line.name();
+    match &command_line.action {
+        Action::DehydratedDeploy(source) => fill(name, |report: &mut DeployReport| {
+            deploy::deploy(&DeployArgs::default(), source, context, report)
+        }),
+        Action::DehydratedSync(source) => {
+            fill(name, |report: &mut DeployReport| sync::tick(source, context, report))
+        }
+        Action::Command(command) => run_command(name, command, context, confirm),
+    }
+}
+
+fn run_command(
+    name: &'static str,
+    command: &Command,
+    context: &Context,
+    confirm: Confirm<'_>,
+) -> Box<dyn AnyReport> {
+    match command {
+        Command::Deploy(args) => fill(name, |report| deploy::run(args, context, report)),
+        Command::Plan(args) => fill(name, |report| {
+            let args = DeployArgs { dry_run: true, ..args.deploy.clone() };
+            deploy::run(&args, context, report)
+        }),
+        Command::Check(args) => fill(name, |report| check::run(args, context, report)),
+        Command::Sync(args) => fill(name, |report| sync::run(args, context, report)),
+        Command::Status(args) => fill(name, |report| status::run(args, context, report)),
+        Command::Doctor(args) => fill(name, |report| {
+            doctor::run(args, context, report);
+            Ok(())
+        }),
+        Command::Certs(args) => fill(name, |report| certs::run(args, context, report)),
+        Command::Sites(args) => fill(name, |report| sites::run(args, context, confirm, report)),
+        Command::Completions(args) => fill(name, |report| completions::run(*args, report)),
+    }
+}
+
+/// Runs one command on a new report, which also takes its error.
+fn fill<B: Body + 'static>(
+    name: &'static str,
+    run: impl FnOnce(&mut Report<B>) -> Result<(), CommandError>,
+) -> Box<dyn AnyReport> {
+    let mut report = Report::new(name);
+    let result = run(&mut report);
+    report.record(result);
+    Box::new(report)
+}

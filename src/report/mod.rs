@@ -18,7 +18,8 @@ use crate::text::rfc3339;
 
 pub(crate) use self::body::{Body, DeployBody, Output};
 pub(crate) use self::table::{Cell, Table};
-pub(crate) use self::text::{Style, error_lines, finding_line, warning_line};
+pub use self::text::Style;
+pub(crate) use self::text::{error_lines, finding_line, warning_line};
 
 /// Version of the JSON object; raised when a field changes its meaning or is removed.
 const VERSION: u8 = 1;
@@ -40,6 +41,31 @@ pub(crate) struct Report<B> {
     /// The most severe failure class.
     #[serde(skip)]
     kind: Option<ErrorKind>,
+}
+
+/// A report of any command, to print.
+pub trait AnyReport {
+    /// The command's name.
+    fn command(&self) -> &'static str;
+    /// The exit code.
+    fn exit_code(&self) -> u8;
+    /// The failures.
+    fn errors(&self) -> &[CommandError];
+    /// The warnings.
+    fn warnings(&self) -> &[String];
+    /// The JSON object. It is indented, because lego stops reading at a line of 64 KiB.
+    fn to_json(&self) -> String;
+    /// The lines for standard output.
+    fn to_text(&self, style: Style) -> String;
+    /// See [`Body::is_product`].
+    fn is_product(&self) -> bool;
+}
+
+/// Reports a bug: the command cannot go on.
+pub fn internal_error(command: &'static str, place: &str) -> impl AnyReport {
+    let mut report = CommandReport::new(command);
+    report.fail(anyhow::anyhow!("panic at {place}"));
+    report
 }
 
 /// The report of `deploy`, `plan` and `check`.
@@ -108,23 +134,40 @@ impl<B: Body> Report<B> {
         self.error.as_deref()
     }
 
+    /// The exit code so far.
     pub(crate) fn exit_code(&self) -> u8 {
         self.exit_code
     }
+}
 
-    pub(crate) fn command(&self) -> &'static str {
+impl<B: Body> AnyReport for Report<B> {
+    fn command(&self) -> &'static str {
         self.command
     }
 
-    /// The JSON object. It is indented, because lego stops reading at a line of 64 KiB.
-    pub(crate) fn to_json(&self) -> String {
+    fn exit_code(&self) -> u8 {
+        self.exit_code
+    }
+
+    fn errors(&self) -> &[CommandError] {
+        &self.errors
+    }
+
+    fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    fn to_json(&self) -> String {
         serde_json::to_string_pretty(self)
             .unwrap_or_else(|_| format!(r#"{{"version":{VERSION},"ok":false,"exit_code":70}}"#))
     }
 
-    /// The lines for standard output.
-    pub(crate) fn to_text(&self, style: Style) -> String {
+    fn to_text(&self, style: Style) -> String {
         self.body.to_text(self.command, style)
+    }
+
+    fn is_product(&self) -> bool {
+        self.body.is_product()
     }
 }
 

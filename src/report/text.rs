@@ -13,7 +13,7 @@ use crate::text::{count, list, rfc3339, sanitize};
 
 /// What the reader of standard output or standard error can show.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Style {
+pub struct Style {
     /// Whether escape sequences may be used.
     pub(crate) colour: bool,
     /// Columns of a terminal; `None`: it is none, and lines may be of any length.

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -209,4 +210,26 @@ fn on_a_terminal_the_systems_log_is_left_alone() {
     let (outcome, lines) = logged(directory.path(), refused(&edge, &lineage), &wrapper);
     assert_eq!((outcome.code, lines), (77, Vec::new()), "{}", outcome.stdout);
     assert!(outcome.stdout.contains(": the service does not accept"), "{}", outcome.stdout);
+}
+
+#[test]
+fn panic_names_the_command_and_is_notified() {
+    let watch = Watch::with(SCRIPT);
+    let pipe = watch.path("api-key");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    // The thread that reads the pipe cannot be started, which the program has no error for.
+    let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "inject=clone3:error=EAGAIN:when=1"];
+    let sync = watch.on(edgecert()).env("EDGECERT_API_KEY_FILE", &pipe).args(["sync", "--json"]);
+    let sync = sync.env("EDGECERT_BASE_URL", "http://127.0.0.1:1").under(&strace);
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let entry = format!("[[lineage]]\npath = \"{}\"\n", lineage.path().display());
+    fs::write(watch.path("config.toml"), watch.read("config.toml") + &entry).unwrap();
+    let outcome = sync.fails_with(70);
+
+    let report = outcome.json();
+    assert_eq!((&report["command"], &report["exit_code"]), (&"sync".into(), &70.into()), "{report}");
+    let error = report["error"].as_str().unwrap();
+    assert!(error.starts_with("internal error: panic at "), "{error}");
+    assert_eq!(watch.read("report"), outcome.stdout);
+    assert!(watch.read("environment").contains("EDGECERT_COMMAND=sync\n"));
 }

@@ -44,7 +44,7 @@ const IMPORTS: [(&str, &[&str]); 33] = [
     ("report", &["bundle", "cert", "check", "error", "outcome", "plan", "source", "text"]),
     // What a run starts from, read once.
     ("context", &["env", "report", "settings"]),
-    ("notify", &["env", "error", "file", "report", "settings", "text"]),
+    ("notify", &["context", "env", "error", "file", "report", "settings", "text"]),
     // The engines.
     (
         "deploy",
@@ -77,7 +77,7 @@ const IMPORTS: [(&str, &[&str]); 33] = [
         ],
     ),
     // The commands.
-    ("cli", &["fields", "inventory", "names", "settings", "source", "text"]),
+    ("cli", &["env", "error", "fields", "inventory", "names", "report", "settings", "source", "text"]),
     (
         "cmd",
         &[
@@ -108,7 +108,7 @@ const IMPORTS: [(&str, &[&str]); 33] = [
             "verify",
         ],
     ),
-    ("app", &["cli", "cmd", "context", "env", "error", "file", "notify", "report", "source"]),
+    ("ui", &["env", "error", "file", "report"]),
     ("lib", &[]),
     ("main", &[]),
 ];

@@ -193,8 +193,8 @@ pub(crate) struct BindArgs {
 }
 
 impl SitesCommand {
-    /// Name of the command in the JSON report.
-    pub(crate) fn word(&self) -> &'static str {
+    /// The command's name in the report.
+    pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::List(_) => "sites list",
             Self::Get(_) => "sites get",

@@ -20,7 +20,7 @@ use crate::report::{CommandReport, Style, Table};
 use crate::text::sanitize_untruncated;
 
 /// Asks the person at the terminal; there is none where nobody can report.
-pub(crate) type Confirm<'a> = Option<&'a dyn Fn(&str) -> bool>;
+pub type Confirm<'a> = Option<&'a dyn Fn(&str) -> bool>;
 
 /// Runs the command.
 pub(crate) fn run(

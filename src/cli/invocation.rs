@@ -1,0 +1,204 @@
+//! What one run of the program is to do, from its arguments and the environment.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use super::{Cli, Command, DeployArgs};
+use crate::env::Env;
+use crate::error::{Diagnostic, ErrorKind};
+use crate::report::{AnyReport, CommandReport};
+use crate::source::{self, Source, dehydrated};
+
+/// The arguments of a run, understood.
+#[derive(Debug)]
+pub enum Invocation {
+    /// An operation of dehydrated that is not for a deploy hook; the contract asks for silence and success.
+    Ignored,
+    /// Help or version.
+    Help(String),
+    /// Neither a command nor a hook's environment; holds the short help.
+    NoCommand(String),
+    /// The command line is wrong.
+    Usage(UsageError),
+    /// A command to run.
+    Command(Box<CommandLine>),
+}
+
+/// A command and the flags of every command.
+#[derive(Debug)]
+pub struct CommandLine {
+    pub(crate) action: Action,
+    config: Option<PathBuf>,
+    verbosity: u8,
+}
+
+/// What to run.
+#[derive(Debug)]
+pub(crate) enum Action {
+    Command(Command),
+    /// dehydrated renewed a certificate.
+    DehydratedDeploy(Source),
+    /// dehydrated looked at a certificate and kept it.
+    DehydratedSync(Source),
+}
+
+/// A command line that cannot be understood.
+#[derive(Debug)]
+pub struct UsageError {
+    command: &'static str,
+    /// The message and the usage, for standard error.
+    pub text: String,
+}
+
+impl Invocation {
+    /// Parses the arguments, of which the first is the program.
+    pub fn parse(arguments: &[OsString], env: &Env) -> Self {
+        match dehydrated::call(arguments.get(1..).unwrap_or_default()) {
+            Some(dehydrated::Call::Deploy(source)) => Self::hook(Action::DehydratedDeploy(source)),
+            Some(dehydrated::Call::Tick(source)) => Self::hook(Action::DehydratedSync(source)),
+            Some(dehydrated::Call::Nothing) => Self::Ignored,
+            Some(dehydrated::Call::Incomplete) => Self::Usage(UsageError::incomplete_call()),
+            None => Self::parse_flags(arguments, env),
+        }
+    }
+
+    fn hook(action: Action) -> Self {
+        Self::Command(Box::new(CommandLine { action, config: None, verbosity: 0 }))
+    }
+
+    fn parse_flags(arguments: &[OsString], env: &Env) -> Self {
+        let Cli { common, deploy, command } = match Cli::read(arguments.iter().cloned()) {
+            Ok(cli) => cli,
+            Err(error) if !error.use_stderr() => return Self::Help(error.render().to_string()),
+            Err(error) => {
+                let text = error.render().to_string();
+                return Self::Usage(UsageError { command: command_name(arguments), text });
+            }
+        };
+        let command = match command {
+            Some(command) => command,
+            None if is_deployable(&deploy, env) || common.json => Command::Deploy(deploy),
+            None => return Self::NoCommand(Cli::help()),
+        };
+        let action = Action::Command(command);
+        Self::Command(Box::new(CommandLine { action, config: common.config, verbosity: common.verbose }))
+    }
+}
+
+/// Whether a call without a command has a certificate to deploy.
+fn is_deployable(args: &DeployArgs, env: &Env) -> bool {
+    args.certificate.cert.is_some() || args.certificate.lineage.is_some() || source::from_env(env).is_some()
+}
+
+impl CommandLine {
+    /// The command's name in the report.
+    pub fn name(&self) -> &'static str {
+        match &self.action {
+            Action::Command(command) => command.name(),
+            Action::DehydratedDeploy(_) | Action::DehydratedSync(_) => "deploy",
+        }
+    }
+
+    /// The value of `--config`.
+    pub fn config(&self) -> Option<PathBuf> {
+        self.config.clone()
+    }
+
+    /// How often `-v` was given.
+    pub fn verbosity(&self) -> u8 {
+        self.verbosity
+    }
+
+    /// Whether a failure is also notified, because the caller may drop the exit code and the output.
+    pub fn notifies_failure(&self) -> bool {
+        match &self.action {
+            Action::Command(Command::Deploy(args)) => !args.dry_run,
+            Action::Command(Command::Sync(_)) => true,
+            Action::Command(_) => false,
+            Action::DehydratedDeploy(_) | Action::DehydratedSync(_) => true,
+        }
+    }
+}
+
+impl Command {
+    /// The command's name in the report.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Deploy(_) => "deploy",
+            Self::Plan(_) => "plan",
+            Self::Check(_) => "check",
+            Self::Sync(_) => "sync",
+            Self::Status(_) => "status",
+            Self::Doctor(_) => "doctor",
+            Self::Certs(command) => command.name(),
+            Self::Sites(command) => command.name(),
+            Self::Completions(_) => "completions",
+        }
+    }
+}
+
+impl UsageError {
+    fn incomplete_call() -> Self {
+        let text = "error: deploy_cert lacks its arguments\n\nUsage: edgecert deploy_cert DOMAIN KEYFILE CERTFILE FULLCHAINFILE CHAINFILE TIMESTAMP\n";
+        Self { command: "deploy", text: text.into() }
+    }
+
+    /// The error as a report, for JSON.
+    pub fn report(self) -> impl AnyReport {
+        let mut report = CommandReport::new(self.command);
+        report.fail(self);
+        report
+    }
+}
+
+impl std::fmt::Display for UsageError {
+    /// The message alone, on one line; what is missing is on the lines below the first.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let lines = self.text.lines().map(str::trim).take_while(|line| !line.is_empty());
+        f.write_str(lines.collect::<Vec<_>>().join(" ").trim_start_matches("error: "))
+    }
+}
+
+impl Diagnostic for UsageError {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Usage
+    }
+}
+
+/// Whether the arguments ask for JSON, even if they cannot be parsed.
+pub fn wants_json(arguments: &[OsString]) -> bool {
+    arguments.iter().any(|argument| argument == "--json")
+}
+
+/// Commands that a usage error may belong to.
+const COMMANDS: [&str; 18] = [
+    "certs download",
+    "certs list",
+    "sites bind",
+    "sites create",
+    "sites delete",
+    "sites disable",
+    "sites enable",
+    "sites get",
+    "sites list",
+    "sites update",
+    "certs",
+    "check",
+    "completions",
+    "doctor",
+    "plan",
+    "sites",
+    "status",
+    "sync",
+];
+
+/// The command that the arguments name, even if they cannot be parsed; `deploy` if none does.
+pub fn command_name(arguments: &[OsString]) -> &'static str {
+    let words = arguments.iter().map(|word| word.to_str().unwrap_or_default());
+    // `--config` is the only flag with a value that may precede a command.
+    let after = words.clone().zip(words.skip(1)).filter(|(before, _)| *before != "--config");
+    let words: Vec<&str> =
+        after.map(|(_, word)| word).filter(|word| !word.starts_with('-')).take(2).collect();
+    let is_named = |name: &&&str| name.split(' ').eq(words.iter().copied().take(name.split(' ').count()));
+    COMMANDS.iter().find(is_named).copied().unwrap_or("deploy")
+}

@@ -1,0 +1,140 @@
+//! The terminal: output, diagnostics, the confirmation prompt and the log. Only this file and `main.rs` print.
+
+use std::io::{self, IsTerminal, Write as _};
+use std::os::fd::AsFd;
+
+use crate::env::Env;
+use crate::error::{CommandError, Diagnostic, ErrorKind};
+use crate::file;
+use crate::report::{AnyReport, Style, error_lines, warning_line};
+
+/// How a run talks to its user.
+#[derive(Clone, Copy, Debug)]
+pub struct Ui {
+    /// Print JSON instead of text.
+    json: bool,
+    stdout: Style,
+    stderr: Style,
+}
+
+/// Standard output could not be written, although the output is what the command is for.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write standard output: {reason}")]
+struct OutputLost {
+    reason: String,
+}
+
+impl Diagnostic for OutputLost {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::NoInput
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some("the output is incomplete; free some space and run the command again".into())
+    }
+}
+
+impl Ui {
+    /// Finds out what standard output and standard error can show.
+    pub fn new(json: bool, env: &Env) -> Self {
+        Self { json, stdout: style(&io::stdout(), env), stderr: style(&io::stderr(), env) }
+    }
+
+    /// The style of standard output.
+    pub fn style(&self) -> Style {
+        self.stdout
+    }
+
+    /// Prints a report, its warnings and its errors, and returns the exit code.
+    pub fn print_report(&self, report: &dyn AnyReport) -> u8 {
+        self.print_diagnostics(report.warnings(), report.errors());
+        let text = if self.json { report.to_json() + "\n" } else { report.to_text(self.stdout) };
+        match write(io::stdout(), &text) {
+            // Half a certificate must not pass for a whole one.
+            Err(error) if report.is_product() && error.kind() != io::ErrorKind::BrokenPipe => {
+                let error = CommandError::from(OutputLost { reason: file::reason(&error) });
+                let exit_code = error.kind().exit_code();
+                self.print_diagnostics(&[], &[error]);
+                exit_code
+            }
+            _ => report.exit_code(),
+        }
+    }
+
+    /// Prints text that was asked for, such as the help.
+    pub fn print(&self, text: &str) {
+        let _ = write(io::stdout(), text);
+    }
+
+    /// Prints text to standard error, for a user who has to try again.
+    pub fn print_usage(&self, text: &str) {
+        let _ = write(io::stderr(), text);
+    }
+
+    /// Prints one warning.
+    pub fn warn(&self, warning: &str) {
+        self.print_diagnostics(&[warning.to_owned()], &[]);
+    }
+
+    fn print_diagnostics(&self, warnings: &[String], errors: &[CommandError]) {
+        let warnings: String = warnings.iter().map(|warning| warning_line(warning, self.stderr)).collect();
+        let _ = write(io::stderr(), &(warnings + &error_lines(errors, self.stderr)));
+    }
+
+    /// Whether someone is there to answer a question.
+    pub fn is_interactive(&self) -> bool {
+        io::stdin().is_terminal() && io::stderr().is_terminal()
+    }
+
+    /// Asks a question; only a clear yes counts.
+    pub fn confirm(&self, question: &str) -> bool {
+        let _ = write(io::stderr(), &format!("edgecert: {question} [y/N] "));
+        let mut line = String::new();
+        let read = io::stdin().read_line(&mut line);
+        read.is_ok() && matches!(line.trim().to_lowercase().as_str(), "y" | "yes")
+    }
+
+    /// Logs this program's own messages to standard error: warnings, with `-v` also steps, with `-vv` everything.
+    pub fn start_log(&self, verbosity: u8) {
+        let level = match verbosity {
+            0 => log::LevelFilter::Warn,
+            1 => log::LevelFilter::Info,
+            _ => log::LevelFilter::Trace,
+        };
+        if log::set_logger(&Logger).is_ok() {
+            log::set_max_level(level);
+        }
+    }
+}
+
+fn style(stream: &(impl IsTerminal + AsFd), env: &Env) -> Style {
+    if !stream.is_terminal() {
+        return Style { colour: false, width: None };
+    }
+    let size = rustix::termios::tcgetwinsize(stream);
+    let width = size.ok().map(|size| usize::from(size.ws_col)).filter(|width| *width > 0);
+    let is_plain = env.raw("NO_COLOR").is_some() || env.raw("TERM").is_some_and(|term| term == "dumb");
+    Style { colour: !is_plain, width }
+}
+
+/// Writes in one piece. Most callers ignore the error: a closed pipe must not fail a deployment.
+fn write(mut stream: impl io::Write, text: &str) -> io::Result<()> {
+    stream.write_all(text.as_bytes()).and_then(|()| stream.flush())
+}
+
+struct Logger;
+
+impl log::Log for Logger {
+    /// Leaves out the messages of libraries.
+    fn enabled(&self, metadata: &log::Metadata<'_>) -> bool {
+        metadata.target().starts_with("edgecert")
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        if self.enabled(record.metadata()) {
+            let _ = writeln!(io::stderr(), "edgecert: {}", record.args());
+        }
+    }
+
+    fn flush(&self) {}
+}
