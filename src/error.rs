@@ -177,17 +177,17 @@ impl Diagnostic for api::RequestError {
     }
 }
 
-impl Diagnostic for api::Error {
+impl Diagnostic for api::AttemptError {
     fn kind(&self) -> ErrorKind {
         match self {
             Self::Unreachable { .. }
             | Self::TimedOut { .. }
             | Self::ConnectionClosed { .. }
             | Self::Unavailable { .. } => ErrorKind::Temporary,
-            Self::Untrusted { .. } | Self::NoTls { .. } => ErrorKind::Config,
-            Self::Denied { .. } => ErrorKind::Denied,
+            Self::Untrusted { .. } | Self::TlsFailed { .. } => ErrorKind::Config,
+            Self::Unauthorized { .. } => ErrorKind::Denied,
             Self::Refused { .. } | Self::NotOk { .. } => ErrorKind::Service,
-            Self::Redirected { .. } | Self::Unreadable { .. } => ErrorKind::Protocol,
+            Self::Redirected { .. } | Self::InvalidResponse { .. } => ErrorKind::Protocol,
         }
     }
 
@@ -198,9 +198,9 @@ impl Diagnostic for api::Error {
             | Self::ConnectionClosed { .. }
             | Self::Unavailable { .. } => RETRY_HINT,
             Self::Untrusted { .. } => "if the service uses a private CA, pass its certificate with --ca-file",
-            Self::NoTls { .. } => "check scheme, host and port of the base URL",
-            Self::Denied { .. } => "set a valid key in EDGECERT_API_KEY or in the API key file",
-            Self::Redirected { .. } | Self::Unreadable { .. } => {
+            Self::TlsFailed { .. } => "check scheme, host and port of the base URL",
+            Self::Unauthorized { .. } => "set a valid key in EDGECERT_API_KEY or in the API key file",
+            Self::Redirected { .. } | Self::InvalidResponse { .. } => {
                 "check the base URL; it may belong to another server"
             }
             Self::Refused { .. } | Self::NotOk { .. } => return None,

@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use serde_json::Value;
 use zeroize::Zeroizing;
 
 use crate::text::is_invisible;
@@ -55,6 +56,12 @@ const MIN_SECRET_BYTES: usize = 6;
 
 const REDACTED: &str = "[redacted]";
 
+/// What a PEM private key contains.
+const PRIVATE_KEY: &str = "PRIVATE KEY";
+
+/// Fields of JSON objects that hold a private key.
+const PRIVATE_KEY_FIELDS: [&str; 3] = ["key_pem", "private_key", "privkey"];
+
 impl Redactor {
     /// Adds a secret. For PEM, the base64 body counts and the boundary lines do not.
     pub(crate) fn hide(&mut self, secret: &Secret) {
@@ -71,6 +78,9 @@ impl Redactor {
     /// Returns `text` with every secret replaced. In a text that contains one, invisible characters are dropped too:
     /// they would split a secret for the search, but not for a reader.
     pub(crate) fn clean(&self, text: &str) -> String {
+        if !self.may_change(text) {
+            return text.to_owned();
+        }
         let visible: String =
             text.chars().filter(|c| c.is_whitespace() || !(c.is_control() || is_invisible(*c))).collect();
         let mut cleaned = visible.clone();
@@ -88,20 +98,31 @@ impl Redactor {
         if cleaned == visible { text.to_owned() } else { cleaned }
     }
 
-    /// Cleans every string and object key in a JSON value.
-    pub(crate) fn clean_json(&self, value: &mut serde_json::Value) {
-        use serde_json::Value;
+    /// Cleans every string and object key in a JSON value, and removes private keys, whosever they are.
+    pub(crate) fn clean_json(&self, value: &mut Value) {
         match value {
-            Value::String(text) => *text = self.clean(text),
+            Value::String(text) if text.contains(PRIVATE_KEY) => *text = "[private key]".into(),
+            Value::String(text) if self.may_change(text) => *text = self.clean(text),
             Value::Array(items) => items.iter_mut().for_each(|item| self.clean_json(item)),
             Value::Object(map) => {
-                for (key, mut item) in std::mem::take(map) {
-                    self.clean_json(&mut item);
-                    map.insert(self.clean(&key), item);
+                map.retain(|name, _| !PRIVATE_KEY_FIELDS.contains(&name.as_str()));
+                map.values_mut().for_each(|item| self.clean_json(item));
+                if map.keys().any(|name| self.may_change(name)) {
+                    let fields = std::mem::take(map).into_iter();
+                    map.extend(fields.map(|(name, item)| (self.clean(&name), item)));
                 }
             }
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
+    }
+
+    /// Whether `clean` may change a text. Most texts are short and plain, so this is cheap.
+    fn may_change(&self, text: &str) -> bool {
+        let is_plain = || text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
+        let has_secret = || self.hidden.iter().any(|hidden| text.contains(hidden.body.expose()));
+        let mut words = text.split(|c: char| !is_secret_char(c));
+        text.len() >= MIN_SECRET_BYTES
+            && (!is_plain() || has_secret() || words.any(|word| self.has_fragment_of(word)))
     }
 
     fn has_fragment_of(&self, word: &str) -> bool {

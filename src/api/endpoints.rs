@@ -1,79 +1,117 @@
-//! The endpoints behind `edgecert certs` and `edgecert sites`: everything of the account but the upload.
+//! The endpoints of the service, one method each. Sections are those of the API document.
 
-use reqwest::Method;
-use serde_json::{Map, Value};
+use futures_util::future::try_join;
+use serde_json::{Map, Value, json};
 
-use super::response::{self, ApiObject, Download, Saved};
-use super::transport::Body;
-use super::wire::Listing;
-use super::{Client, Error, Record, RequestError, Site};
+use super::client::Client;
+use super::error::{AttemptError, RequestError};
+use super::list::List;
+use super::response::{Download, Response};
+use super::transport::Request;
+use super::wire::{ApiObject, FromJson, Record, SavedSite, Site, Uploaded};
+use crate::check::Vetted;
+use crate::names::Domain;
+
+/// All sites and records of the account.
+#[derive(Debug)]
+pub(crate) struct Listing {
+    pub(crate) records: Vec<Record>,
+    pub(crate) sites: Vec<Site>,
+    /// Records to which sites are bound that cannot be read.
+    pub(crate) unreadable: Vec<u64>,
+    /// Why sites or records may be missing; empty for a complete listing.
+    pub(crate) warnings: Vec<String>,
+}
 
 impl Client {
-    /// `GET /api/me/sites`, each site as the service shows it.
-    pub(crate) async fn list_sites(&self) -> Result<Vec<ApiObject<Site>>, RequestError> {
-        let read = |json: &Value| response::sites(json, self.transport.redactor());
-        Ok(self.items(self.call(Method::GET, "/api/me/sites", None, read).await?.value))
+    /// Lists sites and records at the same time.
+    pub(crate) async fn listing(&self) -> Result<Listing, RequestError> {
+        let (records, sites) = try_join(self.records(), self.sites()).await?;
+        let (List { items: records, .. }, List { items: sites, unreadable, .. }) = (records, sites);
+        Ok(Listing { records, sites, unreadable, warnings: self.take_warnings() })
     }
 
-    /// `GET /api/certs`, each record as the service shows it.
-    pub(crate) async fn list_records(&self) -> Result<Vec<ApiObject<Record>>, RequestError> {
-        let read = |json: &Value| response::records(json, self.transport.redactor());
-        Ok(self.items(self.call(Method::GET, "/api/certs", None, read).await?.value))
+    /// `GET /api/certs` (section 4.1), as `Record` or `ApiObject<Record>`.
+    pub(crate) async fn records<T: FromJson<Known = Record>>(&self) -> Result<List<T>, RequestError> {
+        let list = self.call(&Request::get("/api/certs"), List::of_records).await?;
+        self.warn(&list.warnings);
+        Ok(list)
     }
 
-    /// `GET /api/sites/{id}`. A site with another number is no answer.
-    pub(crate) async fn site(&self, id: u64) -> Result<ApiObject<Site>, RequestError> {
-        let redactor = self.transport.redactor();
-        let read = |json: &Value| response::site(json, redactor).filter(|site| site.known.id == id);
-        Ok(self.call(Method::GET, &format!("/api/sites/{id}"), None, read).await?.value)
+    /// `POST /api/certs/upload` (section 4.2). Replaces the record of the domain in place, so repeating it is safe.
+    /// Returns the number of attempts, too.
+    pub(crate) async fn upload(
+        &self,
+        vetted: &Vetted<'_>,
+        domain: &Domain,
+    ) -> Result<(Uploaded, u32), RequestError> {
+        let body = json!({
+            "domain": domain.spelled(),
+            "cert_pem": vetted.chain.pem(),
+            "key_pem": vetted.key.pem().expose(),
+        });
+        let request = Request::post("/api/certs/upload", Some(body));
+        self.retry(&request, async || self.send(&request).await?.read(Uploaded::from_json)).await
     }
 
-    /// `GET /api/certs/{id}/download`. Errors do not repeat the service's words: a key may stand in them.
+    /// `GET /api/certs/{id}/download` (section 4.3). Errors do not repeat what the service said, which may hold the key.
     pub(crate) async fn download(&self, id: u64) -> Result<Download, RequestError> {
-        let read = |json: &Value| response::download(json, self.transport.redactor());
-        let judge = |answer: Result<Body, Error>| {
-            answer.and_then(|answer| answer.read(read)).map_err(Error::without_words)
+        let request = Request::get(format!("/api/certs/{id}/download"));
+        let attempt = async || {
+            let response = self.send(&request).await;
+            response.and_then(Response::download).map_err(AttemptError::without_message)
         };
-        Ok(self.repeat(Method::GET, &format!("/api/certs/{id}/download"), None, judge).await?.value)
+        let (download, _) = self.retry(&request, attempt).await?;
+        Ok(download)
     }
 
-    /// `POST /api/sites`, once: a second one would be refused because of the first.
-    pub(crate) async fn create_site(&self, fields: &Map<String, Value>) -> Result<Saved, RequestError> {
-        let (method, path, body) = (Method::POST, "/api/sites", Value::Object(fields.clone()));
-        let answer = self.transport.once(&method, path, Some(&body), self.deadline).await;
-        let read = |json: &Value| response::saved(json, self.transport.redactor());
-        let saved = answer.and_then(|answer| answer.read(read));
-        saved.map_err(|error| RequestError { request: format!("{method} {path}"), attempts: 1, error })
+    /// `GET /api/me/sites` (section 4.4), as `Site` or `ApiObject<Site>`.
+    pub(crate) async fn sites<T: FromJson<Known = Site>>(&self) -> Result<List<T>, RequestError> {
+        let list = self.call(&Request::get("/api/me/sites"), List::of_sites).await?;
+        self.warn(&list.warnings);
+        Ok(list)
     }
 
-    /// `POST /api/sites/{id}/update`. Safe to repeat.
+    /// `GET /api/sites/{id}` (section 4.5). A response with another site is invalid.
+    pub(crate) async fn site(&self, id: u64) -> Result<ApiObject<Site>, RequestError> {
+        let parse = |json: &Value| ApiObject::of_site(json).filter(|site| site.known.id == id);
+        self.call(&Request::get(format!("/api/sites/{id}")), parse).await
+    }
+
+    /// `POST /api/sites` (section 4.6). Sent once: after a lost response, a second request would be refused because of
+    /// the first.
+    pub(crate) async fn create_site(&self, fields: &Map<String, Value>) -> Result<SavedSite, RequestError> {
+        let request = Request::post("/api/sites", Some(Value::Object(fields.clone())));
+        let saved = self.send(&request).await.and_then(|response| response.read(SavedSite::from_json));
+        saved.map_err(|error| RequestError { request: request.to_string(), attempts: 1, error })
+    }
+
+    /// `POST /api/sites/{id}/update` (section 4.7). Repeating it is safe.
     pub(crate) async fn update_site(
         &self,
         id: u64,
         fields: &Map<String, Value>,
-    ) -> Result<Saved, RequestError> {
-        let (path, body) = (format!("/api/sites/{id}/update"), Value::Object(fields.clone()));
-        let read = |json: &Value| response::saved(json, self.transport.redactor());
-        Ok(self.call(Method::POST, &path, Some(&body), read).await?.value)
+    ) -> Result<SavedSite, RequestError> {
+        let body = Value::Object(fields.clone());
+        let request = Request::post(format!("/api/sites/{id}/update"), Some(body));
+        self.call(&request, SavedSite::from_json).await
     }
 
-    /// `POST /api/sites/{id}/enable` and `…/disable`. Safe to repeat; what the answer says proves nothing.
-    pub(crate) async fn switch_site(&self, id: u64, on: bool) -> Result<(), RequestError> {
-        let path = format!("/api/sites/{id}/{}", if on { "enable" } else { "disable" });
-        self.repeat(Method::POST, &path, None, |answer| answer?.accept()).await.map(|_| ())
+    /// `POST /api/sites/{id}/enable` or `…/disable` (section 4.8). Repeating it is safe. Success proves nothing: the
+    /// service may leave the site as it is.
+    pub(crate) async fn set_enabled(&self, id: u64, enabled: bool) -> Result<(), RequestError> {
+        let verb = if enabled { "enable" } else { "disable" };
+        let request = Request::post(format!("/api/sites/{id}/{verb}"), None);
+        self.retry(&request, async || self.send(&request).await?.check_ok()).await?;
+        Ok(())
     }
 
-    /// `DELETE /api/sites/{id}`. After an answer that was lost, a site that is not there is a site that was deleted.
+    /// `DELETE /api/sites/{id}` (section 4.9). If a retry finds no site, an earlier attempt has deleted it.
     pub(crate) async fn delete_site(&self, id: u64) -> Result<(), RequestError> {
-        let path = format!("/api/sites/{id}");
-        match self.repeat(Method::DELETE, &path, None, |answer| answer?.accept()).await {
-            Err(failed) if failed.attempts > 1 && failed.error.refused_with() == Some(404) => Ok(()),
-            answer => answer.map(|answer| answer.value),
+        let request = Request::delete(format!("/api/sites/{id}"));
+        match self.retry(&request, async || self.send(&request).await?.check_ok()).await {
+            Err(failed) if failed.attempts > 1 && failed.refused_status() == Some(404) => Ok(()),
+            result => result.map(|_| ()),
         }
-    }
-
-    fn items<T>(&self, listing: Listing<T>) -> Vec<T> {
-        self.note(listing.notes);
-        listing.items
     }
 }

@@ -1,5 +1,5 @@
-//! How fast the service may be asked, by all who ask it together: so many requests at once, fewer after each 429 and
-//! slowly more again, and none at all as long as it asked to be left alone.
+//! Limits concurrent requests to one service: halves the limit after each 429, raises it again slowly, and pauses
+//! all requests for as long as `Retry-After` asks.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -8,38 +8,38 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::sleep;
 
-use super::Error;
+use super::error::AttemptError;
 use crate::clock::Deadline;
 
-/// Requests under way at once, at most.
-pub(crate) const MOST: usize = 32;
+/// Most requests in flight to one service.
+pub(crate) const MAX_CONCURRENT_REQUESTS: usize = 32;
 
 const TOO_MANY_REQUESTS: u16 = 429;
 
-/// Shared by everything that asks one service with one key.
+/// Shared by all clients that use one service with one API key.
 pub(super) struct Limiter {
     permits: Semaphore,
-    /// How many permits there are now.
-    width: AtomicUsize,
-    /// Answers since the last change that were no 429.
+    /// Permits that exist now, free or held.
+    limit: AtomicUsize,
+    /// Requests without a 429 since the limit last changed.
     successes: AtomicUsize,
-    /// The service asked to be left alone until then.
-    backoff: Mutex<Option<Deadline>>,
+    /// No request is sent before this.
+    backoff_until: Mutex<Option<Deadline>>,
 }
 
 impl Limiter {
     pub(super) fn new() -> Self {
         Self {
-            permits: Semaphore::new(MOST),
-            width: AtomicUsize::new(MOST),
+            permits: Semaphore::new(MAX_CONCURRENT_REQUESTS),
+            limit: AtomicUsize::new(MAX_CONCURRENT_REQUESTS),
             successes: AtomicUsize::new(0),
-            backoff: Mutex::new(None),
+            backoff_until: Mutex::new(None),
         }
     }
 
-    /// Waits until one more request may be sent. The error is how long the service wants to be left alone, where that is
-    /// beyond the deadline.
-    pub(super) async fn enter(&self, deadline: Deadline) -> Result<SemaphorePermit<'_>, Duration> {
+    /// Waits until another request may be sent. If that is after `deadline`, fails at once with the pause that the
+    /// service asked for, or after the deadline with zero.
+    pub(super) async fn acquire(&self, deadline: Deadline) -> Result<SemaphorePermit<'_>, Duration> {
         loop {
             let backoff = self.backoff();
             if backoff >= deadline.left() {
@@ -50,61 +50,61 @@ impl Limiter {
             }
             let permit = tokio::time::timeout(deadline.left(), self.permits.acquire()).await;
             let Ok(Ok(permit)) = permit else { return Err(Duration::ZERO) };
-            // Another one may have been sent away meanwhile.
+            // Another request may have been answered with `Retry-After` in the meantime.
             if self.backoff().is_zero() {
                 return Ok(permit);
             }
         }
     }
 
-    fn backoff(&self) -> Duration {
-        let until = *self.backoff.lock().unwrap_or_else(PoisonError::into_inner);
-        until.map(Deadline::left).unwrap_or_default()
-    }
-
-    /// Gives a permit back, and learns from how its request ended.
-    pub(super) fn leave<T>(&self, permit: SemaphorePermit<'_>, ended: &Result<T, Error>) {
-        if self.learn(ended) {
-            // Others wait for it, so that none is ever free to be taken away.
+    /// Returns the permit of a request, and adapts the limit to how the request ended.
+    pub(super) fn release<T>(&self, permit: SemaphorePermit<'_>, result: &Result<T, AttemptError>) {
+        if self.adapt(result) {
+            // With waiters queued no permit is ever free to be removed, so this one goes.
             permit.forget();
         }
     }
 
-    /// Whether the permit of the request has to go with it.
-    fn learn<T>(&self, ended: &Result<T, Error>) -> bool {
-        let error = ended.as_ref().err();
-        if let Some(pause) = error.and_then(Error::retry_after) {
-            let until = Deadline::after(pause);
-            let mut backoff = self.backoff.lock().unwrap_or_else(PoisonError::into_inner);
-            *backoff = Some(backoff.filter(|known| known.left() > pause).unwrap_or(until));
+    fn backoff(&self) -> Duration {
+        let until = *self.backoff_until.lock().unwrap_or_else(PoisonError::into_inner);
+        until.map(Deadline::left).unwrap_or_default()
+    }
+
+    /// Adapts limit and back-off. Returns whether the permit of the request must be removed.
+    fn adapt<T>(&self, result: &Result<T, AttemptError>) -> bool {
+        let error = result.as_ref().err();
+        if let Some(pause) = error.and_then(AttemptError::retry_after) {
+            let mut until = self.backoff_until.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_longer = until.is_none_or(|known| known.left() <= pause);
+            *until = if is_longer { Some(Deadline::after(pause)) } else { *until };
         }
-        if matches!(error, Some(Error::Unavailable { status: TOO_MANY_REQUESTS, .. })) {
-            return self.narrow();
+        if matches!(error, Some(AttemptError::Unavailable { status: TOO_MANY_REQUESTS, .. })) {
+            return self.halve();
         }
-        if self.successes.fetch_add(1, Ordering::Relaxed) >= self.width.load(Ordering::Relaxed) {
-            self.widen();
+        if self.successes.fetch_add(1, Ordering::Relaxed) >= self.limit.load(Ordering::Relaxed) {
+            self.grow();
         }
         false
     }
 
-    /// Half as many permits, as far as they are free; where too few are, the one that is given back has to go.
-    fn narrow(&self) -> bool {
+    /// Removes half of the permits, as far as they are free. Returns whether one more has to go.
+    fn halve(&self) -> bool {
         self.successes.store(0, Ordering::Relaxed);
         let before =
-            self.width.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |width| Some(width.div_ceil(2)));
-        let wanted = before.map(|width| width - width.div_ceil(2)).unwrap_or_default();
-        let taken = self.permits.forget_permits(wanted);
-        let own = usize::from(taken < wanted);
-        // The others in use count as still there.
-        self.width.fetch_add(wanted - taken - own, Ordering::Relaxed);
+            self.limit.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |limit| Some(limit.div_ceil(2)));
+        let surplus = before.map(|limit| limit - limit.div_ceil(2)).unwrap_or_default();
+        let removed = self.permits.forget_permits(surplus);
+        let own = usize::from(removed < surplus);
+        // The held ones still exist.
+        self.limit.fetch_add(surplus - removed - own, Ordering::Relaxed);
         own == 1
     }
 
-    /// One permit more, after a whole round without complaint.
-    fn widen(&self) {
+    /// Adds one permit, after as many successes as there are permits.
+    fn grow(&self) {
         self.successes.store(0, Ordering::Relaxed);
-        if self.width.load(Ordering::Relaxed) < MOST {
-            self.width.fetch_add(1, Ordering::Relaxed);
+        if self.limit.load(Ordering::Relaxed) < MAX_CONCURRENT_REQUESTS {
+            self.limit.fetch_add(1, Ordering::Relaxed);
             self.permits.add_permits(1);
         }
     }
@@ -114,58 +114,57 @@ impl Limiter {
 mod tests {
     use super::*;
 
-    fn busy(retry_after: Option<u64>) -> Result<(), Error> {
+    fn too_many_requests(retry_after: Option<u64>) -> Result<(), AttemptError> {
         let retry_after = retry_after.map(Duration::from_secs);
-        Err(Error::Unavailable { status: TOO_MANY_REQUESTS, retry_after, message: String::new() })
+        Err(AttemptError::Unavailable { status: TOO_MANY_REQUESTS, retry_after, message: String::new() })
+    }
+
+    fn runtime() -> tokio::runtime::Runtime {
+        tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap()
+    }
+
+    fn permits(limiter: &Limiter) -> (usize, usize) {
+        (limiter.limit.load(Ordering::Relaxed), limiter.permits.available_permits())
     }
 
     #[test]
-    fn each_complaint_halves_the_places_and_each_calm_round_adds_one() {
+    fn limit_halves_and_recovers_slowly() {
         let limiter = Limiter::new();
-        for wanted in [16, 8, 4, 2, 1, 1] {
-            limiter.learn(&busy(None));
-            assert_eq!(
-                (limiter.width.load(Ordering::Relaxed), limiter.permits.available_permits()),
-                (wanted, wanted)
-            );
+        for limit in [16, 8, 4, 2, 1, 1] {
+            limiter.adapt(&too_many_requests(None));
+            assert_eq!(permits(&limiter), (limit, limit));
         }
-        for wanted in 2..=MOST {
-            while limiter.permits.available_permits() < wanted {
-                limiter.learn(&Ok(()));
+        for limit in 2..=MAX_CONCURRENT_REQUESTS {
+            while limiter.permits.available_permits() < limit {
+                limiter.adapt(&Ok(()));
             }
         }
-        limiter.learn(&Ok(()));
-        assert_eq!(limiter.permits.available_permits(), MOST);
+        limiter.adapt(&Ok(()));
+        assert_eq!(limiter.permits.available_permits(), MAX_CONCURRENT_REQUESTS);
     }
 
     #[test]
-    fn nobody_asks_while_the_service_wants_to_be_left_alone() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    fn longest_retry_after_pauses_everyone() {
         let limiter = Limiter::new();
-        limiter.learn(&busy(Some(3600)));
-        limiter.learn(&busy(Some(1)));
+        limiter.adapt(&too_many_requests(Some(3600)));
+        limiter.adapt(&too_many_requests(Some(1)));
         let soon = Deadline::after(Duration::from_secs(60));
-        let refused = runtime.block_on(limiter.enter(soon)).err().unwrap();
-        assert!(refused > Duration::from_secs(3000), "{refused:?}");
-        let patient = Limiter::new();
-        assert!(runtime.block_on(patient.enter(soon)).is_ok());
+        let pause = runtime().block_on(limiter.acquire(soon)).err().unwrap();
+        assert!(pause > Duration::from_secs(3000), "{pause:?}");
+        assert!(runtime().block_on(Limiter::new().acquire(soon)).is_ok());
     }
 
     #[test]
-    fn a_place_that_others_wait_for_goes_with_the_complaint() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    fn held_permits_are_removed_on_release() {
         let limiter = Limiter::new();
         let soon = Deadline::after(Duration::from_secs(60));
-        let mut used: Vec<_> =
-            (0..MOST).map(|_| runtime.block_on(limiter.enter(soon)).ok().unwrap()).collect();
-        for number in 1..=4 {
-            limiter.leave(used.pop().unwrap(), &busy(None));
-            assert_eq!(
-                (limiter.width.load(Ordering::Relaxed), limiter.permits.available_permits()),
-                (MOST - number, 0)
-            );
+        let acquire = |_| runtime().block_on(limiter.acquire(soon)).ok().unwrap();
+        let mut held: Vec<_> = (0..MAX_CONCURRENT_REQUESTS).map(acquire).collect();
+        for removed in 1..=4 {
+            limiter.release(held.pop().unwrap(), &too_many_requests(None));
+            assert_eq!(permits(&limiter), (MAX_CONCURRENT_REQUESTS - removed, 0));
         }
-        drop(used);
-        assert_eq!(limiter.permits.available_permits(), MOST - 4);
+        drop(held);
+        assert_eq!(limiter.permits.available_permits(), MAX_CONCURRENT_REQUESTS - 4);
     }
 }

@@ -1,127 +1,134 @@
-//! The service's own objects, passed on as they came, with what edgecert understands of each.
-//!
-//! No private key stands in one: where the service sends a key, it is taken out before anything else is done.
+//! A response as it arrived. Its JSON and its text are private and leave it without secrets only; a downloaded private
+//! key is the one exception.
 
 use serde_json::{Map, Value};
 
-use super::wire::{self, Listing, Record, Site};
+use super::envelope::find_object;
+use super::error::AttemptError;
 use crate::secret::{Redactor, Secret};
 
-/// An object of the service.
-#[derive(Clone, Debug)]
-pub(crate) struct ApiObject<T> {
-    pub(crate) known: T,
-    /// As the service sent it, without keys and secrets.
-    pub(crate) json: Map<String, Value>,
+/// Longest message that is taken from a response.
+const MAX_MESSAGE_CHARS: usize = 4096;
+
+/// Fields that may hold the reason of an error; the API document does not show its shape.
+const REASON_FIELDS: [&str; 10] = [
+    "error",
+    "message",
+    "msg",
+    "detail",
+    "reason",
+    "error_description",
+    "title",
+    "description",
+    "errors",
+    "data",
+];
+
+/// A response with any status.
+pub(super) struct Response<'r> {
+    status: u16,
+    /// `None` if the body is not JSON. May hold secrets.
+    json: Option<Value>,
+    /// The start of the body. May hold secrets.
+    text: String,
+    redactor: &'r Redactor,
 }
 
-/// The answer to a site that was created or updated.
-#[derive(Clone, Debug)]
-pub(crate) struct Saved {
-    /// `None` where the answer does not show it.
-    pub(crate) site: Option<ApiObject<Site>>,
-    /// Fields that were dropped; anything here is a failure (section 4.7).
-    pub(crate) ignored_fields: Vec<String>,
-}
-
-/// A certificate record with its bundle (section 2.2).
+/// A certificate record with its chain and private key (section 2.2).
 #[derive(Debug)]
 pub(crate) struct Download {
     pub(crate) name: Option<String>,
     pub(crate) domain: Option<String>,
+    /// As the service sent it.
     pub(crate) cert_pem: String,
-    /// `None` where the service keeps it to itself.
+    /// `None` if the service does not return it.
     pub(crate) key_pem: Option<Secret>,
-    /// The rest of the record, for scripts.
+    /// The record without its key.
     pub(crate) json: Map<String, Value>,
 }
 
-/// Under which names a key stands in a record.
-const KEYS: [&str; 3] = ["key_pem", "private_key", "privkey"];
-/// Under which names a single object may stand.
-const WRAPPERS: [&str; 7] = ["site", "cert", "certificate", "data", "result", "item", "record"];
-/// How deep a single object may be wrapped.
-const DEPTH: usize = 3;
+impl<'r> Response<'r> {
+    /// `body` is `None` if it was too large to be read.
+    pub(super) fn new(status: u16, body: Option<String>, redactor: &'r Redactor) -> Self {
+        let Some(mut text) = body else {
+            return Self { status, json: None, text: "it is larger than 32 MiB".into(), redactor };
+        };
+        let json = serde_json::from_str(&text).ok();
+        if let Some((end, _)) = text.char_indices().nth(MAX_MESSAGE_CHARS) {
+            text.truncate(end);
+            text.shrink_to_fit();
+        }
+        Self { status, json, text, redactor }
+    }
 
-impl<T> ApiObject<T> {
-    fn read(json: &Value, redactor: &Redactor, read: impl Fn(&Value) -> Option<T>) -> Option<Self> {
-        let json = clean(json, redactor);
-        let known = read(&json)?;
-        match json {
-            Value::Object(json) => Some(Self { known, json }),
-            _ => None,
+    pub(super) fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// What the service says: the reason in the JSON, or else the start of the body.
+    pub(super) fn message(&self) -> String {
+        let message = self.json.as_ref().and_then(reason).unwrap_or(&self.text);
+        let start: String = message.chars().take(MAX_MESSAGE_CHARS).collect();
+        self.redactor.clean(&start)
+    }
+
+    /// Parses the JSON of a success; `None` from `parse` means that it is not what the endpoint returns.
+    pub(super) fn read<T>(mut self, parse: impl Fn(&Value) -> Option<T>) -> Result<T, AttemptError> {
+        self.check_ok()?;
+        if let Some(json) = &mut self.json {
+            self.redactor.clean_json(json);
+        }
+        self.json.as_ref().and_then(parse).ok_or_else(|| self.invalid())
+    }
+
+    /// Reads a downloaded record, with its key.
+    pub(super) fn download(self) -> Result<Download, AttemptError> {
+        self.check_ok()?;
+        let download = self.json.as_ref().and_then(|json| Download::from_json(json, self.redactor));
+        download.ok_or_else(|| self.invalid())
+    }
+
+    /// Accepts any body, even an empty one, unless it says that the request was not carried out.
+    pub(super) fn check_ok(&self) -> Result<(), AttemptError> {
+        match self.json.as_ref().and_then(|json| json.get("ok")) {
+            Some(Value::Bool(false)) => Err(AttemptError::NotOk { message: self.message() }),
+            _ => Ok(()),
         }
     }
-}
 
-/// `GET /api/me/sites`.
-pub(super) fn sites(json: &Value, redactor: &Redactor) -> Option<Listing<ApiObject<Site>>> {
-    wire::listing(json, "sites", &wire::SITES, |item| ApiObject::read(item, redactor, wire::site))
-}
-
-/// `GET /api/certs`.
-pub(super) fn records(json: &Value, redactor: &Redactor) -> Option<Listing<ApiObject<Record>>> {
-    wire::listing(json, "certificates", &wire::RECORDS, |item| ApiObject::read(item, redactor, wire::record))
-}
-
-/// `GET /api/sites/{id}`: bare or in a wrapper.
-pub(super) fn site(json: &Value, redactor: &Redactor) -> Option<ApiObject<Site>> {
-    let is_site = |value: &Value| wire::site(value).is_some();
-    ApiObject::read(one(json, &is_site, DEPTH)?, redactor, wire::site)
-}
-
-/// The answer of create and update. An object that shows no site is one all the same.
-pub(super) fn saved(json: &Value, redactor: &Redactor) -> Option<Saved> {
-    let mut ignored_fields = wire::updated(json)?.ignored_fields;
-    for name in &mut ignored_fields {
-        *name = redactor.clean(name);
+    fn invalid(&self) -> AttemptError {
+        AttemptError::InvalidResponse { status: self.status, message: self.message() }
     }
-    Some(Saved { site: site(json, redactor), ignored_fields })
 }
 
-/// `GET /api/certs/{id}/download`.
-pub(super) fn download(json: &Value, redactor: &Redactor) -> Option<Download> {
-    let has_material = |value: &Value| value.get("cert_pem").is_some_and(Value::is_string);
-    let record = one(json, &has_material, DEPTH)?;
-    let text = |name: &str| record.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let key_pem = text("key_pem").map(|key| Secret::new(key.to_owned()));
-    let mut of_this_key = Redactor::default();
-    if let Some(key) = &key_pem {
-        of_this_key.hide(key);
+impl Download {
+    /// `json` may hold secrets; what is kept of it besides certificate and key may not.
+    fn from_json(json: &Value, redactor: &Redactor) -> Option<Self> {
+        let record = find_object(json, &|value| value.get("cert_pem").is_some_and(Value::is_string))?;
+        let text = |name: &str| record.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let key_pem = text("key_pem").map(|key| Secret::new(key.to_owned()));
+        let mut key_redactor = Redactor::default();
+        if let Some(key) = &key_pem {
+            key_redactor.hide(key);
+        }
+        let mut shown = record.clone();
+        redactor.clean_json(&mut shown);
+        key_redactor.clean_json(&mut shown);
+        let Value::Object(mut json) = shown else { return None };
+        json.remove("ok");
+        let field = |name: &str| json.get(name).and_then(Value::as_str).map(str::to_owned);
+        let (name, domain) = (field("name"), field("domain"));
+        Some(Self { name, domain, cert_pem: text("cert_pem")?.to_owned(), key_pem, json })
     }
-    let Value::Object(mut json) = clean(&clean(record, redactor), &of_this_key) else { return None };
-    json.remove("ok");
-    let shown = |name: &str| json.get(name).and_then(Value::as_str).map(str::to_owned);
-    let (name, domain) = (shown("name"), shown("domain"));
-    Some(Download { name, domain, cert_pem: text("cert_pem")?.to_owned(), key_pem, json })
 }
 
-/// The object that fits: this one, or the one in a wrapper.
-fn one<'a>(json: &'a Value, fits: &dyn Fn(&Value) -> bool, depth: usize) -> Option<&'a Value> {
-    if fits(json) {
-        return Some(json);
-    }
-    let inner = WRAPPERS.iter().filter_map(|name| json.get(*name));
-    inner.filter(|_| depth > 0).find_map(|value| one(value, fits, depth - 1))
-}
-
-/// The same without keys and secrets.
-fn clean(json: &Value, redactor: &Redactor) -> Value {
-    let mut json = json.clone();
-    withhold_keys(&mut json);
-    redactor.clean_json(&mut json);
-    json
-}
-
-fn withhold_keys(json: &mut Value) {
+/// The reason in an error body.
+fn reason(json: &Value) -> Option<&str> {
     match json {
-        Value::String(text) if text.contains("PRIVATE KEY") => *text = "[private key]".into(),
-        Value::Array(items) => items.iter_mut().for_each(withhold_keys),
-        Value::Object(map) => {
-            map.retain(|name, _| !KEYS.contains(&name.as_str()));
-            map.values_mut().for_each(withhold_keys);
-        }
-        _ => {}
+        Value::String(text) => Some(text),
+        Value::Array(items) => items.iter().find_map(reason),
+        Value::Object(map) => REASON_FIELDS.iter().filter_map(|name| map.get(*name)).find_map(reason),
+        _ => None,
     }
 }
 
@@ -130,40 +137,60 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    const KEY: &str = "-----BEGIN PRIVATE KEY-----\nMIGHAgEAMBMGByqGSM49\n-----END PRIVATE KEY-----\n";
+    const KEY_BODY: &str = "MIGHAgEAMBMGByqGSM49";
+
+    fn redactor() -> Redactor {
+        let mut redactor = Redactor::default();
+        redactor.hide(&Secret::new("key-0123456789".into()));
+        redactor
+    }
+
+    fn read(status: u16, json: &Value) -> Result<Value, AttemptError> {
+        Response::new(status, Some(json.to_string()), &redactor()).read(|json| Some(json.clone()))
+    }
+
     #[test]
-    fn one_site_is_found_bare_and_in_a_wrapper() {
-        let bare = json!({"id": 10, "domain": "a.example", "remark": "x"});
-        for json in [
-            bare.clone(),
-            json!({"site": bare}),
-            json!({"ok": true, "site": bare, "meta": {"id": 1, "ok": false, "domain": "other.invalid"}}),
-            json!({"data": {"site": bare}}),
-        ] {
-            let shown = site(&json, &Redactor::default()).unwrap();
-            assert_eq!((shown.known.id, &shown.json["remark"]), (10, &json!("x")), "{json}");
-        }
-        for json in [json!([]), json!({"meta": bare}), json!({"id": 10}), json!("x")] {
-            assert!(site(&json, &Redactor::default()).is_none(), "{json}");
+    fn json_is_released_without_secrets() {
+        let sent = json!({"a": ["x key-0123456789"], "key_pem": "x", "copy": KEY, "escaped": "key-\u{200b}0123456789"});
+        let read = read(200, &sent).unwrap();
+        assert_eq!(read, json!({"a": ["x [redacted]"], "copy": "[private key]", "escaped": "[redacted]"}));
+    }
+
+    #[test]
+    fn messages_are_released_without_secrets() {
+        let bodies = [
+            json!({"ok": false, "error": {"message": "bad key-0123456789"}}).to_string(),
+            json!({"ok": false, "errors": [{"detail": "bad key-0123456789"}]}).to_string(),
+            "bad key-0123456789".to_owned(),
+        ];
+        for body in bodies {
+            let redactor = redactor();
+            let error = Response::new(200, Some(body), &redactor).read(|_| None::<()>).unwrap_err();
+            assert!(error.to_string().ends_with(": bad [redacted]"), "{error}");
         }
     }
 
     #[test]
-    fn no_key_stands_in_an_object_that_is_shown() {
-        const KEY: &str = "-----BEGIN PRIVATE KEY-----\nMIGHAgEAMBMGByqGSM49\n-----END PRIVATE KEY-----\n";
+    fn only_ok_false_denies_success() {
+        assert!(read(200, &json!({"ok": false})).is_err());
+        for json in [json!({}), json!({"ok": true}), json!({"ok": "no"}), json!([]), json!(null)] {
+            assert!(read(200, &json).is_ok(), "{json}");
+        }
+    }
+
+    #[test]
+    fn downloaded_key_leaves_as_secret_only() {
         let json = json!({
-            "ok": true, "id": 5, "domain": "a.example", "name": "MIGHAgEAMBMGByqGSM49", "cert_pem": "c",
-            "key_pem": KEY, "more": [{"key_pem": "x", "copy": KEY, "line": "MIGHAgEAMBMGByqGSM49"}],
+            "ok": true, "id": 5, "domain": "a.example", "name": KEY_BODY, "cert_pem": "c", "key_pem": KEY,
+            "more": [{"key_pem": "x", "copy": KEY, "line": KEY_BODY}],
         });
-        let download = download(&json, &Redactor::default()).unwrap();
-        assert_eq!(download.key_pem.unwrap().expose(), KEY);
-        let shown = Value::Object(download.json).to_string();
-        assert!(!shown.contains("MIGH") && !shown.contains("key_pem"), "{shown}");
-    }
-
-    #[test]
-    fn an_answer_that_shows_no_site_may_still_name_what_was_ignored() {
-        let saved = saved(&json!({"ok": true, "ignored_fields": ["a", 1]}), &Redactor::default()).unwrap();
-        assert!(saved.site.is_none());
-        assert_eq!(saved.ignored_fields, ["a", "1"]);
+        for json in [json.clone(), json!({"data": {"cert": json}})] {
+            let redactor = redactor();
+            let download = Response::new(200, Some(json.to_string()), &redactor).download().unwrap();
+            assert_eq!(download.key_pem.unwrap().expose(), KEY);
+            let shown = Value::Object(download.json).to_string();
+            assert!(!shown.contains("MIGH") && !shown.contains("key_pem"), "{shown}");
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 use anyhow::Context as _;
 
-use crate::api::{ApiObject, Client, ClientConfig, Error, RequestError, Site};
+use crate::api::{ApiObject, AttemptError, Client, ClientConfig, List, Record, RequestError, Site};
 use crate::cli::SiteName;
 use crate::clock::Deadline;
 use crate::context::Context;
@@ -41,7 +41,7 @@ pub(super) fn ask(
     let done = runtime.block_on(run(&service, report));
     // A name that is still being looked up must not hold the run beyond its deadline.
     runtime.shutdown_background();
-    report.warnings.extend(service.client.notes());
+    report.warnings.extend(service.client.take_warnings());
     done
 }
 
@@ -52,11 +52,7 @@ impl Service {
             SiteName::Id(id) => return self.site(*id).await,
             SiteName::Domain(domain) => domain,
         };
-        let sites = self
-            .client
-            .list_sites()
-            .await
-            .map_err(|failed| request_failed("cannot list the sites", &failed))?;
+        let sites = self.sites().await?;
         let number = sites.len();
         // Two spellings of one name may be two sites.
         let (exact, same): (Vec<_>, Vec<_>) = sites
@@ -69,9 +65,21 @@ impl Service {
         })
     }
 
+    /// All sites of the account, with their JSON.
+    pub(super) async fn sites(&self) -> Result<Vec<ApiObject<Site>>, CommandError> {
+        let list: Result<List<ApiObject<Site>>, RequestError> = self.client.sites().await;
+        Ok(list.map_err(|failed| request_failed("cannot list the sites", &failed))?.items)
+    }
+
+    /// All records of the account, with their JSON.
+    pub(super) async fn records(&self) -> Result<Vec<ApiObject<Record>>, CommandError> {
+        let list: Result<List<ApiObject<Record>>, RequestError> = self.client.records().await;
+        Ok(list.map_err(|failed| request_failed("cannot list the certificates", &failed))?.items)
+    }
+
     /// The site of this number as it is now.
     pub(super) async fn site(&self, id: u64) -> Result<ApiObject<Site>, CommandError> {
-        self.client.site(id).await.map_err(|failed| match failed.error.refused_with() {
+        self.client.site(id).await.map_err(|failed| match failed.refused_status() {
             Some(404) => no_such_site(id),
             _ => request_failed(format!("cannot read site {id}"), &failed),
         })
@@ -79,7 +87,7 @@ impl Service {
 
     /// The same behind a request that may have changed it: nobody knows then that nothing was changed.
     pub(super) async fn site_again(&self, id: u64) -> Result<ApiObject<Site>, CommandError> {
-        self.client.site(id).await.map_err(|failed| match failed.error.refused_with() {
+        self.client.site(id).await.map_err(|failed| match failed.refused_status() {
             Some(404) => {
                 let message = format!("site {id} was there and cannot be found any more (404)");
                 decided(ErrorKind::Service, message, "`edgecert sites list` shows what there is")
@@ -111,7 +119,7 @@ pub(super) fn request_failed(what: impl Display, failed: &RequestError) -> Comma
 /// The same with a hint of its own, where it is the service that refused.
 pub(super) fn refused(what: impl Display, failed: &RequestError, hint: &str) -> CommandError {
     match failed.error {
-        Error::Refused { .. } | Error::NotOk { .. } => {
+        AttemptError::Refused { .. } | AttemptError::NotOk { .. } => {
             decided(ErrorKind::Service, format!("{what}: {}", failed.error), hint)
         }
         _ => request_failed(what, failed),

@@ -66,10 +66,10 @@ impl ClientCache {
         deadline: Deadline,
     ) -> Result<Client, CommandError> {
         if let Some(client) = &self.client {
-            return Ok(client.refresh(redactor, deadline));
+            return Ok(client.for_task(redactor, deadline));
         }
         let client = Client::new(access, redactor, deadline)?;
-        self.client = Some(client.refresh(Redactor::default(), deadline));
+        self.client = Some(client.for_task(Redactor::default(), deadline));
         Ok(client)
     }
 

@@ -8,7 +8,7 @@ use futures_util::{StreamExt as _, stream};
 use tokio::time::{sleep, timeout};
 
 use super::rollout::{AT_ONCE, HANDSHAKES_AT_ONCE, Rollout, Stored};
-use crate::api::{RequestError, Site, Updated};
+use crate::api::{List, RequestError, SavedSite, Site};
 use crate::clock::Deadline;
 use crate::error::{Diagnostic as _, ErrorKind};
 use crate::plan::{Target, Upload};
@@ -22,7 +22,7 @@ pub(crate) struct PendingSite<'p> {
     pub(crate) stored: Result<Stored, &'p RequestError>,
     pub(crate) now: Now,
     /// What became of setting its `cert_id`, where that was tried.
-    pub(crate) binding: Option<Result<Updated, RequestError>>,
+    pub(crate) binding: Option<Result<SavedSite, RequestError>>,
     pub(crate) view: EdgeView,
     /// Whether its edge was looked at.
     pub(crate) looked: bool,
@@ -138,10 +138,9 @@ impl Rollout<'_> {
             }
             return;
         }
-        match timeout(limit, self.client.sites()).await {
-            Ok(Ok(listed)) => {
-                let mut sites: HashMap<u64, Site> =
-                    listed.sites.into_iter().map(|site| (site.id, site)).collect();
+        match timeout(limit, self.client.sites::<Site>()).await {
+            Ok(Ok(List { items, .. })) => {
+                let mut sites: HashMap<u64, Site> = items.into_iter().map(|site| (site.id, site)).collect();
                 for pending in pending_sites {
                     pending.now = sites.remove(&pending.target.site.id).map_or(Now::Gone, Now::Site);
                 }
@@ -155,7 +154,7 @@ impl Rollout<'_> {
         let readings = pending_sites.iter_mut().map(|pending| async {
             match self.client.site(pending.target.site.id).await {
                 Ok(site) => pending.now = Now::Site(site.known),
-                Err(failed) if failed.error.refused_with() == Some(404) => pending.now = Now::Gone,
+                Err(failed) if failed.refused_status() == Some(404) => pending.now = Now::Gone,
                 Err(failed) => log::warn!("cannot read the site after the upload: {failed}"),
             }
         });

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use futures_util::StreamExt as _;
 use futures_util::stream;
+use serde_json::{Map, json};
 use time::OffsetDateTime;
 use tokio::time::sleep;
 
@@ -114,12 +115,12 @@ impl Rollout<'_> {
             shared
         } else {
             own = self.client.listing().await?;
-            self.report.warnings.extend(own.notes.iter().cloned());
+            self.report.warnings.extend(own.warnings.iter().cloned());
             &own
         };
         let (sites, scope) = (&listing.sites, Scope::new(self.order));
         self.sites = sites.len();
-        if self.finds_nothing(&scope, sites, listing.notes.is_empty())? {
+        if self.finds_nothing(&scope, sites, listing.warnings.is_empty())? {
             return Ok(());
         }
         let edge = Edge::new(self.order.vetted.chain, &self.order.settings.edge_addresses)
@@ -131,7 +132,8 @@ impl Rollout<'_> {
             domains: self.order.domains,
             allow: self.order.allow,
         };
-        let account = Account { sites, records: &listing.records, hidden: &listing.hidden, issued: &issued };
+        let account =
+            Account { sites, records: &listing.records, unreadable: &listing.unreadable, issued: &issued };
         let plan = Plan::make(&account, &request);
         if self.order.dry_run {
             self.report.body.plan = Some(plan.steps());
@@ -141,7 +143,8 @@ impl Rollout<'_> {
         }
         // A later reading may say the same again.
         let known = &self.report.warnings;
-        let new: Vec<String> = self.client.notes().into_iter().filter(|note| !known.contains(note)).collect();
+        let new: Vec<String> =
+            self.client.take_warnings().into_iter().filter(|note| !known.contains(note)).collect();
         self.report.warnings.extend(new);
         self.report.body.sites.sort_by(|a, b| a.domain.cmp(&b.domain));
         Ok(())
@@ -233,7 +236,8 @@ impl Rollout<'_> {
         let updates = unplaced_sites.filter_map(|pending| Some((pending.stored.ok()?.id, pending))).map(
             |(id, pending)| async move {
                 log::info!("binding {} to certificate {id}", pending.target.site.domain);
-                pending.binding = Some(self.client.bind(pending.target.site.id, id).await);
+                let fields = Map::from_iter([("cert_id".to_owned(), json!(id))]);
+                pending.binding = Some(self.client.update_site(pending.target.site.id, &fields).await);
             },
         );
         stream::iter(updates).buffer_unordered(AT_ONCE).for_each(std::future::ready).await;

@@ -2,7 +2,7 @@
 
 use super::polling::{Now, PendingSite};
 use super::rollout::{Rollout, Stored, UploadResult};
-use crate::api::{self, Answer, RequestError, Site, Uploaded};
+use crate::api::{self, RequestError, Site, Uploaded};
 use crate::error::{AdHocError, Diagnostic as _, ErrorKind, RETRY_HINT};
 use crate::names::Domain;
 use crate::outcome::Outcome;
@@ -75,11 +75,11 @@ impl Rollout<'_> {
     pub(crate) fn record_upload(
         &mut self,
         domain: &Domain,
-        answer: Result<Answer<Uploaded>, RequestError>,
+        answer: Result<(Uploaded, u32), RequestError>,
     ) -> UploadResult {
         let domain = domain.spelled().to_owned();
         match answer {
-            Ok(Answer { value, attempts }) => {
+            Ok((value, attempts)) => {
                 let stored = Stored { id: value.id, created: value.created == Some(true) };
                 self.report.body.uploads.push(UploadReport {
                     domain,
@@ -228,7 +228,7 @@ impl Rollout<'_> {
         let tried = text::count(failed.attempts as usize, "attempt");
         let message = format!("the upload for {domain} failed: {failed} ({tried}){state}");
         self.report.fail_once(AdHocError { kind, message, hint: failed.hint() });
-        if failed.error.is_worth_repeating() { Outcome::Queued } else { Outcome::Refused }
+        if failed.is_retryable() { Outcome::Queued } else { Outcome::Refused }
     }
 }
 
@@ -236,10 +236,10 @@ impl Rollout<'_> {
 fn may_be_done(failed: &RequestError) -> bool {
     matches!(
         failed.error,
-        api::Error::TimedOut { .. }
-            | api::Error::ConnectionClosed { .. }
-            | api::Error::Unreadable { .. }
-            | api::Error::Unavailable { status: 500.., .. }
+        api::AttemptError::TimedOut { .. }
+            | api::AttemptError::ConnectionClosed { .. }
+            | api::AttemptError::InvalidResponse { .. }
+            | api::AttemptError::Unavailable { status: 500.., .. }
     )
 }
 
@@ -268,7 +268,7 @@ fn misbound(pending: &PendingSite<'_>, Stored { id, created }: Stored, site: &Si
     let detail = format!("{feeds}, not the uploaded {id}{unused}");
     match &pending.binding {
         Some(Err(failed)) => {
-            let outcome = if failed.error.is_worth_repeating() { Outcome::Queued } else { Outcome::Refused };
+            let outcome = if failed.is_retryable() { Outcome::Queued } else { Outcome::Refused };
             let message = format!("{} could not be bound to certificate {id}: {failed}", site.domain);
             Verdict::new(outcome, Some(format!("{detail}: {failed}"))).failing(
                 failed.kind(),

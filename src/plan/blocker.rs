@@ -109,7 +109,7 @@ impl<'a> Planner<'_, 'a> {
 
     fn shrink(&self, id: u64) -> Option<Blocker> {
         let uncovered = self.fed_by(id).iter().filter(|site| !(self.request.covers)(&site.domain));
-        let hidden = self.account.hidden.contains(&id).then(|| "a site that cannot be read".to_owned());
+        let hidden = self.account.unreadable.contains(&id).then(|| "a site that cannot be read".to_owned());
         let uncovered_sites: Vec<String> =
             uncovered.map(|site| site.domain.to_string()).chain(hidden).collect();
         let guarded = !uncovered_sites.is_empty() && !self.request.allow.shrink;

@@ -24,7 +24,7 @@ pub(crate) struct Account<'a> {
     pub(crate) sites: &'a [Site],
     pub(crate) records: &'a [Record],
     /// Records to which sites are bound that cannot be read.
-    pub(crate) hidden: &'a [u64],
+    pub(crate) unreadable: &'a [u64],
     /// When the leaf in a record was issued, for the records of which that is known.
     pub(crate) issued: &'a HashMap<u64, OffsetDateTime>,
 }

@@ -41,7 +41,7 @@ struct World {
     /// Records whose leaf was issued after the new one.
     newer: BTreeSet<u64>,
     /// Records to which sites are bound that cannot be read.
-    hidden: Vec<u64>,
+    unreadable: Vec<u64>,
     allow: Allow,
 }
 
@@ -72,10 +72,10 @@ impl World {
             asked.clear();
         }
         let newer = (1..=records.len() as u64 + 1).filter(|_| dice.u8(..8) == 0).collect();
-        let hidden = (1..=records.len() as u64).filter(|_| dice.u8(..12) == 0).collect();
+        let unreadable = (1..=records.len() as u64).filter(|_| dice.u8(..12) == 0).collect();
         let mut rarely = || dice.u8(..3) == 0;
         let allow = Allow { rebind: rarely(), shrink: rarely(), older: rarely(), lets: rarely() };
-        Self { sites, records, covered, asked, newer, hidden, allow }
+        Self { sites, records, covered, asked, newer, unreadable, allow }
     }
 
     fn wanted(&self) -> Vec<(usize, Option<u64>)> {
@@ -97,7 +97,7 @@ impl World {
         self.may_replace(domain).into_iter().any(|id| {
             let system = self.record(id).is_some_and(|record| record.system);
             let shrinks = self.sites.iter().any(|site| site.1 == Some(id) && !self.covered[site.0]);
-            let shrinks = shrinks || self.hidden.contains(&id);
+            let shrinks = shrinks || self.unreadable.contains(&id);
             system && !self.allow.lets || shrinks && !self.allow.shrink || self.is_older_than(id)
         })
     }
@@ -258,7 +258,8 @@ fn no_plan_is_better_and_none_does_harm() {
         let domains: Vec<Domain> = world.asked.iter().map(|domain| pool[*domain].clone()).collect();
         let covers = |domain: &Domain| world.covered[pool.iter().position(|other| other == domain).unwrap()];
         let request = PlanRequest { covers: &covers, issued: ISSUED, domains: &domains, allow: world.allow };
-        let account = Account { sites: &sites, records: &records, hidden: &world.hidden, issued: &issued };
+        let account =
+            Account { sites: &sites, records: &records, unreadable: &world.unreadable, issued: &issued };
         let told = Told { seed, world: &world };
         world.judge(&Plan::make(&account, &request), &pool);
         drop(told);

@@ -99,7 +99,7 @@ impl<'a> AccountIndex<'a> {
             return Some(format!("{domain} is bound to {now}, not to {before} any more"));
         }
         // What the service did not list whole may be there all the same.
-        let is_listed = |id: &u64| !self.listing.notes.is_empty() || self.records.contains(id);
+        let is_listed = |id: &u64| !self.listing.warnings.is_empty() || self.records.contains(id);
         if let Some(gone) = known.cert_id.filter(|id| !is_listed(id)) {
             return Some(format!("{domain} is bound to certificate {gone}, which is gone"));
         }

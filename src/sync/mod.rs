@@ -144,7 +144,7 @@ impl Sync<'_> {
                     continue;
                 }
             };
-            self.answer.warnings.extend(service.listing.notes.iter().cloned());
+            self.answer.warnings.extend(service.listing.warnings.iter().cloned());
             let (first, second) = jobs(&members, &AccountIndex::new(&service.listing), services.len());
             summary.unchanged(members.len() - first.len() - second.len());
             services.push(service);

@@ -10,7 +10,7 @@ use std::thread;
 use time::OffsetDateTime;
 
 use super::scan::{Lineage, Reason};
-use crate::api::{ClientConfig, Listing, MAX_AT_ONCE};
+use crate::api::{ClientConfig, Listing, MAX_CONCURRENT_REQUESTS};
 use crate::bundle;
 use crate::clock::Deadline;
 use crate::deploy::journal::{self, Journal, Past};
@@ -51,7 +51,7 @@ pub(super) struct Workers<'a> {
 impl Workers<'_> {
     /// Deploys all of them; those that share nothing at once, with the listing that is known.
     pub(super) fn deploy(&self, jobs: &[Job<'_>], ended: impl FnMut(&Job<'_>, DeployResult)) {
-        self.spread(jobs, MAX_AT_ONCE, true, ended);
+        self.spread(jobs, MAX_CONCURRENT_REQUESTS, true, ended);
     }
 
     /// Deploys one after the other, because each may change what the next one finds.

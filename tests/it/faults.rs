@@ -44,10 +44,10 @@ fn what_passes_by_itself_is_tried_again() {
 #[test]
 fn a_refusal_is_told_at_once_with_the_services_own_words() {
     let rows = [
-        (400, json!({"ok": false, "error": "SAN does not cover"}), 69, "400: SAN does not cover"),
-        (403, json!({"error": {"message": "not yours"}}), 69, "403: not yours"),
-        (404, json!("no such thing"), 69, "404: no such thing"),
-        (409, json!({"errors": [{"detail": "busy"}]}), 69, "409: busy"),
+        (400, json!({"ok": false, "error": "SAN does not cover"}), 69, "(400): SAN does not cover"),
+        (403, json!({"error": {"message": "not yours"}}), 69, "(403): not yours"),
+        (404, json!("no such thing"), 69, "(404): no such thing"),
+        (409, json!({"errors": [{"detail": "busy"}]}), 69, "(409): busy"),
         (413, json!(""), 69, "413"),
         (401, json!({"message": "bad key"}), 77, "(401): bad key"),
         (200, json!({"ok": false, "msg": "quota"}), 69, "ok:false: quota"),
@@ -126,7 +126,11 @@ fn a_service_that_is_not_there_is_temporary() {
     let hook = edgecert().called_by_certbot(&renewed).against(&edge).args(["--timeout", "1"]);
     // A port that was free a moment ago may be another test's by now.
     let outcome = hook.env("EDGECERT_BASE_URL", "http://127.0.0.1:1").fails_with(75);
-    assert!(outcome.stderr.contains("cannot be reached: Connection refused"), "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("cannot reach the service at 127.0.0.1:1: Connection refused"),
+        "{}",
+        outcome.stderr
+    );
     assert!(outcome.stderr.contains("edgecert: hint: `edgecert sync` will finish it"), "{}", outcome.stderr);
 }
 
@@ -138,7 +142,7 @@ fn a_fault_of_a_listing_is_tried_again_too() {
     let renewed = Lineage::issued_for(&["a.example"]);
     let outcome = edgecert().called_by_certbot(&renewed).against(&edge).args(["--json"]).succeeds();
     assert_eq!(outcome.sites(), ["a.example: served"]);
-    assert!(outcome.stderr.contains("trying again in"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("retrying in"), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("succeeded at attempt 2"), "{}", outcome.stderr);
 }
 
@@ -192,6 +196,6 @@ fn an_incomplete_listing_is_told() {
     let lineage = Lineage::issued_for(&["a.example"]);
     let outcome = edgecert().called_by_certbot(&lineage).against(&edge).args(["--json"]).run();
     let warnings = outcome.json()["warnings"].to_string();
-    assert!(warnings.contains("the service lists 2 of 250 sites"), "{warnings}");
-    assert!(warnings.contains("1 of the 2 sites that the service lists cannot be read"), "{warnings}");
+    assert!(warnings.contains("the service lists only 2 of 250 sites"), "{warnings}");
+    assert!(warnings.contains("cannot read 1 of the 2 sites that the service lists"), "{warnings}");
 }

@@ -207,9 +207,9 @@ fn a_binding_that_does_not_take_is_a_failure() {
             Fault::status(UPDATE, 403),
             69,
             "a.example: refused",
-            "could not be bound to certificate 5: the service refused with 403",
+            "could not be bound to certificate 5: the service refused the request (403)",
         ),
-        (Fault::status(UPDATE, 503).times(99), 75, "a.example: queued", "the service answers 503"),
+        (Fault::status(UPDATE, 503).times(99), 75, "a.example: queued", "the service is unavailable (503)"),
     ];
     for (fault, code, site, words) in rows {
         let edge = account(&[(10, "a.example", None)], &[record(5, "a.example", "upload")]);
@@ -311,5 +311,5 @@ fn a_listing_that_is_not_whole_is_no_reason_to_skip() {
     edge.add_fault(Fault::status("GET /api/me/sites", 200).body(listed));
     let lineage = Lineage::issued_for(&["a.example"]);
     let outcome = deploy(&edge, &lineage).args(["--skip-unmatched"]).fails_with(69);
-    assert!(outcome.stderr.contains("lists 1 of 250 sites"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("lists only 1 of 250 sites"), "{}", outcome.stderr);
 }

@@ -95,7 +95,7 @@ fn what_failed_stays_pending_with_its_reason() {
     call().env("EDGECERT_BASE_URL", "http://127.0.0.1:1").fails_with(75);
     let first = memory(state.path());
     assert_eq!(first["result"]["exit_code"], 75);
-    assert!(first["result"]["error"].as_str().unwrap().contains("cannot be reached"), "{first}");
+    assert!(first["result"]["error"].as_str().unwrap().contains("cannot reach the service at"), "{first}");
     call().env("EDGECERT_API_KEY", "another").fails_with(77);
     let second = memory(state.path());
     assert_eq!(second["pending_since"], first["pending_since"]);

@@ -92,7 +92,7 @@ fn a_lineage_is_told_of_from_its_first_day_to_its_last() {
         (&pending["last_error"]["exit_code"], &pending["sites"][0]["on_record"]),
         (&json!(75), &json!(false))
     );
-    assert!(pending["last_error"]["error"].as_str().unwrap().contains("cannot be reached"));
+    assert!(pending["last_error"]["error"].as_str().unwrap().contains("cannot reach the service at"));
 
     deploy(&edge, &lineage, state.path()).succeeds();
     assert_eq!(told()["state"], "deployed");

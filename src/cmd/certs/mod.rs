@@ -5,7 +5,7 @@ mod write;
 
 use std::collections::BTreeMap;
 
-use super::service::{self, Service, decided, request_failed};
+use super::service::{self, Service, decided};
 use crate::api::{ApiObject, Record, RecordType};
 use crate::cli::{CertsCommand, WaitArgs};
 use crate::context::Context;
@@ -39,13 +39,7 @@ async fn list_records(
     style: Style,
     report: &mut CommandReport,
 ) -> Result<(), CommandError> {
-    let records = service.client.list_records().await;
-    let records = records.map_err(|failed| request_failed("cannot list the certificates", &failed))?;
-    let sites = service
-        .client
-        .list_sites()
-        .await
-        .map_err(|failed| request_failed("cannot list the sites", &failed))?;
+    let (records, sites) = (service.records().await?, service.sites().await?);
     let mut bound: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     for site in &sites {
         if let Some(id) = site.known.cert_id {

@@ -32,7 +32,7 @@ impl Coverage<'_> {
         let contested = self.contested_sites();
         let mut findings: Vec<Finding> =
             self.known.iter().flat_map(|lineage| self.unmatched(lineage)).collect();
-        findings.extend(self.account.sites.sites.iter().filter_map(|site| self.uncovered(site)));
+        findings.extend(self.account.sites.items.iter().filter_map(|site| self.uncovered(site)));
         findings.extend(contested.values().map(|(site, lineages)| contest(site, lineages)));
         let shared = self.shared_records(&contested);
         findings.extend(shared.values().map(|(sites, lineages)| share(sites, lineages)));
@@ -50,7 +50,7 @@ impl Coverage<'_> {
     }
 
     fn sites(&self) -> &[Site] {
-        &self.account.sites.sites
+        &self.account.sites.items
     }
 
     fn is_systems(&self, site: &Site) -> bool {
@@ -145,7 +145,7 @@ impl Coverage<'_> {
         let account = plan::Account {
             sites: self.sites(),
             records: &self.account.records,
-            hidden: &self.account.sites.hidden,
+            unreadable: &self.account.sites.unreadable,
             issued: self.issued,
         };
         let request = PlanRequest {

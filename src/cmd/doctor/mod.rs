@@ -116,7 +116,7 @@ fn compare(
     host: &Host<'_>,
 ) -> Vec<Finding> {
     let (found, mut findings) = clients::find(host);
-    let sites = &account.sites.sites;
+    let sites = &account.sites.items;
     // Looked up once: there may be thousands of either.
     let places: HashSet<PathBuf> = known.iter().map(|lineage| lineage.source.real_place()).collect();
     let strangers: Vec<Lineage> = found

@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use time::Duration;
 
 use super::finding::{Finding, Subject};
-use crate::api::{Client, ClientConfig, Error, Record, RequestError, Sites};
+use crate::api::{AttemptError, Client, ClientConfig, List, Record, RequestError, Site};
 use crate::clock::Deadline;
 use crate::error::{CommandError, Diagnostic as _, ErrorKind};
 use crate::secret::Redactor;
@@ -23,7 +23,7 @@ pub(super) struct Asked {
 /// What the account has.
 pub(super) struct Account {
     pub(super) records: Vec<Record>,
-    pub(super) sites: Sites,
+    pub(super) sites: List<Site>,
 }
 
 /// A person waits for the report: what fails is tried once again, not until the deadline.
@@ -37,16 +37,17 @@ pub(super) fn ask(settings: &Settings) -> Result<Asked, CommandError> {
     let mut redactor = Redactor::default();
     redactor.hide(&settings.api_key);
     let (access, deadline) = (ClientConfig::new(settings)?, Deadline::after(settings.timeout));
-    let client = Client::new(&access, redactor, deadline)?.asking_at_most(ATTEMPTS);
+    let client = Client::new(&access, redactor, deadline)?.with_max_attempts(ATTEMPTS);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    let account = runtime
-        .block_on(async { Ok(Account { records: client.records().await?, sites: client.sites().await? }) });
+    let account = runtime.block_on(async {
+        Ok(Account { records: client.records().await?.items, sites: client.sites().await? })
+    });
     // A name that is still being looked up must not hold the run.
     runtime.shutdown_background();
-    Ok(Asked { account, skew: client.skew(), notes: client.notes() })
+    Ok(Asked { account, skew: client.skew(), notes: client.take_warnings() })
 }
 
 /// What the answers say, except about the account.
@@ -57,7 +58,7 @@ pub(super) fn findings(asked: &Asked, has_key: bool) -> Vec<Finding> {
             Finding::ok(Subject::ApiKey, "the service accepts it"),
         ],
         // That much can be seen without a key.
-        Err(RequestError { error: Error::Denied { .. }, .. }) if !has_key => {
+        Err(RequestError { error: AttemptError::Unauthorized { .. }, .. }) if !has_key => {
             vec![Finding::ok(Subject::Service, "it answers, and wants an API key")]
         }
         Err(failed) => vec![failure(&failed.error)],
@@ -67,15 +68,15 @@ pub(super) fn findings(asked: &Asked, has_key: bool) -> Vec<Finding> {
 }
 
 fn contents(account: &Account) -> String {
-    let (sites, records) = (account.sites.sites.len(), account.records.len());
+    let (sites, records) = (account.sites.items.len(), account.records.len());
     format!("it answers: {} and {}", count(sites, "site"), count(records, "certificate"))
 }
 
-fn failure(error: &Error) -> Finding {
+fn failure(error: &AttemptError) -> Finding {
     let (kind, hint) = (error.kind(), error.hint());
     let hint = hint.unwrap_or_else(|| "see what it says".into());
     match error {
-        Error::Untrusted { reason, .. } => {
+        AttemptError::Untrusted { reason, .. } => {
             let clock = if reason.contains("valid") || reason.contains("expired") {
                 "; look at this host's clock, too"
             } else {
@@ -83,13 +84,15 @@ fn failure(error: &Error) -> Finding {
             };
             Finding::fail(Subject::Tls, kind, error.to_string(), format!("{hint}{clock}"))
         }
-        Error::NoTls { .. } => Finding::fail(Subject::Tls, kind, error.to_string(), hint),
-        Error::Denied { .. } => Finding::fail(Subject::ApiKey, kind, error.to_string(), hint),
-        Error::Unreachable { .. } | Error::TimedOut { .. } | Error::ConnectionClosed { .. } => {
+        AttemptError::TlsFailed { .. } => Finding::fail(Subject::Tls, kind, error.to_string(), hint),
+        AttemptError::Unauthorized { .. } => Finding::fail(Subject::ApiKey, kind, error.to_string(), hint),
+        AttemptError::Unreachable { .. }
+        | AttemptError::TimedOut { .. }
+        | AttemptError::ConnectionClosed { .. } => {
             let remedy = "check the base URL, and this host's way to it: DNS, routes, firewall, proxy";
             Finding::fail(Subject::Service, kind, error.to_string(), remedy)
         }
-        Error::Unavailable { .. } => {
+        AttemptError::Unavailable { .. } => {
             let remedy = "ask again later; edgecert repeats a deployment by itself";
             Finding::fail(Subject::Service, kind, error.to_string(), remedy)
         }

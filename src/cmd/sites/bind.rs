@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, json};
 
-use super::super::service::request_failed;
 use super::{Service, change, decided, label, update};
 use crate::api::{ApiObject, Site};
 use crate::bundle::{Bundle, Files};
@@ -59,8 +58,7 @@ async fn names_without(
     report: &mut CommandReport,
 ) -> Result<Option<String>, CommandError> {
     let domain = &site.known.domain;
-    let records = service.client.list_records().await;
-    let records = records.map_err(|failed| request_failed("cannot list the certificates", &failed))?;
+    let records = service.records().await?;
     let Some(record) = records.into_iter().find(|record| record.known.id == cert) else {
         // Another account's, or none at all: the service refuses it (section 4.7).
         return Ok(None);

@@ -9,7 +9,7 @@ use super::super::service::{refused, request_failed};
 use super::change::{self, holds};
 use super::field_update::FieldUpdate;
 use super::{Service, decided, label};
-use crate::api::{ApiObject, RequestError, Saved, Site};
+use crate::api::{ApiObject, List, RequestError, SavedSite, Site};
 use crate::cli::CreateArgs;
 use crate::error::{CommandError, Diagnostic as _, ErrorKind};
 use crate::names::Domain;
@@ -45,7 +45,7 @@ pub(super) async fn run(
     }
     let saved = match service.client.create_site(&wish.fields).await {
         Ok(saved) => saved,
-        Err(failed) if failed.error.is_worth_repeating() => {
+        Err(failed) if failed.is_retryable() => {
             resolve(&args.domain, &failed, &wish.fields, service, report).await?
         }
         Err(failed) => {
@@ -77,8 +77,8 @@ pub(super) async fn run(
 
 /// The site of a domain, if there is one.
 async fn look(domain: &Domain, service: &Service) -> Result<Option<ApiObject<Site>>, RequestError> {
-    let sites = service.client.list_sites().await?;
-    Ok(sites.into_iter().find(|site| site.known.domain == *domain))
+    let sites: List<ApiObject<Site>> = service.client.sites().await?;
+    Ok(sites.items.into_iter().find(|site| site.known.domain == *domain))
 }
 
 /// After an report that was lost: where the domain is there now, it was created. Which fields were ignored is seen from
@@ -89,7 +89,7 @@ async fn resolve(
     sent: &Map<String, Value>,
     service: &Service,
     report: &mut CommandReport,
-) -> Result<Saved, CommandError> {
+) -> Result<SavedSite, CommandError> {
     let found = look(domain, service).await.map_err(|unread| {
         request_failed(
             format!(
@@ -109,7 +109,7 @@ async fn resolve(
         *name != "domain" && !site.json.get(*name).is_some_and(|found| holds(found, wanted))
     };
     let ignored_fields = sent.iter().filter(is_missing).map(|(name, _)| name.clone()).collect();
-    Ok(Saved { site: Some(site), ignored_fields })
+    Ok(SavedSite { site: Some(site), ignored_fields })
 }
 
 /// The record that DNS needs, as a zone file has it.

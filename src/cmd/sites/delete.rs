@@ -31,9 +31,9 @@ pub(super) async fn run(
     if !args.yes && !person.is_some_and(|ask| ask(&question)) {
         return Err(decided(ErrorKind::Refused, format!("{name} was not deleted"), "report y to delete it"));
     }
-    service.client.delete_site(id).await.map_err(|failed| match failed.error.refused_with() {
+    service.client.delete_site(id).await.map_err(|failed| match failed.refused_status() {
         Some(404) => no_such_site(id),
-        _ if failed.error.is_worth_repeating() => {
+        _ if failed.is_retryable() => {
             request_failed(format!("whether {name} was deleted is not known"), &failed)
         }
         _ => refused(format!("{name} was not deleted"), &failed, "see what the service says"),
@@ -47,7 +47,7 @@ pub(super) async fn run(
                 "run the same command again, or ask the service's support",
             ));
         }
-        Err(failed) if failed.error.refused_with() == Some(404) => {}
+        Err(failed) if failed.refused_status() == Some(404) => {}
         Err(failed) => {
             report.warnings.push(format!("whether {name} is gone cannot be read: {}", failed.error));
         }

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use anstyle::AnsiColor;
 use time::OffsetDateTime;
 
-use super::super::service::request_failed;
 use super::{Service, plain};
 use crate::api::{ApiObject, Site};
 use crate::cli::ListArgs;
@@ -25,11 +24,7 @@ pub(super) async fn run(
     style: Style,
     report: &mut CommandReport,
 ) -> Result<(), CommandError> {
-    let sites = service
-        .client
-        .list_sites()
-        .await
-        .map_err(|failed| request_failed("cannot list the sites", &failed))?;
+    let sites = service.sites().await?;
     let number = sites.len();
     let sites: Vec<ApiObject<Site>> = sites.into_iter().filter(|site| is_wanted(site, args)).collect();
     report.body.set("sites", sites.iter().map(|site| &site.json).collect::<Vec<_>>());

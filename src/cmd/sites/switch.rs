@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::super::service::{no_such_site, request_failed};
 use super::{Service, change, decided, label};
-use crate::api::{ApiObject, Error, RequestError, Site};
+use crate::api::{ApiObject, AttemptError, RequestError, Site};
 use crate::cli::{OneArgs, SiteName};
 use crate::error::{CommandError, ErrorKind};
 use crate::report::CommandReport;
@@ -21,11 +21,13 @@ pub(super) async fn run(
         domain @ SiteName::Domain(_) => service.find(domain).await?.known.id,
     };
     let verb = if on { "enabled" } else { "disabled" };
-    let refusal = match service.client.switch_site(id, on).await {
+    let refusal = match service.client.set_enabled(id, on).await {
         Ok(()) => None,
-        Err(failed) if failed.error.refused_with() == Some(404) => return Err(no_such_site(id)),
+        Err(failed) if failed.refused_status() == Some(404) => return Err(no_such_site(id)),
         // What the site is like now says more than how the service refuses.
-        Err(failed) if matches!(failed.error, Error::Refused { .. } | Error::NotOk { .. }) => Some(failed),
+        Err(failed) if matches!(failed.error, AttemptError::Refused { .. } | AttemptError::NotOk { .. }) => {
+            Some(failed)
+        }
         Err(failed) => {
             return Err(request_failed(format!("whether site {id} is {verb} is not known"), &failed));
         }

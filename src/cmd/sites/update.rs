@@ -81,10 +81,10 @@ pub(super) async fn save(
 
 fn not_saved(failed: &RequestError, before: &ApiObject<Site>) -> CommandError {
     let what = format!("{} was not changed", label(before));
-    match failed.error.refused_with() {
+    match failed.refused_status() {
         Some(404) => no_such_site(before.known.id),
         Some(403) => refused(what, failed, "name a cert_id or package_id of this account"),
-        _ if failed.error.is_worth_repeating() => {
+        _ if failed.is_retryable() => {
             request_failed(format!("whether {} was changed is not known", label(before)), failed)
         }
         _ => refused(what, failed, "see what the service says"),

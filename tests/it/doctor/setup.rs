@@ -84,13 +84,9 @@ fn a_service_that_cannot_be_reached_is_temporary() {
     let (edge, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
     let call = || on_a_good_machine(&edge, &certbot);
     let outcome = call().env("EDGECERT_BASE_URL", "http://127.0.0.1:1").fails_with(75);
-    only_fault(
-        &outcome,
-        "fail service: the service at 127.0.0.1:1 cannot be reached: ",
-        "check the base URL",
-    );
+    only_fault(&outcome, "fail service: cannot reach the service at 127.0.0.1:1: ", "check the base URL");
     edge.add_fault(Fault::status("GET /api/certs", 503).times(2));
-    only_fault(&call().fails_with(75), "fail service: the service answers 503", "ask again later");
+    only_fault(&call().fails_with(75), "fail service: the service is unavailable (503)", "ask again later");
     edge.add_fault(Fault::status("GET /api/certs", 503).times(1));
     call().succeeds();
 }
@@ -114,11 +110,7 @@ fn an_api_key_that_the_service_does_not_accept_ends_with_77() {
     let (edge, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
     let outcome =
         on_a_good_machine(&edge, &certbot).env("EDGECERT_API_KEY", "another-key-of-mine").fails_with(77);
-    only_fault(
-        &outcome,
-        "fail api-key: the service does not accept the API key (401)",
-        "put a valid key into",
-    );
+    only_fault(&outcome, "fail api-key: the service rejected the API key (401)", "put a valid key into");
     assert!(!outcome.stdout.contains("another-key-of-mine"), "{}", outcome.stdout);
 }
 

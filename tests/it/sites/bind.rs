@@ -67,7 +67,11 @@ fn what_a_certificate_covers_may_be_unknown() {
 fn section_4_7_403_anothers_certificate_is_exit_69() {
     let edge = shop();
     let outcome = sites(&edge, &["bind", "10", "6"]).fails_with(69);
-    assert!(outcome.stderr.contains("was not changed: the service refused with 403"), "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("was not changed: the service refused the request (403)"),
+        "{}",
+        outcome.stderr
+    );
     assert_eq!(site(&edge, 10)["cert_id"], 5);
 }
 

@@ -86,7 +86,7 @@ fn a_refusal_of_what_is_so_nevertheless_is_a_warning() {
     let edge = shop();
     edge.add_fault(Fault::status("POST /api/sites/*/enable", 409).body("it is enabled already"));
     let outcome = sites(&edge, &["enable", "10"]).succeeds();
-    assert!(outcome.stderr.contains("warning: the service refused with 409"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("warning: the service refused the request (409)"), "{}", outcome.stderr);
 }
 
 #[test]

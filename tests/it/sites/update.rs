@@ -112,9 +112,9 @@ fn section_4_7_and_7_403_a_reference_to_anothers_resource_is_exit_69() {
     for field in ["cert_id=6", "package_id=2"] {
         let outcome = sites(&edge, &["update", "10", "--set", field]).fails_with(69);
         assert!(
-            outcome
-                .stderr
-                .contains("shop.example.com (site 10) was not changed: the service refused with 403")
+            outcome.stderr.contains(
+                "shop.example.com (site 10) was not changed: the service refused the request (403)"
+            )
         );
         assert!(
             outcome.stderr.contains("hint: name a cert_id or package_id of this account"),

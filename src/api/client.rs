@@ -1,0 +1,133 @@
+//! The client of one run, and when it retries a request.
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use backon::BackoffBuilder as _;
+use serde_json::Value;
+use tokio::time::sleep;
+
+use super::config::{ClientConfig, SetupError};
+use super::error::{AttemptError, RequestError};
+use super::response::Response;
+use super::transport::{Request, Transport};
+use crate::clock::Deadline;
+use crate::secret::Redactor;
+
+/// Attempts of a request whose response cannot be understood; it is unlikely to change.
+const MAX_INVALID_RESPONSES: u32 = 4;
+
+/// Sends requests to the service until a deadline.
+pub(crate) struct Client {
+    transport: Transport,
+    deadline: Deadline,
+    /// Attempts of one request.
+    max_attempts: u32,
+    warnings: RefCell<Vec<String>>,
+}
+
+impl Client {
+    /// Prepares the connection; sends nothing. Responses are redacted with `redactor`.
+    pub(crate) fn new(
+        config: &ClientConfig,
+        redactor: Redactor,
+        deadline: Deadline,
+    ) -> Result<Self, SetupError> {
+        let transport = Transport::new(config, redactor)?;
+        Ok(Self { transport, deadline, max_attempts: u32::MAX, warnings: RefCell::default() })
+    }
+
+    /// Limits the attempts of each request, however much time is left: for a person who waits for the result.
+    pub(crate) fn with_max_attempts(self, max_attempts: u32) -> Self {
+        Self { max_attempts, ..self }
+    }
+
+    /// A client for another task on the same connections.
+    pub(crate) fn for_task(&self, redactor: Redactor, deadline: Deadline) -> Self {
+        let transport = self.transport.with_redactor(redactor);
+        Self { transport, deadline, max_attempts: self.max_attempts, warnings: RefCell::default() }
+    }
+
+    /// How far this host's clock is ahead of the service's; `None` until a response has a `Date`.
+    pub(crate) fn skew(&self) -> Option<time::Duration> {
+        self.transport.skew()
+    }
+
+    /// Takes the warnings about incomplete lists so far, each once.
+    pub(crate) fn take_warnings(&self) -> Vec<String> {
+        self.warnings.take()
+    }
+
+    pub(super) fn warn(&self, warnings: &[String]) {
+        let mut known = self.warnings.borrow_mut();
+        known.extend_from_slice(warnings);
+        known.sort();
+        known.dedup();
+    }
+
+    /// Sends a request, with retries, and parses the response.
+    pub(super) async fn call<T>(
+        &self,
+        request: &Request,
+        parse: impl Fn(&Value) -> Option<T>,
+    ) -> Result<T, RequestError> {
+        let (value, _) = self.retry(request, async || self.send(request).await?.read(&parse)).await?;
+        Ok(value)
+    }
+
+    /// Sends a request once.
+    pub(super) async fn send(&self, request: &Request) -> Result<Response<'_>, AttemptError> {
+        self.transport.send(request, self.deadline).await
+    }
+
+    /// Repeats `attempt` until it succeeds, fails for good, or no time is left for another one. Returns the number of
+    /// attempts, too.
+    pub(super) async fn retry<T>(
+        &self,
+        request: &Request,
+        attempt: impl AsyncFn() -> Result<T, AttemptError>,
+    ) -> Result<(T, u32), RequestError> {
+        let mut delays = delays();
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let error = match attempt().await {
+                Ok(value) => {
+                    if attempts > 1 {
+                        log::warn!("{request} succeeded at attempt {attempts}");
+                    }
+                    return Ok((value, attempts));
+                }
+                Err(error) => error,
+            };
+            let delay = delays.next().unwrap_or_default();
+            let Some(pause) = self.pause_before_retry(&error, attempts, delay) else {
+                return Err(RequestError { request: request.to_string(), attempts, error });
+            };
+            log::warn!("{request}: {error}; retrying in {:.1} s", pause.as_secs_f32());
+            sleep(pause).await;
+        }
+    }
+
+    /// `None` if there is no further attempt.
+    fn pause_before_retry(&self, error: &AttemptError, attempts: u32, delay: Duration) -> Option<Duration> {
+        let max_attempts = match error {
+            AttemptError::InvalidResponse { .. } => self.max_attempts.min(MAX_INVALID_RESPONSES),
+            _ => self.max_attempts,
+        };
+        // `Retry-After: 0` does not shorten the delay.
+        let pause = delay.max(error.retry_after().unwrap_or_default());
+        (error.is_retryable() && attempts < max_attempts && pause < self.deadline.left()).then_some(pause)
+    }
+}
+
+/// Pauses between attempts: 0.2 s, doubled up to 10 s, each with up to as much again at random, so that many hosts do
+/// not come back at the same moment.
+fn delays() -> impl Iterator<Item = Duration> {
+    backon::ExponentialBuilder::default()
+        .with_min_delay(Duration::from_millis(200))
+        .with_max_delay(Duration::from_secs(10))
+        .with_jitter()
+        .without_max_times()
+        .build()
+}
