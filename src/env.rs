@@ -9,31 +9,19 @@ use std::path::PathBuf;
 pub struct Env(HashMap<OsString, OsString>);
 
 /// A variable whose value is not UTF-8.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0} is not UTF-8 text")]
-pub struct NotUnicode(pub(crate) &'static str);
+pub struct NotUnicode(pub(crate) String);
 
 impl Env {
-    /// The environment of this process.
+    /// Reads the environment of this process.
     pub fn capture() -> Self {
         std::env::vars_os().collect()
     }
 
-    /// The same environment without one variable.
-    pub(crate) fn without(&self, name: &str) -> Self {
-        self.0.iter().filter(|(other, _)| *other != OsStr::new(name)).collect()
-    }
-
-    /// The value as the system keeps it.
+    /// The value as the system stores it.
     pub(crate) fn raw(&self, name: &str) -> Option<&OsStr> {
         self.0.get(OsStr::new(name)).map(OsString::as_os_str).filter(|value| !value.is_empty())
-    }
-
-    /// The variables whose names begin so.
-    pub(crate) fn beginning_with(&self, prefix: &str) -> impl Iterator<Item = (&OsStr, &OsStr)> {
-        let begins = move |name: &OsStr| name.as_encoded_bytes().starts_with(prefix.as_bytes());
-        let all = self.0.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
-        all.filter(move |(name, _)| begins(name))
     }
 
     /// The value as a path.
@@ -42,8 +30,15 @@ impl Env {
     }
 
     /// The value as text.
-    pub(crate) fn text(&self, name: &'static str) -> Result<Option<&str>, NotUnicode> {
-        self.raw(name).map(|value| value.to_str().ok_or(NotUnicode(name))).transpose()
+    pub(crate) fn text(&self, name: &str) -> Result<Option<&str>, NotUnicode> {
+        self.raw(name).map(|value| value.to_str().ok_or_else(|| NotUnicode(name.to_owned()))).transpose()
+    }
+
+    /// The variables whose names have a prefix.
+    pub(crate) fn with_prefix(&self, prefix: &str) -> impl Iterator<Item = (&OsStr, &OsStr)> {
+        let has_prefix = move |name: &OsStr| name.as_encoded_bytes().starts_with(prefix.as_bytes());
+        let variables = self.0.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
+        variables.filter(move |(name, _)| has_prefix(name))
     }
 }
 

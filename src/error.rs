@@ -9,6 +9,7 @@ use std::io;
 
 use crate::check::Finding;
 use crate::file::ReadError;
+use crate::settings::FileFault;
 use crate::state::{LockTimeout, WriteError};
 use crate::trust::TrustStoreError;
 use crate::{api, settings, source};
@@ -241,10 +242,12 @@ impl Diagnostic for settings::Error {
             Self::NoBaseUrl => "set EDGECERT_BASE_URL, or base_url in /etc/edgecert/config.toml".into(),
             Self::NoApiKey => "set EDGECERT_API_KEY, or write the key to a file and set api_key_file in /etc/edgecert/config.toml".into(),
             Self::OpenToOthers { path } => format!("run `chmod 600 {}`", shell_word(&path.to_string_lossy())),
-            Self::File { known: Some(known), reason, .. } if reason.contains("api_key`") => {
-                format!("write the key to a file of its own and name it with `api_key_file`; known keys: {known}")
+            Self::File { fault: FileFault::UnknownKey { key, .. }, .. } if key == "api_key" => {
+                "write the key to a file of its own and set `api_key_file`".into()
             }
-            Self::File { known: Some(known), .. } => format!("known keys: {known}"),
+            Self::File { fault: FileFault::UnknownKey { known, .. }, .. } => {
+                format!("known keys: {}", known.join(", "))
+            }
             Self::Unreadable(unreadable) if unreadable.kind == io::ErrorKind::FileTooLarge => {
                 "check the path; the file is too large for this setting".into()
             }
@@ -252,7 +255,7 @@ impl Diagnostic for settings::Error {
             Self::OtherService { url } => format!(
                 "run `edgecert sync --base-url {url} --api-key-file FILE` with the key for that service, or deploy the lineage again"
             ),
-            Self::Bad { .. } | Self::File { .. } | Self::NotUnicode(_) => return None,
+            Self::Invalid { .. } | Self::File { .. } | Self::NotUnicode(_) => return None,
         })
     }
 }

@@ -142,7 +142,7 @@ impl<'a> Inventory<'a> {
 
 /// The lineage of an entry of the configuration.
 fn find(entry: &LineageEntry) -> Result<Source, source::Error> {
-    let named = match &entry.place {
+    let named = match &entry.location {
         Location::Directory(directory) => Named { lineage: Some(directory.clone()), ..Named::default() },
         Location::Files { cert, key } => {
             Named { cert: Some(cert.clone()), key: Some(key.clone()), ..Named::default() }
@@ -153,7 +153,7 @@ fn find(entry: &LineageEntry) -> Result<Source, source::Error> {
 
 fn is_place_of(entry: &LineageEntry, lineage: &state::Lineage) -> bool {
     let same = |a: &Path, b: &Path| std::path::absolute(a).is_ok_and(|a| a == b);
-    match &entry.place {
+    match &entry.location {
         Location::Directory(directory) => {
             lineage.directory.as_ref().is_some_and(|known| same(directory, known))
         }
@@ -169,7 +169,7 @@ pub(crate) fn remembered(lineage: &state::Lineage) -> Source {
 }
 
 fn shown(entry: &LineageEntry) -> String {
-    let path: &Path = match &entry.place {
+    let path: &Path = match &entry.location {
         Location::Directory(directory) => directory,
         Location::Files { cert, .. } => cert,
     };

@@ -132,7 +132,7 @@ fn is_of_others(program: &Program) -> bool {
 
 fn environment<'a>(alarm: &Notification, env: &'a Env) -> Vec<(&'a OsStr, std::ffi::OsString)> {
     let passed_on = PASSED_ON.iter().filter_map(|name| Some((OsStr::new(name), env.raw(name)?)));
-    let all = passed_on.chain(env.beginning_with("LC_")).map(|(name, value)| (name, value.to_owned()));
+    let all = passed_on.chain(env.with_prefix("LC_")).map(|(name, value)| (name, value.to_owned()));
     let own = [
         (OsStr::new("EDGECERT_COMMAND"), alarm.command.into()),
         (OsStr::new("EDGECERT_EXIT_CODE"), alarm.exit_code.to_string().into()),

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::settings::Layer;
+use super::SettingArgs;
 
 /// Check the setup before the first renewal does
 #[derive(Args, Clone, Debug, Default)]
@@ -15,5 +15,5 @@ Run it as the user that the ACME client runs as. The exit code is 0 if no findin
 else that of the most severe one.")]
 pub(crate) struct DoctorArgs {
     #[command(flatten)]
-    pub(crate) settings: Layer,
+    pub(crate) settings: SettingArgs,
 }

@@ -6,6 +6,7 @@ mod certs;
 mod doctor;
 mod invocation;
 mod service;
+mod settings;
 mod sites;
 mod status;
 mod sync;
@@ -22,6 +23,7 @@ pub(crate) use self::doctor::DoctorArgs;
 pub(crate) use self::invocation::Action;
 pub use self::invocation::{CommandLine, Invocation, UsageError, command_name, wants_json};
 pub(crate) use self::service::{ServiceArgs, WaitArgs};
+pub(crate) use self::settings::SettingArgs;
 pub(crate) use self::sites::{
     BindArgs, CreateArgs, DeleteArgs, FieldArgs, ListArgs, OneArgs, Origin, SiteName, SitesCommand,
     UpdateArgs,
@@ -29,7 +31,7 @@ pub(crate) use self::sites::{
 pub(crate) use self::status::StatusArgs;
 pub(crate) use self::sync::SyncArgs;
 use crate::names::Domain;
-use crate::settings::{Guards, Layer};
+use crate::settings::Guards;
 use crate::source::Named;
 use crate::text::rfc3339;
 
@@ -222,7 +224,7 @@ pub(crate) struct DeployArgs {
     pub(crate) guards: GuardArgs,
 
     #[command(flatten)]
-    pub(crate) settings: Layer,
+    pub(crate) settings: SettingArgs,
 }
 
 // Overrides for what a deployment may break elsewhere. No doc comment: clap would take it for the summary of the command.

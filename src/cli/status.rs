@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
+use super::settings::{Local, SettingArgs};
+
 /// Show each lineage and its sites: on disk, on record, served
 #[derive(Args, Clone, Debug, Default)]
-#[expect(clippy::doc_markdown, reason = "help is plain text")]
 #[command(after_help = "\
 Examples:
   edgecert status
@@ -38,11 +39,6 @@ pub(crate) struct StatusArgs {
     #[arg(long, value_name = "LINEAGE", conflicts_with_all = ["verify", "check", "metrics"])]
     pub(crate) forget: Option<String>,
 
-    /// Directory of the state files [env: EDGECERT_STATE_DIR]
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub(crate) state_dir: Option<PathBuf>,
-
-    /// Edge to verify, several separated by commas [default: the site's cname, port 443] [env: EDGECERT_EDGE_ADDRESS]
-    #[arg(long, value_name = "HOST:PORT")]
-    pub(crate) edge_address: Option<String>,
+    #[command(flatten)]
+    pub(crate) settings: SettingArgs<Local>,
 }

@@ -2,8 +2,8 @@
 
 use clap::Args;
 
+use super::SettingArgs;
 use crate::inventory::Shard;
-use crate::settings::Layer;
 
 /// Retry failures, deploy renewals, repair drift (for timers)
 #[derive(Args, Clone, Debug, Default)]
@@ -25,5 +25,5 @@ pub(crate) struct SyncArgs {
     pub(crate) shard: Option<Shard>,
 
     #[command(flatten)]
-    pub(crate) settings: Layer,
+    pub(crate) settings: SettingArgs,
 }

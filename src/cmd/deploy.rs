@@ -13,7 +13,7 @@ use crate::deploy::{ClientCache, Deployment};
 use crate::error::CommandError;
 use crate::names::distinct;
 use crate::report::{DeployReport, SourceReport};
-use crate::settings::{self, Configuration, LineageEntry, Location, Settings};
+use crate::settings::{Configuration, Layers, LineageEntry, Location};
 use crate::source::{self, Source};
 use crate::state;
 
@@ -35,30 +35,29 @@ pub(crate) fn deploy(
     report: &mut DeployReport,
 ) -> Result<(), CommandError> {
     report.body.source = Some(SourceReport::new(source));
-    let env = &context.env;
     let none = Configuration::default();
     let (file, unreadable) = match context.configuration() {
         Ok(file) => (file, None),
         Err(error) => (&none, Some(error)),
     };
+    let layers = Layers::new(&args.settings.layer, &context.env, file);
     let entry = file.lineages.iter().find(|entry| is_entry_of(entry, source));
     let settings = match unreadable {
         Some(error) => Err(error),
-        None => Settings::resolve(&args.settings, env, entry, file),
+        None => layers.resolve(entry),
     };
     let (asked, guards) = (distinct(&args.domains), args.guards.guards());
     let domains = match entry {
         Some(entry) if asked.is_empty() => distinct(&entry.domains),
         _ => asked.clone(),
     };
-    let directory = settings::state_dir(&args.settings, env, file);
+    let directory = layers.state_dir();
     let deadline = Deadline::after(settings.as_ref().map_or(UNKNOWN, |settings| settings.timeout));
     let mut journal = if args.dry_run {
         Journal::look(source, directory.as_deref())
     } else {
-        let asked =
-            state::Overrides { domains: journal::spelled(&asked), settings: args.settings.to_remember(env) };
-        let order = journal::order(settings.as_ref().ok(), asked, &guards, &domains);
+        let asked = state::Overrides { domains: journal::spelled(&asked), settings: layers.to_record() };
+        let order = journal::order(settings.as_ref().ok(), asked, guards, &domains);
         Journal::open(source, order, directory.as_deref(), deadline, report)?
     };
     let result = settings.map_err(Into::into).and_then(|settings| {
@@ -94,7 +93,7 @@ pub(crate) fn is_entry_of(entry: &LineageEntry, source: &Source) -> bool {
         (Ok(a), Ok(b)) => a == b,
         _ => std::path::absolute(a).ok() == std::path::absolute(b).ok(),
     };
-    match &entry.place {
+    match &entry.location {
         Location::Directory(directory) => {
             source.directory.as_ref().is_some_and(|named| same(named, directory))
         }

@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::error::{AdHocError, CommandError, Diagnostic as _, ErrorKind};
 use crate::report::CommandReport;
 use crate::secret::Redactor;
-use crate::settings::{Layer, Settings};
+use crate::settings::{Layer, Layers, Settings};
 
 /// The service for one run.
 pub(super) struct Service {
@@ -28,7 +28,7 @@ pub(super) fn ask(
     report: &mut CommandReport,
     run: impl AsyncFnOnce(&Service, &mut CommandReport) -> Result<(), CommandError>,
 ) -> Result<(), CommandError> {
-    let settings = Settings::resolve(layer, &context.env, None, context.configuration()?)?;
+    let settings = Layers::new(layer, &context.env, context.configuration()?).resolve(None)?;
     let deadline = Deadline::after(settings.timeout);
     let mut redactor = Redactor::default();
     redactor.hide(&settings.api_key);

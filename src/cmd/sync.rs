@@ -16,7 +16,10 @@ pub(crate) fn run(
     context: &Context,
     answer: &mut CommandReport,
 ) -> Result<(), CommandError> {
-    let options =
-        SyncOptions { flags: &args.settings, splay: Duration::from_secs(args.splay), shard: args.shard };
+    let options = SyncOptions {
+        flags: &args.settings.layer,
+        splay: Duration::from_secs(args.splay),
+        shard: args.shard,
+    };
     sync::run(&options, context, answer)
 }

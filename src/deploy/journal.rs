@@ -226,7 +226,7 @@ impl Journal {
 pub(crate) fn order(
     settings: Option<&Settings>,
     asked: state::Overrides,
-    guards: &Guards,
+    guards: Guards,
     domains: &[Domain],
 ) -> state::DeployOptions {
     state::DeployOptions {

@@ -1,25 +1,35 @@
-//! `on_failure` of the configuration file: the program that is told of a failure, with its arguments.
+//! `on_failure` of the configuration file: the program that receives the report of a failure.
 
 use std::path::{Path, PathBuf};
+
+use toml::de::DeValue;
 
 /// A program and its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Program {
-    /// A path, or a name that is looked for in `PATH`.
+    /// A path, or a name to look up in `PATH`.
     pub(crate) name: PathBuf,
     pub(crate) arguments: Vec<String>,
     /// The configuration file that names it.
     pub(crate) file: PathBuf,
 }
 
+/// Why a value names no program.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum ProgramError {
+    #[error("expected a list of strings: the program and its arguments")]
+    NotAList,
+    #[error("it names no program")]
+    Empty,
+}
+
 impl Program {
-    /// Understands the value of the key. A name with a slash is relative to the file's directory, as all paths are.
-    pub(super) fn parse(file: &Path, value: &toml::Value) -> Result<Self, &'static str> {
-        const WANTED: &str = "a list of strings is wanted: the program and its arguments";
-        let words = value.as_array().ok_or(WANTED)?.iter();
-        let words = words.map(|word| word.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>();
-        let mut words = words.ok_or(WANTED)?.into_iter();
-        let name = words.next().filter(|name| !name.is_empty()).ok_or("it names no program")?;
+    /// Reads the value of the key. A name with a slash is relative to the file's directory, like all paths in it.
+    pub(super) fn from_toml(value: &DeValue<'_>, file: &Path) -> Result<Self, ProgramError> {
+        let words = value.as_array().ok_or(ProgramError::NotAList)?.iter();
+        let words = words.map(|word| word.get_ref().as_str().map(str::to_owned)).collect::<Option<Vec<_>>>();
+        let mut words = words.ok_or(ProgramError::NotAList)?.into_iter();
+        let name = words.next().filter(|name| !name.is_empty()).ok_or(ProgramError::Empty)?;
         let directory = file.parent().unwrap_or(Path::new(""));
         let name = if name.contains('/') { directory.join(name) } else { name.into() };
         Ok(Self { name, arguments: words.collect(), file: file.to_owned() })

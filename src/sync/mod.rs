@@ -27,7 +27,7 @@ use crate::deploy::ClientCache;
 use crate::error::{AdHocError, CommandError, ErrorKind, STATE_HINT};
 use crate::inventory::{Inventory, Member, Shard};
 use crate::report::{CommandReport, DeployReport};
-use crate::settings::{self, Layer, Settings};
+use crate::settings::{Layer, Layers, Settings};
 use crate::source::Source;
 use crate::state::{self, StateError, Store};
 use crate::text;
@@ -47,11 +47,12 @@ pub(crate) fn run(
     context: &Context,
     answer: &mut CommandReport,
 ) -> Result<(), CommandError> {
-    let (env, file) = (&context.env, context.configuration()?);
-    let (store, directory) = memory(settings::state_dir(options.flags, env, file))?;
+    let file = context.configuration()?;
+    let layers = Layers::new(options.flags, &context.env, file);
+    let (store, directory) = memory(layers.state_dir())?;
     std::thread::sleep(options.splay.mul_f64(fastrand::f64()));
 
-    let mut scan = Scan::new(options.flags, env, file, options.shard);
+    let mut scan = Scan::new(&layers, options.shard);
     let (mut summary, mut lineages) = (Summary::default(), Vec::new());
     let inventory = Inventory::gather(Some(&store), file)?;
     let count = inventory.len();
@@ -78,17 +79,18 @@ pub(crate) fn tick(
     context: &Context,
     report: &mut DeployReport,
 ) -> Result<(), CommandError> {
-    let (env, file) = (&context.env, context.configuration()?);
+    let file = context.configuration()?;
     let args = DeployArgs::default();
+    let layers = Layers::new(&args.settings.layer, &context.env, file);
     let name = state::name(&source.place());
-    let directory = settings::state_dir(&args.settings, env, file).filter(|directory| directory.is_dir());
+    let directory = layers.state_dir().filter(|directory| directory.is_dir());
     let memory = directory.as_deref().and_then(|directory| Store::at(directory).read(&name).0);
     let (Some(directory), Some(memory)) = (directory, memory) else {
         return crate::cmd::deploy::deploy(&args, source, context, report);
     };
     let entry = file.lineages.iter().find(|entry| crate::cmd::deploy::is_entry_of(entry, source));
     let member = Member { name, source: Ok(source.clone()), entry, memory: Some(memory) };
-    let mut scan = Scan::new(&args.settings, env, file, None);
+    let mut scan = Scan::new(&layers, None);
     let (mut summary, mut lineages) = (Summary::default(), Vec::new());
     sort(scan.look(member), &mut lineages, &mut summary);
     let mut answer = CommandReport::new("sync");

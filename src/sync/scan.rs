@@ -5,12 +5,11 @@ use std::sync::Arc;
 use time::OffsetDateTime;
 
 use crate::bundle::{self, LeafPeek};
-use crate::env::Env;
 use crate::error::CommandError;
 use crate::file::ReadError;
 use crate::inventory::{Member, Shard};
 use crate::names::Domain;
-use crate::settings::{self, Configuration, Guards, Layer, LineageEntry, Settings};
+use crate::settings::{self, Guards, Layer, Layers, LineageEntry, Settings};
 use crate::source::Source;
 use crate::state::{self, IssueDates, LineageState};
 use crate::text::rfc3339_millis;
@@ -66,9 +65,7 @@ pub(super) enum Found {
 
 /// Looks at lineages one by one.
 pub(super) struct Scan<'a> {
-    pub(super) flags: &'a Layer,
-    pub(super) env: &'a Env,
-    pub(super) file: &'a Configuration,
+    layers: &'a Layers<'a>,
     pub(super) shard: Option<Shard>,
     /// Settings of lineages that were summary the same, which most are.
     known: Vec<(Layer, Option<&'a LineageEntry>, Arc<Settings>)>,
@@ -76,8 +73,8 @@ pub(super) struct Scan<'a> {
 }
 
 impl<'a> Scan<'a> {
-    pub(super) fn new(flags: &'a Layer, env: &'a Env, file: &'a Configuration, shard: Option<Shard>) -> Self {
-        Self { flags, env, file, shard, known: Vec::new(), issued: IssueDates::default() }
+    pub(super) fn new(layers: &'a Layers<'a>, shard: Option<Shard>) -> Self {
+        Self { layers, shard, known: Vec::new(), issued: IssueDates::default() }
     }
 
     /// What is there of a lineage; `None`: it is of another share.
@@ -142,7 +139,7 @@ impl<'a> Scan<'a> {
         {
             return Ok(Arc::clone(settings));
         }
-        let settings = Settings::resolve_again(self.flags, self.env, summary, entry, self.file)?;
+        let settings = self.layers.resolve_recorded(summary, entry)?;
         let settings = Arc::new(settings);
         self.known.push((summary.clone(), entry, Arc::clone(&settings)));
         Ok(settings)

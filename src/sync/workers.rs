@@ -92,7 +92,7 @@ impl Workers<'_> {
         report.body.source = Some(SourceReport::new(&job.lineage.source));
         let lineage = job.lineage;
         let order =
-            journal::order(Some(&lineage.settings), lineage.asked.clone(), &lineage.guards, &lineage.domains);
+            journal::order(Some(&lineage.settings), lineage.asked.clone(), lineage.guards, &lineage.domains);
         let deadline = Deadline::after(lineage.settings.timeout);
         let opened = Journal::open(&lineage.source, order, Some(self.directory), deadline, &mut report);
         let mut journal = match opened.map(|journal| journal.since(lineage.begun)) {

@@ -132,14 +132,15 @@ fn a_bad_file_is_named_with_line_and_key() {
     expect![[r#"
         ---
         edgecert: error: HOME/.config/edgecert/config.toml:3: unknown key `timout`
-        edgecert: hint: known are `base_url`, `api_key_file`, `ca_file`, `state_dir`, `timeout`, `wait`, `verify`, `edge_address`, `rebind`, `allow_untrusted`, `skip_unmatched`, `on_failure`, `lineage`
+        edgecert: hint: known keys: base_url, api_key_file, ca_file, state_dir, timeout, wait, verify, edge_address, rebind, allow_untrusted, skip_unmatched, on_failure, lineage
     "#]].assert_eq(&hook.fails_with(78).shown());
     let hook = configured("api_key = \"hunter2\"\n").called_by_certbot(&lineage);
     expect![[r#"
         ---
         edgecert: error: HOME/.config/edgecert/config.toml:1: unknown key `api_key`
-        edgecert: hint: write the key into a file of its own and name that with `api_key_file`; known are `base_url`, `api_key_file`, `ca_file`, `state_dir`, `timeout`, `wait`, `verify`, `edge_address`, `rebind`, `allow_untrusted`, `skip_unmatched`, `on_failure`, `lineage`
-    "#]].assert_eq(&hook.fails_with(78).shown());
+        edgecert: hint: write the key to a file of its own and set `api_key_file`
+    "#]]
+    .assert_eq(&hook.fails_with(78).shown());
     let hook = edgecert().called_by_certbot(&lineage).args(["--config", "/nonexistent.toml"]);
     expect![[r#"
         ---

@@ -163,7 +163,7 @@ fn a_handshake_tells_what_is_served_now() {
         (&json!("unreachable"), &json!(["127.0.0.1:1 refuses connections"]))
     );
     let outcome = status(state.path(), &["--verify", "--edge-address", "nonsense"]).fails_with(78);
-    assert!(outcome.stderr.contains("edge address: HOST:PORT is wanted"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("edge address: expected HOST:PORT"), "{}", outcome.stderr);
 }
 
 #[test]

@@ -63,7 +63,6 @@ const IMPORTS: [(&str, &[&str]); 33] = [
             "cmd",
             "context",
             "deploy",
-            "env",
             "error",
             "file",
             "inventory",

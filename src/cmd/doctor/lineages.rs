@@ -72,7 +72,7 @@ impl Lineage {
 /// The lineages of the configuration and those that were deployed before, and those that cannot be found.
 pub(super) fn known(
     inventory: Inventory<'_>,
-    layers: &Layers,
+    layers: &Layers<'_>,
     issued: &mut IssueDates,
     strange: impl FnMut(StateError),
 ) -> (Vec<(Source, Order)>, Vec<Finding>) {
@@ -92,7 +92,7 @@ pub(super) fn known(
 }
 
 impl Order {
-    fn of(member: &Member<'_>, layers: &Layers) -> Self {
+    fn of(member: &Member<'_>, layers: &Layers<'_>) -> Self {
         let told = member.memory.as_ref().map(|memory| memory.order.clone()).unwrap_or_default();
         let lineage_options = layers.lineage_options(&told.asked.settings, member.entry);
         Self {

@@ -32,7 +32,7 @@ use crate::context::Context;
 use crate::error::ErrorKind;
 use crate::inventory::Inventory;
 use crate::report::CommandReport;
-use crate::settings::{Configuration, Inspection, Settings};
+use crate::settings::{Configuration, Layers, Settings};
 use crate::source::Source;
 use crate::state::{IssueDates, Store};
 
@@ -58,8 +58,9 @@ fn look(
         Ok(file) => (file, Ok(())),
         Err(error) => (&none, Err(error)),
     };
-    let inspection = Inspection::new(&args.settings, host.env, file);
-    let (settings, has_key) = (inspection.settings(host.env), inspection.api_key.is_ok());
+    let layers = Layers::new(&args.settings.layer, host.env, file);
+    let inspection = layers.inspect();
+    let (settings, has_key) = (layers.inspected_settings(&inspection), inspection.api_key.is_ok());
     let mut findings =
         setup::settings(understood, inspection.unusable, inspection.base_url, inspection.api_key);
     findings.extend(setup::state(inspection.state_dir.as_deref()));
@@ -75,7 +76,7 @@ fn look(
         findings.push(Finding::from_error(Subject::State, unreadable));
         Inventory::configured(file)
     });
-    let (known, lost) = lineages::known(inventory, &inspection.layers, &mut past, |note| {
+    let (known, lost) = lineages::known(inventory, &layers, &mut past, |note| {
         report.warnings.push(note.to_string());
     });
     findings.extend(lost);

@@ -21,12 +21,11 @@ use self::verdict::Verdict;
 use crate::cli::StatusArgs;
 use crate::clock;
 use crate::context::Context;
-use crate::env::Env;
 use crate::error::{AdHocError, CommandError, ErrorKind};
 use crate::file;
 use crate::inventory::Inventory;
 use crate::report::CommandReport;
-use crate::settings::{self, Configuration, Layer};
+use crate::settings::Layers;
 use crate::state::Store;
 use crate::text;
 
@@ -46,13 +45,9 @@ pub(crate) fn run(
 }
 
 fn show(args: &StatusArgs, context: &Context, report: &mut CommandReport) -> Result<(), CommandError> {
-    let (env, file) = (&context.env, context.configuration()?);
-    let flags = Layer {
-        state_dir: args.state_dir.clone(),
-        edge_address: args.edge_address.clone(),
-        ..Layer::default()
-    };
-    let store = open(&flags, env, file, args.check)?;
+    let file = context.configuration()?;
+    let layers = Layers::new(&args.settings.layer, &context.env, file);
+    let store = open(&layers, args.check)?;
     if let Some(lineage) = &args.forget {
         return forget::run(lineage, store.as_ref(), file, report);
     }
@@ -61,9 +56,7 @@ fn show(args: &StatusArgs, context: &Context, report: &mut CommandReport) -> Res
     let (mut lineages, mut strange) = gather::gather(Inventory::gather(store.as_ref(), file)?, now);
     strange.extend(damaged);
     if args.verify {
-        let edge = |lineage: &Lineage| {
-            Ok(settings::edge_addresses(&flags, env, lineage.edge_address.as_deref(), file)?)
-        };
+        let edge = |lineage: &Lineage| Ok(layers.edge_addresses(lineage.edge_address.as_deref())?);
         verify::verify(&mut lineages, edge)?;
     }
     report.body.set("lineages", json::lineages(&lineages));
@@ -90,12 +83,12 @@ fn finish(verdict: &Verdict, report: &mut CommandReport) {
 }
 
 /// The state directory; `None` where there is none, which is not `wanted` then either.
-fn open(flags: &Layer, env: &Env, file: &Configuration, wanted: bool) -> Result<Option<Store>, CommandError> {
+fn open(layers: &Layers<'_>, wanted: bool) -> Result<Option<Store>, CommandError> {
     let failed = |message: String| {
         let hint = "name it with --state-dir, and run edgecert as the user that it belongs to";
         CommandError::from(AdHocError::new(ErrorKind::NoInput, message, hint))
     };
-    let Some(directory) = settings::state_dir(flags, env, file) else {
+    let Some(directory) = layers.state_dir() else {
         let message = "no state directory is set, and there is no home directory";
         return if wanted { Err(failed(message.into())) } else { Ok(None) };
     };

@@ -159,7 +159,7 @@ fn a_configuration_that_cannot_be_understood_does_not_stop_the_rest_and_the_grav
     assert_eq!(faults.len(), 2, "what may stand in the file is not missing: {faults:?}");
     assert!(faults[0].contains("config.toml:1: unknown key `basurl`"), "{faults:?}");
     assert!(
-        outcome.stdout.contains("EDGECERT_WAIT: a whole number of seconds is wanted"),
+        outcome.stdout.contains("EDGECERT_WAIT: expected a whole number of seconds"),
         "{}",
         outcome.stdout
     );

@@ -226,6 +226,6 @@ fn the_key_for_one_service_is_never_sent_to_another() {
     let later = later.env("EDGECERT_API_KEY", "for-the-other").env("EDGECERT_CONFIG", config);
     let (asked, outcome) = asked_during(&edge, || later.fails_with(78));
     assert_eq!(asked, Vec::<String>::new());
-    assert!(outcome.stderr.contains("with a key that is not remembered"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("with an API key that is not recorded"), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("hint: run `edgecert sync --base-url http"), "{}", outcome.stderr);
 }

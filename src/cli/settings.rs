@@ -1,0 +1,157 @@
+//! Flags of settings, made from the list in `settings`. A flag has no default here: it would shadow the configuration file.
+
+use std::marker::PhantomData;
+use std::path::PathBuf;
+
+use clap::builder::{EnumValueParser, PossibleValue};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueEnum, ValueHint, value_parser};
+
+use crate::settings::{Kind, Layer, Reader, SETTINGS, Setting, Value, Verify};
+
+/// The flags of the settings that a command takes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SettingArgs<S = All> {
+    pub(crate) layer: Layer,
+    subset: PhantomData<S>,
+}
+
+/// A choice of settings.
+pub(crate) trait Subset {
+    fn contains(setting: &Setting) -> bool;
+}
+
+/// Every setting, for commands that deploy.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct All;
+
+/// Those of commands that call the service without deploying.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Connection;
+
+/// Those of `status`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Local;
+
+impl Subset for All {
+    fn contains(_: &Setting) -> bool {
+        true
+    }
+}
+
+impl Subset for Connection {
+    fn contains(setting: &Setting) -> bool {
+        ["base_url", "api_key_file", "ca_file", "timeout"].contains(&setting.name)
+    }
+}
+
+impl Subset for Local {
+    fn contains(setting: &Setting) -> bool {
+        ["state_dir", "edge_address"].contains(&setting.name)
+    }
+}
+
+impl<S: Subset> Args for SettingArgs<S> {
+    fn augment_args(command: Command) -> Command {
+        const HEADING: &str = "Settings (flag, else environment, else configuration file)";
+        let settings = SETTINGS.iter().filter(|setting| S::contains(setting));
+        command.next_help_heading(HEADING).args(settings.map(arg))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<S: Subset> FromArgMatches for SettingArgs<S> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        Ok(Self { layer: Layer::read(&mut Matches(matches)), subset: PhantomData })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.layer = Layer::read(&mut Matches(matches)).or(std::mem::take(&mut self.layer));
+        Ok(())
+    }
+}
+
+/// Reads the flags that were given.
+struct Matches<'a>(&'a ArgMatches);
+
+impl Reader for Matches<'_> {
+    fn read<T: Value>(&mut self, setting: &'static Setting) -> Option<T> {
+        // A flag that the command does not take is an error to clap.
+        self.0.try_get_one::<T>(setting.name).ok().flatten().cloned()
+    }
+}
+
+fn arg(setting: &'static Setting) -> Arg {
+    let arg = Arg::new(setting.name).long(setting.flag()).value_name(setting.value_name).help(help(setting));
+    match setting.kind {
+        Kind::Text => arg,
+        Kind::Path if setting.value_name == "DIR" => {
+            arg.value_parser(value_parser!(PathBuf)).value_hint(ValueHint::DirPath)
+        }
+        Kind::Path => arg.value_parser(value_parser!(PathBuf)).value_hint(ValueHint::FilePath),
+        Kind::Seconds => arg.value_parser(value_parser!(u64)),
+        Kind::Verify => arg.value_parser(EnumValueParser::<Verify>::new()),
+        Kind::Switch => arg
+            .value_parser(value_parser!(bool))
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("true"),
+    }
+}
+
+fn help(setting: &Setting) -> String {
+    let default = setting.default.map(|default| format!(" [default: {default}]")).unwrap_or_default();
+    format!("{}{default} [env: {}]", setting.help, setting.variable())
+}
+
+impl ValueEnum for Verify {
+    fn value_variants<'a>() -> &'a [Self] {
+        &Self::ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let help = match self {
+            Self::Auto => "Verify; an unreachable edge is a warning",
+            Self::Require => "Verify; an unreachable edge is a failure",
+            Self::Off => "Do not verify",
+        };
+        Some(PossibleValue::new(self.word()).help(help))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed<S: Subset>(arguments: &[&str]) -> Result<Layer, clap::Error> {
+        let command = SettingArgs::<S>::augment_args(Command::new("x"));
+        let matches = command.try_get_matches_from(["x"].iter().chain(arguments))?;
+        Ok(SettingArgs::<S>::from_arg_matches(&matches)?.layer)
+    }
+
+    #[test]
+    fn flags_become_layer() {
+        let given =
+            ["--timeout", "5", "--rebind", "--skip-unmatched=false", "--verify", "off", "--ca-file", "a"];
+        let expected = Layer {
+            timeout: Some(5),
+            rebind: Some(true),
+            skip_unmatched: Some(false),
+            verify: Some(Verify::Off),
+            ca_file: Some("a".into()),
+            ..Layer::default()
+        };
+        assert_eq!(parsed::<All>(&given).unwrap(), expected);
+        assert_eq!(parsed::<All>(&[]).unwrap(), Layer::default());
+    }
+
+    #[test]
+    fn subset_takes_no_other_flag() {
+        assert_eq!(parsed::<Connection>(&["--timeout", "5"]).unwrap().timeout, Some(5));
+        assert!(parsed::<Connection>(&["--wait", "5"]).is_err());
+        assert!(parsed::<Local>(&["--edge-address", "a:1"]).unwrap().edge_address.is_some());
+        assert!(parsed::<Local>(&["--timeout", "5"]).is_err());
+    }
+}

@@ -1,0 +1,65 @@
+//! Where the API key comes from. Never from an argument: every user can read those.
+
+use std::path::Path;
+
+use zeroize::Zeroizing;
+
+use super::Error;
+use crate::env::Env;
+use crate::file;
+use crate::secret::Secret;
+use crate::text;
+
+/// Name of the systemd credential.
+const CREDENTIAL: &str = "edgecert-api-key";
+
+/// No API key is longer; a larger file is some other file.
+const MAX_BYTES: u64 = 16 << 10;
+
+/// Reads the first that is set: the file that was `named` for this run, `EDGECERT_API_KEY`, the `configured` file, the
+/// systemd credential.
+pub(super) fn find(
+    named: Option<&impl AsRef<Path>>,
+    configured: Option<&impl AsRef<Path>>,
+    env: &Env,
+) -> Result<Option<Secret>, Error> {
+    if let Some(path) = named {
+        return from_file(path.as_ref()).map(Some);
+    }
+    if let Some(text) = env.text("EDGECERT_API_KEY")? {
+        return parse(text, "EDGECERT_API_KEY").map(Some);
+    }
+    if let Some(path) = configured {
+        return from_file(path.as_ref()).map(Some);
+    }
+    let credential = env.path("CREDENTIALS_DIRECTORY").map(|directory| directory.join(CREDENTIAL));
+    match credential.filter(|path| path.exists()) {
+        Some(path) => parse(&read(&path)?, &text::path(&path)).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn from_file(path: &Path) -> Result<Secret, Error> {
+    let key = read(path)?;
+    if file::is_open_to_others(path) {
+        return Err(Error::OpenToOthers { path: path.to_owned() });
+    }
+    parse(&key, &text::path(path))
+}
+
+fn read(path: &Path) -> Result<Zeroizing<String>, Error> {
+    Ok(file::read_text(path, MAX_BYTES)?)
+}
+
+/// The key is sent in a header, so it is one line of visible ASCII (RFC 6750, section 2.1).
+fn parse(text: &str, name: &str) -> Result<Secret, Error> {
+    let text = text.trim();
+    let invalid = |reason: &str| Error::Invalid { name: name.to_owned(), reason: reason.to_owned() };
+    if text.is_empty() {
+        return Err(invalid("it holds no API key"));
+    }
+    if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(invalid("expected one line of visible ASCII characters without spaces"));
+    }
+    Ok(Secret::new(text.to_owned()))
+}

@@ -1,0 +1,69 @@
+//! The configuration file: what it can hold, and where it is looked for.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{Error, Layer, Program, parser};
+use crate::env::Env;
+use crate::names::Domain;
+use crate::{file, text};
+
+/// The first default path.
+const SYSTEM: &str = "/etc/edgecert/config.toml";
+
+/// Limit of the file's size: enough for a thousand lineages. Parsing takes a hundred times as much memory.
+const MAX_BYTES: u64 = 256 << 10;
+
+/// A parsed configuration file; empty if there is no file.
+#[derive(Default)]
+pub(crate) struct Configuration {
+    /// Settings for all lineages.
+    pub(crate) layer: Layer,
+    /// The `[[lineage]]` entries, in order.
+    pub(crate) lineages: Vec<LineageEntry>,
+    /// Program to run after a failure.
+    pub(crate) on_failure: Option<Program>,
+}
+
+/// One `[[lineage]]`.
+pub(crate) struct LineageEntry {
+    pub(crate) location: Location,
+    /// Sites to deploy to; empty: every covered one.
+    pub(crate) domains: Vec<Domain>,
+    /// Settings for this lineage only.
+    pub(crate) layer: Layer,
+}
+
+/// Where a lineage is.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Location {
+    Directory(PathBuf),
+    Files { cert: PathBuf, key: PathBuf },
+}
+
+/// Reads the named file, or the first default file that exists.
+pub(crate) fn read(named: Option<&Path>, env: &Env) -> Result<Configuration, Error> {
+    let named = named.map(Path::to_owned).or_else(|| env.path("EDGECERT_CONFIG"));
+    match named.or_else(|| default_paths(env).find(|path| exists(path))) {
+        Some(path) => parser::parse(&path, &file::read_text(&path, MAX_BYTES)?),
+        None => Ok(Configuration::default()),
+    }
+}
+
+fn default_paths(env: &Env) -> impl Iterator<Item = PathBuf> {
+    let home = env.path("XDG_CONFIG_HOME").or_else(|| env.path("HOME").map(|home| home.join(".config")));
+    [Some(PathBuf::from(SYSTEM)), home.map(|home| home.join("edgecert/config.toml"))].into_iter().flatten()
+}
+
+/// Whether a default file exists. `HOME` may be inherited from another user; a file that cannot be reached there is not
+/// meant for this one.
+fn exists(path: &Path) -> bool {
+    match path.symlink_metadata() {
+        Ok(_) => true,
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            log::warn!("ignoring {}: cannot search its directory", text::path(path));
+            false
+        }
+        Err(_) => false,
+    }
+}

@@ -1,0 +1,49 @@
+//! Why settings cannot be used. Values are not repeated: a secret may be in the wrong place.
+
+use std::path::PathBuf;
+
+use crate::env::NotUnicode;
+use crate::file::ReadError;
+use crate::text;
+
+/// A setting that is missing or cannot be used.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("no base URL is set")]
+    NoBaseUrl,
+    #[error("no API key is set")]
+    NoApiKey,
+    /// `name` is a setting, a variable or a file.
+    #[error("{name}: {reason}")]
+    Invalid { name: String, reason: String },
+    #[error(transparent)]
+    NotUnicode(#[from] NotUnicode),
+    #[error(transparent)]
+    Unreadable(#[from] ReadError),
+    #[error("{}:{line}: {fault}", text::path(path))]
+    File { path: PathBuf, line: usize, fault: FileFault },
+    #[error("others can read the API key file {}", text::path(path))]
+    OpenToOthers { path: PathBuf },
+    #[error(
+        "it was deployed to {url} with an API key that is not recorded; the configured one is for another service"
+    )]
+    OtherService { url: String },
+}
+
+/// What is wrong with a line of the configuration file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum FileFault {
+    /// `key`: the key of the line, if it has one.
+    #[error("{}{message}", key.as_ref().map(|key| format!("`{key}`: ")).unwrap_or_default())]
+    Syntax { key: Option<String>, message: String },
+    #[error("unknown key `{key}`")]
+    UnknownKey { key: String, known: Vec<&'static str> },
+    #[error("`{key}`: expected {expected}")]
+    WrongType { key: &'static str, expected: &'static str },
+    #[error("`{key}`: {reason}")]
+    Invalid { key: &'static str, reason: String },
+    #[error("expected `[[lineage]]`, in double brackets")]
+    SingleBrackets,
+    #[error("a `[[lineage]]` needs either `path`, or `cert` and `key`")]
+    NoLocation,
+}

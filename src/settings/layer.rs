@@ -1,0 +1,115 @@
+//! All settings, each listed once. Flag, environment variable, file key, help, merging and state files follow from the list.
+
+use std::fmt::Display;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::value::{Kind, Value};
+use super::{TIMEOUT, VERIFY, Verify, WAIT};
+
+/// One setting, as help and errors describe it.
+#[derive(Clone, Copy)]
+pub(crate) struct Setting {
+    /// Key in the configuration file.
+    pub(crate) name: &'static str,
+    /// Summary, as an imperative or noun phrase.
+    pub(crate) help: &'static str,
+    /// Placeholder for the value in the help.
+    pub(crate) value_name: &'static str,
+    pub(crate) kind: Kind,
+    /// Value or phrase that the help shows as the default.
+    pub(crate) default: Option<&'static (dyn Display + Sync)>,
+    /// Whether a `[[lineage]]` entry may have it, too.
+    pub(crate) is_per_lineage: bool,
+}
+
+/// Reads settings from one place: command line, environment or file.
+pub(crate) trait Reader {
+    /// Returns the value of a setting; `None` if the place has none, or none that can be used.
+    fn read<T: Value>(&mut self, setting: &'static Setting) -> Option<T>;
+}
+
+macro_rules! settings {
+    ($(#[doc = $help:literal] $name:ident: $type:ty = $setting:expr,)+) => {
+        /// The settings that one place gives; `None` where it gives none.
+        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(default)]
+        #[expect(clippy::doc_markdown, reason = "help is plain text")]
+        pub(crate) struct Layer {
+            $(
+                #[doc = $help]
+                #[serde(skip_serializing_if = "Option::is_none")]
+                pub(crate) $name: Option<$type>,
+            )+
+        }
+
+        /// All settings, in the order of the help.
+        pub(crate) static SETTINGS: &[Setting] =
+            &[$(Setting { name: stringify!($name), help: $help.trim_ascii(), kind: <$type as Value>::KIND, ..$setting }),+];
+
+        impl Layer {
+            /// Reads each setting.
+            pub(crate) fn read(reader: &mut impl Reader) -> Self {
+                let mut settings = SETTINGS.iter();
+                Self { $($name: settings.next().and_then(|setting| reader.read(setting)),)+ }
+            }
+
+            /// Fills the settings that this layer does not give from a weaker one.
+            pub(crate) fn or(self, weaker: Self) -> Self {
+                Self { $($name: self.$name.or(weaker.$name),)+ }
+            }
+        }
+    };
+}
+
+settings! {
+    /// Base URL of the service, for example https://api.example.net
+    base_url: String = global("URL"),
+    /// File that holds the API key; EDGECERT_API_KEY holds the key itself
+    api_key_file: PathBuf = global("FILE"),
+    /// CA certificates to trust instead of the system's trust store
+    ca_file: PathBuf = global("FILE"),
+    /// Directory of the state files
+    state_dir: PathBuf = global("DIR"),
+    /// Deadline for the whole run
+    timeout: u64 = global("SECS").default(&TIMEOUT),
+    /// Wait up to SECS until the edge serves the certificate; 0 does not wait
+    wait: u64 = per_lineage("SECS").default(&WAIT),
+    /// Verify the result by TLS handshakes with the edge
+    verify: Verify = per_lineage("MODE").default(&VERIFY),
+    /// Edge to verify, several separated by commas
+    edge_address: String = per_lineage("HOST:PORT").default(&"the site's cname, port 443"),
+    /// Rebind covered sites that are bound to another record
+    rebind: bool = per_lineage("BOOL"),
+    /// Allow certificates from test, staging and self-signed issuers
+    allow_untrusted: bool = per_lineage("BOOL"),
+    /// Succeed if no site is covered
+    skip_unmatched: bool = per_lineage("BOOL"),
+}
+
+/// A setting for the whole run. The macro fills in name, help and kind.
+const fn global(value_name: &'static str) -> Setting {
+    Setting { name: "", help: "", value_name, kind: Kind::Text, default: None, is_per_lineage: false }
+}
+
+/// A setting that a `[[lineage]]` entry may have, too.
+const fn per_lineage(value_name: &'static str) -> Setting {
+    Setting { is_per_lineage: true, ..global(value_name) }
+}
+
+impl Setting {
+    const fn default(self, default: &'static (dyn Display + Sync)) -> Self {
+        Self { default: Some(default), ..self }
+    }
+
+    /// The environment variable, such as `EDGECERT_BASE_URL`.
+    pub(crate) fn variable(&self) -> String {
+        format!("EDGECERT_{}", self.name.to_ascii_uppercase())
+    }
+
+    /// The flag without its dashes, such as `base-url`.
+    pub(crate) fn flag(&self) -> String {
+        self.name.replace('_', "-")
+    }
+}

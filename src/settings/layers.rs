@@ -1,0 +1,227 @@
+//! Merges what flags, environment, state and configuration give.
+
+use std::path::PathBuf;
+
+use super::layer::{Layer, Reader, Setting};
+use super::value::Value;
+use super::{BaseUrl, Configuration, Error, LineageEntry, Settings, address, api_key, default_state_dir};
+use crate::env::{Env, NotUnicode};
+
+/// The layers of settings of a run. Those of one lineage, its state and its entry in the configuration, are added by
+/// each method.
+pub(crate) struct Layers<'a> {
+    pub(super) env: &'a Env,
+    pub(super) flags: &'a Layer,
+    pub(super) environment: Layer,
+    /// Variables that cannot be used.
+    pub(super) unusable: Vec<Error>,
+    pub(super) file: &'a Layer,
+}
+
+/// Settings of `deploy` that may differ between lineages.
+pub(crate) struct LineageOptions {
+    pub(crate) rebind: bool,
+    pub(crate) allow_untrusted: bool,
+    pub(crate) skip_unmatched: bool,
+}
+
+impl<'a> Layers<'a> {
+    /// Reads the environment.
+    pub(crate) fn new(flags: &'a Layer, env: &'a Env, configuration: &'a Configuration) -> Self {
+        let mut reader = Environment { env, unusable: Vec::new() };
+        let environment = Layer::read(&mut reader);
+        Self { env, flags, environment, unusable: reader.unusable, file: &configuration.layer }
+    }
+
+    /// The settings of a run that is not about a lineage deployed before.
+    pub(crate) fn resolve(&self, entry: Option<&LineageEntry>) -> Result<Settings, Error> {
+        self.resolve_recorded(&Layer::default(), entry)
+    }
+
+    /// The settings for a lineage; `recorded` are the flags and variables of the run that deployed it.
+    pub(crate) fn resolve_recorded(
+        &self,
+        recorded: &Layer,
+        entry: Option<&LineageEntry>,
+    ) -> Result<Settings, Error> {
+        if let Some(error) = self.unusable.first() {
+            return Err(error.clone());
+        }
+        let named_key_file = self.flags.api_key_file.as_ref().or(self.recorded_key_file(recorded)?);
+        let environment = self.environment.clone().or(recorded.clone());
+        let key_file = environment.api_key_file.as_ref().or(self.file.api_key_file.as_ref());
+        let api_key = api_key::find(named_key_file, key_file, self.env)?;
+        let merged = self.merge(recorded, entry);
+        merged.edge_address.as_deref().map(check_edge_address).transpose()?;
+        let base_url = base_url(&merged)?;
+        Ok(Settings::new(base_url, api_key.ok_or(Error::NoApiKey)?, merged, self.env))
+    }
+
+    /// The recorded key file, if the recorded base URL is used: `EDGECERT_API_KEY` may be the key for another service.
+    fn recorded_key_file<'r>(&self, recorded: &'r Layer) -> Result<Option<&'r PathBuf>, Error> {
+        let is_overridden = self.flags.base_url.is_some() || self.environment.base_url.is_some();
+        let Some(url) = recorded.base_url.as_ref().filter(|_| !is_overridden) else { return Ok(None) };
+        let has_key_file = self.flags.api_key_file.is_some() || recorded.api_key_file.is_some();
+        let is_elsewhere = |own: &String| !address::is_same_url(own, url);
+        if !has_key_file && self.file.base_url.as_ref().is_some_and(is_elsewhere) {
+            return Err(Error::OtherService { url: url.clone() });
+        }
+        Ok(recorded.api_key_file.as_ref())
+    }
+
+    /// What `deploy` and `sync` do with one lineage.
+    pub(crate) fn lineage_options(&self, recorded: &Layer, entry: Option<&LineageEntry>) -> LineageOptions {
+        let merged = self.merge(recorded, entry);
+        LineageOptions {
+            rebind: merged.rebind.unwrap_or(false),
+            allow_untrusted: merged.allow_untrusted.unwrap_or(false),
+            skip_unmatched: merged.skip_unmatched.unwrap_or(false),
+        }
+    }
+
+    /// The state directory, even if other settings are wrong; `None`: nothing is recorded.
+    pub(crate) fn state_dir(&self) -> Option<PathBuf> {
+        self.merge(&Layer::default(), None).state_dir.or_else(|| default_state_dir(self.env))
+    }
+
+    /// The edges to verify, even if other settings are wrong; empty: the addresses of each site's `cname`. `lineage` is
+    /// the address that the lineage's state or entry gives.
+    pub(crate) fn edge_addresses(&self, lineage: Option<&str>) -> Result<Vec<String>, Error> {
+        let is_of_edge = |error: &&Error| matches!(error, Error::NotUnicode(NotUnicode(name)) if name == "EDGECERT_EDGE_ADDRESS");
+        if let Some(error) = self.unusable.iter().find(is_of_edge) {
+            return Err(error.clone());
+        }
+        let recorded = Layer { edge_address: lineage.map(str::to_owned), ..Layer::default() };
+        let merged = self.merge(&recorded, None).edge_address;
+        merged.as_deref().map(check_edge_address).transpose()?;
+        Ok(merged.as_deref().map(address::split).unwrap_or_default())
+    }
+
+    /// Flags and variables that a later run needs to do the same. Invalid values are left out: a secret may be in their
+    /// place.
+    pub(crate) fn to_record(&self) -> Layer {
+        let environment = if self.unusable.is_empty() { self.environment.clone() } else { Layer::default() };
+        let given = self.flags.clone().or(environment);
+        let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+        Layer {
+            base_url: given.base_url.filter(|url| url.parse::<BaseUrl>().is_ok()),
+            api_key_file: given.api_key_file.filter(|path| path.is_file()).map(absolute),
+            ca_file: given.ca_file.filter(|path| path.is_file()).map(absolute),
+            edge_address: given.edge_address.filter(|text| address::is_edge_list(text)),
+            // The later run has a deadline and a state directory of its own.
+            state_dir: None,
+            timeout: None,
+            wait: None,
+            ..given
+        }
+    }
+
+    pub(super) fn merge(&self, recorded: &Layer, entry: Option<&LineageEntry>) -> Layer {
+        let entry = entry.map(|entry| entry.layer.clone()).unwrap_or_default();
+        let given = self.flags.clone().or(self.environment.clone());
+        given.or(recorded.clone()).or(entry).or(self.file.clone())
+    }
+}
+
+pub(super) fn base_url(merged: &Layer) -> Result<BaseUrl, Error> {
+    let text = merged.base_url.as_deref().ok_or(Error::NoBaseUrl)?;
+    text.parse().map_err(|error: address::UrlError| invalid("base URL", &error.to_string()))
+}
+
+pub(super) fn check_edge_address(text: &str) -> Result<(), Error> {
+    if address::is_edge_list(text) { Ok(()) } else { Err(invalid("edge address", address::EXPECTED_EDGES)) }
+}
+
+fn invalid(name: &str, reason: &str) -> Error {
+    Error::Invalid { name: name.to_owned(), reason: reason.to_owned() }
+}
+
+/// Reads `EDGECERT_…` variables.
+struct Environment<'a> {
+    env: &'a Env,
+    unusable: Vec<Error>,
+}
+
+impl Reader for Environment<'_> {
+    fn read<T: Value>(&mut self, setting: &'static Setting) -> Option<T> {
+        let variable = setting.variable();
+        let raw = self.env.raw(&variable)?;
+        let value = T::from_variable(raw);
+        if value.is_none() {
+            self.unusable.push(if raw.to_str().is_some() {
+                invalid(&variable, &format!("expected {}", T::KIND.expected()))
+            } else {
+                NotUnicode(variable).into()
+            });
+        }
+        value
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::TIMEOUT;
+
+    fn env(variables: &[(&str, &str)]) -> Env {
+        variables.iter().copied().collect()
+    }
+
+    #[test]
+    fn flag_beats_environment_beats_file() {
+        let base =
+            [("EDGECERT_BASE_URL", "http://127.0.0.1:1"), ("EDGECERT_API_KEY", "k"), ("EDGECERT_WAIT", "2")];
+        let mut file = Configuration::default();
+        file.layer.wait = Some(3);
+        let flags = Layer { wait: Some(1), ..Layer::default() };
+        let wait =
+            |flags: &Layer, env: &Env| Layers::new(flags, env, &file).resolve(None).unwrap().wait.as_secs();
+        assert_eq!(wait(&flags, &env(&base)), 1);
+        assert_eq!(wait(&Layer::default(), &env(&base)), 2);
+        assert_eq!(wait(&Layer::default(), &env(&base[..2])), 3);
+    }
+
+    #[test]
+    fn setting_without_value_has_default() {
+        let env = env(&[("EDGECERT_BASE_URL", "http://127.0.0.1:1"), ("EDGECERT_API_KEY", "k")]);
+        let (flags, file) = (Layer::default(), Configuration::default());
+        let settings = Layers::new(&flags, &env, &file).resolve(None).unwrap();
+        assert_eq!(settings.timeout.as_secs(), TIMEOUT);
+        assert!(!settings.rebind && settings.edge_addresses.is_empty());
+    }
+
+    #[test]
+    fn unusable_variable_is_named_without_value() {
+        let (flags, file) = (Layer::default(), Configuration::default());
+        for (name, value) in [
+            ("EDGECERT_TIMEOUT", "soon"),
+            ("EDGECERT_WAIT", "-1"),
+            ("EDGECERT_VERIFY", "maybe"),
+            ("EDGECERT_REBIND", "2"),
+        ] {
+            let env = env(&[(name, value)]);
+            let error = Layers::new(&flags, &env, &file).resolve(None).err().unwrap().to_string();
+            assert!(error.starts_with(name) && !error.contains(value), "{error}");
+        }
+    }
+
+    #[test]
+    fn recorded_service_needs_its_own_key() {
+        let env = env(&[("EDGECERT_API_KEY", "k")]);
+        let (flags, mut file) = (Layer::default(), Configuration::default());
+        file.layer.base_url = Some("https://here.example".into());
+        let layers = Layers::new(&flags, &env, &file);
+        let recorded = |url: &str| Layer { base_url: Some(url.into()), ..Layer::default() };
+        assert!(layers.resolve_recorded(&recorded("https://here.example/"), None).is_ok());
+        let elsewhere = layers.resolve_recorded(&recorded("https://there.example"), None);
+        assert!(matches!(elsewhere, Err(Error::OtherService { url }) if url == "https://there.example"));
+    }
+
+    #[test]
+    fn record_leaves_out_time_limits_and_invalid_values() {
+        let env = env(&[("EDGECERT_BASE_URL", "secret"), ("EDGECERT_WAIT", "0"), ("EDGECERT_REBIND", "1")]);
+        let (flags, file) = (Layer { timeout: Some(5), ..Layer::default() }, Configuration::default());
+        let recorded = Layers::new(&flags, &env, &file).to_record();
+        assert_eq!(recorded, Layer { rebind: Some(true), ..Layer::default() });
+    }
+}

@@ -1,0 +1,258 @@
+//! Parses the configuration file.
+//!
+//! An error names file, line and key and never repeats the line: a secret may be in it by mistake.
+
+use std::fmt::Display;
+use std::ops::Range;
+use std::path::Path;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::layer::{Layer, Reader, SETTINGS, Setting};
+use super::value::Value;
+use super::{BaseUrl, Configuration, Error, FileFault, LineageEntry, Location, Program, address};
+use crate::names::{Domain, NotADomain};
+use crate::text::sanitize;
+
+/// Keys of the file beside the settings.
+const GLOBAL_KEYS: &[&str] = &["on_failure", "lineage"];
+/// Keys of a `[[lineage]]` beside its settings.
+const LINEAGE_KEYS: &[&str] = &["name", "path", "cert", "key", "domains"];
+
+/// Parses the text. The first fault in the file is the error.
+pub(super) fn parse(path: &Path, text: &str) -> Result<Configuration, Error> {
+    let at_line = |(offset, fault)| Error::File { path: path.to_owned(), line: line_of(text, offset), fault };
+    let document = DeTable::parse(text).map_err(|error| at_line(syntax_fault(text, &error)))?;
+    let mut parser = Parser { path, faults: Vec::new() };
+    let configuration = parser.configuration(document.get_ref());
+    match parser.faults.into_iter().min_by_key(|(offset, _)| *offset) {
+        Some(fault) => Err(at_line(fault)),
+        None => Ok(configuration),
+    }
+}
+
+/// Collects the faults of a file, with their offsets.
+struct Parser<'a> {
+    path: &'a Path,
+    faults: Vec<(usize, FileFault)>,
+}
+
+impl Parser<'_> {
+    fn configuration(&mut self, table: &DeTable<'_>) -> Configuration {
+        let layer = self.layer(table, GLOBAL_KEYS, |_| true);
+        if let Some(url) = &layer.base_url {
+            self.check(table, "base_url", url.parse::<BaseUrl>());
+        }
+        if let Some(edges) = &layer.edge_address {
+            self.check(table, "edge_address", check_edges(edges));
+        }
+        let lineages = match table.get("lineage").map(|value| (value.span(), value.get_ref())) {
+            Some((_, DeValue::Array(entries))) => {
+                entries.iter().filter_map(|entry| self.entry(entry)).collect()
+            }
+            Some((span, _)) => {
+                self.fault(span, FileFault::SingleBrackets);
+                Vec::new()
+            }
+            None => Vec::new(),
+        };
+        let program = table.get("on_failure").map(|value| Program::from_toml(value.get_ref(), self.path));
+        let on_failure = program.and_then(|program| self.check(table, "on_failure", program));
+        Configuration { layer, lineages, on_failure }
+    }
+
+    fn entry(&mut self, entry: &Spanned<DeValue<'_>>) -> Option<LineageEntry> {
+        let DeValue::Table(table) = entry.get_ref() else {
+            self.fault(entry.span(), FileFault::SingleBrackets);
+            return None;
+        };
+        let layer = self.layer(table, LINEAGE_KEYS, |setting| setting.is_per_lineage);
+        let _: Option<String> = self.value(table, "name");
+        let [path, cert, key] = ["path", "cert", "key"].map(|name| self.value(table, name));
+        let location = match (path, cert, key) {
+            (Some(path), None, None) => Location::Directory(path),
+            (None, Some(cert), Some(key)) => Location::Files { cert, key },
+            _ => {
+                self.fault(entry.span(), FileFault::NoLocation);
+                return None;
+            }
+        };
+        Some(LineageEntry { location, domains: self.domains(table), layer })
+    }
+
+    fn domains(&mut self, table: &DeTable<'_>) -> Vec<Domain> {
+        let Some(value) = table.get("domains") else { return Vec::new() };
+        let expected = FileFault::WrongType { key: "domains", expected: "a list of domain names" };
+        let Some(names) = value.get_ref().as_array() else {
+            self.fault(value.span(), expected);
+            return Vec::new();
+        };
+        let mut domains = Vec::new();
+        for name in names {
+            match name.get_ref().as_str().map(str::parse) {
+                Some(Ok(domain)) => domains.push(domain),
+                Some(Err(NotADomain)) => {
+                    let reason = NotADomain.to_string();
+                    self.fault(name.span(), FileFault::Invalid { key: "domains", reason });
+                }
+                None => self.fault(name.span(), expected.clone()),
+            }
+        }
+        domains
+    }
+
+    /// Reads the settings of a table that are `allowed` there, and reports unknown keys.
+    fn layer(
+        &mut self,
+        table: &DeTable<'_>,
+        other_keys: &[&'static str],
+        allowed: fn(&Setting) -> bool,
+    ) -> Layer {
+        let names = SETTINGS.iter().filter(|setting| allowed(setting)).map(|setting| setting.name);
+        let known: Vec<&'static str> = names.chain(other_keys.iter().copied()).collect();
+        for key in table.keys().filter(|key| !known.contains(&key.get_ref().as_ref())) {
+            let fault = FileFault::UnknownKey { key: sanitize(key.get_ref()), known: known.clone() };
+            self.fault(key.span(), fault);
+        }
+        Layer::read(&mut TableReader { parser: self, table, allowed })
+    }
+
+    fn value<T: Value>(&mut self, table: &DeTable<'_>, key: &'static str) -> Option<T> {
+        let value = table.get(key)?;
+        let read = T::from_toml(value.get_ref(), self.path.parent().unwrap_or(Path::new("")));
+        if read.is_none() {
+            self.fault(value.span(), FileFault::WrongType { key, expected: T::KIND.expected() });
+        }
+        read
+    }
+
+    /// Reports a value that is of the right type and invalid.
+    fn check<T>(
+        &mut self,
+        table: &DeTable<'_>,
+        key: &'static str,
+        checked: Result<T, impl Display>,
+    ) -> Option<T> {
+        let reason = match checked {
+            Ok(value) => return Some(value),
+            Err(error) => error.to_string(),
+        };
+        let span = table.get(key).map(Spanned::span).unwrap_or_default();
+        self.fault(span, FileFault::Invalid { key, reason });
+        None
+    }
+
+    fn fault(&mut self, span: Range<usize>, fault: FileFault) {
+        self.faults.push((span.start, fault));
+    }
+}
+
+/// Reads the settings of a table.
+struct TableReader<'p, 'a, 't> {
+    parser: &'p mut Parser<'a>,
+    table: &'t DeTable<'t>,
+    allowed: fn(&Setting) -> bool,
+}
+
+impl Reader for TableReader<'_, '_, '_> {
+    fn read<T: Value>(&mut self, setting: &'static Setting) -> Option<T> {
+        if (self.allowed)(setting) { self.parser.value(self.table, setting.name) } else { None }
+    }
+}
+
+fn check_edges(text: &str) -> Result<(), &'static str> {
+    if address::is_edge_list(text) { Ok(()) } else { Err(address::EXPECTED_EDGES) }
+}
+
+/// The fault of a text that is not TOML, and its offset.
+fn syntax_fault(text: &str, error: &toml::de::Error) -> (usize, FileFault) {
+    let offset = error.span().map_or(0, |span| span.start);
+    let line = text.lines().nth(line_of(text, offset) - 1).unwrap_or_default();
+    let key = line.split_once('=').map(|(key, _)| sanitize(key));
+    let message = error.message().lines().next().unwrap_or_default().to_owned();
+    (offset, FileFault::Syntax { key, message })
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "/etc/edgecert/config.toml";
+
+    fn error(text: &str) -> String {
+        parse(Path::new(FILE), text).err().unwrap().to_string()
+    }
+
+    #[test]
+    fn error_names_line_and_key_without_value() {
+        let rows = [
+            ("base_url = \"x\"\nbasurl = \"secret\"\n", "1: `base_url`: expected a URL such as https://HOST"),
+            ("wait = 1\nbasurl = \"secret\"\n", "2: unknown key `basurl`"),
+            (
+                "\nbase_url = \"http://secret.example\"\n",
+                "2: `base_url`: plain http is for loopback addresses only; the private key travels in the request",
+            ),
+            ("edge_address = \"secret\"\n", "1: `edge_address`: expected HOST:PORT"),
+            ("[lineage]\npath = \"a\"\n", "1: expected `[[lineage]]`, in double brackets"),
+            ("lineage = [1]\n", "1: expected `[[lineage]]`, in double brackets"),
+            ("api_key = \"secret\"\n", "1: unknown key `api_key`"),
+            ("\ntimeout = \"secret\"\n", "2: `timeout`: expected a whole number of seconds"),
+            ("timeout = -1\n", "1: `timeout`: expected a whole number of seconds"),
+            ("verify = \"secret\"\n", "1: `verify`: expected auto, require or off"),
+            ("ca_file = 1\n", "1: `ca_file`: expected a path in quotes"),
+            ("[[lineage]]\npath = \"a\"\nrebind = 1\n", "3: `rebind`: expected true or false"),
+            ("[[lineage]]\npath = \"a\"\ntimeout = 1\n", "3: unknown key `timeout`"),
+            ("[[lineage]]\npath = \"a\"\nname = 1\n", "3: `name`: expected text in quotes"),
+            ("\n[[lineage]]\nname = \"x\"\n", "2: a `[[lineage]]` needs either `path`, or `cert` and `key`"),
+            ("[[lineage]]\npath = \"a\"\ndomains = [\"a\",\n\"b c\"]\n", "4: `domains`: not a domain name"),
+            ("[[lineage]]\npath = \"a\"\ndomains = \"a\"\n", "3: `domains`: expected a list of domain names"),
+            ("\non_failure = []\n", "2: `on_failure`: it names no program"),
+            ("on_failure = [\"\"]\n", "1: `on_failure`: it names no program"),
+            (
+                "on_failure = \"secret\"\n",
+                "1: `on_failure`: expected a list of strings: the program and its arguments",
+            ),
+            (
+                "on_failure = [\n\"mail\",\n1]\n",
+                "1: `on_failure`: expected a list of strings: the program and its arguments",
+            ),
+            ("[[lineage]]\npath = \"a\"\non_failure = [\"mail\"]\n", "3: unknown key `on_failure`"),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(error(text), format!("{FILE}:{expected}"));
+        }
+    }
+
+    #[test]
+    fn syntax_error_shows_no_value() {
+        assert!(error("timeout = secret secret\n").starts_with(&format!("{FILE}:1: `timeout`: ")));
+        for text in ["timeout = secret secret\n", "api_key_file = secret\n", "\nsecret\n"] {
+            assert!(!error(text).contains("secret"), "{text}");
+        }
+        assert!(!error("\u{1b}[2J = 1\n").contains('\u{1b}'));
+        assert!(!error("\"\\u001b[2J\" = 1\n").contains('\u{1b}'));
+        assert!(error(&format!("{} = 1\n", "a.".repeat(9000))).len() < 300);
+    }
+
+    #[test]
+    fn paths_are_relative_to_file() {
+        let text = "api_key_file = \"key\"\n[[lineage]]\ncert = \"c.pem\"\nkey = \"/k.pem\"\nwait = 5\n";
+        let file = parse(Path::new(FILE), text).unwrap();
+        assert_eq!(file.layer.api_key_file, Some("/etc/edgecert/key".into()));
+        let location = Location::Files { cert: "/etc/edgecert/c.pem".into(), key: "/k.pem".into() };
+        assert_eq!(file.lineages[0].location, location);
+        assert_eq!(file.lineages[0].layer.wait, Some(5));
+        for (name, expected) in
+            [("./tell", "/etc/edgecert/./tell"), ("/bin/tell", "/bin/tell"), ("tell", "tell")]
+        {
+            let text = format!("on_failure = [\"{name}\", \"a/b\"]\n");
+            let program = parse(Path::new(FILE), &text).unwrap().on_failure.unwrap();
+            assert_eq!((program.name, program.arguments), (expected.into(), vec!["a/b".to_owned()]));
+        }
+    }
+}

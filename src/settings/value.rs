@@ -1,0 +1,148 @@
+//! Types of settings, and how they are written in environment variables and in the configuration file.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use toml::de::DeValue;
+
+/// Type of a setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Text,
+    Path,
+    Seconds,
+    Verify,
+    Switch,
+}
+
+impl Kind {
+    /// Description of a valid value, for "expected …".
+    pub(crate) fn expected(self) -> &'static str {
+        match self {
+            Self::Text => "text in quotes",
+            Self::Path => "a path in quotes",
+            Self::Seconds => "a whole number of seconds",
+            Self::Verify => "auto, require or off",
+            Self::Switch => "true or false",
+        }
+    }
+}
+
+/// A type that settings have.
+pub(crate) trait Value: Clone + Send + Sync + 'static {
+    const KIND: Kind;
+
+    /// Reads the value of an environment variable.
+    fn from_variable(value: &OsStr) -> Option<Self> {
+        Self::from_text(value.to_str()?.trim())
+    }
+
+    /// Reads text without surrounding whitespace.
+    fn from_text(text: &str) -> Option<Self>;
+
+    /// Reads a value of the configuration file; a path is relative to the file's directory.
+    fn from_toml(value: &DeValue<'_>, directory: &Path) -> Option<Self>;
+}
+
+impl Value for String {
+    const KIND: Kind = Kind::Text;
+
+    fn from_text(text: &str) -> Option<Self> {
+        Some(text.to_owned())
+    }
+
+    fn from_toml(value: &DeValue<'_>, _: &Path) -> Option<Self> {
+        value.as_str().map(str::to_owned)
+    }
+}
+
+impl Value for PathBuf {
+    const KIND: Kind = Kind::Path;
+
+    fn from_variable(value: &OsStr) -> Option<Self> {
+        Some(value.into())
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        Some(text.into())
+    }
+
+    fn from_toml(value: &DeValue<'_>, directory: &Path) -> Option<Self> {
+        value.as_str().map(|path| directory.join(path))
+    }
+}
+
+impl Value for u64 {
+    const KIND: Kind = Kind::Seconds;
+
+    fn from_text(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+
+    fn from_toml(value: &DeValue<'_>, _: &Path) -> Option<Self> {
+        let number = value.as_integer()?;
+        Self::from_str_radix(number.as_str(), number.radix()).ok()
+    }
+}
+
+impl Value for bool {
+    const KIND: Kind = Kind::Switch;
+
+    fn from_text(text: &str) -> Option<Self> {
+        match text.to_ascii_lowercase().as_str() {
+            "1" | "true" | "yes" | "on" => Some(true),
+            "0" | "false" | "no" | "off" => Some(false),
+            _ => None,
+        }
+    }
+
+    fn from_toml(value: &DeValue<'_>, _: &Path) -> Option<Self> {
+        value.as_bool()
+    }
+}
+
+/// Whether TLS handshakes verify the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Verify {
+    /// An unreachable edge is a warning.
+    Auto,
+    /// An unreachable edge is a failure.
+    Require,
+    /// Make no handshakes.
+    Off,
+}
+
+impl Verify {
+    pub(crate) const ALL: [Self; 3] = [Self::Auto, Self::Require, Self::Off];
+
+    /// The value as it is written.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Require => "require",
+            Self::Off => "off",
+        }
+    }
+}
+
+impl fmt::Display for Verify {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+impl Value for Verify {
+    const KIND: Kind = Kind::Verify;
+
+    fn from_text(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.word().eq_ignore_ascii_case(text))
+    }
+
+    /// Unlike a variable, the file is case-sensitive, as TOML is.
+    fn from_toml(value: &DeValue<'_>, _: &Path) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| Some(mode.word()) == value.as_str())
+    }
+}
