@@ -29,7 +29,7 @@ fn deploy_without_any_certificate_says_how_to_name_one() {
     expect![[r#"
         ---
         edgecert: error: no certificate is named, and no ACME client's variables are set
-        edgecert: hint: call it as the deploy hook of an ACME client, or pass --lineage DIR, or --cert FILE and --key FILE
+        edgecert: hint: run edgecert as the deploy hook of an ACME client, or pass --lineage DIR, or --cert FILE and --key FILE
     "#]].assert_eq(&edgecert().args(["deploy"]).fails_with(2).shown());
 }
 
