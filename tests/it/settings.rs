@@ -87,7 +87,11 @@ fn an_api_key_file_open_to_others_is_refused_with_the_command_that_mends_it() {
             "{}",
             outcome.shown()
         );
-        assert!(outcome.shown().contains("edgecert: hint: run `chmod 600 HOME/key`\n"), "{}", outcome.shown());
+        assert!(
+            outcome.shown().contains("edgecert: hint: run `chmod 600 HOME/key`\n"),
+            "{}",
+            outcome.shown()
+        );
     }
     for mode in [0o600, 0o400, 0o640] {
         let hook = hook();
