@@ -1,5 +1,5 @@
-//! The control port: what a rehearsal may do and see that a customer cannot. It is separate from the API so that a
-//! client under test cannot reach it by mistake.
+//! The control port: what a rehearsal may do and see that a customer cannot. It is separate from the API so
+//! that a client under test cannot reach it by mistake.
 
 use std::sync::Arc;
 

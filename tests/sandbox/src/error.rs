@@ -1,4 +1,4 @@
-//! Reasons for which the sandbox cannot start or the rehearsal cannot run. `main.rs` adds hints and exit codes.
+//! Errors that end the program, as data. `main.rs` adds hints and exit codes.
 
 use std::fmt;
 use std::io;

@@ -10,8 +10,8 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
-    /// `METHOD /path`. A `*` matches any method, one path segment or, as the last segment, all that follow; the last
-    /// segment may also be a prefix and a `*`. A lone `*` matches every request.
+    /// `METHOD /path`. A `*` matches any method, one path segment or, as the last segment, all that follow;
+    /// the last segment may also be a prefix and a `*`. A lone `*` matches every request.
     #[serde(rename = "match")]
     pub pattern: String,
     /// What to do with the request.
@@ -170,8 +170,8 @@ impl Faults {
         self.queue().extend(faults);
     }
 
-    /// Applies a random one of these faults to every other request, on average and without end. The choice depends
-    /// on the seed and the order of requests only. Queued faults take precedence.
+    /// Applies a random one of these faults to every other request, on average and without end. The choice
+    /// depends on the seed and the order of requests only. Queued faults take precedence.
     pub(crate) fn set_random(&self, seed: u64, faults: impl IntoIterator<Item = Fault>) {
         let random =
             RandomFaults { rng: fastrand::Rng::with_seed(seed), faults: faults.into_iter().collect() };

@@ -1,6 +1,6 @@
-//! The edge acceleration service of `edge-api.md`, for rehearsal and tests: every endpoint, rule and state on SQLite,
-//! asynchronous pushes, a TLS edge that serves what was pushed, fault injection, and quirks for what the document
-//! leaves open. It shares no code with the hook, so that neither can hide a mistake of the other.
+//! The edge acceleration service of `edge-api.md`, for rehearsal and tests: every endpoint, rule and state on
+//! SQLite, asynchronous pushes, a TLS edge that serves what was pushed, fault injection, and quirks for what
+//! the document leaves open. It shares no code with the hook, so that neither hides a mistake of the other.
 //!
 //! [`Sandbox`] has a blocking interface and runs its own thread; tests need no async runtime.
 

@@ -1,6 +1,6 @@
 //! Domain names, compared as lower-case A-labels without a trailing dot. A wildcard matches exactly one label
-//! (RFC 9525, section 6.3). There are no Unicode tables: a U-label is lower-cased and encoded, which suffices to
-//! compare a site's spelling with a certificate's.
+//! (RFC 9525, section 6.3). There are no Unicode tables: a U-label is lower-cased and encoded, which suffices
+//! to compare a site's spelling with a certificate's.
 
 use std::net::Ipv4Addr;
 

@@ -1,5 +1,5 @@
-//! The OpenAPI document of the API, served at `/openapi.json`. It is exact for quirk seed 0. Under any other seed it
-//! leaves response statuses and bodies open, as `edge-api.md` does.
+//! The OpenAPI document of the API, served at `/openapi.json`. It is exact for quirk seed 0. Under any other
+//! seed it leaves response statuses and bodies open, as `edge-api.md` does.
 
 use serde_json::{Map, Value, json};
 
@@ -79,7 +79,7 @@ fn id_parameter() -> Value {
             "schema": { "type": "integer", "format": "int64", "minimum": 1 } })
 }
 
-/// Returns an operation with the schemas of its request body and its responses. Every operation may respond 401.
+/// Returns an operation with the schemas of its request body and its responses, adding 401.
 fn operation(summary: &str, request: Option<&str>, responses: &[(&str, &str)]) -> Value {
     let responses = responses.iter().chain(&[("401", ERROR)]).map(|(status, schema)| {
         let response = json!({ "description": summary, "content": json_content(schema) });
@@ -178,7 +178,7 @@ fn site() -> Value {
     response(&names, &properties)
 }
 
-/// Returns the fields that a request may set. An empty schema means that `edge-api.md` does not show the type.
+/// Returns the fields that a request may set. The schema is empty if `edge-api.md` does not show the type.
 fn writable_fields() -> Value {
     let flag = json!({ "type": "boolean" });
     let port = json!({ "type": "integer", "minimum": 1, "maximum": 65535 });

@@ -50,8 +50,8 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Rejects addresses that other machines could reach, because the control port has no authentication and the
-    /// default API key is public. Also rejects worlds that contradict themselves.
+    /// Rejects addresses that other machines could reach, because the control port has no authentication and
+    /// the default API key is public. Also rejects worlds that contradict themselves.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let addresses = [self.listen, self.edge_listen, self.control_listen];
         match addresses.into_iter().find(|addr| !addr.ip().is_loopback()) {

@@ -30,8 +30,8 @@ pub struct ProbeResult {
     pub alpn: Option<String>,
 }
 
-/// Does a handshake with the edge for `name`, offering HTTP/2 and HTTP/1.1. If the edge refuses, the error names
-/// the TLS alert.
+/// Does a handshake with the edge for `name`, offering HTTP/2 and HTTP/1.1. If the edge refuses, the error
+/// names the TLS alert.
 pub fn probe(edge: &str, name: &str) -> io::Result<ProbeResult> {
     probe_with_alpn(edge, name, &["h2", "http/1.1"])
 }

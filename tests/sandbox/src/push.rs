@@ -1,5 +1,5 @@
-//! Pushes saved changes to the edge after a delay. Until then `config_synced` is false and the edge serves the
-//! previous configuration. Due times are in the database, so pending pushes survive a restart.
+//! Pushes saved changes to the edge after a delay. Until then `config_synced` is false and the edge serves
+//! the previous configuration. Due times are in the database, so pending pushes survive a restart.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

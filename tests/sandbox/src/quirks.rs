@@ -1,5 +1,6 @@
-//! Quirks: sensible variants of everything that `edge-api.md` leaves open. A seed draws one variant of each quirk;
-//! seed 0 takes the first of each, the plain service. `QUIRKS.md` shows the table; a test keeps it up to date.
+//! Quirks: sensible variants of everything that `edge-api.md` leaves open. A seed draws one variant of each
+//! quirk; seed 0 takes the first of each, the plain service. `QUIRKS.md` shows the table; a test keeps it up
+//! to date.
 
 macro_rules! quirks {
     ($($field:ident: $name:ident, $subject:literal { $first:ident = $first_text:literal

@@ -1,5 +1,5 @@
-//! A log of all API requests, for tests and `GET /requests`. Key material is replaced by its SHA-256, and the API
-//! key is left out.
+//! A log of all API requests, for tests and `GET /requests`. Key material is replaced by its SHA-256, and the
+//! API key is left out.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -17,7 +17,7 @@ pub struct RecordedRequest {
     pub path: String,
     /// Query; empty if there is none.
     pub query: String,
-    /// Body as JSON with `key_pem` redacted. Null if there is none, `{"sha256":…,"bytes":…}` if it is not JSON.
+    /// Body as JSON with `key_pem` redacted; null if empty, `{"sha256":…,"bytes":…}` if it is not JSON.
     pub body: Value,
     /// Account of the API key; `None` if the key is missing or invalid.
     pub account: Option<i64>,

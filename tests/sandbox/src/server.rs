@@ -1,4 +1,4 @@
-//! Binds the three ports and serves them, together with the push worker, on one runtime in a thread of its own.
+//! Binds and serves the three ports and runs the push worker, in one thread with its own runtime.
 
 use std::io;
 use std::net::SocketAddr;

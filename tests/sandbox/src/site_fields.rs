@@ -1,5 +1,5 @@
-//! The writable fields of a site and their types (section 2.3 of `edge-api.md`). A field whose type the document
-//! does not show accepts any JSON value and returns it unchanged.
+//! The writable fields of a site and their types (section 2.3 of `edge-api.md`). A field whose type the
+//! document does not show accepts any JSON value and returns it unchanged.
 
 use serde_json::{Map, Value, json};
 
@@ -49,8 +49,8 @@ pub(crate) fn find(name: &str) -> Option<&'static Field> {
     FIELDS.iter().find(|field| field.name == name)
 }
 
-/// Returns the settings of a site that was created with a domain only. The fields whose types are not shown are
-/// missing here, because quirks decide their initial values.
+/// Returns the settings of a site that was created with a domain only. The fields whose types are not shown
+/// are missing here, because quirks decide their initial values.
 pub(crate) fn defaults() -> Map<String, Value> {
     let fields = json!({
         "origins": [], "origin_protocol": "http", "origin_http_port": 80, "origin_https_port": 443,

@@ -1,5 +1,5 @@
-//! The four validation rules of an upload (section 4.2 of `edge-api.md`). Pure: takes PEM text, a domain and a
-//! time. The declared domain and the common name are never trusted.
+//! The four validation rules of an upload (section 4.2 of `edge-api.md`). Pure: takes PEM text, a domain and
+//! a time. The declared domain and the common name are never trusted.
 
 use std::fmt;
 
@@ -63,8 +63,8 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Applies the rules in the order of the document. Without a domain, which only `POST /api/certs` allows, rule 3
-/// does not apply.
+/// Applies the rules in the order of the document. Without a domain, which only `POST /api/certs` allows,
+/// rule 3 does not apply.
 pub(crate) fn validate(
     cert_pem: &str,
     key_pem: &str,

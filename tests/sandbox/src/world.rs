@@ -1,5 +1,5 @@
-//! The world file: the accounts, sites and certificate records that exist at the start. Unknown keys are errors,
-//! because a misspelled world would silently rehearse something else.
+//! The world file: the accounts, sites and certificate records that exist at the start. Unknown keys are
+//! errors, because a misspelled world would silently rehearse something else.
 
 use std::path::Path;
 

@@ -12,7 +12,7 @@ use super::render::Renderer;
 use crate::app::App;
 use crate::response::Response;
 
-/// An error response. Quirks decide what its body looks like; status 200 means that only the body shows the error.
+/// An error response. Quirks decide how its body looks. Status 200 means that only the body shows the error.
 #[derive(Debug)]
 pub(super) struct ApiError {
     pub(super) status: StatusCode,

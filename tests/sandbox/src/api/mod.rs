@@ -57,8 +57,8 @@ pub(crate) async fn handle(
     injection::respond(fault, entry, execute, abort).await
 }
 
-/// Reads the body; `None` if it is incomplete or too large. A body that is too large is read to its end, so that
-/// the client has finished sending when the response arrives.
+/// Reads the body; `None` if it is incomplete or too large. A body that is too large is read to its end, so
+/// that the client has finished sending when the response arrives.
 async fn read_body(mut body: Incoming) -> Option<Bytes> {
     let mut bytes = Vec::new();
     let mut length = 0;

@@ -1,4 +1,4 @@
-//! Builds response bodies: the documented fields, and the drawn quirks where the document leaves the form open.
+//! Builds response bodies: the documented fields, and quirks where the document leaves the form open.
 
 use http::StatusCode;
 use serde_json::{Map, Value, json};

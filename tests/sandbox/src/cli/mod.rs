@@ -21,14 +21,14 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Serve the API, the edge and the control port until interrupted
     ///
-    /// Only loopback addresses are accepted. The API describes itself at /openapi.json. The control port needs no
-    /// key: POST /faults, /packages/ID and /push change how the service behaves, and GET /requests, /faults, /edge,
-    /// /dns and /quirks show its state.
+    /// Only loopback addresses are accepted. The API describes itself at /openapi.json. The control port
+    /// needs no key: POST /faults, /packages/ID and /push change how the service behaves, and GET /requests,
+    /// /faults, /edge, /dns and /quirks show its state.
     Serve(ServeArgs),
     /// Run the hook against a temporary sandbox as certbot does, and check each step
     ///
-    /// The hook is the program that `EDGECERT_BIN` names, or else the `edgecert` in the directory of this program. The
-    /// exit code is 0 only if every check passed.
+    /// The hook is the program that `EDGECERT_BIN` names, or else the `edgecert` in the directory of this
+    /// program. The exit code is 0 only if every check passed.
     Rehearse(RehearseArgs),
 }
 

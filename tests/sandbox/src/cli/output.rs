@@ -1,5 +1,5 @@
-//! Printing. Nothing else in this program prints. Colours are used on terminals only, and a closed pipe is not an
-//! error.
+//! Prints; nothing else in this program does. Colours are used on terminals only, and a closed pipe is not
+//! an error.
 
 use std::io::{IsTerminal, Write, stderr, stdout};
 

@@ -1,4 +1,4 @@
-//! The edge: one port that speaks TLS and plain HTTP, distinguished by the first byte. The server name selects the
+//! The edge: one port for TLS and plain HTTP, distinguished by the first byte. The server name selects the
 //! site; an unknown name gets the alert `unrecognized_name` (RFC 6066, section 3) and no certificate.
 
 mod site;

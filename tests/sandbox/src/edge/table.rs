@@ -43,8 +43,8 @@ impl EdgeTable {
     }
 }
 
-/// TLS configurations by certificate, key and `http2`, so that a push of many sites with one certificate parses it
-/// once.
+/// TLS configurations by certificate, key and `http2`, so that a push of many sites with one certificate
+/// parses it once.
 #[derive(Default)]
 pub(crate) struct TlsCache(HashMap<(String, String, bool), PreparedTls>);
 

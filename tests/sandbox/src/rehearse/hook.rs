@@ -69,8 +69,8 @@ impl RunningHook {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Waits for the hook to exit. Returns its exit code, or `None` if a signal killed it, and the lines of its
-    /// standard output and standard error in order of arrival.
+    /// Waits for the hook to exit. Returns its exit code, or `None` if a signal killed it, and the lines of
+    /// its standard output and standard error in order of arrival.
     pub(super) fn wait(mut self) -> (Option<i32>, Vec<String>) {
         let lines = self.lines.iter().collect();
         let code = self.child.wait().ok().and_then(|status| status.code());

@@ -1,5 +1,5 @@
-//! Runs the real hook against a sandbox the way certbot does, step by step, and reports what happens. Results are
-//! checked in the service's records and in handshakes with the edge, never in the hook's own output.
+//! Runs the real hook against a sandbox the way certbot does, step by step, and reports what happens. Results
+//! are checked in the service's records and in handshakes with the edge, never in the hook's own output.
 
 mod checks;
 mod hook;

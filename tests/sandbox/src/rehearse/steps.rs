@@ -91,7 +91,7 @@ pub(super) fn unreliable_service(rehearsal: &mut Rehearsal<'_>) -> Result<(), Er
     Ok(())
 }
 
-/// The service is down for longer than the hook may take: the hook records the failure, and `sync` retries it.
+/// The service is down until the hook times out: the hook records the failure, and `sync` retries it.
 pub(super) fn service_outage(rehearsal: &mut Rehearsal<'_>) -> Result<(), Error> {
     let old_leaf = rehearsal.lineage.fingerprint.clone();
     rehearsal.lineage.renew(&rehearsal.authority)?;

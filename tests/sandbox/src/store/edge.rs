@@ -1,5 +1,5 @@
-//! The state of the edge: a copy of each enabled site and its certificate, taken at its last push. A record that is
-//! replaced in place reaches the edge with the next push.
+//! The state of the edge: a copy of each enabled site and its certificate, taken at its last push. A record
+//! that is replaced in place reaches the edge with the next push.
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction};
 use serde_json::{Map, Value};

@@ -1,6 +1,6 @@
-//! The service's data in SQLite. All access goes through one connection. Every write is one transaction, which is
-//! durable (WAL, `synchronous=FULL`) before its response is sent. SQLite's exclusive lock keeps a second process
-//! out of the directory and disappears with the process.
+//! The service's data in SQLite. All access goes through one connection. Every write is one transaction,
+//! which is durable (WAL, `synchronous=FULL`) before its response is sent. SQLite's exclusive lock keeps a
+//! second process out of the directory and disappears with the process.
 
 pub(crate) mod certs;
 pub(crate) mod edge;

@@ -1,5 +1,5 @@
-//! HTTP connections that can be aborted at a chosen moment, which no HTTP library offers. Knows nothing about the
-//! service.
+//! HTTP connections that can be aborted at a chosen moment, which no HTTP library offers. Knows nothing about
+//! the service.
 
 mod body;
 mod stream;
@@ -62,9 +62,9 @@ impl SocketHandle {
         Self(duplicate.and_then(TcpStream::from_std).ok())
     }
 
-    /// Shuts down the sending direction and discards what still arrives. Closing a socket with unread bytes would
-    /// reset the connection (RFC 9293, section 3.6.1), and the client would see a different error depending on
-    /// timing.
+    /// Shuts down the sending direction and discards what still arrives. Closing a socket with unread bytes
+    /// would reset the connection (RFC 9293, section 3.6.1), and the client would see a different error
+    /// depending on timing.
     async fn close(self) {
         let Some(mut tcp) = self.0 else { return };
         if tcp.shutdown().await.is_ok() {
