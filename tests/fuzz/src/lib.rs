@@ -1,21 +1,21 @@
-//! Fuzz targets for everything that parses input from outside.
+//! Fuzz targets for everything that parses untrusted input.
 //!
-//! A function for each fuzz target; it must return for every input, and some of them check what must always hold.
+//! Each function must return for every input; most also assert an invariant of what they parsed.
 
-
+use edgecert::bundle::{Bundle, Files};
 use edgecert::check::{self, CheckContext, Status};
 use edgecert::key::PrivateKey;
-use edgecert::bundle::{Files, Bundle};
 use edgecert::names::Domain;
 use edgecert::pem::{self, Block, KeyForm};
 use edgecert::{api, cert, secret, text};
 use time::macros::datetime;
 
-/// Certificate and key in one file, through everything that `deploy` does with them before it sends anything.
+/// A PEM file with certificates and a key, through all local checks.
 pub fn pem(file: &[u8]) {
     let files = Files { cert: "cert".into(), issuers: None, key: Some("key".into()) };
     let bundle = Bundle::from_bytes(&files, file, None, Some(file));
-    let domains: Vec<Domain> = ["a.example", "*.a.example"].iter().filter_map(|name| name.parse().ok()).collect();
+    let domains: Vec<Domain> =
+        ["a.example", "*.a.example"].iter().filter_map(|name| name.parse().ok()).collect();
     let context = CheckContext {
         domains: &domains,
         at: datetime!(2026-06-01 00:00 UTC),
@@ -25,29 +25,31 @@ pub fn pem(file: &[u8]) {
     };
     let findings = check::run(&bundle, &context);
     if let Ok(vetted) = check::vet(&bundle, &findings) {
-        // What is sent is clean PEM, the leaf first, and says the same again.
-        let sent = vetted.chain.pem();
-        let again = Bundle::from_bytes(&files, sent.as_bytes(), None, Some(vetted.key.pem().expose().as_bytes()));
-        let chain = again.chain.ok().expect("what is sent can be read");
+        // An uploaded bundle parses back to the same leaf and key and needs no repair.
+        let cert_pem = vetted.chain.pem();
+        let key_pem = vetted.key.pem();
+        let uploaded =
+            Bundle::from_bytes(&files, cert_pem.as_bytes(), None, Some(key_pem.expose().as_bytes()));
+        let chain = uploaded.chain.ok().expect("the uploaded chain parses");
         assert!(chain.leaf == vetted.chain.leaf && chain.repairs.is_empty());
-        let key = again.key.and_then(Result::ok).expect("the key that is sent can be read");
+        let key = uploaded.key.and_then(Result::ok).expect("the uploaded key parses");
         assert!(key.pairs_with(&chain.leaf.public_key));
     }
 }
 
-/// DER of a certificate.
+/// The DER encoding of a certificate.
 pub fn certificate(der: &[u8]) {
     let Ok(certificate) = cert::Certificate::from_der(der) else { return };
     let domain: Domain = "a.example".parse().ok().expect("a domain");
     let _ = domain.is_covered_by_any(certificate.san());
     for text in certificate.names().iter().chain([&certificate.label(), &certificate.issuer.text]) {
-        assert!(!text.chars().any(char::is_control), "nothing raw reaches the terminal");
+        assert!(!text.chars().any(char::is_control), "names are sanitized");
     }
     let read = pem::read(certificate.pem().as_bytes());
-    assert!(matches!(read.blocks.as_slice(), [Block::Certificate(again)] if again == certificate.der()));
+    assert!(matches!(read.blocks.as_slice(), [Block::Certificate(bytes)] if bytes == certificate.der()));
 }
 
-/// DER of a private key, in the form that the first byte chooses.
+/// The DER encoding of a private key; the first byte selects the format.
 pub fn key(input: &[u8]) {
     let Some((form, der)) = input.split_first() else { return };
     let form = match form % 3 {
@@ -57,12 +59,14 @@ pub fn key(input: &[u8]) {
     };
     if let Ok(key) = PrivateKey::from_der(form, der) {
         let read = pem::read(key.pem().expose().as_bytes());
-        assert!(matches!(read.blocks.as_slice(), [Block::Key(again, bytes)] if *again == form && bytes.as_slice() == der));
+        assert!(
+            matches!(read.blocks.as_slice(), [Block::Key(read_form, bytes)] if *read_form == form && bytes.as_slice() == der)
+        );
     }
 }
 
-/// A body of the service.
-pub fn answer(body: &[u8]) {
+/// A response body of the service.
+pub fn response(body: &[u8]) {
     let text = String::from_utf8_lossy(body);
     assert!(!text::sanitize(&text).chars().any(char::is_control));
     let mut redactor = secret::Redactor::default();
