@@ -20,7 +20,7 @@ impl Secret {
     }
 
     /// The secret itself, for the code that sends or writes it.
-    pub(crate) fn expose(&self) -> &str {
+    pub fn expose(&self) -> &str {
         &self.0
     }
 }
@@ -33,7 +33,7 @@ impl fmt::Debug for Secret {
 
 /// Replaces the secrets of a run, and fragments of them, in untrusted text.
 #[derive(Default)]
-pub(crate) struct Redactor {
+pub struct Redactor {
     hidden: Vec<Hidden>,
 }
 
@@ -64,7 +64,7 @@ const PRIVATE_KEY_FIELDS: [&str; 3] = ["key_pem", "private_key", "privkey"];
 
 impl Redactor {
     /// Adds a secret. For PEM, the base64 body counts and the boundary lines do not.
-    pub(crate) fn hide(&mut self, secret: &Secret) {
+    pub fn hide(&mut self, secret: &Secret) {
         let text = secret.expose();
         // Allocated once at full size: growing would leave copies behind that are not zeroized.
         let mut body = String::with_capacity(text.len());
@@ -77,7 +77,7 @@ impl Redactor {
 
     /// Returns `text` with every secret replaced. In a text that contains one, invisible characters are dropped too:
     /// they would split a secret for the search, but not for a reader.
-    pub(crate) fn clean(&self, text: &str) -> String {
+    pub fn clean(&self, text: &str) -> String {
         if !self.may_change(text) {
             return text.to_owned();
         }
@@ -99,7 +99,7 @@ impl Redactor {
     }
 
     /// Cleans every string and object key in a JSON value, and removes private keys, whosever they are.
-    pub(crate) fn clean_json(&self, value: &mut Value) {
+    pub fn clean_json(&self, value: &mut Value) {
         match value {
             Value::String(text) if text.contains(PRIVATE_KEY) => *text = "[private key]".into(),
             Value::String(text) if self.may_change(text) => *text = self.clean(text),
