@@ -223,6 +223,23 @@ mod tests {
     }
 
     #[test]
+    fn earlier_files_are_rewritten_unchanged() {
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/state/fixtures");
+        let directory = tempfile::TempDir::new().unwrap();
+        let (fixtures, store) = (Store::at(&fixtures), Store::at(directory.path()));
+        let names = fixtures.names().unwrap();
+        assert!(names.len() > 5, "{names:?}");
+        for name in names {
+            let (state, error) = fixtures.read(&name);
+            assert!(error.is_none(), "{error:?}");
+            store.write(&name, &state.unwrap()).unwrap();
+            let [before, after] = [&fixtures, &store].map(|store| store.file(&name, ENDING));
+            let [before, after] = [before, after].map(|path| fs::read_to_string(path).unwrap());
+            assert_eq!(before, after, "{name}");
+        }
+    }
+
+    #[test]
     fn unknown_outcome_is_kept() {
         let (directory, store) = store(&file());
         let (state, error) = store.read("x");

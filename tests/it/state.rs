@@ -1,5 +1,7 @@
 //! What is remembered: the intent before the first request, the result after the last, one run at a time.
 
+mod earlier_release;
+
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;

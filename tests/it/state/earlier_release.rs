@@ -1,0 +1,144 @@
+//! State files that an earlier release wrote are read: `status` shows them, and `sync` goes on from them.
+//!
+//! The files in `fixtures` are those of edgecert at commit 0430ba7 for certbot's lineage `a.example`; only paths, addresses
+//! and URLs were replaced by neutral ones.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::harness::{Hook, Lineage, Sandbox, edgecert, sandbox, uploads};
+
+/// A host whose state directory holds a file of an earlier release, and a service in the state that the file describes.
+struct Host {
+    edge: Sandbox,
+    lineage: Lineage,
+    state: TempDir,
+}
+
+impl Host {
+    fn with(fixture: &str) -> Self {
+        let domains: &[&str] =
+            if fixture == "two_sites" { &["a.example", "b.example"] } else { &["a.example"] };
+        let (edge, state) = (sandbox(domains), TempDir::new().unwrap());
+        let host = Self { edge, lineage: Lineage::issued_for(domains), state };
+        let deployed = host.call(&[]).args(["--json"]).succeeds().json();
+        let path = host.state_file();
+        let text = host.at_this_host(&fixture_text(fixture), &deployed["certificate"]["fingerprint"]);
+        fs::write(path, text).unwrap();
+        host
+    }
+
+    /// Replaces the neutral values of a fixture, and the fingerprint of its leaf.
+    fn at_this_host(&self, text: &str, fingerprint: &Value) -> String {
+        let ready = self.edge.endpoints();
+        let leaf = serde_json::from_str::<Value>(text).unwrap()["certificate"]["fingerprint"].clone();
+        text.replace("/etc/letsencrypt/live/a.example", self.lineage.path().to_str().unwrap())
+            .replace("https://api.example.net", &ready.api)
+            .replace("edge.example.net:443", &ready.edge)
+            .replace(leaf.as_str().unwrap(), fingerprint.as_str().unwrap())
+    }
+
+    fn call(&self, arguments: &[&str]) -> Hook {
+        let hook = edgecert().called_by_certbot(&self.lineage).against(&self.edge).args(arguments);
+        hook.env("EDGECERT_STATE_DIR", self.state.path())
+    }
+
+    fn state_file(&self) -> PathBuf {
+        let mut files = fs::read_dir(self.state.path()).unwrap().map(|file| file.unwrap().path());
+        files.find(|file| file.extension().is_some_and(|extension| extension == "json")).unwrap()
+    }
+
+    /// What `status` says of the lineage, in a line.
+    fn status(&self) -> String {
+        let json = self.call(&["status", "--json"]).succeeds().json();
+        let lineage = &json["lineages"][0];
+        let mut line = lineage["state"].as_str().unwrap().to_owned();
+        for site in lineage["sites"].as_array().unwrap() {
+            let [domain, outcome] = ["domain", "outcome"].map(|field| site[field].as_str().unwrap());
+            line += &format!(", {domain} {outcome} ({})", site["on_record"]);
+        }
+        for field in ["pending_since", "last_success"] {
+            if let Some(at) = lineage[field].as_str() {
+                line += &format!(", {field} {at}");
+            }
+        }
+        if let Some(error) = lineage["last_error"].as_object() {
+            line += &format!(", exit code {} at {}", error["exit_code"], error["at"].as_str().unwrap());
+        }
+        line
+    }
+
+    /// What `sync` says of the lineage, and how many uploads it makes.
+    fn sync(&self) -> (String, usize) {
+        let before = uploads(&self.edge);
+        let stdout = self.call(&["sync"]).succeeds().stdout;
+        let first = stdout.lines().next().unwrap();
+        let name = self.state_file().file_stem().unwrap().to_str().unwrap().to_owned();
+        (first.replace(&name, "NAME"), uploads(&self.edge) - before)
+    }
+}
+
+fn fixture_text(name: &str) -> String {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/it/state/fixtures/{name}.json"));
+    fs::read_to_string(file).unwrap()
+}
+
+#[test]
+fn status_and_sync_read_earlier_files() {
+    let rows = [
+        (
+            "deployed",
+            "deployed, a.example served (true), last_success 2026-11-21T22:28:28Z",
+            ("1 lineage: 1 unchanged", 0),
+        ),
+        (
+            "two_sites",
+            "deployed, a.example served (true), b.example served (true), last_success 2026-11-21T22:28:32Z",
+            ("1 lineage: 1 unchanged", 0),
+        ),
+        (
+            "upload_only",
+            "deployed, a.example uploaded (true), last_success 2026-11-21T22:28:29Z",
+            ("deployed     NAME (the push to a.example was never confirmed): a.example served", 1),
+        ),
+        (
+            "pending",
+            "pending, a.example queued (null), pending_since 2026-11-21T22:28:28Z, \
+             last_success 2026-11-21T22:28:28Z, exit code 75 at 2026-11-21T22:28:29.712Z",
+            ("deployed     NAME (pending since 2026-11-21T22:28:28.773Z): a.example served", 1),
+        ),
+        (
+            "refused",
+            "pending, a.example refused (null), pending_since 2026-11-21T22:28:29Z, \
+             exit code 69 at 2026-11-21T22:28:29.761Z",
+            ("deployed     NAME (pending since 2026-11-21T22:28:29.739Z): a.example served", 1),
+        ),
+        (
+            "interrupted",
+            "pending, pending_since 2026-11-21T22:28:32Z",
+            ("deployed     NAME (pending since 2026-11-21T22:28:32.199Z): a.example served", 1),
+        ),
+        (
+            "missing",
+            "deployed, a.example served (true), last_success 2026-11-21T22:28:30Z",
+            ("deployed     NAME (its files are back): a.example served", 1),
+        ),
+    ];
+    for (fixture, status, (line, uploads)) in rows {
+        let host = Host::with(fixture);
+        assert_eq!(host.status(), status, "{fixture}");
+        assert_eq!(host.sync(), (line.to_owned(), uploads), "{fixture}");
+        assert_eq!(host.sync(), ("1 lineage: 1 unchanged".to_owned(), 0), "{fixture}");
+    }
+}
+
+#[test]
+fn missing_files_are_reported_once() {
+    let host = Host::with("missing");
+    fs::remove_file(host.lineage.file("fullchain.pem")).unwrap();
+    assert!(host.status().starts_with("gone, "), "{}", host.status());
+    assert_eq!(host.sync(), ("1 lineage: 1 gone".to_owned(), 0));
+}
