@@ -1,5 +1,7 @@
 //! Reading small files: bounded in size and in time, and what went wrong in words.
 
+mod staged;
+
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,6 +10,8 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use zeroize::Zeroizing;
+
+pub(crate) use self::staged::{StagedFile, sync_directory};
 
 /// A file that is missing or cannot be read.
 #[derive(Clone, Debug, thiserror::Error)]

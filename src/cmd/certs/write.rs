@@ -1,12 +1,13 @@
 //! Writes downloaded files: whole or not at all, each under a name that is safe, a key for its owner only.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
+use crate::file::{self, StagedFile};
 use crate::secret::Secret;
-use crate::{file, text};
+use crate::text;
 
 /// A file to write.
 pub(super) struct Part<'a> {
@@ -55,21 +56,13 @@ impl<'a> Part<'a> {
         &self.path
     }
 
-    /// Beside the file, so that it can be renamed.
-    fn temporary(&self) -> PathBuf {
+    /// Writes the file under a temporary name.
+    fn stage(&self) -> Result<StagedFile, NotWritten> {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
-        self.path.with_file_name(format!(".{name}.{}.new", std::process::id()))
-    }
-
-    fn write(&self, path: &Path) -> io::Result<()> {
-        // One that a killed run left behind may have other permissions.
-        let _ = fs::remove_file(path);
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(self.mode).open(path)?;
-        file.write_all(self.content.as_bytes())?;
-        if !self.content.ends_with('\n') {
-            file.write_all(b"\n")?;
-        }
-        file.sync_all()
+        let temporary = self.path.with_file_name(format!(".{name}.{}.new", std::process::id()));
+        let end: &[u8] = if self.content.ends_with('\n') { b"" } else { b"\n" };
+        let staged = StagedFile::write(&self.path, temporary, &[self.content.as_bytes(), end], self.mode);
+        staged.map_err(|error| self.failed(&error))
     }
 
     fn failed(&self, error: &io::Error) -> NotWritten {
@@ -89,20 +82,15 @@ pub(super) fn all(parts: &[Part<'_>], directory: &Path, force: bool) -> Result<(
         return Err(part.failed(&io::ErrorKind::IsADirectory.into()));
     }
     DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(|error| of_directory(&error))?;
-    let written =
-        parts.iter().try_for_each(|part| part.write(&part.temporary()).map_err(|error| part.failed(&error)));
-    let named = written.and_then(|()| name_all(parts, force));
-    for part in parts {
-        let _ = fs::remove_file(part.temporary());
-    }
-    named?;
-    File::open(directory).and_then(|directory| directory.sync_all()).map_err(|error| of_directory(&error))
+    let staged: Vec<StagedFile> = parts.iter().map(Part::stage).collect::<Result<_, _>>()?;
+    name_all(parts, &staged, force)?;
+    file::sync_directory(directory).map_err(|error| of_directory(&error))
 }
 
 /// Gives the files their names; where one cannot have it, the others lose theirs again.
-fn name_all(parts: &[Part<'_>], force: bool) -> Result<(), NotWritten> {
-    for (at, part) in parts.iter().enumerate() {
-        let named = if force { fs::rename(part.temporary(), &part.path) } else { name_new(part) };
+fn name_all(parts: &[Part<'_>], staged: &[StagedFile], force: bool) -> Result<(), NotWritten> {
+    for (at, (part, staged)) in parts.iter().zip(staged).enumerate() {
+        let named = if force { staged.replace() } else { staged.create_new() };
         if let Err(error) = named {
             for earlier in parts.iter().take(at).filter(|_| !force) {
                 let _ = fs::remove_file(&earlier.path);
@@ -114,18 +102,6 @@ fn name_all(parts: &[Part<'_>], force: bool) -> Result<(), NotWritten> {
         }
     }
     Ok(())
-}
-
-/// A link fails where there is a file; a rename would replace it. Not every file system has links.
-fn name_new(part: &Part<'_>) -> io::Result<()> {
-    match fs::hard_link(part.temporary(), &part.path) {
-        Err(error)
-            if matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied) =>
-        {
-            fs::rename(part.temporary(), &part.path)
-        }
-        named => named,
-    }
 }
 
 #[cfg(test)]

@@ -2,16 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use time::OffsetDateTime;
 
 use super::facts::{Lineage, Site};
 use crate::error::{AdHocError, CommandError, ErrorKind};
-use crate::file::reason;
+use crate::file::{self, StagedFile};
 
 /// A series for each lineage and site.
 struct Metric {
@@ -90,11 +88,7 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), CommandError> {
         return Err(failed("it is no regular file".into()));
     }
     let temporary = beside(path).ok_or_else(|| failed("it is no name of a file".into()))?;
-    let written = replace(path, &temporary, text);
-    written.map_err(|error| {
-        let _ = fs::remove_file(&temporary);
-        failed(reason(&error))
-    })
+    replace(path, temporary, text).map_err(|error| failed(file::reason(&error)))
 }
 
 /// A name that the node exporter does not read.
@@ -104,19 +98,14 @@ fn beside(path: &Path) -> Option<PathBuf> {
     Some(path.with_file_name(name))
 }
 
-fn replace(path: &Path, temporary: &Path, text: &str) -> io::Result<()> {
+fn replace(path: &Path, temporary: PathBuf, text: &str) -> io::Result<()> {
     const MODE: u32 = 0o644;
-    // One that a killed run of the same number left behind.
-    let _ = fs::remove_file(temporary);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(MODE).open(temporary)?;
-    // Whatever the umask says: the exporter is another user.
-    file.set_permissions(Permissions::from_mode(MODE))?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    drop(file);
-    fs::rename(temporary, path)?;
+    let staged = StagedFile::write(path, temporary, &[text.as_bytes()], MODE)?;
+    // Whatever the umask says: the exporter runs as another user.
+    staged.set_mode(MODE)?;
+    staged.replace()?;
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(directory)?.sync_all()
+    file::sync_directory(directory)
 }
 
 #[cfg(test)]
