@@ -28,7 +28,7 @@ impl Member<'_> {
     /// The sites that have to get the certificate: those that an earlier run was told, else those of the configuration;
     /// empty: every covered one.
     pub(crate) fn domains(&self) -> Vec<Domain> {
-        let told = self.memory.iter().flat_map(|memory| &memory.order.asked.domains);
+        let told = self.memory.iter().flat_map(|memory| &memory.options.overrides.domains);
         let told: Vec<Domain> = told.filter_map(|name| name.parse().ok()).collect();
         let configured = self.entry.map(|entry| entry.domains.as_slice()).unwrap_or_default();
         distinct(if told.is_empty() { configured } else { &told })
@@ -57,7 +57,7 @@ impl FromStr for Shard {
 impl Shard {
     /// Whether a lineage belongs to the share. The name decides, so a lineage stays in its share when others are added.
     pub(crate) fn contains(self, name: &str) -> bool {
-        state::number(name) % self.of == self.index
+        state::stable_hash(name) % self.of == self.index
     }
 }
 
@@ -90,7 +90,7 @@ impl<'a> Inventory<'a> {
             match find(entry) {
                 Ok(source) => {
                     // Of two entries for one lineage the first one counts, as for the hook.
-                    configured.entry(state::name(&source.place())).or_insert((entry, source));
+                    configured.entry(state::lineage_name(&source.place())).or_insert((entry, source));
                 }
                 Err(error) => astray.push((entry, error)),
             }
@@ -111,12 +111,17 @@ impl<'a> Inventory<'a> {
             configured.iter().map(|(name, (entry, source))| (source.real_place(), (name.clone(), *entry)));
         let places: HashMap<PathBuf, (String, &LineageEntry)> = places.collect();
         for name in names {
-            let (memory, note) = store.map(|store| store.read(&name)).unwrap_or_default();
-            note.into_iter().for_each(&mut strange);
-            // A memory that was set aside leaves nothing to visit, unless an entry names it.
-            let Some(memory) = memory else { continue };
+            let memory = match store.map_or(Ok(None), |store| store.read(&name)) {
+                Ok(Some(memory)) => memory,
+                // A state that cannot be read leaves nothing to visit, unless an entry names its lineage.
+                Ok(None) => continue,
+                Err(error) => {
+                    strange(error);
+                    continue;
+                }
+            };
             let (mut entry, source) = configured.remove(&name).unzip();
-            let source = source.unwrap_or_else(|| remembered(&memory.lineage));
+            let source = source.unwrap_or_else(|| remembered(&memory.source));
             if entry.is_none()
                 && !places.is_empty()
                 && let Some((other, own)) = places.get(&source.real_place())
@@ -125,7 +130,7 @@ impl<'a> Inventory<'a> {
                 entry = Some(*own);
             }
             // The files of an entry may be gone that were there when it was deployed.
-            let is_of_it = |(entry, _): &(&LineageEntry, _)| is_place_of(entry, &memory.lineage);
+            let is_of_it = |(entry, _): &(&LineageEntry, _)| is_place_of(entry, &memory.source);
             if entry.is_none() {
                 entry = astray.iter().position(is_of_it).map(|place| astray.swap_remove(place).0);
             }
@@ -151,7 +156,7 @@ fn find(entry: &LineageEntry) -> Result<Source, source::Error> {
     source::find(&named, &Env::default())
 }
 
-fn is_place_of(entry: &LineageEntry, lineage: &state::Lineage) -> bool {
+fn is_place_of(entry: &LineageEntry, lineage: &state::SourceState) -> bool {
     let same = |a: &Path, b: &Path| std::path::absolute(a).is_ok_and(|a| a == b);
     match &entry.location {
         Location::Directory(directory) => {
@@ -162,7 +167,7 @@ fn is_place_of(entry: &LineageEntry, lineage: &state::Lineage) -> bool {
 }
 
 /// The lineage that is remembered, as its client keeps it now.
-pub(crate) fn remembered(lineage: &state::Lineage) -> Source {
+pub(crate) fn remembered(lineage: &state::SourceState) -> Source {
     let files =
         Files { cert: lineage.cert.clone(), issuers: lineage.issuers.clone(), key: lineage.key.clone() };
     source::remembered(&lineage.client, files, lineage.directory.clone())

@@ -14,16 +14,16 @@ use crate::outcome::Outcome;
 use crate::report::{DeployReport, SiteReport};
 use crate::settings::{Guards, Settings};
 use crate::source::Source;
-use crate::state::{self, LineageState, Lock, LockTimeout, StateError, Store, WriteError};
+use crate::state::{self, LineageState, Lock, LockError, LockTimeout, Store, WriteError};
 use crate::text::{self, rfc3339, rfc3339_millis};
 
 /// The memory of one lineage while it is deployed.
 pub(crate) struct Journal {
     name: String,
-    lineage: state::Lineage,
+    lineage: state::SourceState,
     order: state::DeployOptions,
     /// The leaf that was read, once it is known.
-    leaf: Option<state::Certificate>,
+    leaf: Option<state::LeafState>,
     store: Option<Store>,
     lock: Option<Lock>,
     memory: Option<LineageState>,
@@ -66,8 +66,9 @@ impl Journal {
         let is_pipe =
             std::fs::metadata(&source.files.cert).is_ok_and(|file| !file.is_file() && !file.is_dir());
         match directory.filter(|_| !is_pipe).map(|directory| journal.take(directory, deadline)) {
-            Some(Ok(held)) => held?,
-            Some(Err(unwritable)) => journal.forget(unwritable, report),
+            Some(Ok(())) => {}
+            Some(Err(LockError::Timeout(timeout))) => return Err(timeout),
+            Some(Err(LockError::Write(unwritable))) => journal.forget(unwritable, report),
             None if is_pipe => {
                 let cert = text::path(&source.files.cert);
                 report.warnings.push(forgetful(&format!("{cert} is no file that could be read again")));
@@ -77,15 +78,17 @@ impl Journal {
             }
         }
         if let Some(store) = &journal.store {
-            let (memory, strange) = store.read(&journal.name);
-            // A later edgecert's memory, for one, is not replaced by what this one knows.
-            let is_unread = matches!(&strange, Some(StateError::Unread(_)));
-            let kept = is_unread.then(|| store.kept(&journal.name));
-            journal.memory = memory;
-            report.warnings.extend(strange.map(|strange| strange.to_string()));
-            if let Some(kept) = kept {
-                journal.is_kept = true;
-                journal.forget(kept, report);
+            match store.read(&journal.name) {
+                Ok(memory) => journal.memory = memory,
+                Err(error) => {
+                    report.warnings.push(error.to_string());
+                    // The state of a later release, for one, is not replaced by what this one knows.
+                    if !error.is_invalid() {
+                        let kept = store.refuse_overwrite(&journal.name);
+                        journal.is_kept = true;
+                        journal.forget(kept, report);
+                    }
+                }
             }
         }
         Ok(journal)
@@ -99,7 +102,7 @@ impl Journal {
 
     fn new(source: &Source, order: state::DeployOptions) -> Self {
         Self {
-            name: state::name(&source.place()),
+            name: state::lineage_name(&source.place()),
             lineage: lineage(source),
             order,
             leaf: None,
@@ -113,11 +116,11 @@ impl Journal {
         }
     }
 
-    fn take(&mut self, directory: &Path, deadline: Deadline) -> Result<Result<(), LockTimeout>, WriteError> {
+    fn take(&mut self, directory: &Path, deadline: Deadline) -> Result<(), LockError> {
         let store = Store::open(directory)?;
         let lock = store.lock(&self.name, deadline)?;
-        self.store = Some(store);
-        Ok(lock.map(|lock| self.lock = Some(lock)))
+        (self.store, self.lock) = (Some(store), Some(lock));
+        Ok(())
     }
 
     /// Compares with what was found before the lock was taken: when the last run was begun then. What another run did
@@ -125,8 +128,8 @@ impl Journal {
     pub(crate) fn since(mut self, begun: Option<OffsetDateTime>) -> Result<Self, Superseded> {
         let Some(memory) = &self.memory else { return Ok(self) };
         // No moments are compared: the clock may have been set in between.
-        self.is_superseded = begun != Some(memory.begun);
-        if self.is_superseded && memory.pending_since.is_some() && memory.order != self.order {
+        self.is_superseded = begun != Some(memory.begun_at);
+        if self.is_superseded && memory.pending_since.is_some() && memory.options != self.order {
             return Err(Superseded { name: self.name });
         }
         Ok(self)
@@ -138,13 +141,13 @@ impl Journal {
         settings: &Settings,
         report: &mut DeployReport,
     ) -> HashMap<u64, OffsetDateTime> {
-        let (memories, strange) = self.store.as_ref().map(Store::all).unwrap_or_default();
-        report.warnings.extend(strange);
+        let (memories, strange) = self.store.as_ref().map(Store::read_all).unwrap_or_default();
+        report.warnings.extend(strange.iter().map(ToString::to_string));
         let mut issued = state::IssueDates::default();
         for memory in &memories {
-            issued.learn(memory);
+            issued.add(memory);
         }
-        issued.at(&settings.base_url.to_string())
+        issued.of_service(&settings.base_url.to_string())
     }
 
     /// Learns what is to be deployed.
@@ -155,9 +158,9 @@ impl Journal {
     /// Whether another run, for which this one had to wait, has done all of the work; its result is reported then.
     pub(crate) fn already_deployed(&self, report: &mut DeployReport) -> bool {
         let (Some(memory), Some(leaf)) = (&self.memory, &self.leaf) else { return false };
-        let waited = self.lock.as_ref().is_some_and(|lock| lock.waited);
+        let waited = self.lock.as_ref().is_some_and(|lock| lock.has_waited);
         let at = memory.last_success.map(rfc3339_millis).unwrap_or_default();
-        let order = if self.is_superseded { &memory.order } else { &self.order };
+        let order = if self.is_superseded { &memory.options } else { &self.order };
         if !(waited || self.is_superseded) || !memory.is_done(leaf, order) {
             return false;
         }
@@ -168,7 +171,7 @@ impl Journal {
     /// Writes down what is about to be done.
     pub(crate) fn begin(&mut self, report: &mut DeployReport) {
         let (mut order, before, now) = (self.order.clone(), self.memory.take(), clock::now());
-        let known = before.as_ref().and_then(|before| before.order.service.clone());
+        let known = before.as_ref().and_then(|before| before.options.service.clone());
         order.service = order.service.or(known);
         let memory = LineageState::begin(before, self.lineage.clone(), order, self.leaf.clone(), now);
         self.memory = Some(memory);
@@ -232,7 +235,7 @@ pub(crate) fn order(
     state::DeployOptions {
         service: settings.map(|settings| settings.base_url.to_string()),
         domains: spelled(domains),
-        asked,
+        overrides: asked,
         allow_shrink: guards.allow_shrink,
         allow_older: guards.allow_older,
         replace_lets: guards.replace_lets,
@@ -244,9 +247,9 @@ pub(crate) fn spelled(domains: &[Domain]) -> Vec<String> {
     domains.iter().map(|domain| domain.spelled().to_owned()).collect()
 }
 
-fn lineage(source: &Source) -> state::Lineage {
+fn lineage(source: &Source) -> state::SourceState {
     let absolute = |path: &std::path::PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
-    state::Lineage {
+    state::SourceState {
         client: source.client.word().to_owned(),
         cert: absolute(&source.files.cert),
         issuers: source.files.issuers.as_ref().map(absolute),
@@ -255,8 +258,8 @@ fn lineage(source: &Source) -> state::Lineage {
     }
 }
 
-fn certificate(leaf: &Certificate) -> state::Certificate {
-    state::Certificate {
+fn certificate(leaf: &Certificate) -> state::LeafState {
+    state::LeafState {
         fingerprint: leaf.fingerprint(),
         names: leaf.names(),
         not_before: rfc3339::to_seconds(leaf.not_before),
@@ -264,8 +267,8 @@ fn certificate(leaf: &Certificate) -> state::Certificate {
     }
 }
 
-fn remembered(site: &SiteReport) -> state::Site {
-    state::Site {
+fn remembered(site: &SiteReport) -> state::SiteState {
+    state::SiteState {
         id: site.id,
         domain: site.domain.clone(),
         cname: site.cname.clone(),
@@ -275,7 +278,7 @@ fn remembered(site: &SiteReport) -> state::Site {
     }
 }
 
-fn by_another_run(site: &state::Site, at: &str) -> Option<SiteReport> {
+fn by_another_run(site: &state::SiteState, at: &str) -> Option<SiteReport> {
     if matches!(site.outcome, Outcome::Unknown(_)) {
         return None;
     }

@@ -1,5 +1,4 @@
-//! Keeps two runs off the same lineage. The lock is the system's own (flock), so that it ends with the process, however
-//! that ends.
+//! Keeps two runs off the same lineage, with a lock of the operating system (flock) that ends with its process.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -7,32 +6,36 @@ use std::sync::mpsc;
 
 use super::{Store, WriteError};
 use crate::clock::Deadline;
-use crate::file;
 
-/// The lock on a lineage; given back when it is dropped.
+/// The lock on a lineage, released when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _file: File,
-    /// Whether another run had it first.
-    pub(crate) waited: bool,
+    /// Whether another run held it first.
+    pub(crate) has_waited: bool,
 }
 
-/// Another run keeps the lock.
+/// Another run still held the lock at the deadline.
 #[derive(Debug, thiserror::Error)]
 #[error("another run of edgecert is still deploying {name}")]
 pub(crate) struct LockTimeout {
     name: String,
 }
 
+/// The lock was not acquired.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LockError {
+    #[error(transparent)]
+    Timeout(#[from] LockTimeout),
+    #[error(transparent)]
+    Write(#[from] WriteError),
+}
+
 impl Store {
-    /// Takes the lock of a lineage, waiting for it until the deadline. The outer error is of the file system.
-    pub(crate) fn lock(
-        &self,
-        name: &str,
-        deadline: Deadline,
-    ) -> Result<Result<Lock, LockTimeout>, WriteError> {
+    /// Acquires the lock of a lineage, waiting for it until the deadline.
+    pub(crate) fn lock(&self, name: &str, deadline: Deadline) -> Result<Lock, LockError> {
         let path = self.file(name, "lock");
-        let failed = |error: std::io::Error| WriteError { path: path.clone(), reason: file::reason(&error) };
+        let failed = |error: std::io::Error| WriteError::new(&path, &error);
         let file = OpenOptions::new()
             .write(true)
             .create(true)
@@ -41,17 +44,17 @@ impl Store {
             .open(&path)
             .map_err(failed)?;
         match file.try_lock() {
-            Ok(()) => return Ok(Ok(Lock { _file: file, waited: false })),
-            Err(TryLockError::Error(error)) => return Err(failed(error)),
+            Ok(()) => return Ok(Lock { _file: file, has_waited: false }),
+            Err(TryLockError::Error(error)) => return Err(failed(error).into()),
             Err(TryLockError::WouldBlock) => log::info!("waiting for another run on {name}"),
         }
-        // The wait itself knows no time limit; a thread that is still in it ends with the process.
+        // flock has no time limit; a thread that still waits ends with the process.
         let (sender, receiver) = mpsc::channel();
         std::thread::spawn(move || sender.send(file.lock().map(|()| file)));
         match receiver.recv_timeout(deadline.left()) {
-            Ok(Ok(file)) => Ok(Ok(Lock { _file: file, waited: true })),
-            Ok(Err(error)) => Err(failed(error)),
-            Err(_) => Ok(Err(LockTimeout { name: name.to_owned() })),
+            Ok(Ok(file)) => Ok(Lock { _file: file, has_waited: true }),
+            Ok(Err(error)) => Err(failed(error).into()),
+            Err(_) => Err(LockTimeout { name: name.to_owned() }.into()),
         }
     }
 }

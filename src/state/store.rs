@@ -1,112 +1,143 @@
-//! The directory in which lineages are remembered. A file is replaced whole, and is on the disk when that is done.
+//! The state directory: reads and writes the file of each lineage.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::{LineageState, VERSION};
-use crate::file::{self, ReadError};
+use crate::file::{self, ReadError, StagedFile};
+use crate::text;
 
-/// A directory that exists and belongs to edgecert.
+/// A state directory.
 pub(crate) struct Store {
     directory: PathBuf,
 }
 
-/// What a memory of any version has.
+/// What a state file of any version has.
 #[derive(serde::Deserialize)]
 struct VersionHeader {
     version: u64,
 }
 
-/// What could not be written.
+/// A state file or the directory cannot be written.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("cannot write {}: {reason}", crate::text::path(path))]
+#[error("cannot write {}: {reason}", text::path(path))]
 pub(crate) struct WriteError {
-    pub(crate) path: PathBuf,
-    pub(crate) reason: String,
+    path: PathBuf,
+    reason: String,
 }
 
-/// What is wrong with a memory.
+impl WriteError {
+    /// Wraps an error of the operating system.
+    pub(crate) fn new(path: &Path, error: &io::Error) -> Self {
+        Self { path: path.to_owned(), reason: file::reason(error) }
+    }
+}
+
+/// A state file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StateError {
-    /// It was damaged and is set aside: there is nothing left to finish.
-    #[error("{0}")]
-    Damaged(String),
-    /// It is there and cannot be read: whatever is to be finished cannot be known.
-    #[error("{0}")]
-    Unread(String),
+    #[error("{} is not a valid state file; renamed to {}", text::path(path), text::path(renamed_to))]
+    Quarantined { path: PathBuf, renamed_to: PathBuf },
+    #[error("{} is not a valid state file and cannot be renamed: {reason}", text::path(path))]
+    NotQuarantined { path: PathBuf, reason: String },
+    #[error(transparent)]
+    Unreadable(#[from] ReadError),
+    #[error("{} has version {version}; this edgecert reads versions up to {VERSION}", text::path(path))]
+    NewerVersion { path: PathBuf, version: u64 },
 }
 
-/// No memory is larger, unless it is something else.
+impl StateError {
+    /// Whether the file is invalid, so that it may be replaced: there is nothing in it to resume.
+    pub(crate) fn is_invalid(&self) -> bool {
+        matches!(self, Self::Quarantined { .. } | Self::NotQuarantined { .. })
+    }
+}
+
+/// Maximum size of a state file.
 const MAX_BYTES: u64 = 4 << 20;
-const ENDING: &str = "json";
-const DAMAGED: &str = "damaged";
+const EXTENSION: &str = "json";
+const QUARANTINED: &str = "damaged";
+
+/// State files are for their owner only.
+const MODE: u32 = 0o600;
 
 impl Store {
-    /// Opens the directory, making it if it is not there.
+    /// Opens a directory, creating it if necessary.
     pub(crate) fn open(directory: &Path) -> Result<Self, WriteError> {
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
-        made.map_err(|error| unwritable(directory, &error))?;
+        let created = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+        created.map_err(|error| WriteError::new(directory, &error))?;
         Ok(Self::at(directory))
     }
 
-    /// A directory that is there already.
+    /// Opens an existing directory.
     pub(crate) fn at(directory: &Path) -> Self {
         Self { directory: directory.to_owned() }
     }
 
-    /// A file of the directory.
-    pub(super) fn file(&self, name: &str, ending: &str) -> PathBuf {
-        self.directory.join(format!("{name}.{ending}"))
+    /// Path of a lineage's file with this extension.
+    pub(super) fn file(&self, name: &str, extension: &str) -> PathBuf {
+        self.directory.join(format!("{name}.{extension}"))
     }
 
-    /// What is remembered of a lineage, and what about that is strange. A file that cannot be understood is set aside.
-    pub(crate) fn read(&self, name: &str) -> (Option<LineageState>, Option<StateError>) {
-        let path = self.file(name, ENDING);
+    /// Reads the state of a lineage; `None` if there is none. An invalid file is renamed, so that it can be examined and
+    /// does not get in the way.
+    pub(crate) fn read(&self, name: &str) -> Result<Option<LineageState>, StateError> {
+        let path = self.file(name, EXTENSION);
         let bytes = match file::read(&path, MAX_BYTES) {
             Ok(bytes) => bytes,
-            Err(unreadable) if unreadable.is_missing() => return (None, None),
-            Err(unreadable) => return (None, Some(StateError::Unread(unreadable.to_string()))),
+            Err(unreadable) if unreadable.is_missing() => return Ok(None),
+            Err(unreadable) => return Err(unreadable.into()),
         };
-        // A later version may look quite different; it is none of ours to set aside.
         match serde_json::from_slice::<VersionHeader>(&bytes) {
+            // A later release may have changed everything but this field.
             Ok(VersionHeader { version }) if version > VERSION.into() => {
-                let shown = crate::text::path(&path);
-                let strange = format!("{shown} is of version {version}, which this edgecert does not know");
-                (None, Some(StateError::Unread(strange)))
+                Err(StateError::NewerVersion { path, version })
             }
-            _ => match serde_json::from_slice(&bytes) {
-                Ok(memory) => (Some(memory), None),
-                Err(_) => (None, Some(StateError::Damaged(quarantine(&path)))),
-            },
+            _ => serde_json::from_slice(&bytes).map(Some).map_err(|_| quarantine(path)),
         }
     }
 
-    /// That what is there could not be read, so that it is not replaced.
-    pub(crate) fn kept(&self, name: &str) -> WriteError {
-        WriteError {
-            path: self.file(name, ENDING),
-            reason: "what it holds cannot be read and is kept".into(),
+    /// Reads all states, and what is wrong with the others.
+    pub(crate) fn read_all(&self) -> (Vec<LineageState>, Vec<StateError>) {
+        let names = match self.names() {
+            Ok(names) => names,
+            Err(unreadable) => return (Vec::new(), vec![unreadable.into()]),
+        };
+        let (mut states, mut errors) = (Vec::new(), Vec::new());
+        for name in names {
+            match self.read(&name) {
+                Ok(state) => states.extend(state),
+                Err(error) => errors.push(error),
+            }
         }
+        (states, errors)
     }
 
-    /// The lineages that are remembered, by the names of their files.
+    /// The error of not replacing a file that could not be read and is not invalid.
+    pub(crate) fn refuse_overwrite(&self, name: &str) -> WriteError {
+        let reason = "its contents cannot be read and are kept".into();
+        WriteError { path: self.file(name, EXTENSION), reason }
+    }
+
+    /// Lists the lineages that have a state file.
     pub(crate) fn names(&self) -> Result<Vec<String>, ReadError> {
-        self.names_with(ENDING)
+        self.names_with(EXTENSION)
     }
 
-    /// Memories that could not be understood and were set aside.
-    pub(crate) fn damaged(&self) -> Vec<PathBuf> {
-        self.names_with(DAMAGED).unwrap_or_default().iter().map(|name| self.file(name, DAMAGED)).collect()
+    /// Lists the invalid files that earlier runs renamed.
+    pub(crate) fn quarantined(&self) -> Vec<PathBuf> {
+        let names = self.names_with(QUARANTINED).unwrap_or_default();
+        names.iter().map(|name| self.file(name, QUARANTINED)).collect()
     }
 
-    fn names_with(&self, ending: &str) -> Result<Vec<String>, ReadError> {
+    fn names_with(&self, extension: &str) -> Result<Vec<String>, ReadError> {
         let unreadable = |error: io::Error| ReadError::new(&self.directory, &error);
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.directory).map_err(unreadable)? {
             let path = entry.map_err(unreadable)?.path();
-            if path.extension().is_some_and(|other| other == ending) {
+            if path.extension().is_some_and(|other| other == extension) {
                 names.extend(path.file_stem().and_then(|stem| stem.to_str()).map(str::to_owned));
             }
         }
@@ -114,24 +145,29 @@ impl Store {
         Ok(names)
     }
 
-    /// Everything that is remembered, and what about it is strange.
-    pub(crate) fn all(&self) -> (Vec<LineageState>, Vec<String>) {
-        let names = match self.names() {
-            Ok(names) => names,
-            Err(unreadable) => return (Vec::new(), vec![unreadable.to_string()]),
-        };
-        let (memories, strange): (Vec<_>, Vec<_>) = names.iter().map(|name| self.read(name)).unzip();
-        (
-            memories.into_iter().flatten().collect(),
-            strange.into_iter().flatten().map(|strange| strange.to_string()).collect(),
-        )
+    /// Writes the state of a lineage. It is on disk when this returns.
+    pub(crate) fn write(&self, name: &str, state: &LineageState) -> Result<(), WriteError> {
+        let (path, temporary) = (self.file(name, EXTENSION), self.file(name, "new"));
+        let json = serde_json::to_vec_pretty(state)
+            .map_err(|error| WriteError { path: path.clone(), reason: error.to_string() })?;
+        StagedFile::write(&path, temporary, &[&json, b"\n"], MODE)
+            .and_then(|staged| staged.replace())
+            .and_then(|()| file::sync_directory(&self.directory))
+            .map_err(|error| WriteError::new(&path, &error))
     }
 
-    /// Tries whether something can be written here, and stays. The file has one name for all runs, so that one which a killed
-    /// run left is not left for ever; several runs may have it at once.
+    /// Deletes the state of a lineage. Its lock file stays: another run may hold it.
+    pub(crate) fn forget(&self, name: &str) -> Result<(), WriteError> {
+        let path = self.file(name, EXTENSION);
+        let removed = fs::remove_file(&path).and_then(|()| file::sync_directory(&self.directory));
+        removed.map_err(|error| WriteError::new(&path, &error))
+    }
+
+    /// Checks that files can be written. All runs use one file name, so that a killed run leaves at most one file behind;
+    /// another run may remove it first.
     pub(crate) fn probe(&self) -> Result<(), WriteError> {
         let path = self.file(".probe", "new");
-        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path);
+        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(MODE).open(&path);
         let written = file.and_then(|mut file| {
             file.write_all(b"{}\n")?;
             file.sync_all()
@@ -140,52 +176,16 @@ impl Store {
             io::ErrorKind::NotFound => Ok(()),
             _ => Err(error),
         });
-        written.and(removed).map_err(|error| unwritable(&path, &error))
-    }
-
-    /// Forgets a lineage. Its lock stays: another run may hold it.
-    pub(crate) fn forget(&self, name: &str) -> Result<(), WriteError> {
-        let path = self.file(name, ENDING);
-        let gone = fs::remove_file(&path).and_then(|()| File::open(&self.directory)?.sync_all());
-        gone.map_err(|error| unwritable(&path, &error))
-    }
-
-    /// Remembers a lineage: when this returns, a power failure cannot take it away.
-    pub(crate) fn write(&self, name: &str, memory: &LineageState) -> Result<(), WriteError> {
-        let (path, temporary) = (self.file(name, ENDING), self.file(name, "new"));
-        let text = serde_json::to_string_pretty(memory)
-            .map_err(|error| WriteError { path: path.clone(), reason: error.to_string() })?;
-        let written = write_whole(&temporary, text.as_bytes()).and_then(|()| {
-            fs::rename(&temporary, &path)?;
-            File::open(&self.directory)?.sync_all()
-        });
-        written.map_err(|error| {
-            let _ = fs::remove_file(&temporary);
-            unwritable(&path, &error)
-        })
+        written.and(removed).map_err(|error| WriteError::new(&path, &error))
     }
 }
 
-fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    // One that a killed run left behind may have other permissions.
-    let _ = fs::remove_file(path);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(bytes)?;
-    file.write_all(b"\n")?;
-    file.sync_all()
-}
-
-fn unwritable(path: &Path, error: &io::Error) -> WriteError {
-    WriteError { path: path.to_owned(), reason: file::reason(error) }
-}
-
-/// Gives a damaged file another name, so that it can be looked at and does not stop anything.
-fn quarantine(path: &Path) -> String {
-    let aside = path.with_extension(DAMAGED);
-    let (shown, other) = (crate::text::path(path), crate::text::path(&aside));
-    match fs::rename(path, &aside) {
-        Ok(()) => format!("{shown} cannot be understood; it is set aside as {other}"),
-        Err(error) => format!("{shown} cannot be understood, nor set aside: {}", file::reason(&error)),
+/// Renames an invalid file.
+fn quarantine(path: PathBuf) -> StateError {
+    let renamed_to = path.with_extension(QUARANTINED);
+    match fs::rename(&path, &renamed_to) {
+        Ok(()) => StateError::Quarantined { path, renamed_to },
+        Err(error) => StateError::NotQuarantined { path, reason: file::reason(&error) },
     }
 }
 
@@ -230,10 +230,9 @@ mod tests {
         let names = fixtures.names().unwrap();
         assert!(names.len() > 5, "{names:?}");
         for name in names {
-            let (state, error) = fixtures.read(&name);
-            assert!(error.is_none(), "{error:?}");
-            store.write(&name, &state.unwrap()).unwrap();
-            let [before, after] = [&fixtures, &store].map(|store| store.file(&name, ENDING));
+            let state = fixtures.read(&name).unwrap().unwrap();
+            store.write(&name, &state).unwrap();
+            let [before, after] = [&fixtures, &store].map(|store| store.file(&name, EXTENSION));
             let [before, after] = [before, after].map(|path| fs::read_to_string(path).unwrap());
             assert_eq!(before, after, "{name}");
         }
@@ -242,9 +241,7 @@ mod tests {
     #[test]
     fn unknown_outcome_is_kept() {
         let (directory, store) = store(&file());
-        let (state, error) = store.read("x");
-        assert!(error.is_none(), "{error:?}");
-        let state = state.unwrap();
+        let state = store.read("x").unwrap().unwrap();
         assert_eq!(state.sites[1].outcome, Outcome::Unknown("superseded".into()));
         store.write("x", &state).unwrap();
         let written = fs::read_to_string(directory.path().join("x.json")).unwrap();
@@ -262,7 +259,7 @@ mod tests {
             let mut file = file();
             file[field] = json!("yesterday");
             let (directory, store) = store(&file);
-            assert!(matches!(store.read("x"), (None, Some(StateError::Damaged(_)))));
+            assert!(matches!(store.read("x"), Err(StateError::Quarantined { .. })));
             let kept = fs::read_to_string(directory.path().join("x.damaged")).unwrap();
             assert_eq!(kept, file.to_string(), "{field}");
         }

@@ -74,10 +74,10 @@ impl<'a> AccountIndex<'a> {
         }
         // One that was skipped was no site then.
         let sites = || lineage.sites.iter().filter(|site| site.outcome != Outcome::Skipped);
-        let by_id: HashMap<u64, &crate::state::Site> =
+        let by_id: HashMap<u64, &crate::state::SiteState> =
             sites().filter_map(|site| Some((site.id?, site))).collect();
         // Of a upload_only upload the numbers are not known.
-        let by_host: HashMap<String, &crate::state::Site> = sites()
+        let by_host: HashMap<String, &crate::state::SiteState> = sites()
             .filter_map(|site| Some((site.domain.parse::<Domain>().ok()?.host().to_owned(), site)))
             .collect();
         wanted.into_iter().find_map(|site| {
@@ -89,7 +89,7 @@ impl<'a> AccountIndex<'a> {
     }
 
     /// What is not as it was left.
-    fn change(&self, site: &Site, known: &crate::state::Site, settings: &Settings) -> Option<String> {
+    fn change(&self, site: &Site, known: &crate::state::SiteState, settings: &Settings) -> Option<String> {
         let (domain, record) = (&site.domain, |id: Option<u64>| match id {
             Some(id) => format!("certificate {id}"),
             None => "no certificate".to_owned(),

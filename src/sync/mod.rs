@@ -29,7 +29,7 @@ use crate::inventory::{Inventory, Member, Shard};
 use crate::report::{CommandReport, DeployReport};
 use crate::settings::{Layer, Layers, Settings};
 use crate::source::Source;
-use crate::state::{self, StateError, Store};
+use crate::state::{self, Store};
 use crate::text;
 
 /// Options of one `sync`.
@@ -59,9 +59,10 @@ pub(crate) fn run(
     let mut strange = Vec::new();
     inventory.visit(|member| sort(scan.look(member), &mut lineages, &mut summary), |note| strange.push(note));
     for strange in strange {
-        match strange {
-            StateError::Damaged(what) => answer.warnings.push(what),
-            StateError::Unread(what) => summary.unread(&what),
+        if strange.is_invalid() {
+            answer.warnings.push(strange.to_string());
+        } else {
+            summary.unread(&strange.to_string());
         }
     }
     if count == 0 {
@@ -82,9 +83,9 @@ pub(crate) fn tick(
     let file = context.configuration()?;
     let args = DeployArgs::default();
     let layers = Layers::new(&args.settings.layer, &context.env, file);
-    let name = state::name(&source.place());
+    let name = state::lineage_name(&source.place());
     let directory = layers.state_dir().filter(|directory| directory.is_dir());
-    let memory = directory.as_deref().and_then(|directory| Store::at(directory).read(&name).0);
+    let memory = directory.as_deref().and_then(|directory| Store::at(directory).read(&name).ok()?);
     let (Some(directory), Some(memory)) = (directory, memory) else {
         return crate::cmd::deploy::deploy(&args, source, context, report);
     };
@@ -186,7 +187,7 @@ fn reach(settings: &Settings, scan: &Scan<'_>) -> Result<Service, CommandError> 
     let mut clients = ClientCache::new()?;
     let listing = clients.list(&access, settings, Deadline::after(settings.timeout));
     clients.end();
-    let issued = scan.issued.at(&settings.base_url.to_string());
+    let issued = scan.issued.of_service(&settings.base_url.to_string());
     Ok(Service { access, listing: listing?, issued })
 }
 

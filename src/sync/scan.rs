@@ -27,7 +27,7 @@ pub(super) struct Lineage {
     /// Names of the leaf on disk; none where it cannot be read.
     pub(super) names: Vec<String>,
     /// What was deployed to its sites.
-    pub(super) sites: Vec<state::Site>,
+    pub(super) sites: Vec<state::SiteState>,
     /// When the last run on it was begun; `None`: there was none.
     pub(super) begun: Option<OffsetDateTime>,
     /// Why it has to be deployed; `None`: only the service can tell whether it has to.
@@ -80,7 +80,7 @@ impl<'a> Scan<'a> {
     /// What is there of a lineage; `None`: it is of another share.
     pub(super) fn look(&mut self, member: Member<'a>) -> Option<Found> {
         if let Some(memory) = &member.memory {
-            self.issued.learn(memory);
+            self.issued.add(memory);
         }
         if self.shard.is_some_and(|shard| !shard.contains(&member.name)) {
             return None;
@@ -93,14 +93,14 @@ impl<'a> Scan<'a> {
         let domains = member.domains();
         let Member { name, source, entry, memory } = member;
         let source = source?;
-        let known = memory.as_ref().and_then(|memory| memory.certificate.as_ref());
+        let known = memory.as_ref().and_then(|memory| memory.leaf.as_ref());
         let peek = bundle::peek_leaf(&source.files, known.map(|known| known.fingerprint.as_str()));
         let is_gone = peek.as_ref().is_err_and(ReadError::is_missing);
-        if is_gone && memory.as_ref().is_some_and(|memory| memory.gone_since.is_some()) {
+        if is_gone && memory.as_ref().is_some_and(|memory| memory.missing_since.is_some()) {
             return Ok(Found::Gone);
         }
-        let order = memory.as_ref().map(|memory| memory.order.clone()).unwrap_or_default();
-        let settings = self.settings(&order.asked.settings, entry)?;
+        let order = memory.as_ref().map(|memory| memory.options.clone()).unwrap_or_default();
+        let settings = self.settings(&order.overrides.settings, entry)?;
         let names = match &peek {
             Ok(LeafPeek::Known) => known.map(|known| known.names.clone()).unwrap_or_default(),
             Ok(LeafPeek::Leaf(leaf)) => leaf.names(),
@@ -117,9 +117,9 @@ impl<'a> Scan<'a> {
             allow_older: is_known && order.allow_older,
             replace_lets: is_known && order.replace_lets,
         };
-        let (begun, sites) = memory.map(|memory| (memory.begun, memory.sites)).unzip();
+        let (begun, sites) = memory.map(|memory| (memory.begun_at, memory.sites)).unzip();
         let sites = sites.unwrap_or_default();
-        let asked = order.asked;
+        let asked = order.overrides;
         let lineage = Lineage { name, source, settings, domains, asked, guards, names, sites, begun, reason };
         Ok(Found::Lineage(Box::new(lineage)))
     }
@@ -149,13 +149,13 @@ impl<'a> Scan<'a> {
 /// Why a lineage that was deployed before has to be deployed again, as far as can be summary from here.
 fn reason(memory: &LineageState, is_known: bool, settings: &Settings, domains: &[Domain]) -> Option<Reason> {
     let service = settings.base_url.to_string();
-    let is_ordered = memory.order.service.as_ref().is_none_or(|known| *known == service)
-        && memory.order.domains.iter().map(String::as_str).eq(domains.iter().map(Domain::spelled));
+    let is_ordered = memory.options.service.as_ref().is_none_or(|known| *known == service)
+        && memory.options.domains.iter().map(String::as_str).eq(domains.iter().map(Domain::spelled));
     if let Some(since) = memory.pending_since {
         Some(Reason::Pending(since))
     } else if !is_known {
         Some(Reason::Renewed)
-    } else if memory.gone_since.is_some() {
+    } else if memory.missing_since.is_some() {
         Some(Reason::Back)
     } else if !is_ordered {
         Some(Reason::Ordered)

@@ -186,7 +186,7 @@ fn a_damaged_memory_is_set_aside_and_stops_nothing() {
     let file = files.find(|file| file.extension().unwrap() == "json").unwrap();
     fs::write(&file, "{\"version\":1,").unwrap();
     let outcome = deploy(&edge, &lineage, state.path()).succeeds();
-    assert!(outcome.stderr.contains("cannot be understood; it is set aside as"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("is not a valid state file; renamed to"), "{}", outcome.stderr);
     assert_eq!(fs::read_to_string(file.with_extension("damaged")).unwrap(), "{\"version\":1,");
     assert_eq!(memory(state.path())["result"]["exit_code"], 0);
 }
@@ -198,7 +198,7 @@ fn a_damaged_memory_of_another_lineage_is_told_too() {
     fs::write(state.path().join("other.json"), "{").unwrap();
     let outcome = deploy(&edge, &lineage, state.path()).succeeds();
     assert!(
-        outcome.stderr.contains("other.json cannot be understood; it is set aside"),
+        outcome.stderr.contains("other.json is not a valid state file; renamed to"),
         "{}",
         outcome.stderr
     );
@@ -249,17 +249,17 @@ fn what_a_later_edgecert_remembers_is_left_to_it() {
     let call = |command: &str| edgecert().env("EDGECERT_STATE_DIR", state.path()).args([command]);
     let outcome = call("status").succeeds();
     assert!(
-        outcome.stderr.contains("is of version 300, which this edgecert does not know"),
+        outcome.stderr.contains("has version 300; this edgecert reads versions up to 1"),
         "{}",
         outcome.stderr
     );
     lineage.renew(&["a.example"]);
     let outcome = deploy(&edge, &lineage, state.path()).succeeds();
-    assert!(outcome.stderr.contains("what it holds cannot be read and is kept"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("its contents cannot be read and are kept"), "{}", outcome.stderr);
     let entry = format!("[[lineage]]\npath = '{}'\n", lineage.path().display());
     let hook = call("sync").against(&edge);
     let config = hook.file("config.toml", &entry);
     let outcome = hook.args(["--config".as_ref(), config.as_os_str()]).fails_with(78);
-    assert!(outcome.stderr.contains("is of version 300"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("has version 300"), "{}", outcome.stderr);
     assert_eq!((fs::read_to_string(&file).unwrap().as_str(), uploads(&edge)), (later, 2));
 }

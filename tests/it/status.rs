@@ -259,7 +259,7 @@ fn a_damaged_memory_is_a_warning_each_time_until_it_is_forgotten() {
     let name = name(state.path());
     fs::write(state.path().join(format!("{name}.json")), "{").unwrap();
     let first = status(state.path(), &[]).succeeds();
-    assert!(first.stderr.contains("cannot be understood; it is set aside as"), "{}", first.stderr);
+    assert!(first.stderr.contains("is not a valid state file; renamed to"), "{}", first.stderr);
     for _ in 0..2 {
         let again = status(state.path(), &[]).succeeds();
         assert!(again.stderr.contains(&format!("`edgecert status --forget {name}`")), "{}", again.stderr);

@@ -79,7 +79,7 @@ pub(super) fn known(
     let (mut known, mut findings): (Vec<(Source, Order)>, Vec<Finding>) = Default::default();
     let meet = |member: Member<'_>| {
         if let Some(memory) = &member.memory {
-            issued.learn(memory);
+            issued.add(memory);
         }
         let order = Order::of(&member, layers);
         match member.source {
@@ -93,8 +93,8 @@ pub(super) fn known(
 
 impl Order {
     fn of(member: &Member<'_>, layers: &Layers<'_>) -> Self {
-        let told = member.memory.as_ref().map(|memory| memory.order.clone()).unwrap_or_default();
-        let lineage_options = layers.lineage_options(&told.asked.settings, member.entry);
+        let told = member.memory.as_ref().map(|memory| memory.options.clone()).unwrap_or_default();
+        let lineage_options = layers.lineage_options(&told.overrides.settings, member.entry);
         Self {
             domains: member.domains(),
             allow: Allow {

@@ -92,7 +92,7 @@ fn look(
     let readable = known.iter().filter(|lineage| lineage.leaf.is_some());
     findings.extend(readable.map(|lineage| hooks::of_known(lineage, host)));
     if let Some(Asked { account: Ok(account), .. }) = &asked {
-        let issued = settings.map(|settings| past.at(&settings.base_url.to_string()));
+        let issued = settings.map(|settings| past.of_service(&settings.base_url.to_string()));
         findings.extend(compare(account, &known, &issued.unwrap_or_default(), host));
     }
     findings.push(timer::look(host));

@@ -79,9 +79,10 @@ fn certificate(id: Option<u64>, expiries: &HashMap<u64, OffsetDateTime>) -> Cell
 /// When the certificates end that were deployed from here into records of this service; it does not say itself.
 fn expiries(settings: &Settings) -> HashMap<u64, OffsetDateTime> {
     let directory = settings.state_dir.as_deref().filter(|directory| directory.is_dir());
-    let mut memories = directory.map(|directory| Store::at(directory).all().0).unwrap_or_default();
+    let mut memories = directory.map(|directory| Store::at(directory).read_all().0).unwrap_or_default();
     let service = settings.base_url.to_string();
-    memories.retain(|memory| memory.order.service.as_ref() == Some(&service) && memory.deployed().is_some());
+    memories
+        .retain(|memory| memory.options.service.as_ref() == Some(&service) && memory.deployed().is_some());
     memories.sort_by_key(|memory| memory.last_success);
     let mut expiries = HashMap::new();
     for memory in memories.iter().filter(|memory| memory.pending_since.is_none()) {

@@ -4,7 +4,7 @@ use time::{Duration, OffsetDateTime};
 
 use crate::cert::KeyType;
 use crate::outcome::Outcome;
-use crate::state::DeployResult;
+use crate::state::RunResult;
 
 /// One lineage.
 pub(super) struct Lineage {
@@ -23,7 +23,7 @@ pub(super) struct Lineage {
     pub(super) begun: bool,
     pub(super) last_success: Option<OffsetDateTime>,
     /// How the last run ended, if not well.
-    pub(super) last_error: Option<DeployResult>,
+    pub(super) last_error: Option<RunResult>,
     pub(super) disk: Disk,
     /// The leaf of the last deployment that succeeded.
     pub(super) deployed: Option<Leaf>,

@@ -6,7 +6,7 @@ use time::{Duration, OffsetDateTime};
 use super::facts::{Age, Disk, Leaf, Lineage, Site};
 use crate::cert::KeyType;
 use crate::outcome::Outcome;
-use crate::state::DeployResult;
+use crate::state::RunResult;
 
 pub(super) const NOW: OffsetDateTime = datetime!(2026-11-21 12:00 UTC);
 
@@ -51,7 +51,7 @@ pub(super) fn pending(name: &str, days: i64, lag: Duration) -> Lineage {
     Lineage {
         pending_since: Some(NOW - lag),
         begun: true,
-        last_error: Some(DeployResult { at: NOW - Duration::HOUR, exit_code: 75, error }),
+        last_error: Some(RunResult { at: NOW - Duration::HOUR, exit_code: 75, error }),
         ..deployed(name, days)
     }
 }

@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use crate::clock::Deadline;
 use crate::error::{AdHocError, CommandError, ErrorKind};
-use crate::file;
 use crate::inventory::{Inventory, Member};
 use crate::report::CommandReport;
 use crate::settings::Configuration;
-use crate::state::{Store, WriteError};
+use crate::state::{LockError, Store, WriteError};
 use crate::text;
 
 /// Another run on the lineage is waited for so long.
@@ -32,18 +31,22 @@ pub(super) fn run(
     let store = store.ok_or_else(|| unknown(wanted, &[]))?;
     let known = known(store, file, report)?;
     // Damaged memories can be forgotten, too; the visit may have set one aside.
-    let (remembered, damaged) = (store.names()?, store.damaged());
+    let (remembered, damaged) = (store.names()?, store.quarantined());
     let mut names: Vec<String> =
         damaged.iter().filter_map(|path| stem(path)).chain(remembered.clone()).collect();
     names.sort_unstable();
     names.dedup();
     let name = find(wanted, &names, &known)?;
-    let lock = store.lock(&name, Deadline::after(LOCK_TIMEOUT)).map_err(|error| unwritable(&error))??;
+    let lock = match store.lock(&name, Deadline::after(LOCK_TIMEOUT)) {
+        Ok(lock) => lock,
+        Err(LockError::Timeout(timeout)) => return Err(timeout.into()),
+        Err(LockError::Write(error)) => return Err(unwritable(&error)),
+    };
     if remembered.contains(&name) {
         store.forget(&name).map_err(|error| unwritable(&error))?;
     }
     for path in damaged.iter().filter(|path| stem(path).as_ref() == Some(&name)) {
-        let failed = |error| WriteError { path: path.clone(), reason: file::reason(&error) };
+        let failed = |error| WriteError::new(path, &error);
         std::fs::remove_file(path).map_err(failed).map_err(|error| unwritable(&error))?;
     }
     drop(lock);
@@ -67,7 +70,7 @@ fn known(
     let visit = |member: Member<'_>| {
         let configured = member.entry.is_some();
         let Some(memory) = member.memory else { return };
-        let places = [Some(memory.lineage.cert), memory.lineage.directory].into_iter().flatten().collect();
+        let places = [Some(memory.source.cert), memory.source.directory].into_iter().flatten().collect();
         known.push(Known { name: member.name, places, configured });
     };
     Inventory::gather(Some(store), file)?.visit(visit, |note| report.warnings.push(note.to_string()));

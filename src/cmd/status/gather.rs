@@ -36,7 +36,7 @@ impl Lineage {
         };
         let begun = memory.and_then(|memory| memory.pending_since);
         let unseen = || matches!(disk, Disk::Leaf { age: Age::Newer, .. }).then(|| written.unwrap_or(now));
-        let remembered = memory.and_then(|memory| memory.order.asked.settings.edge_address.clone());
+        let remembered = memory.and_then(|memory| memory.options.overrides.settings.edge_address.clone());
         Self {
             name,
             client,
@@ -67,7 +67,7 @@ impl Disk {
         };
         match bundle.chain {
             Ok(chain) => {
-                let known = memory.and_then(|memory| memory.certificate.as_ref());
+                let known = memory.and_then(|memory| memory.leaf.as_ref());
                 (Self::of(&chain.leaf, known), modified(&files.cert))
             }
             Err(diagnostics) => {
@@ -79,7 +79,7 @@ impl Disk {
         }
     }
 
-    fn of(leaf: &Certificate, known: Option<&state::Certificate>) -> Self {
+    fn of(leaf: &Certificate, known: Option<&state::LeafState>) -> Self {
         let fingerprint = leaf.fingerprint();
         let age = match known {
             Some(known) if known.fingerprint == fingerprint => Age::Same,
@@ -103,7 +103,7 @@ impl Disk {
 }
 
 impl Leaf {
-    fn remembered(certificate: &state::Certificate) -> Self {
+    fn remembered(certificate: &state::LeafState) -> Self {
         Self {
             fingerprint: certificate.fingerprint.clone(),
             names: certificate.names.clone(),
@@ -115,9 +115,9 @@ impl Leaf {
 /// The sites of the last result that told of any. It may be that of the deployment before: a run that fails before it
 /// knows its sites leaves them as they were, and so does one that is not over.
 fn sites(memory: &LineageState, disk: &Disk) -> Vec<Site> {
-    let told = memory.is_told();
-    let (latest, before) = (memory.certificate.as_ref(), memory.deployed());
-    let site = |site: &state::Site| {
+    let told = memory.has_current_sites();
+    let (latest, before) = (memory.leaf.as_ref(), memory.deployed());
+    let site = |site: &state::SiteState| {
         let (on_record, shown) = match &site.outcome {
             Outcome::Misbound | Outcome::Skipped => (None, None),
             _ if !told => (before, before),
@@ -168,8 +168,8 @@ mod tests {
         datetime!(2000-01-01 0:00 UTC).replace_year(year).unwrap()
     }
 
-    fn leaf(fingerprint: &str, issued: i32) -> state::Certificate {
-        state::Certificate {
+    fn leaf(fingerprint: &str, issued: i32) -> state::LeafState {
+        state::LeafState {
             fingerprint: fingerprint.into(),
             names: Vec::new(),
             not_before: year(issued),
@@ -177,8 +177,8 @@ mod tests {
         }
     }
 
-    fn begin(before: Option<LineageState>, leaf: state::Certificate) -> LineageState {
-        let lineage = state::Lineage {
+    fn begin(before: Option<LineageState>, leaf: state::LeafState) -> LineageState {
+        let lineage = state::SourceState {
             client: "files".into(),
             cert: "/c".into(),
             issuers: None,
@@ -191,7 +191,7 @@ mod tests {
 
     /// A lineage whose leaf `old` was deployed, and whose leaf `new` ended as given.
     fn memory(outcomes: &[Outcome], end: Option<(u8, bool)>) -> LineageState {
-        let site = |outcome: &Outcome| state::Site {
+        let site = |outcome: &Outcome| state::SiteState {
             id: None,
             domain: "a.example".into(),
             cname: None,
@@ -199,7 +199,7 @@ mod tests {
             outcome: outcome.clone(),
             detail: None,
         };
-        let sites: Vec<state::Site> = outcomes.iter().map(site).collect();
+        let sites: Vec<state::SiteState> = outcomes.iter().map(site).collect();
         let mut memory = begin(None, leaf("old", 2026));
         memory.finish(0, None, sites.clone(), year(2026));
         memory = begin(Some(memory), leaf("new", 2027));

@@ -5,7 +5,7 @@ use time::OffsetDateTime;
 
 use super::facts::{self, Disk};
 use crate::outcome::Outcome;
-use crate::state::DeployResult;
+use crate::state::RunResult;
 use crate::text::rfc3339;
 
 #[derive(Serialize)]
@@ -19,7 +19,7 @@ pub(super) struct Lineage<'a> {
     pending_since: Option<OffsetDateTime>,
     #[serde(serialize_with = "rfc3339::option::serialize")]
     last_success: Option<OffsetDateTime>,
-    last_error: Option<&'a DeployResult>,
+    last_error: Option<&'a RunResult>,
     on_disk: Option<Leaf<'a>>,
     /// Why that is not known, where there is a file.
     on_disk_error: Option<&'a str>,

@@ -112,5 +112,5 @@ fn damaged(store: &Store) -> Vec<String> {
             text::sanitize(&name)
         )
     };
-    store.damaged().iter().map(said).collect()
+    store.quarantined().iter().map(said).collect()
 }

@@ -110,7 +110,7 @@ fn an_api_key_that_the_service_does_not_accept_ends_with_77() {
     let (edge, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
     let outcome =
         on_a_good_machine(&edge, &certbot).env("EDGECERT_API_KEY", "another-key-of-mine").fails_with(77);
-    only_fault(&outcome, "fail api-key: the service rejected the API key (401)", "put a valid key into");
+    only_fault(&outcome, "fail api-key: the service rejected the API key (401)", "set a valid key");
     assert!(!outcome.stdout.contains("another-key-of-mine"), "{}", outcome.stdout);
 }
 

@@ -57,7 +57,7 @@ fn what_a_hook_left_open_is_finished_and_then_costs_one_listing() {
     let lineage = Lineage::issued_for(&["a.example"]);
     let down = deploy(&edge, &lineage, state.path()).env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
     let outcome = down.args(["--timeout", "1"]).fails_with(75);
-    assert!(outcome.stderr.contains("hint: `edgecert sync` will finish it"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("hint: run `edgecert sync` to retry"), "{}", outcome.stderr);
 
     // The environment of that call said where the service is, and so does the one of this.
     let outcome = sync(&edge, state.path()).succeeds();
