@@ -190,7 +190,7 @@ async fn look(edge: &Edge<'_>, pending_sites: &mut [PendingSite<'_>], pauses: &P
             Now::Site(site) => site,
             Now::Unread | Now::Gone => pending.target.site,
         };
-        edge.look(site, &mut pending.view, pauses.end).await;
+        edge.observe(&site.domain, site.cname.as_deref(), &mut pending.view, pauses.end).await;
     });
     stream::iter(looks).buffer_unordered(HANDSHAKES_AT_ONCE).for_each(std::future::ready).await;
 }

@@ -187,7 +187,7 @@ impl Rollout<'_> {
         let limit = BEFOREHAND.min(self.order.deadline.left() / 4);
         let looks = scope.shown_by(sites, records).into_iter().map(|(id, sites)| async move {
             for site in sites {
-                if let Some(issued) = edge.issued(site, limit).await {
+                if let Some(issued) = edge.latest_issued(site, limit).await {
                     return Some((id, issued));
                 }
             }

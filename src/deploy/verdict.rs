@@ -143,7 +143,7 @@ impl Rollout<'_> {
             Now::Site(site) => Some(site),
             Now::Unread | Now::Gone => None,
         };
-        let (served, addresses) = pending.view.score();
+        let (served, addresses) = pending.view.served_of();
         let edge = pending.looked.then_some(EdgeReport { served, addresses });
         self.push(pending.target, now, verdict, edge);
     }
@@ -153,7 +153,7 @@ impl Rollout<'_> {
         let (domain, view) = (&now.domain, &pending.view);
         let stale = view.stale();
         if view.is_served() {
-            let warnings = view.notes().into_iter().map(|note| format!("{domain}: {note}")).collect();
+            let warnings = view.warnings().into_iter().map(|note| format!("{domain}: {note}")).collect();
             return Verdict { warnings, ..Verdict::new(Outcome::Served, None) };
         }
         if !stale.is_empty() {
@@ -307,6 +307,6 @@ fn unproven(pending: &PendingSite<'_>, now: &Site, without_wait: bool) -> String
     if without_wait {
         return "its edge was not asked, as --wait 0 leaves no time".into();
     }
-    let unseen = pending.view.unseen();
+    let unseen = pending.view.unverified();
     if unseen.is_empty() { "its edge was not asked in time".into() } else { text::list(&unseen) }
 }

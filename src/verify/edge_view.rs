@@ -1,4 +1,4 @@
-//! What has been seen of a site's edge so far, address by address, and what that amounts to.
+//! What has been observed of a site's edge so far, address by address, and the conclusions from that.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -9,150 +9,161 @@ use super::handshake::{Cause, HandshakeError};
 use crate::cert::Certificate;
 use crate::text;
 
-/// What one address showed when it was last looked at.
+/// What the last handshakes with an address showed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Observation {
-    /// It has not been looked at.
-    Untried,
-    /// The new leaf.
-    New { same_chain: bool },
-    /// Another leaf, in words, when it expires if it can be read, and to whom it is shown if not to everyone.
-    Other { leaf: String, not_after: Option<OffsetDateTime>, clients: Option<&'static str> },
-    /// No certificate.
-    Nothing(HandshakeError),
-}
-
-/// What the edge of one site shows.
-#[derive(Debug)]
-pub(crate) struct EdgeView {
-    addresses: BTreeMap<SocketAddr, Observation>,
-    /// Why addresses are not known.
-    blind: Vec<String>,
-    /// Whether every address counts, even one that this machine has no route to.
-    strict: bool,
+    /// No handshake was made yet.
+    Unchecked,
+    /// It serves the expected leaf.
+    Expected { same_chain: bool },
+    /// It serves another leaf.
+    Other {
+        /// For messages.
+        leaf: String,
+        /// `None` if the leaf cannot be parsed.
+        not_after: Option<OffsetDateTime>,
+        /// The clients that get it, if not all do.
+        clients: Option<&'static str>,
+    },
+    /// It serves no leaf.
+    Failed(HandshakeError),
 }
 
 impl Observation {
     pub(super) fn other(chain: &[Vec<u8>], clients: Option<&'static str>) -> Self {
-        let leaf = chain.first().and_then(|der| Certificate::from_der(der).ok());
-        let not_after = leaf.as_ref().map(|leaf| leaf.not_after);
-        let leaf = leaf.map_or_else(
-            || "something that is no certificate".into(),
-            |leaf| {
-                format!(
-                    "the certificate of {} that expires at {}",
-                    leaf.issuer.short,
-                    text::rfc3339(leaf.not_after)
-                )
-            },
-        );
-        Self::Other { leaf, not_after, clients }
+        let Some(leaf) = chain.first().and_then(|der| Certificate::from_der(der).ok()) else {
+            return Self::Other {
+                leaf: "a certificate that cannot be read".into(),
+                not_after: None,
+                clients,
+            };
+        };
+        let (issuer, expiry) = (&leaf.issuer.short, text::rfc3339(leaf.not_after));
+        let shown = format!("the certificate of {issuer} that expires at {expiry}");
+        Self::Other { leaf: shown, not_after: Some(leaf.not_after), clients }
+    }
+
+    fn is_expected(&self) -> bool {
+        matches!(self, Self::Expected { .. })
+    }
+
+    fn failed_with(&self, cause: Cause) -> bool {
+        matches!(self, Self::Failed(error) if error.cause == cause)
     }
 }
 
+/// What the edge of one site serves.
+#[derive(Debug)]
+pub(crate) struct EdgeView {
+    addresses: BTreeMap<SocketAddr, Observation>,
+    /// Why further addresses are not known.
+    unresolved: Vec<String>,
+    /// Whether addresses count to which this host has no route.
+    is_strict: bool,
+}
+
 impl EdgeView {
-    /// Nothing has been seen yet.
-    pub(crate) fn new(strict: bool) -> Self {
-        Self { addresses: BTreeMap::new(), blind: Vec::new(), strict }
+    /// A view without observations. If it is strict, addresses count to which this host has no route.
+    pub(crate) fn new(is_strict: bool) -> Self {
+        Self { addresses: BTreeMap::new(), unresolved: Vec::new(), is_strict }
     }
 
     /// Whether there may be addresses that are not known.
-    pub(super) fn is_blind(&self) -> bool {
-        self.addresses.is_empty() || !self.blind.is_empty()
+    pub(super) fn is_incomplete(&self) -> bool {
+        self.addresses.is_empty() || !self.unresolved.is_empty()
     }
 
-    pub(super) fn meet(&mut self, addresses: Vec<SocketAddr>) {
+    pub(super) fn add_addresses(&mut self, addresses: Vec<SocketAddr>) {
         for address in addresses {
-            self.addresses.entry(address).or_insert(Observation::Untried);
+            self.addresses.entry(address).or_insert(Observation::Unchecked);
         }
     }
 
-    pub(super) fn blind(&mut self, reasons: Vec<String>) {
-        self.blind = reasons;
+    pub(super) fn set_unresolved(&mut self, reasons: Vec<String>) {
+        self.unresolved = reasons;
     }
 
-    /// A leaf that was seen is not forgotten when a later look sees nothing.
-    pub(super) fn see(&mut self, address: SocketAddr, sight: Observation) {
-        let before = self.addresses.entry(address).or_insert(Observation::Untried);
-        match (&*before, &sight) {
-            (Observation::Other { .. }, Observation::Nothing(_)) => {}
-            (_, Observation::Nothing(problem)) if problem.cause == Cause::TooLittleTime => {}
-            _ => *before = sight,
+    /// Records an observation. A failure does not replace another leaf that was observed before.
+    pub(super) fn record(&mut self, address: SocketAddr, observation: Observation) {
+        let known = self.addresses.entry(address).or_insert(Observation::Unchecked);
+        let failed = matches!(observation, Observation::Failed(_));
+        let is_less = failed && matches!(known, Observation::Other { .. });
+        if !is_less && !observation.failed_with(Cause::TooLittleTime) {
+            *known = observation;
         }
     }
 
-    /// Addresses that have not shown the new leaf.
+    /// The addresses that have not served the expected leaf.
     pub(super) fn pending(&self) -> Vec<SocketAddr> {
-        let pending = self.addresses.iter().filter(|(_, sight)| !matches!(sight, Observation::New { .. }));
+        let pending = self.addresses.iter().filter(|(_, observation)| !observation.is_expected());
         pending.map(|(address, _)| *address).collect()
     }
 
-    /// Whether every address showed the new leaf.
+    /// Whether every address served the expected leaf.
     pub(crate) fn is_served(&self) -> bool {
-        !self.is_blind() && self.judged().all(|(_, sight)| matches!(sight, Observation::New { .. }))
+        !self.is_incomplete() && self.relevant().all(|(_, observation)| observation.is_expected())
     }
 
-    /// Whether a connection to one of the addresses broke, which says nothing about what it shows.
-    pub(crate) fn is_broken(&self) -> bool {
-        let broken = |sight: &Observation| matches!(sight, Observation::Nothing(problem) if problem.cause == Cause::Broken);
-        self.addresses.values().any(broken)
+    /// Whether a connection broke during its handshake, which says nothing about what the address serves.
+    pub(crate) fn has_broken_connection(&self) -> bool {
+        self.addresses.values().any(|observation| observation.failed_with(Cause::Broken))
     }
 
-    /// How many addresses showed the new leaf, and of how many.
-    pub(crate) fn score(&self) -> (usize, usize) {
-        let new = |(_, sight): &(_, &Observation)| matches!(sight, Observation::New { .. });
-        (self.judged().filter(new).count(), self.judged().count())
+    /// How many addresses served the expected leaf, and how many there are.
+    pub(crate) fn served_of(&self) -> (usize, usize) {
+        let served = self.relevant().filter(|(_, observation)| observation.is_expected());
+        (served.count(), self.relevant().count())
     }
 
-    /// The addresses that still show another leaf, in words.
+    /// Describes each address that still serves another leaf.
     pub(crate) fn stale(&self) -> Vec<String> {
-        let stale = |(address, sight): (&SocketAddr, &Observation)| match sight {
-            Observation::Other { leaf, clients: None, .. } => Some(format!("{address} still shows {leaf}")),
+        let describe = |(address, observation): (&SocketAddr, &Observation)| match observation {
+            Observation::Other { leaf, clients: None, .. } => Some(format!("{address} still serves {leaf}")),
             Observation::Other { leaf, clients: Some(clients), .. } => {
-                Some(format!("{address} still shows {clients} {leaf}"))
+                Some(format!("{address} still serves {clients} {leaf}"))
             }
             _ => None,
         };
-        self.addresses.iter().filter_map(stale).collect()
+        self.addresses.iter().filter_map(describe).collect()
     }
 
-    /// When the first of the other leaves expires that addresses still show.
+    /// When the first of the other leaves expires that are still served.
     pub(crate) fn stale_until(&self) -> Option<OffsetDateTime> {
-        let until = |sight: &Observation| match sight {
+        let not_after = |observation: &Observation| match observation {
             Observation::Other { not_after, .. } => *not_after,
             _ => None,
         };
-        self.addresses.values().filter_map(until).min()
+        self.addresses.values().filter_map(not_after).min()
     }
 
-    /// Why there is no proof, where no other leaf was seen.
-    pub(crate) fn unseen(&self) -> Vec<String> {
-        let unseen = |(address, sight): (&SocketAddr, &Observation)| match sight {
-            Observation::Nothing(problem) => Some(format!("{address} {}", problem.reason)),
-            Observation::Untried => Some(format!("{address} was not asked in time")),
+    /// Why it is not known what the edge serves: an entry for each address without a leaf.
+    pub(crate) fn unverified(&self) -> Vec<String> {
+        let describe = |(address, observation): (&SocketAddr, &Observation)| match observation {
+            Observation::Failed(error) => Some(format!("{address} {}", error.reason)),
+            Observation::Unchecked => Some(format!("{address} was not checked in time")),
             _ => None,
         };
-        self.blind.iter().cloned().chain(self.judged().filter_map(unseen)).collect()
+        self.unresolved.iter().cloned().chain(self.relevant().filter_map(describe)).collect()
     }
 
-    /// What is strange about an edge that serves the new leaf.
-    pub(crate) fn notes(&self) -> Vec<String> {
-        let other_chain = |(address, sight): (&SocketAddr, &Observation)| {
-            matches!(sight, Observation::New { same_chain: false })
-                .then(|| format!("{address} shows other certificates behind the leaf than were uploaded"))
+    /// Warnings about an edge that serves the expected leaf.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let other_chain = |(address, observation): (&SocketAddr, &Observation)| {
+            matches!(observation, Observation::Expected { same_chain: false })
+                .then(|| format!("{address} serves the leaf with other intermediates than were uploaded"))
         };
-        let left_out = self.addresses.len() - self.judged().count();
-        let no_route = (left_out > 0).then(|| {
-            format!("this machine has no route to {} of the edge", text::count(left_out, "other address"))
+        let ignored = self.addresses.len() - self.relevant().count();
+        let no_route = (ignored > 0).then(|| {
+            format!("this host has no route to {} of the edge", text::count(ignored, "other address"))
         });
         self.addresses.iter().filter_map(other_chain).chain(no_route).collect()
     }
 
-    /// The addresses that count. One that this machine has no route to, as a machine without IPv6 has none to half of
-    /// the edge, says nothing about the edge, unless there is no other.
-    fn judged(&self) -> impl Iterator<Item = (&SocketAddr, &Observation)> {
-        let routed = |sight: &Observation| !matches!(sight, Observation::Nothing(problem) if problem.cause == Cause::NoRoute);
-        let any = !self.strict && self.addresses.values().any(routed);
-        self.addresses.iter().filter(move |(_, sight)| !any || routed(sight))
+    /// The addresses that count. Unless the view is strict, those to which this host has no route are left out if there
+    /// are others: a host without IPv6 has no route to half of the edge.
+    fn relevant(&self) -> impl Iterator<Item = (&SocketAddr, &Observation)> {
+        let has_route = |observation: &Observation| !observation.failed_with(Cause::NoRoute);
+        let any = !self.is_strict && self.addresses.values().any(has_route);
+        self.addresses.iter().filter(move |(_, observation)| !any || has_route(observation))
     }
 }

@@ -1,7 +1,7 @@
-//! One TLS handshake with one address, with the signature schemes that decide which of its certificates an edge shows.
+//! Makes one TLS handshake with one address and captures the certificates that it serves.
 //!
-//! The signature of the handshake is checked, so that a leaf counts as shown only by who holds its key; whom the
-//! certificate belongs to is not.
+//! The signature of the handshake is verified, so only a peer that holds the key of a leaf counts as serving it. The
+//! certificate itself is not: neither its chain nor its names.
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,113 +20,122 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
+use super::schemes::Schemes;
 use crate::text;
 
-/// Signature schemes that a client offers.
-pub(super) type Schemes = &'static [SignatureScheme];
-
-use SignatureScheme as S;
-pub(super) const ECDSA: Schemes =
-    &[S::ECDSA_NISTP256_SHA256, S::ECDSA_NISTP384_SHA384, S::ECDSA_NISTP521_SHA512];
-pub(super) const RSA: Schemes = &[
-    S::RSA_PSS_SHA256,
-    S::RSA_PSS_SHA384,
-    S::RSA_PSS_SHA512,
-    S::RSA_PKCS1_SHA256,
-    S::RSA_PKCS1_SHA384,
-    S::RSA_PKCS1_SHA512,
-];
-pub(super) const ED25519: Schemes = &[S::ED25519];
-pub(super) const NOT_ECDSA: Schemes = RSA;
-pub(super) const NOT_RSA: Schemes =
-    &[S::ECDSA_NISTP256_SHA256, S::ECDSA_NISTP384_SHA384, S::ECDSA_NISTP521_SHA512, S::ED25519];
-pub(super) const NOT_ED25519: Schemes = &[
-    S::ECDSA_NISTP256_SHA256,
-    S::ECDSA_NISTP384_SHA384,
-    S::ECDSA_NISTP521_SHA512,
-    S::RSA_PSS_SHA256,
-    S::RSA_PSS_SHA384,
-    S::RSA_PSS_SHA512,
-    S::RSA_PKCS1_SHA256,
-    S::RSA_PKCS1_SHA384,
-    S::RSA_PKCS1_SHA512,
-];
-
-/// What came of a handshake: certificates may be shown although it does not succeed.
+/// Certificates may be captured even if the handshake fails.
 pub(super) struct HandshakeResult {
-    /// DER, the leaf first; empty where none came.
+    /// DER, the leaf first; empty if none arrived.
     pub(super) chain: Vec<Vec<u8>>,
-    /// `None`: the handshake succeeded.
-    pub(super) problem: Option<HandshakeError>,
+    /// `None` if the handshake succeeded.
+    pub(super) error: Option<HandshakeError>,
 }
 
-/// Silence for less than this says nothing about an edge.
-const ENOUGH: Duration = Duration::from_secs(1);
-
-/// Why a handshake did not succeed.
+/// Why a handshake failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HandshakeError {
-    pub(super) reason: String,
     pub(super) cause: Cause,
+    /// Continues a sentence whose subject is the address.
+    pub(super) reason: String,
 }
 
-/// Where the fault lies, as far as it can be told.
+/// Where the fault lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
-    /// This machine has no way to addresses of this kind.
+    /// This host has no route to the address.
     NoRoute,
-    /// Nobody answers there.
+    /// Nothing responds there.
     Unreachable,
-    /// Someone answers and does not show the site.
+    /// The edge responds, but rejects or fails the handshake.
     Edge,
-    /// The connection broke within the handshake.
+    /// The connection broke during the handshake.
     Broken,
-    /// The time was too short to tell.
+    /// The time limit was too short for a conclusion.
     TooLittleTime,
 }
 
+/// With a shorter time limit, silence says nothing about an edge.
+const MIN_CONCLUSIVE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How long a closing handshake waits for `close_notify` to be sent.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
+
 impl HandshakeError {
     fn new(cause: Cause, reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), cause }
+        Self { cause, reason: reason.into() }
     }
 
-    /// No answer within so much time.
-    fn late(limit: Duration, reason: &str) -> Self {
-        let cause = if limit < ENOUGH { Cause::TooLittleTime } else { Cause::Unreachable };
-        Self::new(cause, reason)
+    fn timed_out(limit: Duration, reason: &str) -> Self {
+        let is_conclusive = limit >= MIN_CONCLUSIVE_TIMEOUT;
+        Self::new(if is_conclusive { Cause::Unreachable } else { Cause::TooLittleTime }, reason)
     }
 
-    /// Whether someone answered and did not want to.
-    pub(super) fn is_refusal(&self) -> bool {
+    /// A handshake that succeeded without a certificate.
+    pub(super) fn no_certificate() -> Self {
+        Self::new(Cause::Edge, "serves no certificate")
+    }
+
+    /// An I/O error of the TCP connection.
+    fn from_connect(error: &io::Error) -> Self {
+        use io::ErrorKind as K;
+        match error.kind() {
+            K::ConnectionRefused => Self::new(Cause::Unreachable, "refuses connections"),
+            K::NetworkUnreachable | K::AddrNotAvailable => {
+                Self::new(Cause::NoRoute, "cannot be reached: this host has no route to it")
+            }
+            _ => Self::new(Cause::Unreachable, format!("cannot be reached: {}", reason(error))),
+        }
+    }
+
+    /// An I/O error of the TLS handshake.
+    fn from_handshake(error: &io::Error) -> Self {
+        let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
+        let reason = match tls {
+            Some(Error::AlertReceived(alert)) => {
+                format!("rejects the handshake for this name (TLS alert {})", alert_name(u8::from(*alert)))
+            }
+            Some(Error::InvalidMessage(_)) => "does not speak TLS".into(),
+            Some(Error::InvalidCertificate(_)) => {
+                "signs the handshake with a key that does not match its certificate".into()
+            }
+            Some(_) => "violates the TLS protocol in the handshake".into(),
+            None if error.kind() == io::ErrorKind::UnexpectedEof => {
+                "closes the connection during the handshake".into()
+            }
+            None => {
+                let reason = format!("breaks the connection during the handshake: {}", reason(error));
+                return Self::new(Cause::Broken, reason);
+            }
+        };
+        Self::new(Cause::Edge, reason)
+    }
+
+    /// Whether the edge itself rejected or failed the handshake.
+    pub(super) fn is_from_edge(&self) -> bool {
         self.cause == Cause::Edge
-    }
-
-    /// A handshake without a certificate.
-    pub(super) fn bare() -> Self {
-        Self::new(Cause::Edge, "shows no certificate")
     }
 }
 
 /// Makes handshakes, each on a connection of its own.
 pub(super) struct Handshakes {
-    base: ClientConfig,
+    config: ClientConfig,
     provider: Arc<CryptoProvider>,
 }
 
 impl Handshakes {
     pub(super) fn new() -> Result<Self, Error> {
         let provider = Arc::new(ring::default_provider());
-        let mut base = ClientConfig::builder_with_provider(provider.clone())
+        let mut config = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()?
             .with_root_certificates(RootCertStore::empty())
             .with_no_client_auth();
-        // A resumed session shows no certificate.
-        base.resumption = Resumption::disabled();
-        base.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(Self { base, provider })
+        // A resumed session transfers no certificate.
+        config.resumption = Resumption::disabled();
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(Self { config, provider })
     }
 
-    /// Connects, and takes what is shown for a name within `limit`.
+    /// Makes a handshake for `name` within `limit`, as a client that offers `schemes`.
     pub(super) async fn handshake(
         &self,
         address: SocketAddr,
@@ -134,71 +143,39 @@ impl Handshakes {
         schemes: Schemes,
         limit: Duration,
     ) -> HandshakeResult {
-        let witness =
-            Arc::new(CapturingVerifier { provider: self.provider.clone(), schemes, shown: Mutex::default() });
-        let mut config = self.base.clone();
-        config.dangerous().set_certificate_verifier(witness.clone());
-        let mut connected = false;
+        let (provider, captured) = (self.provider.clone(), Mutex::default());
+        let verifier = Arc::new(CapturingVerifier { provider, schemes, captured });
+        let mut config = self.config.clone();
+        config.dangerous().set_certificate_verifier(verifier.clone());
+        let mut is_connected = false;
         let attempt = async {
-            let tcp = TcpStream::connect(address).await.map_err(|error| unreachable(&error))?;
-            connected = true;
-            let mut tls = TlsConnector::from(Arc::new(config))
-                .connect(name.clone(), tcp)
-                .await
-                .map_err(|error| failed(&error))?;
-            // A goodbye, so that the edge does not log an error; it proves nothing.
-            let _ = timeout(Duration::from_millis(100), tls.shutdown()).await;
+            let tcp =
+                TcpStream::connect(address).await.map_err(|error| HandshakeError::from_connect(&error))?;
+            is_connected = true;
+            let connecting = TlsConnector::from(Arc::new(config)).connect(name.clone(), tcp);
+            let mut tls = connecting.await.map_err(|error| HandshakeError::from_handshake(&error))?;
+            // Without `close_notify` some edges log an error.
+            let _ = timeout(SHUTDOWN_TIMEOUT, tls.shutdown()).await;
             Ok(())
         };
-        let problem = match timeout(limit, attempt).await {
+        let error = match timeout(limit, attempt).await {
             Ok(result) => result.err(),
-            Err(_) if connected => Some(HandshakeError::late(limit, "accepts connections and says nothing")),
-            Err(_) => Some(HandshakeError::late(limit, "does not answer")),
+            Err(_) if is_connected => {
+                Some(HandshakeError::timed_out(limit, "accepts connections but does not respond"))
+            }
+            Err(_) => Some(HandshakeError::timed_out(limit, "does not respond")),
         };
-        let mut shown = witness.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        HandshakeResult { chain: std::mem::take(&mut shown), problem }
+        let mut captured = verifier.captured.lock().unwrap_or_else(PoisonError::into_inner);
+        HandshakeResult { chain: std::mem::take(&mut captured), error }
     }
 }
 
-fn unreachable(error: &io::Error) -> HandshakeError {
-    use io::ErrorKind as K;
-    match error.kind() {
-        K::ConnectionRefused => HandshakeError::new(Cause::Unreachable, "refuses connections"),
-        K::NetworkUnreachable | K::AddrNotAvailable => {
-            HandshakeError::new(Cause::NoRoute, "cannot be reached from this machine: it has no route there")
-        }
-        _ => HandshakeError::new(Cause::Unreachable, format!("cannot be reached: {}", words(error))),
-    }
-}
-
-/// A handshake that began and did not succeed.
-fn failed(error: &io::Error) -> HandshakeError {
-    let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
-    let reason = match tls {
-        Some(Error::AlertReceived(alert)) => {
-            format!("refuses the handshake for this name (TLS alert {})", alert_name(u8::from(*alert)))
-        }
-        Some(Error::InvalidMessage(_)) => "does not speak TLS".into(),
-        Some(Error::InvalidCertificate(_)) => {
-            "signs the handshake with another key than its certificate's".into()
-        }
-        Some(_) => "does not keep to the rules of TLS in the handshake".into(),
-        None if error.kind() == io::ErrorKind::UnexpectedEof => {
-            "ends the connection within the handshake".into()
-        }
-        None => {
-            return HandshakeError::new(Cause::Broken, format!("breaks the handshake off: {}", words(error)));
-        }
-    };
-    HandshakeError::new(Cause::Edge, reason)
-}
-
-/// The system's words without its error number.
-fn words(error: &io::Error) -> String {
+/// The system's message without its error number.
+fn reason(error: &io::Error) -> String {
     text::sanitize(error.to_string().split(" (os error").next().unwrap_or_default())
 }
 
-/// The alerts that an edge has reason to send, as RFC 8446, section 6.2, calls them; others by number.
+/// The name of an alert that an edge has reason to send (RFC 8446, section 6.2), or its number.
 fn alert_name(number: u8) -> String {
     let name = match number {
         40 => "handshake_failure",
@@ -211,31 +188,34 @@ fn alert_name(number: u8) -> String {
     name.into()
 }
 
-/// Takes every certificate and remembers it.
+/// Accepts every certificate and captures it.
 #[derive(Debug)]
 struct CapturingVerifier {
     provider: Arc<CryptoProvider>,
     schemes: Schemes,
-    shown: Mutex<Vec<Vec<u8>>>,
+    captured: Mutex<Vec<Vec<u8>>>,
 }
 
-/// How a version of TLS checks the signature of a handshake.
-type Verify = fn(
+/// Verifies the signature of a handshake in one version of TLS.
+type VerifySignature = fn(
     &[u8],
     &CertificateDer<'_>,
     &DigitallySignedStruct,
     &WebPkiSupportedAlgorithms,
 ) -> Result<HandshakeSignatureValid, Error>;
 
+/// ring cannot verify P-521. A peer that serves such a leaf is believed; else it would never count as served.
+const NOT_IN_RING: SignatureScheme = SignatureScheme::ECDSA_NISTP521_SHA512;
+
 impl CapturingVerifier {
-    fn verify(
+    fn verify_signature(
         &self,
-        verify: Verify,
+        verify: VerifySignature,
         message: &[u8],
         leaf: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        if signed.scheme == UNKNOWN_TO_RING {
+        if signed.scheme == NOT_IN_RING {
             return Ok(HandshakeSignatureValid::assertion());
         }
         verify(message, leaf, signed, &self.provider.signature_verification_algorithms)
@@ -252,7 +232,7 @@ impl ServerCertVerifier for CapturingVerifier {
         _: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         let chain = std::iter::once(leaf).chain(issuers).map(|certificate| certificate.to_vec()).collect();
-        *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = chain;
+        *self.captured.lock().unwrap_or_else(PoisonError::into_inner) = chain;
         Ok(ServerCertVerified::assertion())
     }
 
@@ -262,7 +242,7 @@ impl ServerCertVerifier for CapturingVerifier {
         leaf: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.verify(verify_tls12_signature, message, leaf, signed)
+        self.verify_signature(verify_tls12_signature, message, leaf, signed)
     }
 
     fn verify_tls13_signature(
@@ -271,16 +251,13 @@ impl ServerCertVerifier for CapturingVerifier {
         leaf: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.verify(verify_tls13_signature, message, leaf, signed)
+        self.verify_signature(verify_tls13_signature, message, leaf, signed)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.schemes.to_vec()
     }
 }
-
-/// ring does not know this curve; who shows such a leaf is believed to hold its key, rather than never served.
-const UNKNOWN_TO_RING: SignatureScheme = SignatureScheme::ECDSA_NISTP521_SHA512;
 
 #[cfg(test)]
 mod tests {
@@ -289,12 +266,5 @@ mod tests {
     #[test]
     fn alerts_have_names_or_numbers() {
         assert_eq!([112, 40, 255].map(alert_name), ["unrecognized_name", "handshake_failure", "255"]);
-    }
-
-    #[test]
-    fn what_is_not_offered_with_a_type_is_offered_without_it() {
-        for (own, others) in [(ECDSA, NOT_ECDSA), (RSA, NOT_RSA), (ED25519, NOT_ED25519)] {
-            assert!(own.iter().all(|scheme| !others.contains(scheme)));
-        }
     }
 }

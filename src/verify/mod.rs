@@ -1,10 +1,12 @@
-//! The proof: what the addresses of the edge show a visitor of a site, seen by TLS handshakes with each of them.
+//! Verifies by TLS handshakes which leaf each address of an edge serves to the visitors of a site.
 //!
-//! What the service says about its edge proves nothing; a handshake does. No chain is verified here: the question is
-//! whether it is this leaf, and the answer lies in its bytes.
+//! What the service reports about its edge is no proof; a handshake is. No chain is validated here: the question is
+//! only whether it is the expected leaf.
 
 mod edge_view;
 mod handshake;
+mod resolve;
+mod schemes;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,229 +14,188 @@ use std::time::Duration;
 use futures_util::future::{join, join_all};
 use rustls::pki_types::ServerName;
 use time::OffsetDateTime;
-use tokio::net::lookup_host;
-use tokio::time::timeout;
 
 pub(crate) use self::edge_view::EdgeView;
 use self::edge_view::Observation;
 use self::handshake::{HandshakeError, HandshakeResult, Handshakes};
+use self::resolve::{resolve_address, resolve_cname, server_name};
+use self::schemes::{ClientKinds, NO_RSA_CLIENTS};
 use crate::api::Site;
 use crate::bundle::Chain;
 use crate::cert::{self, Certificate, KeyType};
 use crate::clock::Deadline;
 use crate::names::Domain;
-use crate::text::sanitize;
 
-/// A single handshake, or looking up a name, may take so long.
-const ATTEMPT: Duration = Duration::from_secs(5);
-/// So many addresses are asked before anything is changed.
-const MAX_BEFOREHAND: usize = 4;
-const HTTPS: u16 = 443;
+/// Time limit of one handshake, and of one DNS lookup.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The edge of one run, and what it is expected to show.
+/// Addresses of a site that are asked before anything is changed.
+const MAX_ADDRESSES_BEFORE: usize = 4;
+
+/// The edge and the leaf that it is expected to serve.
 pub(crate) struct Edge<'a> {
-    wanted: Wanted<'a>,
-    /// Asked in place of the sites' own addresses; `HOST:PORT` each.
-    instead: &'a [String],
+    expected: ExpectedLeaf<'a>,
+    /// Used instead of the addresses of each site; `HOST:PORT`.
+    addresses: &'a [String],
     handshakes: Handshakes,
 }
 
-/// What an edge is expected to show.
-enum Wanted<'a> {
-    /// What was uploaded.
+enum ExpectedLeaf<'a> {
+    /// The leaf that was uploaded, with its chain.
     Chain(&'a Chain),
-    /// A leaf of which this is known; `None`: its file is gone.
-    Leaf { fingerprint: &'a str, key_type: Option<KeyType> },
+    /// A leaf of which only this is known; its key type is `None` if its file is gone.
+    Fingerprint { fingerprint: &'a str, key_type: Option<KeyType> },
 }
 
 impl<'a> Edge<'a> {
-    /// Nothing is asked yet.
-    pub(crate) fn new(chain: &'a Chain, instead: &'a [String]) -> Result<Self, rustls::Error> {
-        Ok(Self { wanted: Wanted::Chain(chain), instead, handshakes: Handshakes::new()? })
+    /// Expects the leaf of a chain. `addresses` are used instead of those of each site, unless there are none.
+    pub(crate) fn new(chain: &'a Chain, addresses: &'a [String]) -> Result<Self, rustls::Error> {
+        Ok(Self { expected: ExpectedLeaf::Chain(chain), addresses, handshakes: Handshakes::new()? })
     }
 
-    /// The same for a leaf of which no more is known than this.
+    /// Expects a leaf of which no more is known than its fingerprint and possibly its key type.
     pub(crate) fn for_leaf(
         fingerprint: &'a str,
         key_type: Option<KeyType>,
-        instead: &'a [String],
+        addresses: &'a [String],
     ) -> Result<Self, rustls::Error> {
-        let wanted = Wanted::Leaf { fingerprint, key_type };
-        Ok(Self { wanted, instead, handshakes: Handshakes::new()? })
+        let expected = ExpectedLeaf::Fingerprint { fingerprint, key_type };
+        Ok(Self { expected, addresses, handshakes: Handshakes::new()? })
     }
 
-    /// Looks again at every address of a site's edge that has not shown the leaf yet.
-    pub(crate) async fn look(&self, site: &Site, view: &mut EdgeView, until: Deadline) {
-        self.look_at(&site.domain, site.cname.as_deref(), view, until).await;
-    }
-
-    /// The same for a site of which domain and host name of the edge are known.
-    pub(crate) async fn look_at(
+    /// Makes handshakes with every address of a site's edge that has not served the expected leaf yet, and records in
+    /// `view` what they serve.
+    pub(crate) async fn observe(
         &self,
         domain: &Domain,
         cname: Option<&str>,
         view: &mut EdgeView,
-        until: Deadline,
+        deadline: Deadline,
     ) {
         let Some(name) = server_name(domain) else {
-            return view.blind(vec!["its domain is an address, and visitors ask an edge for names".into()]);
+            return view.set_unresolved(vec![
+                "its domain is an IP address, which cannot be a TLS server name".into(),
+            ]);
         };
-        if view.is_blind() {
-            let (addresses, unknown) = self.addresses(cname, until.left().min(ATTEMPT)).await;
-            view.meet(addresses);
-            view.blind(unknown);
+        if view.is_incomplete() {
+            let (addresses, reasons) = self.resolve(cname, deadline.left().min(ATTEMPT_TIMEOUT)).await;
+            view.add_addresses(addresses);
+            view.set_unresolved(reasons);
         }
-        let limit = until.left().min(ATTEMPT);
+        let limit = deadline.left().min(ATTEMPT_TIMEOUT);
         let pending = view.pending();
-        let sights = pending.iter().map(|address| self.sight(*address, &name, limit));
-        for (address, sight) in pending.iter().zip(join_all(sights).await) {
-            view.see(*address, sight);
+        let observations = pending.iter().map(|address| self.observe_address(*address, &name, limit));
+        for (address, observation) in pending.iter().zip(join_all(observations).await) {
+            view.record(*address, observation);
         }
     }
 
-    /// When the latest leaf was issued that a site's edge shows now to whomever, where it shows one for the site.
-    pub(crate) async fn issued(&self, site: &Site, limit: Duration) -> Option<OffsetDateTime> {
+    /// When the latest of the leaves was issued that a site's edge serves now, to any kind of client. Leaves that do not
+    /// cover the site are left out.
+    pub(crate) async fn latest_issued(&self, site: &Site, limit: Duration) -> Option<OffsetDateTime> {
         let name = server_name(&site.domain)?;
-        let (addresses, _) = self.addresses(site.cname.as_deref(), limit).await;
-        let (own, others) = self.wanted.schemes();
-        let asked = addresses.iter().take(MAX_BEFOREHAND).flat_map(|address| {
-            [own, others.schemes].map(|schemes| self.handshakes.handshake(*address, &name, schemes, limit))
+        let (addresses, _) = self.resolve(site.cname.as_deref(), limit).await;
+        let ClientKinds { own, other, .. } = self.expected.client_kinds();
+        let handshakes = addresses.iter().take(MAX_ADDRESSES_BEFORE).flat_map(|address| {
+            [own, other].map(|schemes| self.handshakes.handshake(*address, &name, schemes, limit))
         });
-        let shown = join_all(asked).await.into_iter().filter_map(|shown| shown.chain.into_iter().next());
-        let leaves = shown.filter_map(|leaf| Certificate::from_der(&leaf).ok());
-        let for_the_site = leaves.filter(|leaf| site.domain.is_covered_by_any(leaf.san()));
-        for_the_site.map(|leaf| leaf.not_before).max()
+        let results = join_all(handshakes).await;
+        let leaves = results.into_iter().filter_map(|result| result.chain.into_iter().next());
+        let leaves = leaves.filter_map(|leaf| Certificate::from_der(&leaf).ok());
+        let leaves = leaves.filter(|leaf| site.domain.is_covered_by_any(leaf.san()));
+        leaves.map(|leaf| leaf.not_before).max()
     }
 
-    /// What one address shows to clients that take the leaf's type of key, and to those that take only others: it may
-    /// hold a certificate for each.
-    async fn sight(&self, address: SocketAddr, name: &ServerName<'static>, limit: Duration) -> Observation {
-        let (own, Others { schemes, mut clients }) = self.wanted.schemes();
+    /// Observes an address as both kinds of clients: it may hold a certificate for each.
+    async fn observe_address(
+        &self,
+        address: SocketAddr,
+        name: &ServerName<'static>,
+        limit: Duration,
+    ) -> Observation {
+        let ClientKinds { own, other, mut other_name } = self.expected.client_kinds();
         let handshake = |schemes| self.handshakes.handshake(address, name, schemes, limit);
-        let (mut own, mut others) = join(handshake(own), handshake(schemes)).await;
-        let is_new = |shown: &HandshakeResult| shown.chain.first().is_some_and(|leaf| self.wanted.is(leaf));
-        // Where the type of its key is not known, who shows it tells.
-        if matches!(self.wanted, Wanted::Leaf { key_type: None, .. }) && is_new(&others) && !is_new(&own) {
-            std::mem::swap(&mut own, &mut others);
-            clients = "clients that do not take RSA";
+        let (mut own, mut other) = join(handshake(own), handshake(other)).await;
+        // Without a known key type, the kind of client that gets the leaf shows it.
+        if !self.expected.has_key_type() && self.is_served(&other) && !self.is_served(&own) {
+            std::mem::swap(&mut own, &mut other);
+            other_name = NO_RSA_CLIENTS;
         }
-        let other = (!others.chain.is_empty() && !is_new(&others))
-            .then(|| Observation::other(&others.chain, Some(clients)));
-        if !own.chain.is_empty() && !is_new(&own) {
+        self.combine(own, other, other_name)
+    }
+
+    fn combine(&self, own: HandshakeResult, other: HandshakeResult, other_name: &'static str) -> Observation {
+        if !own.chain.is_empty() && !self.is_served(&own) {
             return Observation::other(&own.chain, None);
         }
-        if let Some(other) = other {
-            return other;
+        if !other.chain.is_empty() && !self.is_served(&other) {
+            return Observation::other(&other.chain, Some(other_name));
         }
-        if own.chain.is_empty() || own.problem.is_some() {
-            return Observation::Nothing(own.problem.unwrap_or_else(HandshakeError::bare));
+        if own.chain.is_empty() || own.error.is_some() {
+            return Observation::Failed(own.error.unwrap_or_else(HandshakeError::no_certificate));
         }
-        // Who holds no certificate of another type refuses that handshake; a connection that breaks says nothing.
-        if let Some(problem) = others.problem.filter(|problem| !problem.is_refusal()) {
-            return Observation::Nothing(problem);
+        // An edge without a certificate for the other kind rejects its handshake. Any other failure says nothing.
+        if let Some(error) = other.error.filter(|error| !error.is_from_edge()) {
+            return Observation::Failed(error);
         }
-        Observation::New { same_chain: self.wanted.is_chain(&own.chain) }
+        Observation::Expected { same_chain: self.expected.is_chain(&own.chain) }
     }
 
-    /// IPv4 and IPv6 addresses of the edge of a site, and why others are not known.
-    async fn addresses(&self, cname: Option<&str>, limit: Duration) -> (Vec<SocketAddr>, Vec<String>) {
-        let found = match (self.instead, cname) {
-            ([], None) => vec![Err("the service names no edge for it".to_owned())],
-            ([], Some(cname)) => vec![match cname.parse::<Domain>() {
-                Ok(host) => resolve(host.host(), HTTPS, limit).await,
-                Err(_) => Err(format!("`{}` is no name of an edge", sanitize(cname))),
-            }],
-            (edges, _) => join_all(edges.iter().map(|edge| resolve_edge(edge, limit))).await,
+    fn is_served(&self, result: &HandshakeResult) -> bool {
+        result.chain.first().is_some_and(|leaf| self.expected.is_leaf(leaf))
+    }
+
+    /// The addresses of a site's edge, and why further ones are not known.
+    async fn resolve(&self, cname: Option<&str>, limit: Duration) -> (Vec<SocketAddr>, Vec<String>) {
+        let resolved = match self.addresses {
+            [] => vec![resolve_cname(cname, limit).await],
+            addresses => join_all(addresses.iter().map(|address| resolve_address(address, limit))).await,
         };
-        let (known, unknown): (Vec<_>, Vec<_>) = found.into_iter().partition(Result::is_ok);
-        (
-            known.into_iter().flatten().flatten().collect(),
-            unknown.into_iter().filter_map(Result::err).collect(),
-        )
+        let (mut addresses, mut reasons) = (Vec::new(), Vec::new());
+        for result in resolved {
+            match result {
+                Ok(found) => addresses.extend(found),
+                Err(reason) => reasons.push(reason),
+            }
+        }
+        (addresses, reasons)
     }
 }
 
-impl Wanted<'_> {
-    /// Whether this is the leaf.
-    fn is(&self, der: &[u8]) -> bool {
+impl ExpectedLeaf<'_> {
+    fn is_leaf(&self, der: &[u8]) -> bool {
         match self {
             Self::Chain(chain) => chain.leaf.der() == der,
-            Self::Leaf { fingerprint, .. } => cert::fingerprint(der) == **fingerprint,
+            Self::Fingerprint { fingerprint, .. } => cert::fingerprint(der) == **fingerprint,
         }
     }
 
-    /// Whether the certificates behind the leaf are those that were uploaded, where these are known; a root at the end
-    /// does not count.
-    fn is_chain(&self, shown: &[Vec<u8>]) -> bool {
+    /// Whether the served chain is the one that was uploaded, if that is known. A root at its end does not matter.
+    fn is_chain(&self, served: &[Vec<u8>]) -> bool {
         let Self::Chain(chain) = self else { return true };
-        let without_root = |mut chain: Vec<Vec<u8>>| {
-            let is_root = |der: &Vec<u8>| {
-                Certificate::from_der(der).is_ok_and(|certificate| certificate.issuer == certificate.subject)
-            };
-            if chain.len() > 1 && chain.last().is_some_and(is_root) {
-                chain.pop();
-            }
-            chain
-        };
-        let own = std::iter::once(&chain.leaf).chain(&chain.issuers);
-        without_root(own.map(|certificate| certificate.der().to_vec()).collect())
-            == without_root(shown.to_vec())
+        let uploaded = std::iter::once(&chain.leaf).chain(&chain.issuers);
+        let uploaded: Vec<&[u8]> = uploaded.map(Certificate::der).collect();
+        let served: Vec<&[u8]> = served.iter().map(Vec::as_slice).collect();
+        without_root(&uploaded) == without_root(&served)
     }
 
-    /// What clients offer that take the leaf's type of key alone, and those that take all but this type. Where the type
-    /// is not known, the first are those that take no RSA.
-    fn schemes(&self) -> (handshake::Schemes, Others) {
+    fn has_key_type(&self) -> bool {
+        !matches!(self, Self::Fingerprint { key_type: None, .. })
+    }
+
+    fn client_kinds(&self) -> ClientKinds {
         match self {
-            Self::Chain(chain) => schemes_of(&chain.leaf.public_key.key_type()),
-            Self::Leaf { key_type: Some(key_type), .. } => schemes_of(key_type),
-            Self::Leaf { key_type: None, .. } => (
-                handshake::NOT_RSA,
-                Others { schemes: handshake::RSA, clients: "clients that take only RSA" },
-            ),
+            Self::Chain(chain) => ClientKinds::new(Some(&chain.leaf.public_key.key_type())),
+            Self::Fingerprint { key_type, .. } => ClientKinds::new(key_type.as_ref()),
         }
     }
 }
 
-/// `HOST:PORT`, an IPv6 address in brackets.
-async fn resolve_edge(edge: &str, limit: Duration) -> Result<Vec<SocketAddr>, String> {
-    let (host, port) = edge.rsplit_once(':').unwrap_or((edge, ""));
-    resolve(host.trim_matches(['[', ']']), port.parse().unwrap_or(HTTPS), limit).await
-}
-
-async fn resolve(host: &str, port: u16, limit: Duration) -> Result<Vec<SocketAddr>, String> {
-    let shown = sanitize(host);
-    let found = timeout(limit, lookup_host((host, port)))
-        .await
-        .map_err(|_| format!("looking up {shown} takes too long"))?;
-    let mut addresses: Vec<SocketAddr> = found.map_err(|_| format!("{shown} does not resolve"))?.collect();
-    addresses.sort();
-    addresses.dedup();
-    if addresses.is_empty() { Err(format!("{shown} has no address")) } else { Ok(addresses) }
-}
-
-/// The name to ask for; for a site that is a wildcard one that no other site is likely to have.
-fn server_name(domain: &Domain) -> Option<ServerName<'static>> {
-    let host = match domain.host().strip_prefix("*.") {
-        Some(parent) => format!("edgecert.{parent}"),
-        None => domain.host().to_owned(),
-    };
-    ServerName::try_from(host).ok().filter(|name| matches!(name, ServerName::DnsName(_)))
-}
-
-/// Clients that do not take a leaf's type of key.
-struct Others {
-    schemes: handshake::Schemes,
-    clients: &'static str,
-}
-
-/// What clients offer that take a leaf's type of key alone, and those that take all but this type.
-fn schemes_of(key_type: &KeyType) -> (handshake::Schemes, Others) {
-    let others = |schemes, clients| Others { schemes, clients };
-    match key_type {
-        KeyType::Rsa { .. } => (handshake::RSA, others(handshake::NOT_RSA, "clients that do not take RSA")),
-        KeyType::Ed25519 => {
-            (handshake::ED25519, others(handshake::NOT_ED25519, "clients that do not take Ed25519"))
-        }
-        _ => (handshake::ECDSA, others(handshake::NOT_ECDSA, "clients that take only RSA")),
+fn without_root<'c>(chain: &'c [&'c [u8]]) -> &'c [&'c [u8]] {
+    let is_root =
+        |der: &[u8]| Certificate::from_der(der).is_ok_and(|certificate| certificate.is_self_issued());
+    match chain {
+        [rest @ .., last] if !rest.is_empty() && is_root(last) => rest,
+        chain => chain,
     }
 }

@@ -62,9 +62,9 @@ fn an_address_that_keeps_the_old_leaf_is_named_with_its_expiry() {
     let shown = call().fails_with(75).shown().replace(&other.endpoints().edge, "OTHER");
     let shown: Vec<&str> = shown.lines().skip_while(|line| !line.starts_with("site")).collect();
     expect![[r#"
-        site         a.example: stale 1/2, OTHER still shows the certificate of edgecert test intermediate that expires at DATE
+        site         a.example: stale 1/2, OTHER still serves the certificate of edgecert test intermediate that expires at DATE
         ---
-        edgecert: error: a.example is stale: OTHER still shows the certificate of edgecert test intermediate that expires at DATE
+        edgecert: error: a.example is stale: OTHER still serves the certificate of edgecert test intermediate that expires at DATE
         edgecert: hint: `edgecert sync` will look again and finish it; if it stays so, ask the service"#]].assert_eq(&shown.join("\n"));
 
     deploy(&other, &renewed).succeeds();
@@ -98,7 +98,7 @@ fn an_edge_that_cannot_be_asked_gets_a_line_of_its_own_and_holds_nobody_up() {
     let rows = [
         ("127.0.0.1:1".to_owned(), "127.0.0.1:1 refuses connections"),
         ("no-such-host.invalid:443".to_owned(), "no-such-host.invalid does not resolve"),
-        (at(&silent), "accepts connections and says nothing"),
+        (at(&silent), "accepts connections but does not respond"),
         (at(&plain), "does not speak TLS"),
     ];
     for (address, words) in rows {
@@ -126,7 +126,7 @@ fn a_name_that_the_edge_does_not_know_is_told() {
     let outcome = hook.args(["--wait", "1", "--json"]).succeeds();
     assert_eq!(outcome.sites(), ["a.example: synced"]);
     assert!(
-        outcome.stdout.contains("refuses the handshake for this name (TLS alert unrecognized_name)"),
+        outcome.stdout.contains("rejects the handshake for this name (TLS alert unrecognized_name)"),
         "{}",
         outcome.stdout
     );
@@ -195,7 +195,7 @@ fn an_old_leaf_for_clients_that_take_only_rsa_is_seen() {
         outcome.stdout
     );
     assert!(
-        outcome.stdout.contains("still shows clients that take only RSA the certificate of Private CA"),
+        outcome.stdout.contains("still serves clients that accept only RSA the certificate of Private CA"),
         "{}",
         outcome.stdout
     );
@@ -218,7 +218,7 @@ fn other_certificates_behind_the_leaf_are_a_warning() {
     let outcome = hook.args(["--json"]).succeeds();
     assert_eq!(outcome.sites(), ["a.example: served"]);
     let warnings = outcome.json()["warnings"].to_string();
-    assert!(warnings.contains("shows other certificates behind the leaf than were uploaded"), "{warnings}");
+    assert!(warnings.contains("serves the leaf with other intermediates than were uploaded"), "{warnings}");
 }
 
 #[test]

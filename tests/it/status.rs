@@ -154,7 +154,7 @@ fn a_handshake_tells_what_is_served_now() {
     lineage.renew(&["a.example"]);
     let seen = served(&["--verify"]);
     assert_eq!((&seen["outcome"], &seen["not_after"]), (&json!("stale"), &old));
-    assert!(seen["stale"][0].as_str().unwrap().contains("still shows the certificate of"), "{seen}");
+    assert!(seen["stale"][0].as_str().unwrap().contains("still serves the certificate of"), "{seen}");
     assert!(status(state.path(), &["--verify"]).succeeds().stdout.contains("  stale 0/1, "));
 
     let seen = served(&["--verify", "--edge-address", "127.0.0.1:1"]);

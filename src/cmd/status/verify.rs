@@ -67,20 +67,20 @@ async fn look(edge: &Edge<'_>, site: &Site) -> Shown {
     };
     let (mut view, end, mut pause) = (EdgeView::new(false), Deadline::after(LIMIT), PAUSE);
     loop {
-        edge.look_at(&domain, site.cname.as_deref(), &mut view, end).await;
-        if !view.is_broken() || end.left() <= pause {
+        edge.observe(&domain, site.cname.as_deref(), &mut view, end).await;
+        if !view.has_broken_connection() || end.left() <= pause {
             break;
         }
         sleep(pause).await;
         pause *= 2;
     }
-    let (served, addresses) = view.score();
+    let (served, addresses) = view.served_of();
     Shown {
         served,
         addresses,
         is_proven: view.is_served(),
         stale: view.stale(),
         stale_until: view.stale_until(),
-        unseen: view.unseen(),
+        unseen: view.unverified(),
     }
 }
