@@ -1,8 +1,7 @@
-//! Tells of a failure where the caller would eat it (certbot drops the exit code, acmed the output): the program that the
-//! configuration names gets the report, the system's log gets a line.
+//! Notifies failures that the ACME client would swallow: certbot drops the exit code, acmed the output.
 //!
-//! That program is the only child process of edgecert. It gets the report and no secret: of the environment only what
-//! programs need to find their way, and no open file but standard error. Nothing here changes how the run ended.
+//! The program of `on_failure` gets the report, the system log gets a line. That program is edgecert's only child process;
+//! it gets a minimal environment, no secret, and no open file but standard error. Nothing here changes the exit code.
 
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -24,62 +23,59 @@ use crate::report::AnyReport;
 use crate::settings::Program;
 use crate::text::{path, sanitize};
 
-/// So long the program may take. lego kills a hook after 120 seconds, of which the run itself may use 90.
-const LIMIT: Duration = Duration::from_secs(25);
+/// Time limit of the program. lego kills a hook after 120 seconds, of which the run itself may take 90.
+const PROGRAM_TIMEOUT: Duration = Duration::from_secs(25);
 
-/// What the program gets of the environment, besides `LC_…`. No `EDGECERT_…`: one of them holds the API key.
-const PASSED_ON: [&str; 6] = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ"];
+/// Variables that the program inherits, besides `LC_…`. Never `EDGECERT_…`: one of them holds the API key.
+const INHERITED_VARIABLES: [&str; 6] = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ"];
 
-/// Where the system's log listens, journald's too.
-const LOG: &str = "/dev/log";
+/// Socket of the system log: syslog's and journald's.
+const LOG_SOCKET: &str = "/dev/log";
 
-/// How a run ended.
+/// A failure to notify.
 struct Notification {
     command: &'static str,
     exit_code: u8,
-    /// One line; empty where there is none.
+    /// The messages on one line, each after a semicolon.
     error: String,
-    /// The JSON object.
+    /// The JSON report.
     report: String,
 }
 
-/// Why the program was not told, or what it said to that.
+/// The program of `on_failure` did not run, or failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("{} is not run on this failure: others can change {}, which names it", path(name), path(file))]
-    Foreign { name: PathBuf, file: PathBuf },
-    #[error("cannot start {}, which on_failure names: {reason}", path(name))]
+    #[error("did not run {}: others can change {}, which names it in on_failure", path(name), path(file))]
+    UntrustedConfiguration { name: PathBuf, file: PathBuf },
+    #[error("cannot start {}, named by on_failure: {reason}", path(name))]
     NotStarted { name: PathBuf, reason: String },
-    #[error("{}, which on_failure names, was killed, as it did not end within {} seconds", path(name), limit.as_secs())]
+    #[error("killed {}, named by on_failure, after {} seconds", path(name), limit.as_secs())]
     TimedOut { name: PathBuf, limit: Duration },
-    #[error(
-        "{}, which on_failure names, failed ({status}); whether anybody was told is not known",
-        path(name)
-    )]
+    #[error("{}, named by on_failure, failed ({status}); the notification may be lost", path(name))]
     Failed { name: PathBuf, status: ExitStatus },
 }
 
 impl Notification {
     /// Describes how a command ended.
     fn new(report: &dyn AnyReport) -> Self {
-        let error = sentence(report.errors());
+        let error = messages(report.errors());
         Self { command: report.command(), exit_code: report.exit_code(), error, report: report.to_json() }
     }
 
-    /// Whether somebody has to know. A wrong command line is seen by who wrote it.
+    /// Whether to notify. The user who made a usage error sees it.
     fn is_failure(&self) -> bool {
         self.exit_code != 0 && self.exit_code != ErrorKind::Usage.exit_code()
     }
 
-    /// The line for the log (RFC 3164): facility daemon, priority error.
+    /// The log line (RFC 3164): facility daemon, severity error.
     fn line(&self, pid: u32) -> String {
         let Self { command, exit_code, error, .. } = self;
         format!("<27>edgecert[{pid}]: {command} failed with exit code {exit_code}{error}")
     }
 }
 
-/// The first sentences, cut where the log would cut them.
-fn sentence(errors: &[CommandError]) -> String {
+/// The first messages; a log may truncate longer lines.
+fn messages(errors: &[CommandError]) -> String {
     const MAX_MESSAGES: usize = 3;
     errors.iter().take(MAX_MESSAGES).flat_map(|error| ["; ".to_owned(), sanitize(error.message())]).collect()
 }
@@ -98,31 +94,31 @@ pub fn failure(report: &dyn AnyReport, context: &Context) -> Result<(), Error> {
     program.map_or(Ok(()), |program| tell(program, &notification, &context.env))
 }
 
-/// Writes the line to the system's log. Where none listens, or it is busy, the line is lost: nothing waits for it.
-fn log(alarm: &Notification) {
+/// Writes the line to the system log. It is dropped if nothing listens or the socket is full; nothing waits for it.
+fn log(notification: &Notification) {
     let Ok(socket) = UnixDatagram::unbound() else { return };
     let _ = socket
         .set_nonblocking(true)
-        .and_then(|()| socket.connect(LOG))
-        .and_then(|()| socket.send(alarm.line(std::process::id()).as_bytes()));
+        .and_then(|()| socket.connect(LOG_SOCKET))
+        .and_then(|()| socket.send(notification.line(std::process::id()).as_bytes()));
 }
 
 /// Runs the program with the report on its standard input.
-fn tell(program: &Program, alarm: &Notification, env: &Env) -> Result<(), Error> {
-    if is_of_others(program) {
-        return Err(Error::Foreign { name: program.name.clone(), file: program.file.clone() });
+fn tell(program: &Program, notification: &Notification, env: &Env) -> Result<(), Error> {
+    if is_untrusted(program) {
+        return Err(Error::UntrustedConfiguration { name: program.name.clone(), file: program.file.clone() });
     }
-    // What reads our standard output expects the report alone, so that whatever the program says goes to standard error.
+    // Standard output is for the report alone, so the output of the program goes to standard error.
     let output = || io::stderr().as_fd().try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from);
     let mut command = Command::new(&program.name);
-    command.args(&program.arguments).env_clear().envs(environment(alarm, env));
+    command.args(&program.arguments).env_clear().envs(environment(notification, env));
     command.stdin(Stdio::piped()).stdout(output()).stderr(output());
-    run(&mut command, alarm.report.clone() + "\n", LIMIT)
+    run(&mut command, notification.report.clone() + "\n", PROGRAM_TIMEOUT)
 }
 
-/// Who can write the configuration must not run programs as somebody else: `HOME`, and with it the file, may be another
-/// user's.
-fn is_of_others(program: &Program) -> bool {
+/// Whether another user can change the configuration file, and so run programs as this one: with another user's `HOME`
+/// the file is theirs.
+fn is_untrusted(program: &Program) -> bool {
     const WRITABLE_BY_OTHERS: u32 = 0o002;
     std::fs::metadata(&program.file).map_or(true, |file| {
         let is_ours = file.uid() == 0 || file.uid() == geteuid().as_raw();
@@ -130,17 +126,17 @@ fn is_of_others(program: &Program) -> bool {
     })
 }
 
-fn environment<'a>(alarm: &Notification, env: &'a Env) -> Vec<(&'a OsStr, std::ffi::OsString)> {
-    let passed_on = PASSED_ON.iter().filter_map(|name| Some((OsStr::new(name), env.raw(name)?)));
-    let all = passed_on.chain(env.with_prefix("LC_")).map(|(name, value)| (name, value.to_owned()));
+fn environment<'a>(notification: &Notification, env: &'a Env) -> Vec<(&'a OsStr, std::ffi::OsString)> {
+    let inherited = INHERITED_VARIABLES.iter().filter_map(|name| Some((OsStr::new(name), env.raw(name)?)));
+    let all = inherited.chain(env.with_prefix("LC_")).map(|(name, value)| (name, value.to_owned()));
     let own = [
-        (OsStr::new("EDGECERT_COMMAND"), alarm.command.into()),
-        (OsStr::new("EDGECERT_EXIT_CODE"), alarm.exit_code.to_string().into()),
+        (OsStr::new("EDGECERT_COMMAND"), notification.command.into()),
+        (OsStr::new("EDGECERT_EXIT_CODE"), notification.exit_code.to_string().into()),
     ];
     all.chain(own).collect()
 }
 
-/// Runs it to its end or to the limit. It leads a process group of its own, so that the limit ends what it started, too.
+/// Runs a command until it ends or exceeds the limit. It leads a process group, so that the limit also ends its children.
 fn run(command: &mut Command, input: String, limit: Duration) -> Result<(), Error> {
     let name = PathBuf::from(command.get_program());
     let mut child = command
@@ -148,23 +144,23 @@ fn run(command: &mut Command, input: String, limit: Duration) -> Result<(), Erro
         .spawn()
         .map_err(|error| Error::NotStarted { name: name.clone(), reason: crate::file::reason(&error) })?;
     if let Some(mut pipe) = child.stdin.take() {
-        // It may read nothing, or go away before the end; both are its own affair.
+        // The program need not read its input.
         std::thread::spawn(move || pipe.write_all(input.as_bytes()));
     }
-    let in_time = ends_within(&child, limit);
+    let in_time = exits_within(&child, limit);
     if !in_time {
         let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
     }
     match child.wait() {
         _ if !in_time => Err(Error::TimedOut { name, limit }),
         Ok(status) if !status.success() => Err(Error::Failed { name, status }),
-        // Where nobody may wait for children (SIGCHLD is ignored), nobody knows how they ended.
+        // With SIGCHLD ignored there is no exit status.
         Ok(_) | Err(_) => Ok(()),
     }
 }
 
-/// Waits without taking the exit status, so that its number stays the program's until it is killed.
-fn ends_within(child: &Child, limit: Duration) -> bool {
+/// Whether a child exits in time. It stays a zombie, so that its process id is not reused before it is killed.
+fn exits_within(child: &Child, limit: Duration) -> bool {
     let pid = Pid::from_child(child);
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
@@ -189,47 +185,46 @@ mod tests {
     }
 
     #[test]
-    fn at_its_limit_a_program_is_killed_with_all_that_it_started() {
+    fn timeout_kills_the_process_group() {
         let (mut reader, writer) = io::pipe().unwrap();
         let mut command = shell("sleep 1000 & echo started; sleep 1000");
         command.stdout(writer);
         let limit = Duration::from_secs(1);
         assert!(matches!(run(&mut command, String::new(), limit), Err(Error::TimedOut { .. })));
         drop(command);
-        // The end comes when the last process that could write into it is gone.
-        let mut said = String::new();
-        reader.read_to_string(&mut said).unwrap();
-        assert_eq!(said, "started\n");
+        // The end of file means that no process holds the other end.
+        let mut output = String::new();
+        reader.read_to_string(&mut output).unwrap();
+        assert_eq!(output, "started\n");
     }
 
     #[test]
-    fn a_program_need_not_read_what_it_is_told() {
+    fn program_may_ignore_its_input() {
         let report = "x".repeat(1 << 20);
-        assert!(run(&mut shell("exec <&-; exit 0"), report.clone(), LIMIT).is_ok());
-        assert!(run(&mut shell("exit 0"), report, LIMIT).is_ok());
+        assert!(run(&mut shell("exec <&-; exit 0"), report.clone(), PROGRAM_TIMEOUT).is_ok());
+        assert!(run(&mut shell("exit 0"), report, PROGRAM_TIMEOUT).is_ok());
     }
 
     #[test]
-    fn how_it_went_is_said_in_words() {
-        let failed = |script: &str| run(&mut shell(script), String::new(), LIMIT).unwrap_err().to_string();
+    fn failures_are_described() {
+        let failed =
+            |script: &str| run(&mut shell(script), String::new(), PROGRAM_TIMEOUT).unwrap_err().to_string();
         assert_eq!(
             failed("exit 3"),
-            "sh, which on_failure names, failed (exit status: 3); whether anybody was told is not known"
+            "sh, named by on_failure, failed (exit status: 3); the notification may be lost"
         );
         assert!(failed("kill -9 $$").contains("(signal: 9 (SIGKILL))"));
-        let missing = run(&mut Command::new("./no-such-program"), String::new(), LIMIT).unwrap_err();
-        assert_eq!(
-            missing.to_string(),
-            "cannot start ./no-such-program, which on_failure names: no such file"
-        );
+        let missing =
+            run(&mut Command::new("./no-such-program"), String::new(), PROGRAM_TIMEOUT).unwrap_err();
+        assert_eq!(missing.to_string(), "cannot start ./no-such-program, named by on_failure: no such file");
     }
 
     #[test]
-    fn a_line_of_the_log_is_one_line() {
+    fn log_entry_is_one_line() {
         let kind = ErrorKind::Temporary;
         let errors = [AdHocError { kind, message: "a\nb\u{1b}[2Jc".into(), hint: None }.into()];
-        let alarm =
-            Notification { command: "sync", exit_code: 75, error: sentence(&errors), report: String::new() };
-        assert_eq!(alarm.line(7), "<27>edgecert[7]: sync failed with exit code 75; a b [2Jc");
+        let notification =
+            Notification { command: "sync", exit_code: 75, error: messages(&errors), report: String::new() };
+        assert_eq!(notification.line(7), "<27>edgecert[7]: sync failed with exit code 75; a b [2Jc");
     }
 }

@@ -1,4 +1,4 @@
-//! Words for people: sanitize text made safe to print, dates, spans of time, lists.
+//! Formats values for terminals: sanitizes untrusted text, and writes times, durations, counts and lists.
 
 pub mod rfc3339;
 
@@ -8,21 +8,21 @@ use time::Duration;
 
 pub use self::rfc3339::{rfc3339, rfc3339_millis};
 
-/// Longest piece of a sanitize text that is shown.
-const SHOWN: usize = 200;
+/// Longest untrusted text that is shown, in characters.
+const MAX_LENGTH: usize = 200;
 
-/// Text from a certificate or from the service without control characters (they could move the cursor, set the
-/// terminal's title or forge a line), in one line, at most 200 characters.
+/// Makes text from a certificate or from the service safe to print: one line of at most 200 characters, without the
+/// control characters that could move the cursor, set the terminal's title or forge a line.
 pub fn sanitize(text: &str) -> String {
-    one_line(text, SHOWN)
+    one_line(text, MAX_LENGTH)
 }
 
-/// The same in full, for a table: who pipes one wants all of it, and a terminal cuts it itself.
+/// Sanitizes without truncating. Tables truncate to the width of the terminal themselves.
 pub fn sanitize_untruncated(text: &str) -> String {
     one_line(text, usize::MAX)
 }
 
-fn one_line(text: &str, most: usize) -> String {
+fn one_line(text: &str, max: usize) -> String {
     let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
     let mut line = String::new();
     for word in words {
@@ -30,19 +30,19 @@ fn one_line(text: &str, most: usize) -> String {
             line.push(' ');
         }
         line.extend(word.chars().filter(|c| !is_invisible(*c)));
-        if most < usize::MAX && line.chars().count() > most {
-            return line.chars().take(most).collect();
+        if max < usize::MAX && line.chars().count() > max {
+            return line.chars().take(max).collect();
         }
     }
     line
 }
 
-/// Direction marks and other format characters, which make text look like another one.
+/// Whether a character is invisible: direction marks and other format characters can disguise text.
 pub fn is_invisible(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
-/// A path for a message: control characters removed, never cut, because it may be pasted.
+/// Formats a path for a message. It is never truncated, because users paste it.
 pub fn path(path: &std::path::Path) -> String {
     path.to_string_lossy().chars().filter(|c| !c.is_control() && !is_invisible(*c)).collect()
 }
@@ -59,7 +59,7 @@ macro_rules! display_as_serialized {
 }
 pub(crate) use display_as_serialized;
 
-/// Lower-case hexadecimal.
+/// Formats bytes in lower-case hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     let mut hex = String::with_capacity(2 * bytes.len());
     for byte in bytes {
@@ -68,35 +68,35 @@ pub fn hex(bytes: &[u8]) -> String {
     hex
 }
 
-/// The larger unit of a humanize: `12 days`, `3 hours`, `40 seconds`.
-pub fn humanize(humanize: Duration) -> String {
-    let humanize = humanize.abs();
+/// Formats the length of a duration in its largest fitting unit: `12 days`, `3 hours`, `40 seconds`.
+pub fn humanize(duration: Duration) -> String {
+    let duration = duration.abs();
     let (number, unit) = match () {
-        () if humanize >= Duration::days(2) => (humanize.whole_days(), "day"),
-        () if humanize >= Duration::hours(2) => (humanize.whole_hours(), "hour"),
-        () if humanize >= Duration::minutes(2) => (humanize.whole_minutes(), "minute"),
-        () => (humanize.whole_seconds(), "second"),
+        () if duration >= Duration::days(2) => (duration.whole_days(), "day"),
+        () if duration >= Duration::hours(2) => (duration.whole_hours(), "hour"),
+        () if duration >= Duration::minutes(2) => (duration.whole_minutes(), "minute"),
+        () => (duration.whole_seconds(), "second"),
     };
     count(usize::try_from(number).unwrap_or(usize::MAX), unit)
 }
 
-/// `1 site`, `2 sites`, `2 addresses`.
+/// Formats a count with its noun: `1 site`, `2 sites`, `2 addresses`.
 pub fn count(number: usize, noun: &str) -> String {
     let ending = if noun.ends_with('s') { "es" } else { "s" };
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}{ending}") }
 }
 
-/// `a`, `a and b`, `a, b and c`; more than ten are counted.
+/// Joins items: `a`, `a and b`, `a, b and c`. Items beyond the tenth are only counted.
 pub fn list<T: AsRef<str>>(items: &[T]) -> String {
-    const MOST: usize = 10;
+    const MAX_ITEMS: usize = 10;
     let items: Vec<&str> = items.iter().map(AsRef::as_ref).collect();
     match items.as_slice() {
         [] => "nothing".into(),
         [one] => (*one).into(),
-        [most @ .., last] if items.len() <= MOST => format!("{} and {last}", most.join(", ")),
+        [others @ .., last] if items.len() <= MAX_ITEMS => format!("{} and {last}", others.join(", ")),
         items => {
-            let shown: Vec<&str> = items.iter().take(MOST).copied().collect();
-            format!("{} and {} more", shown.join(", "), items.len() - MOST)
+            let shown: Vec<&str> = items.iter().take(MAX_ITEMS).copied().collect();
+            format!("{} and {} more", shown.join(", "), items.len() - MAX_ITEMS)
         }
     }
 }
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn foreign_text_cannot_reach_the_terminal_raw() {
+    fn untrusted_text_is_sanitized() {
         let cases = [
             ("plain", "plain"),
             ("a\x1b[31mb\x07", "a [31mb"),
@@ -115,10 +115,10 @@ mod tests {
             ("right\u{202e}left", "rightleft"),
             ("  ", ""),
         ];
-        for (said, shown) in cases {
-            assert_eq!(sanitize(said), shown);
+        for (text, shown) in cases {
+            assert_eq!(sanitize(text), shown);
         }
-        assert_eq!(sanitize(&"x".repeat(1000)).len(), SHOWN);
+        assert_eq!(sanitize(&"x".repeat(1000)).len(), MAX_LENGTH);
     }
 
     #[test]
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_stay_readable() {
+    fn long_lists_are_counted() {
         assert_eq!(list(&["a"]), "a");
         assert_eq!(list(&["a", "b", "c"]), "a, b and c");
         let many: Vec<String> = (0..12).map(|n| n.to_string()).collect();

@@ -89,7 +89,7 @@ impl<B: Body> Report<B> {
         }
     }
 
-    /// Adds a failure; the most severe one decides the exit code. What was achieved before stays in the report.
+    /// Adds a failure. The most severe one decides the exit code; earlier results stay in the report.
     pub(crate) fn fail(&mut self, error: impl Into<CommandError>) {
         let error = error.into();
         self.kind = ErrorKind::most_severe(self.kind.into_iter().chain([error.kind()]));
@@ -189,7 +189,7 @@ impl DeployReport {
     }
 }
 
-/// Whose certificate it is and where.
+/// The files that were read, and the ACME client that wrote them.
 #[derive(Debug, Serialize)]
 pub(crate) struct SourceReport {
     client: Client,
@@ -197,7 +197,7 @@ pub(crate) struct SourceReport {
     key: Option<String>,
 }
 
-/// The leaf.
+/// The leaf certificate.
 #[derive(Debug, Serialize)]
 pub(crate) struct CertificateReport {
     pub(crate) fingerprint: String,
@@ -221,35 +221,35 @@ pub(crate) struct UploadReport {
     #[serde(serialize_with = "rfc3339::option::serialize")]
     pub(crate) not_after: Option<OffsetDateTime>,
     pub(crate) key_match: Option<String>,
-    /// As the service sent it.
+    /// Passed on as the service sent it.
     pub(crate) bound_sites: Value,
     pub(crate) attempts: u32,
     pub(crate) error: Option<String>,
 }
 
-/// The verdict on one covered site.
+/// The outcome for one covered site.
 #[derive(Debug, Serialize)]
 pub(crate) struct SiteReport {
-    /// `null` where no listing was made.
+    /// `null` if the sites were not listed.
     pub(crate) id: Option<u64>,
     pub(crate) domain: String,
     pub(crate) cert_id_before: Option<u64>,
     pub(crate) cert_id: Option<u64>,
     pub(crate) outcome: Outcome,
     pub(crate) detail: Option<String>,
-    /// `null` where no handshake was tried.
+    /// `null` if no handshake was tried.
     pub(crate) edge: Option<EdgeReport>,
-    /// Host name of its edge, for later handshakes.
+    /// Host name of the edge, for later handshakes.
     #[serde(skip)]
     pub(crate) cname: Option<String>,
 }
 
-/// What the edge of a site showed.
+/// What the edge of a site served.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct EdgeReport {
-    /// Addresses that showed the new leaf.
+    /// Addresses that served the new leaf.
     pub(crate) served: usize,
-    /// Addresses that were asked.
+    /// Addresses that were tried.
     pub(crate) addresses: usize,
 }
 

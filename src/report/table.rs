@@ -1,5 +1,5 @@
-//! Tables for people: aligned columns, a line for each row. On a terminal the widest column is cut until a row fits into
-//! a line; what is piped is never cut.
+//! Tables for terminals: aligned columns, one line per row. The widest columns are truncated to fit the terminal; piped
+//! output is never truncated.
 
 use std::fmt::Write as _;
 
@@ -9,20 +9,20 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 use super::Style;
 use crate::text::sanitize_untruncated;
 
-/// Rows under a heading each.
+/// Rows under column headings.
 pub(crate) struct Table {
     heads: Vec<&'static str>,
     rows: Vec<Vec<Cell>>,
 }
 
-/// One line of text, free of what could move a cursor.
+/// One sanitized line of text.
 pub(crate) struct Cell {
     text: String,
     colour: Option<AnsiColor>,
 }
 
-/// No column is cut to less than the first of these, and on a narrow terminal to less than the second.
-const LEAST: [usize; 2] = [8, 3];
+/// Minimum widths of truncated columns: the first, and on narrow terminals the second.
+const MIN_WIDTHS: [usize; 2] = [8, 3];
 const GAP: &str = "  ";
 
 impl<T: AsRef<str>> From<T> for Cell {
@@ -42,12 +42,12 @@ impl Table {
         Self { heads: heads.to_vec(), rows: Vec::new() }
     }
 
-    /// Adds a row; it has a cell for each heading.
+    /// Adds a row with a cell for each heading.
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// The lines, the headings first; nothing where there is no row.
+    /// Formats the headings and the rows; empty if there is no row.
     pub(crate) fn to_text(&self, style: Style) -> String {
         if self.rows.is_empty() {
             return String::new();
@@ -58,7 +58,8 @@ impl Table {
         lines.collect()
     }
 
-    fn widths(&self, most: Option<usize>) -> Vec<usize> {
+    /// The width of each column, for lines of at most `max` columns.
+    fn widths(&self, max: Option<usize>) -> Vec<usize> {
         let mut widths: Vec<usize> = self.heads.iter().map(|head| head.width()).collect();
         for row in &self.rows {
             for (width, cell) in widths.iter_mut().zip(row) {
@@ -66,12 +67,12 @@ impl Table {
             }
         }
         let gaps = GAP.len() * widths.len().saturating_sub(1);
-        for (most, least) in most.into_iter().flat_map(|most| LEAST.map(|least| (most, least))) {
+        for (max, min) in max.into_iter().flat_map(|max| MIN_WIDTHS.map(|min| (max, min))) {
             loop {
                 let total = widths.iter().sum::<usize>() + gaps;
-                let widest = widths.iter_mut().max().filter(|widest| total > most && **widest > least);
+                let widest = widths.iter_mut().max().filter(|widest| total > max && **widest > min);
                 let Some(widest) = widest else { break };
-                *widest = widest.saturating_sub(total - most).max(least).max(*widest / 2);
+                *widest = widest.saturating_sub(total - max).max(min).max(*widest / 2);
             }
         }
         widths
@@ -80,11 +81,11 @@ impl Table {
 
 fn line(row: &[Cell], widths: &[usize], style: Style) -> String {
     let mut line = String::new();
-    for (place, (cell, width)) in row.iter().zip(widths).enumerate() {
-        let text = cut(&cell.text, *width);
-        let padding = if place + 1 == row.len() { 0 } else { width - text.width().min(*width) };
+    for (column, (cell, width)) in row.iter().zip(widths).enumerate() {
+        let text = truncate(&cell.text, *width);
+        let padding = if column + 1 == row.len() { 0 } else { width - text.width().min(*width) };
         let shown = cell.colour.map_or_else(|| text.clone(), |colour| style.paint(&text, colour));
-        let gap = if place == 0 { "" } else { GAP };
+        let gap = if column == 0 { "" } else { GAP };
         let _ = write!(line, "{gap}{shown}{:padding$}", "");
     }
     line.truncate(line.trim_end().len());
@@ -92,8 +93,8 @@ fn line(row: &[Cell], widths: &[usize], style: Style) -> String {
     line
 }
 
-/// At most this wide; what is cut ends in `…`.
-fn cut(text: &str, width: usize) -> String {
+/// Truncates to a width, with `…` at the end.
+fn truncate(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_aligned_and_what_is_piped_is_never_cut() {
+    fn columns_are_aligned() {
         let text = table().to_text(Style { colour: false, width: None });
         assert_eq!(
             text,
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_value_is_piped_in_full() {
+    fn piped_values_are_not_truncated() {
         let mut table = Table::new(&["value"]);
         table.row(["x".repeat(999).into()]);
         let text = table.to_text(Style { colour: false, width: None });
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_widest_column_is_cut_to_the_terminal() {
+    fn widest_column_is_truncated() {
         let text = table().to_text(Style { colour: false, width: Some(25) });
         assert!(text.lines().all(|line| line.width() <= 25), "{text}");
         assert!(text.contains("a-long-name.…"), "{text}");

@@ -1,4 +1,4 @@
-//! The report for people: a few aligned lines, the verdict of each site last.
+//! Formats reports for terminals: a few aligned lines, the outcomes of the sites last.
 
 use std::fmt::Write as _;
 
@@ -11,12 +11,12 @@ use crate::error::CommandError;
 use crate::outcome::Outcome;
 use crate::text::{count, list, rfc3339, sanitize};
 
-/// What the reader of standard output or standard error can show.
+/// What an output stream can show.
 #[derive(Clone, Copy, Debug)]
 pub struct Style {
     /// Whether escape sequences may be used.
     pub(crate) colour: bool,
-    /// Columns of a terminal; `None`: it is none, and lines may be of any length.
+    /// Columns of the terminal; `None` if the stream is not a terminal, so that lines may have any length.
     pub(crate) width: Option<usize>,
 }
 
@@ -51,7 +51,7 @@ pub(super) fn deployment(report: &DeployBody, command: &str, style: Style) -> St
     for upload in report.uploads.iter().filter(|upload| upload.ok) {
         row(&mut lines, "uploaded", &uploaded(upload));
     }
-    // The steps of a plan name the sites that are left, too.
+    // A plan names all sites in its steps.
     for site in report.sites.iter().filter(|_| report.plan.is_none()) {
         let colour = match site.outcome {
             Outcome::Served | Outcome::Synced => AnsiColor::Green,
@@ -72,7 +72,7 @@ pub(super) fn deployment(report: &DeployBody, command: &str, style: Style) -> St
     lines
 }
 
-/// What was looked at, what came of it, and what was seen.
+/// One finding: title, status and detail.
 pub(crate) fn finding_line(title: &str, status: Status, detail: &str, style: Style) -> String {
     let (word, colour) = match status {
         Status::Ok => ("ok", AnsiColor::Green),
@@ -123,7 +123,7 @@ fn uploaded(upload: &UploadReport) -> String {
     text
 }
 
-/// The elements may be numbers, names or objects; the document does not say.
+/// Formats the elements, which may be numbers, names or objects: the API document does not say.
 fn bound_sites(value: &Value) -> String {
     let name = |item: &Value| -> String {
         let named = ["domain", "name", "id"].iter().find_map(|field| item.get(field)).unwrap_or(item);
@@ -142,7 +142,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn bound_sites_are_shown_whatever_they_are() {
+    fn bound_sites_of_any_shape_are_shown() {
         let rows = [
             (json!([]), "none"),
             (json!([1, 2]), "1 and 2"),
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn colour_is_used_only_where_it_is_wanted() {
+    fn colour_follows_the_style() {
         assert_eq!(warning_line("x", Style { colour: false, width: None }), "edgecert: warning: x\n");
         assert!(warning_line("x", Style { colour: true, width: None }).contains('\u{1b}'));
     }

@@ -132,12 +132,12 @@ fn each_way_to_fail_is_told_and_nothing_else() {
 fn a_program_that_cannot_tell_is_a_warning_and_changes_no_exit_code() {
     let (edge, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
     let rows = [
-        ("on_failure = [\"./missing\"]\n", "/./missing, which on_failure names: no such file"),
+        ("on_failure = [\"./missing\"]\n", "/./missing, named by on_failure: no such file"),
         (
             "on_failure = [\"no-such-program\"]\n",
-            "cannot start no-such-program, which on_failure names: no such",
+            "cannot start no-such-program, named by on_failure: no such",
         ),
-        ("on_failure = [\"false\"]\n", "warning: false, which on_failure names, failed (exit status: 1)"),
+        ("on_failure = [\"false\"]\n", "warning: false, named by on_failure, failed (exit status: 1)"),
         ("on_failure = [\"true\"]\n", ""),
         ("", ""),
     ];
@@ -157,7 +157,7 @@ fn a_configuration_that_others_can_change_names_no_program() {
     let file = watch.path("config.toml");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
     let outcome = watch.on(refused(&edge, &lineage)).fails_with(77);
-    let words = format!("is not run on this failure: others can change {}", file.display());
+    let words = format!(": others can change {}, which names it", file.display());
     assert!(outcome.stderr.contains(&words), "{}", outcome.stderr);
     assert!(!watch.path("report").exists());
 }
