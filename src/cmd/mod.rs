@@ -5,7 +5,7 @@ mod check;
 mod completions;
 pub(crate) mod deploy;
 mod doctor;
-mod service;
+mod session;
 mod sites;
 mod status;
 mod sync;

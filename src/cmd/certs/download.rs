@@ -1,56 +1,90 @@
-//! `edgecert certs download`: a record's chain and key as files. The key goes into a file of its owner and nowhere else.
+//! `edgecert certs download`: writes a record's chain and key to files. The key goes to a file of mode 0600 and nowhere
+//! else.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::super::service::refused;
-use super::write::{self, NotWritten, Part};
-use super::{Service, decided};
+use super::write::{self, Part};
 use crate::api::Download;
 use crate::bundle::{Bundle, Files};
 use crate::cli::DownloadArgs;
 use crate::clock;
-use crate::error::{CommandError, ErrorKind};
+use crate::cmd::session::{RequestFailed, Session};
+use crate::error::{CommandError, Diagnostic, ErrorKind};
 use crate::report::{CertificateReport, CommandReport};
 use crate::text::{self, rfc3339};
 
-/// Refuses what would show a key, before anything is sent.
-pub(super) fn check(args: &DownloadArgs) -> Result<(), CommandError> {
-    if is_output(&args.out) && !args.cert_only {
-        let message = "a private key is never printed; nothing was sent";
-        return Err(decided(ErrorKind::Usage, message, "name a directory with --out, or pass --cert-only"));
-    }
-    Ok(())
+/// Why a certificate was not downloaded, or not whole.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum DownloadError {
+    #[error("a private key is never printed; nothing was sent")]
+    KeyToStdout,
+    #[error(
+        "the service sent a private key among the certificates, and the chain cannot be parsed; nothing was written"
+    )]
+    KeyInDamagedChain,
+    #[error("certificate {id} cannot be printed: its chain cannot be parsed")]
+    Unprintable { id: u64 },
+    #[error(
+        "the service returned no private key for certificate {id}; only {} was written",
+        text::path(cert)
+    )]
+    NoKey { id: u64, cert: PathBuf },
 }
 
-fn is_output(out: &Path) -> bool {
+impl Diagnostic for DownloadError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::KeyToStdout => ErrorKind::Usage,
+            Self::KeyInDamagedChain | Self::Unprintable { .. } => ErrorKind::Protocol,
+            Self::NoKey { .. } => ErrorKind::Service,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::KeyToStdout => "name a directory with --out, or pass --cert-only",
+            Self::KeyInDamagedChain => "report it to the service's support",
+            Self::Unprintable { .. } => "write it to a directory with --out DIR and inspect it",
+            Self::NoKey { .. } => "pass --cert-only if you need only the certificate",
+        };
+        Some(hint.to_owned())
+    }
+}
+
+/// Refuses to print a key, before anything is sent.
+pub(super) fn check(args: &DownloadArgs) -> Result<(), DownloadError> {
+    if is_stdout(&args.out) && !args.cert_only { Err(DownloadError::KeyToStdout) } else { Ok(()) }
+}
+
+fn is_stdout(out: &Path) -> bool {
     out == Path::new("-")
 }
 
 pub(super) async fn run(
     args: &DownloadArgs,
-    service: &Service,
+    session: &Session,
     report: &mut CommandReport,
 ) -> Result<(), CommandError> {
     let id = args.id;
-    let download = service.client.download(id).await.map_err(|failed| {
-        let hint = "`edgecert certs list` shows the certificates of this account";
-        refused(format!("certificate {id} cannot be downloaded; nothing was written"), &failed, hint)
+    let download = session.client.download(id).await.map_err(|cause| {
+        RequestFailed::new(format!("cannot download certificate {id}; nothing was written"), cause)
+            .refused_hint("run `edgecert certs list` to see the certificates of this account")
     })?;
     report.body.set("cert", &download.json);
     let bundle = bundle(&download, args.cert_only);
-    evaluate(&bundle, id, report);
-    if is_output(&args.out) {
+    describe(&bundle, id, report);
+    if is_stdout(&args.out) {
         return print(&bundle, id, report);
     }
     let name = write::safe_name(&[download.name.as_deref(), download.domain.as_deref()], id);
     let (cert, key) = (args.out.join(format!("{name}.crt")), args.out.join(format!("{name}.key")));
-    let chain = without_keys(&download, &bundle, report)?;
-    let mut parts = vec![Part::open(&cert, &chain)];
+    let chain = public_part(&download, &bundle, report)?;
+    let mut parts = vec![Part::public(&cert, &chain)];
     let secret = download.key_pem.as_ref().filter(|_| !args.cert_only);
     parts.extend(secret.map(|secret| Part::secret(&key, secret)));
-    write::all(&parts, &args.out, args.force).map_err(|error| explain(&error))?;
+    write::all(&parts, &args.out, args.force)?;
     let files = serde_json::json!({
         "cert": text::path(&cert),
         "key": secret.map(|_| text::path(&key)),
@@ -60,34 +94,25 @@ pub(super) async fn run(
         let _ = writeln!(report.body.text, "wrote {}", text::path(part.path()));
     }
     if secret.is_none() && !args.cert_only {
-        let message = format!(
-            "the service gives no private key of certificate {id}; only {} was written",
-            text::path(&cert)
-        );
-        return Err(decided(
-            ErrorKind::Service,
-            message,
-            "pass --cert-only where the certificate alone will do",
-        ));
+        return Err(DownloadError::NoKey { id, cert }.into());
     }
     Ok(())
 }
 
-/// The chain as the service sent it, or written refresh where a private key stands in it: everybody may read that file.
-fn without_keys<'a>(
+/// The chain as the service sent it. If a private key is in it, only the certificates, because the file is readable by
+/// everyone.
+fn public_part<'a>(
     download: &'a Download,
     bundle: &Bundle,
     report: &mut CommandReport,
-) -> Result<Cow<'a, str>, CommandError> {
+) -> Result<Cow<'a, str>, DownloadError> {
     if !download.cert_pem.contains("PRIVATE KEY") {
         return Ok(Cow::Borrowed(&download.cert_pem));
     }
-    let found = "the service sent a private key among the certificates";
-    let Ok(chain) = &bundle.chain else {
-        let message = format!("{found}, which cannot be understood; nothing was written");
-        return Err(decided(ErrorKind::Protocol, message, "report it to the service's support"));
-    };
-    report.warnings.push(format!("{found}; it was left out of the certificate's file"));
+    let Ok(chain) = &bundle.chain else { return Err(DownloadError::KeyInDamagedChain) };
+    let warning =
+        "the service sent a private key among the certificates; it was omitted from the certificate file";
+    report.warnings.push(warning.to_owned());
     Ok(Cow::Owned(chain.pem()))
 }
 
@@ -98,12 +123,12 @@ fn bundle(download: &Download, cert_only: bool) -> Bundle {
     Bundle::from_bytes(&files, download.cert_pem.as_bytes(), None, key)
 }
 
-/// Tells of pairing and expiry.
-fn evaluate(bundle: &Bundle, id: u64, report: &mut CommandReport) {
+/// Reports names, expiry and pairing.
+fn describe(bundle: &Bundle, id: u64, report: &mut CommandReport) {
     let chain = match &bundle.chain {
         Ok(chain) => chain,
-        Err(diagnostics) => {
-            let found: Vec<&str> = diagnostics.iter().map(|diagnostic| diagnostic.found.as_str()).collect();
+        Err(defects) => {
+            let found: Vec<&str> = defects.iter().map(|defect| defect.found.as_str()).collect();
             report.warnings.push(format!("the chain of certificate {id} holds {}", found.join("; ")));
             return;
         }
@@ -124,10 +149,10 @@ fn evaluate(bundle: &Bundle, id: u64, report: &mut CommandReport) {
             }
             Some(paired)
         }
-        Some(Err(diagnostic)) => {
+        Some(Err(defect)) => {
             report
                 .warnings
-                .push(format!("the service sent as private key of certificate {id} {}", diagnostic.found));
+                .push(format!("the service sent as private key of certificate {id} {}", defect.found));
             Some(false)
         }
     };
@@ -146,32 +171,10 @@ fn evaluate(bundle: &Bundle, id: u64, report: &mut CommandReport) {
     );
 }
 
-/// The chain alone, written refresh: whatever else stood around it stays out of the terminal.
+/// Prints the certificates alone, without what else the service sent around them.
 fn print(bundle: &Bundle, id: u64, report: &mut CommandReport) -> Result<(), CommandError> {
-    let Ok(chain) = &bundle.chain else {
-        let message = format!("certificate {id} cannot be printed: its chain cannot be understood");
-        return Err(decided(
-            ErrorKind::Protocol,
-            message,
-            "write it into a directory with --out DIR and look at it",
-        ));
-    };
+    let Ok(chain) = &bundle.chain else { return Err(DownloadError::Unprintable { id }.into()) };
     report.body.text = chain.pem();
     report.body.is_product = true;
     Ok(())
-}
-
-fn explain(error: &NotWritten) -> CommandError {
-    match error {
-        NotWritten::Exists(_) => decided(
-            ErrorKind::Refused,
-            format!("{error}; nothing was written"),
-            "pass --force to replace it, or name another directory",
-        ),
-        NotWritten::Io { .. } => decided(
-            ErrorKind::NoInput,
-            error.to_string(),
-            "check the directory, its permissions and its free space",
-        ),
-    }
 }

@@ -1,11 +1,11 @@
-//! `edgecert certs`: the account's certificates from the command line.
+//! `edgecert certs`: lists and downloads the account's certificates.
 
 mod download;
 mod write;
 
 use std::collections::BTreeMap;
 
-use super::service::{self, Service, decided};
+use super::session::{Session, with_session};
 use crate::api::{ApiObject, Record, RecordType};
 use crate::cli::{CertsCommand, WaitArgs};
 use crate::context::Context;
@@ -21,25 +21,25 @@ pub(crate) fn run(
     let wait = WaitArgs::default();
     match args {
         CertsCommand::List(args) => {
-            service::ask(&args.layer(wait), context, report, async |service, report| {
-                list_records(service, context.style, report).await
+            with_session(&args.layer(wait), context, report, async |session, report| {
+                list_records(session, context.style, report).await
             })
         }
         CertsCommand::Download(args) => {
             download::check(args)?;
-            service::ask(&args.service.layer(wait), context, report, async |service, report| {
-                download::run(args, service, report).await
+            with_session(&args.service.layer(wait), context, report, async |session, report| {
+                download::run(args, session, report).await
             })
         }
     }
 }
 
 async fn list_records(
-    service: &Service,
+    session: &Session,
     style: Style,
     report: &mut CommandReport,
 ) -> Result<(), CommandError> {
-    let (records, sites) = (service.records().await?, service.sites().await?);
+    let (records, sites) = (session.records().await?, session.sites().await?);
     let mut bound: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     for site in &sites {
         if let Some(id) = site.known.cert_id {

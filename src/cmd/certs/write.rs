@@ -1,10 +1,11 @@
-//! Writes downloaded files: whole or not at all, each under a name that is safe, a key for its owner only.
+//! Writes downloaded files: all or none, under safe names, keys with mode 0600.
 
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
+use crate::error::{Diagnostic, ErrorKind};
 use crate::file::{self, StagedFile};
 use crate::secret::Secret;
 use crate::text;
@@ -16,23 +17,23 @@ pub(super) struct Part<'a> {
     mode: u32,
 }
 
-/// Why nothing was written.
+/// Why no file was written.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum NotWritten {
-    #[error("{} is there already", text::path(.0))]
+pub(super) enum DownloadWriteError {
+    #[error("{} already exists; nothing was written", text::path(.0))]
     Exists(PathBuf),
     #[error("cannot write {}: {reason}", text::path(path))]
     Io { path: PathBuf, reason: String },
 }
 
-/// File systems take 255 bytes, an ending and a mark included.
-const LONGEST_NAME: usize = 200;
+/// File systems take names of 255 bytes; the rest is for extensions.
+const MAX_NAME_LENGTH: usize = 200;
 
-/// The first of these names that makes a file name, without what a file name or a shell could mistake.
+/// Makes a file name from the first usable name, replacing what a file system or a shell could misread.
 pub(super) fn safe_name(names: &[Option<&str>], id: u64) -> String {
     let safe = |name: &str| -> String {
         let keep = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
-        let safe: String = name.trim().chars().map(keep).take(LONGEST_NAME).collect();
+        let safe: String = name.trim().chars().map(keep).take(MAX_NAME_LENGTH).collect();
         safe.trim_start_matches(['.', '-']).to_owned()
     };
     let mut usable = names.iter().flatten().map(|name| safe(name));
@@ -41,13 +42,30 @@ pub(super) fn safe_name(names: &[Option<&str>], id: u64) -> String {
         .unwrap_or_else(|| format!("certificate-{id}"))
 }
 
+impl Diagnostic for DownloadWriteError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Exists(_) => ErrorKind::Refused,
+            Self::Io { .. } => ErrorKind::NoInput,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Exists(_) => "pass --force to replace it, or name another directory",
+            Self::Io { .. } => "check the directory, its permissions and its free space",
+        };
+        Some(hint.to_owned())
+    }
+}
+
 impl<'a> Part<'a> {
-    /// For everybody to read.
-    pub(super) fn open(path: &Path, content: &'a str) -> Self {
+    /// A file that everyone may read.
+    pub(super) fn public(path: &Path, content: &'a str) -> Self {
         Self { path: path.to_owned(), content, mode: 0o644 }
     }
 
-    /// For the owner alone.
+    /// A file that only its owner may read.
     pub(super) fn secret(path: &Path, content: &'a Secret) -> Self {
         Self { path: path.to_owned(), content: content.expose(), mode: 0o600 }
     }
@@ -57,7 +75,7 @@ impl<'a> Part<'a> {
     }
 
     /// Writes the file under a temporary name.
-    fn stage(&self) -> Result<StagedFile, NotWritten> {
+    fn stage(&self) -> Result<StagedFile, DownloadWriteError> {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         let temporary = self.path.with_file_name(format!(".{name}.{}.new", std::process::id()));
         let end: &[u8] = if self.content.ends_with('\n') { b"" } else { b"\n" };
@@ -65,30 +83,36 @@ impl<'a> Part<'a> {
         staged.map_err(|error| self.failed(&error))
     }
 
-    fn failed(&self, error: &io::Error) -> NotWritten {
-        NotWritten::Io { path: self.path.clone(), reason: file::reason(error) }
+    fn failed(&self, error: &io::Error) -> DownloadWriteError {
+        DownloadWriteError::Io { path: self.path.clone(), reason: file::reason(error) }
     }
 }
 
-/// Writes all files, or none: every one lies on the disk under another name before the first gets its own.
-pub(super) fn all(parts: &[Part<'_>], directory: &Path, force: bool) -> Result<(), NotWritten> {
-    let of_directory =
-        |error: &io::Error| NotWritten::Io { path: directory.to_owned(), reason: file::reason(error) };
+/// Writes all files or none: all are on disk under temporary names before the first is renamed.
+pub(super) fn all(parts: &[Part<'_>], directory: &Path, force: bool) -> Result<(), DownloadWriteError> {
+    let directory_error = |error: &io::Error| DownloadWriteError::Io {
+        path: directory.to_owned(),
+        reason: file::reason(error),
+    };
     if let Some(part) = parts.iter().find(|part| !force && part.path.symlink_metadata().is_ok()) {
-        return Err(NotWritten::Exists(part.path.clone()));
+        return Err(DownloadWriteError::Exists(part.path.clone()));
     }
-    // A rename would fail only after an earlier file has been replaced.
+    // Renaming over a directory fails, which must not happen after another file was replaced.
     if let Some(part) = parts.iter().find(|part| part.path.is_dir() && !part.path.is_symlink()) {
         return Err(part.failed(&io::ErrorKind::IsADirectory.into()));
     }
-    DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(|error| of_directory(&error))?;
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)
+        .map_err(|error| directory_error(&error))?;
     let staged: Vec<StagedFile> = parts.iter().map(Part::stage).collect::<Result<_, _>>()?;
-    name_all(parts, &staged, force)?;
-    file::sync_directory(directory).map_err(|error| of_directory(&error))
+    rename_all(parts, &staged, force)?;
+    file::sync_directory(directory).map_err(|error| directory_error(&error))
 }
 
-/// Gives the files their names; where one cannot have it, the others lose theirs again.
-fn name_all(parts: &[Part<'_>], staged: &[StagedFile], force: bool) -> Result<(), NotWritten> {
+/// Renames the files. If one rename fails, new files are removed again.
+fn rename_all(parts: &[Part<'_>], staged: &[StagedFile], force: bool) -> Result<(), DownloadWriteError> {
     for (at, (part, staged)) in parts.iter().zip(staged).enumerate() {
         let named = if force { staged.replace() } else { staged.create_new() };
         if let Err(error) = named {
@@ -96,7 +120,7 @@ fn name_all(parts: &[Part<'_>], staged: &[StagedFile], force: bool) -> Result<()
                 let _ = fs::remove_file(&earlier.path);
             }
             return Err(match error.kind() {
-                io::ErrorKind::AlreadyExists => NotWritten::Exists(part.path.clone()),
+                io::ErrorKind::AlreadyExists => DownloadWriteError::Exists(part.path.clone()),
                 _ => part.failed(&error),
             });
         }
@@ -109,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_from_outside_is_a_safe_file_name() {
+    fn untrusted_names_become_safe() {
         let rows = [
             ("a.example", "a.example"),
             ("*.a.example", "_.a.example"),
@@ -126,6 +150,6 @@ mod tests {
             assert_eq!(safe_name(&[Some(name), None], 5), safe, "{name:?}");
         }
         assert_eq!(safe_name(&[None, Some("b.example")], 5), "b.example");
-        assert_eq!(safe_name(&[Some(&"x".repeat(999))], 5).len(), LONGEST_NAME);
+        assert_eq!(safe_name(&[Some(&"x".repeat(999))], 5).len(), MAX_NAME_LENGTH);
     }
 }

@@ -1,77 +1,95 @@
-//! `edgecert sites bind`: sets `cert_id`, after a look at what the certificate covers.
+//! `edgecert sites bind`: sets `cert_id`, after checking what the certificate covers.
 
 use std::fmt::Write as _;
 
 use serde_json::{Map, json};
 
-use super::{Service, change, decided, label, update};
+use super::{change, label, update};
 use crate::api::{ApiObject, Site};
 use crate::bundle::{Bundle, Files};
 use crate::cert::Certificate;
 use crate::cli::BindArgs;
-use crate::error::{CommandError, ErrorKind};
+use crate::cmd::session::{CONTRADICTION_HINT, Session};
+use crate::error::{CommandError, Diagnostic, ErrorKind};
 use crate::report::CommandReport;
 use crate::text::{list, sanitize};
 
+/// Why a site is not bound to the certificate.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum BindError {
+    #[error("{uncovered}; nothing was changed")]
+    Uncovered { uncovered: String },
+    #[error("{site} is bound to {bound}, although the service reported that the change was saved")]
+    NotBound { site: String, bound: String },
+}
+
+impl Diagnostic for BindError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Uncovered { .. } => ErrorKind::Refused,
+            Self::NotBound { .. } => ErrorKind::Service,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Uncovered { .. } => "bind another certificate, or pass --allow-uncovered",
+            Self::NotBound { .. } => CONTRADICTION_HINT,
+        };
+        Some(hint.to_owned())
+    }
+}
+
 pub(super) async fn run(
     args: &BindArgs,
-    service: &Service,
+    session: &Session,
     report: &mut CommandReport,
 ) -> Result<(), CommandError> {
-    let before = service.find(&args.site).await?;
-    if let Some(names) = names_without(&before, args.cert, service, report).await? {
-        let message = format!("certificate {} does not cover {}, only {names}", args.cert, label(&before));
+    let before = session.find(&args.site).await?;
+    if let Some(names) = names_without_site(&before, args.cert, session, report).await? {
+        let uncovered = format!("certificate {} does not cover {}, only {names}", args.cert, label(&before));
         if !args.allow_uncovered {
-            let hint = "bind another certificate, or pass --allow-uncovered";
-            return Err(decided(ErrorKind::Refused, format!("{message}; nothing was changed"), hint));
+            return Err(BindError::Uncovered { uncovered }.into());
         }
-        report.warnings.push(message);
+        report.warnings.push(uncovered);
     }
     let fields = Map::from_iter([("cert_id".to_owned(), json!(args.cert))]);
-    let (after, ignored) = update::save(&before, &fields, service).await?;
+    let (after, ignored) = update::save(&before, &fields, session).await?;
     report.body.set("site", &after.json);
-    change::nothing_ignored(&ignored, &fields, &after, report)?;
+    change::require_none_ignored(&ignored, &fields, &after, report)?;
     if after.known.cert_id != Some(args.cert) {
-        let bound =
-            after.known.cert_id.map_or_else(|| "no certificate".into(), |id| format!("certificate {id}"));
-        let message = format!(
-            "{} is bound to {bound}, although the service says that the change is saved",
-            label(&after)
-        );
-        return Err(decided(
-            ErrorKind::Service,
-            message,
-            "run the same command again, or ask the service's support",
-        ));
+        let bound = after.known.cert_id;
+        let bound = bound.map_or_else(|| "no certificate".into(), |id| format!("certificate {id}"));
+        return Err(BindError::NotBound { site: label(&after), bound }.into());
     }
     let _ = writeln!(report.body.text, "{}: bound to certificate {}", label(&after), args.cert);
-    change::settle(args.wait, after, service, report).await?;
+    change::finish(args.wait, after, session, report).await?;
     Ok(())
 }
 
-/// The names of the certificate where it is known that the site's domain is not among them. The list may show fewer
-/// names than the certificate has, or one that was only declared, so the certificate itself decides.
-async fn names_without(
+/// The names of the certificate, if the site's domain is known not to be among them.
+///
+/// The certificate decides: the listing may show fewer names than the certificate has, or a name that it lacks.
+async fn names_without_site(
     site: &ApiObject<Site>,
     cert: u64,
-    service: &Service,
+    session: &Session,
     report: &mut CommandReport,
 ) -> Result<Option<String>, CommandError> {
     let domain = &site.known.domain;
-    let records = service.records().await?;
+    let records = session.records().await?;
     let Some(record) = records.into_iter().find(|record| record.known.id == cert) else {
-        // Another account's, or none at all: the service refuses it (section 4.7).
+        // The record does not exist or belongs to another account; the service refuses it (section 4.7).
         return Ok(None);
     };
-    let leaf = match service.client.download(cert).await {
+    let leaf = match session.client.download(cert).await {
         Ok(download) => leaf(&download.cert_pem),
         Err(_) => None,
     };
     let Some(leaf) = leaf else {
-        if record.known.domains.contains(domain) {
-            return Ok(None);
+        if !record.known.domains.contains(domain) {
+            report.warnings.push(format!("cannot tell whether certificate {cert} covers {domain}"));
         }
-        report.warnings.push(format!("whether certificate {cert} covers {domain} is not known"));
         return Ok(None);
     };
     let sans = leaf.dns_names.iter().map(String::as_str);

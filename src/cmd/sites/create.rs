@@ -1,124 +1,149 @@
-//! `edgecert sites create`: once, because a second request would be refused because of the first; an report that is
-//! lost is made up for by reading the sites.
+//! `edgecert sites create`. The request is sent once, because a second one would be refused; if the response is lost, the
+//! sites are listed instead.
 
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-use super::super::service::{refused, request_failed};
-use super::change::{self, holds};
+use super::change::{self, contains};
 use super::field_update::FieldUpdate;
-use super::{Service, decided, label};
+use super::label;
 use crate::api::{ApiObject, List, RequestError, SavedSite, Site};
 use crate::cli::CreateArgs;
-use crate::error::{CommandError, Diagnostic as _, ErrorKind};
+use crate::cmd::session::{LIST_SITES_HINT, RequestFailed, Session};
+use crate::error::{CommandError, Diagnostic, ErrorKind};
 use crate::names::Domain;
 use crate::report::CommandReport;
 
-/// What will be sent, before anything is.
-pub(super) fn fields(args: &CreateArgs) -> Result<FieldUpdate, CommandError> {
-    let mut wish = FieldUpdate::read(&args.fields)?;
-    // A dot at the end is for the DNS; the service wants a name.
-    let domain = Value::from(args.domain.spelled().trim_end_matches('.'));
-    if wish.fields.insert("domain".into(), domain.clone()).is_some_and(|other| other != domain) {
-        let message = format!("another domain than {} is among the fields", args.domain);
-        return Err(decided(ErrorKind::Usage, message, "name the domain once"));
+/// Why a site was not created.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CreateError {
+    #[error("the fields name another domain than {0}")]
+    OtherDomain(Domain),
+    #[error("{site} already exists; nothing was sent")]
+    Exists { site: String, id: u64 },
+    #[error("{domain} is not among the sites, although the service reported that it was created")]
+    Missing { domain: Domain },
+    /// The response was lost, and the site is not there.
+    #[error("{domain} was not created: {}", cause.error)]
+    NotCreated { domain: Domain, cause: RequestError },
+}
+
+impl Diagnostic for CreateError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::OtherDomain(_) => ErrorKind::Usage,
+            Self::Exists { .. } | Self::Missing { .. } => ErrorKind::Service,
+            Self::NotCreated { cause, .. } => cause.kind(),
+        }
     }
-    wish.check()?;
-    Ok(wish)
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::OtherDomain(_) => "name the domain once".to_owned(),
+            Self::Exists { id, .. } => format!("run `edgecert sites update {id}` to change it"),
+            Self::Missing { .. } => LIST_SITES_HINT.to_owned(),
+            Self::NotCreated { .. } => "run the same command again".to_owned(),
+        })
+    }
+}
+
+/// The fields to send, checked before anything is sent.
+pub(super) fn fields(args: &CreateArgs) -> Result<FieldUpdate, CommandError> {
+    let mut update = FieldUpdate::read(&args.fields)?;
+    // The service wants the name without the final dot of DNS.
+    let domain = Value::from(args.domain.spelled().trim_end_matches('.'));
+    if update.fields.insert("domain".into(), domain.clone()).is_some_and(|other| other != domain) {
+        return Err(CreateError::OtherDomain(args.domain.clone()).into());
+    }
+    update.check()?;
+    Ok(update)
 }
 
 pub(super) async fn run(
     args: &CreateArgs,
-    wish: &FieldUpdate,
-    service: &Service,
+    update: &FieldUpdate,
+    session: &Session,
     report: &mut CommandReport,
 ) -> Result<(), CommandError> {
-    report.warnings.extend(wish.typo_warnings());
-    if let Some(site) = look(&args.domain, service)
-        .await
-        .map_err(|failed| request_failed("cannot list the sites", &failed))?
-    {
-        let message = format!("{} is a site of this account already; nothing was sent", label(&site));
-        let hint = format!("change it with `edgecert sites update {}`", site.known.id);
-        return Err(decided(ErrorKind::Service, message, hint));
+    report.warnings.extend(update.typo_warnings());
+    if let Some(site) = find(&args.domain, session).await? {
+        return Err(CreateError::Exists { site: label(&site), id: site.known.id }.into());
     }
-    let saved = match service.client.create_site(&wish.fields).await {
-        Ok(saved) => saved,
-        Err(failed) if failed.is_retryable() => {
-            resolve(&args.domain, &failed, &wish.fields, service, report).await?
-        }
-        Err(failed) => {
-            let hint = "see that the account has a package that is neither expired nor used up, and that cert_id and package_id are its own";
-            return Err(refused(format!("{} was not created", args.domain), &failed, hint));
-        }
-    };
+    let saved = create(&args.domain, &update.fields, session, report).await?;
     let site = match saved.site {
         Some(site) => site,
-        None => look(&args.domain, service)
-            .await
-            .map_err(|failed| request_failed("cannot list the sites", &failed))?
-            .ok_or_else(|| {
-                let message = format!(
-                    "{} is not among the sites, although the service says that it was created",
-                    args.domain
-                );
-                decided(ErrorKind::Service, message, "`edgecert sites list` shows what there is")
-            })?,
+        None => find(&args.domain, session)
+            .await?
+            .ok_or_else(|| CreateError::Missing { domain: args.domain.clone() })?,
     };
     let _ = writeln!(report.body.text, "{}: created", label(&site));
-    tell_dns(&site, report);
+    show_dns_record(&site, report);
     report.body.set("site", &site.json);
-    change::compare(&wish.fields, &saved.ignored_fields, &site, report);
-    change::nothing_ignored(&saved.ignored_fields, &wish.fields, &site, report)?;
-    change::settle(args.wait, site, service, report).await?;
+    change::warn_of_differences(&update.fields, &saved.ignored_fields, &site, report);
+    change::require_none_ignored(&saved.ignored_fields, &update.fields, &site, report)?;
+    change::finish(args.wait, site, session, report).await?;
     Ok(())
 }
 
-/// The site of a domain, if there is one.
-async fn look(domain: &Domain, service: &Service) -> Result<Option<ApiObject<Site>>, RequestError> {
-    let sites: List<ApiObject<Site>> = service.client.sites().await?;
+async fn find(domain: &Domain, session: &Session) -> Result<Option<ApiObject<Site>>, CommandError> {
+    let site = find_in_listing(domain, session).await;
+    Ok(site.map_err(|cause| RequestFailed::new("cannot list the sites", cause))?)
+}
+
+async fn find_in_listing(
+    domain: &Domain,
+    session: &Session,
+) -> Result<Option<ApiObject<Site>>, RequestError> {
+    let sites: List<ApiObject<Site>> = session.client.sites().await?;
     Ok(sites.items.into_iter().find(|site| site.known.domain == *domain))
 }
 
-/// After an report that was lost: where the domain is there now, it was created. Which fields were ignored is seen from
-/// what it is like.
-async fn resolve(
+async fn create(
     domain: &Domain,
-    failed: &RequestError,
-    sent: &Map<String, Value>,
-    service: &Service,
+    fields: &Map<String, Value>,
+    session: &Session,
     report: &mut CommandReport,
 ) -> Result<SavedSite, CommandError> {
-    let found = look(domain, service).await.map_err(|unread| {
-        request_failed(
-            format!(
-                "whether {domain} was created is not known ({}), and the sites cannot be listed",
-                failed.error
-            ),
-            &unread,
-        )
+    match session.client.create_site(fields).await {
+        Ok(saved) => Ok(saved),
+        Err(cause) if cause.is_retryable() => find_created(domain, cause, fields, session, report).await,
+        Err(cause) => Err(RequestFailed::new(format!("{domain} was not created"), cause)
+            .refused_hint("check that the account has a package that is neither expired nor used up, and that cert_id and package_id belong to it")
+            .into()),
+    }
+}
+
+/// Finds out whether a site was created although the response was lost. Fields that the site lacks were ignored.
+async fn find_created(
+    domain: &Domain,
+    cause: RequestError,
+    sent: &Map<String, Value>,
+    session: &Session,
+    report: &mut CommandReport,
+) -> Result<SavedSite, CommandError> {
+    let found = find_in_listing(domain, session).await.map_err(|listing| {
+        let failure =
+            format!("{domain} may or may not be created ({}), and the sites cannot be listed", cause.error);
+        RequestFailed::new(failure, listing)
     })?;
     let Some(site) = found else {
-        let message = format!("{domain} was not created: {}", failed.error);
-        let hint = "nothing of it is there now; run the same command again";
-        return Err(decided(failed.kind(), message, hint));
+        return Err(CreateError::NotCreated { domain: domain.clone(), cause }.into());
     };
-    report.warnings.push(format!("the report was lost ({}), but the site is there", failed.error));
+    report.warnings.push(format!("the response was lost ({}), but the site exists", cause.error));
     let is_missing = |(name, wanted): &(&String, &Value)| {
-        *name != "domain" && !site.json.get(*name).is_some_and(|found| holds(found, wanted))
+        *name != "domain" && !site.json.get(*name).is_some_and(|found| contains(found, wanted))
     };
     let ignored_fields = sent.iter().filter(is_missing).map(|(name, _)| name.clone()).collect();
     Ok(SavedSite { site: Some(site), ignored_fields })
 }
 
-/// The record that DNS needs, as a zone file has it.
-fn tell_dns(site: &ApiObject<Site>, report: &mut CommandReport) {
+/// Shows the DNS record to create, in zone file format.
+fn show_dns_record(site: &ApiObject<Site>, report: &mut CommandReport) {
     let target = site.known.cname.as_deref().map(|cname| cname.trim_end_matches('.'));
-    let Some(target) = target.filter(|target| is_host(target)) else {
-        report
-            .warnings
-            .push(format!("the service names no CNAME target for {} that DNS could take", site.known.domain));
+    let Some(target) = target.filter(|target| is_host_name(target)) else {
+        let warning = format!("the service names no usable CNAME target for {}", site.known.domain);
+        report.warnings.push(warning);
         return;
     };
     let record = format!("{}. IN CNAME {}.", site.known.domain.host(), target);
@@ -126,8 +151,8 @@ fn tell_dns(site: &ApiObject<Site>, report: &mut CommandReport) {
     report.body.set("dns_record", record);
 }
 
-/// What a zone file can take. The system makes such names as it likes; whether they are good ones is not ours to say.
-fn is_host(name: &str) -> bool {
+/// Whether a zone file can hold the name; whether it is a good one is for the service to decide.
+fn is_host_name(name: &str) -> bool {
     let is_label = |label: &str| {
         !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
     };

@@ -1,59 +1,84 @@
-//! `edgecert sites delete`: says what will be lost and asks, or needs `--yes` where nobody can report.
+//! `edgecert sites delete`: names what will be lost and asks for confirmation, or needs `--yes`.
 
 use std::fmt::Write as _;
 
-use super::super::service::{no_such_site, refused, request_failed};
-use super::{Confirm, Service, decided, label};
-use crate::cli::DeleteArgs;
-use crate::error::{CommandError, ErrorKind};
+use super::{Confirm, label};
+use crate::api::{ApiObject, RequestError, Site};
+use crate::cli::{DeleteArgs, SiteName};
+use crate::cmd::session::{CONTRADICTION_HINT, NoSuchSite, RequestFailed, Session};
+use crate::error::{CommandError, Diagnostic, ErrorKind};
 use crate::report::CommandReport;
 
-/// Refuses before anything is sent where nobody said yes and nobody can.
-pub(super) fn needs_a_person(args: &DeleteArgs, person: Confirm<'_>) -> Result<(), CommandError> {
-    if args.yes || person.is_some() {
-        return Ok(());
+/// Why a site was not deleted.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum DeleteError {
+    #[error("deleting {0} needs confirmation, and there is no terminal to ask on; nothing was sent")]
+    NoTerminal(SiteName),
+    #[error("{site} was not deleted: not confirmed")]
+    NotConfirmed { site: String },
+    #[error("{site} still exists, although the service reported that it was deleted")]
+    StillThere { site: String },
+}
+
+impl Diagnostic for DeleteError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NoTerminal(_) => ErrorKind::Usage,
+            Self::NotConfirmed { .. } => ErrorKind::Refused,
+            Self::StillThere { .. } => ErrorKind::Service,
+        }
     }
-    let message = format!("nobody can be asked whether {} may be deleted; nothing was sent", args.site);
-    Err(decided(ErrorKind::Usage, message, "pass --yes, or run it on a terminal"))
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::NoTerminal(_) => "pass --yes, or run the command on a terminal",
+            Self::NotConfirmed { .. } => "answer y to delete it",
+            Self::StillThere { .. } => CONTRADICTION_HINT,
+        };
+        Some(hint.to_owned())
+    }
+}
+
+/// Refuses, before anything is sent, if nobody has confirmed and nobody can.
+pub(super) fn require_confirmation(args: &DeleteArgs, confirm: Confirm<'_>) -> Result<(), DeleteError> {
+    if args.yes || confirm.is_some() { Ok(()) } else { Err(DeleteError::NoTerminal(args.site.clone())) }
 }
 
 pub(super) async fn run(
     args: &DeleteArgs,
-    person: Confirm<'_>,
-    service: &Service,
+    confirm: Confirm<'_>,
+    session: &Session,
     report: &mut CommandReport,
 ) -> Result<(), CommandError> {
-    let site = service.find(&args.site).await?;
+    let site = session.find(&args.site).await?;
     let (id, name) = (site.known.id, label(&site));
     report.body.set("site", &site.json);
     report.body.set("deleted", false);
-    let question = format!("delete {name} with its DNS resolution records and edge configuration, for good?");
-    if !args.yes && !person.is_some_and(|ask| ask(&question)) {
-        return Err(decided(ErrorKind::Refused, format!("{name} was not deleted"), "report y to delete it"));
+    let question = format!("delete {name} with its DNS records and edge configuration, for good?");
+    if !args.yes && !confirm.is_some_and(|confirm| confirm(&question)) {
+        return Err(DeleteError::NotConfirmed { site: name }.into());
     }
-    service.client.delete_site(id).await.map_err(|failed| match failed.refused_status() {
-        Some(404) => no_such_site(id),
-        _ if failed.is_retryable() => {
-            request_failed(format!("whether {name} was deleted is not known"), &failed)
-        }
-        _ => refused(format!("{name} was not deleted"), &failed, "see what the service says"),
-    })?;
-    match service.client.site(id).await {
-        Ok(_) => {
-            let message = format!("{name} is still there, although the service says that it was deleted");
-            return Err(decided(
-                ErrorKind::Service,
-                message,
-                "run the same command again, or ask the service's support",
-            ));
-        }
-        Err(failed) if failed.refused_status() == Some(404) => {}
-        Err(failed) => {
-            report.warnings.push(format!("whether {name} is gone cannot be read: {}", failed.error));
+    session.client.delete_site(id).await.map_err(|cause| not_deleted(&site, cause))?;
+    match session.client.site(id).await {
+        Ok(_) => return Err(DeleteError::StillThere { site: name }.into()),
+        Err(cause) if cause.refused_status() == Some(404) => {}
+        Err(cause) => {
+            report.warnings.push(format!("cannot confirm that {name} is gone: {}", cause.error));
         }
     }
     report.body.set("deleted", true);
-    let _ =
-        writeln!(report.body.text, "{name}: deleted, with its DNS resolution records and edge configuration");
+    let _ = writeln!(report.body.text, "{name}: deleted, with its DNS records and edge configuration");
     Ok(())
+}
+
+fn not_deleted(site: &ApiObject<Site>, cause: RequestError) -> CommandError {
+    match cause.refused_status() {
+        Some(404) => NoSuchSite::Id { id: site.known.id }.into(),
+        _ if cause.is_retryable() => {
+            RequestFailed::new(format!("{} may or may not be deleted", label(site)), cause).into()
+        }
+        _ => RequestFailed::new(format!("{} was not deleted", label(site)), cause)
+            .refused_hint("see the reason that the service gives")
+            .into(),
+    }
 }

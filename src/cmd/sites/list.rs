@@ -5,46 +5,47 @@ use std::collections::HashMap;
 use anstyle::AnsiColor;
 use time::OffsetDateTime;
 
-use super::{Service, plain};
+use super::plain;
 use crate::api::{ApiObject, Site};
 use crate::cli::ListArgs;
 use crate::clock;
+use crate::cmd::session::Session;
 use crate::error::CommandError;
 use crate::report::{Cell, CommandReport, Style, Table};
 use crate::settings::Settings;
 use crate::state::Store;
 use crate::text::count;
 
-/// A certificate with less than this is worth a look.
-const SOON_DAYS: i64 = 14;
+/// Certificates with less time left are highlighted.
+const EXPIRES_SOON_DAYS: i64 = 14;
 
 pub(super) async fn run(
     args: &ListArgs,
-    service: &Service,
+    session: &Session,
     style: Style,
     report: &mut CommandReport,
 ) -> Result<(), CommandError> {
-    let sites = service.sites().await?;
-    let number = sites.len();
-    let sites: Vec<ApiObject<Site>> = sites.into_iter().filter(|site| is_wanted(site, args)).collect();
+    let sites = session.sites().await?;
+    let total = sites.len();
+    let sites: Vec<ApiObject<Site>> = sites.into_iter().filter(|site| is_selected(site, args)).collect();
     report.body.set("sites", sites.iter().map(|site| &site.json).collect::<Vec<_>>());
-    let expiries = expiries(&service.settings);
+    let expiries = expiries(&session.settings);
     let mut table = Table::new(&["id", "domain", "cname", "enabled", "status", "certificate", "synced"]);
     for site in &sites {
         table.row(cells(site, &expiries));
     }
     report.body.text = table.to_text(style);
     if sites.is_empty() {
-        report.body.text = if number == 0 {
+        report.body.text = if total == 0 {
             "the account has no site\n".into()
         } else {
-            format!("none of {} fits\n", count(number, "site"))
+            format!("none of {} matches\n", count(total, "site"))
         };
     }
     Ok(())
 }
 
-fn is_wanted(site: &ApiObject<Site>, args: &ListArgs) -> bool {
+fn is_selected(site: &ApiObject<Site>, args: &ListArgs) -> bool {
     args.domain.as_ref().is_none_or(|glob| glob.fits(&site.known.domain))
         && !(args.without_cert && site.known.cert_id.is_some())
         && !(args.unsynced && site.known.config_synced)
@@ -73,21 +74,20 @@ fn certificate(id: Option<u64>, expiries: &HashMap<u64, OffsetDateTime>) -> Cell
         return Cell::coloured(format!("{id}, expired"), AnsiColor::Red);
     }
     let days_left = format!("{id}, {} left", count(usize::try_from(days).unwrap_or_default(), "day"));
-    if days < SOON_DAYS { Cell::coloured(days_left, AnsiColor::Yellow) } else { days_left.into() }
+    if days < EXPIRES_SOON_DAYS { Cell::coloured(days_left, AnsiColor::Yellow) } else { days_left.into() }
 }
 
-/// When the certificates end that were deployed from here into records of this service; it does not say itself.
+/// When the certificates in the records expire, as far as this host deployed them: the service does not list it.
 fn expiries(settings: &Settings) -> HashMap<u64, OffsetDateTime> {
     let directory = settings.state_dir.as_deref().filter(|directory| directory.is_dir());
-    let mut memories = directory.map(|directory| Store::at(directory).read_all().0).unwrap_or_default();
+    let mut states = directory.map(|directory| Store::at(directory).read_all().0).unwrap_or_default();
     let service = settings.base_url.to_string();
-    memories
-        .retain(|memory| memory.options.service.as_ref() == Some(&service) && memory.deployed().is_some());
-    memories.sort_by_key(|memory| memory.last_success);
+    states.retain(|state| state.options.service.as_ref() == Some(&service) && state.deployed().is_some());
+    states.sort_by_key(|state| state.last_success);
     let mut expiries = HashMap::new();
-    for memory in memories.iter().filter(|memory| memory.pending_since.is_none()) {
-        let Some(leaf) = memory.deployed() else { continue };
-        let deployed = memory.sites.iter().filter(|site| site.outcome.is_deployed());
+    for state in states.iter().filter(|state| state.pending_since.is_none()) {
+        let Some(leaf) = state.deployed() else { continue };
+        let deployed = state.sites.iter().filter(|site| site.outcome.is_deployed());
         expiries.extend(deployed.filter_map(|site| Some((site.cert_id?, leaf.not_after))));
     }
     expiries

@@ -1,4 +1,4 @@
-//! `edgecert sites`: the account's sites from the command line.
+//! `edgecert sites`: manages the account's sites.
 
 mod bind;
 mod change;
@@ -11,7 +11,7 @@ mod update;
 
 use serde_json::Value;
 
-use super::service::{self, Service, decided};
+use super::session::{Session, with_session};
 use crate::api::{ApiObject, Site};
 use crate::cli::{OneArgs, SitesCommand, WaitArgs};
 use crate::context::Context;
@@ -19,56 +19,56 @@ use crate::error::CommandError;
 use crate::report::{CommandReport, Style, Table};
 use crate::text::sanitize_untruncated;
 
-/// Asks the person at the terminal; there is none where nobody can report.
+/// Asks the user a question; `None` if there is no terminal.
 pub type Confirm<'a> = Option<&'a dyn Fn(&str) -> bool>;
 
 /// Runs the command.
 pub(crate) fn run(
     args: &SitesCommand,
     context: &Context,
-    person: Confirm<'_>,
+    confirm: Confirm<'_>,
     report: &mut CommandReport,
 ) -> Result<(), CommandError> {
-    let (alone, style) = (WaitArgs::default(), context.style);
+    let (no_wait, style) = (WaitArgs::default(), context.style);
     match args {
         SitesCommand::List(args) => {
-            let layer = args.service.layer(alone);
-            service::ask(&layer, context, report, async |service, report| {
-                list::run(args, service, style, report).await
+            let layer = args.service.layer(no_wait);
+            with_session(&layer, context, report, async |session, report| {
+                list::run(args, session, style, report).await
             })
         }
         SitesCommand::Get(args) => {
-            service::ask(&args.service.layer(args.wait), context, report, async |service, report| {
-                get(args, service, style, report).await
+            with_session(&args.service.layer(args.wait), context, report, async |session, report| {
+                get(args, session, style, report).await
             })
         }
         SitesCommand::Create(args) => {
             let fields = create::fields(args)?;
             let layer = args.service.layer(args.wait);
-            service::ask(&layer, context, report, async |service, report| {
-                create::run(args, &fields, service, report).await
+            with_session(&layer, context, report, async |session, report| {
+                create::run(args, &fields, session, report).await
             })
         }
         SitesCommand::Update(args) => {
-            let wish = update::wish(args)?;
+            let fields = update::fields(args)?;
             let layer = args.service.layer(args.wait);
-            service::ask(&layer, context, report, async |service, report| {
-                update::run(args, wish, service, style, report).await
+            with_session(&layer, context, report, async |session, report| {
+                update::run(args, fields, session, style, report).await
             })
         }
         SitesCommand::Enable(args) => switch(args, true, context, report),
         SitesCommand::Disable(args) => switch(args, false, context, report),
         SitesCommand::Delete(args) => {
-            delete::needs_a_person(args, person)?;
-            let layer = args.service.layer(alone);
-            service::ask(&layer, context, report, async |service, report| {
-                delete::run(args, person, service, report).await
+            delete::require_confirmation(args, confirm)?;
+            let layer = args.service.layer(no_wait);
+            with_session(&layer, context, report, async |session, report| {
+                delete::run(args, confirm, session, report).await
             })
         }
         SitesCommand::Bind(args) => {
             let layer = args.service.layer(args.wait);
-            service::ask(&layer, context, report, async |service, report| {
-                bind::run(args, service, report).await
+            with_session(&layer, context, report, async |session, report| {
+                bind::run(args, session, report).await
             })
         }
     }
@@ -76,24 +76,24 @@ pub(crate) fn run(
 
 fn switch(
     args: &OneArgs,
-    on: bool,
+    enabled: bool,
     context: &Context,
     report: &mut CommandReport,
 ) -> Result<(), CommandError> {
     let layer = args.service.layer(args.wait);
-    service::ask(&layer, context, report, async |service, report| {
-        switch::run(args, on, service, report).await
+    with_session(&layer, context, report, async |session, report| {
+        switch::run(args, enabled, session, report).await
     })
 }
 
 async fn get(
     args: &OneArgs,
-    service: &Service,
+    session: &Session,
     style: Style,
     report: &mut CommandReport,
 ) -> Result<(), CommandError> {
-    let site = service.find(&args.site).await?;
-    let site = change::settle(args.wait, site, service, report).await?;
+    let site = session.find(&args.site).await?;
+    let site = change::finish(args.wait, site, session, report).await?;
     let mut table = Table::new(&["field", "value"]);
     for (name, value) in &site.json {
         rows(name, value, &mut table);
@@ -102,7 +102,7 @@ async fn get(
     Ok(())
 }
 
-/// A row for each single value; what is within another stands behind a dot.
+/// Adds a row for each scalar; nested names are joined by dots.
 fn rows(name: &str, value: &Value, table: &mut Table) {
     match value {
         Value::Object(map) if !map.is_empty() => {
@@ -115,12 +115,12 @@ fn rows(name: &str, value: &Value, table: &mut Table) {
     }
 }
 
-/// A value in one line, printable; text without quotes.
+/// Formats a value on one line; strings without quotes.
 fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| sanitize_untruncated(&value.to_string()), sanitize_untruncated)
 }
 
-/// `shop.example.com (site 10)`
+/// Names a site in messages: `shop.example.com (site 10)`.
 fn label(site: &ApiObject<Site>) -> String {
     format!("{} (site {})", site.known.domain, site.known.id)
 }

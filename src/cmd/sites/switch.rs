@@ -1,75 +1,100 @@
-//! `edgecert sites enable` and `disable`: the answers prove nothing, so the site is read again.
+//! `edgecert sites enable` and `disable`. A success proves nothing, so the site is read afterwards.
 
 use std::fmt::Write as _;
 
-use super::super::service::{no_such_site, request_failed};
-use super::{Service, change, decided, label};
+use super::{change, label};
 use crate::api::{ApiObject, AttemptError, RequestError, Site};
 use crate::cli::{OneArgs, SiteName};
-use crate::error::{CommandError, ErrorKind};
+use crate::cmd::session::{CONTRADICTION_HINT, NoSuchSite, RequestFailed, Session};
+use crate::error::{CommandError, Diagnostic, ErrorKind};
 use crate::report::CommandReport;
 use crate::text::sanitize;
 
+/// A site that is as it was before; `reason` is that of the service, in parentheses, or empty.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SwitchError {
+    #[error("{site} is still enabled{reason}")]
+    StillEnabled { site: String, reason: String },
+    #[error("{site} is still disabled by the system: {disabled_reason}{reason}")]
+    DisabledBySystem { site: String, disabled_reason: String, reason: String },
+    #[error("{site} is still disabled, and the service gives no reason{reason}")]
+    StillDisabled { site: String, reason: String },
+}
+
+impl SwitchError {
+    fn new(site: &ApiObject<Site>, enabled: bool, refusal: Option<&RequestError>) -> Self {
+        let reason = refusal.map(|refusal| format!(" ({})", refusal.error)).unwrap_or_default();
+        let disabled_reason = site.known.disabled_reason.as_deref().map(sanitize);
+        let site = label(site);
+        match disabled_reason {
+            _ if !enabled => Self::StillEnabled { site, reason },
+            Some(disabled_reason) => Self::DisabledBySystem { site, disabled_reason, reason },
+            None => Self::StillDisabled { site, reason },
+        }
+    }
+}
+
+impl Diagnostic for SwitchError {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Service
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::StillEnabled { .. } => CONTRADICTION_HINT,
+            Self::DisabledBySystem { .. } => {
+                "if the package's traffic is exceeded, top it up, renew it or extend it first"
+            }
+            Self::StillDisabled { .. } => {
+                "check whether the package is expired or used up; top it up, renew it or extend it first"
+            }
+        };
+        Some(hint.to_owned())
+    }
+}
+
 pub(super) async fn run(
     args: &OneArgs,
-    on: bool,
-    service: &Service,
+    enabled: bool,
+    session: &Session,
     report: &mut CommandReport,
 ) -> Result<(), CommandError> {
     let id = match &args.site {
         SiteName::Id(id) => *id,
-        domain @ SiteName::Domain(_) => service.find(domain).await?.known.id,
+        domain @ SiteName::Domain(_) => session.find(domain).await?.known.id,
     };
-    let verb = if on { "enabled" } else { "disabled" };
-    let refusal = match service.client.set_enabled(id, on).await {
-        Ok(()) => None,
-        Err(failed) if failed.refused_status() == Some(404) => return Err(no_such_site(id)),
-        // What the site is like now says more than how the service refuses.
-        Err(failed) if matches!(failed.error, AttemptError::Refused { .. } | AttemptError::NotOk { .. }) => {
-            Some(failed)
-        }
-        Err(failed) => {
-            return Err(request_failed(format!("whether site {id} is {verb} is not known"), &failed));
-        }
-    };
+    let state = if enabled { "enabled" } else { "disabled" };
+    let refusal = request(id, enabled, session).await?;
     let site = match &refusal {
-        Some(_) => service.site(id).await?,
-        None => service.site_again(id).await?,
+        Some(_) => session.site(id).await?,
+        None => session.reread_site(id).await?,
     };
     report.body.set("site", &site.json);
     if !site.json.contains_key("enabled") {
-        report.warnings.push(format!("the service does not say whether {} is {verb} now", label(&site)));
-    } else if site.known.enabled != on {
-        return Err(without_effect(&site, on, refusal.as_ref()));
+        report.warnings.push(format!("the service does not show whether {} is {state}", label(&site)));
+    } else if site.known.enabled != enabled {
+        return Err(SwitchError::new(&site, enabled, refusal.as_ref()).into());
     }
-    if let Some(failed) = refusal {
-        report.warnings.push(format!("{}, but {} is {verb}", failed.error, label(&site)));
+    if let Some(refusal) = refusal {
+        report.warnings.push(format!("{}, but {} is {state}", refusal.error, label(&site)));
     }
-    let effect = if on { "the edge gets it within seconds" } else { "its acceleration has stopped" };
-    let _ = writeln!(report.body.text, "{}: {verb}; {effect}", label(&site));
-    change::settle(args.wait, site, service, report).await?;
+    let effect = if enabled { "the edge follows within seconds" } else { "acceleration has stopped" };
+    let _ = writeln!(report.body.text, "{}: {state}; {effect}", label(&site));
+    change::finish(args.wait, site, session, report).await?;
     Ok(())
 }
 
-fn without_effect(site: &ApiObject<Site>, on: bool, refusal: Option<&RequestError>) -> CommandError {
-    let said = refusal.map(|failed| format!(" ({})", failed.error)).unwrap_or_default();
-    if !on {
-        let message = format!("{} is still enabled{said}", label(site));
-        return decided(
-            ErrorKind::Service,
-            message,
-            "run the same command again, or ask the service's support",
-        );
+/// Sends the request. A refusal is not final: the site itself shows whether it is as wanted.
+async fn request(id: u64, enabled: bool, session: &Session) -> Result<Option<RequestError>, CommandError> {
+    match session.client.set_enabled(id, enabled).await {
+        Ok(()) => Ok(None),
+        Err(cause) if cause.refused_status() == Some(404) => Err(NoSuchSite::Id { id }.into()),
+        Err(cause) if matches!(cause.error, AttemptError::Refused { .. } | AttemptError::NotOk { .. }) => {
+            Ok(Some(cause))
+        }
+        Err(cause) => {
+            let state = if enabled { "enabled" } else { "disabled" };
+            Err(RequestFailed::new(format!("site {id} may or may not be {state}"), cause).into())
+        }
     }
-    let (why, hint) = match &site.known.disabled_reason {
-        Some(reason) => (
-            format!("disabled by the system: {}", sanitize(reason)),
-            "a package whose traffic is exceeded must be topped up, renewed or extended first",
-        ),
-        None => (
-            "disabled, and the service names no reason".to_owned(),
-            "see whether its package is expired or used up; top it up, renew or extend it first",
-        ),
-    };
-    decided(ErrorKind::Service, format!("{} is still {why}{said}", label(site)), hint)
 }

@@ -1,4 +1,4 @@
-//! `edgecert sites update`: changes what is named and nothing else, and shows what changed.
+//! `edgecert sites update`: changes only the named fields, and shows what changed.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -6,92 +6,108 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::super::service::{no_such_site, refused, request_failed};
 use super::field_update::FieldUpdate;
-use super::{Service, change, decided, label, plain};
+use super::{change, label, plain};
 use crate::api::{ApiObject, RequestError, Site};
 use crate::cli::UpdateArgs;
-use crate::error::{CommandError, ErrorKind};
+use crate::cmd::session::{NoSuchSite, RequestFailed, Session};
+use crate::error::{CommandError, Diagnostic, ErrorKind};
 use crate::fields::FIELDS;
 use crate::report::{CommandReport, Style, Table};
 use crate::text::sanitize;
 
-/// What will be sent, before anything is.
-pub(super) fn wish(args: &UpdateArgs) -> Result<FieldUpdate, CommandError> {
-    let wish = FieldUpdate::read(&args.fields)?;
-    if wish.fields.is_empty() {
-        return Err(decided(
-            ErrorKind::Usage,
-            "no field is named",
-            "name one with --set, --origin or --from",
-        ));
+/// The command names no field.
+#[derive(Debug, thiserror::Error)]
+#[error("no field is named")]
+pub(super) struct NoField;
+
+impl Diagnostic for NoField {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Usage
     }
-    if !wish.has_file() {
-        wish.check()?;
+
+    fn hint(&self) -> Option<String> {
+        Some("name one with --set, --origin or --from".to_owned())
     }
-    Ok(wish)
+}
+
+/// The fields to send, checked before anything is sent, unless a file sets some.
+pub(super) fn fields(args: &UpdateArgs) -> Result<FieldUpdate, CommandError> {
+    let update = FieldUpdate::read(&args.fields)?;
+    if update.fields.is_empty() {
+        return Err(NoField.into());
+    }
+    if !update.has_file() {
+        update.check()?;
+    }
+    Ok(update)
 }
 
 pub(super) async fn run(
     args: &UpdateArgs,
-    mut wish: FieldUpdate,
-    service: &Service,
+    mut update: FieldUpdate,
+    session: &Session,
     style: Style,
     report: &mut CommandReport,
 ) -> Result<(), CommandError> {
-    let before = service.find(&args.site).await?;
-    wish.leave_out_what_is_so(&before.json);
-    wish.check()?;
-    report.warnings.extend(wish.typo_warnings());
-    if wish.fields.is_empty() {
-        let _ = writeln!(report.body.text, "{}: everything is so already", label(&before));
-        change::settle(args.wait, before, service, report).await?;
+    let before = session.find(&args.site).await?;
+    update.omit_unchanged(&before.json);
+    update.check()?;
+    report.warnings.extend(update.typo_warnings());
+    if update.fields.is_empty() {
+        let _ = writeln!(report.body.text, "{}: already up to date", label(&before));
+        change::finish(args.wait, before, session, report).await?;
         return Ok(());
     }
-    let (after, ignored) = save(&before, &wish.fields, service).await?;
+    let (after, ignored) = save(&before, &update.fields, session).await?;
     let _ = writeln!(report.body.text, "{}: saved", label(&after));
-    let changes = changes(&before.json, &after.json, &wish.fields);
-    warn_of_strangers(&changes, &wish.fields, report);
+    let changes = changes(&before.json, &after.json, &update.fields);
+    warn_of_unnamed(&changes, &update.fields, report);
     if args.diff {
-        report.body.text.push_str(&shown(&changes, style));
+        report.body.text.push_str(&diff(&changes, style));
         report.body.set("diff", &changes);
     }
     report.body.set("site", &after.json);
-    change::compare(&wish.fields, &ignored, &after, report);
-    change::nothing_ignored(&ignored, &wish.fields, &after, report)?;
-    change::settle(args.wait, after, service, report).await?;
+    change::warn_of_differences(&update.fields, &ignored, &after, report);
+    change::require_none_ignored(&ignored, &update.fields, &after, report)?;
+    change::finish(args.wait, after, session, report).await?;
     Ok(())
 }
 
-/// Saves fields of a site; the site as it is afterwards, and the fields that were dropped.
+/// Saves fields of a site. Returns the site as it is afterwards, and the fields that were ignored.
 pub(super) async fn save(
     before: &ApiObject<Site>,
     fields: &Map<String, Value>,
-    service: &Service,
+    session: &Session,
 ) -> Result<(ApiObject<Site>, Vec<String>), CommandError> {
     let id = before.known.id;
-    let saved = service.client.update_site(id, fields).await;
-    let saved = saved.map_err(|failed| not_saved(&failed, before))?;
+    let saved = session.client.update_site(id, fields).await;
+    let saved = saved.map_err(|cause| not_saved(cause, before))?;
     let site = match saved.site.filter(|site| site.known.id == id) {
         Some(site) => site,
-        None => service.site_again(id).await?,
+        None => session.reread_site(id).await?,
     };
     Ok((site, saved.ignored_fields))
 }
 
-fn not_saved(failed: &RequestError, before: &ApiObject<Site>) -> CommandError {
-    let what = format!("{} was not changed", label(before));
-    match failed.refused_status() {
-        Some(404) => no_such_site(before.known.id),
-        Some(403) => refused(what, failed, "name a cert_id or package_id of this account"),
-        _ if failed.is_retryable() => {
-            request_failed(format!("whether {} was changed is not known", label(before)), failed)
+fn not_saved(cause: RequestError, before: &ApiObject<Site>) -> CommandError {
+    let site = label(before);
+    let unchanged = format!("{site} was not changed");
+    match cause.refused_status() {
+        Some(404) => NoSuchSite::Id { id: before.known.id }.into(),
+        Some(403) => RequestFailed::new(unchanged, cause)
+            .refused_hint("name a cert_id or package_id of this account")
+            .into(),
+        _ if cause.is_retryable() => {
+            RequestFailed::new(format!("{site} may or may not be changed"), cause).into()
         }
-        _ => refused(what, failed, "see what the service says"),
+        _ => {
+            RequestFailed::new(unchanged, cause).refused_hint("see the reason that the service gives").into()
+        }
     }
 }
 
-/// A field that is something else now; `null` where it was or is absent.
+/// A field whose value differs; `null` if it was or is absent.
 #[derive(Serialize)]
 struct Change {
     field: String,
@@ -99,8 +115,7 @@ struct Change {
     after: Value,
 }
 
-/// What differs, of the fields that were named and of those that are known. Others are the service's own, such as
-/// times and counters.
+/// The differences among the named and the known fields. Others, such as times and counters, belong to the service.
 fn changes(
     before: &Map<String, Value>,
     after: &Map<String, Value>,
@@ -116,11 +131,11 @@ fn changes(
     fields.into_iter().map(change).filter(|change| change.before != change.after).collect()
 }
 
-/// Nothing that was not named should change.
-fn warn_of_strangers(changes: &[Change], named: &Map<String, Value>, report: &mut CommandReport) {
+/// Warns of fields that changed although they were not named.
+fn warn_of_unnamed(changes: &[Change], named: &Map<String, Value>, report: &mut CommandReport) {
     for change in changes.iter().filter(|change| !named.contains_key(&change.field)) {
         report.warnings.push(format!(
-            "{} was not named and changed too, from {} to {}",
+            "{} was not named but changed, from {} to {}",
             change.field,
             sanitize(&plain(&change.before)),
             sanitize(&plain(&change.after))
@@ -128,7 +143,7 @@ fn warn_of_strangers(changes: &[Change], named: &Map<String, Value>, report: &mu
     }
 }
 
-fn shown(changes: &[Change], style: Style) -> String {
+fn diff(changes: &[Change], style: Style) -> String {
     if changes.is_empty() {
         return "nothing changed\n".into();
     }
@@ -139,7 +154,7 @@ fn shown(changes: &[Change], style: Style) -> String {
     table.to_text(style)
 }
 
-/// A row for each value that differs; what is within another stands behind a dot, as `sites get` has it.
+/// Adds a row for each scalar that differs; nested names are joined by dots, as in `sites get`.
 fn differences(name: &str, before: &Value, after: &Value, table: &mut Table) {
     match (before, after) {
         (Value::Object(old), Value::Object(new)) => {

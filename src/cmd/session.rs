@@ -1,0 +1,166 @@
+//! A session with the service, for the commands that manage certificates and sites.
+
+use anyhow::Context as _;
+
+use crate::api::{ApiObject, AttemptError, Client, ClientConfig, List, Record, RequestError, Site};
+use crate::cli::SiteName;
+use crate::clock::Deadline;
+use crate::context::Context;
+use crate::error::{CommandError, Diagnostic, ErrorKind};
+use crate::names::Domain;
+use crate::report::CommandReport;
+use crate::secret::Redactor;
+use crate::settings::{Layer, Layers, Settings};
+
+/// A client for the account, and the settings of the run.
+pub(super) struct Session {
+    pub(super) client: Client,
+    pub(super) settings: Settings,
+    pub(super) deadline: Deadline,
+}
+
+/// A request that failed, with what it was for.
+#[derive(Debug, thiserror::Error)]
+#[error("{failure}: {}", cause.error)]
+pub(super) struct RequestFailed {
+    /// What could not be done, or is unknown now.
+    failure: String,
+    cause: RequestError,
+    /// What to do if the service refused.
+    refused_hint: Option<&'static str>,
+}
+
+/// A site that the account does not have.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NoSuchSite {
+    #[error("the account has no site {domain} among its {sites}; nothing was changed")]
+    Domain { domain: Domain, sites: usize },
+    /// The site does not exist, or belongs to another account (sections 4.5 and 4.7).
+    #[error("the account has no site {id} (404); nothing was changed")]
+    Id { id: u64 },
+    /// The request that came before may have changed the site.
+    #[error("site {id} existed before the request and is gone now (404)")]
+    Vanished { id: u64 },
+}
+
+impl RequestFailed {
+    pub(super) fn new(failure: impl Into<String>, cause: RequestError) -> Self {
+        Self { failure: failure.into(), cause, refused_hint: None }
+    }
+
+    /// Sets the hint for the case that the service refused the request.
+    pub(super) fn refused_hint(self, hint: &'static str) -> Self {
+        Self { refused_hint: Some(hint), ..self }
+    }
+}
+
+impl Diagnostic for RequestFailed {
+    fn kind(&self) -> ErrorKind {
+        self.cause.kind()
+    }
+
+    fn hint(&self) -> Option<String> {
+        let is_refused =
+            matches!(self.cause.error, AttemptError::Refused { .. } | AttemptError::NotOk { .. });
+        match self.refused_hint {
+            Some(hint) if is_refused => Some(hint.to_owned()),
+            _ if self.kind() == ErrorKind::Temporary => Some("run the same command again later".to_owned()),
+            _ => self.cause.hint(),
+        }
+    }
+}
+
+impl Diagnostic for NoSuchSite {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Service
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(LIST_SITES_HINT.to_owned())
+    }
+}
+
+/// Hint for errors about sites that are not in the account.
+pub(super) const LIST_SITES_HINT: &str = "run `edgecert sites list` to see the sites of this account";
+
+/// Hint for results that contradict a success.
+pub(super) const CONTRADICTION_HINT: &str = "run the same command again, or ask the service's support";
+
+/// Opens a session and runs `run` with it.
+pub(super) fn with_session(
+    layer: &Layer,
+    context: &Context,
+    report: &mut CommandReport,
+    run: impl AsyncFnOnce(&Session, &mut CommandReport) -> Result<(), CommandError>,
+) -> Result<(), CommandError> {
+    let settings = Layers::new(layer, &context.env, context.configuration()?).resolve(None)?;
+    let deadline = Deadline::after(settings.timeout);
+    let mut redactor = Redactor::default();
+    redactor.hide(&settings.api_key);
+    let client = Client::new(&ClientConfig::new(&settings)?, redactor, deadline)?;
+    let session = Session { client, settings, deadline };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    let result = runtime.block_on(run(&session, report));
+    // A DNS lookup in progress must not delay the exit.
+    runtime.shutdown_background();
+    report.warnings.extend(session.client.take_warnings());
+    result
+}
+
+impl Session {
+    /// Finds a site by its id or its domain.
+    pub(super) async fn find(&self, name: &SiteName) -> Result<ApiObject<Site>, CommandError> {
+        match name {
+            SiteName::Id(id) => self.site(*id).await,
+            SiteName::Domain(domain) => {
+                let sites = self.sites().await?;
+                let count = sites.len();
+                let error = || NoSuchSite::Domain { domain: domain.clone(), sites: count };
+                Ok(with_domain(sites, domain).ok_or_else(error)?)
+            }
+        }
+    }
+
+    /// Lists the sites of the account, with their JSON.
+    pub(super) async fn sites(&self) -> Result<Vec<ApiObject<Site>>, CommandError> {
+        let list: Result<List<ApiObject<Site>>, RequestError> = self.client.sites().await;
+        Ok(list.map_err(|cause| RequestFailed::new("cannot list the sites", cause))?.items)
+    }
+
+    /// Lists the records of the account, with their JSON.
+    pub(super) async fn records(&self) -> Result<Vec<ApiObject<Record>>, CommandError> {
+        let list: Result<List<ApiObject<Record>>, RequestError> = self.client.records().await;
+        Ok(list.map_err(|cause| RequestFailed::new("cannot list the certificates", cause))?.items)
+    }
+
+    /// Reads a site.
+    pub(super) async fn site(&self, id: u64) -> Result<ApiObject<Site>, CommandError> {
+        self.client.site(id).await.map_err(|cause| match cause.refused_status() {
+            Some(404) => NoSuchSite::Id { id }.into(),
+            _ => RequestFailed::new(format!("cannot read site {id}"), cause).into(),
+        })
+    }
+
+    /// Reads a site after a request that may have changed it.
+    pub(super) async fn reread_site(&self, id: u64) -> Result<ApiObject<Site>, CommandError> {
+        self.client.site(id).await.map_err(|cause| match cause.refused_status() {
+            Some(404) => NoSuchSite::Vanished { id }.into(),
+            _ => {
+                let failure = format!("the service accepted the request, but site {id} cannot be read");
+                RequestFailed::new(failure, cause).into()
+            }
+        })
+    }
+}
+
+/// The site of a domain. Two spellings of one name may be two sites; the exact spelling wins.
+fn with_domain(sites: Vec<ApiObject<Site>>, domain: &Domain) -> Option<ApiObject<Site>> {
+    let (exact, same): (Vec<_>, Vec<_>) = sites
+        .into_iter()
+        .filter(|site| site.known.domain == *domain)
+        .partition(|site| site.known.domain.spelled() == domain.spelled());
+    exact.into_iter().chain(same).next()
+}
