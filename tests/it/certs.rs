@@ -141,7 +141,7 @@ fn a_file_that_is_there_is_kept_unless_forced() {
         let kept = home.path().join(name);
         fs::write(&kept, "precious").unwrap();
         let outcome = certs(&edge, &["download", "5", "--out"]).args([home.path()]).fails_with(65);
-        assert!(outcome.stderr.contains("is there already; nothing was written"), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains("already exists; nothing was written"), "{}", outcome.stderr);
         assert_eq!((fs::read_to_string(&kept).unwrap().as_str(), names(home.path()).len()), ("precious", 1));
         fs::remove_file(kept).unwrap();
     }
@@ -204,7 +204,7 @@ fn section_4_3_a_certificate_that_is_not_there_is_exit_69() {
     let home = TempDir::new().unwrap();
     let outcome = certs(&edge, &["download", "99", "--out"]).args([home.path()]).fails_with(69);
     assert!(
-        outcome.stderr.contains("certificate 99 cannot be downloaded; nothing was written"),
+        outcome.stderr.contains("cannot download certificate 99; nothing was written"),
         "{}",
         outcome.stderr
     );
@@ -219,7 +219,7 @@ fn a_record_without_its_key_is_written_and_is_a_failure() {
     let body = json!({"ok": true, "id": 5, "domain": "a/b", "name": "../../x", "cert_pem": pem});
     edge.add_fault(Fault::status("GET /api/certs/*/download", 200).body(body));
     let outcome = certs(&edge, &["download", "5", "--out"]).args([home.path()]).fails_with(69);
-    assert!(outcome.stderr.contains("gives no private key of certificate 5; only"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("returned no private key for certificate 5; only"), "{}", outcome.stderr);
     assert_eq!(names(home.path()), ["_.._x.crt"]);
 }
 
@@ -245,7 +245,7 @@ fn a_key_among_the_certificates_is_not_written_where_others_can_read_it() {
     let home = TempDir::new().unwrap();
     let outcome = certs(&edge, &["download", "5", "--cert-only", "--out"]).args([home.path()]).succeeds();
     assert_eq!(fs::read_to_string(home.path().join("_.a.example.crt")).unwrap(), pem);
-    assert!(outcome.stderr.contains("it was left out"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("it was omitted"), "{}", outcome.stderr);
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn what_a_certificate_covers_may_be_unknown() {
     let edge = shop();
     edge.add_fault(Fault::status("GET /api/certs/*/download", 403));
     let outcome = sites(&edge, &["bind", "11", "5"]).succeeds();
-    assert!(outcome.stderr.contains("warning: whether certificate 5 covers plain.example.com is not known"));
+    assert!(outcome.stderr.contains("warning: cannot tell whether certificate 5 covers plain.example.com"));
 }
 
 #[test]

@@ -18,7 +18,7 @@ fn section_3_and_4_9_with_yes_the_record_is_removed() {
     let outcome = sites(&edge, &["delete", "11", "--yes"]).succeeds();
     assert_eq!(
         outcome.stdout,
-        "plain.example.com (site 11): deleted, with its DNS resolution records and edge configuration\n"
+        "plain.example.com (site 11): deleted, with its DNS records and edge configuration\n"
     );
 }
 
@@ -54,7 +54,8 @@ fn at_a_terminal(edge: &Sandbox, line: &str) -> (Option<i32>, String) {
 #[test]
 fn on_a_terminal_it_tells_what_will_be_lost_and_asks() {
     let edge = shop();
-    let question = "delete shop.example.com (site 10) with its DNS resolution records and edge configuration, for good? [y/N]";
+    let question =
+        "delete shop.example.com (site 10) with its DNS records and edge configuration, for good? [y/N]";
     for line in ["n", "", "perhaps"] {
         let (code, shown) = at_a_terminal(&edge, line);
         assert_eq!(code, Some(65), "{shown}");
@@ -84,5 +85,5 @@ fn a_site_that_is_still_there_afterwards_is_a_failure() {
     edge.add_fault(Fault::status("DELETE /api/sites/*", 200).body("success"));
     let outcome = sites(&edge, &["delete", "10", "--yes", "--json"]).fails_with(69);
     assert_eq!(outcome.json()["deleted"], false);
-    assert!(outcome.stderr.contains("is still there, although"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("still exists, although"), "{}", outcome.stderr);
 }

@@ -50,7 +50,7 @@ fn filters_narrow_the_list() {
     sites(&edge, &["update", "10", "--set", "remark=x"]).succeeds();
     assert_eq!(listed(&["--unsynced"]), "shop.example.com");
     let text = sites(&edge, &["list", "--domain", "*.net"]).succeeds().stdout;
-    assert_eq!(text, "none of 2 sites fits\n");
+    assert_eq!(text, "none of 2 sites matches\n");
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn section_7_404_a_site_that_is_missing_or_anothers_is_exit_69() {
     for name in ["99", "20", "other.example.net", "nobody.example"] {
         let outcome = sites(&edge, &["get", name]).fails_with(69);
         assert!(outcome.stderr.contains("the account has no site"), "{name}: {}", outcome.stderr);
-        assert!(outcome.stderr.contains("hint: `edgecert sites list`"), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains("hint: run `edgecert sites list`"), "{}", outcome.stderr);
     }
 }
 

@@ -17,7 +17,7 @@ fn a_creation_whose_answer_is_lost_is_found_and_never_repeated() {
         let arguments = ["create", "new.example.com", "--set", "http3=true", "--origin", "192.0.2.1"];
         let outcome = sites(&edge, &arguments).succeeds();
         assert!(outcome.stdout.contains(" IN CNAME "), "{}", outcome.stdout);
-        assert!(outcome.stderr.contains("warning: the answer was lost"), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains("warning: the response was lost"), "{}", outcome.stderr);
         assert_eq!(times(&edge, "POST /api/sites"), 1);
     }
 }
@@ -88,7 +88,7 @@ fn a_change_whose_fate_is_unknown_says_so() {
     edge.add_fault(Fault::status("POST /api/sites/*/update", 503).times(99).header("Retry-After", "9999"));
     let outcome = sites(&edge, &["update", "10", "--set", "remark=x"]).fails_with(75);
     assert!(
-        outcome.stderr.contains("whether shop.example.com (site 10) was changed is not known"),
+        outcome.stderr.contains("shop.example.com (site 10) may or may not be changed"),
         "{}",
         outcome.stderr
     );

@@ -142,7 +142,7 @@ fn a_file_that_says_what_is_so_already_sends_nothing() {
     let hook = sites(&edge, &["update", "10", "--from"]);
     let file = hook.file("site.json", r#"{"origin_protocol": "http"}"#);
     let outcome = hook.args([file]).succeeds();
-    assert_eq!(outcome.stdout, "shop.example.com (site 10): everything is so already\n");
+    assert_eq!(outcome.stdout, "shop.example.com (site 10): already up to date\n");
     assert!(!changed_anything(&edge));
     sites(&edge, &["update", "10"]).fails_with(2);
 }
@@ -170,5 +170,5 @@ fn a_value_that_was_saved_as_something_else_is_warned_of() {
         "{}",
         outcome.stderr
     );
-    assert!(outcome.stderr.contains("force_https was not named and changed too, from false to true"));
+    assert!(outcome.stderr.contains("force_https was not named but changed, from false to true"));
 }
