@@ -90,7 +90,7 @@ impl<'a> Inventory<'a> {
             match find(entry) {
                 Ok(source) => {
                     // Of two entries for one lineage the first one counts, as for the hook.
-                    configured.entry(state::lineage_name(&source.place())).or_insert((entry, source));
+                    configured.entry(state::lineage_name(&source.stable_path())).or_insert((entry, source));
                 }
                 Err(error) => astray.push((entry, error)),
             }
@@ -108,7 +108,7 @@ impl<'a> Inventory<'a> {
         let Self { store, names, mut configured, mut astray } = self;
         // A client may call a lineage by a link, and the configuration by what it leads to.
         let places =
-            configured.iter().map(|(name, (entry, source))| (source.real_place(), (name.clone(), *entry)));
+            configured.iter().map(|(name, (entry, source))| (source.real_path(), (name.clone(), *entry)));
         let places: HashMap<PathBuf, (String, &LineageEntry)> = places.collect();
         for name in names {
             let memory = match store.map_or(Ok(None), |store| store.read(&name)) {
@@ -124,7 +124,7 @@ impl<'a> Inventory<'a> {
             let source = source.unwrap_or_else(|| remembered(&memory.source));
             if entry.is_none()
                 && !places.is_empty()
-                && let Some((other, own)) = places.get(&source.real_place())
+                && let Some((other, own)) = places.get(&source.real_path())
             {
                 configured.remove(other);
                 entry = Some(*own);
@@ -170,7 +170,7 @@ fn is_place_of(entry: &LineageEntry, lineage: &state::SourceState) -> bool {
 pub(crate) fn remembered(lineage: &state::SourceState) -> Source {
     let files =
         Files { cert: lineage.cert.clone(), issuers: lineage.issuers.clone(), key: lineage.key.clone() };
-    source::remembered(&lineage.client, files, lineage.directory.clone())
+    source::recorded(&lineage.client, files, lineage.directory.clone())
 }
 
 fn shown(entry: &LineageEntry) -> String {

@@ -1,4 +1,4 @@
-//! What one run of the program is to do, from its arguments and the environment.
+//! What one run does, from its arguments and the environment.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,10 +9,10 @@ use crate::error::{Diagnostic, ErrorKind};
 use crate::report::{AnyReport, CommandReport};
 use crate::source::{self, Source, dehydrated};
 
-/// The arguments of a run, understood.
+/// The parsed arguments of a run.
 #[derive(Debug)]
 pub enum Invocation {
-    /// An operation of dehydrated that is not for a deploy hook; the contract asks for silence and success.
+    /// An operation of dehydrated that is not for a deploy hook; it succeeds without output.
     Ignored,
     /// Help or version.
     Help(String),
@@ -32,17 +32,17 @@ pub struct CommandLine {
     verbosity: u8,
 }
 
-/// What to run.
+/// The action of a run.
 #[derive(Debug)]
 pub(crate) enum Action {
     Command(Command),
-    /// dehydrated renewed a certificate.
+    /// `deploy_cert` by dehydrated.
     DehydratedDeploy(Source),
-    /// dehydrated looked at a certificate and kept it.
+    /// `unchanged_cert` by dehydrated.
     DehydratedSync(Source),
 }
 
-/// A command line that cannot be understood.
+/// A command line that cannot be parsed.
 #[derive(Debug)]
 pub struct UsageError {
     command: &'static str,
@@ -51,12 +51,12 @@ pub struct UsageError {
 }
 
 impl Invocation {
-    /// Parses the arguments, of which the first is the program.
+    /// Parses the arguments; the first one is the program.
     pub fn parse(arguments: &[OsString], env: &Env) -> Self {
         match dehydrated::call(arguments.get(1..).unwrap_or_default()) {
             Some(dehydrated::Call::Deploy(source)) => Self::hook(Action::DehydratedDeploy(source)),
-            Some(dehydrated::Call::Tick(source)) => Self::hook(Action::DehydratedSync(source)),
-            Some(dehydrated::Call::Nothing) => Self::Ignored,
+            Some(dehydrated::Call::Unchanged(source)) => Self::hook(Action::DehydratedSync(source)),
+            Some(dehydrated::Call::Other) => Self::Ignored,
             Some(dehydrated::Call::Incomplete) => Self::Usage(UsageError::incomplete_call()),
             None => Self::parse_flags(arguments, env),
         }
@@ -87,7 +87,7 @@ impl Invocation {
 
 /// Whether a call without a command has a certificate to deploy.
 fn is_deployable(args: &DeployArgs, env: &Env) -> bool {
-    args.certificate.cert.is_some() || args.certificate.lineage.is_some() || source::from_env(env).is_some()
+    args.certificate.cert.is_some() || args.certificate.lineage.is_some() || source::is_hook(env)
 }
 
 impl CommandLine {
@@ -104,7 +104,7 @@ impl CommandLine {
         self.config.clone()
     }
 
-    /// How often `-v` was given.
+    /// The number of `-v` flags.
     pub fn verbosity(&self) -> u8 {
         self.verbosity
     }
@@ -113,8 +113,7 @@ impl CommandLine {
     pub fn notifies_failure(&self) -> bool {
         match &self.action {
             Action::Command(Command::Deploy(args)) => !args.dry_run,
-            Action::Command(Command::Sync(_)) => true,
-            Action::Command(_) => false,
+            Action::Command(command) => matches!(command, Command::Sync(_)),
             Action::DehydratedDeploy(_) | Action::DehydratedSync(_) => true,
         }
     }
@@ -152,7 +151,7 @@ impl UsageError {
 }
 
 impl std::fmt::Display for UsageError {
-    /// The message alone, on one line; what is missing is on the lines below the first.
+    /// Writes the message on one line; clap lists missing arguments on lines of their own.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let lines = self.text.lines().map(str::trim).take_while(|line| !line.is_empty());
         f.write_str(lines.collect::<Vec<_>>().join(" ").trim_start_matches("error: "))

@@ -102,7 +102,7 @@ impl Journal {
 
     fn new(source: &Source, order: state::DeployOptions) -> Self {
         Self {
-            name: state::lineage_name(&source.place()),
+            name: state::lineage_name(&source.stable_path()),
             lineage: lineage(source),
             order,
             leaf: None,

@@ -1,6 +1,6 @@
-//! The ACME directory that a client keeps on record beside a lineage; it betrays staging environments.
+//! Reads the URL of the ACME directory from the client's own files; it reveals staging environments.
 //!
-//! Read for that alone: a record that is missing or strange is no error.
+//! Only a hint: a file that is missing or cannot be parsed is no error.
 
 use std::path::Path;
 
@@ -8,11 +8,11 @@ use super::Client;
 use crate::bundle::Files;
 use crate::file;
 
-/// No record is larger.
+/// No client's file is larger.
 const MAX_BYTES: u64 = 256 << 10;
 
-/// What the client's own record names, where it has one.
-pub(super) fn acme_directory(client: Client, files: &Files) -> Option<String> {
+/// The URL that the client's files give, if any.
+pub(super) fn read(client: Client, files: &Files) -> Option<String> {
     match client {
         Client::Certbot => certbot(files.cert.parent()?),
         Client::AcmeSh => value_in(&files.key.as_ref()?.with_extension("conf"), "Le_API="),
@@ -21,22 +21,22 @@ pub(super) fn acme_directory(client: Client, files: &Files) -> Option<String> {
     }
 }
 
-/// `live/NAME` has its record in `renewal/NAME.conf`, as `server = URL`.
+/// `renewal/NAME.conf` belongs to `live/NAME` and has `server = URL`.
 fn certbot(lineage: &Path) -> Option<String> {
-    let record = format!("{}.conf", lineage.file_name()?.to_str()?);
-    value_in(&lineage.parent()?.parent()?.join("renewal").join(record), "server =")
+    let name = format!("{}.conf", lineage.file_name()?.to_str()?);
+    value_in(&lineage.parent()?.parent()?.join("renewal").join(name), "server =")
 }
 
-/// `certUrl` leads to the host of the directory.
-fn lego(record: &Path) -> Option<String> {
-    let text = file::read_text(record, MAX_BYTES).ok()?;
-    let record: serde_json::Value = serde_json::from_str(&text).ok()?;
-    record.get("certUrl")?.as_str().map(str::to_owned)
+/// `NAME.json` has `certUrl`, which is on the host of the directory.
+fn lego(path: &Path) -> Option<String> {
+    let text = file::read_text(path, MAX_BYTES).ok()?;
+    let json: serde_json::Value = serde_json::from_str(&text).ok()?;
+    json.get("certUrl")?.as_str().map(str::to_owned)
 }
 
-/// The value behind a name at the beginning of a line, without quotes.
-fn value_in(record: &Path, name: &str) -> Option<String> {
-    let text = file::read_text(record, MAX_BYTES).ok()?;
-    let value = text.lines().find_map(|line| line.trim_start().strip_prefix(name))?;
+/// The value after a prefix at the start of a line, without quotes.
+fn value_in(path: &Path, prefix: &str) -> Option<String> {
+    let text = file::read_text(path, MAX_BYTES).ok()?;
+    let value = text.lines().find_map(|line| line.trim_start().strip_prefix(prefix))?;
     Some(value.trim().trim_matches('\'').to_owned())
 }

@@ -1,4 +1,4 @@
-//! dehydrated's hook contract: one program for every operation, told apart by the first argument.
+//! dehydrated's hook contract: one program for every operation, which is the first argument.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -6,22 +6,22 @@ use std::path::PathBuf;
 use super::{Client, Source};
 use crate::bundle::Files;
 
-/// What dehydrated asks for.
+/// A call by dehydrated.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Call {
-    /// A new certificate (`deploy_cert`).
+    /// `deploy_cert`: a certificate was renewed.
     Deploy(Source),
-    /// The daily look at an unchanged one (`unchanged_cert`): dehydrated never repeats a failed `deploy_cert`, so what is
-    /// open is finished then.
-    Tick(Source),
-    /// An operation that is not for a deploy hook; answered with silence and success.
-    Nothing,
+    /// `unchanged_cert`: a daily check found the certificate unchanged. dehydrated never repeats a failed `deploy_cert`, so
+    /// failures are retried then.
+    Unchanged(Source),
+    /// An operation that is not for a deploy hook; it succeeds without output.
+    Other,
     /// `deploy_cert` or `unchanged_cert` without its arguments.
     Incomplete,
 }
 
-/// Operations that are not ours. An unknown word is none of them, so that a typing mistake is never a silent success.
-const OTHERS: [&str; 10] = [
+/// The other operations. An unknown word is a usage error, so that a typing mistake never succeeds silently.
+const OTHER_OPERATIONS: [&str; 10] = [
     "deploy_challenge",
     "clean_challenge",
     "invalid_challenge",
@@ -34,13 +34,13 @@ const OTHERS: [&str; 10] = [
     "this_hookscript_is_broken__dehydrated_is_working_fine__please_ignore_unknown_hooks_in_your_script",
 ];
 
-/// Recognises a call by dehydrated; `arguments` are those behind the program's name.
+/// Recognises a call by dehydrated from the arguments after the program's name.
 pub(crate) fn call(arguments: &[OsString]) -> Option<Call> {
     let (operation, rest) = arguments.split_first()?;
     match operation.to_str()? {
         "deploy_cert" => Some(certificate(rest).map_or(Call::Incomplete, Call::Deploy)),
-        "unchanged_cert" => Some(certificate(rest).map_or(Call::Incomplete, Call::Tick)),
-        other if OTHERS.contains(&other) => Some(Call::Nothing),
+        "unchanged_cert" => Some(certificate(rest).map_or(Call::Incomplete, Call::Unchanged)),
+        other if OTHER_OPERATIONS.contains(&other) => Some(Call::Other),
         _ => None,
     }
 }
@@ -65,17 +65,17 @@ mod tests {
     }
 
     #[test]
-    fn operations_are_told_apart() {
-        let wanted = Files { cert: "full".into(), issuers: None, key: Some("key".into()) };
+    fn operations_are_recognised() {
+        let expected = Files { cert: "full".into(), issuers: None, key: Some("key".into()) };
         for operation in ["deploy_cert", "unchanged_cert"] {
             match called(&[operation, "a", "key", "cert", "full", "chain", "1"]) {
-                Some(Call::Deploy(source) | Call::Tick(source)) => assert_eq!(source.files, wanted),
+                Some(Call::Deploy(source) | Call::Unchanged(source)) => assert_eq!(source.files, expected),
                 other => panic!("{other:?}"),
             }
         }
         assert_eq!(called(&["deploy_cert", "a", "key"]), Some(Call::Incomplete));
-        for operation in OTHERS {
-            assert_eq!(called(&[operation, "x"]), Some(Call::Nothing));
+        for operation in OTHER_OPERATIONS {
+            assert_eq!(called(&[operation, "x"]), Some(Call::Other));
         }
         for word in ["deploy_crt", "deploy", "check", "--json", ""] {
             assert_eq!(called(&[word]), None, "{word}");

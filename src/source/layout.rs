@@ -1,13 +1,14 @@
-//! Directories in which clients keep a lineage, for `--lineage DIR`.
+//! Layouts of a lineage's directory, for `--lineage DIR`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::hook::is_stale;
 use super::{Client, Error, Source, pair};
 use crate::bundle::Files;
 use crate::file::reason;
 
-/// Recognises the layout by the files that are there.
+/// Recognises the layout by the files in the directory.
 pub(crate) fn read(directory: &Path) -> Result<Source, Error> {
     let names = list(directory)?;
     let has = |name: &str| names.iter().any(|other| other == name);
@@ -29,7 +30,7 @@ pub(crate) fn read(directory: &Path) -> Result<Source, Error> {
     if let Some(source) = lego(directory, &names)? {
         return Ok(source);
     }
-    // lego's `--path` names the directory above.
+    // lego's `--path` is the parent directory.
     let certificates = directory.join("certificates");
     if has("certificates")
         && let Some(source) = lego(&certificates, &list(&certificates)?)?
@@ -53,13 +54,14 @@ fn list(directory: &Path) -> Result<Vec<String>, Error> {
     Ok(names)
 }
 
-/// A mounted secret switches both files at once by moving the link `..data`; resolving it once reads one version.
+/// The current version of a mounted secret. Kubernetes switches both files at once by replacing the link `..data`; resolving
+/// it once ensures that both are of the same version.
 fn kubernetes_version(directory: &Path) -> PathBuf {
     fs::read_link(directory.join("..data"))
         .map_or_else(|_| directory.to_owned(), |version| directory.join(version))
 }
 
-/// Both name their files alike, but dehydrated's links lead to `privkey-TIMESTAMP.pem` beside them.
+/// Both use the same file names, but dehydrated's links point to `privkey-TIMESTAMP.pem` in the same directory.
 fn certbot_or_dehydrated(directory: &Path) -> Client {
     match fs::read_link(directory.join("privkey.pem")) {
         Ok(target)
@@ -71,7 +73,7 @@ fn certbot_or_dehydrated(directory: &Path) -> Client {
     }
 }
 
-/// `DOMAIN.key`, `DOMAIN.cer`, `ca.cer`, `fullchain.cer`; the full chain may be that of an earlier certificate.
+/// `DOMAIN.key`, `DOMAIN.cer`, `ca.cer`, `fullchain.cer`; the full chain may be stale.
 fn acme_sh(directory: &Path, names: &[String]) -> Result<Option<Source>, Error> {
     let Some(domain) = only(directory, &paired(names, ".cer"))? else {
         return Ok(None);
@@ -79,7 +81,7 @@ fn acme_sh(directory: &Path, names: &[String]) -> Result<Option<Source>, Error> 
     let leaf = directory.join(format!("{domain}.cer"));
     let full_chain = directory.join("fullchain.cer");
     let key = Some(directory.join(format!("{domain}.key")));
-    let files = if super::is_stale(&full_chain, &leaf) {
+    let files = if is_stale(&full_chain, &leaf) {
         Files { cert: leaf, issuers: Some(directory.join("ca.cer")), key }
     } else {
         Files { cert: full_chain, issuers: None, key }
@@ -87,7 +89,7 @@ fn acme_sh(directory: &Path, names: &[String]) -> Result<Option<Source>, Error> 
     Ok(Some(Source::new(Client::AcmeSh, files)))
 }
 
-/// `NAME.crt` and `NAME.key`, perhaps `NAME.issuer.crt`.
+/// `NAME.crt`, `NAME.key` and possibly `NAME.issuer.crt`.
 fn lego(directory: &Path, names: &[String]) -> Result<Option<Source>, Error> {
     let Some(stem) = only(directory, &paired(names, ".crt"))? else {
         return Ok(None);
@@ -97,12 +99,13 @@ fn lego(directory: &Path, names: &[String]) -> Result<Option<Source>, Error> {
     Ok(Some(Source::new(Client::Lego, files)))
 }
 
-/// What stands before `.key` where a certificate with the other ending stands beside it.
+/// Names of keys `NAME.key` whose certificate `NAME` with the ending exists.
 fn paired<'a>(names: &'a [String], ending: &str) -> Vec<&'a str> {
     let stems = names.iter().filter_map(|name| name.strip_suffix(".key"));
     stems.filter(|stem| names.contains(&format!("{stem}{ending}"))).collect()
 }
 
+/// The only lineage found, if there is one.
 fn only<'a>(directory: &Path, found: &[&'a str]) -> Result<Option<&'a str>, Error> {
     match found {
         [] => Ok(None),

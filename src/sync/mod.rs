@@ -83,7 +83,7 @@ pub(crate) fn tick(
     let file = context.configuration()?;
     let args = DeployArgs::default();
     let layers = Layers::new(&args.settings.layer, &context.env, file);
-    let name = state::lineage_name(&source.place());
+    let name = state::lineage_name(&source.stable_path());
     let directory = layers.state_dir().filter(|directory| directory.is_dir());
     let memory = directory.as_deref().and_then(|directory| Store::at(directory).read(&name).ok()?);
     let (Some(directory), Some(memory)) = (directory, memory) else {

@@ -119,10 +119,10 @@ fn compare(
     let (found, mut findings) = clients::find(host);
     let sites = &account.sites.items;
     // Looked up once: there may be thousands of either.
-    let places: HashSet<PathBuf> = known.iter().map(|lineage| lineage.source.real_place()).collect();
+    let places: HashSet<PathBuf> = known.iter().map(|lineage| lineage.source.real_path()).collect();
     let strangers: Vec<Lineage> = found
         .into_iter()
-        .filter(|source| !places.contains(&source.real_place()))
+        .filter(|source| !places.contains(&source.real_path()))
         .filter_map(stranger)
         .collect();
     let covered = |lineage: &Lineage| -> Vec<&Site> {

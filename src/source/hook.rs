@@ -1,0 +1,139 @@
+//! Hooks that are recognised by their variables: certbot, acme.sh and lego.
+
+use std::path::{Path, PathBuf};
+
+use super::{Client, Source, pair};
+use crate::bundle::{self, Files};
+use crate::env::Env;
+use crate::file;
+
+/// A hook, as its variables describe it; no file was opened yet.
+pub(super) enum Hook {
+    /// certbot's deploy hook: a directory of four links.
+    Certbot { lineage: PathBuf },
+    /// acme.sh's `--reloadcmd`. At least one of `full_chain` and `leaf` is set.
+    AcmeSh { key: PathBuf, full_chain: Option<PathBuf>, leaf: Option<PathBuf> },
+    /// lego's hook, version 5 or 4.
+    Lego { files: Files },
+}
+
+impl Hook {
+    /// Recognises a hook; `None` if no client's variables are set.
+    pub(super) fn detect(env: &Env) -> Option<Self> {
+        Self::certbot(env).or_else(|| Self::acme_sh(env)).or_else(|| Self::lego(env))
+    }
+
+    fn certbot(env: &Env) -> Option<Self> {
+        env.path("RENEWED_LINEAGE").map(|lineage| Self::Certbot { lineage })
+    }
+
+    fn acme_sh(env: &Env) -> Option<Self> {
+        let key = env.path("CERT_KEY_PATH")?;
+        let (full_chain, leaf) = (env.path("CERT_FULLCHAIN_PATH"), env.path("CERT_PATH"));
+        (full_chain.is_some() || leaf.is_some()).then_some(Self::AcmeSh { key, full_chain, leaf })
+    }
+
+    fn lego(env: &Env) -> Option<Self> {
+        ["LEGO_HOOK_", "LEGO_"].iter().find_map(|prefix| {
+            let path = |name: &str| env.path(&format!("{prefix}{name}"));
+            let files = Files {
+                cert: path("CERT_PATH")?,
+                issuers: path("ISSUER_CERT_PATH"),
+                key: Some(path("CERT_KEY_PATH")?),
+            };
+            Some(Self::Lego { files })
+        })
+    }
+
+    /// Finds the files.
+    pub(super) fn source(self, env: &Env) -> Source {
+        match self {
+            Self::Certbot { lineage } => {
+                Source::new(Client::Certbot, pair(&lineage, "fullchain.pem", "privkey.pem"))
+            }
+            Self::AcmeSh { key, full_chain, leaf } => {
+                let is_fresh = |path: &PathBuf| !leaf.as_ref().is_some_and(|leaf| is_stale(path, leaf));
+                let (cert, issuers) = match full_chain.filter(is_fresh) {
+                    Some(full_chain) => (full_chain, None),
+                    None => (leaf.unwrap_or_default(), env.path("CA_CERT_PATH")),
+                };
+                let files = Files { cert, issuers, key: Some(key) };
+                Source::new(Client::AcmeSh, files).with_acme_directory(env, "ACME_DIRECTORY")
+            }
+            Self::Lego { files } => {
+                Source::new(Client::Lego, files).with_acme_directory(env, "LEGO_HOOK_ACCOUNT_SERVER")
+            }
+        }
+    }
+}
+
+/// Whether a full chain is missing or lacks the leaf in the other file. acme.sh rewrites the full chain only if the CA sent
+/// one, so it may be that of an earlier certificate.
+pub(super) fn is_stale(full_chain: &Path, leaf: &Path) -> bool {
+    let text = |path: &Path| file::read_text(path, bundle::MAX_BYTES);
+    match (text(full_chain), text(leaf)) {
+        (Err(_), leaf) => leaf.is_ok(),
+        (Ok(full_chain), Ok(leaf)) => !full_chain.contains(leaf.trim()),
+        (Ok(_), Err(_)) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(variables: &[(&str, &str)]) -> Option<(Client, Files)> {
+        let env = variables.iter().copied().collect();
+        let source = Hook::detect(&env)?.source(&env);
+        Some((source.client, source.files))
+    }
+
+    /// Variables, and what is found.
+    type Row = (&'static [(&'static str, &'static str)], Client, Files);
+
+    #[test]
+    fn each_client_is_recognised_by_its_variables() {
+        let files = |cert: &str, issuers: Option<&str>, key: &str| Files {
+            cert: cert.into(),
+            issuers: issuers.map(Into::into),
+            key: Some(key.into()),
+        };
+        let rows: [Row; 5] = [
+            (
+                &[("RENEWED_LINEAGE", "/l/a"), ("RENEWED_DOMAINS", "a b")],
+                Client::Certbot,
+                files("/l/a/fullchain.pem", None, "/l/a/privkey.pem"),
+            ),
+            (
+                &[("CERT_KEY_PATH", "/k"), ("CERT_FULLCHAIN_PATH", "/f"), ("Le_Domain", "a")],
+                Client::AcmeSh,
+                files("/f", None, "/k"),
+            ),
+            (
+                &[("CERT_KEY_PATH", "/k"), ("CERT_PATH", "/c"), ("CA_CERT_PATH", "/ca")],
+                Client::AcmeSh,
+                files("/c", Some("/ca"), "/k"),
+            ),
+            (&[("LEGO_CERT_PATH", "c"), ("LEGO_CERT_KEY_PATH", "k")], Client::Lego, files("c", None, "k")),
+            (
+                &[
+                    ("LEGO_HOOK_CERT_PATH", "c"),
+                    ("LEGO_HOOK_CERT_KEY_PATH", "k"),
+                    ("LEGO_HOOK_ISSUER_CERT_PATH", "i"),
+                ],
+                Client::Lego,
+                files("c", Some("i"), "k"),
+            ),
+        ];
+        for (variables, client, files) in rows {
+            assert_eq!(found(variables), Some((client, files)), "{variables:?}");
+        }
+    }
+
+    #[test]
+    fn incomplete_variables_are_no_hook() {
+        assert_eq!(found(&[]), None);
+        assert_eq!(found(&[("RENEWED_LINEAGE", "")]), None, "an empty variable counts as unset");
+        assert_eq!(found(&[("CERT_KEY_PATH", "/k")]), None, "a key without a certificate");
+    }
+}
