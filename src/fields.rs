@@ -1,6 +1,6 @@
-//! The fields of a site that the API document names (sections 2.3 and 4.7), as far as it shows their types.
+//! The fields of a site that the API document names (sections 2.3 and 4.7), with their types where it shows them.
 //!
-//! Its list is not complete, so a field that is missing here is nothing wrong.
+//! That list is incomplete, so unknown fields are allowed.
 
 use serde_json::Value;
 
@@ -12,12 +12,12 @@ pub(crate) struct Field {
     pub(crate) kind: FieldType,
 }
 
-/// What may stand in a field.
+/// Type of a field's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FieldType {
     Bool,
     Port,
-    /// The number of something else; `null` stands for none.
+    /// ID of another object; `null` means none.
     Reference,
     /// One of these words.
     Word(&'static [&'static str]),
@@ -32,7 +32,7 @@ const fn field(name: &'static str, kind: FieldType) -> Field {
     Field { name, kind }
 }
 
-/// Every field that a request may set, as far as is known.
+/// The known fields that a request may set.
 pub(crate) const FIELDS: [Field; 20] = [
     field("access_control", FieldType::Object),
     field("cache_rules", FieldType::Array),
@@ -56,49 +56,61 @@ pub(crate) const FIELDS: [Field; 20] = [
     field("ssl_mode", FieldType::Any),
 ];
 
-/// Fields that the service drops without a word (section 4.6, rules 1 and 2), and its own number of the site.
-const NEVER_TAKEN: [(&str, &str); 3] = [
+/// Fields that the service ignores silently (section 4.6, rules 1 and 2), and the site's ID.
+const READ_ONLY: [(&str, &str); 3] = [
     ("cname", "the system assigns it"),
     ("id", "the system assigns it"),
     ("user_id", "a site belongs to the account of the API key"),
 ];
 
-/// Why a value is not sent.
+/// A field that cannot be set, or not to this value.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FieldError {
-    #[error("{name} must be {wanted}, not {found}")]
-    Value { name: String, wanted: String, found: String },
+    #[error("{name} must be {expected}, not {found}")]
+    WrongType { name: String, expected: String, found: String },
     #[error("{name} cannot be set: {reason}")]
-    NeverTaken { name: &'static str, reason: &'static str },
+    ReadOnly { name: &'static str, reason: &'static str },
 }
 
-/// Looks at a field before it is sent. What is not known passes.
+/// Checks a field before it is sent. Unknown fields pass.
 pub(crate) fn check(name: &str, value: &Value) -> Result<(), FieldError> {
-    if let Some((name, reason)) = NEVER_TAKEN.into_iter().find(|(never, _)| *never == name) {
-        return Err(FieldError::NeverTaken { name, reason });
+    if let Some((name, reason)) = READ_ONLY.into_iter().find(|(field, _)| *field == name) {
+        return Err(FieldError::ReadOnly { name, reason });
     }
     match FIELDS.iter().find(|field| field.name == name) {
-        Some(field) if !field.kind.takes(value) => Err(FieldError::Value {
+        Some(field) if !field.kind.accepts(value) => Err(FieldError::WrongType {
             name: name.to_owned(),
-            wanted: field.kind.wanted(),
+            expected: field.kind.expected(),
             found: sanitize(&value.to_string()),
         }),
         _ => Ok(()),
     }
 }
 
-/// The known field that this unknown one is one edit away from.
+/// The known field that an unknown one probably means: one edit away.
 pub(crate) fn suggestion(name: &str) -> Option<&'static str> {
     if FIELDS.iter().any(|field| field.name == name) {
         return None;
     }
     let folded = name.to_lowercase().replace('-', "_");
-    let near = |field: &&Field| strsim::osa_distance(&folded, field.name) <= 1;
-    FIELDS.iter().find(near).map(|field| field.name)
+    let is_near = |field: &&Field| strsim::osa_distance(&folded, field.name) <= 1;
+    FIELDS.iter().find(is_near).map(|field| field.name)
+}
+
+impl Field {
+    /// `NAME=VALUE` for each value that completes the field; `NAME=` if any value may follow.
+    pub(crate) fn assignments(&self) -> impl Iterator<Item = String> {
+        let values: &[&str] = match self.kind {
+            FieldType::Bool => &["true", "false"],
+            FieldType::Word(words) => words,
+            _ => &[""],
+        };
+        values.iter().map(|value| format!("{}={value}", self.name))
+    }
 }
 
 impl FieldType {
-    fn takes(self, value: &Value) -> bool {
+    fn accepts(self, value: &Value) -> bool {
         match self {
             Self::Bool => value.is_boolean(),
             Self::Port => value.as_u64().is_some_and(|port| (1..=65535).contains(&port)),
@@ -111,7 +123,8 @@ impl FieldType {
         }
     }
 
-    fn wanted(self) -> String {
+    /// Description of a valid value, for "must be …".
+    fn expected(self) -> String {
         match self {
             Self::Bool => "true or false".into(),
             Self::Port => "a port number".into(),
@@ -127,12 +140,12 @@ impl FieldType {
     }
 }
 
-/// Whether this is an origin as section 2.3 has it; weight and status may be left to the service.
+/// Whether a value is an origin (section 2.3); the service has defaults for weight and status.
 fn is_origin(value: &Value) -> bool {
-    let has = |name: &str, fits: fn(&Value) -> bool| value.get(name).is_none_or(fits);
+    let is_valid = |name: &str, is_of_type: fn(&Value) -> bool| value.get(name).is_none_or(is_of_type);
     value.get("addr").and_then(Value::as_str).is_some_and(|addr| !addr.is_empty())
-        && has("weight", Value::is_number)
-        && has("status", Value::is_boolean)
+        && is_valid("weight", Value::is_number)
+        && is_valid("status", Value::is_boolean)
 }
 
 #[cfg(test)]
@@ -141,7 +154,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn known_fields_are_held_to_their_types_and_unknown_ones_pass() {
+    fn known_fields_have_types_and_unknown_pass() {
         let rows = [
             ("force_https", json!(true), true),
             ("force_https", json!("yes"), false),
@@ -173,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_value_is_told_with_what_is_wanted() {
+    fn error_names_expected_and_found_value() {
         let wrong = |name, value: Value| check(name, &value).unwrap_err().to_string();
         assert_eq!(wrong("force_https", json!("yes")), r#"force_https must be true or false, not "yes""#);
         assert_eq!(
@@ -184,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn one_edit_away_is_near_and_two_are_not() {
+    fn suggestion_is_one_edit_away() {
         let rows = [
             ("force_http", Some("force_https")),
             ("fource_https", Some("force_https")),

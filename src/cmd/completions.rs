@@ -7,6 +7,7 @@ use clap_complete::{generate, shells};
 
 use crate::cli::{Cli, CompletionsArgs, Shell};
 use crate::error::CommandError;
+use crate::fields::{FIELDS, Field};
 use crate::report::CommandReport;
 use anyhow::Context as _;
 
@@ -71,7 +72,7 @@ pub(crate) fn run(args: CompletionsArgs, report: &mut CommandReport) -> Result<(
 
 fn script(shell: Shell) -> Result<String, CommandError> {
     let mut command = Cli::definition();
-    let words = field_words(&command);
+    let words = FIELDS.iter().flat_map(Field::assignments).collect::<Vec<_>>().join(" ");
     let mut bytes = Vec::new();
     match shell {
         Shell::Bash => generate(shells::Bash, &mut command, NAME, &mut bytes),
@@ -89,13 +90,4 @@ fn script(shell: Shell) -> Result<String, CommandError> {
         // Fish adds no blank behind a `=` by itself.
         Shell::Fish => script,
     })
-}
-
-/// What can stand behind `--set`, as the command line itself lists it.
-fn field_words(command: &clap::Command) -> String {
-    let update = command.find_subcommand("sites").and_then(|sites| sites.find_subcommand("update"));
-    let set =
-        update.and_then(|update| update.get_arguments().find(|argument| argument.get_long() == Some("set")));
-    let values = set.map(clap::Arg::get_possible_values).unwrap_or_default();
-    values.iter().map(|value| value.get_name().to_owned()).collect::<Vec<_>>().join(" ")
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
 
-pub(crate) use self::value::{Glob, Origin, Setting, SettingParser, SiteName};
+pub(crate) use self::value::{Assignment, AssignmentParser, Glob, Origin, SiteName};
 use super::{ServiceArgs, WaitArgs};
 use crate::names::Domain;
 
@@ -138,8 +138,8 @@ pub(crate) struct FieldArgs {
     pub(crate) origins: Vec<Origin>,
 
     /// Field to set (repeatable); a value that parses as JSON is sent as JSON, else as text
-    #[arg(long = "set", value_name = "FIELD=VALUE", value_parser = SettingParser, hide_possible_values = true)]
-    pub(crate) settings: Vec<Setting>,
+    #[arg(long = "set", value_name = "FIELD=VALUE", value_parser = AssignmentParser, hide_possible_values = true)]
+    pub(crate) assignments: Vec<Assignment>,
 
     /// JSON file with an object of fields, `-` for standard input; --set and --origin override it
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

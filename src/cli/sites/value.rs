@@ -1,4 +1,4 @@
-//! Value types of the flags of `edgecert sites`: a site by ID or domain, an origin, a field with its value, a glob.
+//! Values in the flags of `edgecert sites`: a site by ID or domain, an origin, a field with its value, a glob.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -8,7 +8,7 @@ use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
 use serde_json::Value;
 
-use crate::fields::{FIELDS, FieldType};
+use crate::fields::{FIELDS, Field};
 use crate::names::Domain;
 
 /// A site as named on the command line.
@@ -23,13 +23,13 @@ pub(crate) enum SiteName {
 pub(crate) struct Origin {
     pub(crate) addr: String,
     pub(crate) port: Option<u16>,
-    /// `None` means 1.
+    /// `None`: 1.
     pub(crate) weight: Option<u32>,
 }
 
-/// A field and its new value.
+/// A field and its new value, `FIELD=VALUE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Setting {
+pub(crate) struct Assignment {
     pub(crate) field: String,
     pub(crate) value: Value,
 }
@@ -96,7 +96,7 @@ fn split_port(place: &str) -> Option<(&str, Option<&str>)> {
     }
 }
 
-impl FromStr for Setting {
+impl FromStr for Assignment {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -110,21 +110,21 @@ impl FromStr for Setting {
     }
 }
 
-/// Parses a `Setting`. The possible values are for completions only; others are accepted too.
+/// Parses a `Assignment`. The possible values are for completions only; others are accepted too.
 #[derive(Clone)]
-pub(crate) struct SettingParser;
+pub(crate) struct AssignmentParser;
 
-impl TypedValueParser for SettingParser {
-    type Value = Setting;
+impl TypedValueParser for AssignmentParser {
+    type Value = Assignment;
 
     fn parse_ref(
         &self,
         command: &clap::Command,
         _: Option<&clap::Arg>,
         value: &OsStr,
-    ) -> Result<Setting, clap::Error> {
-        let setting = value.to_str().ok_or("expected UTF-8 text").and_then(Setting::from_str);
-        setting.map_err(|reason| {
+    ) -> Result<Assignment, clap::Error> {
+        let assignment = value.to_str().ok_or("expected UTF-8 text").and_then(Assignment::from_str);
+        assignment.map_err(|reason| {
             let shown = crate::text::sanitize(&value.to_string_lossy());
             let message = format!("invalid value '{shown}' for '--set <FIELD=VALUE>': {reason}\n");
             clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
@@ -132,14 +132,7 @@ impl TypedValueParser for SettingParser {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(FIELDS.iter().flat_map(|field| {
-            let values: &[&str] = match field.kind {
-                FieldType::Bool => &["true", "false"],
-                FieldType::Word(words) => words,
-                _ => &[""],
-            };
-            values.iter().map(|value| PossibleValue::new(format!("{}={value}", field.name)))
-        })))
+        Some(Box::new(FIELDS.iter().flat_map(Field::assignments).map(PossibleValue::new)))
     }
 }
 
@@ -152,39 +145,40 @@ impl FromStr for Glob {
 }
 
 impl Glob {
-    /// Whether a domain matches, either as spelled or as an A-label.
-    pub(crate) fn fits(&self, domain: &Domain) -> bool {
+    /// Whether a domain matches, either as given or in A-labels.
+    pub(crate) fn matches(&self, domain: &Domain) -> bool {
         let spelled = domain.spelled().to_lowercase();
         [spelled.trim_end_matches('.'), domain.host()]
             .into_iter()
-            .any(|name| matches(&self.0, &name.chars().collect::<Vec<_>>()))
+            .any(|name| is_match(&self.0, &name.chars().collect::<Vec<_>>()))
     }
 }
 
-/// Matches greedily with backtracking to the last star only, so no pattern takes exponential time.
-fn matches(pattern: &[char], text: &[char]) -> bool {
-    let (mut at, mut from) = (0, 0);
-    let mut star: Option<(usize, usize)> = None;
-    while let Some(c) = text.get(from) {
-        match pattern.get(at) {
+/// Matches greedily and backtracks to the last star only, so no pattern takes exponential time.
+fn is_match(pattern: &[char], text: &[char]) -> bool {
+    let (mut next, mut position) = (0, 0);
+    // The pattern after the last star, and the first character that the star does not match.
+    let mut backtrack: Option<(usize, usize)> = None;
+    while let Some(c) = text.get(position) {
+        match pattern.get(next) {
             Some('*') => {
-                star = Some((at, from));
-                at += 1;
+                next += 1;
+                backtrack = Some((next, position));
             }
-            Some(wanted) if *wanted == '?' || wanted == c => {
-                at += 1;
-                from += 1;
+            Some(expected) if *expected == '?' || expected == c => {
+                next += 1;
+                position += 1;
             }
-            _ => match &mut star {
-                Some((place, begun)) => {
-                    *begun += 1;
-                    (at, from) = (*place + 1, *begun);
+            _ => match &mut backtrack {
+                Some((after_star, end)) => {
+                    *end += 1;
+                    (next, position) = (*after_star, *end);
                 }
                 None => return false,
             },
         }
     }
-    pattern.iter().skip(at).all(|c| *c == '*')
+    pattern.iter().skip(next).all(|c| *c == '*')
 }
 
 #[cfg(test)]
@@ -227,9 +221,9 @@ mod tests {
             ("a=", json!("")),
         ];
         for (text, value) in rows {
-            assert_eq!(text.parse(), Ok(Setting { field: "a".into(), value }), "{text}");
+            assert_eq!(text.parse(), Ok(Assignment { field: "a".into(), value }), "{text}");
         }
-        assert!("a".parse::<Setting>().is_err() && "=a".parse::<Setting>().is_err());
+        assert!("a".parse::<Assignment>().is_err() && "=a".parse::<Assignment>().is_err());
     }
 
     #[test]
@@ -248,9 +242,9 @@ mod tests {
             ("b\u{fc}*", "B\u{fc}cher.example", true),
             ("*a*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.a", false),
         ];
-        for (pattern, domain, fits) in rows {
+        for (pattern, domain, matches) in rows {
             let glob: Glob = pattern.parse().unwrap();
-            assert_eq!(glob.fits(&domain.parse().unwrap()), fits, "{pattern} {domain}");
+            assert_eq!(glob.matches(&domain.parse().unwrap()), matches, "{pattern} {domain}");
         }
     }
 

@@ -79,8 +79,8 @@ impl FieldUpdate {
     pub(super) fn read(args: &FieldArgs) -> Result<Self, CommandError> {
         let mut fields = args.from.as_deref().map(read_file).transpose()?.unwrap_or_default();
         let mut named = Map::new();
-        for setting in &args.settings {
-            named.insert(setting.field.clone(), setting.value.clone());
+        for assignment in &args.assignments {
+            named.insert(assignment.field.clone(), assignment.value.clone());
         }
         add_origins(&args.origins, &mut named, &fields)?;
         fields.extend(named.clone());

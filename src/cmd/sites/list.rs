@@ -46,7 +46,7 @@ pub(super) async fn run(
 }
 
 fn is_selected(site: &ApiObject<Site>, args: &ListArgs) -> bool {
-    args.domain.as_ref().is_none_or(|glob| glob.fits(&site.known.domain))
+    args.domain.as_ref().is_none_or(|glob| glob.matches(&site.known.domain))
         && !(args.without_cert && site.known.cert_id.is_some())
         && !(args.unsynced && site.known.config_synced)
 }
