@@ -1,36 +1,36 @@
-//! The only file that asks what time it is: the date for the checks, the deadline for the run.
+//! The only file that reads a clock: wall-clock time for checks and records, monotonic time for deadlines.
 
 use std::time::{Duration, Instant};
 
 use time::OffsetDateTime;
 
-/// The date and time now, in UTC.
+/// The current time in UTC.
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]
 pub(crate) fn now() -> OffsetDateTime {
     OffsetDateTime::now_utc()
 }
 
-/// A moment after which nothing is begun any more. Time that the machine sleeps may not count.
+/// No new work starts after this instant. Time that the machine sleeps may not count.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadline(Instant);
 
-/// Longer is for ever, and more than a clock can count.
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+/// Limit that keeps the sum within the clock's range.
+const MAX_DURATION: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 impl Deadline {
-    /// So far from now.
+    /// A deadline this long from now; at most a year.
     #[expect(clippy::disallowed_methods, reason = "this is the one place")]
-    pub(crate) fn after(span: Duration) -> Self {
-        Self(Instant::now() + span.min(LONGEST))
+    pub(crate) fn after(duration: Duration) -> Self {
+        Self(Instant::now() + duration.min(MAX_DURATION))
     }
 
-    /// What is left; nothing when it has passed.
+    /// The time left; zero once the deadline has passed.
     #[expect(clippy::disallowed_methods, reason = "this is the one place")]
     pub(crate) fn left(self) -> Duration {
         self.0.saturating_duration_since(Instant::now())
     }
 
-    /// The earlier of the two.
+    /// The earlier of two deadlines.
     pub(crate) fn or_sooner(self, other: Self) -> Self {
         Self(self.0.min(other.0))
     }

@@ -1,6 +1,6 @@
-//! Domain names as certificates and sites spell them, and whether one covers the other (RFC 9525).
+//! Domain names of sites and certificates, and which certificate covers which site (RFC 9525).
 //!
-//! Names are compared as A-labels in lower case without the trailing dot; what is sent is the spelling that was given.
+//! Names are compared as A-labels in lower case without the trailing dot, and sent to the service as they were given.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -13,29 +13,29 @@ pub struct Domain {
     ascii: String,
 }
 
-/// Why a text is no domain. The text itself stands beside it already.
+/// A text that is no domain name. The message does not repeat it; callers name it.
 #[derive(Debug, thiserror::Error)]
 #[error("not a domain name")]
 pub struct NotADomain;
 
 impl Domain {
-    /// The name as it was given; this is what the service is sent.
+    /// The name as it was given, for requests.
     pub fn spelled(&self) -> &str {
         &self.spelled
     }
 
-    /// A-labels in lower case without a trailing dot, as the DNS is asked for them.
+    /// The name for DNS and SNI: A-labels in lower case, without a trailing dot.
     pub fn host(&self) -> &str {
         &self.ascii
     }
 
-    /// Whether any of the SAN entries covers this domain.
+    /// Whether one of a certificate's names covers this domain.
     pub fn is_covered_by_any<'a>(&self, sans: impl IntoIterator<Item = &'a str>) -> bool {
         Names::of(sans).cover(self)
     }
 }
 
-/// The domains without those that are named again.
+/// Removes repeated domains; keeps the order.
 pub fn distinct(domains: &[Domain]) -> Vec<Domain> {
     let mut distinct: Vec<Domain> = Vec::new();
     for domain in domains {
@@ -46,17 +46,17 @@ pub fn distinct(domains: &[Domain]) -> Vec<Domain> {
     distinct
 }
 
-/// The names of a certificate, read once. `*.` stands for exactly one label, and a site that is itself a wildcard is
-/// covered by that very wildcard only. An entry holds A-labels (RFC 5280, section 7.2), so one with other characters
-/// covers nothing.
+/// The names of a certificate, for lookups. `*.` matches exactly one label; a wildcard site is covered by the same wildcard
+/// only. A SAN holds A-labels (RFC 5280, section 7.2), so one with other characters covers nothing.
 pub struct Names(HashSet<String>);
 
 impl Names {
+    /// Reads the SANs of a certificate.
     pub fn of<'a>(sans: impl IntoIterator<Item = &'a str>) -> Self {
         Self(sans.into_iter().filter(|san| san.is_ascii()).filter_map(|san| ascii(san).ok()).collect())
     }
 
-    /// Whether one of the names covers a domain.
+    /// Whether a name covers a domain.
     pub fn cover(&self, domain: &Domain) -> bool {
         let wildcard = || match domain.ascii.split_once('.') {
             Some((label, parent)) => label != "*" && self.0.contains(&format!("*.{parent}")),
@@ -88,7 +88,7 @@ impl fmt::Display for Domain {
     }
 }
 
-/// A-labels of a host name or of a wildcard (UTS 46); refuses everything that no DNS name can be.
+/// Converts a host name or wildcard to A-labels (UTS 46); rejects what cannot be a DNS name.
 fn ascii(text: &str) -> Result<String, NotADomain> {
     let text = text.strip_suffix('.').unwrap_or(text);
     let (star, host) = match text.strip_prefix("*.") {
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_san_entry_covers_exactly_what_rfc_9525_says() {
+    fn san_covers_domains_per_rfc_9525() {
         let rows = [
             ("a.example", "a.example", true),
             ("a.example", "A.Example.", true),
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_dns_name_can_be_is_refused() {
+    fn invalid_names_are_rejected() {
         for text in [
             "",
             ".",
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn the_spelling_is_kept() {
+    fn spelling_is_kept() {
         let domain: Domain = "B\u{fc}cher.Example.".parse().unwrap();
         assert_eq!(
             (domain.spelled(), domain.ascii.as_str()),

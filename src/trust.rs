@@ -1,4 +1,4 @@
-//! Root certificates: whom edgecert trusts to be the service, and what `check --trust-anchors` looks for a path to.
+//! Root certificates, for connections to the service and for `check --trust-anchors`.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -20,10 +20,10 @@ pub(crate) enum TrustStoreError {
     NoRoots,
 }
 
-/// No bundle is larger; the usual ones have a quarter of a megabyte.
+/// Limit for a bundle; the usual ones have a quarter of a megabyte.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// Bundle files of the usual systems. One file costs a third of what walking the hashed directory beside it does.
+/// Bundle files of common systems. Reading one takes a third of the time of reading the hashed directory beside it.
 const BUNDLES: [&str; 5] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -32,7 +32,7 @@ const BUNDLES: [&str; 5] = [
     "/etc/ssl/cert.pem",
 ];
 
-/// The root certificates; at least one.
+/// Loads the root certificates; at least one.
 pub(crate) fn load(roots: &Roots) -> Result<RootCertStore, TrustStoreError> {
     match roots {
         Roots::File(path) => from_file(path),
@@ -40,29 +40,29 @@ pub(crate) fn load(roots: &Roots) -> Result<RootCertStore, TrustStoreError> {
     }
 }
 
-/// Every certificate of a file that was named must be usable.
+/// Loads a named file, in which every certificate must be usable.
 fn from_file(path: &Path) -> Result<RootCertStore, TrustStoreError> {
     let bad = |reason: &str| TrustStoreError::CaFile { path: path.to_owned(), reason: reason.to_owned() };
-    let text = file::read(path, MAX_BYTES).map_err(|unreadable| bad(&unreadable.reason))?;
+    let text = file::read(path, MAX_BYTES).map_err(|error| bad(&error.reason))?;
     let certificates = certificates(&text).ok_or_else(|| bad("its PEM is damaged"))?;
     if certificates.is_empty() {
         return Err(bad("it holds no certificate in PEM"));
     }
     let mut roots = RootCertStore::empty();
     for certificate in certificates {
-        roots.add(certificate).map_err(|_| bad("it holds something that is no CA certificate"))?;
+        roots.add(certificate).map_err(|_| bad("it holds a certificate that cannot be a trust anchor"))?;
     }
     Ok(roots)
 }
 
-/// What `SSL_CERT_FILE` and `SSL_CERT_DIR` name, else the bundle file, else whatever is found.
+/// Loads what `SSL_CERT_FILE` and `SSL_CERT_DIR` name, else the first bundle file, else what rustls-native-certs finds.
 fn of_system(named: bool, file: Option<&Path>) -> Result<RootCertStore, TrustStoreError> {
-    // It would be read whole, whatever it is.
+    // rustls-native-certs would read the whole file, whatever its size.
     if let Some(path) = file
-        && let Err(unreadable) = file::read(path, MAX_BYTES)
-        && !unreadable.is_missing()
+        && let Err(error) = file::read(path, MAX_BYTES)
+        && !error.is_missing()
     {
-        return Err(TrustStoreError::CaFile { path: path.to_owned(), reason: unreadable.reason });
+        return Err(TrustStoreError::CaFile { path: path.to_owned(), reason: error.reason });
     }
     let bundle = BUNDLES
         .iter()
@@ -74,24 +74,25 @@ fn of_system(named: bool, file: Option<&Path>) -> Result<RootCertStore, TrustSto
     if roots.is_empty() { Err(TrustStoreError::NoRoots) } else { Ok(roots) }
 }
 
-/// The certificates of a bundle; `None` where a block is damaged. Nothing in it is secret, so a table does.
+/// Decodes the certificates of a bundle; `None` if a block is damaged. They are not secret, so decoding need not take
+/// constant time.
 fn certificates(bundle: &[u8]) -> Option<Vec<CertificateDer<'static>>> {
     let text = std::str::from_utf8(bundle).map_or_else(|_| String::from_utf8_lossy(bundle), Cow::Borrowed);
     let mut rest = text.as_ref();
     let (mut certificates, mut base64) = (Vec::new(), Vec::new());
     while let Some((_, block)) = rest.split_once("-----BEGIN CERTIFICATE-----") {
-        let (der, behind) = in_full_lines(block, &mut base64).or_else(|| in_any_lines(block, &mut base64))?;
+        let (der, after) = decode_strict(block, &mut base64).or_else(|| decode_lax(block, &mut base64))?;
         certificates.push(der.into());
-        rest = behind;
+        rest = after;
     }
     Some(certificates)
 }
 
 const END: &str = "-----END CERTIFICATE-----";
 
-/// A block whose lines are as long as RFC 7468 wants them, and what stands behind it. All bundles look so, and what need not
-/// be searched for line ends is read at half the price. `None` means nothing: the block may be written in another way.
-fn in_full_lines<'a>(block: &'a str, base64: &mut Vec<u8>) -> Option<(Vec<u8>, &'a str)> {
+/// Decodes a block with lines of 64 characters (RFC 7468, section 3), and returns the text after it. All common bundles are
+/// written like this; without a search for line ends, decoding takes half the time. `None`: the lines may have another length.
+fn decode_strict<'a>(block: &'a str, base64: &mut Vec<u8>) -> Option<(Vec<u8>, &'a str)> {
     const LINE: usize = 64;
     base64.clear();
     let mut rest = block.strip_prefix('\n')?;
@@ -101,19 +102,19 @@ fn in_full_lines<'a>(block: &'a str, base64: &mut Vec<u8>) -> Option<(Vec<u8>, &
         base64.extend_from_slice(full.as_bytes());
         rest = more;
     }
-    let (last, behind) = rest.split_once(END)?;
+    let (last, after) = rest.split_once(END)?;
     base64.extend_from_slice(last.trim_ascii_end().as_bytes());
-    Some((STANDARD.decode(base64).ok()?, behind))
+    Some((STANDARD.decode(base64).ok()?, after))
 }
 
-/// A block as anyone may write it, and what stands behind it; `None` where it is damaged.
-fn in_any_lines<'a>(block: &'a str, base64: &mut Vec<u8>) -> Option<(Vec<u8>, &'a str)> {
-    let (body, behind) = block.split_once(END)?;
+/// Decodes a block with lines of any length, and returns the text after it; `None` if it is damaged.
+fn decode_lax<'a>(block: &'a str, base64: &mut Vec<u8>) -> Option<(Vec<u8>, &'a str)> {
+    let (body, after) = block.split_once(END)?;
     base64.clear();
     for line in body.lines() {
         base64.extend_from_slice(line.trim_ascii().as_bytes());
     }
-    Some((STANDARD.decode(base64).ok()?, behind))
+    Some((STANDARD.decode(base64).ok()?, after))
 }
 
 #[cfg(test)]
@@ -123,7 +124,7 @@ mod tests {
     const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
 
     #[test]
-    fn a_bundle_is_read_whole_or_not_at_all() {
+    fn damaged_bundle_is_rejected_whole() {
         let block = "-----BEGIN CERTIFICATE-----\nAQ\r\nID\n-----END CERTIFICATE-----\n";
         assert_eq!(certificates(format!("# one\n{block}# two\n{block}").as_bytes()).unwrap().len(), 2);
         assert_eq!(certificates(b"").unwrap().len(), 0);
@@ -136,9 +137,9 @@ mod tests {
         }
     }
 
-    /// However long the certificate is, and however its lines are broken.
+    /// For all lengths of certificates and of lines.
     #[test]
-    fn every_way_to_write_a_certificate_says_the_same() {
+    fn certificate_is_decoded_however_written() {
         for length in [1, 47, 48, 49, 95, 96, 97, 500] {
             let der: Vec<u8> = (0..length).map(|byte: u32| byte.to_le_bytes()[0]).collect();
             let base64 = STANDARD.encode(&der);
@@ -158,9 +159,9 @@ mod tests {
                 base64.clone(),
             ];
             for body in &bodies {
-                // What follows may look as if it were a line of the body.
-                for behind in ["", "\n", "\n# a\n", &format!("\n{}\n", "#".repeat(41)), "\nCA \u{e9}\n"] {
-                    let bundle = format!("{BEGIN}{body}{END}{behind}").repeat(3);
+                // The text after the block may look like a line of the body.
+                for after in ["", "\n", "\n# a\n", &format!("\n{}\n", "#".repeat(41)), "\nCA \u{e9}\n"] {
+                    let bundle = format!("{BEGIN}{body}{END}{after}").repeat(3);
                     let read = certificates(bundle.as_bytes()).unwrap();
                     assert!(read.len() == 3 && read.iter().all(|read| **read == *der), "{bundle}");
                     let damaged = bundle.replacen(body, &body.replacen(&base64[..1], "?", 1), 1);

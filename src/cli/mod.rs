@@ -1,8 +1,10 @@
 //! The command line: commands, flags and help. Completions come from the same definition.
 //!
-//! Parsing only. Defaults belong to `settings`, because a default here would shadow the configuration file.
+//! Parsing only. Defaults of settings are in `settings`: a default here would shadow the configuration file.
 
 mod certs;
+mod check;
+mod deploy;
 mod doctor;
 mod invocation;
 mod service;
@@ -16,9 +18,10 @@ use std::path::PathBuf;
 use clap::{
     ArgAction, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum, ValueHint,
 };
-use time::OffsetDateTime;
 
 pub(crate) use self::certs::{CertsCommand, DownloadArgs};
+pub(crate) use self::check::CheckArgs;
+pub(crate) use self::deploy::{CertificateArgs, DeployArgs, PlanArgs};
 pub(crate) use self::doctor::DoctorArgs;
 pub(crate) use self::invocation::Action;
 pub use self::invocation::{CommandLine, Invocation, UsageError, command_name, wants_json};
@@ -30,10 +33,6 @@ pub(crate) use self::sites::{
 };
 pub(crate) use self::status::StatusArgs;
 pub(crate) use self::sync::SyncArgs;
-use crate::names::Domain;
-use crate::settings::Guards;
-use crate::source::Named;
-use crate::text::rfc3339;
 
 const ABOUT: &str = "Deploy renewed certificates to the edge and verify what it serves";
 
@@ -44,7 +43,7 @@ Run as the deploy hook of an ACME client, edgecert reads the client's variables,
 checks the renewed certificate and its key, uploads them for every covered site,
 and waits until the edge serves the certificate.";
 
-/// Examples first: they are what most people open the help for.
+/// Examples come first; they are what most people look for.
 const HELP_TEMPLATE: &str = "\
 {about}
 
@@ -102,7 +101,7 @@ pub(crate) struct Cli {
     pub(crate) command: Option<Command>,
 }
 
-/// Flags that every command takes.
+/// Flags of every command.
 #[derive(Args, Clone, Debug)]
 #[expect(clippy::doc_markdown, reason = "help is plain text")]
 pub(crate) struct Common {
@@ -119,13 +118,12 @@ pub(crate) struct Common {
     pub(crate) verbose: u8,
 }
 
-/// Position in the help: after a command's own flags.
+/// Position in the help, after a command's own flags.
 const GLOBAL_FLAGS: usize = 500;
 
-/// The commands. `defer` builds the flags of a command only when it runs; the hook has no use for the others.
+/// The commands. With `defer`, only the flags of the command that runs are built, which saves the hook time.
 ///
-/// A variant's summary is for the list of commands; the help of the command itself begins with the summary of its
-/// arguments, so both are the same.
+/// The list of commands shows a variant's summary and the command's own help that of its arguments, so both are the same.
 #[derive(Subcommand, Debug)]
 #[command(defer = true)]
 pub(crate) enum Command {
@@ -183,112 +181,8 @@ pub(crate) enum Shell {
     Fish,
 }
 
-/// Show what deploy would do, and why
-#[derive(Args, Clone, Debug)]
-#[command(after_help = "\
-Examples:
-  edgecert plan --lineage /etc/letsencrypt/live/example.com
-  edgecert plan --lineage /etc/letsencrypt/live/example.com --domain example.com
-  edgecert plan --cert fullchain.pem --key privkey.pem --json
-
-It reads the account's sites and certificates and what the edge serves, and changes nothing.")]
-pub(crate) struct PlanArgs {
-    #[command(flatten)]
-    pub(crate) deploy: DeployArgs,
-}
-
-/// Deploy a renewed certificate (the default in an ACME client's hook)
-#[derive(Args, Clone, Debug, Default)]
-#[command(after_help = "\
-Examples:
-  RENEWED_LINEAGE=/etc/letsencrypt/live/example.com edgecert deploy
-  edgecert deploy --lineage /etc/letsencrypt/live/example.com
-  edgecert deploy --cert fullchain.pem --key privkey.pem --domain example.com
-  edgecert deploy --lineage /etc/letsencrypt/live/example.com --dry-run
-
-Without --lineage and --cert, the variables or arguments of the ACME client that runs the hook
-name the files: certbot, acme.sh, lego and dehydrated are recognised.")]
-pub(crate) struct DeployArgs {
-    #[command(flatten)]
-    pub(crate) certificate: CertificateArgs,
-
-    /// Site to deploy to (repeatable) [default: every covered site]
-    #[arg(long = "domain", value_name = "DOMAIN")]
-    pub(crate) domains: Vec<Domain>,
-
-    /// Show what would be done, and why, without changing anything
-    #[arg(long)]
-    pub(crate) dry_run: bool,
-
-    #[command(flatten)]
-    pub(crate) guards: GuardArgs,
-
-    #[command(flatten)]
-    pub(crate) settings: SettingArgs,
-}
-
-// Overrides for what a deployment may break elsewhere. No doc comment: clap would take it for the summary of the command.
-#[derive(Args, Clone, Debug, Default)]
-#[command(next_help_heading = "Guards (a refusal names the flag that overrides it)")]
-pub(crate) struct GuardArgs {
-    /// Replace a record even if another site bound to it loses coverage
-    #[arg(long)]
-    pub(crate) allow_shrink: bool,
-
-    /// Replace a certificate that was issued later than this one
-    #[arg(long)]
-    pub(crate) allow_older: bool,
-
-    /// Replace a record that the service issues and renews itself (type lets)
-    #[arg(long)]
-    pub(crate) replace_lets: bool,
-}
-
-/// Run the local checks, without network or configuration
-#[derive(Args, Clone, Debug)]
-#[command(after_help = "\
-Examples:
-  edgecert check --lineage /etc/letsencrypt/live/example.com
-  edgecert check --cert fullchain.pem --key privkey.pem --domain example.com
-  edgecert check --lineage /etc/letsencrypt/live/example.com --at 2027-01-31T00:00:00Z
-
-With --cert and without --key, the check of the key is skipped.")]
-pub(crate) struct CheckArgs {
-    #[command(flatten)]
-    pub(crate) certificate: CertificateArgs,
-
-    /// Domain that the certificate must cover (repeatable)
-    #[arg(long = "domain", value_name = "DOMAIN")]
-    pub(crate) domains: Vec<Domain>,
-
-    /// Require a path to a root in FILE, or in the system's trust store with `system`
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) trust_anchors: Option<PathBuf>,
-
-    /// Check as of this time instead of now, for example 2027-01-31T00:00:00Z
-    #[arg(long, value_name = "RFC3339", value_parser = parse_time)]
-    pub(crate) at: Option<OffsetDateTime>,
-}
-
-// The certificate's files; without any of these flags, the ACME client's variables name them.
-#[derive(Args, Clone, Debug, Default)]
-#[command(next_help_heading = "Certificate")]
-pub(crate) struct CertificateArgs {
-    /// Certificate chain in PEM, leaf first
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) cert: Option<PathBuf>,
-
-    /// Private key in PEM
-    #[arg(long, value_name = "FILE", requires = "cert", value_hint = ValueHint::FilePath)]
-    pub(crate) key: Option<PathBuf>,
-
-    /// Directory of certbot, acme.sh, lego or dehydrated, or a mounted Kubernetes secret
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["cert", "key"], value_hint = ValueHint::DirPath)]
-    pub(crate) lineage: Option<PathBuf>,
-}
-
 impl Cli {
-    /// Parses the arguments. Help and version are errors that print themselves, as clap has it.
+    /// Parses the arguments. Help and version are errors too, like in clap.
     pub(crate) fn read(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Result<Self, clap::Error> {
         let mut command = Self::root();
         let matches = command.try_get_matches_from_mut(arguments)?;
@@ -304,12 +198,12 @@ impl Cli {
     /// All commands and flags, for completion scripts.
     pub(crate) fn definition() -> clap::Command {
         let mut command = Self::root();
-        // Builds the flags that `defer` puts off.
+        // Builds the deferred flags.
         command.build();
         command
     }
 
-    /// The short help, for a call with nothing to do.
+    /// The short help.
     pub(crate) fn help() -> String {
         Self::root().render_help().to_string()
     }
@@ -323,24 +217,6 @@ impl Cli {
     }
 }
 
-impl CertificateArgs {
-    /// The files as the command line names them.
-    pub(crate) fn named(&self) -> Named {
-        Named { cert: self.cert.clone(), key: self.key.clone(), lineage: self.lineage.clone() }
-    }
-}
-
-impl GuardArgs {
-    /// Converts the flags to what the engine takes.
-    pub(crate) fn guards(&self) -> Guards {
-        Guards {
-            allow_shrink: self.allow_shrink,
-            allow_older: self.allow_older,
-            replace_lets: self.replace_lets,
-        }
-    }
-}
-
 /// A flag of `deploy` that precedes a subcommand, where it would be ignored.
 fn misplaced_flag(matches: &clap::ArgMatches) -> Option<String> {
     let is_given = |id: &str| {
@@ -350,8 +226,4 @@ fn misplaced_flag(matches: &clap::ArgMatches) -> Option<String> {
     let flags = DeployArgs::augment_args(clap::Command::new(""));
     let ids = flags.get_arguments().map(|flag| flag.get_id().as_str());
     ids.into_iter().find(|id| is_given(id)).map(|id| id.replace('_', "-"))
-}
-
-fn parse_time(text: &str) -> Result<OffsetDateTime, &'static str> {
-    rfc3339::parse(text).map_err(|_| "expected an RFC 3339 time such as 2027-01-31T00:00:00Z")
 }

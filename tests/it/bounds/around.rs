@@ -16,7 +16,7 @@ fn no_file_with_trust_anchors_takes_more_than_64_mb() {
     let tiny = "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n";
     let noise = |text: &str| Text([&[0xff; 999], text.as_bytes()].concat().repeat(MOST / (999 + text.len())));
     let block = |body: String| Text(tiny.replace("MAA=", &body).into_bytes());
-    let no_ca = "no CA certificate";
+    let no_ca = "cannot be a trust anchor";
     let rows = [
         ("100 MB", Sparse(100 << 20), 78, "larger than 4 MiB", 78),
         ("zeros without end", At("/dev/zero"), 78, "larger than 4 MiB", 78),
@@ -61,9 +61,9 @@ fn no_configuration_file_takes_more_than_64_mb() {
         ("a pipe without end", Endless("# x"), "larger than 256 KiB"),
         ("zeros without end", At("/dev/zero"), "larger than 256 KiB"),
         ("lineages", filled_with(MOST, "[[lineage]]\npath='a'\n"), no_key),
-        ("lineages without a path", filled_with(MOST, "[[lineage]]\n"), "has either `path`"),
+        ("lineages without a path", filled_with(MOST, "[[lineage]]\n"), "needs either `path`"),
         ("lists in lists", list("["), "recurse"),
-        ("empty tables", list("{},"), "has either `path`"),
+        ("empty tables", list("{},"), "needs either `path`"),
         ("keys", Text(keys.concat().into_bytes()), "unknown key `a0`"),
         (
             "a key with many dots",

@@ -1,0 +1,40 @@
+//! `edgecert check`: its flags.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use time::OffsetDateTime;
+
+use super::CertificateArgs;
+use crate::names::Domain;
+use crate::text::rfc3339;
+
+/// Run the local checks, without network or configuration
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  edgecert check --lineage /etc/letsencrypt/live/example.com
+  edgecert check --cert fullchain.pem --key privkey.pem --domain example.com
+  edgecert check --lineage /etc/letsencrypt/live/example.com --at 2027-01-31T00:00:00Z
+
+With --cert and without --key, the check of the key is skipped.")]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    pub(crate) certificate: CertificateArgs,
+
+    /// Domain that the certificate must cover (repeatable)
+    #[arg(long = "domain", value_name = "DOMAIN")]
+    pub(crate) domains: Vec<Domain>,
+
+    /// Require a path to a root in FILE, or in the system's trust store with `system`
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) trust_anchors: Option<PathBuf>,
+
+    /// Check as of this time instead of now, for example 2027-01-31T00:00:00Z
+    #[arg(long, value_name = "RFC3339", value_parser = parse_time)]
+    pub(crate) at: Option<OffsetDateTime>,
+}
+
+fn parse_time(text: &str) -> Result<OffsetDateTime, &'static str> {
+    rfc3339::parse(text).map_err(|_| "expected an RFC 3339 time such as 2027-01-31T00:00:00Z")
+}

@@ -1,0 +1,106 @@
+//! `edgecert deploy` and `edgecert plan`: their flags.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+
+use super::SettingArgs;
+use crate::names::Domain;
+use crate::settings::Guards;
+use crate::source::Named;
+
+/// Deploy a renewed certificate (the default in an ACME client's hook)
+#[derive(Args, Clone, Debug, Default)]
+#[command(after_help = "\
+Examples:
+  RENEWED_LINEAGE=/etc/letsencrypt/live/example.com edgecert deploy
+  edgecert deploy --lineage /etc/letsencrypt/live/example.com
+  edgecert deploy --cert fullchain.pem --key privkey.pem --domain example.com
+  edgecert deploy --lineage /etc/letsencrypt/live/example.com --dry-run
+
+Without --lineage and --cert, the variables or arguments of the ACME client that runs the hook
+name the files: certbot, acme.sh, lego and dehydrated are recognised.")]
+pub(crate) struct DeployArgs {
+    #[command(flatten)]
+    pub(crate) certificate: CertificateArgs,
+
+    /// Site to deploy to (repeatable) [default: every covered site]
+    #[arg(long = "domain", value_name = "DOMAIN")]
+    pub(crate) domains: Vec<Domain>,
+
+    /// Show what would be done, and why, without changing anything
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    #[command(flatten)]
+    pub(crate) guards: GuardArgs,
+
+    #[command(flatten)]
+    pub(crate) settings: SettingArgs,
+}
+
+/// Show what deploy would do, and why
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  edgecert plan --lineage /etc/letsencrypt/live/example.com
+  edgecert plan --lineage /etc/letsencrypt/live/example.com --domain example.com
+  edgecert plan --cert fullchain.pem --key privkey.pem --json
+
+It reads the account's sites and certificates and what the edge serves, and changes nothing.")]
+pub(crate) struct PlanArgs {
+    #[command(flatten)]
+    pub(crate) deploy: DeployArgs,
+}
+
+// Overrides of guards. No doc comment, here and below: clap would take it for the summary of every command that has these flags.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Guards (a refusal names the flag that overrides it)")]
+pub(crate) struct GuardArgs {
+    /// Replace a record even if another site bound to it loses coverage
+    #[arg(long)]
+    pub(crate) allow_shrink: bool,
+
+    /// Replace a certificate that was issued later than this one
+    #[arg(long)]
+    pub(crate) allow_older: bool,
+
+    /// Replace a record that the service issues and renews itself (type lets)
+    #[arg(long)]
+    pub(crate) replace_lets: bool,
+}
+
+// The lineage. Without any of these flags, the ACME client's variables name it.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Certificate")]
+pub(crate) struct CertificateArgs {
+    /// Certificate chain in PEM, leaf first
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) cert: Option<PathBuf>,
+
+    /// Private key in PEM
+    #[arg(long, value_name = "FILE", requires = "cert", value_hint = ValueHint::FilePath)]
+    pub(crate) key: Option<PathBuf>,
+
+    /// Directory of certbot, acme.sh, lego or dehydrated, or a mounted Kubernetes secret
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["cert", "key"], value_hint = ValueHint::DirPath)]
+    pub(crate) lineage: Option<PathBuf>,
+}
+
+impl CertificateArgs {
+    /// What the command line names.
+    pub(crate) fn named(&self) -> Named {
+        Named { cert: self.cert.clone(), key: self.key.clone(), lineage: self.lineage.clone() }
+    }
+}
+
+impl GuardArgs {
+    /// The overrides as the engine takes them.
+    pub(crate) fn guards(&self) -> Guards {
+        Guards {
+            allow_shrink: self.allow_shrink,
+            allow_older: self.allow_older,
+            replace_lets: self.replace_lets,
+        }
+    }
+}
