@@ -35,6 +35,7 @@ pub mod pem;
 mod plan;
 #[doc(hidden)]
 pub mod report;
+mod runtime;
 #[doc(hidden)]
 pub mod secret;
 mod settings;

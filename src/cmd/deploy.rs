@@ -74,7 +74,6 @@ pub(crate) fn deploy(
         let mut clients = ClientCache::new()?;
         let mut access = || Ok(Arc::new(ClientConfig::new(&settings)?));
         let result = task.run(&mut journal, Past::Unknown, &mut clients, &mut access, report);
-        clients.end();
         result
     });
     report.record(result);

@@ -1,7 +1,5 @@
 //! A session with the service, for the commands that manage certificates and sites.
 
-use anyhow::Context as _;
-
 use crate::api::{ApiObject, AttemptError, Client, ClientConfig, List, Record, RequestError, Site};
 use crate::cli::SiteName;
 use crate::clock::Deadline;
@@ -9,6 +7,7 @@ use crate::context::Context;
 use crate::error::{CommandError, Diagnostic, ErrorKind};
 use crate::names::Domain;
 use crate::report::CommandReport;
+use crate::runtime::Runtime;
 use crate::secret::Redactor;
 use crate::settings::{Layer, Layers, Settings};
 
@@ -99,13 +98,7 @@ pub(super) fn with_session(
     redactor.hide(&settings.api_key);
     let client = Client::new(&ClientConfig::new(&settings)?, redactor, deadline)?;
     let session = Session { client, settings, deadline };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the runtime")?;
-    let result = runtime.block_on(run(&session, report));
-    // A DNS lookup in progress must not delay the exit.
-    runtime.shutdown_background();
+    let result = Runtime::new()?.block_on(run(&session, report))?;
     report.warnings.extend(session.client.take_warnings());
     result
 }

@@ -8,9 +8,7 @@ mod verdict;
 
 use std::collections::HashMap;
 
-use anyhow::Context as _;
 use time::OffsetDateTime;
-use tokio::runtime::Runtime;
 
 use self::journal::{Journal, Past};
 use self::rollout::Order;
@@ -21,6 +19,7 @@ use crate::error::CommandError;
 use crate::names::Domain;
 use crate::plan::Allow;
 use crate::report::{CertificateReport, DeployReport};
+use crate::runtime::Runtime;
 use crate::secret::Redactor;
 use crate::settings::{Guards, Settings};
 use crate::source::Source;
@@ -49,13 +48,7 @@ pub(crate) struct ClientCache {
 
 impl ClientCache {
     pub(crate) fn new() -> Result<Self, CommandError> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        Ok(Self { runtime: runtime.context("cannot start the runtime")?, client: None })
-    }
-
-    /// Ends; a name that is still being looked up must not hold the run beyond its deadline.
-    pub(crate) fn end(self) {
-        self.runtime.shutdown_background();
+        Ok(Self { runtime: Runtime::new()?, client: None })
     }
 
     /// A client that keeps this run's secrets to itself.
@@ -83,7 +76,7 @@ impl ClientCache {
         let mut redactor = Redactor::default();
         redactor.hide(&settings.api_key);
         let client = self.client(access, redactor, deadline)?;
-        Ok(self.runtime.block_on(client.listing())?)
+        Ok(self.runtime.block_on(client.listing())??)
     }
 
     /// Carries an order out.
@@ -97,7 +90,7 @@ impl ClientCache {
         redactor.hide(&order.settings.api_key);
         redactor.hide(order.vetted.key.pem());
         let client = self.client(access, redactor, order.deadline)?;
-        self.runtime.block_on(rollout::run(&client, order, report))
+        self.runtime.block_on(rollout::run(&client, order, report))?
     }
 }
 

@@ -186,7 +186,6 @@ fn reach(settings: &Settings, scan: &Scan<'_>) -> Result<Service, CommandError> 
     let access = Arc::new(ClientConfig::new(settings)?);
     let mut clients = ClientCache::new()?;
     let listing = clients.list(&access, settings, Deadline::after(settings.timeout));
-    clients.end();
     let issued = scan.issued.of_service(&settings.base_url.to_string());
     Ok(Service { access, listing: listing?, issued })
 }

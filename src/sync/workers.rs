@@ -77,7 +77,6 @@ impl Workers<'_> {
                         let Some(job) = jobs.get(place) else { break };
                         let _ = sender.send((job, self.one(job, shared, &mut clients)));
                     }
-                    clients.into_values().for_each(ClientCache::end);
                 });
             }
             drop(sender);

@@ -9,13 +9,14 @@ use std::process::Command;
 use crate::harness::edgecert;
 
 /// Which modules of `src` may use which. A line that is missing here is a change of design: add it with its reason.
-const IMPORTS: [(&str, &[&str]); 33] = [
+const IMPORTS: [(&str, &[&str]); 34] = [
     // The ground floor: what all others use.
     ("clock", &[]),
     ("env", &[]),
     ("file", &["text"]),
     ("names", &["text"]),
     ("outcome", &["text"]),
+    ("runtime", &[]),
     ("secret", &["text"]),
     ("text", &[]),
     // What is known of a site's fields: for the command line, which completes them, and for what checks them.
@@ -50,7 +51,7 @@ const IMPORTS: [(&str, &[&str]); 33] = [
         "deploy",
         &[
             "api", "bundle", "cert", "check", "clock", "error", "file", "names", "outcome", "plan", "report",
-            "secret", "settings", "source", "state", "text", "verify",
+            "runtime", "secret", "settings", "source", "state", "text", "verify",
         ],
     ),
     (
@@ -97,6 +98,7 @@ const IMPORTS: [(&str, &[&str]); 33] = [
             "outcome",
             "plan",
             "report",
+            "runtime",
             "secret",
             "settings",
             "source",

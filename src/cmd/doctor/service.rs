@@ -1,12 +1,12 @@
 //! One listing of the account, and what it says about connection, TLS, API key and clock.
 
-use anyhow::Context as _;
 use time::Duration;
 
 use super::finding::{Finding, Subject};
 use crate::api::{AttemptError, Client, ClientConfig, List, Record, RequestError, Site};
 use crate::clock::Deadline;
 use crate::error::{CommandError, Diagnostic as _, ErrorKind};
+use crate::runtime::Runtime;
 use crate::secret::Redactor;
 use crate::settings::Settings;
 use crate::text::{count, humanize};
@@ -38,15 +38,9 @@ pub(super) fn ask(settings: &Settings) -> Result<Asked, CommandError> {
     redactor.hide(&settings.api_key);
     let (access, deadline) = (ClientConfig::new(settings)?, Deadline::after(settings.timeout));
     let client = Client::new(&access, redactor, deadline)?.with_max_attempts(ATTEMPTS);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the runtime")?;
-    let account = runtime.block_on(async {
+    let account = Runtime::new()?.block_on(async {
         Ok(Account { records: client.records().await?.items, sites: client.sites().await? })
-    });
-    // A name that is still being looked up must not hold the run.
-    runtime.shutdown_background();
+    })?;
     Ok(Asked { account, skew: client.skew(), notes: client.take_warnings() })
 }
 

@@ -11,6 +11,7 @@ use crate::clock::Deadline;
 use crate::error::CommandError;
 use crate::names::Domain;
 use crate::outcome::Outcome;
+use crate::runtime::Runtime;
 use crate::verify::{Edge, EdgeView};
 
 /// So many sites are looked at together, and so long each may take.
@@ -47,12 +48,8 @@ pub(super) fn verify(
         site.served = Some(served);
         Ok::<_, rustls::Error>(())
     });
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.context("cannot start the runtime")?;
     let looks = stream::iter(looks).buffer_unordered(AT_ONCE).collect::<Vec<_>>();
-    let looked = runtime.block_on(looks);
-    // A name that is still being looked up must not hold the run.
-    runtime.shutdown_background();
+    let looked = Runtime::new()?.block_on(looks)?;
     Ok(looked.into_iter().collect::<Result<(), _>>().context("cannot set up TLS")?)
 }
 
