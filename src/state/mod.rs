@@ -290,7 +290,9 @@ mod tests {
 
     fn issue_dates(states: [&LineageState; 2]) -> IssueDates {
         let mut dates = IssueDates::default();
-        states.iter().for_each(|state| dates.add(state));
+        for state in states {
+            dates.add(state);
+        }
         dates
     }
 

@@ -1,172 +1,176 @@
-//! Judges the facts for monitoring.
+//! Compares the status of all lineages with thresholds, for monitoring.
+
+use std::cmp::Reverse;
 
 use time::{Duration, OffsetDateTime};
 
-use super::facts::{Age, Disk, Lineage, Site, days_left};
-use super::verdict::{Finding, Level, Verdict};
+use super::lineage_status::{DiskStatus, LeafAge, LineageStatus, SiteStatus, days_left};
+use super::verdict::{Alert, Level, Verdict};
 use crate::cli::StatusArgs;
 use crate::text::{count, humanize, rfc3339, sanitize};
 
-/// A deployment may be pending for so many seconds.
+/// Default of `--max-lag`, in seconds.
 const MAX_LAG: u64 = 24 * 60 * 60;
-/// What is deployed must last for so many days.
+/// Default of `--warn-days`.
 const WARN_DAYS: u32 = 14;
 
-/// When something is not as it should be.
+/// What a lineage has to keep to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
-    lag: Duration,
-    days: i64,
+pub(super) struct Thresholds {
+    /// A deployment pending for longer is critical.
+    max_lag: Duration,
+    /// A certificate that expires in fewer days is a warning.
+    warn_days: i64,
 }
 
-impl Limits {
-    pub(super) fn of(args: &StatusArgs) -> Self {
-        let lag = i64::try_from(args.max_lag.unwrap_or(MAX_LAG)).unwrap_or(i64::MAX);
-        Self { lag: Duration::seconds(lag), days: i64::from(args.warn_days.unwrap_or(WARN_DAYS)) }
+impl Thresholds {
+    pub(super) fn from_args(args: &StatusArgs) -> Self {
+        let max_lag = i64::try_from(args.max_lag.unwrap_or(MAX_LAG)).unwrap_or(i64::MAX);
+        let warn_days = i64::from(args.warn_days.unwrap_or(WARN_DAYS));
+        Self { max_lag: Duration::seconds(max_lag), warn_days }
     }
 }
 
-/// Judges the lineages; `strange` is what is strange about memories.
+/// Evaluates the lineages. Each warning about a state file becomes an alert.
 pub(super) fn evaluate(
-    lineages: &[Lineage],
-    strange: &[String],
-    limits: Limits,
+    lineages: &[LineageStatus],
+    state_warnings: &[String],
+    thresholds: Thresholds,
     now: OffsetDateTime,
 ) -> Verdict {
-    let about_memories = strange.iter().map(|note| Finding::new(Level::Warning, None, note.clone(), 0));
-    let mut findings: Vec<Finding> = about_memories.collect();
-    findings.extend(lineages.iter().flat_map(|lineage| of_lineage(lineage, limits, now)));
-    // Stable, so that lineages stay in the order of their names.
-    findings.sort_by_key(|finding| std::cmp::Reverse((finding.level, finding.urgency)));
+    let state_alerts = state_warnings.iter().map(|text| Alert::new(Level::Warning, None, text.clone(), 0));
+    let mut alerts: Vec<Alert> = state_alerts.collect();
+    alerts.extend(lineages.iter().flat_map(|lineage| alerts_of(lineage, thresholds, now)));
+    // Stable: lineages stay in the order of their names.
+    alerts.sort_by_key(|alert| Reverse((alert.level, alert.urgency)));
     let lags = || lineages.iter().filter_map(|lineage| lineage.lag(now));
     let (pending, lag) = (lags().count(), lags().max().unwrap_or_default());
     let sites = lineages.iter().flat_map(|lineage| &lineage.sites);
-    let left = sites.filter_map(Site::expiry).min().map(|until| days_left(until, now));
+    let left = sites.filter_map(SiteStatus::expiry).min().map(|until| days_left(until, now));
     Verdict {
-        level: findings.first().map_or(Level::Ok, |finding| finding.level),
-        findings,
-        well: well(lineages.len(), pending, left),
-        figures: figures(pending, lag, left, limits),
+        level: alerts.first().map_or(Level::Ok, |alert| alert.level),
+        alerts,
+        summary: summary(lineages.len(), pending, left),
+        performance_data: performance_data(pending, lag, left, thresholds),
     }
 }
 
-fn of_lineage(lineage: &Lineage, limits: Limits, now: OffsetDateTime) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    let mut add = |level, text, urgency: i64| {
-        findings.push(Finding::new(level, Some(lineage.name.clone()), text, urgency));
+fn alerts_of(lineage: &LineageStatus, thresholds: Thresholds, now: OffsetDateTime) -> Vec<Alert> {
+    let lag = lineage.lag(now).filter(|lag| *lag > thresholds.max_lag);
+    let mut alerts: Vec<Alert> = lag.map(|lag| pending_alert(lineage, lag)).into_iter().collect();
+    alerts.extend(expiry_alert(lineage, thresholds.warn_days, now));
+    alerts.extend(disk_warning(lineage).map(|text| warning(lineage, text)));
+    // While a deployment is pending, the edges serve the previous leaf; that is a matter of its lag.
+    let sites = lineage.sites.iter().filter(|_| lineage.pending_since.is_none());
+    let stale = sites.filter_map(|site| Some((site, site.edge.as_ref()?.stale.first()?)));
+    alerts.extend(stale.map(|(site, stale)| warning(lineage, format!("{}: {stale}", site.domain))));
+    alerts
+}
+
+fn warning(lineage: &LineageStatus, text: String) -> Alert {
+    Alert::new(Level::Warning, Some(lineage.name.clone()), text, 0)
+}
+
+fn pending_alert(lineage: &LineageStatus, lag: Duration) -> Alert {
+    let reason = match (&lineage.last_error, &lineage.disk) {
+        (Some(result), _) => result.error.as_deref().map(sanitize),
+        (None, DiskStatus::Leaf { age: LeafAge::Newer, .. }) => {
+            Some("no run has seen this certificate".into())
+        }
+        (None, _) => Some("no run has finished".into()),
     };
-    if let Some(lag) = lineage.lag(now).filter(|lag| *lag > limits.lag) {
-        add(Level::Critical, pending(lineage, lag), lag.whole_seconds());
-    }
-    if let Some((site, until)) = first_to_expire(lineage) {
-        let left = days_left(until, now);
-        let at = rfc3339(until);
-        if until < now {
-            let text = format!("the certificate that {} has expired at {at}", site.domain);
-            add(Level::Critical, text, i64::MAX);
-        } else if left < limits.days {
-            let text = format!(
-                "the certificate that {} has expires in {}, at {at}",
-                site.domain,
-                humanize(until - now)
-            );
-            add(Level::Warning, text, -left);
-        }
-    }
-    match &lineage.disk {
-        Disk::Gone if lineage.is_needed() => {
-            let cert = lineage.cert.as_deref().unwrap_or("the lineage");
-            add(Level::Warning, format!("{cert} is gone and still needed"), 0);
-        }
-        Disk::ReadError(reason) => add(Level::Warning, reason.clone(), 0),
-        Disk::Leaf { .. } | Disk::Gone => {}
-    }
-    for site in &lineage.sites {
-        // What is pending is not served yet; that is judged by its age.
-        let stale = site.served.as_ref().filter(|_| lineage.pending_since.is_none());
-        if let Some(stale) = stale.and_then(|served| served.stale.first()) {
-            add(Level::Warning, format!("{}: {stale}", site.domain), 0);
-        }
-    }
-    findings
+    let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
+    let text = format!("pending for {}{reason}", humanize(lag));
+    Alert::new(Level::Critical, Some(lineage.name.clone()), text, lag.whole_seconds())
 }
 
-fn pending(lineage: &Lineage, lag: Duration) -> String {
-    let why = match (&lineage.last_error, &lineage.disk) {
-        (Some(end), _) => end.error.as_deref().map(sanitize),
-        (None, Disk::Leaf { age: Age::Newer, .. }) => Some("no run has seen this certificate".into()),
-        (None, _) => Some("no run has finished it".into()),
-    };
-    let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
-    format!("pending for {}{why}", humanize(lag))
-}
-
-fn first_to_expire(lineage: &Lineage) -> Option<(&Site, OffsetDateTime)> {
+/// The alert for the certificate that expires first.
+fn expiry_alert(lineage: &LineageStatus, warn_days: i64, now: OffsetDateTime) -> Option<Alert> {
     let dated = lineage.sites.iter().filter_map(|site| Some((site, site.expiry()?)));
-    dated.min_by_key(|(_, until)| *until)
+    let (site, until) = dated.min_by_key(|(_, until)| *until)?;
+    let (domain, left, at) = (&site.domain, days_left(until, now), rfc3339(until));
+    let name = Some(lineage.name.clone());
+    if until < now {
+        let text = format!("the certificate of {domain} expired at {at}");
+        return Some(Alert::new(Level::Critical, name, text, i64::MAX));
+    }
+    let text = format!("the certificate of {domain} expires in {}, at {at}", humanize(until - now));
+    (left < warn_days).then(|| Alert::new(Level::Warning, name, text, -left))
 }
 
-fn well(lineages: usize, pending: usize, left: Option<i64>) -> String {
-    let pending =
-        if pending == 0 { "nothing pending".into() } else { format!("{pending} pending, not for long") };
+fn disk_warning(lineage: &LineageStatus) -> Option<String> {
+    match &lineage.disk {
+        DiskStatus::Missing if lineage.is_needed() => {
+            let cert = lineage.cert.as_deref().unwrap_or("the lineage");
+            Some(format!("{cert} is missing and still needed"))
+        }
+        DiskStatus::Unreadable(reason) => Some(reason.clone()),
+        DiskStatus::Leaf { .. } | DiskStatus::Missing => None,
+    }
+}
+
+fn summary(lineages: usize, pending: usize, left: Option<i64>) -> String {
+    let pending = match pending {
+        0 => "nothing pending".to_owned(),
+        pending => format!("{pending} pending within the limit"),
+    };
     let left = left.map(|days| format!(", {} left", count(usize::try_from(days).unwrap_or(0), "day")));
     format!("{}, {pending}{}", count(lineages, "lineage"), left.unwrap_or_default())
 }
 
-/// Performance data: `label=value[unit];warning;critical`, a threshold `N:` for values that must not be below.
-fn figures(pending: usize, lag: Duration, left: Option<i64>, limits: Limits) -> String {
-    let most = limits.lag.whole_seconds();
-    let left = left.map(|days| format!(" days_left={days};{}:;0:", limits.days)).unwrap_or_default();
-    format!("pending={pending} lag={}s;{most};{most}{left}", lag.whole_seconds())
+/// Performance data: `label=value[unit];warning;critical;min`. The threshold `N:` alerts below N.
+fn performance_data(pending: usize, lag: Duration, left: Option<i64>, thresholds: Thresholds) -> String {
+    let Thresholds { max_lag, warn_days } = thresholds;
+    let max_lag = max_lag.whole_seconds();
+    let left = left.map(|days| format!(" days_left={days};{warn_days}:;0:")).unwrap_or_default();
+    format!("pending={pending} lag={}s;{max_lag};{max_lag}{left}", lag.whole_seconds())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::facts::Shown;
-    use super::super::fixture::{NOW, deployed, gone, pending, renewed};
+    use super::super::fixture::{NOW, deployed, edge, missing, pending, renewed};
     use super::*;
 
-    const LIMITS: Limits = Limits { lag: Duration::seconds(86400), days: 14 };
+    const THRESHOLDS: Thresholds = Thresholds { max_lag: Duration::DAY, warn_days: 14 };
 
-    fn line(lineages: &[Lineage]) -> (u8, String) {
-        let verdict = evaluate(lineages, &[], LIMITS, NOW);
+    /// The exit code and the line.
+    fn check(lineages: &[LineageStatus]) -> (u8, String) {
+        let verdict = evaluate(lineages, &[], THRESHOLDS, NOW);
         (verdict.level.exit_code(), verdict.to_line())
     }
 
-    /// The exit code and the words between the level and the figures.
-    fn said(lineages: &[Lineage]) -> (u8, String) {
-        let (code, line) = line(lineages);
-        let words = line.split_once(" - ").unwrap().1.split(" | ").next().unwrap().to_owned();
-        (code, words)
+    /// The exit code and the text between the level and the performance data.
+    fn check_text(lineages: &[LineageStatus]) -> (u8, String) {
+        let (code, line) = check(lineages);
+        let text = line.split_once(" - ").unwrap().1.split(" | ").next().unwrap().to_owned();
+        (code, text)
     }
 
     #[test]
-    fn the_line_has_the_level_the_gravest_finding_and_the_figures() {
-        let inventory =
-            [deployed("fine", 60), deployed("soon", 5), pending("shop", 20, Duration::days(3)), gone("left")];
-        assert_eq!(
-            line(&inventory),
-            (
-                2,
-                "EDGECERT CRITICAL - shop: pending for 3 days (the service cannot be reached); 2 more | \
-                 pending=1 lag=259200s;86400;86400 days_left=5;14:;0:\n"
-                    .into()
-            )
-        );
-        let well = "EDGECERT OK - 1 lineage, nothing pending, 60 days left | \
+    fn line_has_level_alert_and_performance_data() {
+        let lineages = [
+            deployed("fine", 60),
+            deployed("soon", 5),
+            pending("shop", 20, Duration::days(3)),
+            missing("left"),
+        ];
+        let line = "EDGECERT CRITICAL - shop: pending for 3 days (the service cannot be reached); 2 more | \
+                    pending=1 lag=259200s;86400;86400 days_left=5;14:;0:\n";
+        assert_eq!(check(&lineages), (2, line.into()));
+        let line = "EDGECERT OK - 1 lineage, nothing pending, 60 days left | \
                     pending=0 lag=0s;86400;86400 days_left=60;14:;0:\n";
-        assert_eq!(line(&[deployed("fine", 60)]), (0, well.into()));
-        let none = "EDGECERT OK - 0 lineages, nothing pending | pending=0 lag=0s;86400;86400\n";
-        assert_eq!(line(&[]), (0, none.into()));
+        assert_eq!(check(&[deployed("fine", 60)]), (0, line.into()));
+        let line = "EDGECERT OK - 0 lineages, nothing pending | pending=0 lag=0s;86400;86400\n";
+        assert_eq!(check(&[]), (0, line.into()));
     }
 
     #[test]
-    fn each_fault_has_its_level() {
+    fn each_problem_has_its_level() {
         let mut unreadable = deployed("x", 60);
-        unreadable.disk = Disk::ReadError("cannot read /x: permission denied".into());
-        let mut useless = gone("x");
-        useless.sites.clear();
-        let mut configured = Lineage { configured: true, remembered: false, ..gone("x") };
+        unreadable.disk = DiskStatus::Unreadable("cannot read /x: permission denied".into());
+        let mut unneeded = missing("x");
+        unneeded.sites.clear();
+        let mut configured = LineageStatus { is_configured: true, is_recorded: false, ..missing("x") };
         configured.sites.clear();
         let rows = [
             (pending("x", 60, Duration::hours(23)), 0),
@@ -178,59 +182,53 @@ mod tests {
             (deployed("x", 0), 1),
             (deployed("x", -1), 2),
             (pending("x", -1, Duration::ZERO), 2),
-            (gone("x"), 1),
-            (useless, 0),
+            (missing("x"), 1),
+            (unneeded, 0),
             (configured, 1),
             (unreadable, 1),
         ];
         for (number, (lineage, code)) in rows.into_iter().enumerate() {
-            let (found, line) = line(&[lineage]);
+            let (found, line) = check(&[lineage]);
             assert_eq!(found, code, "row {number}: {line}");
         }
     }
 
     #[test]
-    fn a_damaged_memory_is_a_warning() {
-        let verdict = evaluate(&[deployed("x", 60)], &["x.damaged is damaged".into()], LIMITS, NOW);
+    fn invalid_state_file_is_a_warning() {
+        let verdict = evaluate(&[deployed("x", 60)], &["x.json is invalid".into()], THRESHOLDS, NOW);
         assert_eq!(verdict.level, Level::Warning);
-        assert!(verdict.to_line().starts_with("EDGECERT WARNING - x.damaged is damaged | "));
+        assert!(verdict.to_line().starts_with("EDGECERT WARNING - x.json is invalid | "));
     }
 
     #[test]
-    fn what_no_run_has_seen_is_said_so_and_the_most_urgent_comes_first() {
+    fn most_urgent_alert_comes_first() {
         let late = |name, days| renewed(name, Duration::days(days));
-        let (code, words) = said(&[late("a", 3), late("b", 9), late("c", 4)]);
-        assert_eq!((code, &*words), (2, "b: pending for 9 days (no run has seen this certificate); 2 more"));
-        let (_, words) = said(&[deployed("a", 9), deployed("b", 3)]);
+        let (code, text) = check_text(&[late("a", 3), late("b", 9), late("c", 4)]);
+        assert_eq!((code, &*text), (2, "b: pending for 9 days (no run has seen this certificate); 2 more"));
+        let (_, text) = check_text(&[deployed("a", 9), deployed("b", 3)]);
         assert_eq!(
-            words,
-            "b: the certificate that a.example has expires in 3 days, at 2026-11-24T13:00:00Z; 1 more"
+            text,
+            "b: the certificate of a.example expires in 3 days, at 2026-11-24T13:00:00Z; 1 more"
         );
     }
 
     #[test]
-    fn an_edge_that_shows_another_leaf_is_a_warning_unless_one_is_pending() {
-        let stale = |mut lineage: Lineage, days| {
-            let shown = Shown {
-                addresses: 1,
-                stale: vec!["192.0.2.1:443 still shows it".into()],
-                stale_until: Some(NOW + Duration::days(days)),
-                ..Shown::default()
-            };
-            lineage.sites.iter_mut().for_each(|site| site.served = Some(shown.clone()));
+    fn stale_edge_is_a_warning_unless_pending() {
+        let stale = |mut lineage: LineageStatus, days| {
+            lineage.sites[0].edge = Some(edge(1, Some(days)));
             lineage
         };
-        let words = "x: a.example: 192.0.2.1:443 still shows it";
-        assert_eq!(said(&[stale(deployed("x", 60), 30)]), (1, words.into()));
-        assert_eq!(said(&[stale(pending("x", 60, Duration::hours(1)), 30)]).0, 0);
-        assert_eq!(said(&[stale(deployed("x", 60), -1)]).0, 2, "what is seen counts, not what is remembered");
+        let text = "x: a.example: 192.0.2.1:443 serves another";
+        assert_eq!(check_text(&[stale(deployed("x", 60), 30)]), (1, text.into()));
+        assert_eq!(check_text(&[stale(pending("x", 60, Duration::hours(1)), 30)]).0, 0);
+        assert_eq!(check_text(&[stale(deployed("x", 60), -1)]).0, 2, "the served leaf has expired");
     }
 
     #[test]
-    fn foreign_words_stay_within_the_one_line() {
+    fn untrusted_text_stays_on_one_line() {
         let mut lineage = pending("x", 60, Duration::days(3));
         lineage.last_error.as_mut().unwrap().error = Some("a|b\nEDGECERT OK - c".into());
-        let (_, line) = line(&[lineage]);
+        let (_, line) = check(&[lineage]);
         assert_eq!((line.matches('|').count(), line.lines().count()), (1, 1), "{line}");
     }
 }

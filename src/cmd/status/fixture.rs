@@ -1,34 +1,36 @@
-//! Lineages for the tests of what is shown of them.
+//! Lineages for unit tests.
 
 use time::macros::datetime;
 use time::{Duration, OffsetDateTime};
 
-use super::facts::{Age, Disk, Leaf, Lineage, Site};
+use super::lineage_status::{
+    DiskStatus, EdgeOutcome, EdgeStatus, LeafAge, LeafSummary, LineageStatus, SiteStatus,
+};
 use crate::cert::KeyType;
 use crate::outcome::Outcome;
 use crate::state::RunResult;
 
 pub(super) const NOW: OffsetDateTime = datetime!(2026-11-21 12:00 UTC);
 
-/// A lineage that is deployed to one site, for so many days from now.
-pub(super) fn deployed(name: &str, days: i64) -> Lineage {
-    let leaf = Leaf {
+/// A lineage that is deployed to one site and expires in this many days.
+pub(super) fn deployed(name: &str, days: i64) -> LineageStatus {
+    let leaf = LeafSummary {
         fingerprint: format!("{name:a>8}").repeat(8),
         names: vec!["a.example".into()],
         not_after: NOW + Duration::days(days) + Duration::hours(1),
     };
-    Lineage {
+    LineageStatus {
         name: name.into(),
         client: Some("certbot"),
         cert: Some(format!("/live/{name}/fullchain.pem")),
-        configured: false,
-        remembered: true,
+        is_configured: false,
+        is_recorded: true,
         generation: 1,
         pending_since: None,
-        begun: false,
+        is_begun: false,
         last_success: Some(NOW - Duration::days(30)),
         last_error: None,
-        sites: vec![Site {
+        sites: vec![SiteStatus {
             id: Some(1),
             domain: "a.example".into(),
             cname: None,
@@ -37,40 +39,59 @@ pub(super) fn deployed(name: &str, days: i64) -> Lineage {
             detail: None,
             is_on_record: Some(true),
             not_after: Some(leaf.not_after),
-            served: None,
+            edge: None,
         }],
-        disk: Disk::Leaf { leaf: leaf.clone(), key_type: KeyType::P256, age: Age::Same },
+        disk: DiskStatus::Leaf { leaf: leaf.clone(), key_type: KeyType::P256, age: LeafAge::Same },
         deployed: Some(leaf),
         edge_address: None,
     }
 }
 
-/// The same with a successor that has been pending for so long.
-pub(super) fn pending(name: &str, days: i64, lag: Duration) -> Lineage {
+/// A deployed lineage whose next deployment has been pending for this long.
+pub(super) fn pending(name: &str, days: i64, lag: Duration) -> LineageStatus {
     let error = Some("the service cannot be reached".into());
-    Lineage {
+    LineageStatus {
         pending_since: Some(NOW - lag),
-        begun: true,
+        is_begun: true,
         last_error: Some(RunResult { at: NOW - Duration::HOUR, exit_code: 75, error }),
         ..deployed(name, days)
     }
 }
 
-/// A lineage whose files hold a leaf that no run has seen.
-pub(super) fn renewed(name: &str, lag: Duration) -> Lineage {
+/// A deployed lineage whose files have held another leaf for this long.
+pub(super) fn renewed(name: &str, lag: Duration) -> LineageStatus {
     let mut lineage = deployed(name, 20);
-    let leaf = Leaf {
+    let leaf = LeafSummary {
         fingerprint: "b".repeat(64),
         names: Vec::new(),
         not_after: NOW + Duration::days(89) + Duration::hours(1),
     };
     lineage.pending_since = Some(NOW - lag);
-    lineage.disk = Disk::Leaf { leaf, key_type: KeyType::P256, age: Age::Newer };
+    lineage.disk = DiskStatus::Leaf { leaf, key_type: KeyType::P256, age: LeafAge::Newer };
     lineage.sites[0].is_on_record = Some(false);
     lineage
 }
 
-/// A lineage whose files are gone.
-pub(super) fn gone(name: &str) -> Lineage {
-    Lineage { disk: Disk::Gone, ..deployed(name, 40) }
+/// A deployed lineage without files.
+pub(super) fn missing(name: &str) -> LineageStatus {
+    LineageStatus { disk: DiskStatus::Missing, ..deployed(name, 40) }
+}
+
+/// An edge with two addresses of which some serve the leaf; the others serve one that expires in this many days, or
+/// cannot be reached.
+pub(super) fn edge(served: usize, stale_days: Option<i64>) -> EdgeStatus {
+    let outcome = match stale_days {
+        Some(_) => EdgeOutcome::Stale,
+        None if served == 2 => EdgeOutcome::Served,
+        None => EdgeOutcome::Unreachable,
+    };
+    let others = |message: &str| vec![message.to_owned(); 2 - served];
+    EdgeStatus {
+        outcome,
+        served,
+        addresses: 2,
+        stale: if stale_days.is_some() { others("192.0.2.1:443 serves another") } else { Vec::new() },
+        stale_until: stale_days.map(|days| NOW + Duration::days(days)),
+        unreachable: if stale_days.is_none() { others("192.0.2.1:443 does not answer") } else { Vec::new() },
+    }
 }

@@ -1,123 +1,133 @@
-//! Forgets a lineage: its memory goes, and the locks stay, because another run may hold one.
+//! `status --forget`: deletes the state of a lineage. Lock files stay, because another run may hold one.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::clock::Deadline;
-use crate::error::{AdHocError, CommandError, ErrorKind};
+use crate::error::{CommandError, Diagnostic, ErrorKind};
 use crate::inventory::{Inventory, Member};
 use crate::report::CommandReport;
 use crate::settings::Configuration;
 use crate::state::{LockError, Store, WriteError};
 use crate::text;
 
-/// Another run on the lineage is waited for so long.
+/// How long to wait for another run on the lineage.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A lineage as it may be named.
-struct Known {
-    name: String,
-    places: Vec<PathBuf>,
-    configured: bool,
+/// The lineage was not forgotten.
+#[derive(Debug, thiserror::Error)]
+enum ForgetError {
+    #[error("there is no state of a lineage {}; nothing was forgotten", text::sanitize(wanted))]
+    Unknown { wanted: String, known: Vec<String> },
+    #[error("{} holds {}; nothing was forgotten", text::sanitize(wanted), text::list(names))]
+    Ambiguous { wanted: String, names: Vec<String> },
+    #[error("{0}; nothing was forgotten")]
+    Write(#[from] WriteError),
 }
 
-/// Forgets the lineage of this name, directory or certificate.
+impl Diagnostic for ForgetError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Unknown { .. } | Self::Ambiguous { .. } => ErrorKind::NoInput,
+            Self::Write(_) => ErrorKind::Config,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Unknown { known, .. } if known.is_empty() => {
+                "there is no state at all; check --state-dir and EDGECERT_STATE_DIR".into()
+            }
+            Self::Unknown { known, .. } => format!("known lineages: {}", text::list(known)),
+            Self::Ambiguous { .. } => "pass the name of one lineage".into(),
+            Self::Write(_) => "run edgecert as the user that the ACME client runs as".into(),
+        })
+    }
+}
+
+/// A lineage with a valid state file.
+struct Recorded {
+    name: String,
+    /// Paths that may stand for its name.
+    paths: Vec<PathBuf>,
+    is_configured: bool,
+}
+
+/// Forgets the lineage with this name, directory or certificate.
 pub(super) fn run(
     wanted: &str,
     store: Option<&Store>,
-    file: &Configuration,
+    configuration: &Configuration,
     report: &mut CommandReport,
 ) -> Result<(), CommandError> {
-    let store = store.ok_or_else(|| unknown(wanted, &[]))?;
-    let known = known(store, file, report)?;
-    // Damaged memories can be forgotten, too; the visit may have set one aside.
-    let (remembered, damaged) = (store.names()?, store.quarantined());
-    let mut names: Vec<String> =
-        damaged.iter().filter_map(|path| stem(path)).chain(remembered.clone()).collect();
-    names.sort_unstable();
-    names.dedup();
-    let name = find(wanted, &names, &known)?;
+    let Some(store) = store else {
+        return Err(ForgetError::Unknown { wanted: wanted.into(), known: Vec::new() }.into());
+    };
+    // This may quarantine a file, which can then be forgotten, too.
+    let recorded = recorded(store, configuration, report)?;
+    let (state_files, quarantined) = (store.names()?, store.quarantined());
+    let names: BTreeSet<String> =
+        quarantined.iter().filter_map(|path| stem(path)).chain(state_files.iter().cloned()).collect();
+    let name = find(wanted, &names.into_iter().collect::<Vec<_>>(), &recorded)?;
     let lock = match store.lock(&name, Deadline::after(LOCK_TIMEOUT)) {
         Ok(lock) => lock,
         Err(LockError::Timeout(timeout)) => return Err(timeout.into()),
-        Err(LockError::Write(error)) => return Err(unwritable(&error)),
+        Err(LockError::Write(error)) => return Err(ForgetError::from(error).into()),
     };
-    if remembered.contains(&name) {
-        store.forget(&name).map_err(|error| unwritable(&error))?;
+    for path in quarantined.iter().filter(|path| stem(path).as_ref() == Some(&name)) {
+        let removed = std::fs::remove_file(path);
+        removed.map_err(|error| ForgetError::from(WriteError::new(path, &error)))?;
     }
-    for path in damaged.iter().filter(|path| stem(path).as_ref() == Some(&name)) {
-        let failed = |error| WriteError::new(path, &error);
-        std::fs::remove_file(path).map_err(failed).map_err(|error| unwritable(&error))?;
+    if state_files.contains(&name) {
+        store.forget(&name).map_err(ForgetError::from)?;
     }
     drop(lock);
-    if known.iter().any(|known| known.name == name && known.configured) {
-        let note =
-            format!("a [[lineage]] of the configuration names {name}: the next sync will deploy it again");
-        report.warnings.push(note);
+    if recorded.iter().any(|recorded| recorded.name == name && recorded.is_configured) {
+        let warning =
+            format!("a [[lineage]] in the configuration names {name}; the next sync deploys it again");
+        report.warnings.push(warning);
     }
     report.body.text = format!("forgot {name}\n");
     report.body.set("forgotten", name);
     Ok(())
 }
 
-/// The lineages with a memory that can be read.
-fn known(
+fn recorded(
     store: &Store,
-    file: &Configuration,
+    configuration: &Configuration,
     report: &mut CommandReport,
-) -> Result<Vec<Known>, CommandError> {
-    let mut known = Vec::new();
+) -> Result<Vec<Recorded>, CommandError> {
+    let mut recorded = Vec::new();
     let visit = |member: Member<'_>| {
-        let configured = member.entry.is_some();
-        let Some(memory) = member.memory else { return };
-        let places = [Some(memory.source.cert), memory.source.directory].into_iter().flatten().collect();
-        known.push(Known { name: member.name, places, configured });
+        let Some(state) = member.memory else { return };
+        let paths = [Some(state.source.cert), state.source.directory].into_iter().flatten().collect();
+        recorded.push(Recorded { name: member.name, paths, is_configured: member.entry.is_some() });
     };
-    Inventory::gather(Some(store), file)?.visit(visit, |note| report.warnings.push(note.to_string()));
-    Ok(known)
+    let warnings = &mut report.warnings;
+    Inventory::gather(Some(store), configuration)?.visit(visit, |error| warnings.push(error.to_string()));
+    Ok(recorded)
 }
 
 fn stem(path: &Path) -> Option<String> {
     Some(path.file_stem()?.to_str()?.to_owned())
 }
 
-/// The name of the one that is meant.
-fn find(wanted: &str, names: &[String], known: &[Known]) -> Result<String, CommandError> {
+/// Finds the name of the lineage.
+fn find(wanted: &str, names: &[String], recorded: &[Recorded]) -> Result<String, ForgetError> {
     if let Some(name) = names.iter().find(|name| *name == wanted) {
         return Ok(name.clone());
     }
     let forms = [std::path::absolute(wanted).ok(), Path::new(wanted).canonicalize().ok()];
-    let is_it = |place: &PathBuf| {
-        let same = |form: &PathBuf| form == place || place.canonicalize().is_ok_and(|place| place == *form);
-        forms.iter().flatten().any(same)
+    let is_wanted = |path: &PathBuf| {
+        let is_same = |form: &PathBuf| form == path || path.canonicalize().is_ok_and(|path| path == *form);
+        forms.iter().flatten().any(is_same)
     };
-    let found: Vec<&str> = known
-        .iter()
-        .filter(|known| known.places.iter().any(is_it))
-        .map(|known| known.name.as_str())
-        .collect();
+    let found = recorded.iter().filter(|recorded| recorded.paths.iter().any(is_wanted));
+    let found: Vec<String> = found.map(|recorded| recorded.name.clone()).collect();
     match found.as_slice() {
-        [] => Err(unknown(wanted, names)),
-        [name] => Ok((*name).to_owned()),
-        several => {
-            let message = format!("{} holds {}", text::sanitize(wanted), text::list(several));
-            Err(AdHocError::new(ErrorKind::NoInput, message, "name one of them; nothing was forgotten")
-                .into())
-        }
+        [] => Err(ForgetError::Unknown { wanted: wanted.into(), known: names.to_vec() }),
+        [name] => Ok(name.clone()),
+        _ => Err(ForgetError::Ambiguous { wanted: wanted.into(), names: found }),
     }
-}
-
-fn unknown(wanted: &str, names: &[String]) -> CommandError {
-    let message = format!("no lineage {} is remembered; nothing was forgotten", text::sanitize(wanted));
-    let hint = match names {
-        [] => "none is remembered at all; check --state-dir and EDGECERT_STATE_DIR".into(),
-        names => format!("remembered are {}", text::list(names)),
-    };
-    AdHocError::new(ErrorKind::NoInput, message, hint).into()
-}
-
-fn unwritable(error: &WriteError) -> CommandError {
-    let message = format!("{error}; nothing was forgotten");
-    let hint = "run edgecert as the user that the ACME client runs as";
-    AdHocError::new(ErrorKind::Config, message, hint).into()
 }

@@ -1,149 +1,146 @@
-//! Gathers the facts: the memory of each lineage beside the certificate that its client keeps now. No key is opened, no
-//! request is sent.
+//! Gathers the status of each lineage from its state file and from the certificate on disk. Opens no key and sends no
+//! request.
 
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use time::OffsetDateTime;
 
-use super::facts::{Age, Disk, Leaf, Lineage, Site};
+use super::lineage_status::{DiskStatus, LeafAge, LeafSummary, LineageStatus, SiteStatus};
 use crate::bundle::{self, Files};
 use crate::cert::Certificate;
 use crate::inventory::{Inventory, Member};
 use crate::outcome::Outcome;
 use crate::source;
-use crate::state::{self, LineageState};
+use crate::state::{LeafState, LineageState, SiteState, StateError};
 use crate::text;
 
-/// The lineages in the order of their names, and what is strange about memories.
-pub(super) fn gather(inventory: Inventory<'_>, now: OffsetDateTime) -> (Vec<Lineage>, Vec<String>) {
-    let (mut lineages, mut strange) = (Vec::with_capacity(inventory.len()), Vec::new());
-    inventory.visit(|member| lineages.push(Lineage::of(member, now)), |note| strange.push(note.to_string()));
-    lineages.sort_by(|a: &Lineage, b| a.name.cmp(&b.name));
-    (lineages, strange)
+/// The lineages in the order of their names, and what is wrong with state files.
+pub(super) fn gather(inventory: Inventory<'_>, now: OffsetDateTime) -> (Vec<LineageStatus>, Vec<StateError>) {
+    let (mut lineages, mut errors) = (Vec::with_capacity(inventory.len()), Vec::new());
+    inventory.visit(|member| lineages.push(LineageStatus::new(member, now)), |error| errors.push(error));
+    lineages.sort_by(|a: &LineageStatus, b| a.name.cmp(&b.name));
+    (lineages, errors)
 }
 
-impl Lineage {
-    fn of(member: Member<'_>, now: OffsetDateTime) -> Self {
-        let Member { name, source, entry, memory } = member;
-        let memory = memory.as_ref();
-        let (client, cert, (disk, written)) = match &source {
+impl LineageStatus {
+    fn new(member: Member<'_>, now: OffsetDateTime) -> Self {
+        let Member { name, source, entry, memory: state } = member;
+        let state = state.as_ref();
+        let (client, cert, (disk, modified)) = match &source {
             Ok(source) => {
                 let cert = text::path(&source.files.cert);
-                (Some(source.client.word()), Some(cert), Disk::read(&source.files, memory))
+                (Some(source.client.word()), Some(cert), DiskStatus::read(&source.files, state))
             }
-            Err(error) => (None, None, (Disk::astray(error), None)),
+            Err(error) => (None, None, (DiskStatus::without_source(error), None)),
         };
-        let begun = memory.and_then(|memory| memory.pending_since);
-        let unseen = || matches!(disk, Disk::Leaf { age: Age::Newer, .. }).then(|| written.unwrap_or(now));
-        let remembered = memory.and_then(|memory| memory.options.overrides.settings.edge_address.clone());
+        let begun = state.and_then(|state| state.pending_since);
+        let unseen =
+            || matches!(disk, DiskStatus::Leaf { age: LeafAge::Newer, .. }).then(|| modified.unwrap_or(now));
+        let recorded_edge = state.and_then(|state| state.options.overrides.settings.edge_address.clone());
         Self {
             name,
             client,
             cert,
-            configured: entry.is_some(),
-            remembered: memory.is_some(),
-            generation: memory.map_or(0, |memory| memory.generation),
-            // A file may come from a machine whose clock is ahead.
+            is_configured: entry.is_some(),
+            is_recorded: state.is_some(),
+            generation: state.map_or(0, |state| state.generation),
+            // The clock that set the file's time may have been ahead.
             pending_since: begun.or_else(unseen).map(|since| since.min(now)),
-            begun: begun.is_some(),
-            last_success: memory.and_then(|memory| memory.last_success),
-            last_error: memory.and_then(|memory| memory.result.clone()).filter(|end| end.exit_code != 0),
-            deployed: memory.and_then(LineageState::deployed).map(Leaf::remembered),
-            sites: memory.map(|memory| sites(memory, &disk)).unwrap_or_default(),
-            edge_address: remembered.or_else(|| entry.and_then(|entry| entry.layer.edge_address.clone())),
+            is_begun: begun.is_some(),
+            last_success: state.and_then(|state| state.last_success),
+            last_error: state.and_then(|state| state.result.clone()).filter(|result| result.exit_code != 0),
+            deployed: state.and_then(LineageState::deployed).map(LeafSummary::recorded),
+            sites: state.map(|state| sites(state, &disk)).unwrap_or_default(),
+            edge_address: recorded_edge.or_else(|| entry.and_then(|entry| entry.layer.edge_address.clone())),
             disk,
         }
     }
 }
 
-impl Disk {
-    /// What is in the files, and since when.
-    fn read(files: &Files, memory: Option<&LineageState>) -> (Self, Option<OffsetDateTime>) {
+impl DiskStatus {
+    /// Reads the files of a lineage; also returns when the certificate was modified.
+    fn read(files: &Files, state: Option<&LineageState>) -> (Self, Option<OffsetDateTime>) {
         let bundle = match bundle::look(files) {
             Ok(bundle) => bundle,
-            Err(unreadable) if unreadable.is_missing() => return (Self::Gone, None),
-            Err(unreadable) => return (Self::ReadError(unreadable.to_string()), None),
+            Err(unreadable) if unreadable.is_missing() => return (Self::Missing, None),
+            Err(unreadable) => return (Self::Unreadable(unreadable.to_string()), None),
         };
         match bundle.chain {
             Ok(chain) => {
-                let known = memory.and_then(|memory| memory.leaf.as_ref());
-                (Self::of(&chain.leaf, known), modified(&files.cert))
+                let recorded = state.and_then(|state| state.leaf.as_ref());
+                (Self::new(&chain.leaf, recorded), modified(&files.cert))
             }
-            Err(diagnostics) => {
-                let found: Vec<&str> =
-                    diagnostics.iter().map(|diagnostic| diagnostic.found.as_str()).collect();
-                let shown = text::path(&files.cert);
-                (Self::ReadError(format!("{shown} holds {}", text::list(&found))), None)
+            Err(problems) => {
+                let found: Vec<&str> = problems.iter().map(|problem| problem.found.as_str()).collect();
+                let path = text::path(&files.cert);
+                (Self::Unreadable(format!("{path} holds {}", text::list(&found))), None)
             }
         }
     }
 
-    fn of(leaf: &Certificate, known: Option<&state::LeafState>) -> Self {
+    fn new(leaf: &Certificate, recorded: Option<&LeafState>) -> Self {
         let fingerprint = leaf.fingerprint();
-        let age = match known {
-            Some(known) if known.fingerprint == fingerprint => Age::Same,
-            Some(known) if leaf.not_before < known.not_before => Age::Older,
-            _ => Age::Newer,
+        let age = match recorded {
+            Some(recorded) if recorded.fingerprint == fingerprint => LeafAge::Same,
+            Some(recorded) if leaf.not_before < recorded.not_before => LeafAge::Older,
+            _ => LeafAge::Newer,
         };
-        let shown = Leaf { fingerprint, names: leaf.names(), not_after: leaf.not_after };
-        let key_type = leaf.public_key.key_type();
-        Self::Leaf { leaf: shown, key_type, age }
+        let summary = LeafSummary { fingerprint, names: leaf.names(), not_after: leaf.not_after };
+        Self::Leaf { leaf: summary, key_type: leaf.public_key.key_type(), age }
     }
 
-    /// Of an entry of the configuration that leads to no lineage.
-    fn astray(error: &source::Error) -> Self {
+    /// The status if an entry of the configuration leads to no lineage.
+    fn without_source(error: &source::Error) -> Self {
         match error {
             source::Error::NotALineage { directory, .. } if matches!(directory.try_exists(), Ok(false)) => {
-                Self::Gone
+                Self::Missing
             }
-            error => Self::ReadError(error.to_string()),
+            error => Self::Unreadable(error.to_string()),
         }
     }
 }
 
-impl Leaf {
-    fn remembered(certificate: &state::LeafState) -> Self {
-        Self {
-            fingerprint: certificate.fingerprint.clone(),
-            names: certificate.names.clone(),
-            not_after: certificate.not_after,
-        }
+impl LeafSummary {
+    fn recorded(leaf: &LeafState) -> Self {
+        Self { fingerprint: leaf.fingerprint.clone(), names: leaf.names.clone(), not_after: leaf.not_after }
     }
 }
 
-/// The sites of the last result that told of any. It may be that of the deployment before: a run that fails before it
-/// knows its sites leaves them as they were, and so does one that is not over.
-fn sites(memory: &LineageState, disk: &Disk) -> Vec<Site> {
-    let told = memory.has_current_sites();
-    let (latest, before) = (memory.leaf.as_ref(), memory.deployed());
-    let site = |site: &state::SiteState| {
-        let (on_record, shown) = match &site.outcome {
-            Outcome::Misbound | Outcome::Skipped => (None, None),
-            _ if !told => (before, before),
-            Outcome::Stale => (latest, before),
-            outcome if outcome.is_deployed() => (latest, latest),
-            _ => (None, before),
-        };
-        let on_disk = disk.leaf().map(|leaf| &leaf.fingerprint);
-        Site {
+/// The sites of the last run that reported any, which may have deployed an earlier leaf: a run that fails before it knows
+/// its sites, or that has not ended, leaves them as they were.
+fn sites(state: &LineageState, disk: &DiskStatus) -> Vec<SiteStatus> {
+    let on_disk = disk.leaf().map(|leaf| &leaf.fingerprint);
+    let site = |site: &SiteState| {
+        let (recorded, served) = leaves_of(site, state);
+        SiteStatus {
             id: site.id,
             domain: text::sanitize(&site.domain),
             cname: site.cname.clone(),
             cert_id: site.cert_id,
             outcome: sanitized(&site.outcome),
             detail: site.detail.as_deref().map(text::sanitize),
-            is_on_record: on_record.zip(on_disk).map(|(held, disk)| held.fingerprint == *disk),
-            not_after: shown.map(|leaf| leaf.not_after),
-            served: None,
+            is_on_record: recorded.zip(on_disk).map(|(recorded, disk)| recorded.fingerprint == *disk),
+            not_after: served.map(|leaf| leaf.not_after),
+            edge: None,
         }
     };
-    memory.sites.iter().map(site).collect()
+    state.sites.iter().map(site).collect()
 }
 
-fn modified(path: &Path) -> Option<OffsetDateTime> {
-    let since = std::fs::metadata(path).ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
-    OffsetDateTime::from_unix_timestamp(i64::try_from(since.as_secs()).ok()?).ok()
+/// The leaf in the record of a site, and the leaf that its visitors get, as far as its outcome tells.
+fn leaves_of<'a>(
+    site: &SiteState,
+    state: &'a LineageState,
+) -> (Option<&'a LeafState>, Option<&'a LeafState>) {
+    let (latest, deployed) = (state.leaf.as_ref(), state.deployed());
+    match &site.outcome {
+        Outcome::Misbound | Outcome::Skipped => (None, None),
+        _ if !state.has_current_sites() => (deployed, deployed),
+        Outcome::Stale => (latest, deployed),
+        outcome if outcome.is_deployed() => (latest, latest),
+        _ => (None, deployed),
+    }
 }
 
 /// An outcome that can be printed: an unknown one is text from the state file.
@@ -154,10 +151,16 @@ fn sanitized(outcome: &Outcome) -> Outcome {
     }
 }
 
+fn modified(path: &Path) -> Option<OffsetDateTime> {
+    let since = std::fs::metadata(path).ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    OffsetDateTime::from_unix_timestamp(i64::try_from(since.as_secs()).ok()?).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cert::KeyType;
+    use crate::state::{DeployOptions, SourceState};
     use time::macros::datetime;
 
     /// Site outcomes; the exit code of the last run and whether it reported sites; whether the record of the first site
@@ -168,8 +171,8 @@ mod tests {
         datetime!(2000-01-01 0:00 UTC).replace_year(year).unwrap()
     }
 
-    fn leaf(fingerprint: &str, issued: i32) -> state::LeafState {
-        state::LeafState {
+    fn leaf(fingerprint: &str, issued: i32) -> LeafState {
+        LeafState {
             fingerprint: fingerprint.into(),
             names: Vec::new(),
             not_before: year(issued),
@@ -177,8 +180,8 @@ mod tests {
         }
     }
 
-    fn begin(before: Option<LineageState>, leaf: state::LeafState) -> LineageState {
-        let lineage = state::SourceState {
+    fn begin(before: Option<LineageState>, leaf: LeafState) -> LineageState {
+        let source = SourceState {
             client: "files".into(),
             cert: "/c".into(),
             issuers: None,
@@ -186,12 +189,12 @@ mod tests {
             directory: None,
         };
         let now = leaf.not_before;
-        LineageState::begin(before, lineage, state::DeployOptions::default(), Some(leaf), now)
+        LineageState::begin(before, source, DeployOptions::default(), Some(leaf), now)
     }
 
     /// A lineage whose leaf `old` was deployed, and whose leaf `new` ended as given.
-    fn memory(outcomes: &[Outcome], end: Option<(u8, bool)>) -> LineageState {
-        let site = |outcome: &Outcome| state::SiteState {
+    fn state(outcomes: &[Outcome], end: Option<(u8, bool)>) -> LineageState {
+        let site = |outcome: &Outcome| SiteState {
             id: None,
             domain: "a.example".into(),
             cname: None,
@@ -199,14 +202,14 @@ mod tests {
             outcome: outcome.clone(),
             detail: None,
         };
-        let sites: Vec<state::SiteState> = outcomes.iter().map(site).collect();
-        let mut memory = begin(None, leaf("old", 2026));
-        memory.finish(0, None, sites.clone(), year(2026));
-        memory = begin(Some(memory), leaf("new", 2027));
-        if let Some((exit_code, told)) = end {
-            memory.finish(exit_code, None, if told { sites } else { Vec::new() }, year(2027));
+        let sites: Vec<SiteState> = outcomes.iter().map(site).collect();
+        let mut state = begin(None, leaf("old", 2026));
+        state.finish(0, None, sites.clone(), year(2026));
+        state = begin(Some(state), leaf("new", 2027));
+        if let Some((exit_code, has_sites)) = end {
+            state.finish(exit_code, None, if has_sites { sites } else { Vec::new() }, year(2027));
         }
-        memory
+        state
     }
 
     #[test]
@@ -222,17 +225,15 @@ mod tests {
             (&[Misbound], Some((0, true)), None, None),
             (&[Skipped], Some((0, true)), None, None),
             (UNKNOWN, Some((0, true)), None, Some(2028)),
-            // A run that failed before it knew its sites, or that has not ended: the sites are those of the leaf before.
+            // The run failed before it knew its sites, or has not ended: they are those of the leaf before.
             (&[Served], Some((75, false)), Some(false), Some(2027)),
             (&[Served], None, Some(false), Some(2027)),
         ];
         for (outcomes, end, on_record, year) in rows {
-            let disk = Disk::Leaf {
-                leaf: Leaf { fingerprint: "new".into(), names: Vec::new(), not_after: self::year(2028) },
-                key_type: KeyType::P256,
-                age: Age::Same,
-            };
-            let sites = sites(&memory(outcomes, end), &disk);
+            let leaf =
+                LeafSummary { fingerprint: "new".into(), names: Vec::new(), not_after: self::year(2028) };
+            let disk = DiskStatus::Leaf { leaf, key_type: KeyType::P256, age: LeafAge::Same };
+            let sites = sites(&state(outcomes, end), &disk);
             let found = (sites[0].is_on_record, sites[0].not_after.map(OffsetDateTime::year));
             assert_eq!(found, (on_record, year), "{outcomes:?} {end:?}");
         }

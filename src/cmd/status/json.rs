@@ -1,34 +1,36 @@
-//! The facts for scripts. The fields are what scripts rely on.
+//! The status as JSON; scripts rely on its keys.
 
 use serde::Serialize;
 use time::OffsetDateTime;
 
-use super::facts::{self, Disk};
+use super::lineage_status::{
+    DiskStatus, EdgeOutcome, EdgeStatus, LeafSummary, LineageStatus, Phase, SiteStatus,
+};
 use crate::outcome::Outcome;
 use crate::state::RunResult;
 use crate::text::rfc3339;
 
 #[derive(Serialize)]
-pub(super) struct Lineage<'a> {
+pub(super) struct LineageJson<'a> {
     name: &'a str,
     client: Option<&'a str>,
     cert: Option<&'a str>,
-    state: &'static str,
+    state: Phase,
     generation: u64,
     #[serde(serialize_with = "rfc3339::option::serialize")]
     pending_since: Option<OffsetDateTime>,
     #[serde(serialize_with = "rfc3339::option::serialize")]
     last_success: Option<OffsetDateTime>,
     last_error: Option<&'a RunResult>,
-    on_disk: Option<Leaf<'a>>,
-    /// Why that is not known, where there is a file.
+    on_disk: Option<LeafJson<'a>>,
+    /// Why `on_disk` is `null` although there is a file.
     on_disk_error: Option<&'a str>,
-    deployed: Option<Leaf<'a>>,
-    sites: Vec<Site<'a>>,
+    deployed: Option<LeafJson<'a>>,
+    sites: Vec<SiteJson<'a>>,
 }
 
 #[derive(Serialize)]
-struct Leaf<'a> {
+struct LeafJson<'a> {
     fingerprint: &'a str,
     #[serde(with = "rfc3339")]
     not_after: OffsetDateTime,
@@ -36,67 +38,66 @@ struct Leaf<'a> {
 }
 
 #[derive(Serialize)]
-struct Site<'a> {
+struct SiteJson<'a> {
     id: Option<u64>,
     domain: &'a str,
     cert_id: Option<u64>,
-    /// Whether the record holds the leaf that is on disk, as far as is known.
+    /// Whether the record holds the leaf on disk; `null`: unknown.
     on_record: Option<bool>,
     outcome: &'a Outcome,
     detail: Option<&'a str>,
     #[serde(serialize_with = "rfc3339::option::serialize")]
     not_after: Option<OffsetDateTime>,
-    served: Option<Shown<'a>>,
+    served: Option<EdgeJson<'a>>,
 }
 
 #[derive(Serialize)]
-struct Shown<'a> {
-    outcome: &'static str,
+struct EdgeJson<'a> {
+    outcome: EdgeOutcome,
     served: usize,
     addresses: usize,
-    /// When the first of the other leaves expires.
+    /// Earliest expiry of the other leaves.
     #[serde(serialize_with = "rfc3339::option::serialize")]
     not_after: Option<OffsetDateTime>,
     stale: &'a [String],
     unreachable: &'a [String],
 }
 
-/// The lineages.
-pub(super) fn lineages(lineages: &[facts::Lineage]) -> Vec<Lineage<'_>> {
-    lineages.iter().map(Lineage::of).collect()
+pub(super) fn lineages(lineages: &[LineageStatus]) -> Vec<LineageJson<'_>> {
+    lineages.iter().map(LineageJson::new).collect()
 }
 
-impl<'a> Lineage<'a> {
-    fn of(facts: &'a facts::Lineage) -> Self {
-        let on_disk_error = match &facts.disk {
-            Disk::ReadError(reason) => Some(reason.as_str()),
-            Disk::Leaf { .. } | Disk::Gone => None,
+impl<'a> LineageJson<'a> {
+    fn new(lineage: &'a LineageStatus) -> Self {
+        let on_disk_error = match &lineage.disk {
+            DiskStatus::Unreadable(reason) => Some(reason.as_str()),
+            DiskStatus::Leaf { .. } | DiskStatus::Missing => None,
         };
         Self {
-            name: &facts.name,
-            client: facts.client,
-            cert: facts.cert.as_deref(),
-            state: facts.state().word(),
-            generation: facts.generation,
-            pending_since: facts.pending_since,
-            last_success: facts.last_success,
-            last_error: facts.last_error.as_ref(),
-            on_disk: facts.disk.leaf().map(Leaf::of),
+            name: &lineage.name,
+            client: lineage.client,
+            cert: lineage.cert.as_deref(),
+            state: lineage.phase(),
+            generation: lineage.generation,
+            pending_since: lineage.pending_since,
+            last_success: lineage.last_success,
+            last_error: lineage.last_error.as_ref(),
+            on_disk: lineage.disk.leaf().map(LeafJson::new),
             on_disk_error,
-            deployed: facts.deployed.as_ref().map(Leaf::of),
-            sites: facts.sites.iter().map(Site::of).collect(),
+            deployed: lineage.deployed.as_ref().map(LeafJson::new),
+            sites: lineage.sites.iter().map(SiteJson::new).collect(),
         }
     }
 }
 
-impl<'a> Leaf<'a> {
-    fn of(leaf: &'a facts::Leaf) -> Self {
+impl<'a> LeafJson<'a> {
+    fn new(leaf: &'a LeafSummary) -> Self {
         Self { fingerprint: &leaf.fingerprint, not_after: leaf.not_after, names: &leaf.names }
     }
 }
 
-impl<'a> Site<'a> {
-    fn of(site: &'a facts::Site) -> Self {
+impl<'a> SiteJson<'a> {
+    fn new(site: &'a SiteStatus) -> Self {
         Self {
             id: site.id,
             domain: &site.domain,
@@ -105,20 +106,20 @@ impl<'a> Site<'a> {
             outcome: &site.outcome,
             detail: site.detail.as_deref(),
             not_after: site.not_after,
-            served: site.served.as_ref().map(Shown::of),
+            served: site.edge.as_ref().map(EdgeJson::new),
         }
     }
 }
 
-impl<'a> Shown<'a> {
-    fn of(shown: &'a facts::Shown) -> Self {
+impl<'a> EdgeJson<'a> {
+    fn new(edge: &'a EdgeStatus) -> Self {
         Self {
-            outcome: shown.word(),
-            served: shown.served,
-            addresses: shown.addresses,
-            not_after: shown.stale_until,
-            stale: &shown.stale,
-            unreachable: &shown.unseen,
+            outcome: edge.outcome,
+            served: edge.served,
+            addresses: edge.addresses,
+            not_after: edge.stale_until,
+            stale: &edge.stale,
+            unreachable: &edge.unreachable,
         }
     }
 }

@@ -1,27 +1,31 @@
 //! `edgecert status`: what is known of each lineage, as a table, as JSON, for monitoring, or for Prometheus.
 //!
-//! `gather` collects the facts, the other files show them; none of them asks the service.
+//! `gather` collects the status without any network, `verify` asks the edges if told to, and the other files show it. The
+//! service is never asked.
 
 mod check;
-mod facts;
 #[cfg(test)]
-#[allow(clippy::indexing_slicing, reason = "the tests' own lineages")]
+#[allow(clippy::indexing_slicing, reason = "lineages of unit tests")]
 mod fixture;
 mod forget;
 mod gather;
 mod json;
+mod lineage_status;
 mod metrics;
 mod table;
 mod verdict;
 mod verify;
 
-use self::check::Limits;
-use self::facts::Lineage;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use self::check::Thresholds;
+use self::lineage_status::LineageStatus;
 use self::verdict::Verdict;
 use crate::cli::StatusArgs;
 use crate::clock;
 use crate::context::Context;
-use crate::error::{AdHocError, CommandError, ErrorKind};
+use crate::error::{CommandError, Diagnostic, ErrorKind};
 use crate::file;
 use crate::inventory::Inventory;
 use crate::report::CommandReport;
@@ -29,7 +33,26 @@ use crate::settings::Layers;
 use crate::state::Store;
 use crate::text;
 
-/// Runs the command. With `--check` whatever fails is a verdict, too.
+/// The state directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+enum StatusError {
+    #[error("no state directory is set, and there is no home directory")]
+    NoStateDirectory,
+    #[error("cannot read the state directory {}: {reason}", text::path(path))]
+    UnreadableStateDirectory { path: PathBuf, reason: String },
+}
+
+impl Diagnostic for StatusError {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::NoInput
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some("name it with --state-dir, and run edgecert as the user that owns it".into())
+    }
+}
+
+/// Runs the command. With `--check` an error is a verdict, too.
 pub(crate) fn run(
     args: &StatusArgs,
     context: &Context,
@@ -37,7 +60,7 @@ pub(crate) fn run(
 ) -> Result<(), CommandError> {
     match show(args, context, report) {
         Err(error) if args.check => {
-            finish(&Verdict::failed(error.message()), report);
+            add_verdict(&Verdict::failed(error.message()), report);
             Ok(())
         }
         result => result,
@@ -45,72 +68,67 @@ pub(crate) fn run(
 }
 
 fn show(args: &StatusArgs, context: &Context, report: &mut CommandReport) -> Result<(), CommandError> {
-    let file = context.configuration()?;
-    let layers = Layers::new(&args.settings.layer, &context.env, file);
-    let store = open(&layers, args.check)?;
+    let configuration = context.configuration()?;
+    let layers = Layers::new(&args.settings.layer, &context.env, configuration);
+    let store = open_store(&layers, args.check)?;
     if let Some(lineage) = &args.forget {
-        return forget::run(lineage, store.as_ref(), file, report);
+        return forget::run(lineage, store.as_ref(), configuration, report);
     }
-    let damaged = store.as_ref().map(damaged).unwrap_or_default();
+    // Before `gather`, which reports the files that it quarantines itself.
+    let quarantined = store.as_ref().map(Store::quarantined).unwrap_or_default();
     let now = clock::now();
-    let (mut lineages, mut strange) = gather::gather(Inventory::gather(store.as_ref(), file)?, now);
-    strange.extend(damaged);
+    let inventory = Inventory::gather(store.as_ref(), configuration)?;
+    let (mut lineages, state_errors) = gather::gather(inventory, now);
+    let mut warnings: Vec<String> = state_errors.iter().map(ToString::to_string).collect();
+    warnings.extend(quarantined.iter().map(|path| quarantine_warning(path)));
     if args.verify {
-        let edge = |lineage: &Lineage| Ok(layers.edge_addresses(lineage.edge_address.as_deref())?);
-        verify::verify(&mut lineages, edge)?;
+        let edges_of = |lineage: &LineageStatus| Ok(layers.edge_addresses(lineage.edge_address.as_deref())?);
+        verify::verify(&mut lineages, edges_of)?;
     }
     report.body.set("lineages", json::lineages(&lineages));
-    let written = args.metrics.as_deref().map(|path| metrics::write(path, &metrics::text(&lineages, now)));
+    let metrics = args.metrics.as_deref();
+    let written = metrics.map_or(Ok(()), |path| metrics::write(path, &metrics::format(&lineages, now)));
     if args.check {
-        let mut verdict = check::evaluate(&lineages, &strange, Limits::of(args), now);
-        if let Some(Err(error)) = written {
+        let mut verdict = check::evaluate(&lineages, &warnings, Thresholds::from_args(args), now);
+        if let Err(error) = written {
             verdict.fail(&error.to_string());
         }
-        finish(&verdict, report);
+        add_verdict(&verdict, report);
         return Ok(());
     }
-    report.warnings.extend(strange);
+    report.warnings.extend(warnings);
     if args.metrics.is_none() {
         report.body.text = table::text(&lineages, now, context.style);
     }
-    Ok(written.transpose().map(|_| ())?)
+    Ok(written?)
 }
 
-fn finish(verdict: &Verdict, report: &mut CommandReport) {
+fn add_verdict(verdict: &Verdict, report: &mut CommandReport) {
     report.body.text = verdict.to_line();
     report.body.set("check", verdict.to_json());
     report.exit_with(verdict.level.exit_code());
 }
 
-/// The state directory; `None` where there is none, which is not `wanted` then either.
-fn open(layers: &Layers<'_>, wanted: bool) -> Result<Option<Store>, CommandError> {
-    let failed = |message: String| {
-        let hint = "name it with --state-dir, and run edgecert as the user that it belongs to";
-        CommandError::from(AdHocError::new(ErrorKind::NoInput, message, hint))
-    };
+/// Opens the state directory; `None` if there is none and it is not `required`.
+fn open_store(layers: &Layers<'_>, required: bool) -> Result<Option<Store>, StatusError> {
     let Some(directory) = layers.state_dir() else {
-        let message = "no state directory is set, and there is no home directory";
-        return if wanted { Err(failed(message.into())) } else { Ok(None) };
+        return if required { Err(StatusError::NoStateDirectory) } else { Ok(None) };
     };
     match std::fs::read_dir(&directory) {
         Ok(_) => Ok(Some(Store::at(&directory))),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !wanted => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !required => Ok(None),
         Err(error) => {
-            let (shown, reason) = (text::path(&directory), file::reason(&error));
-            Err(failed(format!("cannot read the state directory {shown}: {reason}")))
+            let reason = file::reason(&error);
+            Err(StatusError::UnreadableStateDirectory { path: directory, reason })
         }
     }
 }
 
-/// Memories that earlier runs set aside.
-fn damaged(store: &Store) -> Vec<String> {
-    let said = |path: &std::path::PathBuf| {
-        let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        format!(
-            "{} is a memory that could not be understood; look at it, then `edgecert status --forget {}`",
-            text::path(path),
-            text::sanitize(&name)
-        )
-    };
-    store.quarantined().iter().map(said).collect()
+fn quarantine_warning(path: &Path) -> String {
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    format!(
+        "{} is an invalid state file; examine it, then run `edgecert status --forget {}`",
+        text::path(path),
+        text::sanitize(&name)
+    )
 }

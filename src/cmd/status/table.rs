@@ -1,28 +1,30 @@
-//! The facts for people: a row for each site of each lineage.
+//! The status as a table: a row for each site of each lineage.
 
 use anstyle::AnsiColor;
 use time::OffsetDateTime;
 
-use super::facts::{Age, Disk, Lineage, Shown, Site, days_left};
+use super::lineage_status::{
+    DiskStatus, EdgeOutcome, EdgeStatus, LeafAge, LineageStatus, SiteStatus, days_left,
+};
 use crate::outcome::Outcome;
 use crate::report::{Cell, Style, Table};
 use crate::text::{humanize, sanitize};
 
-const HEADS: [&str; 8] =
+const HEADERS: [&str; 8] =
     ["lineage", "site", "on disk", "on record", "served", "pending for", "days left", "last error"];
 
-/// What expires in fewer days is shown so.
-const SOON: i64 = 14;
-/// So much of a fingerprint tells two leaves apart.
-const SHORT: usize = 8;
-const NOTHING: &str = "-";
+/// A certificate that expires in fewer days is highlighted.
+const SOON_DAYS: i64 = 14;
+/// Length of a fingerprint that is only to tell two leaves apart.
+const SHORT_FINGERPRINT: usize = 8;
+const EMPTY: &str = "-";
 
-/// The rows, or that there is none.
-pub(super) fn text(lineages: &[Lineage], now: OffsetDateTime, style: Style) -> String {
+/// Formats the table.
+pub(super) fn text(lineages: &[LineageStatus], now: OffsetDateTime, style: Style) -> String {
     if lineages.is_empty() {
-        return "no lineage is known: none was deployed, and the configuration names none\n".into();
+        return "no lineage is known: none has been deployed, and the configuration names none\n".into();
     }
-    let mut table = Table::new(&HEADS);
+    let mut table = Table::new(&HEADERS);
     for lineage in lineages {
         if lineage.sites.is_empty() {
             table.row(row(lineage, None, now));
@@ -34,37 +36,38 @@ pub(super) fn text(lineages: &[Lineage], now: OffsetDateTime, style: Style) -> S
     table.to_text(style)
 }
 
-fn row(lineage: &Lineage, site: Option<&Site>, now: OffsetDateTime) -> [Cell; 8] {
-    let until = site.and_then(Site::expiry).or(lineage.deployed.as_ref().map(|leaf| leaf.not_after));
+fn row(lineage: &LineageStatus, site: Option<&SiteStatus>, now: OffsetDateTime) -> [Cell; 8] {
+    let deployed = || lineage.deployed.as_ref().map(|leaf| leaf.not_after);
+    let until = site.and_then(SiteStatus::expiry).or_else(deployed);
     [
         Cell::from(&lineage.name),
-        site.map_or(NOTHING.into(), |site| Cell::from(&site.domain)),
+        site.map_or(EMPTY.into(), |site| Cell::from(&site.domain)),
         on_disk(&lineage.disk, now),
-        site.map_or(NOTHING.into(), on_record),
-        site.map_or(NOTHING.into(), |site| served(site, now)),
-        lineage.lag(now).map_or(NOTHING.into(), |lag| Cell::coloured(humanize(lag), AnsiColor::Yellow)),
-        until.map_or(NOTHING.into(), |until| days(until, now)),
+        site.map_or(EMPTY.into(), on_record),
+        site.map_or(EMPTY.into(), |site| served(site, now)),
+        lineage.lag(now).map_or(EMPTY.into(), |lag| Cell::coloured(humanize(lag), AnsiColor::Yellow)),
+        until.map_or(EMPTY.into(), |until| days(until, now)),
         last_error(lineage),
     ]
 }
 
-fn on_disk(disk: &Disk, now: OffsetDateTime) -> Cell {
+fn on_disk(disk: &DiskStatus, now: OffsetDateTime) -> Cell {
     let (leaf, age) = match disk {
-        Disk::Leaf { leaf, age, .. } => (leaf, *age),
-        Disk::Gone => return Cell::coloured("gone", AnsiColor::Red),
-        Disk::ReadError(_) => return Cell::coloured("unreadable", AnsiColor::Red),
+        DiskStatus::Leaf { leaf, age, .. } => (leaf, *age),
+        DiskStatus::Missing => return Cell::coloured("gone", AnsiColor::Red),
+        DiskStatus::Unreadable(_) => return Cell::coloured("unreadable", AnsiColor::Red),
     };
-    let short: String = leaf.fingerprint.chars().take(SHORT).collect();
-    let left = words(leaf.not_after, now);
+    let fingerprint: String = leaf.fingerprint.chars().take(SHORT_FINGERPRINT).collect();
+    let left = time_left(leaf.not_after, now);
     match age {
-        Age::Same => Cell::from(format!("{short} {left}")),
-        Age::Newer => Cell::coloured(format!("{short} {left}, renewed"), AnsiColor::Yellow),
-        Age::Older => Cell::coloured(format!("{short} {left}, older"), AnsiColor::Yellow),
+        LeafAge::Same => Cell::from(format!("{fingerprint} {left}")),
+        LeafAge::Newer => Cell::coloured(format!("{fingerprint} {left}, renewed"), AnsiColor::Yellow),
+        LeafAge::Older => Cell::coloured(format!("{fingerprint} {left}, older"), AnsiColor::Yellow),
     }
 }
 
-fn on_record(site: &Site) -> Cell {
-    let Some(id) = site.cert_id else { return NOTHING.into() };
+fn on_record(site: &SiteStatus) -> Cell {
+    let Some(id) = site.cert_id else { return EMPTY.into() };
     match site.is_on_record {
         Some(true) => Cell::from(format!("{id} same leaf")),
         Some(false) => Cell::coloured(format!("{id} other leaf"), AnsiColor::Yellow),
@@ -72,70 +75,70 @@ fn on_record(site: &Site) -> Cell {
     }
 }
 
-fn served(site: &Site, now: OffsetDateTime) -> Cell {
-    let Some(seen) = &site.served else {
+fn served(site: &SiteStatus, now: OffsetDateTime) -> Cell {
+    let Some(edge) = &site.edge else {
         let outcome = site.outcome.to_string();
-        let is_well = site.outcome.is_deployed() || site.outcome == Outcome::Skipped;
-        return if is_well { Cell::from(outcome) } else { Cell::coloured(outcome, AnsiColor::Red) };
+        let is_good = site.outcome.is_deployed() || site.outcome == Outcome::Skipped;
+        return if is_good { Cell::from(outcome) } else { Cell::coloured(outcome, AnsiColor::Red) };
     };
-    let Shown { served, addresses, .. } = seen;
-    let word = seen.word();
-    match word {
-        "served" => Cell::from(format!("{word} {served}/{addresses}")),
-        "stale" => {
-            let left = seen.stale_until.map_or("no date".into(), |until| words(until, now));
-            Cell::coloured(format!("{word} {served}/{addresses}, {left}"), AnsiColor::Red)
+    let EdgeStatus { outcome, served, addresses, .. } = edge;
+    match outcome {
+        EdgeOutcome::Served => Cell::from(format!("{outcome} {served}/{addresses}")),
+        EdgeOutcome::Stale => {
+            let left = edge.stale_until.map_or("no date".into(), |until| time_left(until, now));
+            Cell::coloured(format!("{outcome} {served}/{addresses}, {left}"), AnsiColor::Red)
         }
-        _ if *served == 0 => Cell::coloured(word, AnsiColor::Yellow),
-        _ => Cell::coloured(format!("{word}, served {served}/{addresses}"), AnsiColor::Yellow),
+        EdgeOutcome::Unreachable if *served == 0 => Cell::coloured(outcome.to_string(), AnsiColor::Yellow),
+        EdgeOutcome::Unreachable => {
+            Cell::coloured(format!("{outcome}, served {served}/{addresses}"), AnsiColor::Yellow)
+        }
     }
 }
 
 fn days(until: OffsetDateTime, now: OffsetDateTime) -> Cell {
     match days_left(until, now) {
         _ if until < now => Cell::coloured("expired", AnsiColor::Red),
-        days if days < SOON => Cell::coloured(days.to_string(), AnsiColor::Yellow),
+        days if days < SOON_DAYS => Cell::coloured(days.to_string(), AnsiColor::Yellow),
         days => Cell::from(days.to_string()),
     }
 }
 
-fn words(until: OffsetDateTime, now: OffsetDateTime) -> String {
+fn time_left(until: OffsetDateTime, now: OffsetDateTime) -> String {
     if until < now { "expired".into() } else { format!("{} d", days_left(until, now)) }
 }
 
-fn last_error(lineage: &Lineage) -> Cell {
+fn last_error(lineage: &LineageStatus) -> Cell {
     match (&lineage.disk, &lineage.last_error) {
-        (_, Some(end)) => {
-            let told = end.error.as_deref().map_or_else(|| format!("exit code {}", end.exit_code), sanitize);
-            Cell::coloured(told, AnsiColor::Red)
+        (_, Some(result)) => {
+            let exit_code = || format!("exit code {}", result.exit_code);
+            Cell::coloured(result.error.as_deref().map_or_else(exit_code, sanitize), AnsiColor::Red)
         }
-        (Disk::ReadError(reason), None) => Cell::coloured(reason, AnsiColor::Red),
-        _ => NOTHING.into(),
+        (DiskStatus::Unreadable(reason), None) => Cell::coloured(reason, AnsiColor::Red),
+        _ => EMPTY.into(),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::facts::Shown;
-    use super::super::fixture::{NOW, deployed, gone, pending, renewed};
+    use super::super::fixture::{NOW, deployed, edge, missing, pending, renewed};
     use super::*;
     use time::Duration;
 
     const PLAIN: Style = Style { colour: false, width: None };
 
     #[test]
-    fn each_site_of_each_lineage_has_a_row() {
+    fn each_site_has_a_row() {
         let mut expired = deployed("expired", -3);
         expired.sites[0].outcome = Outcome::Stale;
         let mut fresh = renewed("new", Duration::minutes(9));
         fresh.sites.clear();
         fresh.deployed = None;
-        let inventory = [
+        let lineages = [
             deployed("fine", 60),
             pending("late", 9, Duration::days(3)),
             renewed("renewed", Duration::hours(5)),
             expired,
-            gone("gone"),
+            missing("gone"),
             fresh,
         ];
         expect_test::expect![[r"
@@ -146,40 +149,32 @@ mod tests {
             expired  a.example  aexpired expired        1042 same leaf   stale   -            expired    -
             gone     a.example  gone                    1042 same leaf   served  -            40         -
             new      -          bbbbbbbb 89 d, renewed  -                -       9 minutes    -          -
-        "]].assert_eq(&text(&inventory, NOW, PLAIN));
+        "]].assert_eq(&text(&lineages, NOW, PLAIN));
         assert!(text(&[], NOW, PLAIN).starts_with("no lineage is known"));
     }
 
     #[test]
-    fn what_was_seen_now_stands_in_place_of_what_is_remembered() {
-        let shown = |served, stale: &[&str], unseen: &[&str]| Shown {
-            served,
-            addresses: 2,
-            is_proven: served == 2,
-            stale: stale.iter().map(ToString::to_string).collect(),
-            stale_until: (!stale.is_empty()).then_some(NOW + Duration::days(6)),
-            unseen: unseen.iter().map(ToString::to_string).collect(),
-        };
-        let cell = |shown| {
+    fn handshake_replaces_recorded_outcome() {
+        let row = |edge| {
             let mut lineage = deployed("x", 60);
-            lineage.sites[0].served = Some(shown);
+            lineage.sites[0].edge = Some(edge);
             text(&[lineage], NOW, PLAIN)
         };
-        assert!(cell(shown(2, &[], &[])).contains("  served 2/2  -            60"));
-        assert!(cell(shown(1, &["still shows another"], &[])).contains("  stale 1/2, 6 d  -            6 "));
-        assert!(cell(shown(1, &[], &["does not report"])).contains("  unreachable, served 1/2  "));
-        assert!(cell(Shown::default()).contains("  unreachable  "));
+        assert!(row(edge(2, None)).contains("  served 2/2  -            60"));
+        assert!(row(edge(1, Some(6))).contains("  stale 1/2, 6 d  -            6 "));
+        assert!(row(edge(1, None)).contains("  unreachable, served 1/2  "));
+        assert!(row(EdgeStatus::unreachable("")).contains("  unreachable  "));
     }
 
     #[test]
-    fn what_needs_attention_is_coloured_on_a_terminal() {
+    fn problems_are_highlighted_on_terminals() {
         let style = Style { colour: true, width: Some(200) };
-        let painted =
+        let highlights =
             |lineage| text(&[lineage], NOW, style).lines().last().unwrap().matches("\u{1b}[0m").count();
-        assert_eq!(painted(deployed("x", 60)), 0);
-        assert_eq!(painted(deployed("x", 13)), 1, "days left");
-        assert_eq!(painted(deployed("x", -1)), 1, "expired");
-        assert_eq!(painted(pending("x", 60, Duration::days(1))), 2, "pending, and why");
-        assert_eq!(painted(gone("x")), 1);
+        assert_eq!(highlights(deployed("x", 60)), 0);
+        assert_eq!(highlights(deployed("x", 13)), 1, "days left");
+        assert_eq!(highlights(deployed("x", -1)), 1, "expired");
+        assert_eq!(highlights(pending("x", 60, Duration::days(1))), 2, "pending, and why");
+        assert_eq!(highlights(missing("x")), 1);
     }
 }

@@ -1,9 +1,13 @@
-//! A verdict for monitoring: one line in the style of the Monitoring Plugins, and an exit code.
+//! The verdict of `status --check`: one line in the format of the Monitoring Plugins, and an exit code.
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
-/// What is not as it should be; the discriminant is the exit code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+use crate::text::display_as_serialized;
+
+/// Service state. The discriminant is the exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
 #[repr(u8)]
 pub(super) enum Level {
     Ok = 0,
@@ -11,28 +15,30 @@ pub(super) enum Level {
     Critical = 2,
 }
 
-/// Something that is not as it should be.
+display_as_serialized!(Level);
+
+/// One reason for a level other than OK.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Finding {
+pub(super) struct Alert {
     pub(super) level: Level,
-    /// `None`: it is not about a lineage.
+    /// `None`: it is not about one lineage.
     pub(super) lineage: Option<String>,
     pub(super) text: String,
-    /// Of the same level the more urgent one comes first.
+    /// Orders the alerts of one level, the highest first.
     pub(super) urgency: i64,
 }
 
-/// What came of it.
+/// The result of the check.
 pub(super) struct Verdict {
     pub(super) level: Level,
     /// The most severe first.
-    pub(super) findings: Vec<Finding>,
-    /// What is said where all is well, and the figures.
-    pub(super) well: String,
-    pub(super) figures: String,
+    pub(super) alerts: Vec<Alert>,
+    /// The text if there is no alert.
+    pub(super) summary: String,
+    pub(super) performance_data: String,
 }
 
-impl Finding {
+impl Alert {
     pub(super) fn new(level: Level, lineage: Option<String>, text: String, urgency: i64) -> Self {
         Self { level, lineage, text, urgency }
     }
@@ -46,59 +52,52 @@ impl Finding {
 }
 
 impl Level {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Ok => "OK",
-            Self::Warning => "WARNING",
-            Self::Critical => "CRITICAL",
-        }
-    }
-
     pub(super) fn exit_code(self) -> u8 {
         self as u8
+    }
+
+    fn to_lowercase(self) -> String {
+        self.to_string().to_lowercase()
     }
 }
 
 impl Verdict {
-    /// A verdict for a state that cannot be known.
+    /// The verdict if the status cannot be determined.
     pub(super) fn failed(message: &str) -> Self {
-        let (well, figures) = (String::new(), String::new());
-        let mut verdict = Self { level: Level::Ok, findings: Vec::new(), well, figures };
+        let (summary, performance_data) = (String::new(), String::new());
+        let mut verdict = Self { level: Level::Ok, alerts: Vec::new(), summary, performance_data };
         verdict.fail(message);
         verdict
     }
 
-    /// Adds what failed on the way, before everything else.
+    /// Adds a failure of the check itself, before all alerts.
     pub(super) fn fail(&mut self, message: &str) {
         self.level = Level::Critical;
-        self.findings.insert(0, Finding::new(Level::Critical, None, message.to_owned(), 0));
+        self.alerts.insert(0, Alert::new(Level::Critical, None, message.to_owned(), 0));
     }
 
-    /// The line, with its end.
+    /// The line with its line feed.
     pub(super) fn to_line(&self) -> String {
-        let said = match self.findings.as_slice() {
-            [] => self.well.clone(),
+        let text = match self.alerts.as_slice() {
+            [] => self.summary.clone(),
             [only] => only.to_text(),
             [first, rest @ ..] => format!("{}; {} more", first.to_text(), rest.len()),
         };
-        // A bar would begin the figures, and a line feed another line.
-        let said: String = said.chars().map(|c| if c == '|' || c.is_control() { ' ' } else { c }).collect();
-        let figures = if self.figures.is_empty() { String::new() } else { format!(" | {}", self.figures) };
-        format!("EDGECERT {} - {said}{figures}\n", self.level.word())
+        // A bar begins the performance data, and a line feed another line.
+        let text: String = text.chars().map(|c| if c == '|' || c.is_control() { ' ' } else { c }).collect();
+        let performance_data = match self.performance_data.as_str() {
+            "" => String::new(),
+            data => format!(" | {data}"),
+        };
+        format!("EDGECERT {} - {text}{performance_data}\n", self.level)
     }
 
-    /// The same for scripts, with every finding.
+    /// The JSON object with all alerts.
     pub(super) fn to_json(&self) -> Value {
-        let finding = |finding: &Finding| {
-            json!({
-                "level": finding.level.word().to_lowercase(),
-                "lineage": finding.lineage,
-                "text": finding.text,
-            })
-        };
+        let alert = |alert: &Alert| json!({"level": alert.level.to_lowercase(), "lineage": alert.lineage, "text": alert.text});
         json!({
-            "level": self.level.word().to_lowercase(),
-            "findings": self.findings.iter().map(finding).collect::<Value>(),
+            "level": self.level.to_lowercase(),
+            "findings": self.alerts.iter().map(alert).collect::<Value>(),
         })
     }
 }

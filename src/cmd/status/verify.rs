@@ -1,4 +1,4 @@
-//! Shakes hands with the edge of every site, and adds what it shows to the facts.
+//! Adds what the edges serve now, by a TLS handshake with every address of every site.
 
 use std::time::Duration;
 
@@ -6,7 +6,8 @@ use anyhow::Context as _;
 use futures_util::{StreamExt as _, stream};
 use tokio::time::sleep;
 
-use super::facts::{Disk, Lineage, Shown, Site};
+use super::lineage_status::{DiskStatus, EdgeOutcome, EdgeStatus, LeafSummary, LineageStatus, SiteStatus};
+use crate::cert::KeyType;
 use crate::clock::Deadline;
 use crate::error::CommandError;
 use crate::names::Domain;
@@ -14,70 +15,91 @@ use crate::outcome::Outcome;
 use crate::runtime::Runtime;
 use crate::verify::{Edge, EdgeView};
 
-/// So many sites are looked at together, and so long each may take.
-const AT_ONCE: usize = 32;
-const LIMIT: Duration = Duration::from_secs(10);
-/// An edge that refuses a handshake may break the connection before its reason arrives; so soon it is asked again.
-const PAUSE: Duration = Duration::from_millis(50);
+/// Sites under way at once.
+const MAX_CONCURRENT: usize = 32;
+/// For one site.
+const SITE_TIMEOUT: Duration = Duration::from_secs(10);
+/// An edge that refuses a handshake may close the connection before its alert arrives. The first pause before another
+/// attempt; later ones double.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
-/// Looks at the sites of all lineages; `instead` are the edges to ask in place of a lineage's own.
+/// One site and the leaf that its edge should serve.
+struct Target<'a> {
+    leaf: &'a LeafSummary,
+    key_type: Option<&'a KeyType>,
+    /// Edges to connect to instead of the site's own.
+    edges: &'a [String],
+    site: &'a mut SiteStatus,
+}
+
+/// Fills in the edge status of all sites. `edges_of` returns the edges to connect to instead of those of the sites.
 pub(super) fn verify(
-    lineages: &mut [Lineage],
-    instead: impl Fn(&Lineage) -> Result<Vec<String>, CommandError>,
+    lineages: &mut [LineageStatus],
+    edges_of: impl Fn(&LineageStatus) -> Result<Vec<String>, CommandError>,
 ) -> Result<(), CommandError> {
-    let instead: Vec<Vec<String>> = lineages.iter().map(instead).collect::<Result<_, _>>()?;
-    let mut looks = Vec::new();
-    for (lineage, instead) in lineages.iter_mut().zip(&instead) {
-        let Lineage { disk, deployed, sites, .. } = lineage;
-        // Visitors should get what is on disk; where nothing is, what was deployed last.
-        let (leaf, key_type) = match disk {
-            Disk::Leaf { leaf, key_type, .. } => (leaf, Some(&*key_type)),
-            Disk::Gone | Disk::ReadError(_) => match deployed {
-                Some(leaf) => (leaf, None),
-                None => continue,
-            },
-        };
-        for site in sites.iter_mut().filter(|site| is_ours(site)) {
-            looks.push((&*leaf, key_type, instead.as_slice(), site));
-        }
-    }
-    let looks = looks.into_iter().map(|(leaf, key_type, instead, site)| async move {
-        let edge = Edge::for_leaf(&leaf.fingerprint, key_type.cloned(), instead)?;
-        let served = look(&edge, site).await;
-        site.not_after = if served.is_proven { Some(leaf.not_after) } else { site.not_after };
-        site.served = Some(served);
-        Ok::<_, rustls::Error>(())
-    });
-    let looks = stream::iter(looks).buffer_unordered(AT_ONCE).collect::<Vec<_>>();
-    let looked = Runtime::new()?.block_on(looks)?;
-    Ok(looked.into_iter().collect::<Result<(), _>>().context("cannot set up TLS")?)
+    let edges: Vec<Vec<String>> = lineages.iter().map(edges_of).collect::<Result<_, _>>()?;
+    let targets = lineages.iter_mut().zip(&edges).flat_map(|(lineage, edges)| targets(lineage, edges));
+    let targets: Vec<Target<'_>> = targets.collect();
+    let handshakes = stream::iter(targets.into_iter().map(Target::verify));
+    let results = handshakes.buffer_unordered(MAX_CONCURRENT).collect::<Vec<_>>();
+    let results = Runtime::new()?.block_on(results)?;
+    Ok(results.into_iter().collect::<Result<(), _>>().context("cannot set up TLS")?)
 }
 
-/// Whether the lineage should be served there.
-fn is_ours(site: &Site) -> bool {
-    !matches!(site.outcome, Outcome::Skipped | Outcome::Misbound)
-}
-
-async fn look(edge: &Edge<'_>, site: &Site) -> Shown {
-    let Ok(domain) = site.domain.parse::<Domain>() else {
-        return Shown { unseen: vec!["its domain is no domain name".into()], ..Shown::default() };
+/// The sites of a lineage that should serve its leaf: the one on disk, or else the one deployed last.
+fn targets<'a>(lineage: &'a mut LineageStatus, edges: &'a [String]) -> Vec<Target<'a>> {
+    let LineageStatus { disk, deployed, sites, .. } = lineage;
+    let (leaf, key_type) = match disk {
+        DiskStatus::Leaf { leaf, key_type, .. } => (leaf, Some(&*key_type)),
+        DiskStatus::Missing | DiskStatus::Unreadable(_) => match deployed {
+            Some(leaf) => (leaf, None),
+            None => return Vec::new(),
+        },
     };
-    let (mut view, end, mut pause) = (EdgeView::new(false), Deadline::after(LIMIT), PAUSE);
+    let leaf = &*leaf;
+    let is_ours = |site: &&mut SiteStatus| !matches!(site.outcome, Outcome::Skipped | Outcome::Misbound);
+    sites.iter_mut().filter(is_ours).map(|site| Target { leaf, key_type, edges, site }).collect()
+}
+
+impl Target<'_> {
+    async fn verify(self) -> Result<(), rustls::Error> {
+        let Self { leaf, key_type, edges, site } = self;
+        let edge = Edge::for_leaf(&leaf.fingerprint, key_type.cloned(), edges)?;
+        let status = observe(&edge, site).await;
+        if status.outcome == EdgeOutcome::Served {
+            site.not_after = Some(leaf.not_after);
+        }
+        site.edge = Some(status);
+        Ok(())
+    }
+}
+
+async fn observe(edge: &Edge<'_>, site: &SiteStatus) -> EdgeStatus {
+    let Ok(domain) = site.domain.parse::<Domain>() else {
+        return EdgeStatus::unreachable("its domain is not a domain name");
+    };
+    let (mut view, deadline) = (EdgeView::new(false), Deadline::after(SITE_TIMEOUT));
+    let mut pause = FIRST_PAUSE;
     loop {
-        edge.observe(&domain, site.cname.as_deref(), &mut view, end).await;
-        if !view.has_broken_connection() || end.left() <= pause {
+        edge.observe(&domain, site.cname.as_deref(), &mut view, deadline).await;
+        if !view.has_broken_connection() || deadline.left() <= pause {
             break;
         }
         sleep(pause).await;
         pause *= 2;
     }
-    let (served, addresses) = view.served_of();
-    Shown {
-        served,
-        addresses,
-        is_proven: view.is_served(),
-        stale: view.stale(),
-        stale_until: view.stale_until(),
-        unseen: view.unverified(),
+    EdgeStatus::new(&view)
+}
+
+impl EdgeStatus {
+    fn new(view: &EdgeView) -> Self {
+        let ((served, addresses), stale) = (view.served_of(), view.stale());
+        let outcome = match () {
+            () if view.is_served() => EdgeOutcome::Served,
+            () if !stale.is_empty() => EdgeOutcome::Stale,
+            () => EdgeOutcome::Unreachable,
+        };
+        let (stale_until, unreachable) = (view.stale_until(), view.unverified());
+        Self { outcome, served, addresses, stale, stale_until, unreachable }
     }
 }

@@ -1,0 +1,207 @@
+//! The status of lineages, sites and edges: `gather` fills it from disk, `verify` adds what the edges serve, the other
+//! files show it.
+
+use serde::Serialize;
+use time::{Duration, OffsetDateTime};
+
+use crate::cert::KeyType;
+use crate::outcome::Outcome;
+use crate::state::RunResult;
+use crate::text::display_as_serialized;
+
+/// The status of a lineage.
+pub(super) struct LineageStatus {
+    /// Name of its state file, or its path in the configuration if that leads to no lineage.
+    pub(super) name: String,
+    pub(super) client: Option<&'static str>,
+    pub(super) cert: Option<String>,
+    /// Whether an entry of the configuration names it.
+    pub(super) is_configured: bool,
+    /// Whether it has a state file.
+    pub(super) is_recorded: bool,
+    pub(super) generation: u64,
+    /// When the pending deployment began, or when the file of a leaf was written that no run has seen.
+    pub(super) pending_since: Option<OffsetDateTime>,
+    /// Whether a run has begun the pending deployment.
+    pub(super) is_begun: bool,
+    pub(super) last_success: Option<OffsetDateTime>,
+    /// The last run, if it failed.
+    pub(super) last_error: Option<RunResult>,
+    pub(super) disk: DiskStatus,
+    /// The leaf of the last deployment that succeeded.
+    pub(super) deployed: Option<LeafSummary>,
+    pub(super) sites: Vec<SiteStatus>,
+    /// Edge to connect to instead of those of the sites, as recorded or configured.
+    pub(super) edge_address: Option<String>,
+}
+
+/// What the files of a lineage hold.
+pub(super) enum DiskStatus {
+    Leaf {
+        leaf: LeafSummary,
+        key_type: KeyType,
+        age: LeafAge,
+    },
+    Missing,
+    /// The message says why.
+    Unreadable(String),
+}
+
+/// Age of the leaf on disk compared with the recorded one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LeafAge {
+    Same,
+    /// No run has seen it yet.
+    Newer,
+    Older,
+}
+
+/// A leaf.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct LeafSummary {
+    pub(super) fingerprint: String,
+    pub(super) names: Vec<String>,
+    pub(super) not_after: OffsetDateTime,
+}
+
+/// The status of a site.
+pub(super) struct SiteStatus {
+    pub(super) id: Option<u64>,
+    pub(super) domain: String,
+    pub(super) cname: Option<String>,
+    pub(super) cert_id: Option<u64>,
+    pub(super) outcome: Outcome,
+    pub(super) detail: Option<String>,
+    /// Whether its record holds the leaf on disk; `None`: unknown.
+    pub(super) is_on_record: Option<bool>,
+    /// Expiry of the leaf that visitors get, as recorded or just served; `None`: unknown.
+    pub(super) not_after: Option<OffsetDateTime>,
+    /// What its edge serves now; `None`: it was not asked.
+    pub(super) edge: Option<EdgeStatus>,
+}
+
+/// What the addresses of an edge serve.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct EdgeStatus {
+    pub(super) outcome: EdgeOutcome,
+    /// Number of addresses that serve the leaf.
+    pub(super) served: usize,
+    /// Number of addresses.
+    pub(super) addresses: usize,
+    /// One message for each address that serves another leaf.
+    pub(super) stale: Vec<String>,
+    /// Earliest expiry of those leaves.
+    pub(super) stale_until: Option<OffsetDateTime>,
+    /// Why the others could not be asked.
+    pub(super) unreachable: Vec<String>,
+}
+
+/// The result of the handshakes with an edge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum EdgeOutcome {
+    /// Every address serves the leaf.
+    Served,
+    /// An address serves another leaf.
+    Stale,
+    /// An address could not be asked.
+    Unreachable,
+}
+
+display_as_serialized!(EdgeOutcome);
+
+/// The phase of a lineage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Phase {
+    Deployed,
+    /// A deployment was begun and has not succeeded.
+    Pending,
+    /// The files hold a leaf that no run has seen.
+    Renewed,
+    /// The files are missing.
+    Gone,
+    /// It was never deployed.
+    New,
+}
+
+impl LineageStatus {
+    pub(super) fn phase(&self) -> Phase {
+        match &self.disk {
+            DiskStatus::Missing => Phase::Gone,
+            _ if !self.is_recorded => Phase::New,
+            _ if self.is_begun => Phase::Pending,
+            DiskStatus::Leaf { age: LeafAge::Newer, .. } => Phase::Renewed,
+            _ => Phase::Deployed,
+        }
+    }
+
+    /// How long it has been pending.
+    pub(super) fn lag(&self, now: OffsetDateTime) -> Option<Duration> {
+        self.pending_since.map(|since| now - since)
+    }
+
+    /// Whether missing files are a problem: the lineage is configured, being deployed, or still served.
+    pub(super) fn is_needed(&self) -> bool {
+        self.is_configured || self.is_begun || self.sites.iter().any(|site| site.not_after.is_some())
+    }
+}
+
+impl SiteStatus {
+    /// Expiry of the leaf that visitors get: as served now, or else as recorded.
+    pub(super) fn expiry(&self) -> Option<OffsetDateTime> {
+        self.edge.as_ref().and_then(|edge| edge.stale_until).or(self.not_after)
+    }
+}
+
+impl EdgeStatus {
+    /// An edge of which nothing is known.
+    pub(super) fn unreachable(reason: &str) -> Self {
+        Self {
+            outcome: EdgeOutcome::Unreachable,
+            served: 0,
+            addresses: 0,
+            stale: Vec::new(),
+            stale_until: None,
+            unreachable: vec![reason.to_owned()],
+        }
+    }
+}
+
+impl DiskStatus {
+    pub(super) fn leaf(&self) -> Option<&LeafSummary> {
+        match self {
+            Self::Leaf { leaf, .. } => Some(leaf),
+            Self::Missing | Self::Unreadable(_) => None,
+        }
+    }
+}
+
+/// Whole days until a time; negative afterwards.
+pub(super) fn days_left(until: OffsetDateTime, now: OffsetDateTime) -> i64 {
+    (until - now).whole_seconds().div_euclid(24 * 60 * 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture;
+    use super::*;
+
+    #[test]
+    fn lineage_has_one_phase() {
+        let renewed = || fixture::renewed("x", Duration::ZERO);
+        assert_eq!(fixture::deployed("x", 1).phase(), Phase::Deployed);
+        assert_eq!(fixture::pending("x", 1, Duration::ZERO).phase(), Phase::Pending);
+        assert_eq!(renewed().phase(), Phase::Renewed);
+        assert_eq!(fixture::missing("x").phase(), Phase::Gone);
+        assert_eq!(LineageStatus { is_recorded: false, ..renewed() }.phase(), Phase::New);
+    }
+
+    #[test]
+    fn days_left_are_whole_or_negative() {
+        let now = fixture::NOW;
+        for (hours, days) in [(0, 0), (23, 0), (24, 1), (-1, -1), (-25, -2)] {
+            assert_eq!(days_left(now + Duration::hours(hours), now), days, "{hours} hours");
+        }
+    }
+}
