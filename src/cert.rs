@@ -69,7 +69,7 @@ pub enum KeyType {
 const RSA_BITS: RangeInclusive<usize> = 1024..=8192;
 
 /// The types that a key may have, for messages.
-pub const SUPPORTED: &str = "RSA of 1024 to 8192 bits, P-256, P-384, P-521 and Ed25519";
+pub const SUPPORTED_KEY_TYPES: &str = "RSA of 1024 to 8192 bits, P-256, P-384, P-521 and Ed25519";
 
 /// The bytes are no certificate that could be used.
 #[derive(Debug, thiserror::Error)]
@@ -208,7 +208,10 @@ impl PublicKey {
         let info = certificate.public_key();
         let bits = || info.subject_public_key.data.to_vec();
         match info.algorithm.algorithm.to_id_string().as_str() {
-            "1.2.840.113549.1.1.1" | "1.2.840.113549.1.1.10" => rsa_public(&info.subject_public_key.data),
+            "1.2.840.113549.1.1.1" | "1.2.840.113549.1.1.10" => {
+                Self::from_rsa_der(&info.subject_public_key.data)
+                    .unwrap_or_else(|| Self::Unsupported("RSA with a damaged public key".into()))
+            }
             "1.2.840.10045.2.1" => {
                 // The library takes any bytes for an object identifier, also those of explicit parameters.
                 let named = info.algorithm.parameters.as_ref().filter(|named| named.tag() == Tag::Oid);
@@ -224,6 +227,13 @@ impl PublicKey {
             "1.3.101.112" => Self::Ed25519(bits()),
             other => Self::Unsupported(algorithm_name(other)),
         }
+    }
+
+    /// Reads an `RSAPublicKey` (RFC 8017, appendix A.1.1).
+    pub fn from_rsa_der(der: &[u8]) -> Option<Self> {
+        let key = rsa::pkcs1::RsaPublicKey::try_from(der).ok()?;
+        let [modulus, exponent] = [key.modulus, key.public_exponent].map(|number| number.as_bytes().to_vec());
+        Some(Self::Rsa { modulus, exponent })
     }
 
     /// The type of the key.
@@ -260,17 +270,6 @@ impl fmt::Display for KeyType {
             Self::Ed25519 => f.write_str("Ed25519"),
             Self::Other(name) => f.write_str(name),
         }
-    }
-}
-
-/// `RSAPublicKey` (RFC 8017, appendix A.1.1).
-fn rsa_public(der: &[u8]) -> PublicKey {
-    match rsa::pkcs1::RsaPublicKey::try_from(der) {
-        Ok(key) => PublicKey::Rsa {
-            modulus: key.modulus.as_bytes().to_vec(),
-            exponent: key.public_exponent.as_bytes().to_vec(),
-        },
-        Err(_) => PublicKey::Unsupported("RSA with a damaged public key".into()),
     }
 }
 

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use zeroize::Zeroizing;
 
 use crate::cert::Certificate;
-use crate::key::{BadKey, PrivateKey};
+use crate::key::{KeyError, PrivateKey};
 use crate::pem::{self, Block};
 use crate::text;
 
@@ -147,7 +147,7 @@ fn find_key(blocks: Vec<Block>, file: &[u8]) -> Result<PrivateKey, Defect> {
                 ));
             }
             Block::Other(label) if label.ends_with("PRIVATE KEY") => {
-                let bad = BadKey::Unsupported(label.trim_end_matches("PRIVATE KEY").trim().to_owned());
+                let bad = KeyError::Unsupported(label.trim_end_matches("PRIVATE KEY").trim().to_owned());
                 return Err(Defect::lasting(bad.to_string(), hint_for(&bad)));
             }
             Block::More => return Err(too_much()),
@@ -188,10 +188,12 @@ fn nothing(wanted: &str, others: &[String], file: &[u8]) -> String {
     }
 }
 
-fn hint_for(bad: &BadKey) -> &'static str {
+fn hint_for(bad: &KeyError) -> &'static str {
     match bad {
-        BadKey::Unsupported(_) => "let the ACME client make a key of a supported type",
-        BadKey::Malformed(_) => DAMAGED_HINT,
-        BadKey::Contradicts(_) => "the key file is spoilt; let the ACME client make a new key",
+        KeyError::Unsupported(_) => "let the ACME client make a key of a supported type",
+        KeyError::Malformed(_) => DAMAGED_HINT,
+        KeyError::InconsistentRsa | KeyError::PublicKeyMismatch | KeyError::CurveMismatch => {
+            "the key file is spoilt; let the ACME client make a new key"
+        }
     }
 }

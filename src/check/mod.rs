@@ -14,7 +14,7 @@ use serde::Serialize;
 use time::OffsetDateTime;
 
 use crate::bundle::{Bundle, Chain};
-use crate::cert::{KeyType, SUPPORTED};
+use crate::cert::{KeyType, SUPPORTED_KEY_TYPES};
 use crate::key::PrivateKey;
 use crate::names::Domain;
 use crate::text;
@@ -240,7 +240,7 @@ fn key(bundle: &Bundle, chain: &Chain) -> Finding {
             Check::Key,
             Status::Fail,
             format!(
-                "{cert_file} has a public key of type {leaf_type}, which is not supported; {SUPPORTED} are"
+                "{cert_file} has a public key of unsupported type {leaf_type}; supported types: {SUPPORTED_KEY_TYPES}"
             ),
         )
         .hint("let the ACME client make a key of a supported type");

@@ -1,5 +1,4 @@
-//! What must hold for every key, tried with keys of openssl's making and every bit of them: a key that pairs with a
-//! certificate is one that openssl takes for the same pair, and a changed one is refused.
+//! Compares the pairing with openssl's, for keys that openssl made and for every bit of them flipped.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,8 +7,8 @@ use super::PrivateKey;
 use crate::cert::Certificate;
 use crate::pem::{self, Block, KeyForm};
 
-/// How openssl makes each kind of key, and which bits are flipped: every one, or for the long keys every n-th.
-const KINDS: [(&[&str], usize); 7] = [
+/// The openssl arguments that generate each type of key, and the step from one flipped bit to the next.
+const KEYS: [(&[&str], usize); 7] = [
     (&["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"], 1),
     (&["ecparam", "-genkey", "-noout", "-name", "prime256v1"], 1),
     (&["ecparam", "-genkey", "-noout", "-name", "secp384r1"], 3),
@@ -19,19 +18,21 @@ const KINDS: [(&[&str], usize); 7] = [
     (&["genpkey", "-algorithm", "RSA-PSS", "-pkeyopt", "rsa_keygen_bits:1024"], 11),
 ];
 
+/// Runs openssl and returns its output, or `None` if it fails.
 fn openssl(directory: &Path, arguments: &[&str]) -> Option<Vec<u8>> {
     let output = Command::new("openssl").args(arguments).current_dir(directory).output();
     let output = output.expect("openssl must be installed (Debian package openssl)");
     output.status.success().then_some(output.stdout)
 }
 
-/// Whether openssl reads `key.pem` as the private half of `cert.pem`.
-fn openssl_pairs(directory: &Path) -> bool {
+/// Whether openssl computes the same public key from `key.pem` as it reads from `cert.pem`.
+fn pairs_in_openssl(directory: &Path) -> bool {
     let of_key = openssl(directory, &["pkey", "-in", "key.pem", "-pubout"]);
     of_key.is_some() && of_key == openssl(directory, &["x509", "-in", "cert.pem", "-noout", "-pubkey"])
 }
 
-fn parts(directory: &Path) -> (Certificate, KeyForm, Vec<u8>) {
+/// Reads `cert.pem` and `key.pem`.
+fn read(directory: &Path) -> (Certificate, KeyForm, Vec<u8>) {
     let blocks = |name: &str| pem::read(&std::fs::read(directory.join(name)).unwrap()).blocks;
     let certificate = blocks("cert.pem").into_iter().find_map(|block| match block {
         Block::Certificate(der) => Certificate::from_der(&der).ok(),
@@ -46,35 +47,34 @@ fn parts(directory: &Path) -> (Certificate, KeyForm, Vec<u8>) {
 }
 
 #[test]
-fn a_key_that_pairs_is_one_that_openssl_pairs_whatever_bit_is_flipped() {
-    for (arguments, step) in KINDS {
+fn changed_keys_pair_only_if_openssl_agrees() {
+    for (arguments, step) in KEYS {
         let home = tempfile::tempdir().unwrap();
         let (command, options) = arguments.split_first().unwrap();
         openssl(home.path(), &[&[*command, "-out", "key.pem"], options].concat()).unwrap();
         let certify =
             ["req", "-x509", "-new", "-key", "key.pem", "-subj", "/CN=a", "-days", "9", "-out", "cert.pem"];
         openssl(home.path(), &certify).unwrap();
-        let (certificate, form, der) = parts(home.path());
-        assert!(
-            PrivateKey::from_der(form, &der).unwrap().pairs_with(&certificate.public_key),
-            "{arguments:?}"
-        );
-        let (mut refused, mut harmless) = (0, 0);
+        let (certificate, form, der) = read(home.path());
+        let pairs = |der: &[u8]| {
+            PrivateKey::from_der(form, der).is_ok_and(|key| key.pairs_with(&certificate.public_key))
+        };
+        assert!(pairs(&der), "{arguments:?}");
+        let (mut refused, mut paired) = (0, 0);
         for bit in (0..der.len() * 8).step_by(step) {
             let mut changed = der.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
-            if !PrivateKey::from_der(form, &changed).is_ok_and(|key| key.pairs_with(&certificate.public_key))
-            {
+            if !pairs(&changed) {
                 refused += 1;
                 continue;
             }
-            harmless += 1;
+            paired += 1;
             std::fs::write(home.path().join("key.pem"), pem::write(form.label(), &changed).expose()).unwrap();
             assert!(
-                openssl_pairs(home.path()),
-                "{arguments:?}: bit {bit} of {form:?} passes here and not in openssl"
+                pairs_in_openssl(home.path()),
+                "{arguments:?}: bit {bit} of {form:?} pairs here, not in openssl"
             );
         }
-        assert!(refused > 50 * harmless, "{arguments:?}: {refused} refused, {harmless} passed");
+        assert!(refused > 50 * paired, "{arguments:?}: {refused} refused, {paired} paired");
     }
 }

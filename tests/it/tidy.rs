@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::harness::edgecert;
 
 /// Which modules of `src` may use which. A line that is missing here is a change of design: add it with its reason.
-const IMPORTS: [(&str, &[&str]); 34] = [
+const IMPORTS: [(&str, &[&str]); 33] = [
     // The ground floor: what all others use.
     ("clock", &[]),
     ("env", &[]),
@@ -21,8 +21,6 @@ const IMPORTS: [(&str, &[&str]); 34] = [
     ("text", &[]),
     // What is known of a site's fields: for the command line, which completes them, and for what checks them.
     ("fields", &["text"]),
-    // A crate of its own.
-    ("curves", &[]),
     // Certificates and keys; no network, no settings.
     ("pem", &["secret", "text"]),
     ("cert", &["pem", "text"]),
@@ -229,6 +227,16 @@ fn the_hook_is_built_without_aws_lc_openssl_and_server_code() {
         ["aws-lc-rs", "aws-lc-sys", "openssl", "openssl-sys", "cmake", "axum", "rusqlite", "edgecert-sandbox"]
     {
         assert!(!crates.contains(unwanted), "{unwanted} is in the tree of the hook");
+    }
+}
+
+#[test]
+fn p256_and_rsa_are_direct_dependencies() {
+    let manifest = read("Cargo.toml");
+    let section = manifest.split("\n[dependencies]\n").nth(1).unwrap().split("\n[").next().unwrap();
+    for (name, user) in [("p256", "src/key/ec.rs"), ("rsa", "src/key/rsa.rs")] {
+        assert!(section.contains(&format!("\n{name} = ")), "{name} is not in [dependencies]");
+        assert!(read(user).contains(&format!("{name}::")), "{user} does not use {name}");
     }
 }
 

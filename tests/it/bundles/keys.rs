@@ -42,7 +42,7 @@ fn keys_as_they_are_in_the_wild() {
             "damaged",
             "-----BEGIN PRIVATE KEY-----\nMAA=\n-----END PRIVATE KEY-----\n".into(),
             65,
-            "a private key whose PKCS#8 structure is damaged",
+            "a private key with invalid PKCS#8 encoding",
         ),
         (
             "OpenSSH",
