@@ -9,7 +9,7 @@ use crate::env::Env;
 use crate::file::ReadError;
 use crate::names::{Domain, distinct};
 use crate::settings::{Configuration, LineageEntry, Location};
-use crate::source::{self, Named, Source};
+use crate::source::{self, Client, Named, Source};
 use crate::state::{self, LineageState, StateError, Store};
 
 /// One lineage.
@@ -170,7 +170,7 @@ fn is_place_of(entry: &LineageEntry, lineage: &state::SourceState) -> bool {
 pub(crate) fn remembered(lineage: &state::SourceState) -> Source {
     let files =
         Files { cert: lineage.cert.clone(), issuers: lineage.issuers.clone(), key: lineage.key.clone() };
-    source::recorded(&lineage.client, files, lineage.directory.clone())
+    source::recorded(Client::from_name(&lineage.client), files, lineage.directory.clone())
 }
 
 fn shown(entry: &LineageEntry) -> String {

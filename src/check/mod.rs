@@ -31,19 +31,7 @@ pub enum Check {
     Issuer,
 }
 
-impl Check {
-    /// The word of the JSON object.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Pem => "pem",
-            Self::Validity => "validity",
-            Self::Names => "names",
-            Self::Key => "key",
-            Self::Chain => "chain",
-            Self::Issuer => "issuer",
-        }
-    }
-}
+text::display_as_serialized!(Check);
 
 /// What came of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -250,7 +250,7 @@ pub(crate) fn spelled(domains: &[Domain]) -> Vec<String> {
 fn lineage(source: &Source) -> state::SourceState {
     let absolute = |path: &std::path::PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
     state::SourceState {
-        client: source.client.word().to_owned(),
+        client: source.client.to_string(),
         cert: absolute(&source.files.cert),
         issuers: source.files.issuers.as_ref().map(absolute),
         key: source.files.key.as_ref().map(absolute),

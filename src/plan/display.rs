@@ -36,22 +36,10 @@ pub(crate) enum StepAction {
     /// Nothing: deploying there would break something else.
     Guard,
     /// Nothing: it cannot be done, or was not asked for.
-    LineageOptions,
+    Leave,
 }
 
-impl StepAction {
-    /// The word of the JSON object.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Self::Replace => "replace",
-            Self::Create => "create",
-            Self::Upload => "upload",
-            Self::Bind => "bind",
-            Self::Guard => "guard",
-            Self::LineageOptions => "leave",
-        }
-    }
-}
+text::display_as_serialized!(StepAction);
 
 impl Step {
     /// The upload_only upload, for which nothing is listed.
@@ -104,8 +92,8 @@ impl Plan<'_> {
                 )
             }
             Action::Left(blocker) if blocker.is_guard() => (StepAction::Guard, blocker.to_string()),
-            Action::Left(blocker) => (StepAction::LineageOptions, blocker.to_string()),
-            Action::Untouched => (StepAction::LineageOptions, "it was not asked for".to_owned()),
+            Action::Left(blocker) => (StepAction::Leave, blocker.to_string()),
+            Action::Untouched => (StepAction::Leave, "it was not asked for".to_owned()),
         };
         let domain = site.domain.to_string();
         let sites = if action == StepAction::Bind { vec![domain.clone()] } else { Vec::new() };

@@ -42,11 +42,11 @@ pub(super) fn deployment(report: &DeployBody, command: &str, style: Style) -> St
     }
     if command == "check" {
         for finding in &report.checks {
-            lines.push_str(&finding_line(finding.check.word(), finding.status, &finding.detail, style));
+            lines.push_str(&finding_line(&finding.check.to_string(), finding.status, &finding.detail, style));
         }
     }
     for step in report.plan.iter().flatten() {
-        row(&mut lines, step.action.word(), &format!("{}: {}", step.domain, step.reason));
+        row(&mut lines, &step.action.to_string(), &format!("{}: {}", step.domain, step.reason));
     }
     for upload in report.uploads.iter().filter(|upload| upload.ok) {
         row(&mut lines, "uploaded", &uploaded(upload));

@@ -9,14 +9,16 @@ mod layout;
 
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::de::{IntoDeserializer, value};
+use serde::{Deserialize, Serialize};
 
 use self::hook::Hook;
 use crate::bundle::Files;
 use crate::env::Env;
+use crate::text::display_as_serialized;
 
 /// The ACME client that renewed the certificate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Client {
     #[serde(rename = "certbot")]
     Certbot,
@@ -33,20 +35,12 @@ pub(crate) enum Client {
     Files,
 }
 
-impl Client {
-    const ALL: [Self; 6] =
-        [Self::Certbot, Self::AcmeSh, Self::Lego, Self::Dehydrated, Self::Kubernetes, Self::Files];
+display_as_serialized!(Client);
 
-    /// The name in reports and state files.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Self::Certbot => "certbot",
-            Self::AcmeSh => "acme.sh",
-            Self::Lego => "lego",
-            Self::Dehydrated => "dehydrated",
-            Self::Kubernetes => "kubernetes",
-            Self::Files => "files",
-        }
+impl Client {
+    /// The client that a state file names. One that only a later release knows is `Files`: its paths are recorded.
+    pub(crate) fn from_name(name: &str) -> Self {
+        Self::deserialize(IntoDeserializer::<value::Error>::into_deserializer(name)).unwrap_or(Self::Files)
     }
 }
 
@@ -99,8 +93,7 @@ pub(crate) fn is_hook(env: &Env) -> bool {
 }
 
 /// The source of a lineage deployed before. Some clients have written other files since; those are found again.
-pub(crate) fn recorded(client: &str, files: Files, directory: Option<PathBuf>) -> Source {
-    let client = Client::ALL.into_iter().find(|known| known.word() == client).unwrap_or(Client::Files);
+pub(crate) fn recorded(client: Client, files: Files, directory: Option<PathBuf>) -> Source {
     let has_moving_files = matches!(client, Client::Kubernetes | Client::AcmeSh);
     let named = directory.as_ref().filter(|_| has_moving_files);
     match named.and_then(|directory| layout::read(directory).ok()) {
@@ -112,7 +105,7 @@ pub(crate) fn recorded(client: &str, files: Files, directory: Option<PathBuf>) -
 impl Source {
     /// The same lineage, with the files that its client keeps now.
     pub(crate) fn refresh(&self) -> Self {
-        recorded(self.client.word(), self.files.clone(), self.directory.clone())
+        recorded(self.client, self.files.clone(), self.directory.clone())
     }
 
     /// A path that stays the same when the lineage is renewed. The files of a mounted secret move to another directory,

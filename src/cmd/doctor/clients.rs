@@ -70,7 +70,7 @@ mod tests {
         let (found, hidden) = find(&Host { root: root.path().to_owned(), env: &env });
         let shown = |source: &Source| {
             let cert = source.files.cert.strip_prefix(root.path()).unwrap();
-            format!("{} {}", source.client.word(), cert.display())
+            format!("{} {}", source.client, cert.display())
         };
         assert_eq!(
             found.iter().map(shown).collect::<Vec<_>>(),

@@ -44,7 +44,7 @@ fn unseen(client: Client, title: &str) -> Finding {
         }
         client => Finding::warn(
             Subject::Hook,
-            format!("no record of {} tells whether it calls edgecert for {title}", client.word()),
+            format!("no record of {} tells whether it calls edgecert for {title}", client),
             "see \"Attach it to your ACME client\" in the README",
         ),
     }

@@ -8,6 +8,7 @@ use super::lineage_status::{
 };
 use crate::cert::KeyType;
 use crate::outcome::Outcome;
+use crate::source::Client;
 use crate::state::RunResult;
 
 pub(super) const NOW: OffsetDateTime = datetime!(2026-11-21 12:00 UTC);
@@ -21,7 +22,7 @@ pub(super) fn deployed(name: &str, days: i64) -> LineageStatus {
     };
     LineageStatus {
         name: name.into(),
-        client: Some("certbot"),
+        client: Some(Client::Certbot),
         cert: Some(format!("/live/{name}/fullchain.pem")),
         is_configured: false,
         is_recorded: true,

@@ -30,7 +30,7 @@ impl LineageStatus {
         let (client, cert, (disk, modified)) = match &source {
             Ok(source) => {
                 let cert = text::path(&source.files.cert);
-                (Some(source.client.word()), Some(cert), DiskStatus::read(&source.files, state))
+                (Some(source.client), Some(cert), DiskStatus::read(&source.files, state))
             }
             Err(error) => (None, None, (DiskStatus::without_source(error), None)),
         };

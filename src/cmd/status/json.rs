@@ -7,13 +7,14 @@ use super::lineage_status::{
     DiskStatus, EdgeOutcome, EdgeStatus, LeafSummary, LineageStatus, Phase, SiteStatus,
 };
 use crate::outcome::Outcome;
+use crate::source::Client;
 use crate::state::RunResult;
 use crate::text::rfc3339;
 
 #[derive(Serialize)]
 pub(super) struct LineageJson<'a> {
     name: &'a str,
-    client: Option<&'a str>,
+    client: Option<Client>,
     cert: Option<&'a str>,
     state: Phase,
     generation: u64,
