@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::harness::{Fault, Hook, Lineage, Options, Outcome, edgecert, sandbox, sandbox_with};
+use crate::harness::{Fault, Hook, Lineage, Options, Output, edgecert, sandbox, sandbox_with};
 
 const API_KEY: &str = "sandbox-key";
 const PATHS: [&str; 3] = ["POST /api/certs/upload", "GET /api/me/sites", "GET /api/certs"];
@@ -19,8 +19,8 @@ fn pieces(lineage: &Lineage) -> Vec<String> {
 }
 
 #[track_caller]
-fn assert_clean(outcome: &Outcome, lineage: &Lineage) {
-    for text in [&outcome.stdout, &outcome.stderr, &outcome.state] {
+fn assert_clean(output: &Output, lineage: &Lineage) {
+    for text in [&output.stdout, &output.stderr, &output.state] {
         assert!(!text.contains(API_KEY), "{text}");
         for piece in pieces(lineage) {
             assert!(!text.contains(&piece), "{piece} in {text}");
@@ -29,26 +29,26 @@ fn assert_clean(outcome: &Outcome, lineage: &Lineage) {
 }
 
 /// Ways to call the hook, the most talkative among them.
-fn calls<'a>(edge: &'a crate::harness::Sandbox, lineage: &'a Lineage) -> impl Iterator<Item = Hook> + 'a {
+fn calls<'a>(service: &'a crate::harness::Sandbox, lineage: &'a Lineage) -> impl Iterator<Item = Hook> + 'a {
     let ways: [&[&str]; 4] =
         [&["-vv"], &["-vv", "--json"], &["-vv", "--json", "--wait", "0", "--domain", "a.example"], &[]];
     ways.into_iter().map(move |way| {
-        edgecert().called_by_certbot(lineage).against(edge).args(["--timeout", "2"]).args(way)
+        edgecert().called_by_certbot(lineage).against(service).args(["--timeout", "2"]).args(way)
     })
 }
 
 #[test]
 fn output_never_holds_a_secret() {
     for tls in [false, true] {
-        let edge = sandbox_with(Options { tls, ..Options::default() }, &["a.example"]);
+        let service = sandbox_with(Options { tls, ..Options::default() }, &["a.example"]);
         let lineage = Lineage::issued_for(&["a.example"]);
-        for hook in calls(&edge, &lineage) {
-            let outcome = hook.succeeds();
+        for hook in calls(&service, &lineage) {
+            let output = hook.succeeds();
             assert!(
-                outcome.state.contains("\"served\"") || outcome.state.contains("\"uploaded\""),
+                output.state.contains("\"served\"") || output.state.contains("\"uploaded\""),
                 "it is remembered"
             );
-            assert_clean(&outcome, &lineage);
+            assert_clean(&output, &lineage);
         }
     }
 }
@@ -68,13 +68,13 @@ fn a_service_that_echoes_secrets_does_not_get_them_printed() {
     ];
     for body in bodies {
         for status in [200, 400, 401, 500] {
-            let edge = sandbox(&["a.example"]);
+            let service = sandbox(&["a.example"]);
             for path in PATHS {
-                edge.add_fault(
+                service.add_fault(
                     Fault::status(path, status).body(body.clone()).times(9).header("Retry-After", "9999"),
                 );
             }
-            for hook in calls(&edge, &lineage) {
+            for hook in calls(&service, &lineage) {
                 assert_clean(&hook.run(), &lineage);
             }
         }
@@ -83,15 +83,15 @@ fn a_service_that_echoes_secrets_does_not_get_them_printed() {
 
 #[test]
 fn a_location_that_holds_the_key_is_not_printed() {
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
     for path in PATHS {
-        edge.add_fault(
+        service.add_fault(
             Fault::status(path, 302).header("Location", &format!("/login?key={API_KEY}")).times(9),
         );
     }
-    for hook in calls(&edge, &lineage) {
-        assert_clean(&hook.fails_with(76), &lineage);
+    for hook in calls(&service, &lineage) {
+        assert_clean(&hook.exits_with(76), &lineage);
     }
 }
 
@@ -100,18 +100,18 @@ fn a_key_given_as_an_argument_by_mistake_is_not_repeated() {
     for arguments in
         [&["--api-key=sandbox-key"][..], &["--api-key", "sandbox-key"], &["--key-file=sandbox-key"]]
     {
-        let outcome = edgecert().args(arguments).fails_with(2);
-        assert!(!outcome.stderr.contains(API_KEY), "{}", outcome.stderr);
+        let output = edgecert().args(arguments).exits_with(2);
+        assert!(!output.stderr.contains(API_KEY), "{}", output.stderr);
     }
 }
 
 #[test]
 fn only_the_memory_is_written_and_no_argument_holds_a_secret() {
-    let edge = sandbox(&["a.example"]);
-    edge.hold_pushes(true);
+    let service = sandbox(&["a.example"]);
+    service.hold_pushes(true);
     let lineage = Lineage::issued_for(&["a.example"]);
     let trace = lineage.file("trace");
-    let mut hook = edgecert().called_by_certbot(&lineage).against(&edge).args(["-vv", "--wait", "1"]);
+    let mut hook = edgecert().called_by_certbot(&lineage).against(&service).args(["-vv", "--wait", "1"]);
     let program = hook.command().get_program().to_owned();
     let arguments: Vec<_> = hook.command().get_args().map(ToOwned::to_owned).collect();
     assert!(arguments.iter().all(|argument| !argument.to_string_lossy().contains(API_KEY)));
@@ -151,13 +151,16 @@ fn only_the_memory_is_written_and_no_argument_holds_a_secret() {
 
 #[test]
 fn memory_is_kept_out_of_core_dumps_and_other_processes() {
-    let edge = sandbox(&["a.example"]);
-    edge.add_fault(Fault::stall("POST /api/certs/upload", 30.0));
+    let service = sandbox(&["a.example"]);
+    service.add_fault(Fault::stall("POST /api/certs/upload", 30.0));
     let lineage = Lineage::issued_for(&["a.example"]);
-    let mut hook =
-        edgecert().called_by_certbot(&lineage).against(&edge).for_domain("a.example").args(["--wait", "0"]);
+    let mut hook = edgecert()
+        .called_by_certbot(&lineage)
+        .against(&service)
+        .for_domain("a.example")
+        .args(["--wait", "0"]);
     let mut child = hook.command().spawn().unwrap();
-    while edge.requests().is_empty() {
+    while service.requests().is_empty() {
         std::thread::yield_now();
     }
     let limits = std::fs::read_to_string(format!("/proc/{}/limits", child.id())).unwrap();
@@ -177,19 +180,19 @@ fn keys_of_every_alphabet_are_taken_out_of_what_the_service_says() {
         "p@ss!w0rd#x",
         "{\"a\":\"b-c-d\"}",
     ] {
-        let edge = sandbox(&["a.example"]);
+        let service = sandbox(&["a.example"]);
         for path in PATHS {
             let split: String = key.chars().flat_map(|c| ['\u{200b}', c]).collect();
-            edge.add_fault(Fault::status(path, 400).body(format!("bad Bearer {key} or {split}")).times(9));
+            service.add_fault(Fault::status(path, 400).body(format!("bad Bearer {key} or {split}")).times(9));
         }
         for way in [&["--json"][..], &["-vv", "--wait", "0", "--domain", "a.example"]] {
-            let outcome = edgecert()
+            let output = edgecert()
                 .called_by_certbot(&lineage)
-                .against(&edge)
+                .against(&service)
                 .env("EDGECERT_API_KEY", key)
                 .args(way)
                 .run();
-            let text = outcome.stdout.clone() + &outcome.stderr;
+            let text = output.stdout.clone() + &output.stderr;
             let quoted = serde_json::to_string(key).unwrap();
             assert!(text.contains("[redacted]"), "{text}");
             assert!(!text.contains(key) && !text.contains(quoted.trim_matches('"')), "{text}");
@@ -212,16 +215,17 @@ fn a_listing_that_holds_secrets_does_not_get_them_printed() {
     let sites = serde_json::json!({"sites": [site(10, "a.example"), site(11, "b.example"), site(12, &line)]});
     let records =
         serde_json::json!([{"id": 7, "domain": line, "name": API_KEY}, {"id": 8, "domain": "a.example"}]);
-    let edge = sandbox(&["a.example"]);
-    edge.add_fault(Fault::status("GET /api/me/sites", 200).body(sites).times(99));
-    edge.add_fault(Fault::status("GET /api/certs", 200).body(records).times(99));
-    edge.add_fault(
+    let service = sandbox(&["a.example"]);
+    service.add_fault(Fault::status("GET /api/me/sites", 200).body(sites).times(99));
+    service.add_fault(Fault::status("GET /api/certs", 200).body(records).times(99));
+    service.add_fault(
         Fault::status("POST /api/sites/*/update", 200)
             .times(99)
             .body(serde_json::json!({"ok": true, "ignored_fields": [key, API_KEY]})),
     );
     for arguments in [&["-vv"][..], &["-vv", "--json"], &["plan"], &["--rebind", "--json"]] {
-        let hook = edgecert().called_by_certbot(&lineage).against(&edge).without_env("EDGECERT_EDGE_ADDRESS");
+        let hook =
+            edgecert().called_by_certbot(&lineage).against(&service).without_env("EDGECERT_EDGE_ADDRESS");
         assert_clean(&hook.args(["--wait", "1"]).args(arguments).run(), &lineage);
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{Fault, Hook, Lineage, Options, Sandbox, authority, edgecert, record, world};
+use crate::harness::{Fault, Hook, Lineage, Options, Sandbox, edgecert, record, test_ca, world};
 
 /// Certificate 5 of `*.a.example`, bound to site 10; its key.
 fn wildcard() -> (Sandbox, String) {
@@ -22,8 +22,8 @@ fn with(cert: &Value) -> Sandbox {
     Sandbox::start(Options { world, ..Options::default() }).unwrap()
 }
 
-fn certs(edge: &Sandbox, arguments: &[&str]) -> Hook {
-    edgecert().against(edge).args(["certs"]).args(arguments)
+fn certs(service: &Sandbox, arguments: &[&str]) -> Hook {
+    edgecert().against(service).args(["certs"]).args(arguments)
 }
 
 fn mode(path: &Path) -> u32 {
@@ -40,38 +40,38 @@ fn names(directory: &Path) -> Vec<String> {
 
 #[test]
 fn section_4_1_the_accounts_certificates_are_listed_with_the_sites_that_they_feed() {
-    let (edge, _) = wildcard();
-    let outcome = certs(&edge, &["list"]).succeeds();
-    let lines: Vec<&str> = outcome.stdout.lines().collect();
+    let (service, _) = wildcard();
+    let output = certs(&service, &["list"]).succeeds();
+    let lines: Vec<&str> = output.stdout.lines().collect();
     assert!(lines[0].starts_with("id  domain") && lines[0].ends_with("sites bound"), "{}", lines[0]);
     let words: Vec<&str> = lines[1].split_whitespace().collect();
     assert_eq!(
         (words[0], words[1], words[2], words[4]),
         ("5", "*.a.example", "*.a.example", "www.a.example")
     );
-    let json = certs(&edge, &["list", "--json"]).succeeds().json();
+    let json = certs(&service, &["list", "--json"]).succeeds().json();
     assert_eq!((&json["command"], &json["certs"][0]["id"]), (&json!("certs list"), &json!(5)));
     assert_eq!(json["bound_sites"], json!({"5": ["www.a.example"]}));
 }
 
 #[test]
 fn section_2_1_the_systems_own_certificates_are_of_type_lets() {
-    let edge = with(&record(5, "www.a.example", "lets"));
-    assert!(certs(&edge, &["list"]).succeeds().stdout.contains("  lets  "));
+    let service = with(&record(5, "www.a.example", "lets"));
+    assert!(certs(&service, &["list"]).succeeds().stdout.contains("  lets  "));
 }
 
 #[test]
 fn section_4_3_certificate_and_key_are_written_under_safe_names() {
-    let (edge, key) = wildcard();
+    let (service, key) = wildcard();
     let home = TempDir::new().unwrap();
     let out = home.path().join("made/for/it");
-    let outcome = certs(&edge, &["download", "5", "--out"]).args([&out]).succeeds();
+    let output = certs(&service, &["download", "5", "--out"]).args([&out]).succeeds();
     assert_eq!(names(&out), ["_.a.example.crt", "_.a.example.key"]);
     assert_eq!(fs::read_to_string(out.join("_.a.example.key")).unwrap(), key);
-    assert_eq!(fs::read_to_string(out.join("_.a.example.crt")).unwrap(), edge.certs()[0]["cert_pem"]);
+    assert_eq!(fs::read_to_string(out.join("_.a.example.crt")).unwrap(), service.certs()[0]["cert_pem"]);
     assert_eq!((mode(&out.join("_.a.example.key")), mode(&out)), (0o600, 0o700));
-    assert!(outcome.stdout.contains("key and certificate are a pair"), "{}", outcome.stdout);
-    assert!(outcome.stdout.contains(" left)"), "{}", outcome.stdout);
+    assert!(output.stdout.contains("key and certificate are a pair"), "{}", output.stdout);
+    assert!(output.stdout.contains(" left)"), "{}", output.stdout);
     // What was written is what the hook takes.
     let check = edgecert().args(["check", "--cert"]).args([out.join("_.a.example.crt")]);
     check.args(["--key"]).args([out.join("_.a.example.key")]).run();
@@ -79,7 +79,7 @@ fn section_4_3_certificate_and_key_are_written_under_safe_names() {
 
 #[test]
 fn no_key_is_ever_printed() {
-    let (edge, key) = wildcard();
+    let (service, key) = wildcard();
     let home = TempDir::new().unwrap();
     let out = home.path().to_str().unwrap();
     let rows: [&[&str]; 4] = [
@@ -89,19 +89,19 @@ fn no_key_is_ever_printed() {
         &["list", "--json", "-vv"],
     ];
     for arguments in rows {
-        let outcome = certs(&edge, arguments).succeeds();
+        let output = certs(&service, arguments).succeeds();
         for line in key.lines() {
-            assert!(!outcome.stdout.contains(line) && !outcome.stderr.contains(line), "{arguments:?}");
+            assert!(!output.stdout.contains(line) && !output.stderr.contains(line), "{arguments:?}");
         }
-        assert!(!outcome.stdout.contains("key_pem"), "{arguments:?}");
+        assert!(!output.stdout.contains("key_pem"), "{arguments:?}");
     }
-    let outcome = certs(&edge, &["download", "5", "--out", "-"]).fails_with(2);
-    assert!(outcome.stderr.contains("a private key is never printed"), "{}", outcome.stderr);
+    let output = certs(&service, &["download", "5", "--out", "-"]).exits_with(2);
+    assert!(output.stderr.contains("a private key is never printed"), "{}", output.stderr);
 }
 
 #[test]
 fn a_service_that_garbles_the_download_gets_no_key_printed() {
-    let (edge, key) = wildcard();
+    let (service, key) = wildcard();
     let line = key.lines().nth(1).unwrap();
     let home = TempDir::new().unwrap();
     let bodies = [
@@ -113,21 +113,21 @@ fn a_service_that_garbles_the_download_gets_no_key_printed() {
     for body in bodies {
         for status in [200, 400, 403, 500] {
             let fault = Fault::status("GET /api/certs/*/download", status).body(body.clone()).times(9);
-            edge.add_fault(fault.header("Retry-After", "9999"));
-            let hook = certs(&edge, &["download", "5", "--timeout", "2", "-vv", "--json", "--out"]);
-            let outcome = hook.args([home.path()]).run();
-            assert_ne!(outcome.code, 0);
-            assert!(!outcome.stdout.contains(line) && !outcome.stderr.contains(line), "{status} {body}");
-            edge_is_healthy(&edge);
+            service.add_fault(fault.header("Retry-After", "9999"));
+            let hook = certs(&service, &["download", "5", "--timeout", "2", "-vv", "--json", "--out"]);
+            let output = hook.args([home.path()]).run();
+            assert_ne!(output.code, 0);
+            assert!(!output.stdout.contains(line) && !output.stderr.contains(line), "{status} {body}");
+            edge_is_healthy(&service);
         }
     }
     assert!(names(home.path()).is_empty());
 }
 
 /// Spends the faults that are left.
-fn edge_is_healthy(edge: &Sandbox) {
+fn edge_is_healthy(service: &Sandbox) {
     let mut spent = 0;
-    while certs(edge, &["download", "5", "--out", "-", "--cert-only", "--timeout", "1"]).run().code != 0 {
+    while certs(service, &["download", "5", "--out", "-", "--cert-only", "--timeout", "1"]).run().code != 0 {
         spent += 1;
         assert!(spent < 20);
     }
@@ -135,58 +135,59 @@ fn edge_is_healthy(edge: &Sandbox) {
 
 #[test]
 fn a_file_that_is_there_is_kept_unless_forced() {
-    let (edge, key) = wildcard();
+    let (service, key) = wildcard();
     let home = TempDir::new().unwrap();
     for name in ["_.a.example.key", "_.a.example.crt"] {
         let kept = home.path().join(name);
         fs::write(&kept, "precious").unwrap();
-        let outcome = certs(&edge, &["download", "5", "--out"]).args([home.path()]).fails_with(65);
-        assert!(outcome.stderr.contains("already exists; nothing was written"), "{}", outcome.stderr);
+        let output = certs(&service, &["download", "5", "--out"]).args([home.path()]).exits_with(65);
+        assert!(output.stderr.contains("already exists; nothing was written"), "{}", output.stderr);
         assert_eq!((fs::read_to_string(&kept).unwrap().as_str(), names(home.path()).len()), ("precious", 1));
         fs::remove_file(kept).unwrap();
     }
     let kept = home.path().join("_.a.example.key");
     fs::write(&kept, "precious").unwrap();
     fs::set_permissions(&kept, fs::Permissions::from_mode(0o644)).unwrap();
-    certs(&edge, &["download", "5", "--force", "--out"]).args([home.path()]).succeeds();
+    certs(&service, &["download", "5", "--force", "--out"]).args([home.path()]).succeeds();
     assert_eq!((fs::read_to_string(&kept).unwrap(), mode(&kept)), (key, 0o600));
     assert_eq!(names(home.path()).len(), 2);
 }
 
 #[test]
 fn a_directory_that_cannot_be_written_is_exit_66_and_leaves_nothing() {
-    let (edge, _) = wildcard();
+    let (service, _) = wildcard();
     let home = TempDir::new().unwrap();
     let file = home.path().join("file");
     fs::write(&file, "").unwrap();
-    let outcome = certs(&edge, &["download", "5", "--out"]).args([&file]).fails_with(66);
-    assert!(outcome.stderr.contains("cannot write "), "{}", outcome.stderr);
+    let output = certs(&service, &["download", "5", "--out"]).args([&file]).exits_with(66);
+    assert!(output.stderr.contains("cannot write "), "{}", output.stderr);
     assert_eq!(names(home.path()), ["file"]);
 }
 
 #[test]
 fn the_certificate_alone_may_go_to_standard_output() {
-    let (edge, _) = wildcard();
-    let outcome = certs(&edge, &["download", "5", "--cert-only", "--out", "-"]).succeeds();
-    assert_eq!(outcome.stdout, edge.certs()[0]["cert_pem"]);
+    let (service, _) = wildcard();
+    let output = certs(&service, &["download", "5", "--cert-only", "--out", "-"]).succeeds();
+    assert_eq!(output.stdout, service.certs()[0]["cert_pem"]);
     let home = TempDir::new().unwrap();
-    certs(&edge, &["download", "5", "--cert-only", "--out"]).args([home.path()]).succeeds();
+    certs(&service, &["download", "5", "--cert-only", "--out"]).args([home.path()]).succeeds();
     assert_eq!(names(home.path()), ["_.a.example.crt"]);
 }
 
 #[test]
 fn a_key_of_another_certificate_and_an_expired_one_are_told() {
     let mut cert = record(5, "www.a.example", "upload");
-    cert["key_pem"] = json!(authority().issue(&["b.example"]).unwrap().key);
+    cert["key_pem"] = json!(test_ca().issue(&["b.example"]).unwrap().key);
     let home = TempDir::new().unwrap();
-    let hook =
-        |edge: &Sandbox| certs(edge, &["download", "5", "--json", "--force", "--out"]).args([home.path()]);
+    let hook = |service: &Sandbox| {
+        certs(service, &["download", "5", "--json", "--force", "--out"]).args([home.path()])
+    };
     let json = hook(&with(&cert)).succeeds().json();
     assert_eq!((&json["paired"], &json["ok"]), (&json!(false), &json!(true)));
     assert_eq!(json["warnings"], json!(["the private key of certificate 5 does not belong to it"]));
 
     let arguments = ["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"];
-    let lineage = Lineage::made_by_openssl(&arguments, &["-days", "30"]);
+    let lineage = Lineage::from_openssl(&arguments, &["-days", "30"]);
     lineage.sign_between("20200101000000Z", "20200201000000Z");
     let mut cert = record(5, "a.example", "upload");
     (cert["cert_pem"], cert["key_pem"]) =
@@ -200,39 +201,39 @@ fn a_key_of_another_certificate_and_an_expired_one_are_told() {
 
 #[test]
 fn section_4_3_a_certificate_that_is_not_there_is_exit_69() {
-    let (edge, _) = wildcard();
+    let (service, _) = wildcard();
     let home = TempDir::new().unwrap();
-    let outcome = certs(&edge, &["download", "99", "--out"]).args([home.path()]).fails_with(69);
+    let output = certs(&service, &["download", "99", "--out"]).args([home.path()]).exits_with(69);
     assert!(
-        outcome.stderr.contains("cannot download certificate 99; nothing was written"),
+        output.stderr.contains("cannot download certificate 99; nothing was written"),
         "{}",
-        outcome.stderr
+        output.stderr
     );
     assert!(names(home.path()).is_empty());
 }
 
 #[test]
 fn a_record_without_its_key_is_written_and_is_a_failure() {
-    let (edge, _) = wildcard();
-    let pem = edge.certs()[0]["cert_pem"].clone();
+    let (service, _) = wildcard();
+    let pem = service.certs()[0]["cert_pem"].clone();
     let home = TempDir::new().unwrap();
     let body = json!({"ok": true, "id": 5, "domain": "a/b", "name": "../../x", "cert_pem": pem});
-    edge.add_fault(Fault::status("GET /api/certs/*/download", 200).body(body));
-    let outcome = certs(&edge, &["download", "5", "--out"]).args([home.path()]).fails_with(69);
-    assert!(outcome.stderr.contains("returned no private key for certificate 5; only"), "{}", outcome.stderr);
+    service.add_fault(Fault::status("GET /api/certs/*/download", 200).body(body));
+    let output = certs(&service, &["download", "5", "--out"]).args([home.path()]).exits_with(69);
+    assert!(output.stderr.contains("returned no private key for certificate 5; only"), "{}", output.stderr);
     assert_eq!(names(home.path()), ["_.._x.crt"]);
 }
 
 #[test]
 fn temporary_faults_of_reading_are_repeated() {
     for path in ["GET /api/certs", "GET /api/me/sites", "GET /api/certs/*/download"] {
-        let (edge, _) = wildcard();
+        let (service, _) = wildcard();
         let home = TempDir::new().unwrap();
         for fault in [Fault::status(path, 503), Fault::close_before(path), Fault::truncate(path, 5)] {
-            edge.add_fault(fault);
+            service.add_fault(fault);
         }
-        certs(&edge, &["list"]).succeeds();
-        certs(&edge, &["download", "5", "--out"]).args([home.path()]).succeeds();
+        certs(&service, &["list"]).succeeds();
+        certs(&service, &["download", "5", "--out"]).args([home.path()]).succeeds();
     }
 }
 
@@ -241,28 +242,28 @@ fn a_key_among_the_certificates_is_not_written_where_others_can_read_it() {
     let mut cert = record(5, "*.a.example", "upload");
     let (pem, key) = (cert["cert_pem"].as_str().unwrap().to_owned(), cert["key_pem"].as_str().unwrap());
     cert["cert_pem"] = json!(format!("{pem}{key}"));
-    let edge = with(&cert);
+    let service = with(&cert);
     let home = TempDir::new().unwrap();
-    let outcome = certs(&edge, &["download", "5", "--cert-only", "--out"]).args([home.path()]).succeeds();
+    let output = certs(&service, &["download", "5", "--cert-only", "--out"]).args([home.path()]).succeeds();
     assert_eq!(fs::read_to_string(home.path().join("_.a.example.crt")).unwrap(), pem);
-    assert!(outcome.stderr.contains("it was omitted"), "{}", outcome.stderr);
+    assert!(output.stderr.contains("it was omitted"), "{}", output.stderr);
 }
 
 #[test]
 fn force_replaces_both_files_or_none() {
-    let (edge, _) = wildcard();
+    let (service, _) = wildcard();
     let home = TempDir::new().unwrap();
     fs::write(home.path().join("_.a.example.crt"), "old").unwrap();
     fs::create_dir(home.path().join("_.a.example.key")).unwrap();
-    let outcome = certs(&edge, &["download", "5", "--force", "--out"]).args([home.path()]).fails_with(66);
-    assert!(outcome.stderr.contains("_.a.example.key: it is a directory"), "{}", outcome.stderr);
+    let output = certs(&service, &["download", "5", "--force", "--out"]).args([home.path()]).exits_with(66);
+    assert!(output.stderr.contains("_.a.example.key: it is a directory"), "{}", output.stderr);
     assert_eq!(fs::read_to_string(home.path().join("_.a.example.crt")).unwrap(), "old");
 }
 
 #[test]
 fn a_certificate_that_standard_output_does_not_take_is_exit_66() {
-    let (edge, _) = wildcard();
-    let mut hook = certs(&edge, &["download", "5", "--cert-only", "--out", "-"]);
+    let (service, _) = wildcard();
+    let mut hook = certs(&service, &["download", "5", "--cert-only", "--out", "-"]);
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     assert_eq!(hook.command().stdout(full).status().unwrap().code(), Some(66));
 }

@@ -3,7 +3,7 @@
 use expect_test::expect;
 use serde_json::{Value, json};
 
-use crate::harness::{Lineage, asked, edgecert, new_key, openssl, sandbox};
+use crate::harness::{Lineage, edgecert, generate_key, openssl, request_lines, sandbox};
 
 /// How openssl makes each kind of key, and what edgecert calls it.
 const KEYS: [(&[&str], &str); 7] = [
@@ -19,7 +19,7 @@ const KEYS: [(&[&str], &str); 7] = [
 const VALID: &[&str] = &["-days", "20"];
 
 fn check(lineage: &Lineage) -> crate::harness::Hook {
-    edgecert().knows(lineage).args(["check", "--json", "--lineage"]).args([lineage.path()])
+    edgecert().with_filter_for(lineage).args(["check", "--json", "--lineage"]).args([lineage.path()])
 }
 
 fn status_of(json: &Value, check: &str) -> Vec<String> {
@@ -30,7 +30,7 @@ fn status_of(json: &Value, check: &str) -> Vec<String> {
 #[test]
 fn every_kind_of_key_pairs_in_every_usual_form() {
     for (key, name) in KEYS {
-        let lineage = Lineage::made_by_openssl(key, VALID);
+        let lineage = Lineage::from_openssl(key, VALID);
         let found = lineage.read("privkey.pem");
         let mut forms =
             vec![found.clone(), found.replace('\n', "\r\n"), format!("Bag Attributes\n    x: y\n{found}")];
@@ -66,9 +66,9 @@ fn every_kind_of_key_pairs_in_every_usual_form() {
 #[test]
 fn a_key_of_another_pair_is_refused_for_every_kind() {
     for (key, name) in KEYS {
-        let lineage = Lineage::made_by_openssl(key, VALID);
-        new_key(lineage.path(), key);
-        let json = check(&lineage).fails_with(65).json();
+        let lineage = Lineage::from_openssl(key, VALID);
+        generate_key(lineage.path(), key);
+        let json = check(&lineage).exits_with(65).json();
         assert_eq!(status_of(&json, "key"), ["fail"], "{name}");
         assert!(json["error"].as_str().unwrap().contains("but of different pairs"), "{json}");
     }
@@ -76,8 +76,8 @@ fn a_key_of_another_pair_is_refused_for_every_kind() {
 
 #[test]
 fn what_is_refused_says_why_in_one_line_and_sends_nothing() {
-    let edge = sandbox(&["a.example"]);
-    let deploy = |lineage: &Lineage| edgecert().called_by_certbot(lineage).against(&edge);
+    let service = sandbox(&["a.example"]);
+    let deploy = |lineage: &Lineage| edgecert().called_by_certbot(lineage).against(&service);
 
     let other = Lineage::issued_for(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
@@ -87,21 +87,21 @@ fn what_is_refused_says_why_in_one_line_and_sends_nothing() {
         ---
         edgecert: error: LINEAGE/privkey.pem is not the private key of LINEAGE/fullchain.pem: both are P-256, but of different pairs; nothing was sent
         edgecert: hint: hand over the key and the certificate of one and the same renewal
-    "#]].assert_eq(&deploy(&lineage).fails_with(65).shown());
+    "#]].assert_eq(&deploy(&lineage).exits_with(65).snapshot());
 
     let lineage = expired_lineage();
-    let shown = deploy(&lineage).fails_with(65).shown();
+    let shown = deploy(&lineage).exits_with(65).snapshot();
     assert!(shown.contains("edgecert: error: LINEAGE/fullchain.pem expired at DATE"), "{shown}");
     assert!(shown.contains("ago; nothing was sent\nedgecert: hint: "), "{shown}");
 
     let lineage = Lineage::issued_for(&["example.com", "www.example.com"]);
-    let outcome = deploy(&lineage).for_domain("a.example").fails_with(65);
+    let output = deploy(&lineage).for_domain("a.example").exits_with(65);
     expect![[r#"
         certificate  example.com and www.example.com; P-256, expires DATE
         ---
         edgecert: error: LINEAGE/fullchain.pem does not cover a.example, only example.com and www.example.com; nothing was sent
         edgecert: hint: renew it with a.example among its names, or leave out --domain a.example
-    "#]].assert_eq(&outcome.shown());
+    "#]].assert_eq(&output.snapshot());
 
     for style in [
         ["pkey", "-aes256", "-passout", "pass:secret"].as_slice(),
@@ -110,16 +110,16 @@ fn what_is_refused_says_why_in_one_line_and_sends_nothing() {
         let lineage = Lineage::issued_for(&["a.example"]);
         openssl(lineage.path(), &[style, &["-in", "privkey.pem", "-out", "encrypted.pem"]].concat());
         lineage.rename("encrypted.pem", "privkey.pem");
-        let shown = deploy(&lineage).fails_with(65).shown();
+        let shown = deploy(&lineage).exits_with(65).snapshot();
         assert!(shown.contains("edgecert: error: LINEAGE/privkey.pem holds a private key that is encrypted with a passphrase; nothing was sent\n"), "{shown}");
         assert_eq!(shown.matches("edgecert: error:").count(), 1, "{shown}");
     }
-    assert_eq!(asked(&edge), Vec::<String>::new());
+    assert_eq!(request_lines(&service), Vec::<String>::new());
 }
 
 /// A certificate that has been over for long.
 fn expired_lineage() -> Lineage {
-    let lineage = Lineage::made_by_openssl(KEYS[2].0, VALID);
+    let lineage = Lineage::from_openssl(KEYS[2].0, VALID);
     lineage.sign_between("20200101000000Z", "20200201000000Z");
     lineage
 }
@@ -128,7 +128,7 @@ fn expired_lineage() -> Lineage {
 fn all_findings_are_reported_not_only_the_first() {
     let lineage = expired_lineage();
     openssl(lineage.path(), &["genpkey", "-algorithm", "ED25519", "-out", "privkey.pem"]);
-    let json = check(&lineage).args(["--domain", "b.example"]).fails_with(65).json();
+    let json = check(&lineage).args(["--domain", "b.example"]).exits_with(65).json();
     for failed in ["validity", "names", "key"] {
         assert_eq!(status_of(&json, failed), ["fail"], "{failed}: {json}");
     }
@@ -138,10 +138,10 @@ fn all_findings_are_reported_not_only_the_first() {
 #[test]
 fn check_can_look_at_another_moment() {
     let lineage = Lineage::issued_for(&["a.example"]);
-    check(&lineage).args(["--at", "2020-01-01T00:00:00Z"]).fails_with(65);
-    check(&lineage).args(["--at", "2099-01-01T00:00:00Z"]).fails_with(65);
-    let outcome = check(&lineage).args(["--at", "yesterday"]).fails_with(2);
-    assert!(outcome.json()["error"].as_str().unwrap().contains("--at"), "{}", outcome.stdout);
+    check(&lineage).args(["--at", "2020-01-01T00:00:00Z"]).exits_with(65);
+    check(&lineage).args(["--at", "2099-01-01T00:00:00Z"]).exits_with(65);
+    let output = check(&lineage).args(["--at", "yesterday"]).exits_with(2);
+    assert!(output.json()["error"].as_str().unwrap().contains("--at"), "{}", output.stdout);
 }
 
 #[test]
@@ -158,7 +158,8 @@ fn the_report_of_check_is_for_people() {
         "fullchain.pem",
         &(lineage.read("chain.pem") + &lineage.read("cert.pem") + &lineage.read("cert.pem")),
     );
-    let outcome = edgecert().knows(&lineage).args(["check", "--lineage"]).args([lineage.path()]).succeeds();
+    let output =
+        edgecert().with_filter_for(&lineage).args(["check", "--lineage"]).args([lineage.path()]).succeeds();
     expect![[r#"
         certificate  a.example; P-256, expires DATE
         pem          warn: LINEAGE/fullchain.pem: a second copy of a.example dropped
@@ -170,12 +171,12 @@ fn the_report_of_check_is_for_people() {
         issuer       ok: edgecert test intermediate
         ---
     "#]]
-    .assert_eq(&outcome.shown());
+    .assert_eq(&output.snapshot());
 }
 
 #[test]
 fn untrusted_issuers_are_refused_unless_they_are_asked_for() {
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
     let mut arguments =
         vec!["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
@@ -191,88 +192,89 @@ fn untrusted_issuers_are_refused_unless_they_are_asked_for() {
     ]);
     arguments.extend(["-addext", "subjectAltName=DNS:a.example"]);
     openssl(lineage.path(), &arguments);
-    let outcome = edgecert().called_by_certbot(&lineage).against(&edge).fails_with(65);
+    let output = edgecert().called_by_certbot(&lineage).against(&service).exits_with(65);
     expect![[r#"
         certificate  a.example; P-256, expires DATE
         ---
         edgecert: error: LINEAGE/fullchain.pem is self-signed; browsers do not trust it; nothing was sent
         edgecert: hint: issue it in the CA's production environment, or pass --allow-untrusted
     "#]]
-    .assert_eq(&outcome.shown());
-    assert_eq!(asked(&edge).len(), 0);
-    edgecert().called_by_certbot(&lineage).against(&edge).args(["--allow-untrusted"]).succeeds();
+    .assert_eq(&output.snapshot());
+    assert_eq!(request_lines(&service).len(), 0);
+    edgecert().called_by_certbot(&lineage).against(&service).args(["--allow-untrusted"]).succeeds();
 }
 
 #[test]
 fn a_staging_directory_is_recognised_by_the_clients_own_mark() {
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
     let hook = edgecert()
-        .against(&edge)
+        .against(&service)
         .env("CERT_KEY_PATH", lineage.file("privkey.pem"))
         .env("CERT_FULLCHAIN_PATH", lineage.file("fullchain.pem"))
         .env("ACME_DIRECTORY", "https://acme-staging-v02.api.letsencrypt.org/directory");
-    let outcome = hook.fails_with(65);
-    assert!(outcome.stderr.contains("acme-staging-v02"), "{}", outcome.stderr);
+    let output = hook.exits_with(65);
+    assert!(output.stderr.contains("acme-staging-v02"), "{}", output.stderr);
 }
 
 #[test]
 fn missing_and_unreadable_files_are_named() {
     let lineage = Lineage::issued_for(&["a.example"]);
     let missing = lineage.file("no/such.pem");
-    let outcome = edgecert()
-        .knows(&lineage)
+    let output = edgecert()
+        .with_filter_for(&lineage)
         .args(["check".as_ref(), "--cert".as_ref(), missing.as_os_str()])
-        .fails_with(66);
+        .exits_with(66);
     expect![[r#"
         ---
         edgecert: error: cannot read LINEAGE/no/such.pem: no such file
         edgecert: hint: check the path; lego with --filename and acme.sh name files that they did not write
     "#]]
-    .assert_eq(&outcome.shown());
+    .assert_eq(&output.snapshot());
     let directory = edgecert()
-        .knows(&lineage)
+        .with_filter_for(&lineage)
         .args(["check".as_ref(), "--cert".as_ref(), lineage.path().as_os_str()])
-        .fails_with(66);
+        .exits_with(66);
     expect![[r#"
         ---
         edgecert: error: cannot read LINEAGE: it is a directory
         edgecert: hint: name a file, or pass the directory of a lineage with --lineage
     "#]]
-    .assert_eq(&directory.shown());
+    .assert_eq(&directory.snapshot());
     lineage.write("large.pem", &"x".repeat(3 << 20));
-    let large = edgecert().knows(&lineage).args(["check", "--cert"]).args([lineage.file("large.pem")]);
+    let large =
+        edgecert().with_filter_for(&lineage).args(["check", "--cert"]).args([lineage.file("large.pem")]);
     expect![[r#"
         ---
         edgecert: error: cannot read LINEAGE/large.pem: it is larger than 1 MiB
         edgecert: hint: check the path; pass the PEM file of one certificate or key
     "#]]
-    .assert_eq(&large.fails_with(66).shown());
+    .assert_eq(&large.exits_with(66).snapshot());
 }
 
 #[test]
 fn a_key_open_to_others_is_a_warning() {
     use std::os::unix::fs::PermissionsExt as _;
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
     std::fs::set_permissions(lineage.file("privkey.pem"), std::fs::Permissions::from_mode(0o644)).unwrap();
-    let outcome = edgecert().called_by_certbot(&lineage).against(&edge).args(["--json"]).succeeds();
+    let output = edgecert().called_by_certbot(&lineage).against(&service).args(["--json"]).succeeds();
     assert!(
-        outcome.json()["warnings"].to_string().contains("others can read the private key"),
+        output.json()["warnings"].to_string().contains("others can read the private key"),
         "{}",
-        outcome.stdout
+        output.stdout
     );
-    assert_eq!(outcome.json()["ok"], json!(true));
+    assert_eq!(output.json()["ok"], json!(true));
 }
 
 #[test]
 fn a_staging_directory_is_recognised_by_the_clients_record() {
     const STAGING: &str = "https://acme-staging-v02.api.letsencrypt.org/directory";
     let refused = |lineage: &std::path::Path| {
-        let edge = sandbox(&["a.example"]);
-        let stderr = edgecert().against(&edge).args(["--lineage"]).args([lineage]).fails_with(65).stderr;
+        let service = sandbox(&["a.example"]);
+        let stderr = edgecert().against(&service).args(["--lineage"]).args([lineage]).exits_with(65).stderr;
         assert!(stderr.contains("comes from the test directory https://acme-staging-v02"), "{stderr}");
-        assert_eq!(asked(&edge).len(), 0);
+        assert_eq!(request_lines(&service).len(), 0);
     };
     let certbot = Lineage::issued_for(&["a.example"]);
     for directory in ["live/shop", "renewal", "acme.sh", "lego"] {

@@ -3,24 +3,25 @@
 use expect_test::expect;
 use serde_json::json;
 
-use crate::harness::{Lineage, asked, edgecert, sandbox};
+use crate::harness::{Lineage, edgecert, request_lines, sandbox};
 
 #[test]
 fn without_a_hook_and_without_a_command_it_prints_help_and_exits_2() {
-    let outcome = edgecert().fails_with(2);
-    assert_eq!(outcome.stdout, "");
-    assert!(outcome.stderr.contains("Usage: edgecert"), "{}", outcome.stderr);
+    let output = edgecert().exits_with(2);
+    assert_eq!(output.stdout, "");
+    assert!(output.stderr.contains("Usage: edgecert"), "{}", output.stderr);
 }
 
 #[test]
 fn in_a_hooks_environment_it_is_deploy() {
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
-    let alone = edgecert().called_by_certbot(&lineage).against(&edge).args(["--json"]).succeeds();
-    let named = edgecert().called_by_certbot(&lineage).against(&edge).args(["deploy", "--json"]).succeeds();
-    for outcome in [alone, named] {
-        assert_eq!(outcome.json()["command"], "deploy");
-        assert_eq!(outcome.json()["source"]["client"], "certbot");
+    let alone = edgecert().called_by_certbot(&lineage).against(&service).args(["--json"]).succeeds();
+    let named =
+        edgecert().called_by_certbot(&lineage).against(&service).args(["deploy", "--json"]).succeeds();
+    for output in [alone, named] {
+        assert_eq!(output.json()["command"], "deploy");
+        assert_eq!(output.json()["source"]["client"], "certbot");
     }
 }
 
@@ -30,7 +31,7 @@ fn deploy_without_any_certificate_says_how_to_name_one() {
         ---
         edgecert: error: no certificate is named, and no ACME client's variables are set
         edgecert: hint: run edgecert as the deploy hook of an ACME client, or pass --lineage DIR, or --cert FILE and --key FILE
-    "#]].assert_eq(&edgecert().args(["deploy"]).fails_with(2).shown());
+    "#]].assert_eq(&edgecert().args(["deploy"]).exits_with(2).snapshot());
 }
 
 #[test]
@@ -45,10 +46,10 @@ fn usage_errors_exit_2_with_json_where_it_is_asked_for() {
         &["deploy_crt", "a.example"],
     ];
     for arguments in rows {
-        let outcome = edgecert().args(arguments).fails_with(2);
-        assert_eq!(outcome.stdout, "", "{arguments:?}");
-        assert!(outcome.stderr.starts_with("edgecert: error: "), "{arguments:?}: {}", outcome.stderr);
-        let json = edgecert().args(arguments).args(["--json"]).fails_with(2).json();
+        let output = edgecert().args(arguments).exits_with(2);
+        assert_eq!(output.stdout, "", "{arguments:?}");
+        assert!(output.stderr.starts_with("edgecert: error: "), "{arguments:?}: {}", output.stderr);
+        let json = edgecert().args(arguments).args(["--json"]).exits_with(2).json();
         assert_eq!((&json["ok"], &json["exit_code"]), (&json!(false), &json!(2)), "{arguments:?}");
         assert_ne!(json["error"], json!(null));
     }
@@ -71,20 +72,20 @@ fn json_is_one_object_whatever_happens() {
 #[test]
 fn help_and_version_are_answers() {
     for arguments in [&["--help"][..], &["-h"], &["deploy", "--help"], &["check", "--help"], &["--version"]] {
-        let outcome = edgecert().args(arguments).succeeds();
-        assert!(!outcome.stdout.is_empty() && outcome.stderr.is_empty(), "{arguments:?}");
+        let output = edgecert().args(arguments).succeeds();
+        assert!(!output.stdout.is_empty() && output.stderr.is_empty(), "{arguments:?}");
     }
 }
 
 #[test]
 fn a_usage_error_in_json_says_all_of_it_and_names_its_command() {
-    let json = edgecert().args(["sites", "update", "--json"]).fails_with(2).json();
+    let json = edgecert().args(["sites", "update", "--json"]).exits_with(2).json();
     let message = "the following required arguments were not provided: <ID|DOMAIN>";
     assert_eq!((&json["command"], &json["error"]), (&json!("sites update"), &json!(message)));
     for arguments in
         [["--config", "c", "sites", "get", "--json", "-x"], ["sites", "--config", "c", "get", "--json", "-x"]]
     {
-        assert_eq!(edgecert().args(arguments).fails_with(2).json()["command"], "sites get", "{arguments:?}");
+        assert_eq!(edgecert().args(arguments).exits_with(2).json()["command"], "sites get", "{arguments:?}");
     }
 }
 
@@ -127,41 +128,41 @@ fn dehydrateds_other_operations_are_silent_successes() {
         &["request_failure", "500", "reason", "type", "headers"],
     ];
     for arguments in rows {
-        let outcome = edgecert().args(arguments).succeeds();
-        assert_eq!((outcome.stdout.as_str(), outcome.stderr.as_str()), ("", ""), "{arguments:?}");
+        let output = edgecert().args(arguments).succeeds();
+        assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("", ""), "{arguments:?}");
     }
-    edgecert().args(["deploy_cert", "a.example"]).fails_with(2);
+    edgecert().args(["deploy_cert", "a.example"]).exits_with(2);
 }
 
 #[test]
 fn a_reader_that_went_away_does_not_change_the_result() {
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
-    let mut hook = edgecert().called_by_certbot(&lineage).against(&edge).args(["-vv"]);
+    let mut hook = edgecert().called_by_certbot(&lineage).against(&service).args(["-vv"]);
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let status = hook.command().stdout(writer.try_clone().unwrap()).stderr(writer).status().unwrap();
     assert_eq!(status.code(), Some(0));
-    assert!(asked(&edge).contains(&"POST /api/certs/upload".to_owned()));
+    assert!(request_lines(&service).contains(&"POST /api/certs/upload".to_owned()));
 }
 
 #[test]
 fn no_number_is_too_large_for_the_clock() {
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
     for flag in ["--timeout", "--wait"] {
-        edgecert().called_by_certbot(&lineage).against(&edge).args([flag, "18446744073709551615"]).succeeds();
+        edgecert()
+            .called_by_certbot(&lineage)
+            .against(&service)
+            .args([flag, "18446744073709551615"])
+            .succeeds();
     }
 }
 
 #[test]
 fn names_from_outside_reach_the_terminal_clean() {
-    let outcome = edgecert().args(["check", "--cert", "y\u{1b}]0;t\u{7}\nedgecert: ok"]).fails_with(66);
-    assert!(
-        !outcome.stderr.contains('\u{1b}') && outcome.stderr.lines().count() == 2,
-        "{:?}",
-        outcome.stderr
-    );
+    let output = edgecert().args(["check", "--cert", "y\u{1b}]0;t\u{7}\nedgecert: ok"]).exits_with(66);
+    assert!(!output.stderr.contains('\u{1b}') && output.stderr.lines().count() == 2, "{:?}", output.stderr);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use crate::harness::{edgecert, variable};
+use crate::harness::{edgecert, env_var};
 
 fn script(shell: &str) -> String {
     edgecert().args(["completions", shell]).succeeds().stdout
@@ -15,7 +15,7 @@ fn fed(shell: &str, arguments: &[&str], text: &str) -> String {
     let mut child = Command::new(shell)
         .args(arguments)
         .env_clear()
-        .env("PATH", variable("PATH").unwrap_or_else(|| "/usr/bin:/bin".into()))
+        .env("PATH", env_var("PATH").unwrap_or_else(|| "/usr/bin:/bin".into()))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

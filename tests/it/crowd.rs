@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::{Hook, Lineage, edgecert, sandbox, uploads};
+use crate::harness::{Hook, Lineage, edgecert, sandbox, upload_count};
 
 const CROWD: usize = 50;
 
@@ -14,12 +14,12 @@ const CROWD: usize = 50;
 fn fifty_hooks_at_once_end_in_one_record_each_and_no_failure() {
     let domains: Vec<String> = (0..CROWD).map(|number| format!("s{number}.example")).collect();
     let names: Vec<&str> = domains.iter().map(String::as_str).collect();
-    let (edge, state) = (sandbox(&names), TempDir::new().unwrap());
+    let (service, state) = (sandbox(&names), TempDir::new().unwrap());
     let lineages: Vec<Lineage> = names.iter().map(|name| Lineage::issued_for(&[name])).collect();
     // The first certificate of each, and its renewal.
     for round in 1..=2 {
         let call = |lineage: &Lineage| {
-            let hook = edgecert().called_by_certbot(lineage).against(&edge).args(["--json"]);
+            let hook = edgecert().called_by_certbot(lineage).against(&service).args(["--json"]);
             hook.env("EDGECERT_STATE_DIR", state.path())
         };
         let mut hooks: Vec<Hook> = lineages.iter().map(call).collect();
@@ -36,8 +36,8 @@ fn fifty_hooks_at_once_end_in_one_record_each_and_no_failure() {
                 (&(*name).into(), &"served".into())
             );
         }
-        let (records, sites) = (edge.certs(), edge.sites());
-        assert_eq!((records.len(), uploads(&edge)), (CROWD, CROWD * round));
+        let (records, sites) = (service.certs(), service.sites());
+        assert_eq!((records.len(), upload_count(&service)), (CROWD, CROWD * round));
         for (lineage, name) in lineages.iter().zip(&names) {
             let record = records.iter().find(|record| record["domain"] == *name).unwrap();
             assert_eq!(record["cert_pem"], lineage.read("fullchain.pem"));

@@ -5,41 +5,44 @@ use std::time::Duration;
 use expect_test::expect;
 use serde_json::json;
 
-use crate::harness::{Lineage, Options, asked, edgecert, record, sandbox, sandbox_with, uploads, world};
+use crate::harness::{
+    Lineage, Options, edgecert, record, request_lines, sandbox, sandbox_with, upload_count, world,
+};
 
 #[test]
 fn a_first_certificate_is_created_and_bound_to_every_covered_site() {
-    let edge = sandbox_with(
+    let service = sandbox_with(
         Options { quirks: 0, ..Options::default() },
         &["a.example", "x.b.example", "other.example"],
     );
     let renewed = Lineage::issued_for(&["a.example", "*.b.example"]);
-    let outcome = edgecert().called_by_certbot(&renewed).against(&edge).succeeds();
+    let output = edgecert().called_by_certbot(&renewed).against(&service).succeeds();
     expect![[r#"
         certificate  a.example and *.b.example; P-256, expires DATE
         uploaded     a.example: certificate 1001, created: true (a new record), key_match: unverified, bound_sites: a.example and x.b.example
         site         a.example: served 1/1
         site         x.b.example: served 1/1
         ---
-    "#]].assert_eq(&outcome.shown());
-    assert_eq!(uploads(&edge), 1, "one creation binds both");
+    "#]].assert_eq(&output.snapshot());
+    assert_eq!(upload_count(&service), 1, "one creation binds both");
 }
 
 #[test]
 fn a_renewal_replaces_in_place_under_the_same_id() {
-    let edge = sandbox_with(Options { quirks: 0, ..Options::default() }, &["a.example"]);
+    let service = sandbox_with(Options { quirks: 0, ..Options::default() }, &["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
-    edgecert().called_by_certbot(&lineage).against(&edge).succeeds();
-    let first = edge.certs();
+    edgecert().called_by_certbot(&lineage).against(&service).succeeds();
+    let first = service.certs();
     lineage.renew(&["a.example"]);
-    let outcome = edgecert().called_by_certbot(&lineage).against(&edge).args(["--verify", "off"]).succeeds();
+    let output =
+        edgecert().called_by_certbot(&lineage).against(&service).args(["--verify", "off"]).succeeds();
     expect![[r#"
         certificate  a.example; P-256, expires DATE
         uploaded     a.example: certificate 1001, created: false (replaced in place), key_match: unverified, bound_sites: none
         site         a.example: synced, not proven, as --verify off asks
         ---
-    "#]].assert_eq(&outcome.shown());
-    let second = edge.certs();
+    "#]].assert_eq(&output.snapshot());
+    let second = service.certs();
     assert_eq!((first.len(), second.len()), (1, 1), "no second record");
     assert_eq!(first[0]["id"], second[0]["id"]);
     assert_ne!(first[0]["cert_pem"], second[0]["cert_pem"]);
@@ -48,9 +51,9 @@ fn a_renewal_replaces_in_place_under_the_same_id() {
 
 #[test]
 fn the_json_report_has_the_documented_fields() {
-    let edge = sandbox_with(Options { quirks: 0, ..Options::default() }, &["a.example"]);
+    let service = sandbox_with(Options { quirks: 0, ..Options::default() }, &["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
-    let outcome = edgecert().called_by_certbot(&renewed).against(&edge).args(["--json"]).succeeds();
+    let output = edgecert().called_by_certbot(&renewed).against(&service).args(["--json"]).succeeds();
     expect![[r#"
         {
           "version": 1,
@@ -142,27 +145,27 @@ fn the_json_report_has_the_documented_fields() {
         }
         ---
     "#]]
-    .assert_eq(&outcome.shown());
+    .assert_eq(&output.snapshot());
 }
 
 #[test]
 fn a_bare_upload_is_one_request() {
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
-    let hook = edgecert().called_by_certbot(&renewed).against(&edge);
-    let outcome = hook.for_domain("a.example").args(["--wait", "0", "--json"]).succeeds();
-    assert_eq!(asked(&edge), ["POST /api/certs/upload"]);
-    assert_eq!(outcome.sites(), ["a.example: uploaded"]);
-    assert_eq!(outcome.json()["sites"][0]["id"], json!(null), "no listing was made");
-    assert_eq!(outcome.json()["warnings"], json!([]));
+    let hook = edgecert().called_by_certbot(&renewed).against(&service);
+    let output = hook.for_domain("a.example").args(["--wait", "0", "--json"]).succeeds();
+    assert_eq!(request_lines(&service), ["POST /api/certs/upload"]);
+    assert_eq!(output.sites(), ["a.example: uploaded"]);
+    assert_eq!(output.json()["sites"][0]["id"], json!(null), "no listing was made");
+    assert_eq!(output.json()["warnings"], json!([]));
 }
 
 #[test]
 fn the_listings_are_made_once_and_the_sites_read_again() {
-    let edge = sandbox_with(Options { push_delay: Duration::ZERO, ..Options::default() }, &["a.example"]);
+    let service = sandbox_with(Options { push_delay: Duration::ZERO, ..Options::default() }, &["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
-    edgecert().called_by_certbot(&renewed).against(&edge).args(["--wait", "0"]).succeeds();
-    let mut asked = asked(&edge);
+    edgecert().called_by_certbot(&renewed).against(&service).args(["--wait", "0"]).succeeds();
+    let mut asked = request_lines(&service);
     asked[..2].sort();
     assert_eq!(asked, ["GET /api/certs", "GET /api/me/sites", "POST /api/certs/upload", "GET /api/me/sites"]);
 }
@@ -170,12 +173,12 @@ fn the_listings_are_made_once_and_the_sites_read_again() {
 #[test]
 fn in_a_large_account_a_few_sites_are_read_again_one_by_one() {
     let others: Vec<String> = (0..40).map(|n| format!("other{n}.example")).collect();
-    let edge = sandbox(&others.iter().map(String::as_str).collect::<Vec<_>>());
-    let id = edge.add_site("a.example");
+    let service = sandbox(&others.iter().map(String::as_str).collect::<Vec<_>>());
+    let id = service.add_site("a.example");
     let renewed = Lineage::issued_for(&["a.example"]);
-    let outcome = edgecert().called_by_certbot(&renewed).against(&edge).args(["--json"]).succeeds();
-    assert_eq!(outcome.sites(), ["a.example: served"]);
-    let asked = asked(&edge);
+    let output = edgecert().called_by_certbot(&renewed).against(&service).args(["--json"]).succeeds();
+    assert_eq!(output.sites(), ["a.example: served"]);
+    let asked = request_lines(&service);
     assert_eq!(asked.iter().filter(|request| *request == "GET /api/me/sites").count(), 1, "{asked:?}");
     assert!(asked.contains(&format!("GET /api/sites/{id}")), "{asked:?}");
 }
@@ -191,10 +194,10 @@ fn many_records_cost_one_upload_each_and_nothing_more() {
     let world = world(json!({"sites": sites, "certs": records}));
     // Where a record counts for each of its names, the first upload makes its record the one for all three domains, and
     // only `--rebind` reaches the others.
-    let edge = sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[]);
+    let service = sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[]);
     let renewed = Lineage::issued_for(&domains);
-    edgecert().called_by_certbot(&renewed).against(&edge).args(["--wait", "0"]).succeeds();
-    let mut asked = asked(&edge);
+    edgecert().called_by_certbot(&renewed).against(&service).args(["--wait", "0"]).succeeds();
+    let mut asked = request_lines(&service);
     asked[..2].sort();
     let upload = "POST /api/certs/upload";
     assert_eq!(asked, ["GET /api/certs", "GET /api/me/sites", upload, upload, upload, "GET /api/me/sites"]);
@@ -202,67 +205,73 @@ fn many_records_cost_one_upload_each_and_nothing_more() {
 
 #[test]
 fn the_site_is_sent_in_its_own_spelling() {
-    let edge = sandbox(&[]);
+    let service = sandbox(&[]);
     let renewed = Lineage::issued_for(&["xn--bcher-kva.example"]);
-    let hook = edgecert().called_by_certbot(&renewed).against(&edge);
-    hook.for_domain("B\u{fc}cher.Example").args(["--wait", "0"]).fails_with(69);
-    assert_eq!(edge.requests()[0].body["domain"], "B\u{fc}cher.Example");
+    let hook = edgecert().called_by_certbot(&renewed).against(&service);
+    hook.for_domain("B\u{fc}cher.Example").args(["--wait", "0"]).exits_with(69);
+    assert_eq!(service.requests()[0].body["domain"], "B\u{fc}cher.Example");
 }
 
 #[test]
 fn https_is_verified_against_the_ca_file() {
-    let edge = sandbox_with(Options { tls: true, ..Options::default() }, &["a.example"]);
+    let service = sandbox_with(Options { tls: true, ..Options::default() }, &["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
-    edgecert().called_by_certbot(&renewed).against(&edge).succeeds();
-    assert_eq!(uploads(&edge), 1);
+    edgecert().called_by_certbot(&renewed).against(&service).succeeds();
+    assert_eq!(upload_count(&service), 1);
 
-    let outcome =
-        edgecert().called_by_certbot(&renewed).against(&edge).without_env("EDGECERT_CA_FILE").fails_with(78);
+    let output = edgecert()
+        .called_by_certbot(&renewed)
+        .against(&service)
+        .without_env("EDGECERT_CA_FILE")
+        .exits_with(78);
     assert!(
-        outcome.stderr.contains("is not trusted: its issuer is not in the trust store"),
+        output.stderr.contains("is not trusted: its issuer is not in the trust store"),
         "{}",
-        outcome.stderr
+        output.stderr
     );
-    assert!(outcome.stderr.contains("--ca-file"), "{}", outcome.stderr);
-    assert_eq!(uploads(&edge), 1, "nothing reaches a service that is not trusted");
+    assert!(output.stderr.contains("--ca-file"), "{}", output.stderr);
+    assert_eq!(upload_count(&service), 1, "nothing reaches a service that is not trusted");
 }
 
 #[test]
 fn a_push_that_is_not_confirmed_is_told() {
-    let edge = sandbox(&["a.example"]);
-    edge.hold_pushes(true);
+    let service = sandbox(&["a.example"]);
+    service.hold_pushes(true);
     let renewed = Lineage::issued_for(&["a.example"]);
-    let outcome =
-        edgecert().called_by_certbot(&renewed).against(&edge).args(["--wait", "1", "--json"]).succeeds();
-    assert_eq!(outcome.sites(), ["a.example: uploaded"]);
-    assert!(outcome.json()["warnings"].to_string().contains("not confirmed yet"));
+    let output =
+        edgecert().called_by_certbot(&renewed).against(&service).args(["--wait", "1", "--json"]).succeeds();
+    assert_eq!(output.sites(), ["a.example: uploaded"]);
+    assert!(output.json()["warnings"].to_string().contains("not confirmed yet"));
 }
 
 #[test]
 fn no_covered_site_is_an_error_unless_it_may_be_skipped() {
-    let edge = sandbox(&["other.example"]);
+    let service = sandbox(&["other.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
-    let outcome = edgecert().called_by_certbot(&renewed).against(&edge).fails_with(69);
+    let output = edgecert().called_by_certbot(&renewed).against(&service).exits_with(69);
     expect![[r#"
         certificate  a.example; P-256, expires DATE
         ---
         edgecert: error: none of the account's 1 site is covered by the certificate for a.example; nothing was sent
         edgecert: hint: check whose account the API key belongs to, or pass --skip-unmatched in a hook that runs for every lineage
-    "#]].assert_eq(&outcome.shown());
-    let skipped =
-        edgecert().called_by_certbot(&renewed).against(&edge).args(["--skip-unmatched", "--json"]).succeeds();
+    "#]].assert_eq(&output.snapshot());
+    let skipped = edgecert()
+        .called_by_certbot(&renewed)
+        .against(&service)
+        .args(["--skip-unmatched", "--json"])
+        .succeeds();
     assert_eq!(skipped.sites(), ["a.example: skipped"]);
-    assert_eq!(uploads(&edge), 0);
+    assert_eq!(upload_count(&service), 0);
 }
 
 #[test]
 fn a_domain_that_is_no_site_is_refused_and_the_others_are_served() {
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let renewed = Lineage::issued_for(&["a.example", "b.example"]);
-    let hook = edgecert().called_by_certbot(&renewed).against(&edge).args(["--json"]);
-    let outcome = hook.for_domain("a.example").for_domain("b.example").fails_with(69);
-    assert_eq!(outcome.sites(), ["a.example: served", "b.example: refused"]);
-    assert_eq!(uploads(&edge), 1);
+    let hook = edgecert().called_by_certbot(&renewed).against(&service).args(["--json"]);
+    let output = hook.for_domain("a.example").for_domain("b.example").exits_with(69);
+    assert_eq!(output.sites(), ["a.example: served", "b.example: refused"]);
+    assert_eq!(upload_count(&service), 1);
 }
 
 #[test]
@@ -271,25 +280,28 @@ fn a_site_fed_by_another_domains_record_is_fed_through_that_record() {
         "sites": [{"id": 10, "account": 1, "domain": "a.example", "cert_id": 5}, {"id": 11, "account": 1, "domain": "b.example", "cert_id": 5}],
         "certs": [record(5, "b.example", "uploaded")],
     }));
-    let edge = sandbox_with(Options { world, ..Options::default() }, &[]);
+    let service = sandbox_with(Options { world, ..Options::default() }, &[]);
     let renewed = Lineage::issued_for(&["a.example", "b.example"]);
-    let outcome = edgecert().called_by_certbot(&renewed).against(&edge).args(["--json"]).succeeds();
-    assert_eq!(outcome.sites(), ["a.example: served", "b.example: served"]);
-    assert_eq!(edge.certs().len(), 1, "no orphan was created");
-    assert_eq!((outcome.json()["uploads"][0]["domain"].clone(), uploads(&edge)), (json!("b.example"), 1));
+    let output = edgecert().called_by_certbot(&renewed).against(&service).args(["--json"]).succeeds();
+    assert_eq!(output.sites(), ["a.example: served", "b.example: served"]);
+    assert_eq!(service.certs().len(), 1, "no orphan was created");
+    assert_eq!(
+        (output.json()["uploads"][0]["domain"].clone(), upload_count(&service)),
+        (json!("b.example"), 1)
+    );
 }
 
 #[test]
 fn a_lineage_of_the_configuration_brings_its_own_settings() {
-    let edge = sandbox(&["a.example", "b.example"]);
+    let service = sandbox(&["a.example", "b.example"]);
     let renewed = Lineage::issued_for(&["a.example", "b.example"]);
-    let hook = edgecert().called_by_certbot(&renewed).against(&edge);
+    let hook = edgecert().called_by_certbot(&renewed).against(&service);
     let text = format!("[[lineage]]\npath = {:?}\ndomains = [\"b.example\"]\nwait = 0\n", renewed.path());
-    let file = hook.file("config.toml", &text);
-    let outcome = hook.args(["--json".as_ref(), "--config".as_ref(), file.as_os_str()]).succeeds();
-    assert_eq!(outcome.sites(), ["a.example: synced", "b.example: synced"]);
+    let file = hook.write_file("config.toml", &text);
+    let output = hook.args(["--json".as_ref(), "--config".as_ref(), file.as_os_str()]).succeeds();
+    assert_eq!(output.sites(), ["a.example: synced", "b.example: synced"]);
     assert_eq!(
-        asked(&edge).len(),
+        request_lines(&service).len(),
         4,
         "a file does not take the guards away: two listings, an upload, a reading"
     );
@@ -298,20 +310,20 @@ fn a_lineage_of_the_configuration_brings_its_own_settings() {
 #[test]
 fn a_record_that_names_all_it_covers_is_renewed_in_place() {
     for quirks in [0, 6, 9, 13] {
-        let edge = sandbox_with(Options { quirks, ..Options::default() }, &["a.example", "b.example"]);
+        let service = sandbox_with(Options { quirks, ..Options::default() }, &["a.example", "b.example"]);
         let lineage = Lineage::issued_for(&["a.example", "b.example"]);
         for _ in 0..2 {
-            let outcome = edgecert().called_by_certbot(&lineage).against(&edge).args(["--json"]).succeeds();
-            assert_eq!(outcome.sites(), ["a.example: served", "b.example: served"], "seed {quirks}");
+            let output = edgecert().called_by_certbot(&lineage).against(&service).args(["--json"]).succeeds();
+            assert_eq!(output.sites(), ["a.example: served", "b.example: served"], "seed {quirks}");
             lineage.renew(&["a.example", "b.example"]);
         }
-        assert_eq!(edge.certs().len(), 1, "seed {quirks}");
+        assert_eq!(service.certs().len(), 1, "seed {quirks}");
     }
 }
 
 #[test]
 fn a_lineage_of_the_configuration_is_known_by_the_directory_that_was_named() {
-    let edge = sandbox(&["a.example", "b.example"]);
+    let service = sandbox(&["a.example", "b.example"]);
     let mounted = Lineage::issued_for(&["a.example", "b.example"]);
     std::fs::create_dir(mounted.file("..v1")).unwrap();
     std::os::unix::fs::symlink("..v1", mounted.file("..data")).unwrap();
@@ -319,30 +331,30 @@ fn a_lineage_of_the_configuration_is_known_by_the_directory_that_was_named() {
         std::fs::rename(mounted.file(from), mounted.file("..v1").join(to)).unwrap();
         std::os::unix::fs::symlink(format!("..data/{to}"), mounted.file(to)).unwrap();
     }
-    let hook = edgecert().against(&edge).args(["--json", "--lineage"]).args([mounted.path()]);
+    let hook = edgecert().against(&service).args(["--json", "--lineage"]).args([mounted.path()]);
     let text = format!("[[lineage]]\npath = {:?}\ndomains = [\"b.example\"]\nwait = 0\n", mounted.path());
-    let file = hook.file("config.toml", &text);
-    let outcome = hook.env("EDGECERT_CONFIG", file).succeeds();
-    assert_eq!(outcome.sites()[1], "b.example: synced");
-    assert_eq!(outcome.json()["source"]["client"], "kubernetes");
+    let file = hook.write_file("config.toml", &text);
+    let output = hook.env("EDGECERT_CONFIG", file).succeeds();
+    assert_eq!(output.sites()[1], "b.example: synced");
+    assert_eq!(output.json()["source"]["client"], "kubernetes");
 }
 
 #[test]
 fn a_domain_named_twice_is_uploaded_once() {
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
-    let hook = edgecert().called_by_certbot(&renewed).against(&edge).args(["--wait", "0"]);
+    let hook = edgecert().called_by_certbot(&renewed).against(&service).args(["--wait", "0"]);
     hook.for_domain("a.example").for_domain("A.Example").succeeds();
-    assert_eq!(uploads(&edge), 1);
+    assert_eq!(upload_count(&service), 1);
 }
 
 #[test]
 fn certificate_and_key_may_stand_in_one_file() {
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
     lineage.write("all.pem", &(lineage.read("fullchain.pem") + &lineage.read("privkey.pem")));
-    edgecert().against(&edge).args(["--cert"]).args([lineage.file("all.pem")]).succeeds();
-    let outcome =
-        edgecert().against(&edge).args(["--cert"]).args([lineage.file("fullchain.pem")]).fails_with(65);
-    assert!(outcome.stderr.contains("holds no private key, only a certificate"), "{}", outcome.stderr);
+    edgecert().against(&service).args(["--cert"]).args([lineage.file("all.pem")]).succeeds();
+    let output =
+        edgecert().against(&service).args(["--cert"]).args([lineage.file("fullchain.pem")]).exits_with(65);
+    assert!(output.stderr.contains("holds no private key, only a certificate"), "{}", output.stderr);
 }

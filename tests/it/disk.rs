@@ -13,7 +13,7 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::{Hook, Lineage, Outcome, Sandbox, edgecert, sandbox};
+use crate::harness::{Hook, Lineage, Output, Sandbox, edgecert, sandbox};
 
 const SITE: &str = "a.example";
 
@@ -25,26 +25,26 @@ const ERRORS: [&str; 3] = ["ENOSPC", "EIO", "EROFS"];
 
 /// A service with one site, a lineage for it, and a state directory that outlives the runs.
 struct Scene {
-    edge: Sandbox,
+    service: Sandbox,
     lineage: Lineage,
     home: TempDir,
 }
 
 impl Scene {
     fn new() -> Self {
-        let (edge, lineage) = (sandbox(&[SITE]), Lineage::issued_for(&[SITE]));
-        Self { edge, lineage, home: TempDir::new().unwrap() }
+        let (service, lineage) = (sandbox(&[SITE]), Lineage::issued_for(&[SITE]));
+        Self { service, lineage, home: TempDir::new().unwrap() }
     }
 
     fn deploy(&self) -> Hook {
         edgecert()
             .called_by_certbot(&self.lineage)
-            .against(&self.edge)
+            .against(&self.service)
             .env("EDGECERT_STATE_DIR", self.state())
     }
 
     fn sync(&self) -> Hook {
-        edgecert().against(&self.edge).env("EDGECERT_STATE_DIR", self.state()).args(["sync"])
+        edgecert().against(&self.service).env("EDGECERT_STATE_DIR", self.state()).args(["sync"])
     }
 
     fn state(&self) -> PathBuf {
@@ -52,18 +52,18 @@ impl Scene {
     }
 
     /// Runs the hook with strace's options, and returns what strace wrote down, too.
-    fn traced(&self, run: Hook, options: &[&str]) -> (Outcome, String) {
+    fn traced(&self, run: Hook, options: &[&str]) -> (Output, String) {
         let trace = self.home.path().join("trace");
         let strace = ["strace", "-f", "-y", "-qq", "-o", trace.to_str().unwrap()];
-        let outcome = run.under(&[&strace, options].concat()).run();
-        (outcome, fs::read_to_string(trace).unwrap())
+        let output = run.under(&[&strace, options].concat()).run();
+        (output, fs::read_to_string(trace).unwrap())
     }
 
     /// The paths at and below the state directory that a run uses.
     fn paths(&self, run: Hook) -> BTreeSet<String> {
         let state = self.state().to_str().unwrap().to_owned();
-        let (outcome, trace) = self.traced(run, &[]);
-        assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+        let (output, trace) = self.traced(run, &[]);
+        assert_eq!(output.code, 0, "{}", output.stderr);
         let ends = |c: char| c == '"' || c == '>';
         let paths =
             trace.match_indices(&state).map(|(at, _)| trace[at..].split(ends).next().unwrap().to_owned());
@@ -83,18 +83,18 @@ impl Scene {
     }
 
     fn assert_deployed(&self, at: &str) {
-        let records = self.edge.certs();
+        let records = self.service.certs();
         let [record] = records.as_slice() else { panic!("{at}: {} records", records.len()) };
         assert_eq!(record["cert_pem"], self.lineage.read("fullchain.pem"), "{at}");
-        assert_eq!(self.edge.sites()[0]["cert_id"], record["id"], "{at}");
+        assert_eq!(self.service.sites()[0]["cert_id"], record["id"], "{at}");
     }
 }
 
 /// A warning names the file and the reason.
-fn assert_told(outcome: &Outcome, state: &Path, at: &str) {
+fn assert_told(output: &Output, state: &Path, at: &str) {
     let words = ["warning: this deployment is not remembered: cannot write ", "warning: cannot read "];
-    let told = outcome.stderr.lines().find(|line| words.iter().any(|words| line.contains(words)));
-    let told = told.unwrap_or_else(|| panic!("{at}: no warning: {}", outcome.stderr));
+    let told = output.stderr.lines().find(|line| words.iter().any(|words| line.contains(words)));
+    let told = told.unwrap_or_else(|| panic!("{at}: no warning: {}", output.stderr));
     assert!(told.contains(state.to_str().unwrap()), "{at}: {told}");
     let reasons = ["No space left on device", "Input/output error", "Read-only file system"];
     assert!(reasons.iter().any(|reason| told.ends_with(reason)), "{at}: {told}");
@@ -130,13 +130,13 @@ impl Break {
         let inject = format!("inject={call}:error={error}:when={count}{onwards}");
         let mut options = vec!["-e", inject.as_str()];
         options.extend(paths.iter().flat_map(|path| ["-P", path.as_str()]));
-        let (outcome, trace) = scene.traced(scene.deploy(), &options);
+        let (output, trace) = scene.traced(scene.deploy(), &options);
         let Some(line) = trace.lines().find(|line| line.contains("(INJECTED)")) else { return false };
         let at = format!("{inject}, renewal {is_renewal}: {line}");
-        assert_eq!(outcome.code, 0, "{at}: {}", outcome.stderr);
+        assert_eq!(output.code, 0, "{at}: {}", output.stderr);
         // A directory that is there already need not be made.
         if !is_renewal || *call != "mkdir" {
-            assert_told(&outcome, &scene.state(), &at);
+            assert_told(&output, &scene.state(), &at);
         }
         scene.assert_deployed(&at);
         scene.assert_whole(&at);
@@ -174,18 +174,18 @@ fn stops_sync(call: &str, error: &str, count: usize, onwards: &str) -> bool {
     let inject = format!("inject={call}:error={error}:when={count}{onwards}");
     let mut options = vec!["-e", inject.as_str()];
     options.extend(paths.iter().flat_map(|path| ["-P", path.as_str()]));
-    let (outcome, trace) = scene.traced(scene.sync(), &options);
+    let (output, trace) = scene.traced(scene.sync(), &options);
     let Some(line) = trace.lines().find(|line| line.contains("(INJECTED)")) else { return false };
     let at = format!("sync, {inject}: {line}");
     // The directory is there already. Of a memory that cannot be read once it is to be written again, a warning tells.
-    if outcome.code == 0 && line.contains(".json\", O_RDONLY") {
-        assert_told(&outcome, &scene.state(), &at);
+    if output.code == 0 && line.contains(".json\", O_RDONLY") {
+        assert_told(&output, &scene.state(), &at);
     } else if call != "mkdir" {
-        assert_ne!(outcome.code, 0, "{at}: {}{}", outcome.stdout, outcome.stderr);
+        assert_ne!(output.code, 0, "{at}: {}{}", output.stdout, output.stderr);
         let state = scene.state();
-        let said = outcome.stderr.lines().filter(|line| line.contains("error: "));
+        let said = output.stderr.lines().filter(|line| line.contains("error: "));
         let named = said.filter(|line| line.contains(state.to_str().unwrap())).count();
-        assert!(named > 0, "{at}: no error names the file: {}", outcome.stderr);
+        assert!(named > 0, "{at}: no error names the file: {}", output.stderr);
     }
     scene.assert_whole(&at);
     let again = scene.sync().run();
@@ -210,7 +210,7 @@ fn whatever_write_fails_sync_says_what_is_wrong_and_the_next_one_finishes() {
 }
 
 /// In a mount namespace of its own the run sees another file system at its state directory.
-fn mounted(scene: &Scene, script: &str) -> Option<Outcome> {
+fn mounted(scene: &Scene, script: &str) -> Option<Output> {
     const UNSHARE: [&str; 5] = ["unshare", "--map-root-user", "--mount", "sh", "-c"];
     fs::create_dir(scene.state()).unwrap();
     let state = scene.state();
@@ -231,20 +231,20 @@ fn mounted(scene: &Scene, script: &str) -> Option<Outcome> {
 fn a_full_disk_stops_no_deployment() {
     let scene = Scene::new();
     let fill = format!("! cat /dev/zero > {}/filler 2> /dev/null", scene.state().display());
-    let Some(outcome) = mounted(&scene, &fill) else { return };
-    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
-    assert_told(&outcome, &scene.state(), "a full disk");
+    let Some(output) = mounted(&scene, &fill) else { return };
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    assert_told(&output, &scene.state(), "a full disk");
     scene.assert_deployed("a full disk");
-    let left: Vec<&str> = outcome.stderr.lines().skip_while(|line| *line != "filler").collect();
-    assert!(left.len() == 1 || left.len() == 2 && left[1].contains(".lock"), "{}", outcome.stderr);
+    let left: Vec<&str> = output.stderr.lines().skip_while(|line| *line != "filler").collect();
+    assert!(left.len() == 1 || left.len() == 2 && left[1].contains(".lock"), "{}", output.stderr);
 }
 
 #[test]
 fn a_read_only_directory_stops_no_deployment() {
     let scene = Scene::new();
     let remount = format!("mount -o remount,ro {}", scene.state().display());
-    let Some(outcome) = mounted(&scene, &remount) else { return };
-    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
-    assert_told(&outcome, &scene.state(), "a read-only directory");
+    let Some(output) = mounted(&scene, &remount) else { return };
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    assert_told(&output, &scene.state(), "a read-only directory");
     scene.assert_deployed("a read-only directory");
 }

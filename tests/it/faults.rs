@@ -2,21 +2,21 @@
 
 use serde_json::json;
 
-use crate::harness::{Fault, Lineage, asked, edgecert, sandbox, uploads};
+use crate::harness::{Fault, Lineage, edgecert, request_lines, sandbox, upload_count};
 
 const UPLOAD: &str = "POST /api/certs/upload";
 
 /// A bare upload of a good certificate under this fault.
 fn under(fault: Fault, timeout: &str) -> (crate::harness::Sandbox, crate::harness::Hook) {
-    let edge = sandbox(&["a.example"]);
-    edge.add_fault(fault);
+    let service = sandbox(&["a.example"]);
+    service.add_fault(fault);
     let renewed = Lineage::issued_for(&["a.example"]);
     let material = ["cert", "key"]
         .map(|kind| renewed.read(if kind == "cert" { "fullchain.pem" } else { "privkey.pem" }));
-    let hook = edgecert().against(&edge);
-    let [cert, key] = [hook.file("cert.pem", &material[0]), hook.file("key.pem", &material[1])];
+    let hook = edgecert().against(&service);
+    let [cert, key] = [hook.write_file("cert.pem", &material[0]), hook.write_file("key.pem", &material[1])];
     let hook = hook.args(["--json", "--wait", "0", "--domain", "a.example", "--timeout", timeout]);
-    (edge, hook.args(["--cert".as_ref(), cert.as_os_str(), "--key".as_ref(), key.as_os_str()]))
+    (service, hook.args(["--cert".as_ref(), cert.as_os_str(), "--key".as_ref(), key.as_os_str()]))
 }
 
 #[test]
@@ -33,11 +33,15 @@ fn what_passes_by_itself_is_tried_again() {
     faults.push(Fault::status(UPLOAD, 200).body(""));
     for fault in faults {
         let name = format!("{fault:?}");
-        let (edge, hook) = under(fault, "60");
-        let outcome = hook.run();
-        assert_eq!(outcome.code, 0, "{name}\n{}", outcome.stderr);
-        assert_eq!(outcome.json()["uploads"][0]["attempts"], 2, "{name}");
-        assert_eq!((uploads(&edge), edge.certs().len()), (2, 1), "{name}: a repetition creates nothing");
+        let (service, hook) = under(fault, "60");
+        let output = hook.run();
+        assert_eq!(output.code, 0, "{name}\n{}", output.stderr);
+        assert_eq!(output.json()["uploads"][0]["attempts"], 2, "{name}");
+        assert_eq!(
+            (upload_count(&service), service.certs().len()),
+            (2, 1),
+            "{name}: a repetition creates nothing"
+        );
     }
 }
 
@@ -53,11 +57,11 @@ fn a_refusal_is_told_at_once_with_the_services_own_words() {
         (200, json!({"ok": false, "msg": "quota"}), 69, "ok:false: quota"),
     ];
     for (status, body, code, said) in rows {
-        let (edge, hook) = under(Fault::status(UPLOAD, status).body(body).times(9), "60");
-        let outcome = hook.fails_with(code);
-        assert!(outcome.json()["error"].as_str().unwrap().contains(said), "{status}: {}", outcome.stdout);
-        assert_eq!((uploads(&edge), edge.certs().len()), (1, 0), "{status}");
-        assert_eq!(outcome.sites(), ["a.example: refused"]);
+        let (service, hook) = under(Fault::status(UPLOAD, status).body(body).times(9), "60");
+        let output = hook.exits_with(code);
+        assert!(output.json()["error"].as_str().unwrap().contains(said), "{status}: {}", output.stdout);
+        assert_eq!((upload_count(&service), service.certs().len()), (1, 0), "{status}");
+        assert_eq!(output.sites(), ["a.example: refused"]);
     }
 }
 
@@ -66,25 +70,26 @@ fn a_redirect_is_never_followed() {
     for status in [301, 302, 303, 307, 308] {
         let elsewhere = sandbox(&["a.example"]);
         let location = format!("{}/api/certs/upload", elsewhere.endpoints().api);
-        let (edge, hook) = under(Fault::status(UPLOAD, status).header("Location", &location).times(9), "60");
-        let outcome = hook.fails_with(76);
-        assert!(outcome.stderr.contains(&format!("redirects to {location}")), "{}", outcome.stderr);
-        assert_eq!((uploads(&edge), asked(&elsewhere).len()), (1, 0), "{status}");
+        let (service, hook) =
+            under(Fault::status(UPLOAD, status).header("Location", &location).times(9), "60");
+        let output = hook.exits_with(76);
+        assert!(output.stderr.contains(&format!("redirects to {location}")), "{}", output.stderr);
+        assert_eq!((upload_count(&service), request_lines(&elsewhere).len()), (1, 0), "{status}");
     }
 }
 
 #[test]
 fn an_answer_that_stays_unreadable_is_given_up_soon() {
     let page = "<html>\u{1b}[2J<b>Welcome</b>\r\nedgecert: error: forged</html>";
-    let (edge, hook) = under(Fault::status(UPLOAD, 200).body(page).times(99), "60");
-    let outcome = hook.fails_with(76);
-    assert_eq!(uploads(&edge), 4);
+    let (service, hook) = under(Fault::status(UPLOAD, 200).body(page).times(99), "60");
+    let output = hook.exits_with(76);
+    assert_eq!(upload_count(&service), 4);
     assert!(
-        outcome.stderr.contains("<html> [2J<b>Welcome</b> edgecert: error: forged</html>"),
+        output.stderr.contains("<html> [2J<b>Welcome</b> edgecert: error: forged</html>"),
         "{}",
-        outcome.stderr
+        output.stderr
     );
-    assert!(!outcome.stderr.contains('\u{1b}'));
+    assert!(!output.stderr.contains('\u{1b}'));
 }
 
 #[test]
@@ -96,18 +101,18 @@ fn the_deadline_ends_everything() {
     ] {
         let name = format!("{fault:?}");
         let (_edge, hook) = under(fault, "1");
-        let outcome = hook.run();
-        assert_eq!(outcome.code, 75, "{name}: {}", outcome.stderr);
-        assert_eq!(outcome.sites(), ["a.example: queued"], "{name}");
+        let output = hook.run();
+        assert_eq!(output.code, 75, "{name}: {}", output.stderr);
+        assert_eq!(output.sites(), ["a.example: queued"], "{name}");
     }
 }
 
 #[test]
 fn retry_after_beyond_the_deadline_ends_the_run() {
     for value in ["3600", "Fri, 01 Jan 2100 00:00:00 GMT"] {
-        let (edge, hook) = under(Fault::status(UPLOAD, 429).header("Retry-After", value).times(99), "60");
-        hook.fails_with(75);
-        assert_eq!(uploads(&edge), 1, "Retry-After: {value}");
+        let (service, hook) = under(Fault::status(UPLOAD, 429).header("Retry-After", value).times(99), "60");
+        hook.exits_with(75);
+        assert_eq!(upload_count(&service), 1, "Retry-After: {value}");
     }
 }
 
@@ -121,81 +126,84 @@ fn retry_after_in_the_past_or_unreadable_does_not_stop_the_run() {
 
 #[test]
 fn a_service_that_is_not_there_is_temporary() {
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
-    let hook = edgecert().called_by_certbot(&renewed).against(&edge).args(["--timeout", "1"]);
+    let hook = edgecert().called_by_certbot(&renewed).against(&service).args(["--timeout", "1"]);
     // A port that was free a moment ago may be another test's by now.
-    let outcome = hook.env("EDGECERT_BASE_URL", "http://127.0.0.1:1").fails_with(75);
+    let output = hook.env("EDGECERT_BASE_URL", "http://127.0.0.1:1").exits_with(75);
     assert!(
-        outcome.stderr.contains("cannot reach the service at 127.0.0.1:1: Connection refused"),
+        output.stderr.contains("cannot reach the service at 127.0.0.1:1: Connection refused"),
         "{}",
-        outcome.stderr
+        output.stderr
     );
-    assert!(outcome.stderr.contains("edgecert: hint: `edgecert sync` will finish it"), "{}", outcome.stderr);
+    assert!(output.stderr.contains("edgecert: hint: `edgecert sync` will finish it"), "{}", output.stderr);
 }
 
 #[test]
 fn a_fault_of_a_listing_is_tried_again_too() {
-    let edge = sandbox(&["a.example"]);
-    edge.add_fault(Fault::status("GET /api/certs", 503));
-    edge.add_fault(Fault::truncate("GET /api/me/sites", 5));
+    let service = sandbox(&["a.example"]);
+    service.add_fault(Fault::status("GET /api/certs", 503));
+    service.add_fault(Fault::truncate("GET /api/me/sites", 5));
     let renewed = Lineage::issued_for(&["a.example"]);
-    let outcome = edgecert().called_by_certbot(&renewed).against(&edge).args(["--json"]).succeeds();
-    assert_eq!(outcome.sites(), ["a.example: served"]);
-    assert!(outcome.stderr.contains("retrying in"), "{}", outcome.stderr);
-    assert!(outcome.stderr.contains("succeeded at attempt 2"), "{}", outcome.stderr);
+    let output = edgecert().called_by_certbot(&renewed).against(&service).args(["--json"]).succeeds();
+    assert_eq!(output.sites(), ["a.example: served"]);
+    assert!(output.stderr.contains("retrying in"), "{}", output.stderr);
+    assert!(output.stderr.contains("succeeded at attempt 2"), "{}", output.stderr);
 }
 
 #[test]
 fn one_sites_failure_does_not_stop_the_others() {
-    let edge = sandbox(&["a.example", "b.example"]);
+    let service = sandbox(&["a.example", "b.example"]);
     let both = Lineage::issued_for(&["a.example", "b.example"]);
     for domain in ["a.example", "b.example"] {
         let one = Lineage::issued_for(&[domain]);
-        edgecert().called_by_certbot(&one).against(&edge).succeeds();
+        edgecert().called_by_certbot(&one).against(&service).succeeds();
     }
-    edge.add_fault(Fault::status(UPLOAD, 400));
-    let outcome = edgecert().called_by_certbot(&both).against(&edge).args(["--json"]).fails_with(69);
+    service.add_fault(Fault::status(UPLOAD, 400));
+    let output = edgecert().called_by_certbot(&both).against(&service).args(["--json"]).exits_with(69);
     let mut outcomes: Vec<String> =
-        outcome.sites().iter().map(|site| site.split_once(": ").unwrap().1.to_owned()).collect();
+        output.sites().iter().map(|site| site.split_once(": ").unwrap().1.to_owned()).collect();
     outcomes.sort();
     assert_eq!(outcomes, ["refused", "served"]);
 }
 
 #[test]
 fn a_key_that_is_not_accepted_ends_the_run_at_once() {
-    let edge = sandbox(&["a.example", "b.example"]);
+    let service = sandbox(&["a.example", "b.example"]);
     let both = Lineage::issued_for(&["a.example", "b.example"]);
-    edge.add_fault(Fault::status("GET /api/certs", 503).times(999));
-    let hook = edgecert().called_by_certbot(&both).against(&edge).env("EDGECERT_API_KEY", "another");
-    hook.fails_with(77);
+    service.add_fault(Fault::status("GET /api/certs", 503).times(999));
+    let hook = edgecert().called_by_certbot(&both).against(&service).env("EDGECERT_API_KEY", "another");
+    hook.exits_with(77);
     let hook = edgecert()
         .called_by_certbot(&both)
-        .against(&edge)
+        .against(&service)
         .env("EDGECERT_API_KEY", "another")
         .args(["--wait", "0"]);
-    hook.for_domain("a.example").for_domain("b.example").fails_with(77);
-    assert_eq!(uploads(&edge), 1, "the private key is not sent again");
+    hook.for_domain("a.example").for_domain("b.example").exits_with(77);
+    assert_eq!(upload_count(&service), 1, "the private key is not sent again");
 }
 
 #[test]
 fn a_service_that_speaks_no_tls_is_told_at_once() {
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
-    let https = edge.endpoints().api.replace("http://", "https://");
-    let outcome =
-        edgecert().called_by_certbot(&lineage).against(&edge).env("EDGECERT_BASE_URL", https).fails_with(78);
-    assert!(outcome.stderr.contains("it does not speak TLS"), "{}", outcome.stderr);
+    let https = service.endpoints().api.replace("http://", "https://");
+    let output = edgecert()
+        .called_by_certbot(&lineage)
+        .against(&service)
+        .env("EDGECERT_BASE_URL", https)
+        .exits_with(78);
+    assert!(output.stderr.contains("it does not speak TLS"), "{}", output.stderr);
 }
 
 #[test]
 fn an_incomplete_listing_is_told() {
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let sites = json!({"sites": [{"id": 10, "domain": "a.example", "cert_id": null, "config_synced": true}, {"id": 11}], "total": 250});
-    edge.add_fault(Fault::status("GET /api/me/sites", 200).body(sites).times(1));
+    service.add_fault(Fault::status("GET /api/me/sites", 200).body(sites).times(1));
     let lineage = Lineage::issued_for(&["a.example"]);
-    let outcome = edgecert().called_by_certbot(&lineage).against(&edge).args(["--json"]).run();
-    let warnings = outcome.json()["warnings"].to_string();
+    let output = edgecert().called_by_certbot(&lineage).against(&service).args(["--json"]).run();
+    let warnings = output.json()["warnings"].to_string();
     assert!(warnings.contains("the service lists only 2 of 250 sites"), "{warnings}");
     assert!(warnings.contains("cannot read 1 of the 2 sites that the service lists"), "{warnings}");
 }

@@ -5,7 +5,8 @@ use expect_test::expect;
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Fault, Hook, Lineage, Options, Sandbox, asked, edgecert, record, sandbox_with, uploads, world,
+    Fault, Hook, Lineage, Options, Sandbox, edgecert, record, request_lines, sandbox_with, upload_count,
+    world,
 };
 
 const UPDATE: &str = "POST /api/sites/*/update";
@@ -20,97 +21,93 @@ fn account(sites: &[(u64, &str, Option<u64>)], records: &[Value]) -> Sandbox {
     sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[])
 }
 
-fn deploy(edge: &Sandbox, lineage: &Lineage) -> Hook {
-    edgecert().called_by_certbot(lineage).against(edge)
+fn deploy(service: &Sandbox, lineage: &Lineage) -> Hook {
+    edgecert().called_by_certbot(lineage).against(service)
 }
 
 /// The leaf that each site is bound to, by the site's domain.
-fn is_fed_by(edge: &Sandbox, domain: &str, lineage: &Lineage) -> bool {
-    let site = edge.sites().into_iter().find(|site| site["domain"] == domain).unwrap();
-    let record = edge.certs().into_iter().find(|record| record["id"] == site["cert_id"]);
+fn is_fed_by(service: &Sandbox, domain: &str, lineage: &Lineage) -> bool {
+    let site = service.sites().into_iter().find(|site| site["domain"] == domain).unwrap();
+    let record = service.certs().into_iter().find(|record| record["id"] == site["cert_id"]);
     record.is_some_and(|record| record["cert_pem"] == lineage.read("fullchain.pem"))
 }
 
 /// A certificate that was issued after those of the test CA, whose date is yesterday's.
 fn issued_later() -> Lineage {
-    Lineage::made_by_openssl(&["ecparam", "-genkey", "-noout", "-name", "prime256v1"], &["-days", "20"])
+    Lineage::from_openssl(&["ecparam", "-genkey", "-noout", "-name", "prime256v1"], &["-days", "20"])
 }
 
 #[test]
 fn a_bound_site_does_not_lose_its_names() {
-    let edge = account(
+    let service = account(
         &[(10, "a.example", Some(5)), (11, "b.example", Some(5))],
         &[record(5, "a.example", "upload")],
     );
     let lineage = Lineage::issued_for(&["a.example"]);
-    let outcome = deploy(&edge, &lineage).fails_with(65);
+    let output = deploy(&service, &lineage).exits_with(65);
     expect![[r#"
         certificate  a.example; P-256, expires DATE
         site         a.example: guarded, certificate 5 also feeds b.example, which the new certificate does not cover
         ---
         edgecert: error: a.example is guarded: certificate 5 also feeds b.example, which the new certificate does not cover; nothing was sent for it
         edgecert: hint: put those names into the certificate too, pass --rebind to bind only this site to a record of its own, or --allow-shrink to take it from them
-    "#]].assert_eq(&outcome.shown());
-    assert_eq!(uploads(&edge), 0);
+    "#]].assert_eq(&output.snapshot());
+    assert_eq!(upload_count(&service), 0);
 
-    deploy(&edge, &lineage).args(["--allow-shrink"]).succeeds();
-    assert!(is_fed_by(&edge, "a.example", &lineage) && is_fed_by(&edge, "b.example", &lineage));
+    deploy(&service, &lineage).args(["--allow-shrink"]).succeeds();
+    assert!(is_fed_by(&service, "a.example", &lineage) && is_fed_by(&service, "b.example", &lineage));
 }
 
 #[test]
 fn with_rebind_a_site_leaves_a_record_that_others_need() {
-    let edge = account(
+    let service = account(
         &[(10, "a.example", Some(5)), (11, "b.example", Some(5))],
         &[record(5, "b.example", "upload")],
     );
     let lineage = Lineage::issued_for(&["a.example"]);
-    let outcome = deploy(&edge, &lineage).args(["--json"]).fails_with(69);
-    assert_eq!(outcome.sites(), ["a.example: misbound"]);
-    assert_eq!(uploads(&edge), 0);
+    let output = deploy(&service, &lineage).args(["--json"]).exits_with(69);
+    assert_eq!(output.sites(), ["a.example: misbound"]);
+    assert_eq!(upload_count(&service), 0);
 
-    let outcome = deploy(&edge, &lineage).args(["--rebind", "--json"]).succeeds();
-    assert_eq!(outcome.sites(), ["a.example: served"]);
-    assert!(is_fed_by(&edge, "a.example", &lineage));
-    let other = edge.sites().into_iter().find(|site| site["domain"] == "b.example").unwrap();
+    let output = deploy(&service, &lineage).args(["--rebind", "--json"]).succeeds();
+    assert_eq!(output.sites(), ["a.example: served"]);
+    assert!(is_fed_by(&service, "a.example", &lineage));
+    let other = service.sites().into_iter().find(|site| site["domain"] == "b.example").unwrap();
     assert_eq!(other["cert_id"], 5, "the other site keeps what it had");
 }
 
 #[test]
 fn a_certificate_that_is_newer_on_the_edge_is_not_replaced_by_an_older_one() {
-    let edge = account(&[(10, "a.example", None)], &[]);
+    let service = account(&[(10, "a.example", None)], &[]);
     let (older, newer) = (Lineage::issued_for(&["a.example"]), issued_later());
-    deploy(&edge, &newer).succeeds();
+    deploy(&service, &newer).succeeds();
 
-    let outcome = deploy(&edge, &older).fails_with(65);
-    let shown = outcome.shown();
+    let output = deploy(&service, &older).exits_with(65);
+    let shown = output.snapshot();
     assert!(
         shown.contains("guarded: certificate 1001 was issued at DATE, later than the new one"),
         "{shown}"
     );
     assert!(shown.contains("or pass --allow-older to go back to this one"), "{shown}");
-    deploy(&edge, &older).args(["--rebind"]).fails_with(65);
-    assert_eq!(uploads(&edge), 1, "only the newer one was sent");
+    deploy(&service, &older).args(["--rebind"]).exits_with(65);
+    assert_eq!(upload_count(&service), 1, "only the newer one was sent");
 
-    deploy(&edge, &older).args(["--allow-older"]).succeeds();
-    assert!(is_fed_by(&edge, "a.example", &older));
+    deploy(&service, &older).args(["--allow-older"]).succeeds();
+    assert!(is_fed_by(&service, "a.example", &older));
 }
 
 #[test]
 fn a_record_of_the_system_is_left_to_the_system() {
-    let edge = account(&[(10, "a.example", Some(5))], &[record(5, "a.example", "lets")]);
+    let service = account(&[(10, "a.example", Some(5))], &[record(5, "a.example", "lets")]);
     let lineage = Lineage::issued_for(&["a.example"]);
-    let outcome = deploy(&edge, &lineage).fails_with(65);
-    assert!(
-        outcome.stderr.contains("the system issues and renews certificate 5 itself"),
-        "{}",
-        outcome.stderr
-    );
-    assert!(outcome.stderr.contains("--replace-lets"), "{}", outcome.stderr);
-    assert_eq!(uploads(&edge), 0);
+    let output = deploy(&service, &lineage).exits_with(65);
+    assert!(output.stderr.contains("the system issues and renews certificate 5 itself"), "{}", output.stderr);
+    assert!(output.stderr.contains("--replace-lets"), "{}", output.stderr);
+    assert_eq!(upload_count(&service), 0);
 
-    deploy(&edge, &lineage).args(["--replace-lets"]).succeeds();
-    assert!(is_fed_by(&edge, "a.example", &lineage));
-    assert_eq!(edge.certs().len(), 1, "replaced in place");
+    deploy(&service, &lineage).args(["--replace-lets"]).succeeds();
+    assert!(is_fed_by(&service, "a.example", &lineage));
+    assert_eq!(service.certs().len(), 1, "replaced in place");
 }
 
 #[test]
@@ -132,67 +129,63 @@ fn what_no_upload_can_reach_is_said_and_with_rebind_bound() {
     ];
     for (name, stored, words) in rows {
         let records: Vec<Value> = stored.into_iter().collect();
-        let edge = account(&[(10, "a.example", (!records.is_empty()).then_some(5))], &records);
+        let service = account(&[(10, "a.example", (!records.is_empty()).then_some(5))], &records);
         if records.is_empty() {
             let foreign =
                 json!({"sites": [{"id": 10, "domain": "a.example", "cert_id": 5, "config_synced": true}]});
-            edge.add_fault(Fault::status("GET /api/me/sites", 200).body(foreign).times(1));
+            service.add_fault(Fault::status("GET /api/me/sites", 200).body(foreign).times(1));
         }
         let lineage = Lineage::issued_for(&["a.example", "b.example"]);
-        let outcome = deploy(&edge, &lineage).args(["--json"]).fails_with(69);
-        assert_eq!(outcome.sites(), ["a.example: misbound"], "{name}");
-        assert!(outcome.stdout.contains(words), "{name}: {}", outcome.stdout);
-        assert_eq!(uploads(&edge), 0, "{name}");
+        let output = deploy(&service, &lineage).args(["--json"]).exits_with(69);
+        assert_eq!(output.sites(), ["a.example: misbound"], "{name}");
+        assert!(output.stdout.contains(words), "{name}: {}", output.stdout);
+        assert_eq!(upload_count(&service), 0, "{name}");
         if !records.is_empty() {
-            let outcome = deploy(&edge, &lineage).args(["--json", "--rebind"]).succeeds();
-            assert_eq!(outcome.sites(), ["a.example: served"], "{name}");
-            assert!(is_fed_by(&edge, "a.example", &lineage), "{name}");
+            let output = deploy(&service, &lineage).args(["--json", "--rebind"]).succeeds();
+            assert_eq!(output.sites(), ["a.example: served"], "{name}");
+            assert!(is_fed_by(&service, "a.example", &lineage), "{name}");
         }
     }
 }
 
 #[test]
 fn a_site_without_certificate_is_bound_to_the_record_that_its_domain_has() {
-    let edge = account(&[(10, "a.example", None)], &[record(5, "a.example", "upload")]);
+    let service = account(&[(10, "a.example", None)], &[record(5, "a.example", "upload")]);
     let lineage = Lineage::issued_for(&["a.example"]);
-    let outcome = deploy(&edge, &lineage).args(["--json"]).succeeds();
-    assert_eq!(outcome.sites(), ["a.example: served"]);
-    assert_eq!((edge.certs().len(), uploads(&edge)), (1, 1), "no second record");
-    assert!(asked(&edge).contains(&"POST /api/sites/10/update".to_owned()));
+    let output = deploy(&service, &lineage).args(["--json"]).succeeds();
+    assert_eq!(output.sites(), ["a.example: served"]);
+    assert_eq!((service.certs().len(), upload_count(&service)), (1, 1), "no second record");
+    assert!(request_lines(&service).contains(&"POST /api/sites/10/update".to_owned()));
 }
 
 #[test]
 fn of_two_records_for_one_domain_the_one_that_feeds_the_site_counts() {
-    let edge = account(
+    let service = account(
         &[(10, "a.example", Some(6))],
         &[record(5, "a.example", "upload"), record(6, "a.example", "upload")],
     );
     let lineage = Lineage::issued_for(&["a.example"]);
-    let outcome = deploy(&edge, &lineage).args(["--json"]).fails_with(69);
-    assert_eq!(outcome.sites(), ["a.example: misbound"], "the service replaces the older one");
-    assert!(
-        outcome.stdout.contains("certificate 6 still feeds it, not the uploaded 5"),
-        "{}",
-        outcome.stdout
-    );
+    let output = deploy(&service, &lineage).args(["--json"]).exits_with(69);
+    assert_eq!(output.sites(), ["a.example: misbound"], "the service replaces the older one");
+    assert!(output.stdout.contains("certificate 6 still feeds it, not the uploaded 5"), "{}", output.stdout);
 
-    let outcome = deploy(&edge, &lineage).args(["--json", "--rebind"]).succeeds();
-    assert_eq!(outcome.sites(), ["a.example: served"]);
-    assert!(is_fed_by(&edge, "a.example", &lineage));
+    let output = deploy(&service, &lineage).args(["--json", "--rebind"]).succeeds();
+    assert_eq!(output.sites(), ["a.example: served"]);
+    assert!(is_fed_by(&service, "a.example", &lineage));
 }
 
 #[test]
 fn a_creation_that_binds_nothing_is_noticed_and_mended() {
-    let edge = account(&[(10, "a.example", None)], &[record(5, "a.example", "upload")]);
-    edge.add_fault(Fault::status("GET /api/certs", 200).body(json!({"certs": []})));
+    let service = account(&[(10, "a.example", None)], &[record(5, "a.example", "upload")]);
+    service.add_fault(Fault::status("GET /api/certs", 200).body(json!({"certs": []})));
     let answer =
         json!({"ok": true, "id": "5", "created": true, "bound_sites": [{"id": 10, "domain": "a.example"}]});
-    edge.add_fault(Fault::status("POST /api/certs/upload", 201).body(answer));
+    service.add_fault(Fault::status("POST /api/certs/upload", 201).body(answer));
     let lineage = Lineage::issued_for(&["a.example"]);
-    let outcome = deploy(&edge, &lineage).args(["--json", "--verify", "off"]).succeeds();
-    assert_eq!(outcome.json()["sites"][0]["cert_id"], 5);
-    assert_eq!(edge.sites()[0]["cert_id"], 5);
-    let requests = asked(&edge);
+    let output = deploy(&service, &lineage).args(["--json", "--verify", "off"]).succeeds();
+    assert_eq!(output.json()["sites"][0]["cert_id"], 5);
+    assert_eq!(service.sites()[0]["cert_id"], 5);
+    let requests = request_lines(&service);
     let sent: Vec<&str> = requests.iter().map(String::as_str).skip(2).take(4).collect();
     let update = "POST /api/sites/10/update";
     assert_eq!(sent, ["POST /api/certs/upload", "GET /api/me/sites", update, "GET /api/me/sites"]);
@@ -212,19 +205,19 @@ fn a_binding_that_does_not_take_is_a_failure() {
         (Fault::status(UPDATE, 503).times(99), 75, "a.example: queued", "the service is unavailable (503)"),
     ];
     for (fault, code, site, words) in rows {
-        let edge = account(&[(10, "a.example", None)], &[record(5, "a.example", "upload")]);
-        edge.add_fault(fault);
+        let service = account(&[(10, "a.example", None)], &[record(5, "a.example", "upload")]);
+        service.add_fault(fault);
         let lineage = Lineage::issued_for(&["a.example"]);
-        let hook = deploy(&edge, &lineage).args(["--json", "--timeout", "3", "--wait", "1"]);
-        let outcome = hook.fails_with(code);
-        assert_eq!(outcome.sites(), [site], "{words}");
-        assert!(outcome.stdout.contains(words), "{words}: {}", outcome.stdout);
+        let hook = deploy(&service, &lineage).args(["--json", "--timeout", "3", "--wait", "1"]);
+        let output = hook.exits_with(code);
+        assert_eq!(output.sites(), [site], "{words}");
+        assert!(output.stdout.contains(words), "{words}: {}", output.stdout);
     }
 }
 
 #[test]
 fn sites_that_were_not_asked_for_are_told_and_do_not_fail_the_run() {
-    let edge = account(
+    let service = account(
         &[
             (10, "a.example", Some(5)),
             (11, "b.example", Some(5)),
@@ -234,12 +227,12 @@ fn sites_that_were_not_asked_for_are_told_and_do_not_fail_the_run() {
         &[record(5, "a.example", "upload"), record(6, "c.example", "upload")],
     );
     let lineage = Lineage::issued_for(&["*.example"]);
-    let outcome = deploy(&edge, &lineage).for_domain("a.example").args(["--json"]).succeeds();
+    let output = deploy(&service, &lineage).for_domain("a.example").args(["--json"]).succeeds();
     assert_eq!(
-        outcome.sites(),
+        output.sites(),
         ["a.example: served", "b.example: served", "c.example: misbound", "d.example: skipped"]
     );
-    assert_eq!(uploads(&edge), 1);
+    assert_eq!(upload_count(&service), 1);
 }
 
 #[test]
@@ -247,69 +240,68 @@ fn a_site_that_another_step_reaches_is_told_as_it_is() {
     for quirks in 0..10 {
         let mut shared = record(5, "z.example", "upload");
         (shared["domain"], shared["name"]) = (json!("z.example"), json!("shop"));
-        let issued = crate::harness::authority().issue(&["z.example", "a.example"]).unwrap();
+        let issued = crate::harness::test_ca().issue(&["z.example", "a.example"]).unwrap();
         (shared["cert_pem"], shared["key_pem"]) = (json!(issued.fullchain()), json!(issued.key));
         let sites = [
             json!({"id": 10, "account": 1, "domain": "b.example", "cert_id": 5}),
             json!({"id": 11, "account": 1, "domain": "a.example"}),
         ];
         let world = world(json!({"sites": sites, "certs": [shared]}));
-        let edge = sandbox_with(Options { world, quirks, ..Options::default() }, &[]);
+        let service = sandbox_with(Options { world, quirks, ..Options::default() }, &[]);
         let lineage = Lineage::issued_for(&["a.example", "b.example"]);
-        let told = deploy(&edge, &lineage).args(["--json"]).run().sites();
+        let told = deploy(&service, &lineage).args(["--json"]).run().sites();
         let is_misbound = told.contains(&"b.example: misbound".to_owned());
-        assert_eq!(is_fed_by(&edge, "b.example", &lineage), !is_misbound, "{quirks}: {told:?}");
+        assert_eq!(is_fed_by(&service, "b.example", &lineage), !is_misbound, "{quirks}: {told:?}");
     }
 }
 
 #[test]
 fn a_site_that_cannot_be_read_keeps_its_record() {
-    let edge = account(&[(10, "a.example", Some(5))], &[record(5, "a.example", "upload")]);
+    let service = account(&[(10, "a.example", Some(5))], &[record(5, "a.example", "upload")]);
     let sites = json!({"sites": [
         {"id": 10, "domain": "a.example", "cert_id": 5, "config_synced": true},
         {"id": 11, "domain": "shop.example:8443", "cert_id": 5},
     ]});
-    edge.add_fault(Fault::status("GET /api/me/sites", 200).body(sites));
+    service.add_fault(Fault::status("GET /api/me/sites", 200).body(sites));
     let lineage = Lineage::issued_for(&["a.example"]);
-    let outcome = deploy(&edge, &lineage).fails_with(65);
+    let output = deploy(&service, &lineage).exits_with(65);
     assert!(
-        outcome.stderr.contains("certificate 5 also feeds a site that cannot be read"),
+        output.stderr.contains("certificate 5 also feeds a site that cannot be read"),
         "{}",
-        outcome.stderr
+        output.stderr
     );
-    assert_eq!(uploads(&edge), 0);
+    assert_eq!(upload_count(&service), 0);
 }
 
 #[test]
 fn a_newer_certificate_of_another_type_or_on_another_address_is_seen() {
-    let [edge, behind] = [0, 1].map(|_| account(&[(10, "a.example", None)], &[]));
+    let [service, behind] = [0, 1].map(|_| account(&[(10, "a.example", None)], &[]));
     let rsa = ["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"];
-    let (older, newer) =
-        (Lineage::issued_for(&["a.example"]), Lineage::made_by_openssl(&rsa, &["-days", "20"]));
-    deploy(&edge, &older).succeeds();
+    let (older, newer) = (Lineage::issued_for(&["a.example"]), Lineage::from_openssl(&rsa, &["-days", "20"]));
+    deploy(&service, &older).succeeds();
     deploy(&behind, &newer).succeeds();
-    let both = format!("{},{}", edge.endpoints().edge, behind.endpoints().edge);
-    let outcome = deploy(&edge, &older).env("EDGECERT_EDGE_ADDRESS", both).fails_with(65);
-    assert!(outcome.stderr.contains("later than the new one"), "{}", outcome.stderr);
+    let both = format!("{},{}", service.endpoints().edge, behind.endpoints().edge);
+    let output = deploy(&service, &older).env("EDGECERT_EDGE_ADDRESS", both).exits_with(65);
+    assert!(output.stderr.contains("later than the new one"), "{}", output.stderr);
 }
 
 #[test]
 fn a_domain_that_the_service_refuses_does_not_keep_the_others_from_their_certificate() {
-    let edge = account(&[(10, "a.example", None), (11, "b.example", None)], &[]);
-    edge.add_fault(Fault::status("POST /api/certs/upload", 403));
+    let service = account(&[(10, "a.example", None), (11, "b.example", None)], &[]);
+    service.add_fault(Fault::status("POST /api/certs/upload", 403));
     let lineage = Lineage::issued_for(&["a.example", "b.example"]);
-    let outcome = deploy(&edge, &lineage).args(["--json"]).succeeds();
-    assert_eq!(outcome.sites(), ["a.example: served", "b.example: served"]);
-    let uploads = &outcome.json()["uploads"];
+    let output = deploy(&service, &lineage).args(["--json"]).succeeds();
+    assert_eq!(output.sites(), ["a.example: served", "b.example: served"]);
+    let uploads = &output.json()["uploads"];
     assert_eq!((&uploads[0]["ok"], &uploads[1]["ok"]), (&json!(false), &json!(true)));
 }
 
 #[test]
 fn a_listing_that_is_not_whole_is_no_reason_to_skip() {
-    let edge = account(&[(10, "other.example", None)], &[]);
+    let service = account(&[(10, "other.example", None)], &[]);
     let listed = json!({"sites": [{"id": 10, "domain": "other.example"}], "total": 250});
-    edge.add_fault(Fault::status("GET /api/me/sites", 200).body(listed));
+    service.add_fault(Fault::status("GET /api/me/sites", 200).body(listed));
     let lineage = Lineage::issued_for(&["a.example"]);
-    let outcome = deploy(&edge, &lineage).args(["--skip-unmatched"]).fails_with(69);
-    assert!(outcome.stderr.contains("lists only 1 of 250 sites"), "{}", outcome.stderr);
+    let output = deploy(&service, &lineage).args(["--skip-unmatched"]).exits_with(69);
+    assert!(output.stderr.contains("lists only 1 of 250 sites"), "{}", output.stderr);
 }

@@ -50,7 +50,7 @@ fn help_is_a_command_too() {
         let words: Vec<&str> = command.iter().map(String::as_str).collect();
         assert_eq!(edgecert().args(["help"]).args(&words).succeeds().stdout, help(&words), "{words:?}");
     }
-    edgecert().args(["help", "no-such-command"]).fails_with(2);
+    edgecert().args(["help", "no-such-command"]).exits_with(2);
 }
 
 #[test]
@@ -82,8 +82,8 @@ fn examples_of_deploy_check_plan_work() {
         let examples = examples(command);
         assert!(examples.len() > 2, "{examples:?}");
         for example in examples {
-            let (edge, lineage) = (sandbox(&["example.com"]), Lineage::issued_for(&["example.com"]));
-            let mut hook = edgecert().against(&edge);
+            let (service, lineage) = (sandbox(&["example.com"]), Lineage::issued_for(&["example.com"]));
+            let mut hook = edgecert().against(&service);
             hook.command().current_dir(lineage.path());
             for word in example.replace(LIVE, lineage.path().to_str().unwrap()).split(' ') {
                 hook = match word.split_once('=') {
@@ -92,10 +92,10 @@ fn examples_of_deploy_check_plan_work() {
                     None => hook.args([word]),
                 };
             }
-            let outcome = hook.run();
+            let output = hook.run();
             // The time that `--at` shows may lie beyond the certificate's life.
             let expected = if example.contains("--at ") { vec![0, 65] } else { vec![0] };
-            assert!(expected.contains(&outcome.code), "{example}: {}", outcome.stderr);
+            assert!(expected.contains(&output.code), "{example}: {}", output.stderr);
         }
     }
 }

@@ -25,7 +25,7 @@ type Run = fn(&Scene) -> Hook;
 
 /// A service with one site, a lineage for it, and a memory that outlives the runs.
 struct Scene {
-    edge: Sandbox,
+    service: Sandbox,
     lineage: Lineage,
     home: TempDir,
     /// What the service was asked for before the run that is killed.
@@ -39,9 +39,9 @@ struct Scene {
 impl Scene {
     /// The first deployment of a certificate.
     fn first() -> Self {
-        let (edge, lineage) = (sandbox(&[SITE]), Lineage::issued_for(&[SITE]));
+        let (service, lineage) = (sandbox(&[SITE]), Lineage::issued_for(&[SITE]));
         let home = TempDir::new().unwrap();
-        Self { edge, lineage, home, asked_before: 0, record: None, looks_first: false }
+        Self { service, lineage, home, asked_before: 0, record: None, looks_first: false }
     }
 
     /// A renewal of a certificate that is served.
@@ -49,8 +49,8 @@ impl Scene {
         let mut scene = Self::first();
         scene.deploy().succeeds();
         scene.lineage.renew(&[SITE]);
-        scene.asked_before = scene.edge.requests().len();
-        scene.record = scene.edge.certs()[0]["id"].as_u64();
+        scene.asked_before = scene.service.requests().len();
+        scene.record = scene.service.certs()[0]["id"].as_u64();
         scene
     }
 
@@ -74,12 +74,12 @@ impl Scene {
             assert!(!self.was_asked(), "{at}: the intent is lost");
             self.deploy().succeeds();
         }
-        let outcome = self.sync().run();
-        assert_eq!(outcome.code, 0, "{at}: {}{}", outcome.stdout, outcome.stderr);
+        let output = self.sync().run();
+        assert_eq!(output.code, 0, "{at}: {}{}", output.stdout, output.stderr);
     }
 
     fn call(&self) -> Hook {
-        edgecert().against(&self.edge).env("EDGECERT_STATE_DIR", self.state())
+        edgecert().against(&self.service).env("EDGECERT_STATE_DIR", self.state())
     }
 
     fn state(&self) -> PathBuf {
@@ -96,7 +96,7 @@ impl Scene {
 
     /// Whether a request of the run arrived that only follows an intent.
     fn was_asked(&self) -> bool {
-        let after = self.edge.requests().into_iter().skip(self.asked_before);
+        let after = self.service.requests().into_iter().skip(self.asked_before);
         after.into_iter().any(|request| !self.looks_first || request.method != "GET")
     }
 
@@ -136,7 +136,7 @@ impl Scene {
 
     /// One record, the lineage's, feeds the site; nothing is left to do.
     fn assert_done(&self, at: &str) {
-        let (sites, records) = (self.edge.sites(), self.edge.certs());
+        let (sites, records) = (self.service.sites(), self.service.certs());
         let [record] = records.as_slice() else { panic!("{at}: {} records", records.len()) };
         assert_eq!(record["cert_pem"], self.lineage.read("fullchain.pem"), "{at}");
         assert_eq!(sites[0]["cert_id"], record["id"], "{at}");

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::{edgecert, variable};
+use crate::harness::{edgecert, env_var};
 
 /// Text in the suite's note on a case, and why edgecert's verdict differs there.
 const EXPLAINED: [(&str, &str); 9] = [
@@ -45,8 +45,8 @@ struct Case {
 /// The folder of the suites, or `None` where the tests are to be skipped.
 fn data() -> Option<PathBuf> {
     let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/x509-limbo");
-    let folder = variable("EDGECERT_LIMBO").map_or_else(beside, PathBuf::from);
-    let required = variable("CI").is_some_and(|ci| ci == "true");
+    let folder = env_var("EDGECERT_LIMBO").map_or_else(beside, PathBuf::from);
+    let required = env_var("CI").is_some_and(|ci| ci == "true");
     assert!(
         folder.is_dir() || !required,
         "no test data in {}; EDGECERT_LIMBO names its folder",
@@ -58,7 +58,7 @@ fn data() -> Option<PathBuf> {
 /// Adds the suite to the skipped tests in the summary of `tests/run`; under plain `cargo test`, prints it.
 fn skip(suite: &str) {
     let reason = "no x509-limbo data; EDGECERT_LIMBO names its folder, by default ../shared/x509-limbo";
-    if let Some(file) = variable("EDGECERT_TEST_SKIPS") {
+    if let Some(file) = env_var("EDGECERT_TEST_SKIPS") {
         let mut file = OpenOptions::new().append(true).open(file).unwrap();
         file.write_all(format!("suite {suite}\t{reason}\n").as_bytes()).unwrap();
     } else {
@@ -110,18 +110,18 @@ fn failed_checks(case: &Case, directory: &Path, number: usize) -> Option<Vec<Str
     for domain in case.json["domains"].as_array().into_iter().flatten() {
         hook = hook.args(["--domain", domain.as_str().unwrap()]);
     }
-    let outcome = hook.run();
+    let output = hook.run();
     for path in [cert, roots] {
         std::fs::remove_file(path).unwrap();
     }
-    match outcome.code {
+    match output.code {
         0 => None,
         65 => {
-            let checks = outcome.json()["checks"].as_array().unwrap().clone();
+            let checks = output.json()["checks"].as_array().unwrap().clone();
             let failed = checks.iter().filter(|finding| finding["status"] == "fail");
             Some(failed.map(|finding| finding["check"].as_str().unwrap().to_owned()).collect())
         }
-        other => panic!("{}: exit {other}\n{}", case.id, outcome.stderr),
+        other => panic!("{}: exit {other}\n{}", case.id, output.stderr),
     }
 }
 

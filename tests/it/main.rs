@@ -15,7 +15,6 @@
 
 mod harness;
 
-mod alert;
 mod bounds;
 mod bundles;
 mod canary;
@@ -34,6 +33,7 @@ mod guards;
 mod help;
 mod kills;
 mod limbo;
+mod notify;
 mod plan;
 mod proof;
 mod readme;

@@ -3,7 +3,7 @@
 use expect_test::expect;
 use serde_json::json;
 
-use crate::harness::{Lineage, Options, asked, edgecert, record, sandbox, sandbox_with, world};
+use crate::harness::{Lineage, Options, edgecert, record, request_lines, sandbox, sandbox_with, world};
 
 #[test]
 fn the_plan_gives_its_reasons_and_changes_nothing() {
@@ -20,11 +20,11 @@ fn the_plan_gives_its_reasons_and_changes_nothing() {
             record(5, "b.example", "upload"), record(6, "d.example", "lets"), record(7, "other.test", "upload"),
         ],
     }));
-    let edge = sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[]);
+    let service = sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[]);
     let renewed = Lineage::issued_for(&["*.example"]);
-    let (sites, records) = (edge.sites(), edge.certs());
+    let (sites, records) = (service.sites(), service.certs());
 
-    let outcome = edgecert().called_by_certbot(&renewed).against(&edge).args(["plan"]).fails_with(65);
+    let output = edgecert().called_by_certbot(&renewed).against(&service).args(["plan"]).exits_with(65);
     expect![[r#"
         certificate  *.example; P-256, expires DATE
         replace      b.example: certificate 5 feeds a.example and b.example
@@ -36,10 +36,10 @@ fn the_plan_gives_its_reasons_and_changes_nothing() {
         edgecert: hint: let the system renew it, pass --replace-lets to replace it, or --rebind to bind the site to another record
         edgecert: error: e.example is misbound: it is bound to certificate 7, which is stored for other.test; the new certificate does not cover that; nothing was sent for it
         edgecert: hint: pass --rebind to bind the site to the uploaded record, or bind it in the service
-    "#]].assert_eq(&outcome.shown());
+    "#]].assert_eq(&output.snapshot());
 
     let rebind =
-        edgecert().called_by_certbot(&renewed).against(&edge).args(["plan", "--rebind", "--replace-lets"]);
+        edgecert().called_by_certbot(&renewed).against(&service).args(["plan", "--rebind", "--replace-lets"]);
     expect![[r#"
         certificate  *.example; P-256, expires DATE
         replace      b.example: certificate 5 feeds a.example and b.example
@@ -47,19 +47,23 @@ fn the_plan_gives_its_reasons_and_changes_nothing() {
         create       c.example: c.example has no certificate
         bind         e.example: to the record uploaded for b.example: it is bound to certificate 7, which is stored for other.test; the new certificate does not cover that
         ---
-    "#]].assert_eq(&rebind.succeeds().shown());
+    "#]].assert_eq(&rebind.succeeds().snapshot());
 
-    let dry = edgecert().called_by_certbot(&renewed).against(&edge).args(["--dry-run"]).fails_with(65);
-    assert_eq!(dry.shown(), outcome.shown());
-    assert!(asked(&edge).iter().all(|request| request.starts_with("GET ")), "{:?}", asked(&edge));
-    assert_eq!((edge.sites(), edge.certs()), (sites, records));
+    let dry = edgecert().called_by_certbot(&renewed).against(&service).args(["--dry-run"]).exits_with(65);
+    assert_eq!(dry.snapshot(), output.snapshot());
+    assert!(
+        request_lines(&service).iter().all(|request| request.starts_with("GET ")),
+        "{:?}",
+        request_lines(&service)
+    );
+    assert_eq!((service.sites(), service.certs()), (sites, records));
 }
 
 #[test]
 fn the_plan_is_in_the_json_object() {
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
-    let call = || edgecert().called_by_certbot(&renewed).against(&edge);
+    let call = || edgecert().called_by_certbot(&renewed).against(&service);
     let json = call().args(["plan", "--json"]).succeeds().json();
     assert_eq!((&json["command"], &json["ok"], &json["uploads"]), (&json!("plan"), &json!(true), &json!([])));
     let step = json!({
@@ -67,7 +71,7 @@ fn the_plan_is_in_the_json_object() {
         "reason": "a.example has no certificate",
     });
     assert_eq!(json["plan"], json!([step]));
-    assert_eq!(asked(&edge).len(), 2, "the two listings");
+    assert_eq!(request_lines(&service).len(), 2, "the two listings");
 
     let deployed = call().args(["--json"]).succeeds().json();
     assert!(deployed.get("plan").is_none(), "only where it was asked for");
@@ -75,23 +79,23 @@ fn the_plan_is_in_the_json_object() {
 
 #[test]
 fn the_plan_of_a_bare_upload_needs_no_service() {
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
-    let hook = edgecert().called_by_certbot(&renewed).against(&edge).args(["plan", "--wait", "0"]);
-    let outcome = hook.for_domain("a.example").succeeds();
+    let hook = edgecert().called_by_certbot(&renewed).against(&service).args(["plan", "--wait", "0"]);
+    let output = hook.for_domain("a.example").succeeds();
     assert!(
-        outcome.stdout.contains("upload       a.example: asked for with --domain and --wait 0"),
+        output.stdout.contains("upload       a.example: asked for with --domain and --wait 0"),
         "{}",
-        outcome.stdout
+        output.stdout
     );
-    assert_eq!(asked(&edge).len(), 0);
+    assert_eq!(request_lines(&service).len(), 0);
 }
 
 #[test]
 fn a_plan_of_a_certificate_that_fails_the_checks_is_none() {
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let renewed = Lineage::issued_for(&["b.example"]);
-    let hook = edgecert().called_by_certbot(&renewed).against(&edge).args(["plan"]);
-    hook.for_domain("a.example").fails_with(65);
-    assert_eq!(asked(&edge).len(), 0);
+    let hook = edgecert().called_by_certbot(&renewed).against(&service).args(["plan"]);
+    hook.for_domain("a.example").exits_with(65);
+    assert_eq!(request_lines(&service).len(), 0);
 }

@@ -9,10 +9,12 @@ use std::time::Duration;
 use expect_test::expect;
 use serde_json::json;
 
-use crate::harness::{Fault, Hook, Lineage, Options, Sandbox, asked, edgecert, sandbox, sandbox_with, world};
+use crate::harness::{
+    Fault, Hook, Lineage, Options, Sandbox, edgecert, request_lines, sandbox, sandbox_with, world,
+};
 
-fn deploy(edge: &Sandbox, lineage: &Lineage) -> Hook {
-    edgecert().called_by_certbot(lineage).against(edge)
+fn deploy(service: &Sandbox, lineage: &Lineage) -> Hook {
+    edgecert().called_by_certbot(lineage).against(service)
 }
 
 /// `openssl s_server` as an edge of its own; it shows what it was started with, whoever asks.
@@ -47,19 +49,19 @@ impl Drop for Server {
 
 #[test]
 fn an_address_that_keeps_the_old_leaf_is_named_with_its_expiry() {
-    let [edge, other] = [sandbox(&["a.example"]), sandbox(&["a.example"])];
+    let [service, other] = [sandbox(&["a.example"]), sandbox(&["a.example"])];
     let old = Lineage::issued_for(&["a.example"]);
-    for edge in [&edge, &other] {
-        deploy(edge, &old).succeeds();
+    for service in [&service, &other] {
+        deploy(service, &old).succeeds();
     }
     let renewed = Lineage::issued_for(&["a.example"]);
-    let both = format!("{},{}", edge.endpoints().edge, other.endpoints().edge);
-    let call = || deploy(&edge, &renewed).env("EDGECERT_EDGE_ADDRESS", &both).args(["--wait", "1"]);
-    let outcome = call().args(["--json"]).fails_with(75);
-    assert_eq!(outcome.sites(), ["a.example: stale"]);
-    assert_eq!(outcome.json()["sites"][0]["edge"], json!({"served": 1, "addresses": 2}));
+    let both = format!("{},{}", service.endpoints().edge, other.endpoints().edge);
+    let call = || deploy(&service, &renewed).env("EDGECERT_EDGE_ADDRESS", &both).args(["--wait", "1"]);
+    let output = call().args(["--json"]).exits_with(75);
+    assert_eq!(output.sites(), ["a.example: stale"]);
+    assert_eq!(output.json()["sites"][0]["edge"], json!({"served": 1, "addresses": 2}));
 
-    let shown = call().fails_with(75).shown().replace(&other.endpoints().edge, "OTHER");
+    let shown = call().exits_with(75).snapshot().replace(&other.endpoints().edge, "OTHER");
     let shown: Vec<&str> = shown.lines().skip_while(|line| !line.starts_with("site")).collect();
     expect![[r#"
         site         a.example: stale 1/2, OTHER still serves the certificate of edgecert test intermediate that expires at DATE
@@ -68,20 +70,20 @@ fn an_address_that_keeps_the_old_leaf_is_named_with_its_expiry() {
         edgecert: hint: `edgecert sync` will look again and finish it; if it stays so, ask the service"#]].assert_eq(&shown.join("\n"));
 
     deploy(&other, &renewed).succeeds();
-    let outcome = call().succeeds();
-    assert!(outcome.stdout.contains("a.example: served 2/2"), "{}", outcome.stdout);
+    let output = call().succeeds();
+    assert!(output.stdout.contains("a.example: served 2/2"), "{}", output.stdout);
 }
 
 #[test]
 fn synced_from_before_is_no_proof() {
-    let [edge, behind] = [sandbox(&["a.example"]), sandbox(&["a.example"])];
+    let [service, behind] = [sandbox(&["a.example"]), sandbox(&["a.example"])];
     let old = Lineage::issued_for(&["a.example"]);
     deploy(&behind, &old).succeeds();
     let renewed = Lineage::issued_for(&["a.example"]);
-    let hook = deploy(&edge, &renewed).env("EDGECERT_EDGE_ADDRESS", &behind.endpoints().edge);
-    let outcome = hook.args(["--wait", "1", "--json"]).fails_with(75);
-    assert_eq!(edge.sites()[0]["config_synced"], true);
-    assert_eq!(outcome.sites(), ["a.example: stale"]);
+    let hook = deploy(&service, &renewed).env("EDGECERT_EDGE_ADDRESS", &behind.endpoints().edge);
+    let output = hook.args(["--wait", "1", "--json"]).exits_with(75);
+    assert_eq!(service.sites()[0]["config_synced"], true);
+    assert_eq!(output.sites(), ["a.example: stale"]);
 }
 
 #[test]
@@ -103,14 +105,14 @@ fn an_edge_that_cannot_be_asked_gets_a_line_of_its_own_and_holds_nobody_up() {
     ];
     for (address, words) in rows {
         for (verify, code) in [("auto", 0), ("require", 75)] {
-            let edge = sandbox(&["a.example"]);
+            let service = sandbox(&["a.example"]);
             let renewed = Lineage::issued_for(&["a.example"]);
             // The guard against a hook that hangs; nothing is measured.
-            let hook = deploy(&edge, &renewed).env("EDGECERT_EDGE_ADDRESS", &address);
+            let hook = deploy(&service, &renewed).env("EDGECERT_EDGE_ADDRESS", &address);
             let hook = hook.args(["--wait", "2", "--timeout", "600", "--json", "--verify", verify]);
-            let outcome = hook.under(&["timeout", "100"]).fails_with(code);
-            let json = outcome.json();
-            assert_eq!(outcome.sites(), ["a.example: synced"], "{words}");
+            let output = hook.under(&["timeout", "100"]).exits_with(code);
+            let json = output.json();
+            assert_eq!(output.sites(), ["a.example: synced"], "{words}");
             assert!(json["sites"][0]["detail"].as_str().unwrap().contains(words), "{words}: {json}");
             let told = if code == 0 { json["warnings"].to_string() } else { json["error"].to_string() };
             assert!(told.contains(words), "{words}: {json}");
@@ -120,15 +122,15 @@ fn an_edge_that_cannot_be_asked_gets_a_line_of_its_own_and_holds_nobody_up() {
 
 #[test]
 fn a_name_that_the_edge_does_not_know_is_told() {
-    let [edge, other] = [sandbox(&["a.example"]), sandbox(&["b.example"])];
+    let [service, other] = [sandbox(&["a.example"]), sandbox(&["b.example"])];
     let renewed = Lineage::issued_for(&["a.example"]);
-    let hook = deploy(&edge, &renewed).env("EDGECERT_EDGE_ADDRESS", &other.endpoints().edge);
-    let outcome = hook.args(["--wait", "1", "--json"]).succeeds();
-    assert_eq!(outcome.sites(), ["a.example: synced"]);
+    let hook = deploy(&service, &renewed).env("EDGECERT_EDGE_ADDRESS", &other.endpoints().edge);
+    let output = hook.args(["--wait", "1", "--json"]).succeeds();
+    assert_eq!(output.sites(), ["a.example: synced"]);
     assert!(
-        outcome.stdout.contains("rejects the handshake for this name (TLS alert unrecognized_name)"),
+        output.stdout.contains("rejects the handshake for this name (TLS alert unrecognized_name)"),
         "{}",
-        outcome.stdout
+        output.stdout
     );
 }
 
@@ -137,41 +139,41 @@ fn a_disabled_site_gets_a_line_of_its_own() {
     let world = world(json!({
         "sites": [{"id": 10, "account": 1, "domain": "a.example", "enabled": false}], "certs": [],
     }));
-    let edge = sandbox_with(Options { world, ..Options::default() }, &[]);
+    let service = sandbox_with(Options { world, ..Options::default() }, &[]);
     let renewed = Lineage::issued_for(&["a.example"]);
-    let outcome = deploy(&edge, &renewed).args(["--json"]).succeeds();
-    assert_eq!(outcome.sites(), ["a.example: synced"]);
+    let output = deploy(&service, &renewed).args(["--json"]).succeeds();
+    assert_eq!(output.sites(), ["a.example: synced"]);
     assert!(
-        outcome.stdout.contains("the site is disabled, so no edge shows its certificate"),
+        output.stdout.contains("the site is disabled, so no edge shows its certificate"),
         "{}",
-        outcome.stdout
+        output.stdout
     );
-    deploy(&edge, &renewed).args(["--verify", "require"]).fails_with(75);
+    deploy(&service, &renewed).args(["--verify", "require"]).exits_with(75);
 }
 
 #[test]
 fn the_proof_follows_the_push_at_once() {
-    let edge = sandbox(&["a.example"]);
-    edge.hold_pushes(true);
+    let service = sandbox(&["a.example"]);
+    service.hold_pushes(true);
     let renewed = Lineage::issued_for(&["a.example"]);
-    let mut hook = deploy(&edge, &renewed).args(["-v"]);
+    let mut hook = deploy(&service, &renewed).args(["-v"]);
     let mut child = hook.command().stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut progress = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
     assert!(progress.any(|line| line.contains("waiting for the edge")), "it waits for the push");
-    edge.push_now();
-    let before = asked(&edge).len();
+    service.push_now();
+    let before = request_lines(&service).len();
     assert!(progress.by_ref().count() < 20);
     let output = child.wait_with_output().unwrap();
     assert!(String::from_utf8(output.stdout).unwrap().contains("site         a.example: served 1/1"));
-    let later = asked(&edge).len() - before;
+    let later = request_lines(&service).len() - before;
     assert!((1..=2).contains(&later), "the first reading that shows the push is the last, not {later}");
 }
 
 #[test]
 fn an_old_leaf_for_clients_that_take_only_rsa_is_seen() {
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
-    let old = Lineage::made_by_openssl(
+    let old = Lineage::from_openssl(
         &["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"],
         &["-days", "20"],
     );
@@ -184,40 +186,30 @@ fn an_old_leaf_for_clients_that_take_only_rsa_is_seen() {
         &[&own[..], &["-dcert", "old-cert.pem", "-dkey", "old-privkey.pem"]].concat(),
     );
     let call = |server: &Server| {
-        let hook = deploy(&edge, &renewed).env("EDGECERT_EDGE_ADDRESS", server.address.to_string());
+        let hook = deploy(&service, &renewed).env("EDGECERT_EDGE_ADDRESS", server.address.to_string());
         hook.args(["--wait", "2", "--json"]).run()
     };
-    let outcome = call(&both);
-    assert_eq!(
-        (outcome.code, outcome.sites()),
-        (75, vec!["a.example: stale".to_owned()]),
-        "{}",
-        outcome.stdout
-    );
+    let output = call(&both);
+    assert_eq!((output.code, output.sites()), (75, vec!["a.example: stale".to_owned()]), "{}", output.stdout);
     assert!(
-        outcome.stdout.contains("still serves clients that accept only RSA the certificate of Private CA"),
+        output.stdout.contains("still serves clients that accept only RSA the certificate of Private CA"),
         "{}",
-        outcome.stdout
+        output.stdout
     );
 
-    let outcome = call(&Server::start(&renewed, &own));
-    assert_eq!(
-        (outcome.code, outcome.sites()),
-        (0, vec!["a.example: served".to_owned()]),
-        "{}",
-        outcome.stdout
-    );
+    let output = call(&Server::start(&renewed, &own));
+    assert_eq!((output.code, output.sites()), (0, vec!["a.example: served".to_owned()]), "{}", output.stdout);
 }
 
 #[test]
 fn other_certificates_behind_the_leaf_are_a_warning() {
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
     let alone = Server::start(&renewed, &["-cert", "cert.pem", "-key", "privkey.pem"]);
-    let hook = deploy(&edge, &renewed).env("EDGECERT_EDGE_ADDRESS", alone.address.to_string());
-    let outcome = hook.args(["--json"]).succeeds();
-    assert_eq!(outcome.sites(), ["a.example: served"]);
-    let warnings = outcome.json()["warnings"].to_string();
+    let hook = deploy(&service, &renewed).env("EDGECERT_EDGE_ADDRESS", alone.address.to_string());
+    let output = hook.args(["--json"]).succeeds();
+    assert_eq!(output.sites(), ["a.example: served"]);
+    let warnings = output.json()["warnings"].to_string();
     assert!(warnings.contains("serves the leaf with other intermediates than were uploaded"), "{warnings}");
 }
 
@@ -234,14 +226,14 @@ fn every_kind_of_key_is_proven() {
     ];
     for (key, outcomes) in kinds {
         for (version, wanted) in ["-tls1_2", "-tls1_3"].into_iter().zip(outcomes) {
-            let edge = sandbox(&["a.example"]);
-            let renewed = Lineage::made_by_openssl(key, &["-days", "20"]);
+            let service = sandbox(&["a.example"]);
+            let renewed = Lineage::from_openssl(key, &["-days", "20"]);
             let shown = ["-cert", "cert.pem", "-key", "privkey.pem", "-cert_chain", "chain.pem", version];
             let server = Server::start(&renewed, &shown);
-            let hook = deploy(&edge, &renewed).env("EDGECERT_EDGE_ADDRESS", server.address.to_string());
-            let outcome = hook.args(["--json", "--wait", "1"]).succeeds();
+            let hook = deploy(&service, &renewed).env("EDGECERT_EDGE_ADDRESS", server.address.to_string());
+            let output = hook.args(["--json", "--wait", "1"]).succeeds();
             let wanted = format!("a.example: {wanted}");
-            assert_eq!(outcome.sites(), [wanted], "{key:?} {version}: {}", outcome.stdout);
+            assert_eq!(output.sites(), [wanted], "{key:?} {version}: {}", output.stdout);
         }
     }
 }
@@ -252,121 +244,117 @@ fn the_cname_of_the_site_leads_to_the_edge() {
     let process = std::process::id().to_be_bytes();
     let address = format!("127.{}.{}.{}:443", process[1] | 64, process[2], process[3] | 1);
     let edge_listen: SocketAddr = address.parse().unwrap();
-    let edge = sandbox_with(
+    let service = sandbox_with(
         Options { edge_listen, push_delay: Duration::ZERO, ..Options::default() },
         &["a.example"],
     );
     let renewed = Lineage::issued_for(&["a.example"]);
-    let cname = edge.sites()[0]["cname"].as_str().unwrap().to_owned();
+    let cname = service.sites()[0]["cname"].as_str().unwrap().to_owned();
     let hosts = renewed.file("hosts");
     fs::write(&hosts, format!("{} {cname}\n", edge_listen.ip())).unwrap();
     // The resolver of the system reads a file that only an administrator may change; proot shows it another one.
     let bind = format!("{}:/etc/hosts", hosts.display());
-    let hook = deploy(&edge, &renewed).without_env("EDGECERT_EDGE_ADDRESS").args(["--json"]);
-    let outcome = hook.under(&["proot", "-b", &bind]).succeeds();
-    assert_eq!(outcome.sites(), ["a.example: served"], "{}", outcome.stdout);
-    assert_eq!(outcome.json()["sites"][0]["edge"], json!({"served": 1, "addresses": 1}));
+    let hook = deploy(&service, &renewed).without_env("EDGECERT_EDGE_ADDRESS").args(["--json"]);
+    let output = hook.under(&["proot", "-b", &bind]).succeeds();
+    assert_eq!(output.sites(), ["a.example: served"], "{}", output.stdout);
+    assert_eq!(output.json()["sites"][0]["edge"], json!({"served": 1, "addresses": 1}));
 }
 
 #[test]
 fn a_wildcard_site_is_asked_for_a_name_below_it() {
-    let edge = sandbox(&["*.a.example"]);
+    let service = sandbox(&["*.a.example"]);
     let renewed = Lineage::issued_for(&["*.a.example"]);
-    let outcome = deploy(&edge, &renewed).args(["--json"]).succeeds();
-    assert_eq!(outcome.sites(), ["*.a.example: served"]);
+    let output = deploy(&service, &renewed).args(["--json"]).succeeds();
+    assert_eq!(output.sites(), ["*.a.example: served"]);
 }
 
 #[test]
 fn without_a_wait_nothing_is_asked_twice() {
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
-    let outcome = deploy(&edge, &renewed).args(["--wait", "0", "--json"]).succeeds();
-    assert_eq!(outcome.sites(), ["a.example: synced"]);
+    let output = deploy(&service, &renewed).args(["--wait", "0", "--json"]).succeeds();
+    assert_eq!(output.sites(), ["a.example: synced"]);
     assert!(
-        outcome.stdout.contains("its edge was not asked, as --wait 0 leaves no time"),
+        output.stdout.contains("its edge was not asked, as --wait 0 leaves no time"),
         "{}",
-        outcome.stdout
+        output.stdout
     );
-    assert_eq!(asked(&edge).len(), 4, "two listings, an upload, a reading");
+    assert_eq!(request_lines(&service).len(), 4, "two listings, an upload, a reading");
 }
 
 #[test]
 fn an_old_leaf_of_another_key_type_is_stale() {
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
-    let old = Lineage::made_by_openssl(
+    let old = Lineage::from_openssl(
         &["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"],
         &["-days", "20"],
     );
     let server = Server::start(&old, &["-cert", "cert.pem", "-key", "privkey.pem"]);
-    let hook = deploy(&edge, &renewed).env("EDGECERT_EDGE_ADDRESS", server.address.to_string());
+    let hook = deploy(&service, &renewed).env("EDGECERT_EDGE_ADDRESS", server.address.to_string());
     // The old leaf is the later one in this test; the guard is not what is tested.
-    let outcome = hook.args(["--wait", "2", "--json", "--allow-older"]).run();
-    assert_eq!(
-        (outcome.code, outcome.sites()),
-        (75, vec!["a.example: stale".to_owned()]),
-        "{}",
-        outcome.stdout
-    );
+    let output = hook.args(["--wait", "2", "--json", "--allow-older"]).run();
+    assert_eq!((output.code, output.sites()), (75, vec!["a.example: stale".to_owned()]), "{}", output.stdout);
 }
 
 #[test]
 fn a_proof_that_is_required_and_cannot_be_had_is_no_success() {
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
-    deploy(&edge, &renewed).succeeds();
-    edge.add_fault(Fault::stall("GET /api/me/sites", 0.0).times(1));
-    edge.add_fault(Fault::status("GET /api/me/sites", 503).times(999));
+    deploy(&service, &renewed).succeeds();
+    service.add_fault(Fault::stall("GET /api/me/sites", 0.0).times(1));
+    service.add_fault(Fault::status("GET /api/me/sites", 503).times(999));
     let hook =
-        deploy(&edge, &renewed).args(["--json", "--verify", "require", "--wait", "1", "--timeout", "8"]);
-    hook.fails_with(75);
+        deploy(&service, &renewed).args(["--json", "--verify", "require", "--wait", "1", "--timeout", "8"]);
+    hook.exits_with(75);
 }
 
 #[test]
 fn a_silent_edge_does_not_use_up_the_deadline() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
-    deploy(&edge, &renewed).succeeds();
+    deploy(&service, &renewed).succeeds();
     let address = silent.local_addr().unwrap().to_string();
-    let hook = deploy(&edge, &renewed).env("EDGECERT_EDGE_ADDRESS", address);
-    let outcome = hook.args(["--json", "--wait", "1", "--timeout", "2"]).run();
-    assert_eq!(outcome.json()["uploads"][0]["ok"], true, "{}", outcome.stdout);
+    let hook = deploy(&service, &renewed).env("EDGECERT_EDGE_ADDRESS", address);
+    let output = hook.args(["--json", "--wait", "1", "--timeout", "2"]).run();
+    assert_eq!(output.json()["uploads"][0]["ok"], true, "{}", output.stdout);
 }
 
 #[test]
 fn what_was_seen_is_not_forgotten_when_the_edge_falls_silent() {
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let [old, renewed] = [(), ()].map(|()| Lineage::issued_for(&["a.example"]));
-    deploy(&edge, &renewed).succeeds();
+    deploy(&service, &renewed).succeeds();
     // Two handshakes are one look; the one before the deployment comes first.
     let server = Server::start(&old, &["-cert", "cert.pem", "-key", "privkey.pem", "-naccept", "4"]);
-    let hook = deploy(&edge, &renewed).env("EDGECERT_EDGE_ADDRESS", server.address.to_string());
-    let outcome = hook.args(["--wait", "3", "--json"]).fails_with(75);
-    assert_eq!(outcome.sites(), ["a.example: stale"]);
+    let hook = deploy(&service, &renewed).env("EDGECERT_EDGE_ADDRESS", server.address.to_string());
+    let output = hook.args(["--wait", "3", "--json"]).exits_with(75);
+    assert_eq!(output.sites(), ["a.example: stale"]);
 }
 
 #[test]
 fn an_edge_that_does_not_resolve_does_not_hide_the_others() {
-    let [edge, other] = [sandbox(&["a.example"]), sandbox(&["a.example"])];
+    let [service, other] = [sandbox(&["a.example"]), sandbox(&["a.example"])];
     let [old, renewed] = [(), ()].map(|()| Lineage::issued_for(&["a.example"]));
     deploy(&other, &old).succeeds();
     let both = format!("no-such-host.invalid:443,{}", other.endpoints().edge);
-    let call = || deploy(&edge, &renewed).env("EDGECERT_EDGE_ADDRESS", &both).args(["--wait", "1", "--json"]);
-    assert_eq!(call().fails_with(75).sites(), ["a.example: stale"]);
+    let call =
+        || deploy(&service, &renewed).env("EDGECERT_EDGE_ADDRESS", &both).args(["--wait", "1", "--json"]);
+    assert_eq!(call().exits_with(75).sites(), ["a.example: stale"]);
     deploy(&other, &renewed).succeeds();
-    let outcome = call().succeeds();
-    assert_eq!(outcome.sites(), ["a.example: synced"]);
-    assert!(outcome.stdout.contains("no-such-host.invalid does not resolve"), "{}", outcome.stdout);
+    let output = call().succeeds();
+    assert_eq!(output.sites(), ["a.example: synced"]);
+    assert!(output.stdout.contains("no-such-host.invalid does not resolve"), "{}", output.stdout);
 }
 
 #[test]
 fn an_edge_is_waited_for_until_the_end_of_the_wait() {
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut hook =
-        deploy(&edge, &renewed).env("EDGECERT_EDGE_ADDRESS", address.to_string()).args(["-v", "--json"]);
+        deploy(&service, &renewed).env("EDGECERT_EDGE_ADDRESS", address.to_string()).args(["-v", "--json"]);
     let mut child = hook.command().stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut progress = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
     for _ in 0..8 {
@@ -381,11 +369,11 @@ fn an_edge_is_waited_for_until_the_end_of_the_wait() {
 
 #[test]
 fn a_site_that_is_deleted_meanwhile_is_told_at_once() {
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
     let listed = json!({"sites": [{"id": 77, "domain": "a.example"}], "total": 1});
-    edge.add_fault(Fault::status("GET /api/me/sites", 200).body(listed));
-    let outcome = deploy(&edge, &renewed).args(["--json"]).fails_with(69);
-    assert_eq!(outcome.sites(), ["a.example: misbound"]);
-    assert!(outcome.stdout.contains("it is not among the account's sites any more"), "{}", outcome.stdout);
+    service.add_fault(Fault::status("GET /api/me/sites", 200).body(listed));
+    let output = deploy(&service, &renewed).args(["--json"]).exits_with(69);
+    assert_eq!(output.sites(), ["a.example: misbound"]);
+    assert!(output.stdout.contains("it is not among the account's sites any more"), "{}", output.stdout);
 }

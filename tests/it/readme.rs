@@ -92,24 +92,24 @@ fn configuration_is_understood() {
         let hook = edgecert().called_by_certbot(&lineage);
         // Keys after a `[[lineage]]` would belong to it.
         let (entries, keys): (Vec<_>, Vec<_>) = blocks.iter().partition(|block| block.starts_with("[["));
-        let file =
-            hook.file("config.toml", &[keys, entries].concat().into_iter().cloned().collect::<String>());
+        let file = hook
+            .write_file("config.toml", &[keys, entries].concat().into_iter().cloned().collect::<String>());
         // With an empty PATH, because `on_failure` names a program.
-        let outcome = hook.env("EDGECERT_CONFIG", file).env("PATH", "/nowhere").fails_with(78);
-        assert!(outcome.stderr.contains("cannot read /etc/edgecert/api-key"), "{}", outcome.stderr);
+        let output = hook.env("EDGECERT_CONFIG", file).env("PATH", "/nowhere").exits_with(78);
+        assert!(output.stderr.contains("cannot read /etc/edgecert/api-key"), "{}", output.stderr);
         let names_program = blocks.concat().contains("on_failure");
-        assert_eq!(names_program, outcome.stderr.contains("cannot start mail"), "{}", outcome.stderr);
+        assert_eq!(names_program, output.stderr.contains("cannot start mail"), "{}", output.stderr);
     }
 }
 
 #[test]
 fn commands_of_the_readme_work() {
-    let edge = sandbox(&["example.com"]);
+    let service = sandbox(&["example.com"]);
     let lineage = Lineage::issued_for(&["example.com", "www.example.com"]);
     let live = "/etc/letsencrypt/live/example.com";
     let mut run = 0;
     for line in blocks(README, "sh").concat().lines().filter(|line| line.contains(live)) {
-        call(&line.replace(live, lineage.path().to_str().unwrap()), edgecert().against(&edge)).succeeds();
+        call(&line.replace(live, lineage.path().to_str().unwrap()), edgecert().against(&service)).succeeds();
         run += 1;
     }
     assert_eq!(run, 3);
@@ -126,7 +126,7 @@ fn call(line: &str, hook: Hook) -> Hook {
 
 /// The scene of the README's runs: three sites with certificates, and a renewed lineage for each certificate.
 struct Scene {
-    edge: Sandbox,
+    service: Sandbox,
     live: TempDir,
     state: TempDir,
 }
@@ -152,22 +152,22 @@ impl Scene {
             site["id"] = json!(10 + number);
         }
         let world = world(json!({"sites": sites, "certs": certs}));
-        let edge = Sandbox::start(Options { world, ..Options::default() }).unwrap();
-        Self { edge, live, state: TempDir::new().unwrap() }
+        let service = Sandbox::start(Options { world, ..Options::default() }).unwrap();
+        Self { service, live, state: TempDir::new().unwrap() }
     }
 
     /// Exit code, and standard output and error as a terminal shows them, with the names of the README.
     fn run(&self, line: &str) -> (i32, String) {
         let line = line.replace("/etc/letsencrypt/live", self.live.path().to_str().unwrap());
         let mut hook =
-            call(&line, edgecert().against(&self.edge)).env("EDGECERT_STATE_DIR", self.state.path());
+            call(&line, edgecert().against(&self.service)).env("EDGECERT_STATE_DIR", self.state.path());
         let (mut reader, writer) = std::io::pipe().unwrap();
         let command = hook.command().stdout(writer.try_clone().unwrap()).stderr(writer);
         let mut child = command.spawn().unwrap();
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let mut text = String::new();
         reader.read_to_string(&mut text).unwrap();
-        let text = text.replace(&self.edge.endpoints().edge, "127.0.0.1:8793");
+        let text = text.replace(&self.service.endpoints().edge, "127.0.0.1:8793");
         (child.wait().unwrap().code().unwrap(), text.replace("Example CA intermediate", "Example CA"))
     }
 }
@@ -204,8 +204,8 @@ fn runs_of_the_readme_are_real() {
         for step in session.split("$ ").skip(1) {
             let (line, shown) = step.split_once('\n').unwrap();
             if line == "edgecert sync" {
-                scene.edge.hold_pushes(false);
-                scene.edge.push_now();
+                scene.service.hold_pushes(false);
+                scene.service.push_now();
             }
             let output = if line == "echo $?" {
                 format!("{code}\n")
@@ -218,16 +218,16 @@ fn runs_of_the_readme_are_real() {
         }
     };
     check(&success);
-    scene.edge.hold_pushes(true);
+    scene.service.hold_pushes(true);
     check(&failure);
 }
 
 #[test]
 fn acme_sh_hook_hands_over_the_renewal() {
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
     let script = root().join("hooks/acme.sh/edgecert.sh");
-    let mut hook = edgecert().against(&edge);
+    let mut hook = edgecert().against(&service);
     let program = hook.command().get_program().to_owned();
     let variables: Vec<_> =
         hook.command().get_envs().map(|(name, value)| (name.to_owned(), value.unwrap().to_owned())).collect();
@@ -242,7 +242,7 @@ fn acme_sh_hook_hands_over_the_renewal() {
         .env("EDGECERT_BIN", program);
     let output = shell.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(edge.certs()[0]["cert_pem"], lineage.read("fullchain.pem"));
+    assert_eq!(service.certs()[0]["cert_pem"], lineage.read("fullchain.pem"));
 
     // acme.sh does not rewrite the full chain if the CA sends no chain, so it is that of an earlier certificate.
     let stale = lineage.read("fullchain.pem");
@@ -250,5 +250,5 @@ fn acme_sh_hook_hands_over_the_renewal() {
     let renewed = lineage.read("fullchain.pem");
     lineage.write("fullchain.pem", &stale);
     assert!(shell.output().unwrap().status.success());
-    assert_eq!(edge.certs()[0]["cert_pem"], renewed);
+    assert_eq!(service.certs()[0]["cert_pem"], renewed);
 }

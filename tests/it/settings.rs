@@ -5,12 +5,12 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use expect_test::expect;
 
-use crate::harness::{Hook, Lineage, Options, asked, edgecert, sandbox, sandbox_with};
+use crate::harness::{Hook, Lineage, Options, edgecert, request_lines, sandbox, sandbox_with};
 
 /// A hook whose configuration file is this.
 fn configured(text: &str) -> Hook {
     let hook = edgecert();
-    hook.file(".config/edgecert/config.toml", text);
+    hook.write_file(".config/edgecert/config.toml", text);
     hook
 }
 
@@ -20,9 +20,9 @@ fn set_mode(path: &std::path::Path, mode: u32) {
 
 #[test]
 fn the_base_url_comes_from_flag_variable_or_file() {
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
-    let api = edge.endpoints().api.clone();
+    let api = service.endpoints().api.clone();
     let dead = "http://127.0.0.1:1";
     let file = |url: &str| format!("base_url = {url:?}\n");
     let hook = |text: &str| {
@@ -33,27 +33,27 @@ fn the_base_url_comes_from_flag_variable_or_file() {
     hook(&file(&api)).succeeds();
     hook(&file(dead)).env("EDGECERT_BASE_URL", &api).succeeds();
     hook(&file(dead)).env("EDGECERT_BASE_URL", dead).args(["--base-url", &api]).succeeds();
-    let missing = hook("").fails_with(78);
+    let missing = hook("").exits_with(78);
     expect![[r#"
         ---
         edgecert: error: no base URL is set
         edgecert: hint: set EDGECERT_BASE_URL, or base_url in /etc/edgecert/config.toml
     "#]]
-    .assert_eq(&missing.shown());
+    .assert_eq(&missing.snapshot());
 }
 
 #[test]
 fn the_api_key_comes_from_flag_variable_file_or_credential() {
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
-    let base = format!("base_url = {:?}\n", edge.endpoints().api);
+    let base = format!("base_url = {:?}\n", service.endpoints().api);
     let hook = |text: &str| {
         let hook =
             configured(&(base.clone() + text)).called_by_certbot(&lineage).env("EDGECERT_VERIFY", "off");
-        let (good, bad) = (hook.file("good", "sandbox-key\n"), hook.file("bad", "wrong\n"));
+        let (good, bad) = (hook.write_file("good", "sandbox-key\n"), hook.write_file("bad", "wrong\n"));
         set_mode(&good, 0o600);
         set_mode(&bad, 0o600);
-        hook.file("credentials/edgecert-api-key", "sandbox-key");
+        hook.write_file("credentials/edgecert-api-key", "sandbox-key");
         (hook, good, bad)
     };
 
@@ -64,38 +64,38 @@ fn the_api_key_comes_from_flag_variable_file_or_credential() {
     let (call, good, _) = hook("api_key_file = \"../../bad\"\n");
     call.env("EDGECERT_API_KEY_FILE", good).succeeds();
     hook("api_key_file = \"../../good\"\n").0.succeeds();
-    hook("api_key_file = \"../../bad\"\n").0.fails_with(77);
+    hook("api_key_file = \"../../bad\"\n").0.exits_with(77);
     let (call, good, _) = hook("");
     call.env("CREDENTIALS_DIRECTORY", good.with_file_name("credentials")).succeeds();
-    let missing = hook("").0.fails_with(78);
+    let missing = hook("").0.exits_with(78);
     assert!(missing.stderr.contains("no API key is set"), "{}", missing.stderr);
     assert!(missing.stderr.contains("api_key_file"), "{}", missing.stderr);
 }
 
 #[test]
 fn an_api_key_file_open_to_others_is_refused_with_the_command_that_mends_it() {
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
-    let hook = || edgecert().called_by_certbot(&lineage).against(&edge).without_env("EDGECERT_API_KEY");
+    let hook = || edgecert().called_by_certbot(&lineage).against(&service).without_env("EDGECERT_API_KEY");
     for mode in [0o644, 0o604, 0o606] {
         let hook = hook();
-        let file = hook.file("key", "sandbox-key");
+        let file = hook.write_file("key", "sandbox-key");
         set_mode(&file, mode);
-        let outcome = hook.env("EDGECERT_API_KEY_FILE", file).fails_with(78);
+        let output = hook.env("EDGECERT_API_KEY_FILE", file).exits_with(78);
         assert!(
-            outcome.shown().contains("edgecert: error: others can read the API key file HOME/key\n"),
+            output.snapshot().contains("edgecert: error: others can read the API key file HOME/key\n"),
             "{}",
-            outcome.shown()
+            output.snapshot()
         );
         assert!(
-            outcome.shown().contains("edgecert: hint: run `chmod 600 HOME/key`\n"),
+            output.snapshot().contains("edgecert: hint: run `chmod 600 HOME/key`\n"),
             "{}",
-            outcome.shown()
+            output.snapshot()
         );
     }
     for mode in [0o600, 0o400, 0o640] {
         let hook = hook();
-        let file = hook.file("key", "sandbox-key");
+        let file = hook.write_file("key", "sandbox-key");
         set_mode(&file, mode);
         hook.env("EDGECERT_API_KEY_FILE", file).succeeds();
     }
@@ -106,9 +106,9 @@ fn an_api_key_that_is_none_is_refused_without_being_shown() {
     let lineage = Lineage::issued_for(&["a.example"]);
     for key in ["two words", "two\nlines", "\u{fc}ber-secret", "  "] {
         let hook = edgecert().called_by_certbot(&lineage).env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
-        let outcome = hook.env("EDGECERT_API_KEY", key).fails_with(78);
-        assert!(outcome.stderr.contains("EDGECERT_API_KEY: "), "{}", outcome.stderr);
-        assert!(key.trim().is_empty() || !outcome.stderr.contains(key.trim()), "{}", outcome.stderr);
+        let output = hook.env("EDGECERT_API_KEY", key).exits_with(78);
+        assert!(output.stderr.contains("EDGECERT_API_KEY: "), "{}", output.stderr);
+        assert!(key.trim().is_empty() || !output.stderr.contains(key.trim()), "{}", output.stderr);
     }
 }
 
@@ -123,8 +123,8 @@ fn urls_that_would_leak_are_refused() {
     for (url, reason) in rows {
         let hook =
             edgecert().called_by_certbot(&lineage).env("EDGECERT_API_KEY", "k").env("EDGECERT_BASE_URL", url);
-        let outcome = hook.fails_with(78);
-        assert!(outcome.stderr.contains(reason) && !outcome.stderr.contains("hunter2"), "{}", outcome.stderr);
+        let output = hook.exits_with(78);
+        assert!(output.stderr.contains(reason) && !output.stderr.contains("hunter2"), "{}", output.stderr);
     }
 }
 
@@ -137,51 +137,51 @@ fn a_bad_file_is_named_with_line_and_key() {
         ---
         edgecert: error: HOME/.config/edgecert/config.toml:3: unknown key `timout`
         edgecert: hint: known keys: base_url, api_key_file, ca_file, state_dir, timeout, wait, verify, edge_address, rebind, allow_untrusted, skip_unmatched, on_failure, lineage
-    "#]].assert_eq(&hook.fails_with(78).shown());
+    "#]].assert_eq(&hook.exits_with(78).snapshot());
     let hook = configured("api_key = \"hunter2\"\n").called_by_certbot(&lineage);
     expect![[r#"
         ---
         edgecert: error: HOME/.config/edgecert/config.toml:1: unknown key `api_key`
         edgecert: hint: write the key to a file of its own and set `api_key_file`
     "#]]
-    .assert_eq(&hook.fails_with(78).shown());
+    .assert_eq(&hook.exits_with(78).snapshot());
     let hook = edgecert().called_by_certbot(&lineage).args(["--config", "/nonexistent.toml"]);
     expect![[r#"
         ---
         edgecert: error: cannot read /nonexistent.toml: no such file
         edgecert: hint: check the path and its permissions
     "#]]
-    .assert_eq(&hook.fails_with(78).shown());
+    .assert_eq(&hook.exits_with(78).snapshot());
 }
 
 #[test]
 fn the_configuration_file_is_the_named_one_or_the_users() {
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
-    let text = format!("base_url = {:?}\n", edge.endpoints().api);
+    let text = format!("base_url = {:?}\n", service.endpoints().api);
     let hook = || {
         let hook = edgecert().called_by_certbot(&lineage).env("EDGECERT_VERIFY", "off");
         hook.env("EDGECERT_API_KEY", "sandbox-key")
     };
     let call = hook();
-    let file = call.file("elsewhere.toml", &text);
+    let file = call.write_file("elsewhere.toml", &text);
     call.args(["--config".as_ref(), file.as_os_str()]).succeeds();
     let call = hook();
-    let file = call.file("elsewhere.toml", &text);
+    let file = call.write_file("elsewhere.toml", &text);
     call.env("EDGECERT_CONFIG", file).succeeds();
     let call = hook();
-    let file = call.file("xdg/edgecert/config.toml", &text);
+    let file = call.write_file("xdg/edgecert/config.toml", &text);
     call.env("XDG_CONFIG_HOME", file.parent().unwrap().parent().unwrap()).succeeds();
 }
 
 #[test]
 fn wait_and_verify_come_from_flag_variable_or_file() {
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
     let bare = |hook: Hook| {
-        let before = asked(&edge).len();
-        hook.called_by_certbot(&lineage).against(&edge).for_domain("a.example").succeeds();
-        asked(&edge).len() - before == 1
+        let before = request_lines(&service).len();
+        hook.called_by_certbot(&lineage).against(&service).for_domain("a.example").succeeds();
+        request_lines(&service).len() - before == 1
     };
     assert!(!bare(edgecert()));
     assert!(bare(edgecert().args(["--wait", "0"])));
@@ -192,7 +192,7 @@ fn wait_and_verify_come_from_flag_variable_or_file() {
 
     // Nobody listens on port 1, so only a handshake that is tried says something.
     let nowhere = |hook: Hook| {
-        let hook = hook.called_by_certbot(&lineage).against(&edge);
+        let hook = hook.called_by_certbot(&lineage).against(&service);
         hook.env("EDGECERT_EDGE_ADDRESS", "127.0.0.1:1").args(["--wait", "2"])
     };
     let warned = |hook: Hook| nowhere(hook).succeeds().stderr.contains("127.0.0.1:1 refuses connections");
@@ -201,25 +201,25 @@ fn wait_and_verify_come_from_flag_variable_or_file() {
     assert!(!warned(edgecert().env("EDGECERT_VERIFY", "off")));
     assert!(!warned(configured("verify = \"off\"\n")));
     assert!(warned(configured("verify = \"off\"\n").args(["--verify", "auto"])));
-    nowhere(edgecert().args(["--verify", "require"])).fails_with(75);
+    nowhere(edgecert().args(["--verify", "require"])).exits_with(75);
 }
 
 #[test]
 fn the_edge_comes_from_flag_variable_or_file() {
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
     let call =
-        |hook: Hook| hook.called_by_certbot(&lineage).against(&edge).without_env("EDGECERT_EDGE_ADDRESS");
+        |hook: Hook| hook.called_by_certbot(&lineage).against(&service).without_env("EDGECERT_EDGE_ADDRESS");
     let served = |hook: Hook| hook.args(["--json"]).succeeds().sites() == ["a.example: served"];
-    let address = &edge.endpoints().edge;
+    let address = &service.endpoints().edge;
     assert!(!served(call(edgecert()).args(["--wait", "1"])), "the sandbox's cname does not resolve");
     assert!(served(call(edgecert()).args(["--edge-address", address])));
     assert!(served(call(edgecert()).env("EDGECERT_EDGE_ADDRESS", address)));
     assert!(served(call(configured(&format!("edge_address = {address:?}\n")))));
     let twice = format!("{address}, {address}");
     assert!(served(call(edgecert()).args(["--edge-address", &twice])));
-    call(edgecert()).args(["--edge-address", "127.0.0.1"]).fails_with(78);
-    call(edgecert()).args(["--edge-address", &format!("{address},")]).fails_with(78);
+    call(edgecert()).args(["--edge-address", "127.0.0.1"]).exits_with(78);
+    call(edgecert()).args(["--edge-address", &format!("{address},")]).exits_with(78);
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn timeout_comes_from_flag_variable_or_file() {
     let lineage = Lineage::issued_for(&["a.example"]);
     let hook = |hook: Hook| {
         let hook = hook.called_by_certbot(&lineage).env("EDGECERT_API_KEY", "k");
-        hook.env("EDGECERT_BASE_URL", "http://127.0.0.1:1").fails_with(75);
+        hook.env("EDGECERT_BASE_URL", "http://127.0.0.1:1").exits_with(75);
     };
     hook(edgecert().args(["--timeout", "0"]));
     hook(edgecert().env("EDGECERT_TIMEOUT", "0"));
@@ -236,10 +236,10 @@ fn timeout_comes_from_flag_variable_or_file() {
 
 #[test]
 fn switches_come_from_flag_variable_or_file() {
-    let edge = sandbox(&["other.example"]);
+    let service = sandbox(&["other.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
     let call = |hook: Hook, code| {
-        hook.called_by_certbot(&lineage).against(&edge).fails_with(code);
+        hook.called_by_certbot(&lineage).against(&service).exits_with(code);
     };
     call(edgecert(), 69);
     call(edgecert().args(["--skip-unmatched"]), 0);
@@ -252,16 +252,17 @@ fn switches_come_from_flag_variable_or_file() {
 
 #[test]
 fn the_ca_file_comes_from_flag_variable_or_file() {
-    let edge = sandbox_with(Options { tls: true, ..Options::default() }, &["a.example"]);
+    let service = sandbox_with(Options { tls: true, ..Options::default() }, &["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
-    let ca = edge.endpoints().ca_file.clone().unwrap();
-    let call = |hook: Hook| hook.called_by_certbot(&lineage).against(&edge).without_env("EDGECERT_CA_FILE");
+    let ca = service.endpoints().ca_file.clone().unwrap();
+    let call =
+        |hook: Hook| hook.called_by_certbot(&lineage).against(&service).without_env("EDGECERT_CA_FILE");
     call(edgecert()).args(["--ca-file".as_ref(), ca.as_os_str()]).succeeds();
     call(edgecert()).env("EDGECERT_CA_FILE", &ca).succeeds();
     call(configured(&format!("ca_file = {ca:?}\n"))).succeeds();
     let system = call(edgecert()).env("SSL_CERT_FILE", &ca);
     system.succeeds();
-    let missing = call(edgecert()).args(["--ca-file", "/nonexistent.pem"]).fails_with(78);
+    let missing = call(edgecert()).args(["--ca-file", "/nonexistent.pem"]).exits_with(78);
     assert!(
         missing.stderr.contains("cannot use the CA file /nonexistent.pem: no such file"),
         "{}",

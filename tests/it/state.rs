@@ -12,11 +12,11 @@ use std::process::{Child, ChildStderr, Stdio};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{Hook, Lineage, Sandbox, edgecert, sandbox, uploads};
+use crate::harness::{Hook, Lineage, Sandbox, edgecert, sandbox, upload_count};
 
 /// A call whose memory lasts longer than the call.
-fn deploy(edge: &Sandbox, lineage: &Lineage, state: &Path) -> Hook {
-    edgecert().called_by_certbot(lineage).against(edge).env("EDGECERT_STATE_DIR", state)
+fn deploy(service: &Sandbox, lineage: &Lineage, state: &Path) -> Hook {
+    edgecert().called_by_certbot(lineage).against(service).env("EDGECERT_STATE_DIR", state)
 }
 
 /// The only memory in a directory.
@@ -43,12 +43,12 @@ fn until(hook: &mut Hook, words: &str) -> (Child, BufReader<ChildStderr>) {
 
 #[test]
 fn a_deployment_is_remembered_in_a_file_for_people() {
-    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let directory = state.path().join("new/edgecert");
     let lineage = Lineage::issued_for(&["a.example"]);
-    let outcome = deploy(&edge, &lineage, &directory).args(["--json"]).succeeds();
+    let output = deploy(&service, &lineage, &directory).args(["--json"]).succeeds();
     let memory = memory(&directory);
-    let fingerprint = &outcome.json()["certificate"]["fingerprint"];
+    let fingerprint = &output.json()["certificate"]["fingerprint"];
     assert_eq!(&memory["certificate"]["fingerprint"], fingerprint);
     assert_eq!(memory["lineage"]["client"], "certbot");
     assert_eq!(memory["lineage"]["key"], lineage.file("privkey.pem").to_str().unwrap());
@@ -62,20 +62,20 @@ fn a_deployment_is_remembered_in_a_file_for_people() {
         assert_eq!(mode(&file.unwrap().path()), 0o600);
     }
     lineage.renew(&["a.example"]);
-    deploy(&edge, &lineage, &directory).succeeds();
+    deploy(&service, &lineage, &directory).succeeds();
     assert_eq!(self::memory(&directory)["generation"], 2);
 }
 
 #[test]
 fn the_intent_is_there_before_the_first_request_and_outlives_the_run() {
-    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
-    let service = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", service.local_addr().unwrap());
-    let mut hook = deploy(&edge, &lineage, state.path()).env("EDGECERT_BASE_URL", url);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let mut hook = deploy(&service, &lineage, state.path()).env("EDGECERT_BASE_URL", url);
     let mut child = hook.command().stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     // The first sign of the run outside of its machine.
-    let connection = service.accept().unwrap();
+    let connection = listener.accept().unwrap();
     let intent = memory(state.path());
     child.kill().unwrap();
     child.wait().unwrap();
@@ -85,38 +85,38 @@ fn the_intent_is_there_before_the_first_request_and_outlives_the_run() {
     assert_eq!(intent["certificate"]["names"], json!(["a.example"]));
     assert_eq!(memory(state.path()), intent, "and after the run was killed");
 
-    deploy(&edge, &lineage, state.path()).succeeds();
+    deploy(&service, &lineage, state.path()).succeeds();
     assert_eq!(memory(state.path())["result"]["exit_code"], 0, "its lock did not outlive it");
 }
 
 #[test]
 fn what_failed_stays_pending_with_its_reason() {
-    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
-    let call = || deploy(&edge, &lineage, state.path()).args(["--timeout", "1"]);
-    call().env("EDGECERT_BASE_URL", "http://127.0.0.1:1").fails_with(75);
+    let call = || deploy(&service, &lineage, state.path()).args(["--timeout", "1"]);
+    call().env("EDGECERT_BASE_URL", "http://127.0.0.1:1").exits_with(75);
     let first = memory(state.path());
     assert_eq!(first["result"]["exit_code"], 75);
     assert!(first["result"]["error"].as_str().unwrap().contains("cannot reach the service at"), "{first}");
-    call().env("EDGECERT_API_KEY", "another").fails_with(77);
+    call().env("EDGECERT_API_KEY", "another").exits_with(77);
     let second = memory(state.path());
     assert_eq!(second["pending_since"], first["pending_since"]);
-    deploy(&edge, &lineage, state.path()).succeeds();
+    deploy(&service, &lineage, state.path()).succeeds();
     let done = memory(state.path());
     assert_eq!((&done["pending_since"], &done["last_success"]), (&json!(null), &done["result"]["at"]));
 }
 
 #[test]
 fn of_many_runs_on_one_lineage_one_does_the_work() {
-    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
-    edge.hold_pushes(true);
+    service.hold_pushes(true);
     let mut hooks: Vec<Hook> =
-        (0..8).map(|_| deploy(&edge, &lineage, state.path()).args(["--json"])).collect();
+        (0..8).map(|_| deploy(&service, &lineage, state.path()).args(["--json"])).collect();
     let (first, others) = hooks.split_first_mut().unwrap();
     let mut running = vec![until(first, "waiting for the edge")];
     running.extend(others.iter_mut().map(|hook| until(hook, "waiting for another run")));
-    edge.hold_pushes(false);
+    service.hold_pushes(false);
     for (child, mut said) in running {
         let mut rest = String::new();
         std::io::Read::read_to_string(&mut said, &mut rest).unwrap();
@@ -128,92 +128,87 @@ fn of_many_runs_on_one_lineage_one_does_the_work() {
             "{rest}"
         );
     }
-    assert_eq!((uploads(&edge), edge.certs().len()), (1, 1));
+    assert_eq!((upload_count(&service), service.certs().len()), (1, 1));
 }
 
 #[test]
 fn a_run_that_had_to_wait_deploys_what_is_newer_than_what_it_waited_for() {
-    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
-    edge.hold_pushes(true);
-    let [mut first, mut second] = [(), ()].map(|()| deploy(&edge, &lineage, state.path()));
+    service.hold_pushes(true);
+    let [mut first, mut second] = [(), ()].map(|()| deploy(&service, &lineage, state.path()));
     let (one, _said) = until(&mut first, "waiting for the edge");
     let (other, _also) = until(&mut second, "waiting for another run");
     lineage.renew(&["a.example"]);
-    edge.hold_pushes(false);
+    service.hold_pushes(false);
     for child in [one, other] {
         assert!(child.wait_with_output().unwrap().status.success());
     }
-    assert_eq!(edge.certs()[0]["cert_pem"], lineage.read("fullchain.pem"));
+    assert_eq!(service.certs()[0]["cert_pem"], lineage.read("fullchain.pem"));
     assert_eq!(memory(state.path())["generation"], 2);
 }
 
 #[test]
 fn a_run_waits_for_another_one_until_its_deadline_only() {
-    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
-    edge.hold_pushes(true);
-    let mut first = deploy(&edge, &lineage, state.path());
+    service.hold_pushes(true);
+    let mut first = deploy(&service, &lineage, state.path());
     let (mut child, _said) = until(&mut first, "waiting for the edge");
-    let outcome = deploy(&edge, &lineage, state.path()).args(["--timeout", "1"]).fails_with(75);
-    assert!(outcome.stderr.contains("another run of edgecert is still deploying"), "{}", outcome.stderr);
+    let output = deploy(&service, &lineage, state.path()).args(["--timeout", "1"]).exits_with(75);
+    assert!(output.stderr.contains("another run of edgecert is still deploying"), "{}", output.stderr);
     child.kill().unwrap();
     child.wait().unwrap();
-    assert_eq!(uploads(&edge), 1);
+    assert_eq!(upload_count(&service), 1);
 }
 
 #[test]
 fn without_a_memory_the_deployment_goes_on_with_a_warning() {
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
-    let hook = edgecert().called_by_certbot(&lineage).against(&edge);
-    let file = hook.file("not-a-directory", "");
-    let outcome = hook.env("EDGECERT_STATE_DIR", file.join("state")).succeeds();
+    let hook = edgecert().called_by_certbot(&lineage).against(&service);
+    let file = hook.write_file("not-a-directory", "");
+    let output = hook.env("EDGECERT_STATE_DIR", file.join("state")).succeeds();
     assert!(
-        outcome.stderr.contains("warning: this deployment is not remembered: cannot write "),
+        output.stderr.contains("warning: this deployment is not remembered: cannot write "),
         "{}",
-        outcome.stderr
+        output.stderr
     );
-    assert!(outcome.stdout.contains("a.example: served"), "{}", outcome.stdout);
+    assert!(output.stdout.contains("a.example: served"), "{}", output.stdout);
 }
 
 #[test]
 fn a_damaged_memory_is_set_aside_and_stops_nothing() {
-    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
-    deploy(&edge, &lineage, state.path()).succeeds();
+    deploy(&service, &lineage, state.path()).succeeds();
     let mut files = fs::read_dir(state.path()).unwrap().map(|file| file.unwrap().path());
     let file = files.find(|file| file.extension().unwrap() == "json").unwrap();
     fs::write(&file, "{\"version\":1,").unwrap();
-    let outcome = deploy(&edge, &lineage, state.path()).succeeds();
-    assert!(outcome.stderr.contains("is not a valid state file; renamed to"), "{}", outcome.stderr);
+    let output = deploy(&service, &lineage, state.path()).succeeds();
+    assert!(output.stderr.contains("is not a valid state file; renamed to"), "{}", output.stderr);
     assert_eq!(fs::read_to_string(file.with_extension("damaged")).unwrap(), "{\"version\":1,");
     assert_eq!(memory(state.path())["result"]["exit_code"], 0);
 }
 
 #[test]
 fn a_damaged_memory_of_another_lineage_is_told_too() {
-    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     fs::write(state.path().join("other.json"), "{").unwrap();
-    let outcome = deploy(&edge, &lineage, state.path()).succeeds();
-    assert!(
-        outcome.stderr.contains("other.json is not a valid state file; renamed to"),
-        "{}",
-        outcome.stderr
-    );
+    let output = deploy(&service, &lineage, state.path()).succeeds();
+    assert!(output.stderr.contains("other.json is not a valid state file; renamed to"), "{}", output.stderr);
 }
 
 #[test]
 fn a_newer_deployment_is_remembered_where_no_edge_is_asked() {
-    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let key = ["ecparam", "-genkey", "-noout", "-name", "prime256v1"];
-    let (older, newer) =
-        (Lineage::issued_for(&["a.example"]), Lineage::made_by_openssl(&key, &["-days", "20"]));
-    let call = |lineage: &Lineage| deploy(&edge, lineage, state.path()).args(["--verify", "off"]);
+    let (older, newer) = (Lineage::issued_for(&["a.example"]), Lineage::from_openssl(&key, &["-days", "20"]));
+    let call = |lineage: &Lineage| deploy(&service, lineage, state.path()).args(["--verify", "off"]);
     call(&newer).succeeds();
-    let outcome = call(&older).fails_with(65);
-    assert!(outcome.stderr.contains("later than the new one"), "{}", outcome.stderr);
+    let output = call(&older).exits_with(65);
+    assert!(output.stderr.contains("later than the new one"), "{}", output.stderr);
     call(&older).args(["--allow-older"]).succeeds();
     call(&older).succeeds();
     call(&newer).succeeds();
@@ -221,17 +216,17 @@ fn a_newer_deployment_is_remembered_where_no_edge_is_asked() {
 
 #[test]
 fn a_plan_leaves_nothing_behind_and_waits_for_nobody() {
-    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     let directory = state.path().join("state");
-    deploy(&edge, &lineage, &directory).args(["plan"]).succeeds();
+    deploy(&service, &lineage, &directory).args(["plan"]).succeeds();
     assert!(!directory.exists());
 
-    edge.hold_pushes(true);
-    let mut running = deploy(&edge, &lineage, &directory);
+    service.hold_pushes(true);
+    let mut running = deploy(&service, &lineage, &directory);
     let (mut child, _said) = until(&mut running, "waiting for the edge");
     let before = memory(&directory);
-    deploy(&edge, &lineage, &directory).args(["plan"]).succeeds();
+    deploy(&service, &lineage, &directory).args(["plan"]).succeeds();
     assert_eq!(memory(&directory), before);
     child.kill().unwrap();
     child.wait().unwrap();
@@ -239,27 +234,27 @@ fn a_plan_leaves_nothing_behind_and_waits_for_nobody() {
 
 #[test]
 fn what_a_later_edgecert_remembers_is_left_to_it() {
-    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
-    deploy(&edge, &lineage, state.path()).succeeds();
+    deploy(&service, &lineage, state.path()).succeeds();
     let files = fs::read_dir(state.path()).unwrap().map(|file| file.unwrap().path());
     let file = files.into_iter().find(|path| path.extension().unwrap() == "json").unwrap();
     let later = "{\"version\":300,\"lineages\":{}}";
     fs::write(&file, later).unwrap();
     let call = |command: &str| edgecert().env("EDGECERT_STATE_DIR", state.path()).args([command]);
-    let outcome = call("status").succeeds();
+    let output = call("status").succeeds();
     assert!(
-        outcome.stderr.contains("has version 300; this edgecert reads versions up to 1"),
+        output.stderr.contains("has version 300; this edgecert reads versions up to 1"),
         "{}",
-        outcome.stderr
+        output.stderr
     );
     lineage.renew(&["a.example"]);
-    let outcome = deploy(&edge, &lineage, state.path()).succeeds();
-    assert!(outcome.stderr.contains("its contents cannot be read and are kept"), "{}", outcome.stderr);
+    let output = deploy(&service, &lineage, state.path()).succeeds();
+    assert!(output.stderr.contains("its contents cannot be read and are kept"), "{}", output.stderr);
     let entry = format!("[[lineage]]\npath = '{}'\n", lineage.path().display());
-    let hook = call("sync").against(&edge);
-    let config = hook.file("config.toml", &entry);
-    let outcome = hook.args(["--config".as_ref(), config.as_os_str()]).fails_with(78);
-    assert!(outcome.stderr.contains("has version 300"), "{}", outcome.stderr);
-    assert_eq!((fs::read_to_string(&file).unwrap().as_str(), uploads(&edge)), (later, 2));
+    let hook = call("sync").against(&service);
+    let config = hook.write_file("config.toml", &entry);
+    let output = hook.args(["--config".as_ref(), config.as_os_str()]).exits_with(78);
+    assert!(output.stderr.contains("has version 300"), "{}", output.stderr);
+    assert_eq!((fs::read_to_string(&file).unwrap().as_str(), upload_count(&service)), (later, 2));
 }

@@ -9,10 +9,10 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{Hook, Lineage, Sandbox, asked, edgecert, sandbox};
+use crate::harness::{Hook, Lineage, Sandbox, edgecert, request_lines, sandbox};
 
-fn deploy(edge: &Sandbox, lineage: &Lineage, state: &Path) -> Hook {
-    edgecert().called_by_certbot(lineage).against(edge).env("EDGECERT_STATE_DIR", state)
+fn deploy(service: &Sandbox, lineage: &Lineage, state: &Path) -> Hook {
+    edgecert().called_by_certbot(lineage).against(service).env("EDGECERT_STATE_DIR", state)
 }
 
 /// A call that knows neither the service nor its key.
@@ -52,18 +52,18 @@ fn remember(state: &Path, change: impl FnOnce(&mut Value)) {
 /// A configuration that names a lineage.
 fn configured(hook: Hook, lineage: &Lineage) -> Hook {
     let text = format!("[[lineage]]\npath = '{}'\n", lineage.path().display());
-    let file = hook.file("config.toml", &text);
+    let file = hook.write_file("config.toml", &text);
     hook.env("EDGECERT_CONFIG", file)
 }
 
 #[test]
 fn a_lineage_is_told_of_from_its_first_day_to_its_last() {
-    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     let new = configured(status(state.path(), &["--json"]), &lineage).succeeds().json();
     assert_eq!(new["lineages"][0]["state"], "new");
 
-    let done = deploy(&edge, &lineage, state.path()).args(["--json"]).succeeds().json();
+    let done = deploy(&service, &lineage, state.path()).args(["--json"]).succeeds().json();
     let told = || told(state.path(), &[]);
     let deployed = told();
     assert_eq!((&deployed["state"], &deployed["client"]), (&json!("deployed"), &json!("certbot")));
@@ -83,8 +83,8 @@ fn a_lineage_is_told_of_from_its_first_day_to_its_last() {
     assert_eq!(renewed["deployed"], deployed["deployed"]);
     assert!(renewed["pending_since"].is_string());
 
-    let hook = deploy(&edge, &lineage, state.path()).env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
-    hook.args(["--timeout", "1"]).fails_with(75);
+    let hook = deploy(&service, &lineage, state.path()).env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
+    hook.args(["--timeout", "1"]).exits_with(75);
     let pending = told();
     assert_eq!((&pending["state"], &pending["generation"]), (&json!("pending"), &json!(2)));
     assert_eq!(pending["deployed"], deployed["deployed"], "that is what visitors still get");
@@ -94,7 +94,7 @@ fn a_lineage_is_told_of_from_its_first_day_to_its_last() {
     );
     assert!(pending["last_error"]["error"].as_str().unwrap().contains("cannot reach the service at"));
 
-    deploy(&edge, &lineage, state.path()).succeeds();
+    deploy(&service, &lineage, state.path()).succeeds();
     assert_eq!(told()["state"], "deployed");
     fs::remove_file(lineage.file("fullchain.pem")).unwrap();
     let gone = told();
@@ -103,12 +103,12 @@ fn a_lineage_is_told_of_from_its_first_day_to_its_last() {
 
 #[test]
 fn the_table_shows_it_to_people() {
-    let (edge, state) = (sandbox(&["a.example", "b.example"]), TempDir::new().unwrap());
+    let (service, state) = (sandbox(&["a.example", "b.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example", "b.example"]);
-    deploy(&edge, &lineage, state.path()).succeeds();
-    let outcome = status(state.path(), &[]).succeeds();
-    let lines: Vec<&str> = outcome.stdout.lines().collect();
-    assert_eq!((lines.len(), outcome.stderr.as_str()), (3, ""), "{}", outcome.stdout);
+    deploy(&service, &lineage, state.path()).succeeds();
+    let output = status(state.path(), &[]).succeeds();
+    let lines: Vec<&str> = output.stdout.lines().collect();
+    assert_eq!((lines.len(), output.stderr.as_str()), (3, ""), "{}", output.stdout);
     assert!(lines[0].starts_with("lineage"), "{}", lines[0]);
     for (line, site) in lines[1..].iter().zip(["a.example", "b.example"]) {
         assert!(line.starts_with(&format!("{}  {site}  ", name(state.path()))), "{line}");
@@ -124,22 +124,22 @@ fn the_table_shows_it_to_people() {
 
 #[test]
 fn neither_the_key_nor_the_service_is_needed() {
-    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
-    deploy(&edge, &lineage, state.path()).succeeds();
-    let before = asked(&edge).len();
+    deploy(&service, &lineage, state.path()).succeeds();
+    let before = request_lines(&service).len();
     fs::remove_file(lineage.file("privkey.pem")).unwrap();
     fs::create_dir(lineage.file("privkey.pem")).unwrap();
     let told = told(state.path(), &["--verify"]);
     assert_eq!((&told["state"], &told["on_disk"]), (&json!("deployed"), &told["deployed"]));
-    assert_eq!(asked(&edge).len(), before);
+    assert_eq!(request_lines(&service).len(), before);
 }
 
 #[test]
 fn a_handshake_tells_what_is_served_now() {
-    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
-    deploy(&edge, &lineage, state.path()).succeeds();
+    deploy(&service, &lineage, state.path()).succeeds();
     // The edge is the one that the deployment was told of.
     let served = |arguments: &[&str]| told(state.path(), arguments)["sites"][0]["served"].clone();
     assert_eq!(served(&[]), json!(null));
@@ -162,16 +162,16 @@ fn a_handshake_tells_what_is_served_now() {
         (&seen["outcome"], &seen["unreachable"]),
         (&json!("unreachable"), &json!(["127.0.0.1:1 refuses connections"]))
     );
-    let outcome = status(state.path(), &["--verify", "--edge-address", "nonsense"]).fails_with(78);
-    assert!(outcome.stderr.contains("edge address: expected HOST:PORT"), "{}", outcome.stderr);
+    let output = status(state.path(), &["--verify", "--edge-address", "nonsense"]).exits_with(78);
+    assert!(output.stderr.contains("edge address: expected HOST:PORT"), "{}", output.stderr);
 }
 
 #[test]
 fn a_leaf_whose_file_is_gone_is_recognised_whatever_its_key() {
     for key in [&["genrsa", "2048"][..], &["ecparam", "-genkey", "-noout", "-name", "prime256v1"]] {
-        let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-        let lineage = Lineage::made_by_openssl(key, &["-days", "20"]);
-        deploy(&edge, &lineage, state.path()).succeeds();
+        let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+        let lineage = Lineage::from_openssl(key, &["-days", "20"]);
+        deploy(&service, &lineage, state.path()).succeeds();
         fs::remove_file(lineage.file("fullchain.pem")).unwrap();
         let seen = told(state.path(), &["--verify"])["sites"][0]["served"].clone();
         assert_eq!(seen["outcome"], "served", "{key:?}: {seen}");
@@ -180,15 +180,15 @@ fn a_leaf_whose_file_is_gone_is_recognised_whatever_its_key() {
 
 #[test]
 fn monitoring_gets_one_line_and_an_exit_code() {
-    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
-    deploy(&edge, &lineage, state.path()).succeeds();
+    deploy(&service, &lineage, state.path()).succeeds();
     let check = |arguments: &[&str], code: i32, line: &str| {
-        let outcome = status(state.path(), arguments).args(["--check"]).fails_with(code);
+        let output = status(state.path(), arguments).args(["--check"]).exits_with(code);
         let line = line.replace("NAME", &name(state.path()));
-        assert!(outcome.stdout.starts_with(&line), "{line:?} is wanted: {}", outcome.stdout);
-        assert_eq!((outcome.stdout.lines().count(), outcome.stderr.as_str()), (1, ""));
-        let json = status(state.path(), arguments).args(["--check", "--json"]).fails_with(code).json();
+        assert!(output.stdout.starts_with(&line), "{line:?} is wanted: {}", output.stdout);
+        assert_eq!((output.stdout.lines().count(), output.stderr.as_str()), (1, ""));
+        let json = status(state.path(), arguments).args(["--check", "--json"]).exits_with(code).json();
         assert_eq!((&json["exit_code"], &json["ok"]), (&json!(code), &json!(code == 0)));
         assert_eq!(json["lineages"][0]["name"], name(state.path()));
     };
@@ -196,8 +196,8 @@ fn monitoring_gets_one_line_and_an_exit_code() {
     check(&["--warn-days", "10000"], 1, "EDGECERT WARNING - NAME: the certificate of a.example expires in ");
 
     lineage.renew(&["a.example"]);
-    let hook = deploy(&edge, &lineage, state.path()).env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
-    hook.args(["--timeout", "1"]).fails_with(75);
+    let hook = deploy(&service, &lineage, state.path()).env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
+    hook.args(["--timeout", "1"]).exits_with(75);
     check(&[], 0, "EDGECERT OK - 1 lineage, 1 pending within the limit, ");
     remember(state.path(), |memory| memory["pending_since"] = json!("2026-01-01T00:00:00Z"));
     check(&[], 2, "EDGECERT CRITICAL - NAME: pending for ");
@@ -212,16 +212,16 @@ fn monitoring_gets_one_line_and_an_exit_code() {
 
 #[test]
 fn a_certificate_that_no_run_has_seen_is_pending_since_it_was_written() {
-    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
-    deploy(&edge, &lineage, state.path()).succeeds();
+    deploy(&service, &lineage, state.path()).succeeds();
     lineage.renew(&["a.example"]);
     status(state.path(), &["--check"]).succeeds();
     let written = UNIX_EPOCH + Duration::from_secs(1_767_225_600);
     File::options().write(true).open(lineage.file("fullchain.pem")).unwrap().set_modified(written).unwrap();
     assert_eq!(told(state.path(), &[])["pending_since"], "2026-01-01T00:00:00Z");
-    let outcome = status(state.path(), &["--check"]).fails_with(2);
-    assert!(outcome.stdout.contains("(no run has seen this certificate) | pending=1 "), "{}", outcome.stdout);
+    let output = status(state.path(), &["--check"]).exits_with(2);
+    assert!(output.stdout.contains("(no run has seen this certificate) | pending=1 "), "{}", output.stdout);
 }
 
 #[test]
@@ -231,27 +231,27 @@ fn a_status_that_cannot_be_known_is_critical() {
     fs::write(&file, "").unwrap();
     let hook = |state: &Path, arguments: &[&str]| status(state, arguments);
     for (state, reason) in [(file, "not a directory"), (state.path().join("none"), "no such file")] {
-        let outcome = hook(&state, &["--check"]).fails_with(2);
+        let output = hook(&state, &["--check"]).exits_with(2);
         let line = format!("EDGECERT CRITICAL - cannot read the state directory {}: ", state.display());
-        assert!(outcome.stdout.starts_with(&line), "{}", outcome.stdout);
-        assert!(outcome.stdout.to_lowercase().contains(reason), "{}", outcome.stdout);
+        assert!(output.stdout.starts_with(&line), "{}", output.stdout);
+        assert!(output.stdout.to_lowercase().contains(reason), "{}", output.stdout);
     }
-    hook(&state.path().join("file"), &[]).fails_with(66);
+    hook(&state.path().join("file"), &[]).exits_with(66);
     let broken = status(state.path(), &["--check"]);
-    let config = broken.file("config.toml", "nonsense = 1\n");
-    let outcome = broken.env("EDGECERT_CONFIG", config).fails_with(2);
+    let config = broken.write_file("config.toml", "nonsense = 1\n");
+    let output = broken.env("EDGECERT_CONFIG", config).exits_with(2);
     assert!(
-        outcome.stdout.contains("EDGECERT CRITICAL - ") && outcome.stdout.contains("nonsense"),
+        output.stdout.contains("EDGECERT CRITICAL - ") && output.stdout.contains("nonsense"),
         "{}",
-        outcome.stdout
+        output.stdout
     );
 }
 
 #[test]
 fn a_damaged_memory_is_a_warning_each_time_until_it_is_forgotten() {
-    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
-    deploy(&edge, &lineage, state.path()).succeeds();
+    deploy(&service, &lineage, state.path()).succeeds();
     let name = name(state.path());
     fs::write(state.path().join(format!("{name}.json")), "{").unwrap();
     let first = status(state.path(), &[]).succeeds();
@@ -260,7 +260,7 @@ fn a_damaged_memory_is_a_warning_each_time_until_it_is_forgotten() {
         let again = status(state.path(), &[]).succeeds();
         assert!(again.stderr.contains(&format!("`edgecert status --forget {name}`")), "{}", again.stderr);
         assert_eq!(again.stderr.lines().count(), 1);
-        let check = status(state.path(), &["--check"]).fails_with(1);
+        let check = status(state.path(), &["--check"]).exits_with(1);
         assert!(check.stdout.contains("is an invalid state file"), "{}", check.stdout);
     }
     status(state.path(), &["--forget", &name]).succeeds();
@@ -284,9 +284,9 @@ print(json.dumps([[s.name, s.labels['lineage'], s.labels['site'], int(s.value)] 
 
 #[test]
 fn prometheus_reads_the_metrics() {
-    let (edge, state) = (sandbox(&["a.example", "b.example"]), TempDir::new().unwrap());
+    let (service, state) = (sandbox(&["a.example", "b.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example", "b.example"]);
-    deploy(&edge, &lineage, state.path()).succeeds();
+    deploy(&service, &lineage, state.path()).succeeds();
     remember(state.path(), |memory| {
         memory["last_success"] = json!("2026-01-01T00:00:00Z");
         memory["sites"][1]["domain"] = json!("back\\slash and \"quotes\"");
@@ -294,8 +294,8 @@ fn prometheus_reads_the_metrics() {
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("edgecert.prom");
     fs::write(&file, "an earlier one").unwrap();
-    let outcome = status(state.path(), &["--metrics", file.to_str().unwrap()]).succeeds();
-    assert_eq!(outcome.stdout, "");
+    let output = status(state.path(), &["--metrics", file.to_str().unwrap()]).succeeds();
+    assert_eq!(output.stdout, "");
     let samples = parsed(&file);
     assert_eq!(samples.len(), 8, "{samples:?}");
     for site in ["a.example", "back\\slash and \"quotes\""] {
@@ -319,10 +319,10 @@ fn metrics_replace_nothing_but_a_file() {
     let link = directory.path().join("link");
     symlink("/dev/null", &link).unwrap();
     for file in [link.clone(), directory.path().to_owned(), directory.path().join("none/x.prom")] {
-        let outcome = status(state.path(), &["--metrics", file.to_str().unwrap()]).fails_with(78);
-        assert!(outcome.stderr.contains("cannot write the metrics file"), "{}", outcome.stderr);
-        let outcome = status(state.path(), &["--check", "--metrics", file.to_str().unwrap()]).fails_with(2);
-        assert!(outcome.stdout.starts_with("EDGECERT CRITICAL - cannot write"), "{}", outcome.stdout);
+        let output = status(state.path(), &["--metrics", file.to_str().unwrap()]).exits_with(78);
+        assert!(output.stderr.contains("cannot write the metrics file"), "{}", output.stderr);
+        let output = status(state.path(), &["--check", "--metrics", file.to_str().unwrap()]).exits_with(2);
+        assert!(output.stdout.starts_with("EDGECERT CRITICAL - cannot write"), "{}", output.stdout);
     }
     assert!(link.is_symlink());
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
@@ -330,56 +330,56 @@ fn metrics_replace_nothing_but_a_file() {
 
 #[test]
 fn a_lineage_is_forgotten_by_its_name_directory_or_certificate() {
-    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     let other = Lineage::issued_for(&["a.example"]);
     let link = state.path().join("link");
     symlink(lineage.path(), &link).unwrap();
-    deploy(&edge, &lineage, state.path()).succeeds();
+    deploy(&service, &lineage, state.path()).succeeds();
     let known = name(state.path());
     let path = |path: PathBuf| path.to_str().unwrap().to_owned();
     let names = [known.clone(), path(lineage.path().into()), path(lineage.file("fullchain.pem")), path(link)];
     for wanted in names {
-        let outcome = status(state.path(), &["--forget", other.path().to_str().unwrap()]).fails_with(66);
-        assert!(outcome.stderr.contains(&format!("known lineages: {known}")), "{}", outcome.stderr);
-        let outcome = status(state.path(), &["--forget", &wanted, "--json"]).succeeds();
-        assert_eq!((&outcome.json()["forgotten"], &outcome.json()["warnings"]), (&json!(known), &json!([])));
+        let output = status(state.path(), &["--forget", other.path().to_str().unwrap()]).exits_with(66);
+        assert!(output.stderr.contains(&format!("known lineages: {known}")), "{}", output.stderr);
+        let output = status(state.path(), &["--forget", &wanted, "--json"]).succeeds();
+        assert_eq!((&output.json()["forgotten"], &output.json()["warnings"]), (&json!(known), &json!([])));
         assert_eq!(files(state.path(), "json"), [] as [PathBuf; 0]);
-        status(state.path(), &["--forget", &wanted]).fails_with(66);
-        deploy(&edge, &lineage, state.path()).succeeds();
+        status(state.path(), &["--forget", &wanted]).exits_with(66);
+        deploy(&service, &lineage, state.path()).succeeds();
     }
-    let outcome = configured(status(state.path(), &["--forget", &known]), &lineage).succeeds();
-    assert!(outcome.stderr.contains("a [[lineage]] in the configuration names"), "{}", outcome.stderr);
-    assert_eq!(outcome.stdout, format!("forgot {known}\n"));
+    let output = configured(status(state.path(), &["--forget", &known]), &lineage).succeeds();
+    assert!(output.stderr.contains("a [[lineage]] in the configuration names"), "{}", output.stderr);
+    assert_eq!(output.stdout, format!("forgot {known}\n"));
 }
 
 #[test]
 fn a_lineage_that_is_being_deployed_is_not_forgotten() {
-    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
-    deploy(&edge, &lineage, state.path()).succeeds();
+    deploy(&service, &lineage, state.path()).succeeds();
     let name = name(state.path());
     let lock = File::options().write(true).open(state.path().join(format!("{name}.lock"))).unwrap();
     lock.lock().unwrap();
-    let outcome = status(state.path(), &["--forget", &name]).fails_with(75);
-    assert!(outcome.stderr.contains(&format!("still deploying {name}")), "{}", outcome.stderr);
+    let output = status(state.path(), &["--forget", &name]).exits_with(75);
+    assert!(output.stderr.contains(&format!("still deploying {name}")), "{}", output.stderr);
     drop(lock);
     assert_eq!(told(state.path(), &[])["name"], *name);
 }
 
 #[test]
 fn a_place_that_holds_several_lineages_is_not_forgotten() {
-    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     for name in ["one", "two"] {
         for (from, ending) in [("fullchain.pem", "crt"), ("privkey.pem", "key")] {
             fs::copy(lineage.file(from), lineage.file(&format!("{name}.{ending}"))).unwrap();
         }
-        let hook = edgecert().against(&edge).env("EDGECERT_STATE_DIR", state.path());
+        let hook = edgecert().against(&service).env("EDGECERT_STATE_DIR", state.path());
         let [cert, key] = ["crt", "key"].map(|ending| lineage.file(&format!("{name}.{ending}")));
         hook.env("LEGO_CERT_PATH", cert).env("LEGO_CERT_KEY_PATH", key).succeeds();
     }
-    let outcome = status(state.path(), &["--forget", lineage.path().to_str().unwrap()]).fails_with(66);
-    assert!(outcome.stderr.contains("nothing was forgotten"), "{}", outcome.stderr);
+    let output = status(state.path(), &["--forget", lineage.path().to_str().unwrap()]).exits_with(66);
+    assert!(output.stderr.contains("nothing was forgotten"), "{}", output.stderr);
     assert_eq!(files(state.path(), "json").len(), 2);
 }

@@ -95,20 +95,20 @@ fn a_run_needs_no_system_call_that_the_service_forbids() {
         }
     }
     assert!(allowed.len() > 200 && !allowed.contains("mount"), "{allowed:?}");
-    let (edge, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
     let trace = lineage.file("trace");
     let wrapper = ["strace", "-f", "-qq", "-o", trace.to_str().unwrap()];
     // With a name that has to be looked up.
-    let url = edge.endpoints().api.replace("127.0.0.1", "localhost");
+    let url = service.endpoints().api.replace("127.0.0.1", "localhost");
     let state = TempDir::new().unwrap();
     let call = || {
-        let hook = edgecert().against(&edge).env("EDGECERT_BASE_URL", &url);
+        let hook = edgecert().against(&service).env("EDGECERT_BASE_URL", &url);
         hook.env("EDGECERT_STATE_DIR", state.path())
     };
     call().called_by_certbot(&lineage).args(["--wait", "0"]).succeeds();
     lineage.renew(&["a.example"]);
-    let outcome = call().args(["sync"]).under(&wrapper).succeeds();
-    assert!(outcome.stdout.ends_with("1 lineage: 1 deployed\n"), "{}", outcome.stdout);
+    let output = call().args(["sync"]).under(&wrapper).succeeds();
+    assert!(output.stdout.ends_with("1 lineage: 1 deployed\n"), "{}", output.stdout);
     let used = system_calls(&lineage.read("trace"));
     assert!(used.contains("clone3") || used.contains("clone"), "no thread looked the name up: {used:?}");
     let missing: Vec<_> = used.difference(&allowed).collect();
@@ -120,11 +120,11 @@ fn the_service_hands_over_the_key_and_the_directory_of_the_hooks() {
     assert_eq!(values("LoadCredential"), ["edgecert-api-key:/etc/edgecert/api-key"]);
     assert_eq!(values("StateDirectory"), ["edgecert"]);
     assert_eq!(values("StateDirectoryMode"), ["0700"]);
-    let (edge, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
     let credentials = TempDir::new().unwrap();
-    fs::write(credentials.path().join("edgecert-api-key"), &edge.endpoints().api_key).unwrap();
+    fs::write(credentials.path().join("edgecert-api-key"), &service.endpoints().api_key).unwrap();
     let state = TempDir::new().unwrap();
-    let hook = edgecert().called_by_certbot(&lineage).against(&edge).without_env("EDGECERT_API_KEY");
+    let hook = edgecert().called_by_certbot(&lineage).against(&service).without_env("EDGECERT_API_KEY");
     let hook = hook.without_env("EDGECERT_STATE_DIR").env("STATE_DIRECTORY", state.path());
     hook.env("CREDENTIALS_DIRECTORY", credentials.path()).succeeds();
     assert_eq!(fs::read_dir(state.path()).unwrap().count(), 2, "a memory and its lock");
@@ -136,8 +136,8 @@ fn what_the_service_starts_is_a_command() {
     let [line] = start.as_slice() else { panic!("one program is started: {start:?}") };
     let (program, arguments) = line.split_once(' ').unwrap();
     assert_eq!(program, INSTALLED);
-    let edge = sandbox(&[]);
-    edgecert().against(&edge).args(arguments.split(' ')).succeeds();
+    let service = sandbox(&[]);
+    edgecert().against(&service).args(arguments.split(' ')).succeeds();
 }
 
 /// The one line of the file for cron that is a job: its five fields of time, the user, the command.
@@ -174,8 +174,8 @@ fn cron_understands_its_file_and_runs_a_command() {
     // Half an hour is too long for a test.
     let at_once = command.replace("--splay 1800", "--splay 0");
     assert_ne!(at_once, command);
-    let edge = sandbox(&[]);
-    let mut hook = edgecert().against(&edge);
+    let service = sandbox(&[]);
+    let mut hook = edgecert().against(&service);
     let directory = TempDir::new().unwrap();
     std::os::unix::fs::symlink(hook.command().get_program(), directory.path().join("edgecert")).unwrap();
     let mut shell = Command::new("/bin/sh");

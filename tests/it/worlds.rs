@@ -9,7 +9,7 @@ use fastrand::Rng;
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Account, Fault, Lineage, Options, Outcome, Sandbox, authority, edgecert, sandbox_with, world,
+    Account, Fault, Lineage, Options, Output, Sandbox, edgecert, sandbox_with, test_ca, world,
 };
 
 const WORLDS: u64 = 120;
@@ -22,7 +22,7 @@ const FOREIGN: u64 = 99;
 /// One generated case.
 struct Case {
     seed: u64,
-    edge: Sandbox,
+    service: Sandbox,
     renewed: Lineage,
     covered: BTreeSet<&'static str>,
     flags: Vec<&'static str>,
@@ -47,7 +47,7 @@ fn stored(dice: &mut Rng, id: u64) -> Value {
     let mut names = pick(dice, 1);
     names.truncate(if dice.u8(..4) == 0 { 2 } else { 1 });
     let sans: Vec<&str> = names.iter().map(|name| san(name)).collect();
-    let issued = authority().issue(&sans).unwrap();
+    let issued = test_ca().issue(&sans).unwrap();
     let kind = if dice.u8(..5) == 0 { "lets" } else { "upload" };
     json!({
         "id": id, "account": 1, "domain": names[0], "name": names[0], "type": kind,
@@ -91,25 +91,25 @@ impl Case {
         let mut world = world(json!({"sites": sites.collect::<Vec<_>>(), "certs": records}));
         world.accounts.push(Account { id: 2, api_keys: vec!["other-key".into()], packages: Vec::new() });
         let options = Options { world, quirks: dice.u64(..50), ..Options::default() };
-        let edge = sandbox_with(options, &[]);
+        let service = sandbox_with(options, &[]);
         let flags = ["--rebind", "--allow-shrink", "--replace-lets"];
         let flags = flags.into_iter().filter(|_| dice.u8(..3) == 0).collect();
         let faults = faults(dice);
         let renewed = Lineage::issued_for(&covered.iter().map(|name| san(name)).collect::<Vec<_>>());
-        let (sites, records) = (edge.sites(), edge.certs());
+        let (sites, records) = (service.sites(), service.certs());
         for fault in &faults {
-            edge.add_fault(fault.clone());
+            service.add_fault(fault.clone());
         }
-        Self { seed, edge, renewed, covered, flags, faults, sites, records }
+        Self { seed, service, renewed, covered, flags, faults, sites, records }
     }
 
-    fn run(&self) -> Outcome {
-        let hook = edgecert().called_by_certbot(&self.renewed).against(&self.edge);
+    fn run(&self) -> Output {
+        let hook = edgecert().called_by_certbot(&self.renewed).against(&self.service);
         hook.args(["--json", "--wait", "2", "--timeout", "20"]).args(&self.flags).run()
     }
 
     fn holds_the_new_one(&self, cert_id: &Value) -> bool {
-        let record = self.edge.certs().into_iter().find(|record| record["id"] == *cert_id);
+        let record = self.service.certs().into_iter().find(|record| record["id"] == *cert_id);
         record.is_some_and(|record| record["cert_pem"] == self.renewed.read("fullchain.pem"))
     }
 
@@ -120,16 +120,16 @@ impl Case {
     }
 
     /// Compares the report with what is there.
-    fn judge(&self, outcome: &Outcome) {
-        let report = outcome.json();
+    fn judge(&self, output: &Output) {
+        let report = output.json();
         let now: BTreeMap<String, Value> =
-            self.edge.sites().into_iter().map(|site| (name(&site), site)).collect();
+            self.service.sites().into_iter().map(|site| (name(&site), site)).collect();
         let told: Vec<&Value> =
             report["sites"].as_array().unwrap().iter().filter(|site| site["id"] != json!(null)).collect();
         let covered = self.sites.iter().filter(|site| self.covers(&name(site))).count();
         if told.is_empty() {
             let nothing = report["error"].is_string() || covered == 0;
-            assert!(nothing && self.edge.certs() == self.records, "{self}: nothing is told\n{report:#}");
+            assert!(nothing && self.service.certs() == self.records, "{self}: nothing is told\n{report:#}");
             return;
         }
         assert_eq!(told.len(), covered, "{self}: a covered site is missing\n{report:#}");
@@ -140,7 +140,7 @@ impl Case {
         let code =
             told.iter().map(|site| grave(site["outcome"].as_str().unwrap())).max_by_key(|(rank, _)| *rank);
         let code = code.unwrap().1;
-        assert!(code.contains(&outcome.code), "{self}: exit {} for\n{report:#}", outcome.code);
+        assert!(code.contains(&output.code), "{self}: exit {} for\n{report:#}", output.code);
     }
 
     fn judge_site(&self, told: &Value, now: &Value, report: &Value) {
@@ -149,7 +149,7 @@ impl Case {
         let new = self.holds_the_new_one(&now["cert_id"]);
         match told["outcome"].as_str().unwrap() {
             "served" => {
-                let shown = self.edge.edge().into_iter().find(|shown| shown["site_id"] == now["id"]);
+                let shown = self.service.edge().into_iter().find(|shown| shown["site_id"] == now["id"]);
                 let fingerprint = shown.map(|shown| shown["fingerprint"].clone());
                 let expected = report["certificate"]["fingerprint"].clone();
                 assert!(new && fingerprint == Some(expected), "{self}: {told} is not served\n{report:#}");
@@ -163,7 +163,7 @@ impl Case {
 
     /// What nobody asked to be changed is as it was, and nothing is left that nobody uses.
     fn judge_the_rest(&self, told: &[&Value], report: &Value) {
-        let (sites, records) = (self.edge.sites(), self.edge.certs());
+        let (sites, records) = (self.service.sites(), self.service.certs());
         for (before, after) in self.sites.iter().zip(&sites).filter(|(site, _)| !self.covers(&name(site))) {
             assert_eq!(before["cert_id"], after["cert_id"], "{self}: {}\n{report:#}", name(before));
             let untouched =

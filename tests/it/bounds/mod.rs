@@ -9,10 +9,10 @@ use std::process::{Child, Command};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::harness::Outcome;
+use crate::harness::Output;
 
-mod around;
-mod material;
+mod bundle;
+mod other_files;
 
 const MOST_MEMORY: u64 = 64_000_000;
 const MIB: usize = 1 << 20;
@@ -91,14 +91,14 @@ fn all_end_within_bounds<R: Sync>(rows: &[R], run: impl Fn(&R) -> Result<(), Str
 }
 
 /// The verdict on a row, and that neither output is of the file's size.
-fn expect(name: &str, outcome: &Outcome, code: i32, words: &str) -> Result<(), String> {
-    let shown: String = outcome.shown().chars().take(2000).collect();
-    if outcome.code != code {
-        return Err(format!("{name}: exit {}, not {code}: {shown}", outcome.code));
+fn expect(name: &str, output: &Output, code: i32, words: &str) -> Result<(), String> {
+    let shown: String = output.snapshot().chars().take(2000).collect();
+    if output.code != code {
+        return Err(format!("{name}: exit {}, not {code}: {shown}", output.code));
     }
-    if !outcome.stderr.contains(words) {
+    if !output.stderr.contains(words) {
         return Err(format!("{name}: {words:?} is missing: {shown}"));
     }
-    let printed = outcome.stdout.len() + outcome.stderr.len();
+    let printed = output.stdout.len() + output.stderr.len();
     if printed > 64 << 10 { Err(format!("{name}: {printed} bytes of output: {shown}")) } else { Ok(()) }
 }

@@ -1,6 +1,6 @@
 //! Test, staging and self-signed issuers: refused on `deploy`, allowed where that was asked for.
 
-use crate::harness::{Lineage, asked, edgecert, openssl, sandbox, uploads};
+use crate::harness::{Lineage, edgecert, openssl, request_lines, sandbox, upload_count};
 
 /// A lineage for `a.example` whose CA has this name.
 fn issued_by(subject: &str) -> Lineage {
@@ -24,7 +24,7 @@ fn issued_by(subject: &str) -> Lineage {
 
 #[test]
 fn issuers_that_no_browser_trusts_are_refused_by_name() {
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let rows = [
         ("/O=(STAGING) Let's Encrypt/CN=(STAGING) Counterfeit Cashew R10", Some("Let's Encrypt's staging")),
         ("/O=(STAGING) Let's Encrypt/CN=(STAGING) False Fennel E6", Some("Let's Encrypt's staging")),
@@ -46,28 +46,28 @@ fn issuers_that_no_browser_trusts_are_refused_by_name() {
     ];
     for (subject, environment) in rows {
         let lineage = issued_by(subject);
-        let hook = || edgecert().called_by_certbot(&lineage).against(&edge);
-        let before = uploads(&edge);
+        let hook = || edgecert().called_by_certbot(&lineage).against(&service);
+        let before = upload_count(&service);
         let Some(environment) = environment else {
             hook().succeeds();
-            assert_eq!(uploads(&edge), before + 1, "{subject}");
+            assert_eq!(upload_count(&service), before + 1, "{subject}");
             continue;
         };
-        let shown = hook().fails_with(65).shown();
+        let shown = hook().exits_with(65).snapshot();
         assert!(
             shown.contains(environment) && shown.contains("browsers do not trust it"),
             "{subject}: {shown}"
         );
         assert!(shown.contains("or pass --allow-untrusted"), "{subject}: {shown}");
-        assert_eq!(uploads(&edge), before, "{subject}");
-        let checked = edgecert().args(["check", "--lineage"]).args([lineage.path()]).succeeds().shown();
+        assert_eq!(upload_count(&service), before, "{subject}");
+        let checked = edgecert().args(["check", "--lineage"]).args([lineage.path()]).succeeds().snapshot();
         assert!(checked.contains("issuer       warn: "), "{subject}: {checked}");
     }
 }
 
 #[test]
 fn a_test_directory_is_recognised_by_its_host() {
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
     let rows = [
         ("https://acme-staging-v02.api.letsencrypt.org/directory", 65),
@@ -85,9 +85,9 @@ fn a_test_directory_is_recognised_by_its_host() {
     ];
     for (directory, code) in rows {
         let files = [("CERT_KEY_PATH", "privkey.pem"), ("CERT_FULLCHAIN_PATH", "fullchain.pem")];
-        let hook = edgecert().against(&edge).env("ACME_DIRECTORY", directory);
+        let hook = edgecert().against(&service).env("ACME_DIRECTORY", directory);
         let hook = files.into_iter().fold(hook, |hook, (name, file)| hook.env(name, lineage.file(file)));
-        let shown = hook.fails_with(code).shown();
+        let shown = hook.exits_with(code).snapshot();
         assert_eq!(
             shown.contains("comes from the test directory https://"),
             code != 0,
@@ -99,12 +99,12 @@ fn a_test_directory_is_recognised_by_its_host() {
 
 #[test]
 fn an_untrusted_issuer_is_allowed_by_flag_variable_or_configuration_file() {
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let lineage = issued_by("/CN=(STAGING) Pretend Pear X1");
-    let hook = || edgecert().called_by_certbot(&lineage).against(&edge);
+    let hook = || edgecert().called_by_certbot(&lineage).against(&service);
     let configured = |text: &str| {
         let hook = hook();
-        let file = hook.file("config.toml", text);
+        let file = hook.write_file("config.toml", text);
         hook.env("EDGECERT_CONFIG", file)
     };
     let of_lineage = |value: &str| {
@@ -120,14 +120,14 @@ fn an_untrusted_issuer_is_allowed_by_flag_variable_or_configuration_file() {
         ("the lineage's entry says no", configured(&of_lineage("false"))),
     ];
     for (name, hook) in refused {
-        let outcome = hook.fails_with(65);
+        let output = hook.exits_with(65);
         assert!(
-            outcome.stderr.contains("staging environment; browsers do not trust it"),
+            output.stderr.contains("staging environment; browsers do not trust it"),
             "{name}: {}",
-            outcome.stderr
+            output.stderr
         );
     }
-    assert_eq!(asked(&edge), Vec::<String>::new());
+    assert_eq!(request_lines(&service), Vec::<String>::new());
     let allowed = [
         ("flag", hook().args(["--allow-untrusted"])),
         ("variable", hook().env("EDGECERT_ALLOW_UNTRUSTED", "true")),
@@ -135,7 +135,7 @@ fn an_untrusted_issuer_is_allowed_by_flag_variable_or_configuration_file() {
         ("the lineage's entry", configured(&of_lineage("true"))),
     ];
     for (name, hook) in allowed {
-        let outcome = hook.succeeds();
-        assert!(outcome.stderr.contains("edgecert: warning: "), "{name}: {}", outcome.stderr);
+        let output = hook.succeeds();
+        assert!(output.stderr.contains("edgecert: warning: "), "{name}: {}", output.stderr);
     }
 }

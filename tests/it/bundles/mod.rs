@@ -105,12 +105,12 @@ fn parts() -> &'static Parts {
 /// What `edgecert check` makes of a certificate file and a key file.
 fn judge(cert: &[u8], key: &[u8]) -> (i32, String) {
     let hook = edgecert();
-    let [cert_file, key_file] = [hook.file("cert.pem", ""), hook.file("key.pem", "")];
+    let [cert_file, key_file] = [hook.write_file("cert.pem", ""), hook.write_file("key.pem", "")];
     fs::write(&cert_file, cert).unwrap();
     fs::write(&key_file, key).unwrap();
     let hook = hook.args(["check".as_ref(), "--cert".as_ref(), cert_file.as_os_str()]);
-    let outcome = hook.args(["--domain", "a.example"]).args(["--key".as_ref(), key_file.as_os_str()]).run();
-    (outcome.code, outcome.shown())
+    let output = hook.args(["--domain", "a.example"]).args(["--key".as_ref(), key_file.as_os_str()]).run();
+    (output.code, output.snapshot())
 }
 
 #[track_caller]
@@ -124,7 +124,7 @@ fn holds(name: &str, cert: &[u8], key: &[u8], code: i32, words: &str) {
 /// What `edgecert check` makes of a certificate file alone, with these arguments behind it.
 fn look_at(cert: &str, arguments: &[&str]) -> (i32, String) {
     let hook = edgecert();
-    let file = hook.file("cert.pem", cert);
-    let outcome = hook.args(["check".as_ref(), "--cert".as_ref(), file.as_os_str()]).args(arguments).run();
-    (outcome.code, outcome.shown())
+    let file = hook.write_file("cert.pem", cert);
+    let output = hook.args(["check".as_ref(), "--cert".as_ref(), file.as_os_str()]).args(arguments).run();
+    (output.code, output.snapshot())
 }

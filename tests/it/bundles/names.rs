@@ -1,7 +1,7 @@
 //! Names: which SAN entry covers which site, and what reaches the terminal of the others.
 
 use super::look_at;
-use crate::harness::der::Forged;
+use crate::harness::der::ForgedCert;
 
 #[test]
 fn a_site_is_covered_by_san_entries_only() {
@@ -34,7 +34,7 @@ fn a_site_is_covered_by_san_entries_only() {
         ("empty", b"", "a.example", 65),
     ];
     for (name, san, domain, code) in rows {
-        let cert = Forged { names: vec![san], ..Forged::default() }.pem();
+        let cert = ForgedCert { names: vec![san], ..ForgedCert::default() }.pem();
         for json in [&[][..], &["--json"]] {
             let (found, shown) = look_at(&cert, &[&["--domain", domain], json].concat());
             assert_eq!(found, code, "{name}: {shown}");
@@ -48,7 +48,8 @@ fn a_site_is_covered_by_san_entries_only() {
 #[test]
 fn hundreds_of_names_are_all_looked_at_and_few_are_shown() {
     let names: Vec<String> = (0..500).map(|number| format!("n{number}.example")).collect();
-    let cert = Forged { names: names.iter().map(String::as_bytes).collect(), ..Forged::default() }.pem();
+    let cert =
+        ForgedCert { names: names.iter().map(String::as_bytes).collect(), ..ForgedCert::default() }.pem();
     let (code, shown) = look_at(&cert, &["--domain", "n0.example", "--domain", "n499.example"]);
     assert_eq!(code, 0, "{shown}");
     assert!(
@@ -63,7 +64,7 @@ fn hundreds_of_names_are_all_looked_at_and_few_are_shown() {
 
 #[test]
 fn a_certificate_without_any_san_gets_its_own_message() {
-    let cert = Forged { names: Vec::new(), ..Forged::default() }.pem();
+    let cert = ForgedCert { names: Vec::new(), ..ForgedCert::default() }.pem();
     let words = "has no subject alternative name; its common name `a.example` does not count";
     for arguments in [&["--domain", "a.example"][..], &[]] {
         let (code, shown) = look_at(&cert, arguments);
@@ -71,7 +72,7 @@ fn a_certificate_without_any_san_gets_its_own_message() {
         assert!(shown.contains(words), "{shown}");
         assert!(shown.contains("edgecert: hint: issue it with the names as DNS entries"), "{shown}");
     }
-    let hostile = Forged { names: Vec::new(), subject: "a\u{1b}[2J\n\0b", ..Forged::default() }.pem();
+    let hostile = ForgedCert { names: Vec::new(), subject: "a\u{1b}[2J\n\0b", ..ForgedCert::default() }.pem();
     let (code, shown) = look_at(&hostile, &[]);
     assert_eq!(code, 65, "{shown}");
     assert!(!shown.chars().any(|c| c.is_control() && c != '\n'), "{shown:?}");

@@ -10,7 +10,7 @@ fn a_path_to_the_anchors_is_proven_or_its_failure_explained() {
         ["leaf.crt", "ica.crt", "old-ica.crt", "root.crt"].map(|name| parts.pem(name));
     let [expired_ica, expired_leaf] = ["expired-ica.crt", "expired-leaf.crt"].map(|name| parts.pem(name));
     let [client_leaf, pss, pss_root] = ["client.crt", "pss.crt", "pss-root.crt"].map(|name| parts.pem(name));
-    let elsewhere = crate::harness::authority().root().to_owned();
+    let elsewhere = crate::harness::test_ca().root().to_owned();
     let rows = [
         ("whole", format!("{leaf}{ica}"), &root, 0, "chain        ok: leads to a trust anchor"),
         ("anchored at the intermediate", leaf.clone(), &ica, 0, "chain        ok: leads to a trust anchor"),
@@ -53,18 +53,19 @@ fn a_path_to_the_anchors_is_proven_or_its_failure_explained() {
     ];
     for (name, chain, anchors, code, words) in rows {
         let hook = edgecert();
-        let [chain, anchors] = [hook.file("chain.pem", &chain), hook.file("anchors.pem", anchors)];
+        let [chain, anchors] =
+            [hook.write_file("chain.pem", &chain), hook.write_file("anchors.pem", anchors)];
         let hook = hook.args(["check".as_ref(), "--cert".as_ref(), chain.as_os_str()]);
-        let outcome = hook.args(["--trust-anchors".as_ref(), anchors.as_os_str()]).run();
-        assert_eq!(outcome.code, code, "{name}: {}", outcome.shown());
-        assert!(outcome.shown().contains(words), "{name}: {}", outcome.shown());
+        let output = hook.args(["--trust-anchors".as_ref(), anchors.as_os_str()]).run();
+        assert_eq!(output.code, code, "{name}: {}", output.snapshot());
+        assert!(output.snapshot().contains(words), "{name}: {}", output.snapshot());
     }
     let hook = edgecert();
-    let chain = hook.file("chain.pem", &(leaf + &ica));
+    let chain = hook.write_file("chain.pem", &(leaf + &ica));
     let system = hook
         .args(["check".as_ref(), "--cert".as_ref(), chain.as_os_str()])
         .args(["--trust-anchors", "system"])
-        .fails_with(65);
+        .exits_with(65);
     assert!(system.stderr.contains("leads to none of the trust anchors"), "{}", system.stderr);
 }
 

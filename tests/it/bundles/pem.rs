@@ -204,7 +204,7 @@ fn pem_as_it_is_in_the_wild() {
     let utf16: Vec<u8> = [0xff, 0xfe].into_iter().chain(chain.bytes().flat_map(|byte| [byte, 0])).collect();
     holds("UTF-16", &utf16, key.as_bytes(), 65, "it is UTF-16 text");
     let many: String =
-        (0..70).map(|_| crate::harness::authority().issue(&["a.example"]).unwrap().cert).collect();
+        (0..70).map(|_| crate::harness::test_ca().issue(&["a.example"]).unwrap().cert).collect();
     holds("a heap", many.as_bytes(), key.as_bytes(), 65, "70 certificates, which is no chain");
 }
 
@@ -213,20 +213,20 @@ fn two_leaves_without_a_key_to_choose_are_refused_with_what_was_found() {
     let parts = parts();
     let both = parts.pem("leaf.crt") + &parts.pem("other.crt");
     let hook = edgecert();
-    let file = hook.file("cert.pem", &both);
-    let outcome = hook.args(["check".as_ref(), "--cert".as_ref(), file.as_os_str()]).fails_with(65);
+    let file = hook.write_file("cert.pem", &both);
+    let output = hook.args(["check".as_ref(), "--cert".as_ref(), file.as_os_str()]).exits_with(65);
     assert!(
-        outcome.shown().contains("2 possible leaf certificates: a.example until DATE and other until DATE"),
+        output.snapshot().contains("2 possible leaf certificates: a.example until DATE and other until DATE"),
         "{}",
-        outcome.shown()
+        output.snapshot()
     );
 }
 
 #[test]
 fn a_large_file_is_refused_at_once() {
     let hook = edgecert();
-    let file = hook.file("large.pem", "");
+    let file = hook.write_file("large.pem", "");
     fs::File::options().write(true).open(&file).unwrap().set_len(100 << 20).unwrap();
-    let outcome = hook.args(["check".as_ref(), "--cert".as_ref(), file.as_os_str()]).fails_with(66);
-    assert!(outcome.stderr.contains("larger than 1 MiB"), "{}", outcome.stderr);
+    let output = hook.args(["check".as_ref(), "--cert".as_ref(), file.as_os_str()]).exits_with(66);
+    assert!(output.stderr.contains("larger than 1 MiB"), "{}", output.stderr);
 }

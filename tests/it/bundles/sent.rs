@@ -9,7 +9,7 @@ use crate::harness::{edgecert, sandbox};
 
 #[test]
 fn what_is_sent_is_clean_pem_with_the_leaf_first() {
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let parts = parts();
     let [leaf, ica, root, key] = ["leaf.crt", "ica.crt", "root.crt", "leaf.key"].map(|name| parts.pem(name));
     let [stranger, whole] = [parts.pem("other.crt"), format!("{leaf}{ica}")];
@@ -38,11 +38,11 @@ fn what_is_sent_is_clean_pem_with_the_leaf_first() {
     ];
     let key_sha256 = sha256(&key);
     for (name, cert, its_key, wanted) in rows {
-        let hook = edgecert().against(&edge);
-        let [cert, its_key] = [hook.file("cert.pem", &cert), hook.file("key.pem", &its_key)];
+        let hook = edgecert().against(&service);
+        let [cert, its_key] = [hook.write_file("cert.pem", &cert), hook.write_file("key.pem", &its_key)];
         let hook = hook.args(["deploy".as_ref(), "--cert".as_ref(), cert.as_os_str()]);
         hook.args(["--key".as_ref(), its_key.as_os_str()]).succeeds();
-        let [record] = edge.certs().try_into().unwrap();
+        let [record] = service.certs().try_into().unwrap();
         assert_eq!(record["cert_pem"], wanted.as_str(), "{name}");
         assert_eq!(record["key_sha256"], key_sha256, "{name}");
     }
@@ -50,15 +50,15 @@ fn what_is_sent_is_clean_pem_with_the_leaf_first() {
 
 #[test]
 fn certificate_and_key_may_stand_in_one_file() {
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let [leaf, ica, key] = ["leaf.crt", "ica.crt", "leaf.key"].map(|name| parts().pem(name));
-    let hook = edgecert().against(&edge);
-    let file = hook.file("combined.pem", &format!("{key}{leaf}{ica}"));
-    let outcome = hook.args(["deploy", "--json", "--cert"]).args([&file]).succeeds();
-    let [record] = edge.certs().try_into().unwrap();
+    let hook = edgecert().against(&service);
+    let file = hook.write_file("combined.pem", &format!("{key}{leaf}{ica}"));
+    let output = hook.args(["deploy", "--json", "--cert"]).args([&file]).succeeds();
+    let [record] = service.certs().try_into().unwrap();
     assert_eq!(record["cert_pem"], format!("{leaf}{ica}"));
     assert_eq!(record["key_sha256"], sha256(&key));
-    assert_eq!(outcome.json()["checks"][0]["detail"], "2 certificates and its key");
+    assert_eq!(output.json()["checks"][0]["detail"], "2 certificates and its key");
 }
 
 /// A text's digest as the sandbox shows it.

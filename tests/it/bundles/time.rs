@@ -1,13 +1,13 @@
 //! Dates: to the second, in every form.
 
 use super::look_at;
-use crate::harness::der::{Forged, GENERALIZED_TIME, UTC_TIME};
+use crate::harness::der::{ForgedCert, GENERALIZED_TIME, UTC_TIME};
 use crate::harness::{Lineage, edgecert};
 
 #[test]
 fn time_is_judged_to_the_second() {
     let lineage =
-        Lineage::made_by_openssl(&["ecparam", "-genkey", "-noout", "-name", "prime256v1"], &["-days", "20"]);
+        Lineage::from_openssl(&["ecparam", "-genkey", "-noout", "-name", "prime256v1"], &["-days", "20"]);
     let rows = [
         ("20200101000000Z", "20300101000000Z"),
         // From 2050 on dates are of another type (RFC 5280, section 4.1.2.5).
@@ -66,7 +66,7 @@ fn dates_are_understood_in_both_forms() {
         ([early, (GENERALIZED_TIME, "never")], "2026-01-01T00:00:00Z", 65, "holds no X.509 certificate"),
     ];
     for (validity, at, code, words) in rows {
-        let (found, shown) = look_at(&Forged { validity, ..Forged::default() }.pem(), &["--at", at]);
+        let (found, shown) = look_at(&ForgedCert { validity, ..ForgedCert::default() }.pem(), &["--at", at]);
         assert_eq!(found, code, "{validity:?} at {at}: {shown}");
         assert!(shown.contains(words), "{validity:?} at {at}: {shown}");
     }

@@ -3,8 +3,8 @@
 use std::fs;
 
 use super::{holds, parts};
-use crate::harness::der::{self, Forged};
-use crate::harness::{Lineage, edgecert, new_key, openssl};
+use crate::harness::der::{self, ForgedCert};
+use crate::harness::{Lineage, edgecert, generate_key, openssl};
 
 #[test]
 fn kinds_of_keys_that_are_not_supported_are_refused_by_name() {
@@ -42,7 +42,7 @@ fn kinds_of_keys_that_are_not_supported_are_refused_by_name() {
     ];
     for (arguments, words) in rows {
         let home = Lineage::issued_for(&["a.example"]);
-        new_key(home.path(), arguments);
+        generate_key(home.path(), arguments);
         if words.ends_with("DSA") {
             home.rename("privkey.pem", "parameters.pem");
             openssl(home.path(), &["genpkey", "-paramfile", "parameters.pem", "-out", "privkey.pem"]);
@@ -54,13 +54,13 @@ fn kinds_of_keys_that_are_not_supported_are_refused_by_name() {
                 &["pkey", "-in", "privkey.pem", "-pubout", "-outform", "DER", "-out", "public.der"],
             );
             let key = fs::read(home.file("public.der")).unwrap();
-            let cert = Forged { key, ..Forged::default() }.pem();
+            let cert = ForgedCert { key, ..ForgedCert::default() }.pem();
             holds(words, cert.as_bytes(), parts.pem("leaf.key").as_bytes(), 65, words);
         }
     }
     let long = der::pem("RSA PRIVATE KEY", &der::rsa_private_key(8193, 17));
     holds("RSA-8193", chain.as_bytes(), long.as_bytes(), 65, "a private key of unsupported type RSA-8193");
-    let cert = Forged { key: der::rsa_public_key(16384), ..Forged::default() }.pem();
+    let cert = ForgedCert { key: der::rsa_public_key(16384), ..ForgedCert::default() }.pem();
     holds(
         "RSA-16384",
         cert.as_bytes(),
@@ -89,9 +89,13 @@ fn rsa_of_every_size_and_pss_pair() {
         ),
     ];
     for (key, words) in rows {
-        let lineage = Lineage::made_by_openssl(key, &["-days", "20"]);
-        let shown =
-            edgecert().knows(&lineage).args(["check", "--lineage"]).args([lineage.path()]).succeeds().shown();
+        let lineage = Lineage::from_openssl(key, &["-days", "20"]);
+        let shown = edgecert()
+            .with_filter_for(&lineage)
+            .args(["check", "--lineage"])
+            .args([lineage.path()])
+            .succeeds()
+            .snapshot();
         assert!(shown.contains(words), "{words}: {shown}");
     }
 }
@@ -132,10 +136,10 @@ fn version_2(lineage: &Lineage, tag: u8, public: &[u8]) -> String {
 #[test]
 fn the_public_key_in_pkcs8_of_version_2_is_compared_and_not_believed() {
     for kind in KINDS {
-        let lineage = Lineage::made_by_openssl(kind, &["-days", "20"]);
+        let lineage = Lineage::from_openssl(kind, &["-days", "20"]);
         let bits = public_bits(&lineage);
         let explicit = der::tlv(3, &bits);
-        let other = public_bits(&Lineage::made_by_openssl(kind, &["-days", "20"]));
+        let other = public_bits(&Lineage::from_openssl(kind, &["-days", "20"]));
         let rows = [
             ("its own", version_2(&lineage, 0x81, &bits), 0, "the pair fits"),
             ("its own, tagged explicitly", version_2(&lineage, 0xa1, &explicit), 0, "the pair fits"),
@@ -157,7 +161,7 @@ fn the_public_key_in_pkcs8_of_version_2_is_compared_and_not_believed() {
 #[test]
 fn a_sec1_key_without_its_public_half_pairs_behind_its_parameters() {
     for curve in ["prime256v1", "secp384r1", "secp521r1"] {
-        let lineage = Lineage::made_by_openssl(&["ecparam", "-genkey", "-name", curve], &["-days", "20"]);
+        let lineage = Lineage::from_openssl(&["ecparam", "-genkey", "-name", curve], &["-days", "20"]);
         openssl(lineage.path(), &["ecparam", "-name", curve, "-out", "parameters.pem"]);
         openssl(lineage.path(), &["ec", "-in", "privkey.pem", "-no_public", "-out", "bare.pem"]);
         let key = lineage.read("parameters.pem") + &lineage.read("bare.pem");
@@ -183,13 +187,13 @@ fn a_private_part_of_another_key_in_the_same_file_is_refused_for_every_type() {
         ),
     ];
     for (kind, convert, label, words) in traditional {
-        let lineage = Lineage::made_by_openssl(kind, &["-days", "20"]);
+        let lineage = Lineage::from_openssl(kind, &["-days", "20"]);
         let fields = |lineage: &Lineage| {
             let files = ["-in", "privkey.pem", "-outform", "DER", "-out", "key.der"];
             openssl(lineage.path(), &[convert, files.as_slice()].concat());
             fs::read(lineage.file("key.der")).unwrap()
         };
-        let (own, other) = (fields(&lineage), fields(&Lineage::made_by_openssl(kind, &["-days", "20"])));
+        let (own, other) = (fields(&lineage), fields(&Lineage::from_openssl(kind, &["-days", "20"])));
         let (own, other) = (der::elements(&own), der::elements(&other));
         // Everything but what says which key it is: the scalar, or all numbers behind the public ones.
         let at = if label.starts_with("EC") { 1..2 } else { 3..9 };

@@ -38,9 +38,9 @@ fi
 "#;
 
 impl AcmeSh {
-    fn deploying_to(edge: &Sandbox) -> Self {
+    fn deploying_to(service: &Sandbox) -> Self {
         let shell = Client::new("sh", "dash").env("Le_Domain", DOMAIN);
-        let shell = shell.env("ACME_DIRECTORY", "https://acme.example/directory").deploying_to(edge);
+        let shell = shell.env("ACME_DIRECTORY", "https://acme.example/directory").deploying_to(service);
         shell.script("install", INSTALL);
         Self { shell }.env("EDGECERT_ALLOW_UNTRUSTED", "false")
     }
@@ -87,12 +87,12 @@ const HOOK: &str = r#""$HOME/edgecert""#;
 
 #[test]
 fn acme_sh_deploys_its_full_chain_from_paths_with_an_asterisk() {
-    let edge = sandbox(&SITES);
-    let acme = AcmeSh::deploying_to(&edge);
+    let service = sandbox(&SITES);
+    let acme = AcmeSh::deploying_to(&service);
     acme.issue(true);
     let (acme, ran) = acme.reload(&format!("{HOOK} --json >\"$HOME/report\""));
     ran.succeeds();
-    let first = served_record(&edge, &SITES);
+    let first = served_record(&service, &SITES);
     assert_eq!(first.chain, acme.chain());
     let report: Value = serde_json::from_str(&acme.shell.read("report")).unwrap();
     assert_eq!(report["source"]["client"], "acme.sh");
@@ -100,7 +100,7 @@ fn acme_sh_deploys_its_full_chain_from_paths_with_an_asterisk() {
     acme.issue(true);
     let (acme, ran) = acme.reload(HOOK);
     assert!(ran.succeeds().stdout.ends_with("Reload success\n"));
-    let renewed = served_record(&edge, &SITES);
+    let renewed = served_record(&service, &SITES);
     assert_eq!((renewed.id, &renewed.chain), (first.id, &acme.chain()));
     assert_ne!(renewed.chain, first.chain);
 }
@@ -108,53 +108,53 @@ fn acme_sh_deploys_its_full_chain_from_paths_with_an_asterisk() {
 #[test]
 fn acme_sh_without_a_full_chain_gets_the_issuers_from_their_file() {
     for variable in ["", "1"] {
-        let edge = sandbox(&SITES);
-        let acme = AcmeSh::deploying_to(&edge).env("WITHOUT_FULLCHAIN", variable);
+        let service = sandbox(&SITES);
+        let acme = AcmeSh::deploying_to(&service).env("WITHOUT_FULLCHAIN", variable);
         acme.issue(false);
         let (acme, ran) = acme.reload(HOOK);
         ran.succeeds();
-        assert_eq!(served_record(&edge, &SITES).chain, acme.chain());
+        assert_eq!(served_record(&service, &SITES).chain, acme.chain());
     }
 }
 
 #[test]
 fn the_full_chain_of_an_earlier_certificate_is_not_deployed() {
-    let edge = sandbox(&SITES);
-    let acme = AcmeSh::deploying_to(&edge);
+    let service = sandbox(&SITES);
+    let acme = AcmeSh::deploying_to(&service);
     acme.issue(true);
     acme.issue(false);
     let (acme, ran) = acme.reload(HOOK);
     ran.succeeds();
-    let record = served_record(&edge, &SITES);
+    let record = served_record(&service, &SITES);
     assert_eq!(record.chain, acme.chain());
     assert_ne!(record.chain, certificates(&acme.shell.read(&format!("{DIRECTORY}/fullchain.cer"))));
 }
 
 #[test]
 fn acme_sh_fails_where_the_hook_fails() {
-    let edge = sandbox(&SITES);
-    let acme = AcmeSh::deploying_to(&edge)
+    let service = sandbox(&SITES);
+    let acme = AcmeSh::deploying_to(&service)
         .env("ACME_DIRECTORY", "https://acme-staging-v02.api.letsencrypt.org/directory");
     acme.issue(true);
     let (_, ran) = acme.reload(HOOK);
-    let stderr = ran.fails_with(1).stderr;
+    let stderr = ran.exits_with(1).stderr;
     assert!(stderr.contains("staging"), "{stderr}");
     assert!(stderr.ends_with("Reload error for: *.b.example\n"), "{stderr}");
-    assert_eq!(edge.requests().len(), 0);
+    assert_eq!(service.requests().len(), 0);
 }
 
 #[test]
 fn the_directory_that_acme_sh_keeps_is_a_lineage_also_with_a_full_chain_of_an_earlier_certificate() {
-    let edge = sandbox(&SITES);
-    let acme = AcmeSh::deploying_to(&edge);
+    let service = sandbox(&SITES);
+    let acme = AcmeSh::deploying_to(&service);
     for with_chain in [true, false] {
         acme.issue(with_chain);
-        let hook = edgecert().against(&edge).args(["--json", "--lineage"]);
-        let outcome = hook.args([acme.shell.path(DIRECTORY)]).succeeds();
-        assert_eq!(outcome.json()["source"]["client"], "acme.sh");
-        assert_eq!(served_record(&edge, &SITES).chain, acme.chain());
+        let hook = edgecert().against(&service).args(["--json", "--lineage"]);
+        let output = hook.args([acme.shell.path(DIRECTORY)]).succeeds();
+        assert_eq!(output.json()["source"]["client"], "acme.sh");
+        assert_eq!(served_record(&service, &SITES).chain, acme.chain());
     }
     fs::remove_file(acme.shell.path(DIRECTORY).join("fullchain.cer")).unwrap();
-    edgecert().against(&edge).args(["--lineage"]).args([acme.shell.path(DIRECTORY)]).succeeds();
-    assert_eq!(served_record(&edge, &SITES).chain, acme.chain());
+    edgecert().against(&service).args(["--lineage"]).args([acme.shell.path(DIRECTORY)]).succeeds();
+    assert_eq!(served_record(&service, &SITES).chain, acme.chain());
 }

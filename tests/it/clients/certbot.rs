@@ -13,10 +13,10 @@ struct Certbot {
 }
 
 impl Certbot {
-    fn deploying_to(edge: &Sandbox) -> Self {
+    fn deploying_to(service: &Sandbox) -> Self {
         let ca = Pebble::start();
         let client = Client::new("certbot", "certbot").env("REQUESTS_CA_BUNDLE", ca.ca_file());
-        Self { client: client.deploying_to(edge), ca }
+        Self { client: client.deploying_to(service), ca }
     }
 
     fn env(self, name: &str, value: &str) -> Self {
@@ -63,18 +63,20 @@ const NAME: &str = "shop";
 
 #[test]
 fn certbot_brings_its_first_certificate_and_each_renewal_to_every_covered_site_under_one_id() {
-    let edge = sandbox(&["a.example", "x.b.example", "other.example"]);
-    let certbot = Certbot::deploying_to(&edge);
+    let service = sandbox(&["a.example", "x.b.example", "other.example"]);
+    let certbot = Certbot::deploying_to(&service);
 
     let ran = certbot.certonly(&[], &["*.b.example", "a.example"]).succeeds();
     assert!(ran.stdout.contains("created: true"), "certbot shows the report: {}", ran.stdout);
-    let first = served_record(&edge, &["a.example", "x.b.example"]);
+    let first = served_record(&service, &["a.example", "x.b.example"]);
     assert_eq!(first.chain, certbot.chain());
-    assert!(edge.sites().iter().any(|site| site["domain"] == "other.example" && site["cert_id"].is_null()));
+    assert!(
+        service.sites().iter().any(|site| site["domain"] == "other.example" && site["cert_id"].is_null())
+    );
 
     let ran = certbot.renew(&[]).succeeds();
     assert!(ran.stdout.contains("created: false"), "certbot shows the report: {}", ran.stdout);
-    let renewed = served_record(&edge, &["a.example", "x.b.example"]);
+    let renewed = served_record(&service, &["a.example", "x.b.example"]);
     assert_eq!(renewed.id, first.id);
     assert_ne!(renewed.chain, first.chain);
     assert_eq!(renewed.chain, certbot.chain());
@@ -82,16 +84,16 @@ fn certbot_brings_its_first_certificate_and_each_renewal_to_every_covered_site_u
 
 #[test]
 fn certbot_with_q_deploys_and_prints_nothing() {
-    let edge = sandbox(&["a.example"]);
-    let certbot = Certbot::deploying_to(&edge);
+    let service = sandbox(&["a.example"]);
+    let certbot = Certbot::deploying_to(&service);
 
     let ran = certbot.certonly(&["-q"], &["a.example"]).succeeds();
     assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
-    let first = served_record(&edge, &["a.example"]);
+    let first = served_record(&service, &["a.example"]);
 
     let ran = certbot.renew(&["-q"]).succeeds();
     assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
-    let renewed = served_record(&edge, &["a.example"]);
+    let renewed = served_record(&service, &["a.example"]);
     assert_eq!((renewed.id, &renewed.chain), (first.id, &certbot.chain()));
     assert_ne!(renewed.chain, first.chain);
 }
@@ -99,10 +101,10 @@ fn certbot_with_q_deploys_and_prints_nothing() {
 /// Why the outcome must be remembered by the hook itself: nobody else will.
 #[test]
 fn certbot_with_q_hides_that_the_service_was_down() {
-    let edge = sandbox(&["a.example"]);
-    let certbot = Certbot::deploying_to(&edge);
+    let service = sandbox(&["a.example"]);
+    let certbot = Certbot::deploying_to(&service);
     certbot.certonly(&["-q"], &["a.example"]).succeeds();
-    let first = served_record(&edge, &["a.example"]);
+    let first = served_record(&service, &["a.example"]);
 
     let certbot = certbot.with_the_service_down();
     let ran = certbot.renew(&["-q"]).succeeds();
@@ -110,14 +112,14 @@ fn certbot_with_q_hides_that_the_service_was_down() {
     let log = certbot.log();
     assert!(log.contains("Hook 'deploy-hook' reported error code 75"), "{log}");
     assert!(log.contains("edgecert: error: "), "{log}");
-    assert_eq!(only_record(&edge), first, "the service still has the certificate from before");
+    assert_eq!(only_record(&service), first, "the service still has the certificate from before");
     assert_ne!(certbot.chain(), first.chain, "certbot has the new one and is done");
 }
 
 #[test]
 fn certbot_without_q_warns_that_the_service_was_down_and_still_exits_0() {
-    let edge = sandbox(&["a.example"]);
-    let certbot = Certbot::deploying_to(&edge);
+    let service = sandbox(&["a.example"]);
+    let certbot = Certbot::deploying_to(&service);
     certbot.certonly(&[], &["a.example"]).succeeds();
 
     let certbot = certbot.with_the_service_down();
@@ -130,41 +132,41 @@ fn certbot_without_q_warns_that_the_service_was_down_and_still_exits_0() {
 
 #[test]
 fn a_certificate_of_a_test_issuer_is_refused_unless_asked_for() {
-    let edge = sandbox(&["a.example"]);
-    let certbot = Certbot::deploying_to(&edge).env("EDGECERT_ALLOW_UNTRUSTED", "false");
+    let service = sandbox(&["a.example"]);
+    let certbot = Certbot::deploying_to(&service).env("EDGECERT_ALLOW_UNTRUSTED", "false");
     let ran = certbot.certonly(&[], &["a.example"]).succeeds();
     assert!(ran.stderr.contains("Hook 'deploy-hook' reported error code 65"), "{}", ran.stderr);
     assert!(ran.stderr.contains("Pebble, a test server"), "{}", ran.stderr);
-    assert_eq!(edge.requests().len(), 0, "nothing was sent");
+    assert_eq!(service.requests().len(), 0, "nothing was sent");
 }
 
 #[test]
 fn the_directory_that_certbot_keeps_is_a_lineage() {
-    let edge = sandbox(&["a.example"]);
-    let certbot = Certbot::deploying_to(&edge).with_the_service_down();
+    let service = sandbox(&["a.example"]);
+    let certbot = Certbot::deploying_to(&service).with_the_service_down();
     certbot.certonly(&["-q"], &["a.example"]).succeeds();
     let live = certbot.client.path(&format!("config/live/{NAME}"));
-    let outcome = edgecert().against(&edge).args(["--json", "--allow-untrusted", "--lineage"]).args([live]);
-    assert_eq!(outcome.succeeds().json()["source"]["client"], "certbot");
-    assert_eq!(served_record(&edge, &["a.example"]).chain, certbot.chain());
+    let output = edgecert().against(&service).args(["--json", "--allow-untrusted", "--lineage"]).args([live]);
+    assert_eq!(output.succeeds().json()["source"]["client"], "certbot");
+    assert_eq!(served_record(&service, &["a.example"]).chain, certbot.chain());
 }
 
 #[test]
 fn fifty_hooks_beside_a_run_of_certbot_end_in_one_record_each() {
     let domains: Vec<String> = (0..50).map(|number| format!("s{number}.example")).collect();
-    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     for domain in &domains {
-        edge.add_site(domain);
+        service.add_site(domain);
     }
     let lineages: Vec<Lineage> = domains.iter().map(|domain| Lineage::issued_for(&[domain])).collect();
-    let certbot =
-        Certbot::deploying_to(&edge).env("EDGECERT_STATE_DIR", state.path().to_str().expect("a plain path"));
+    let certbot = Certbot::deploying_to(&service)
+        .env("EDGECERT_STATE_DIR", state.path().to_str().expect("a plain path"));
     std::thread::scope(|scope| {
         let run = scope.spawn(|| certbot.certonly(&[], &["a.example"]).succeeds());
         let hooks: Vec<_> = lineages
             .iter()
             .map(|lineage| {
-                let hook = edgecert().called_by_certbot(lineage).against(&edge);
+                let hook = edgecert().called_by_certbot(lineage).against(&service);
                 scope.spawn(|| hook.env("EDGECERT_STATE_DIR", state.path()).succeeds())
             })
             .collect();
@@ -173,7 +175,7 @@ fn fifty_hooks_beside_a_run_of_certbot_end_in_one_record_each() {
         }
         run.join().unwrap();
     });
-    let records = edge.certs();
+    let records = service.certs();
     assert_eq!(records.len(), 51);
     let own = records.iter().find(|record| record["domain"] == "a.example").unwrap();
     assert_eq!(certificates(own["cert_pem"].as_str().unwrap()), certbot.chain());

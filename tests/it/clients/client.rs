@@ -42,9 +42,9 @@ impl Client {
     }
 
     /// Points the hook to a sandbox and lets it take the certificates of a test issuer.
-    pub(super) fn deploying_to(self, edge: &Sandbox) -> Self {
+    pub(super) fn deploying_to(self, service: &Sandbox) -> Self {
         let state = self.path("state");
-        let ready = edge.endpoints();
+        let ready = service.endpoints();
         self.env("EDGECERT_BASE_URL", &ready.api)
             .env("EDGECERT_API_KEY", &ready.api_key)
             .env("EDGECERT_EDGE_ADDRESS", &ready.edge)
@@ -109,12 +109,12 @@ impl Ran {
     /// Expects exit code 0.
     #[track_caller]
     pub(super) fn succeeds(self) -> Self {
-        self.fails_with(0)
+        self.exits_with(0)
     }
 
     /// Expects this exit code.
     #[track_caller]
-    pub(super) fn fails_with(self, code: i32) -> Self {
+    pub(super) fn exits_with(self, code: i32) -> Self {
         assert_eq!(self.code, code, "stdout:\n{}stderr:\n{}", self.stdout, self.stderr);
         self
     }

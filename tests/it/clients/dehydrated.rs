@@ -14,10 +14,10 @@ struct Dehydrated {
 
 impl Dehydrated {
     /// `hook` is the value of `HOOK`, relative to the client's home.
-    fn deploying_to(edge: &Sandbox, hook: &str) -> Self {
+    fn deploying_to(service: &Sandbox, hook: &str) -> Self {
         let ca = Pebble::start();
         let client = Client::new("dehydrated", "dehydrated").env("CURL_CA_BUNDLE", ca.ca_file());
-        let client = client.deploying_to(edge);
+        let client = client.deploying_to(service);
         fs::create_dir(client.path("web")).unwrap();
         client.write("domains.txt", "a.example www.a.example\n");
         let (directory, base) = (ca.directory(), client.named(""));
@@ -49,39 +49,39 @@ impl Dehydrated {
 
 #[test]
 fn dehydrated_deploys_a_new_certificate_and_looks_after_an_unchanged_one() {
-    let edge = sandbox(&["a.example", "www.a.example"]);
-    let dehydrated = Dehydrated::deploying_to(&edge, "edgecert");
+    let service = sandbox(&["a.example", "www.a.example"]);
+    let dehydrated = Dehydrated::deploying_to(&service, "edgecert");
 
     let ran = dehydrated.cron().succeeds();
     assert!(ran.stdout.contains("created: true"), "{}", ran.stdout);
-    let first = served_record(&edge, &["a.example", "www.a.example"]);
+    let first = served_record(&service, &["a.example", "www.a.example"]);
     assert_eq!(first.chain, dehydrated.chain());
 
     let ran = dehydrated.cron().succeeds();
     assert!(ran.stdout.contains("Skipping renew"), "{}", ran.stdout);
-    assert_eq!(served_record(&edge, &["a.example", "www.a.example"]), first);
+    assert_eq!(served_record(&service, &["a.example", "www.a.example"]), first);
 }
 
 #[test]
 fn a_deployment_that_failed_under_dehydrated_is_made_good_by_its_next_run() {
-    let edge = sandbox(&["a.example", "www.a.example"]);
-    let dehydrated = Dehydrated::deploying_to(&edge, "edgecert");
-    let up = edge.endpoints().api.clone();
+    let service = sandbox(&["a.example", "www.a.example"]);
+    let dehydrated = Dehydrated::deploying_to(&service, "edgecert");
+    let up = service.endpoints().api.clone();
     let dehydrated = dehydrated.with_the_service_down();
-    let ran = dehydrated.cron().fails_with(1);
+    let ran = dehydrated.cron().exits_with(1);
     assert!(ran.stderr.contains("deploy_cert hook returned with non-zero exit code"), "{}", ran.stderr);
 
     let client = dehydrated.client.env("EDGECERT_BASE_URL", up).env("EDGECERT_TIMEOUT", "90");
     let dehydrated = Dehydrated { client, ..dehydrated };
     dehydrated.cron().succeeds();
-    assert_eq!(served_record(&edge, &["a.example", "www.a.example"]).chain, dehydrated.chain());
+    assert_eq!(served_record(&service, &["a.example", "www.a.example"]).chain, dehydrated.chain());
 }
 
 /// dehydrated stops where an operation fails, and takes what `generate_csr` prints for a request.
 #[test]
 fn every_other_operation_of_dehydrated_succeeds_in_silence() {
-    let edge = sandbox(&["a.example"]);
-    let dehydrated = Dehydrated::deploying_to(&edge, "observed");
+    let service = sandbox(&["a.example"]);
+    let dehydrated = Dehydrated::deploying_to(&service, "observed");
     let (hook, calls) = (dehydrated.client.named("edgecert"), dehydrated.client.named("calls"));
     let call =
         format!("said=$({hook} \"$@\" 2>&1)\ncode=$?\necho \"$1 $code ${{#said}}\" >>{calls}\nexit $code\n");
@@ -112,13 +112,13 @@ fn every_other_operation_of_dehydrated_succeeds_in_silence() {
 
 #[test]
 fn the_directory_that_dehydrated_keeps_is_a_lineage() {
-    let edge = sandbox(&["a.example"]);
-    let dehydrated = Dehydrated::deploying_to(&edge, "none");
+    let service = sandbox(&["a.example"]);
+    let dehydrated = Dehydrated::deploying_to(&service, "none");
     dehydrated.client.script("none", "");
     dehydrated.cron().succeeds();
     let directory = dehydrated.client.path("certs/a.example");
-    let outcome =
-        edgecert().against(&edge).args(["--json", "--allow-untrusted", "--lineage"]).args([directory]);
-    assert_eq!(outcome.succeeds().json()["source"]["client"], "dehydrated");
-    assert_eq!(only_record(&edge).chain, dehydrated.chain());
+    let output =
+        edgecert().against(&service).args(["--json", "--allow-untrusted", "--lineage"]).args([directory]);
+    assert_eq!(output.succeeds().json()["source"]["client"], "dehydrated");
+    assert_eq!(only_record(&service).chain, dehydrated.chain());
 }

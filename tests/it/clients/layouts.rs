@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::thread;
 
-use crate::harness::{Hook, Lineage, Sandbox, authority, edgecert, openssl, sandbox};
+use crate::harness::{Hook, Lineage, Sandbox, edgecert, openssl, sandbox, test_ca};
 
 use super::{certificates, served_record};
 
@@ -23,8 +23,8 @@ const LAYOUTS: [Layout; 3] = [
     Layout { client: "kubernetes", lineage: "secret", write: kubernetes },
 ];
 
-fn called_for(files: &Lineage, layout: &Layout, edge: &Sandbox) -> Hook {
-    edgecert().against(edge).args(["--json", "--lineage"]).args([files.file(layout.lineage)])
+fn called_for(files: &Lineage, layout: &Layout, service: &Sandbox) -> Hook {
+    edgecert().against(service).args(["--json", "--lineage"]).args([files.file(layout.lineage)])
 }
 
 /// Links in `live` to numbered files in `archive`.
@@ -64,7 +64,7 @@ fn kubernetes(files: &Lineage, version: u32) {
         files.write(&format!("secret/{data}/{name}"), &files.read(kind));
         link(files, &format!("..data/{name}"), &format!("secret/{name}"));
     }
-    files.write(&format!("secret/{data}/ca.crt"), authority().root());
+    files.write(&format!("secret/{data}/ca.crt"), test_ca().root());
     link(files, &data, "secret/..data");
 }
 
@@ -77,18 +77,18 @@ fn link(files: &Lineage, target: &str, name: &str) {
 #[test]
 fn each_layout_is_recognised_and_its_renewal_replaces_the_certificate() {
     for layout in LAYOUTS {
-        let edge = sandbox(&["a.example"]);
+        let service = sandbox(&["a.example"]);
         let files = Lineage::issued_for(&["a.example"]);
         (layout.write)(&files, 1);
-        let report = called_for(&files, &layout, &edge).succeeds().json();
+        let report = called_for(&files, &layout, &service).succeeds().json();
         assert_eq!(report["source"]["client"], layout.client);
-        let first = served_record(&edge, &["a.example"]);
+        let first = served_record(&service, &["a.example"]);
         assert_eq!(first.chain, certificates(&files.read("fullchain.pem")), "{}", layout.client);
 
         files.renew(&["a.example"]);
         (layout.write)(&files, 2);
-        called_for(&files, &layout, &edge).succeeds();
-        let renewed = served_record(&edge, &["a.example"]);
+        called_for(&files, &layout, &service).succeeds();
+        let renewed = served_record(&service, &["a.example"]);
         assert_eq!(renewed.id, first.id, "{}", layout.client);
         assert_eq!(renewed.chain, certificates(&files.read("fullchain.pem")), "{}", layout.client);
         assert_ne!(renewed.chain, first.chain, "{}", layout.client);
@@ -99,14 +99,14 @@ fn each_layout_is_recognised_and_its_renewal_replaces_the_certificate() {
 #[test]
 fn a_layout_that_lost_its_key_is_reported_with_the_file_that_is_missing() {
     let lost = |layout: &Layout, key: &str| {
-        let edge = sandbox(&["a.example"]);
+        let service = sandbox(&["a.example"]);
         let files = Lineage::issued_for(&["a.example"]);
         (layout.write)(&files, 1);
         let path = files.file(layout.lineage).join(key);
         fs::remove_file(fs::canonicalize(path).unwrap()).unwrap();
-        let stderr = called_for(&files, layout, &edge).fails_with(66).stderr;
+        let stderr = called_for(&files, layout, &service).exits_with(66).stderr;
         assert!(stderr.contains(key), "{}: {stderr}", layout.client);
-        assert_eq!(edge.requests().len(), 0);
+        assert_eq!(service.requests().len(), 0);
     };
     thread::scope(|scope| {
         for (layout, key) in LAYOUTS.iter().zip(["privkey.pem", "privkey.pem", "tls.key"]) {
@@ -117,15 +117,15 @@ fn a_layout_that_lost_its_key_is_reported_with_the_file_that_is_missing() {
 
 #[test]
 fn a_directory_without_a_certificate_is_no_lineage() {
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let files = Lineage::issued_for(&["a.example"]);
     fs::create_dir(files.file("empty")).unwrap();
     for (name, reason) in
         [("empty", "is not a lineage"), ("absent", "no such file"), ("cert.pem", "is not a lineage")]
     {
-        let hook = edgecert().against(&edge).args(["--lineage"]).args([files.file(name)]);
-        let stderr = hook.fails_with(66).stderr;
+        let hook = edgecert().against(&service).args(["--lineage"]).args([files.file(name)]);
+        let stderr = hook.exits_with(66).stderr;
         assert!(stderr.contains(name) && stderr.contains(reason), "{stderr}");
     }
-    assert_eq!(edge.requests().len(), 0);
+    assert_eq!(service.requests().len(), 0);
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::harness::{Lineage, Sandbox, asked, authority, edgecert, openssl, sandbox};
+use crate::harness::{Lineage, Sandbox, edgecert, openssl, request_lines, sandbox, test_ca};
 
 use super::{Client, Pebble, Ran, certificates, only_record, served_record};
 
@@ -13,11 +13,11 @@ struct Lego {
 }
 
 impl Lego {
-    fn deploying_to(edge: &Sandbox) -> Self {
+    fn deploying_to(service: &Sandbox) -> Self {
         let ca = Pebble::start();
         let client = Client::new("lego", "lego").env("LEGO_CA_CERTIFICATES", ca.ca_file());
         fs::create_dir(client.path("web")).unwrap();
-        Self { client: client.deploying_to(edge), ca }
+        Self { client: client.deploying_to(service), ca }
     }
 
     fn with_the_service_down(self) -> Self {
@@ -62,47 +62,47 @@ const ALWAYS: &str = "9999";
 
 #[test]
 fn lego_brings_its_first_certificate_and_its_renewal_under_one_id() {
-    let edge = sandbox(&["a.example", "www.a.example"]);
-    let lego = Lego::deploying_to(&edge);
+    let service = sandbox(&["a.example", "www.a.example"]);
+    let lego = Lego::deploying_to(&service);
 
     let ran = lego.obtain().succeeds();
     assert!(ran.stdout.contains("created: true"), "{}", ran.stdout);
-    let first = served_record(&edge, &["a.example", "www.a.example"]);
+    let first = served_record(&service, &["a.example", "www.a.example"]);
     assert_eq!(first.chain, lego.chain());
 
     let ran = lego.renew(ALWAYS).succeeds();
     assert!(ran.stdout.contains("created: false"), "{}", ran.stdout);
-    let renewed = served_record(&edge, &["a.example", "www.a.example"]);
+    let renewed = served_record(&service, &["a.example", "www.a.example"]);
     assert_eq!((renewed.id, &renewed.chain), (first.id, &lego.chain()));
     assert_ne!(renewed.chain, first.chain);
 }
 
 #[test]
 fn lego_fails_with_the_hook_and_does_not_call_it_again() {
-    let edge = sandbox(&["a.example"]);
-    let lego = Lego::deploying_to(&edge).with_the_service_down();
-    lego.obtain().fails_with(75);
+    let service = sandbox(&["a.example"]);
+    let lego = Lego::deploying_to(&service).with_the_service_down();
+    lego.obtain().exits_with(75);
     let ran = lego.renew("30").succeeds();
     assert!(ran.stderr.contains("no renewal"), "{}", ran.stderr);
-    assert_eq!(asked(&edge), Vec::<String>::new());
+    assert_eq!(request_lines(&service), Vec::<String>::new());
 }
 
 #[test]
 fn the_directory_that_lego_keeps_is_a_lineage() {
-    let edge = sandbox(&["a.example", "www.a.example"]);
-    let lego = Lego::deploying_to(&edge).with_the_service_down();
-    lego.obtain().fails_with(75);
+    let service = sandbox(&["a.example", "www.a.example"]);
+    let lego = Lego::deploying_to(&service).with_the_service_down();
+    lego.obtain().exits_with(75);
     for directory in ["lego", "lego/certificates"] {
-        let hook = edgecert().against(&edge).args(["--json", "--allow-untrusted", "--lineage"]);
-        let outcome = hook.args([lego.client.path(directory)]).succeeds();
-        assert_eq!(outcome.json()["source"]["client"], "lego", "{directory}");
-        assert_eq!(served_record(&edge, &["a.example", "www.a.example"]).chain, lego.chain());
+        let hook = edgecert().against(&service).args(["--json", "--allow-untrusted", "--lineage"]);
+        let output = hook.args([lego.client.path(directory)]).succeeds();
+        assert_eq!(output.json()["source"]["client"], "lego", "{directory}");
+        assert_eq!(served_record(&service, &["a.example", "www.a.example"]).chain, lego.chain());
     }
 }
 
 /// The files of one certificate as lego names them.
 fn keep(directory: &Lineage, stem: &str, names: &[&str]) {
-    let issued = authority().issue(names).unwrap();
+    let issued = test_ca().issue(names).unwrap();
     directory.write(&format!("{stem}.crt"), &issued.fullchain());
     directory.write(&format!("{stem}.issuer.crt"), &issued.chain);
     directory.write(&format!("{stem}.key"), &issued.key);
@@ -120,14 +120,14 @@ fn directory() -> Lineage {
 
 #[test]
 fn lego_5_is_recognised_by_its_own_variables_and_keys() {
-    let edge = sandbox(&["x.b.example", "b.example"]);
+    let service = sandbox(&["x.b.example", "b.example"]);
     let files = directory();
     keep(&files, "_.b.example", &["*.b.example", "b.example"]);
     assert!(files.read("_.b.example.key").starts_with("-----BEGIN PRIVATE KEY-----"));
-    let mut hook = edgecert().against(&edge).args(["--json"]);
+    let mut hook = edgecert().against(&service).args(["--json"]);
     // As lego gives them after `--path .`
     hook.command().current_dir(files.path());
-    let outcome = hook
+    let output = hook
         .env("LEGO_HOOK_ACCOUNT_EMAIL", "ops@b.example")
         .env("LEGO_HOOK_ACCOUNT_SERVER", "https://acme.example/directory")
         .env("LEGO_HOOK_CERT_NAME", "*.b.example")
@@ -137,47 +137,47 @@ fn lego_5_is_recognised_by_its_own_variables_and_keys() {
         .env("LEGO_HOOK_ISSUER_CERT_PATH", "_.b.example.issuer.crt")
         .env("LEGO_HOOK_CERT_PEM_PATH", "_.b.example.pem")
         .succeeds();
-    assert_eq!(outcome.json()["source"]["client"], "lego");
-    let chain = served_record(&edge, &["x.b.example", "b.example"]).chain;
+    assert_eq!(output.json()["source"]["client"], "lego");
+    let chain = served_record(&service, &["x.b.example", "b.example"]).chain;
     assert_eq!(chain, certificates(&files.read("_.b.example.crt")));
 }
 
 #[test]
 fn a_chain_that_lego_5_did_not_bundle_is_completed_from_the_issuers_file() {
-    let edge = sandbox(&["b.example"]);
+    let service = sandbox(&["b.example"]);
     let files = directory();
     keep(&files, "b.example", &["b.example"]);
     openssl(files.path(), &["x509", "-in", "b.example.crt", "-out", "b.example.crt"]);
     edgecert()
-        .against(&edge)
+        .against(&service)
         .env("LEGO_HOOK_CERT_PATH", files.file("b.example.crt"))
         .env("LEGO_HOOK_CERT_KEY_PATH", files.file("b.example.key"))
         .env("LEGO_HOOK_ISSUER_CERT_PATH", files.file("b.example.issuer.crt"))
         .succeeds();
     let bundle = files.read("b.example.crt") + &files.read("b.example.issuer.crt");
-    assert_eq!(only_record(&edge).chain, certificates(&bundle));
+    assert_eq!(only_record(&service).chain, certificates(&bundle));
 }
 
 #[test]
 fn a_staging_directory_of_lego_5_is_refused() {
-    let edge = sandbox(&["b.example"]);
+    let service = sandbox(&["b.example"]);
     let files = directory();
     keep(&files, "b.example", &["b.example"]);
-    let hook = edgecert().against(&edge).env("LEGO_HOOK_CERT_PATH", files.file("b.example.crt"));
+    let hook = edgecert().against(&service).env("LEGO_HOOK_CERT_PATH", files.file("b.example.crt"));
     hook.env("LEGO_HOOK_CERT_KEY_PATH", files.file("b.example.key"))
         .env("LEGO_HOOK_ACCOUNT_SERVER", "https://acme-staging-v02.api.letsencrypt.org/directory")
-        .fails_with(65);
-    assert_eq!(edge.requests().len(), 0);
+        .exits_with(65);
+    assert_eq!(service.requests().len(), 0);
 }
 
 #[test]
 fn a_directory_with_two_lineages_is_no_lineage_and_both_are_named() {
-    let edge = sandbox(&["a.example", "b.example"]);
+    let service = sandbox(&["a.example", "b.example"]);
     let files = directory();
     keep(&files, "a.example", &["a.example"]);
     keep(&files, "b.example", &["b.example"]);
-    let hook = edgecert().against(&edge).args(["--lineage"]).args([files.path()]);
-    let stderr = hook.fails_with(66).stderr;
+    let hook = edgecert().against(&service).args(["--lineage"]).args([files.path()]);
+    let stderr = hook.exits_with(66).stderr;
     assert!(stderr.contains("a.example") && stderr.contains("b.example"), "{stderr}");
-    assert_eq!(edge.requests().len(), 0);
+    assert_eq!(service.requests().len(), 0);
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::harness::authority;
+use crate::harness::test_ca;
 
 /// A running server. Dropping it ends it.
 pub(super) struct Pebble {
@@ -24,10 +24,10 @@ impl Pebble {
     /// Starts a server; when this returns, its port answers.
     pub(super) fn start() -> Self {
         let files = TempDir::new().unwrap();
-        let api = authority().issue(&["127.0.0.1", "localhost"]).unwrap();
+        let api = test_ca().issue(&["127.0.0.1", "localhost"]).unwrap();
         fs::write(files.path().join("api.pem"), api.fullchain()).unwrap();
         fs::write(files.path().join("api.key"), &api.key).unwrap();
-        fs::write(files.path().join(CA_FILE), authority().root()).unwrap();
+        fs::write(files.path().join(CA_FILE), test_ca().root()).unwrap();
         let (port, management) = (free_port(), free_port());
         let config = json!({"pebble": {
             "listenAddress": format!("127.0.0.1:{port}"),

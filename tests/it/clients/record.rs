@@ -14,8 +14,8 @@ pub(super) struct Record {
 
 /// The only record of the service.
 #[track_caller]
-pub(super) fn only_record(edge: &Sandbox) -> Record {
-    let records = edge.certs();
+pub(super) fn only_record(service: &Sandbox) -> Record {
+    let records = service.certs();
     assert_eq!(records.len(), 1, "the service has exactly one record: {records:?}");
     let chain = certificates(records[0]["cert_pem"].as_str().unwrap());
     Record { id: records[0]["id"].as_u64().unwrap(), chain }
@@ -23,9 +23,9 @@ pub(super) fn only_record(edge: &Sandbox) -> Record {
 
 /// The only record of the service, which feeds each of these sites and is served for them.
 #[track_caller]
-pub(super) fn served_record(edge: &Sandbox, domains: &[&str]) -> Record {
-    let record = only_record(edge);
-    let (sites, served) = (edge.sites(), edge.edge());
+pub(super) fn served_record(service: &Sandbox, domains: &[&str]) -> Record {
+    let record = only_record(service);
+    let (sites, served) = (service.sites(), service.edge());
     for domain in domains {
         let of_domain = |value: &&Value| value["domain"] == *domain;
         let site = sites.iter().find(of_domain).unwrap();

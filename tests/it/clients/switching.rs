@@ -4,15 +4,15 @@ use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
-use crate::harness::{Lineage, authority, edgecert, sandbox};
+use crate::harness::{Lineage, edgecert, sandbox, test_ca};
 
 use super::{certificates, served_record};
 
 /// Starts the hook, switches the pair once the hook says that it does not fit, and expects the deployment.
 #[track_caller]
 fn switched_while_it_is_read(lineage: &Lineage, switch: impl FnOnce()) {
-    let edge = sandbox(&["a.example"]);
-    let mut hook = edgecert().called_by_certbot(lineage).against(&edge).args(["-vv"]);
+    let service = sandbox(&["a.example"]);
+    let mut hook = edgecert().called_by_certbot(lineage).against(&service).args(["-vv"]);
     let mut process = hook.command().stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(process.stderr.take().unwrap()).lines().map(Result::unwrap);
     let mut said: Vec<String> = Vec::new();
@@ -26,7 +26,7 @@ fn switched_while_it_is_read(lineage: &Lineage, switch: impl FnOnce()) {
     switch();
     said.extend(lines);
     assert_eq!(process.wait().unwrap().code(), Some(0), "{said:?}");
-    assert_eq!(served_record(&edge, &["a.example"]).chain, certificates(&lineage.read("fullchain.pem")));
+    assert_eq!(served_record(&service, &["a.example"]).chain, certificates(&lineage.read("fullchain.pem")));
 }
 
 #[test]
@@ -74,11 +74,11 @@ fn a_link_that_is_absent_for_a_moment_is_waited_for() {
 
 #[test]
 fn a_key_that_never_comes_is_an_error_and_nothing_is_sent() {
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
-    lineage.write("privkey.pem", &authority().issue(&["a.example"]).unwrap().key);
-    edgecert().called_by_certbot(&lineage).against(&edge).fails_with(65);
+    lineage.write("privkey.pem", &test_ca().issue(&["a.example"]).unwrap().key);
+    edgecert().called_by_certbot(&lineage).against(&service).exits_with(65);
     fs::remove_file(lineage.file("privkey.pem")).unwrap();
-    edgecert().called_by_certbot(&lineage).against(&edge).fails_with(66);
-    assert_eq!(edge.requests().len(), 0);
+    edgecert().called_by_certbot(&lineage).against(&service).exits_with(66);
+    assert_eq!(service.requests().len(), 0);
 }

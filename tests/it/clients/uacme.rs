@@ -1,6 +1,6 @@
 //! uacme, which has no deploy hook: the hook stands behind it in a cron line.
 
-use crate::harness::{Sandbox, asked, sandbox};
+use crate::harness::{Sandbox, request_lines, sandbox};
 
 use super::{Client, Pebble, Ran, certificates, served_record};
 
@@ -11,8 +11,8 @@ struct Uacme {
 }
 
 impl Uacme {
-    fn deploying_to(edge: &Sandbox) -> Self {
-        let uacme = Self { shell: Client::new("sh", "dash").deploying_to(edge), ca: Pebble::start() };
+    fn deploying_to(service: &Sandbox) -> Self {
+        let uacme = Self { shell: Client::new("sh", "dash").deploying_to(service), ca: Pebble::start() };
         uacme.line("new", "").succeeds();
         uacme
     }
@@ -46,25 +46,25 @@ impl Uacme {
 
 #[test]
 fn uacme_and_the_hook_in_one_line_deploy_each_new_certificate_under_one_id() {
-    let edge = sandbox(&["a.example"]);
-    let uacme = Uacme::deploying_to(&edge);
+    let service = sandbox(&["a.example"]);
+    let uacme = Uacme::deploying_to(&service);
 
     let ran = uacme.cron("").succeeds();
     assert!(ran.stdout.contains("created: true"), "{}", ran.stdout);
-    let first = served_record(&edge, &["a.example"]);
+    let first = served_record(&service, &["a.example"]);
     assert_eq!(first.chain, uacme.chain());
 
-    let requests = asked(&edge).len();
-    uacme.cron("").fails_with(1);
+    let requests = request_lines(&service).len();
+    uacme.cron("").exits_with(1);
     assert_eq!(
-        asked(&edge).len(),
+        request_lines(&service).len(),
         requests,
         "uacme exits 1 for a current certificate, so the hook is not called"
     );
 
     let ran = uacme.cron("--force").succeeds();
     assert!(ran.stdout.contains("created: false"), "{}", ran.stdout);
-    let renewed = served_record(&edge, &["a.example"]);
+    let renewed = served_record(&service, &["a.example"]);
     assert_eq!((renewed.id, &renewed.chain), (first.id, &uacme.chain()));
     assert_ne!(renewed.chain, first.chain, "a new certificate for the old key");
 }

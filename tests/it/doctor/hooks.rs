@@ -9,21 +9,21 @@ use base64::engine::general_purpose::STANDARD;
 use tempfile::TempDir;
 
 use super::{Certbot, TIMER, doctor, on_a_good_machine, only_fault, private_directory};
-use crate::harness::{Sandbox, authority, edgecert, sandbox};
+use crate::harness::{Sandbox, edgecert, sandbox, test_ca};
 
 #[test]
 fn a_lineage_that_was_deployed_is_looked_after_and_its_hook_is_looked_for() {
-    let (edge, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
+    let (service, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
     let state = private_directory();
-    let call = || doctor(&edge, "").env("EDGECERT_STATE_DIR", state.path());
-    let outcome = call().fails_with(69);
-    only_fault(&outcome, "fail site: a.example is covered by no lineage", "");
-    let hook = edgecert().against(&edge).env("EDGECERT_STATE_DIR", state.path());
+    let call = || doctor(&service, "").env("EDGECERT_STATE_DIR", state.path());
+    let output = call().exits_with(69);
+    only_fault(&output, "fail site: a.example is covered by no lineage", "");
+    let hook = edgecert().against(&service).env("EDGECERT_STATE_DIR", state.path());
     hook.env("RENEWED_LINEAGE", certbot.live("a.example")).succeeds();
     call().succeeds();
     certbot.attach("a.example", "/usr/bin/systemctl reload nginx");
     only_fault(
-        &call().fails_with(78),
+        &call().exits_with(78),
         "fail hook: ",
         "certbot reconfigure --cert-name a.example --deploy-hook edgecert",
     );
@@ -31,14 +31,14 @@ fn a_lineage_that_was_deployed_is_looked_after_and_its_hook_is_looked_for() {
 
 #[test]
 fn certbots_hook_is_found_wherever_it_may_stand_and_its_text_is_never_shown() {
-    let (edge, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
-    let call = || on_a_good_machine(&edge, &certbot);
+    let (service, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
+    let call = || on_a_good_machine(&service, &certbot);
     let program = certbot.path("bin/edgecert");
 
     certbot.attach("a.example", format!("API=hunter2 {} --json", program.display()));
     assert!(!call().succeeds().stdout.contains("hunter2"));
     certbot.attach("a.example", "/nonexistent/edgecert");
-    only_fault(&call().fails_with(78), "fail hook: the hook for ", "install edgecert there");
+    only_fault(&call().exits_with(78), "fail hook: the hook for ", "install edgecert there");
     certbot.attach("a.example", "edgecert-of-this-test");
     only_fault(&call().succeeds(), "warn hook: ", "/usr/local/bin");
     certbot.write("script", &format!("#!/bin/sh\n{} --json\n", program.display()), 0o755);
@@ -46,7 +46,7 @@ fn certbots_hook_is_found_wherever_it_may_stand_and_its_text_is_never_shown() {
     call().succeeds();
 
     certbot.attach("a.example", "/bin/true");
-    only_fault(&call().fails_with(78), "fail hook: ", "certbot reconfigure");
+    only_fault(&call().exits_with(78), "fail hook: ", "certbot reconfigure");
     certbot.write("cli.ini", &format!("deploy-hook = {}\n", program.display()), 0o644);
     call().succeeds();
     fs::remove_file(certbot.path("cli.ini")).unwrap();
@@ -58,16 +58,16 @@ fn certbots_hook_is_found_wherever_it_may_stand_and_its_text_is_never_shown() {
         certbot.path("renewal-hooks/deploy/to-the-edge~"),
     )
     .unwrap();
-    call().fails_with(78);
+    call().exits_with(78);
     certbot.write("renewal-hooks/deploy/edgecert.sh", "exec edgecert\n", 0o644);
-    only_fault(&call().fails_with(78), "fail hook: the hook for ", "install edgecert there");
+    only_fault(&call().exits_with(78), "fail hook: the hook for ", "install edgecert there");
 }
 
 /// acme.sh's directory for a domain, with these lines in its configuration.
 fn acme_sh(home: &Path, lines: &str) -> PathBuf {
     let directory = home.join("a.example_ecc");
     fs::create_dir_all(&directory).unwrap();
-    let issued = authority().issue(&["a.example"]).unwrap();
+    let issued = test_ca().issue(&["a.example"]).unwrap();
     let files = [
         ("a.example.key", issued.key.clone()),
         ("a.example.cer", issued.cert.clone()),
@@ -84,13 +84,13 @@ fn acme_sh(home: &Path, lines: &str) -> PathBuf {
 
 #[test]
 fn acme_shs_hook_is_found_in_its_domain_configuration() {
-    let (edge, home) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let (service, home) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let program = home.path().join("edgecert");
     fs::write(&program, "").unwrap();
     fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
     let call = |lines: &str| {
         let directory = acme_sh(home.path(), lines);
-        doctor(&edge, &format!("[[lineage]]\npath = '{}'\n", directory.display()))
+        doctor(&service, &format!("[[lineage]]\npath = '{}'\n", directory.display()))
     };
     let reload = |command: &str| {
         format!("Le_ReloadCmd='__ACME_BASE64__START_{}__ACME_BASE64__END_'\n", STANDARD.encode(command))
@@ -99,7 +99,7 @@ fn acme_shs_hook_is_found_in_its_domain_configuration() {
     call("Le_DeployHook='edgecert,'\n").succeeds();
     for lines in [String::new(), reload("service nginx reload"), "Le_DeployHook='haproxy,'\n".into()] {
         only_fault(
-            &call(&lines).fails_with(78),
+            &call(&lines).exits_with(78),
             "fail hook: ",
             "acme.sh --install-cert -d a.example --ecc --reloadcmd edgecert",
         );
@@ -108,36 +108,37 @@ fn acme_shs_hook_is_found_in_its_domain_configuration() {
 
 #[test]
 fn a_lineage_of_a_client_that_edgecert_does_not_know_is_a_fault_where_it_covers_a_site() {
-    let (edge, home) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let (service, home) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     acme_sh(home.path(), "");
-    let call =
-        |edge: &Sandbox, configuration: &str| doctor(edge, configuration).env("LE_CONFIG_HOME", home.path());
-    let outcome = call(&edge, "").fails_with(78);
-    only_fault(&outcome, "fail hook: ", "--reloadcmd edgecert");
-    assert!(outcome.stdout.contains("a.example_ecc covers a.example, but has no hook"), "{}", outcome.stdout);
+    let call = |service: &Sandbox, configuration: &str| {
+        doctor(service, configuration).env("LE_CONFIG_HOME", home.path())
+    };
+    let output = call(&service, "").exits_with(78);
+    only_fault(&output, "fail hook: ", "--reloadcmd edgecert");
+    assert!(output.stdout.contains("a.example_ecc covers a.example, but has no hook"), "{}", output.stdout);
     // None of the edge's business.
     call(&sandbox(&[]), "").succeeds();
     // One that is not needed.
     let certbot = Certbot::keeping(&[&["a.example"]]);
     let known = certbot.entries(&["a.example"], "");
-    only_fault(&call(&edge, &known).succeeds(), "warn hook: ", "leave it so");
+    only_fault(&call(&service, &known).succeeds(), "warn hook: ", "leave it so");
     // With its hook it takes part in who wins.
     acme_sh(home.path(), "Le_DeployHook='edgecert,'\n");
-    only_fault(&call(&edge, "").succeeds(), "warn hook: ", "edgecert --lineage /");
-    let outcome = call(&edge, &known).fails_with(78);
-    assert!(outcome.stdout.contains("whichever is deployed last"), "{}", outcome.stdout);
+    only_fault(&call(&service, "").succeeds(), "warn hook: ", "edgecert --lineage /");
+    let output = call(&service, &known).exits_with(78);
+    assert!(output.stdout.contains("whichever is deployed last"), "{}", output.stdout);
 }
 
 #[test]
 fn a_machine_without_a_timer_is_told_how_to_get_one() {
-    let (edge, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
-    let hook = on_a_good_machine(&edge, &certbot);
-    let timer = hook.file(TIMER, "");
+    let (service, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
+    let hook = on_a_good_machine(&service, &certbot);
+    let timer = hook.write_file(TIMER, "");
     fs::remove_file(&timer).unwrap();
     std::os::unix::fs::symlink("/nonexistent/edgecert-sync.timer", &timer).unwrap();
-    let outcome = hook.fails_with(78);
+    let output = hook.exits_with(78);
     only_fault(
-        &outcome,
+        &output,
         "fail timer: no timer runs edgecert sync",
         "systemctl enable --now edgecert-sync.timer",
     );

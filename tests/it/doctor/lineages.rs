@@ -7,47 +7,43 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::{Certbot, doctor, faults, on_a_good_machine, only_fault, private_directory};
-use crate::harness::{Lineage, Options, authority, edgecert, record, sandbox, sandbox_with, world};
+use crate::harness::{Lineage, Options, edgecert, record, sandbox, sandbox_with, test_ca, world};
 
 #[test]
 fn a_private_key_that_others_can_read_is_a_fault() {
-    let (edge, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
+    let (service, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
     let key = certbot.live("a.example").join("privkey.pem");
     fs::set_permissions(&key, Permissions::from_mode(0o644)).unwrap();
-    let outcome = on_a_good_machine(&edge, &certbot).fails_with(78);
-    only_fault(&outcome, "fail lineage: others can read the private key ", "chmod 600 /");
+    let output = on_a_good_machine(&service, &certbot).exits_with(78);
+    only_fault(&output, "fail lineage: others can read the private key ", "chmod 600 /");
 
     // A mounted secret is like that.
     let secret = TempDir::new().unwrap();
     fs::copy(&key, secret.path().join("tls.key")).unwrap();
     fs::copy(certbot.live("a.example").join("fullchain.pem"), secret.path().join("tls.crt")).unwrap();
-    let outcome = doctor(&edge, &format!("[[lineage]]\npath = '{}'\n", secret.path().display())).succeeds();
-    only_fault(&outcome, "warn lineage: others can read the private key ", "defaultMode");
+    let output = doctor(&service, &format!("[[lineage]]\npath = '{}'\n", secret.path().display())).succeeds();
+    only_fault(&output, "warn lineage: others can read the private key ", "defaultMode");
 }
 
 #[test]
 fn a_lineage_that_covers_no_site_is_a_fault_unless_that_is_fine() {
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let certbot = Certbot::keeping(&[&["a.example"], &["x.example", "y.example"]]);
     let entries = certbot.entries(&["a.example", "x.example"], "");
-    let outcome = doctor(&edge, &entries).fails_with(69);
-    only_fault(&outcome, "fail lineage: ", "create the site");
-    assert!(outcome.stdout.contains("covers no site of the account, only x.example and y.example"));
+    let output = doctor(&service, &entries).exits_with(69);
+    only_fault(&output, "fail lineage: ", "create the site");
+    assert!(output.stdout.contains("covers no site of the account, only x.example and y.example"));
 
-    let outcome = doctor(&edge, &entries).env("EDGECERT_SKIP_UNMATCHED", "true").succeeds();
+    let output = doctor(&service, &entries).env("EDGECERT_SKIP_UNMATCHED", "true").succeeds();
     assert_eq!(
-        outcome.json()["findings"].as_array().unwrap().iter().filter(|f| f["status"] == "warn").count(),
+        output.json()["findings"].as_array().unwrap().iter().filter(|f| f["status"] == "warn").count(),
         1
     );
 
     let named =
         certbot.entries(&["x.example"], "domains = [\"x.example\"]\n") + &certbot.entries(&["a.example"], "");
-    let outcome = doctor(&edge, &named).fails_with(69);
-    assert!(
-        outcome.stdout.contains("is for x.example, which is no site of the account"),
-        "{}",
-        outcome.stdout
-    );
+    let output = doctor(&service, &named).exits_with(69);
+    assert!(output.stdout.contains("is for x.example, which is no site of the account"), "{}", output.stdout);
 }
 
 #[test]
@@ -62,9 +58,9 @@ fn a_site_that_no_lineage_covers_is_a_fault_unless_the_system_renews_it() {
         sandbox_with(Options { world, ..Options::default() }, &[])
     };
     on_a_good_machine(&kinds("lets"), &certbot).succeeds();
-    let outcome = on_a_good_machine(&kinds("uploaded"), &certbot).fails_with(69);
+    let output = on_a_good_machine(&kinds("uploaded"), &certbot).exits_with(69);
     only_fault(
-        &outcome,
+        &output,
         "fail site: b.example is covered by no lineage of this host; ",
         "put it into a certificate",
     );
@@ -73,14 +69,14 @@ fn a_site_that_no_lineage_covers_is_a_fault_unless_the_system_renews_it() {
 #[test]
 fn two_lineages_that_replace_each_other_are_a_fault() {
     let certbot = Certbot::keeping(&[&["a.example"], &["b.example", "a.example"]]);
-    let edge = sandbox(&["a.example", "b.example"]);
+    let service = sandbox(&["a.example", "b.example"]);
     let both = ["a.example", "b.example"];
-    let outcome = doctor(&edge, &certbot.entries(&both, "")).fails_with(78);
-    only_fault(&outcome, "fail record: a.example is covered by ", "`domains`");
-    assert!(outcome.stdout.contains("whichever is deployed last replaces the other"));
+    let output = doctor(&service, &certbot.entries(&both, "")).exits_with(78);
+    only_fault(&output, "fail record: a.example is covered by ", "`domains`");
+    assert!(output.stdout.contains("whichever is deployed last replaces the other"));
     let parted =
         certbot.entries(&["a.example"], "") + &certbot.entries(&["b.example"], "domains = [\"b.example\"]\n");
-    doctor(&edge, &parted).succeeds();
+    doctor(&service, &parted).succeeds();
 
     // One record for sites of two lineages.
     let certbot = Certbot::keeping(&[&["a.example"], &["b.example"]]);
@@ -88,56 +84,60 @@ fn two_lineages_that_replace_each_other_are_a_fault() {
         {"id": 1, "account": 1, "domain": "a.example", "cert_id": 5},
         {"id": 2, "account": 1, "domain": "b.example", "cert_id": 5},
     ]);
-    let issued = authority().issue(&both).unwrap();
+    let issued = test_ca().issue(&both).unwrap();
     let shared = json!({"id": 5, "account": 1, "domain": "a.example", "name": "a.example", "type": "uploaded",
         "cert_pem": issued.fullchain(), "key_pem": issued.key});
     let world = world(json!({"sites": sites, "certs": [shared]}));
-    let edge = sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[]);
-    let outcome = doctor(&edge, &certbot.entries(&both, "")).fails_with(78);
-    only_fault(&outcome, "fail record: one record feeds a.example and b.example", "rebind");
+    let service = sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[]);
+    let output = doctor(&service, &certbot.entries(&both, "")).exits_with(78);
+    only_fault(&output, "fail record: one record feeds a.example and b.example", "rebind");
 }
 
 #[test]
 fn what_a_deployment_would_refuse_is_told_before() {
     let sites = json!([{"id": 1, "account": 1, "domain": "a.example", "cert_id": 5}]);
     let world = world(json!({"sites": sites, "certs": [record(5, "a.example", "lets")]}));
-    let edge = sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[]);
+    let service = sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[]);
     let certbot = Certbot::keeping(&[&["a.example"]]);
-    let outcome = on_a_good_machine(&edge, &certbot).fails_with(65);
-    only_fault(&outcome, "fail record: ", "--replace-lets");
+    let output = on_a_good_machine(&service, &certbot).exits_with(65);
+    only_fault(&output, "fail record: ", "--replace-lets");
     assert!(
-        outcome.stdout.contains("would not reach a.example: the system issues and renews"),
+        output.stdout.contains("would not reach a.example: the system issues and renews"),
         "{}",
-        outcome.stdout
+        output.stdout
     );
 }
 
 #[test]
 fn a_lineage_that_is_gone_or_would_be_refused_is_a_fault() {
-    let (edge, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
+    let (service, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
     // The key of another certificate.
-    let other = authority().issue(&["a.example"]).unwrap();
+    let other = test_ca().issue(&["a.example"]).unwrap();
     certbot.write("live/a.example/privkey.pem", &other.key, 0o600);
-    let outcome = on_a_good_machine(&edge, &certbot).fails_with(65);
-    let faults = faults(&outcome);
+    let output = on_a_good_machine(&service, &certbot).exits_with(65);
+    let faults = faults(&output);
     assert!(faults.len() == 1 && faults[0].starts_with("fail lineage: "), "{faults:?}");
 
     let state = private_directory();
     let lineage = Lineage::issued_for(&["a.example"]);
-    edgecert().called_by_certbot(&lineage).against(&edge).env("EDGECERT_STATE_DIR", state.path()).succeeds();
+    edgecert()
+        .called_by_certbot(&lineage)
+        .against(&service)
+        .env("EDGECERT_STATE_DIR", state.path())
+        .succeeds();
     drop(lineage);
     certbot.renew("a.example", &["a.example"]);
-    let outcome = on_a_good_machine(&edge, &certbot).env("EDGECERT_STATE_DIR", state.path()).fails_with(66);
-    assert!(outcome.stdout.contains("edgecert status --forget"), "{}", outcome.stdout);
+    let output = on_a_good_machine(&service, &certbot).env("EDGECERT_STATE_DIR", state.path()).exits_with(66);
+    assert!(output.stdout.contains("edgecert status --forget"), "{}", output.stdout);
 }
 
 #[test]
 fn a_mounted_secret_is_the_same_lineage_after_a_renewal() {
-    let (edge, state, secret) = (sandbox(&["a.example"]), private_directory(), TempDir::new().unwrap());
+    let (service, state, secret) = (sandbox(&["a.example"]), private_directory(), TempDir::new().unwrap());
     let renew = |version: &str| {
         let directory = secret.path().join(version);
         fs::create_dir(&directory).unwrap();
-        let issued = authority().issue(&["a.example"]).unwrap();
+        let issued = test_ca().issue(&["a.example"]).unwrap();
         for (name, text) in [("tls.crt", issued.fullchain()), ("tls.key", issued.key)] {
             fs::write(directory.join(name), text).unwrap();
             fs::set_permissions(directory.join(name), Permissions::from_mode(0o600)).unwrap();
@@ -147,11 +147,11 @@ fn a_mounted_secret_is_the_same_lineage_after_a_renewal() {
         symlink(version, secret.path().join("..data")).unwrap();
     };
     renew("..2026_01");
-    let hook = edgecert().against(&edge).env("EDGECERT_STATE_DIR", state.path());
+    let hook = edgecert().against(&service).env("EDGECERT_STATE_DIR", state.path());
     hook.args(["--lineage"]).args([secret.path()]).succeeds();
     renew("..2026_02");
     fs::remove_dir_all(secret.path().join("..2026_01")).unwrap();
     for configuration in [String::new(), format!("[[lineage]]\npath = '{}'\n", secret.path().display())] {
-        doctor(&edge, &configuration).env("EDGECERT_STATE_DIR", state.path()).succeeds();
+        doctor(&service, &configuration).env("EDGECERT_STATE_DIR", state.path()).succeeds();
     }
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::{Hook, Outcome, Sandbox, authority, edgecert};
+use crate::harness::{Hook, Output, Sandbox, edgecert, test_ca};
 
 /// certbot's directories with one lineage for each row of names, attached to edgecert; the first name is the lineage's.
 struct Certbot {
@@ -30,7 +30,7 @@ impl Certbot {
     }
 
     fn renew(&self, name: &str, names: &[&str]) {
-        let issued = authority().issue(names).unwrap();
+        let issued = test_ca().issue(names).unwrap();
         self.write(&format!("live/{name}/fullchain.pem"), &issued.fullchain(), 0o644);
         self.write(&format!("live/{name}/privkey.pem"), &issued.key, 0o600);
     }
@@ -73,21 +73,21 @@ fn private_directory() -> TempDir {
 const TIMER: &str = ".config/systemd/user/timers.target.wants/edgecert-sync.timer";
 
 /// A call on a machine with a timer and this configuration.
-fn doctor(edge: &Sandbox, configuration: &str) -> Hook {
-    let hook = edgecert().against(edge).args(["doctor", "--json"]);
-    hook.file(TIMER, "");
-    hook.file(".config/edgecert/config.toml", configuration);
+fn doctor(service: &Sandbox, configuration: &str) -> Hook {
+    let hook = edgecert().against(service).args(["doctor", "--json"]);
+    hook.write_file(TIMER, "");
+    hook.write_file(".config/edgecert/config.toml", configuration);
     hook
 }
 
 /// The same on a machine with one lineage for `a.example`, which is in order.
-fn on_a_good_machine(edge: &Sandbox, certbot: &Certbot) -> Hook {
-    doctor(edge, &certbot.entries(&["a.example"], ""))
+fn on_a_good_machine(service: &Sandbox, certbot: &Certbot) -> Hook {
+    doctor(service, &certbot.entries(&["a.example"], ""))
 }
 
 /// What is not in order, as `status subject: detail; remedy`.
-fn faults(outcome: &Outcome) -> Vec<String> {
-    let json = outcome.json();
+fn faults(output: &Output) -> Vec<String> {
+    let json = output.json();
     let findings = json["findings"].as_array().unwrap().iter();
     let word = |finding: &Value, field: &str| finding[field].as_str().unwrap().to_owned();
     let line = |finding: &Value| {
@@ -100,8 +100,8 @@ fn faults(outcome: &Outcome) -> Vec<String> {
 
 /// Expects this one fault: how its line begins, and what its remedy has in it.
 #[track_caller]
-fn only_fault(outcome: &Outcome, begins: &str, remedy: &str) {
-    let faults = faults(outcome);
+fn only_fault(output: &Output, begins: &str, remedy: &str) {
+    let faults = faults(output);
     assert_eq!(faults.len(), 1, "{faults:#?}");
     assert!(faults[0].starts_with(begins) && faults[0].contains(remedy), "{faults:#?}");
 }

@@ -12,19 +12,19 @@ use crate::harness::{Fault, Options, edgecert, sandbox, sandbox_with};
 
 #[test]
 fn on_a_good_machine_nothing_is_wrong() {
-    let (edge, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example", "b.example"]]));
-    let hook = on_a_good_machine(&edge, &certbot);
+    let (service, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example", "b.example"]]));
+    let hook = on_a_good_machine(&service, &certbot);
     let json = hook.succeeds().json();
     assert_eq!(
         (&json["ok"], &json["command"], &json["error"]),
         (&json!(true), &json!("doctor"), &json!(null))
     );
-    assert_eq!(edge.requests().len(), 2, "one listing of certificates, one of sites");
+    assert_eq!(service.requests().len(), 2, "one listing of certificates, one of sites");
 
-    let hook = edgecert().against(&edge).args(["doctor"]);
-    hook.file(TIMER, "");
-    hook.file(".config/edgecert/config.toml", &certbot.entries(&["a.example"], ""));
-    let shown = hook.succeeds().shown().replace(certbot.home.path().to_str().unwrap(), "CERTBOT");
+    let hook = edgecert().against(&service).args(["doctor"]);
+    hook.write_file(TIMER, "");
+    hook.write_file(".config/edgecert/config.toml", &certbot.entries(&["a.example"], ""));
+    let shown = hook.succeeds().snapshot().replace(certbot.home.path().to_str().unwrap(), "CERTBOT");
     expect![[r#"
         base-url     ok: API
         state        ok: HOME/state
@@ -42,10 +42,10 @@ fn on_a_good_machine_nothing_is_wrong() {
 
 #[test]
 fn without_an_api_key_everything_else_is_still_looked_at() {
-    let (edge, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
-    let outcome = on_a_good_machine(&edge, &certbot).without_env("EDGECERT_API_KEY").fails_with(78);
-    only_fault(&outcome, "fail api-key: no API key is set; ", "set EDGECERT_API_KEY");
-    let json = outcome.json();
+    let (service, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
+    let output = on_a_good_machine(&service, &certbot).without_env("EDGECERT_API_KEY").exits_with(78);
+    only_fault(&output, "fail api-key: no API key is set; ", "set EDGECERT_API_KEY");
+    let json = output.json();
     let subjects: Vec<&str> = json["findings"]
         .as_array()
         .unwrap()
@@ -57,12 +57,12 @@ fn without_an_api_key_everything_else_is_still_looked_at() {
 
 #[test]
 fn an_api_key_file_that_cannot_be_used_is_named() {
-    let (edge, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
+    let (service, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
     let call = |file: &str| {
-        let hook = on_a_good_machine(&edge, &certbot).without_env("EDGECERT_API_KEY");
-        let path = hook.file("key", "sandbox-key\n").with_file_name(file);
+        let hook = on_a_good_machine(&service, &certbot).without_env("EDGECERT_API_KEY");
+        let path = hook.write_file("key", "sandbox-key\n").with_file_name(file);
         fs::set_permissions(path.with_file_name("key"), Permissions::from_mode(0o604)).unwrap();
-        hook.env("EDGECERT_API_KEY_FILE", path).fails_with(78)
+        hook.env("EDGECERT_API_KEY_FILE", path).exits_with(78)
     };
     only_fault(&call("key"), "fail api-key: others can read the API key file ", "chmod 600 /");
     only_fault(&call("other"), "fail api-key: cannot read ", "check the path and its permissions");
@@ -70,80 +70,80 @@ fn an_api_key_file_that_cannot_be_used_is_named() {
 
 #[test]
 fn a_base_url_that_is_missing_or_bad_is_a_fault_of_its_own() {
-    let (edge, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
-    let call = || on_a_good_machine(&edge, &certbot).without_env("EDGECERT_BASE_URL");
-    only_fault(&call().fails_with(78), "fail base-url: no base URL is set; ", "base_url in");
-    let outcome = call().args(["--base-url", "http://api.example.net"]).run();
-    assert_eq!(outcome.code, 78);
-    assert!(outcome.stdout.contains("plain http is for loopback addresses only"), "{}", outcome.stdout);
-    assert_eq!(edge.requests().len(), 0);
+    let (service, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
+    let call = || on_a_good_machine(&service, &certbot).without_env("EDGECERT_BASE_URL");
+    only_fault(&call().exits_with(78), "fail base-url: no base URL is set; ", "base_url in");
+    let output = call().args(["--base-url", "http://api.example.net"]).run();
+    assert_eq!(output.code, 78);
+    assert!(output.stdout.contains("plain http is for loopback addresses only"), "{}", output.stdout);
+    assert_eq!(service.requests().len(), 0);
 }
 
 #[test]
 fn a_service_that_cannot_be_reached_is_temporary() {
-    let (edge, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
-    let call = || on_a_good_machine(&edge, &certbot);
-    let outcome = call().env("EDGECERT_BASE_URL", "http://127.0.0.1:1").fails_with(75);
-    only_fault(&outcome, "fail service: cannot reach the service at 127.0.0.1:1: ", "check the base URL");
-    edge.add_fault(Fault::status("GET /api/certs", 503).times(2));
-    only_fault(&call().fails_with(75), "fail service: the service is unavailable (503)", "ask again later");
-    edge.add_fault(Fault::status("GET /api/certs", 503).times(1));
+    let (service, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
+    let call = || on_a_good_machine(&service, &certbot);
+    let output = call().env("EDGECERT_BASE_URL", "http://127.0.0.1:1").exits_with(75);
+    only_fault(&output, "fail service: cannot reach the service at 127.0.0.1:1: ", "check the base URL");
+    service.add_fault(Fault::status("GET /api/certs", 503).times(2));
+    only_fault(&call().exits_with(75), "fail service: the service is unavailable (503)", "ask again later");
+    service.add_fault(Fault::status("GET /api/certs", 503).times(1));
     call().succeeds();
 }
 
 #[test]
 fn a_service_whose_tls_is_not_trusted_is_told_from_one_that_cannot_be_reached() {
-    let edge = sandbox_with(Options { tls: true, ..Options::default() }, &["a.example"]);
+    let service = sandbox_with(Options { tls: true, ..Options::default() }, &["a.example"]);
     let certbot = Certbot::keeping(&[&["a.example"]]);
-    let call = || on_a_good_machine(&edge, &certbot);
+    let call = || on_a_good_machine(&service, &certbot);
     call().succeeds();
-    let outcome = call().without_env("EDGECERT_CA_FILE").fails_with(78);
-    only_fault(&outcome, "fail tls: the TLS certificate of 127.0.0.1", "--ca-file");
+    let output = call().without_env("EDGECERT_CA_FILE").exits_with(78);
+    only_fault(&output, "fail tls: the TLS certificate of 127.0.0.1", "--ca-file");
     let hook = call();
-    let empty = hook.file("empty.pem", "");
-    let outcome = hook.env("EDGECERT_CA_FILE", empty).fails_with(78);
-    only_fault(&outcome, "fail tls: cannot use the CA file ", "CA certificates in PEM");
+    let empty = hook.write_file("empty.pem", "");
+    let output = hook.env("EDGECERT_CA_FILE", empty).exits_with(78);
+    only_fault(&output, "fail tls: cannot use the CA file ", "CA certificates in PEM");
 }
 
 #[test]
 fn an_api_key_that_the_service_does_not_accept_ends_with_77() {
-    let (edge, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
-    let outcome =
-        on_a_good_machine(&edge, &certbot).env("EDGECERT_API_KEY", "another-key-of-mine").fails_with(77);
-    only_fault(&outcome, "fail api-key: the service rejected the API key (401)", "set a valid key");
-    assert!(!outcome.stdout.contains("another-key-of-mine"), "{}", outcome.stdout);
+    let (service, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
+    let output =
+        on_a_good_machine(&service, &certbot).env("EDGECERT_API_KEY", "another-key-of-mine").exits_with(77);
+    only_fault(&output, "fail api-key: the service rejected the API key (401)", "set a valid key");
+    assert!(!output.stdout.contains("another-key-of-mine"), "{}", output.stdout);
 }
 
 #[test]
 fn a_clock_that_is_off_by_more_than_a_minute_is_a_fault() {
-    let (edge, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
+    let (service, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
     let dated = |pattern: &str, body: Value| {
         Fault::status(pattern, 200).header("Date", "Tue, 01 Jan 2030 00:00:00 GMT").body(body)
     };
-    edge.add_fault(dated("GET /api/certs", json!([])));
-    edge.add_fault(dated(
+    service.add_fault(dated("GET /api/certs", json!([])));
+    service.add_fault(dated(
         "GET /api/me/sites",
         json!({"sites": [{"id": 1, "domain": "a.example"}], "total": 1}),
     ));
-    let outcome = on_a_good_machine(&edge, &certbot).fails_with(78);
-    only_fault(&outcome, "fail clock: this host's clock is ", "timedatectl");
+    let output = on_a_good_machine(&service, &certbot).exits_with(78);
+    only_fault(&output, "fail clock: this host's clock is ", "timedatectl");
 }
 
 #[test]
 fn a_state_directory_that_is_open_or_cannot_be_written_is_a_fault() {
-    let (edge, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
-    let call = || on_a_good_machine(&edge, &certbot);
+    let (service, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
+    let call = || on_a_good_machine(&service, &certbot);
     let hook = call();
-    let file = hook.file("file", "");
-    let outcome = hook.env("EDGECERT_STATE_DIR", file.join("state")).fails_with(78);
-    only_fault(&outcome, "fail state: cannot write into the state directory ", "--state-dir");
+    let file = hook.write_file("file", "");
+    let output = hook.env("EDGECERT_STATE_DIR", file.join("state")).exits_with(78);
+    only_fault(&output, "fail state: cannot write into the state directory ", "--state-dir");
 
     let directory = TempDir::new().unwrap();
     for (mode, code) in [(0o700, 0), (0o750, 0), (0o705, 78), (0o770, 78)] {
         fs::set_permissions(directory.path(), Permissions::from_mode(mode)).unwrap();
-        let outcome = call().env("EDGECERT_STATE_DIR", directory.path()).fails_with(code);
+        let output = call().env("EDGECERT_STATE_DIR", directory.path()).exits_with(code);
         if code != 0 {
-            only_fault(&outcome, "fail state: the state directory ", "chmod 700 /");
+            only_fault(&output, "fail state: the state directory ", "chmod 700 /");
         }
     }
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "and nothing is left behind");
@@ -151,23 +151,19 @@ fn a_state_directory_that_is_open_or_cannot_be_written_is_a_fault() {
 
 #[test]
 fn a_configuration_that_cannot_be_understood_does_not_stop_the_rest_and_the_gravest_fault_wins() {
-    let edge = sandbox(&["a.example"]);
+    let service = sandbox(&["a.example"]);
     let call =
-        |text: &str| doctor(&edge, text).without_env("EDGECERT_BASE_URL").without_env("EDGECERT_API_KEY");
-    let outcome = call("basurl = \"x\"\n").env("EDGECERT_WAIT", "soon").fails_with(78);
-    let faults = faults(&outcome);
+        |text: &str| doctor(&service, text).without_env("EDGECERT_BASE_URL").without_env("EDGECERT_API_KEY");
+    let output = call("basurl = \"x\"\n").env("EDGECERT_WAIT", "soon").exits_with(78);
+    let faults = faults(&output);
     assert_eq!(faults.len(), 2, "what may stand in the file is not missing: {faults:?}");
     assert!(faults[0].contains("config.toml:1: unknown key `basurl`"), "{faults:?}");
-    assert!(
-        outcome.stdout.contains("EDGECERT_WAIT: expected a whole number of seconds"),
-        "{}",
-        outcome.stdout
-    );
+    assert!(output.stdout.contains("EDGECERT_WAIT: expected a whole number of seconds"), "{}", output.stdout);
 
     // 75 for the service, and behind it 65 for the lineage.
     let certbot = Certbot::keeping(&[&["a.example"]]);
     certbot.write("live/a.example/privkey.pem", "", 0o600);
-    on_a_good_machine(&edge, &certbot).env("EDGECERT_BASE_URL", "http://127.0.0.1:1").fails_with(65);
+    on_a_good_machine(&service, &certbot).env("EDGECERT_BASE_URL", "http://127.0.0.1:1").exits_with(65);
     // 69 for the site, and before it 77 for the key.
-    on_a_good_machine(&edge, &certbot).env("EDGECERT_API_KEY", "wrong").fails_with(77);
+    on_a_good_machine(&service, &certbot).env("EDGECERT_API_KEY", "wrong").exits_with(77);
 }

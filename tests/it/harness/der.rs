@@ -1,4 +1,4 @@
-//! Certificates that no tool makes: DER put together by hand, signed by nobody.
+//! Encodes certificates that no tool issues, as unsigned DER.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,19 +14,19 @@ const OID: u8 = 0x06;
 const UTF8: u8 = 0x0c;
 const SET: u8 = 0x31;
 
-/// What stands in a certificate made by hand; everything else is unremarkable.
-pub(crate) struct Forged<'a> {
+/// The variable fields of an unsigned certificate; everything else is valid.
+pub(crate) struct ForgedCert<'a> {
     pub(crate) subject: &'a str,
     pub(crate) issuer: &'a str,
-    /// Tag and text of the two dates.
+    /// `notBefore` and `notAfter`, as tag and text.
     pub(crate) validity: [(u8, &'a str); 2],
-    /// DNS names of the SAN extension; empty: there is none.
+    /// DNS names of the SAN extension; empty means no extension.
     pub(crate) names: Vec<&'a [u8]>,
-    /// `SubjectPublicKeyInfo`; empty: some Ed25519 key.
+    /// `SubjectPublicKeyInfo`; empty means an Ed25519 key.
     pub(crate) key: Vec<u8>,
 }
 
-impl Default for Forged<'_> {
+impl Default for ForgedCert<'_> {
     fn default() -> Self {
         Self {
             subject: "a.example",
@@ -38,8 +38,7 @@ impl Default for Forged<'_> {
     }
 }
 
-impl Forged<'_> {
-    /// The certificate as PEM.
+impl ForgedCert<'_> {
     pub(crate) fn pem(&self) -> String {
         pem("CERTIFICATE", &self.der())
     }
@@ -70,33 +69,42 @@ impl Forged<'_> {
     }
 }
 
-/// The SAN extension with these encoded names.
+/// Encodes the SAN extension around encoded names.
 fn subject_alternative_names(names: &[u8]) -> Vec<u8> {
     sequence(&[tlv(OID, &[0x55, 0x1d, 0x11]), tlv(OCTET_STRING, &tlv(SEQUENCE, names))])
 }
 
-/// A distinguished name of a common name only.
+/// Encodes a distinguished name that consists of a common name.
 fn name(common: &str) -> Vec<u8> {
     let attribute = sequence(&[tlv(OID, &[0x55, 4, 3]), tlv(UTF8, common.as_bytes())]);
     sequence(&[tlv(SET, &attribute)])
 }
 
-/// The `SubjectPublicKeyInfo` of an RSA key with this many bits.
+/// Encodes the `SubjectPublicKeyInfo` of an RSA key of this size.
 pub(crate) fn rsa_public_key(bits: usize) -> Vec<u8> {
     let oid = tlv(OID, &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1]);
-    let key = sequence(&[number(bits), tlv(INTEGER, &[1, 0, 1])]);
+    let key = sequence(&[integer_of_size(bits), tlv(INTEGER, &[1, 0, 1])]);
     sequence(&[sequence(&[oid, vec![5, 0]]), tlv(BIT_STRING, &[&[0], key.as_slice()].concat())])
 }
 
-/// An `RSAPrivateKey` of this size whose numbers mean nothing.
+/// Encodes an `RSAPrivateKey` of this size whose numbers are not a key.
 pub(crate) fn rsa_private_key(bits: usize, exponent_bits: usize) -> Vec<u8> {
-    let half = || number(bits / 2);
-    let numbers = [number(bits), number(exponent_bits), number(bits), half(), half(), half(), half(), half()];
+    let half = || integer_of_size(bits / 2);
+    let numbers = [
+        integer_of_size(bits),
+        integer_of_size(exponent_bits),
+        integer_of_size(bits),
+        half(),
+        half(),
+        half(),
+        half(),
+        half(),
+    ];
     sequence(&[&[tlv(INTEGER, &[0])], numbers.as_slice()].concat())
 }
 
-/// An integer of this many bits, all of them set.
-fn number(bits: usize) -> Vec<u8> {
+/// Encodes an integer of this many bits, all of them set.
+fn integer_of_size(bits: usize) -> Vec<u8> {
     let first = u8::MAX >> (8 - 1 - (bits - 1) % 8);
     let mut bytes = vec![u8::MAX; bits.div_ceil(8)];
     bytes[0] = first;
@@ -110,7 +118,7 @@ pub(crate) fn sequence(parts: &[Vec<u8>]) -> Vec<u8> {
     tlv(SEQUENCE, &parts.concat())
 }
 
-/// Tag, length and content.
+/// Encodes tag, length and content.
 pub(crate) fn tlv(tag: u8, content: &[u8]) -> Vec<u8> {
     let length = content.len().to_be_bytes();
     let significant = &length[length.iter().take_while(|byte| **byte == 0).count()..];
@@ -124,18 +132,18 @@ pub(crate) fn tlv(tag: u8, content: &[u8]) -> Vec<u8> {
     [der.as_slice(), content].concat()
 }
 
-/// The encoded elements of a sequence, header included.
+/// Splits a sequence into its encoded elements.
 pub(crate) fn elements(sequence: &[u8]) -> Vec<&[u8]> {
-    let (mut rest, mut found) = (content(sequence), Vec::new());
+    let (mut rest, mut elements) = (content(sequence), Vec::new());
     while !rest.is_empty() {
         let (element, more) = rest.split_at(header(rest) + length(rest));
-        found.push(element);
+        elements.push(element);
         rest = more;
     }
-    found
+    elements
 }
 
-/// What stands behind tag and length.
+/// The content of an encoded element, without tag and length.
 pub(crate) fn content(element: &[u8]) -> &[u8] {
     &element[header(element)..]
 }
@@ -151,7 +159,7 @@ fn length(element: &[u8]) -> usize {
     }
 }
 
-/// One PEM block.
+/// Encodes a PEM block.
 pub(crate) fn pem(label: &str, der: &[u8]) -> String {
     let body = STANDARD.encode(der);
     let lines: Vec<&str> =

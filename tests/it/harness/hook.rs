@@ -1,4 +1,4 @@
-//! The real binary in an emptied environment with a home of its own.
+//! Runs the real binary in an emptied environment with its own home directory.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -10,77 +10,80 @@ use tempfile::TempDir;
 
 use super::Lineage;
 
-/// A call of the hook that is being put together.
+/// Builder for one run of the hook.
 pub(crate) struct Hook {
     command: Command,
     home: TempDir,
-    /// Texts that differ from run to run, and what stands for them in a snapshot.
-    names: Vec<(String, &'static str)>,
+    filters: Filters,
 }
 
-/// What a finished call left behind.
-pub(crate) struct Outcome {
+/// Text that differs from run to run, and its placeholder in snapshots.
+type Filters = Vec<(String, &'static str)>;
+
+/// Exit code, output and state files of a finished run.
+pub(crate) struct Output {
     pub(crate) code: i32,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
-    /// Everything in the state directory.
+    /// All files of the state directory, concatenated.
     pub(crate) state: String,
-    names: Vec<(String, &'static str)>,
+    filters: Filters,
 }
 
 /// The binary under test: `EDGECERT_BIN`, or the one that cargo built for this test run.
 pub(crate) fn binary() -> PathBuf {
-    variable("EDGECERT_BIN").map_or_else(|| env!("CARGO_BIN_EXE_edgecert").into(), PathBuf::from)
+    env_var("EDGECERT_BIN").map_or_else(|| env!("CARGO_BIN_EXE_edgecert").into(), PathBuf::from)
 }
 
-/// A variable of the test run itself.
-#[expect(clippy::disallowed_methods, reason = "the one place where the tests look at their own environment")]
-pub(crate) fn variable(name: &str) -> Option<OsString> {
+/// Reads a variable of the test process's own environment.
+#[expect(clippy::disallowed_methods, reason = "the one place where tests read their own environment")]
+pub(crate) fn env_var(name: &str) -> Option<OsString> {
     std::env::var_os(name)
 }
 
-/// A call of the hook without any argument.
+/// Starts building a run of the hook.
 pub(crate) fn edgecert() -> Hook {
-    called_as(Command::new(binary()))
+    Hook::new(Command::new(binary()))
 }
 
-/// The same in an address space of this many bytes.
-pub(crate) fn edgecert_within(bytes: u64) -> Hook {
+/// Starts building a run whose address space is limited to this many bytes.
+pub(crate) fn edgecert_with_memory(bytes: u64) -> Hook {
     const PRLIMIT: &str = "/usr/bin/prlimit";
     assert!(Path::new(PRLIMIT).exists(), "prlimit must be installed (Debian package util-linux)");
     let mut command = Command::new(PRLIMIT);
     command.arg(format!("--as={bytes}")).arg(binary());
-    called_as(command)
-}
-
-fn called_as(mut command: Command) -> Hook {
-    let home = TempDir::new().unwrap();
-    command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", home.path());
-    command.env("EDGECERT_STATE_DIR", home.path().join("state"));
-    command.current_dir(home.path()).stdin(Stdio::null());
-    Hook { command, home, names: Vec::new() }
+    Hook::new(command)
 }
 
 impl Hook {
-    /// Sets certbot's variables.
-    pub(crate) fn called_by_certbot(self, lineage: &Lineage) -> Self {
-        self.knows(lineage).env("RENEWED_LINEAGE", lineage.path()).env("RENEWED_DOMAINS", "ignored.example")
+    fn new(mut command: Command) -> Self {
+        let home = TempDir::new().unwrap();
+        command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", home.path());
+        command.env("EDGECERT_STATE_DIR", home.path().join("state"));
+        command.current_dir(home.path()).stdin(Stdio::null());
+        Self { command, home, filters: Vec::new() }
     }
 
-    /// Points the hook to a sandbox and its edge, with its key.
-    pub(crate) fn against(mut self, sandbox: &Sandbox) -> Self {
-        let ready = sandbox.endpoints();
-        self.names.push((ready.api.clone(), "API"));
-        self.names.push((ready.edge.clone(), "EDGE"));
-        let hook = self.env("EDGECERT_BASE_URL", &ready.api).env("EDGECERT_API_KEY", &ready.api_key);
-        let hook = hook.env("EDGECERT_EDGE_ADDRESS", &ready.edge);
-        match &ready.ca_file {
+    /// Sets certbot's variables.
+    pub(crate) fn called_by_certbot(self, lineage: &Lineage) -> Self {
+        let hook = self.with_filter_for(lineage);
+        hook.env("RENEWED_LINEAGE", lineage.path()).env("RENEWED_DOMAINS", "ignored.example")
+    }
+
+    /// Points the hook to a sandbox and its edge, with a valid API key.
+    pub(crate) fn against(mut self, service: &Sandbox) -> Self {
+        let endpoints = service.endpoints();
+        self.filters.push((endpoints.api.clone(), "API"));
+        self.filters.push((endpoints.edge.clone(), "EDGE"));
+        let hook = self.env("EDGECERT_BASE_URL", &endpoints.api).env("EDGECERT_API_KEY", &endpoints.api_key);
+        let hook = hook.env("EDGECERT_EDGE_ADDRESS", &endpoints.edge);
+        match &endpoints.ca_file {
             Some(file) => hook.env("EDGECERT_CA_FILE", file),
             None => hook,
         }
     }
 
-    /// Names a site with `--domain`.
+    /// Adds `--domain DOMAIN`.
     pub(crate) fn for_domain(self, domain: &str) -> Self {
         self.args(["--domain", domain])
     }
@@ -100,7 +103,7 @@ impl Hook {
         self
     }
 
-    /// Runs it under another program, which gets these arguments before the hook's own command line.
+    /// Runs the hook under another program, such as `["strace", "-f"]`.
     pub(crate) fn under(mut self, wrapper: &[&str]) -> Self {
         let (program, arguments) = wrapper.split_first().unwrap();
         let mut command = Command::new(program);
@@ -114,59 +117,59 @@ impl Hook {
         self
     }
 
-    /// Lets snapshots show this lineage's directory as `LINEAGE`.
-    pub(crate) fn knows(mut self, lineage: &Lineage) -> Self {
-        self.names.push((lineage.path().to_str().unwrap().to_owned(), "LINEAGE"));
+    /// Shows this lineage's directory as `LINEAGE` in snapshots.
+    pub(crate) fn with_filter_for(mut self, lineage: &Lineage) -> Self {
+        self.filters.push((lineage.path().to_str().unwrap().to_owned(), "LINEAGE"));
         self
     }
 
-    /// Writes a file into the hook's home and returns its path.
-    pub(crate) fn file(&self, name: &str, text: &str) -> PathBuf {
+    /// Writes a file below the hook's home and returns its path.
+    pub(crate) fn write_file(&self, name: &str, text: &str) -> PathBuf {
         let path = self.home.path().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, text).unwrap();
         path
     }
 
-    /// The command, for a test that starts it in its own way.
+    /// The underlying command, for tests that spawn it themselves.
     pub(crate) fn command(&mut self) -> &mut Command {
         &mut self.command
     }
 
-    /// Runs it to its end.
-    pub(crate) fn run(mut self) -> Outcome {
+    /// Runs the hook to completion.
+    pub(crate) fn run(mut self) -> Output {
         let output = self.command.output().unwrap_or_else(|error| {
             panic!("cannot run {}: {error}", self.command.get_program().display());
         });
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the hook prints UTF-8 only");
-        self.names.push((self.home.path().to_str().unwrap().to_owned(), "HOME"));
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("output is UTF-8");
+        self.filters.push((self.home.path().to_str().unwrap().to_owned(), "HOME"));
         let files = std::fs::read_dir(self.home.path().join("state")).into_iter().flatten();
         let state = files.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap()).collect();
-        Outcome {
-            code: output.status.code().expect("the hook is never killed by a signal"),
+        Output {
+            code: output.status.code().expect("the hook was not killed by a signal"),
             stdout: text(output.stdout),
             stderr: text(output.stderr),
             state,
-            names: self.names,
+            filters: self.filters,
         }
     }
 
-    /// Runs it and expects exit code 0.
+    /// Runs the hook and expects exit code 0.
     #[track_caller]
-    pub(crate) fn succeeds(self) -> Outcome {
-        self.fails_with(0)
+    pub(crate) fn succeeds(self) -> Output {
+        self.exits_with(0)
     }
 
-    /// Runs it and expects this exit code.
+    /// Runs the hook and expects this exit code.
     #[track_caller]
-    pub(crate) fn fails_with(self, code: i32) -> Outcome {
-        let outcome = self.run();
-        assert_eq!(outcome.code, code, "stdout:\n{}stderr:\n{}", outcome.stdout, outcome.stderr);
-        outcome
+    pub(crate) fn exits_with(self, code: i32) -> Output {
+        let output = self.run();
+        assert_eq!(output.code, code, "stdout:\n{}stderr:\n{}", output.stdout, output.stderr);
+        output
     }
 }
 
-impl Outcome {
+impl Output {
     /// The JSON object on standard output.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
@@ -177,25 +180,25 @@ impl Outcome {
     #[track_caller]
     pub(crate) fn sites(&self) -> Vec<String> {
         let json = self.json();
-        let word = |site: &Value, field: &str| site[field].as_str().unwrap().to_owned();
+        let field = |site: &Value, name: &str| site[name].as_str().unwrap().to_owned();
         let sites = json["sites"].as_array().unwrap();
-        sites.iter().map(|site| format!("{}: {}", word(site, "domain"), word(site, "outcome"))).collect()
+        sites.iter().map(|site| format!("{}: {}", field(site, "domain"), field(site, "outcome"))).collect()
     }
 
-    /// Standard output and standard error with what differs from run to run replaced.
-    pub(crate) fn shown(&self) -> String {
+    /// Standard output and standard error, with text that differs from run to run replaced by placeholders.
+    pub(crate) fn snapshot(&self) -> String {
         let mut text = format!("{}---\n{}", self.stdout, self.stderr);
-        for (value, name) in &self.names {
-            text = text.replace(value, name);
+        for (value, placeholder) in &self.filters {
+            text = text.replace(value, placeholder);
         }
-        scrub(&text)
+        mask_dates_and_fingerprints(&text)
     }
 }
 
-/// Replaces dates, spans of time, fingerprints and ports.
-fn scrub(text: &str) -> String {
-    let mut shown = String::new();
-    for word in text.split_inclusive([' ', '\n', '"', ',']) {
+fn mask_dates_and_fingerprints(text: &str) -> String {
+    const SEPARATORS: [char; 4] = [' ', '\n', '"', ','];
+    let mut masked = String::new();
+    for word in text.split_inclusive(SEPARATORS) {
         let end = word.trim_end_matches([' ', '\n', '"', ',', ';']);
         let is_date = end.len() == 20 && end.ends_with('Z') && end.as_bytes()[10] == b'T';
         let is_fingerprint = end.len() == 64 && end.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -206,8 +209,8 @@ fn scrub(text: &str) -> String {
         } else {
             end
         };
-        shown.push_str(replacement);
-        shown.push_str(&word[end.len()..]);
+        masked.push_str(replacement);
+        masked.push_str(&word[end.len()..]);
     }
-    shown
+    masked
 }

@@ -10,39 +10,40 @@ use tempfile::TempDir;
 
 use super::{openssl, sign_between};
 
-/// A directory with `fullchain.pem`, `privkey.pem`, `cert.pem` and `chain.pem`.
+/// A temporary directory with `fullchain.pem`, `privkey.pem`, `cert.pem` and `chain.pem`.
 pub(crate) struct Lineage {
     home: TempDir,
 }
 
-/// The CA of this test run.
-pub(crate) fn authority() -> &'static Authority {
+/// The CA that all tests of one run share.
+pub(crate) fn test_ca() -> &'static Authority {
     static AUTHORITY: OnceLock<Authority> = OnceLock::new();
     AUTHORITY.get_or_init(|| Authority::new("edgecert test").unwrap())
 }
 
-/// Makes a key with these openssl arguments as `privkey.pem`.
-pub(crate) fn new_key(directory: &Path, key: &[&str]) {
-    let (command, options) = key.split_first().unwrap();
-    openssl(directory, &[&[*command, "-out", "privkey.pem"], options].concat());
+/// Generates `privkey.pem` with this openssl command.
+pub(crate) fn generate_key(directory: &Path, command: &[&str]) {
+    let (subcommand, options) = command.split_first().unwrap();
+    openssl(directory, &[&[*subcommand, "-out", "privkey.pem"], options].concat());
 }
 
 impl Lineage {
-    /// A P-256 certificate of the test CA, with its intermediate.
+    /// Issues a P-256 certificate of the test CA, with its intermediate.
     pub(crate) fn issued_for(names: &[&str]) -> Self {
         let lineage = Self { home: TempDir::new().unwrap() };
         lineage.renew(names);
         lineage
     }
 
-    /// A certificate for `a.example` made by openssl with these `req -x509` arguments, signed by a CA of its own.
-    pub(crate) fn made_by_openssl(key: &[&str], arguments: &[&str]) -> Self {
+    /// Issues a certificate for `a.example` with openssl: the command that generates the key, the arguments of
+    /// `x509 -req` that sign it. The CA is made for this lineage.
+    pub(crate) fn from_openssl(key: &[&str], arguments: &[&str]) -> Self {
         let lineage = Self { home: TempDir::new().unwrap() };
         let directory = lineage.path();
         let mut ca = vec!["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
         ca.extend(["-keyout", "ca.key", "-out", "ca.crt", "-subj", "/CN=Private CA", "-days", "30"]);
         openssl(directory, &ca);
-        new_key(directory, key);
+        generate_key(directory, key);
         openssl(
             directory,
             &["req", "-new", "-key", "privkey.pem", "-subj", "/CN=a.example", "-out", "leaf.csr"],
@@ -57,15 +58,15 @@ impl Lineage {
         lineage
     }
 
-    /// Signs the certificate of `made_by_openssl` again, for this time; it stands alone in its file.
-    pub(crate) fn sign_between(&self, start: &str, end: &str) {
-        sign_between(self.path(), "leaf", "ca", "names.cnf", [start, end]);
+    /// Signs a lineage of `from_openssl` again with these dates. `fullchain.pem` then holds the leaf only.
+    pub(crate) fn sign_between(&self, not_before: &str, not_after: &str) {
+        sign_between(self.path(), "leaf", "ca", "names.cnf", [not_before, not_after]);
         self.write("fullchain.pem", &self.read("leaf.crt"));
     }
 
-    /// Replaces certificate and key by new ones.
+    /// Replaces certificate and key with new ones.
     pub(crate) fn renew(&self, names: &[&str]) {
-        let issued = authority().issue(names).unwrap();
+        let issued = test_ca().issue(names).unwrap();
         self.write("cert.pem", &issued.cert);
         self.write("chain.pem", &issued.chain);
         self.write("fullchain.pem", &issued.fullchain());
@@ -84,14 +85,13 @@ impl Lineage {
         fs::read_to_string(self.file(name)).unwrap()
     }
 
-    /// Writes a file that only its owner can read.
+    /// Writes a file with mode 0600.
     pub(crate) fn write(&self, name: &str, text: &str) {
         let path = self.file(name);
         fs::write(&path, text).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
     }
 
-    /// Gives a file another name.
     pub(crate) fn rename(&self, from: &str, to: &str) {
         fs::rename(self.file(from), self.file(to)).unwrap();
     }

@@ -1,10 +1,10 @@
-//! The openssl program, for keys and certificates that the test CA does not make.
+//! Runs the openssl program, for keys and certificates that the test CA cannot issue.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Runs `openssl` in a directory and fails the test if it fails.
+/// Runs `openssl` in a directory; panics if it fails.
 #[track_caller]
 pub(crate) fn openssl(directory: &Path, arguments: &[&str]) {
     let output = Command::new("openssl")
@@ -15,7 +15,7 @@ pub(crate) fn openssl(directory: &Path, arguments: &[&str]) {
     assert!(output.status.success(), "openssl {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Signs `NAME.csr` with a CA as `NAME.crt`, valid between two dates as openssl writes them.
+/// Signs `NAME.csr` with a CA as `NAME.crt`. The dates are `notBefore` and `notAfter` in openssl's notation.
 #[track_caller]
 pub(crate) fn sign_between(directory: &Path, name: &str, ca: &str, extensions: &str, dates: [&str; 2]) {
     let config = "[ca]\ndefault_ca=d\n[d]\ndatabase=index.txt\nserial=serial\nnew_certs_dir=.\ndefault_md=sha256\npolicy=p\n[p]\ncommonName=supplied\n";

@@ -3,40 +3,40 @@
 use serde_json::json;
 
 use super::{changed_anything, sent, shop, site, sites};
-use crate::harness::{Fault, Options, Sandbox, authority, record, world};
+use crate::harness::{Fault, Options, Sandbox, record, test_ca, world};
 
 #[test]
 fn a_site_is_bound_to_a_certificate_that_covers_it() {
-    let edge = shop();
-    let json = sites(&edge, &["bind", "shop.example.com", "5", "--wait", "--json"]).succeeds().json();
+    let service = shop();
+    let json = sites(&service, &["bind", "shop.example.com", "5", "--wait", "--json"]).succeeds().json();
     assert_eq!((&json["command"], &json["site"]["cert_id"]), (&json!("sites bind"), &json!(5)));
-    assert_eq!(sent(&edge, "/update"), json!({"cert_id": 5}));
+    assert_eq!(sent(&service, "/update"), json!({"cert_id": 5}));
 }
 
 #[test]
 fn a_certificate_that_does_not_cover_the_domain_is_refused_before_anything_changes() {
-    let edge = shop();
-    let outcome = sites(&edge, &["bind", "11", "5"]).fails_with(65);
+    let service = shop();
+    let output = sites(&service, &["bind", "11", "5"]).exits_with(65);
     let message = "certificate 5 does not cover plain.example.com (site 11), only shop.example.com; nothing was changed";
-    assert!(outcome.stderr.contains(message), "{}", outcome.stderr);
-    assert!(!changed_anything(&edge));
-    let outcome = sites(&edge, &["bind", "11", "5", "--allow-uncovered"]).succeeds();
-    assert!(outcome.stderr.contains("warning: certificate 5 does not cover"), "{}", outcome.stderr);
-    assert_eq!(site(&edge, 11)["cert_id"], 5);
+    assert!(output.stderr.contains(message), "{}", output.stderr);
+    assert!(!changed_anything(&service));
+    let output = sites(&service, &["bind", "11", "5", "--allow-uncovered"]).succeeds();
+    assert!(output.stderr.contains("warning: certificate 5 does not cover"), "{}", output.stderr);
+    assert_eq!(site(&service, 11)["cert_id"], 5);
 }
 
 #[test]
 fn the_certificate_itself_decides_where_the_list_shows_fewer_names() {
-    let issued = authority().issue(&["a.example", "*.a.example"]).unwrap();
+    let issued = test_ca().issue(&["a.example", "*.a.example"]).unwrap();
     let mut wide = record(5, "a.example", "upload");
     (wide["cert_pem"], wide["key_pem"]) = (json!(issued.fullchain()), json!(issued.key));
     let sites_of_world = json!([{"id": 10, "account": 1, "domain": "www.a.example"}]);
     let world = world(json!({"sites": sites_of_world, "certs": [wide]}));
-    let edge = Sandbox::start(Options { world, ..Options::default() }).unwrap();
-    let outcome = sites(&edge, &["bind", "10", "5", "-vv", "--json"]).succeeds();
-    assert_eq!(site(&edge, 10)["cert_id"], 5);
+    let service = Sandbox::start(Options { world, ..Options::default() }).unwrap();
+    let output = sites(&service, &["bind", "10", "5", "-vv", "--json"]).succeeds();
+    assert_eq!(site(&service, 10)["cert_id"], 5);
     let line = issued.key.lines().nth(1).unwrap();
-    assert!(!outcome.stdout.contains(line) && !outcome.stderr.contains(line));
+    assert!(!output.stdout.contains(line) && !output.stderr.contains(line));
 }
 
 #[test]
@@ -45,44 +45,44 @@ fn a_domain_that_was_only_declared_for_a_certificate_covers_nothing() {
     declared["domain"] = json!("a.example");
     let sites_of_world = json!([{"id": 10, "account": 1, "domain": "a.example"}]);
     let world = world(json!({"sites": sites_of_world, "certs": [declared]}));
-    let edge = Sandbox::start(Options { world, ..Options::default() }).unwrap();
-    let outcome = sites(&edge, &["bind", "10", "5"]).fails_with(65);
+    let service = Sandbox::start(Options { world, ..Options::default() }).unwrap();
+    let output = sites(&service, &["bind", "10", "5"]).exits_with(65);
     assert!(
-        outcome.stderr.contains("does not cover a.example (site 10), only b.example"),
+        output.stderr.contains("does not cover a.example (site 10), only b.example"),
         "{}",
-        outcome.stderr
+        output.stderr
     );
-    assert!(!changed_anything(&edge));
+    assert!(!changed_anything(&service));
 }
 
 #[test]
 fn what_a_certificate_covers_may_be_unknown() {
-    let edge = shop();
-    edge.add_fault(Fault::status("GET /api/certs/*/download", 403));
-    let outcome = sites(&edge, &["bind", "11", "5"]).succeeds();
-    assert!(outcome.stderr.contains("warning: cannot tell whether certificate 5 covers plain.example.com"));
+    let service = shop();
+    service.add_fault(Fault::status("GET /api/certs/*/download", 403));
+    let output = sites(&service, &["bind", "11", "5"]).succeeds();
+    assert!(output.stderr.contains("warning: cannot tell whether certificate 5 covers plain.example.com"));
 }
 
 #[test]
 fn section_4_7_403_anothers_certificate_is_exit_69() {
-    let edge = shop();
-    let outcome = sites(&edge, &["bind", "10", "6"]).fails_with(69);
+    let service = shop();
+    let output = sites(&service, &["bind", "10", "6"]).exits_with(69);
     assert!(
-        outcome.stderr.contains("was not changed: the service refused the request (403)"),
+        output.stderr.contains("was not changed: the service refused the request (403)"),
         "{}",
-        outcome.stderr
+        output.stderr
     );
-    assert_eq!(site(&edge, 10)["cert_id"], 5);
+    assert_eq!(site(&service, 10)["cert_id"], 5);
 }
 
 #[test]
 fn a_binding_without_effect_is_exit_69() {
-    let edge = shop();
-    let body = json!({"ok": true, "site": site(&edge, 11), "ignored_fields": []});
-    edge.add_fault(Fault::status("POST /api/sites/*/update", 200).body(body));
-    let outcome = sites(&edge, &["bind", "11", "5", "--allow-uncovered"]).fails_with(69);
-    assert!(outcome.stderr.contains("is bound to no certificate, although"), "{}", outcome.stderr);
-    let body = json!({"ok": true, "site": site(&edge, 11), "ignored_fields": ["cert_id"]});
-    edge.add_fault(Fault::status("POST /api/sites/*/update", 200).body(body));
-    sites(&edge, &["bind", "11", "5", "--allow-uncovered"]).fails_with(69);
+    let service = shop();
+    let body = json!({"ok": true, "site": site(&service, 11), "ignored_fields": []});
+    service.add_fault(Fault::status("POST /api/sites/*/update", 200).body(body));
+    let output = sites(&service, &["bind", "11", "5", "--allow-uncovered"]).exits_with(69);
+    assert!(output.stderr.contains("is bound to no certificate, although"), "{}", output.stderr);
+    let body = json!({"ok": true, "site": site(&service, 11), "ignored_fields": ["cert_id"]});
+    service.add_fault(Fault::status("POST /api/sites/*/update", 200).body(body));
+    sites(&service, &["bind", "11", "5", "--allow-uncovered"]).exits_with(69);
 }

@@ -7,19 +7,19 @@ use crate::harness::{Fault, edgecert};
 
 #[test]
 fn section_4_6_a_site_is_created_and_its_dns_record_shown_as_in_a_zone_file() {
-    let edge = shop();
-    let outcome = sites(&edge, &["create", "new.example.com", "--origin", "192.0.2.10"]).succeeds();
-    let made = edge.sites().into_iter().find(|site| site["domain"] == "new.example.com").unwrap();
+    let service = shop();
+    let output = sites(&service, &["create", "new.example.com", "--origin", "192.0.2.10"]).succeeds();
+    let made = service.sites().into_iter().find(|site| site["domain"] == "new.example.com").unwrap();
     let record = format!("new.example.com. IN CNAME {}.", made["cname"].as_str().unwrap());
-    assert!(outcome.stdout.lines().any(|line| line == record), "{}", outcome.stdout);
+    assert!(output.stdout.lines().any(|line| line == record), "{}", output.stdout);
     assert_eq!(made["origins"], json!([{"addr": "192.0.2.10", "weight": 1, "status": true}]));
-    assert_eq!(sent(&edge, "/api/sites")["domain"], "new.example.com");
+    assert_eq!(sent(&service, "/api/sites")["domain"], "new.example.com");
 }
 
 #[test]
 fn section_4_6_json_holds_the_site_the_record_and_what_was_ignored() {
-    let edge = shop();
-    let json = sites(&edge, &["create", "new.example.com", "--json"]).succeeds().json();
+    let service = shop();
+    let json = sites(&service, &["create", "new.example.com", "--json"]).succeeds().json();
     assert_eq!((&json["command"], &json["ignored_fields"]), (&json!("sites create"), &json!([])));
     let cname = json["site"]["cname"].as_str().unwrap();
     assert_eq!(json["dns_record"], format!("new.example.com. IN CNAME {cname}."));
@@ -27,9 +27,11 @@ fn section_4_6_json_holds_the_site_the_record_and_what_was_ignored() {
 
 #[test]
 fn origins_settings_and_a_file_come_together() {
-    let edge = shop();
-    let hook = sites(&edge, &["create", "new.example.com", "--json", "--origin", "192.0.2.1:8080,weight=3"]);
-    let file = hook.file("site.json", r#"{"force_https": false, "http3": true, "remark": "of the file"}"#);
+    let service = shop();
+    let hook =
+        sites(&service, &["create", "new.example.com", "--json", "--origin", "192.0.2.1:8080,weight=3"]);
+    let file =
+        hook.write_file("site.json", r#"{"force_https": false, "http3": true, "remark": "of the file"}"#);
     let hook = hook.args(["--origin", "[2001:db8::1]:8080", "--set", "origin_protocol=http"]);
     let hook = hook.args(["--set", "force_https=true", "--set", "cache_rules=[{\"path\":\"/\"}]"]);
     let json = hook.args(["--from"]).args([file]).succeeds().json();
@@ -38,66 +40,66 @@ fn origins_settings_and_a_file_come_together() {
         "http3": true, "remark": "of the file", "cache_rules": [{"path": "/"}],
         "origins": [{"addr": "192.0.2.1", "weight": 3, "status": true}, {"addr": "2001:db8::1", "weight": 1, "status": true}],
     });
-    assert_eq!(sent(&edge, "/api/sites"), expected);
+    assert_eq!(sent(&service, "/api/sites"), expected);
     assert_eq!(json["warnings"], json!([]));
 }
 
 #[test]
 fn section_4_6_rule_1_and_2_owner_and_cname_are_never_sent() {
-    let edge = shop();
+    let service = shop();
     for field in ["user_id=2", "cname=mine.example.com"] {
-        let outcome = sites(&edge, &["create", "new.example.com", "--set", field]).fails_with(65);
-        assert!(outcome.stderr.contains("cannot be set"), "{}", outcome.stderr);
+        let output = sites(&service, &["create", "new.example.com", "--set", field]).exits_with(65);
+        assert!(output.stderr.contains("cannot be set"), "{}", output.stderr);
     }
-    assert!(edge.requests().is_empty());
+    assert!(service.requests().is_empty());
 }
 
 #[test]
 fn section_4_6_rule_3_without_a_usable_package_it_is_exit_69() {
-    let edge = shop();
-    let foreign = sites(&edge, &["create", "new.example.com", "--set", "package_id=2"]).fails_with(69);
+    let service = shop();
+    let foreign = sites(&service, &["create", "new.example.com", "--set", "package_id=2"]).exits_with(69);
     assert!(foreign.stderr.contains("new.example.com was not created"), "{}", foreign.stderr);
     assert!(foreign.stderr.contains("hint: check that the account has a package"), "{}", foreign.stderr);
-    sites(&edge, &["create", "new.example.com", "--set", "package_id=1"]).succeeds();
-    traffic(&edge, 9999);
-    sites(&edge, &["create", "newer.example.com"]).fails_with(69);
+    sites(&service, &["create", "new.example.com", "--set", "package_id=1"]).succeeds();
+    traffic(&service, 9999);
+    sites(&service, &["create", "newer.example.com"]).exits_with(69);
 }
 
 #[test]
 fn a_dot_at_the_end_of_a_domain_is_not_sent() {
-    let edge = shop();
-    sites(&edge, &["create", "new.example.com."]).succeeds();
-    assert_eq!(sent(&edge, "/sites")["domain"], "new.example.com");
+    let service = shop();
+    sites(&service, &["create", "new.example.com."]).succeeds();
+    assert_eq!(sent(&service, "/sites")["domain"], "new.example.com");
 }
 
 #[test]
 fn a_wait_that_the_deadline_ends_says_how_long_it_was() {
-    let edge = shop();
-    edge.hold_pushes(true);
+    let service = shop();
+    service.hold_pushes(true);
     let arguments = ["create", "new.example.com", "--wait", "--timeout", "1", "--json"];
-    let json = sites(&edge, &arguments).fails_with(75).json();
+    let json = sites(&service, &arguments).exits_with(75).json();
     assert!(json["error"].as_str().unwrap().contains("within 1 second"), "{json}");
 }
 
 #[test]
 fn section_4_6_rule_4_an_ignored_field_is_exit_69_and_names_what_was_saved() {
-    let edge = shop();
+    let service = shop();
     let arguments =
         ["create", "new.example.com", "--set", "http3=true", "--set", "force_http=true", "--set", "waf=1"];
-    let outcome = sites(&edge, &arguments).fails_with(69);
-    let id = edge.sites().iter().find(|site| site["domain"] == "new.example.com").unwrap()["id"].clone();
+    let output = sites(&service, &arguments).exits_with(69);
+    let id = service.sites().iter().find(|site| site["domain"] == "new.example.com").unwrap()["id"].clone();
     let message = format!(
         "the service ignored force_http and waf of new.example.com (site {id}); domain and http3 were saved"
     );
-    assert!(outcome.stderr.contains(&message), "{}", outcome.stderr);
+    assert!(output.stderr.contains(&message), "{}", output.stderr);
     assert!(
-        outcome.stderr.contains("hint: force_http is not a known field; force_https is"),
+        output.stderr.contains("hint: force_http is not a known field; force_https is"),
         "{}",
-        outcome.stderr
+        output.stderr
     );
-    assert!(outcome.stdout.contains(" IN CNAME "), "the site is there: {}", outcome.stdout);
+    assert!(output.stdout.contains(" IN CNAME "), "the site is there: {}", output.stdout);
     let json =
-        sites(&edge, &["create", "newer.example.com", "--set", "waf=1", "--json"]).fails_with(69).json();
+        sites(&service, &["create", "newer.example.com", "--set", "waf=1", "--json"]).exits_with(69).json();
     assert_eq!(
         (&json["ignored_fields"], &json["site"]["domain"]),
         (&json!(["waf"]), &json!("newer.example.com"))
@@ -106,7 +108,7 @@ fn section_4_6_rule_4_an_ignored_field_is_exit_69_and_names_what_was_saved() {
 
 #[test]
 fn known_fields_are_checked_before_anything_is_sent() {
-    let edge = shop();
+    let service = shop();
     let rows = [
         "origin_protocol=ftp",
         "force_https=yes",
@@ -117,8 +119,8 @@ fn known_fields_are_checked_before_anything_is_sent() {
         "cert_id=five",
     ];
     for field in rows {
-        let outcome = sites(&edge, &["create", "new.example.com", "--set", field]).fails_with(65);
-        assert!(outcome.stderr.contains("; nothing was sent"), "{field}: {}", outcome.stderr);
+        let output = sites(&service, &["create", "new.example.com", "--set", field]).exits_with(65);
+        assert!(output.stderr.contains("; nothing was sent"), "{field}: {}", output.stderr);
     }
     let rows: [&[&str]; 6] = [
         &["--set", "no-value"],
@@ -129,54 +131,54 @@ fn known_fields_are_checked_before_anything_is_sent() {
         &["--set", "domain=b.example"],
     ];
     for arguments in rows {
-        sites(&edge, &[&["create", "new.example.com"], arguments].concat()).fails_with(2);
+        sites(&service, &[&["create", "new.example.com"], arguments].concat()).exits_with(2);
     }
-    assert!(edge.requests().is_empty());
+    assert!(service.requests().is_empty());
 }
 
 #[test]
 fn a_file_that_holds_no_fields_is_told_with_its_name() {
-    let edge = shop();
-    let hook = sites(&edge, &["create", "new.example.com", "--from"]);
-    let file = hook.file("broken.json", "{\n  nonsense");
-    let outcome = hook.args([file]).fails_with(65);
-    assert!(outcome.stderr.contains("broken.json:2: not JSON; nothing was sent"), "{}", outcome.stderr);
-    sites(&edge, &["create", "new.example.com", "--from", "missing.json"]).fails_with(66);
-    assert!(edge.requests().is_empty());
+    let service = shop();
+    let hook = sites(&service, &["create", "new.example.com", "--from"]);
+    let file = hook.write_file("broken.json", "{\n  nonsense");
+    let output = hook.args([file]).exits_with(65);
+    assert!(output.stderr.contains("broken.json:2: not JSON; nothing was sent"), "{}", output.stderr);
+    sites(&service, &["create", "new.example.com", "--from", "missing.json"]).exits_with(66);
+    assert!(service.requests().is_empty());
 }
 
 #[test]
 fn a_domain_that_is_a_site_already_is_not_sent_again() {
-    let edge = shop();
-    let outcome = sites(&edge, &["create", "Shop.example.com"]).fails_with(69);
+    let service = shop();
+    let output = sites(&service, &["create", "Shop.example.com"]).exits_with(69);
     assert!(
-        outcome.stderr.contains("shop.example.com (site 10) already exists; nothing was sent"),
+        output.stderr.contains("shop.example.com (site 10) already exists; nothing was sent"),
         "{}",
-        outcome.stderr
+        output.stderr
     );
-    assert!(!changed_anything(&edge));
+    assert!(!changed_anything(&service));
     // Another account's: the service refuses.
-    sites(&edge, &["create", "other.example.net"]).fails_with(69);
+    sites(&service, &["create", "other.example.net"]).exits_with(69);
 }
 
 #[test]
 fn a_name_that_is_international_is_sent_as_spelt_and_asked_of_dns_as_a_label() {
-    let edge = shop();
-    let outcome = sites(&edge, &["create", "b\u{fc}cher.example.com"]).succeeds();
-    assert_eq!(sent(&edge, "/api/sites")["domain"], "b\u{fc}cher.example.com");
-    assert!(outcome.stdout.contains("\nxn--bcher-kva.example.com. IN CNAME "), "{}", outcome.stdout);
+    let service = shop();
+    let output = sites(&service, &["create", "b\u{fc}cher.example.com"]).succeeds();
+    assert_eq!(sent(&service, "/api/sites")["domain"], "b\u{fc}cher.example.com");
+    assert!(output.stdout.contains("\nxn--bcher-kva.example.com. IN CNAME "), "{}", output.stdout);
 }
 
 #[test]
 fn section_3_a_saved_site_is_unsynced_until_pushed_and_wait_awaits_it() {
-    let edge = shop();
-    edge.hold_pushes(true);
-    let outcome = sites(&edge, &["create", "new.example.com", "--wait=1", "--json"]).fails_with(75);
-    let json = outcome.json();
+    let service = shop();
+    service.hold_pushes(true);
+    let output = sites(&service, &["create", "new.example.com", "--wait=1", "--json"]).exits_with(75);
+    let json = output.json();
     assert_eq!(json["site"]["config_synced"], false);
     assert!(json["error"].as_str().unwrap().contains("did not reach the edge within 1 second"), "{json}");
-    edge.hold_pushes(false);
-    let json = sites(&edge, &["update", "new.example.com", "--set", "remark=x", "--wait", "--json"])
+    service.hold_pushes(false);
+    let json = sites(&service, &["update", "new.example.com", "--set", "remark=x", "--wait", "--json"])
         .succeeds()
         .json();
     assert_eq!(json["site"]["config_synced"], true);
@@ -184,14 +186,14 @@ fn section_3_a_saved_site_is_unsynced_until_pushed_and_wait_awaits_it() {
 
 #[test]
 fn an_answer_without_the_site_is_made_up_for_by_the_list() {
-    let edge = shop();
-    edge.add_fault(Fault::status("POST /api/sites", 200).body(json!({"ok": true, "ignored_fields": []})));
-    let outcome = sites(&edge, &["create", "new.example.com"]).fails_with(69);
-    assert!(outcome.stderr.contains("is not among the sites, although"), "{}", outcome.stderr);
-    assert_eq!(site(&edge, 1), Value::Null);
+    let service = shop();
+    service.add_fault(Fault::status("POST /api/sites", 200).body(json!({"ok": true, "ignored_fields": []})));
+    let output = sites(&service, &["create", "new.example.com"]).exits_with(69);
+    assert!(output.stderr.contains("is not among the sites, although"), "{}", output.stderr);
+    assert_eq!(site(&service, 1), Value::Null);
 }
 
 #[test]
 fn without_settings_it_says_what_is_missing() {
-    edgecert().args(["sites", "list"]).fails_with(78);
+    edgecert().args(["sites", "list"]).exits_with(78);
 }

@@ -10,31 +10,31 @@ use crate::harness::{Fault, Sandbox};
 
 #[test]
 fn section_3_and_4_9_with_yes_the_record_is_removed() {
-    let edge = shop();
-    let json = sites(&edge, &["delete", "shop.example.com", "--yes", "--json"]).succeeds().json();
+    let service = shop();
+    let json = sites(&service, &["delete", "shop.example.com", "--yes", "--json"]).succeeds().json();
     assert_eq!((&json["command"], &json["deleted"]), (&json!("sites delete"), &json!(true)));
     assert_eq!(json["site"]["id"], 10);
-    assert!(site(&edge, 10).is_null() && !site(&edge, 11).is_null());
-    let outcome = sites(&edge, &["delete", "11", "--yes"]).succeeds();
+    assert!(site(&service, 10).is_null() && !site(&service, 11).is_null());
+    let output = sites(&service, &["delete", "11", "--yes"]).succeeds();
     assert_eq!(
-        outcome.stdout,
+        output.stdout,
         "plain.example.com (site 11): deleted, with its DNS records and edge configuration\n"
     );
 }
 
 #[test]
 fn without_a_terminal_and_without_yes_nothing_is_sent() {
-    let edge = shop();
+    let service = shop();
     for more in [&[][..], &["--json"]] {
-        let outcome = sites(&edge, &[&["delete", "10"], more].concat()).fails_with(2);
-        assert!(outcome.stderr.contains("pass --yes"), "{}", outcome.stderr);
+        let output = sites(&service, &[&["delete", "10"], more].concat()).exits_with(2);
+        assert!(output.stderr.contains("pass --yes"), "{}", output.stderr);
     }
-    assert!(edge.requests().is_empty());
+    assert!(service.requests().is_empty());
 }
 
 /// Runs `sites delete 10` on a terminal where somebody types this line.
-fn at_a_terminal(edge: &Sandbox, line: &str) -> (Option<i32>, String) {
-    let mut hook = sites(edge, &["delete", "10"]);
+fn at_a_terminal(service: &Sandbox, line: &str) -> (Option<i32>, String) {
+    let mut hook = sites(service, &["delete", "10"]);
     let quoted = |word: &std::ffi::OsStr| format!("'{}'", word.to_str().unwrap());
     let command = hook.command();
     let words: Vec<String> =
@@ -53,37 +53,37 @@ fn at_a_terminal(edge: &Sandbox, line: &str) -> (Option<i32>, String) {
 
 #[test]
 fn on_a_terminal_it_tells_what_will_be_lost_and_asks() {
-    let edge = shop();
+    let service = shop();
     let question =
         "delete shop.example.com (site 10) with its DNS records and edge configuration, for good? [y/N]";
     for line in ["n", "", "perhaps"] {
-        let (code, shown) = at_a_terminal(&edge, line);
+        let (code, shown) = at_a_terminal(&service, line);
         assert_eq!(code, Some(65), "{shown}");
         assert!(
             shown.contains(question) && shown.contains("shop.example.com (site 10) was not deleted"),
             "{shown}"
         );
     }
-    assert!(!changed_anything(&edge));
-    let (code, shown) = at_a_terminal(&edge, "y");
+    assert!(!changed_anything(&service));
+    let (code, shown) = at_a_terminal(&service, "y");
     assert_eq!(code, Some(0), "{shown}");
-    assert!(site(&edge, 10).is_null());
+    assert!(site(&service, 10).is_null());
 }
 
 #[test]
 fn a_site_that_is_missing_or_anothers_is_exit_69() {
-    let edge = shop();
+    let service = shop();
     for id in ["99", "20", "nobody.example"] {
-        sites(&edge, &["delete", id, "--yes"]).fails_with(69);
+        sites(&service, &["delete", id, "--yes"]).exits_with(69);
     }
-    assert!(!changed_anything(&edge) && !site(&edge, 20).is_null());
+    assert!(!changed_anything(&service) && !site(&service, 20).is_null());
 }
 
 #[test]
 fn a_site_that_is_still_there_afterwards_is_a_failure() {
-    let edge = shop();
-    edge.add_fault(Fault::status("DELETE /api/sites/*", 200).body("success"));
-    let outcome = sites(&edge, &["delete", "10", "--yes", "--json"]).fails_with(69);
-    assert_eq!(outcome.json()["deleted"], false);
-    assert!(outcome.stderr.contains("still exists, although"), "{}", outcome.stderr);
+    let service = shop();
+    service.add_fault(Fault::status("DELETE /api/sites/*", 200).body("success"));
+    let output = sites(&service, &["delete", "10", "--yes", "--json"]).exits_with(69);
+    assert_eq!(output.json()["deleted"], false);
+    assert!(output.stderr.contains("still exists, although"), "{}", output.stderr);
 }

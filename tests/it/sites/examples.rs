@@ -38,11 +38,11 @@ fn words(line: &str) -> Vec<String> {
 
 #[track_caller]
 fn runs(line: &str) {
-    let edge = shop();
-    let hook = edgecert().against(&edge);
-    hook.file("site.json", r#"{"force_https": true}"#);
-    let outcome = hook.args(words(line).split_first().unwrap().1).run();
-    assert_eq!(outcome.code, 0, "{line}\n{}{}", outcome.stdout, outcome.stderr);
+    let service = shop();
+    let hook = edgecert().against(&service);
+    hook.write_file("site.json", r#"{"force_https": true}"#);
+    let output = hook.args(words(line).split_first().unwrap().1).run();
+    assert_eq!(output.code, 0, "{line}\n{}{}", output.stdout, output.stderr);
 }
 
 #[test]

@@ -3,41 +3,41 @@
 use serde_json::json;
 
 use super::{shop, site, sites};
-use crate::harness::{Fault, Sandbox, asked};
+use crate::harness::{Fault, Sandbox, request_lines};
 
-fn times(edge: &Sandbox, request: &str) -> usize {
-    asked(edge).iter().filter(|asked| *asked == request).count()
+fn times(service: &Sandbox, request: &str) -> usize {
+    request_lines(service).iter().filter(|asked| *asked == request).count()
 }
 
 #[test]
 fn a_creation_whose_answer_is_lost_is_found_and_never_repeated() {
     for fault in [Fault::close_after("POST /api/sites"), Fault::truncate("POST /api/sites", 3)] {
-        let edge = shop();
-        edge.add_fault(fault);
+        let service = shop();
+        service.add_fault(fault);
         let arguments = ["create", "new.example.com", "--set", "http3=true", "--origin", "192.0.2.1"];
-        let outcome = sites(&edge, &arguments).succeeds();
-        assert!(outcome.stdout.contains(" IN CNAME "), "{}", outcome.stdout);
-        assert!(outcome.stderr.contains("warning: the response was lost"), "{}", outcome.stderr);
-        assert_eq!(times(&edge, "POST /api/sites"), 1);
+        let output = sites(&service, &arguments).succeeds();
+        assert!(output.stdout.contains(" IN CNAME "), "{}", output.stdout);
+        assert!(output.stderr.contains("warning: the response was lost"), "{}", output.stderr);
+        assert_eq!(times(&service, "POST /api/sites"), 1);
     }
 }
 
 #[test]
 fn what_a_lost_answer_would_have_called_ignored_is_still_seen() {
-    let edge = shop();
-    edge.add_fault(Fault::close_after("POST /api/sites"));
-    let outcome = sites(&edge, &["create", "new.example.com", "--set", "waf=1", "--json"]).fails_with(69);
-    assert_eq!(outcome.json()["ignored_fields"], json!(["waf"]));
+    let service = shop();
+    service.add_fault(Fault::close_after("POST /api/sites"));
+    let output = sites(&service, &["create", "new.example.com", "--set", "waf=1", "--json"]).exits_with(69);
+    assert_eq!(output.json()["ignored_fields"], json!(["waf"]));
 }
 
 #[test]
 fn a_creation_that_did_not_reach_the_service_is_exit_75_and_not_repeated() {
     for fault in [Fault::close_before("POST /api/sites"), Fault::status("POST /api/sites", 503)] {
-        let edge = shop();
-        edge.add_fault(fault);
-        let outcome = sites(&edge, &["create", "new.example.com"]).fails_with(75);
-        assert!(outcome.stderr.contains("new.example.com was not created"), "{}", outcome.stderr);
-        assert_eq!(times(&edge, "POST /api/sites"), 1);
+        let service = shop();
+        service.add_fault(fault);
+        let output = sites(&service, &["create", "new.example.com"]).exits_with(75);
+        assert!(output.stderr.contains("new.example.com was not created"), "{}", output.stderr);
+        assert_eq!(times(&service, "POST /api/sites"), 1);
     }
 }
 
@@ -56,40 +56,40 @@ fn temporary_faults_are_repeated_for_everything_else() {
     for (pattern, arguments) in rows {
         for fault in [Fault::status(pattern, 503), Fault::close_before(pattern), Fault::close_after(pattern)]
         {
-            let edge = shop();
-            edge.add_fault(fault.clone());
-            sites(&edge, arguments).succeeds();
-            assert!(edge.requests().iter().any(|request| request.fault.is_some()), "{pattern} {fault:?}");
+            let service = shop();
+            service.add_fault(fault.clone());
+            sites(&service, arguments).succeeds();
+            assert!(service.requests().iter().any(|request| request.fault.is_some()), "{pattern} {fault:?}");
         }
     }
 }
 
 #[test]
 fn a_404_on_the_repetition_of_a_delete_whose_answer_was_lost_is_success() {
-    let edge = shop();
-    edge.add_fault(Fault::close_after("DELETE /api/sites/*"));
-    let json = sites(&edge, &["delete", "10", "--yes", "--json"]).succeeds().json();
+    let service = shop();
+    service.add_fault(Fault::close_after("DELETE /api/sites/*"));
+    let json = sites(&service, &["delete", "10", "--yes", "--json"]).succeeds().json();
     assert_eq!(json["deleted"], true);
-    assert_eq!(times(&edge, "DELETE /api/sites/10"), 2);
-    assert!(site(&edge, 10).is_null());
+    assert_eq!(times(&service, "DELETE /api/sites/10"), 2);
+    assert!(site(&service, 10).is_null());
 }
 
 #[test]
 fn a_404_on_the_first_delete_is_none() {
-    let edge = shop();
-    edge.add_fault(Fault::status("DELETE /api/sites/*", 404));
-    let outcome = sites(&edge, &["delete", "10", "--yes"]).fails_with(69);
-    assert!(outcome.stderr.contains("the account has no site 10 (404)"), "{}", outcome.stderr);
+    let service = shop();
+    service.add_fault(Fault::status("DELETE /api/sites/*", 404));
+    let output = sites(&service, &["delete", "10", "--yes"]).exits_with(69);
+    assert!(output.stderr.contains("the account has no site 10 (404)"), "{}", output.stderr);
 }
 
 #[test]
 fn a_change_whose_fate_is_unknown_says_so() {
-    let edge = shop();
-    edge.add_fault(Fault::status("POST /api/sites/*/update", 503).times(99).header("Retry-After", "9999"));
-    let outcome = sites(&edge, &["update", "10", "--set", "remark=x"]).fails_with(75);
+    let service = shop();
+    service.add_fault(Fault::status("POST /api/sites/*/update", 503).times(99).header("Retry-After", "9999"));
+    let output = sites(&service, &["update", "10", "--set", "remark=x"]).exits_with(75);
     assert!(
-        outcome.stderr.contains("shop.example.com (site 10) may or may not be changed"),
+        output.stderr.contains("shop.example.com (site 10) may or may not be changed"),
         "{}",
-        outcome.stderr
+        output.stderr
     );
 }

@@ -48,26 +48,26 @@ fn world() -> World {
 }
 
 /// `edgecert sites …` against a sandbox.
-pub(crate) fn sites(edge: &Sandbox, arguments: &[&str]) -> Hook {
-    edgecert().against(edge).args(["sites"]).args(arguments)
+pub(crate) fn sites(service: &Sandbox, arguments: &[&str]) -> Hook {
+    edgecert().against(service).args(["sites"]).args(arguments)
 }
 
 /// The site as the service has it.
-pub(crate) fn site(edge: &Sandbox, id: u64) -> Value {
-    edge.sites().into_iter().find(|site| site["id"] == id).unwrap_or_default()
+pub(crate) fn site(service: &Sandbox, id: u64) -> Value {
+    service.sites().into_iter().find(|site| site["id"] == id).unwrap_or_default()
 }
 
 /// What was sent in the last request to a path that ends so.
-pub(crate) fn sent(edge: &Sandbox, ending: &str) -> Value {
-    let requests = edge.requests();
+pub(crate) fn sent(service: &Sandbox, ending: &str) -> Value {
+    let requests = service.requests();
     let last =
         requests.iter().rev().find(|request| request.method == "POST" && request.path.ends_with(ending));
     last.map(|request| request.body.clone()).unwrap_or_default()
 }
 
 /// Uses up package 1, or tops it up.
-pub(crate) fn traffic(edge: &Sandbox, used: u64) {
-    let address = edge.endpoints().control.strip_prefix("http://").unwrap();
+pub(crate) fn traffic(service: &Sandbox, used: u64) {
+    let address = service.endpoints().control.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
     let body = json!({ "traffic_used": used }).to_string();
     write!(
@@ -82,6 +82,6 @@ pub(crate) fn traffic(edge: &Sandbox, used: u64) {
 }
 
 /// Whether anything but reading was asked of the service.
-pub(crate) fn changed_anything(edge: &Sandbox) -> bool {
-    edge.requests().iter().any(|request| request.method != "GET")
+pub(crate) fn changed_anything(service: &Sandbox) -> bool {
+    service.requests().iter().any(|request| request.method != "GET")
 }

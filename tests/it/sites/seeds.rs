@@ -2,31 +2,31 @@
 //! open, the outcome is the same.
 
 use super::{shop_of, site, sites, traffic};
-use crate::harness::{Hook, Options, Sandbox, asked, edgecert};
+use crate::harness::{Hook, Options, Sandbox, edgecert, request_lines};
 
 const SEEDS: u64 = 50;
 
 struct Scene {
-    edge: Sandbox,
+    service: Sandbox,
     seed: u64,
 }
 
 impl Scene {
     #[track_caller]
     fn sites(&self, code: i32, arguments: &[&str]) -> serde_json::Value {
-        self.ends(code, sites(&self.edge, arguments))
+        self.ends(code, sites(&self.service, arguments))
     }
 
     #[track_caller]
     fn certs(&self, code: i32, arguments: &[&str]) -> serde_json::Value {
-        self.ends(code, edgecert().against(&self.edge).args(["certs"]).args(arguments))
+        self.ends(code, edgecert().against(&self.service).args(["certs"]).args(arguments))
     }
 
     #[track_caller]
     fn ends(&self, code: i32, hook: Hook) -> serde_json::Value {
-        let outcome = hook.args(["--json"]).run();
-        assert_eq!(outcome.code, code, "seed {}: {}{}", self.seed, outcome.stdout, outcome.stderr);
-        outcome.json()
+        let output = hook.args(["--json"]).run();
+        assert_eq!(output.code, code, "seed {}: {}{}", self.seed, output.stdout, output.stderr);
+        output.json()
     }
 }
 
@@ -59,22 +59,22 @@ fn a_sites_life(scene: &Scene) -> String {
     assert_eq!(scene.sites(0, &["get", &id])["site"]["cert_id"], 5);
     assert_eq!(scene.sites(0, &["disable", &id])["site"]["enabled"], false);
     assert_eq!(scene.sites(0, &["enable", &id])["site"]["enabled"], true);
-    traffic(&scene.edge, 9999);
+    traffic(&scene.service, 9999);
     let error = scene.sites(69, &["enable", &id])["error"].to_string();
     assert!(error.contains("package traffic exceeded"), "seed {}: {error}", scene.seed);
     assert_eq!(scene.sites(0, &["delete", &id, "--yes"])["deleted"], true);
     scene.sites(69, &["get", &id]);
-    assert!(site(&scene.edge, id.parse().unwrap()).is_null());
+    assert!(site(&scene.service, id.parse().unwrap()).is_null());
     id
 }
 
 #[test]
 fn every_endpoint_is_understood_under_every_seed() {
     for seed in 0..SEEDS {
-        let scene = Scene { edge: shop_of(Options { quirks: seed, ..Options::default() }), seed };
+        let scene = Scene { service: shop_of(Options { quirks: seed, ..Options::default() }), seed };
         certificates(&scene);
         let id = a_sites_life(&scene);
-        let asked = asked(&scene.edge);
+        let asked = request_lines(&scene.service);
         for endpoint in [
             "GET /api/certs",
             "GET /api/certs/5/download",

@@ -7,168 +7,168 @@ use crate::harness::Fault;
 
 #[test]
 fn section_4_7_only_the_supplied_fields_change() {
-    let edge = shop();
-    let before = site(&edge, 10);
-    sites(&edge, &["update", "shop.example.com", "--set", "force_https=true", "--set", "remark=the shop"])
+    let service = shop();
+    let before = site(&service, 10);
+    sites(&service, &["update", "shop.example.com", "--set", "force_https=true", "--set", "remark=the shop"])
         .succeeds();
-    let mut after = site(&edge, 10);
+    let mut after = site(&service, 10);
     assert_eq!((&after["force_https"], &after["remark"]), (&json!(true), &json!("the shop")));
     for field in ["force_https", "remark", "updated_at", "config_synced"] {
         after[field] = before[field].clone();
     }
     assert_eq!(after, before);
-    assert_eq!(sent(&edge, "/update"), json!({"force_https": true, "remark": "the shop"}));
+    assert_eq!(sent(&service, "/update"), json!({"force_https": true, "remark": "the shop"}));
 }
 
 #[test]
 fn section_4_7_200_saved_shows_the_site() {
-    let edge = shop();
-    let json = sites(&edge, &["update", "10", "--set", "load_balance=weight", "--json"]).succeeds().json();
+    let service = shop();
+    let json = sites(&service, &["update", "10", "--set", "load_balance=weight", "--json"]).succeeds().json();
     assert_eq!((&json["command"], &json["site"]["id"]), (&json!("sites update"), &json!(10)));
     assert_eq!((&json["ignored_fields"], &json["warnings"]), (&json!([]), &json!([])));
 }
 
 #[test]
 fn diff_shows_what_changed_and_nothing_else() {
-    let edge = shop();
+    let service = shop();
     let arguments = ["update", "10", "--set", "http3=true", "--set", "http2=true", "--diff"];
-    let outcome = sites(&edge, &arguments).succeeds();
-    let lines: Vec<Vec<&str>> =
-        outcome.stdout.lines().map(|line| line.split_whitespace().collect()).collect();
+    let output = sites(&service, &arguments).succeeds();
+    let lines: Vec<Vec<&str>> = output.stdout.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(lines[1..], [vec!["field", "before", "after"], vec!["http3", "false", "true"]]);
-    let json = sites(&edge, &["update", "10", "--set", "http3=false", "--diff", "--json"]).succeeds().json();
+    let json =
+        sites(&service, &["update", "10", "--set", "http3=false", "--diff", "--json"]).succeeds().json();
     assert_eq!(json["diff"], json!([{"field": "http3", "before": true, "after": false}]));
 }
 
 #[test]
 fn section_4_7_and_7_200_with_ignored_fields_is_a_failure() {
-    let edge = shop();
-    let outcome =
-        sites(&edge, &["update", "10", "--set", "force_htps=true", "--set", "http3=true"]).fails_with(69);
+    let service = shop();
+    let output =
+        sites(&service, &["update", "10", "--set", "force_htps=true", "--set", "http3=true"]).exits_with(69);
     let message = "the service ignored force_htps of shop.example.com (site 10); http3 was saved";
-    assert!(outcome.stderr.contains(message), "{}", outcome.stderr);
-    assert!(outcome.stderr.contains("force_https is"), "{}", outcome.stderr);
-    assert_eq!(site(&edge, 10)["http3"], true);
+    assert!(output.stderr.contains(message), "{}", output.stderr);
+    assert!(output.stderr.contains("force_https is"), "{}", output.stderr);
+    assert_eq!(site(&service, 10)["http3"], true);
 }
 
 #[test]
 fn diff_shows_which_value_within_a_field_changed() {
-    let edge = shop();
+    let service = shop();
     let set = |mode: &str| format!("security={{\"rule\":\"{}\",\"mode\":\"{mode}\"}}", "x".repeat(300));
-    sites(&edge, &["update", "10", "--set", &set("off")]).succeeds();
-    let outcome = sites(&edge, &["update", "10", "--diff", "--set", &set("on")]).succeeds();
-    let last: Vec<&str> = outcome.stdout.lines().last().unwrap().split_whitespace().collect();
+    sites(&service, &["update", "10", "--set", &set("off")]).succeeds();
+    let output = sites(&service, &["update", "10", "--diff", "--set", &set("on")]).succeeds();
+    let last: Vec<&str> = output.stdout.lines().last().unwrap().split_whitespace().collect();
     assert_eq!(last, ["security.mode", "off", "on"]);
-    assert!(sites(&edge, &["get", "10"]).succeeds().stdout.contains(&"x".repeat(300)));
+    assert!(sites(&service, &["get", "10"]).succeeds().stdout.contains(&"x".repeat(300)));
 }
 
 #[test]
 fn a_file_may_begin_with_a_byte_order_mark() {
-    let edge = shop();
-    let hook = sites(&edge, &["update", "10", "--from"]);
-    let file = hook.file("site.json", "\u{feff}{\"http3\":true}");
+    let service = shop();
+    let hook = sites(&service, &["update", "10", "--from"]);
+    let file = hook.write_file("site.json", "\u{feff}{\"http3\":true}");
     hook.args([file]).succeeds();
-    assert_eq!(site(&edge, 10)["http3"], true);
+    assert_eq!(site(&service, 10)["http3"], true);
 }
 
 #[test]
 fn section_4_7_ignored_fields_are_a_failure_in_whatever_form_they_come() {
-    let edge = shop();
+    let service = shop();
     let forms = [
         json!({"ok": true, "ignored_fields": "http3"}),
         json!({"ok": true, "ignored_fields": {"http3": "not writable"}}),
-        json!({"ok": true, "data": {"site": site(&edge, 10), "ignored_fields": ["http3"]}}),
+        json!({"ok": true, "data": {"site": site(&service, 10), "ignored_fields": ["http3"]}}),
     ];
     for body in forms {
-        edge.add_fault(Fault::status("POST /api/sites/*/update", 200).body(body.clone()));
-        let outcome = sites(&edge, &["update", "10", "--set", "http3=true", "--json"]).fails_with(69);
-        assert_eq!(outcome.json()["ignored_fields"], json!(["http3"]), "{body}");
+        service.add_fault(Fault::status("POST /api/sites/*/update", 200).body(body.clone()));
+        let output = sites(&service, &["update", "10", "--set", "http3=true", "--json"]).exits_with(69);
+        assert_eq!(output.json()["ignored_fields"], json!(["http3"]), "{body}");
     }
 }
 
 #[test]
 fn unknown_fields_are_sent_because_the_list_is_not_complete() {
-    let edge = shop();
-    sites(&edge, &["update", "10", "--set", "brand_new={\"a\":1}"]).fails_with(69);
-    assert_eq!(sent(&edge, "/update"), json!({"brand_new": {"a": 1}}));
+    let service = shop();
+    sites(&service, &["update", "10", "--set", "brand_new={\"a\":1}"]).exits_with(69);
+    assert_eq!(sent(&service, "/update"), json!({"brand_new": {"a": 1}}));
 }
 
 #[test]
 fn section_4_7_and_7_404_a_site_that_is_gone_or_anothers_is_exit_69() {
-    let edge = shop();
+    let service = shop();
     for id in ["99", "20"] {
-        sites(&edge, &["update", id, "--set", "remark=x"]).fails_with(69);
+        sites(&service, &["update", id, "--set", "remark=x"]).exits_with(69);
     }
-    assert!(!changed_anything(&edge));
+    assert!(!changed_anything(&service));
     // Gone between reading and saving.
-    edge.add_fault(Fault::status("POST /api/sites/*/update", 404));
-    let outcome = sites(&edge, &["update", "10", "--set", "remark=x"]).fails_with(69);
-    assert!(outcome.stderr.contains("the account has no site 10 (404)"), "{}", outcome.stderr);
+    service.add_fault(Fault::status("POST /api/sites/*/update", 404));
+    let output = sites(&service, &["update", "10", "--set", "remark=x"]).exits_with(69);
+    assert!(output.stderr.contains("the account has no site 10 (404)"), "{}", output.stderr);
 }
 
 #[test]
 fn section_4_7_and_7_403_a_reference_to_anothers_resource_is_exit_69() {
-    let edge = shop();
+    let service = shop();
     for field in ["cert_id=6", "package_id=2"] {
-        let outcome = sites(&edge, &["update", "10", "--set", field]).fails_with(69);
+        let output = sites(&service, &["update", "10", "--set", field]).exits_with(69);
         assert!(
-            outcome.stderr.contains(
+            output.stderr.contains(
                 "shop.example.com (site 10) was not changed: the service refused the request (403)"
             )
         );
         assert!(
-            outcome.stderr.contains("hint: name a cert_id or package_id of this account"),
+            output.stderr.contains("hint: name a cert_id or package_id of this account"),
             "{}",
-            outcome.stderr
+            output.stderr
         );
     }
-    assert_eq!(site(&edge, 10)["cert_id"], 5);
+    assert_eq!(site(&service, 10)["cert_id"], 5);
 }
 
 #[test]
 fn a_file_may_be_the_whole_site_with_one_field_edited() {
-    let edge = shop();
-    let mut json = sites(&edge, &["get", "10", "--json"]).succeeds().json();
+    let service = shop();
+    let mut json = sites(&service, &["get", "10", "--json"]).succeeds().json();
     json["site"]["remark"] = json!("edited");
-    let hook = sites(&edge, &["update", "10", "--from"]);
-    let file = hook.file("site.json", &json.to_string());
+    let hook = sites(&service, &["update", "10", "--from"]);
+    let file = hook.write_file("site.json", &json.to_string());
     hook.args([file]).succeeds();
-    assert_eq!(sent(&edge, "/update"), json!({"remark": "edited"}));
+    assert_eq!(sent(&service, "/update"), json!({"remark": "edited"}));
 }
 
 #[test]
 fn a_file_that_says_what_is_so_already_sends_nothing() {
-    let edge = shop();
-    let hook = sites(&edge, &["update", "10", "--from"]);
-    let file = hook.file("site.json", r#"{"origin_protocol": "http"}"#);
-    let outcome = hook.args([file]).succeeds();
-    assert_eq!(outcome.stdout, "shop.example.com (site 10): already up to date\n");
-    assert!(!changed_anything(&edge));
-    sites(&edge, &["update", "10"]).fails_with(2);
+    let service = shop();
+    let hook = sites(&service, &["update", "10", "--from"]);
+    let file = hook.write_file("site.json", r#"{"origin_protocol": "http"}"#);
+    let output = hook.args([file]).succeeds();
+    assert_eq!(output.stdout, "shop.example.com (site 10): already up to date\n");
+    assert!(!changed_anything(&service));
+    sites(&service, &["update", "10"]).exits_with(2);
 }
 
 #[test]
 fn fields_come_from_standard_input_too() {
-    let edge = shop();
-    let mut hook = sites(&edge, &["update", "10", "--from", "-"]);
-    let file = hook.file("in.json", r#"{"remark": "piped"}"#);
+    let service = shop();
+    let mut hook = sites(&service, &["update", "10", "--from", "-"]);
+    let file = hook.write_file("in.json", r#"{"remark": "piped"}"#);
     hook.command().stdin(std::fs::File::open(file).unwrap());
     hook.succeeds();
-    assert_eq!(site(&edge, 10)["remark"], "piped");
+    assert_eq!(site(&service, 10)["remark"], "piped");
 }
 
 #[test]
 fn a_value_that_was_saved_as_something_else_is_warned_of() {
-    let edge = shop();
-    let mut other = site(&edge, 10);
+    let service = shop();
+    let mut other = site(&service, 10);
     (other["remark"], other["force_https"]) = (json!("cut"), json!(true));
     let body = json!({"ok": true, "site": other, "ignored_fields": []});
-    edge.add_fault(Fault::status("POST /api/sites/*/update", 200).body(body));
-    let outcome = sites(&edge, &["update", "10", "--set", "remark=longer"]).succeeds();
+    service.add_fault(Fault::status("POST /api/sites/*/update", 200).body(body));
+    let output = sites(&service, &["update", "10", "--set", "remark=longer"]).succeeds();
     assert!(
-        outcome.stderr.contains(r#"warning: remark was saved as "cut", not as "longer""#),
+        output.stderr.contains(r#"warning: remark was saved as "cut", not as "longer""#),
         "{}",
-        outcome.stderr
+        output.stderr
     );
-    assert!(outcome.stderr.contains("force_https was not named but changed, from false to true"));
+    assert!(output.stderr.contains("force_https was not named but changed, from false to true"));
 }

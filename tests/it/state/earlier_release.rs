@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::{Hook, Lineage, Sandbox, edgecert, sandbox, uploads};
+use crate::harness::{Hook, Lineage, Sandbox, edgecert, sandbox, upload_count};
 
 /// A host whose state directory holds a file of an earlier release, and a service in the state that the file describes.
 struct Host {
-    edge: Sandbox,
+    service: Sandbox,
     lineage: Lineage,
     state: TempDir,
 }
@@ -22,8 +22,8 @@ impl Host {
     fn with(fixture: &str) -> Self {
         let domains: &[&str] =
             if fixture == "two_sites" { &["a.example", "b.example"] } else { &["a.example"] };
-        let (edge, state) = (sandbox(domains), TempDir::new().unwrap());
-        let host = Self { edge, lineage: Lineage::issued_for(domains), state };
+        let (service, state) = (sandbox(domains), TempDir::new().unwrap());
+        let host = Self { service, lineage: Lineage::issued_for(domains), state };
         let deployed = host.call(&[]).args(["--json"]).succeeds().json();
         let path = host.state_file();
         let text = host.at_this_host(&fixture_text(fixture), &deployed["certificate"]["fingerprint"]);
@@ -33,7 +33,7 @@ impl Host {
 
     /// Replaces the neutral values of a fixture, and the fingerprint of its leaf.
     fn at_this_host(&self, text: &str, fingerprint: &Value) -> String {
-        let ready = self.edge.endpoints();
+        let ready = self.service.endpoints();
         let leaf = serde_json::from_str::<Value>(text).unwrap()["certificate"]["fingerprint"].clone();
         text.replace("/etc/letsencrypt/live/a.example", self.lineage.path().to_str().unwrap())
             .replace("https://api.example.net", &ready.api)
@@ -42,7 +42,7 @@ impl Host {
     }
 
     fn call(&self, arguments: &[&str]) -> Hook {
-        let hook = edgecert().called_by_certbot(&self.lineage).against(&self.edge).args(arguments);
+        let hook = edgecert().called_by_certbot(&self.lineage).against(&self.service).args(arguments);
         hook.env("EDGECERT_STATE_DIR", self.state.path())
     }
 
@@ -73,11 +73,11 @@ impl Host {
 
     /// What `sync` says of the lineage, and how many uploads it makes.
     fn sync(&self) -> (String, usize) {
-        let before = uploads(&self.edge);
+        let before = upload_count(&self.service);
         let stdout = self.call(&["sync"]).succeeds().stdout;
         let first = stdout.lines().next().unwrap();
         let name = self.state_file().file_stem().unwrap().to_str().unwrap().to_owned();
-        (first.replace(&name, "NAME"), uploads(&self.edge) - before)
+        (first.replace(&name, "NAME"), upload_count(&self.service) - before)
     }
 }
 

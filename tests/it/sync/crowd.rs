@@ -4,7 +4,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::{is_fed_by, sync};
-use crate::harness::{Fault, Lineage, sandbox, uploads};
+use crate::harness::{Fault, Lineage, sandbox, upload_count};
 
 const LINEAGES: usize = 200;
 const SEED: u64 = 20_261_121;
@@ -13,10 +13,10 @@ const SEED: u64 = 20_261_121;
 fn two_hundred_lineages_converge_under_faults() {
     tell(&format!("seed {SEED}"));
     let domains: Vec<String> = (0..LINEAGES).map(|n| format!("s{n}.example")).collect();
-    let edge = sandbox(&domains.iter().map(String::as_str).collect::<Vec<_>>());
+    let service = sandbox(&domains.iter().map(String::as_str).collect::<Vec<_>>());
     let lineages: Vec<Lineage> = domains.iter().map(|domain| Lineage::issued_for(&[domain])).collect();
     let state = TempDir::new().unwrap();
-    edge.set_random_faults(
+    service.set_random_faults(
         SEED,
         [
             Fault::status("*", 500),
@@ -35,19 +35,19 @@ fn two_hundred_lineages_converge_under_faults() {
     loop {
         runs += 1;
         assert!(runs < 30, "it does not converge");
-        let hook = sync(&edge, state.path()).args(["--json", "--timeout", "3", "--wait", "2"]);
-        let config = hook.file("config.toml", &entries);
-        let outcome = hook.args(["--config".as_ref(), config.as_os_str()]).run();
-        let json: Value = outcome.json();
-        tell(&format!("run {runs}: exit {}, {}", outcome.code, json["counts"]));
-        if outcome.code == 0 && json["counts"]["unchanged"] == LINEAGES {
+        let hook = sync(&service, state.path()).args(["--json", "--timeout", "3", "--wait", "2"]);
+        let config = hook.write_file("config.toml", &entries);
+        let output = hook.args(["--config".as_ref(), config.as_os_str()]).run();
+        let json: Value = output.json();
+        tell(&format!("run {runs}: exit {}, {}", output.code, json["counts"]));
+        if output.code == 0 && json["counts"]["unchanged"] == LINEAGES {
             break;
         }
     }
     for (domain, lineage) in domains.iter().zip(&lineages) {
-        assert!(is_fed_by(&edge, domain, lineage), "{domain}");
+        assert!(is_fed_by(&service, domain, lineage), "{domain}");
     }
-    assert_eq!(edge.certs().len(), LINEAGES, "one record each, after {} uploads", uploads(&edge));
+    assert_eq!(service.certs().len(), LINEAGES, "one record each, after {} uploads", upload_count(&service));
 }
 
 #[expect(clippy::print_stdout, reason = "shown where the test fails, or on demand")]

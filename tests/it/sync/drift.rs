@@ -7,75 +7,71 @@ use super::{LISTING, asked_during, change, deploy, is_fed_by, sync};
 use crate::harness::{Lineage, Sandbox, sandbox};
 
 /// A lineage that is deployed to its sites, and `sync` once more after something has changed.
-fn after(change: impl FnOnce(&Sandbox), code: i32) -> (Sandbox, Lineage, crate::harness::Outcome) {
-    let (edge, state) = (sandbox(&["a.example", "b.example"]), TempDir::new().unwrap());
+fn after(change: impl FnOnce(&Sandbox), code: i32) -> (Sandbox, Lineage, crate::harness::Output) {
+    let (service, state) = (sandbox(&["a.example", "b.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example", "*.c.example"]);
-    deploy(&edge, &lineage, state.path()).succeeds();
-    let (asked, _) = asked_during(&edge, || sync(&edge, state.path()).succeeds());
+    deploy(&service, &lineage, state.path()).succeeds();
+    let (asked, _) = asked_during(&service, || sync(&service, state.path()).succeeds());
     assert_eq!(asked, LISTING);
-    change(&edge);
-    let outcome = sync(&edge, state.path()).args(["--json"]).fails_with(code);
-    (edge, lineage, outcome)
+    change(&service);
+    let output = sync(&service, state.path()).args(["--json"]).exits_with(code);
+    (service, lineage, output)
 }
 
-fn id(edge: &Sandbox, domain: &str) -> u64 {
-    edge.sites().iter().find(|site| site["domain"] == domain).unwrap()["id"].as_u64().unwrap()
+fn id(service: &Sandbox, domain: &str) -> u64 {
+    service.sites().iter().find(|site| site["domain"] == domain).unwrap()["id"].as_u64().unwrap()
 }
 
-fn reason(outcome: &crate::harness::Outcome) -> String {
-    outcome.json()["lineages"][0]["reason"].as_str().unwrap_or_default().to_owned()
+fn reason(output: &crate::harness::Output) -> String {
+    output.json()["lineages"][0]["reason"].as_str().unwrap_or_default().to_owned()
 }
 
 #[test]
 fn a_site_that_lost_its_certificate_gets_it_back() {
-    let unbind = |edge: &Sandbox| {
-        let path = format!("/api/sites/{}/update", id(edge, "a.example"));
-        change(edge, &path, &json!({"cert_id": null}));
+    let unbind = |service: &Sandbox| {
+        let path = format!("/api/sites/{}/update", id(service, "a.example"));
+        change(service, &path, &json!({"cert_id": null}));
     };
-    let (edge, lineage, outcome) = after(unbind, 0);
-    assert!(
-        reason(&outcome).contains("a.example is bound to no certificate, not to"),
-        "{}",
-        reason(&outcome)
-    );
-    assert!(is_fed_by(&edge, "a.example", &lineage) && edge.certs().len() == 1);
+    let (service, lineage, output) = after(unbind, 0);
+    assert!(reason(&output).contains("a.example is bound to no certificate, not to"), "{}", reason(&output));
+    assert!(is_fed_by(&service, "a.example", &lineage) && service.certs().len() == 1);
 }
 
 #[test]
 fn a_site_that_was_bound_to_something_else_is_put_right_or_told() {
-    let rebind = |edge: &Sandbox| {
+    let rebind = |service: &Sandbox| {
         // Another lineage's certificate, which covers the site too.
         let other = Lineage::issued_for(&["b.example", "a.example"]);
         let state = TempDir::new().unwrap();
-        deploy(edge, &other, state.path()).for_domain("b.example").succeeds();
-        let site = edge.sites().into_iter().find(|site| site["domain"] == "b.example").unwrap();
-        let path = format!("/api/sites/{}/update", id(edge, "a.example"));
-        change(edge, &path, &json!({"cert_id": site["cert_id"]}));
+        deploy(service, &other, state.path()).for_domain("b.example").succeeds();
+        let site = service.sites().into_iter().find(|site| site["domain"] == "b.example").unwrap();
+        let path = format!("/api/sites/{}/update", id(service, "a.example"));
+        change(service, &path, &json!({"cert_id": site["cert_id"]}));
     };
-    let (edge, _, outcome) = after(rebind, 69);
-    assert!(reason(&outcome).contains("a.example is bound to certificate "), "{}", reason(&outcome));
-    assert_eq!(outcome.json()["lineages"][0]["sites"][0]["outcome"], "misbound");
-    assert_eq!(edge.certs().len(), 2);
+    let (service, _, output) = after(rebind, 69);
+    assert!(reason(&output).contains("a.example is bound to certificate "), "{}", reason(&output));
+    assert_eq!(output.json()["lineages"][0]["sites"][0]["outcome"], "misbound");
+    assert_eq!(service.certs().len(), 2);
 }
 
 #[test]
 fn a_site_that_is_new_gets_the_certificate() {
-    let (edge, lineage, outcome) = after(|edge| assert!(edge.add_site("d.c.example") > 0), 0);
-    assert_eq!(reason(&outcome), "d.c.example is a new site");
-    assert!(is_fed_by(&edge, "d.c.example", &lineage));
+    let (service, lineage, output) = after(|service| assert!(service.add_site("d.c.example") > 0), 0);
+    assert_eq!(reason(&output), "d.c.example is a new site");
+    assert!(is_fed_by(&service, "d.c.example", &lineage));
 }
 
 #[test]
 fn a_push_that_was_never_confirmed_is_looked_at_again() {
-    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
-    edge.hold_pushes(true);
-    let outcome = deploy(&edge, &lineage, state.path()).args(["--wait", "0", "--json"]).succeeds();
-    assert_eq!(outcome.sites(), ["a.example: uploaded"]);
-    edge.hold_pushes(false);
-    let outcome = sync(&edge, state.path()).args(["--json"]).succeeds();
-    assert_eq!(reason(&outcome), "the push to a.example was never confirmed");
-    assert_eq!(outcome.json()["lineages"][0]["sites"][0]["outcome"], "served");
-    let (asked, _) = asked_during(&edge, || sync(&edge, state.path()).succeeds());
+    service.hold_pushes(true);
+    let output = deploy(&service, &lineage, state.path()).args(["--wait", "0", "--json"]).succeeds();
+    assert_eq!(output.sites(), ["a.example: uploaded"]);
+    service.hold_pushes(false);
+    let output = sync(&service, state.path()).args(["--json"]).succeeds();
+    assert_eq!(reason(&output), "the push to a.example was never confirmed");
+    assert_eq!(output.json()["lineages"][0]["sites"][0]["outcome"], "served");
+    let (asked, _) = asked_during(&service, || sync(&service, state.path()).succeeds());
     assert_eq!(asked, LISTING);
 }

@@ -12,39 +12,39 @@ use std::process::Command;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{Fault, Hook, Lineage, Sandbox, asked, edgecert, sandbox, uploads};
+use crate::harness::{Fault, Hook, Lineage, Sandbox, edgecert, request_lines, sandbox, upload_count};
 
 const LISTING: [&str; 2] = ["GET /api/certs", "GET /api/me/sites"];
 
 /// A hook's call whose memory lasts longer than the call.
-fn deploy(edge: &Sandbox, lineage: &Lineage, state: &Path) -> Hook {
-    edgecert().called_by_certbot(lineage).against(edge).env("EDGECERT_STATE_DIR", state)
+fn deploy(service: &Sandbox, lineage: &Lineage, state: &Path) -> Hook {
+    edgecert().called_by_certbot(lineage).against(service).env("EDGECERT_STATE_DIR", state)
 }
 
 /// A call of `sync` with the same memory.
-fn sync(edge: &Sandbox, state: &Path) -> Hook {
-    edgecert().against(edge).env("EDGECERT_STATE_DIR", state).args(["sync"])
+fn sync(service: &Sandbox, state: &Path) -> Hook {
+    edgecert().against(service).env("EDGECERT_STATE_DIR", state).args(["sync"])
 }
 
 /// Whether a site is bound to a record that holds this lineage's certificate.
-fn is_fed_by(edge: &Sandbox, domain: &str, lineage: &Lineage) -> bool {
-    let site = edge.sites().into_iter().find(|site| site["domain"] == domain).unwrap();
-    let record = edge.certs().into_iter().find(|record| record["id"] == site["cert_id"]);
+fn is_fed_by(service: &Sandbox, domain: &str, lineage: &Lineage) -> bool {
+    let site = service.sites().into_iter().find(|site| site["domain"] == domain).unwrap();
+    let record = service.certs().into_iter().find(|record| record["id"] == site["cert_id"]);
     record.is_some_and(|record| record["cert_pem"] == lineage.read("fullchain.pem"))
 }
 
 /// What a sandbox is asked for while something is done.
-fn asked_during<T>(edge: &Sandbox, what: impl FnOnce() -> T) -> (Vec<String>, T) {
-    let before = asked(edge).len();
+fn asked_during<T>(service: &Sandbox, what: impl FnOnce() -> T) -> (Vec<String>, T) {
+    let before = request_lines(service).len();
     let result = what();
-    let mut asked = asked(edge).split_off(before);
+    let mut asked = request_lines(service).split_off(before);
     asked.sort();
     (asked, result)
 }
 
 /// Changes something behind edgecert's back.
-fn change(edge: &Sandbox, path: &str, body: &Value) {
-    let (ready, body) = (edge.endpoints(), body.to_string());
+fn change(service: &Sandbox, path: &str, body: &Value) {
+    let (ready, body) = (service.endpoints(), body.to_string());
     let mut curl = Command::new("/usr/bin/curl");
     curl.args(["-sf", "-X", "POST", "-H", "Content-Type: application/json", "-d", &body]);
     curl.args(["-H", &format!("Authorization: Bearer {}", ready.api_key), &format!("{}{path}", ready.api)]);
@@ -53,62 +53,62 @@ fn change(edge: &Sandbox, path: &str, body: &Value) {
 
 #[test]
 fn what_a_hook_left_open_is_finished_and_then_costs_one_listing() {
-    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
-    let down = deploy(&edge, &lineage, state.path()).env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
-    let outcome = down.args(["--timeout", "1"]).fails_with(75);
-    assert!(outcome.stderr.contains("hint: run `edgecert sync` to retry"), "{}", outcome.stderr);
+    let down = deploy(&service, &lineage, state.path()).env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
+    let output = down.args(["--timeout", "1"]).exits_with(75);
+    assert!(output.stderr.contains("hint: run `edgecert sync` to retry"), "{}", output.stderr);
 
     // The environment of that call said where the service is, and so does the one of this.
-    let outcome = sync(&edge, state.path()).succeeds();
-    assert!(outcome.stdout.contains("(pending since "), "{}", outcome.stdout);
-    assert!(outcome.stdout.ends_with("a.example served\n1 lineage: 1 deployed\n"), "{}", outcome.stdout);
-    assert!(is_fed_by(&edge, "a.example", &lineage));
+    let output = sync(&service, state.path()).succeeds();
+    assert!(output.stdout.contains("(pending since "), "{}", output.stdout);
+    assert!(output.stdout.ends_with("a.example served\n1 lineage: 1 deployed\n"), "{}", output.stdout);
+    assert!(is_fed_by(&service, "a.example", &lineage));
 
-    let (asked, outcome) = asked_during(&edge, || sync(&edge, state.path()).args(["--json"]).succeeds());
+    let (asked, output) = asked_during(&service, || sync(&service, state.path()).args(["--json"]).succeeds());
     assert_eq!(asked, LISTING);
     let counts = json!({"total": 1, "unchanged": 1, "deployed": 0, "failed": 0, "gone": 0});
-    assert_eq!((&outcome.json()["counts"], &outcome.json()["lineages"]), (&counts, &json!([])));
+    assert_eq!((&output.json()["counts"], &output.json()["lineages"]), (&counts, &json!([])));
 }
 
 #[test]
 fn a_renewal_whose_hook_never_ran_is_found_on_disk() {
-    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
-    deploy(&edge, &lineage, state.path()).succeeds();
+    deploy(&service, &lineage, state.path()).succeeds();
     lineage.renew(&["a.example"]);
-    let outcome = sync(&edge, state.path()).args(["--json"]).succeeds();
-    let entry = &outcome.json()["lineages"][0];
+    let output = sync(&service, state.path()).args(["--json"]).succeeds();
+    let entry = &output.json()["lineages"][0];
     assert_eq!((&entry["state"], &entry["reason"]), (&json!("deployed"), &json!("renewed")));
     assert_eq!(entry["sites"][0]["outcome"], "served");
-    assert!(is_fed_by(&edge, "a.example", &lineage));
-    assert_eq!(edge.certs().len(), 1);
+    assert!(is_fed_by(&service, "a.example", &lineage));
+    assert_eq!(service.certs().len(), 1);
 }
 
 #[test]
 fn a_hook_that_could_not_even_begin_is_finished_too() {
-    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
-    deploy(&edge, &lineage, state.path()).without_env("EDGECERT_API_KEY").fails_with(78);
-    assert_eq!(asked(&edge).len(), 0);
-    sync(&edge, state.path()).succeeds();
-    assert!(is_fed_by(&edge, "a.example", &lineage));
+    deploy(&service, &lineage, state.path()).without_env("EDGECERT_API_KEY").exits_with(78);
+    assert_eq!(request_lines(&service).len(), 0);
+    sync(&service, state.path()).succeeds();
+    assert!(is_fed_by(&service, "a.example", &lineage));
 }
 
 #[test]
 fn what_the_hook_was_told_is_done_again() {
-    let (edge, state) = (sandbox(&["a.example", "b.example"]), TempDir::new().unwrap());
+    let (service, state) = (sandbox(&["a.example", "b.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example", "b.example"]);
-    edge.add_fault(Fault::status("POST /api/certs/upload", 503).times(9));
+    service.add_fault(Fault::status("POST /api/certs/upload", 503).times(9));
     let key = state.path().join("key");
-    std::fs::write(&key, edge.endpoints().api_key.as_bytes()).unwrap();
+    std::fs::write(&key, service.endpoints().api_key.as_bytes()).unwrap();
     std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-    let told = deploy(&edge, &lineage, &state.path().join("state"))
+    let told = deploy(&service, &lineage, &state.path().join("state"))
         .without_env("EDGECERT_BASE_URL")
         .without_env("EDGECERT_API_KEY")
         .args([
             "--base-url",
-            &edge.endpoints().api,
+            &service.endpoints().api,
             "--domain",
             "b.example",
             "--timeout",
@@ -116,116 +116,112 @@ fn what_the_hook_was_told_is_done_again() {
             "--wait",
             "0",
         ]);
-    told.args([Path::new("--api-key-file"), &key]).fails_with(75);
+    told.args([Path::new("--api-key-file"), &key]).exits_with(75);
     // Neither the service, nor where the key is, nor the domain is said again.
     let again = edgecert().env("EDGECERT_STATE_DIR", state.path().join("state")).args(["sync"]);
     // The key of this call is another service's, and does not go to that one.
     let again = again.env("EDGECERT_API_KEY", "another-key");
-    let outcome = again.env("EDGECERT_EDGE_ADDRESS", &edge.endpoints().edge).succeeds();
-    assert!(outcome.stdout.contains("b.example served"), "{}", outcome.stdout);
-    assert!(is_fed_by(&edge, "b.example", &lineage) && edge.certs().len() == 1);
+    let output = again.env("EDGECERT_EDGE_ADDRESS", &service.endpoints().edge).succeeds();
+    assert!(output.stdout.contains("b.example served"), "{}", output.stdout);
+    assert!(is_fed_by(&service, "b.example", &lineage) && service.certs().len() == 1);
 }
 
 #[test]
 fn an_unreachable_service_is_said_once_and_changes_nothing() {
-    let (edge, state) = (sandbox(&["a.example", "b.example"]), TempDir::new().unwrap());
+    let (service, state) = (sandbox(&["a.example", "b.example"]), TempDir::new().unwrap());
     let lineages = [Lineage::issued_for(&["a.example"]), Lineage::issued_for(&["b.example"])];
     for lineage in &lineages {
-        deploy(&edge, lineage, state.path()).succeeds();
+        deploy(&service, lineage, state.path()).succeeds();
     }
-    let down = sync(&edge, state.path()).env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
-    let outcome = down.args(["--timeout", "1"]).fails_with(75);
-    let said = outcome.stderr.lines().filter(|line| line.contains("error: ")).collect::<Vec<_>>();
-    assert_eq!(said.len(), 1, "{}", outcome.stderr);
-    assert!(said[0].ends_with("; 2 lineages were not looked at"), "{}", outcome.stderr);
-    let (asked, _) = asked_during(&edge, || sync(&edge, state.path()).succeeds());
+    let down = sync(&service, state.path()).env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
+    let output = down.args(["--timeout", "1"]).exits_with(75);
+    let said = output.stderr.lines().filter(|line| line.contains("error: ")).collect::<Vec<_>>();
+    assert_eq!(said.len(), 1, "{}", output.stderr);
+    assert!(said[0].ends_with("; 2 lineages were not looked at"), "{}", output.stderr);
+    let (asked, _) = asked_during(&service, || sync(&service, state.path()).succeeds());
     assert_eq!(asked, LISTING);
 }
 
 #[test]
 fn files_that_are_gone_are_reported_once_and_the_lineage_is_kept() {
-    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
-    deploy(&edge, &lineage, state.path()).succeeds();
+    deploy(&service, &lineage, state.path()).succeeds();
     lineage.rename("fullchain.pem", "away.pem");
-    let outcome = sync(&edge, state.path()).fails_with(66);
-    assert!(outcome.stderr.contains("the files of the lineage are gone"), "{}", outcome.stderr);
-    assert!(outcome.stderr.contains("`edgecert status --forget "), "{}", outcome.stderr);
-    let outcome = sync(&edge, state.path()).succeeds();
-    assert_eq!(outcome.stdout, "1 lineage: 1 gone\n");
+    let output = sync(&service, state.path()).exits_with(66);
+    assert!(output.stderr.contains("the files of the lineage are gone"), "{}", output.stderr);
+    assert!(output.stderr.contains("`edgecert status --forget "), "{}", output.stderr);
+    let output = sync(&service, state.path()).succeeds();
+    assert_eq!(output.stdout, "1 lineage: 1 gone\n");
     // They are back, renewed.
     lineage.renew(&["a.example"]);
-    sync(&edge, state.path()).succeeds();
-    assert!(is_fed_by(&edge, "a.example", &lineage));
-    assert_eq!(uploads(&edge), 2);
+    sync(&service, state.path()).succeeds();
+    assert!(is_fed_by(&service, "a.example", &lineage));
+    assert_eq!(upload_count(&service), 2);
 }
 
 #[test]
 fn without_a_place_to_remember_nothing_is_begun() {
-    let edge = sandbox(&["a.example"]);
-    let hook = edgecert().against(&edge).args(["sync"]);
-    let file = hook.file("not-a-directory", "");
-    let outcome = hook.env("EDGECERT_STATE_DIR", file.join("state")).fails_with(78);
-    assert!(outcome.stderr.contains("cannot write "), "{}", outcome.stderr);
-    assert_eq!(asked(&edge).len(), 0);
+    let service = sandbox(&["a.example"]);
+    let hook = edgecert().against(&service).args(["sync"]);
+    let file = hook.write_file("not-a-directory", "");
+    let output = hook.env("EDGECERT_STATE_DIR", file.join("state")).exits_with(78);
+    assert!(output.stderr.contains("cannot write "), "{}", output.stderr);
+    assert_eq!(request_lines(&service).len(), 0);
 }
 
 #[test]
 fn nothing_to_look_after_is_no_failure() {
-    let outcome = edgecert().args(["sync"]).succeeds();
-    assert!(outcome.stderr.contains("nothing was ever deployed"), "{}", outcome.stderr);
+    let output = edgecert().args(["sync"]).succeeds();
+    assert!(output.stderr.contains("nothing was ever deployed"), "{}", output.stderr);
 }
 
 #[test]
 fn dehydrated_finishes_with_its_daily_look() {
-    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     let call = |operation: &str| {
         let files = ["privkey.pem", "cert.pem", "fullchain.pem", "chain.pem"].map(|name| lineage.file(name));
-        let hook = edgecert().against(&edge).env("EDGECERT_STATE_DIR", state.path());
+        let hook = edgecert().against(&service).env("EDGECERT_STATE_DIR", state.path());
         hook.args([operation, "a.example"]).args(files).args(["1700000000"])
     };
     call("unchanged_cert").succeeds();
-    assert_eq!(uploads(&edge), 1, "what is not remembered is deployed");
-    let (asked, outcome) = asked_during(&edge, || call("unchanged_cert").succeeds());
-    assert_eq!((asked, outcome.stdout.as_str()), (LISTING.map(str::to_owned).to_vec(), ""));
+    assert_eq!(upload_count(&service), 1, "what is not remembered is deployed");
+    let (asked, output) = asked_during(&service, || call("unchanged_cert").succeeds());
+    assert_eq!((asked, output.stdout.as_str()), (LISTING.map(str::to_owned).to_vec(), ""));
     lineage.renew(&["a.example"]);
     let down = call("deploy_cert").env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
-    down.env("EDGECERT_TIMEOUT", "1").fails_with(75);
-    let outcome = call("unchanged_cert").succeeds();
-    assert!(outcome.stdout.contains("a.example: served"), "{}", outcome.stdout);
-    assert!(is_fed_by(&edge, "a.example", &lineage));
+    down.env("EDGECERT_TIMEOUT", "1").exits_with(75);
+    let output = call("unchanged_cert").succeeds();
+    assert!(output.stdout.contains("a.example: served"), "{}", output.stdout);
+    assert!(is_fed_by(&service, "a.example", &lineage));
 }
 
 #[test]
 fn a_memory_that_cannot_be_read_is_a_failure_and_stops_no_other() {
-    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
-    deploy(&edge, &lineage, state.path()).succeeds();
+    deploy(&service, &lineage, state.path()).succeeds();
     std::fs::write(state.path().join("later.json"), r#"{"version":99}"#).unwrap();
     std::fs::create_dir(state.path().join("other.json")).unwrap();
     lineage.renew(&["a.example"]);
-    let outcome = sync(&edge, state.path()).fails_with(78);
-    assert!(
-        outcome.stderr.contains("other.json: it is a directory; what it remembers"),
-        "{}",
-        outcome.stderr
-    );
-    assert!(is_fed_by(&edge, "a.example", &lineage));
+    let output = sync(&service, state.path()).exits_with(78);
+    assert!(output.stderr.contains("other.json: it is a directory; what it remembers"), "{}", output.stderr);
+    assert!(is_fed_by(&service, "a.example", &lineage));
 }
 
 #[test]
 fn the_key_for_one_service_is_never_sent_to_another() {
-    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     // The hook named another service than the configuration, and had a key of its own.
-    edge.add_fault(Fault::status("*", 503).header("Retry-After", "3600"));
-    deploy(&edge, &lineage, state.path()).fails_with(75);
-    let later = sync(&edge, state.path()).without_env("EDGECERT_BASE_URL");
-    let config = later.file("config.toml", "base_url = \"https://127.0.0.1:1\"\n");
+    service.add_fault(Fault::status("*", 503).header("Retry-After", "3600"));
+    deploy(&service, &lineage, state.path()).exits_with(75);
+    let later = sync(&service, state.path()).without_env("EDGECERT_BASE_URL");
+    let config = later.write_file("config.toml", "base_url = \"https://127.0.0.1:1\"\n");
     let later = later.env("EDGECERT_API_KEY", "for-the-other").env("EDGECERT_CONFIG", config);
-    let (asked, outcome) = asked_during(&edge, || later.fails_with(78));
+    let (asked, output) = asked_during(&service, || later.exits_with(78));
     assert_eq!(asked, Vec::<String>::new());
-    assert!(outcome.stderr.contains("with an API key that is not recorded"), "{}", outcome.stderr);
-    assert!(outcome.stderr.contains("hint: run `edgecert sync --base-url http"), "{}", outcome.stderr);
+    assert!(output.stderr.contains("with an API key that is not recorded"), "{}", output.stderr);
+    assert!(output.stderr.contains("hint: run `edgecert sync --base-url http"), "{}", output.stderr);
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::{change, deploy, is_fed_by, sync};
-use crate::harness::{Hook, Lineage, sandbox, uploads};
+use crate::harness::{Hook, Lineage, sandbox, upload_count};
 
 /// The one file of a state directory with this ending.
 fn file(state: &Path, ending: &str) -> PathBuf {
@@ -38,55 +38,55 @@ fn memory(state: &Path) -> Value {
 
 #[test]
 fn a_hook_that_is_called_during_a_sync_keeps_its_overrides() {
-    let (edge, state, other) = (sandbox(&["a.example"]), TempDir::new().unwrap(), TempDir::new().unwrap());
+    let (service, state, other) = (sandbox(&["a.example"]), TempDir::new().unwrap(), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
-    deploy(&edge, &lineage, state.path()).succeeds();
+    deploy(&service, &lineage, state.path()).succeeds();
     lineage.renew(&["a.example"]);
-    let code = meanwhile(sync(&edge, state.path()), state.path(), || {
+    let code = meanwhile(sync(&service, state.path()), state.path(), || {
         // The same as a hook that got the lock first.
-        deploy(&edge, &lineage, other.path()).args(["--allow-shrink"]).succeeds();
+        deploy(&service, &lineage, other.path()).args(["--allow-shrink"]).succeeds();
         fs::copy(file(other.path(), "json"), file(state.path(), "json")).unwrap();
     });
-    assert_eq!((code, uploads(&edge)), (0, 2), "what the hook did is not done again");
+    assert_eq!((code, upload_count(&service)), (0, 2), "what the hook did is not done again");
     assert_eq!(memory(state.path())["order"]["allow_shrink"], true);
 }
 
 #[test]
 fn what_a_hook_left_open_during_a_sync_is_left_as_it_was_told() {
-    let (edge, state, other) = (sandbox(&["a.example"]), TempDir::new().unwrap(), TempDir::new().unwrap());
+    let (service, state, other) = (sandbox(&["a.example"]), TempDir::new().unwrap(), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
-    deploy(&edge, &lineage, state.path()).succeeds();
+    deploy(&service, &lineage, state.path()).succeeds();
     lineage.renew(&["a.example"]);
-    let code = meanwhile(sync(&edge, state.path()), state.path(), || {
-        let down = deploy(&edge, &lineage, other.path()).env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
-        down.env("EDGECERT_TIMEOUT", "1").args(["--allow-shrink"]).fails_with(75);
+    let code = meanwhile(sync(&service, state.path()), state.path(), || {
+        let down = deploy(&service, &lineage, other.path()).env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
+        down.env("EDGECERT_TIMEOUT", "1").args(["--allow-shrink"]).exits_with(75);
         fs::copy(file(other.path(), "json"), file(state.path(), "json")).unwrap();
     });
     assert_eq!(code, 75);
     assert_eq!(memory(state.path())["order"]["allow_shrink"], true, "the override is not lost");
-    sync(&edge, state.path()).succeeds();
-    assert!(is_fed_by(&edge, "a.example", &lineage));
+    sync(&service, state.path()).succeeds();
+    assert!(is_fed_by(&service, "a.example", &lineage));
 }
 
 #[test]
 fn a_clock_that_was_ahead_hides_no_drift() {
-    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
-    deploy(&edge, &lineage, state.path()).succeeds();
+    deploy(&service, &lineage, state.path()).succeeds();
     let mut ahead = memory(state.path());
     for (part, name) in [("", "begun"), ("", "last_success"), ("/result", "at")] {
         ahead.pointer_mut(part).unwrap()[name] = "2099-01-01T00:00:00Z".into();
     }
     fs::write(file(state.path(), "json"), ahead.to_string()).unwrap();
-    let id = edge.sites()[0]["id"].clone();
-    change(&edge, &format!("/api/sites/{id}/update"), &serde_json::json!({"cert_id": null}));
-    sync(&edge, state.path()).succeeds();
-    assert!(is_fed_by(&edge, "a.example", &lineage));
+    let id = service.sites()[0]["id"].clone();
+    change(&service, &format!("/api/sites/{id}/update"), &serde_json::json!({"cert_id": null}));
+    sync(&service, state.path()).succeeds();
+    assert!(is_fed_by(&service, "a.example", &lineage));
 }
 
 #[test]
 fn a_mounted_secret_may_be_switched_before_it_is_its_turn() {
-    let (edge, state, mount) = (sandbox(&["a.example"]), TempDir::new().unwrap(), TempDir::new().unwrap());
+    let (service, state, mount) = (sandbox(&["a.example"]), TempDir::new().unwrap(), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     let switch = |version: &str| {
         let directory = mount.path().join(version);
@@ -100,15 +100,15 @@ fn a_mounted_secret_may_be_switched_before_it_is_its_turn() {
     for name in ["tls.crt", "tls.key"] {
         symlink(format!("..data/{name}"), mount.path().join(name)).unwrap();
     }
-    let hook = crate::harness::edgecert().against(&edge).env("EDGECERT_STATE_DIR", state.path());
+    let hook = crate::harness::edgecert().against(&service).env("EDGECERT_STATE_DIR", state.path());
     hook.args(["--lineage".as_ref(), mount.path().as_os_str()]).succeeds();
     lineage.renew(&["a.example"]);
     switch("..2");
-    let code = meanwhile(sync(&edge, state.path()), state.path(), || {
+    let code = meanwhile(sync(&service, state.path()), state.path(), || {
         lineage.renew(&["a.example"]);
         switch("..3");
         fs::remove_dir_all(mount.path().join("..2")).unwrap();
     });
     assert_eq!(code, 0);
-    assert!(is_fed_by(&edge, "a.example", &lineage));
+    assert!(is_fed_by(&service, "a.example", &lineage));
 }

@@ -7,44 +7,45 @@ use crate::harness::{Lineage, sandbox};
 
 #[test]
 fn where_nobody_waits_for_the_edge_nothing_is_deployed_again() {
-    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
-    let sync = || sync(&edge, state.path()).env("EDGECERT_WAIT", "0");
-    edge.hold_pushes(true);
-    let outcome = deploy(&edge, &lineage, state.path()).env("EDGECERT_WAIT", "0").args(["--json"]).succeeds();
-    assert_eq!(outcome.sites(), ["a.example: uploaded"]);
-    edge.hold_pushes(false);
+    let sync = || sync(&service, state.path()).env("EDGECERT_WAIT", "0");
+    service.hold_pushes(true);
+    let output =
+        deploy(&service, &lineage, state.path()).env("EDGECERT_WAIT", "0").args(["--json"]).succeeds();
+    assert_eq!(output.sites(), ["a.example: uploaded"]);
+    service.hold_pushes(false);
     // The push is over before somebody looks again.
-    deploy(&edge, &lineage, TempDir::new().unwrap().path()).env("EDGECERT_VERIFY", "off").succeeds();
-    let (asked, _) = asked_during(&edge, || sync().succeeds());
+    deploy(&service, &lineage, TempDir::new().unwrap().path()).env("EDGECERT_VERIFY", "off").succeeds();
+    let (asked, _) = asked_during(&service, || sync().succeeds());
     assert_eq!(asked, LISTING);
 }
 
 #[test]
 fn a_domain_that_may_be_missing_is_not_missed_at_every_sync() {
-    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example", "b.example"]);
-    let hook = deploy(&edge, &lineage, state.path()).args(["--skip-unmatched"]);
+    let hook = deploy(&service, &lineage, state.path()).args(["--skip-unmatched"]);
     hook.for_domain("a.example").for_domain("b.example").succeeds();
-    let (asked, _) = asked_during(&edge, || sync(&edge, state.path()).succeeds());
+    let (asked, _) = asked_during(&service, || sync(&service, state.path()).succeeds());
     assert_eq!(asked, LISTING);
-    edge.add_site("b.example");
-    sync(&edge, state.path()).succeeds();
-    assert!(is_fed_by(&edge, "b.example", &lineage));
+    service.add_site("b.example");
+    sync(&service, state.path()).succeeds();
+    assert!(is_fed_by(&service, "b.example", &lineage));
 }
 
 #[test]
 fn files_that_came_back_are_missed_again() {
-    let (edge, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
-    deploy(&edge, &lineage, state.path()).succeeds();
+    deploy(&service, &lineage, state.path()).succeeds();
     for _ in 0..2 {
         lineage.rename("fullchain.pem", "away.pem");
-        sync(&edge, state.path()).fails_with(66);
-        sync(&edge, state.path()).succeeds();
+        sync(&service, state.path()).exits_with(66);
+        sync(&service, state.path()).succeeds();
         lineage.rename("away.pem", "fullchain.pem");
-        sync(&edge, state.path()).succeeds();
-        let (asked, _) = asked_during(&edge, || sync(&edge, state.path()).succeeds());
+        sync(&service, state.path()).succeeds();
+        let (asked, _) = asked_during(&service, || sync(&service, state.path()).succeeds());
         assert_eq!(asked, LISTING);
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::Content::{At, Endless, Sparse, Text};
 use super::{MIB, MOST_MEMORY, all_end_within_bounds, expect, filled_with};
-use crate::harness::{Hook, Lineage, edgecert_within};
+use crate::harness::{Hook, Lineage, edgecert_with_memory};
 
 /// Hands a hostile file over in one way; the third argument finds the good files beside it.
 type Set = fn(Hook, &Path, &dyn Fn(&str) -> PathBuf) -> Hook;
@@ -12,7 +12,7 @@ type Set = fn(Hook, &Path, &dyn Fn(&str) -> PathBuf) -> Hook;
 #[test]
 fn no_file_with_trust_anchors_takes_more_than_64_mb() {
     const MOST: usize = 4 * MIB;
-    let anchor = crate::harness::authority().root();
+    let anchor = crate::harness::test_ca().root();
     let tiny = "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n";
     let noise = |text: &str| Text([&[0xff; 999], text.as_bytes()].concat().repeat(MOST / (999 + text.len())));
     let block = |body: String| Text(tiny.replace("MAA=", &body).into_bytes());
@@ -31,8 +31,8 @@ fn no_file_with_trust_anchors_takes_more_than_64_mb() {
     let lineage = Lineage::issued_for(&["a.example"]);
     all_end_within_bounds(&rows, |(name, content, code, words, of_system)| {
         let hook = || {
-            let hook = edgecert_within(MOST_MEMORY);
-            let file = content.plant(hook.file("anchors.pem", "").with_extension("hostile"));
+            let hook = edgecert_with_memory(MOST_MEMORY);
+            let file = content.plant(hook.write_file("anchors.pem", "").with_extension("hostile"));
             let chain = lineage.file("fullchain.pem");
             let hook = hook.args(["check".as_ref(), "--cert".as_ref(), chain.as_os_str()]);
             (hook.args(["--trust-anchors"]), file)
@@ -43,8 +43,8 @@ fn no_file_with_trust_anchors_takes_more_than_64_mb() {
         // What `SSL_CERT_FILE` names takes the place of the system's store.
         let (system, file) = hook();
         if !matches!(content, Endless(_)) {
-            let outcome = system.args(["system"]).env("SSL_CERT_FILE", &file.path).run();
-            expect(&format!("{name}, as the system's"), &outcome, *of_system, "")?;
+            let output = system.args(["system"]).env("SSL_CERT_FILE", &file.path).run();
+            expect(&format!("{name}, as the system's"), &output, *of_system, "")?;
         }
         Ok(())
     });
@@ -76,8 +76,8 @@ fn no_configuration_file_takes_more_than_64_mb() {
     ];
     let lineage = Lineage::issued_for(&["a.example"]);
     all_end_within_bounds(&rows, |(name, content, words)| {
-        let hook = edgecert_within(MOST_MEMORY).called_by_certbot(&lineage);
-        let config = content.plant(hook.file("config.toml", "").with_extension("hostile"));
+        let hook = edgecert_with_memory(MOST_MEMORY).called_by_certbot(&lineage);
+        let config = content.plant(hook.write_file("config.toml", "").with_extension("hostile"));
         let hook = hook.env("EDGECERT_BASE_URL", "http://127.0.0.1:1").env("EDGECERT_CONFIG", &config.path);
         expect(name, &hook.run(), 78, words)
     });
@@ -88,7 +88,7 @@ fn no_file_that_a_hook_hands_over_takes_more_than_64_mb() {
     let lineage = Lineage::issued_for(&["a.example"]);
     let good = |name: &str| lineage.file(name);
     let deploy = || {
-        let hook = edgecert_within(MOST_MEMORY).env("EDGECERT_BASE_URL", "https://127.0.0.1:1");
+        let hook = edgecert_with_memory(MOST_MEMORY).env("EDGECERT_BASE_URL", "https://127.0.0.1:1");
         hook.env("EDGECERT_API_KEY", "x")
     };
     let acme_sh: Set = |hook, large, good| {
@@ -130,7 +130,7 @@ fn no_file_that_a_hook_hands_over_takes_more_than_64_mb() {
     let rows: Vec<_> = rows.iter().flat_map(|row| large.iter().map(move |large| (row, large))).collect();
     all_end_within_bounds(&rows, |((name, set, code, words), large)| {
         let hook = deploy();
-        let large = large.plant(hook.file("large.pem", "").with_extension("hostile"));
+        let large = large.plant(hook.write_file("large.pem", "").with_extension("hostile"));
         expect(name, &set(hook, &large.path, &good).run(), *code, words)
     });
 }

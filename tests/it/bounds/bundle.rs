@@ -2,11 +2,11 @@
 
 use super::Content::{At, Endless, Silent, Sparse, Text};
 use super::{MIB, MOST_MEMORY, all_end_within_bounds, expect, filled_with};
-use crate::harness::der::{self, Forged};
-use crate::harness::{Lineage, edgecert_within};
+use crate::harness::der::{self, ForgedCert};
+use crate::harness::{Lineage, edgecert_with_memory};
 
 fn certificate(names: &[&[u8]]) -> String {
-    Forged { names: names.to_vec(), ..Forged::default() }.pem()
+    ForgedCert { names: names.to_vec(), ..ForgedCert::default() }.pem()
 }
 
 /// Sequences within sequences.
@@ -22,9 +22,10 @@ fn no_certificate_file_takes_more_than_64_mb() {
     let many: Vec<&[u8]> = vec![b"a"; 200_000];
     let no_names: Vec<&[u8]> = vec![b""; 300_000];
     let large: Vec<&[u8]> = vec![b"a.example"; 900];
-    let chain_of_large =
-        (0..64).map(|n| Forged { names: large.clone(), subject: &format!("{n}"), ..Forged::default() }.pem());
-    let distinct = (0..3000).map(|n| Forged { subject: &format!("{n}"), ..Forged::default() }.pem());
+    let chain_of_large = (0..64).map(|n| {
+        ForgedCert { names: large.clone(), subject: &format!("{n}"), ..ForgedCert::default() }.pem()
+    });
+    let distinct = (0..3000).map(|n| ForgedCert { subject: &format!("{n}"), ..ForgedCert::default() }.pem());
     let whole = |text: String| Text(text.into_bytes());
     let too_many = "holds more than 256 PEM blocks";
     let no_block = "it holds no PEM block";
@@ -61,8 +62,8 @@ fn no_certificate_file_takes_more_than_64_mb() {
     ];
     let lineage = Lineage::issued_for(&["a.example"]);
     all_end_within_bounds(&rows, |(name, content, code, words)| {
-        let hook = edgecert_within(MOST_MEMORY);
-        let cert = content.plant(hook.file("cert.pem", "").with_extension("hostile"));
+        let hook = edgecert_with_memory(MOST_MEMORY);
+        let cert = content.plant(hook.write_file("cert.pem", "").with_extension("hostile"));
         let hook = hook.args(["check".as_ref(), "--json".as_ref(), "--cert".as_ref(), cert.path.as_os_str()]);
         expect(
             name,
@@ -117,8 +118,8 @@ fn no_key_file_takes_more_than_64_mb() {
     ];
     let lineage = Lineage::issued_for(&["a.example"]);
     all_end_within_bounds(&rows, |(name, content, code, words)| {
-        let hook = edgecert_within(MOST_MEMORY);
-        let key = content.plant(hook.file("key.pem", "").with_extension("hostile"));
+        let hook = edgecert_with_memory(MOST_MEMORY);
+        let key = content.plant(hook.write_file("key.pem", "").with_extension("hostile"));
         let hook = hook.args(["check".as_ref(), "--key".as_ref(), key.path.as_os_str()]);
         let hook = hook.args(["--cert".as_ref(), lineage.file("fullchain.pem").as_os_str()]);
         expect(name, &hook.run(), *code, words)

@@ -9,7 +9,7 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::{Fault, Hook, Lineage, Outcome, Sandbox, edgecert, sandbox};
+use crate::harness::{Fault, Hook, Lineage, Output, Sandbox, edgecert, sandbox};
 
 /// A directory with a configuration that names a program, which writes down what it is told.
 struct Watch {
@@ -52,8 +52,8 @@ impl Watch {
 }
 
 /// A hook whose service refuses its key.
-fn refused(edge: &Sandbox, lineage: &Lineage) -> Hook {
-    edgecert().called_by_certbot(lineage).against(edge).env("EDGECERT_API_KEY", "another-key-than-its")
+fn refused(service: &Sandbox, lineage: &Lineage) -> Hook {
+    edgecert().called_by_certbot(lineage).against(service).env("EDGECERT_API_KEY", "another-key-than-its")
 }
 
 /// A run that has no place to remember anything.
@@ -63,17 +63,17 @@ fn failing_sync() -> Hook {
 
 #[test]
 fn a_failure_is_told_with_the_report_and_without_secrets() {
-    let (edge, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
     let key = lineage.read("privkey.pem");
     let body = format!("what is this? sandbox-key {key}");
-    edge.add_fault(Fault::status("POST /api/certs/upload", 400).body(body).times(9));
+    service.add_fault(Fault::status("POST /api/certs/upload", 400).body(body).times(9));
     let watch = Watch::with(SCRIPT);
-    let hook = watch.on(edgecert().called_by_certbot(&lineage).against(&edge));
+    let hook = watch.on(edgecert().called_by_certbot(&lineage).against(&service));
     let hook = hook.env("LC_ALL", "C").env("LANG", "C").env("SECRET", "sandbox-key").args(["--json"]);
-    let outcome = hook.fails_with(69);
+    let output = hook.exits_with(69);
 
-    assert_eq!(watch.read("report"), outcome.stdout, "the very object that --json prints");
-    assert_eq!(outcome.json()["exit_code"], 69);
+    assert_eq!(watch.read("report"), output.stdout, "the very object that --json prints");
+    assert_eq!(output.json()["exit_code"], 69);
     assert_eq!(watch.read("arguments"), "first word\n\n");
     let environment = watch.read("environment");
     let mut names: Vec<&str> = environment
@@ -89,48 +89,48 @@ fn a_failure_is_told_with_the_report_and_without_secrets() {
     for line in key.lines().chain(["sandbox-key"]).filter(|line| !line.starts_with("-----")) {
         assert!(!watch.read("report").contains(line) && !environment.contains(line), "{line}");
     }
-    assert!(outcome.stderr.contains("to standard output\n"), "not to ours: {}", outcome.stderr);
-    assert!(outcome.stderr.ends_with("to standard error\n"), "after the error: {}", outcome.stderr);
+    assert!(output.stderr.contains("to standard output\n"), "not to ours: {}", output.stderr);
+    assert!(output.stderr.ends_with("to standard error\n"), "after the error: {}", output.stderr);
 }
 
 #[test]
 fn each_way_to_fail_is_told_and_nothing_else() {
-    let (edge, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
     let [key, cert, chain] = ["privkey.pem", "fullchain.pem", "chain.pem"].map(|name| lineage.file(name));
     let dehydrated = ["deploy_cert".into(), "a.example".into(), key, cert.clone(), cert.clone(), chain];
-    let other = || edgecert().against(&edge).env("EDGECERT_API_KEY", "another-key-than-its");
+    let other = || edgecert().against(&service).env("EDGECERT_API_KEY", "another-key-than-its");
     let told: [(&str, Hook); 4] = [
-        ("deploy", refused(&edge, &lineage)),
-        ("deploy", refused(&edge, &lineage).args(["deploy"])),
+        ("deploy", refused(&service, &lineage)),
+        ("deploy", refused(&service, &lineage).args(["deploy"])),
         ("deploy", other().args(dehydrated.iter().map(PathBuf::from).chain(["0".into()]))),
         ("sync", failing_sync()),
     ];
     for (command, hook) in told {
         let watch = Watch::with(SCRIPT);
-        let outcome = watch.on(hook).run();
-        let report: Value = serde_json::from_str(&watch.read("report")).expect(&outcome.stderr);
-        assert_eq!((&report["command"], &report["exit_code"]), (&command.into(), &outcome.code.into()));
-        assert_ne!(outcome.code, 0);
+        let output = watch.on(hook).run();
+        let report: Value = serde_json::from_str(&watch.read("report")).expect(&output.stderr);
+        assert_eq!((&report["command"], &report["exit_code"]), (&command.into(), &output.code.into()));
+        assert_ne!(output.code, 0);
     }
 
     let silent: [(i32, Hook); 6] = [
-        (0, edgecert().called_by_certbot(&lineage).against(&edge)),
-        (77, refused(&edge, &lineage).args(["plan"])),
-        (77, refused(&edge, &lineage).args(["--dry-run"])),
+        (0, edgecert().called_by_certbot(&lineage).against(&service)),
+        (77, refused(&service, &lineage).args(["plan"])),
+        (77, refused(&service, &lineage).args(["--dry-run"])),
         (65, edgecert().called_by_certbot(&lineage).args(["check", "--domain", "b.example"])),
         (2, edgecert().args(["--no-such-flag"])),
         (2, edgecert().args(["deploy"])),
     ];
     for (code, hook) in silent {
         let watch = Watch::with(SCRIPT);
-        watch.on(hook).fails_with(code);
+        watch.on(hook).exits_with(code);
         assert!(!watch.path("environment").exists(), "exit code {code}");
     }
 }
 
 #[test]
 fn a_program_that_cannot_tell_is_a_warning_and_changes_no_exit_code() {
-    let (edge, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
     let rows = [
         ("on_failure = [\"./missing\"]\n", "/./missing, named by on_failure: no such file"),
         (
@@ -143,73 +143,73 @@ fn a_program_that_cannot_tell_is_a_warning_and_changes_no_exit_code() {
     ];
     for (configuration, words) in rows {
         let watch = Watch::with(SCRIPT).says(configuration);
-        let outcome = watch.on(refused(&edge, &lineage)).args(["--json"]).fails_with(77);
-        assert_eq!(outcome.json()["exit_code"], 77);
-        assert_eq!(outcome.stderr.contains("on_failure"), !words.is_empty(), "{}", outcome.stderr);
-        assert!(outcome.stderr.contains(words), "{}", outcome.stderr);
+        let output = watch.on(refused(&service, &lineage)).args(["--json"]).exits_with(77);
+        assert_eq!(output.json()["exit_code"], 77);
+        assert_eq!(output.stderr.contains("on_failure"), !words.is_empty(), "{}", output.stderr);
+        assert!(output.stderr.contains(words), "{}", output.stderr);
     }
 }
 
 #[test]
 fn a_configuration_that_others_can_change_names_no_program() {
-    let (edge, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
     let watch = Watch::with(SCRIPT);
     let file = watch.path("config.toml");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
-    let outcome = watch.on(refused(&edge, &lineage)).fails_with(77);
+    let output = watch.on(refused(&service, &lineage)).exits_with(77);
     let words = format!(": others can change {}, which names it", file.display());
-    assert!(outcome.stderr.contains(&words), "{}", outcome.stderr);
+    assert!(output.stderr.contains(&words), "{}", output.stderr);
     assert!(!watch.path("report").exists());
 }
 
 /// Runs a hook where the system's log is this socket, and returns what it says there. Only an administrator may make a
 /// real `/dev/log`; proot shows the hook one.
-fn logged(directory: &Path, hook: Hook, wrapper: &[&str]) -> (Outcome, Vec<String>) {
+fn logged(directory: &Path, hook: Hook, wrapper: &[&str]) -> (Output, Vec<String>) {
     let path = directory.join("log");
     let _ = fs::remove_file(&path);
     let log = UnixDatagram::bind(&path).unwrap();
     log.set_nonblocking(true).unwrap();
     let bind = format!("{}:/dev/log", path.display());
-    let outcome = hook.under(&[&["proot", "-b", &bind], wrapper].concat()).run();
+    let output = hook.under(&[&["proot", "-b", &bind], wrapper].concat()).run();
     let mut lines = Vec::new();
     let mut line = [0; 4096];
     while let Ok(length) = log.recv(&mut line) {
         lines.push(String::from_utf8(line[..length].to_vec()).unwrap());
     }
-    (outcome, lines)
+    (output, lines)
 }
 
 #[test]
 fn without_a_terminal_a_failure_gets_one_line_in_the_systems_log() {
-    let (edge, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
     let directory = TempDir::new().unwrap();
-    let (outcome, lines) = logged(directory.path(), refused(&edge, &lineage), &[]);
-    assert_eq!(outcome.code, 77);
+    let (output, lines) = logged(directory.path(), refused(&service, &lineage), &[]);
+    assert_eq!(output.code, 77);
     let [line] = lines.as_slice() else { panic!("one line: {lines:?}") };
     assert!(line.starts_with("<27>edgecert["), "{line}");
     assert!(line.contains("]: deploy failed with exit code 77; the service does not accept"), "{line}");
     assert!(!line.contains('\n') && !line.contains("another-key-than-its"), "{line}");
 
-    let (outcome, lines) = logged(directory.path(), failing_sync(), &[]);
-    assert_eq!((outcome.code == 0, lines.len()), (false, 1), "{lines:?}");
+    let (output, lines) = logged(directory.path(), failing_sync(), &[]);
+    assert_eq!((output.code == 0, lines.len()), (false, 1), "{lines:?}");
     for (code, hook) in [
-        (0, edgecert().called_by_certbot(&lineage).against(&edge)),
-        (77, refused(&edge, &lineage).args(["plan"])),
+        (0, edgecert().called_by_certbot(&lineage).against(&service)),
+        (77, refused(&service, &lineage).args(["plan"])),
     ] {
-        let (outcome, lines) = logged(directory.path(), hook, &[]);
-        assert_eq!((outcome.code, lines), (code, Vec::new()));
+        let (output, lines) = logged(directory.path(), hook, &[]);
+        assert_eq!((output.code, lines), (code, Vec::new()));
     }
 }
 
 #[test]
 fn on_a_terminal_the_systems_log_is_left_alone() {
-    let (edge, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
     let directory = TempDir::new().unwrap();
     // util-linux's `script` gives it a terminal.
     let wrapper = ["sh", "-c", "exec script -qec \"$0\" /dev/null"];
-    let (outcome, lines) = logged(directory.path(), refused(&edge, &lineage), &wrapper);
-    assert_eq!((outcome.code, lines), (77, Vec::new()), "{}", outcome.stdout);
-    assert!(outcome.stdout.contains(": the service does not accept"), "{}", outcome.stdout);
+    let (output, lines) = logged(directory.path(), refused(&service, &lineage), &wrapper);
+    assert_eq!((output.code, lines), (77, Vec::new()), "{}", output.stdout);
+    assert!(output.stdout.contains(": the service does not accept"), "{}", output.stdout);
 }
 
 #[test]
@@ -224,12 +224,12 @@ fn panic_names_the_command_and_is_notified() {
     let lineage = Lineage::issued_for(&["a.example"]);
     let entry = format!("[[lineage]]\npath = \"{}\"\n", lineage.path().display());
     fs::write(watch.path("config.toml"), watch.read("config.toml") + &entry).unwrap();
-    let outcome = sync.fails_with(70);
+    let output = sync.exits_with(70);
 
-    let report = outcome.json();
+    let report = output.json();
     assert_eq!((&report["command"], &report["exit_code"]), (&"sync".into(), &70.into()), "{report}");
     let error = report["error"].as_str().unwrap();
     assert!(error.starts_with("internal error: panic at "), "{error}");
-    assert_eq!(watch.read("report"), outcome.stdout);
+    assert_eq!(watch.read("report"), output.stdout);
     assert!(watch.read("environment").contains("EDGECERT_COMMAND=sync\n"));
 }
