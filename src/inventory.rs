@@ -1,4 +1,4 @@
-//! The lineages that edgecert looks after: those that were deployed before and those of the configuration file, each once.
+//! The lineages of this host, each once: those deployed before, and those of the configuration.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -10,28 +10,28 @@ use crate::file::ReadError;
 use crate::names::{Domain, distinct};
 use crate::settings::{Configuration, LineageEntry, Location};
 use crate::source::{self, Client, Named, Source};
-use crate::state::{self, LineageState, StateError, Store};
+use crate::state::{self, LineageState, SourceState, StateError, Store};
+use crate::text;
 
 /// One lineage.
 pub(crate) struct Member<'a> {
-    /// What its memory is called.
+    /// Name of its state file; for an unusable entry, its path.
     pub(crate) name: String,
-    /// Where it is; an error only where it was never deployed.
+    /// An error only if it was never deployed.
     pub(crate) source: Result<Source, source::Error>,
-    /// What the configuration says of it.
+    /// Its entry in the configuration.
     pub(crate) entry: Option<&'a LineageEntry>,
-    /// What is remembered of it; `None`: it was never deployed.
-    pub(crate) memory: Option<LineageState>,
+    /// `None`: it was never deployed.
+    pub(crate) state: Option<LineageState>,
 }
 
 impl Member<'_> {
-    /// The sites that have to get the certificate: those that an earlier run was told, else those of the configuration;
-    /// empty: every covered one.
+    /// The sites to deploy to: those given by hand to an earlier run, else those of the entry; empty: every covered one.
     pub(crate) fn domains(&self) -> Vec<Domain> {
-        let told = self.memory.iter().flat_map(|memory| &memory.options.overrides.domains);
-        let told: Vec<Domain> = told.filter_map(|name| name.parse().ok()).collect();
+        let recorded = self.state.iter().flat_map(|state| &state.options.overrides.domains);
+        let recorded: Vec<Domain> = recorded.filter_map(|name| name.parse().ok()).collect();
         let configured = self.entry.map(|entry| entry.domains.as_slice()).unwrap_or_default();
-        distinct(if told.is_empty() { configured } else { &told })
+        distinct(if recorded.is_empty() { configured } else { &recorded })
     }
 }
 
@@ -61,91 +61,128 @@ impl Shard {
     }
 }
 
-/// The lineages, to be visited one by one: there may be many thousands.
+/// The lineages, to be visited one by one, as there may be many thousands.
 pub(crate) struct Inventory<'a> {
     store: Option<&'a Store>,
-    /// Names of memories.
-    names: Vec<String>,
-    /// By the name that its memory has or would have.
-    configured: BTreeMap<String, (&'a LineageEntry, Source)>,
-    /// Entries that lead to no lineage.
-    astray: Vec<(&'a LineageEntry, source::Error)>,
+    /// Names of the lineages that have a state file.
+    recorded: Vec<String>,
+    configured: Entries<'a>,
+}
+
+/// The entries of the configuration, without those that were visited.
+#[derive(Default)]
+struct Entries<'a> {
+    /// By the name of the lineage's state file, even if it has none.
+    found: BTreeMap<String, (&'a LineageEntry, Source)>,
+    /// By real path: a client may name a lineage by a link to the configured directory.
+    by_real_path: HashMap<PathBuf, (String, &'a LineageEntry)>,
+    /// Entries without a lineage.
+    unusable: Vec<(&'a LineageEntry, source::Error)>,
 }
 
 impl<'a> Inventory<'a> {
-    /// Finds the lineages of the configuration and lists those that are remembered.
+    /// Finds the lineages of the configuration and lists those that have a state file.
     pub(crate) fn gather(store: Option<&'a Store>, file: &'a Configuration) -> Result<Self, ReadError> {
-        let remembered = store.map(Store::names).transpose()?.unwrap_or_default();
-        Ok(Self::new(store, remembered, file))
+        let recorded = store.map(Store::names).transpose()?.unwrap_or_default();
+        Ok(Self { store, recorded, configured: Entries::find(file) })
     }
 
-    /// Those of the configuration alone.
+    /// Finds the lineages of the configuration only.
     pub(crate) fn configured(file: &'a Configuration) -> Self {
-        Self::new(None, Vec::new(), file)
+        Self { store: None, recorded: Vec::new(), configured: Entries::find(file) }
     }
 
-    fn new(store: Option<&'a Store>, names: Vec<String>, file: &'a Configuration) -> Self {
-        let (mut configured, mut astray) = (BTreeMap::new(), Vec::new());
-        for entry in &file.lineages {
-            match find(entry) {
-                Ok(source) => {
-                    // Of two entries for one lineage the first one counts, as for the hook.
-                    configured.entry(state::lineage_name(&source.stable_path())).or_insert((entry, source));
-                }
-                Err(error) => astray.push((entry, error)),
-            }
-        }
-        Self { store, names, configured, astray }
-    }
-
-    /// How many there are at most.
+    /// Upper limit of the number of lineages.
     pub(crate) fn len(&self) -> usize {
-        self.names.len() + self.configured.len() + self.astray.len()
+        self.recorded.len() + self.configured.found.len() + self.configured.unusable.len()
     }
 
-    /// Visits each, those that are remembered first; damaged memories are set aside, and the second argument says so.
-    pub(crate) fn visit(self, mut visitor: impl FnMut(Member<'a>), mut strange: impl FnMut(StateError)) {
-        let Self { store, names, mut configured, mut astray } = self;
-        // A client may call a lineage by a link, and the configuration by what it leads to.
-        let places =
-            configured.iter().map(|(name, (entry, source))| (source.real_path(), (name.clone(), *entry)));
-        let places: HashMap<PathBuf, (String, &LineageEntry)> = places.collect();
-        for name in names {
-            let memory = match store.map_or(Ok(None), |store| store.read(&name)) {
-                Ok(Some(memory)) => memory,
-                // A state that cannot be read leaves nothing to visit, unless an entry names its lineage.
+    /// Visits each lineage, those deployed before first. State files that cannot be used are passed to `report`.
+    pub(crate) fn visit(self, mut visitor: impl FnMut(Member<'a>), mut report: impl FnMut(StateError)) {
+        let mut configured = self.configured;
+        for name in self.recorded {
+            let state = match self.store.map_or(Ok(None), |store| store.read(&name)) {
+                Ok(Some(state)) => state,
+                // It was deleted just now.
                 Ok(None) => continue,
                 Err(error) => {
-                    strange(error);
+                    report(error);
                     continue;
                 }
             };
-            let (mut entry, source) = configured.remove(&name).unzip();
-            let source = source.unwrap_or_else(|| remembered(&memory.source));
-            if entry.is_none()
-                && !places.is_empty()
-                && let Some((other, own)) = places.get(&source.real_path())
-            {
-                configured.remove(other);
-                entry = Some(*own);
-            }
-            // The files of an entry may be gone that were there when it was deployed.
-            let is_of_it = |(entry, _): &(&LineageEntry, _)| is_place_of(entry, &memory.source);
-            if entry.is_none() {
-                entry = astray.iter().position(is_of_it).map(|place| astray.swap_remove(place).0);
-            }
-            visitor(Member { name, source: Ok(source), entry, memory: Some(memory) });
+            let (entry, source) = configured.take(&name, &state.source);
+            visitor(Member { name, source: Ok(source), entry, state: Some(state) });
         }
-        for (name, (entry, source)) in configured {
-            visitor(Member { name, source: Ok(source), entry: Some(entry), memory: None });
+        for (name, (entry, source)) in configured.found {
+            visitor(Member { name, source: Ok(source), entry: Some(entry), state: None });
         }
-        for (entry, error) in astray {
-            visitor(Member { name: shown(entry), source: Err(error), entry: Some(entry), memory: None });
+        for (entry, error) in configured.unusable {
+            let name = text::path(main_path(entry));
+            visitor(Member { name, source: Err(error), entry: Some(entry), state: None });
         }
     }
 }
 
-/// The lineage of an entry of the configuration.
+impl<'a> Entries<'a> {
+    fn find(file: &'a Configuration) -> Self {
+        let mut entries = Self::default();
+        for entry in &file.lineages {
+            match find(entry) {
+                Ok(source) => {
+                    // Of two entries for one lineage the first one applies, as in a hook.
+                    let name = state::lineage_name(&source.stable_path());
+                    entries.found.entry(name).or_insert((entry, source));
+                }
+                Err(error) => entries.unusable.push((entry, error)),
+            }
+        }
+        let paths = entries.found.iter();
+        let paths = paths.map(|(name, (entry, source))| (source.real_path(), (name.clone(), *entry)));
+        entries.by_real_path = paths.collect();
+        entries
+    }
+
+    /// Takes the entry of a lineage that was deployed before, and finds its source.
+    fn take(&mut self, name: &str, recorded: &SourceState) -> (Option<&'a LineageEntry>, Source) {
+        if let Some((entry, source)) = self.found.remove(name) {
+            return (Some(entry), source);
+        }
+        let files = Files {
+            cert: recorded.cert.clone(),
+            issuers: recorded.issuers.clone(),
+            key: recorded.key.clone(),
+        };
+        let source = source::recorded(Client::from_name(&recorded.client), files, recorded.directory.clone());
+        if !self.by_real_path.is_empty()
+            && let Some((name, entry)) = self.by_real_path.get(&source.real_path())
+        {
+            self.found.remove(name);
+            return (Some(entry), source);
+        }
+        // The files may have been deleted since the deployment.
+        let position = self.unusable.iter().position(|(entry, _)| is_at(entry, recorded));
+        (position.map(|position| self.unusable.swap_remove(position).0), source)
+    }
+}
+
+/// The first entry of the configuration for this lineage.
+pub(crate) fn entry_of<'a>(configuration: &'a Configuration, source: &Source) -> Option<&'a LineageEntry> {
+    let is_same = |a: &Path, b: &Path| match (a.canonicalize(), b.canonicalize()) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => std::path::absolute(a).ok() == std::path::absolute(b).ok(),
+    };
+    configuration.lineages.iter().find(|entry| match &entry.location {
+        Location::Directory(directory) => {
+            source.directory.as_ref().is_some_and(|known| is_same(known, directory))
+        }
+        Location::Files { cert, key } => {
+            is_same(cert, &source.files.cert)
+                && source.files.key.as_ref().is_some_and(|known| is_same(key, known))
+        }
+    })
+}
+
+/// Finds the lineage of an entry.
 fn find(entry: &LineageEntry) -> Result<Source, source::Error> {
     let named = match &entry.location {
         Location::Directory(directory) => Named { lineage: Some(directory.clone()), ..Named::default() },
@@ -156,27 +193,18 @@ fn find(entry: &LineageEntry) -> Result<Source, source::Error> {
     source::find(&named, &Env::default())
 }
 
-fn is_place_of(entry: &LineageEntry, lineage: &state::SourceState) -> bool {
-    let same = |a: &Path, b: &Path| std::path::absolute(a).is_ok_and(|a| a == b);
+/// Whether an entry names the recorded directory or certificate.
+fn is_at(entry: &LineageEntry, recorded: &SourceState) -> bool {
+    let known = match &entry.location {
+        Location::Directory(_) => recorded.directory.as_ref(),
+        Location::Files { .. } => Some(&recorded.cert),
+    };
+    known.is_some_and(|known| std::path::absolute(main_path(entry)).is_ok_and(|path| path == *known))
+}
+
+fn main_path(entry: &LineageEntry) -> &Path {
     match &entry.location {
-        Location::Directory(directory) => {
-            lineage.directory.as_ref().is_some_and(|known| same(directory, known))
-        }
-        Location::Files { cert, .. } => same(cert, &lineage.cert),
-    }
-}
-
-/// The lineage that is remembered, as its client keeps it now.
-pub(crate) fn remembered(lineage: &state::SourceState) -> Source {
-    let files =
-        Files { cert: lineage.cert.clone(), issuers: lineage.issuers.clone(), key: lineage.key.clone() };
-    source::recorded(Client::from_name(&lineage.client), files, lineage.directory.clone())
-}
-
-fn shown(entry: &LineageEntry) -> String {
-    let path: &Path = match &entry.location {
         Location::Directory(directory) => directory,
         Location::Files { cert, .. } => cert,
-    };
-    crate::text::path(path)
+    }
 }

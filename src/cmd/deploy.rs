@@ -1,6 +1,5 @@
 //! `edgecert deploy`, the hook: check, plan, upload, wait, report.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,9 +10,10 @@ use crate::context::Context;
 use crate::deploy::journal::{self, Journal, Past};
 use crate::deploy::{ClientCache, Deployment};
 use crate::error::CommandError;
+use crate::inventory;
 use crate::names::distinct;
 use crate::report::{DeployReport, SourceReport};
-use crate::settings::{Configuration, Layers, LineageEntry, Location};
+use crate::settings::{Configuration, Layers};
 use crate::source::{self, Source};
 use crate::state;
 
@@ -41,7 +41,7 @@ pub(crate) fn deploy(
         Err(error) => (&none, Some(error)),
     };
     let layers = Layers::new(&args.settings.layer, &context.env, file);
-    let entry = file.lineages.iter().find(|entry| is_entry_of(entry, source));
+    let entry = inventory::entry_of(file, source);
     let settings = match unreadable {
         Some(error) => Err(error),
         None => layers.resolve(entry),
@@ -85,19 +85,3 @@ pub(crate) fn deploy(
 
 /// So long another run is waited for where the settings cannot be read.
 const UNKNOWN: Duration = Duration::from_secs(10);
-
-/// Whether an entry of the configuration is about this lineage.
-pub(crate) fn is_entry_of(entry: &LineageEntry, source: &Source) -> bool {
-    let same = |a: &Path, b: &Path| match (a.canonicalize(), b.canonicalize()) {
-        (Ok(a), Ok(b)) => a == b,
-        _ => std::path::absolute(a).ok() == std::path::absolute(b).ok(),
-    };
-    match &entry.location {
-        Location::Directory(directory) => {
-            source.directory.as_ref().is_some_and(|named| same(named, directory))
-        }
-        Location::Files { cert, key } => {
-            same(cert, &source.files.cert) && source.files.key.as_ref().is_some_and(|other| same(key, other))
-        }
-    }
-}

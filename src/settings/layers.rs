@@ -87,10 +87,8 @@ impl<'a> Layers<'a> {
     /// The edges to verify, even if other settings are wrong; empty: the addresses of each site's `cname`. `lineage` is
     /// the address that the lineage's state or entry gives.
     pub(crate) fn edge_addresses(&self, lineage: Option<&str>) -> Result<Vec<String>, Error> {
-        let is_of_edge = |error: &&Error| matches!(error, Error::NotUnicode(NotUnicode(name)) if name == "EDGECERT_EDGE_ADDRESS");
-        if let Some(error) = self.unusable.iter().find(is_of_edge) {
-            return Err(error.clone());
-        }
+        // If the variable is not text, it is not simply unset.
+        self.env.text("EDGECERT_EDGE_ADDRESS")?;
         let recorded = Layer { edge_address: lineage.map(str::to_owned), ..Layer::default() };
         let merged = self.merge(&recorded, None).edge_address;
         merged.as_deref().map(check_edge_address).transpose()?;

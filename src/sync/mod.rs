@@ -25,7 +25,7 @@ use crate::clock::Deadline;
 use crate::context::Context;
 use crate::deploy::ClientCache;
 use crate::error::{AdHocError, CommandError, ErrorKind, STATE_HINT};
-use crate::inventory::{Inventory, Member, Shard};
+use crate::inventory::{self, Inventory, Member, Shard};
 use crate::report::{CommandReport, DeployReport};
 use crate::settings::{Layer, Layers, Settings};
 use crate::source::Source;
@@ -89,8 +89,8 @@ pub(crate) fn tick(
     let (Some(directory), Some(memory)) = (directory, memory) else {
         return crate::cmd::deploy::deploy(&args, source, context, report);
     };
-    let entry = file.lineages.iter().find(|entry| crate::cmd::deploy::is_entry_of(entry, source));
-    let member = Member { name, source: Ok(source.clone()), entry, memory: Some(memory) };
+    let entry = inventory::entry_of(file, source);
+    let member = Member { name, source: Ok(source.clone()), entry, state: Some(memory) };
     let mut scan = Scan::new(&layers, None);
     let (mut summary, mut lineages) = (Summary::default(), Vec::new());
     sort(scan.look(member), &mut lineages, &mut summary);

@@ -79,7 +79,7 @@ impl<'a> Scan<'a> {
 
     /// What is there of a lineage; `None`: it is of another share.
     pub(super) fn look(&mut self, member: Member<'a>) -> Option<Found> {
-        if let Some(memory) = &member.memory {
+        if let Some(memory) = &member.state {
             self.issued.add(memory);
         }
         if self.shard.is_some_and(|shard| !shard.contains(&member.name)) {
@@ -91,7 +91,7 @@ impl<'a> Scan<'a> {
 
     fn lineage(&mut self, member: Member<'a>) -> Result<Found, CommandError> {
         let domains = member.domains();
-        let Member { name, source, entry, memory } = member;
+        let Member { name, source, entry, state: memory } = member;
         let source = source?;
         let known = memory.as_ref().and_then(|memory| memory.leaf.as_ref());
         let peek = bundle::peek_leaf(&source.files, known.map(|known| known.fingerprint.as_str()));

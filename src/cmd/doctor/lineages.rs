@@ -78,7 +78,7 @@ pub(super) fn known(
 ) -> (Vec<(Source, Order)>, Vec<Finding>) {
     let (mut known, mut findings): (Vec<(Source, Order)>, Vec<Finding>) = Default::default();
     let meet = |member: Member<'_>| {
-        if let Some(memory) = &member.memory {
+        if let Some(memory) = &member.state {
             issued.add(memory);
         }
         let order = Order::of(&member, layers);
@@ -93,7 +93,7 @@ pub(super) fn known(
 
 impl Order {
     fn of(member: &Member<'_>, layers: &Layers<'_>) -> Self {
-        let told = member.memory.as_ref().map(|memory| memory.options.clone()).unwrap_or_default();
+        let told = member.state.as_ref().map(|memory| memory.options.clone()).unwrap_or_default();
         let lineage_options = layers.lineage_options(&told.overrides.settings, member.entry);
         Self {
             domains: member.domains(),

@@ -100,7 +100,7 @@ fn recorded(
 ) -> Result<Vec<Recorded>, CommandError> {
     let mut recorded = Vec::new();
     let visit = |member: Member<'_>| {
-        let Some(state) = member.memory else { return };
+        let Some(state) = member.state else { return };
         let paths = [Some(state.source.cert), state.source.directory].into_iter().flatten().collect();
         recorded.push(Recorded { name: member.name, paths, is_configured: member.entry.is_some() });
     };

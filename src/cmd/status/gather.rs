@@ -25,7 +25,7 @@ pub(super) fn gather(inventory: Inventory<'_>, now: OffsetDateTime) -> (Vec<Line
 
 impl LineageStatus {
     fn new(member: Member<'_>, now: OffsetDateTime) -> Self {
-        let Member { name, source, entry, memory: state } = member;
+        let Member { name, source, entry, state } = member;
         let state = state.as_ref();
         let (client, cert, (disk, modified)) = match &source {
             Ok(source) => {
