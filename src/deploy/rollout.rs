@@ -134,7 +134,7 @@ impl Rollout<'_> {
         };
         let account =
             Account { sites, records: &listing.records, unreadable: &listing.unreadable, issued: &issued };
-        let plan = Plan::make(&account, &request);
+        let plan = Plan::new(&account, &request);
         if self.order.dry_run {
             self.report.body.plan = Some(plan.steps());
             self.report_what_is_left(&plan);
@@ -161,7 +161,7 @@ impl Rollout<'_> {
             }
         }
         let has_to_be_bound = |pending: &PendingSite<'_>| {
-            matches!(pending.target.action, Action::Bound(..)) && !pending.is_bound_by_creation()
+            matches!(pending.target.action, Action::Bind(..)) && !pending.is_bound_by_creation()
         };
         self.bind(&mut pending_sites, has_to_be_bound).await;
         self.settle(edge, &mut pending_sites).await;
@@ -214,7 +214,7 @@ impl Rollout<'_> {
         for (upload, answer) in uploads.iter().zip(answers) {
             let mut result = self.record_upload(upload.domain, answer);
             // One site that the service refuses does not keep the others from their certificate.
-            for domain in &upload.or {
+            for domain in &upload.alternatives {
                 if !result.as_ref().is_err_and(|failed| failed.kind() == ErrorKind::Service) {
                     break;
                 }

@@ -115,11 +115,11 @@ impl Rollout<'_> {
     pub(crate) fn report_what_is_left(&mut self, plan: &Plan<'_>) {
         for target in &plan.targets {
             let verdict = match (&target.action, target.site.cert_id) {
-                (Action::Left(blocker), _) => left(target.site, blocker),
-                (Action::Untouched, Some(id)) => {
+                (Action::Leave(blocker), _) => left(target.site, blocker),
+                (Action::Ignore, Some(id)) => {
                     Verdict::new(Outcome::Misbound, Some(format!("not asked for; certificate {id} feeds it")))
                 }
-                (Action::Untouched, None) => Verdict::new(Outcome::Skipped, Some("not asked for".into())),
+                (Action::Ignore, None) => Verdict::new(Outcome::Skipped, Some("not asked for".into())),
                 _ => continue,
             };
             self.push(target, None, verdict, None);

@@ -47,10 +47,10 @@ fn a_bound_site_does_not_lose_its_names() {
     let output = deploy(&service, &lineage).exits_with(65);
     expect![[r#"
         certificate  a.example; P-256, expires DATE
-        site         a.example: guarded, certificate 5 also feeds b.example, which the new certificate does not cover
+        site         a.example: guarded, certificate 5 is also bound to b.example, which the new certificate does not cover
         ---
-        edgecert: error: a.example is guarded: certificate 5 also feeds b.example, which the new certificate does not cover; nothing was sent for it
-        edgecert: hint: put those names into the certificate too, pass --rebind to bind only this site to a record of its own, or --allow-shrink to take it from them
+        edgecert: error: a.example is guarded: certificate 5 is also bound to b.example, which the new certificate does not cover; nothing was sent for it
+        edgecert: hint: add those names to the certificate, or pass --rebind to bind this site to a record of its own, or --allow-shrink to replace the certificate anyway
     "#]].assert_eq(&output.snapshot());
     assert_eq!(upload_count(&service), 0);
 
@@ -101,7 +101,11 @@ fn a_record_of_the_system_is_left_to_the_system() {
     let service = account(&[(10, "a.example", Some(5))], &[record(5, "a.example", "lets")]);
     let lineage = Lineage::issued_for(&["a.example"]);
     let output = deploy(&service, &lineage).exits_with(65);
-    assert!(output.stderr.contains("the system issues and renews certificate 5 itself"), "{}", output.stderr);
+    assert!(
+        output.stderr.contains("the service itself issues and renews certificate 5"),
+        "{}",
+        output.stderr
+    );
     assert!(output.stderr.contains("--replace-lets"), "{}", output.stderr);
     assert_eq!(upload_count(&service), 0);
 
@@ -121,7 +125,7 @@ fn what_no_upload_can_reach_is_said_and_with_rebind_bound() {
         (
             "not covered",
             Some(record(5, "c.example", "upload")),
-            "stored for c.example; the new certificate does not cover that",
+            "stored for c.example, and the new certificate does not cover c.example",
         ),
         ("no such site", Some(record(5, "b.example", "upload")), "the account has no such site"),
         ("several names", Some(two_names), "stored for a.example and z.example; an upload is for one domain"),
@@ -266,7 +270,7 @@ fn a_site_that_cannot_be_read_keeps_its_record() {
     let lineage = Lineage::issued_for(&["a.example"]);
     let output = deploy(&service, &lineage).exits_with(65);
     assert!(
-        output.stderr.contains("certificate 5 also feeds a site that cannot be read"),
+        output.stderr.contains("certificate 5 is also bound to a site that cannot be read"),
         "{}",
         output.stderr
     );

@@ -27,14 +27,14 @@ fn the_plan_gives_its_reasons_and_changes_nothing() {
     let output = edgecert().called_by_certbot(&renewed).against(&service).args(["plan"]).exits_with(65);
     expect![[r#"
         certificate  *.example; P-256, expires DATE
-        replace      b.example: certificate 5 feeds a.example and b.example
+        replace      b.example: a.example and b.example are bound to certificate 5
         create       c.example: c.example has no certificate
-        guard        d.example: the system issues and renews certificate 6 itself
-        leave        e.example: it is bound to certificate 7, which is stored for other.test; the new certificate does not cover that
+        guard        d.example: the service itself issues and renews certificate 6
+        leave        e.example: it is bound to certificate 7, which is stored for other.test, and the new certificate does not cover other.test
         ---
-        edgecert: error: d.example is guarded: the system issues and renews certificate 6 itself; nothing was sent for it
-        edgecert: hint: let the system renew it, pass --replace-lets to replace it, or --rebind to bind the site to another record
-        edgecert: error: e.example is misbound: it is bound to certificate 7, which is stored for other.test; the new certificate does not cover that; nothing was sent for it
+        edgecert: error: d.example is guarded: the service itself issues and renews certificate 6; nothing was sent for it
+        edgecert: hint: let the service renew it, or pass --replace-lets to replace it, or --rebind to bind the site to another record
+        edgecert: error: e.example is misbound: it is bound to certificate 7, which is stored for other.test, and the new certificate does not cover other.test; nothing was sent for it
         edgecert: hint: pass --rebind to bind the site to the uploaded record, or bind it in the service
     "#]].assert_eq(&output.snapshot());
 
@@ -42,10 +42,10 @@ fn the_plan_gives_its_reasons_and_changes_nothing() {
         edgecert().called_by_certbot(&renewed).against(&service).args(["plan", "--rebind", "--replace-lets"]);
     expect![[r#"
         certificate  *.example; P-256, expires DATE
-        replace      b.example: certificate 5 feeds a.example and b.example
-        replace      d.example: certificate 6 feeds d.example
+        replace      b.example: a.example and b.example are bound to certificate 5
+        replace      d.example: d.example is bound to certificate 6
         create       c.example: c.example has no certificate
-        bind         e.example: to the record uploaded for b.example: it is bound to certificate 7, which is stored for other.test; the new certificate does not cover that
+        bind         e.example: to the record uploaded for b.example: it is bound to certificate 7, which is stored for other.test, and the new certificate does not cover other.test
         ---
     "#]].assert_eq(&rebind.succeeds().snapshot());
 
@@ -84,7 +84,7 @@ fn the_plan_of_a_bare_upload_needs_no_service() {
     let hook = edgecert().called_by_certbot(&renewed).against(&service).args(["plan", "--wait", "0"]);
     let output = hook.for_domain("a.example").succeeds();
     assert!(
-        output.stdout.contains("upload       a.example: asked for with --domain and --wait 0"),
+        output.stdout.contains("upload       a.example: --domain with --wait 0: no listing"),
         "{}",
         output.stdout
     );

@@ -154,13 +154,13 @@ impl Coverage<'_> {
             domains: &lineage.order.domains,
             allow: lineage.order.allow,
         };
-        let plan = Plan::make(&account, &request);
+        let plan = Plan::new(&account, &request);
         let told = |site: &Site| {
             contested.contains_key(&site.id) || site.cert_id.is_some_and(|id| shared.contains_key(&id))
         };
         let left = plan.targets.iter().filter(|target| target.wanted && !told(target.site));
         left.filter_map(|target| match &target.action {
-            Action::Left(blocker) => {
+            Action::Leave(blocker) => {
                 let kind = if blocker.is_guard() { ErrorKind::Refused } else { ErrorKind::Service };
                 let (title, domain) = (lineage.title(), &target.site.domain);
                 let detail = format!("{title} would not reach {domain}: {blocker}");

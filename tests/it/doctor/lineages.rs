@@ -102,7 +102,7 @@ fn what_a_deployment_would_refuse_is_told_before() {
     let output = on_a_good_machine(&service, &certbot).exits_with(65);
     only_fault(&output, "fail record: ", "--replace-lets");
     assert!(
-        output.stdout.contains("would not reach a.example: the system issues and renews"),
+        output.stdout.contains("would not reach a.example: the service itself issues and renews"),
         "{}",
         output.stdout
     );

@@ -1,0 +1,70 @@
+//! Which records may be replaced, and which uploads a guard refuses.
+
+use super::blocker::Blocker;
+use super::planner::Planner;
+use crate::api::{Record, RecordType};
+use crate::names::Domain;
+
+impl<'a> Planner<'_, 'a> {
+    /// The domain whose upload replaces a record.
+    pub(super) fn replaceable(&self, id: u64) -> Result<&'a Domain, Blocker> {
+        // Also for a record of another account: the edge shows what is in it.
+        self.check_older(id)?;
+        let record = self.records.get(&id).ok_or(Blocker::UnknownRecord(id))?;
+        let domain = self
+            .upload_domain(record)
+            .ok_or_else(|| Blocker::SeveralDomains { id, domains: record.domains.clone() })?;
+        if self.is_system_issued(record) {
+            return Err(Blocker::SystemIssued(id));
+        }
+        if !(self.request.covers)(domain) {
+            return Err(Blocker::NotCovered(id, domain.clone()));
+        }
+        let owner = self.sites.get(domain.host()).ok_or_else(|| Blocker::NoSuchSite(id, domain.clone()))?;
+        self.guard(domain).map_or(Ok(&owner.domain), Err)
+    }
+
+    /// The guard that refuses an upload for a domain. Every record that the upload may replace counts.
+    pub(super) fn guard(&self, domain: &Domain) -> Option<Blocker> {
+        self.stored_for(domain).iter().find_map(|record| {
+            let system_issued = self.is_system_issued(record).then_some(Blocker::SystemIssued(record.id));
+            system_issued.or_else(|| self.shrink(record.id)).or_else(|| self.check_older(record.id).err())
+        })
+    }
+
+    /// Fails if the certificate in a record was issued later than the new one.
+    pub(super) fn check_older(&self, id: u64) -> Result<(), Blocker> {
+        match self.account.issued.get(&id) {
+            Some(issued) if *issued > self.request.issued && !self.request.allow.older => {
+                Err(Blocker::Older { id, issued: *issued })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The domain that a record was uploaded for. A record may list all names that it covers; the domain is then the
+    /// record's own name, because that is the default and edgecert sends no other name.
+    fn upload_domain(&self, record: &'a Record) -> Option<&'a Domain> {
+        let is_site = |domain: &Domain| self.sites.contains_key(domain.host());
+        match (record.domains.as_slice(), &record.name) {
+            ([domain], Some(name)) if is_site(name) && !is_site(domain) => Some(name),
+            ([domain], _) => Some(domain),
+            (domains, Some(name)) if domains.contains(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    fn is_system_issued(&self, record: &Record) -> bool {
+        record.kind == RecordType::System && !self.request.allow.lets
+    }
+
+    fn shrink(&self, id: u64) -> Option<Blocker> {
+        let uncovered = self.bound_to(id).iter().filter(|site| !(self.request.covers)(&site.domain));
+        let unreadable =
+            self.account.unreadable.contains(&id).then(|| "a site that cannot be read".to_owned());
+        let uncovered_sites: Vec<String> =
+            uncovered.map(|site| site.domain.to_string()).chain(unreadable).collect();
+        let is_guarded = !uncovered_sites.is_empty() && !self.request.allow.shrink;
+        is_guarded.then_some(Blocker::Shrink { id, uncovered_sites })
+    }
+}

@@ -1,0 +1,50 @@
+//! The input of a plan: the account, and what is to be deployed into it.
+
+use std::collections::HashMap;
+
+use time::OffsetDateTime;
+
+use crate::api::{Record, Site};
+use crate::names::Domain;
+
+/// The account as the service lists it.
+pub(crate) struct Account<'a> {
+    pub(crate) sites: &'a [Site],
+    pub(crate) records: &'a [Record],
+    /// Records to which sites are bound that cannot be read.
+    pub(crate) unreadable: &'a [u64],
+    /// When the leaf in a record was issued, for the records of which that is known.
+    pub(crate) issued: &'a HashMap<u64, OffsetDateTime>,
+}
+
+/// What is to be deployed, and how far that may go.
+pub(crate) struct PlanRequest<'a> {
+    /// Whether the new certificate covers a domain.
+    pub(crate) covers: &'a dyn Fn(&Domain) -> bool,
+    /// When the new leaf was issued.
+    pub(crate) issued: OffsetDateTime,
+    /// The sites that must get it; empty means every covered one.
+    pub(crate) domains: &'a [Domain],
+    pub(crate) allow: Allow,
+}
+
+/// Permissions that only the user can give. By default none is given.
+#[derive(Clone, Copy, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "four separate permissions")]
+pub(crate) struct Allow {
+    /// To set `cert_id` of a site that is bound to another record.
+    pub(crate) rebind: bool,
+    /// To replace a record although other sites bound to it lose coverage.
+    pub(crate) shrink: bool,
+    /// To replace a certificate that was issued later than the new one.
+    pub(crate) older: bool,
+    /// To replace a certificate that the service issues and renews itself.
+    pub(crate) lets: bool,
+}
+
+impl PlanRequest<'_> {
+    /// Whether a covered site must get the certificate.
+    pub(super) fn is_wanted(&self, site: &Site) -> bool {
+        self.domains.is_empty() || self.domains.contains(&site.domain)
+    }
+}
