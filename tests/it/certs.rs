@@ -38,8 +38,9 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
+/// Section 4.1 of the API document.
 #[test]
-fn section_4_1_the_accounts_certificates_are_listed_with_the_sites_that_they_feed() {
+fn certificates_are_listed_with_bound_sites() {
     let (service, _) = wildcard();
     let output = certs(&service, &["list"]).succeeds();
     let lines: Vec<&str> = output.stdout.lines().collect();
@@ -54,14 +55,16 @@ fn section_4_1_the_accounts_certificates_are_listed_with_the_sites_that_they_fee
     assert_eq!(json["bound_sites"], json!({"5": ["www.a.example"]}));
 }
 
+/// Section 2.1 of the API document.
 #[test]
-fn section_2_1_the_systems_own_certificates_are_of_type_lets() {
+fn system_certificates_have_type_lets() {
     let service = with(&record(5, "www.a.example", "lets"));
     assert!(certs(&service, &["list"]).succeeds().stdout.contains("  lets  "));
 }
 
+/// Section 4.3 of the API document.
 #[test]
-fn section_4_3_certificate_and_key_are_written_under_safe_names() {
+fn download_writes_safe_file_names() {
     let (service, key) = wildcard();
     let home = TempDir::new().unwrap();
     let out = home.path().join("made/for/it");
@@ -78,7 +81,7 @@ fn section_4_3_certificate_and_key_are_written_under_safe_names() {
 }
 
 #[test]
-fn no_key_is_ever_printed() {
+fn private_key_is_never_printed() {
     let (service, key) = wildcard();
     let home = TempDir::new().unwrap();
     let out = home.path().to_str().unwrap();
@@ -100,7 +103,7 @@ fn no_key_is_ever_printed() {
 }
 
 #[test]
-fn a_service_that_garbles_the_download_gets_no_key_printed() {
+fn garbled_download_prints_no_key() {
     let (service, key) = wildcard();
     let line = key.lines().nth(1).unwrap();
     let home = TempDir::new().unwrap();
@@ -134,7 +137,7 @@ fn edge_is_healthy(service: &Sandbox) {
 }
 
 #[test]
-fn a_file_that_is_there_is_kept_unless_forced() {
+fn existing_file_is_kept() {
     let (service, key) = wildcard();
     let home = TempDir::new().unwrap();
     for name in ["_.a.example.key", "_.a.example.crt"] {
@@ -154,7 +157,7 @@ fn a_file_that_is_there_is_kept_unless_forced() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_written_is_exit_66_and_leaves_nothing() {
+fn unwritable_directory_leaves_no_file() {
     let (service, _) = wildcard();
     let home = TempDir::new().unwrap();
     let file = home.path().join("file");
@@ -165,7 +168,7 @@ fn a_directory_that_cannot_be_written_is_exit_66_and_leaves_nothing() {
 }
 
 #[test]
-fn the_certificate_alone_may_go_to_standard_output() {
+fn certificate_can_go_to_stdout() {
     let (service, _) = wildcard();
     let output = certs(&service, &["download", "5", "--cert-only", "--out", "-"]).succeeds();
     assert_eq!(output.stdout, service.certs()[0]["cert_pem"]);
@@ -175,7 +178,7 @@ fn the_certificate_alone_may_go_to_standard_output() {
 }
 
 #[test]
-fn a_key_of_another_certificate_and_an_expired_one_are_told() {
+fn expiry_and_wrong_key_are_warnings() {
     let mut cert = record(5, "www.a.example", "upload");
     cert["key_pem"] = json!(test_ca().issue(&["b.example"]).unwrap().key);
     let home = TempDir::new().unwrap();
@@ -199,8 +202,9 @@ fn a_key_of_another_certificate_and_an_expired_one_are_told() {
     );
 }
 
+/// Section 4.3 of the API document.
 #[test]
-fn section_4_3_a_certificate_that_is_not_there_is_exit_69() {
+fn missing_certificate_is_exit_69() {
     let (service, _) = wildcard();
     let home = TempDir::new().unwrap();
     let output = certs(&service, &["download", "99", "--out"]).args([home.path()]).exits_with(69);
@@ -213,7 +217,7 @@ fn section_4_3_a_certificate_that_is_not_there_is_exit_69() {
 }
 
 #[test]
-fn a_record_without_its_key_is_written_and_is_a_failure() {
+fn missing_key_is_a_failure() {
     let (service, _) = wildcard();
     let pem = service.certs()[0]["cert_pem"].clone();
     let home = TempDir::new().unwrap();
@@ -225,7 +229,7 @@ fn a_record_without_its_key_is_written_and_is_a_failure() {
 }
 
 #[test]
-fn temporary_faults_of_reading_are_repeated() {
+fn temporary_faults_are_retried() {
     for path in ["GET /api/certs", "GET /api/me/sites", "GET /api/certs/*/download"] {
         let (service, _) = wildcard();
         let home = TempDir::new().unwrap();
@@ -238,7 +242,7 @@ fn temporary_faults_of_reading_are_repeated() {
 }
 
 #[test]
-fn a_key_among_the_certificates_is_not_written_where_others_can_read_it() {
+fn key_among_certificates_is_omitted() {
     let mut cert = record(5, "*.a.example", "upload");
     let (pem, key) = (cert["cert_pem"].as_str().unwrap().to_owned(), cert["key_pem"].as_str().unwrap());
     cert["cert_pem"] = json!(format!("{pem}{key}"));
@@ -261,7 +265,7 @@ fn force_replaces_both_files_or_none() {
 }
 
 #[test]
-fn a_certificate_that_standard_output_does_not_take_is_exit_66() {
+fn lost_stdout_is_exit_66() {
     let (service, _) = wildcard();
     let mut hook = certs(&service, &["download", "5", "--cert-only", "--out", "-"]);
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();

@@ -10,7 +10,7 @@ use crate::harness::{
 };
 
 #[test]
-fn a_first_certificate_is_created_and_bound_to_every_covered_site() {
+fn first_certificate_is_created_and_bound() {
     let service = sandbox_with(
         Options { quirks: 0, ..Options::default() },
         &["a.example", "x.b.example", "other.example"],
@@ -28,7 +28,7 @@ fn a_first_certificate_is_created_and_bound_to_every_covered_site() {
 }
 
 #[test]
-fn a_renewal_replaces_in_place_under_the_same_id() {
+fn renewal_replaces_the_record_in_place() {
     let service = sandbox_with(Options { quirks: 0, ..Options::default() }, &["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
     edgecert().called_by_certbot(&lineage).against(&service).succeeds();
@@ -50,7 +50,7 @@ fn a_renewal_replaces_in_place_under_the_same_id() {
 }
 
 #[test]
-fn the_json_report_has_the_documented_fields() {
+fn json_report_has_the_documented_fields() {
     let service = sandbox_with(Options { quirks: 0, ..Options::default() }, &["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
     let output = edgecert().called_by_certbot(&renewed).against(&service).args(["--json"]).succeeds();
@@ -149,7 +149,7 @@ fn the_json_report_has_the_documented_fields() {
 }
 
 #[test]
-fn a_bare_upload_is_one_request() {
+fn upload_only_is_one_request() {
     let service = sandbox(&["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
     let hook = edgecert().called_by_certbot(&renewed).against(&service);
@@ -161,7 +161,7 @@ fn a_bare_upload_is_one_request() {
 }
 
 #[test]
-fn the_listings_are_made_once_and_the_sites_read_again() {
+fn deployment_lists_once_and_rereads_sites() {
     let service = sandbox_with(Options { push_delay: Duration::ZERO, ..Options::default() }, &["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
     edgecert().called_by_certbot(&renewed).against(&service).args(["--wait", "0"]).succeeds();
@@ -171,7 +171,7 @@ fn the_listings_are_made_once_and_the_sites_read_again() {
 }
 
 #[test]
-fn in_a_large_account_a_few_sites_are_read_again_one_by_one() {
+fn few_sites_of_large_account_are_reread_singly() {
     let others: Vec<String> = (0..40).map(|n| format!("other{n}.example")).collect();
     let service = sandbox(&others.iter().map(String::as_str).collect::<Vec<_>>());
     let id = service.add_site("a.example");
@@ -184,7 +184,7 @@ fn in_a_large_account_a_few_sites_are_read_again_one_by_one() {
 }
 
 #[test]
-fn many_records_cost_one_upload_each_and_nothing_more() {
+fn each_record_costs_one_upload() {
     let domains = ["a.example", "b.example", "c.example"];
     let sites: Vec<_> = (1..)
         .zip(domains)
@@ -204,7 +204,7 @@ fn many_records_cost_one_upload_each_and_nothing_more() {
 }
 
 #[test]
-fn the_site_is_sent_in_its_own_spelling() {
+fn site_keeps_its_own_spelling() {
     let service = sandbox(&[]);
     let renewed = Lineage::issued_for(&["xn--bcher-kva.example"]);
     let hook = edgecert().called_by_certbot(&renewed).against(&service);
@@ -213,7 +213,7 @@ fn the_site_is_sent_in_its_own_spelling() {
 }
 
 #[test]
-fn https_is_verified_against_the_ca_file() {
+fn https_is_verified_against_ca_file() {
     let service = sandbox_with(Options { tls: true, ..Options::default() }, &["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
     edgecert().called_by_certbot(&renewed).against(&service).succeeds();
@@ -234,7 +234,7 @@ fn https_is_verified_against_the_ca_file() {
 }
 
 #[test]
-fn a_push_that_is_not_confirmed_is_told() {
+fn unconfirmed_push_is_reported() {
     let service = sandbox(&["a.example"]);
     service.hold_pushes(true);
     let renewed = Lineage::issued_for(&["a.example"]);
@@ -245,7 +245,7 @@ fn a_push_that_is_not_confirmed_is_told() {
 }
 
 #[test]
-fn no_covered_site_is_an_error_unless_it_may_be_skipped() {
+fn no_covered_site_is_an_error() {
     let service = sandbox(&["other.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
     let output = edgecert().called_by_certbot(&renewed).against(&service).exits_with(69);
@@ -265,7 +265,7 @@ fn no_covered_site_is_an_error_unless_it_may_be_skipped() {
 }
 
 #[test]
-fn a_domain_that_is_no_site_is_refused_and_the_others_are_served() {
+fn unknown_domain_does_not_stop_the_others() {
     let service = sandbox(&["a.example"]);
     let renewed = Lineage::issued_for(&["a.example", "b.example"]);
     let hook = edgecert().called_by_certbot(&renewed).against(&service).args(["--json"]);
@@ -275,7 +275,7 @@ fn a_domain_that_is_no_site_is_refused_and_the_others_are_served() {
 }
 
 #[test]
-fn a_site_fed_by_another_domains_record_is_fed_through_that_record() {
+fn record_of_another_domain_is_replaced() {
     let world = world(json!({
         "sites": [{"id": 10, "account": 1, "domain": "a.example", "cert_id": 5}, {"id": 11, "account": 1, "domain": "b.example", "cert_id": 5}],
         "certs": [record(5, "b.example", "uploaded")],
@@ -292,7 +292,7 @@ fn a_site_fed_by_another_domains_record_is_fed_through_that_record() {
 }
 
 #[test]
-fn a_lineage_of_the_configuration_brings_its_own_settings() {
+fn lineage_entry_overrides_settings() {
     let service = sandbox(&["a.example", "b.example"]);
     let renewed = Lineage::issued_for(&["a.example", "b.example"]);
     let hook = edgecert().called_by_certbot(&renewed).against(&service);
@@ -308,7 +308,7 @@ fn a_lineage_of_the_configuration_brings_its_own_settings() {
 }
 
 #[test]
-fn a_record_that_names_all_it_covers_is_renewed_in_place() {
+fn record_with_several_names_is_renewed() {
     for quirks in [0, 6, 9, 13] {
         let service = sandbox_with(Options { quirks, ..Options::default() }, &["a.example", "b.example"]);
         let lineage = Lineage::issued_for(&["a.example", "b.example"]);
@@ -322,7 +322,7 @@ fn a_record_that_names_all_it_covers_is_renewed_in_place() {
 }
 
 #[test]
-fn a_lineage_of_the_configuration_is_known_by_the_directory_that_was_named() {
+fn lineage_entry_matches_named_directory() {
     let service = sandbox(&["a.example", "b.example"]);
     let mounted = Lineage::issued_for(&["a.example", "b.example"]);
     std::fs::create_dir(mounted.file("..v1")).unwrap();
@@ -340,7 +340,7 @@ fn a_lineage_of_the_configuration_is_known_by_the_directory_that_was_named() {
 }
 
 #[test]
-fn a_domain_named_twice_is_uploaded_once() {
+fn repeated_domain_is_uploaded_once() {
     let service = sandbox(&["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
     let hook = edgecert().called_by_certbot(&renewed).against(&service).args(["--wait", "0"]);
@@ -349,7 +349,7 @@ fn a_domain_named_twice_is_uploaded_once() {
 }
 
 #[test]
-fn certificate_and_key_may_stand_in_one_file() {
+fn certificate_and_key_share_one_file() {
     let service = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
     lineage.write("all.pem", &(lineage.read("fullchain.pem") + &lineage.read("privkey.pem")));

@@ -150,7 +150,7 @@ impl Break {
 }
 
 #[test]
-fn whatever_write_fails_the_deployment_goes_on_with_a_warning_and_leaves_no_half_of_a_file() {
+fn failed_write_only_warns_a_deployment() {
     let fresh = ERRORS.into_iter().map(|error| (error, false));
     let ways: Vec<_> = fresh.chain([("EIO", true)]).flat_map(|way| [(way, ""), (way, "+")]).collect();
     let mut failures = 0;
@@ -197,7 +197,7 @@ fn stops_sync(call: &str, error: &str, count: usize, onwards: &str) -> bool {
 }
 
 #[test]
-fn whatever_write_fails_sync_says_what_is_wrong_and_the_next_one_finishes() {
+fn failed_write_fails_sync_until_repaired() {
     let mut failures = 0;
     for call in WRITING {
         for (error, onwards) in [("ENOSPC", ""), ("EROFS", "+")] {
@@ -228,7 +228,7 @@ fn mounted(scene: &Scene, script: &str) -> Option<Output> {
 }
 
 #[test]
-fn a_full_disk_stops_no_deployment() {
+fn full_disk_stops_no_deployment() {
     let scene = Scene::new();
     let fill = format!("! cat /dev/zero > {}/filler 2> /dev/null", scene.state().display());
     let Some(output) = mounted(&scene, &fill) else { return };
@@ -240,7 +240,7 @@ fn a_full_disk_stops_no_deployment() {
 }
 
 #[test]
-fn a_read_only_directory_stops_no_deployment() {
+fn read_only_directory_stops_no_deployment() {
     let scene = Scene::new();
     let remount = format!("mount -o remount,ro {}", scene.state().display());
     let Some(output) = mounted(&scene, &remount) else { return };

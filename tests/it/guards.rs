@@ -38,7 +38,7 @@ fn issued_later() -> Lineage {
 }
 
 #[test]
-fn a_bound_site_does_not_lose_its_names() {
+fn shrink_guard_keeps_names_of_bound_sites() {
     let service = account(
         &[(10, "a.example", Some(5)), (11, "b.example", Some(5))],
         &[record(5, "a.example", "upload")],
@@ -59,7 +59,7 @@ fn a_bound_site_does_not_lose_its_names() {
 }
 
 #[test]
-fn with_rebind_a_site_leaves_a_record_that_others_need() {
+fn rebind_leaves_a_shared_record() {
     let service = account(
         &[(10, "a.example", Some(5)), (11, "b.example", Some(5))],
         &[record(5, "b.example", "upload")],
@@ -77,7 +77,7 @@ fn with_rebind_a_site_leaves_a_record_that_others_need() {
 }
 
 #[test]
-fn a_certificate_that_is_newer_on_the_edge_is_not_replaced_by_an_older_one() {
+fn older_guard_keeps_newer_edge_certificate() {
     let service = account(&[(10, "a.example", None)], &[]);
     let (older, newer) = (Lineage::issued_for(&["a.example"]), issued_later());
     deploy(&service, &newer).succeeds();
@@ -97,7 +97,7 @@ fn a_certificate_that_is_newer_on_the_edge_is_not_replaced_by_an_older_one() {
 }
 
 #[test]
-fn a_record_of_the_system_is_left_to_the_system() {
+fn lets_guard_keeps_system_records() {
     let service = account(&[(10, "a.example", Some(5))], &[record(5, "a.example", "lets")]);
     let lineage = Lineage::issued_for(&["a.example"]);
     let output = deploy(&service, &lineage).exits_with(65);
@@ -115,7 +115,7 @@ fn a_record_of_the_system_is_left_to_the_system() {
 }
 
 #[test]
-fn what_no_upload_can_reach_is_said_and_with_rebind_bound() {
+fn unreachable_site_needs_rebind() {
     let two_names = {
         let mut record = record(5, "z.example", "upload");
         (record["domain"], record["name"]) = (json!("a.example,z.example"), json!("shop"));
@@ -153,7 +153,7 @@ fn what_no_upload_can_reach_is_said_and_with_rebind_bound() {
 }
 
 #[test]
-fn a_site_without_certificate_is_bound_to_the_record_that_its_domain_has() {
+fn unbound_site_gets_its_existing_record() {
     let service = account(&[(10, "a.example", None)], &[record(5, "a.example", "upload")]);
     let lineage = Lineage::issued_for(&["a.example"]);
     let output = deploy(&service, &lineage).args(["--json"]).succeeds();
@@ -163,7 +163,7 @@ fn a_site_without_certificate_is_bound_to_the_record_that_its_domain_has() {
 }
 
 #[test]
-fn of_two_records_for_one_domain_the_one_that_feeds_the_site_counts() {
+fn bound_record_wins_over_its_duplicate() {
     let service = account(
         &[(10, "a.example", Some(6))],
         &[record(5, "a.example", "upload"), record(6, "a.example", "upload")],
@@ -179,7 +179,7 @@ fn of_two_records_for_one_domain_the_one_that_feeds_the_site_counts() {
 }
 
 #[test]
-fn a_creation_that_binds_nothing_is_noticed_and_mended() {
+fn creation_without_binding_is_repaired() {
     let service = account(&[(10, "a.example", None)], &[record(5, "a.example", "upload")]);
     service.add_fault(Fault::status("GET /api/certs", 200).body(json!({"certs": []})));
     let answer =
@@ -196,7 +196,7 @@ fn a_creation_that_binds_nothing_is_noticed_and_mended() {
 }
 
 #[test]
-fn a_binding_that_does_not_take_is_a_failure() {
+fn binding_without_effect_fails() {
     let ignoring = json!({"ok": true, "site": {}, "ignored_fields": ["cert_id"]});
     let rows = [
         (Fault::status(UPDATE, 200).body(ignoring), 69, "a.example: refused", "the service ignores cert_id"),
@@ -220,7 +220,7 @@ fn a_binding_that_does_not_take_is_a_failure() {
 }
 
 #[test]
-fn sites_that_were_not_asked_for_are_told_and_do_not_fail_the_run() {
+fn other_covered_sites_are_only_reported() {
     let service = account(
         &[
             (10, "a.example", Some(5)),
@@ -240,7 +240,7 @@ fn sites_that_were_not_asked_for_are_told_and_do_not_fail_the_run() {
 }
 
 #[test]
-fn a_site_that_another_step_reaches_is_told_as_it_is() {
+fn site_reached_by_another_upload_is_served() {
     for quirks in 0..10 {
         let mut shared = record(5, "z.example", "upload");
         (shared["domain"], shared["name"]) = (json!("z.example"), json!("shop"));
@@ -260,7 +260,7 @@ fn a_site_that_another_step_reaches_is_told_as_it_is() {
 }
 
 #[test]
-fn a_site_that_cannot_be_read_keeps_its_record() {
+fn unreadable_site_keeps_its_record() {
     let service = account(&[(10, "a.example", Some(5))], &[record(5, "a.example", "upload")]);
     let sites = json!({"sites": [
         {"id": 10, "domain": "a.example", "cert_id": 5, "config_synced": true},
@@ -278,7 +278,7 @@ fn a_site_that_cannot_be_read_keeps_its_record() {
 }
 
 #[test]
-fn a_newer_certificate_of_another_type_or_on_another_address_is_seen() {
+fn older_guard_sees_all_addresses_and_key_types() {
     let [service, behind] = [0, 1].map(|_| account(&[(10, "a.example", None)], &[]));
     let rsa = ["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"];
     let (older, newer) = (Lineage::issued_for(&["a.example"]), Lineage::from_openssl(&rsa, &["-days", "20"]));
@@ -290,7 +290,7 @@ fn a_newer_certificate_of_another_type_or_on_another_address_is_seen() {
 }
 
 #[test]
-fn a_domain_that_the_service_refuses_does_not_keep_the_others_from_their_certificate() {
+fn refused_domain_does_not_stop_the_others() {
     let service = account(&[(10, "a.example", None), (11, "b.example", None)], &[]);
     service.add_fault(Fault::status("POST /api/certs/upload", 403));
     let lineage = Lineage::issued_for(&["a.example", "b.example"]);
@@ -301,7 +301,7 @@ fn a_domain_that_the_service_refuses_does_not_keep_the_others_from_their_certifi
 }
 
 #[test]
-fn a_listing_that_is_not_whole_is_no_reason_to_skip() {
+fn incomplete_listing_is_not_skipped() {
     let service = account(&[(10, "other.example", None)], &[]);
     let listed = json!({"sites": [{"id": 10, "domain": "other.example"}], "total": 250});
     service.add_fault(Fault::status("GET /api/me/sites", 200).body(listed));

@@ -203,16 +203,16 @@ fn at_every_system_call(what: &str, scene: fn() -> Scene, run: Run) {
 }
 
 #[test]
-fn a_first_deployment_killed_at_any_system_call_is_finished_by_sync() {
+fn sync_finishes_a_killed_first_deployment() {
     at_every_system_call("first deployment", Scene::first, Scene::deploy);
 }
 
 #[test]
-fn a_renewal_killed_at_any_system_call_is_finished_by_sync() {
+fn sync_finishes_a_killed_renewal() {
     at_every_system_call("renewal", Scene::renewal, Scene::deploy);
 }
 
 #[test]
-fn a_sync_killed_at_any_system_call_is_finished_by_the_next_one() {
+fn next_sync_finishes_a_killed_sync() {
     at_every_system_call("sync", Scene::unnoticed_renewal, Scene::sync);
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::harness::{Lineage, Options, edgecert, record, request_lines, sandbox, sandbox_with, world};
 
 #[test]
-fn the_plan_gives_its_reasons_and_changes_nothing() {
+fn plan_gives_reasons_and_changes_nothing() {
     let world = world(json!({
         "sites": [
             {"id": 10, "account": 1, "domain": "a.example", "cert_id": 5},
@@ -60,7 +60,7 @@ fn the_plan_gives_its_reasons_and_changes_nothing() {
 }
 
 #[test]
-fn the_plan_is_in_the_json_object() {
+fn plan_is_in_the_json_report() {
     let service = sandbox(&["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
     let call = || edgecert().called_by_certbot(&renewed).against(&service);
@@ -78,7 +78,7 @@ fn the_plan_is_in_the_json_object() {
 }
 
 #[test]
-fn the_plan_of_a_bare_upload_needs_no_service() {
+fn upload_only_plan_needs_no_service() {
     let service = sandbox(&["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
     let hook = edgecert().called_by_certbot(&renewed).against(&service).args(["plan", "--wait", "0"]);
@@ -92,7 +92,7 @@ fn the_plan_of_a_bare_upload_needs_no_service() {
 }
 
 #[test]
-fn a_plan_of_a_certificate_that_fails_the_checks_is_none() {
+fn refused_certificate_has_no_plan() {
     let service = sandbox(&["a.example"]);
     let renewed = Lineage::issued_for(&["b.example"]);
     let hook = edgecert().called_by_certbot(&renewed).against(&service).args(["plan"]);

@@ -48,7 +48,7 @@ impl Drop for Server {
 }
 
 #[test]
-fn an_address_that_keeps_the_old_leaf_is_named_with_its_expiry() {
+fn stale_address_is_named_with_expiry() {
     let [service, other] = [sandbox(&["a.example"]), sandbox(&["a.example"])];
     let old = Lineage::issued_for(&["a.example"]);
     for service in [&service, &other] {
@@ -75,7 +75,7 @@ fn an_address_that_keeps_the_old_leaf_is_named_with_its_expiry() {
 }
 
 #[test]
-fn synced_from_before_is_no_proof() {
+fn earlier_sync_flag_proves_nothing() {
     let [service, behind] = [sandbox(&["a.example"]), sandbox(&["a.example"])];
     let old = Lineage::issued_for(&["a.example"]);
     deploy(&behind, &old).succeeds();
@@ -87,7 +87,7 @@ fn synced_from_before_is_no_proof() {
 }
 
 #[test]
-fn an_edge_that_cannot_be_asked_gets_a_line_of_its_own_and_holds_nobody_up() {
+fn unreachable_edge_delays_no_other_site() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let plain = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = |listener: &TcpListener| listener.local_addr().unwrap().to_string();
@@ -121,7 +121,7 @@ fn an_edge_that_cannot_be_asked_gets_a_line_of_its_own_and_holds_nobody_up() {
 }
 
 #[test]
-fn a_name_that_the_edge_does_not_know_is_told() {
+fn unknown_server_name_is_reported() {
     let [service, other] = [sandbox(&["a.example"]), sandbox(&["b.example"])];
     let renewed = Lineage::issued_for(&["a.example"]);
     let hook = deploy(&service, &renewed).env("EDGECERT_EDGE_ADDRESS", &other.endpoints().edge);
@@ -135,7 +135,7 @@ fn a_name_that_the_edge_does_not_know_is_told() {
 }
 
 #[test]
-fn a_disabled_site_gets_a_line_of_its_own() {
+fn disabled_site_is_synced_with_reason() {
     let world = world(json!({
         "sites": [{"id": 10, "account": 1, "domain": "a.example", "enabled": false}], "certs": [],
     }));
@@ -152,7 +152,7 @@ fn a_disabled_site_gets_a_line_of_its_own() {
 }
 
 #[test]
-fn the_proof_follows_the_push_at_once() {
+fn verification_follows_the_push_at_once() {
     let service = sandbox(&["a.example"]);
     service.hold_pushes(true);
     let renewed = Lineage::issued_for(&["a.example"]);
@@ -170,7 +170,7 @@ fn the_proof_follows_the_push_at_once() {
 }
 
 #[test]
-fn an_old_leaf_for_clients_that_take_only_rsa_is_seen() {
+fn old_leaf_for_rsa_clients_is_stale() {
     let service = sandbox(&["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
     let old = Lineage::from_openssl(
@@ -202,7 +202,7 @@ fn an_old_leaf_for_clients_that_take_only_rsa_is_seen() {
 }
 
 #[test]
-fn other_certificates_behind_the_leaf_are_a_warning() {
+fn other_intermediates_are_a_warning() {
     let service = sandbox(&["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
     let alone = Server::start(&renewed, &["-cert", "cert.pem", "-key", "privkey.pem"]);
@@ -214,7 +214,7 @@ fn other_certificates_behind_the_leaf_are_a_warning() {
 }
 
 #[test]
-fn every_kind_of_key_is_proven() {
+fn every_key_type_is_verified() {
     // With TLS 1.2 an edge shows a P-521 leaf only to who can exchange keys on that curve, too; and who shows an
     // RSASSA-PSS key wants schemes that rustls does not know.
     let kinds: [(&[&str], [&str; 2]); 5] = [
@@ -239,7 +239,7 @@ fn every_kind_of_key_is_proven() {
 }
 
 #[test]
-fn the_cname_of_the_site_leads_to_the_edge() {
+fn cname_leads_to_the_edge() {
     // Any address of 127/8 is this machine's own; another one for each run, so that port 443 is free on it.
     let process = std::process::id().to_be_bytes();
     let address = format!("127.{}.{}.{}:443", process[1] | 64, process[2], process[3] | 1);
@@ -261,7 +261,7 @@ fn the_cname_of_the_site_leads_to_the_edge() {
 }
 
 #[test]
-fn a_wildcard_site_is_asked_for_a_name_below_it() {
+fn wildcard_site_is_asked_by_subdomain() {
     let service = sandbox(&["*.a.example"]);
     let renewed = Lineage::issued_for(&["*.a.example"]);
     let output = deploy(&service, &renewed).args(["--json"]).succeeds();
@@ -269,7 +269,7 @@ fn a_wildcard_site_is_asked_for_a_name_below_it() {
 }
 
 #[test]
-fn without_a_wait_nothing_is_asked_twice() {
+fn no_wait_makes_no_handshake() {
     let service = sandbox(&["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
     let output = deploy(&service, &renewed).args(["--wait", "0", "--json"]).succeeds();
@@ -283,7 +283,7 @@ fn without_a_wait_nothing_is_asked_twice() {
 }
 
 #[test]
-fn an_old_leaf_of_another_key_type_is_stale() {
+fn old_leaf_of_another_key_type_is_stale() {
     let service = sandbox(&["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
     let old = Lineage::from_openssl(
@@ -298,7 +298,7 @@ fn an_old_leaf_of_another_key_type_is_stale() {
 }
 
 #[test]
-fn a_proof_that_is_required_and_cannot_be_had_is_no_success() {
+fn required_verification_fails_without_edge() {
     let service = sandbox(&["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
     deploy(&service, &renewed).succeeds();
@@ -310,7 +310,7 @@ fn a_proof_that_is_required_and_cannot_be_had_is_no_success() {
 }
 
 #[test]
-fn a_silent_edge_does_not_use_up_the_deadline() {
+fn silent_edge_leaves_time_for_upload() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let service = sandbox(&["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
@@ -322,7 +322,7 @@ fn a_silent_edge_does_not_use_up_the_deadline() {
 }
 
 #[test]
-fn what_was_seen_is_not_forgotten_when_the_edge_falls_silent() {
+fn observation_outlives_a_silent_edge() {
     let service = sandbox(&["a.example"]);
     let [old, renewed] = [(), ()].map(|()| Lineage::issued_for(&["a.example"]));
     deploy(&service, &renewed).succeeds();
@@ -334,7 +334,7 @@ fn what_was_seen_is_not_forgotten_when_the_edge_falls_silent() {
 }
 
 #[test]
-fn an_edge_that_does_not_resolve_does_not_hide_the_others() {
+fn unresolved_edge_does_not_hide_others() {
     let [service, other] = [sandbox(&["a.example"]), sandbox(&["a.example"])];
     let [old, renewed] = [(), ()].map(|()| Lineage::issued_for(&["a.example"]));
     deploy(&other, &old).succeeds();
@@ -349,7 +349,7 @@ fn an_edge_that_does_not_resolve_does_not_hide_the_others() {
 }
 
 #[test]
-fn an_edge_is_waited_for_until_the_end_of_the_wait() {
+fn edge_is_polled_until_wait_ends() {
     let service = sandbox(&["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -368,7 +368,7 @@ fn an_edge_is_waited_for_until_the_end_of_the_wait() {
 }
 
 #[test]
-fn a_site_that_is_deleted_meanwhile_is_told_at_once() {
+fn deleted_site_ends_the_wait() {
     let service = sandbox(&["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
     let listed = json!({"sites": [{"id": 77, "domain": "a.example"}], "total": 1});

@@ -42,7 +42,7 @@ fn until(hook: &mut Hook, words: &str) -> (Child, BufReader<ChildStderr>) {
 }
 
 #[test]
-fn a_deployment_is_remembered_in_a_file_for_people() {
+fn state_file_records_the_deployment() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let directory = state.path().join("new/edgecert");
     let lineage = Lineage::issued_for(&["a.example"]);
@@ -67,7 +67,7 @@ fn a_deployment_is_remembered_in_a_file_for_people() {
 }
 
 #[test]
-fn the_intent_is_there_before_the_first_request_and_outlives_the_run() {
+fn intent_precedes_the_first_request() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -90,7 +90,7 @@ fn the_intent_is_there_before_the_first_request_and_outlives_the_run() {
 }
 
 #[test]
-fn what_failed_stays_pending_with_its_reason() {
+fn failure_stays_pending_with_reason() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     let call = || deploy(&service, &lineage, state.path()).args(["--timeout", "1"]);
@@ -107,7 +107,7 @@ fn what_failed_stays_pending_with_its_reason() {
 }
 
 #[test]
-fn of_many_runs_on_one_lineage_one_does_the_work() {
+fn concurrent_runs_upload_once() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     service.hold_pushes(true);
@@ -132,7 +132,7 @@ fn of_many_runs_on_one_lineage_one_does_the_work() {
 }
 
 #[test]
-fn a_run_that_had_to_wait_deploys_what_is_newer_than_what_it_waited_for() {
+fn waiting_run_deploys_a_newer_leaf() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     service.hold_pushes(true);
@@ -149,7 +149,7 @@ fn a_run_that_had_to_wait_deploys_what_is_newer_than_what_it_waited_for() {
 }
 
 #[test]
-fn a_run_waits_for_another_one_until_its_deadline_only() {
+fn lock_wait_ends_at_the_deadline() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     service.hold_pushes(true);
@@ -163,7 +163,7 @@ fn a_run_waits_for_another_one_until_its_deadline_only() {
 }
 
 #[test]
-fn without_a_memory_the_deployment_goes_on_with_a_warning() {
+fn missing_state_directory_is_a_warning() {
     let service = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
     let hook = edgecert().called_by_certbot(&lineage).against(&service);
@@ -178,7 +178,7 @@ fn without_a_memory_the_deployment_goes_on_with_a_warning() {
 }
 
 #[test]
-fn a_damaged_memory_is_set_aside_and_stops_nothing() {
+fn damaged_state_file_is_quarantined() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     deploy(&service, &lineage, state.path()).succeeds();
@@ -192,7 +192,7 @@ fn a_damaged_memory_is_set_aside_and_stops_nothing() {
 }
 
 #[test]
-fn a_damaged_memory_of_another_lineage_is_told_too() {
+fn damaged_state_of_another_lineage_is_reported() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     fs::write(state.path().join("other.json"), "{").unwrap();
@@ -201,7 +201,7 @@ fn a_damaged_memory_of_another_lineage_is_told_too() {
 }
 
 #[test]
-fn a_newer_deployment_is_remembered_where_no_edge_is_asked() {
+fn recorded_newer_deployment_guards_without_edge() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let key = ["ecparam", "-genkey", "-noout", "-name", "prime256v1"];
     let (older, newer) = (Lineage::issued_for(&["a.example"]), Lineage::from_openssl(&key, &["-days", "20"]));
@@ -215,7 +215,7 @@ fn a_newer_deployment_is_remembered_where_no_edge_is_asked() {
 }
 
 #[test]
-fn a_plan_leaves_nothing_behind_and_waits_for_nobody() {
+fn plan_takes_no_lock_and_writes_nothing() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     let directory = state.path().join("state");
@@ -233,7 +233,7 @@ fn a_plan_leaves_nothing_behind_and_waits_for_nobody() {
 }
 
 #[test]
-fn what_a_later_edgecert_remembers_is_left_to_it() {
+fn state_of_later_release_is_untouched() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     deploy(&service, &lineage, state.path()).succeeds();

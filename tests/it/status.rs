@@ -57,7 +57,7 @@ fn configured(hook: Hook, lineage: &Lineage) -> Hook {
 }
 
 #[test]
-fn a_lineage_is_told_of_from_its_first_day_to_its_last() {
+fn status_follows_a_lineage_through_its_life() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     let new = configured(status(state.path(), &["--json"]), &lineage).succeeds().json();
@@ -102,7 +102,7 @@ fn a_lineage_is_told_of_from_its_first_day_to_its_last() {
 }
 
 #[test]
-fn the_table_shows_it_to_people() {
+fn table_shows_each_site() {
     let (service, state) = (sandbox(&["a.example", "b.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example", "b.example"]);
     deploy(&service, &lineage, state.path()).succeeds();
@@ -123,7 +123,7 @@ fn the_table_shows_it_to_people() {
 }
 
 #[test]
-fn neither_the_key_nor_the_service_is_needed() {
+fn status_needs_neither_key_nor_service() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     deploy(&service, &lineage, state.path()).succeeds();
@@ -136,7 +136,7 @@ fn neither_the_key_nor_the_service_is_needed() {
 }
 
 #[test]
-fn a_handshake_tells_what_is_served_now() {
+fn verify_shows_what_is_served() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     deploy(&service, &lineage, state.path()).succeeds();
@@ -167,7 +167,7 @@ fn a_handshake_tells_what_is_served_now() {
 }
 
 #[test]
-fn a_leaf_whose_file_is_gone_is_recognised_whatever_its_key() {
+fn deployed_leaf_is_recognised_without_file() {
     for key in [&["genrsa", "2048"][..], &["ecparam", "-genkey", "-noout", "-name", "prime256v1"]] {
         let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
         let lineage = Lineage::from_openssl(key, &["-days", "20"]);
@@ -179,7 +179,7 @@ fn a_leaf_whose_file_is_gone_is_recognised_whatever_its_key() {
 }
 
 #[test]
-fn monitoring_gets_one_line_and_an_exit_code() {
+fn check_prints_one_line() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     deploy(&service, &lineage, state.path()).succeeds();
@@ -211,7 +211,7 @@ fn monitoring_gets_one_line_and_an_exit_code() {
 }
 
 #[test]
-fn a_certificate_that_no_run_has_seen_is_pending_since_it_was_written() {
+fn unseen_renewal_is_pending_since_written() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     deploy(&service, &lineage, state.path()).succeeds();
@@ -225,7 +225,7 @@ fn a_certificate_that_no_run_has_seen_is_pending_since_it_was_written() {
 }
 
 #[test]
-fn a_status_that_cannot_be_known_is_critical() {
+fn unknown_status_is_critical() {
     let state = TempDir::new().unwrap();
     let file = state.path().join("file");
     fs::write(&file, "").unwrap();
@@ -248,7 +248,7 @@ fn a_status_that_cannot_be_known_is_critical() {
 }
 
 #[test]
-fn a_damaged_memory_is_a_warning_each_time_until_it_is_forgotten() {
+fn damaged_state_warns_until_forgotten() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     deploy(&service, &lineage, state.path()).succeeds();
@@ -283,7 +283,7 @@ print(json.dumps([[s.name, s.labels['lineage'], s.labels['site'], int(s.value)] 
 }
 
 #[test]
-fn prometheus_reads_the_metrics() {
+fn prometheus_parses_the_metrics() {
     let (service, state) = (sandbox(&["a.example", "b.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example", "b.example"]);
     deploy(&service, &lineage, state.path()).succeeds();
@@ -314,7 +314,7 @@ fn prometheus_reads_the_metrics() {
 }
 
 #[test]
-fn metrics_replace_nothing_but_a_file() {
+fn metrics_replace_only_regular_files() {
     let (state, directory) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let link = directory.path().join("link");
     symlink("/dev/null", &link).unwrap();
@@ -329,7 +329,7 @@ fn metrics_replace_nothing_but_a_file() {
 }
 
 #[test]
-fn a_lineage_is_forgotten_by_its_name_directory_or_certificate() {
+fn lineage_is_forgotten_by_name_or_path() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     let other = Lineage::issued_for(&["a.example"]);
@@ -354,7 +354,7 @@ fn a_lineage_is_forgotten_by_its_name_directory_or_certificate() {
 }
 
 #[test]
-fn a_lineage_that_is_being_deployed_is_not_forgotten() {
+fn locked_lineage_is_not_forgotten() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     deploy(&service, &lineage, state.path()).succeeds();
@@ -368,7 +368,7 @@ fn a_lineage_that_is_being_deployed_is_not_forgotten() {
 }
 
 #[test]
-fn a_place_that_holds_several_lineages_is_not_forgotten() {
+fn ambiguous_path_forgets_nothing() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     for name in ["one", "two"] {

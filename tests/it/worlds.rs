@@ -213,7 +213,7 @@ fn grave(outcome: &str) -> (u8, &'static [i32]) {
 }
 
 #[test]
-fn the_report_is_what_is_there() {
+fn report_matches_service_and_edge() {
     let next = AtomicU64::new(0);
     std::thread::scope(|scope| {
         for _ in 0..6 {

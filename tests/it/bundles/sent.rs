@@ -49,7 +49,7 @@ fn what_is_sent_is_clean_pem_with_the_leaf_first() {
 }
 
 #[test]
-fn certificate_and_key_may_stand_in_one_file() {
+fn certificate_and_key_share_one_file() {
     let service = sandbox(&["a.example"]);
     let [leaf, ica, key] = ["leaf.crt", "ica.crt", "leaf.key"].map(|name| parts().pem(name));
     let hook = edgecert().against(&service);

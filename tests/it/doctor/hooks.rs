@@ -12,7 +12,7 @@ use super::{Certbot, TIMER, doctor, on_a_good_machine, only_fault, private_direc
 use crate::harness::{Sandbox, edgecert, sandbox, test_ca};
 
 #[test]
-fn a_lineage_that_was_deployed_is_looked_after_and_its_hook_is_looked_for() {
+fn deployed_lineage_needs_its_hook() {
     let (service, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
     let state = private_directory();
     let call = || doctor(&service, "").env("EDGECERT_STATE_DIR", state.path());
@@ -30,7 +30,7 @@ fn a_lineage_that_was_deployed_is_looked_after_and_its_hook_is_looked_for() {
 }
 
 #[test]
-fn certbots_hook_is_found_wherever_it_may_stand_and_its_text_is_never_shown() {
+fn certbot_hook_is_found_everywhere() {
     let (service, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
     let call = || on_a_good_machine(&service, &certbot);
     let program = certbot.path("bin/edgecert");
@@ -83,7 +83,7 @@ fn acme_sh(home: &Path, lines: &str) -> PathBuf {
 }
 
 #[test]
-fn acme_shs_hook_is_found_in_its_domain_configuration() {
+fn acme_sh_hook_is_found() {
     let (service, home) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let program = home.path().join("edgecert");
     fs::write(&program, "").unwrap();
@@ -107,7 +107,7 @@ fn acme_shs_hook_is_found_in_its_domain_configuration() {
 }
 
 #[test]
-fn a_lineage_of_a_client_that_edgecert_does_not_know_is_a_fault_where_it_covers_a_site() {
+fn unmanaged_lineage_of_a_site_is_a_fault() {
     let (service, home) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     acme_sh(home.path(), "");
     let call = |service: &Sandbox, configuration: &str| {
@@ -130,7 +130,7 @@ fn a_lineage_of_a_client_that_edgecert_does_not_know_is_a_fault_where_it_covers_
 }
 
 #[test]
-fn a_machine_without_a_timer_is_told_how_to_get_one() {
+fn missing_timer_has_a_remedy() {
     let (service, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
     let hook = on_a_good_machine(&service, &certbot);
     let timer = hook.write_file(TIMER, "");

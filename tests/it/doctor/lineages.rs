@@ -10,7 +10,7 @@ use super::{Certbot, doctor, faults, on_a_good_machine, only_fault, private_dire
 use crate::harness::{Lineage, Options, edgecert, record, sandbox, sandbox_with, test_ca, world};
 
 #[test]
-fn a_private_key_that_others_can_read_is_a_fault() {
+fn readable_private_key_is_a_fault() {
     let (service, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
     let key = certbot.live("a.example").join("privkey.pem");
     fs::set_permissions(&key, Permissions::from_mode(0o644)).unwrap();
@@ -26,7 +26,7 @@ fn a_private_key_that_others_can_read_is_a_fault() {
 }
 
 #[test]
-fn a_lineage_that_covers_no_site_is_a_fault_unless_that_is_fine() {
+fn lineage_without_site_is_a_fault() {
     let service = sandbox(&["a.example"]);
     let certbot = Certbot::keeping(&[&["a.example"], &["x.example", "y.example"]]);
     let entries = certbot.entries(&["a.example", "x.example"], "");
@@ -47,7 +47,7 @@ fn a_lineage_that_covers_no_site_is_a_fault_unless_that_is_fine() {
 }
 
 #[test]
-fn a_site_that_no_lineage_covers_is_a_fault_unless_the_system_renews_it() {
+fn uncovered_site_is_a_fault() {
     let certbot = Certbot::keeping(&[&["a.example"]]);
     let kinds = |kind: &str| {
         let sites = json!([
@@ -67,7 +67,7 @@ fn a_site_that_no_lineage_covers_is_a_fault_unless_the_system_renews_it() {
 }
 
 #[test]
-fn two_lineages_that_replace_each_other_are_a_fault() {
+fn contested_site_is_a_fault() {
     let certbot = Certbot::keeping(&[&["a.example"], &["b.example", "a.example"]]);
     let service = sandbox(&["a.example", "b.example"]);
     let both = ["a.example", "b.example"];
@@ -94,7 +94,7 @@ fn two_lineages_that_replace_each_other_are_a_fault() {
 }
 
 #[test]
-fn what_a_deployment_would_refuse_is_told_before() {
+fn blocked_deployment_is_reported() {
     let sites = json!([{"id": 1, "account": 1, "domain": "a.example", "cert_id": 5}]);
     let world = world(json!({"sites": sites, "certs": [record(5, "a.example", "lets")]}));
     let service = sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[]);
@@ -109,7 +109,7 @@ fn what_a_deployment_would_refuse_is_told_before() {
 }
 
 #[test]
-fn a_lineage_that_is_gone_or_would_be_refused_is_a_fault() {
+fn missing_or_refused_lineage_is_a_fault() {
     let (service, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
     // The key of another certificate.
     let other = test_ca().issue(&["a.example"]).unwrap();
@@ -132,7 +132,7 @@ fn a_lineage_that_is_gone_or_would_be_refused_is_a_fault() {
 }
 
 #[test]
-fn a_mounted_secret_is_the_same_lineage_after_a_renewal() {
+fn renewed_secret_is_the_same_lineage() {
     let (service, state, secret) = (sandbox(&["a.example"]), private_directory(), TempDir::new().unwrap());
     let renew = |version: &str| {
         let directory = secret.path().join(version);

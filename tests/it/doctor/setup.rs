@@ -11,7 +11,7 @@ use super::{Certbot, TIMER, doctor, faults, on_a_good_machine, only_fault};
 use crate::harness::{Fault, Options, edgecert, sandbox, sandbox_with};
 
 #[test]
-fn on_a_good_machine_nothing_is_wrong() {
+fn good_setup_has_no_fault() {
     let (service, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example", "b.example"]]));
     let hook = on_a_good_machine(&service, &certbot);
     let json = hook.succeeds().json();
@@ -41,7 +41,7 @@ fn on_a_good_machine_nothing_is_wrong() {
 }
 
 #[test]
-fn without_an_api_key_everything_else_is_still_looked_at() {
+fn missing_api_key_stops_no_check() {
     let (service, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
     let output = on_a_good_machine(&service, &certbot).without_env("EDGECERT_API_KEY").exits_with(78);
     only_fault(&output, "fail api-key: no API key is set; ", "set EDGECERT_API_KEY");
@@ -56,7 +56,7 @@ fn without_an_api_key_everything_else_is_still_looked_at() {
 }
 
 #[test]
-fn an_api_key_file_that_cannot_be_used_is_named() {
+fn unusable_api_key_file_is_named() {
     let (service, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
     let call = |file: &str| {
         let hook = on_a_good_machine(&service, &certbot).without_env("EDGECERT_API_KEY");
@@ -69,7 +69,7 @@ fn an_api_key_file_that_cannot_be_used_is_named() {
 }
 
 #[test]
-fn a_base_url_that_is_missing_or_bad_is_a_fault_of_its_own() {
+fn bad_base_url_is_a_fault() {
     let (service, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
     let call = || on_a_good_machine(&service, &certbot).without_env("EDGECERT_BASE_URL");
     only_fault(&call().exits_with(78), "fail base-url: no base URL is set; ", "base_url in");
@@ -80,7 +80,7 @@ fn a_base_url_that_is_missing_or_bad_is_a_fault_of_its_own() {
 }
 
 #[test]
-fn a_service_that_cannot_be_reached_is_temporary() {
+fn unreachable_service_is_temporary() {
     let (service, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
     let call = || on_a_good_machine(&service, &certbot);
     let output = call().env("EDGECERT_BASE_URL", "http://127.0.0.1:1").exits_with(75);
@@ -92,7 +92,7 @@ fn a_service_that_cannot_be_reached_is_temporary() {
 }
 
 #[test]
-fn a_service_whose_tls_is_not_trusted_is_told_from_one_that_cannot_be_reached() {
+fn untrusted_tls_differs_from_unreachable() {
     let service = sandbox_with(Options { tls: true, ..Options::default() }, &["a.example"]);
     let certbot = Certbot::keeping(&[&["a.example"]]);
     let call = || on_a_good_machine(&service, &certbot);
@@ -106,7 +106,7 @@ fn a_service_whose_tls_is_not_trusted_is_told_from_one_that_cannot_be_reached() 
 }
 
 #[test]
-fn an_api_key_that_the_service_does_not_accept_ends_with_77() {
+fn rejected_api_key_is_exit_77() {
     let (service, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
     let output =
         on_a_good_machine(&service, &certbot).env("EDGECERT_API_KEY", "another-key-of-mine").exits_with(77);
@@ -115,7 +115,7 @@ fn an_api_key_that_the_service_does_not_accept_ends_with_77() {
 }
 
 #[test]
-fn a_clock_that_is_off_by_more_than_a_minute_is_a_fault() {
+fn wrong_clock_is_a_fault() {
     let (service, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
     let dated = |pattern: &str, body: Value| {
         Fault::status(pattern, 200).header("Date", "Tue, 01 Jan 2030 00:00:00 GMT").body(body)
@@ -130,7 +130,7 @@ fn a_clock_that_is_off_by_more_than_a_minute_is_a_fault() {
 }
 
 #[test]
-fn a_state_directory_that_is_open_or_cannot_be_written_is_a_fault() {
+fn bad_state_directory_is_a_fault() {
     let (service, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
     let call = || on_a_good_machine(&service, &certbot);
     let hook = call();
@@ -150,7 +150,7 @@ fn a_state_directory_that_is_open_or_cannot_be_written_is_a_fault() {
 }
 
 #[test]
-fn a_configuration_that_cannot_be_understood_does_not_stop_the_rest_and_the_gravest_fault_wins() {
+fn most_severe_fault_decides_the_exit_code() {
     let service = sandbox(&["a.example"]);
     let call =
         |text: &str| doctor(&service, text).without_env("EDGECERT_BASE_URL").without_env("EDGECERT_API_KEY");

@@ -6,7 +6,7 @@ use super::{changed_anything, sent, shop, site, sites};
 use crate::harness::{Fault, Options, Sandbox, record, test_ca, world};
 
 #[test]
-fn a_site_is_bound_to_a_certificate_that_covers_it() {
+fn covered_site_is_bound() {
     let service = shop();
     let json = sites(&service, &["bind", "shop.example.com", "5", "--wait", "--json"]).succeeds().json();
     assert_eq!((&json["command"], &json["site"]["cert_id"]), (&json!("sites bind"), &json!(5)));
@@ -14,7 +14,7 @@ fn a_site_is_bound_to_a_certificate_that_covers_it() {
 }
 
 #[test]
-fn a_certificate_that_does_not_cover_the_domain_is_refused_before_anything_changes() {
+fn uncovered_site_is_not_bound() {
     let service = shop();
     let output = sites(&service, &["bind", "11", "5"]).exits_with(65);
     let message = "certificate 5 does not cover plain.example.com (site 11), only shop.example.com; nothing was changed";
@@ -26,7 +26,7 @@ fn a_certificate_that_does_not_cover_the_domain_is_refused_before_anything_chang
 }
 
 #[test]
-fn the_certificate_itself_decides_where_the_list_shows_fewer_names() {
+fn certificate_decides_over_the_listing() {
     let issued = test_ca().issue(&["a.example", "*.a.example"]).unwrap();
     let mut wide = record(5, "a.example", "upload");
     (wide["cert_pem"], wide["key_pem"]) = (json!(issued.fullchain()), json!(issued.key));
@@ -40,7 +40,7 @@ fn the_certificate_itself_decides_where_the_list_shows_fewer_names() {
 }
 
 #[test]
-fn a_domain_that_was_only_declared_for_a_certificate_covers_nothing() {
+fn declared_domain_does_not_cover() {
     let mut declared = record(5, "b.example", "upload");
     declared["domain"] = json!("a.example");
     let sites_of_world = json!([{"id": 10, "account": 1, "domain": "a.example"}]);
@@ -56,15 +56,16 @@ fn a_domain_that_was_only_declared_for_a_certificate_covers_nothing() {
 }
 
 #[test]
-fn what_a_certificate_covers_may_be_unknown() {
+fn unknown_coverage_is_a_warning() {
     let service = shop();
     service.add_fault(Fault::status("GET /api/certs/*/download", 403));
     let output = sites(&service, &["bind", "11", "5"]).succeeds();
     assert!(output.stderr.contains("warning: cannot tell whether certificate 5 covers plain.example.com"));
 }
 
+/// Section 4.7 of the API document.
 #[test]
-fn section_4_7_403_anothers_certificate_is_exit_69() {
+fn certificate_of_another_account_is_exit_69() {
     let service = shop();
     let output = sites(&service, &["bind", "10", "6"]).exits_with(69);
     assert!(
@@ -76,7 +77,7 @@ fn section_4_7_403_anothers_certificate_is_exit_69() {
 }
 
 #[test]
-fn a_binding_without_effect_is_exit_69() {
+fn binding_without_effect_is_exit_69() {
     let service = shop();
     let body = json!({"ok": true, "site": site(&service, 11), "ignored_fields": []});
     service.add_fault(Fault::status("POST /api/sites/*/update", 200).body(body));

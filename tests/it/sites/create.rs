@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 use super::{changed_anything, sent, shop, site, sites, traffic};
 use crate::harness::{Fault, edgecert};
 
+/// Section 4.6 of the API document.
 #[test]
-fn section_4_6_a_site_is_created_and_its_dns_record_shown_as_in_a_zone_file() {
+fn created_site_shows_its_dns_record() {
     let service = shop();
     let output = sites(&service, &["create", "new.example.com", "--origin", "192.0.2.10"]).succeeds();
     let made = service.sites().into_iter().find(|site| site["domain"] == "new.example.com").unwrap();
@@ -16,8 +17,9 @@ fn section_4_6_a_site_is_created_and_its_dns_record_shown_as_in_a_zone_file() {
     assert_eq!(sent(&service, "/api/sites")["domain"], "new.example.com");
 }
 
+/// Section 4.6 of the API document.
 #[test]
-fn section_4_6_json_holds_the_site_the_record_and_what_was_ignored() {
+fn json_holds_site_record_and_ignored_fields() {
     let service = shop();
     let json = sites(&service, &["create", "new.example.com", "--json"]).succeeds().json();
     assert_eq!((&json["command"], &json["ignored_fields"]), (&json!("sites create"), &json!([])));
@@ -26,7 +28,7 @@ fn section_4_6_json_holds_the_site_the_record_and_what_was_ignored() {
 }
 
 #[test]
-fn origins_settings_and_a_file_come_together() {
+fn origins_settings_and_file_are_merged() {
     let service = shop();
     let hook =
         sites(&service, &["create", "new.example.com", "--json", "--origin", "192.0.2.1:8080,weight=3"]);
@@ -44,8 +46,9 @@ fn origins_settings_and_a_file_come_together() {
     assert_eq!(json["warnings"], json!([]));
 }
 
+/// Section 4.6, rules 1 and 2 of the API document.
 #[test]
-fn section_4_6_rule_1_and_2_owner_and_cname_are_never_sent() {
+fn owner_and_cname_are_never_sent() {
     let service = shop();
     for field in ["user_id=2", "cname=mine.example.com"] {
         let output = sites(&service, &["create", "new.example.com", "--set", field]).exits_with(65);
@@ -54,8 +57,9 @@ fn section_4_6_rule_1_and_2_owner_and_cname_are_never_sent() {
     assert!(service.requests().is_empty());
 }
 
+/// Section 4.6, rule 3 of the API document.
 #[test]
-fn section_4_6_rule_3_without_a_usable_package_it_is_exit_69() {
+fn missing_package_is_exit_69() {
     let service = shop();
     let foreign = sites(&service, &["create", "new.example.com", "--set", "package_id=2"]).exits_with(69);
     assert!(foreign.stderr.contains("new.example.com was not created"), "{}", foreign.stderr);
@@ -66,14 +70,14 @@ fn section_4_6_rule_3_without_a_usable_package_it_is_exit_69() {
 }
 
 #[test]
-fn a_dot_at_the_end_of_a_domain_is_not_sent() {
+fn final_dot_is_not_sent() {
     let service = shop();
     sites(&service, &["create", "new.example.com."]).succeeds();
     assert_eq!(sent(&service, "/sites")["domain"], "new.example.com");
 }
 
 #[test]
-fn a_wait_that_the_deadline_ends_says_how_long_it_was() {
+fn timeout_names_the_time_waited() {
     let service = shop();
     service.hold_pushes(true);
     let arguments = ["create", "new.example.com", "--wait", "--timeout", "1", "--json"];
@@ -81,8 +85,9 @@ fn a_wait_that_the_deadline_ends_says_how_long_it_was() {
     assert!(json["error"].as_str().unwrap().contains("within 1 second"), "{json}");
 }
 
+/// Section 4.6, rule 4 of the API document.
 #[test]
-fn section_4_6_rule_4_an_ignored_field_is_exit_69_and_names_what_was_saved() {
+fn ignored_field_is_exit_69() {
     let service = shop();
     let arguments =
         ["create", "new.example.com", "--set", "http3=true", "--set", "force_http=true", "--set", "waf=1"];
@@ -107,7 +112,7 @@ fn section_4_6_rule_4_an_ignored_field_is_exit_69_and_names_what_was_saved() {
 }
 
 #[test]
-fn known_fields_are_checked_before_anything_is_sent() {
+fn known_fields_are_checked_first() {
     let service = shop();
     let rows = [
         "origin_protocol=ftp",
@@ -137,7 +142,7 @@ fn known_fields_are_checked_before_anything_is_sent() {
 }
 
 #[test]
-fn a_file_that_holds_no_fields_is_told_with_its_name() {
+fn file_without_fields_is_named() {
     let service = shop();
     let hook = sites(&service, &["create", "new.example.com", "--from"]);
     let file = hook.write_file("broken.json", "{\n  nonsense");
@@ -148,7 +153,7 @@ fn a_file_that_holds_no_fields_is_told_with_its_name() {
 }
 
 #[test]
-fn a_domain_that_is_a_site_already_is_not_sent_again() {
+fn existing_site_is_not_created_again() {
     let service = shop();
     let output = sites(&service, &["create", "Shop.example.com"]).exits_with(69);
     assert!(
@@ -162,15 +167,16 @@ fn a_domain_that_is_a_site_already_is_not_sent_again() {
 }
 
 #[test]
-fn a_name_that_is_international_is_sent_as_spelt_and_asked_of_dns_as_a_label() {
+fn international_name_is_sent_as_spelled() {
     let service = shop();
     let output = sites(&service, &["create", "b\u{fc}cher.example.com"]).succeeds();
     assert_eq!(sent(&service, "/api/sites")["domain"], "b\u{fc}cher.example.com");
     assert!(output.stdout.contains("\nxn--bcher-kva.example.com. IN CNAME "), "{}", output.stdout);
 }
 
+/// Section 3 of the API document.
 #[test]
-fn section_3_a_saved_site_is_unsynced_until_pushed_and_wait_awaits_it() {
+fn wait_ends_when_the_push_does() {
     let service = shop();
     service.hold_pushes(true);
     let output = sites(&service, &["create", "new.example.com", "--wait=1", "--json"]).exits_with(75);
@@ -185,7 +191,7 @@ fn section_3_a_saved_site_is_unsynced_until_pushed_and_wait_awaits_it() {
 }
 
 #[test]
-fn an_answer_without_the_site_is_made_up_for_by_the_list() {
+fn response_without_site_lists_the_sites() {
     let service = shop();
     service.add_fault(Fault::status("POST /api/sites", 200).body(json!({"ok": true, "ignored_fields": []})));
     let output = sites(&service, &["create", "new.example.com"]).exits_with(69);
@@ -194,6 +200,6 @@ fn an_answer_without_the_site_is_made_up_for_by_the_list() {
 }
 
 #[test]
-fn without_settings_it_says_what_is_missing() {
+fn missing_settings_are_named() {
     edgecert().args(["sites", "list"]).exits_with(78);
 }

@@ -8,8 +8,9 @@ use serde_json::json;
 use super::{changed_anything, shop, site, sites};
 use crate::harness::{Fault, Sandbox};
 
+/// Sections 3 and 4.9 of the API document.
 #[test]
-fn section_3_and_4_9_with_yes_the_record_is_removed() {
+fn yes_deletes_the_site() {
     let service = shop();
     let json = sites(&service, &["delete", "shop.example.com", "--yes", "--json"]).succeeds().json();
     assert_eq!((&json["command"], &json["deleted"]), (&json!("sites delete"), &json!(true)));
@@ -23,7 +24,7 @@ fn section_3_and_4_9_with_yes_the_record_is_removed() {
 }
 
 #[test]
-fn without_a_terminal_and_without_yes_nothing_is_sent() {
+fn delete_needs_terminal_or_yes() {
     let service = shop();
     for more in [&[][..], &["--json"]] {
         let output = sites(&service, &[&["delete", "10"], more].concat()).exits_with(2);
@@ -52,7 +53,7 @@ fn at_a_terminal(service: &Sandbox, line: &str) -> (Option<i32>, String) {
 }
 
 #[test]
-fn on_a_terminal_it_tells_what_will_be_lost_and_asks() {
+fn delete_asks_on_a_terminal() {
     let service = shop();
     let question =
         "delete shop.example.com (site 10) with its DNS records and edge configuration, for good? [y/N]";
@@ -71,7 +72,7 @@ fn on_a_terminal_it_tells_what_will_be_lost_and_asks() {
 }
 
 #[test]
-fn a_site_that_is_missing_or_anothers_is_exit_69() {
+fn missing_site_is_exit_69() {
     let service = shop();
     for id in ["99", "20", "nobody.example"] {
         sites(&service, &["delete", id, "--yes"]).exits_with(69);
@@ -80,7 +81,7 @@ fn a_site_that_is_missing_or_anothers_is_exit_69() {
 }
 
 #[test]
-fn a_site_that_is_still_there_afterwards_is_a_failure() {
+fn site_that_survives_delete_is_a_failure() {
     let service = shop();
     service.add_fault(Fault::status("DELETE /api/sites/*", 200).body("success"));
     let output = sites(&service, &["delete", "10", "--yes", "--json"]).exits_with(69);

@@ -9,8 +9,9 @@ fn domains(json: &Value) -> Vec<&str> {
     json["sites"].as_array().unwrap().iter().map(|site| site["domain"].as_str().unwrap()).collect()
 }
 
+/// Section 4.4 of the API document.
 #[test]
-fn section_4_4_the_accounts_sites_are_listed_and_no_others() {
+fn only_own_sites_are_listed() {
     let service = shop();
     let output = sites(&service, &["list"]).succeeds();
     let lines: Vec<&str> = output.stdout.lines().collect();
@@ -25,8 +26,9 @@ fn section_4_4_the_accounts_sites_are_listed_and_no_others() {
     assert_eq!(request_lines(&service), ["GET /api/me/sites"]);
 }
 
+/// Section 2.3 of the API document.
 #[test]
-fn section_2_3_json_is_the_services_own_objects_under_the_envelope() {
+fn json_holds_the_services_objects() {
     let service = shop();
     let json = sites(&service, &["list", "--json"]).succeeds().json();
     assert_eq!((&json["version"], &json["command"]), (&json!(1), &json!("sites list")));
@@ -54,7 +56,7 @@ fn filters_narrow_the_list() {
 }
 
 #[test]
-fn a_certificate_that_was_deployed_from_here_is_shown_with_its_days() {
+fn deployed_certificate_shows_days_left() {
     let service = shop();
     let lineage = Lineage::issued_for(&["shop.example.com"]);
     let state = lineage.path().join("state");
@@ -64,8 +66,9 @@ fn a_certificate_that_was_deployed_from_here_is_shown_with_its_days() {
     assert!(output.stdout.contains("5, ") && output.stdout.contains(" days left"), "{}", output.stdout);
 }
 
+/// Section 4.5 of the API document.
 #[test]
-fn section_4_5_one_site_is_shown_by_number_and_by_domain() {
+fn site_is_found_by_id_and_domain() {
     let service = shop();
     for name in ["10", "shop.example.com", "SHOP.example.com."] {
         let json = sites(&service, &["get", name, "--json"]).succeeds().json();
@@ -77,8 +80,9 @@ fn section_4_5_one_site_is_shown_by_number_and_by_domain() {
     assert!(request_lines(&service).contains(&"GET /api/sites/10".to_owned()));
 }
 
+/// Section 7 of the API document.
 #[test]
-fn section_7_404_a_site_that_is_missing_or_anothers_is_exit_69() {
+fn get_of_missing_site_is_exit_69() {
     let service = shop();
     for name in ["99", "20", "other.example.net", "nobody.example"] {
         let output = sites(&service, &["get", name]).exits_with(69);
@@ -87,8 +91,9 @@ fn section_7_404_a_site_that_is_missing_or_anothers_is_exit_69() {
     }
 }
 
+/// Section 5 of the API document.
 #[test]
-fn section_5_a_wrong_key_is_exit_77() {
+fn wrong_api_key_is_exit_77() {
     let service = shop();
     for command in
         [&["sites", "list"][..], &["sites", "get", "10"], &["certs", "list"], &["sites", "enable", "10"]]
@@ -100,7 +105,7 @@ fn section_5_a_wrong_key_is_exit_77() {
 }
 
 #[test]
-fn what_is_piped_has_no_colour_and_is_never_cut() {
+fn piped_output_is_plain_and_whole() {
     let service = shop();
     let long = format!("{}.{}.example.com", "a".repeat(60), "b".repeat(60));
     service.add_site(&long);
@@ -109,7 +114,7 @@ fn what_is_piped_has_no_colour_and_is_never_cut() {
 }
 
 #[test]
-fn a_usage_error_names_the_command_in_json() {
+fn usage_error_names_the_command() {
     let json = edgecert().args(["sites", "get", "--json"]).exits_with(2).json();
     assert_eq!((&json["command"], &json["exit_code"]), (&json!("sites get"), &json!(2)));
     let json = edgecert().args(["certs", "--json", "download"]).exits_with(2).json();

@@ -10,7 +10,7 @@ fn times(service: &Sandbox, request: &str) -> usize {
 }
 
 #[test]
-fn a_creation_whose_answer_is_lost_is_found_and_never_repeated() {
+fn lost_creation_response_lists_the_sites() {
     for fault in [Fault::close_after("POST /api/sites"), Fault::truncate("POST /api/sites", 3)] {
         let service = shop();
         service.add_fault(fault);
@@ -23,7 +23,7 @@ fn a_creation_whose_answer_is_lost_is_found_and_never_repeated() {
 }
 
 #[test]
-fn what_a_lost_answer_would_have_called_ignored_is_still_seen() {
+fn lost_response_still_shows_ignored_fields() {
     let service = shop();
     service.add_fault(Fault::close_after("POST /api/sites"));
     let output = sites(&service, &["create", "new.example.com", "--set", "waf=1", "--json"]).exits_with(69);
@@ -31,7 +31,7 @@ fn what_a_lost_answer_would_have_called_ignored_is_still_seen() {
 }
 
 #[test]
-fn a_creation_that_did_not_reach_the_service_is_exit_75_and_not_repeated() {
+fn failed_creation_is_not_repeated() {
     for fault in [Fault::close_before("POST /api/sites"), Fault::status("POST /api/sites", 503)] {
         let service = shop();
         service.add_fault(fault);
@@ -42,7 +42,7 @@ fn a_creation_that_did_not_reach_the_service_is_exit_75_and_not_repeated() {
 }
 
 #[test]
-fn temporary_faults_are_repeated_for_everything_else() {
+fn other_requests_are_retried() {
     let rows: [(&str, &[&str]); 8] = [
         ("GET /api/me/sites", &["list"]),
         ("GET /api/sites/*", &["get", "10"]),
@@ -65,7 +65,7 @@ fn temporary_faults_are_repeated_for_everything_else() {
 }
 
 #[test]
-fn a_404_on_the_repetition_of_a_delete_whose_answer_was_lost_is_success() {
+fn retried_delete_accepts_404() {
     let service = shop();
     service.add_fault(Fault::close_after("DELETE /api/sites/*"));
     let json = sites(&service, &["delete", "10", "--yes", "--json"]).succeeds().json();
@@ -75,7 +75,7 @@ fn a_404_on_the_repetition_of_a_delete_whose_answer_was_lost_is_success() {
 }
 
 #[test]
-fn a_404_on_the_first_delete_is_none() {
+fn first_delete_does_not_accept_404() {
     let service = shop();
     service.add_fault(Fault::status("DELETE /api/sites/*", 404));
     let output = sites(&service, &["delete", "10", "--yes"]).exits_with(69);
@@ -83,7 +83,7 @@ fn a_404_on_the_first_delete_is_none() {
 }
 
 #[test]
-fn a_change_whose_fate_is_unknown_says_so() {
+fn uncertain_change_is_reported() {
     let service = shop();
     service.add_fault(Fault::status("POST /api/sites/*/update", 503).times(99).header("Retry-After", "9999"));
     let output = sites(&service, &["update", "10", "--set", "remark=x"]).exits_with(75);

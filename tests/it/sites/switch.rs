@@ -5,8 +5,9 @@ use serde_json::json;
 use super::{shop, site, sites, traffic};
 use crate::harness::{Fault, request_lines};
 
+/// Section 3 of the API document.
 #[test]
-fn section_3_disable_stops_the_acceleration_at_once() {
+fn disable_stops_acceleration() {
     let service = shop();
     let output = sites(&service, &["disable", "shop.example.com"]).succeeds();
     assert!(output.stdout.contains("disabled; acceleration has stopped"), "{}", output.stdout);
@@ -14,8 +15,9 @@ fn section_3_disable_stops_the_acceleration_at_once() {
     assert!(service.edge().iter().all(|name| name["domain"] != "shop.example.com"));
 }
 
+/// Section 3 of the API document.
 #[test]
-fn section_3_a_site_that_the_customer_disabled_is_enabled_again() {
+fn enable_restarts_acceleration() {
     let service = shop();
     sites(&service, &["disable", "10"]).succeeds();
     let json = sites(&service, &["enable", "10", "--wait", "--json"]).succeeds().json();
@@ -23,8 +25,9 @@ fn section_3_a_site_that_the_customer_disabled_is_enabled_again() {
     assert_eq!(json["site"]["config_synced"], true);
 }
 
+/// Sections 3 and 7 of the API document.
 #[test]
-fn section_3_and_7_a_site_whose_package_is_exceeded_stays_disabled_and_the_reason_is_told() {
+fn exceeded_package_keeps_site_disabled() {
     let service = shop();
     traffic(&service, 9999);
     let output = sites(&service, &["enable", "10"]).exits_with(69);
@@ -37,8 +40,9 @@ fn section_3_and_7_a_site_whose_package_is_exceeded_stays_disabled_and_the_reaso
     sites(&service, &["enable", "10"]).succeeds();
 }
 
+/// Section 3 of the API document.
 #[test]
-fn section_3_the_systems_disabling_is_distinct_from_the_customers() {
+fn system_and_customer_disabling_differ() {
     let service = shop();
     sites(&service, &["disable", "11"]).succeeds();
     traffic(&service, 9999);
@@ -49,8 +53,9 @@ fn section_3_the_systems_disabling_is_distinct_from_the_customers() {
     assert_eq!((reason("10").as_str(), reason("11").as_str()), ("package traffic exceeded", ""));
 }
 
+/// Section 4.8 of the API document.
 #[test]
-fn section_4_8_the_site_is_read_again_because_the_answer_proves_nothing() {
+fn site_is_read_after_switching() {
     let service = shop();
     for command in ["disable", "enable"] {
         service.add_fault(Fault::status(&format!("POST /api/sites/*/{command}"), 200).body("whatever"));
@@ -64,7 +69,7 @@ fn section_4_8_the_site_is_read_again_because_the_answer_proves_nothing() {
 }
 
 #[test]
-fn no_request_body_is_sent() {
+fn switching_sends_no_body() {
     let service = shop();
     sites(&service, &["disable", "10"]).succeeds();
     let request = service.requests().into_iter().find(|request| request.method == "POST").unwrap();
@@ -72,7 +77,7 @@ fn no_request_body_is_sent() {
 }
 
 #[test]
-fn a_site_that_is_missing_or_anothers_is_exit_69() {
+fn missing_site_is_exit_69() {
     let service = shop();
     for (command, id) in [("enable", "99"), ("disable", "20"), ("enable", "nobody.example")] {
         let output = sites(&service, &[command, id]).exits_with(69);
@@ -82,7 +87,7 @@ fn a_site_that_is_missing_or_anothers_is_exit_69() {
 }
 
 #[test]
-fn a_refusal_of_what_is_so_nevertheless_is_a_warning() {
+fn refusal_without_consequence_is_a_warning() {
     let service = shop();
     service.add_fault(Fault::status("POST /api/sites/*/enable", 409).body("it is enabled already"));
     let output = sites(&service, &["enable", "10"]).succeeds();
@@ -90,7 +95,7 @@ fn a_refusal_of_what_is_so_nevertheless_is_a_warning() {
 }
 
 #[test]
-fn a_site_that_cannot_be_read_again_is_not_said_to_be_unchanged() {
+fn unreadable_site_is_not_called_unchanged() {
     let service = shop();
     for (status, code) in [(404, 69), (400, 69)] {
         service.add_fault(Fault::status("GET /api/sites/10", status));

@@ -5,8 +5,9 @@ use serde_json::json;
 use super::{changed_anything, sent, shop, site, sites};
 use crate::harness::Fault;
 
+/// Section 4.7 of the API document.
 #[test]
-fn section_4_7_only_the_supplied_fields_change() {
+fn only_named_fields_change() {
     let service = shop();
     let before = site(&service, 10);
     sites(&service, &["update", "shop.example.com", "--set", "force_https=true", "--set", "remark=the shop"])
@@ -20,8 +21,9 @@ fn section_4_7_only_the_supplied_fields_change() {
     assert_eq!(sent(&service, "/update"), json!({"force_https": true, "remark": "the shop"}));
 }
 
+/// Section 4.7 of the API document.
 #[test]
-fn section_4_7_200_saved_shows_the_site() {
+fn saved_site_is_shown() {
     let service = shop();
     let json = sites(&service, &["update", "10", "--set", "load_balance=weight", "--json"]).succeeds().json();
     assert_eq!((&json["command"], &json["site"]["id"]), (&json!("sites update"), &json!(10)));
@@ -29,7 +31,7 @@ fn section_4_7_200_saved_shows_the_site() {
 }
 
 #[test]
-fn diff_shows_what_changed_and_nothing_else() {
+fn diff_shows_only_changes() {
     let service = shop();
     let arguments = ["update", "10", "--set", "http3=true", "--set", "http2=true", "--diff"];
     let output = sites(&service, &arguments).succeeds();
@@ -40,8 +42,9 @@ fn diff_shows_what_changed_and_nothing_else() {
     assert_eq!(json["diff"], json!([{"field": "http3", "before": true, "after": false}]));
 }
 
+/// Sections 4.7 and 7 of the API document.
 #[test]
-fn section_4_7_and_7_200_with_ignored_fields_is_a_failure() {
+fn ignored_fields_are_a_failure() {
     let service = shop();
     let output =
         sites(&service, &["update", "10", "--set", "force_htps=true", "--set", "http3=true"]).exits_with(69);
@@ -52,7 +55,7 @@ fn section_4_7_and_7_200_with_ignored_fields_is_a_failure() {
 }
 
 #[test]
-fn diff_shows_which_value_within_a_field_changed() {
+fn diff_shows_nested_values() {
     let service = shop();
     let set = |mode: &str| format!("security={{\"rule\":\"{}\",\"mode\":\"{mode}\"}}", "x".repeat(300));
     sites(&service, &["update", "10", "--set", &set("off")]).succeeds();
@@ -63,7 +66,7 @@ fn diff_shows_which_value_within_a_field_changed() {
 }
 
 #[test]
-fn a_file_may_begin_with_a_byte_order_mark() {
+fn byte_order_mark_is_accepted() {
     let service = shop();
     let hook = sites(&service, &["update", "10", "--from"]);
     let file = hook.write_file("site.json", "\u{feff}{\"http3\":true}");
@@ -71,8 +74,9 @@ fn a_file_may_begin_with_a_byte_order_mark() {
     assert_eq!(site(&service, 10)["http3"], true);
 }
 
+/// Section 4.7 of the API document.
 #[test]
-fn section_4_7_ignored_fields_are_a_failure_in_whatever_form_they_come() {
+fn ignored_fields_of_any_form_are_a_failure() {
     let service = shop();
     let forms = [
         json!({"ok": true, "ignored_fields": "http3"}),
@@ -87,14 +91,15 @@ fn section_4_7_ignored_fields_are_a_failure_in_whatever_form_they_come() {
 }
 
 #[test]
-fn unknown_fields_are_sent_because_the_list_is_not_complete() {
+fn unknown_fields_are_sent() {
     let service = shop();
     sites(&service, &["update", "10", "--set", "brand_new={\"a\":1}"]).exits_with(69);
     assert_eq!(sent(&service, "/update"), json!({"brand_new": {"a": 1}}));
 }
 
+/// Sections 4.7 and 7 of the API document.
 #[test]
-fn section_4_7_and_7_404_a_site_that_is_gone_or_anothers_is_exit_69() {
+fn update_of_missing_site_is_exit_69() {
     let service = shop();
     for id in ["99", "20"] {
         sites(&service, &["update", id, "--set", "remark=x"]).exits_with(69);
@@ -106,8 +111,9 @@ fn section_4_7_and_7_404_a_site_that_is_gone_or_anothers_is_exit_69() {
     assert!(output.stderr.contains("the account has no site 10 (404)"), "{}", output.stderr);
 }
 
+/// Sections 4.7 and 7 of the API document.
 #[test]
-fn section_4_7_and_7_403_a_reference_to_anothers_resource_is_exit_69() {
+fn reference_to_another_account_is_exit_69() {
     let service = shop();
     for field in ["cert_id=6", "package_id=2"] {
         let output = sites(&service, &["update", "10", "--set", field]).exits_with(69);
@@ -126,7 +132,7 @@ fn section_4_7_and_7_403_a_reference_to_anothers_resource_is_exit_69() {
 }
 
 #[test]
-fn a_file_may_be_the_whole_site_with_one_field_edited() {
+fn file_may_be_an_edited_site() {
     let service = shop();
     let mut json = sites(&service, &["get", "10", "--json"]).succeeds().json();
     json["site"]["remark"] = json!("edited");
@@ -137,7 +143,7 @@ fn a_file_may_be_the_whole_site_with_one_field_edited() {
 }
 
 #[test]
-fn a_file_that_says_what_is_so_already_sends_nothing() {
+fn file_without_changes_sends_nothing() {
     let service = shop();
     let hook = sites(&service, &["update", "10", "--from"]);
     let file = hook.write_file("site.json", r#"{"origin_protocol": "http"}"#);
@@ -148,7 +154,7 @@ fn a_file_that_says_what_is_so_already_sends_nothing() {
 }
 
 #[test]
-fn fields_come_from_standard_input_too() {
+fn fields_can_come_from_stdin() {
     let service = shop();
     let mut hook = sites(&service, &["update", "10", "--from", "-"]);
     let file = hook.write_file("in.json", r#"{"remark": "piped"}"#);
@@ -158,7 +164,7 @@ fn fields_come_from_standard_input_too() {
 }
 
 #[test]
-fn a_value_that_was_saved_as_something_else_is_warned_of() {
+fn changed_value_is_a_warning() {
     let service = shop();
     let mut other = site(&service, 10);
     (other["remark"], other["force_https"]) = (json!("cut"), json!(true));

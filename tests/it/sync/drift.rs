@@ -27,7 +27,7 @@ fn reason(output: &crate::harness::Output) -> String {
 }
 
 #[test]
-fn a_site_that_lost_its_certificate_gets_it_back() {
+fn unbound_site_is_bound_again() {
     let unbind = |service: &Sandbox| {
         let path = format!("/api/sites/{}/update", id(service, "a.example"));
         change(service, &path, &json!({"cert_id": null}));
@@ -38,7 +38,7 @@ fn a_site_that_lost_its_certificate_gets_it_back() {
 }
 
 #[test]
-fn a_site_that_was_bound_to_something_else_is_put_right_or_told() {
+fn rebound_site_is_repaired_or_reported() {
     let rebind = |service: &Sandbox| {
         // Another lineage's certificate, which covers the site too.
         let other = Lineage::issued_for(&["b.example", "a.example"]);
@@ -55,14 +55,14 @@ fn a_site_that_was_bound_to_something_else_is_put_right_or_told() {
 }
 
 #[test]
-fn a_site_that_is_new_gets_the_certificate() {
+fn new_site_gets_the_certificate() {
     let (service, lineage, output) = after(|service| assert!(service.add_site("d.c.example") > 0), 0);
     assert_eq!(reason(&output), "d.c.example is a new site");
     assert!(is_fed_by(&service, "d.c.example", &lineage));
 }
 
 #[test]
-fn a_push_that_was_never_confirmed_is_looked_at_again() {
+fn unconfirmed_push_is_checked_again() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     service.hold_pushes(true);

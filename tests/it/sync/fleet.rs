@@ -16,7 +16,7 @@ fn configured(hook: Hook, lineages: &[&Lineage]) -> Hook {
 }
 
 #[test]
-fn lineages_of_the_configuration_need_no_hook() {
+fn configured_lineages_need_no_hook() {
     let (service, state) = (sandbox(&["a.example", "b.example"]), TempDir::new().unwrap());
     let (hooked, named) = (Lineage::issued_for(&["a.example"]), Lineage::issued_for(&["b.example"]));
     deploy(&service, &hooked, state.path()).succeeds();
@@ -30,7 +30,7 @@ fn lineages_of_the_configuration_need_no_hook() {
 }
 
 #[test]
-fn an_entry_that_leads_nowhere_is_a_failure_and_stops_nothing() {
+fn broken_entry_stops_no_other() {
     let (service, state) = (sandbox(&["b.example"]), TempDir::new().unwrap());
     let (empty, named) = (Lineage::issued_for(&["a.example"]), Lineage::issued_for(&["b.example"]));
     for name in ["cert.pem", "chain.pem", "fullchain.pem", "privkey.pem"] {
@@ -42,7 +42,7 @@ fn an_entry_that_leads_nowhere_is_a_failure_and_stops_nothing() {
 }
 
 #[test]
-fn shares_are_stable_and_together_they_are_everything() {
+fn shards_are_stable_and_complete() {
     let domains: Vec<String> = (0..8).map(|n| format!("s{n}.example")).collect();
     let names: Vec<&str> = domains.iter().map(String::as_str).collect();
     let service = sandbox(&names);
@@ -75,7 +75,7 @@ fn edge_state() -> TempDir {
 }
 
 #[test]
-fn lineages_of_one_site_are_deployed_one_after_the_other() {
+fn lineages_of_one_site_run_in_turn() {
     let (service, state) = (sandbox(&["a.example", "b.example"]), TempDir::new().unwrap());
     let lineages = [
         Lineage::issued_for(&["a.example", "b.example"]),
@@ -94,7 +94,7 @@ fn lineages_of_one_site_are_deployed_one_after_the_other() {
 }
 
 #[test]
-fn an_entry_holds_for_its_lineage_by_whatever_path_the_client_calls_it() {
+fn entry_matches_any_path_of_its_lineage() {
     let (service, state) = (sandbox(&["a.example", "b.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example", "b.example"]);
     let links = TempDir::new().unwrap();

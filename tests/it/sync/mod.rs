@@ -52,7 +52,7 @@ fn change(service: &Sandbox, path: &str, body: &Value) {
 }
 
 #[test]
-fn what_a_hook_left_open_is_finished_and_then_costs_one_listing() {
+fn pending_deployment_is_finished_once() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     let down = deploy(&service, &lineage, state.path()).env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
@@ -72,7 +72,7 @@ fn what_a_hook_left_open_is_finished_and_then_costs_one_listing() {
 }
 
 #[test]
-fn a_renewal_whose_hook_never_ran_is_found_on_disk() {
+fn renewal_without_hook_is_found() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     deploy(&service, &lineage, state.path()).succeeds();
@@ -86,7 +86,7 @@ fn a_renewal_whose_hook_never_ran_is_found_on_disk() {
 }
 
 #[test]
-fn a_hook_that_could_not_even_begin_is_finished_too() {
+fn failure_before_requests_is_retried() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     deploy(&service, &lineage, state.path()).without_env("EDGECERT_API_KEY").exits_with(78);
@@ -96,7 +96,7 @@ fn a_hook_that_could_not_even_begin_is_finished_too() {
 }
 
 #[test]
-fn what_the_hook_was_told_is_done_again() {
+fn hook_options_are_reused() {
     let (service, state) = (sandbox(&["a.example", "b.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example", "b.example"]);
     service.add_fault(Fault::status("POST /api/certs/upload", 503).times(9));
@@ -127,7 +127,7 @@ fn what_the_hook_was_told_is_done_again() {
 }
 
 #[test]
-fn an_unreachable_service_is_said_once_and_changes_nothing() {
+fn unreachable_service_is_reported_once() {
     let (service, state) = (sandbox(&["a.example", "b.example"]), TempDir::new().unwrap());
     let lineages = [Lineage::issued_for(&["a.example"]), Lineage::issued_for(&["b.example"])];
     for lineage in &lineages {
@@ -143,7 +143,7 @@ fn an_unreachable_service_is_said_once_and_changes_nothing() {
 }
 
 #[test]
-fn files_that_are_gone_are_reported_once_and_the_lineage_is_kept() {
+fn missing_files_are_reported_once() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     deploy(&service, &lineage, state.path()).succeeds();
@@ -161,7 +161,7 @@ fn files_that_are_gone_are_reported_once_and_the_lineage_is_kept() {
 }
 
 #[test]
-fn without_a_place_to_remember_nothing_is_begun() {
+fn unwritable_state_directory_stops_sync() {
     let service = sandbox(&["a.example"]);
     let hook = edgecert().against(&service).args(["sync"]);
     let file = hook.write_file("not-a-directory", "");
@@ -171,13 +171,13 @@ fn without_a_place_to_remember_nothing_is_begun() {
 }
 
 #[test]
-fn nothing_to_look_after_is_no_failure() {
+fn empty_inventory_is_no_failure() {
     let output = edgecert().args(["sync"]).succeeds();
     assert!(output.stderr.contains("nothing was ever deployed"), "{}", output.stderr);
 }
 
 #[test]
-fn dehydrated_finishes_with_its_daily_look() {
+fn unchanged_cert_finishes_pending_work() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     let call = |operation: &str| {
@@ -198,7 +198,7 @@ fn dehydrated_finishes_with_its_daily_look() {
 }
 
 #[test]
-fn a_memory_that_cannot_be_read_is_a_failure_and_stops_no_other() {
+fn unreadable_state_file_stops_no_other() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     deploy(&service, &lineage, state.path()).succeeds();
@@ -211,7 +211,7 @@ fn a_memory_that_cannot_be_read_is_a_failure_and_stops_no_other() {
 }
 
 #[test]
-fn the_key_for_one_service_is_never_sent_to_another() {
+fn key_is_never_sent_to_another_service() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     // The hook named another service than the configuration, and had a key of its own.

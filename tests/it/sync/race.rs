@@ -37,7 +37,7 @@ fn memory(state: &Path) -> Value {
 }
 
 #[test]
-fn a_hook_that_is_called_during_a_sync_keeps_its_overrides() {
+fn concurrent_hook_keeps_its_overrides() {
     let (service, state, other) = (sandbox(&["a.example"]), TempDir::new().unwrap(), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     deploy(&service, &lineage, state.path()).succeeds();
@@ -52,7 +52,7 @@ fn a_hook_that_is_called_during_a_sync_keeps_its_overrides() {
 }
 
 #[test]
-fn what_a_hook_left_open_during_a_sync_is_left_as_it_was_told() {
+fn concurrent_hook_failure_keeps_its_options() {
     let (service, state, other) = (sandbox(&["a.example"]), TempDir::new().unwrap(), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     deploy(&service, &lineage, state.path()).succeeds();
@@ -69,7 +69,7 @@ fn what_a_hook_left_open_during_a_sync_is_left_as_it_was_told() {
 }
 
 #[test]
-fn a_clock_that_was_ahead_hides_no_drift() {
+fn clock_skew_hides_no_drift() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     deploy(&service, &lineage, state.path()).succeeds();
@@ -85,7 +85,7 @@ fn a_clock_that_was_ahead_hides_no_drift() {
 }
 
 #[test]
-fn a_mounted_secret_may_be_switched_before_it_is_its_turn() {
+fn mounted_secret_may_change_during_sync() {
     let (service, state, mount) = (sandbox(&["a.example"]), TempDir::new().unwrap(), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     let switch = |version: &str| {

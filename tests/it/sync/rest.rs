@@ -6,7 +6,7 @@ use super::{LISTING, asked_during, deploy, is_fed_by, sync};
 use crate::harness::{Lineage, sandbox};
 
 #[test]
-fn where_nobody_waits_for_the_edge_nothing_is_deployed_again() {
+fn no_wait_causes_no_redeployment() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     let sync = || sync(&service, state.path()).env("EDGECERT_WAIT", "0");
@@ -22,7 +22,7 @@ fn where_nobody_waits_for_the_edge_nothing_is_deployed_again() {
 }
 
 #[test]
-fn a_domain_that_may_be_missing_is_not_missed_at_every_sync() {
+fn skipped_domain_causes_no_redeployment() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example", "b.example"]);
     let hook = deploy(&service, &lineage, state.path()).args(["--skip-unmatched"]);
@@ -35,7 +35,7 @@ fn a_domain_that_may_be_missing_is_not_missed_at_every_sync() {
 }
 
 #[test]
-fn files_that_came_back_are_missed_again() {
+fn returned_files_are_watched_again() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     deploy(&service, &lineage, state.path()).succeeds();
