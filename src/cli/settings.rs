@@ -117,7 +117,7 @@ impl ValueEnum for Verify {
             Self::Require => "Verify; an unreachable edge is a failure",
             Self::Off => "Do not verify",
         };
-        Some(PossibleValue::new(self.word()).help(help))
+        Some(PossibleValue::new(self.to_string()).help(help))
     }
 }
 

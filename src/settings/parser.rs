@@ -67,18 +67,23 @@ impl Parser<'_> {
             self.fault(entry.span(), FileFault::SingleBrackets);
             return None;
         };
+        let faults = self.faults.len();
         let layer = self.layer(table, LINEAGE_KEYS, |setting| setting.is_per_lineage);
+        let domains = self.domains(table);
         let _: Option<String> = self.value(table, "name");
         let [path, cert, key] = ["path", "cert", "key"].map(|name| self.value(table, name));
         let location = match (path, cert, key) {
             (Some(path), None, None) => Location::Directory(path),
             (None, Some(cert), Some(key)) => Location::Files { cert, key },
             _ => {
-                self.fault(entry.span(), FileFault::NoLocation);
+                // A misspelt key or a wrong type says more.
+                if self.faults.len() == faults {
+                    self.fault(entry.span(), FileFault::NoLocation);
+                }
                 return None;
             }
         };
-        Some(LineageEntry { location, domains: self.domains(table), layer })
+        Some(LineageEntry { location, domains, layer })
     }
 
     fn domains(&mut self, table: &DeTable<'_>) -> Vec<Domain> {
@@ -208,6 +213,8 @@ mod tests {
             ("[[lineage]]\npath = \"a\"\nrebind = 1\n", "3: `rebind`: expected true or false"),
             ("[[lineage]]\npath = \"a\"\ntimeout = 1\n", "3: unknown key `timeout`"),
             ("[[lineage]]\npath = \"a\"\nname = 1\n", "3: `name`: expected text in quotes"),
+            ("[[lineage]]\npth = \"a\"\n", "2: unknown key `pth`"),
+            ("[[lineage]]\npath = 1\n", "2: `path`: expected a path in quotes"),
             ("\n[[lineage]]\nname = \"x\"\n", "2: a `[[lineage]]` needs either `path`, or `cert` and `key`"),
             ("[[lineage]]\npath = \"a\"\ndomains = [\"a\",\n\"b c\"]\n", "4: `domains`: not a domain name"),
             ("[[lineage]]\npath = \"a\"\ndomains = \"a\"\n", "3: `domains`: expected a list of domain names"),

@@ -1,11 +1,12 @@
 //! Types of settings, and how they are written in environment variables and in the configuration file.
 
 use std::ffi::OsStr;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use toml::de::DeValue;
+
+use crate::text::display_as_serialized;
 
 /// Type of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,32 +118,20 @@ pub(crate) enum Verify {
 
 impl Verify {
     pub(crate) const ALL: [Self; 3] = [Self::Auto, Self::Require, Self::Off];
-
-    /// The value as it is written.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Require => "require",
-            Self::Off => "off",
-        }
-    }
 }
 
-impl fmt::Display for Verify {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
-    }
-}
+display_as_serialized!(Verify);
 
 impl Value for Verify {
     const KIND: Kind = Kind::Verify;
 
     fn from_text(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|mode| mode.word().eq_ignore_ascii_case(text))
+        Self::ALL.into_iter().find(|mode| mode.to_string().eq_ignore_ascii_case(text))
     }
 
     /// Unlike a variable, the file is case-sensitive, as TOML is.
     fn from_toml(value: &DeValue<'_>, _: &Path) -> Option<Self> {
-        Self::ALL.into_iter().find(|mode| Some(mode.word()) == value.as_str())
+        let text = value.as_str()?;
+        Self::ALL.into_iter().find(|mode| mode.to_string() == text)
     }
 }
