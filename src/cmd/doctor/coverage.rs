@@ -1,128 +1,132 @@
-//! Lineages against the account: what is covered by nothing, what two lineages take from each other, and what a deployment
-//! would leave as it is. Pure.
+//! Compares the lineages of this host with the sites and records of the account: uncovered sites, lineages that replace
+//! each other's certificates, and sites that a deployment could not reach. Pure.
 
 use std::collections::{BTreeMap, HashMap};
 
 use time::OffsetDateTime;
 
-use super::finding::{Finding, Subject};
-use super::lineages::Lineage;
-use super::service::Account;
+use super::finding::{DoctorFinding, Subject};
+use super::lineages::HostLineage;
+use super::service::AccountListing;
 use crate::api::{RecordType, Site};
 use crate::error::ErrorKind;
-use crate::plan::{self, Action, Plan, PlanRequest};
+use crate::names::Domain;
+use crate::plan::{self, Action, Blocker, Plan, PlanRequest};
 use crate::text;
 
 /// What is compared.
 pub(super) struct Coverage<'a> {
-    pub(super) account: &'a Account,
-    /// Lineages that edgecert looks after.
-    pub(super) known: &'a [Lineage],
-    /// Lineages for which a client calls edgecert, although it was never deployed.
-    pub(super) attached: Vec<&'a Lineage>,
-    /// Lineages that cover sites and are not deployed.
-    pub(super) idle: Vec<&'a Lineage>,
-    /// When the leaf in a record was issued, as far as that is remembered.
-    pub(super) issued: &'a HashMap<u64, OffsetDateTime>,
+    pub(super) account: &'a AccountListing,
+    /// Lineages that edgecert manages.
+    pub(super) managed: &'a [HostLineage],
+    /// Unmanaged lineages whose clients call edgecert: their next renewal is deployed.
+    pub(super) hooked: Vec<&'a HostLineage>,
+    /// Other lineages that cover sites.
+    pub(super) idle: Vec<&'a HostLineage>,
+    /// Issue dates of the leaves in records, as far as they are recorded.
+    pub(super) issue_dates: &'a HashMap<u64, OffsetDateTime>,
 }
 
+/// Sites with several lineages, by site id: the site and the titles of its lineages.
+type ContestedSites<'a> = BTreeMap<u64, (&'a Site, Vec<String>)>;
+
+/// Records whose sites have different lineages, by record id: the domains and the titles of their lineages.
+type SharedRecords = BTreeMap<u64, (Vec<String>, Vec<String>)>;
+
 impl Coverage<'_> {
-    /// Everything that is wrong; `ok` for a lineage and for a site where nothing is.
-    pub(super) fn findings(&self) -> Vec<Finding> {
+    /// Everything that is wrong, or one finding that nothing is.
+    pub(super) fn findings(&self) -> Vec<DoctorFinding> {
         let contested = self.contested_sites();
-        let mut findings: Vec<Finding> =
-            self.known.iter().flat_map(|lineage| self.unmatched(lineage)).collect();
-        findings.extend(self.account.sites.items.iter().filter_map(|site| self.uncovered(site)));
-        findings.extend(contested.values().map(|(site, lineages)| contest(site, lineages)));
         let shared = self.shared_records(&contested);
-        findings.extend(shared.values().map(|(sites, lineages)| share(sites, lineages)));
-        for lineage in self.acting() {
-            findings.extend(self.blockers(lineage, &contested, &shared));
+        let mut findings: Vec<DoctorFinding> =
+            self.managed.iter().flat_map(|lineage| self.unmatched(lineage)).collect();
+        findings.extend(self.sites().iter().filter_map(|site| self.uncovered(site)));
+        findings.extend(contested.values().map(|(site, lineages)| contested_finding(site, lineages)));
+        findings.extend(shared.values().map(|(sites, lineages)| shared_finding(sites, lineages)));
+        for lineage in self.deployed() {
+            findings.extend(self.blocked(lineage, &contested, &shared));
         }
         if findings.is_empty() {
-            findings.push(Finding::ok(Subject::Site, self.summary()));
+            findings.push(DoctorFinding::ok(Subject::Site, self.summary()));
         }
         findings
     }
 
-    fn acting(&self) -> impl Iterator<Item = &Lineage> {
-        self.known.iter().chain(self.attached.iter().copied())
+    /// The lineages that are deployed at each renewal.
+    fn deployed(&self) -> impl Iterator<Item = &HostLineage> {
+        self.managed.iter().chain(self.hooked.iter().copied())
     }
 
     fn sites(&self) -> &[Site] {
         &self.account.sites.items
     }
 
-    fn is_systems(&self, site: &Site) -> bool {
+    fn has_site(&self, domain: &Domain) -> bool {
+        self.sites().iter().any(|site| site.domain == *domain)
+    }
+
+    fn is_renewed_by_service(&self, site: &Site) -> bool {
         let mut records = self.account.records.iter();
         records.any(|record| Some(record.id) == site.cert_id && record.kind == RecordType::System)
     }
 
     fn summary(&self) -> String {
-        let systems = self.sites().iter().filter(|site| self.is_systems(site)).count();
-        let rest = if systems == 0 {
-            String::new()
-        } else {
-            format!(", {} renewed by the system", text::count(systems, "site"))
-        };
-        format!("{}, each with its lineage{rest}", text::count(self.sites().len() - systems, "site"))
+        let renewed_by_service = self.sites().iter().filter(|site| self.is_renewed_by_service(site)).count();
+        let covered = text::count(self.sites().len() - renewed_by_service, "site");
+        match renewed_by_service {
+            0 => format!("{covered}, each covered by one lineage"),
+            number => {
+                let others = text::count(number, "site");
+                format!("{covered}, each covered by one lineage; {others} renewed by the service")
+            }
+        }
     }
 
-    /// A lineage that is deployed to no site, or not to one that its entry names.
-    fn unmatched(&self, lineage: &Lineage) -> Vec<Finding> {
+    /// Reports a lineage without any site, and the sites of its `domains` that do not exist.
+    fn unmatched(&self, lineage: &HostLineage) -> Vec<DoctorFinding> {
         let Some(leaf) = &lineage.leaf else { return Vec::new() };
         let title = lineage.title();
-        let missing = lineage.order.domains.iter().filter(|domain| {
-            lineage.covers(domain) && !self.sites().iter().any(|site| site.domain == **domain)
-        });
-        let mut findings: Vec<Finding> = missing
-            .map(|domain| {
-                let detail = format!("{title} is for {domain}, which is no site of the account");
-                let remedy = "create the site, or take the name out of the lineage's `domains`";
-                Finding::fail(Subject::Lineage, ErrorKind::Service, detail, remedy)
-            })
-            .collect();
-        if findings.is_empty() && !self.sites().iter().any(|site| lineage.reaches(&site.domain)) {
-            let detail = format!("{title} covers no site of the account, only {}", text::list(&leaf.shown));
-            findings.push(if lineage.order.skip_unmatched {
-                Finding { remedy: None, ..Finding::warn(Subject::Lineage, detail, "") }
-            } else {
-                let remedy =
-                    "create the site, or take edgecert away from this lineage, or set skip_unmatched";
-                Finding::fail(Subject::Lineage, ErrorKind::Service, detail, remedy)
-            });
+        let domains = lineage.policy.domains.iter();
+        let unknown = domains.filter(|domain| lineage.covers(domain) && !self.has_site(domain));
+        let findings: Vec<DoctorFinding> = unknown.map(|domain| unknown_site(&title, domain)).collect();
+        let has_sites = || self.sites().iter().any(|site| lineage.is_deployed_to(&site.domain));
+        if !findings.is_empty() || has_sites() {
+            return findings;
         }
-        findings
+        let detail = format!("{title} covers no site of the account, only {}", text::list(&leaf.list));
+        if lineage.policy.skip_unmatched {
+            let warning = DoctorFinding::warn(Subject::Lineage, detail, "");
+            return vec![DoctorFinding { remedy: None, ..warning }];
+        }
+        let remedy = "create the site, stop deploying this lineage, or set skip_unmatched";
+        vec![DoctorFinding::fail(Subject::Lineage, ErrorKind::Service, detail, remedy)]
     }
 
-    /// A site that nothing would renew.
-    fn uncovered(&self, site: &Site) -> Option<Finding> {
-        let mut all = self.acting().chain(self.idle.iter().copied());
-        if all.any(|lineage| lineage.reaches(&site.domain)) || self.is_systems(site) {
+    /// Reports a site that nothing renews.
+    fn uncovered(&self, site: &Site) -> Option<DoctorFinding> {
+        let mut lineages = self.deployed().chain(self.idle.iter().copied());
+        let is_renewed = lineages.any(|lineage| lineage.is_deployed_to(&site.domain));
+        if is_renewed || self.is_renewed_by_service(site) {
             return None;
         }
         let detail = format!("{} is covered by no lineage of this host", site.domain);
-        let remedy = "put it into a certificate that edgecert deploys, or let the system issue one";
-        Some(Finding::fail(Subject::Site, ErrorKind::Service, detail, remedy))
+        let remedy = "add it to a certificate that edgecert deploys, or let the service issue one";
+        Some(DoctorFinding::fail(Subject::Site, ErrorKind::Service, detail, remedy))
     }
 
-    /// Sites to which several lineages are deployed.
-    fn contested_sites(&self) -> BTreeMap<u64, (&Site, Vec<String>)> {
-        let reaching = |site: &Site| -> Vec<String> {
-            self.acting().filter(|lineage| lineage.reaches(&site.domain)).map(Lineage::title).collect()
+    fn contested_sites(&self) -> ContestedSites<'_> {
+        let titles = |site: &Site| -> Vec<String> {
+            let lineages = self.deployed().filter(|lineage| lineage.is_deployed_to(&site.domain));
+            lineages.map(HostLineage::title).collect()
         };
-        let sites = self.sites().iter().map(|site| (site.id, (site, reaching(site))));
+        let sites = self.sites().iter().map(|site| (site.id, (site, titles(site))));
         sites.filter(|(_, (_, lineages))| lineages.len() > 1).collect()
     }
 
-    /// Records whose sites are covered by different lineages, one each.
-    fn shared_records(
-        &self,
-        contested: &BTreeMap<u64, (&Site, Vec<String>)>,
-    ) -> BTreeMap<u64, (Vec<String>, Vec<String>)> {
-        let mut records: BTreeMap<u64, (Vec<String>, Vec<String>)> = BTreeMap::new();
+    fn shared_records(&self, contested: &ContestedSites<'_>) -> SharedRecords {
+        let mut records = SharedRecords::new();
         for site in self.sites().iter().filter(|site| !contested.contains_key(&site.id)) {
-            let lineage = self.acting().find(|lineage| lineage.reaches(&site.domain));
+            let lineage = self.deployed().find(|lineage| lineage.is_deployed_to(&site.domain));
             let (Some(id), Some(lineage)) = (site.cert_id, lineage) else { continue };
             let (sites, lineages) = records.entry(id).or_default();
             sites.push(site.domain.to_string());
@@ -134,65 +138,65 @@ impl Coverage<'_> {
         records
     }
 
-    /// Sites that a deployment would leave as they are, except where that was told already.
-    fn blockers(
+    /// Reports the sites that a deployment would leave as they are, unless another finding says why.
+    fn blocked(
         &self,
-        lineage: &Lineage,
-        contested: &BTreeMap<u64, (&Site, Vec<String>)>,
-        shared: &BTreeMap<u64, (Vec<String>, Vec<String>)>,
-    ) -> Vec<Finding> {
+        lineage: &HostLineage,
+        contested: &ContestedSites<'_>,
+        shared: &SharedRecords,
+    ) -> Vec<DoctorFinding> {
         let Some(leaf) = &lineage.leaf else { return Vec::new() };
         let account = plan::Account {
             sites: self.sites(),
             records: &self.account.records,
             unreadable: &self.account.sites.unreadable,
-            issued: self.issued,
+            issued: self.issue_dates,
         };
         let request = PlanRequest {
             covers: &|domain| lineage.covers(domain),
             issued: leaf.issued,
-            domains: &lineage.order.domains,
-            allow: lineage.order.allow,
+            domains: &lineage.policy.domains,
+            allow: lineage.policy.allow,
         };
         let plan = Plan::new(&account, &request);
-        let told = |site: &Site| {
+        let is_reported = |site: &Site| {
             contested.contains_key(&site.id) || site.cert_id.is_some_and(|id| shared.contains_key(&id))
         };
-        let left = plan.targets.iter().filter(|target| target.wanted && !told(target.site));
-        left.filter_map(|target| match &target.action {
-            Action::Leave(blocker) => {
-                let kind = if blocker.is_guard() { ErrorKind::Refused } else { ErrorKind::Service };
-                let (title, domain) = (lineage.title(), &target.site.domain);
-                let detail = format!("{title} would not reach {domain}: {blocker}");
-                Some(Finding::fail(Subject::Record, kind, detail, blocker.hint()))
-            }
+        let targets = plan.targets.iter().filter(|target| target.wanted && !is_reported(target.site));
+        let blocked = targets.filter_map(|target| match &target.action {
+            Action::Leave(blocker) => Some(blocked_finding(lineage, target.site, blocker)),
             _ => None,
-        })
-        .collect()
+        });
+        blocked.collect()
     }
 }
 
-fn contest(site: &Site, lineages: &[String]) -> Finding {
-    let detail = format!(
-        "{} is covered by {}; whichever is deployed last replaces the other",
-        site.domain,
-        text::list(lineages)
-    );
-    Finding::fail(Subject::Record, ErrorKind::Config, detail, ONE_EACH)
+fn unknown_site(title: &str, domain: &Domain) -> DoctorFinding {
+    let detail = format!("{title} is for {domain}, which is not a site of the account");
+    let remedy = "create the site, or remove the name from the lineage's `domains`";
+    DoctorFinding::fail(Subject::Lineage, ErrorKind::Service, detail, remedy)
 }
 
-fn share(sites: &[String], lineages: &[String]) -> Finding {
+fn contested_finding(site: &Site, lineages: &[String]) -> DoctorFinding {
+    let lineages = text::list(lineages);
+    let detail =
+        format!("{} is covered by {lineages}; whichever is deployed last replaces the other", site.domain);
+    let remedy = "give each lineage its own sites with `domains` in a [[lineage]] of the configuration, or stop deploying one of them";
+    DoctorFinding::fail(Subject::Record, ErrorKind::Config, detail, remedy)
+}
+
+fn shared_finding(sites: &[String], lineages: &[String]) -> DoctorFinding {
     let detail = format!(
-        "one record feeds {}, which are covered by {}; each would replace what the other needs",
+        "{} are bound to one record, but covered by {}; each deployment replaces the certificate of the other",
         text::list(sites),
         text::list(lineages)
     );
-    Finding::fail(
-        Subject::Record,
-        ErrorKind::Config,
-        detail,
-        "set rebind for one of them, so that each has a record",
-    )
+    let remedy = "set rebind for one of them, so that each has its own record";
+    DoctorFinding::fail(Subject::Record, ErrorKind::Config, detail, remedy)
 }
 
-const ONE_EACH: &str = "let each name its own sites with `domains` in a [[lineage]] of the configuration, or take edgecert away from one";
+fn blocked_finding(lineage: &HostLineage, site: &Site, blocker: &Blocker) -> DoctorFinding {
+    let kind = if blocker.is_guard() { ErrorKind::Refused } else { ErrorKind::Service };
+    let detail = format!("{} cannot be deployed to {}: {blocker}", lineage.title(), site.domain);
+    DoctorFinding::fail(Subject::Record, kind, detail, blocker.hint())
+}

@@ -1,72 +1,100 @@
-//! Whether the ACME client calls edgecert when it has renewed a lineage, as its own records tell.
+//! Detects whether the ACME client of a lineage calls edgecert after a renewal, from the client's own configuration.
 //!
-//! Commands are looked at and never shown: a secret may stand in one.
+//! Findings never quote the commands: they may contain secrets.
 
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::host::{Host, entries, is_executable, name, text};
+use super::host::{Host, entries, file_name, is_executable, read_text};
+use crate::error::shell_word;
 use crate::source::{Client, Source};
+use crate::text;
 
-/// What a client does with a lineage that it has renewed.
+/// Part of every command or script that calls edgecert.
+pub(super) const PROGRAM: &str = "edgecert";
+
+/// The hook of a lineage. `config` is the file that configures it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Attachment {
-    /// It calls edgecert; `place` says so.
-    Calls { place: PathBuf },
-    /// It calls edgecert by a name that it may not find.
-    CallsByName { place: PathBuf },
-    /// It calls something that is not there, or cannot be started.
-    CallsNothing { place: PathBuf },
-    /// It does not call edgecert; its record is `place`, and `hook_detection` mends that.
-    Missing { place: PathBuf, hook_detection: String },
-    /// Nothing tells.
-    Unseen,
+pub(super) enum HookStatus {
+    /// The client calls edgecert.
+    Installed { config: PathBuf },
+    /// The client calls edgecert without a path, and it is not in the usual directories.
+    NotInPath { config: PathBuf },
+    /// The client calls a file that does not exist or is not executable.
+    Broken { config: PathBuf },
+    /// The client does not call edgecert; `command` installs the hook.
+    NotInstalled { config: PathBuf, command: String },
+    /// The client does not record its hooks.
+    Unknown,
 }
 
-/// How one command calls edgecert.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Call {
+/// How a command calls edgecert, the best first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum HookCall {
     Works,
-    ByName,
+    NotInPath,
     Broken,
 }
 
-/// Looks into the records of the client that keeps a lineage.
-pub(super) fn look(source: &Source, host: &Host<'_>) -> Attachment {
+impl HookStatus {
+    /// Whether the client calls edgecert.
+    pub(super) fn is_installed(&self) -> bool {
+        matches!(self, Self::Installed { .. } | Self::NotInPath { .. })
+    }
+
+    /// The best of all calls, each with the file that configures it.
+    fn from_calls(
+        calls: impl Iterator<Item = (PathBuf, Option<HookCall>)>,
+        client_config: PathBuf,
+        command: String,
+    ) -> Self {
+        let calls = calls.filter_map(|(config, call)| Some((config, call?)));
+        match calls.min_by_key(|(_, call)| *call) {
+            Some((config, HookCall::Works)) => Self::Installed { config },
+            Some((config, HookCall::NotInPath)) => Self::NotInPath { config },
+            Some((config, HookCall::Broken)) => Self::Broken { config },
+            None => Self::NotInstalled { config: client_config, command },
+        }
+    }
+}
+
+/// Detects the hook of a lineage.
+pub(super) fn detect(source: &Source, host: &Host<'_>) -> HookStatus {
     let acme_sh = || acme_sh(source.files.key.as_deref()?, host);
-    let found = match source.client {
+    let status = match source.client {
         Client::AcmeSh => acme_sh(),
         Client::Certbot => certbot(source.files.cert.parent(), host),
-        // The files of either may have been named one by one.
+        // Files given one by one may be certbot's or acme.sh's.
         Client::Files => certbot(source.files.cert.parent(), host).or_else(acme_sh),
         Client::Lego | Client::Dehydrated | Client::Kubernetes => None,
     };
-    found.unwrap_or(Attachment::Unseen)
+    status.unwrap_or(HookStatus::Unknown)
 }
 
-/// `live/NAME` has its record in `renewal/NAME.conf`; there are hooks for all lineages, too.
-fn certbot(lineage: Option<&Path>, host: &Host<'_>) -> Option<Attachment> {
+/// `live/NAME` has its configuration in `renewal/NAME.conf`; hooks of all lineages are in `cli.ini` and in
+/// `renewal-hooks/deploy`.
+fn certbot(lineage: Option<&Path>, host: &Host<'_>) -> Option<HookStatus> {
     let lineage = lineage?;
-    let config = lineage.parent()?.parent()?;
-    let record = config.join("renewal").join(format!("{}.conf", name(lineage)));
-    let own = text(&record)?;
-    let cli = config.join("cli.ini");
-    let global = text(&cli).unwrap_or_default();
-    let commands = certbot_hooks(&own).map(|command| (record.clone(), call(command, host)));
-    let all = certbot_hooks(&global).map(|command| (cli.clone(), call(command, host)));
-    let directory = entries(&config.join("renewal-hooks/deploy"));
-    let directory = directory.into_iter().map(|entry| {
-        let found = entry_call(&entry);
-        (entry, found)
+    let certbot = lineage.parent()?.parent()?;
+    let renewal = certbot.join("renewal").join(format!("{}.conf", file_name(lineage)));
+    let renewal_text = read_text(&renewal)?;
+    let cli = certbot.join("cli.ini");
+    let cli_text = read_text(&cli).unwrap_or_default();
+    let own = certbot_hooks(&renewal_text).map(|command| (renewal.clone(), call(command, host)));
+    let global = certbot_hooks(&cli_text).map(|command| (cli.clone(), call(command, host)));
+    let directory = entries(&certbot.join("renewal-hooks/deploy")).into_iter();
+    let directory = directory.map(|entry| {
+        let call = entry_call(&entry);
+        (entry, call)
     });
-    let word = crate::error::shell_word(&crate::text::sanitize(name(lineage)));
-    let hook_detection = format!("certbot reconfigure --cert-name {word} --deploy-hook edgecert");
-    Some(best(commands.chain(all).chain(directory), record.clone(), hook_detection))
+    let name = shell_word(&text::sanitize(file_name(lineage)));
+    let command = format!("certbot reconfigure --cert-name {name} --deploy-hook edgecert");
+    Some(HookStatus::from_calls(own.chain(global).chain(directory), renewal.clone(), command))
 }
 
-/// The commands of a renewal file or of `cli.ini`, in the syntax of `ConfigObj`.
+/// The deploy hooks of a file in `ConfigObj` syntax.
 fn certbot_hooks(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter_map(|line| {
         let (key, value) = line.split_once('=')?;
@@ -76,85 +104,68 @@ fn certbot_hooks(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// An entry of `renewal-hooks/deploy`; certbot leaves out those that end in `~`.
-fn entry_call(entry: &Path) -> Option<Call> {
+/// An entry of `renewal-hooks/deploy`; certbot skips names that end in `~`.
+fn entry_call(entry: &Path) -> Option<HookCall> {
     let target = std::fs::read_link(entry).unwrap_or_else(|_| entry.to_owned());
-    let is_edgecert = [entry, &target].iter().any(|path| name(path).contains(PROGRAM));
-    if name(entry).ends_with('~') || !(is_edgecert || text(entry)?.contains(PROGRAM)) {
+    let is_edgecert = [entry, &target].iter().any(|path| file_name(path).contains(PROGRAM));
+    if file_name(entry).ends_with('~') || !(is_edgecert || read_text(entry)?.contains(PROGRAM)) {
         return None;
     }
-    Some(if is_executable(entry) { Call::Works } else { Call::Broken })
+    Some(if is_executable(entry) { HookCall::Works } else { HookCall::Broken })
 }
 
-/// acme.sh keeps `DOMAIN.conf` beside the key: assignments of the shell, commands in base64.
-fn acme_sh(key: &Path, host: &Host<'_>) -> Option<Attachment> {
-    let record = key.with_extension("conf");
-    let conf = text(&record)?;
+/// acme.sh has `DOMAIN.conf` beside the key: shell assignments, with commands in base64.
+fn acme_sh(key: &Path, host: &Host<'_>) -> Option<HookStatus> {
+    let conf = key.with_extension("conf");
+    let conf_text = read_text(&conf)?;
     let value = |name: &str| {
-        let line = conf.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+        let line = conf_text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
         line.map(|value| value.trim().trim_matches('\''))
     };
     let domain = value("Le_Domain")?;
-    let commands = ["Le_ReloadCmd", "Le_RenewHook"].into_iter().filter_map(value).map(decoded);
+    let commands = ["Le_ReloadCmd", "Le_RenewHook"].into_iter().filter_map(value).map(decode);
     let commands = commands.map(|command| call(&command, host));
     let home = key.parent()?.parent()?;
     let hooks = value("Le_DeployHook").unwrap_or_default().split(',');
     let hooks = hooks.map(|hook| deploy_hook(hook.trim(), home));
-    let ecc = if name(key.parent()?).ends_with("_ecc") { " --ecc" } else { "" };
-    let word = crate::error::shell_word(&crate::text::sanitize(domain));
-    let hook_detection = format!("acme.sh --install-cert -d {word}{ecc} --reloadcmd edgecert");
-    Some(best(commands.chain(hooks).map(|call| (record.clone(), call)), record.clone(), hook_detection))
+    let ecc = if file_name(key.parent()?).ends_with("_ecc") { " --ecc" } else { "" };
+    let domain = shell_word(&text::sanitize(domain));
+    let command = format!("acme.sh --install-cert -d {domain}{ecc} --reloadcmd edgecert");
+    let calls = commands.chain(hooks).map(|call| (conf.clone(), call));
+    Some(HookStatus::from_calls(calls, conf.clone(), command))
 }
 
-/// `NAME` is a function in `deploy/NAME.sh`.
-fn deploy_hook(hook: &str, home: &Path) -> Option<Call> {
+/// A hook of acme.sh is a function in `deploy/NAME.sh`.
+fn deploy_hook(hook: &str, home: &Path) -> Option<HookCall> {
     let script = home.join("deploy").join(format!("{hook}.sh"));
-    let is_edgecert = hook == PROGRAM || text(&script).is_some_and(|script| script.contains(PROGRAM));
-    is_edgecert.then_some(Call::Works)
+    let is_edgecert = hook == PROGRAM || read_text(&script).is_some_and(|script| script.contains(PROGRAM));
+    is_edgecert.then_some(HookCall::Works)
 }
 
-/// A command as it was given to acme.sh.
-fn decoded(value: &str) -> String {
+/// Decodes a command of acme.sh.
+fn decode(value: &str) -> String {
     let inner =
         value.strip_prefix("__ACME_BASE64__START_").and_then(|rest| rest.strip_suffix("__ACME_BASE64__END_"));
     let bytes = inner.and_then(|inner| STANDARD.decode(inner).ok());
     bytes.map_or_else(|| value.to_owned(), |bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// What a command or a script that calls edgecert has in it.
-pub(super) const PROGRAM: &str = "edgecert";
-
-/// How a command of the shell calls edgecert, itself or by a script; `None`: it does not.
-fn call(command: &str, host: &Host<'_>) -> Option<Call> {
-    let word = |word: &&str| name(Path::new(word)).contains(PROGRAM);
+/// How a shell command calls edgecert, itself or by a script; `None`: it does not.
+fn call(command: &str, host: &Host<'_>) -> Option<HookCall> {
+    let is_edgecert = |word: &&str| file_name(Path::new(word)).contains(PROGRAM);
     let separators = |c: char| c.is_whitespace() || ";|&()'\"=".contains(c);
-    let direct = command.split(separators).find(word);
+    let direct = command.split(separators).find(is_edgecert);
     let script = || {
         let first = command.split_whitespace().next().filter(|first| first.starts_with('/'))?;
-        text(&host.at(first))?.contains(PROGRAM).then_some(first)
+        read_text(&host.at(first))?.contains(PROGRAM).then_some(first)
     };
     let program = direct.or_else(script)?;
-    let by_name = !program.contains('/');
-    // `~/bin/edgecert` and `$HOME/bin/edgecert` are for the shell.
-    let is_clear = by_name || program.starts_with('/');
+    let is_bare = !program.contains('/');
+    // `~/bin/edgecert` and `$HOME/bin/edgecert` are for the shell to expand.
+    let is_checkable = is_bare || program.starts_with('/');
     Some(match host.has_program(program) {
-        false if by_name => Call::ByName,
-        false if is_clear => Call::Broken,
-        _ => Call::Works,
+        false if is_bare => HookCall::NotInPath,
+        false if is_checkable => HookCall::Broken,
+        _ => HookCall::Works,
     })
-}
-
-/// The best of all calls; where there is none, the hook is missing.
-fn best(
-    calls: impl Iterator<Item = (PathBuf, Option<Call>)>,
-    record: PathBuf,
-    hook_detection: String,
-) -> Attachment {
-    let calls: Vec<(PathBuf, Call)> = calls.filter_map(|(place, call)| Some((place, call?))).collect();
-    let of = |wanted: Call| calls.iter().find(|(_, call)| *call == wanted).map(|(place, _)| place.clone());
-    let works = of(Call::Works).map(|place| Attachment::Calls { place });
-    works
-        .or_else(|| of(Call::ByName).map(|place| Attachment::CallsByName { place }))
-        .or_else(|| of(Call::Broken).map(|place| Attachment::CallsNothing { place }))
-        .unwrap_or(Attachment::Missing { place: record, hook_detection })
 }

@@ -1,92 +1,89 @@
-//! What there is to say about the hooks of lineages: those that edgecert looks after, and those that it does not know.
+//! Findings about the hooks of lineages, managed or not.
 
-use super::finding::{Finding, Subject};
-use super::hook_detection::{self, Attachment};
+use super::finding::{DoctorFinding, Subject};
+use super::hook_detection::{self, HookStatus};
 use super::host::Host;
-use super::lineages::Lineage;
-use crate::api::Site;
+use super::lineages::HostLineage;
+use super::unmanaged::Unmanaged;
 use crate::error::{ErrorKind, shell_word};
 use crate::source::Client;
 use crate::text;
 
-/// Whether the client of a lineage that edgecert looks after calls it.
-pub(super) fn of_known(lineage: &Lineage, host: &Host<'_>) -> Finding {
+const REPAIR: &str = "install edgecert there, or correct the path";
+
+/// Checks whether the client of a managed lineage calls edgecert.
+pub(super) fn check_managed(lineage: &HostLineage, host: &Host<'_>) -> DoctorFinding {
     let title = lineage.title();
-    match hook_detection::look(&lineage.source, host) {
-        Attachment::Calls { place } => {
-            Finding::ok(Subject::Hook, format!("{} calls edgecert for {title}", text::path(&place)))
+    match hook_detection::detect(&lineage.source, host) {
+        HookStatus::Installed { config } => {
+            DoctorFinding::ok(Subject::Hook, format!("{} calls edgecert for {title}", text::path(&config)))
         }
-        Attachment::CallsByName { place } => Finding::warn(
+        HookStatus::NotInPath { config } => DoctorFinding::warn(
             Subject::Hook,
             format!(
-                "{} calls edgecert for {title} by its name, and it is in none of the usual directories",
-                text::path(&place)
+                "{} calls edgecert for {title} without a path, and it is in none of the usual directories",
+                text::path(&config)
             ),
-            "name it with its whole path, or link it into /usr/local/bin",
+            "use its absolute path, or link it into /usr/local/bin",
         ),
-        Attachment::CallsNothing { place } => fail(
-            format!("the hook for {title} in {} is not there, or cannot be started", text::path(&place)),
-            "install edgecert there, or attach it where it is",
-        ),
-        Attachment::Missing { place, hook_detection } => {
-            fail(format!("{} does not call edgecert for {title}", text::path(&place)), hook_detection)
+        HookStatus::Broken { config } => {
+            let config = text::path(&config);
+            fail(format!("the hook for {title} in {config} does not exist or is not executable"), REPAIR)
         }
-        Attachment::Unseen => unseen(lineage.source.client, &title),
+        HookStatus::NotInstalled { config, command } => fail(
+            format!("{} does not call edgecert for {title}", text::path(&config)),
+            format!("run `{command}`"),
+        ),
+        HookStatus::Unknown => unknown(lineage.source.client, &title),
     }
 }
 
-/// A client that keeps no record of hooks. What changes there is found by `edgecert sync` at the latest.
-fn unseen(client: Client, title: &str) -> Finding {
+fn unknown(client: Client, title: &str) -> DoctorFinding {
     match client {
         Client::Kubernetes | Client::Files => {
-            let detail = format!("{title} has no hook to look at; `edgecert sync` deploys what changes");
-            Finding::ok(Subject::Hook, detail)
+            let detail = format!("{title} belongs to no client with hooks; `edgecert sync` deploys renewals");
+            DoctorFinding::ok(Subject::Hook, detail)
         }
-        client => Finding::warn(
+        client => DoctorFinding::warn(
             Subject::Hook,
-            format!("no record of {} tells whether it calls edgecert for {title}", client),
+            format!(
+                "{client} does not record hooks, so it is not known whether it calls edgecert for {title}"
+            ),
             "see \"Attach it to your ACME client\" in the README",
         ),
     }
 }
 
-/// A lineage that was never deployed and stands in no configuration, although it covers sites: those of which `alone` are
-/// covered by no other.
-pub(super) fn of_stranger(lineage: &Lineage, sites: &[&Site], alone: usize, host: &Host<'_>) -> Finding {
-    let title = lineage.title();
-    let domains: Vec<String> = sites.iter().map(|site| site.domain.to_string()).collect();
+/// Checks a lineage that covers sites and was never deployed or configured.
+pub(super) fn check_unmanaged(unmanaged: &Unmanaged<'_>, covered_by_others: bool) -> DoctorFinding {
+    let title = unmanaged.lineage.title();
+    let domains: Vec<String> = unmanaged.sites.iter().map(|site| site.domain.to_string()).collect();
     let covers = format!("{title} covers {}", text::list(&domains));
-    match hook_detection::look(&lineage.source, host) {
-        Attachment::Calls { .. } | Attachment::CallsByName { .. } => Finding::warn(
+    match &unmanaged.hook {
+        HookStatus::Installed { .. } | HookStatus::NotInPath { .. } => DoctorFinding::warn(
             Subject::Hook,
-            format!("{covers} and has its hook, but was never deployed"),
-            format!("edgecert --lineage {}", shell_word(&title)),
+            format!("{covers} and has a hook, but was never deployed"),
+            format!("run `edgecert --lineage {}`", shell_word(&title)),
         ),
-        Attachment::CallsNothing { place } => fail(
-            format!("{covers}, but its hook in {} is not there, or cannot be started", text::path(&place)),
-            "install edgecert there, or attach it where it is",
-        ),
-        Attachment::Missing { .. } | Attachment::Unseen if alone == 0 => Finding::warn(
-            Subject::Hook,
-            format!("{covers}, as another lineage does; it has no hook"),
-            "leave it so, or delete the lineage that is not needed",
-        ),
-        Attachment::Missing { hook_detection, .. } => {
-            fail(format!("{covers}, but has no hook"), hook_detection)
+        HookStatus::Broken { config } => {
+            let config = text::path(config);
+            fail(format!("{covers}, but its hook in {config} does not exist or is not executable"), REPAIR)
         }
-        Attachment::Unseen => fail(
+        HookStatus::NotInstalled { .. } | HookStatus::Unknown if covered_by_others => DoctorFinding::warn(
+            Subject::Hook,
+            format!("{covers}, as another lineage does, and has no hook"),
+            "ignore it, or delete the lineage that is not needed",
+        ),
+        HookStatus::NotInstalled { command, .. } => {
+            fail(format!("{covers}, but has no hook"), format!("run `{command}`"))
+        }
+        HookStatus::Unknown => fail(
             format!("{covers}, but was never deployed and is not configured"),
-            "attach edgecert to the client (README), or name the lineage in a [[lineage]] of the configuration",
+            "call edgecert from the client's hook (see the README), or name the lineage in a [[lineage]] of the configuration",
         ),
     }
 }
 
-/// Whether the client calls edgecert, so that this lineage takes part in who wins.
-pub(super) fn is_attached(lineage: &Lineage, host: &Host<'_>) -> bool {
-    let found = hook_detection::look(&lineage.source, host);
-    matches!(found, Attachment::Calls { .. } | Attachment::CallsByName { .. })
-}
-
-fn fail(detail: String, remedy: impl Into<String>) -> Finding {
-    Finding::fail(Subject::Hook, ErrorKind::Config, detail, remedy)
+fn fail(detail: String, remedy: impl Into<String>) -> DoctorFinding {
+    DoctorFinding::fail(Subject::Hook, ErrorKind::Config, detail, remedy)
 }

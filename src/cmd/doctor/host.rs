@@ -1,4 +1,4 @@
-//! The host that is looked at: its files below a root, which is another one in tests, and the environment.
+//! The host to examine: files below a root, which tests replace, and the environment.
 
 use std::fs::{self, Metadata};
 use std::os::unix::fs::PermissionsExt as _;
@@ -7,27 +7,27 @@ use std::path::{Path, PathBuf};
 use crate::env::Env;
 use crate::file;
 
-/// Where to look.
+/// A host.
 pub(super) struct Host<'a> {
-    /// What stands for `/`.
+    /// Stands for `/`.
     pub(super) root: PathBuf,
     pub(super) env: &'a Env,
 }
 
-/// No file of a client or of cron is larger.
+/// Maximum size of a file of an ACME client or of cron.
 const MAX_BYTES: u64 = 256 << 10;
 
-/// Where a program is found that is named without its directory, by whatever calls it.
+/// Search path of the programs that call hooks.
 const USUAL_PATH: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 impl Host<'_> {
-    /// A path of the system.
+    /// Places a path below the root.
     pub(super) fn at(&self, path: impl AsRef<Path>) -> PathBuf {
         let path = path.as_ref();
         self.root.join(path.strip_prefix("/").unwrap_or(path))
     }
 
-    /// Whether a program can be started: a path by its file, a bare name by the directories that callers search.
+    /// Whether a command word names an executable: a path its file, a bare name one in the usual directories.
     pub(super) fn has_program(&self, word: &str) -> bool {
         if word.contains('/') {
             return is_executable(&self.at(word));
@@ -36,12 +36,12 @@ impl Host<'_> {
     }
 }
 
-/// The text of a file that may not be there.
-pub(super) fn text(path: &Path) -> Option<zeroize::Zeroizing<String>> {
+/// Reads a file as text; `None` if that is impossible.
+pub(super) fn read_text(path: &Path) -> Option<zeroize::Zeroizing<String>> {
     file::read_text(path, MAX_BYTES).ok()
 }
 
-/// The entries of a directory that may not be there, sorted.
+/// Lists a directory in order; empty if that is impossible.
 pub(super) fn entries(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut entries: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -49,13 +49,13 @@ pub(super) fn entries(directory: &Path) -> Vec<PathBuf> {
     entries
 }
 
-/// Whether a file can be started.
+/// Whether a file is executable by someone.
 pub(super) fn is_executable(path: &Path) -> bool {
-    let can = |file: Metadata| file.is_file() && file.permissions().mode() & 0o111 != 0;
-    fs::metadata(path).is_ok_and(can)
+    let is_program = |file: Metadata| file.is_file() && file.permissions().mode() & 0o111 != 0;
+    fs::metadata(path).is_ok_and(is_program)
 }
 
-/// The last part of a path as text; empty where it is none.
-pub(super) fn name(path: &Path) -> &str {
+/// The file name; empty if there is none or it is not UTF-8.
+pub(super) fn file_name(path: &Path) -> &str {
     path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
 }

@@ -1,12 +1,12 @@
-//! The lineages that edgecert looks after, and whether their files are fit to be deployed.
+//! The lineages that edgecert manages, and whether their files can be deployed.
 
 use std::io;
 use std::path::Path;
 
 use time::OffsetDateTime;
 
-use super::finding::{Finding, Subject};
-use crate::bundle::{self, Chain};
+use super::finding::{DoctorFinding, Subject};
+use crate::bundle::{self, Bundle, Chain};
 use crate::check::{self, CheckContext, Status};
 use crate::error::{ErrorKind, shell_word};
 use crate::file::{self, ReadError};
@@ -19,16 +19,16 @@ use crate::state::{IssueDates, StateError};
 use crate::text;
 
 /// A lineage on this host.
-pub(super) struct Lineage {
+pub(super) struct HostLineage {
     pub(super) source: Source,
-    pub(super) order: Order,
+    pub(super) policy: DeployPolicy,
     /// `None`: its certificate cannot be read.
-    pub(super) leaf: Option<Leaf>,
+    pub(super) leaf: Option<LeafNames>,
 }
 
-/// What is asked of `deploy` for one lineage.
+/// How `deploy` would treat a lineage.
 #[derive(Default)]
-pub(super) struct Order {
+pub(super) struct DeployPolicy {
     /// Empty: every covered site.
     pub(super) domains: Vec<Domain>,
     pub(super) allow: Allow,
@@ -36,23 +36,71 @@ pub(super) struct Order {
     pub(super) skip_unmatched: bool,
 }
 
-/// What counts of its certificate.
-pub(super) struct Leaf {
+/// The names of a leaf, and its issue date.
+pub(super) struct LeafNames {
     names: Names,
-    /// For people.
-    pub(super) shown: Vec<String>,
+    /// The names as text.
+    pub(super) list: Vec<String>,
     pub(super) issued: OffsetDateTime,
 }
 
-impl Leaf {
-    pub(super) fn of(chain: &Chain) -> Self {
+/// What the inventory holds.
+#[derive(Default)]
+pub(super) struct Managed {
+    pub(super) lineages: Vec<(Source, DeployPolicy)>,
+    pub(super) issue_dates: IssueDates,
+    /// Entries of the configuration that lead to no lineage.
+    pub(super) findings: Vec<DoctorFinding>,
+    pub(super) state_errors: Vec<StateError>,
+}
+
+impl LeafNames {
+    pub(super) fn new(chain: &Chain) -> Self {
         let leaf = &chain.leaf;
-        Self { names: Names::of(leaf.san()), shown: leaf.names(), issued: leaf.not_before }
+        Self { names: Names::of(leaf.san()), list: leaf.names(), issued: leaf.not_before }
     }
 }
 
-impl Lineage {
-    /// What to call it: its directory, or its certificate where that was named.
+impl HostLineage {
+    /// Reads a lineage and runs the local checks.
+    pub(super) fn check(
+        source: Source,
+        policy: DeployPolicy,
+        now: OffsetDateTime,
+    ) -> (Self, Vec<DoctorFinding>) {
+        let mut lineage = Self { source, policy, leaf: None };
+        let mut findings: Vec<DoctorFinding> = open_key(&lineage.source).into_iter().collect();
+        match lineage.load() {
+            Ok(bundle) => findings.extend(lineage.check_bundle(&bundle, now)),
+            Err(unreadable) => findings.push(unreadable_finding(unreadable)),
+        }
+        if let (Some(leaf), []) = (&lineage.leaf, findings.as_slice()) {
+            let detail = format!("{}: {}", lineage.title(), text::list(&leaf.list));
+            findings.push(DoctorFinding::ok(Subject::Lineage, detail));
+        }
+        (lineage, findings)
+    }
+
+    fn load(&mut self) -> Result<Bundle, ReadError> {
+        let mut files = self.source.files.clone();
+        // Certificate and key may be in one file.
+        files.key.get_or_insert_with(|| files.cert.clone());
+        missing(&files.cert).map_or_else(|| bundle::load(&files), Err)
+    }
+
+    fn check_bundle(&mut self, bundle: &Bundle, now: OffsetDateTime) -> Vec<DoctorFinding> {
+        self.leaf = bundle.chain.as_ref().ok().map(LeafNames::new);
+        let context = CheckContext {
+            domains: &self.policy.domains,
+            at: now,
+            untrusted: if self.policy.allow_untrusted { Status::Warn } else { Status::Fail },
+            anchors: None,
+            directory: self.source.acme_directory.as_deref(),
+        };
+        check::run(bundle, &context).into_iter().filter_map(check_finding).collect()
+    }
+
+    /// Its directory; its certificate if the files were given one by one.
     pub(super) fn title(&self) -> String {
         let directory = self.source.directory.as_ref().filter(|_| self.source.client != Client::Files);
         text::path(directory.unwrap_or(&self.source.files.cert))
@@ -63,116 +111,86 @@ impl Lineage {
         self.leaf.as_ref().is_some_and(|leaf| leaf.names.cover(site))
     }
 
-    /// Whether it is deployed to a site.
-    pub(super) fn reaches(&self, site: &Domain) -> bool {
-        (self.order.domains.is_empty() || self.order.domains.contains(site)) && self.covers(site)
+    /// Whether it would be deployed to a site.
+    pub(super) fn is_deployed_to(&self, site: &Domain) -> bool {
+        (self.policy.domains.is_empty() || self.policy.domains.contains(site)) && self.covers(site)
     }
 }
 
-/// The lineages of the configuration and those that were deployed before, and those that cannot be found.
-pub(super) fn known(
-    inventory: Inventory<'_>,
-    layers: &Layers<'_>,
-    issued: &mut IssueDates,
-    strange: impl FnMut(StateError),
-) -> (Vec<(Source, Order)>, Vec<Finding>) {
-    let (mut known, mut findings): (Vec<(Source, Order)>, Vec<Finding>) = Default::default();
-    let meet = |member: Member<'_>| {
-        if let Some(memory) = &member.state {
-            issued.add(memory);
+impl Managed {
+    /// Visits the lineages of the configuration and those deployed before.
+    pub(super) fn new(inventory: Inventory<'_>, layers: &Layers<'_>) -> Self {
+        let mut managed = Self::default();
+        let mut state_errors = Vec::new();
+        inventory.visit(|member| managed.add(member, layers), |error| state_errors.push(error));
+        Self { state_errors, ..managed }
+    }
+
+    fn add(&mut self, member: Member<'_>, layers: &Layers<'_>) {
+        if let Some(state) = &member.state {
+            self.issue_dates.add(state);
         }
-        let order = Order::of(&member, layers);
+        let policy = DeployPolicy::new(&member, layers);
         match member.source {
-            Ok(source) => known.push((source, order)),
-            Err(error) => findings.push(Finding::from_error(Subject::Lineage, error)),
+            Ok(source) => self.lineages.push((source, policy)),
+            Err(error) => self.findings.push(DoctorFinding::from_error(Subject::Lineage, error)),
         }
-    };
-    inventory.visit(meet, strange);
-    (known, findings)
+    }
 }
 
-impl Order {
-    fn of(member: &Member<'_>, layers: &Layers<'_>) -> Self {
-        let told = member.state.as_ref().map(|memory| memory.options.clone()).unwrap_or_default();
-        let lineage_options = layers.lineage_options(&told.overrides.settings, member.entry);
+impl DeployPolicy {
+    fn new(member: &Member<'_>, layers: &Layers<'_>) -> Self {
+        let recorded = member.state.as_ref().map(|state| state.options.clone()).unwrap_or_default();
+        let options = layers.lineage_options(&recorded.overrides.settings, member.entry);
         Self {
             domains: member.domains(),
             allow: Allow {
-                rebind: lineage_options.rebind,
-                shrink: told.allow_shrink,
-                older: told.allow_older,
-                lets: told.replace_lets,
+                rebind: options.rebind,
+                shrink: recorded.allow_shrink,
+                older: recorded.allow_older,
+                lets: recorded.replace_lets,
             },
-            allow_untrusted: lineage_options.allow_untrusted,
-            skip_unmatched: lineage_options.skip_unmatched,
+            allow_untrusted: options.allow_untrusted,
+            skip_unmatched: options.skip_unmatched,
         }
     }
 }
 
-/// Reads a lineage and looks whether it would be deployed.
-pub(super) fn look(source: Source, order: Order, now: OffsetDateTime) -> (Lineage, Vec<Finding>) {
-    let mut lineage = Lineage { source, order, leaf: None };
-    let mut findings: Vec<Finding> = open_key(&lineage.source).into_iter().collect();
-    let mut files = lineage.source.files.clone();
-    // Certificate and key may stand in one file.
-    files.key.get_or_insert_with(|| files.cert.clone());
-    let bundle = match gone(&files.cert).map_or_else(|| bundle::load(&files), Err) {
-        Ok(bundle) => bundle,
-        Err(unreadable) => {
-            findings.push(unread(unreadable));
-            return (lineage, findings);
+/// Converts the finding of a local check, unless nothing is wrong.
+fn check_finding(finding: check::Finding) -> Option<DoctorFinding> {
+    let remedy = finding.hint.unwrap_or_else(|| "run `edgecert check` on this lineage".into());
+    match finding.status {
+        Status::Fail => {
+            Some(DoctorFinding::fail(Subject::Lineage, ErrorKind::Refused, finding.detail, remedy))
         }
-    };
-    lineage.leaf = bundle.chain.as_ref().ok().map(Leaf::of);
-    let context = CheckContext {
-        domains: &lineage.order.domains,
-        at: now,
-        untrusted: if lineage.order.allow_untrusted { Status::Warn } else { Status::Fail },
-        anchors: None,
-        directory: lineage.source.acme_directory.as_deref(),
-    };
-    let checks = check::run(&bundle, &context);
-    findings.extend(checks.into_iter().filter_map(checked));
-    if findings.is_empty() {
-        let names = lineage.leaf.as_ref().map(|leaf| text::list(&leaf.shown)).unwrap_or_default();
-        findings.push(Finding::ok(Subject::Lineage, format!("{}: {names}", lineage.title())));
-    }
-    (lineage, findings)
-}
-
-/// What a local check found, where it is worth telling.
-fn checked(check: check::Finding) -> Option<Finding> {
-    let remedy = check.hint.unwrap_or_else(|| "`edgecert check` looks at this lineage alone".into());
-    match check.status {
-        Status::Fail => Some(Finding::fail(Subject::Lineage, ErrorKind::Refused, check.detail, remedy)),
-        Status::Warn => Some(Finding::warn(Subject::Lineage, check.detail, remedy)),
+        Status::Warn => Some(DoctorFinding::warn(Subject::Lineage, finding.detail, remedy)),
         Status::Ok | Status::Skipped => None,
     }
 }
 
-/// Others can read the private key. A mounted secret is like that and belongs to the pod alone.
-fn open_key(source: &Source) -> Option<Finding> {
+/// Reports a private key that others can read. In a mounted secret that is usual, and only its pod has access.
+fn open_key(source: &Source) -> Option<DoctorFinding> {
     let key = source.files.key.as_ref().filter(|key| file::is_open_to_others(key))?;
-    let shown = text::path(key);
-    let detail = format!("others can read the private key {shown}");
-    let remedy = format!("chmod 600 {}", shell_word(&shown));
-    Some(match source.client {
-        Client::Kubernetes => {
-            Finding::warn(Subject::Lineage, detail, "set defaultMode: 0400 where the secret is mounted")
-        }
-        _ => Finding::fail(Subject::Lineage, ErrorKind::Config, detail, remedy),
-    })
+    let path = text::path(key);
+    let detail = format!("others can read the private key {path}");
+    if source.client == Client::Kubernetes {
+        let remedy = "set defaultMode: 0400 where the secret is mounted";
+        return Some(DoctorFinding::warn(Subject::Lineage, detail, remedy));
+    }
+    let remedy = format!("run `chmod 600 {}`", shell_word(&path));
+    Some(DoctorFinding::fail(Subject::Lineage, ErrorKind::Config, detail, remedy))
 }
 
-/// A certificate that is not there; nobody is switching it.
-fn gone(cert: &Path) -> Option<ReadError> {
+/// Fails early if the certificate is missing: `bundle::load` would wait for a client that is replacing it.
+fn missing(cert: &Path) -> Option<ReadError> {
     let error = std::fs::metadata(cert).err().filter(|error| error.kind() == io::ErrorKind::NotFound)?;
     Some(ReadError::new(cert, &error))
 }
 
-fn unread(unreadable: ReadError) -> Finding {
-    let missing = unreadable.is_missing();
-    let finding = Finding::from_error(Subject::Lineage, unreadable);
-    let remedy = "if the lineage is gone for good, take it out of the configuration, or let `edgecert status --forget` forget it";
-    if missing { Finding { remedy: Some(remedy.into()), ..finding } } else { finding }
+fn unreadable_finding(unreadable: ReadError) -> DoctorFinding {
+    let is_missing = unreadable.is_missing();
+    let finding = DoctorFinding::from_error(Subject::Lineage, unreadable);
+    let remedy =
+        "if the lineage was deleted, remove it from the configuration, or run `edgecert status --forget`";
+    if is_missing { DoctorFinding { remedy: Some(remedy.into()), ..finding } } else { finding }
 }

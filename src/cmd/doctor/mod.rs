@@ -1,7 +1,6 @@
 //! `edgecert doctor`: finds what is wrong with the set-up before the first renewal does.
 //!
-//! The facts are gathered here, in order; what they mean is said by a file for each subject. A check that fails stops no
-//! other one.
+//! One file per subject. A check that fails does not stop the others.
 
 mod clients;
 mod coverage;
@@ -13,19 +12,17 @@ mod lineages;
 mod service;
 mod setup;
 mod timer;
+mod unmanaged;
 
-use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
+use std::collections::HashMap;
 
 use time::OffsetDateTime;
 
 use self::coverage::Coverage;
-use self::finding::{Finding, Subject};
+use self::finding::{DoctorFinding, Subject};
 use self::host::Host;
-use self::lineages::{Leaf, Lineage, Order};
-use self::service::{Account, Asked};
-use crate::api::Site;
-use crate::bundle::{self, Files};
+use self::lineages::{HostLineage, Managed};
+use self::service::{AccountListing, ServiceProbe};
 use crate::cli::DoctorArgs;
 use crate::clock;
 use crate::context::Context;
@@ -33,119 +30,113 @@ use crate::error::ErrorKind;
 use crate::inventory::Inventory;
 use crate::report::CommandReport;
 use crate::settings::{Configuration, Layers, Settings};
-use crate::source::Source;
 use crate::state::{IssueDates, Store};
 
-/// Looks at everything and ends with the most severe of what is wrong.
+/// The findings so far.
+struct Doctor<'a> {
+    host: Host<'a>,
+    now: OffsetDateTime,
+    findings: Vec<DoctorFinding>,
+    warnings: Vec<String>,
+}
+
+/// Runs the command. The most severe finding decides the exit code.
 pub(crate) fn run(args: &DoctorArgs, context: &Context, report: &mut CommandReport) {
     let host = Host { root: "/".into(), env: &context.env };
-    let findings = look(args, context, &host, clock::now(), report);
+    let mut doctor = Doctor { host, now: clock::now(), findings: Vec::new(), warnings: Vec::new() };
+    doctor.check(args, context);
+    let Doctor { findings, warnings, .. } = doctor;
+    report.warnings.extend(warnings);
     report.body.text = findings.iter().map(|finding| finding.line(context.style)).collect();
     let most_severe = ErrorKind::most_severe(findings.iter().filter_map(|finding| finding.kind));
     report.exit_with(most_severe.map_or(0, ErrorKind::exit_code));
     report.body.set("findings", findings);
 }
 
-fn look(
-    args: &DoctorArgs,
-    context: &Context,
-    host: &Host<'_>,
-    now: OffsetDateTime,
-    report: &mut CommandReport,
-) -> Vec<Finding> {
-    let none = Configuration::default();
-    let (file, understood) = match context.configuration() {
-        Ok(file) => (file, Ok(())),
-        Err(error) => (&none, Err(error)),
-    };
-    let layers = Layers::new(&args.settings.layer, host.env, file);
-    let inspection = layers.inspect();
-    let (settings, has_key) = (layers.inspected_settings(&inspection), inspection.api_key.is_ok());
-    let mut findings =
-        setup::settings(understood, inspection.unusable, inspection.base_url, inspection.api_key);
-    findings.extend(setup::state(inspection.state_dir.as_deref()));
-
-    let asked = settings.as_ref().and_then(|settings| ask(settings, &mut findings));
-    if let Some(asked) = &asked {
-        findings.extend(service::findings(asked, has_key));
-        report.warnings.extend(asked.notes.iter().cloned());
+impl Doctor<'_> {
+    fn check(&mut self, args: &DoctorArgs, context: &Context) {
+        let empty = Configuration::default();
+        let (configuration, result) = match context.configuration() {
+            Ok(configuration) => (configuration, Ok(())),
+            Err(error) => (&empty, Err(error)),
+        };
+        let layers = Layers::new(&args.settings.layer, &context.env, configuration);
+        let inspection = layers.inspect();
+        let (settings, has_api_key) = (layers.inspected_settings(&inspection), inspection.api_key.is_ok());
+        let state_dir = inspection.state_dir;
+        self.findings.extend(setup::check_settings(
+            result,
+            inspection.unusable,
+            inspection.base_url,
+            inspection.api_key,
+        ));
+        self.findings.extend(setup::check_state(state_dir.as_deref()));
+        let account = settings.as_ref().and_then(|settings| self.check_service(settings, has_api_key));
+        let store = state_dir.as_deref().filter(|directory| directory.is_dir()).map(Store::at);
+        let (lineages, issue_dates) = self.check_lineages(store.as_ref(), configuration, &layers);
+        if let (Some(account), Some(settings)) = (&account, &settings) {
+            let issue_dates = issue_dates.of_service(&settings.base_url.to_string());
+            self.compare(account, &lineages, &issue_dates);
+        }
+        self.findings.push(timer::check(&self.host));
     }
-    let store = inspection.state_dir.as_deref().filter(|directory| directory.is_dir()).map(Store::at);
-    let mut past = IssueDates::default();
-    let inventory = Inventory::gather(store.as_ref(), file).unwrap_or_else(|unreadable| {
-        findings.push(Finding::from_error(Subject::State, unreadable));
-        Inventory::configured(file)
-    });
-    let (known, lost) = lineages::known(inventory, &layers, &mut past, |note| {
-        report.warnings.push(note.to_string());
-    });
-    findings.extend(lost);
-    let mut known: Vec<Lineage> = known
-        .into_iter()
-        .map(|(source, order)| {
-            let (lineage, found) = lineages::look(source, order, now);
-            findings.extend(found);
-            lineage
-        })
-        .collect();
-    known.sort_by_key(Lineage::title);
-    let readable = known.iter().filter(|lineage| lineage.leaf.is_some());
-    findings.extend(readable.map(|lineage| hooks::of_known(lineage, host)));
-    if let Some(Asked { account: Ok(account), .. }) = &asked {
-        let issued = settings.map(|settings| past.of_service(&settings.base_url.to_string()));
-        findings.extend(compare(account, &known, &issued.unwrap_or_default(), host));
-    }
-    findings.push(timer::look(host));
-    findings
-}
 
-fn ask(settings: &Settings, findings: &mut Vec<Finding>) -> Option<Asked> {
-    match service::ask(settings) {
-        Ok(asked) => Some(asked),
-        Err(error) => {
-            findings.push(Finding::from_error(Subject::Tls, error));
-            None
+    /// Asks the service; returns the contents of the account.
+    fn check_service(&mut self, settings: &Settings, has_api_key: bool) -> Option<AccountListing> {
+        match ServiceProbe::run(settings) {
+            Ok(probe) => {
+                self.findings.extend(probe.findings(has_api_key));
+                self.warnings.extend(probe.warnings);
+                probe.account.ok()
+            }
+            Err(error) => {
+                self.findings.push(DoctorFinding::from_error(Subject::Tls, error));
+                None
+            }
         }
     }
-}
 
-/// Lineages against sites, those included that clients keep and edgecert does not know.
-fn compare(
-    account: &Account,
-    known: &[Lineage],
-    issued: &HashMap<u64, OffsetDateTime>,
-    host: &Host<'_>,
-) -> Vec<Finding> {
-    let (found, mut findings) = clients::find(host);
-    let sites = &account.sites.items;
-    // Looked up once: there may be thousands of either.
-    let places: HashSet<PathBuf> = known.iter().map(|lineage| lineage.source.real_path()).collect();
-    let strangers: Vec<Lineage> = found
-        .into_iter()
-        .filter(|source| !places.contains(&source.real_path()))
-        .filter_map(stranger)
-        .collect();
-    let covered = |lineage: &Lineage| -> Vec<&Site> {
-        sites.iter().filter(|site| lineage.covers(&site.domain)).collect()
-    };
-    let strangers = strangers.iter().map(|lineage| (lineage, covered(lineage)));
-    let strangers: Vec<(&Lineage, Vec<&Site>)> = strangers.filter(|(_, sites)| !sites.is_empty()).collect();
-    let (attached, idle): (Vec<&Lineage>, Vec<&Lineage>) =
-        strangers.iter().map(|(lineage, _)| *lineage).partition(|lineage| hooks::is_attached(lineage, host));
-    for (lineage, covered) in &strangers {
-        let is_reached = |site: &Site| {
-            known.iter().chain(attached.iter().copied()).any(|other| other.reaches(&site.domain))
-        };
-        let alone = covered.iter().filter(|site| !is_reached(site)).count();
-        findings.push(hooks::of_stranger(lineage, covered, alone, host));
+    /// Checks the lineages that edgecert manages, and their hooks.
+    fn check_lineages(
+        &mut self,
+        store: Option<&Store>,
+        configuration: &Configuration,
+        layers: &Layers<'_>,
+    ) -> (Vec<HostLineage>, IssueDates) {
+        let inventory = Inventory::gather(store, configuration).unwrap_or_else(|unreadable| {
+            self.findings.push(DoctorFinding::from_error(Subject::State, unreadable));
+            Inventory::configured(configuration)
+        });
+        let managed = Managed::new(inventory, layers);
+        self.warnings.extend(managed.state_errors.iter().map(ToString::to_string));
+        self.findings.extend(managed.findings);
+        let mut lineages = Vec::with_capacity(managed.lineages.len());
+        for (source, policy) in managed.lineages {
+            let (lineage, findings) = HostLineage::check(source, policy, self.now);
+            self.findings.extend(findings);
+            lineages.push(lineage);
+        }
+        lineages.sort_by_key(HostLineage::title);
+        let readable = lineages.iter().filter(|lineage| lineage.leaf.is_some());
+        self.findings.extend(readable.map(|lineage| hooks::check_managed(lineage, &self.host)));
+        (lineages, managed.issue_dates)
     }
-    findings.extend(Coverage { account, known, attached, idle, issued }.findings());
-    findings
-}
 
-/// A lineage that edgecert does not know, if it can be read.
-fn stranger(source: Source) -> Option<Lineage> {
-    let certificate = bundle::load(&Files { key: None, ..source.files.clone() }).ok()?;
-    let leaf = Leaf::of(certificate.chain.as_ref().ok()?);
-    Some(Lineage { source, order: Order::default(), leaf: Some(leaf) })
+    /// Compares the lineages of this host, managed or not, with the account.
+    fn compare(
+        &mut self,
+        account: &AccountListing,
+        managed: &[HostLineage],
+        issue_dates: &HashMap<u64, OffsetDateTime>,
+    ) {
+        let (unmanaged, findings) = unmanaged::find(&self.host, managed, &account.sites.items);
+        self.findings.extend(findings);
+        self.findings.extend(unmanaged::check_hooks(&unmanaged, managed));
+        let (hooked, idle): (Vec<_>, Vec<_>) =
+            unmanaged.iter().partition(|unmanaged| unmanaged.hook.is_installed());
+        let [hooked, idle] =
+            [hooked, idle].map(|list| list.into_iter().map(|other| &other.lineage).collect());
+        let coverage = Coverage { account, managed, hooked, idle, issue_dates };
+        self.findings.extend(coverage.findings());
+    }
 }

@@ -1,8 +1,8 @@
-//! One listing of the account, and what it says about connection, TLS, API key and clock.
+//! Lists the account once, and checks the connection, TLS, the API key and the clock by the responses.
 
 use time::Duration;
 
-use super::finding::{Finding, Subject};
+use super::finding::{DoctorFinding, Subject};
 use crate::api::{AttemptError, Client, ClientConfig, List, Record, RequestError, Site};
 use crate::clock::Deadline;
 use crate::error::{CommandError, Diagnostic as _, ErrorKind};
@@ -11,100 +11,95 @@ use crate::secret::Redactor;
 use crate::settings::Settings;
 use crate::text::{count, humanize};
 
-/// What came of asking the service.
-pub(super) struct Asked {
-    pub(super) account: Result<Account, RequestError>,
-    /// How far this host's clock is ahead; `None`: no report named its date.
-    skew: Option<Duration>,
-    /// What was strange about the answers.
-    pub(super) notes: Vec<String>,
+/// The responses of the service.
+pub(super) struct ServiceProbe {
+    pub(super) account: Result<AccountListing, RequestError>,
+    /// How far this host's clock is ahead; `None`: no response had a date.
+    clock_skew: Option<Duration>,
+    pub(super) warnings: Vec<String>,
 }
 
-/// What the account has.
-pub(super) struct Account {
+/// The sites and records of the account.
+pub(super) struct AccountListing {
     pub(super) records: Vec<Record>,
     pub(super) sites: List<Site>,
 }
 
-/// A person waits for the report: what fails is tried once again, not until the deadline.
-const ATTEMPTS: u32 = 2;
+/// Few, because a person is waiting for the report.
+const MAX_ATTEMPTS: u32 = 2;
 
-/// A certificate is not valid a minute early for everybody.
-const MAX_SKEW: Duration = Duration::MINUTE;
+/// A greater difference makes new certificates look not yet valid.
+const MAX_CLOCK_SKEW: Duration = Duration::MINUTE;
 
-/// Asks for certificates and sites.
-pub(super) fn ask(settings: &Settings) -> Result<Asked, CommandError> {
-    let mut redactor = Redactor::default();
-    redactor.hide(&settings.api_key);
-    let (access, deadline) = (ClientConfig::new(settings)?, Deadline::after(settings.timeout));
-    let client = Client::new(&access, redactor, deadline)?.with_max_attempts(ATTEMPTS);
-    let account = Runtime::new()?.block_on(async {
-        Ok(Account { records: client.records().await?.items, sites: client.sites().await? })
-    })?;
-    Ok(Asked { account, skew: client.skew(), notes: client.take_warnings() })
-}
+impl ServiceProbe {
+    /// Lists records and sites.
+    pub(super) fn run(settings: &Settings) -> Result<Self, CommandError> {
+        let mut redactor = Redactor::default();
+        redactor.hide(&settings.api_key);
+        let (config, deadline) = (ClientConfig::new(settings)?, Deadline::after(settings.timeout));
+        let client = Client::new(&config, redactor, deadline)?.with_max_attempts(MAX_ATTEMPTS);
+        let account = Runtime::new()?.block_on(async {
+            Ok(AccountListing { records: client.records().await?.items, sites: client.sites().await? })
+        })?;
+        Ok(Self { account, clock_skew: client.skew(), warnings: client.take_warnings() })
+    }
 
-/// What the answers say, except about the account.
-pub(super) fn findings(asked: &Asked, has_key: bool) -> Vec<Finding> {
-    let mut findings = match &asked.account {
-        Ok(account) => vec![
-            Finding::ok(Subject::Service, contents(account)),
-            Finding::ok(Subject::ApiKey, "the service accepts it"),
-        ],
-        // That much can be seen without a key.
-        Err(RequestError { error: AttemptError::Unauthorized { .. }, .. }) if !has_key => {
-            vec![Finding::ok(Subject::Service, "it answers, and wants an API key")]
-        }
-        Err(failed) => vec![failure(&failed.error)],
-    };
-    findings.extend(asked.skew.map(clock));
-    findings
-}
-
-fn contents(account: &Account) -> String {
-    let (sites, records) = (account.sites.items.len(), account.records.len());
-    format!("it answers: {} and {}", count(sites, "site"), count(records, "certificate"))
-}
-
-fn failure(error: &AttemptError) -> Finding {
-    let (kind, hint) = (error.kind(), error.hint());
-    let hint = hint.unwrap_or_else(|| "see what it says".into());
-    match error {
-        AttemptError::Untrusted { reason, .. } => {
-            let clock = if reason.contains("valid") || reason.contains("expired") {
-                "; look at this host's clock, too"
-            } else {
-                ""
-            };
-            Finding::fail(Subject::Tls, kind, error.to_string(), format!("{hint}{clock}"))
-        }
-        AttemptError::TlsFailed { .. } => Finding::fail(Subject::Tls, kind, error.to_string(), hint),
-        AttemptError::Unauthorized { .. } => Finding::fail(Subject::ApiKey, kind, error.to_string(), hint),
-        AttemptError::Unreachable { .. }
-        | AttemptError::TimedOut { .. }
-        | AttemptError::ConnectionClosed { .. } => {
-            let remedy = "check the base URL, and this host's way to it: DNS, routes, firewall, proxy";
-            Finding::fail(Subject::Service, kind, error.to_string(), remedy)
-        }
-        AttemptError::Unavailable { .. } => {
-            let remedy = "ask again later; edgecert repeats a deployment by itself";
-            Finding::fail(Subject::Service, kind, error.to_string(), remedy)
-        }
-        _ => Finding::fail(Subject::Service, kind, error.to_string(), hint),
+    /// Checks everything but the contents of the account.
+    pub(super) fn findings(&self, has_api_key: bool) -> Vec<DoctorFinding> {
+        let mut findings = match &self.account {
+            Ok(account) => vec![
+                DoctorFinding::ok(Subject::Service, account.summary()),
+                DoctorFinding::ok(Subject::ApiKey, "accepted by the service"),
+            ],
+            // Without a key nothing more can be checked.
+            Err(RequestError { error: AttemptError::Unauthorized { .. }, .. }) if !has_api_key => {
+                vec![DoctorFinding::ok(Subject::Service, "reachable; requires an API key")]
+            }
+            Err(failed) => vec![request_failed(&failed.error)],
+        };
+        findings.extend(self.clock_skew.map(check_clock));
+        findings
     }
 }
 
-/// What the service's date says about this host's clock, which is ahead by so much.
-fn clock(skew: Duration) -> Finding {
-    if skew.abs() <= MAX_SKEW {
-        return Finding::ok(Subject::Clock, "within a minute of the service's");
+impl AccountListing {
+    fn summary(&self) -> String {
+        let (sites, records) = (self.sites.items.len(), self.records.len());
+        format!("reachable; {} and {}", count(sites, "site"), count(records, "certificate"))
+    }
+}
+
+fn request_failed(error: &AttemptError) -> DoctorFinding {
+    use AttemptError as E;
+    let hint = error.hint().unwrap_or_else(|| "see the message of the service".into());
+    let (subject, remedy) = match error {
+        E::Untrusted { reason, .. } if reason.contains("valid") || reason.contains("expired") => {
+            (Subject::Tls, format!("{hint}; check the clock of this host, too"))
+        }
+        E::Untrusted { .. } | E::TlsFailed { .. } => (Subject::Tls, hint),
+        E::Unauthorized { .. } => (Subject::ApiKey, hint),
+        E::Unreachable { .. } | E::TimedOut { .. } | E::ConnectionClosed { .. } => {
+            (Subject::Service, "check the base URL, DNS, routes, firewall and proxy".into())
+        }
+        E::Unavailable { .. } => {
+            (Subject::Service, "try again later; `edgecert sync` retries deployments".into())
+        }
+        _ => (Subject::Service, hint),
+    };
+    DoctorFinding::fail(subject, error.kind(), error.to_string(), remedy)
+}
+
+/// Compares the clock of this host with the dates of the responses.
+fn check_clock(skew: Duration) -> DoctorFinding {
+    if skew.abs() <= MAX_CLOCK_SKEW {
+        return DoctorFinding::ok(Subject::Clock, "within a minute of the service's");
     }
     let direction = if skew.is_positive() { "ahead of" } else { "behind" };
-    Finding::fail(
+    DoctorFinding::fail(
         Subject::Clock,
         ErrorKind::Config,
         format!("this host's clock is {} {direction} the service's", humanize(skew)),
-        "set it by NTP, for example: timedatectl set-ntp true",
+        "synchronize it with NTP, for example with `timedatectl set-ntp true`",
     )
 }
 
@@ -114,7 +109,7 @@ mod tests {
     use crate::check::Status;
 
     #[test]
-    fn a_clock_may_be_off_by_a_minute() {
+    fn clock_may_be_off_by_a_minute() {
         let rows = [
             (0, Status::Ok, "within a minute of the service's"),
             (60, Status::Ok, "within a minute of the service's"),
@@ -124,8 +119,8 @@ mod tests {
             (-10_000, Status::Fail, "this host's clock is 2 hours behind the service's"),
         ];
         for (seconds, status, detail) in rows {
-            let found = clock(Duration::seconds(seconds));
-            assert_eq!((found.status, found.detail.as_str()), (status, detail));
+            let finding = check_clock(Duration::seconds(seconds));
+            assert_eq!((finding.status, finding.detail.as_str()), (status, detail));
         }
     }
 }

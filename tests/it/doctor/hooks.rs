@@ -121,7 +121,7 @@ fn unmanaged_lineage_of_a_site_is_a_fault() {
     // One that is not needed.
     let certbot = Certbot::keeping(&[&["a.example"]]);
     let known = certbot.entries(&["a.example"], "");
-    only_fault(&call(&service, &known).succeeds(), "warn hook: ", "leave it so");
+    only_fault(&call(&service, &known).succeeds(), "warn hook: ", "delete the lineage that is not needed");
     // With its hook it takes part in who wins.
     acme_sh(home.path(), "Le_DeployHook='edgecert,'\n");
     only_fault(&call(&service, "").succeeds(), "warn hook: ", "edgecert --lineage /");

@@ -43,7 +43,11 @@ fn lineage_without_site_is_a_fault() {
     let named =
         certbot.entries(&["x.example"], "domains = [\"x.example\"]\n") + &certbot.entries(&["a.example"], "");
     let output = doctor(&service, &named).exits_with(69);
-    assert!(output.stdout.contains("is for x.example, which is no site of the account"), "{}", output.stdout);
+    assert!(
+        output.stdout.contains("is for x.example, which is not a site of the account"),
+        "{}",
+        output.stdout
+    );
 }
 
 #[test]
@@ -62,7 +66,7 @@ fn uncovered_site_is_a_fault() {
     only_fault(
         &output,
         "fail site: b.example is covered by no lineage of this host; ",
-        "put it into a certificate",
+        "add it to a certificate",
     );
 }
 
@@ -90,7 +94,7 @@ fn contested_site_is_a_fault() {
     let world = world(json!({"sites": sites, "certs": [shared]}));
     let service = sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[]);
     let output = doctor(&service, &certbot.entries(&both, "")).exits_with(78);
-    only_fault(&output, "fail record: one record feeds a.example and b.example", "rebind");
+    only_fault(&output, "fail record: a.example and b.example are bound to one record", "rebind");
 }
 
 #[test]
@@ -102,7 +106,7 @@ fn blocked_deployment_is_reported() {
     let output = on_a_good_machine(&service, &certbot).exits_with(65);
     only_fault(&output, "fail record: ", "--replace-lets");
     assert!(
-        output.stdout.contains("would not reach a.example: the service itself issues and renews"),
+        output.stdout.contains("cannot be deployed to a.example: the service itself issues and renews"),
         "{}",
         output.stdout
     );

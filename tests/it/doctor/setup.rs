@@ -28,12 +28,12 @@ fn good_setup_has_no_fault() {
     expect![[r#"
         base-url     ok: API
         state        ok: HOME/state
-        service      ok: it answers: 1 site and 0 certificates
-        api-key      ok: the service accepts it
+        service      ok: reachable; 1 site and 0 certificates
+        api-key      ok: accepted by the service
         clock        ok: within a minute of the service's
         lineage      ok: CERTBOT/live/a.example: a.example and b.example
         hook         ok: CERTBOT/renewal/a.example.conf calls edgecert for CERTBOT/live/a.example
-        site         ok: 1 site, each with its lineage
+        site         ok: 1 site, each covered by one lineage
         timer        ok: HOME/.config/systemd/user/timers.target.wants/edgecert-sync.timer runs edgecert sync
         ---
     "#]]
@@ -86,7 +86,7 @@ fn unreachable_service_is_temporary() {
     let output = call().env("EDGECERT_BASE_URL", "http://127.0.0.1:1").exits_with(75);
     only_fault(&output, "fail service: cannot reach the service at 127.0.0.1:1: ", "check the base URL");
     service.add_fault(Fault::status("GET /api/certs", 503).times(2));
-    only_fault(&call().exits_with(75), "fail service: the service is unavailable (503)", "ask again later");
+    only_fault(&call().exits_with(75), "fail service: the service is unavailable (503)", "try again later");
     service.add_fault(Fault::status("GET /api/certs", 503).times(1));
     call().succeeds();
 }
@@ -136,14 +136,14 @@ fn bad_state_directory_is_a_fault() {
     let hook = call();
     let file = hook.write_file("file", "");
     let output = hook.env("EDGECERT_STATE_DIR", file.join("state")).exits_with(78);
-    only_fault(&output, "fail state: cannot write into the state directory ", "--state-dir");
+    only_fault(&output, "fail state: cannot write to the state directory ", "--state-dir");
 
     let directory = TempDir::new().unwrap();
     for (mode, code) in [(0o700, 0), (0o750, 0), (0o705, 78), (0o770, 78)] {
         fs::set_permissions(directory.path(), Permissions::from_mode(mode)).unwrap();
         let output = call().env("EDGECERT_STATE_DIR", directory.path()).exits_with(code);
         if code != 0 {
-            only_fault(&output, "fail state: the state directory ", "chmod 700 /");
+            only_fault(&output, "fail state: others can access the state directory ", "chmod 700 /");
         }
     }
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "and nothing is left behind");
