@@ -23,7 +23,7 @@ pub(crate) enum TrustStoreError {
 /// Limit for a bundle; the usual ones have a quarter of a megabyte.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// Bundle files of common systems. Reading one takes a third of the time of reading the hashed directory beside it.
+/// Bundle files of common systems. Reading one takes a third of the time of reading the hashed directory next to it.
 const BUNDLES: [&str; 5] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",

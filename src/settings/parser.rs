@@ -15,9 +15,9 @@ use super::{BaseUrl, Configuration, Error, FileFault, LineageEntry, Location, Pr
 use crate::names::{Domain, NotADomain};
 use crate::text::sanitize;
 
-/// Keys of the file beside the settings.
+/// Keys of the file other than settings.
 const GLOBAL_KEYS: &[&str] = &["on_failure", "lineage"];
-/// Keys of a `[[lineage]]` beside its settings.
+/// Keys of a `[[lineage]]` other than settings.
 const LINEAGE_KEYS: &[&str] = &["name", "path", "cert", "key", "domains"];
 
 /// Parses the text. The first fault in the file is the error.
