@@ -140,10 +140,13 @@ impl From<anyhow::Error> for CommandError {
         Self {
             kind: ErrorKind::Internal,
             message: format!("internal error: {error:#}"),
-            hint: Some("report this, with the command and its output".into()),
+            hint: Some(INTERNAL_HINT.into()),
         }
     }
 }
+
+/// Hint for a bug in edgecert.
+pub(crate) const INTERNAL_HINT: &str = "report this, with the command and its output";
 
 /// Hint for failures that a later run can finish.
 pub(crate) const RETRY_HINT: &str = "run `edgecert sync` to retry, or enable its timer";
@@ -325,31 +328,6 @@ impl Diagnostic for LockTimeout {
 pub(crate) fn shell_word(text: &str) -> String {
     let is_plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c));
     if is_plain { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
-}
-
-/// An error whose parts were put together at the call site. To be replaced by typed errors.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub(crate) struct AdHocError {
-    pub(crate) kind: ErrorKind,
-    pub(crate) message: String,
-    pub(crate) hint: Option<String>,
-}
-
-impl AdHocError {
-    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hint: Some(hint.into()) }
-    }
-}
-
-impl Diagnostic for AdHocError {
-    fn kind(&self) -> ErrorKind {
-        self.kind
-    }
-
-    fn hint(&self) -> Option<String> {
-        self.hint.clone()
-    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use edgecert::cli::{CommandLine, Invocation, command_name, wants_json};
-use edgecert::cmd;
+use edgecert::cmd::{self, Interaction};
 use edgecert::context::Context;
 use edgecert::env::Env;
 use edgecert::notify;
@@ -49,7 +49,9 @@ fn run(command_line: &CommandLine, env: Env, ui: Ui) -> u8 {
     let is_notified = command_line.notifies_failure();
     exit_on_panic(ui, command_line.name(), is_notified.then_some(context));
     let confirm = |question: &str| ui.confirm(question);
-    let report = cmd::run(command_line, context, ui.is_interactive().then_some(&confirm));
+    let progress = ui.progress();
+    let interaction = Interaction { confirm: ui.is_interactive().then_some(&confirm), progress: &progress };
+    let report = cmd::run(command_line, context, interaction);
     let exit_code = ui.print_report(report.as_ref());
     if is_notified && let Err(error) = notify::failure(report.as_ref(), context) {
         ui.warn(&error.to_string());

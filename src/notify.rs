@@ -176,7 +176,17 @@ mod tests {
     use std::io::Read as _;
 
     use super::*;
-    use crate::error::AdHocError;
+    use crate::error::Diagnostic;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{0}")]
+    struct Untrusted(&'static str);
+
+    impl Diagnostic for Untrusted {
+        fn kind(&self) -> ErrorKind {
+            ErrorKind::Temporary
+        }
+    }
 
     fn shell(script: &str) -> Command {
         let mut command = Command::new("sh");
@@ -221,8 +231,7 @@ mod tests {
 
     #[test]
     fn log_entry_is_one_line() {
-        let kind = ErrorKind::Temporary;
-        let errors = [AdHocError { kind, message: "a\nb\u{1b}[2Jc".into(), hint: None }.into()];
+        let errors = [Untrusted("a\nb\u{1b}[2Jc").into()];
         let notification =
             Notification { command: "sync", exit_code: 75, error: messages(&errors), report: String::new() };
         assert_eq!(notification.line(7), "<27>edgecert[7]: sync failed with exit code 75; a b [2Jc");

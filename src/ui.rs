@@ -1,12 +1,15 @@
-//! The terminal: output, diagnostics, the confirmation prompt and the log. Only this file and `main.rs` print.
+//! The terminal: output, diagnostics, the confirmation prompt, progress and the log. Only this file and `main.rs` print.
 
 use std::io::{self, IsTerminal, Write as _};
 use std::os::fd::AsFd;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::env::Env;
 use crate::error::{CommandError, Diagnostic, ErrorKind};
 use crate::file;
 use crate::report::{AnyReport, Style, error_lines, warning_line};
+use crate::sync::Progress;
 
 /// How a run talks to its user.
 #[derive(Clone, Copy, Debug)]
@@ -94,6 +97,11 @@ impl Ui {
         read.is_ok() && matches!(line.trim().to_lowercase().as_str(), "y" | "yes")
     }
 
+    /// Shows the progress of a long run on a terminal.
+    pub fn progress(&self) -> impl Progress + use<> {
+        Bar(ProgressBar::hidden())
+    }
+
     /// Logs this program's own messages to standard error: warnings, with `-v` also steps, with `-vv` everything.
     pub fn start_log(&self, verbosity: u8) {
         let level = match verbosity {
@@ -104,6 +112,30 @@ impl Ui {
         if log::set_logger(&Logger).is_ok() {
             log::set_max_level(level);
         }
+    }
+}
+
+/// A progress bar on standard error, for at least two lineages.
+struct Bar(ProgressBar);
+
+impl Progress for Bar {
+    fn start(&self, lineages: usize) {
+        if lineages < 2 {
+            return;
+        }
+        self.0.set_draw_target(ProgressDrawTarget::stderr());
+        self.0.set_length(lineages as u64);
+        if let Ok(style) = ProgressStyle::with_template("{pos} of {len} lineages {wide_bar} {eta}") {
+            self.0.set_style(style);
+        }
+    }
+
+    fn advance(&self) {
+        self.0.inc(1);
+    }
+
+    fn finish(&self) {
+        self.0.finish_and_clear();
     }
 }
 

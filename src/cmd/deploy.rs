@@ -1,21 +1,19 @@
-//! `edgecert deploy`, the hook: check, plan, upload, wait, report.
+//! `edgecert deploy`, the hook, and `edgecert plan`: finds the lineage, resolves its settings and deploys it.
 
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::api::ClientConfig;
 use crate::cli::DeployArgs;
 use crate::clock::Deadline;
 use crate::context::Context;
-use crate::deploy::journal::{self, Journal, Past};
-use crate::deploy::{ClientCache, Deployment};
+use crate::deploy::{ClientCache, Deployment, Error, Journal, recorded_domains, recorded_options};
 use crate::error::CommandError;
 use crate::inventory;
-use crate::names::distinct;
+use crate::names::{Domain, distinct};
 use crate::report::{DeployReport, SourceReport};
-use crate::settings::{Configuration, Layers};
+use crate::settings::{self, Configuration, Layer, Layers, Settings};
 use crate::source::{self, Source};
-use crate::state;
+use crate::state::Overrides;
 
 /// Deploys the certificate that the command line or the hook's environment names.
 pub(crate) fn run(
@@ -27,7 +25,7 @@ pub(crate) fn run(
     deploy(args, &source, context, report)
 }
 
-/// Deploys one lineage. What fails for whatever reason is remembered: the client will not call again.
+/// Deploys one lineage. Every failure is recorded, even in the configuration: the ACME client does not run the hook again.
 pub(crate) fn deploy(
     args: &DeployArgs,
     source: &Source,
@@ -35,53 +33,70 @@ pub(crate) fn deploy(
     report: &mut DeployReport,
 ) -> Result<(), CommandError> {
     report.body.source = Some(SourceReport::new(source));
-    let none = Configuration::default();
-    let (file, unreadable) = match context.configuration() {
-        Ok(file) => (file, None),
-        Err(error) => (&none, Some(error)),
-    };
-    let layers = Layers::new(&args.settings.layer, &context.env, file);
-    let entry = inventory::entry_of(file, source);
-    let settings = match unreadable {
-        Some(error) => Err(error),
-        None => layers.resolve(entry),
-    };
-    let (asked, guards) = (distinct(&args.domains), args.guards.guards());
-    let domains = match entry {
-        Some(entry) if asked.is_empty() => distinct(&entry.domains),
-        _ => asked.clone(),
-    };
-    let directory = layers.state_dir();
-    let deadline = Deadline::after(settings.as_ref().map_or(UNKNOWN, |settings| settings.timeout));
-    let mut journal = if args.dry_run {
-        Journal::look(source, directory.as_deref())
-    } else {
-        let asked = state::Overrides { domains: journal::spelled(&asked), settings: layers.to_record() };
-        let order = journal::order(settings.as_ref().ok(), asked, guards, &domains);
-        Journal::open(source, order, directory.as_deref(), deadline, report)?
-    };
-    let result = settings.map_err(Into::into).and_then(|settings| {
-        let task = Deployment {
+    let inputs = Inputs::resolve(args, source, context);
+    let timeout = inputs.settings.as_ref().map_or(LOCK_TIMEOUT, |settings| settings.timeout);
+    let deadline = Deadline::after(timeout);
+    let mut journal = inputs.open_journal(args, source, deadline, report)?;
+    let result = inputs.settings.map_err(Error::from).and_then(|settings| {
+        let deployment = Deployment {
             source,
             settings: &settings,
-            domains: &domains,
-            guards: &guards,
+            domains: &inputs.domains,
+            guards: args.guards.guards(),
             upload_only: !args.domains.is_empty() && settings.wait.is_zero(),
             dry_run: args.dry_run,
-            listing: None,
+            account: None,
             deadline,
         };
         let mut clients = ClientCache::new()?;
-        let mut access = || Ok(Arc::new(ClientConfig::new(&settings)?));
-        let result = task.run(&mut journal, Past::Unknown, &mut clients, &mut access, report);
-        result
+        deployment.run(&mut journal, &mut clients, report)
     });
-    report.record(result);
-    if !args.dry_run {
-        journal.finish(report);
-    }
+    journal.finish(result, report);
     Ok(())
 }
 
-/// So long another run is waited for where the settings cannot be read.
-const UNKNOWN: Duration = Duration::from_secs(10);
+/// How long to wait for another run on the lineage if the settings cannot be resolved.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What the command line, the environment and the configuration say about a deployment.
+struct Inputs {
+    settings: Result<Settings, settings::Error>,
+    domains: Vec<Domain>,
+    state_dir: Option<PathBuf>,
+    /// Flags and variables, for the runs that retry the deployment.
+    flags: Layer,
+}
+
+impl Inputs {
+    fn resolve(args: &DeployArgs, source: &Source, context: &Context) -> Self {
+        let (configuration, empty) = (context.configuration(), Configuration::default());
+        let file = configuration.as_ref().map_or(&empty, |file| *file);
+        let layers = Layers::new(&args.settings.layer, &context.env, file);
+        let entry = inventory::entry_of(file, source);
+        let domains = match entry {
+            Some(entry) if args.domains.is_empty() => distinct(&entry.domains),
+            _ => distinct(&args.domains),
+        };
+        let (state_dir, flags) = (layers.state_dir(), layers.to_record());
+        let settings = configuration.and_then(|_| layers.resolve(entry));
+        Self { settings, domains, state_dir, flags }
+    }
+
+    fn open_journal(
+        &self,
+        args: &DeployArgs,
+        source: &Source,
+        deadline: Deadline,
+        report: &mut DeployReport,
+    ) -> Result<Journal, Error> {
+        let state_dir = self.state_dir.as_deref();
+        if args.dry_run {
+            return Ok(Journal::read_only(source, state_dir));
+        }
+        let overrides =
+            Overrides { domains: recorded_domains(&distinct(&args.domains)), settings: self.flags.clone() };
+        let (settings, guards) = (self.settings.as_ref().ok(), args.guards.guards());
+        let options = recorded_options(settings, overrides, guards, &self.domains);
+        Journal::open(source, options, state_dir, deadline, report)
+    }
+}

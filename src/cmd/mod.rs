@@ -15,18 +15,31 @@ use crate::cli::{Action, Command, CommandLine, DeployArgs};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::report::{AnyReport, Body, DeployReport, Report};
+pub use crate::sync::Progress;
 
-/// Runs a command. `confirm` asks the user a question; `None` if nobody can answer.
-pub fn run(command_line: &CommandLine, context: &Context, confirm: Confirm<'_>) -> Box<dyn AnyReport> {
+/// What a command may ask or show while it runs.
+#[derive(Clone, Copy)]
+pub struct Interaction<'a> {
+    /// Asks the user a question; `None` if nobody can answer.
+    pub confirm: Confirm<'a>,
+    pub progress: &'a dyn Progress,
+}
+
+/// Runs a command.
+pub fn run(
+    command_line: &CommandLine,
+    context: &Context,
+    interaction: Interaction<'_>,
+) -> Box<dyn AnyReport> {
     let name = command_line.name();
     match &command_line.action {
         Action::DehydratedDeploy(source) => fill(name, |report: &mut DeployReport| {
             deploy::deploy(&DeployArgs::default(), source, context, report)
         }),
-        Action::DehydratedSync(source) => {
-            fill(name, |report: &mut DeployReport| sync::tick(source, context, report))
-        }
-        Action::Command(command) => run_command(name, command, context, confirm),
+        Action::DehydratedSync(source) => fill(name, |report: &mut DeployReport| {
+            sync::run_one(source, context, interaction.progress, report)
+        }),
+        Action::Command(command) => run_command(name, command, context, interaction),
     }
 }
 
@@ -34,8 +47,9 @@ fn run_command(
     name: &'static str,
     command: &Command,
     context: &Context,
-    confirm: Confirm<'_>,
+    interaction: Interaction<'_>,
 ) -> Box<dyn AnyReport> {
+    let Interaction { confirm, progress } = interaction;
     match command {
         Command::Deploy(args) => fill(name, |report| deploy::run(args, context, report)),
         Command::Plan(args) => fill(name, |report| {
@@ -43,7 +57,7 @@ fn run_command(
             deploy::run(&args, context, report)
         }),
         Command::Check(args) => fill(name, |report| check::run(args, context, report)),
-        Command::Sync(args) => fill(name, |report| sync::run(args, context, report)),
+        Command::Sync(args) => fill(name, |report| sync::run(args, context, progress, report)),
         Command::Status(args) => fill(name, |report| status::run(args, context, report)),
         Command::Doctor(args) => fill(name, |report| {
             doctor::run(args, context, report);

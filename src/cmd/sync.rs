@@ -1,25 +1,43 @@
-//! `edgecert sync`.
+//! `edgecert sync`, and dehydrated's call for an unchanged certificate.
 
 use std::time::Duration;
 
-use crate::cli::SyncArgs;
+use super::deploy::deploy;
+use crate::cli::{DeployArgs, SyncArgs};
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::report::CommandReport;
-use crate::sync::{self, SyncOptions};
+use crate::report::{DeployReport, Report};
+use crate::source::Source;
+use crate::sync::{self, Progress, Summary, SyncOptions};
 
-pub(crate) use crate::sync::tick;
-
-/// Runs the command.
+/// Processes all lineages of the host.
 pub(crate) fn run(
     args: &SyncArgs,
     context: &Context,
-    answer: &mut CommandReport,
+    progress: &dyn Progress,
+    report: &mut Report<Summary>,
 ) -> Result<(), CommandError> {
     let options = SyncOptions {
         flags: &args.settings.layer,
         splay: Duration::from_secs(args.splay),
         shard: args.shard,
     };
-    sync::run(&options, context, answer)
+    sync::run(&options, context, progress)?.report(report);
+    Ok(())
+}
+
+/// Processes one lineage, and deploys it if no state of it can be read.
+pub(crate) fn run_one(
+    source: &Source,
+    context: &Context,
+    progress: &dyn Progress,
+    report: &mut DeployReport,
+) -> Result<(), CommandError> {
+    match sync::run_one(source, context, progress)? {
+        Some(summary) => {
+            summary.report_one(report);
+            Ok(())
+        }
+        None => deploy(&DeployArgs::default(), source, context, report),
+    }
 }

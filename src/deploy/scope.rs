@@ -1,94 +1,97 @@
-//! Which sites a deployment is about, and what it means when there are none.
+//! Which sites of the account a deployment is for, and what it means if there are none.
 
 use std::collections::{HashMap, HashSet};
 
-use super::rollout::{Order, Rollout};
-use super::verdict::NO_SITE;
-use crate::api::{Record, Site};
-use crate::error::{AdHocError, CommandError, ErrorKind};
+use super::error::Error;
+use super::request::RolloutRequest;
+use super::site_error::SiteError;
+use super::verdict::unlisted_site;
+use crate::api::{Listing, Record, Site};
 use crate::names::{Domain, Names};
 use crate::outcome::Outcome;
-use crate::text;
+use crate::report::DeployReport;
 
-/// The sites that have to get the certificate, and its names.
-pub(crate) struct Scope<'a> {
+const NO_SITE: &str = "the account has no such site";
+
+/// The sites that must get the certificate, and the names it covers.
+pub(super) struct Scope<'a> {
     domains: &'a [Domain],
     names: Names,
 }
 
-/// So many sites of one record are asked what they show.
-const MAX_SITES: usize = 3;
+/// Sites per record whose edge is asked what the record holds.
+const MAX_SITES_PER_RECORD: usize = 3;
 
 impl<'a> Scope<'a> {
-    pub(crate) fn new(order: &Order<'a>) -> Self {
-        Self { domains: order.domains, names: Names::of(order.vetted.chain.leaf.san()) }
+    pub(super) fn new(request: &RolloutRequest<'a>) -> Self {
+        Self { domains: request.domains, names: Names::of(request.vetted.chain.leaf.san()) }
     }
 
-    pub(crate) fn covers(&self, domain: &Domain) -> bool {
+    pub(super) fn covers(&self, domain: &Domain) -> bool {
         self.names.cover(domain)
     }
 
-    /// Whether a site has to get the certificate.
+    /// Whether a site must get the certificate.
     fn wants(&self, site: &Site) -> bool {
         if self.domains.is_empty() { self.covers(&site.domain) } else { self.domains.contains(&site.domain) }
     }
 
-    /// The records that may be replaced, each with a few sites that show what is in it.
-    pub(crate) fn shown_by<'s>(&self, sites: &'s [Site], records: &[Record]) -> HashMap<u64, Vec<&'s Site>> {
+    /// The records that may be replaced, each with a few enabled sites that are bound to it.
+    pub(super) fn replaceable_records<'s>(
+        &self,
+        sites: &'s [Site],
+        records: &[Record],
+    ) -> HashMap<u64, Vec<&'s Site>> {
         let wanted: Vec<&Site> = sites.iter().filter(|site| self.wants(site)).collect();
         let hosts: HashSet<&str> = wanted.iter().map(|site| site.domain.host()).collect();
-        let is_stored_for = |record: &&Record| {
+        let is_stored_for_wanted = |record: &&Record| {
             record.domains.iter().chain(&record.name).any(|domain| hosts.contains(domain.host()))
         };
-        let stored = records.iter().filter(is_stored_for).map(|record| record.id);
+        let stored = records.iter().filter(is_stored_for_wanted).map(|record| record.id);
         let ids: HashSet<u64> = wanted.iter().filter_map(|site| site.cert_id).chain(stored).collect();
-        let mut shown: HashMap<u64, Vec<&Site>> = HashMap::new();
+        let mut bound: HashMap<u64, Vec<&Site>> = HashMap::new();
         for site in sites.iter().filter(|site| site.enabled) {
             if let Some(id) = site.cert_id.filter(|id| ids.contains(id)) {
-                let sites = shown.entry(id).or_default();
-                if sites.len() < MAX_SITES {
+                let sites = bound.entry(id).or_default();
+                if sites.len() < MAX_SITES_PER_RECORD {
                     sites.push(site);
                 }
             }
         }
-        shown
+        bound
     }
-}
 
-impl Rollout<'_> {
-    /// Reports names that were asked for and are no sites. True where nothing is left to do; an error where there should
-    /// be something, or may be something that the service did not list.
-    pub(crate) fn finds_nothing(
-        &mut self,
-        scope: &Scope<'_>,
-        sites: &[Site],
-        whole: bool,
-    ) -> Result<bool, CommandError> {
-        let skip = self.order.settings.skip_unmatched && whole;
-        let missing = |domain: &&Domain| !sites.iter().any(|site| site.domain == **domain);
-        for domain in self.order.domains.iter().filter(missing) {
-            if !skip {
-                let message = format!("the account has no site {domain}; nothing was sent for it");
-                let hint = "create the site, or leave out this --domain";
-                self.report.fail_once(AdHocError::new(ErrorKind::Service, message, hint));
+    /// Reports the domains that are no sites of the account, and returns whether any site is left to deploy to.
+    ///
+    /// No covered site is an error unless `--skip-unmatched` is given. An incomplete listing is never a reason to skip:
+    /// the service may have left out the sites in question.
+    pub(super) fn has_sites(
+        &self,
+        request: &RolloutRequest<'_>,
+        listing: &Listing,
+        report: &mut DeployReport,
+    ) -> Result<bool, Error> {
+        let may_skip = request.settings.skip_unmatched && listing.warnings.is_empty();
+        let sites = &listing.sites;
+        let is_missing = |domain: &&Domain| !sites.iter().any(|site| site.domain == **domain);
+        for domain in self.domains.iter().filter(is_missing) {
+            if !may_skip {
+                report.fail(SiteError::NoSuchSite(domain));
             }
-            let outcome = if skip { Outcome::Skipped } else { Outcome::Refused };
-            self.push_bare(domain, None, outcome, Some(NO_SITE.into()));
+            let outcome = if may_skip { Outcome::Skipped } else { Outcome::Refused };
+            report.body.sites.push(unlisted_site(domain.spelled(), None, outcome, Some(NO_SITE.into())));
         }
-        let any = sites.iter().any(|site| scope.wants(site));
-        if any || !self.order.domains.is_empty() {
-            return Ok(!any);
+        let any = sites.iter().any(|site| self.wants(site));
+        if any || !self.domains.is_empty() {
+            return Ok(any);
         }
-        let leaf = &self.order.vetted.chain.leaf;
-        if skip {
-            self.skip(leaf.names());
-            return Ok(true);
+        let names = request.vetted.chain.leaf.names();
+        if !may_skip {
+            return Err(Error::NoSiteCovered { sites: sites.len(), names });
         }
-        let (number, names) = (text::count(sites.len(), "site"), text::list(&leaf.names()));
-        let message = format!(
-            "none of the account's {number} is covered by the certificate for {names}; nothing was sent"
-        );
-        let hint = "check whose account the API key belongs to, or pass --skip-unmatched in a hook that runs for every lineage";
-        Err(AdHocError::new(ErrorKind::Service, message, hint).into())
+        let skipped =
+            names.iter().map(|name| unlisted_site(name, None, Outcome::Skipped, Some(NO_SITE.into())));
+        report.body.sites.extend(skipped);
+        Ok(false)
     }
 }

@@ -1,312 +1,238 @@
-//! What became of each upload and each site: outcomes, whose turn it is, and the words for it.
+//! The outcome of a deployment for each site, from what the service and the edge showed of it.
+//!
+//! An upload that succeeded proves nothing: a site counts as `served` only after handshakes, and one whose edge keeps
+//! another leaf is `stale`, a temporary failure that `sync` retries.
 
-use super::polling::{Now, PendingSite};
-use super::rollout::{Rollout, Stored, UploadResult};
-use crate::api::{self, RequestError, Site, Uploaded};
-use crate::error::{AdHocError, Diagnostic as _, ErrorKind, RETRY_HINT};
-use crate::names::Domain;
+use super::pending_site::{PendingSite, SiteReading, StoredRecord};
+use super::site_error::{SiteError, blocked_outcome};
+use crate::api::{RequestError, Site};
 use crate::outcome::Outcome;
 use crate::plan::{Action, Blocker, Plan, Target};
-use crate::report::{EdgeReport, SiteReport, UploadReport};
-use crate::settings::Verify;
+use crate::report::{DeployReport, EdgeReport, SiteReport};
+use crate::settings::{Settings, Verify};
 use crate::text;
 
-pub(crate) const NO_SITE: &str = "the account has no such site";
 const UNREAD: &str = "the site could not be read after the upload";
 const UNPUSHED: &str = "the push to the edge is not confirmed yet";
-const REBIND: &str = "pass --rebind to bind the site to the uploaded record, or bind it in the service";
+const MISSING: &str = "the account no longer has this site";
 
-/// What is to be said of one site.
-struct Verdict {
+/// The result for one site.
+struct Verdict<'a> {
     outcome: Outcome,
     detail: Option<String>,
-    /// What to tell beside it, where it is not what was asked for.
-    error: Option<AdHocError>,
+    error: Option<SiteError<'a>>,
     warnings: Vec<String>,
 }
 
-impl Verdict {
-    fn new(outcome: Outcome, detail: Option<String>) -> Self {
-        Self { outcome, detail, error: None, warnings: Vec::new() }
-    }
-
-    fn failing(mut self, kind: ErrorKind, message: String, hint: Option<String>) -> Self {
-        self.error = Some(AdHocError { kind, message, hint });
-        self
+/// Reports the sites that the plan leaves as they are.
+pub(super) fn report_untouched(plan: &Plan<'_>, report: &mut DeployReport) {
+    for target in &plan.targets {
+        let verdict = match (&target.action, target.site.cert_id) {
+            (Action::Leave(blocker), _) => Verdict::blocked(target.site, blocker),
+            (Action::Ignore, Some(id)) => {
+                Verdict::new(Outcome::Misbound, format!("not asked for; bound to certificate {id}"))
+            }
+            (Action::Ignore, None) => Verdict::new(Outcome::Skipped, "not asked for"),
+            _ => continue,
+        };
+        verdict.add_to(report, target, target.site, None);
     }
 }
 
-impl Rollout<'_> {
-    pub(crate) fn push_bare(
-        &mut self,
-        domain: &Domain,
-        cert_id: Option<u64>,
-        outcome: Outcome,
-        detail: Option<String>,
-    ) {
-        let domain = domain.spelled().to_owned();
-        let (id, cert_id_before, edge, cname) = (None, None, None, None);
-        self.report.body.sites.push(SiteReport {
-            id,
-            domain,
-            cert_id_before,
-            cert_id,
-            outcome,
-            detail,
-            edge,
-            cname,
-        });
+/// Reports a site that an upload was made for.
+pub(super) fn report_pending(pending: &PendingSite<'_>, settings: &Settings, report: &mut DeployReport) {
+    let (served, addresses) = pending.view.served_of();
+    let edge = pending.is_edge_asked.then_some(EdgeReport { served, addresses });
+    let verdict = Verdict::of(pending, settings);
+    verdict.add_to(report, pending.target, pending.latest(), edge);
+}
+
+/// The outcome after a request that failed.
+pub(super) fn failed_outcome(failed: &RequestError) -> Outcome {
+    if failed.is_retryable() { Outcome::Queued } else { Outcome::Refused }
+}
+
+/// The report of a domain for which no site was listed.
+pub(super) fn unlisted_site(
+    domain: &str,
+    cert_id: Option<u64>,
+    outcome: Outcome,
+    detail: Option<String>,
+) -> SiteReport {
+    SiteReport {
+        id: None,
+        domain: domain.to_owned(),
+        cert_id_before: None,
+        cert_id,
+        outcome,
+        detail,
+        edge: None,
+        cname: None,
+    }
+}
+
+impl<'a> Verdict<'a> {
+    fn new(outcome: Outcome, detail: impl Into<String>) -> Self {
+        Self { outcome, detail: Some(detail.into()), error: None, warnings: Vec::new() }
     }
 
-    /// Names of a certificate for which there are no sites, where that is fine.
-    pub(crate) fn skip(&mut self, names: Vec<String>) {
-        self.report.body.sites.extend(names.into_iter().map(|domain| SiteReport {
-            id: None,
-            domain,
-            cert_id_before: None,
-            cert_id: None,
-            outcome: Outcome::Skipped,
-            detail: Some(NO_SITE.into()),
-            edge: None,
-            cname: None,
-        }));
+    fn with_error(mut self, error: SiteError<'a>) -> Self {
+        self.error = Some(error);
+        self
     }
 
-    pub(crate) fn record_upload(
-        &mut self,
-        domain: &Domain,
-        answer: Result<(Uploaded, u32), RequestError>,
-    ) -> UploadResult {
-        let domain = domain.spelled().to_owned();
-        match answer {
-            Ok((value, attempts)) => {
-                let stored = Stored { id: value.id, created: value.created == Some(true) };
-                self.report.body.uploads.push(UploadReport {
+    fn with_warnings(mut self, warnings: impl IntoIterator<Item = String>) -> Self {
+        self.warnings.extend(warnings);
+        self
+    }
+
+    fn of(pending: &'a PendingSite<'_>, settings: &Settings) -> Self {
+        match (pending.stored, &pending.reading) {
+            // The error is reported once for the upload, which may be for several sites.
+            (Err(failed), _) => Self::new(failed_outcome(failed), failed.to_string()),
+            (Ok(_), SiteReading::Unread) if pending.view.is_served() => Self::served(pending),
+            (Ok(stored), SiteReading::Unread) => Self::unread(pending.target.site, stored, settings),
+            (Ok(_), SiteReading::Missing) => Self::missing(pending.target.site),
+            (Ok(stored), SiteReading::Site(site)) if !pending.is_bound() => {
+                Self::misbound(pending, stored, site)
+            }
+            (Ok(_), SiteReading::Site(site)) => Self::bound(pending, site, settings),
+        }
+    }
+
+    /// The service binds the site to the uploaded record; the edge decides.
+    fn bound(pending: &'a PendingSite<'_>, site: &'a Site, settings: &Settings) -> Self {
+        let stale = pending.view.stale();
+        if pending.view.is_served() {
+            Self::served(pending)
+        } else if stale.is_empty() {
+            Self::unverified(pending, site, settings)
+        } else {
+            Self::stale(site, stale)
+        }
+    }
+
+    /// Every address of the edge shows the new leaf.
+    fn served(pending: &PendingSite<'_>) -> Self {
+        let domain = &pending.latest().domain;
+        let warnings = pending.view.warnings().into_iter();
+        let warnings = warnings.map(|warning| format!("{domain}: {warning}")).collect();
+        Self { outcome: Outcome::Served, detail: None, error: None, warnings }
+    }
+
+    /// The upload succeeded and the wait is over, but an address of the edge still shows another leaf.
+    fn stale(site: &'a Site, observations: Vec<String>) -> Self {
+        Self::new(Outcome::Stale, text::list(&observations))
+            .with_error(SiteError::Stale { domain: &site.domain, observations })
+    }
+
+    /// No handshake showed any leaf, so the service's word is all there is.
+    fn unverified(pending: &PendingSite<'_>, site: &'a Site, settings: &Settings) -> Self {
+        let domain = &site.domain;
+        let outcome = if site.config_synced { Outcome::Synced } else { Outcome::Uploaded };
+        let unpushed = (!site.config_synced).then(|| UNPUSHED.to_owned());
+        if settings.verify == Verify::Off {
+            let warnings = unpushed.as_ref().map(|reason| format!("{domain}: {reason}"));
+            let detail = unpushed.unwrap_or_else(|| "not verified because of --verify off".into());
+            return Self::new(outcome, detail).with_warnings(warnings);
+        }
+        let reason = why_unverified(pending, site, settings.wait.is_zero());
+        let detail = unpushed.into_iter().chain([reason.clone()]).collect::<Vec<_>>().join("; ");
+        let verdict = Self::new(outcome, detail.clone());
+        if settings.verify == Verify::Require {
+            verdict.with_error(SiteError::Unverified { domain, reason })
+        } else {
+            verdict.with_warnings([format!("{domain}: {detail}")])
+        }
+    }
+
+    /// The site could not be read since the upload. If the uploaded record replaced the one it was bound to, it still is.
+    fn unread(site: &'a Site, stored: StoredRecord, settings: &Settings) -> Self {
+        let domain = &site.domain;
+        let was_bound = site.cert_id == Some(stored.id);
+        if was_bound && settings.verify != Verify::Require {
+            return Self::new(Outcome::Uploaded, UNREAD).with_warnings([format!("{domain}: {UNREAD}")]);
+        }
+        let outcome = if was_bound { Outcome::Uploaded } else { Outcome::Queued };
+        Self::new(outcome, UNREAD).with_error(SiteError::Unread(domain))
+    }
+
+    fn missing(site: &'a Site) -> Self {
+        Self::new(Outcome::Misbound, MISSING).with_error(SiteError::Missing(&site.domain))
+    }
+
+    /// The plan leaves the site alone.
+    fn blocked(site: &'a Site, blocker: &'a Blocker) -> Self {
+        Self::new(blocked_outcome(blocker), blocker.to_string())
+            .with_error(SiteError::Blocked { domain: &site.domain, blocker })
+    }
+
+    /// The upload succeeded, but the site is bound to another record or to none.
+    fn misbound(pending: &'a PendingSite<'_>, stored: StoredRecord, site: &'a Site) -> Self {
+        let (id, domain) = (stored.id, &site.domain);
+        let detail = misbinding(pending, stored, site);
+        match &pending.binding {
+            Some(Err(failed)) => Self::new(failed_outcome(failed), format!("{detail}: {failed}"))
+                .with_error(SiteError::Bind { domain, id, failed }),
+            Some(Ok(updated)) if !updated.ignored_fields.is_empty() => {
+                let fields = updated.ignored_fields.iter().map(|name| text::sanitize(name)).collect();
+                Self::new(Outcome::Refused, detail).with_error(SiteError::IgnoredFields {
                     domain,
-                    ok: true,
-                    id: Some(value.id),
-                    created: value.created,
-                    not_after: value.not_after,
-                    key_match: value.key_match,
-                    bound_sites: value.bound_sites,
-                    attempts,
-                    error: None,
-                });
-                Ok(stored)
+                    id,
+                    fields,
+                })
             }
-            Err(failed) => {
-                self.report.body.uploads.push(UploadReport {
-                    domain,
-                    ok: false,
-                    id: None,
-                    created: None,
-                    not_after: None,
-                    key_match: None,
-                    bound_sites: serde_json::json!([]),
-                    attempts: failed.attempts,
-                    error: Some(failed.to_string()),
-                });
-                Err(failed)
-            }
+            _ => Self::new(Outcome::Misbound, detail.clone())
+                .with_error(SiteError::Misbound { domain, detail }),
         }
     }
 
-    /// Reports the sites that the plan leaves as they are.
-    pub(crate) fn report_what_is_left(&mut self, plan: &Plan<'_>) {
-        for target in &plan.targets {
-            let verdict = match (&target.action, target.site.cert_id) {
-                (Action::Leave(blocker), _) => left(target.site, blocker),
-                (Action::Ignore, Some(id)) => {
-                    Verdict::new(Outcome::Misbound, Some(format!("not asked for; certificate {id} feeds it")))
-                }
-                (Action::Ignore, None) => Verdict::new(Outcome::Skipped, Some("not asked for".into())),
-                _ => continue,
-            };
-            self.push(target, None, verdict, None);
-        }
-    }
-
-    /// Reports a site for which something was uploaded.
-    pub(crate) fn report_arrival(&mut self, pending: &PendingSite<'_>) {
-        let verdict = match (pending.stored, &pending.now) {
-            (Err(failed), _) => {
-                let outcome = self.upload_failed(pending.upload.domain, failed);
-                Verdict::new(outcome, Some(failed.to_string()))
-            }
-            (Ok(_), Now::Unread) if pending.view.is_served() => self.proof(pending, pending.target.site),
-            (Ok(stored), Now::Unread) => self.unread(pending, stored),
-            (Ok(_), Now::Gone) => gone(pending),
-            (Ok(stored), Now::Site(now)) if !pending.is_fed() => misbound(pending, stored, now),
-            (Ok(_), Now::Site(now)) => self.proof(pending, now),
-        };
-        let now = match &pending.now {
-            Now::Site(site) => Some(site),
-            Now::Unread | Now::Gone => None,
-        };
-        let (served, addresses) = pending.view.served_of();
-        let edge = pending.looked.then_some(EdgeReport { served, addresses });
-        self.push(pending.target, now, verdict, edge);
-    }
-
-    /// What the edge shows of a site that the service says is bound.
-    fn proof(&self, pending: &PendingSite<'_>, now: &Site) -> Verdict {
-        let (domain, view) = (&now.domain, &pending.view);
-        let stale = view.stale();
-        if view.is_served() {
-            let warnings = view.warnings().into_iter().map(|note| format!("{domain}: {note}")).collect();
-            return Verdict { warnings, ..Verdict::new(Outcome::Served, None) };
-        }
-        if !stale.is_empty() {
-            let detail = text::list(&stale);
-            let hint = "`edgecert sync` will look again and finish it; if it stays so, ask the service";
-            return Verdict::new(Outcome::Stale, Some(detail.clone())).failing(
-                ErrorKind::Temporary,
-                format!("{domain} is stale: {detail}"),
-                Some(hint.into()),
-            );
-        }
-        let outcome = if now.config_synced { Outcome::Synced } else { Outcome::Uploaded };
-        let unpushed = (!now.config_synced).then(|| UNPUSHED.to_owned());
-        let verify = self.order.settings.verify;
-        if verify == Verify::Off {
-            let warnings = unpushed.iter().map(|reason| format!("{domain}: {reason}")).collect();
-            let detail = unpushed.or_else(|| Some("not proven, as --verify off asks".into()));
-            return Verdict { warnings, ..Verdict::new(outcome, detail) };
-        }
-        let unproven = unproven(pending, now, self.order.settings.wait.is_zero());
-        let detail = unpushed.into_iter().chain([unproven.clone()]).collect::<Vec<_>>().join("; ");
-        let mut verdict = Verdict::new(outcome, Some(detail.clone()));
-        if verify == Verify::Require {
-            let hint = "let this machine reach the edge and give it a --wait, or pass --verify auto";
-            let message = format!("{domain} is not proven: {unproven}");
-            return verdict.failing(ErrorKind::Temporary, message, Some(hint.into()));
-        }
-        verdict.warnings.push(format!("{domain}: {detail}"));
-        verdict
-    }
-
-    fn unread(&self, pending: &PendingSite<'_>, stored: Stored) -> Verdict {
-        let domain = &pending.target.site.domain;
-        let was_fed = pending.target.site.cert_id == Some(stored.id);
-        if was_fed && self.order.settings.verify != Verify::Require {
-            let warnings = vec![format!("{domain}: {UNREAD}")];
-            return Verdict { warnings, ..Verdict::new(Outcome::Uploaded, Some(UNREAD.into())) };
-        }
-        let outcome = if was_fed { Outcome::Uploaded } else { Outcome::Queued };
-        let message = format!("{domain}: whether it is bound is not known; {UNREAD}");
-        Verdict::new(outcome, Some(UNREAD.into())).failing(
-            ErrorKind::Temporary,
-            message,
-            Some(RETRY_HINT.into()),
-        )
-    }
-
-    fn push(&mut self, target: &Target<'_>, now: Option<&Site>, verdict: Verdict, edge: Option<EdgeReport>) {
-        let Verdict { outcome, detail, error, warnings } = verdict;
-        self.report.warnings.extend(warnings);
-        match error {
-            Some(error) if target.wanted => self.report.fail_once(error),
-            Some(error) => self.report.warnings.push(error.message),
+    /// Adds the verdict to the report. The error of a site that was not asked for is only a warning.
+    fn add_to(self, report: &mut DeployReport, target: &Target<'_>, latest: &Site, edge: Option<EdgeReport>) {
+        report.warnings.extend(self.warnings);
+        match self.error {
+            Some(error) if target.wanted => report.fail(error),
+            Some(error) => report.warnings.push(error.to_string()),
             None => {}
         }
-        self.report.body.sites.push(SiteReport {
+        report.body.sites.push(SiteReport {
             id: Some(target.site.id),
             domain: target.site.domain.spelled().to_owned(),
             cert_id_before: target.site.cert_id,
-            cert_id: now.unwrap_or(target.site).cert_id,
-            outcome,
-            detail,
+            cert_id: latest.cert_id,
+            outcome: self.outcome,
+            detail: self.detail,
             edge,
-            cname: now.unwrap_or(target.site).cname.clone(),
+            cname: latest.cname.clone(),
         });
     }
+}
 
-    /// Records a failed upload once for each of its sites and tells their outcome.
-    pub(crate) fn upload_failed(&mut self, domain: &Domain, failed: &RequestError) -> Outcome {
-        let kind = failed.kind();
-        let state = if may_be_done(failed) { "; it may have been stored all the same" } else { "" };
-        let tried = text::count(failed.attempts as usize, "attempt");
-        let message = format!("the upload for {domain} failed: {failed} ({tried}){state}");
-        self.report.fail_once(AdHocError { kind, message, hint: failed.hint() });
-        if failed.is_retryable() { Outcome::Queued } else { Outcome::Refused }
+/// What the site is bound to in place of the uploaded record.
+fn misbinding(pending: &PendingSite<'_>, stored: StoredRecord, site: &Site) -> String {
+    let id = stored.id;
+    let bound = match site.cert_id {
+        Some(other) => format!("bound to certificate {other}, not to the uploaded {id}"),
+        None => format!("bound to no certificate, not to the uploaded {id}"),
+    };
+    // The record to replace may have been deleted between the listing and the upload.
+    if stored.is_new && !pending.upload.replaces.is_empty() {
+        format!("{bound}, which the service created instead of replacing one and which may be unused")
+    } else {
+        bound
     }
 }
 
-/// Whether a request that failed may have been carried out.
-fn may_be_done(failed: &RequestError) -> bool {
-    matches!(
-        failed.error,
-        api::AttemptError::TimedOut { .. }
-            | api::AttemptError::ConnectionClosed { .. }
-            | api::AttemptError::InvalidResponse { .. }
-            | api::AttemptError::Unavailable { status: 500.., .. }
-    )
-}
-
-fn left(site: &Site, blocker: &Blocker) -> Verdict {
-    let outcome = if blocker.is_guard() { Outcome::Guarded } else { Outcome::Misbound };
-    let kind = if blocker.is_guard() { ErrorKind::Refused } else { ErrorKind::Service };
-    let detail = blocker.to_string();
-    let message = format!("{} is {outcome}: {detail}; nothing was sent for it", site.domain);
-    Verdict::new(outcome, Some(detail)).failing(kind, message, Some(blocker.hint().into()))
-}
-
-fn gone(pending: &PendingSite<'_>) -> Verdict {
-    const GONE: &str = "it is not among the account's sites any more";
-    let message = format!("{}: {GONE}", pending.target.site.domain);
-    Verdict::new(Outcome::Misbound, Some(GONE.into())).failing(ErrorKind::Service, message, None)
-}
-
-fn misbound(pending: &PendingSite<'_>, Stored { id, created }: Stored, site: &Site) -> Verdict {
-    let feeds = site
-        .cert_id
-        .map_or("no certificate is bound".into(), |other| format!("certificate {other} still feeds it"));
-    // Between the listing and the upload the record may have been deleted.
-    let unused = created && !pending.upload.replaces.is_empty();
-    let unused =
-        if unused { ", which was created although one was to be replaced, and may be unused" } else { "" };
-    let detail = format!("{feeds}, not the uploaded {id}{unused}");
-    match &pending.binding {
-        Some(Err(failed)) => {
-            let outcome = if failed.is_retryable() { Outcome::Queued } else { Outcome::Refused };
-            let message = format!("{} could not be bound to certificate {id}: {failed}", site.domain);
-            Verdict::new(outcome, Some(format!("{detail}: {failed}"))).failing(
-                failed.kind(),
-                message,
-                failed.hint(),
-            )
-        }
-        Some(Ok(updated)) if !updated.ignored_fields.is_empty() => {
-            let ignored: Vec<String> =
-                updated.ignored_fields.iter().map(|name| text::sanitize(name)).collect();
-            let message = format!(
-                "{} could not be bound to certificate {id}: the service ignores {}",
-                site.domain,
-                text::list(&ignored)
-            );
-            Verdict::new(Outcome::Refused, Some(detail)).failing(ErrorKind::Service, message, None)
-        }
-        _ => {
-            let message = format!("{} is misbound: {detail}", site.domain);
-            Verdict::new(Outcome::Misbound, Some(detail)).failing(
-                ErrorKind::Service,
-                message,
-                Some(REBIND.into()),
-            )
-        }
-    }
-}
-
-/// Why there is no proof for a site that shows no other leaf either.
-fn unproven(pending: &PendingSite<'_>, now: &Site, without_wait: bool) -> String {
-    if !now.enabled {
-        let reason = now.disabled_reason.as_deref().map(text::sanitize);
+/// Why no handshake confirms a site, where none contradicts it.
+fn why_unverified(pending: &PendingSite<'_>, site: &Site, is_without_wait: bool) -> String {
+    if !site.enabled {
+        let reason = site.disabled_reason.as_deref().map(text::sanitize);
         let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
-        return format!("the site is disabled{reason}, so no edge shows its certificate");
+        return format!("the site is disabled{reason}, so the edge does not serve it");
     }
-    if without_wait {
-        return "its edge was not asked, as --wait 0 leaves no time".into();
+    if is_without_wait {
+        return "the edge was not asked because of --wait 0".into();
     }
-    let unseen = pending.view.unverified();
-    if unseen.is_empty() { "its edge was not asked in time".into() } else { text::list(&unseen) }
+    let reasons = pending.view.unverified();
+    if reasons.is_empty() { "the edge was not asked in time".into() } else { text::list(&reasons) }
 }

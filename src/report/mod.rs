@@ -98,14 +98,6 @@ impl<B: Body> Report<B> {
         self.error = Some(CommandError::join(&self.errors));
     }
 
-    /// Adds a failure unless the same one was added before: several sites may depend on one upload.
-    pub(crate) fn fail_once(&mut self, error: impl Into<CommandError>) {
-        let error = error.into();
-        if !self.errors.contains(&error) {
-            self.fail(error);
-        }
-    }
-
     /// Adds the error of a result.
     pub(crate) fn record(&mut self, result: Result<(), CommandError>) {
         if let Err(error) = result {

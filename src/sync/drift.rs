@@ -1,23 +1,23 @@
-//! Whether what was deployed is still so, as the service lists it now. Pure.
+//! Compares what was deployed with what the service lists now. Pure.
 
 use std::collections::{HashMap, HashSet};
 
-use super::scan::{Lineage, Reason};
+use super::scan::{Candidate, Reason};
 use crate::api::{Listing, Site};
 use crate::names::Domain;
 use crate::outcome::Outcome;
 use crate::settings::{Settings, Verify};
+use crate::state;
 
-/// The account by what is looked for.
+/// The sites and records of an account, indexed for lookups by host.
 pub(super) struct AccountIndex<'a> {
     listing: &'a Listing,
-    /// By host.
     sites: HashMap<&'a str, &'a Site>,
-    /// By the host without its first label.
-    below: HashMap<&'a str, Vec<&'a Site>>,
-    /// Records by each host that they are stored for.
-    stored: HashMap<&'a str, Vec<u64>>,
-    records: HashSet<u64>,
+    /// Sites by their host without its first label.
+    sites_by_parent: HashMap<&'a str, Vec<&'a Site>>,
+    /// Ids of the records that are stored for a host.
+    records_by_host: HashMap<&'a str, Vec<u64>>,
+    record_ids: HashSet<u64>,
 }
 
 /// A site or a record that a deployment may change.
@@ -29,25 +29,25 @@ pub(super) enum Resource {
 
 impl<'a> AccountIndex<'a> {
     pub(super) fn new(listing: &'a Listing) -> Self {
-        let mut below: HashMap<&str, Vec<&Site>> = HashMap::new();
+        let mut sites_by_parent: HashMap<&str, Vec<&Site>> = HashMap::new();
         for site in &listing.sites {
             if let Some((_, parent)) = site.domain.host().split_once('.') {
-                below.entry(parent).or_default().push(site);
+                sites_by_parent.entry(parent).or_default().push(site);
             }
         }
-        let mut stored: HashMap<&str, Vec<u64>> = HashMap::new();
+        let mut records_by_host: HashMap<&str, Vec<u64>> = HashMap::new();
         for record in &listing.records {
             for domain in record.domains.iter().chain(&record.name) {
-                stored.entry(domain.host()).or_default().push(record.id);
+                records_by_host.entry(domain.host()).or_default().push(record.id);
             }
         }
         let sites = listing.sites.iter().map(|site| (site.domain.host(), site)).collect();
-        let records = listing.records.iter().map(|record| record.id).collect();
-        Self { listing, sites, below, stored, records }
+        let record_ids = listing.records.iter().map(|record| record.id).collect();
+        Self { listing, sites, sites_by_parent, records_by_host, record_ids }
     }
 
-    /// The sites that have to have the certificate.
-    fn wanted(&self, lineage: &Lineage) -> Vec<&'a Site> {
+    /// The sites that must have the certificate of a lineage.
+    fn wanted(&self, lineage: &Candidate) -> Vec<&'a Site> {
         if !lineage.domains.is_empty() {
             let find = |domain: &Domain| self.sites.get(domain.host()).copied();
             return lineage.domains.iter().filter_map(find).collect();
@@ -56,7 +56,7 @@ impl<'a> AccountIndex<'a> {
         for name in lineage.names.iter().filter_map(|name| name.parse::<Domain>().ok()) {
             wanted.extend(self.sites.get(name.host()));
             if let Some(parent) = name.host().strip_prefix("*.") {
-                let below = self.below.get(parent).into_iter().flatten();
+                let below = self.sites_by_parent.get(parent).into_iter().flatten();
                 wanted.extend(below.filter(|site| !site.domain.host().starts_with('*')));
             }
         }
@@ -65,19 +65,19 @@ impl<'a> AccountIndex<'a> {
         wanted
     }
 
-    /// Why a lineage has to be deployed again that seems to be done; `None`: it does not have to.
-    pub(super) fn drift(&self, lineage: &Lineage) -> Option<Reason> {
+    /// Why a lineage that was deployed has to be deployed again; `None` if its sites are as they were left.
+    pub(super) fn drift(&self, lineage: &Candidate) -> Option<Reason> {
         let wanted = self.wanted(lineage);
-        let missing = wanted.len() < lineage.domains.len() || wanted.is_empty();
-        if missing && !lineage.settings.skip_unmatched {
-            return Some(Reason::Drifted("a site is gone".into()));
+        let is_missing = wanted.len() < lineage.domains.len() || wanted.is_empty();
+        if is_missing && !lineage.settings.skip_unmatched {
+            return Some(Reason::Drifted("a site is missing".into()));
         }
-        // One that was skipped was no site then.
-        let sites = || lineage.sites.iter().filter(|site| site.outcome != Outcome::Skipped);
-        let by_id: HashMap<u64, &crate::state::SiteState> =
-            sites().filter_map(|site| Some((site.id?, site))).collect();
-        // Of a upload_only upload the numbers are not known.
-        let by_host: HashMap<String, &crate::state::SiteState> = sites()
+        // A domain that was skipped was no site then.
+        let deployed = || lineage.sites.iter().filter(|site| site.outcome != Outcome::Skipped);
+        let by_id: HashMap<u64, &state::SiteState> =
+            deployed().filter_map(|site| Some((site.id?, site))).collect();
+        // An upload without a listing reports no ids.
+        let by_host: HashMap<String, &state::SiteState> = deployed()
             .filter_map(|site| Some((site.domain.parse::<Domain>().ok()?.host().to_owned(), site)))
             .collect();
         wanted.into_iter().find_map(|site| {
@@ -88,35 +88,37 @@ impl<'a> AccountIndex<'a> {
         })
     }
 
-    /// What is not as it was left.
-    fn change(&self, site: &Site, known: &crate::state::SiteState, settings: &Settings) -> Option<String> {
-        let (domain, record) = (&site.domain, |id: Option<u64>| match id {
-            Some(id) => format!("certificate {id}"),
-            None => "no certificate".to_owned(),
-        });
-        if site.cert_id != known.cert_id {
-            let (now, before) = (record(site.cert_id), record(known.cert_id));
-            return Some(format!("{domain} is bound to {now}, not to {before} any more"));
+    /// How a site differs from what was deployed to it.
+    fn change(&self, site: &Site, deployed: &state::SiteState, settings: &Settings) -> Option<String> {
+        let domain = &site.domain;
+        if site.cert_id != deployed.cert_id {
+            let (now, before) = (certificate(site.cert_id), certificate(deployed.cert_id));
+            return Some(format!("{domain} is bound to {now}, no longer to {before}"));
         }
-        // What the service did not list whole may be there all the same.
-        let is_listed = |id: &u64| !self.listing.warnings.is_empty() || self.records.contains(id);
-        if let Some(gone) = known.cert_id.filter(|id| !is_listed(id)) {
-            return Some(format!("{domain} is bound to certificate {gone}, which is gone"));
+        // An incomplete listing may lack a record that exists.
+        let is_complete = self.listing.warnings.is_empty();
+        if let Some(id) = deployed.cert_id.filter(|id| is_complete && !self.record_ids.contains(id)) {
+            return Some(format!("{domain} is bound to certificate {id}, which no longer exists"));
         }
-        // Where nobody looks at the edge, a push that is over is all that there will ever be.
-        let unseen = settings.verify == Verify::Off || settings.wait.is_zero();
-        let is_open = known.outcome == Outcome::Uploaded && !(unseen && site.config_synced);
-        is_open.then(|| format!("the push to {domain} was never confirmed"))
+        // Without handshakes a finished push is all that will ever be known.
+        let needs_no_handshake = settings.verify == Verify::Off || settings.wait.is_zero();
+        let is_unconfirmed =
+            deployed.outcome == Outcome::Uploaded && !(needs_no_handshake && site.config_synced);
+        is_unconfirmed.then(|| format!("the push to {domain} was never confirmed"))
     }
 
-    /// What a deployment of this lineage may change.
-    pub(super) fn resources(&self, lineage: &Lineage) -> HashSet<Resource> {
+    /// What a deployment of a lineage may change.
+    pub(super) fn resources(&self, lineage: &Candidate) -> HashSet<Resource> {
         let mut resources = HashSet::new();
         for site in self.wanted(lineage) {
             resources.insert(Resource::Site(site.id));
-            let stored = self.stored.get(site.domain.host()).into_iter().flatten().copied();
+            let stored = self.records_by_host.get(site.domain.host()).into_iter().flatten().copied();
             resources.extend(site.cert_id.into_iter().chain(stored).map(Resource::Record));
         }
         resources
     }
+}
+
+fn certificate(id: Option<u64>) -> String {
+    id.map_or_else(|| "no certificate".to_owned(), |id| format!("certificate {id}"))
 }

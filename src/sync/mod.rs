@@ -1,223 +1,169 @@
-//! `edgecert sync`: finishes what failed, deploys what changed, repairs what drifted.
+//! Keeps all lineages of the host deployed: finishes what failed, deploys what was renewed, repairs what drifted.
 //!
-//! Every lineage is looked at on disk; one listing for all of them tells what is not as it was left; only what has to be
-//! deployed is, on the same path as `deploy`.
+//! A scan finds what is open without asking anybody. One listing per account shows what drifted. Only what has to be
+//! deployed is deployed, on the same path as in `deploy`. Nothing here prints.
 
 mod drift;
+mod error;
 mod scan;
+mod schedule;
 mod summary;
 mod workers;
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
-
 use self::drift::AccountIndex;
-use self::scan::{Found, Lineage, Scan};
-use self::summary::Summary;
-use self::workers::{DeployResult, Job, Service, Workers};
+pub(crate) use self::error::Error;
+use self::scan::{Candidate, Scan, ScanResult};
+use self::schedule::{Job, Schedule, by_account};
+pub(crate) use self::summary::Summary;
+use self::workers::{JobResult, ListedAccount, Workers};
 use crate::api::ClientConfig;
-use crate::cli::DeployArgs;
 use crate::clock::Deadline;
 use crate::context::Context;
-use crate::deploy::ClientCache;
-use crate::error::{AdHocError, CommandError, ErrorKind, STATE_HINT};
-use crate::inventory::{self, Inventory, Member, Shard};
-use crate::report::{CommandReport, DeployReport};
+use crate::deploy::{self, AccountSnapshot, ClientCache};
+use crate::inventory::{Inventory, Member, Shard, entry_of};
 use crate::settings::{Layer, Layers, Settings};
 use crate::source::Source;
-use crate::state::{self, Store};
+use crate::state::{self, IssueDates, Store};
 use crate::text;
 
-/// Options of one `sync`.
+/// Options of a run.
 pub(crate) struct SyncOptions<'a> {
     pub(crate) flags: &'a Layer,
     /// Upper limit of the random delay before the start.
     pub(crate) splay: Duration,
-    /// `None`: all lineages.
+    /// The lineages to process; `None` means all.
     pub(crate) shard: Option<Shard>,
 }
 
-/// Brings all lineages to the state that they should be in.
+/// Receives the progress of a run.
+pub trait Progress {
+    /// Work begins.
+    fn start(&self, lineages: usize);
+    /// One more lineage is done.
+    fn advance(&self);
+    /// All lineages are done.
+    fn finish(&self);
+}
+
+/// Processes all lineages of the host.
 pub(crate) fn run(
     options: &SyncOptions<'_>,
     context: &Context,
-    answer: &mut CommandReport,
-) -> Result<(), CommandError> {
-    let file = context.configuration()?;
-    let layers = Layers::new(options.flags, &context.env, file);
-    let (store, directory) = memory(layers.state_dir())?;
+    progress: &dyn Progress,
+) -> Result<Summary, Error> {
+    let configuration = context.configuration()?;
+    let layers = Layers::new(options.flags, &context.env, configuration);
+    let state_dir = layers.state_dir().ok_or(Error::NoStateDir)?;
+    let store = Store::open(&state_dir)?;
+    store.probe()?;
     std::thread::sleep(options.splay.mul_f64(fastrand::f64()));
 
-    let mut scan = Scan::new(&layers, options.shard);
-    let (mut summary, mut lineages) = (Summary::default(), Vec::new());
-    let inventory = Inventory::gather(Some(&store), file)?;
-    let count = inventory.len();
-    let mut strange = Vec::new();
-    inventory.visit(|member| sort(scan.look(member), &mut lineages, &mut summary), |note| strange.push(note));
-    for strange in strange {
-        if strange.is_invalid() {
-            answer.warnings.push(strange.to_string());
+    let inventory = Inventory::gather(Some(&store), configuration)?;
+    let mut sync = Sync::new(Scan::new(&layers, options.shard), state_dir);
+    if inventory.len() == 0 {
+        sync.summary.add_warnings([nothing_to_sync(&sync.state_dir)]);
+    }
+    let mut errors = Vec::new();
+    inventory.visit(|member| sync.scan(member), |error| errors.push(error));
+    for error in errors {
+        if error.is_invalid() {
+            sync.summary.add_warnings([error.to_string()]);
         } else {
-            summary.unread(&strange.to_string());
+            sync.summary.add_unreadable_state(error);
         }
     }
-    if count == 0 {
-        answer.warnings.push(nothing_to_do(&directory));
-    }
-    let sync = Sync { directory: &directory, answer };
-    sync.work(&lineages, &scan, &mut summary);
-    summary.report(answer, context.style);
-    Ok(())
+    Ok(sync.deploy(progress))
 }
 
-/// The same for one lineage, which its client says is unchanged. What is not remembered is deployed.
-pub(crate) fn tick(
+/// Processes one lineage; `None` if no state of it can be read.
+pub(crate) fn run_one(
     source: &Source,
     context: &Context,
-    report: &mut DeployReport,
-) -> Result<(), CommandError> {
-    let file = context.configuration()?;
-    let args = DeployArgs::default();
-    let layers = Layers::new(&args.settings.layer, &context.env, file);
+    progress: &dyn Progress,
+) -> Result<Option<Summary>, Error> {
+    let (configuration, flags) = (context.configuration()?, Layer::default());
+    let layers = Layers::new(&flags, &context.env, configuration);
     let name = state::lineage_name(&source.stable_path());
-    let directory = layers.state_dir().filter(|directory| directory.is_dir());
-    let memory = directory.as_deref().and_then(|directory| Store::at(directory).read(&name).ok()?);
-    let (Some(directory), Some(memory)) = (directory, memory) else {
-        return crate::cmd::deploy::deploy(&args, source, context, report);
-    };
-    let entry = inventory::entry_of(file, source);
-    let member = Member { name, source: Ok(source.clone()), entry, state: Some(memory) };
-    let mut scan = Scan::new(&layers, None);
-    let (mut summary, mut lineages) = (Summary::default(), Vec::new());
-    sort(scan.look(member), &mut lineages, &mut summary);
-    let mut answer = CommandReport::new("sync");
-    let sync = Sync { directory: &directory, answer: &mut answer };
-    sync.work(&lineages, &scan, &mut summary);
-    report.warnings.extend(std::mem::take(&mut answer.warnings));
-    summary.report_one(report);
-    Ok(())
+    let state_dir = layers.state_dir().filter(|directory| directory.is_dir());
+    let state = state_dir.as_deref().and_then(|directory| Store::at(directory).read(&name).ok()?);
+    let (Some(state_dir), Some(state)) = (state_dir, state) else { return Ok(None) };
+    let entry = entry_of(configuration, source);
+    let mut sync = Sync::new(Scan::new(&layers, None), state_dir);
+    sync.scan(Member { name, source: Ok(source.clone()), entry, state: Some(state) });
+    Ok(Some(sync.deploy(progress)))
 }
 
-/// The directory of what is remembered, which has to be writable: without it this could not end.
-fn memory(directory: Option<PathBuf>) -> Result<(Store, PathBuf), CommandError> {
-    let directory = directory.ok_or_else(|| {
-        let message = "no state directory is set, and there is no home directory";
-        AdHocError::new(ErrorKind::Config, message, STATE_HINT)
-    })?;
-    let store = Store::open(&directory)?;
-    store.probe()?;
-    Ok((store, directory))
-}
-
-fn nothing_to_do(directory: &Path) -> String {
+fn nothing_to_sync(state_dir: &Path) -> String {
     format!(
-        "nothing was ever deployed (nothing is remembered in {}), and no [[lineage]] is configured",
-        text::path(directory)
+        "no lineage was ever deployed ({} records none), and no [[lineage]] is configured",
+        text::path(state_dir)
     )
 }
 
-fn sort(found: Option<Found>, lineages: &mut Vec<Lineage>, summary: &mut Summary) {
-    match found {
-        Some(Found::Lineage(lineage)) => lineages.push(*lineage),
-        Some(Found::Gone) => summary.gone_before(),
-        Some(Found::Failed(name, error)) => summary.failed(&name, error),
-        None => {}
-    }
-}
-
+/// A run in progress.
 struct Sync<'a> {
-    directory: &'a Path,
-    answer: &'a mut CommandReport,
+    scan: Scan<'a>,
+    state_dir: PathBuf,
+    lineages: Vec<Candidate>,
+    summary: Summary,
 }
 
-impl Sync<'_> {
-    /// Lists each service once, and deploys what is not as it should be.
-    fn work(self, lineages: &[Lineage], scan: &Scan<'_>, summary: &mut Summary) {
-        let mut services: Vec<Service> = Vec::new();
-        let (mut independent, mut conflicting) = (Vec::new(), Vec::new());
-        for (settings, members) in by_service(lineages) {
-            let service = match reach(&settings, scan) {
-                Ok(service) => service,
-                Err(error) => {
-                    summary.unreached(&error, &members);
-                    continue;
-                }
-            };
-            self.answer.warnings.extend(service.listing.warnings.iter().cloned());
-            let (first, second) = jobs(&members, &AccountIndex::new(&service.listing), services.len());
-            summary.unchanged(members.len() - first.len() - second.len());
-            services.push(service);
-            independent.extend(first);
-            conflicting.extend(second);
+impl<'a> Sync<'a> {
+    fn new(scan: Scan<'a>, state_dir: PathBuf) -> Self {
+        Self { scan, state_dir, lineages: Vec::new(), summary: Summary::default() }
+    }
+
+    fn scan(&mut self, member: Member<'a>) {
+        match self.scan.scan(member) {
+            Some(ScanResult::Candidate(lineage)) => self.lineages.push(*lineage),
+            Some(ScanResult::StillMissing) => self.summary.add_still_missing(),
+            Some(ScanResult::Failed(name, error)) => self.summary.add_failed(&name, error),
+            None => {}
         }
-        let workers = Workers { services: &services, directory: self.directory };
-        let progress = progress(independent.len() + conflicting.len());
-        let mut tell = |job: &Job<'_>, ended: DeployResult| {
-            progress.inc(1);
-            match ended {
-                DeployResult::Deployed(report) => summary.deployed(&job.lineage.name, &job.reason, report),
-                DeployResult::Gone(report) => summary.gone(&job.lineage.name, report),
+    }
+
+    /// Lists each account once and deploys the lineages that have to be deployed.
+    fn deploy(self, progress: &dyn Progress) -> Summary {
+        let Self { scan, state_dir, lineages, mut summary } = self;
+        let (mut accounts, mut schedule) = (Vec::new(), Schedule::default());
+        for (settings, members) in by_account(&lineages) {
+            match list_account(&settings, &scan.issue_dates) {
+                Ok(account) => {
+                    let listing = &account.snapshot.listing;
+                    summary.add_warnings(listing.warnings.iter().cloned());
+                    let scheduled = schedule.add(&members, &AccountIndex::new(listing), accounts.len());
+                    summary.add_unchanged(members.len() - scheduled);
+                    accounts.push(account);
+                }
+                Err(error) => summary.add_unreached(error, members.len()),
+            }
+        }
+        progress.start(schedule.len());
+        let workers = Workers { accounts: &accounts, state_dir: &state_dir };
+        let mut on_done = |job: &Job<'_>, result| {
+            progress.advance();
+            match result {
+                JobResult::Deployed(report) => {
+                    summary.add_deployed(&job.lineage.name, &job.reason, report);
+                }
+                JobResult::FilesMissing(report) => summary.add_missing(&job.lineage.name, report),
             }
         };
-        workers.deploy(&independent, &mut tell);
-        workers.deploy_in_turn(&conflicting, &mut tell);
-        progress.finish_and_clear();
+        workers.deploy_independent(&schedule.independent, &mut on_done);
+        workers.deploy_conflicting(&schedule.conflicting, &mut on_done);
+        progress.finish();
+        summary
     }
 }
 
-/// The lineages of each service and account.
-fn by_service(lineages: &[Lineage]) -> Vec<(Arc<Settings>, Vec<&Lineage>)> {
-    let mut services: Vec<(Arc<Settings>, Vec<&Lineage>)> = Vec::new();
-    for lineage in lineages {
-        let own = &lineage.settings;
-        match services.iter_mut().find(|(other, _)| Arc::ptr_eq(other, own) || other.is_same_service(own)) {
-            Some((_, members)) => members.push(lineage),
-            None => services.push((Arc::clone(own), vec![lineage])),
-        }
-    }
-    services
-}
-
-fn reach(settings: &Settings, scan: &Scan<'_>) -> Result<Service, CommandError> {
-    let access = Arc::new(ClientConfig::new(settings)?);
-    let mut clients = ClientCache::new()?;
-    let listing = clients.list(&access, settings, Deadline::after(settings.timeout));
-    let issued = scan.issued.of_service(&settings.base_url.to_string());
-    Ok(Service { access, listing: listing?, issued })
-}
-
-/// What has to be deployed: first the lineages that share nothing, then those of which one may change what another finds.
-fn jobs<'a>(
-    members: &[&'a Lineage],
-    index: &AccountIndex<'_>,
-    service: usize,
-) -> (Vec<Job<'a>>, Vec<Job<'a>>) {
-    let (mut independent, mut conflicting, mut taken) = (Vec::new(), Vec::new(), HashSet::new());
-    for &lineage in members {
-        let Some(reason) = lineage.reason.clone().or_else(|| index.drift(lineage)) else { continue };
-        let resources = index.resources(lineage);
-        let job = Job { lineage, reason, service };
-        if resources.is_disjoint(&taken) {
-            independent.push(job);
-        } else {
-            conflicting.push(job);
-        }
-        taken.extend(resources);
-    }
-    (independent, conflicting)
-}
-
-/// A bar on a terminal; nothing elsewhere.
-fn progress(lineages: usize) -> ProgressBar {
-    const SHORT: usize = 2;
-    if lineages < SHORT {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(lineages as u64);
-    let style = ProgressStyle::with_template("{pos} of {len} lineages {wide_bar} {eta}");
-    style.map_or_else(|_| bar.clone(), |style| bar.clone().with_style(style))
+fn list_account(settings: &Settings, issue_dates: &IssueDates) -> Result<ListedAccount, deploy::Error> {
+    let config = Arc::new(ClientConfig::new(settings)?);
+    let mut clients = ClientCache::with_config(Arc::clone(&config))?;
+    let listing = clients.listing(settings, Deadline::after(settings.timeout));
+    let issue_dates = issue_dates.of_service(&settings.base_url.to_string());
+    Ok(ListedAccount { config, snapshot: AccountSnapshot { listing: listing?, issue_dates } })
 }

@@ -1,36 +1,37 @@
-//! What can be known of each lineage without asking anybody: its files, its memory, its settings.
+//! What can be known of each lineage offline: its files, its state, its settings.
 
 use std::sync::Arc;
 
 use time::OffsetDateTime;
 
+use super::error::Error;
 use crate::bundle::{self, LeafPeek};
-use crate::error::CommandError;
 use crate::file::ReadError;
 use crate::inventory::{Member, Shard};
 use crate::names::Domain;
 use crate::settings::{self, Guards, Layer, Layers, LineageEntry, Settings};
 use crate::source::Source;
-use crate::state::{self, IssueDates, LineageState};
+use crate::state::{self, IssueDates, LineageState, Overrides};
 use crate::text::rfc3339_millis;
 
-/// A lineage that can be worked on.
-pub(super) struct Lineage {
+/// A lineage that can be deployed.
+pub(super) struct Candidate {
     pub(super) name: String,
     pub(super) source: Source,
     pub(super) settings: Arc<Settings>,
+    /// The sites that must get the certificate, each once; empty means every covered site.
     pub(super) domains: Vec<Domain>,
-    /// What an earlier run was summary.
-    pub(super) asked: state::Overrides,
-    /// Overrides hold for the certificate that they were given for.
+    /// What the run that deployed it before was given besides the configuration.
+    pub(super) overrides: Overrides,
+    /// The recorded guards, if the leaf is still the one that they were given for.
     pub(super) guards: Guards,
-    /// Names of the leaf on disk; none where it cannot be read.
+    /// The names in the leaf on disk; empty if it cannot be read.
     pub(super) names: Vec<String>,
-    /// What was deployed to its sites.
+    /// What the last deployment reported of its sites.
     pub(super) sites: Vec<state::SiteState>,
-    /// When the last run on it was begun; `None`: there was none.
+    /// When the last run began; `None` if it was never deployed.
     pub(super) begun: Option<OffsetDateTime>,
-    /// Why it has to be deployed; `None`: only the service can tell whether it has to.
+    /// Why it has to be deployed; `None` if it has to be only in case of drift.
     pub(super) reason: Option<Reason>,
 }
 
@@ -43,122 +44,132 @@ pub(super) enum Reason {
     Renewed,
     #[error("pending since {}", rfc3339_millis(*.0))]
     Pending(OffsetDateTime),
-    #[error("what is asked for has changed")]
-    Ordered,
-    /// Only a second look can tell whether a client is switching them right now.
-    #[error("its files are gone")]
-    Gone,
-    /// That they are there is remembered, so that it is said when they are gone again.
+    #[error("options changed")]
+    OptionsChanged,
+    /// The client may be replacing them at this moment, so the deployment reads them again before it reports that.
+    #[error("its files are missing")]
+    FilesMissing,
+    /// Deploying clears the mark, so that files which disappear again are reported again.
     #[error("its files are back")]
-    Back,
+    FilesBack,
     #[error("{0}")]
     Drifted(String),
 }
 
-/// What the scan finds of a lineage.
-pub(super) enum Found {
-    Lineage(Box<Lineage>),
-    /// Its files are gone, which was reported before.
-    Gone,
-    Failed(String, CommandError),
+/// What the scan found of one lineage.
+pub(super) enum ScanResult {
+    Candidate(Box<Candidate>),
+    /// Its files are missing, and an earlier run reported that.
+    StillMissing,
+    Failed(String, Error),
 }
 
-/// Looks at lineages one by one.
+/// Scans lineages one by one.
 pub(super) struct Scan<'a> {
     layers: &'a Layers<'a>,
-    pub(super) shard: Option<Shard>,
-    /// Settings of lineages that were summary the same, which most are.
-    known: Vec<(Layer, Option<&'a LineageEntry>, Arc<Settings>)>,
-    pub(super) issued: IssueDates,
+    shard: Option<Shard>,
+    /// Resolved settings by what they were resolved from, which is the same for most lineages.
+    resolved: Vec<(Layer, Option<&'a LineageEntry>, Arc<Settings>)>,
+    /// Of all lineages so far, whatever their shard.
+    pub(super) issue_dates: IssueDates,
 }
 
 impl<'a> Scan<'a> {
     pub(super) fn new(layers: &'a Layers<'a>, shard: Option<Shard>) -> Self {
-        Self { layers, shard, known: Vec::new(), issued: IssueDates::default() }
+        Self { layers, shard, resolved: Vec::new(), issue_dates: IssueDates::default() }
     }
 
-    /// What is there of a lineage; `None`: it is of another share.
-    pub(super) fn look(&mut self, member: Member<'a>) -> Option<Found> {
-        if let Some(memory) = &member.state {
-            self.issued.add(memory);
+    /// Scans a lineage; `None` if it belongs to another shard.
+    pub(super) fn scan(&mut self, member: Member<'a>) -> Option<ScanResult> {
+        if let Some(state) = &member.state {
+            self.issue_dates.add(state);
         }
         if self.shard.is_some_and(|shard| !shard.contains(&member.name)) {
             return None;
         }
         let name = member.name.clone();
-        Some(self.lineage(member).unwrap_or_else(|error| Found::Failed(name, error)))
+        Some(self.try_scan(member).unwrap_or_else(|error| ScanResult::Failed(name, error)))
     }
 
-    fn lineage(&mut self, member: Member<'a>) -> Result<Found, CommandError> {
+    fn try_scan(&mut self, member: Member<'a>) -> Result<ScanResult, Error> {
         let domains = member.domains();
-        let Member { name, source, entry, state: memory } = member;
+        let Member { name, source, entry, state } = member;
         let source = source?;
-        let known = memory.as_ref().and_then(|memory| memory.leaf.as_ref());
-        let peek = bundle::peek_leaf(&source.files, known.map(|known| known.fingerprint.as_str()));
-        let is_gone = peek.as_ref().is_err_and(ReadError::is_missing);
-        if is_gone && memory.as_ref().is_some_and(|memory| memory.missing_since.is_some()) {
-            return Ok(Found::Gone);
+        let deployed = state.as_ref().and_then(|state| state.leaf.as_ref());
+        let fingerprint = deployed.map(|leaf| leaf.fingerprint.as_str());
+        let peek = bundle::peek_leaf(&source.files, fingerprint);
+        let is_missing = peek.as_ref().is_err_and(ReadError::is_missing);
+        if is_missing && state.as_ref().is_some_and(|state| state.missing_since.is_some()) {
+            return Ok(ScanResult::StillMissing);
         }
-        let order = memory.as_ref().map(|memory| memory.options.clone()).unwrap_or_default();
-        let settings = self.settings(&order.overrides.settings, entry)?;
         let names = match &peek {
-            Ok(LeafPeek::Known) => known.map(|known| known.names.clone()).unwrap_or_default(),
+            Ok(LeafPeek::Known) => deployed.map(|leaf| leaf.names.clone()).unwrap_or_default(),
             Ok(LeafPeek::Leaf(leaf)) => leaf.names(),
             Ok(LeafPeek::Unclear) | Err(_) => Vec::new(),
         };
         let is_known = matches!(&peek, Ok(LeafPeek::Known));
-        let reason = if is_gone && memory.is_some() {
-            Some(Reason::Gone)
-        } else {
-            memory.as_ref().map_or(Some(Reason::New), |memory| reason(memory, is_known, &settings, &domains))
+        let options = state.as_ref().map(|state| state.options.clone()).unwrap_or_default();
+        let settings = self.settings(&options.overrides.settings, entry)?;
+        let reason = match &state {
+            None => Some(Reason::New),
+            Some(_) if is_missing => Some(Reason::FilesMissing),
+            Some(state) => reason(state, is_known, &settings, &domains),
         };
         let guards = Guards {
-            allow_shrink: is_known && order.allow_shrink,
-            allow_older: is_known && order.allow_older,
-            replace_lets: is_known && order.replace_lets,
+            allow_shrink: is_known && options.allow_shrink,
+            allow_older: is_known && options.allow_older,
+            replace_lets: is_known && options.replace_lets,
         };
-        let (begun, sites) = memory.map(|memory| (memory.begun_at, memory.sites)).unzip();
-        let sites = sites.unwrap_or_default();
-        let asked = order.overrides;
-        let lineage = Lineage { name, source, settings, domains, asked, guards, names, sites, begun, reason };
-        Ok(Found::Lineage(Box::new(lineage)))
+        let (begun, sites) = state.map(|state| (state.begun_at, state.sites)).unzip();
+        Ok(ScanResult::Candidate(Box::new(Candidate {
+            name,
+            source,
+            settings,
+            domains,
+            overrides: options.overrides,
+            guards,
+            names,
+            sites: sites.unwrap_or_default(),
+            begun,
+            reason,
+        })))
     }
 
     fn settings(
         &mut self,
-        summary: &Layer,
+        recorded: &Layer,
         entry: Option<&'a LineageEntry>,
     ) -> Result<Arc<Settings>, settings::Error> {
-        let same = |other: Option<&LineageEntry>| match (other, entry) {
+        let is_same_entry = |other: Option<&LineageEntry>| match (other, entry) {
             (Some(a), Some(b)) => std::ptr::eq(a, b),
             (None, None) => true,
             _ => false,
         };
+        let mut resolved = self.resolved.iter();
         if let Some((.., settings)) =
-            self.known.iter().find(|(layer, other, _)| layer == summary && same(*other))
+            resolved.find(|(layer, entry, _)| layer == recorded && is_same_entry(*entry))
         {
             return Ok(Arc::clone(settings));
         }
-        let settings = self.layers.resolve_recorded(summary, entry)?;
-        let settings = Arc::new(settings);
-        self.known.push((summary.clone(), entry, Arc::clone(&settings)));
+        let settings = Arc::new(self.layers.resolve_recorded(recorded, entry)?);
+        self.resolved.push((recorded.clone(), entry, Arc::clone(&settings)));
         Ok(settings)
     }
 }
 
-/// Why a lineage that was deployed before has to be deployed again, as far as can be summary from here.
-fn reason(memory: &LineageState, is_known: bool, settings: &Settings, domains: &[Domain]) -> Option<Reason> {
+/// Why a lineage that was deployed before, and whose files are there, has to be deployed again.
+fn reason(state: &LineageState, is_known: bool, settings: &Settings, domains: &[Domain]) -> Option<Reason> {
     let service = settings.base_url.to_string();
-    let is_ordered = memory.options.service.as_ref().is_none_or(|known| *known == service)
-        && memory.options.domains.iter().map(String::as_str).eq(domains.iter().map(Domain::spelled));
-    if let Some(since) = memory.pending_since {
+    let has_same_options = state.options.service.as_ref().is_none_or(|known| *known == service)
+        && state.options.domains.iter().map(String::as_str).eq(domains.iter().map(Domain::spelled));
+    if let Some(since) = state.pending_since {
         Some(Reason::Pending(since))
     } else if !is_known {
         Some(Reason::Renewed)
-    } else if memory.missing_since.is_some() {
-        Some(Reason::Back)
-    } else if !is_ordered {
-        Some(Reason::Ordered)
+    } else if state.missing_since.is_some() {
+        Some(Reason::FilesBack)
+    } else if !has_same_options {
+        Some(Reason::OptionsChanged)
     } else {
         None
     }

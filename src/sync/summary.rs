@@ -1,18 +1,31 @@
-//! What a `sync` has to say: counts, and a line and an object for each lineage that was not simply unchanged.
+//! The result of a `sync`: counts, and a report of each lineage that was not simply unchanged.
 
 use std::fmt::Write as _;
 
 use anstyle::AnsiColor;
-use serde::Serialize;
-use serde_json::Value;
+use serde::{Serialize, Serializer};
 
-use super::scan::{Lineage, Reason};
-use crate::error::{AdHocError, CommandError, ErrorKind, STATE_HINT};
+use super::error::Error;
+use super::scan::Reason;
+use crate::deploy;
+use crate::error::CommandError;
 use crate::outcome::Outcome;
-use crate::report::{CommandReport, DeployReport, Style};
+use crate::report::{Body, DeployBody, DeployReport, Report, Style};
+use crate::state::StateError;
 use crate::text::{count, sanitize};
 
-/// How many lineages ended how.
+/// The result of a run.
+#[derive(Default, Serialize)]
+pub(crate) struct Summary {
+    counts: Counts,
+    lineages: Vec<LineageReport>,
+    /// Failures that are not of a single lineage.
+    #[serde(skip)]
+    errors: Vec<CommandError>,
+    #[serde(skip)]
+    warnings: Vec<String>,
+}
+
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 struct Counts {
     total: usize,
@@ -22,146 +35,126 @@ struct Counts {
     gone: usize,
 }
 
-/// How a lineage ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum State {
-    Deployed,
-    Failed,
-    Gone,
-}
-
-/// A lineage that was not simply unchanged.
-#[derive(Serialize)]
-struct Entry {
+/// The report of a lineage that was not simply unchanged.
+struct LineageReport {
     name: String,
-    state: State,
+    result: LineageResult,
     reason: Option<String>,
-    #[serde(flatten)]
     report: DeployReport,
 }
 
-/// Everything that was found and done.
-#[derive(Default)]
-pub(super) struct Summary {
-    counts: Counts,
-    entries: Vec<Entry>,
-    /// Failures of whole services, each once.
-    unreached: Vec<CommandError>,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum LineageResult {
+    Deployed,
+    Failed,
+    /// Its files are missing.
+    Gone,
 }
 
+crate::text::display_as_serialized!(LineageResult);
+
 impl Summary {
-    pub(super) fn unchanged(&mut self, lineages: usize) {
+    pub(super) fn add_warnings(&mut self, warnings: impl IntoIterator<Item = String>) {
+        self.warnings.extend(warnings);
+    }
+
+    pub(super) fn add_unchanged(&mut self, lineages: usize) {
         self.counts.total += lineages;
         self.counts.unchanged += lineages;
     }
 
-    /// One whose files are gone, as was said before.
-    pub(super) fn gone_before(&mut self) {
+    /// Counts a lineage whose files are missing, which an earlier run reported.
+    pub(super) fn add_still_missing(&mut self) {
         self.counts.total += 1;
         self.counts.gone += 1;
     }
 
-    pub(super) fn gone(&mut self, name: &str, report: DeployReport) {
-        self.gone_before();
-        self.entries.push(Entry { name: name.to_owned(), state: State::Gone, reason: None, report });
+    pub(super) fn add_missing(&mut self, name: &str, report: DeployReport) {
+        self.add(name, LineageResult::Gone, None, report);
     }
 
-    pub(super) fn deployed(&mut self, name: &str, reason: &Reason, report: DeployReport) {
-        let state = if report.kind().is_none() { State::Deployed } else { State::Failed };
-        self.push(name, state, Some(reason.to_string()), report);
+    pub(super) fn add_deployed(&mut self, name: &str, reason: &Reason, report: DeployReport) {
+        let result = if report.kind().is_none() { LineageResult::Deployed } else { LineageResult::Failed };
+        self.add(name, result, Some(reason.to_string()), report);
     }
 
-    /// One that could not even be tried.
-    pub(super) fn failed(&mut self, name: &str, error: CommandError) {
+    /// Adds a lineage that could not be scanned.
+    pub(super) fn add_failed(&mut self, name: &str, error: Error) {
         let mut report = DeployReport::new("deploy");
         report.fail(error);
-        self.push(name, State::Failed, None, report);
+        self.add(name, LineageResult::Failed, None, report);
     }
 
-    /// One whose memory cannot be read.
-    pub(super) fn unread(&mut self, what: &str) {
+    /// Adds a lineage whose state file cannot be read.
+    pub(super) fn add_unreadable_state(&mut self, error: StateError) {
+        self.fail(1, Error::StateFile(error).into());
+    }
+
+    /// Adds the lineages of an account that cannot be listed. Nothing of them was changed.
+    pub(super) fn add_unreached(&mut self, error: deploy::Error, lineages: usize) {
+        let verb = if lineages == 1 { "was" } else { "were" };
+        let consequence = format!("{} {verb} not checked", count(lineages, "lineage"));
+        self.fail(lineages, CommandError::from(error).with_consequence(&consequence));
+    }
+
+    fn fail(&mut self, lineages: usize, error: CommandError) {
+        self.counts.total += lineages;
+        self.counts.failed += lineages;
+        self.errors.push(error);
+    }
+
+    fn add(&mut self, name: &str, result: LineageResult, reason: Option<String>, report: DeployReport) {
         self.counts.total += 1;
-        self.counts.failed += 1;
-        let message = format!("{what}; what it remembers was not looked at");
-        self.unreached.push(AdHocError::new(ErrorKind::Config, message, STATE_HINT).into());
-    }
-
-    /// Lineages of a service that does not answer: nothing was changed, and what is pending stays so.
-    pub(super) fn unreached(&mut self, error: &CommandError, lineages: &[&Lineage]) {
-        self.counts.total += lineages.len();
-        self.counts.failed += lineages.len();
-        self.unreached.push(error.with_consequence(&format!("{} not looked at", were(lineages.len()))));
-    }
-
-    fn push(&mut self, name: &str, state: State, reason: Option<String>, report: DeployReport) {
-        self.counts.total += 1;
-        match state {
-            State::Deployed => self.counts.deployed += 1,
-            State::Failed => self.counts.failed += 1,
-            State::Gone => self.counts.gone += 1,
+        match result {
+            LineageResult::Deployed => self.counts.deployed += 1,
+            LineageResult::Failed => self.counts.failed += 1,
+            LineageResult::Gone => self.counts.gone += 1,
         }
-        self.entries.push(Entry { name: name.to_owned(), state, reason, report });
+        self.lineages.push(LineageReport { name: name.to_owned(), result, reason, report });
     }
 
-    /// All of it, in the order of the names.
-    pub(super) fn report(mut self, answer: &mut CommandReport, style: Style) {
-        self.entries.sort_by(|a, b| a.name.cmp(&b.name));
-        answer.body.text = self.text(style);
-        answer.body.set("counts", self.counts);
-        answer.body.set("lineages", self.entries.iter().map(Entry::shown).collect::<Vec<_>>());
-        for entry in &self.entries {
-            let said = entry.report.warnings.iter().map(|warning| format!("{}: {warning}", entry.name));
-            answer.warnings.extend(said);
+    /// Fills the report of the command, with warnings and errors of all lineages.
+    pub(crate) fn report(mut self, report: &mut Report<Self>) {
+        self.lineages.sort_by(|a, b| a.name.cmp(&b.name));
+        report.warnings.append(&mut self.warnings);
+        for error in self.errors.drain(..) {
+            report.fail(error);
         }
-        for error in self.errors() {
-            answer.fail(error);
+        for LineageReport { name, report: lineage, .. } in &self.lineages {
+            report.warnings.extend(lineage.warnings.iter().map(|warning| format!("{name}: {warning}")));
+            for error in lineage.errors() {
+                report.fail(error.for_lineage(name));
+            }
         }
+        report.body = self;
     }
 
-    /// The same for a call that was about one lineage.
-    pub(super) fn report_one(mut self, report: &mut DeployReport) {
-        if let Some(entry) = self.entries.pop() {
+    /// Fills the report of a deployment, for a run on one lineage.
+    pub(crate) fn report_one(mut self, report: &mut DeployReport) {
+        report.warnings.append(&mut self.warnings);
+        if let Some(lineage) = self.lineages.pop() {
             let (source, before) = (report.body.source.take(), std::mem::take(&mut report.warnings));
-            *report = entry.report;
+            *report = lineage.report;
             report.body.source = report.body.source.take().or(source);
             report.warnings.splice(0..0, before);
         }
-        for error in self.unreached {
+        for error in self.errors {
             report.fail(error);
         }
     }
+}
 
-    /// All failures, each with the name of its lineage.
-    fn errors(&self) -> Vec<CommandError> {
-        let of_lineages = self
-            .entries
-            .iter()
-            .flat_map(|entry| entry.report.errors().iter().map(|error| error.for_lineage(&entry.name)));
-        self.unreached.iter().cloned().chain(of_lineages).collect()
-    }
-
-    fn text(&self, style: Style) -> String {
+impl Body for Summary {
+    fn to_text(&self, _command: &str, style: Style) -> String {
         let mut text = String::new();
-        for entry in &self.entries {
-            let (word, colour) = match entry.state {
-                State::Deployed => ("deployed", AnsiColor::Green),
-                State::Failed => ("failed", AnsiColor::Red),
-                State::Gone => ("gone", AnsiColor::Yellow),
-            };
-            let pad = " ".repeat(12 - word.len());
-            let reason =
-                entry.reason.as_ref().map(|reason| format!(" ({})", sanitize(reason))).unwrap_or_default();
-            let _ =
-                writeln!(text, "{}{pad} {}{reason}{}", style.paint(word, colour), entry.name, entry.sites());
+        for lineage in &self.lineages {
+            lineage.write(&mut text, style);
         }
         let Counts { total, unchanged, deployed, failed, gone } = self.counts;
         let parts = [(unchanged, "unchanged"), (deployed, "deployed"), (failed, "failed"), (gone, "gone")];
-        let parts: Vec<String> = parts
-            .iter()
-            .filter(|(number, _)| *number > 0)
-            .map(|(number, word)| format!("{number} {word}"))
-            .collect();
+        let parts = parts.iter().filter(|(number, _)| *number > 0);
+        let parts: Vec<String> = parts.map(|(number, word)| format!("{number} {word}")).collect();
         if total > 0 {
             let _ = writeln!(text, "{}: {}", count(total, "lineage"), parts.join(", "));
         }
@@ -169,33 +162,60 @@ impl Summary {
     }
 }
 
-impl Entry {
-    /// The fields of a report that say something of a lineage.
-    fn shown(&self) -> Value {
-        const COMMON: [&str; 3] = ["version", "command", "ok"];
-        let mut value = serde_json::to_value(self).unwrap_or_default();
-        if let Some(fields) = value.as_object_mut() {
-            fields.retain(|name, _| !COMMON.contains(&name.as_str()));
-        }
-        value
+impl LineageReport {
+    fn write(&self, text: &mut String, style: Style) {
+        let colour = match self.result {
+            LineageResult::Deployed => AnsiColor::Green,
+            LineageResult::Failed => AnsiColor::Red,
+            LineageResult::Gone => AnsiColor::Yellow,
+        };
+        let result = self.result.to_string();
+        let pad = " ".repeat(12 - result.len());
+        let reason =
+            self.reason.as_ref().map(|reason| format!(" ({})", sanitize(reason))).unwrap_or_default();
+        let result = style.paint(&result, colour);
+        let _ = writeln!(text, "{result}{pad} {}{reason}{}", self.name, self.sites());
     }
 
-    /// The outcomes, as many as fit into a line.
+    /// The outcomes of the first sites.
     fn sites(&self) -> String {
-        const MOST: usize = 5;
+        const MAX_SHOWN: usize = 5;
         let sites = &self.report.body.sites;
         let shown: Vec<String> = sites
             .iter()
             .filter(|site| site.outcome != Outcome::Skipped)
-            .take(MOST)
+            .take(MAX_SHOWN)
             .map(|site| format!("{} {}", sanitize(&site.domain), site.outcome))
             .collect();
-        let more = sites.len().saturating_sub(MOST);
+        let more = sites.len().saturating_sub(MAX_SHOWN);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         if shown.is_empty() { String::new() } else { format!(": {}{more}", shown.join(", ")) }
     }
 }
 
-fn were(lineages: usize) -> String {
-    format!("{} {}", count(lineages, "lineage"), if lineages == 1 { "was" } else { "were" })
+/// The fields of the lineage's own report, without those that the report of the command has once for all.
+impl Serialize for LineageReport {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Fields<'a> {
+            name: &'a str,
+            state: LineageResult,
+            reason: Option<&'a str>,
+            exit_code: u8,
+            #[serde(flatten)]
+            body: &'a DeployBody,
+            warnings: &'a [String],
+            error: Option<&'a str>,
+        }
+        let fields = Fields {
+            name: &self.name,
+            state: self.result,
+            reason: self.reason.as_deref(),
+            exit_code: self.report.exit_code(),
+            body: &self.report.body,
+            warnings: &self.report.warnings,
+            error: self.report.error(),
+        };
+        fields.serialize(serializer)
+    }
 }

@@ -1,168 +1,165 @@
-//! Deploys lineages next to each other: a few threads, each with a connection of its own, at the limiter that the service
-//! allows all of them together.
+//! Deploys lineages concurrently: a few threads, each with a connection of its own, within one rate limit per account.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use time::OffsetDateTime;
-
-use super::scan::{Lineage, Reason};
-use crate::api::{ClientConfig, Listing, MAX_CONCURRENT_REQUESTS};
+use super::error::Error;
+use super::scan::{Candidate, Reason};
+use super::schedule::Job;
+use crate::api::{ClientConfig, MAX_CONCURRENT_REQUESTS};
 use crate::bundle;
 use crate::clock::Deadline;
-use crate::deploy::journal::{self, Journal, Past};
-use crate::deploy::{ClientCache, Deployment};
-use crate::error::{AdHocError, CommandError, ErrorKind, RETRY_HINT};
-use crate::file::ReadError;
+use crate::deploy::{self, AccountSnapshot, ClientCache, Deployment, Journal, recorded_options};
 use crate::report::{DeployReport, SourceReport};
-use crate::text;
 
-/// A lineage to be deployed.
-pub(super) struct Job<'a> {
-    pub(super) lineage: &'a Lineage,
-    pub(super) reason: Reason,
-    /// Which of the services it is for.
-    pub(super) service: usize,
+/// An account, reached and listed once for all its lineages.
+pub(super) struct ListedAccount {
+    pub(super) config: Arc<ClientConfig>,
+    pub(super) snapshot: AccountSnapshot,
 }
 
-/// A service, as it was reached and listed once for all lineages.
-pub(super) struct Service {
-    pub(super) access: Arc<ClientConfig>,
-    pub(super) listing: Listing,
-    pub(super) issued: HashMap<u64, OffsetDateTime>,
-}
-
-/// What became of a lineage.
-pub(super) enum DeployResult {
+/// The result of a job.
+pub(super) enum JobResult {
     Deployed(DeployReport),
-    /// Its files are gone.
-    Gone(DeployReport),
+    /// The files of the lineage are missing.
+    FilesMissing(DeployReport),
 }
 
-/// What all of them share.
+/// What all workers share.
 pub(super) struct Workers<'a> {
-    pub(super) services: &'a [Service],
-    pub(super) directory: &'a Path,
+    pub(super) accounts: &'a [ListedAccount],
+    pub(super) state_dir: &'a Path,
 }
 
 impl Workers<'_> {
-    /// Deploys all of them; those that share nothing at once, with the listing that is known.
-    pub(super) fn deploy(&self, jobs: &[Job<'_>], ended: impl FnMut(&Job<'_>, DeployResult)) {
-        self.spread(jobs, MAX_CONCURRENT_REQUESTS, true, ended);
+    /// Deploys lineages that share no resource concurrently, from the listing of their account.
+    pub(super) fn deploy_independent(&self, jobs: &[Job<'_>], on_done: impl FnMut(&Job<'_>, JobResult)) {
+        self.run(jobs, MAX_CONCURRENT_REQUESTS, true, on_done);
     }
 
-    /// Deploys one after the other, because each may change what the next one finds.
-    pub(super) fn deploy_in_turn(&self, jobs: &[Job<'_>], ended: impl FnMut(&Job<'_>, DeployResult)) {
-        self.spread(jobs, 1, false, ended);
+    /// Deploys lineages one by one, each with a listing of its own: one may change what the next one finds.
+    pub(super) fn deploy_conflicting(&self, jobs: &[Job<'_>], on_done: impl FnMut(&Job<'_>, JobResult)) {
+        self.run(jobs, 1, false, on_done);
     }
 
-    fn spread(
+    fn run(
         &self,
         jobs: &[Job<'_>],
-        most: usize,
-        shared: bool,
-        mut ended: impl FnMut(&Job<'_>, DeployResult),
+        max_threads: usize,
+        use_snapshot: bool,
+        mut on_done: impl FnMut(&Job<'_>, JobResult),
     ) {
         let (next, (sender, receiver)) = (AtomicUsize::new(0), mpsc::channel());
         thread::scope(|scope| {
-            for _ in 0..most.min(jobs.len()) {
+            for _ in 0..max_threads.min(jobs.len()) {
                 let (sender, next) = (sender.clone(), &next);
                 scope.spawn(move || {
-                    let mut clients = HashMap::new();
-                    loop {
-                        let place = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(job) = jobs.get(place) else { break };
-                        let _ = sender.send((job, self.one(job, shared, &mut clients)));
+                    let mut worker = Worker { shared: self, use_snapshot, clients: HashMap::new() };
+                    while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let _ = sender.send((job, worker.run(job)));
                     }
                 });
             }
             drop(sender);
-            for (job, end) in receiver {
-                ended(job, end);
+            for (job, result) in receiver {
+                on_done(job, result);
             }
         });
     }
+}
 
-    fn one(&self, job: &Job<'_>, shared: bool, clients: &mut HashMap<usize, ClientCache>) -> DeployResult {
-        let mut report = DeployReport::new("deploy");
-        report.body.source = Some(SourceReport::new(&job.lineage.source));
+/// One thread.
+struct Worker<'a> {
+    shared: &'a Workers<'a>,
+    /// Whether to plan from the listing of the account rather than from a new one.
+    use_snapshot: bool,
+    /// By account.
+    clients: HashMap<usize, ClientCache>,
+}
+
+impl Worker<'_> {
+    fn run(&mut self, job: &Job<'_>) -> JobResult {
         let lineage = job.lineage;
-        let order =
-            journal::order(Some(&lineage.settings), lineage.asked.clone(), lineage.guards, &lineage.domains);
+        let mut report = DeployReport::new("deploy");
+        report.body.source = Some(SourceReport::new(&lineage.source));
         let deadline = Deadline::after(lineage.settings.timeout);
-        let opened = Journal::open(&lineage.source, order, Some(self.directory), deadline, &mut report);
-        let mut journal = match opened.map(|journal| journal.since(lineage.begun)) {
-            Ok(Ok(journal)) => journal,
-            Ok(Err(superseded)) => {
-                report.fail(AdHocError::new(ErrorKind::Temporary, superseded.to_string(), RETRY_HINT));
-                return DeployResult::Deployed(report);
-            }
-            Err(held) => {
-                report.fail(held);
-                return DeployResult::Deployed(report);
+        let mut journal = match self.open_journal(lineage, deadline, &mut report) {
+            Ok(journal) => journal,
+            Err(error) => {
+                report.fail(error);
+                return JobResult::Deployed(report);
             }
         };
-        if job.reason == Reason::Gone
-            && let Err(unreadable) = bundle::load(&lineage.source.refresh().files)
-            && unreadable.is_missing()
-        {
+        if let Some(error) = missing_files(job) {
             journal.mark_missing(&mut report);
-            report.fail(gone(&unreadable, &lineage.name));
-            return DeployResult::Gone(report);
+            report.fail(error);
+            return JobResult::FilesMissing(report);
         }
-        let result = self.carry_out(job, shared, deadline, &mut journal, clients, &mut report);
-        report.record(result);
-        journal.finish(&mut report);
-        if let Some(unwritable) = journal.unwritten() {
-            report.fail(unwritable.clone());
+        let result = self.deploy(job, deadline, &mut journal, &mut report);
+        journal.finish(result, &mut report);
+        if let Some(error) = journal.take_write_error() {
+            report.fail(error);
         }
-        DeployResult::Deployed(report)
+        JobResult::Deployed(report)
     }
 
-    fn carry_out(
+    fn open_journal(
         &self,
+        lineage: &Candidate,
+        deadline: Deadline,
+        report: &mut DeployReport,
+    ) -> Result<Journal, deploy::Error> {
+        let (settings, overrides) = (Some(lineage.settings.as_ref()), lineage.overrides.clone());
+        let options = recorded_options(settings, overrides, lineage.guards, &lineage.domains);
+        let state_dir = Some(self.shared.state_dir);
+        let mut journal = Journal::open(&lineage.source, options, state_dir, deadline, report)?;
+        journal.compare_with_scan(lineage.begun)?;
+        Ok(journal)
+    }
+
+    fn deploy(
+        &mut self,
         job: &Job<'_>,
-        shared: bool,
         deadline: Deadline,
         journal: &mut Journal,
-        clients: &mut HashMap<usize, ClientCache>,
         report: &mut DeployReport,
-    ) -> Result<(), CommandError> {
+    ) -> Result<(), deploy::Error> {
         let lineage = job.lineage;
-        let Some(service) = self.services.get(job.service) else { return Ok(()) };
-        let clients = match clients.entry(job.service) {
-            std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
-            std::collections::hash_map::Entry::Vacant(new) => new.insert(ClientCache::new()?),
+        let Some(account) = self.shared.accounts.get(job.account) else { return Ok(()) };
+        let clients = match self.clients.entry(job.account) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(ClientCache::with_config(Arc::clone(&account.config))?),
         };
-        if let Some(unwritable) = journal.unwritten() {
-            return Err(unwritable.clone().into());
+        // Without a record of this deployment the next `sync` would not finish it.
+        if let Some(error) = journal.take_write_error() {
+            return Err(deploy::Error::NotRecorded(error));
         }
-        // It may have been a long way to this moment.
+        // The client may have switched the files since the scan.
         let source = lineage.source.refresh();
-        let task = Deployment {
+        let deployment = Deployment {
             source: &source,
             settings: &lineage.settings,
             domains: &lineage.domains,
-            guards: &lineage.guards,
+            guards: lineage.guards,
             upload_only: false,
             dry_run: false,
-            listing: shared.then_some(&service.listing),
+            account: self.use_snapshot.then_some(&account.snapshot),
             deadline,
         };
-        let past = if shared { Past::Known(&service.issued) } else { Past::Unknown };
-        task.run(journal, past, clients, &mut || Ok(Arc::clone(&service.access)), report)
+        deployment.run(journal, clients, report)
     }
 }
 
-fn gone(unreadable: &ReadError, name: &str) -> AdHocError {
-    let message = format!(
-        "{name}: the files of the lineage are gone ({}: {}); what is deployed stays as it is",
-        text::path(&unreadable.path),
-        unreadable.reason
-    );
-    let hint = format!("this is said once; `edgecert status --forget {name}` forgets the lineage");
-    AdHocError::new(ErrorKind::NoInput, message, hint)
+/// Reads files again that were missing in the scan, because the client may have been replacing them. The error if they
+/// are still missing.
+fn missing_files(job: &Job<'_>) -> Option<Error> {
+    if job.reason != Reason::FilesMissing {
+        return None;
+    }
+    let file = bundle::load(&job.lineage.source.refresh().files).err()?;
+    file.is_missing().then(|| Error::FilesMissing { lineage: job.lineage.name.clone(), file })
 }

@@ -39,7 +39,7 @@ fn renewal_replaces_the_record_in_place() {
     expect![[r#"
         certificate  a.example; P-256, expires DATE
         uploaded     a.example: certificate 1001, created: false (replaced in place), key_match: unverified, bound_sites: none
-        site         a.example: synced, not proven, as --verify off asks
+        site         a.example: synced, not verified because of --verify off
         ---
     "#]].assert_eq(&output.snapshot());
     let second = service.certs();
@@ -253,7 +253,7 @@ fn no_covered_site_is_an_error() {
         certificate  a.example; P-256, expires DATE
         ---
         edgecert: error: none of the account's 1 site is covered by the certificate for a.example; nothing was sent
-        edgecert: hint: check whose account the API key belongs to, or pass --skip-unmatched in a hook that runs for every lineage
+        edgecert: hint: check that the API key is for the right account, or pass --skip-unmatched in a hook that runs for every lineage
     "#]].assert_eq(&output.snapshot());
     let skipped = edgecert()
         .called_by_certbot(&renewed)

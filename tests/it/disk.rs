@@ -92,7 +92,7 @@ impl Scene {
 
 /// A warning names the file and the reason.
 fn assert_told(output: &Output, state: &Path, at: &str) {
-    let words = ["warning: this deployment is not remembered: cannot write ", "warning: cannot read "];
+    let words = ["warning: this deployment is not recorded: cannot write ", "warning: cannot read "];
     let told = output.stderr.lines().find(|line| words.iter().any(|words| line.contains(words)));
     let told = told.unwrap_or_else(|| panic!("{at}: no warning: {}", output.stderr));
     assert!(told.contains(state.to_str().unwrap()), "{at}: {told}");

@@ -171,7 +171,7 @@ fn bound_record_wins_over_its_duplicate() {
     let lineage = Lineage::issued_for(&["a.example"]);
     let output = deploy(&service, &lineage).args(["--json"]).exits_with(69);
     assert_eq!(output.sites(), ["a.example: misbound"], "the service replaces the older one");
-    assert!(output.stdout.contains("certificate 6 still feeds it, not the uploaded 5"), "{}", output.stdout);
+    assert!(output.stdout.contains("bound to certificate 6, not to the uploaded 5"), "{}", output.stdout);
 
     let output = deploy(&service, &lineage).args(["--json", "--rebind"]).succeeds();
     assert_eq!(output.sites(), ["a.example: served"]);
@@ -199,7 +199,7 @@ fn creation_without_binding_is_repaired() {
 fn binding_without_effect_fails() {
     let ignoring = json!({"ok": true, "site": {}, "ignored_fields": ["cert_id"]});
     let rows = [
-        (Fault::status(UPDATE, 200).body(ignoring), 69, "a.example: refused", "the service ignores cert_id"),
+        (Fault::status(UPDATE, 200).body(ignoring), 69, "a.example: refused", "the service ignored cert_id"),
         (
             Fault::status(UPDATE, 403),
             69,

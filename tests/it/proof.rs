@@ -67,7 +67,7 @@ fn stale_address_is_named_with_expiry() {
         site         a.example: stale 1/2, OTHER still serves the certificate of edgecert test intermediate that expires at DATE
         ---
         edgecert: error: a.example is stale: OTHER still serves the certificate of edgecert test intermediate that expires at DATE
-        edgecert: hint: `edgecert sync` will look again and finish it; if it stays so, ask the service"#]].assert_eq(&shown.join("\n"));
+        edgecert: hint: run `edgecert sync` to check again, or enable its timer; if it stays stale, contact the service"#]].assert_eq(&shown.join("\n"));
 
     deploy(&other, &renewed).succeeds();
     let output = call().succeeds();
@@ -144,7 +144,7 @@ fn disabled_site_is_synced_with_reason() {
     let output = deploy(&service, &renewed).args(["--json"]).succeeds();
     assert_eq!(output.sites(), ["a.example: synced"]);
     assert!(
-        output.stdout.contains("the site is disabled, so no edge shows its certificate"),
+        output.stdout.contains("the site is disabled, so the edge does not serve it"),
         "{}",
         output.stdout
     );
@@ -274,11 +274,7 @@ fn no_wait_makes_no_handshake() {
     let renewed = Lineage::issued_for(&["a.example"]);
     let output = deploy(&service, &renewed).args(["--wait", "0", "--json"]).succeeds();
     assert_eq!(output.sites(), ["a.example: synced"]);
-    assert!(
-        output.stdout.contains("its edge was not asked, as --wait 0 leaves no time"),
-        "{}",
-        output.stdout
-    );
+    assert!(output.stdout.contains("the edge was not asked because of --wait 0"), "{}", output.stdout);
     assert_eq!(request_lines(&service).len(), 4, "two listings, an upload, a reading");
 }
 
@@ -375,5 +371,5 @@ fn deleted_site_ends_the_wait() {
     service.add_fault(Fault::status("GET /api/me/sites", 200).body(listed));
     let output = deploy(&service, &renewed).args(["--json"]).exits_with(69);
     assert_eq!(output.sites(), ["a.example: misbound"]);
-    assert!(output.stdout.contains("it is not among the account's sites any more"), "{}", output.stdout);
+    assert!(output.stdout.contains("the account no longer has this site"), "{}", output.stdout);
 }

@@ -170,7 +170,7 @@ fn missing_state_directory_is_a_warning() {
     let file = hook.write_file("not-a-directory", "");
     let output = hook.env("EDGECERT_STATE_DIR", file.join("state")).succeeds();
     assert!(
-        output.stderr.contains("warning: this deployment is not remembered: cannot write "),
+        output.stderr.contains("warning: this deployment is not recorded: cannot write "),
         "{}",
         output.stderr
     );

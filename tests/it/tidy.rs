@@ -57,9 +57,7 @@ const IMPORTS: [(&str, &[&str]); 33] = [
         &[
             "api",
             "bundle",
-            "cli",
             "clock",
-            "cmd",
             "context",
             "deploy",
             "error",
@@ -107,7 +105,7 @@ const IMPORTS: [(&str, &[&str]); 33] = [
             "verify",
         ],
     ),
-    ("ui", &["env", "error", "file", "report"]),
+    ("ui", &["env", "error", "file", "report", "sync"]),
     ("lib", &[]),
     ("main", &[]),
 ];

@@ -33,7 +33,11 @@ fn unbound_site_is_bound_again() {
         change(service, &path, &json!({"cert_id": null}));
     };
     let (service, lineage, output) = after(unbind, 0);
-    assert!(reason(&output).contains("a.example is bound to no certificate, not to"), "{}", reason(&output));
+    assert!(
+        reason(&output).contains("a.example is bound to no certificate, no longer to"),
+        "{}",
+        reason(&output)
+    );
     assert!(is_fed_by(&service, "a.example", &lineage) && service.certs().len() == 1);
 }
 

@@ -137,7 +137,7 @@ fn unreachable_service_is_reported_once() {
     let output = down.args(["--timeout", "1"]).exits_with(75);
     let said = output.stderr.lines().filter(|line| line.contains("error: ")).collect::<Vec<_>>();
     assert_eq!(said.len(), 1, "{}", output.stderr);
-    assert!(said[0].ends_with("; 2 lineages were not looked at"), "{}", output.stderr);
+    assert!(said[0].ends_with("; 2 lineages were not checked"), "{}", output.stderr);
     let (asked, _) = asked_during(&service, || sync(&service, state.path()).succeeds());
     assert_eq!(asked, LISTING);
 }
@@ -149,7 +149,7 @@ fn missing_files_are_reported_once() {
     deploy(&service, &lineage, state.path()).succeeds();
     lineage.rename("fullchain.pem", "away.pem");
     let output = sync(&service, state.path()).exits_with(66);
-    assert!(output.stderr.contains("the files of the lineage are gone"), "{}", output.stderr);
+    assert!(output.stderr.contains("the files of the lineage are missing"), "{}", output.stderr);
     assert!(output.stderr.contains("`edgecert status --forget "), "{}", output.stderr);
     let output = sync(&service, state.path()).succeeds();
     assert_eq!(output.stdout, "1 lineage: 1 gone\n");
@@ -173,7 +173,7 @@ fn unwritable_state_directory_stops_sync() {
 #[test]
 fn empty_inventory_is_no_failure() {
     let output = edgecert().args(["sync"]).succeeds();
-    assert!(output.stderr.contains("nothing was ever deployed"), "{}", output.stderr);
+    assert!(output.stderr.contains("no lineage was ever deployed"), "{}", output.stderr);
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn unchanged_cert_finishes_pending_work() {
         hook.args([operation, "a.example"]).args(files).args(["1700000000"])
     };
     call("unchanged_cert").succeeds();
-    assert_eq!(upload_count(&service), 1, "what is not remembered is deployed");
+    assert_eq!(upload_count(&service), 1, "a lineage without state is deployed");
     let (asked, output) = asked_during(&service, || call("unchanged_cert").succeeds());
     assert_eq!((asked, output.stdout.as_str()), (LISTING.map(str::to_owned).to_vec(), ""));
     lineage.renew(&["a.example"]);
@@ -206,7 +206,11 @@ fn unreadable_state_file_stops_no_other() {
     std::fs::create_dir(state.path().join("other.json")).unwrap();
     lineage.renew(&["a.example"]);
     let output = sync(&service, state.path()).exits_with(78);
-    assert!(output.stderr.contains("other.json: it is a directory; what it remembers"), "{}", output.stderr);
+    assert!(
+        output.stderr.contains("other.json: it is a directory; its lineage was not checked"),
+        "{}",
+        output.stderr
+    );
     assert!(is_fed_by(&service, "a.example", &lineage));
 }
 

@@ -1,0 +1,81 @@
+//! Converts between what a deployment works with and what the state records of it.
+
+use crate::cert::Certificate;
+use crate::names::Domain;
+use crate::outcome::Outcome;
+use crate::report::SiteReport;
+use crate::settings::{Guards, Settings};
+use crate::source::Source;
+use crate::state::{self, DeployOptions, Overrides};
+use crate::text::rfc3339;
+
+/// The options of a deployment. Without settings, because they could not be resolved, the service is not known.
+pub(crate) fn recorded_options(
+    settings: Option<&Settings>,
+    overrides: Overrides,
+    guards: Guards,
+    domains: &[Domain],
+) -> DeployOptions {
+    DeployOptions {
+        service: settings.map(|settings| settings.base_url.to_string()),
+        domains: recorded_domains(domains),
+        overrides,
+        allow_shrink: guards.allow_shrink,
+        allow_older: guards.allow_older,
+        replace_lets: guards.replace_lets,
+    }
+}
+
+/// The domains as they were given.
+pub(crate) fn recorded_domains(domains: &[Domain]) -> Vec<String> {
+    domains.iter().map(|domain| domain.spelled().to_owned()).collect()
+}
+
+pub(super) fn recorded_source(source: &Source) -> state::SourceState {
+    let absolute = |path: &std::path::PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+    state::SourceState {
+        client: source.client.to_string(),
+        cert: absolute(&source.files.cert),
+        issuers: source.files.issuers.as_ref().map(absolute),
+        key: source.files.key.as_ref().map(absolute),
+        directory: source.directory.as_ref().map(absolute),
+    }
+}
+
+pub(super) fn recorded_leaf(leaf: &Certificate) -> state::LeafState {
+    state::LeafState {
+        fingerprint: leaf.fingerprint(),
+        names: leaf.names(),
+        not_before: rfc3339::to_seconds(leaf.not_before),
+        not_after: rfc3339::to_seconds(leaf.not_after),
+    }
+}
+
+pub(super) fn recorded_site(site: &SiteReport) -> state::SiteState {
+    state::SiteState {
+        id: site.id,
+        domain: site.domain.clone(),
+        cname: site.cname.clone(),
+        cert_id: site.cert_id,
+        outcome: site.outcome.clone(),
+        detail: site.detail.clone(),
+    }
+}
+
+/// The report of a site that another run deployed at this time.
+pub(super) fn by_another_run(site: &state::SiteState, at: &str) -> Option<SiteReport> {
+    // Another release wrote it; this one cannot say what it means.
+    if matches!(site.outcome, Outcome::Unknown(_)) {
+        return None;
+    }
+    Some(SiteReport {
+        id: site.id,
+        domain: site.domain.clone(),
+        cert_id_before: site.cert_id,
+        cert_id: site.cert_id,
+        outcome: site.outcome.clone(),
+        detail: Some(format!("deployed by another run at {at}")),
+        edge: None,
+        cname: site.cname.clone(),
+    })
+}

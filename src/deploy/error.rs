@@ -1,0 +1,67 @@
+//! Why a deployment stopped before it had a result for each site.
+
+use crate::api::{RequestError, SetupError};
+use crate::error::{Diagnostic, ErrorKind, INTERNAL_HINT, RETRY_HINT};
+use crate::file::ReadError;
+use crate::state::{LockTimeout, WriteError};
+use crate::{settings, text};
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error(transparent)]
+    Settings(#[from] settings::Error),
+    #[error(transparent)]
+    Locked(#[from] LockTimeout),
+    #[error("another run of edgecert began to deploy {lineage} with other options and has not finished it")]
+    Superseded { lineage: String },
+    /// The state cannot be written, and this run must not deploy without it.
+    #[error(transparent)]
+    NotRecorded(WriteError),
+    #[error(transparent)]
+    Unreadable(#[from] ReadError),
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    #[error(
+        "none of the account's {} is covered by the certificate for {}; nothing was sent",
+        text::count(*sites, "site"),
+        text::list(names)
+    )]
+    NoSiteCovered { sites: usize, names: Vec<String> },
+    #[error("internal error: {0:#}")]
+    Internal(#[from] anyhow::Error),
+}
+
+impl Diagnostic for Error {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Settings(error) => error.kind(),
+            Self::Locked(error) => error.kind(),
+            Self::Superseded { .. } => ErrorKind::Temporary,
+            Self::NotRecorded(error) => error.kind(),
+            Self::Unreadable(error) => error.kind(),
+            Self::Setup(error) => error.kind(),
+            Self::Request(error) => error.kind(),
+            Self::NoSiteCovered { .. } => ErrorKind::Service,
+            Self::Internal(_) => ErrorKind::Internal,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Settings(error) => return error.hint(),
+            Self::Locked(error) => return error.hint(),
+            Self::Superseded { .. } => RETRY_HINT,
+            Self::NotRecorded(error) => return error.hint(),
+            Self::Unreadable(error) => return error.hint(),
+            Self::Setup(error) => return error.hint(),
+            Self::Request(error) => return error.hint(),
+            Self::NoSiteCovered { .. } => {
+                "check that the API key is for the right account, or pass --skip-unmatched in a hook that runs for every lineage"
+            }
+            Self::Internal(_) => INTERNAL_HINT,
+        };
+        Some(hint.into())
+    }
+}

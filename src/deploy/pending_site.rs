@@ -1,0 +1,115 @@
+//! A site between its upload and its verdict.
+
+use crate::api::{RequestError, SavedSite, Site};
+use crate::error::{Diagnostic as _, ErrorKind};
+use crate::plan::{Target, Upload};
+use crate::settings::Verify;
+use crate::verify::EdgeView;
+
+/// The record that an upload replaced or created.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StoredRecord {
+    pub(super) id: u64,
+    pub(super) is_new: bool,
+}
+
+/// A site that an upload is for, with everything observed since.
+pub(super) struct PendingSite<'p> {
+    pub(super) target: &'p Target<'p>,
+    pub(super) upload: &'p Upload<'p>,
+    pub(super) stored: Result<StoredRecord, &'p RequestError>,
+    pub(super) reading: SiteReading,
+    /// The answer to setting `cert_id`; `None` if that was not tried.
+    pub(super) binding: Option<Result<SavedSite, RequestError>>,
+    pub(super) view: EdgeView,
+    /// Whether a handshake with its edge was tried.
+    pub(super) is_edge_asked: bool,
+}
+
+/// A site as last read since the upload.
+pub(super) enum SiteReading {
+    Unread,
+    /// The account no longer has it.
+    Missing,
+    Site(Site),
+}
+
+impl<'p> PendingSite<'p> {
+    pub(super) fn new(
+        target: &'p Target<'p>,
+        upload: &'p Upload<'p>,
+        stored: Result<StoredRecord, &'p RequestError>,
+        verify: Verify,
+    ) -> Self {
+        let view = EdgeView::new(verify == Verify::Require);
+        Self {
+            target,
+            upload,
+            stored,
+            reading: SiteReading::Unread,
+            binding: None,
+            view,
+            is_edge_asked: false,
+        }
+    }
+
+    /// The site as last read, before the upload if not since.
+    pub(super) fn latest(&self) -> &Site {
+        match &self.reading {
+            SiteReading::Site(site) => site,
+            SiteReading::Unread | SiteReading::Missing => self.target.site,
+        }
+    }
+
+    pub(super) fn is_read(&self) -> bool {
+        !matches!(self.reading, SiteReading::Unread)
+    }
+
+    /// Whether the site is bound to the uploaded record, as last read.
+    pub(super) fn is_bound(&self) -> bool {
+        let bound = self.latest().cert_id.filter(|_| !matches!(self.reading, SiteReading::Missing));
+        self.stored.is_ok_and(|stored| bound == Some(stored.id))
+    }
+
+    /// Whether the service binds the site by itself, because the record is new and the site had none.
+    pub(super) fn is_bound_by_creation(&self) -> bool {
+        self.stored.is_ok_and(|stored| stored.is_new) && self.target.site.cert_id.is_none()
+    }
+
+    /// Whether the site has to be bound after the rollout has read it: it was asked for and is bound to no record, or
+    /// with `rebind` to another one. A binding is tried once.
+    pub(super) fn is_binding_missing(&self, rebind: bool) -> bool {
+        let SiteReading::Site(site) = &self.reading else { return false };
+        self.target.wanted && self.binding.is_none() && !self.is_bound() && (site.cert_id.is_none() || rebind)
+    }
+
+    /// Whether the service reports the binding as pushed to the edge.
+    pub(super) fn is_pushed(&self) -> bool {
+        self.is_read() && self.is_bound() && self.latest().config_synced
+    }
+
+    /// Whether reading the site may tell something new. A failed upload may have been stored all the same, unless the
+    /// service was not reached or rejected the API key.
+    pub(super) fn is_worth_reading(&self) -> bool {
+        !self.stored.is_err_and(|failed| matches!(failed.kind(), ErrorKind::Denied | ErrorKind::Config))
+    }
+
+    /// Whether waiting longer cannot change the verdict.
+    pub(super) fn is_settled(&self, verify: Verify) -> bool {
+        let needs_no_handshake = match verify {
+            Verify::Off => true,
+            Verify::Auto | Verify::Require => !self.latest().enabled,
+        };
+        self.stored.is_err()
+            || self.is_read() && !self.is_bound()
+            || self.view.is_served()
+            || self.is_pushed() && needs_no_handshake
+    }
+
+    /// Whether to handshake with the edge of the site: it is bound, enabled and not yet served, and is pushed or this is
+    /// the last round.
+    pub(super) fn is_handshake_due(&self, is_last: bool) -> bool {
+        let is_bound = self.is_bound() || !self.is_read() && self.stored.is_ok();
+        is_bound && self.latest().enabled && (self.is_pushed() || is_last) && !self.view.is_served()
+    }
+}

@@ -1,0 +1,87 @@
+//! Why a site did not get the certificate, or may not have it. One of them fails the run, but not the other sites.
+
+use crate::api::{AttemptError, RequestError};
+use crate::error::{Diagnostic, ErrorKind, RETRY_HINT};
+use crate::names::Domain;
+use crate::outcome::Outcome;
+use crate::plan::Blocker;
+use crate::text;
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SiteError<'a> {
+    #[error("the account has no site {0}; nothing was sent for it")]
+    NoSuchSite(&'a Domain),
+    #[error("{domain} is {}: {blocker}; nothing was sent for it", blocked_outcome(blocker))]
+    Blocked { domain: &'a Domain, blocker: &'a Blocker },
+    #[error(
+        "the upload for {domain} failed: {failed} ({}){}",
+        text::count(failed.attempts as usize, "attempt"),
+        if may_be_stored(failed) { "; the service may have stored it" } else { "" }
+    )]
+    Upload { domain: &'a Domain, failed: &'a RequestError },
+    #[error("{0}: the account no longer has this site")]
+    Missing(&'a Domain),
+    #[error("{0} may not be bound: it could not be read after the upload")]
+    Unread(&'a Domain),
+    #[error("{domain} could not be bound to certificate {id}: {failed}")]
+    Bind { domain: &'a Domain, id: u64, failed: &'a RequestError },
+    #[error("{domain} could not be bound to certificate {id}: the service ignored {}", text::list(fields))]
+    IgnoredFields { domain: &'a Domain, id: u64, fields: Vec<String> },
+    #[error("{domain} is misbound: {detail}")]
+    Misbound { domain: &'a Domain, detail: String },
+    #[error("{domain} is stale: {}", text::list(observations))]
+    Stale { domain: &'a Domain, observations: Vec<String> },
+    #[error("{domain} is not verified: {reason}")]
+    Unverified { domain: &'a Domain, reason: String },
+}
+
+impl Diagnostic for SiteError<'_> {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Blocked { blocker, .. } if blocker.is_guard() => ErrorKind::Refused,
+            Self::NoSuchSite(_)
+            | Self::Blocked { .. }
+            | Self::Missing(_)
+            | Self::IgnoredFields { .. }
+            | Self::Misbound { .. } => ErrorKind::Service,
+            Self::Upload { failed, .. } | Self::Bind { failed, .. } => failed.kind(),
+            Self::Unread(_) | Self::Stale { .. } | Self::Unverified { .. } => ErrorKind::Temporary,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::NoSuchSite(_) => "create the site, or omit this --domain",
+            Self::Blocked { blocker, .. } => blocker.hint(),
+            Self::Upload { failed, .. } | Self::Bind { failed, .. } => return failed.hint(),
+            Self::Missing(_) | Self::IgnoredFields { .. } => return None,
+            Self::Unread(_) => RETRY_HINT,
+            Self::Misbound { .. } => {
+                "pass --rebind to bind the site to the uploaded certificate, or bind it in the service"
+            }
+            Self::Stale { .. } => {
+                "run `edgecert sync` to check again, or enable its timer; if it stays stale, contact the service"
+            }
+            Self::Unverified { .. } => {
+                "check that this host can reach the edge, raise --wait, or pass --verify auto"
+            }
+        };
+        Some(hint.into())
+    }
+}
+
+/// The outcome of a site that the plan leaves alone because of a blocker.
+pub(super) fn blocked_outcome(blocker: &Blocker) -> Outcome {
+    if blocker.is_guard() { Outcome::Guarded } else { Outcome::Misbound }
+}
+
+/// Whether the service may have carried out a request that failed.
+fn may_be_stored(failed: &RequestError) -> bool {
+    matches!(
+        failed.error,
+        AttemptError::TimedOut { .. }
+            | AttemptError::ConnectionClosed { .. }
+            | AttemptError::InvalidResponse { .. }
+            | AttemptError::Unavailable { status: 500.., .. }
+    )
+}

@@ -1,0 +1,65 @@
+//! Which lineages are deployed, and which of them may run at the same time. Pure.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::drift::AccountIndex;
+use super::scan::{Candidate, Reason};
+use crate::settings::Settings;
+
+/// A lineage to deploy.
+pub(super) struct Job<'a> {
+    pub(super) lineage: &'a Candidate,
+    pub(super) reason: Reason,
+    /// Index of the account among those that were listed.
+    pub(super) account: usize,
+}
+
+/// The lineages to deploy.
+#[derive(Default)]
+pub(super) struct Schedule<'a> {
+    /// Share no site and no record, so they may run concurrently.
+    pub(super) independent: Vec<Job<'a>>,
+    /// May change what another job finds, so they run one by one after the independent ones.
+    pub(super) conflicting: Vec<Job<'a>>,
+}
+
+impl<'a> Schedule<'a> {
+    /// Adds the lineages of an account that have to be deployed, and returns their number.
+    pub(super) fn add(
+        &mut self,
+        lineages: &[&'a Candidate],
+        index: &AccountIndex<'_>,
+        account: usize,
+    ) -> usize {
+        let before = self.len();
+        let mut taken = HashSet::new();
+        for &lineage in lineages {
+            let Some(reason) = lineage.reason.clone().or_else(|| index.drift(lineage)) else { continue };
+            let resources = index.resources(lineage);
+            let is_independent = resources.is_disjoint(&taken);
+            taken.extend(resources);
+            let jobs = if is_independent { &mut self.independent } else { &mut self.conflicting };
+            jobs.push(Job { lineage, reason, account });
+        }
+        self.len() - before
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.independent.len() + self.conflicting.len()
+    }
+}
+
+/// Groups lineages by account.
+pub(super) fn by_account(lineages: &[Candidate]) -> Vec<(Arc<Settings>, Vec<&Candidate>)> {
+    let mut accounts: Vec<(Arc<Settings>, Vec<&Candidate>)> = Vec::new();
+    for lineage in lineages {
+        let own = &lineage.settings;
+        let is_same = |other: &Arc<Settings>| Arc::ptr_eq(other, own) || other.is_same_service(own);
+        match accounts.iter_mut().find(|(other, _)| is_same(other)) {
+            Some((_, members)) => members.push(lineage),
+            None => accounts.push((Arc::clone(own), vec![lineage])),
+        }
+    }
+    accounts
+}
