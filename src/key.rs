@@ -13,7 +13,7 @@ use ring::signature::{Ed25519KeyPair, KeyPair as _};
 
 use self::der::PrivateKeyInfo;
 use crate::cert::{KeyType, PublicKey, SUPPORTED_KEY_TYPES, algorithm_name};
-use crate::pem::{self, KeyForm};
+use crate::pem::{self, KeyFormat};
 use crate::secret::Secret;
 
 /// A private key of a supported type whose private and public parts match.
@@ -50,16 +50,16 @@ const ED25519: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.101.112");
 
 impl PrivateKey {
     /// Reads a key and checks that its parts match.
-    pub fn from_der(form: KeyForm, der: &[u8]) -> Result<Self, KeyError> {
-        let public_key = match form {
-            KeyForm::Pkcs1 => rsa::public_key(der)?,
-            KeyForm::Sec1 => ec::public_key(der, None)?,
-            KeyForm::Pkcs8 => pkcs8(der)?,
+    pub fn from_der(format: KeyFormat, der: &[u8]) -> Result<Self, KeyError> {
+        let public_key = match format {
+            KeyFormat::Pkcs1 => rsa::public_key(der)?,
+            KeyFormat::Sec1 => ec::public_key(der, None)?,
+            KeyFormat::Pkcs8 => pkcs8(der)?,
         };
-        Ok(Self { public_key, pem: pem::write(form.label(), der) })
+        Ok(Self { public_key, pem: pem::encode(format.label(), der) })
     }
 
-    /// The key as PEM, in the form in which it was read.
+    /// The key as PEM, in the format in which it was read.
     pub fn pem(&self) -> &Secret {
         &self.pem
     }

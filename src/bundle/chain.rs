@@ -1,7 +1,7 @@
 //! The certificates of a file put in order: the leaf, then its issuers.
 
 use super::{Chain, DAMAGED_HINT, Defect, ONE_CHAIN_HINT, names, nothing, too_much};
-use crate::cert::{Certificate, NotACertificate};
+use crate::cert::{Certificate, CertificateError};
 use crate::key::PrivateKey;
 use crate::pem::Block;
 use crate::text;
@@ -70,14 +70,14 @@ fn certificates(blocks: Vec<Block>, file: &[u8]) -> Result<(Vec<Certificate>, Ve
                     repairs.push(format!("a second copy of {} dropped", certificate.label()));
                 }
                 Ok(certificate) => found.push(certificate),
-                Err(NotACertificate::Malformed) => {
-                    let found = NotACertificate::Malformed.to_string();
+                Err(CertificateError::Malformed) => {
+                    let found = CertificateError::Malformed.to_string();
                     problems.push(Defect::half_written(found, DAMAGED_HINT));
                 }
                 Err(too_large) => problems.push(Defect::lasting(too_large.to_string(), ONE_CHAIN_HINT)),
             },
             Block::Broken(found) => problems.push(Defect::half_written(found, DAMAGED_HINT)),
-            Block::More => return Err(vec![too_much()]),
+            Block::TooMany => return Err(vec![too_much()]),
             Block::Key(..) | Block::EncryptedKey | Block::Other(_) => {}
         }
     }

@@ -99,7 +99,7 @@ pub(crate) enum LeafPeek {
 /// Looks whether a lineage has another leaf than the one with this fingerprint; the key is not read.
 pub(crate) fn peek_leaf(files: &Files, known: Option<&str>) -> Result<LeafPeek, ReadError> {
     let bytes = file::read_secret(&files.cert, MAX_BYTES)?;
-    let first = pem::read(&bytes).blocks.into_iter().find_map(|block| match block {
+    let first = pem::parse(&bytes).blocks.into_iter().find_map(|block| match block {
         pem::Block::Certificate(der) => Some(der),
         _ => None,
     });

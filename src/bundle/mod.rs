@@ -72,8 +72,8 @@ pub const MAX_BYTES: u64 = 1 << 20;
 impl Bundle {
     /// Understands what the files hold.
     pub fn from_bytes(files: &Files, cert: &[u8], issuers: Option<&[u8]>, key: Option<&[u8]>) -> Self {
-        let pem::Text { mut blocks, mut cleaned } = pem::read(cert);
-        if let Some(issuers) = issuers.map(pem::read) {
+        let pem::Document { mut blocks, mut cleaned } = pem::parse(cert);
+        if let Some(issuers) = issuers.map(pem::parse) {
             blocks.extend(issuers.blocks);
             cleaned.extend(issuers.cleaned);
         }
@@ -83,7 +83,7 @@ impl Bundle {
         let is_certificate = |block: &Block| matches!(block, Block::Certificate(_));
         cleaned.extend(names(&blocks, |block| !(is_certificate(block) || in_one_file && is_key(block))));
         let key = key.map(|file| {
-            let text = pem::read(file);
+            let text = pem::parse(file);
             if !in_one_file {
                 let noted = text.cleaned.iter().map(|what| (*what).to_owned());
                 let noted = noted.chain(names(&text.blocks, |block| !is_key(block)));
@@ -127,12 +127,12 @@ fn names(blocks: &[Block], meant: impl Fn(&Block) -> bool) -> Vec<String> {
 
 /// The only private key of a file.
 fn find_key(blocks: Vec<Block>, file: &[u8]) -> Result<PrivateKey, Defect> {
-    let mut keys: Vec<(pem::KeyForm, Zeroizing<Vec<u8>>)> = Vec::new();
+    let mut keys: Vec<(pem::KeyFormat, Zeroizing<Vec<u8>>)> = Vec::new();
     let others = names(&blocks, |_| true);
     for block in blocks {
         match block {
-            Block::Key(form, der) if keys.contains(&(form, der.clone())) => {}
-            Block::Key(form, der) => keys.push((form, der)),
+            Block::Key(format, der) if keys.contains(&(format, der.clone())) => {}
+            Block::Key(format, der) => keys.push((format, der)),
             Block::EncryptedKey => {
                 return Err(Defect::lasting(
                     "a private key that is encrypted with a passphrase",
@@ -150,13 +150,13 @@ fn find_key(blocks: Vec<Block>, file: &[u8]) -> Result<PrivateKey, Defect> {
                 let bad = KeyError::Unsupported(label.trim_end_matches("PRIVATE KEY").trim().to_owned());
                 return Err(Defect::lasting(bad.to_string(), hint_for(&bad)));
             }
-            Block::More => return Err(too_much()),
+            Block::TooMany => return Err(too_much()),
             Block::Certificate(_) | Block::Other(_) => {}
         }
     }
     match keys.as_slice() {
-        [(form, der)] => {
-            PrivateKey::from_der(*form, der).map_err(|bad| Defect::lasting(bad.to_string(), hint_for(&bad)))
+        [(format, der)] => {
+            PrivateKey::from_der(*format, der).map_err(|bad| Defect::lasting(bad.to_string(), hint_for(&bad)))
         }
         [] => Err(Defect::half_written(
             nothing("private key", &others, file),
@@ -164,7 +164,7 @@ fn find_key(blocks: Vec<Block>, file: &[u8]) -> Result<PrivateKey, Defect> {
         )),
         several => {
             let kinds: Vec<String> =
-                several.iter().take(MAX_NAMED).map(|(form, der)| kind(*form, der)).collect();
+                several.iter().take(MAX_NAMED).map(|(format, der)| kind(*format, der)).collect();
             let more = if several.len() > MAX_NAMED { " and others" } else { "" };
             let found = format!("{} different private keys: {}{more}", several.len(), kinds.join(", "));
             Err(Defect::lasting(found, "keep the key of this certificate only"))
@@ -175,8 +175,8 @@ fn find_key(blocks: Vec<Block>, file: &[u8]) -> Result<PrivateKey, Defect> {
 /// So many keys are read only to say what they are.
 const MAX_NAMED: usize = 4;
 
-fn kind(form: pem::KeyForm, der: &[u8]) -> String {
-    PrivateKey::from_der(form, der)
+fn kind(format: pem::KeyFormat, der: &[u8]) -> String {
+    PrivateKey::from_der(format, der)
         .map_or_else(|_| "one that cannot be used".into(), |key| key.key_type().to_string())
 }
 

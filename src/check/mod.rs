@@ -197,11 +197,11 @@ fn names(bundle: &Bundle, chain: &Chain, domains: &[Domain]) -> Vec<Finding> {
         )];
     }
     // A site is a name; an address among the names covers none, even where it is written alike.
-    let dns_names: Vec<String> = leaf.san().map(text::sanitize).collect();
+    let dns_names: Vec<String> = leaf.dns_names().map(text::sanitize).collect();
     let covered = if dns_names.is_empty() { "addresses".to_owned() } else { text::list(&dns_names) };
     let mut findings: Vec<Finding> = domains
         .iter()
-        .filter(|domain| !domain.is_covered_by_any(leaf.san()))
+        .filter(|domain| !domain.is_covered_by_any(leaf.dns_names()))
         .map(|domain| {
             Finding::new(
                 Check::Names,

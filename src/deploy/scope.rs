@@ -24,7 +24,7 @@ const MAX_SITES_PER_RECORD: usize = 3;
 
 impl<'a> Scope<'a> {
     pub(super) fn new(request: &RolloutRequest<'a>) -> Self {
-        Self { domains: request.domains, names: Names::of(request.vetted.chain.leaf.san()) }
+        Self { domains: request.domains, names: Names::of(request.vetted.chain.leaf.dns_names()) }
     }
 
     pub(super) fn covers(&self, domain: &Domain) -> bool {

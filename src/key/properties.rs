@@ -5,7 +5,7 @@ use std::process::Command;
 
 use super::PrivateKey;
 use crate::cert::Certificate;
-use crate::pem::{self, Block, KeyForm};
+use crate::pem::{self, Block, KeyFormat};
 
 /// The openssl arguments that generate each type of key, and the step from one flipped bit to the next.
 const KEYS: [(&[&str], usize); 7] = [
@@ -32,18 +32,18 @@ fn pairs_in_openssl(directory: &Path) -> bool {
 }
 
 /// Reads `cert.pem` and `key.pem`.
-fn read(directory: &Path) -> (Certificate, KeyForm, Vec<u8>) {
-    let blocks = |name: &str| pem::read(&std::fs::read(directory.join(name)).unwrap()).blocks;
+fn read(directory: &Path) -> (Certificate, KeyFormat, Vec<u8>) {
+    let blocks = |name: &str| pem::parse(&std::fs::read(directory.join(name)).unwrap()).blocks;
     let certificate = blocks("cert.pem").into_iter().find_map(|block| match block {
         Block::Certificate(der) => Certificate::from_der(&der).ok(),
         _ => None,
     });
     let key = blocks("key.pem").into_iter().find_map(|block| match block {
-        Block::Key(form, der) => Some((form, der.to_vec())),
+        Block::Key(format, der) => Some((format, der.to_vec())),
         _ => None,
     });
-    let (form, der) = key.unwrap();
-    (certificate.unwrap(), form, der)
+    let (format, der) = key.unwrap();
+    (certificate.unwrap(), format, der)
 }
 
 #[test]
@@ -55,9 +55,9 @@ fn changed_keys_pair_only_if_openssl_agrees() {
         let certify =
             ["req", "-x509", "-new", "-key", "key.pem", "-subj", "/CN=a", "-days", "9", "-out", "cert.pem"];
         openssl(home.path(), &certify).unwrap();
-        let (certificate, form, der) = read(home.path());
+        let (certificate, format, der) = read(home.path());
         let pairs = |der: &[u8]| {
-            PrivateKey::from_der(form, der).is_ok_and(|key| key.pairs_with(&certificate.public_key))
+            PrivateKey::from_der(format, der).is_ok_and(|key| key.pairs_with(&certificate.public_key))
         };
         assert!(pairs(&der), "{arguments:?}");
         let (mut refused, mut paired) = (0, 0);
@@ -69,10 +69,11 @@ fn changed_keys_pair_only_if_openssl_agrees() {
                 continue;
             }
             paired += 1;
-            std::fs::write(home.path().join("key.pem"), pem::write(form.label(), &changed).expose()).unwrap();
+            std::fs::write(home.path().join("key.pem"), pem::encode(format.label(), &changed).expose())
+                .unwrap();
             assert!(
                 pairs_in_openssl(home.path()),
-                "{arguments:?}: bit {bit} of {form:?} pairs here, not in openssl"
+                "{arguments:?}: bit {bit} of {format:?} pairs here, not in openssl"
             );
         }
         assert!(refused > 50 * paired, "{arguments:?}: {refused} refused, {paired} paired");

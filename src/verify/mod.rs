@@ -102,7 +102,7 @@ impl<'a> Edge<'a> {
         let results = join_all(handshakes).await;
         let leaves = results.into_iter().filter_map(|result| result.chain.into_iter().next());
         let leaves = leaves.filter_map(|leaf| Certificate::from_der(&leaf).ok());
-        let leaves = leaves.filter(|leaf| site.domain.is_covered_by_any(leaf.san()));
+        let leaves = leaves.filter(|leaf| site.domain.is_covered_by_any(leaf.dns_names()));
         leaves.map(|leaf| leaf.not_before).max()
     }
 

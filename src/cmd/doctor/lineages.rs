@@ -57,7 +57,7 @@ pub(super) struct Managed {
 impl LeafNames {
     pub(super) fn new(chain: &Chain) -> Self {
         let leaf = &chain.leaf;
-        Self { names: Names::of(leaf.san()), list: leaf.names(), issued: leaf.not_before }
+        Self { names: Names::of(leaf.dns_names()), list: leaf.names(), issued: leaf.not_before }
     }
 }
 

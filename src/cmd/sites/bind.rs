@@ -92,9 +92,8 @@ async fn names_without_site(
         }
         return Ok(None);
     };
-    let sans = leaf.dns_names.iter().map(String::as_str);
-    let names: Vec<String> = leaf.dns_names.iter().map(|name| sanitize(name)).collect();
-    Ok((!domain.is_covered_by_any(sans)).then(|| list(&names)))
+    let names: Vec<String> = leaf.dns_names().map(sanitize).collect();
+    Ok((!domain.is_covered_by_any(leaf.dns_names())).then(|| list(&names)))
 }
 
 fn leaf(pem: &str) -> Option<Certificate> {

@@ -6,7 +6,7 @@ use edgecert::bundle::{Bundle, Files};
 use edgecert::check::{self, CheckContext, Status};
 use edgecert::key::PrivateKey;
 use edgecert::names::Domain;
-use edgecert::pem::{self, Block, KeyForm};
+use edgecert::pem::{self, Block, KeyFormat};
 use edgecert::{api, cert, secret, text};
 use time::macros::datetime;
 
@@ -41,26 +41,26 @@ pub fn pem(file: &[u8]) {
 pub fn certificate(der: &[u8]) {
     let Ok(certificate) = cert::Certificate::from_der(der) else { return };
     let domain: Domain = "a.example".parse().ok().expect("a domain");
-    let _ = domain.is_covered_by_any(certificate.san());
+    let _ = domain.is_covered_by_any(certificate.dns_names());
     for text in certificate.names().iter().chain([&certificate.label(), &certificate.issuer.text]) {
         assert!(!text.chars().any(char::is_control), "names are sanitized");
     }
-    let read = pem::read(certificate.pem().as_bytes());
+    let read = pem::parse(certificate.pem().as_bytes());
     assert!(matches!(read.blocks.as_slice(), [Block::Certificate(bytes)] if bytes == certificate.der()));
 }
 
 /// The DER encoding of a private key; the first byte selects the format.
 pub fn key(input: &[u8]) {
-    let Some((form, der)) = input.split_first() else { return };
-    let form = match form % 3 {
-        0 => KeyForm::Pkcs1,
-        1 => KeyForm::Sec1,
-        _ => KeyForm::Pkcs8,
+    let Some((format, der)) = input.split_first() else { return };
+    let format = match format % 3 {
+        0 => KeyFormat::Pkcs1,
+        1 => KeyFormat::Sec1,
+        _ => KeyFormat::Pkcs8,
     };
-    if let Ok(key) = PrivateKey::from_der(form, der) {
-        let read = pem::read(key.pem().expose().as_bytes());
+    if let Ok(key) = PrivateKey::from_der(format, der) {
+        let read = pem::parse(key.pem().expose().as_bytes());
         assert!(
-            matches!(read.blocks.as_slice(), [Block::Key(read_form, bytes)] if *read_form == form && bytes.as_slice() == der)
+            matches!(read.blocks.as_slice(), [Block::Key(read_format, bytes)] if *read_format == formatat && bytes.as_slice() == der)
         );
     }
 }

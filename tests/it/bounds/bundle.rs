@@ -28,7 +28,7 @@ fn no_certificate_file_takes_more_than_64_mb() {
     let distinct = (0..3000).map(|n| ForgedCert { subject: &format!("{n}"), ..ForgedCert::default() }.pem());
     let whole = |text: String| Text(text.into_bytes());
     let too_many = "holds more than 256 PEM blocks";
-    let no_block = "it holds no PEM block";
+    let no_block = "it contains no PEM block";
     let rows = [
         ("empty", Text(Vec::new()), 65, "it is empty"),
         ("100 MB", Sparse(100 << 20), 66, "larger than 1 MiB"),
@@ -47,16 +47,21 @@ fn no_certificate_file_takes_more_than_64_mb() {
         ("certificates", whole(distinct.collect::<String>()[..MIB].to_owned()), 65, too_many),
         ("large certificates", whole(chain_of_large.collect()), 65, "64 possible leaf certificates"),
         ("copies", filled_with(MIB, &certificate(&[b"a.example"])), 65, too_many),
-        ("names", whole(certificate(&many)), 65, "more than TLS clients take"),
-        ("empty names", whole(certificate(&no_names)), 65, "more than TLS clients take"),
-        ("nesting", whole(der::pem("CERTIFICATE", &nested(20_000))), 65, "more than TLS clients take"),
-        ("less nesting", whole(der::pem("CERTIFICATE", &nested(15_000))), 65, "holds no X.509 certificate"),
+        ("names", whole(certificate(&many)), 65, "more than TLS clients accept"),
+        ("empty names", whole(certificate(&no_names)), 65, "more than TLS clients accept"),
+        ("nesting", whole(der::pem("CERTIFICATE", &nested(20_000))), 65, "more than TLS clients accept"),
+        ("less nesting", whole(der::pem("CERTIFICATE", &nested(15_000))), 65, "is not an X.509 certificate"),
         ("a long line", filled_with(MIB, "x"), 65, no_block),
         ("line feeds", filled_with(MIB, "\n"), 65, no_block),
-        ("line feeds in a block", whole(BEGIN.to_owned() + &"\n".repeat(MIB - 99)), 65, "without its end"),
-        ("lone CR in a block", whole(BEGIN.to_owned() + &"\r".repeat(MIB - 99)), 65, "without its end"),
-        ("short lines", whole(BEGIN.to_owned() + &"a\n".repeat(MIB / 2 - 99)), 65, "without its end"),
-        ("a long label", whole(TINY.replace("CERT", &"A ".repeat(MIB / 5))), 65, "only a block `A A A"),
+        (
+            "line feeds in a block",
+            whole(BEGIN.to_owned() + &"\n".repeat(MIB - 99)),
+            65,
+            "without an END line",
+        ),
+        ("lone CR in a block", whole(BEGIN.to_owned() + &"\r".repeat(MIB - 99)), 65, "without an END line"),
+        ("short lines", whole(BEGIN.to_owned() + &"a\n".repeat(MIB / 2 - 99)), 65, "without an END line"),
+        ("a long label", whole(TINY.replace("CERT", &"A ".repeat(MIB / 5))), 65, "only an `A A A"),
         ("not UTF-8", Text(vec![0xff; MIB]), 65, no_block),
         ("UTF-16", Text([0xff, 0xfe].repeat(MIB / 2)), 65, "it is UTF-16 text"),
     ];

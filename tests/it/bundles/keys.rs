@@ -12,7 +12,7 @@ fn keys_as_they_are_in_the_wild() {
     let [key, other] = ["leaf.key", "other.key"].map(|name| parts.pem(name));
     let rows: Vec<(&str, String, i32, &str)> = vec![
         ("plain", key.clone(), 0, "key          ok: P-256"),
-        ("CRLF", key.replace('\n', "\r\n"), 0, "and its key; cleaned: line ends in the key file\n"),
+        ("CRLF", key.replace('\n', "\r\n"), 0, "and its key; cleaned: line endings in the key file\n"),
         ("with its chain", format!("{chain}{key}"), 0, "; cleaned: a certificate in the key file\n"),
         ("twice the same", format!("{key}{key}"), 0, "key          ok: P-256"),
         ("two keys", format!("{key}{other}"), 65, "holds 2 different private keys: P-256, P-256"),
@@ -37,7 +37,7 @@ fn keys_as_they_are_in_the_wild() {
         ),
         ("no key", chain.clone(), 65, "holds no private key, only a certificate"),
         ("empty", String::new(), 65, "holds no private key: it is empty"),
-        ("unterminated", key[..key.len() / 2].to_owned(), 65, "holds a block `PRIVATE KEY` without its end"),
+        ("unterminated", key[..key.len() / 2].to_owned(), 65, "holds a `PRIVATE KEY` block without an END line"),
         (
             "damaged",
             "-----BEGIN PRIVATE KEY-----\nMAA=\n-----END PRIVATE KEY-----\n".into(),
@@ -57,5 +57,5 @@ fn keys_as_they_are_in_the_wild() {
     }
     openssl(parts.home.path(), &["pkey", "-in", "leaf.key", "-outform", "DER", "-out", "key.der"]);
     let key = fs::read(parts.home.file("key.der")).unwrap();
-    holds("DER", chain.as_bytes(), &key, 65, "it looks like DER or PKCS#12; PEM is wanted");
+    holds("DER", chain.as_bytes(), &key, 65, "it looks like DER or PKCS#12, not PEM");
 }

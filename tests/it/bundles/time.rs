@@ -62,8 +62,8 @@ fn dates_are_understood_in_both_forms() {
             "is not valid before",
         ),
         ([late, early], "2030-01-01T00:00:00Z", 65, "expired at"),
-        ([early, (UTC_TIME, "491301000000Z")], "2026-01-01T00:00:00Z", 65, "holds no X.509 certificate"),
-        ([early, (GENERALIZED_TIME, "never")], "2026-01-01T00:00:00Z", 65, "holds no X.509 certificate"),
+        ([early, (UTC_TIME, "491301000000Z")], "2026-01-01T00:00:00Z", 65, "is not an X.509 certificate"),
+        ([early, (GENERALIZED_TIME, "never")], "2026-01-01T00:00:00Z", 65, "is not an X.509 certificate"),
     ];
     for (validity, at, code, words) in rows {
         let (found, shown) = look_at(&ForgedCert { validity, ..ForgedCert::default() }.pem(), &["--at", at]);

@@ -167,7 +167,7 @@ fn a_sec1_key_without_its_public_half_pairs_behind_its_parameters() {
         let key = lineage.read("parameters.pem") + &lineage.read("bare.pem");
         assert!(key.contains("BEGIN EC PARAMETERS") && key.contains("BEGIN EC PRIVATE KEY"), "{key}");
         let cert = lineage.read("fullchain.pem");
-        let words = "; cleaned: a block `EC PARAMETERS` in the key file\n";
+        let words = "; cleaned: an `EC PARAMETERS` block in the key file\n";
         holds(curve, cert.as_bytes(), key.as_bytes(), 0, words);
         holds(curve, cert.as_bytes(), key.as_bytes(), 0, "the pair fits");
     }

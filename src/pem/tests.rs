@@ -1,0 +1,95 @@
+//! Files as they are found on disk, and what is made of them.
+
+use super::*;
+
+fn kinds(text: &str) -> Vec<String> {
+    let kind = |block: &Block| match block {
+        Block::Certificate(der) => format!("certificate {der:?}"),
+        Block::Key(format, der) => format!("{format:?} {:?}", der.as_slice()),
+        Block::EncryptedKey => "encrypted".into(),
+        Block::Other(label) => format!("other {label}"),
+        Block::Broken(why) => format!("broken: {why}"),
+        Block::TooMany => "too many".into(),
+    };
+    parse(text.as_bytes()).blocks.iter().map(kind).collect()
+}
+
+#[test]
+fn common_files_parse() {
+    let rows: [(&str, &[&str]); 16] = [
+        ("-----BEGIN CERTIFICATE-----\nAQID\n-----END CERTIFICATE-----\n", &["certificate [1, 2, 3]"]),
+        ("-----BEGIN CERTIFICATE-----\r\nAQID\r\n-----END CERTIFICATE-----\r\n", &["certificate [1, 2, 3]"]),
+        ("-----BEGIN CERTIFICATE-----\rAQID\r-----END CERTIFICATE-----\r", &["certificate [1, 2, 3]"]),
+        (
+            "\u{feff}-----BEGIN CERTIFICATE-----\n\n AQ\n\tID \n-----END CERTIFICATE-----",
+            &["certificate [1, 2, 3]"],
+        ),
+        (
+            "Bag Attributes\n  x: y\n-----BEGIN TRUSTED CERTIFICATE-----\nAQID\n-----END TRUSTED CERTIFICATE-----\nbye",
+            &["certificate [1, 2, 3]"],
+        ),
+        (
+            "-----BEGIN EC PARAMETERS-----\nAQID\n-----END EC PARAMETERS-----\n-----BEGIN EC PRIVATE KEY-----\nAQ==\n-----END EC PRIVATE KEY-----\n",
+            &["other EC PARAMETERS", "Sec1 [1]"],
+        ),
+        ("-----BEGIN RSA PRIVATE KEY-----\nAQ==\n-----END RSA PRIVATE KEY-----\n", &["Pkcs1 [1]"]),
+        ("-----BEGIN ED25519 PRIVATE KEY-----\nAQ==\n-----END ED25519 PRIVATE KEY-----\n", &["Pkcs8 [1]"]),
+        (
+            "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAQ==\n-----END ENCRYPTED PRIVATE KEY-----\n",
+            &["encrypted"],
+        ),
+        (
+            "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: X,00\n\nAQ==\n-----END RSA PRIVATE KEY-----\n",
+            &["encrypted"],
+        ),
+        ("AAAA\n-----END CERTIFICATE-----\n", &[]),
+        ("AAAA\n-----BEGIN CERTIF", &["broken: a block that is cut off in its first line"]),
+        ("AAAA\n---", &["broken: a block that is cut off in its first line"]),
+        ("AAAA\n---\n", &[]),
+        ("-----BEGIN CERTIFICATE-----\nAQID\n", &["broken: a `CERTIFICATE` block without an END line"]),
+        (
+            "-----BEGIN CERTIFICATE-----\nA\u{2764}\n-----END CERTIFICATE-----\n",
+            &["broken: a `CERTIFICATE` block with invalid base64"],
+        ),
+    ];
+    for (text, wanted) in rows {
+        assert_eq!(kinds(text), wanted, "{text:?}");
+    }
+}
+
+#[test]
+fn cleaned_lists_each_thing_once() {
+    const BLOCK: &str = "-----BEGIN CERTIFICATE-----\nAQID\n-----END CERTIFICATE-----\n";
+    let rows: [(String, &[&str]); 9] = [
+        (BLOCK.into(), &[]),
+        (BLOCK.repeat(2).replace('\n', "\r\n"), &["line endings"]),
+        (BLOCK.replacen('\n', "\r", 1).replacen('\n', "\r\n", 1), &["line endings"]),
+        (format!("\u{feff}{BLOCK}"), &["a byte order mark"]),
+        (BLOCK.replace('\n', "\n \n"), &["whitespace"]),
+        (BLOCK.trim_end().repeat(2), &["a missing newline"]),
+        (BLOCK.replace("CERT", "X509 CERT").repeat(2), &["a non-standard label"]),
+        (format!("a\n{BLOCK}b\n"), &["text outside the blocks"]),
+        (format!("{BLOCK}-----END A-----\n-----END A-----\n"), &["the rest of an older file"]),
+    ];
+    for (text, wanted) in rows {
+        assert_eq!(parse(text.as_bytes()).cleaned, wanted, "{text:?}");
+    }
+}
+
+#[test]
+fn parsing_stops_after_max_blocks() {
+    let all = "-----BEGIN A-----\n-----END A-----\n".repeat(MAX_BLOCKS);
+    assert_eq!(kinds(&all).len(), MAX_BLOCKS);
+    let more = kinds(&(all + "-----BEGIN A-----\n"));
+    assert_eq!((more.len(), more.last().map(String::as_str)), (MAX_BLOCKS + 1, Some("too many")));
+}
+
+#[test]
+fn encoded_blocks_parse_back() {
+    let der: Vec<u8> = (0..200).collect();
+    let text = encode("CERTIFICATE", &der);
+    assert!(text.expose().lines().all(|line| line.len() <= 64));
+    assert!(
+        matches!(parse(text.expose().as_bytes()).blocks.as_slice(), [Block::Certificate(back)] if *back == der)
+    );
+}
