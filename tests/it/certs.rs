@@ -1,4 +1,4 @@
-//! `edgecert certs`: the list (section 4.1) and the download (sections 2.2 and 4.3).
+//! `edgecert certs`: lists (section 4.1 of the API document) and downloads (sections 2.2 and 4.3).
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::harness::{Fault, Hook, Lineage, Options, Sandbox, edgecert, record, test_ca, world};
 
-/// Certificate 5 of `*.a.example`, bound to site 10; its key.
+/// A sandbox with certificate 5 for `*.a.example`, bound to site 10, and the key.
 fn wildcard() -> (Sandbox, String) {
     let cert = record(5, "*.a.example", "upload");
     let key = cert["key_pem"].as_str().unwrap().to_owned();
@@ -75,7 +75,7 @@ fn download_writes_safe_file_names() {
     assert_eq!((mode(&out.join("_.a.example.key")), mode(&out)), (0o600, 0o700));
     assert!(output.stdout.contains("key and certificate are a pair"), "{}", output.stdout);
     assert!(output.stdout.contains(" left)"), "{}", output.stdout);
-    // What was written is what the hook takes.
+    // The hook accepts the written files.
     let check = edgecert().args(["check", "--cert"]).args([out.join("_.a.example.crt")]);
     check.args(["--key"]).args([out.join("_.a.example.key")]).run();
 }
@@ -127,7 +127,7 @@ fn garbled_download_prints_no_key() {
     assert!(names(home.path()).is_empty());
 }
 
-/// Spends the faults that are left.
+/// Uses up the remaining faults.
 fn edge_is_healthy(service: &Sandbox) {
     let mut spent = 0;
     while certs(service, &["download", "5", "--out", "-", "--cert-only", "--timeout", "1"]).run().code != 0 {

@@ -1,5 +1,5 @@
-//! Many hooks at once on many lineages with one memory, as where several clients renew in the same minute. (certbot itself
-//! calls its hooks one after another, and no second certbot starts beside it.)
+//! Many concurrent hooks with one state directory, as when several clients renew in the same minute. (certbot runs its own
+//! hooks one after another, and only one certbot runs at a time.)
 
 use std::process::{Child, Stdio};
 

@@ -1,4 +1,4 @@
-//! The main job: a renewed certificate reaches the service and its sites.
+//! `edgecert deploy`: brings a renewed certificate to the service and its sites.
 
 use std::time::Duration;
 
@@ -192,8 +192,8 @@ fn each_record_costs_one_upload() {
         .collect();
     let records: Vec<_> = (1..).zip(domains).map(|(id, domain)| record(id, domain, "upload")).collect();
     let world = world(json!({"sites": sites, "certs": records}));
-    // Where a record counts for each of its names, the first upload makes its record the one for all three domains, and
-    // only `--rebind` reaches the others.
+    // If a record counts for each of its names, the first upload makes its record the one for all three domains; only
+    // `--rebind` reaches the others.
     let service = sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[]);
     let renewed = Lineage::issued_for(&domains);
     edgecert().called_by_certbot(&renewed).against(&service).args(["--wait", "0"]).succeeds();

@@ -1,8 +1,6 @@
-//! A disk that is full, broken or read-only: the deployment matters more than the memory of it, and no file is left
-//! half-written.
+//! A full, broken or read-only disk: the deployment goes on without its state file, and no file is left half-written.
 //!
-//! strace lets a call on the state directory fail without carrying it out: each call that writes, one after another, alone
-//! and with all that follow.
+//! strace makes calls on the state directory fail: each writing call in turn, alone and with all later ones.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,10 +15,10 @@ use crate::harness::{Hook, Lineage, Output, Sandbox, edgecert, sandbox};
 
 const SITE: &str = "a.example";
 
-/// Calls that make, change or name a file, as far as a run makes them on its state directory.
-const WRITING: [&str; 6] = ["mkdir", "openat", "flock", "write", "fsync", "rename"];
-/// A run makes fewer calls of any of them.
-const MOST: usize = 1000;
+/// System calls that create, change or rename files in the state directory.
+const WRITING_CALLS: [&str; 6] = ["mkdir", "openat", "flock", "write", "fsync", "rename"];
+/// More calls of one name than any run makes.
+const MAX_CALLS: usize = 1000;
 const ERRORS: [&str; 3] = ["ENOSPC", "EIO", "EROFS"];
 
 /// A service with one site, a lineage for it, and a state directory that outlives the runs.
@@ -51,7 +49,7 @@ impl Scene {
         self.home.path().join("state")
     }
 
-    /// Runs the hook with strace's options, and returns what strace wrote down, too.
+    /// Runs a hook under strace, and returns the trace, too.
     fn traced(&self, run: Hook, options: &[&str]) -> (Output, String) {
         let trace = self.home.path().join("trace");
         let strace = ["strace", "-f", "-y", "-qq", "-o", trace.to_str().unwrap()];
@@ -59,7 +57,7 @@ impl Scene {
         (output, fs::read_to_string(trace).unwrap())
     }
 
-    /// The paths at and below the state directory that a run uses.
+    /// The paths in the state directory that a run uses.
     fn paths(&self, run: Hook) -> BTreeSet<String> {
         let state = self.state().to_str().unwrap().to_owned();
         let (output, trace) = self.traced(run, &[]);
@@ -90,8 +88,8 @@ impl Scene {
     }
 }
 
-/// A warning names the file and the reason.
-fn assert_told(output: &Output, state: &Path, at: &str) {
+/// Asserts that a warning names the file and the reason.
+fn assert_warned(output: &Output, state: &Path, at: &str) {
     let words = ["warning: this deployment is not recorded: cannot write ", "warning: cannot read "];
     let told = output.stderr.lines().find(|line| words.iter().any(|words| line.contains(words)));
     let told = told.unwrap_or_else(|| panic!("{at}: no warning: {}", output.stderr));
@@ -100,14 +98,14 @@ fn assert_told(output: &Output, state: &Path, at: &str) {
     assert!(reasons.iter().any(|reason| told.ends_with(reason)), "{at}: {told}");
 }
 
-/// Says it past the capture of a test's output.
-fn show(text: &str) {
+/// Prints past the test harness, which captures output.
+fn print_uncaptured(text: &str) {
     let mut shown = std::io::stderr().lock();
     writeln!(shown, "{text}").unwrap();
 }
 
-/// One call that fails, or all from it on.
-struct Break {
+/// A call that fails, alone or with all later ones.
+struct InjectedFault {
     call: &'static str,
     error: &'static str,
     count: usize,
@@ -116,12 +114,12 @@ struct Break {
     is_renewal: bool,
 }
 
-impl Break {
-    /// Runs a deployment with it and one without; false where the run makes no such call.
-    fn strikes(&self) -> bool {
+impl InjectedFault {
+    /// Runs a deployment with the fault and one without. Returns false if a run makes no such call.
+    fn is_hit(&self) -> bool {
         let Self { call, error, count, onwards, is_renewal } = self;
         let scene = Scene::new();
-        // The names of the files follow from the lineage's path.
+        // The file names depend on the lineage's path.
         let paths = scene.paths(scene.deploy());
         if !is_renewal {
             fs::remove_dir_all(scene.state()).unwrap();
@@ -134,9 +132,9 @@ impl Break {
         let Some(line) = trace.lines().find(|line| line.contains("(INJECTED)")) else { return false };
         let at = format!("{inject}, renewal {is_renewal}: {line}");
         assert_eq!(output.code, 0, "{at}: {}", output.stderr);
-        // A directory that is there already need not be made.
+        // An existing directory is not created.
         if !is_renewal || *call != "mkdir" {
-            assert_told(&output, &scene.state(), &at);
+            assert_warned(&output, &scene.state(), &at);
         }
         scene.assert_deployed(&at);
         scene.assert_whole(&at);
@@ -154,19 +152,20 @@ fn failed_write_only_warns_a_deployment() {
     let fresh = ERRORS.into_iter().map(|error| (error, false));
     let ways: Vec<_> = fresh.chain([("EIO", true)]).flat_map(|way| [(way, ""), (way, "+")]).collect();
     let mut failures = 0;
-    for call in WRITING {
+    for call in WRITING_CALLS {
         let before = failures;
         for ((error, is_renewal), onwards) in ways.iter().copied() {
-            let strikes = |count: &usize| Break { call, error, count: *count, onwards, is_renewal }.strikes();
-            failures += (1..MOST).take_while(strikes).count();
+            let is_hit =
+                |count: &usize| InjectedFault { call, error, count: *count, onwards, is_renewal }.is_hit();
+            failures += (1..MAX_CALLS).take_while(is_hit).count();
         }
         assert!(failures - before >= ways.len(), "no run makes {call}");
     }
-    show(&format!("{failures} failures of the disk"));
+    print_uncaptured(&format!("{failures} failures of the disk"));
 }
 
-/// Lets one call of a `sync` fail that has a renewal to deploy; false where the run makes no such call.
-fn stops_sync(call: &str, error: &str, count: usize, onwards: &str) -> bool {
+/// Makes one call fail in a `sync` that has a renewal to deploy. Returns false if the run makes no such call.
+fn fails_sync(call: &str, error: &str, count: usize, onwards: &str) -> bool {
     let scene = Scene::new();
     let mut paths = scene.paths(scene.deploy());
     paths.extend(scene.paths(scene.sync()));
@@ -177,9 +176,9 @@ fn stops_sync(call: &str, error: &str, count: usize, onwards: &str) -> bool {
     let (output, trace) = scene.traced(scene.sync(), &options);
     let Some(line) = trace.lines().find(|line| line.contains("(INJECTED)")) else { return false };
     let at = format!("sync, {inject}: {line}");
-    // The directory is there already. Of a memory that cannot be read once it is to be written again, a warning tells.
+    // The directory exists. A state file that cannot be reread before it is written is a warning.
     if output.code == 0 && line.contains(".json\", O_RDONLY") {
-        assert_told(&output, &scene.state(), &at);
+        assert_warned(&output, &scene.state(), &at);
     } else if call != "mkdir" {
         assert_ne!(output.code, 0, "{at}: {}{}", output.stdout, output.stderr);
         let state = scene.state();
@@ -199,17 +198,17 @@ fn stops_sync(call: &str, error: &str, count: usize, onwards: &str) -> bool {
 #[test]
 fn failed_write_fails_sync_until_repaired() {
     let mut failures = 0;
-    for call in WRITING {
+    for call in WRITING_CALLS {
         for (error, onwards) in [("ENOSPC", ""), ("EROFS", "+")] {
-            let strikes = |count: &usize| stops_sync(call, error, *count, onwards);
-            failures += (1..MOST).take_while(strikes).count();
+            let is_hit = |count: &usize| fails_sync(call, error, *count, onwards);
+            failures += (1..MAX_CALLS).take_while(is_hit).count();
         }
     }
-    show(&format!("{failures} failures of the disk during a sync"));
-    assert!(failures > 2 * WRITING.len(), "{failures}");
+    print_uncaptured(&format!("{failures} failures of the disk during a sync"));
+    assert!(failures > 2 * WRITING_CALLS.len(), "{failures}");
 }
 
-/// In a mount namespace of its own the run sees another file system at its state directory.
+/// Runs a script in a mount namespace with another file system at the state directory.
 fn mounted(scene: &Scene, script: &str) -> Option<Output> {
     const UNSHARE: [&str; 5] = ["unshare", "--map-root-user", "--mount", "sh", "-c"];
     fs::create_dir(scene.state()).unwrap();
@@ -219,7 +218,7 @@ fn mounted(scene: &Scene, script: &str) -> Option<Output> {
     let allowed = probe.args(&UNSHARE[1..]).arg(&mount).output().expect("unshare is in util-linux");
     if !allowed.status.success() {
         let reason = String::from_utf8_lossy(&allowed.stderr).into_owned();
-        show(&format!("no file system may be mounted here, strace alone tells: {reason}"));
+        print_uncaptured(&format!("no file system may be mounted here, strace alone tells: {reason}"));
         return None;
     }
     let list = format!("cd {} && ls -A >&2", state.display());
@@ -233,7 +232,7 @@ fn full_disk_stops_no_deployment() {
     let fill = format!("! cat /dev/zero > {}/filler 2> /dev/null", scene.state().display());
     let Some(output) = mounted(&scene, &fill) else { return };
     assert_eq!(output.code, 0, "{}", output.stderr);
-    assert_told(&output, &scene.state(), "a full disk");
+    assert_warned(&output, &scene.state(), "a full disk");
     scene.assert_deployed("a full disk");
     let left: Vec<&str> = output.stderr.lines().skip_while(|line| *line != "filler").collect();
     assert!(left.len() == 1 || left.len() == 2 && left[1].contains(".lock"), "{}", output.stderr);
@@ -245,6 +244,6 @@ fn read_only_directory_stops_no_deployment() {
     let remount = format!("mount -o remount,ro {}", scene.state().display());
     let Some(output) = mounted(&scene, &remount) else { return };
     assert_eq!(output.code, 0, "{}", output.stderr);
-    assert_told(&output, &scene.state(), "a read-only directory");
+    assert_warned(&output, &scene.state(), "a read-only directory");
     scene.assert_deployed("a read-only directory");
 }

@@ -1,5 +1,5 @@
-//! What deploying would break elsewhere is refused, each guard with its own override, and what no upload can reach is
-//! said or, with `--rebind`, bound.
+//! Guards refuse what would break other sites, each with an override; sites that no upload reaches are reported or, with
+//! `--rebind`, bound.
 
 use expect_test::expect;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::harness::{
 
 const UPDATE: &str = "POST /api/sites/*/update";
 
-/// A plain sandbox with these sites (id, domain, certificate) and records.
+/// Starts a sandbox without quirks, with sites (id, domain, certificate) and records.
 fn account(sites: &[(u64, &str, Option<u64>)], records: &[Value]) -> Sandbox {
     let sites: Vec<Value> = sites
         .iter()
@@ -25,14 +25,14 @@ fn deploy(service: &Sandbox, lineage: &Lineage) -> Hook {
     edgecert().called_by_certbot(lineage).against(service)
 }
 
-/// The leaf that each site is bound to, by the site's domain.
-fn is_fed_by(service: &Sandbox, domain: &str, lineage: &Lineage) -> bool {
+/// Whether a site is bound to a record that holds the lineage's leaf.
+fn is_bound_to(service: &Sandbox, domain: &str, lineage: &Lineage) -> bool {
     let site = service.sites().into_iter().find(|site| site["domain"] == domain).unwrap();
     let record = service.certs().into_iter().find(|record| record["id"] == site["cert_id"]);
     record.is_some_and(|record| record["cert_pem"] == lineage.read("fullchain.pem"))
 }
 
-/// A certificate that was issued after those of the test CA, whose date is yesterday's.
+/// A lineage issued later than those of the test CA, which are dated yesterday.
 fn issued_later() -> Lineage {
     Lineage::from_openssl(&["ecparam", "-genkey", "-noout", "-name", "prime256v1"], &["-days", "20"])
 }
@@ -55,7 +55,7 @@ fn shrink_guard_keeps_names_of_bound_sites() {
     assert_eq!(upload_count(&service), 0);
 
     deploy(&service, &lineage).args(["--allow-shrink"]).succeeds();
-    assert!(is_fed_by(&service, "a.example", &lineage) && is_fed_by(&service, "b.example", &lineage));
+    assert!(is_bound_to(&service, "a.example", &lineage) && is_bound_to(&service, "b.example", &lineage));
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn rebind_leaves_a_shared_record() {
 
     let output = deploy(&service, &lineage).args(["--rebind", "--json"]).succeeds();
     assert_eq!(output.sites(), ["a.example: served"]);
-    assert!(is_fed_by(&service, "a.example", &lineage));
+    assert!(is_bound_to(&service, "a.example", &lineage));
     let other = service.sites().into_iter().find(|site| site["domain"] == "b.example").unwrap();
     assert_eq!(other["cert_id"], 5, "the other site keeps what it had");
 }
@@ -93,7 +93,7 @@ fn older_guard_keeps_newer_edge_certificate() {
     assert_eq!(upload_count(&service), 1, "only the newer one was sent");
 
     deploy(&service, &older).args(["--allow-older"]).succeeds();
-    assert!(is_fed_by(&service, "a.example", &older));
+    assert!(is_bound_to(&service, "a.example", &older));
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn lets_guard_keeps_system_records() {
     assert_eq!(upload_count(&service), 0);
 
     deploy(&service, &lineage).args(["--replace-lets"]).succeeds();
-    assert!(is_fed_by(&service, "a.example", &lineage));
+    assert!(is_bound_to(&service, "a.example", &lineage));
     assert_eq!(service.certs().len(), 1, "replaced in place");
 }
 
@@ -147,7 +147,7 @@ fn unreachable_site_needs_rebind() {
         if !records.is_empty() {
             let output = deploy(&service, &lineage).args(["--json", "--rebind"]).succeeds();
             assert_eq!(output.sites(), ["a.example: served"], "{name}");
-            assert!(is_fed_by(&service, "a.example", &lineage), "{name}");
+            assert!(is_bound_to(&service, "a.example", &lineage), "{name}");
         }
     }
 }
@@ -175,7 +175,7 @@ fn bound_record_wins_over_its_duplicate() {
 
     let output = deploy(&service, &lineage).args(["--json", "--rebind"]).succeeds();
     assert_eq!(output.sites(), ["a.example: served"]);
-    assert!(is_fed_by(&service, "a.example", &lineage));
+    assert!(is_bound_to(&service, "a.example", &lineage));
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn site_reached_by_another_upload_is_served() {
         let lineage = Lineage::issued_for(&["a.example", "b.example"]);
         let told = deploy(&service, &lineage).args(["--json"]).run().sites();
         let is_misbound = told.contains(&"b.example: misbound".to_owned());
-        assert_eq!(is_fed_by(&service, "b.example", &lineage), !is_misbound, "{quirks}: {told:?}");
+        assert_eq!(is_bound_to(&service, "b.example", &lineage), !is_misbound, "{quirks}: {told:?}");
     }
 }
 

@@ -1,8 +1,7 @@
-//! SIGKILL at every system call of a deployment: `sync` finishes the work, as if nothing had happened.
+//! SIGKILL at every system call of a run: `sync` finishes the work.
 //!
-//! strace counts the calls of each name apart and kills before the K-th of them is carried out. A run is killed at K = 1,
-//! 2, … of every name, until a run makes fewer calls of it: together these are all system calls of the run, and a kill
-//! after one of them is a kill before the next.
+//! strace counts the calls by name and kills before the K-th one. K goes from 1 up to the number of calls that a run makes,
+//! for every name, so that each system call is covered; a kill after a call is a kill before the next.
 
 use std::fs;
 use std::io::Write as _;
@@ -23,16 +22,16 @@ const SITE: &str = "a.example";
 /// The run that is killed.
 type Run = fn(&Scene) -> Hook;
 
-/// A service with one site, a lineage for it, and a memory that outlives the runs.
+/// A service with one site, a lineage for it, and a state directory that outlives the runs.
 struct Scene {
     service: Sandbox,
     lineage: Lineage,
     home: TempDir,
-    /// What the service was asked for before the run that is killed.
+    /// The number of requests before the run that is killed.
     asked_before: usize,
-    /// The record that was there before it.
+    /// The record that existed before it.
     record: Option<u64>,
-    /// Whether the run that is killed lists sites and records to know what there is to do.
+    /// Whether the run that is killed begins with a listing.
     looks_first: bool,
 }
 
@@ -54,7 +53,7 @@ impl Scene {
         scene
     }
 
-    /// The same, found by `sync`.
+    /// A renewal that no hook was called for, which `sync` finds.
     fn unnoticed_renewal() -> Self {
         Self { looks_first: true, ..Self::renewal() }
     }
@@ -67,11 +66,11 @@ impl Scene {
         self.call().args(["sync", "--timeout", "20"])
     }
 
-    /// What finishes the work of the killed run: the timer. Where nothing is remembered, the run never got so far, and no
-    /// request left the machine; then only another call of the hook can begin it.
+    /// Finishes the work of the killed run with `sync`. Without a state file the run was killed before its intent, so no
+    /// request was sent, and the hook is called again.
     fn finish(&self, at: &str) {
-        if self.memory().is_none() {
-            assert!(!self.was_asked(), "{at}: the intent is lost");
+        if self.only_state().is_none() {
+            assert!(!self.was_requested(), "{at}: the intent is lost");
             self.deploy().succeeds();
         }
         let output = self.sync().run();
@@ -94,14 +93,14 @@ impl Scene {
         (output, fs::read_to_string(trace).unwrap())
     }
 
-    /// Whether a request of the run arrived that only follows an intent.
-    fn was_asked(&self) -> bool {
+    /// Whether a request arrived that must follow the intent.
+    fn was_requested(&self) -> bool {
         let after = self.service.requests().into_iter().skip(self.asked_before);
         after.into_iter().any(|request| !self.looks_first || request.method != "GET")
     }
 
-    /// What a run leaves in the state directory, however it ends.
-    fn assert_whole_and_clean(&self, at: &str) {
+    /// Asserts what a run may leave in the state directory.
+    fn assert_clean(&self, at: &str) {
         let key = self.lineage.read("privkey.pem");
         let body: String = key.lines().filter(|line| !line.starts_with("-----")).collect();
         for file in files(&self.state()) {
@@ -117,24 +116,28 @@ impl Scene {
         }
     }
 
-    /// The work that the service knows of must be known here.
+    /// Asserts that an intent is recorded if the service was asked for anything.
     fn assert_intent(&self, at: &str) {
-        let memory = self.memory().unwrap_or_else(|| panic!("{at}: the intent is lost"));
-        assert_eq!(memory["certificate"]["fingerprint"], fingerprint(&self.lineage), "{at}");
-        assert_eq!(memory["lineage"]["cert"], self.lineage.file("fullchain.pem").to_str().unwrap(), "{at}");
+        let only_state = self.only_state().unwrap_or_else(|| panic!("{at}: the intent is lost"));
+        assert_eq!(only_state["certificate"]["fingerprint"], fingerprint(&self.lineage), "{at}");
+        assert_eq!(
+            only_state["lineage"]["cert"],
+            self.lineage.file("fullchain.pem").to_str().unwrap(),
+            "{at}"
+        );
     }
 
-    /// The only memory.
-    fn memory(&self) -> Option<Value> {
+    /// The only state file.
+    fn only_state(&self) -> Option<Value> {
         let mut memories = files(&self.state())
             .into_iter()
             .filter(|file| file.extension().is_some_and(|ending| ending == "json"));
-        let memory = memories.next().map(|file| fs::read_to_string(file).unwrap());
+        let only_state = memories.next().map(|file| fs::read_to_string(file).unwrap());
         assert!(memories.next().is_none(), "one lineage has one memory");
-        memory.map(|text| serde_json::from_str(&text).unwrap())
+        only_state.map(|text| serde_json::from_str(&text).unwrap())
     }
 
-    /// One record, the lineage's, feeds the site; nothing is left to do.
+    /// Asserts that the site is bound to the lineage's only record and that nothing is pending.
     fn assert_done(&self, at: &str) {
         let (sites, records) = (self.service.sites(), self.service.certs());
         let [record] = records.as_slice() else { panic!("{at}: {} records", records.len()) };
@@ -142,8 +145,11 @@ impl Scene {
         assert_eq!(sites[0]["cert_id"], record["id"], "{at}");
         assert!(self.record.is_none_or(|id| record["id"] == id), "{at}: the record was replaced by another");
         self.assert_intent(at);
-        let memory = self.memory().unwrap();
-        assert!(memory["pending_since"].is_null() && memory["result"]["exit_code"] == 0, "{at}: {memory}");
+        let only_state = self.only_state().unwrap();
+        assert!(
+            only_state["pending_since"].is_null() && only_state["result"]["exit_code"] == 0,
+            "{at}: {only_state}"
+        );
         let left = files(&self.state());
         let temporary: Vec<_> =
             left.iter().filter(|file| file.extension().is_some_and(|ending| ending == "new")).collect();
@@ -155,7 +161,7 @@ fn files(directory: &Path) -> Vec<PathBuf> {
     fs::read_dir(directory).into_iter().flatten().map(|file| file.unwrap().path()).collect()
 }
 
-/// The fingerprint of the lineage's leaf, found without the hook.
+/// The fingerprint of the lineage's leaf, computed by openssl.
 fn fingerprint(lineage: &Lineage) -> String {
     let pem = lineage.read("cert.pem");
     let body: String = pem.lines().filter(|line| !line.starts_with("-----")).collect();
@@ -164,8 +170,8 @@ fn fingerprint(lineage: &Lineage) -> String {
     digits.map(|digit| char::from_digit(digit.into(), 16).unwrap()).collect()
 }
 
-/// Kills at every point, and says how many there were.
-fn at_every_system_call(what: &str, scene: fn() -> Scene, run: Run) {
+/// Kills a run at every system call, and prints how many there were.
+fn kill_at_every_system_call(what: &str, scene: fn() -> Scene, run: Run) {
     let (output, trace) = scene().traced(run, &[]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let names = system_calls(&trace);
@@ -184,14 +190,14 @@ fn at_every_system_call(what: &str, scene: fn() -> Scene, run: Run) {
                 "{at}: {output:?}"
             );
             points += 1;
-            scene.assert_whole_and_clean(&at);
-            if scene.was_asked() {
+            scene.assert_clean(&at);
+            if scene.was_requested() {
                 after_request += 1;
                 scene.assert_intent(&at);
             }
             scene.finish(&at);
             scene.assert_done(&at);
-            scene.assert_whole_and_clean(&at);
+            scene.assert_clean(&at);
         }
     }
     let mut shown = std::io::stderr().lock();
@@ -204,15 +210,15 @@ fn at_every_system_call(what: &str, scene: fn() -> Scene, run: Run) {
 
 #[test]
 fn sync_finishes_a_killed_first_deployment() {
-    at_every_system_call("first deployment", Scene::first, Scene::deploy);
+    kill_at_every_system_call("first deployment", Scene::first, Scene::deploy);
 }
 
 #[test]
 fn sync_finishes_a_killed_renewal() {
-    at_every_system_call("renewal", Scene::renewal, Scene::deploy);
+    kill_at_every_system_call("renewal", Scene::renewal, Scene::deploy);
 }
 
 #[test]
 fn next_sync_finishes_a_killed_sync() {
-    at_every_system_call("sync", Scene::unnoticed_renewal, Scene::sync);
+    kill_at_every_system_call("sync", Scene::unnoticed_renewal, Scene::sync);
 }

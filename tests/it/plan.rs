@@ -1,4 +1,4 @@
-//! `edgecert plan` and `deploy --dry-run`: what would be done and why; nothing is written.
+//! `edgecert plan` and `deploy --dry-run`: show what would be done, and change nothing.
 
 use expect_test::expect;
 use serde_json::json;

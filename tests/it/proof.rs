@@ -1,4 +1,4 @@
-//! What the edge really shows: proven by handshakes with each of its addresses, and told where it is not.
+//! Verification: handshakes with every address of the edge, and what is reported where they fail.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -17,7 +17,7 @@ fn deploy(service: &Sandbox, lineage: &Lineage) -> Hook {
     edgecert().called_by_certbot(lineage).against(service)
 }
 
-/// `openssl s_server` as an edge of its own; it shows what it was started with, whoever asks.
+/// `openssl s_server` as an edge that serves one certificate for every name.
 struct Server {
     child: Child,
     address: SocketAddr,
@@ -107,7 +107,7 @@ fn unreachable_edge_delays_no_other_site() {
         for (verify, code) in [("auto", 0), ("require", 75)] {
             let service = sandbox(&["a.example"]);
             let renewed = Lineage::issued_for(&["a.example"]);
-            // The guard against a hook that hangs; nothing is measured.
+            // Guards against a hook that hangs; nothing is measured.
             let hook = deploy(&service, &renewed).env("EDGECERT_EDGE_ADDRESS", &address);
             let hook = hook.args(["--wait", "2", "--timeout", "600", "--json", "--verify", verify]);
             let output = hook.under(&["timeout", "100"]).exits_with(code);
@@ -215,8 +215,8 @@ fn other_intermediates_are_a_warning() {
 
 #[test]
 fn every_key_type_is_verified() {
-    // With TLS 1.2 an edge shows a P-521 leaf only to who can exchange keys on that curve, too; and who shows an
-    // RSASSA-PSS key wants schemes that rustls does not know.
+    // Under TLS 1.2 a server with a P-521 leaf requires key exchange on that curve, and one with an RSASSA-PSS key
+    // requires schemes that rustls lacks.
     let kinds: [(&[&str], [&str; 2]); 5] = [
         (&["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"], ["served", "served"]),
         (&["ecparam", "-genkey", "-noout", "-name", "secp384r1"], ["served", "served"]),
@@ -240,7 +240,7 @@ fn every_key_type_is_verified() {
 
 #[test]
 fn cname_leads_to_the_edge() {
-    // Any address of 127/8 is this machine's own; another one for each run, so that port 443 is free on it.
+    // Every address in 127/8 is local; each run takes another one, so that port 443 is free.
     let process = std::process::id().to_be_bytes();
     let address = format!("127.{}.{}.{}:443", process[1] | 64, process[2], process[3] | 1);
     let edge_listen: SocketAddr = address.parse().unwrap();
@@ -252,7 +252,7 @@ fn cname_leads_to_the_edge() {
     let cname = service.sites()[0]["cname"].as_str().unwrap().to_owned();
     let hosts = renewed.file("hosts");
     fs::write(&hosts, format!("{} {cname}\n", edge_listen.ip())).unwrap();
-    // The resolver of the system reads a file that only an administrator may change; proot shows it another one.
+    // Only an administrator can change the resolver's hosts file; proot substitutes another one.
     let bind = format!("{}:/etc/hosts", hosts.display());
     let hook = deploy(&service, &renewed).without_env("EDGECERT_EDGE_ADDRESS").args(["--json"]);
     let output = hook.under(&["proot", "-b", &bind]).succeeds();
@@ -288,7 +288,7 @@ fn old_leaf_of_another_key_type_is_stale() {
     );
     let server = Server::start(&old, &["-cert", "cert.pem", "-key", "privkey.pem"]);
     let hook = deploy(&service, &renewed).env("EDGECERT_EDGE_ADDRESS", server.address.to_string());
-    // The old leaf is the later one in this test; the guard is not what is tested.
+    // In this test the old leaf was issued later; the guard is not under test.
     let output = hook.args(["--wait", "2", "--json", "--allow-older"]).run();
     assert_eq!((output.code, output.sites()), (75, vec!["a.example: stale".to_owned()]), "{}", output.stdout);
 }
@@ -322,7 +322,7 @@ fn observation_outlives_a_silent_edge() {
     let service = sandbox(&["a.example"]);
     let [old, renewed] = [(), ()].map(|()| Lineage::issued_for(&["a.example"]));
     deploy(&service, &renewed).succeeds();
-    // Two handshakes are one look; the one before the deployment comes first.
+    // One observation takes two handshakes; the first observation precedes the deployment.
     let server = Server::start(&old, &["-cert", "cert.pem", "-key", "privkey.pem", "-naccept", "4"]);
     let hook = deploy(&service, &renewed).env("EDGECERT_EDGE_ADDRESS", server.address.to_string());
     let output = hook.args(["--wait", "3", "--json"]).exits_with(75);

@@ -1,4 +1,4 @@
-//! What is remembered: the intent before the first request, the result after the last, one run at a time.
+//! State files: the intent before the first request, the result after the last, one run at a time.
 
 mod earlier_release;
 
@@ -14,13 +14,13 @@ use tempfile::TempDir;
 
 use crate::harness::{Hook, Lineage, Sandbox, edgecert, sandbox, upload_count};
 
-/// A call whose memory lasts longer than the call.
+/// A hook whose state directory outlives it.
 fn deploy(service: &Sandbox, lineage: &Lineage, state: &Path) -> Hook {
     edgecert().called_by_certbot(lineage).against(service).env("EDGECERT_STATE_DIR", state)
 }
 
-/// The only memory in a directory.
-fn memory(state: &Path) -> Value {
+/// The only state file in a directory.
+fn only_state(state: &Path) -> Value {
     let files = fs::read_dir(state).unwrap().map(|file| file.unwrap().path());
     let mut files: Vec<_> =
         files.filter(|file| file.extension().is_some_and(|ending| ending == "json")).collect();
@@ -28,8 +28,8 @@ fn memory(state: &Path) -> Value {
     serde_json::from_str(&fs::read_to_string(files.remove(0)).unwrap()).unwrap()
 }
 
-/// Starts a call and reads what it says until a line holds these words.
-fn until(hook: &mut Hook, words: &str) -> (Child, BufReader<ChildStderr>) {
+/// Starts a hook and reads its standard error up to a line that contains `words`.
+fn start_until(hook: &mut Hook, words: &str) -> (Child, BufReader<ChildStderr>) {
     let command = hook.command().arg("-v").stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut said = BufReader::new(child.stderr.take().unwrap());
@@ -47,14 +47,14 @@ fn state_file_records_the_deployment() {
     let directory = state.path().join("new/edgecert");
     let lineage = Lineage::issued_for(&["a.example"]);
     let output = deploy(&service, &lineage, &directory).args(["--json"]).succeeds();
-    let memory = memory(&directory);
+    let only_state = only_state(&directory);
     let fingerprint = &output.json()["certificate"]["fingerprint"];
-    assert_eq!(&memory["certificate"]["fingerprint"], fingerprint);
-    assert_eq!(memory["lineage"]["client"], "certbot");
-    assert_eq!(memory["lineage"]["key"], lineage.file("privkey.pem").to_str().unwrap());
-    assert_eq!((&memory["generation"], &memory["pending_since"]), (&json!(1), &json!(null)));
-    assert_eq!(memory["result"]["exit_code"], 0);
-    assert_eq!(memory["sites"][0]["outcome"], "served");
+    assert_eq!(&only_state["certificate"]["fingerprint"], fingerprint);
+    assert_eq!(only_state["lineage"]["client"], "certbot");
+    assert_eq!(only_state["lineage"]["key"], lineage.file("privkey.pem").to_str().unwrap());
+    assert_eq!((&only_state["generation"], &only_state["pending_since"]), (&json!(1), &json!(null)));
+    assert_eq!(only_state["result"]["exit_code"], 0);
+    assert_eq!(only_state["sites"][0]["outcome"], "served");
 
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&directory), 0o700);
@@ -63,7 +63,7 @@ fn state_file_records_the_deployment() {
     }
     lineage.renew(&["a.example"]);
     deploy(&service, &lineage, &directory).succeeds();
-    assert_eq!(self::memory(&directory)["generation"], 2);
+    assert_eq!(self::only_state(&directory)["generation"], 2);
 }
 
 #[test]
@@ -74,19 +74,19 @@ fn intent_precedes_the_first_request() {
     let url = format!("http://{}", listener.local_addr().unwrap());
     let mut hook = deploy(&service, &lineage, state.path()).env("EDGECERT_BASE_URL", url);
     let mut child = hook.command().stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    // The first sign of the run outside of its machine.
+    // The first effect outside of this host.
     let connection = listener.accept().unwrap();
-    let intent = memory(state.path());
+    let intent = only_state(state.path());
     child.kill().unwrap();
     child.wait().unwrap();
     drop(connection);
     assert_eq!((&intent["result"], &intent["generation"]), (&json!(null), &json!(1)));
     assert!(intent["pending_since"].is_string());
     assert_eq!(intent["certificate"]["names"], json!(["a.example"]));
-    assert_eq!(memory(state.path()), intent, "and after the run was killed");
+    assert_eq!(only_state(state.path()), intent, "and after the run was killed");
 
     deploy(&service, &lineage, state.path()).succeeds();
-    assert_eq!(memory(state.path())["result"]["exit_code"], 0, "its lock did not outlive it");
+    assert_eq!(only_state(state.path())["result"]["exit_code"], 0, "its lock did not outlive it");
 }
 
 #[test]
@@ -95,14 +95,14 @@ fn failure_stays_pending_with_reason() {
     let lineage = Lineage::issued_for(&["a.example"]);
     let call = || deploy(&service, &lineage, state.path()).args(["--timeout", "1"]);
     call().env("EDGECERT_BASE_URL", "http://127.0.0.1:1").exits_with(75);
-    let first = memory(state.path());
+    let first = only_state(state.path());
     assert_eq!(first["result"]["exit_code"], 75);
     assert!(first["result"]["error"].as_str().unwrap().contains("cannot reach the service at"), "{first}");
     call().env("EDGECERT_API_KEY", "another").exits_with(77);
-    let second = memory(state.path());
+    let second = only_state(state.path());
     assert_eq!(second["pending_since"], first["pending_since"]);
     deploy(&service, &lineage, state.path()).succeeds();
-    let done = memory(state.path());
+    let done = only_state(state.path());
     assert_eq!((&done["pending_since"], &done["last_success"]), (&json!(null), &done["result"]["at"]));
 }
 
@@ -114,8 +114,8 @@ fn concurrent_runs_upload_once() {
     let mut hooks: Vec<Hook> =
         (0..8).map(|_| deploy(&service, &lineage, state.path()).args(["--json"])).collect();
     let (first, others) = hooks.split_first_mut().unwrap();
-    let mut running = vec![until(first, "waiting for the edge")];
-    running.extend(others.iter_mut().map(|hook| until(hook, "waiting for another run")));
+    let mut running = vec![start_until(first, "waiting for the edge")];
+    running.extend(others.iter_mut().map(|hook| start_until(hook, "waiting for another run")));
     service.hold_pushes(false);
     for (child, mut said) in running {
         let mut rest = String::new();
@@ -137,15 +137,15 @@ fn waiting_run_deploys_a_newer_leaf() {
     let lineage = Lineage::issued_for(&["a.example"]);
     service.hold_pushes(true);
     let [mut first, mut second] = [(), ()].map(|()| deploy(&service, &lineage, state.path()));
-    let (one, _said) = until(&mut first, "waiting for the edge");
-    let (other, _also) = until(&mut second, "waiting for another run");
+    let (one, _said) = start_until(&mut first, "waiting for the edge");
+    let (other, _also) = start_until(&mut second, "waiting for another run");
     lineage.renew(&["a.example"]);
     service.hold_pushes(false);
     for child in [one, other] {
         assert!(child.wait_with_output().unwrap().status.success());
     }
     assert_eq!(service.certs()[0]["cert_pem"], lineage.read("fullchain.pem"));
-    assert_eq!(memory(state.path())["generation"], 2);
+    assert_eq!(only_state(state.path())["generation"], 2);
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn lock_wait_ends_at_the_deadline() {
     let lineage = Lineage::issued_for(&["a.example"]);
     service.hold_pushes(true);
     let mut first = deploy(&service, &lineage, state.path());
-    let (mut child, _said) = until(&mut first, "waiting for the edge");
+    let (mut child, _said) = start_until(&mut first, "waiting for the edge");
     let output = deploy(&service, &lineage, state.path()).args(["--timeout", "1"]).exits_with(75);
     assert!(output.stderr.contains("another run of edgecert is still deploying"), "{}", output.stderr);
     child.kill().unwrap();
@@ -188,7 +188,7 @@ fn damaged_state_file_is_quarantined() {
     let output = deploy(&service, &lineage, state.path()).succeeds();
     assert!(output.stderr.contains("is not a valid state file; renamed to"), "{}", output.stderr);
     assert_eq!(fs::read_to_string(file.with_extension("damaged")).unwrap(), "{\"version\":1,");
-    assert_eq!(memory(state.path())["result"]["exit_code"], 0);
+    assert_eq!(only_state(state.path())["result"]["exit_code"], 0);
 }
 
 #[test]
@@ -224,10 +224,10 @@ fn plan_takes_no_lock_and_writes_nothing() {
 
     service.hold_pushes(true);
     let mut running = deploy(&service, &lineage, &directory);
-    let (mut child, _said) = until(&mut running, "waiting for the edge");
-    let before = memory(&directory);
+    let (mut child, _said) = start_until(&mut running, "waiting for the edge");
+    let before = only_state(&directory);
     deploy(&service, &lineage, &directory).args(["plan"]).succeeds();
-    assert_eq!(memory(&directory), before);
+    assert_eq!(only_state(&directory), before);
     child.kill().unwrap();
     child.wait().unwrap();
 }

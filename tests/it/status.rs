@@ -1,4 +1,4 @@
-//! What `edgecert status` tells of lineages, to people, scripts, monitoring and Prometheus, and how one is forgotten.
+//! `edgecert status` for people, scripts, monitoring and Prometheus, and `--forget`.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -15,41 +15,41 @@ fn deploy(service: &Sandbox, lineage: &Lineage, state: &Path) -> Hook {
     edgecert().called_by_certbot(lineage).against(service).env("EDGECERT_STATE_DIR", state)
 }
 
-/// A call that knows neither the service nor its key.
+/// A call that knows neither the service nor the API key.
 fn status(state: &Path, arguments: &[&str]) -> Hook {
     edgecert().args(["status"]).args(arguments).env("EDGECERT_STATE_DIR", state)
 }
 
-/// The only lineage that is told of.
+/// The only lineage in the JSON report.
 #[track_caller]
-fn told(state: &Path, arguments: &[&str]) -> Value {
+fn lineage_status(state: &Path, arguments: &[&str]) -> Value {
     let json = status(state, arguments).args(["--json"]).succeeds().json();
     assert_eq!(json["lineages"].as_array().unwrap().len(), 1, "{json}");
     json["lineages"][0].clone()
 }
 
-/// The files of a directory with this ending.
+/// The files in a directory with an extension.
 fn files(directory: &Path, ending: &str) -> Vec<PathBuf> {
     let files = fs::read_dir(directory).unwrap().map(|file| file.unwrap().path());
     files.filter(|file| file.extension().is_some_and(|other| other == ending)).collect()
 }
 
-/// The name of the only lineage that is remembered.
+/// The name of the only lineage with a state file.
 fn name(state: &Path) -> String {
     let memories = files(state, "json");
     assert_eq!(memories.len(), 1);
     memories[0].file_stem().unwrap().to_str().unwrap().to_owned()
 }
 
-/// Changes the only memory.
-fn remember(state: &Path, change: impl FnOnce(&mut Value)) {
+/// Edits the only state file.
+fn edit_state(state: &Path, change: impl FnOnce(&mut Value)) {
     let path = files(state, "json").remove(0);
     let mut memory = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
     change(&mut memory);
     fs::write(path, memory.to_string()).unwrap();
 }
 
-/// A configuration that names a lineage.
+/// Adds a configuration file with a lineage.
 fn configured(hook: Hook, lineage: &Lineage) -> Hook {
     let text = format!("[[lineage]]\npath = '{}'\n", lineage.path().display());
     let file = hook.write_file("config.toml", &text);
@@ -64,8 +64,8 @@ fn status_follows_a_lineage_through_its_life() {
     assert_eq!(new["lineages"][0]["state"], "new");
 
     let done = deploy(&service, &lineage, state.path()).args(["--json"]).succeeds().json();
-    let told = || told(state.path(), &[]);
-    let deployed = told();
+    let lineage_status = || lineage_status(state.path(), &[]);
+    let deployed = lineage_status();
     assert_eq!((&deployed["state"], &deployed["client"]), (&json!("deployed"), &json!("certbot")));
     assert_eq!(deployed["name"], name(state.path()));
     assert_eq!(deployed["on_disk"], deployed["deployed"]);
@@ -78,14 +78,14 @@ fn status_follows_a_lineage_through_its_life() {
     assert_eq!((&deployed["last_error"], &deployed["pending_since"]), (&json!(null), &json!(null)));
 
     lineage.renew(&["a.example"]);
-    let renewed = told();
+    let renewed = lineage_status();
     assert_eq!((&renewed["state"], &renewed["sites"][0]["on_record"]), (&json!("renewed"), &json!(false)));
     assert_eq!(renewed["deployed"], deployed["deployed"]);
     assert!(renewed["pending_since"].is_string());
 
     let hook = deploy(&service, &lineage, state.path()).env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
     hook.args(["--timeout", "1"]).exits_with(75);
-    let pending = told();
+    let pending = lineage_status();
     assert_eq!((&pending["state"], &pending["generation"]), (&json!("pending"), &json!(2)));
     assert_eq!(pending["deployed"], deployed["deployed"], "that is what visitors still get");
     assert_eq!(
@@ -95,9 +95,9 @@ fn status_follows_a_lineage_through_its_life() {
     assert!(pending["last_error"]["error"].as_str().unwrap().contains("cannot reach the service at"));
 
     deploy(&service, &lineage, state.path()).succeeds();
-    assert_eq!(told()["state"], "deployed");
+    assert_eq!(lineage_status()["state"], "deployed");
     fs::remove_file(lineage.file("fullchain.pem")).unwrap();
-    let gone = told();
+    let gone = lineage_status();
     assert_eq!((&gone["state"], &gone["on_disk"]), (&json!("gone"), &json!(null)));
 }
 
@@ -130,8 +130,11 @@ fn status_needs_neither_key_nor_service() {
     let before = request_lines(&service).len();
     fs::remove_file(lineage.file("privkey.pem")).unwrap();
     fs::create_dir(lineage.file("privkey.pem")).unwrap();
-    let told = told(state.path(), &["--verify"]);
-    assert_eq!((&told["state"], &told["on_disk"]), (&json!("deployed"), &told["deployed"]));
+    let lineage_status = lineage_status(state.path(), &["--verify"]);
+    assert_eq!(
+        (&lineage_status["state"], &lineage_status["on_disk"]),
+        (&json!("deployed"), &lineage_status["deployed"])
+    );
     assert_eq!(request_lines(&service).len(), before);
 }
 
@@ -140,8 +143,8 @@ fn verify_shows_what_is_served() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     deploy(&service, &lineage, state.path()).succeeds();
-    // The edge is the one that the deployment was told of.
-    let served = |arguments: &[&str]| told(state.path(), arguments)["sites"][0]["served"].clone();
+    // The edge address is the one given to the deployment.
+    let served = |arguments: &[&str]| lineage_status(state.path(), arguments)["sites"][0]["served"].clone();
     assert_eq!(served(&[]), json!(null));
     let seen = served(&["--verify"]);
     assert_eq!(
@@ -150,7 +153,7 @@ fn verify_shows_what_is_served() {
     );
     assert!(status(state.path(), &["--verify"]).succeeds().stdout.contains("  served 1/1  "));
 
-    let old = told(state.path(), &[])["on_disk"]["not_after"].clone();
+    let old = lineage_status(state.path(), &[])["on_disk"]["not_after"].clone();
     lineage.renew(&["a.example"]);
     let seen = served(&["--verify"]);
     assert_eq!((&seen["outcome"], &seen["not_after"]), (&json!("stale"), &old));
@@ -173,7 +176,7 @@ fn deployed_leaf_is_recognised_without_file() {
         let lineage = Lineage::from_openssl(key, &["-days", "20"]);
         deploy(&service, &lineage, state.path()).succeeds();
         fs::remove_file(lineage.file("fullchain.pem")).unwrap();
-        let seen = told(state.path(), &["--verify"])["sites"][0]["served"].clone();
+        let seen = lineage_status(state.path(), &["--verify"])["sites"][0]["served"].clone();
         assert_eq!(seen["outcome"], "served", "{key:?}: {seen}");
     }
 }
@@ -199,10 +202,10 @@ fn check_prints_one_line() {
     let hook = deploy(&service, &lineage, state.path()).env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
     hook.args(["--timeout", "1"]).exits_with(75);
     check(&[], 0, "EDGECERT OK - 1 lineage, 1 pending within the limit, ");
-    remember(state.path(), |memory| memory["pending_since"] = json!("2026-01-01T00:00:00Z"));
+    edit_state(state.path(), |memory| memory["pending_since"] = json!("2026-01-01T00:00:00Z"));
     check(&[], 2, "EDGECERT CRITICAL - NAME: pending for ");
     check(&["--max-lag", "1000000000"], 0, "EDGECERT OK - ");
-    remember(state.path(), |memory| memory["deployed_before"]["not_after"] = json!("2026-01-01T00:00:00Z"));
+    edit_state(state.path(), |memory| memory["deployed_before"]["not_after"] = json!("2026-01-01T00:00:00Z"));
     check(
         &["--max-lag", "1000000000"],
         2,
@@ -219,7 +222,7 @@ fn unseen_renewal_is_pending_since_written() {
     status(state.path(), &["--check"]).succeeds();
     let written = UNIX_EPOCH + Duration::from_secs(1_767_225_600);
     File::options().write(true).open(lineage.file("fullchain.pem")).unwrap().set_modified(written).unwrap();
-    assert_eq!(told(state.path(), &[])["pending_since"], "2026-01-01T00:00:00Z");
+    assert_eq!(lineage_status(state.path(), &[])["pending_since"], "2026-01-01T00:00:00Z");
     let output = status(state.path(), &["--check"]).exits_with(2);
     assert!(output.stdout.contains("(no run has seen this certificate) | pending=1 "), "{}", output.stdout);
 }
@@ -267,8 +270,8 @@ fn damaged_state_warns_until_forgotten() {
     status(state.path(), &["--check"]).succeeds();
 }
 
-/// What Prometheus' own library reads in a file: `metric, lineage, site, value`.
-fn parsed(file: &Path) -> Vec<(String, String, String, i64)> {
+/// Parses a metrics file with Prometheus' own library: metric, lineage, site, value.
+fn parse_metrics(file: &Path) -> Vec<(String, String, String, i64)> {
     let script = "
 import json, sys
 from prometheus_client.parser import text_string_to_metric_families as families
@@ -287,7 +290,7 @@ fn prometheus_parses_the_metrics() {
     let (service, state) = (sandbox(&["a.example", "b.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example", "b.example"]);
     deploy(&service, &lineage, state.path()).succeeds();
-    remember(state.path(), |memory| {
+    edit_state(state.path(), |memory| {
         memory["last_success"] = json!("2026-01-01T00:00:00Z");
         memory["sites"][1]["domain"] = json!("back\\slash and \"quotes\"");
     });
@@ -296,7 +299,7 @@ fn prometheus_parses_the_metrics() {
     fs::write(&file, "an earlier one").unwrap();
     let output = status(state.path(), &["--metrics", file.to_str().unwrap()]).succeeds();
     assert_eq!(output.stdout, "");
-    let samples = parsed(&file);
+    let samples = parse_metrics(&file);
     assert_eq!(samples.len(), 8, "{samples:?}");
     for site in ["a.example", "back\\slash and \"quotes\""] {
         let value = |metric: &str| {
@@ -364,7 +367,7 @@ fn locked_lineage_is_not_forgotten() {
     let output = status(state.path(), &["--forget", &name]).exits_with(75);
     assert!(output.stderr.contains(&format!("still deploying {name}")), "{}", output.stderr);
     drop(lock);
-    assert_eq!(told(state.path(), &[])["name"], *name);
+    assert_eq!(lineage_status(state.path(), &[])["name"], *name);
 }
 
 #[test]

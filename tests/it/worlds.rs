@@ -1,5 +1,5 @@
-//! Generated accounts through the real binary against the sandbox, with quirks and faults: what the report says is what
-//! the service and its edge hold at the end, always.
+//! Generated accounts against the real binary and the sandbox, with quirks and faults: the report must match what the
+//! service and its edge hold in the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -19,7 +19,7 @@ const UPLOAD: &str = "POST /api/certs/upload";
 /// A record of another account.
 const FOREIGN: u64 = 99;
 
-/// One generated case.
+/// A generated account with a lineage and faults.
 struct Case {
     seed: u64,
     service: Sandbox,
@@ -108,7 +108,7 @@ impl Case {
         hook.args(["--json", "--wait", "2", "--timeout", "20"]).args(&self.flags).run()
     }
 
-    fn holds_the_new_one(&self, cert_id: &Value) -> bool {
+    fn holds_new_leaf(&self, cert_id: &Value) -> bool {
         let record = self.service.certs().into_iter().find(|record| record["id"] == *cert_id);
         record.is_some_and(|record| record["cert_pem"] == self.renewed.read("fullchain.pem"))
     }
@@ -119,55 +119,59 @@ impl Case {
             || !domain.starts_with('*') && self.covered.contains(parent.unwrap().as_str())
     }
 
-    /// Compares the report with what is there.
-    fn judge(&self, output: &Output) {
+    /// Compares the report with the service and the edge.
+    fn check(&self, output: &Output) {
         let report = output.json();
         let now: BTreeMap<String, Value> =
             self.service.sites().into_iter().map(|site| (name(&site), site)).collect();
-        let told: Vec<&Value> =
+        let reported: Vec<&Value> =
             report["sites"].as_array().unwrap().iter().filter(|site| site["id"] != json!(null)).collect();
         let covered = self.sites.iter().filter(|site| self.covers(&name(site))).count();
-        if told.is_empty() {
+        if reported.is_empty() {
             let nothing = report["error"].is_string() || covered == 0;
-            assert!(nothing && self.service.certs() == self.records, "{self}: nothing is told\n{report:#}");
+            assert!(
+                nothing && self.service.certs() == self.records,
+                "{self}: nothing is reported\n{report:#}"
+            );
             return;
         }
-        assert_eq!(told.len(), covered, "{self}: a covered site is missing\n{report:#}");
-        for site in &told {
-            self.judge_site(site, &now[&name(site)], &report);
+        assert_eq!(reported.len(), covered, "{self}: a covered site is missing\n{report:#}");
+        for site in &reported {
+            self.check_site(site, &now[&name(site)], &report);
         }
-        self.judge_the_rest(&told, &report);
-        let code =
-            told.iter().map(|site| grave(site["outcome"].as_str().unwrap())).max_by_key(|(rank, _)| *rank);
+        self.check_the_rest(&reported, &report);
+        let code = reported
+            .iter()
+            .map(|site| severity(site["outcome"].as_str().unwrap()))
+            .max_by_key(|(rank, _)| *rank);
         let code = code.unwrap().1;
         assert!(code.contains(&output.code), "{self}: exit {} for\n{report:#}", output.code);
     }
 
-    fn judge_site(&self, told: &Value, now: &Value, report: &Value) {
-        let same = told["cert_id"] == now["cert_id"];
-        assert!(same, "{self}: {told} but the service says {now}\n{report:#}");
-        let new = self.holds_the_new_one(&now["cert_id"]);
-        match told["outcome"].as_str().unwrap() {
+    fn check_site(&self, reported: &Value, now: &Value, report: &Value) {
+        let same = reported["cert_id"] == now["cert_id"];
+        assert!(same, "{self}: {reported} but the service says {now}\n{report:#}");
+        let new = self.holds_new_leaf(&now["cert_id"]);
+        match reported["outcome"].as_str().unwrap() {
             "served" => {
                 let shown = self.service.edge().into_iter().find(|shown| shown["site_id"] == now["id"]);
                 let fingerprint = shown.map(|shown| shown["fingerprint"].clone());
                 let expected = report["certificate"]["fingerprint"].clone();
-                assert!(new && fingerprint == Some(expected), "{self}: {told} is not served\n{report:#}");
+                assert!(new && fingerprint == Some(expected), "{self}: {reported} is not served\n{report:#}");
             }
-            "synced" | "uploaded" | "stale" => assert!(new, "{self}: {told} is not there\n{report:#}"),
-            "misbound" | "guarded" => assert!(!new, "{self}: {told} is there\n{report:#}"),
-            "queued" | "refused" => assert!(!self.faults.is_empty(), "{self}: {told}\n{report:#}"),
+            "synced" | "uploaded" | "stale" => assert!(new, "{self}: {reported} is not there\n{report:#}"),
+            "misbound" | "guarded" => assert!(!new, "{self}: {reported} is there\n{report:#}"),
+            "queued" | "refused" => assert!(!self.faults.is_empty(), "{self}: {reported}\n{report:#}"),
             other => panic!("{self}: {other}\n{report:#}"),
         }
     }
 
-    /// What nobody asked to be changed is as it was, and nothing is left that nobody uses.
-    fn judge_the_rest(&self, told: &[&Value], report: &Value) {
+    /// Asserts that nothing else changed, and that no unused record is left.
+    fn check_the_rest(&self, reported: &[&Value], report: &Value) {
         let (sites, records) = (self.service.sites(), self.service.certs());
         for (before, after) in self.sites.iter().zip(&sites).filter(|(site, _)| !self.covers(&name(site))) {
             assert_eq!(before["cert_id"], after["cert_id"], "{self}: {}\n{report:#}", name(before));
-            let untouched =
-                !self.holds_the_new_one(&after["cert_id"]) || self.flags.contains(&"--allow-shrink");
+            let untouched = !self.holds_new_leaf(&after["cert_id"]) || self.flags.contains(&"--allow-shrink");
             assert!(untouched, "{self}: {} lost its names\n{report:#}", name(before));
         }
         for before in self.records.iter().filter(|record| record["type"] == "lets") {
@@ -179,7 +183,7 @@ impl Case {
         for record in &records {
             let is_new = !self.records.iter().any(|before| before["id"] == record["id"]);
             let is_used = sites.iter().any(|site| site["cert_id"] == record["id"]);
-            assert!(!is_new || is_used || told.iter().any(failed), "{self}: an orphan\n{report:#}");
+            assert!(!is_new || is_used || reported.iter().any(failed), "{self}: an orphan\n{report:#}");
         }
     }
 }
@@ -200,11 +204,11 @@ fn name(site: &Value) -> String {
     site["domain"].as_str().unwrap().to_owned()
 }
 
-/// How grave an outcome is, and the exit codes that it may end with.
-fn grave(outcome: &str) -> (u8, &'static [i32]) {
+/// The severity of an outcome, and the exit codes that it allows.
+fn severity(outcome: &str) -> (u8, &'static [i32]) {
     match outcome {
         "guarded" => (4, &[65]),
-        // An answer that cannot be understood is worth another try, and graver than a refusal.
+        // An unintelligible response is retried, and more severe than a refusal.
         "queued" => (2, &[75, 76, 69]),
         "misbound" | "refused" => (3, &[69, 76]),
         "stale" => (1, &[75]),
@@ -224,7 +228,7 @@ fn report_matches_service_and_edge() {
                         return;
                     }
                     let case = Case::generate(seed);
-                    case.judge(&case.run());
+                    case.check(&case.run());
                 }
             });
         }

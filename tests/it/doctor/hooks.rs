@@ -1,4 +1,4 @@
-//! Whether the client calls edgecert, and a timer calls `sync`.
+//! `doctor` on hooks and timers: whether clients run edgecert and a timer runs `sync`.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,21 +8,21 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use tempfile::TempDir;
 
-use super::{Certbot, TIMER, doctor, on_a_good_machine, only_fault, private_directory};
+use super::{Certbot, TIMER, assert_only_fault, doctor, on_good_host, private_directory};
 use crate::harness::{Sandbox, edgecert, sandbox, test_ca};
 
 #[test]
 fn deployed_lineage_needs_its_hook() {
-    let (service, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
+    let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
     let state = private_directory();
     let call = || doctor(&service, "").env("EDGECERT_STATE_DIR", state.path());
     let output = call().exits_with(69);
-    only_fault(&output, "fail site: a.example is covered by no lineage", "");
+    assert_only_fault(&output, "fail site: a.example is covered by no lineage", "");
     let hook = edgecert().against(&service).env("EDGECERT_STATE_DIR", state.path());
     hook.env("RENEWED_LINEAGE", certbot.live("a.example")).succeeds();
     call().succeeds();
     certbot.attach("a.example", "/usr/bin/systemctl reload nginx");
-    only_fault(
+    assert_only_fault(
         &call().exits_with(78),
         "fail hook: ",
         "certbot reconfigure --cert-name a.example --deploy-hook edgecert",
@@ -31,22 +31,22 @@ fn deployed_lineage_needs_its_hook() {
 
 #[test]
 fn certbot_hook_is_found_everywhere() {
-    let (service, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
-    let call = || on_a_good_machine(&service, &certbot);
+    let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
+    let call = || on_good_host(&service, &certbot);
     let program = certbot.path("bin/edgecert");
 
     certbot.attach("a.example", format!("API=hunter2 {} --json", program.display()));
     assert!(!call().succeeds().stdout.contains("hunter2"));
     certbot.attach("a.example", "/nonexistent/edgecert");
-    only_fault(&call().exits_with(78), "fail hook: the hook for ", "install edgecert there");
+    assert_only_fault(&call().exits_with(78), "fail hook: the hook for ", "install edgecert there");
     certbot.attach("a.example", "edgecert-of-this-test");
-    only_fault(&call().succeeds(), "warn hook: ", "/usr/local/bin");
+    assert_only_fault(&call().succeeds(), "warn hook: ", "/usr/local/bin");
     certbot.write("script", &format!("#!/bin/sh\n{} --json\n", program.display()), 0o755);
     certbot.attach("a.example", certbot.path("script"));
     call().succeeds();
 
     certbot.attach("a.example", "/bin/true");
-    only_fault(&call().exits_with(78), "fail hook: ", "certbot reconfigure");
+    assert_only_fault(&call().exits_with(78), "fail hook: ", "certbot reconfigure");
     certbot.write("cli.ini", &format!("deploy-hook = {}\n", program.display()), 0o644);
     call().succeeds();
     fs::remove_file(certbot.path("cli.ini")).unwrap();
@@ -60,10 +60,10 @@ fn certbot_hook_is_found_everywhere() {
     .unwrap();
     call().exits_with(78);
     certbot.write("renewal-hooks/deploy/edgecert.sh", "exec edgecert\n", 0o644);
-    only_fault(&call().exits_with(78), "fail hook: the hook for ", "install edgecert there");
+    assert_only_fault(&call().exits_with(78), "fail hook: the hook for ", "install edgecert there");
 }
 
-/// acme.sh's directory for a domain, with these lines in its configuration.
+/// Creates acme.sh's directory for a domain, with lines in its configuration.
 fn acme_sh(home: &Path, lines: &str) -> PathBuf {
     let directory = home.join("a.example_ecc");
     fs::create_dir_all(&directory).unwrap();
@@ -98,7 +98,7 @@ fn acme_sh_hook_is_found() {
     call(&reload(program.to_str().unwrap())).succeeds();
     call("Le_DeployHook='edgecert,'\n").succeeds();
     for lines in [String::new(), reload("service nginx reload"), "Le_DeployHook='haproxy,'\n".into()] {
-        only_fault(
+        assert_only_fault(
             &call(&lines).exits_with(78),
             "fail hook: ",
             "acme.sh --install-cert -d a.example --ecc --reloadcmd edgecert",
@@ -114,30 +114,34 @@ fn unmanaged_lineage_of_a_site_is_a_fault() {
         doctor(service, configuration).env("LE_CONFIG_HOME", home.path())
     };
     let output = call(&service, "").exits_with(78);
-    only_fault(&output, "fail hook: ", "--reloadcmd edgecert");
+    assert_only_fault(&output, "fail hook: ", "--reloadcmd edgecert");
     assert!(output.stdout.contains("a.example_ecc covers a.example, but has no hook"), "{}", output.stdout);
-    // None of the edge's business.
+    // A lineage that covers no site.
     call(&sandbox(&[]), "").succeeds();
-    // One that is not needed.
-    let certbot = Certbot::keeping(&[&["a.example"]]);
+    // A lineage whose site has another one.
+    let certbot = Certbot::with_lineages(&[&["a.example"]]);
     let known = certbot.entries(&["a.example"], "");
-    only_fault(&call(&service, &known).succeeds(), "warn hook: ", "delete the lineage that is not needed");
-    // With its hook it takes part in who wins.
+    assert_only_fault(
+        &call(&service, &known).succeeds(),
+        "warn hook: ",
+        "delete the lineage that is not needed",
+    );
+    // With a hook it contests the site.
     acme_sh(home.path(), "Le_DeployHook='edgecert,'\n");
-    only_fault(&call(&service, "").succeeds(), "warn hook: ", "edgecert --lineage /");
+    assert_only_fault(&call(&service, "").succeeds(), "warn hook: ", "edgecert --lineage /");
     let output = call(&service, &known).exits_with(78);
     assert!(output.stdout.contains("whichever is deployed last"), "{}", output.stdout);
 }
 
 #[test]
 fn missing_timer_has_a_remedy() {
-    let (service, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
-    let hook = on_a_good_machine(&service, &certbot);
+    let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
+    let hook = on_good_host(&service, &certbot);
     let timer = hook.write_file(TIMER, "");
     fs::remove_file(&timer).unwrap();
     std::os::unix::fs::symlink("/nonexistent/edgecert-sync.timer", &timer).unwrap();
     let output = hook.exits_with(78);
-    only_fault(
+    assert_only_fault(
         &output,
         "fail timer: no timer runs edgecert sync",
         "systemctl enable --now edgecert-sync.timer",

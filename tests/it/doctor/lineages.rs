@@ -1,4 +1,4 @@
-//! Lineages against sites: what is covered by nothing, what replaces each other, what would be refused.
+//! `doctor` on lineages and sites: uncovered sites, contested sites, blocked deployments.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -6,32 +6,32 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::{Certbot, doctor, faults, on_a_good_machine, only_fault, private_directory};
+use super::{Certbot, assert_only_fault, doctor, faults, on_good_host, private_directory};
 use crate::harness::{Lineage, Options, edgecert, record, sandbox, sandbox_with, test_ca, world};
 
 #[test]
 fn readable_private_key_is_a_fault() {
-    let (service, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
+    let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
     let key = certbot.live("a.example").join("privkey.pem");
     fs::set_permissions(&key, Permissions::from_mode(0o644)).unwrap();
-    let output = on_a_good_machine(&service, &certbot).exits_with(78);
-    only_fault(&output, "fail lineage: others can read the private key ", "chmod 600 /");
+    let output = on_good_host(&service, &certbot).exits_with(78);
+    assert_only_fault(&output, "fail lineage: others can read the private key ", "chmod 600 /");
 
-    // A mounted secret is like that.
+    // A mounted secret has such a mode.
     let secret = TempDir::new().unwrap();
     fs::copy(&key, secret.path().join("tls.key")).unwrap();
     fs::copy(certbot.live("a.example").join("fullchain.pem"), secret.path().join("tls.crt")).unwrap();
     let output = doctor(&service, &format!("[[lineage]]\npath = '{}'\n", secret.path().display())).succeeds();
-    only_fault(&output, "warn lineage: others can read the private key ", "defaultMode");
+    assert_only_fault(&output, "warn lineage: others can read the private key ", "defaultMode");
 }
 
 #[test]
 fn lineage_without_site_is_a_fault() {
     let service = sandbox(&["a.example"]);
-    let certbot = Certbot::keeping(&[&["a.example"], &["x.example", "y.example"]]);
+    let certbot = Certbot::with_lineages(&[&["a.example"], &["x.example", "y.example"]]);
     let entries = certbot.entries(&["a.example", "x.example"], "");
     let output = doctor(&service, &entries).exits_with(69);
-    only_fault(&output, "fail lineage: ", "create the site");
+    assert_only_fault(&output, "fail lineage: ", "create the site");
     assert!(output.stdout.contains("covers no site of the account, only x.example and y.example"));
 
     let output = doctor(&service, &entries).env("EDGECERT_SKIP_UNMATCHED", "true").succeeds();
@@ -52,7 +52,7 @@ fn lineage_without_site_is_a_fault() {
 
 #[test]
 fn uncovered_site_is_a_fault() {
-    let certbot = Certbot::keeping(&[&["a.example"]]);
+    let certbot = Certbot::with_lineages(&[&["a.example"]]);
     let kinds = |kind: &str| {
         let sites = json!([
             {"id": 1, "account": 1, "domain": "a.example", "cert_id": null},
@@ -61,9 +61,9 @@ fn uncovered_site_is_a_fault() {
         let world = world(json!({"sites": sites, "certs": [record(5, "b.example", kind)]}));
         sandbox_with(Options { world, ..Options::default() }, &[])
     };
-    on_a_good_machine(&kinds("lets"), &certbot).succeeds();
-    let output = on_a_good_machine(&kinds("uploaded"), &certbot).exits_with(69);
-    only_fault(
+    on_good_host(&kinds("lets"), &certbot).succeeds();
+    let output = on_good_host(&kinds("uploaded"), &certbot).exits_with(69);
+    assert_only_fault(
         &output,
         "fail site: b.example is covered by no lineage of this host; ",
         "add it to a certificate",
@@ -72,18 +72,18 @@ fn uncovered_site_is_a_fault() {
 
 #[test]
 fn contested_site_is_a_fault() {
-    let certbot = Certbot::keeping(&[&["a.example"], &["b.example", "a.example"]]);
+    let certbot = Certbot::with_lineages(&[&["a.example"], &["b.example", "a.example"]]);
     let service = sandbox(&["a.example", "b.example"]);
     let both = ["a.example", "b.example"];
     let output = doctor(&service, &certbot.entries(&both, "")).exits_with(78);
-    only_fault(&output, "fail record: a.example is covered by ", "`domains`");
+    assert_only_fault(&output, "fail record: a.example is covered by ", "`domains`");
     assert!(output.stdout.contains("whichever is deployed last replaces the other"));
     let parted =
         certbot.entries(&["a.example"], "") + &certbot.entries(&["b.example"], "domains = [\"b.example\"]\n");
     doctor(&service, &parted).succeeds();
 
-    // One record for sites of two lineages.
-    let certbot = Certbot::keeping(&[&["a.example"], &["b.example"]]);
+    // Sites of two lineages share one record.
+    let certbot = Certbot::with_lineages(&[&["a.example"], &["b.example"]]);
     let sites = json!([
         {"id": 1, "account": 1, "domain": "a.example", "cert_id": 5},
         {"id": 2, "account": 1, "domain": "b.example", "cert_id": 5},
@@ -94,7 +94,7 @@ fn contested_site_is_a_fault() {
     let world = world(json!({"sites": sites, "certs": [shared]}));
     let service = sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[]);
     let output = doctor(&service, &certbot.entries(&both, "")).exits_with(78);
-    only_fault(&output, "fail record: a.example and b.example are bound to one record", "rebind");
+    assert_only_fault(&output, "fail record: a.example and b.example are bound to one record", "rebind");
 }
 
 #[test]
@@ -102,9 +102,9 @@ fn blocked_deployment_is_reported() {
     let sites = json!([{"id": 1, "account": 1, "domain": "a.example", "cert_id": 5}]);
     let world = world(json!({"sites": sites, "certs": [record(5, "a.example", "lets")]}));
     let service = sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[]);
-    let certbot = Certbot::keeping(&[&["a.example"]]);
-    let output = on_a_good_machine(&service, &certbot).exits_with(65);
-    only_fault(&output, "fail record: ", "--replace-lets");
+    let certbot = Certbot::with_lineages(&[&["a.example"]]);
+    let output = on_good_host(&service, &certbot).exits_with(65);
+    assert_only_fault(&output, "fail record: ", "--replace-lets");
     assert!(
         output.stdout.contains("cannot be deployed to a.example: the service itself issues and renews"),
         "{}",
@@ -114,11 +114,11 @@ fn blocked_deployment_is_reported() {
 
 #[test]
 fn missing_or_refused_lineage_is_a_fault() {
-    let (service, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
+    let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
     // The key of another certificate.
     let other = test_ca().issue(&["a.example"]).unwrap();
     certbot.write("live/a.example/privkey.pem", &other.key, 0o600);
-    let output = on_a_good_machine(&service, &certbot).exits_with(65);
+    let output = on_good_host(&service, &certbot).exits_with(65);
     let faults = faults(&output);
     assert!(faults.len() == 1 && faults[0].starts_with("fail lineage: "), "{faults:?}");
 
@@ -131,7 +131,7 @@ fn missing_or_refused_lineage_is_a_fault() {
         .succeeds();
     drop(lineage);
     certbot.renew("a.example", &["a.example"]);
-    let output = on_a_good_machine(&service, &certbot).env("EDGECERT_STATE_DIR", state.path()).exits_with(66);
+    let output = on_good_host(&service, &certbot).env("EDGECERT_STATE_DIR", state.path()).exits_with(66);
     assert!(output.stdout.contains("edgecert status --forget"), "{}", output.stdout);
 }
 

@@ -1,4 +1,4 @@
-//! `edgecert doctor`: nothing wrong on a machine that is set up well, and each fault of the set-up found by its name.
+//! `edgecert doctor`: no fault in a good setup, and each setup fault by name.
 
 mod hooks;
 mod lineages;
@@ -13,13 +13,13 @@ use tempfile::TempDir;
 
 use crate::harness::{Hook, Output, Sandbox, edgecert, test_ca};
 
-/// certbot's directories with one lineage for each row of names, attached to edgecert; the first name is the lineage's.
+/// certbot's directories with a lineage for each row of names, hooked to edgecert; the first name is the lineage's.
 struct Certbot {
     home: TempDir,
 }
 
 impl Certbot {
-    fn keeping(lineages: &[&[&str]]) -> Self {
+    fn with_lineages(lineages: &[&[&str]]) -> Self {
         let certbot = Self { home: TempDir::new().unwrap() };
         certbot.write("bin/edgecert", "#!/bin/sh\n", 0o755);
         for names in lineages {
@@ -56,14 +56,14 @@ impl Certbot {
         fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
     }
 
-    /// Entries of a configuration, with these lines in each.
+    /// Configuration entries for lineages, with lines in each.
     fn entries(&self, names: &[&str], lines: &str) -> String {
         let entry = |name: &&str| format!("[[lineage]]\npath = '{}'\n{lines}", self.live(name).display());
         names.iter().map(entry).collect()
     }
 }
 
-/// A directory as edgecert makes it for its state.
+/// A directory with the mode of a state directory.
 fn private_directory() -> TempDir {
     let directory = TempDir::new().unwrap();
     fs::set_permissions(directory.path(), Permissions::from_mode(0o700)).unwrap();
@@ -72,7 +72,7 @@ fn private_directory() -> TempDir {
 
 const TIMER: &str = ".config/systemd/user/timers.target.wants/edgecert-sync.timer";
 
-/// A call on a machine with a timer and this configuration.
+/// A call on a host with a timer and a configuration file.
 fn doctor(service: &Sandbox, configuration: &str) -> Hook {
     let hook = edgecert().against(service).args(["doctor", "--json"]);
     hook.write_file(TIMER, "");
@@ -80,12 +80,12 @@ fn doctor(service: &Sandbox, configuration: &str) -> Hook {
     hook
 }
 
-/// The same on a machine with one lineage for `a.example`, which is in order.
-fn on_a_good_machine(service: &Sandbox, certbot: &Certbot) -> Hook {
+/// A call on a host with one lineage for `a.example`, without faults.
+fn on_good_host(service: &Sandbox, certbot: &Certbot) -> Hook {
     doctor(service, &certbot.entries(&["a.example"], ""))
 }
 
-/// What is not in order, as `status subject: detail; remedy`.
+/// The findings that are not `ok`, as `status subject: detail; remedy`.
 fn faults(output: &Output) -> Vec<String> {
     let json = output.json();
     let findings = json["findings"].as_array().unwrap().iter();
@@ -98,9 +98,9 @@ fn faults(output: &Output) -> Vec<String> {
     findings.filter(|finding| finding["status"] != "ok").map(line).collect()
 }
 
-/// Expects this one fault: how its line begins, and what its remedy has in it.
+/// Expects a single fault, by the start of its line and a part of its remedy.
 #[track_caller]
-fn only_fault(output: &Output, begins: &str, remedy: &str) {
+fn assert_only_fault(output: &Output, begins: &str, remedy: &str) {
     let faults = faults(output);
     assert_eq!(faults.len(), 1, "{faults:#?}");
     assert!(faults[0].starts_with(begins) && faults[0].contains(remedy), "{faults:#?}");

@@ -1,4 +1,4 @@
-//! Settings, permissions, connection and clock.
+//! `doctor` on settings, permissions, connection and clock.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -7,13 +7,14 @@ use expect_test::expect;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{Certbot, TIMER, doctor, faults, on_a_good_machine, only_fault};
+use super::{Certbot, TIMER, assert_only_fault, doctor, faults, on_good_host};
 use crate::harness::{Fault, Options, edgecert, sandbox, sandbox_with};
 
 #[test]
 fn good_setup_has_no_fault() {
-    let (service, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example", "b.example"]]));
-    let hook = on_a_good_machine(&service, &certbot);
+    let (service, certbot) =
+        (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example", "b.example"]]));
+    let hook = on_good_host(&service, &certbot);
     let json = hook.succeeds().json();
     assert_eq!(
         (&json["ok"], &json["command"], &json["error"]),
@@ -42,9 +43,9 @@ fn good_setup_has_no_fault() {
 
 #[test]
 fn missing_api_key_stops_no_check() {
-    let (service, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
-    let output = on_a_good_machine(&service, &certbot).without_env("EDGECERT_API_KEY").exits_with(78);
-    only_fault(&output, "fail api-key: no API key is set; ", "set EDGECERT_API_KEY");
+    let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
+    let output = on_good_host(&service, &certbot).without_env("EDGECERT_API_KEY").exits_with(78);
+    assert_only_fault(&output, "fail api-key: no API key is set; ", "set EDGECERT_API_KEY");
     let json = output.json();
     let subjects: Vec<&str> = json["findings"]
         .as_array()
@@ -57,22 +58,22 @@ fn missing_api_key_stops_no_check() {
 
 #[test]
 fn unusable_api_key_file_is_named() {
-    let (service, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
+    let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
     let call = |file: &str| {
-        let hook = on_a_good_machine(&service, &certbot).without_env("EDGECERT_API_KEY");
+        let hook = on_good_host(&service, &certbot).without_env("EDGECERT_API_KEY");
         let path = hook.write_file("key", "sandbox-key\n").with_file_name(file);
         fs::set_permissions(path.with_file_name("key"), Permissions::from_mode(0o604)).unwrap();
         hook.env("EDGECERT_API_KEY_FILE", path).exits_with(78)
     };
-    only_fault(&call("key"), "fail api-key: others can read the API key file ", "chmod 600 /");
-    only_fault(&call("other"), "fail api-key: cannot read ", "check the path and its permissions");
+    assert_only_fault(&call("key"), "fail api-key: others can read the API key file ", "chmod 600 /");
+    assert_only_fault(&call("other"), "fail api-key: cannot read ", "check the path and its permissions");
 }
 
 #[test]
 fn bad_base_url_is_a_fault() {
-    let (service, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
-    let call = || on_a_good_machine(&service, &certbot).without_env("EDGECERT_BASE_URL");
-    only_fault(&call().exits_with(78), "fail base-url: no base URL is set; ", "base_url in");
+    let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
+    let call = || on_good_host(&service, &certbot).without_env("EDGECERT_BASE_URL");
+    assert_only_fault(&call().exits_with(78), "fail base-url: no base URL is set; ", "base_url in");
     let output = call().args(["--base-url", "http://api.example.net"]).run();
     assert_eq!(output.code, 78);
     assert!(output.stdout.contains("plain http is for loopback addresses only"), "{}", output.stdout);
@@ -81,12 +82,20 @@ fn bad_base_url_is_a_fault() {
 
 #[test]
 fn unreachable_service_is_temporary() {
-    let (service, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
-    let call = || on_a_good_machine(&service, &certbot);
+    let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
+    let call = || on_good_host(&service, &certbot);
     let output = call().env("EDGECERT_BASE_URL", "http://127.0.0.1:1").exits_with(75);
-    only_fault(&output, "fail service: cannot reach the service at 127.0.0.1:1: ", "check the base URL");
+    assert_only_fault(
+        &output,
+        "fail service: cannot reach the service at 127.0.0.1:1: ",
+        "check the base URL",
+    );
     service.add_fault(Fault::status("GET /api/certs", 503).times(2));
-    only_fault(&call().exits_with(75), "fail service: the service is unavailable (503)", "try again later");
+    assert_only_fault(
+        &call().exits_with(75),
+        "fail service: the service is unavailable (503)",
+        "try again later",
+    );
     service.add_fault(Fault::status("GET /api/certs", 503).times(1));
     call().succeeds();
 }
@@ -94,29 +103,29 @@ fn unreachable_service_is_temporary() {
 #[test]
 fn untrusted_tls_differs_from_unreachable() {
     let service = sandbox_with(Options { tls: true, ..Options::default() }, &["a.example"]);
-    let certbot = Certbot::keeping(&[&["a.example"]]);
-    let call = || on_a_good_machine(&service, &certbot);
+    let certbot = Certbot::with_lineages(&[&["a.example"]]);
+    let call = || on_good_host(&service, &certbot);
     call().succeeds();
     let output = call().without_env("EDGECERT_CA_FILE").exits_with(78);
-    only_fault(&output, "fail tls: the TLS certificate of 127.0.0.1", "--ca-file");
+    assert_only_fault(&output, "fail tls: the TLS certificate of 127.0.0.1", "--ca-file");
     let hook = call();
     let empty = hook.write_file("empty.pem", "");
     let output = hook.env("EDGECERT_CA_FILE", empty).exits_with(78);
-    only_fault(&output, "fail tls: cannot use the CA file ", "CA certificates in PEM");
+    assert_only_fault(&output, "fail tls: cannot use the CA file ", "CA certificates in PEM");
 }
 
 #[test]
 fn rejected_api_key_is_exit_77() {
-    let (service, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
+    let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
     let output =
-        on_a_good_machine(&service, &certbot).env("EDGECERT_API_KEY", "another-key-of-mine").exits_with(77);
-    only_fault(&output, "fail api-key: the service rejected the API key (401)", "set a valid key");
+        on_good_host(&service, &certbot).env("EDGECERT_API_KEY", "another-key-of-mine").exits_with(77);
+    assert_only_fault(&output, "fail api-key: the service rejected the API key (401)", "set a valid key");
     assert!(!output.stdout.contains("another-key-of-mine"), "{}", output.stdout);
 }
 
 #[test]
 fn wrong_clock_is_a_fault() {
-    let (service, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
+    let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
     let dated = |pattern: &str, body: Value| {
         Fault::status(pattern, 200).header("Date", "Tue, 01 Jan 2030 00:00:00 GMT").body(body)
     };
@@ -125,25 +134,25 @@ fn wrong_clock_is_a_fault() {
         "GET /api/me/sites",
         json!({"sites": [{"id": 1, "domain": "a.example"}], "total": 1}),
     ));
-    let output = on_a_good_machine(&service, &certbot).exits_with(78);
-    only_fault(&output, "fail clock: this host's clock is ", "timedatectl");
+    let output = on_good_host(&service, &certbot).exits_with(78);
+    assert_only_fault(&output, "fail clock: this host's clock is ", "timedatectl");
 }
 
 #[test]
 fn bad_state_directory_is_a_fault() {
-    let (service, certbot) = (sandbox(&["a.example"]), Certbot::keeping(&[&["a.example"]]));
-    let call = || on_a_good_machine(&service, &certbot);
+    let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
+    let call = || on_good_host(&service, &certbot);
     let hook = call();
     let file = hook.write_file("file", "");
     let output = hook.env("EDGECERT_STATE_DIR", file.join("state")).exits_with(78);
-    only_fault(&output, "fail state: cannot write to the state directory ", "--state-dir");
+    assert_only_fault(&output, "fail state: cannot write to the state directory ", "--state-dir");
 
     let directory = TempDir::new().unwrap();
     for (mode, code) in [(0o700, 0), (0o750, 0), (0o705, 78), (0o770, 78)] {
         fs::set_permissions(directory.path(), Permissions::from_mode(mode)).unwrap();
         let output = call().env("EDGECERT_STATE_DIR", directory.path()).exits_with(code);
         if code != 0 {
-            only_fault(&output, "fail state: others can access the state directory ", "chmod 700 /");
+            assert_only_fault(&output, "fail state: others can access the state directory ", "chmod 700 /");
         }
     }
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "and nothing is left behind");
@@ -160,10 +169,10 @@ fn most_severe_fault_decides_the_exit_code() {
     assert!(faults[0].contains("config.toml:1: unknown key `basurl`"), "{faults:?}");
     assert!(output.stdout.contains("EDGECERT_WAIT: expected a whole number of seconds"), "{}", output.stdout);
 
-    // 75 for the service, and behind it 65 for the lineage.
-    let certbot = Certbot::keeping(&[&["a.example"]]);
+    // The service is 75, and less severe than the lineage's 65.
+    let certbot = Certbot::with_lineages(&[&["a.example"]]);
     certbot.write("live/a.example/privkey.pem", "", 0o600);
-    on_a_good_machine(&service, &certbot).env("EDGECERT_BASE_URL", "http://127.0.0.1:1").exits_with(65);
-    // 69 for the site, and before it 77 for the key.
-    on_a_good_machine(&service, &certbot).env("EDGECERT_API_KEY", "wrong").exits_with(77);
+    on_good_host(&service, &certbot).env("EDGECERT_BASE_URL", "http://127.0.0.1:1").exits_with(65);
+    // The site is 69, and less severe than the key's 77.
+    on_good_host(&service, &certbot).env("EDGECERT_API_KEY", "wrong").exits_with(77);
 }

@@ -1,8 +1,8 @@
-//! `sites bind`: `cert_id` through the update of section 4.7.
+//! `sites bind`: sets `cert_id` by the update of section 4.7.
 
 use serde_json::json;
 
-use super::{changed_anything, sent, shop, site, sites};
+use super::{changed_anything, last_body, shop, site, sites};
 use crate::harness::{Fault, Options, Sandbox, record, test_ca, world};
 
 #[test]
@@ -10,7 +10,7 @@ fn covered_site_is_bound() {
     let service = shop();
     let json = sites(&service, &["bind", "shop.example.com", "5", "--wait", "--json"]).succeeds().json();
     assert_eq!((&json["command"], &json["site"]["cert_id"]), (&json!("sites bind"), &json!(5)));
-    assert_eq!(sent(&service, "/update"), json!({"cert_id": 5}));
+    assert_eq!(last_body(&service, "/update"), json!({"cert_id": 5}));
 }
 
 #[test]

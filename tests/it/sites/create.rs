@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{changed_anything, sent, shop, site, sites, traffic};
+use super::{changed_anything, last_body, set_traffic, shop, site, sites};
 use crate::harness::{Fault, edgecert};
 
 /// Section 4.6 of the API document.
@@ -14,7 +14,7 @@ fn created_site_shows_its_dns_record() {
     let record = format!("new.example.com. IN CNAME {}.", made["cname"].as_str().unwrap());
     assert!(output.stdout.lines().any(|line| line == record), "{}", output.stdout);
     assert_eq!(made["origins"], json!([{"addr": "192.0.2.10", "weight": 1, "status": true}]));
-    assert_eq!(sent(&service, "/api/sites")["domain"], "new.example.com");
+    assert_eq!(last_body(&service, "/api/sites")["domain"], "new.example.com");
 }
 
 /// Section 4.6 of the API document.
@@ -42,7 +42,7 @@ fn origins_settings_and_file_are_merged() {
         "http3": true, "remark": "of the file", "cache_rules": [{"path": "/"}],
         "origins": [{"addr": "192.0.2.1", "weight": 3, "status": true}, {"addr": "2001:db8::1", "weight": 1, "status": true}],
     });
-    assert_eq!(sent(&service, "/api/sites"), expected);
+    assert_eq!(last_body(&service, "/api/sites"), expected);
     assert_eq!(json["warnings"], json!([]));
 }
 
@@ -65,7 +65,7 @@ fn missing_package_is_exit_69() {
     assert!(foreign.stderr.contains("new.example.com was not created"), "{}", foreign.stderr);
     assert!(foreign.stderr.contains("hint: check that the account has a package"), "{}", foreign.stderr);
     sites(&service, &["create", "new.example.com", "--set", "package_id=1"]).succeeds();
-    traffic(&service, 9999);
+    set_traffic(&service, 9999);
     sites(&service, &["create", "newer.example.com"]).exits_with(69);
 }
 
@@ -73,7 +73,7 @@ fn missing_package_is_exit_69() {
 fn final_dot_is_not_sent() {
     let service = shop();
     sites(&service, &["create", "new.example.com."]).succeeds();
-    assert_eq!(sent(&service, "/sites")["domain"], "new.example.com");
+    assert_eq!(last_body(&service, "/sites")["domain"], "new.example.com");
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn existing_site_is_not_created_again() {
         output.stderr
     );
     assert!(!changed_anything(&service));
-    // Another account's: the service refuses.
+    // The certificate belongs to another account, so the service refuses.
     sites(&service, &["create", "other.example.net"]).exits_with(69);
 }
 
@@ -170,7 +170,7 @@ fn existing_site_is_not_created_again() {
 fn international_name_is_sent_as_spelled() {
     let service = shop();
     let output = sites(&service, &["create", "b\u{fc}cher.example.com"]).succeeds();
-    assert_eq!(sent(&service, "/api/sites")["domain"], "b\u{fc}cher.example.com");
+    assert_eq!(last_body(&service, "/api/sites")["domain"], "b\u{fc}cher.example.com");
     assert!(output.stdout.contains("\nxn--bcher-kva.example.com. IN CNAME "), "{}", output.stdout);
 }
 

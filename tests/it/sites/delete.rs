@@ -1,4 +1,4 @@
-//! `sites delete` (sections 3 and 4.9): irreversible, so it asks.
+//! `sites delete` (sections 3 and 4.9): irreversible, so it asks for confirmation.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -33,7 +33,7 @@ fn delete_needs_terminal_or_yes() {
     assert!(service.requests().is_empty());
 }
 
-/// Runs `sites delete 10` on a terminal where somebody types this line.
+/// Runs `sites delete 10` on a terminal and types a line.
 fn at_a_terminal(service: &Sandbox, line: &str) -> (Option<i32>, String) {
     let mut hook = sites(service, &["delete", "10"]);
     let quoted = |word: &std::ffi::OsStr| format!("'{}'", word.to_str().unwrap());

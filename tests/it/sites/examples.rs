@@ -1,4 +1,4 @@
-//! The examples of the reference and of each command's help are run.
+//! Runs the examples of the reference and of each command's help.
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +22,7 @@ const COMMANDS: [&str; 13] = [
     "completions",
 ];
 
-/// The words of a line as a shell would see them; what is behind a `>` is left out.
+/// Splits a line as a shell does, without redirections.
 fn words(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quoted = false;

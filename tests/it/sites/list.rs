@@ -1,4 +1,4 @@
-//! Reading: `sites list` and `sites get` (sections 4.4 and 4.5).
+//! `sites list` and `sites get` (sections 4.4 and 4.5).
 
 use serde_json::{Value, json};
 

@@ -1,11 +1,11 @@
-//! Answers that are lost on their way: what may be repeated is, what may not is made up for by reading.
+//! Lost responses: repeatable requests are retried, others are followed by a listing.
 
 use serde_json::json;
 
 use super::{shop, site, sites};
 use crate::harness::{Fault, Sandbox, request_lines};
 
-fn times(service: &Sandbox, request: &str) -> usize {
+fn request_count(service: &Sandbox, request: &str) -> usize {
     request_lines(service).iter().filter(|asked| *asked == request).count()
 }
 
@@ -18,7 +18,7 @@ fn lost_creation_response_lists_the_sites() {
         let output = sites(&service, &arguments).succeeds();
         assert!(output.stdout.contains(" IN CNAME "), "{}", output.stdout);
         assert!(output.stderr.contains("warning: the response was lost"), "{}", output.stderr);
-        assert_eq!(times(&service, "POST /api/sites"), 1);
+        assert_eq!(request_count(&service, "POST /api/sites"), 1);
     }
 }
 
@@ -37,7 +37,7 @@ fn failed_creation_is_not_repeated() {
         service.add_fault(fault);
         let output = sites(&service, &["create", "new.example.com"]).exits_with(75);
         assert!(output.stderr.contains("new.example.com was not created"), "{}", output.stderr);
-        assert_eq!(times(&service, "POST /api/sites"), 1);
+        assert_eq!(request_count(&service, "POST /api/sites"), 1);
     }
 }
 
@@ -70,7 +70,7 @@ fn retried_delete_accepts_404() {
     service.add_fault(Fault::close_after("DELETE /api/sites/*"));
     let json = sites(&service, &["delete", "10", "--yes", "--json"]).succeeds().json();
     assert_eq!(json["deleted"], true);
-    assert_eq!(times(&service, "DELETE /api/sites/10"), 2);
+    assert_eq!(request_count(&service, "DELETE /api/sites/10"), 2);
     assert!(site(&service, 10).is_null());
 }
 

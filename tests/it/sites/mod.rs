@@ -1,4 +1,4 @@
-//! `edgecert sites`: every row of sections 3, 4 and 7 of the API document that is about sites, by number.
+//! `edgecert sites`: the rules about sites in sections 3, 4 and 7 of the API document.
 
 mod bind;
 mod create;
@@ -17,13 +17,13 @@ use serde_json::{Value, json};
 
 use crate::harness::{Hook, Options, Sandbox, World, edgecert, record};
 
-/// Two accounts. The first has `shop.example.com` (10) with certificate 5 and `plain.example.com` (11) with none; the
-/// second has `other.example.net` (20), certificate 6 and package 2.
+/// A sandbox with two accounts. The first has `shop.example.com` (10) with certificate 5 and `plain.example.com` (11)
+/// without one; the second has `other.example.net` (20), certificate 6 and package 2.
 pub(crate) fn shop() -> Sandbox {
     shop_of(Options::default())
 }
 
-/// The same with options of its own.
+/// Starts the sandbox of [`shop`] with options.
 pub(crate) fn shop_of(options: Options) -> Sandbox {
     Sandbox::start(Options { world: world(), ..options }).unwrap()
 }
@@ -52,21 +52,21 @@ pub(crate) fn sites(service: &Sandbox, arguments: &[&str]) -> Hook {
     edgecert().against(service).args(["sites"]).args(arguments)
 }
 
-/// The site as the service has it.
+/// A site as the service has it.
 pub(crate) fn site(service: &Sandbox, id: u64) -> Value {
     service.sites().into_iter().find(|site| site["id"] == id).unwrap_or_default()
 }
 
-/// What was sent in the last request to a path that ends so.
-pub(crate) fn sent(service: &Sandbox, ending: &str) -> Value {
+/// The body of the last request to a path with an ending.
+pub(crate) fn last_body(service: &Sandbox, ending: &str) -> Value {
     let requests = service.requests();
     let last =
         requests.iter().rev().find(|request| request.method == "POST" && request.path.ends_with(ending));
     last.map(|request| request.body.clone()).unwrap_or_default()
 }
 
-/// Uses up package 1, or tops it up.
-pub(crate) fn traffic(service: &Sandbox, used: u64) {
+/// Sets the set_traffic used in package 1.
+pub(crate) fn set_traffic(service: &Sandbox, used: u64) {
     let address = service.endpoints().control.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
     let body = json!({ "traffic_used": used }).to_string();
@@ -81,7 +81,7 @@ pub(crate) fn traffic(service: &Sandbox, used: u64) {
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
 }
 
-/// Whether anything but reading was asked of the service.
+/// Whether any request was not a GET.
 pub(crate) fn changed_anything(service: &Sandbox) -> bool {
     service.requests().iter().any(|request| request.method != "GET")
 }

@@ -1,7 +1,6 @@
-//! Every endpoint behind `certs` and `sites` under fifty seeds: whatever the service makes of what its document leaves
-//! open, the outcome is the same.
+//! Every endpoint of `certs` and `sites` under fifty seeds: what the API document leaves open does not change the result.
 
-use super::{shop_of, site, sites, traffic};
+use super::{set_traffic, shop_of, site, sites};
 use crate::harness::{Hook, Options, Sandbox, edgecert, request_lines};
 
 const SEEDS: u64 = 50;
@@ -14,16 +13,16 @@ struct Scene {
 impl Scene {
     #[track_caller]
     fn sites(&self, code: i32, arguments: &[&str]) -> serde_json::Value {
-        self.ends(code, sites(&self.service, arguments))
+        self.exits_with(code, sites(&self.service, arguments))
     }
 
     #[track_caller]
     fn certs(&self, code: i32, arguments: &[&str]) -> serde_json::Value {
-        self.ends(code, edgecert().against(&self.service).args(["certs"]).args(arguments))
+        self.exits_with(code, edgecert().against(&self.service).args(["certs"]).args(arguments))
     }
 
     #[track_caller]
-    fn ends(&self, code: i32, hook: Hook) -> serde_json::Value {
+    fn exits_with(&self, code: i32, hook: Hook) -> serde_json::Value {
         let output = hook.args(["--json"]).run();
         assert_eq!(output.code, code, "seed {}: {}{}", self.seed, output.stdout, output.stderr);
         output.json()
@@ -39,8 +38,8 @@ fn certificates(scene: &Scene) {
     scene.certs(69, &["download", "6", "--out", "here"]);
 }
 
-/// Returns the number of the site that came and went.
-fn a_sites_life(scene: &Scene) -> String {
+/// Creates, changes and deletes a site, and returns its id.
+fn site_life_cycle(scene: &Scene) -> String {
     assert_eq!(scene.sites(0, &["list"])["sites"].as_array().unwrap().len(), 2);
     assert_eq!(scene.sites(0, &["list", "--without-cert"])["sites"][0]["id"], 11);
     let json = scene
@@ -59,7 +58,7 @@ fn a_sites_life(scene: &Scene) -> String {
     assert_eq!(scene.sites(0, &["get", &id])["site"]["cert_id"], 5);
     assert_eq!(scene.sites(0, &["disable", &id])["site"]["enabled"], false);
     assert_eq!(scene.sites(0, &["enable", &id])["site"]["enabled"], true);
-    traffic(&scene.service, 9999);
+    set_traffic(&scene.service, 9999);
     let error = scene.sites(69, &["enable", &id])["error"].to_string();
     assert!(error.contains("package traffic exceeded"), "seed {}: {error}", scene.seed);
     assert_eq!(scene.sites(0, &["delete", &id, "--yes"])["deleted"], true);
@@ -73,7 +72,7 @@ fn every_endpoint_is_understood_under_every_seed() {
     for seed in 0..SEEDS {
         let scene = Scene { service: shop_of(Options { quirks: seed, ..Options::default() }), seed };
         certificates(&scene);
-        let id = a_sites_life(&scene);
+        let id = site_life_cycle(&scene);
         let asked = request_lines(&scene.service);
         for endpoint in [
             "GET /api/certs",

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{shop, site, sites, traffic};
+use super::{set_traffic, shop, site, sites};
 use crate::harness::{Fault, request_lines};
 
 /// Section 3 of the API document.
@@ -29,14 +29,14 @@ fn enable_restarts_acceleration() {
 #[test]
 fn exceeded_package_keeps_site_disabled() {
     let service = shop();
-    traffic(&service, 9999);
+    set_traffic(&service, 9999);
     let output = sites(&service, &["enable", "10"]).exits_with(69);
     let message = "shop.example.com (site 10) is still disabled by the system: package traffic exceeded";
     assert!(output.stderr.contains(message), "{}", output.stderr);
     assert!(output.stderr.contains("top it up, renew it or extend it first"), "{}", output.stderr);
     let json = sites(&service, &["enable", "10", "--json"]).exits_with(69).json();
     assert_eq!(json["site"]["enabled"], false);
-    traffic(&service, 0);
+    set_traffic(&service, 0);
     sites(&service, &["enable", "10"]).succeeds();
 }
 
@@ -45,7 +45,7 @@ fn exceeded_package_keeps_site_disabled() {
 fn system_and_customer_disabling_differ() {
     let service = shop();
     sites(&service, &["disable", "11"]).succeeds();
-    traffic(&service, 9999);
+    set_traffic(&service, 9999);
     let reason = |id: &str| {
         let json = sites(&service, &["get", id, "--json"]).succeeds().json();
         json["site"]["disabled_reason"].as_str().unwrap_or_default().to_owned()
@@ -59,7 +59,7 @@ fn site_is_read_after_switching() {
     let service = shop();
     for command in ["disable", "enable"] {
         service.add_fault(Fault::status(&format!("POST /api/sites/*/{command}"), 200).body("whatever"));
-        // The fault does not carry it out: a site that is enabled stays so.
+        // The fault does not carry out the request: an enabled site stays enabled.
         let expected = if command == "disable" { 69 } else { 0 };
         sites(&service, &[command, "10"]).exits_with(expected);
         let asked = request_lines(&service);

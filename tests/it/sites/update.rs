@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{changed_anything, sent, shop, site, sites};
+use super::{changed_anything, last_body, shop, site, sites};
 use crate::harness::Fault;
 
 /// Section 4.7 of the API document.
@@ -18,7 +18,7 @@ fn only_named_fields_change() {
         after[field] = before[field].clone();
     }
     assert_eq!(after, before);
-    assert_eq!(sent(&service, "/update"), json!({"force_https": true, "remark": "the shop"}));
+    assert_eq!(last_body(&service, "/update"), json!({"force_https": true, "remark": "the shop"}));
 }
 
 /// Section 4.7 of the API document.
@@ -94,7 +94,7 @@ fn ignored_fields_of_any_form_are_a_failure() {
 fn unknown_fields_are_sent() {
     let service = shop();
     sites(&service, &["update", "10", "--set", "brand_new={\"a\":1}"]).exits_with(69);
-    assert_eq!(sent(&service, "/update"), json!({"brand_new": {"a": 1}}));
+    assert_eq!(last_body(&service, "/update"), json!({"brand_new": {"a": 1}}));
 }
 
 /// Sections 4.7 and 7 of the API document.
@@ -105,7 +105,7 @@ fn update_of_missing_site_is_exit_69() {
         sites(&service, &["update", id, "--set", "remark=x"]).exits_with(69);
     }
     assert!(!changed_anything(&service));
-    // Gone between reading and saving.
+    // The site is deleted between reading and saving.
     service.add_fault(Fault::status("POST /api/sites/*/update", 404));
     let output = sites(&service, &["update", "10", "--set", "remark=x"]).exits_with(69);
     assert!(output.stderr.contains("the account has no site 10 (404)"), "{}", output.stderr);
@@ -139,7 +139,7 @@ fn file_may_be_an_edited_site() {
     let hook = sites(&service, &["update", "10", "--from"]);
     let file = hook.write_file("site.json", &json.to_string());
     hook.args([file]).succeeds();
-    assert_eq!(sent(&service, "/update"), json!({"remark": "edited"}));
+    assert_eq!(last_body(&service, "/update"), json!({"remark": "edited"}));
 }
 
 #[test]

@@ -51,7 +51,7 @@ impl Host {
         files.find(|file| file.extension().is_some_and(|extension| extension == "json")).unwrap()
     }
 
-    /// What `status` says of the lineage, in a line.
+    /// Summarizes the lineage's status on one line.
     fn status(&self) -> String {
         let json = self.call(&["status", "--json"]).succeeds().json();
         let lineage = &json["lineages"][0];
@@ -71,7 +71,7 @@ impl Host {
         line
     }
 
-    /// What `sync` says of the lineage, and how many uploads it makes.
+    /// Runs `sync`; returns its summary of the lineage and the number of uploads.
     fn sync(&self) -> (String, usize) {
         let before = upload_count(&self.service);
         let stdout = self.call(&["sync"]).succeeds().stdout;

@@ -1,9 +1,9 @@
-//! Many lineages at a service that fails every other time: all of them get there.
+//! Many lineages at a service that fails every other request: all are deployed.
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{is_fed_by, sync};
+use super::{is_bound_to, sync};
 use crate::harness::{Fault, Lineage, sandbox, upload_count};
 
 const LINEAGES: usize = 200;
@@ -11,7 +11,7 @@ const SEED: u64 = 20_261_121;
 
 #[test]
 fn two_hundred_lineages_converge_under_faults() {
-    tell(&format!("seed {SEED}"));
+    print_uncaptured(&format!("seed {SEED}"));
     let domains: Vec<String> = (0..LINEAGES).map(|n| format!("s{n}.example")).collect();
     let service = sandbox(&domains.iter().map(String::as_str).collect::<Vec<_>>());
     let lineages: Vec<Lineage> = domains.iter().map(|domain| Lineage::issued_for(&[domain])).collect();
@@ -39,18 +39,18 @@ fn two_hundred_lineages_converge_under_faults() {
         let config = hook.write_file("config.toml", &entries);
         let output = hook.args(["--config".as_ref(), config.as_os_str()]).run();
         let json: Value = output.json();
-        tell(&format!("run {runs}: exit {}, {}", output.code, json["counts"]));
+        print_uncaptured(&format!("run {runs}: exit {}, {}", output.code, json["counts"]));
         if output.code == 0 && json["counts"]["unchanged"] == LINEAGES {
             break;
         }
     }
     for (domain, lineage) in domains.iter().zip(&lineages) {
-        assert!(is_fed_by(&service, domain, lineage), "{domain}");
+        assert!(is_bound_to(&service, domain, lineage), "{domain}");
     }
     assert_eq!(service.certs().len(), LINEAGES, "one record each, after {} uploads", upload_count(&service));
 }
 
 #[expect(clippy::print_stdout, reason = "shown where the test fails, or on demand")]
-fn tell(text: &str) {
+fn print_uncaptured(text: &str) {
     println!("{text}");
 }

@@ -1,17 +1,17 @@
-//! What somebody else changed at the service since is noticed in the listing and put right.
+//! Drift: changes that others made at the service are found in the listing and repaired.
 
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::{LISTING, asked_during, change, deploy, is_fed_by, sync};
+use super::{LISTING, change, deploy, is_bound_to, requests_during, sync};
 use crate::harness::{Lineage, Sandbox, sandbox};
 
-/// A lineage that is deployed to its sites, and `sync` once more after something has changed.
+/// Deploys a lineage, changes something, and runs `sync`.
 fn after(change: impl FnOnce(&Sandbox), code: i32) -> (Sandbox, Lineage, crate::harness::Output) {
     let (service, state) = (sandbox(&["a.example", "b.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example", "*.c.example"]);
     deploy(&service, &lineage, state.path()).succeeds();
-    let (asked, _) = asked_during(&service, || sync(&service, state.path()).succeeds());
+    let (asked, _) = requests_during(&service, || sync(&service, state.path()).succeeds());
     assert_eq!(asked, LISTING);
     change(&service);
     let output = sync(&service, state.path()).args(["--json"]).exits_with(code);
@@ -38,13 +38,13 @@ fn unbound_site_is_bound_again() {
         "{}",
         reason(&output)
     );
-    assert!(is_fed_by(&service, "a.example", &lineage) && service.certs().len() == 1);
+    assert!(is_bound_to(&service, "a.example", &lineage) && service.certs().len() == 1);
 }
 
 #[test]
 fn rebound_site_is_repaired_or_reported() {
     let rebind = |service: &Sandbox| {
-        // Another lineage's certificate, which covers the site too.
+        // A certificate of another lineage that also covers the site.
         let other = Lineage::issued_for(&["b.example", "a.example"]);
         let state = TempDir::new().unwrap();
         deploy(service, &other, state.path()).for_domain("b.example").succeeds();
@@ -62,7 +62,7 @@ fn rebound_site_is_repaired_or_reported() {
 fn new_site_gets_the_certificate() {
     let (service, lineage, output) = after(|service| assert!(service.add_site("d.c.example") > 0), 0);
     assert_eq!(reason(&output), "d.c.example is a new site");
-    assert!(is_fed_by(&service, "d.c.example", &lineage));
+    assert!(is_bound_to(&service, "d.c.example", &lineage));
 }
 
 #[test]
@@ -76,6 +76,6 @@ fn unconfirmed_push_is_checked_again() {
     let output = sync(&service, state.path()).args(["--json"]).succeeds();
     assert_eq!(reason(&output), "the push to a.example was never confirmed");
     assert_eq!(output.json()["lineages"][0]["sites"][0]["outcome"], "served");
-    let (asked, _) = asked_during(&service, || sync(&service, state.path()).succeeds());
+    let (asked, _) = requests_during(&service, || sync(&service, state.path()).succeeds());
     assert_eq!(asked, LISTING);
 }

@@ -1,14 +1,14 @@
-//! Which lineages `sync` looks after: those that were deployed and those of the configuration, whole or in shares.
+//! The inventory of `sync`: lineages deployed before and lineages configured, all or one shard.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{LISTING, asked_during, deploy, is_fed_by, sync};
+use super::{LISTING, deploy, is_bound_to, requests_during, sync};
 use crate::harness::{Hook, Lineage, request_lines, sandbox, upload_count};
 
-/// A configuration with these lineages.
+/// Adds a configuration file with lineages.
 fn configured(hook: Hook, lineages: &[&Lineage]) -> Hook {
     let entry = |lineage: &&Lineage| format!("[[lineage]]\npath = '{}'\n", lineage.path().display());
     let config = hook.write_file("config.toml", &lineages.iter().map(entry).collect::<String>());
@@ -24,8 +24,8 @@ fn configured_lineages_need_no_hook() {
     let output = call().succeeds();
     assert_eq!(output.json()["counts"]["total"], 2, "each lineage counts once");
     assert_eq!(output.json()["lineages"][0]["reason"], "never deployed before");
-    assert!(is_fed_by(&service, "b.example", &named));
-    let (asked, _) = asked_during(&service, || call().succeeds());
+    assert!(is_bound_to(&service, "b.example", &named));
+    let (asked, _) = requests_during(&service, || call().succeeds());
     assert_eq!(asked, LISTING);
 }
 
@@ -38,7 +38,7 @@ fn broken_entry_stops_no_other() {
     }
     let output = configured(sync(&service, state.path()), &[&empty, &named]).exits_with(66);
     assert!(output.stderr.contains("is not a lineage"), "{}", output.stderr);
-    assert!(is_fed_by(&service, "b.example", &named));
+    assert!(is_bound_to(&service, "b.example", &named));
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn entry_matches_any_path_of_its_lineage() {
     let hook = deploy(&service, &lineage, state.path()).env("RENEWED_LINEAGE", &link);
     configured(hook).succeeds();
     let (asked, output) =
-        asked_during(&service, || configured(sync(&service, state.path())).args(["--json"]).succeeds());
+        requests_during(&service, || configured(sync(&service, state.path())).args(["--json"]).succeeds());
     assert_eq!(asked, LISTING);
     assert_eq!(output.json()["counts"]["total"], 1, "each lineage counts once");
 }

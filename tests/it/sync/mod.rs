@@ -1,4 +1,4 @@
-//! What a failed or forgotten hook left open is finished by `sync`, and what is done costs one listing.
+//! `edgecert sync` finishes what a failed or missing hook left pending; an unchanged inventory costs one listing.
 
 mod crowd;
 mod drift;
@@ -16,25 +16,25 @@ use crate::harness::{Fault, Hook, Lineage, Sandbox, edgecert, request_lines, san
 
 const LISTING: [&str; 2] = ["GET /api/certs", "GET /api/me/sites"];
 
-/// A hook's call whose memory lasts longer than the call.
+/// A hook whose state directory outlives it.
 fn deploy(service: &Sandbox, lineage: &Lineage, state: &Path) -> Hook {
     edgecert().called_by_certbot(lineage).against(service).env("EDGECERT_STATE_DIR", state)
 }
 
-/// A call of `sync` with the same memory.
+/// A `sync` with the same state directory.
 fn sync(service: &Sandbox, state: &Path) -> Hook {
     edgecert().against(service).env("EDGECERT_STATE_DIR", state).args(["sync"])
 }
 
-/// Whether a site is bound to a record that holds this lineage's certificate.
-fn is_fed_by(service: &Sandbox, domain: &str, lineage: &Lineage) -> bool {
+/// Whether a site is bound to a record that holds the lineage's leaf.
+fn is_bound_to(service: &Sandbox, domain: &str, lineage: &Lineage) -> bool {
     let site = service.sites().into_iter().find(|site| site["domain"] == domain).unwrap();
     let record = service.certs().into_iter().find(|record| record["id"] == site["cert_id"]);
     record.is_some_and(|record| record["cert_pem"] == lineage.read("fullchain.pem"))
 }
 
-/// What a sandbox is asked for while something is done.
-fn asked_during<T>(service: &Sandbox, what: impl FnOnce() -> T) -> (Vec<String>, T) {
+/// The requests that a sandbox receives during an action.
+fn requests_during<T>(service: &Sandbox, what: impl FnOnce() -> T) -> (Vec<String>, T) {
     let before = request_lines(service).len();
     let result = what();
     let mut asked = request_lines(service).split_off(before);
@@ -42,7 +42,7 @@ fn asked_during<T>(service: &Sandbox, what: impl FnOnce() -> T) -> (Vec<String>,
     (asked, result)
 }
 
-/// Changes something behind edgecert's back.
+/// Changes the service without edgecert.
 fn change(service: &Sandbox, path: &str, body: &Value) {
     let (ready, body) = (service.endpoints(), body.to_string());
     let mut curl = Command::new("/usr/bin/curl");
@@ -59,13 +59,14 @@ fn pending_deployment_is_finished_once() {
     let output = down.args(["--timeout", "1"]).exits_with(75);
     assert!(output.stderr.contains("hint: run `edgecert sync` to retry"), "{}", output.stderr);
 
-    // The environment of that call said where the service is, and so does the one of this.
+    // The environment of both calls names the service.
     let output = sync(&service, state.path()).succeeds();
     assert!(output.stdout.contains("(pending since "), "{}", output.stdout);
     assert!(output.stdout.ends_with("a.example served\n1 lineage: 1 deployed\n"), "{}", output.stdout);
-    assert!(is_fed_by(&service, "a.example", &lineage));
+    assert!(is_bound_to(&service, "a.example", &lineage));
 
-    let (asked, output) = asked_during(&service, || sync(&service, state.path()).args(["--json"]).succeeds());
+    let (asked, output) =
+        requests_during(&service, || sync(&service, state.path()).args(["--json"]).succeeds());
     assert_eq!(asked, LISTING);
     let counts = json!({"total": 1, "unchanged": 1, "deployed": 0, "failed": 0, "gone": 0});
     assert_eq!((&output.json()["counts"], &output.json()["lineages"]), (&counts, &json!([])));
@@ -81,7 +82,7 @@ fn renewal_without_hook_is_found() {
     let entry = &output.json()["lineages"][0];
     assert_eq!((&entry["state"], &entry["reason"]), (&json!("deployed"), &json!("renewed")));
     assert_eq!(entry["sites"][0]["outcome"], "served");
-    assert!(is_fed_by(&service, "a.example", &lineage));
+    assert!(is_bound_to(&service, "a.example", &lineage));
     assert_eq!(service.certs().len(), 1);
 }
 
@@ -92,7 +93,7 @@ fn failure_before_requests_is_retried() {
     deploy(&service, &lineage, state.path()).without_env("EDGECERT_API_KEY").exits_with(78);
     assert_eq!(request_lines(&service).len(), 0);
     sync(&service, state.path()).succeeds();
-    assert!(is_fed_by(&service, "a.example", &lineage));
+    assert!(is_bound_to(&service, "a.example", &lineage));
 }
 
 #[test]
@@ -117,13 +118,13 @@ fn hook_options_are_reused() {
             "0",
         ]);
     told.args([Path::new("--api-key-file"), &key]).exits_with(75);
-    // Neither the service, nor where the key is, nor the domain is said again.
+    // Neither the service, nor the key file, nor the domain is given again.
     let again = edgecert().env("EDGECERT_STATE_DIR", state.path().join("state")).args(["sync"]);
-    // The key of this call is another service's, and does not go to that one.
+    // The key in this environment belongs to another service and must not be sent to this one.
     let again = again.env("EDGECERT_API_KEY", "another-key");
     let output = again.env("EDGECERT_EDGE_ADDRESS", &service.endpoints().edge).succeeds();
     assert!(output.stdout.contains("b.example served"), "{}", output.stdout);
-    assert!(is_fed_by(&service, "b.example", &lineage) && service.certs().len() == 1);
+    assert!(is_bound_to(&service, "b.example", &lineage) && service.certs().len() == 1);
 }
 
 #[test]
@@ -138,7 +139,7 @@ fn unreachable_service_is_reported_once() {
     let said = output.stderr.lines().filter(|line| line.contains("error: ")).collect::<Vec<_>>();
     assert_eq!(said.len(), 1, "{}", output.stderr);
     assert!(said[0].ends_with("; 2 lineages were not checked"), "{}", output.stderr);
-    let (asked, _) = asked_during(&service, || sync(&service, state.path()).succeeds());
+    let (asked, _) = requests_during(&service, || sync(&service, state.path()).succeeds());
     assert_eq!(asked, LISTING);
 }
 
@@ -153,10 +154,10 @@ fn missing_files_are_reported_once() {
     assert!(output.stderr.contains("`edgecert status --forget "), "{}", output.stderr);
     let output = sync(&service, state.path()).succeeds();
     assert_eq!(output.stdout, "1 lineage: 1 gone\n");
-    // They are back, renewed.
+    // The files are back, renewed.
     lineage.renew(&["a.example"]);
     sync(&service, state.path()).succeeds();
-    assert!(is_fed_by(&service, "a.example", &lineage));
+    assert!(is_bound_to(&service, "a.example", &lineage));
     assert_eq!(upload_count(&service), 2);
 }
 
@@ -187,14 +188,14 @@ fn unchanged_cert_finishes_pending_work() {
     };
     call("unchanged_cert").succeeds();
     assert_eq!(upload_count(&service), 1, "a lineage without state is deployed");
-    let (asked, output) = asked_during(&service, || call("unchanged_cert").succeeds());
+    let (asked, output) = requests_during(&service, || call("unchanged_cert").succeeds());
     assert_eq!((asked, output.stdout.as_str()), (LISTING.map(str::to_owned).to_vec(), ""));
     lineage.renew(&["a.example"]);
     let down = call("deploy_cert").env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
     down.env("EDGECERT_TIMEOUT", "1").exits_with(75);
     let output = call("unchanged_cert").succeeds();
     assert!(output.stdout.contains("a.example: served"), "{}", output.stdout);
-    assert!(is_fed_by(&service, "a.example", &lineage));
+    assert!(is_bound_to(&service, "a.example", &lineage));
 }
 
 #[test]
@@ -211,20 +212,20 @@ fn unreadable_state_file_stops_no_other() {
         "{}",
         output.stderr
     );
-    assert!(is_fed_by(&service, "a.example", &lineage));
+    assert!(is_bound_to(&service, "a.example", &lineage));
 }
 
 #[test]
 fn key_is_never_sent_to_another_service() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
-    // The hook named another service than the configuration, and had a key of its own.
+    // The hook named another service than the configuration, with a key of its own.
     service.add_fault(Fault::status("*", 503).header("Retry-After", "3600"));
     deploy(&service, &lineage, state.path()).exits_with(75);
     let later = sync(&service, state.path()).without_env("EDGECERT_BASE_URL");
     let config = later.write_file("config.toml", "base_url = \"https://127.0.0.1:1\"\n");
     let later = later.env("EDGECERT_API_KEY", "for-the-other").env("EDGECERT_CONFIG", config);
-    let (asked, output) = asked_during(&service, || later.exits_with(78));
+    let (asked, output) = requests_during(&service, || later.exits_with(78));
     assert_eq!(asked, Vec::<String>::new());
     assert!(output.stderr.contains("with an API key that is not recorded"), "{}", output.stderr);
     assert!(output.stderr.contains("hint: run `edgecert sync --base-url http"), "{}", output.stderr);

@@ -1,4 +1,4 @@
-//! What others do while `sync` runs: hooks that are called, clients that switch files, clocks that are set.
+//! Concurrency with `sync`: hooks that start, clients that replace files, clocks that are set.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
@@ -9,17 +9,17 @@ use std::process::Stdio;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{change, deploy, is_fed_by, sync};
+use super::{change, deploy, is_bound_to, sync};
 use crate::harness::{Hook, Lineage, sandbox, upload_count};
 
-/// The one file of a state directory with this ending.
+/// The only file in a state directory with an extension.
 fn file(state: &Path, ending: &str) -> PathBuf {
     let files = fs::read_dir(state).unwrap().map(|file| file.unwrap().path());
     files.into_iter().find(|path| path.extension().is_some_and(|other| other == ending)).unwrap()
 }
 
-/// Runs `sync` and does something between its look at the lineage and its work on it; the exit code.
-fn meanwhile(mut sync: Hook, state: &Path, what: impl FnOnce()) -> i32 {
+/// Runs `sync` with an action between its scan and its deployment, and returns the exit code.
+fn sync_with(mut sync: Hook, state: &Path, what: impl FnOnce()) -> i32 {
     let lock = File::open(file(state, "lock")).unwrap();
     lock.lock().unwrap();
     let command = sync.command().arg("-v").stdout(Stdio::null()).stderr(Stdio::piped());
@@ -32,7 +32,7 @@ fn meanwhile(mut sync: Hook, state: &Path, what: impl FnOnce()) -> i32 {
     child.wait().unwrap().code().unwrap()
 }
 
-fn memory(state: &Path) -> Value {
+fn only_state(state: &Path) -> Value {
     serde_json::from_slice(&fs::read(file(state, "json")).unwrap()).unwrap()
 }
 
@@ -42,13 +42,13 @@ fn concurrent_hook_keeps_its_overrides() {
     let lineage = Lineage::issued_for(&["a.example"]);
     deploy(&service, &lineage, state.path()).succeeds();
     lineage.renew(&["a.example"]);
-    let code = meanwhile(sync(&service, state.path()), state.path(), || {
-        // The same as a hook that got the lock first.
+    let code = sync_with(sync(&service, state.path()), state.path(), || {
+        // Has the same effect as a hook that takes the lock first.
         deploy(&service, &lineage, other.path()).args(["--allow-shrink"]).succeeds();
         fs::copy(file(other.path(), "json"), file(state.path(), "json")).unwrap();
     });
     assert_eq!((code, upload_count(&service)), (0, 2), "what the hook did is not done again");
-    assert_eq!(memory(state.path())["order"]["allow_shrink"], true);
+    assert_eq!(only_state(state.path())["order"]["allow_shrink"], true);
 }
 
 #[test]
@@ -57,15 +57,15 @@ fn concurrent_hook_failure_keeps_its_options() {
     let lineage = Lineage::issued_for(&["a.example"]);
     deploy(&service, &lineage, state.path()).succeeds();
     lineage.renew(&["a.example"]);
-    let code = meanwhile(sync(&service, state.path()), state.path(), || {
+    let code = sync_with(sync(&service, state.path()), state.path(), || {
         let down = deploy(&service, &lineage, other.path()).env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
         down.env("EDGECERT_TIMEOUT", "1").args(["--allow-shrink"]).exits_with(75);
         fs::copy(file(other.path(), "json"), file(state.path(), "json")).unwrap();
     });
     assert_eq!(code, 75);
-    assert_eq!(memory(state.path())["order"]["allow_shrink"], true, "the override is not lost");
+    assert_eq!(only_state(state.path())["order"]["allow_shrink"], true, "the override is not lost");
     sync(&service, state.path()).succeeds();
-    assert!(is_fed_by(&service, "a.example", &lineage));
+    assert!(is_bound_to(&service, "a.example", &lineage));
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn clock_skew_hides_no_drift() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     deploy(&service, &lineage, state.path()).succeeds();
-    let mut ahead = memory(state.path());
+    let mut ahead = only_state(state.path());
     for (part, name) in [("", "begun"), ("", "last_success"), ("/result", "at")] {
         ahead.pointer_mut(part).unwrap()[name] = "2099-01-01T00:00:00Z".into();
     }
@@ -81,7 +81,7 @@ fn clock_skew_hides_no_drift() {
     let id = service.sites()[0]["id"].clone();
     change(&service, &format!("/api/sites/{id}/update"), &serde_json::json!({"cert_id": null}));
     sync(&service, state.path()).succeeds();
-    assert!(is_fed_by(&service, "a.example", &lineage));
+    assert!(is_bound_to(&service, "a.example", &lineage));
 }
 
 #[test]
@@ -104,11 +104,11 @@ fn mounted_secret_may_change_during_sync() {
     hook.args(["--lineage".as_ref(), mount.path().as_os_str()]).succeeds();
     lineage.renew(&["a.example"]);
     switch("..2");
-    let code = meanwhile(sync(&service, state.path()), state.path(), || {
+    let code = sync_with(sync(&service, state.path()), state.path(), || {
         lineage.renew(&["a.example"]);
         switch("..3");
         fs::remove_dir_all(mount.path().join("..2")).unwrap();
     });
     assert_eq!(code, 0);
-    assert!(is_fed_by(&service, "a.example", &lineage));
+    assert!(is_bound_to(&service, "a.example", &lineage));
 }

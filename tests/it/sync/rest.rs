@@ -1,8 +1,8 @@
-//! What is as it was asked for is left in peace, however little was asked for.
+//! `sync` leaves lineages alone that are as their options ask, even if those ask for little.
 
 use tempfile::TempDir;
 
-use super::{LISTING, asked_during, deploy, is_fed_by, sync};
+use super::{LISTING, deploy, is_bound_to, requests_during, sync};
 use crate::harness::{Lineage, sandbox};
 
 #[test]
@@ -15,9 +15,9 @@ fn no_wait_causes_no_redeployment() {
         deploy(&service, &lineage, state.path()).env("EDGECERT_WAIT", "0").args(["--json"]).succeeds();
     assert_eq!(output.sites(), ["a.example: uploaded"]);
     service.hold_pushes(false);
-    // The push is over before somebody looks again.
+    // The push ends before the next run.
     deploy(&service, &lineage, TempDir::new().unwrap().path()).env("EDGECERT_VERIFY", "off").succeeds();
-    let (asked, _) = asked_during(&service, || sync().succeeds());
+    let (asked, _) = requests_during(&service, || sync().succeeds());
     assert_eq!(asked, LISTING);
 }
 
@@ -27,11 +27,11 @@ fn skipped_domain_causes_no_redeployment() {
     let lineage = Lineage::issued_for(&["a.example", "b.example"]);
     let hook = deploy(&service, &lineage, state.path()).args(["--skip-unmatched"]);
     hook.for_domain("a.example").for_domain("b.example").succeeds();
-    let (asked, _) = asked_during(&service, || sync(&service, state.path()).succeeds());
+    let (asked, _) = requests_during(&service, || sync(&service, state.path()).succeeds());
     assert_eq!(asked, LISTING);
     service.add_site("b.example");
     sync(&service, state.path()).succeeds();
-    assert!(is_fed_by(&service, "b.example", &lineage));
+    assert!(is_bound_to(&service, "b.example", &lineage));
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn returned_files_are_watched_again() {
         sync(&service, state.path()).succeeds();
         lineage.rename("away.pem", "fullchain.pem");
         sync(&service, state.path()).succeeds();
-        let (asked, _) = asked_during(&service, || sync(&service, state.path()).succeeds());
+        let (asked, _) = requests_during(&service, || sync(&service, state.path()).succeeds());
         assert_eq!(asked, LISTING);
     }
 }
