@@ -1,29 +1,29 @@
-//! Test, staging and self-signed issuers: refused on `deploy`, allowed where that was asked for.
+//! The check `issuer`: `deploy` refuses test, staging and self-signed issuers unless `--allow-untrusted` is set.
 
 use crate::harness::{Lineage, edgecert, openssl, request_lines, sandbox, upload_count};
 
-/// A lineage for `a.example` whose CA has this name.
+/// Issues a certificate for `a.example` by a CA with this subject.
 fn issued_by(subject: &str) -> Lineage {
     let lineage = Lineage::issued_for(&["a.example"]);
-    let at = lineage.path();
+    let directory = lineage.path();
     let key = ["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out"];
-    openssl(at, &[&key[..], &["ca.key"]].concat());
+    openssl(directory, &[&key[..], &["ca.key"]].concat());
     openssl(
-        at,
+        directory,
         &["req", "-x509", "-new", "-key", "ca.key", "-subj", subject, "-days", "9", "-out", "ca.pem"],
     );
-    openssl(at, &["req", "-new", "-key", "privkey.pem", "-subj", "/", "-out", "request.pem"]);
+    openssl(directory, &["req", "-new", "-key", "privkey.pem", "-subj", "/", "-out", "request.pem"]);
     lineage.write("names.cnf", "subjectAltName=DNS:a.example\n");
     let mut sign =
         vec!["x509", "-req", "-in", "request.pem", "-CA", "ca.pem", "-CAkey", "ca.key", "-days", "9"];
     sign.extend(["-extfile", "names.cnf", "-out", "cert.pem"]);
-    openssl(at, &sign);
+    openssl(directory, &sign);
     lineage.write("fullchain.pem", &(lineage.read("cert.pem") + &lineage.read("ca.pem")));
     lineage
 }
 
 #[test]
-fn issuers_that_no_browser_trusts_are_refused_by_name() {
+fn test_issuers_are_refused_by_name() {
     let service = sandbox(&["a.example"]);
     let rows = [
         ("/O=(STAGING) Let's Encrypt/CN=(STAGING) Counterfeit Cashew R10", Some("Let's Encrypt's staging")),
@@ -47,26 +47,26 @@ fn issuers_that_no_browser_trusts_are_refused_by_name() {
     for (subject, environment) in rows {
         let lineage = issued_by(subject);
         let hook = || edgecert().called_by_certbot(&lineage).against(&service);
-        let before = upload_count(&service);
+        let uploads_before = upload_count(&service);
         let Some(environment) = environment else {
             hook().succeeds();
-            assert_eq!(upload_count(&service), before + 1, "{subject}");
+            assert_eq!(upload_count(&service), uploads_before + 1, "{subject}");
             continue;
         };
-        let shown = hook().exits_with(65).snapshot();
+        let output = hook().exits_with(65).snapshot();
         assert!(
-            shown.contains(environment) && shown.contains("browsers do not trust it"),
-            "{subject}: {shown}"
+            output.contains(environment) && output.contains("browsers do not trust it"),
+            "{subject}: {output}"
         );
-        assert!(shown.contains("or pass --allow-untrusted"), "{subject}: {shown}");
-        assert_eq!(upload_count(&service), before, "{subject}");
-        let checked = edgecert().args(["check", "--lineage"]).args([lineage.path()]).succeeds().snapshot();
-        assert!(checked.contains("issuer       warn: "), "{subject}: {checked}");
+        assert!(output.contains("or pass --allow-untrusted"), "{subject}: {output}");
+        assert_eq!(upload_count(&service), uploads_before, "{subject}");
+        let report = edgecert().args(["check", "--lineage"]).args([lineage.path()]).succeeds().snapshot();
+        assert!(report.contains("issuer       warn: "), "{subject}: {report}");
     }
 }
 
 #[test]
-fn a_test_directory_is_recognised_by_its_host() {
+fn test_directory_is_recognised_by_host() {
     let service = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
     let rows = [
@@ -87,18 +87,18 @@ fn a_test_directory_is_recognised_by_its_host() {
         let files = [("CERT_KEY_PATH", "privkey.pem"), ("CERT_FULLCHAIN_PATH", "fullchain.pem")];
         let hook = edgecert().against(&service).env("ACME_DIRECTORY", directory);
         let hook = files.into_iter().fold(hook, |hook, (name, file)| hook.env(name, lineage.file(file)));
-        let shown = hook.exits_with(code).snapshot();
+        let output = hook.exits_with(code).snapshot();
         assert_eq!(
-            shown.contains("comes from the test directory https://"),
+            output.contains("comes from the test directory https://"),
             code != 0,
-            "{directory}: {shown}"
+            "{directory}: {output}"
         );
-        assert!(!shown.contains('\u{1b}'), "{directory}: {shown:?}");
+        assert!(!output.contains('\u{1b}'), "{directory}: {output:?}");
     }
 }
 
 #[test]
-fn an_untrusted_issuer_is_allowed_by_flag_variable_or_configuration_file() {
+fn every_settings_source_allows_untrusted_issuers() {
     let service = sandbox(&["a.example"]);
     let lineage = issued_by("/CN=(STAGING) Pretend Pear X1");
     let hook = || edgecert().called_by_certbot(&lineage).against(&service);
@@ -107,17 +107,17 @@ fn an_untrusted_issuer_is_allowed_by_flag_variable_or_configuration_file() {
         let file = hook.write_file("config.toml", text);
         hook.env("EDGECERT_CONFIG", file)
     };
-    let of_lineage = |value: &str| {
+    let lineage_entry = |value: &str| {
         format!(
             "allow_untrusted = false\n[[lineage]]\npath = \"{}\"\nallow_untrusted = {value}\n",
             lineage.path().display()
         )
     };
     let refused = [
-        ("nothing", hook()),
-        ("file says no", configured("allow_untrusted = false\n")),
-        ("flag beats file", configured("allow_untrusted = true\n").args(["--allow-untrusted=false"])),
-        ("the lineage's entry says no", configured(&of_lineage("false"))),
+        ("no setting", hook()),
+        ("file", configured("allow_untrusted = false\n")),
+        ("flag overrides file", configured("allow_untrusted = true\n").args(["--allow-untrusted=false"])),
+        ("lineage entry", configured(&lineage_entry("false"))),
     ];
     for (name, hook) in refused {
         let output = hook.exits_with(65);
@@ -132,7 +132,7 @@ fn an_untrusted_issuer_is_allowed_by_flag_variable_or_configuration_file() {
         ("flag", hook().args(["--allow-untrusted"])),
         ("variable", hook().env("EDGECERT_ALLOW_UNTRUSTED", "true")),
         ("file", configured("allow_untrusted = true\n")),
-        ("the lineage's entry", configured(&of_lineage("true"))),
+        ("lineage entry", configured(&lineage_entry("true"))),
     ];
     for (name, hook) in allowed {
         let output = hook.succeeds();

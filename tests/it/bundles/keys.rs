@@ -1,20 +1,20 @@
-//! The text of key files.
+//! PEM of key files: what is accepted, cleaned and refused.
 
 use std::fs;
 
-use super::{holds, parts};
+use super::{assert_check, fixtures};
 use crate::harness::{der, openssl};
 
 #[test]
-fn keys_as_they_are_in_the_wild() {
-    let parts = parts();
-    let chain = parts.pem("leaf.crt") + &parts.pem("ica.crt");
-    let [key, other] = ["leaf.key", "other.key"].map(|name| parts.pem(name));
+fn key_files_are_cleaned_or_refused() {
+    let fixtures = fixtures();
+    let chain = fixtures.pem("leaf.crt") + &fixtures.pem("ica.crt");
+    let [key, other] = ["leaf.key", "other.key"].map(|name| fixtures.pem(name));
     let rows: Vec<(&str, String, i32, &str)> = vec![
         ("plain", key.clone(), 0, "key          ok: P-256"),
         ("CRLF", key.replace('\n', "\r\n"), 0, "and its key; cleaned: line endings in the key file\n"),
         ("with its chain", format!("{chain}{key}"), 0, "; cleaned: a certificate in the key file\n"),
-        ("twice the same", format!("{key}{key}"), 0, "key          ok: P-256"),
+        ("duplicate", format!("{key}{key}"), 0, "key          ok: P-256"),
         ("two keys", format!("{key}{other}"), 65, "holds 2 different private keys: P-256, P-256"),
         (
             "many keys",
@@ -22,7 +22,7 @@ fn keys_as_they_are_in_the_wild() {
             65,
             "holds 9 different private keys: one that cannot be used, ",
         ),
-        ("blocks without end", key.repeat(300), 65, "holds more than 256 PEM blocks"),
+        ("more than 256 blocks", key.repeat(300), 65, "holds more than 256 PEM blocks"),
         (
             "encrypted PKCS#8",
             der::pem("ENCRYPTED PRIVATE KEY", &[0x30, 0]),
@@ -30,7 +30,7 @@ fn keys_as_they_are_in_the_wild() {
             "holds a private key that is encrypted with a passphrase",
         ),
         (
-            "encrypted in the older style",
+            "encrypted PKCS#1",
             "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: X,00\n\nMAA=\n-----END RSA PRIVATE KEY-----\n".into(),
             65,
             "holds a private key that is encrypted with a passphrase",
@@ -52,10 +52,10 @@ fn keys_as_they_are_in_the_wild() {
         ),
         ("another pair", other, 65, "is not the private key of"),
     ];
-    for (name, key, code, words) in rows {
-        holds(name, chain.as_bytes(), key.as_bytes(), code, words);
+    for (name, key, code, message) in rows {
+        assert_check(name, chain.as_bytes(), key.as_bytes(), code, message);
     }
-    openssl(parts.home.path(), &["pkey", "-in", "leaf.key", "-outform", "DER", "-out", "key.der"]);
-    let key = fs::read(parts.home.file("key.der")).unwrap();
-    holds("DER", chain.as_bytes(), &key, 65, "it looks like DER or PKCS#12, not PEM");
+    openssl(fixtures.home.path(), &["pkey", "-in", "leaf.key", "-outform", "DER", "-out", "key.der"]);
+    let key = fs::read(fixtures.home.file("key.der")).unwrap();
+    assert_check("DER", chain.as_bytes(), &key, 65, "it looks like DER or PKCS#12, not PEM");
 }

@@ -1,17 +1,17 @@
-//! Names: which SAN entry covers which site, and what reaches the terminal of the others.
+//! The check `names`: which SAN entries cover a site, and that names never print control characters.
 
-use super::look_at;
+use super::check_cert;
 use crate::harness::der::ForgedCert;
 
 #[test]
-fn a_site_is_covered_by_san_entries_only() {
+fn only_san_entries_cover_a_site() {
     let rows: [(&str, &[u8], &str, i32); 26] = [
-        ("the same", b"a.example", "a.example", 0),
-        ("another", b"b.example", "a.example", 65),
+        ("exact match", b"a.example", "a.example", 0),
+        ("other name", b"b.example", "a.example", 65),
         ("upper case in the certificate", b"A.EXAMPLE", "a.example", 0),
         ("upper case in the site", b"a.example", "A.Example", 0),
-        ("a dot behind the certificate's", b"a.example.", "a.example", 0),
-        ("a dot behind the site's", b"a.example", "a.example.", 0),
+        ("trailing dot in the certificate", b"a.example.", "a.example", 0),
+        ("trailing dot in the site", b"a.example", "a.example.", 0),
         ("wildcard", b"*.example", "a.example", 0),
         ("wildcard, two labels", b"*.example", "b.a.example", 65),
         ("wildcard, no label", b"*.a.example", "a.example", 65),
@@ -19,9 +19,9 @@ fn a_site_is_covered_by_san_entries_only() {
         ("wildcard in the middle", b"b.*.example", "b.a.example", 65),
         ("wildcard alone", b"*", "example", 65),
         ("site is a wildcard", b"*.a.example", "*.a.example", 0),
-        ("site is a wildcard, upper case and a dot", b"*.A.example.", "*.a.EXAMPLE", 0),
-        ("site is a wildcard, only its parent is there", b"a.example", "*.a.example", 65),
-        ("site is a wildcard, below another one", b"*.example", "*.a.example", 65),
+        ("site is a wildcard, upper case and trailing dot", b"*.A.example.", "*.a.EXAMPLE", 0),
+        ("site is a wildcard, certificate has its parent only", b"a.example", "*.a.example", 65),
+        ("site is a wildcard below another wildcard", b"*.example", "*.a.example", 65),
         ("U-label in the site", b"xn--bcher-kva.example", "B\u{dc}CHER.example", 0),
         ("U-label in the certificate", "b\u{fc}cher.example".as_bytes(), "b\u{fc}cher.example", 65),
         ("NUL", b"a.example\0.evil.example", "a.example", 65),
@@ -36,44 +36,45 @@ fn a_site_is_covered_by_san_entries_only() {
     for (name, san, domain, code) in rows {
         let cert = ForgedCert { names: vec![san], ..ForgedCert::default() }.pem();
         for json in [&[][..], &["--json"]] {
-            let (found, shown) = look_at(&cert, &[&["--domain", domain], json].concat());
-            assert_eq!(found, code, "{name}: {shown}");
-            assert!(!shown.chars().any(|c| c.is_control() && c != '\n'), "{name}: {shown:?}");
-            assert!(!shown.contains("\nedgecert: served"), "{name}: {shown}");
-            assert!(code == 0 || shown.contains(" does not cover "), "{name}: {shown}");
+            let (found_code, output) = check_cert(&cert, &[&["--domain", domain], json].concat());
+            assert_eq!(found_code, code, "{name}: {output}");
+            assert!(!output.chars().any(|c| c.is_control() && c != '\n'), "{name}: {output:?}");
+            assert!(!output.contains("\nedgecert: served"), "{name}: {output}");
+            assert!(code == 0 || output.contains(" does not cover "), "{name}: {output}");
         }
     }
 }
 
 #[test]
-fn hundreds_of_names_are_all_looked_at_and_few_are_shown() {
+fn long_name_lists_are_abbreviated() {
     let names: Vec<String> = (0..500).map(|number| format!("n{number}.example")).collect();
     let cert =
         ForgedCert { names: names.iter().map(String::as_bytes).collect(), ..ForgedCert::default() }.pem();
-    let (code, shown) = look_at(&cert, &["--domain", "n0.example", "--domain", "n499.example"]);
-    assert_eq!(code, 0, "{shown}");
+    let (code, output) = check_cert(&cert, &["--domain", "n0.example", "--domain", "n499.example"]);
+    assert_eq!(code, 0, "{output}");
     assert!(
-        shown.contains("names        ok: covers n0.example, ") && shown.contains(" and 490 more"),
-        "{shown}"
+        output.contains("names        ok: covers n0.example, ") && output.contains(" and 490 more"),
+        "{output}"
     );
-    assert!(shown.len() < 2000, "{shown}");
-    let (code, shown) = look_at(&cert, &["--domain", "n500.example"]);
-    assert_eq!(code, 65, "{shown}");
-    assert!(shown.contains("does not cover n500.example, only n0.example, "), "{shown}");
+    assert!(output.len() < 2000, "{output}");
+    let (code, output) = check_cert(&cert, &["--domain", "n500.example"]);
+    assert_eq!(code, 65, "{output}");
+    assert!(output.contains("does not cover n500.example, only n0.example, "), "{output}");
 }
 
 #[test]
-fn a_certificate_without_any_san_gets_its_own_message() {
+fn common_name_does_not_count() {
     let cert = ForgedCert { names: Vec::new(), ..ForgedCert::default() }.pem();
-    let words = "has no subject alternative name; its common name `a.example` does not count";
+    let message = "has no subject alternative name; its common name `a.example` does not count";
     for arguments in [&["--domain", "a.example"][..], &[]] {
-        let (code, shown) = look_at(&cert, arguments);
-        assert_eq!(code, 65, "{shown}");
-        assert!(shown.contains(words), "{shown}");
-        assert!(shown.contains("edgecert: hint: issue it with the names as DNS entries"), "{shown}");
+        let (code, output) = check_cert(&cert, arguments);
+        assert_eq!(code, 65, "{output}");
+        assert!(output.contains(message), "{output}");
+        assert!(output.contains("edgecert: hint: issue it with the names as DNS entries"), "{output}");
     }
-    let hostile = ForgedCert { names: Vec::new(), subject: "a\u{1b}[2J\n\0b", ..ForgedCert::default() }.pem();
-    let (code, shown) = look_at(&hostile, &[]);
-    assert_eq!(code, 65, "{shown}");
-    assert!(!shown.chars().any(|c| c.is_control() && c != '\n'), "{shown:?}");
+    let with_control_characters =
+        ForgedCert { names: Vec::new(), subject: "a\u{1b}[2J\n\0b", ..ForgedCert::default() }.pem();
+    let (code, output) = check_cert(&with_control_characters, &[]);
+    assert_eq!(code, 65, "{output}");
+    assert!(!output.chars().any(|c| c.is_control() && c != '\n'), "{output:?}");
 }

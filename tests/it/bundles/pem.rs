@@ -1,18 +1,18 @@
-//! The text of certificate files: what is repaired, what is cleaned, what is refused.
+//! The check `pem` on certificate files: what is repaired, cleaned and refused.
 
 use std::fs;
 
-use super::{holds, parts};
+use super::{assert_check, fixtures};
 use crate::harness::{Lineage, edgecert, openssl};
 
 #[test]
-fn pem_as_it_is_in_the_wild() {
-    let parts = parts();
+fn certificate_files_are_repaired_or_refused() {
+    let fixtures = fixtures();
     let [leaf, ica, root, old_ica, other] =
-        ["leaf.crt", "ica.crt", "root.crt", "old-ica.crt", "other.crt"].map(|name| parts.pem(name));
-    let key = parts.pem("leaf.key");
+        ["leaf.crt", "ica.crt", "root.crt", "old-ica.crt", "other.crt"].map(|name| fixtures.pem(name));
+    let key = fixtures.pem("leaf.key");
     let chain = format!("{leaf}{ica}");
-    let cut = |text: &str| text[..text.len() / 2].to_owned();
+    let first_half = |text: &str| text[..text.len() / 2].to_owned();
     let ok = "pem          ok: 2 certificates and its key";
     let rows: Vec<(&str, String, i32, &str)> = vec![
         ("plain", chain.clone(), 0, ok),
@@ -65,7 +65,7 @@ fn pem_as_it_is_in_the_wild() {
             "pem          ok: 2 certificates and its key; cleaned: a non-standard label\n",
         ),
         (
-            "stray text behind",
+            "tail of a longer file",
             format!("{chain}MIIBstray\n-----END CERTIFICATE-----\n"),
             0,
             "pem          ok: 2 certificates and its key; cleaned: text outside the blocks and the rest of an older file\n",
@@ -82,7 +82,7 @@ fn pem_as_it_is_in_the_wild() {
             0,
             "pem          ok: 2 certificates and its key; cleaned: a missing newline\n",
         ),
-        ("not UTF-8 around", format!("{chain}\u{fffd}"), 0, ok),
+        ("replacement character after the chain", format!("{chain}\u{fffd}"), 0, ok),
         (
             "chain before leaf",
             format!("{ica}{leaf}"),
@@ -98,7 +98,7 @@ fn pem_as_it_is_in_the_wild() {
         ("duplicates", format!("{leaf}{ica}{leaf}{ica}"), 0, "a second copy of a.example dropped"),
         ("root included", format!("{chain}{root}"), 0, "pem          ok: 3 certificates"),
         (
-            "a stranger",
+            "unrelated certificate",
             format!("{chain}{}", Lineage::issued_for(&["b.example"]).read("chain.pem")),
             0,
             "1 certificate that does not belong to the chain dropped",
@@ -110,7 +110,7 @@ fn pem_as_it_is_in_the_wild() {
             "1 certificate that does not belong to the chain dropped: other",
         ),
         (
-            "earlier issuer",
+            "former issuer",
             format!("{leaf}{old_ica}"),
             0,
             "an issuer of the right name and the wrong key beside it",
@@ -122,27 +122,27 @@ fn pem_as_it_is_in_the_wild() {
             "moved to the front\npem          ok: cleaned: line endings\n",
         ),
         (
-            "a wrong intermediate",
+            "unrelated intermediate",
             format!("{leaf}{}", Lineage::issued_for(&["b.example"]).read("chain.pem")),
             0,
             "the leaf stands alone, without its issuer Intermediate",
         ),
         (
-            "the intermediate of two with the key identifier that is named",
+            "two intermediates, one with the right key identifier",
             format!("{leaf}{old_ica}{ica}"),
             0,
             "the chain was out of order; sorted by issuer",
         ),
         (
             "two leaves of one key",
-            format!("{leaf}{}{ica}", parts.pem("again.crt")),
+            format!("{leaf}{}{ica}", fixtures.pem("again.crt")),
             65,
             "2 possible leaf certificates: a.example until DATE and a.example until DATE",
         ),
         ("leaf alone", leaf.clone(), 0, "the leaf stands alone, without its issuer Intermediate"),
         (
             "unterminated",
-            format!("{leaf}{}", cut(&ica)),
+            format!("{leaf}{}", first_half(&ica)),
             65,
             "holds a `CERTIFICATE` block without an END line",
         ),
@@ -153,13 +153,13 @@ fn pem_as_it_is_in_the_wild() {
             "holds a `CERTIFICATE` block with invalid base64",
         ),
         (
-            "another end",
+            "mismatched END label",
             leaf.replace("END CERTIFICATE", "END X"),
             65,
             "holds a `CERTIFICATE` block that ends as `X`",
         ),
         (
-            "no X.509",
+            "not X.509",
             "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n".into(),
             65,
             "that is not an X.509 certificate",
@@ -167,9 +167,9 @@ fn pem_as_it_is_in_the_wild() {
         ("empty", String::new(), 65, "holds no certificate: it is empty"),
         ("prose", "hello".into(), 65, "holds no certificate: it contains no PEM block"),
         ("zeros", "\0".repeat(4096), 65, "holds no certificate: it contains no PEM block"),
-        ("blocks without end", leaf.repeat(300), 65, "holds more than 256 PEM blocks"),
+        ("more than 256 blocks", leaf.repeat(300), 65, "holds more than 256 PEM blocks"),
         ("key only", key.clone(), 65, "holds no certificate, only a private key"),
-        ("request", parts.pem("leaf.csr"), 65, "holds no certificate, only a `CERTIFICATE REQUEST` block"),
+        ("request", fixtures.pem("leaf.csr"), 65, "holds no certificate, only a `CERTIFICATE REQUEST` block"),
         (
             "escape sequences",
             "-----BEGIN \u{1b}[2J-----\nMAA=\n-----END \u{1b}[2J-----\n".into(),
@@ -183,40 +183,46 @@ fn pem_as_it_is_in_the_wild() {
             "has no subject alternative name; its common name `Intermediate` does not count",
         ),
     ];
-    for (name, cert, code, words) in rows {
-        holds(name, cert.as_bytes(), key.as_bytes(), code, words);
+    for (name, cert, code, message) in rows {
+        assert_check(name, cert.as_bytes(), key.as_bytes(), code, message);
     }
-    let at = parts.home.path();
-    openssl(at, &["x509", "-in", "leaf.crt", "-outform", "DER", "-out", "leaf.der"]);
-    holds(
+    let directory = fixtures.home.path();
+    openssl(directory, &["x509", "-in", "leaf.crt", "-outform", "DER", "-out", "leaf.der"]);
+    assert_check(
         "DER",
-        &fs::read(parts.home.file("leaf.der")).unwrap(),
+        &fs::read(fixtures.home.file("leaf.der")).unwrap(),
         key.as_bytes(),
         65,
         "it looks like DER or PKCS#12, not PEM",
     );
     openssl(
-        at,
+        directory,
         &["x509", "-in", "leaf.crt", "-text", "-trustout", "-addtrust", "serverAuth", "-out", "text.crt"],
     );
-    holds(
-        "x509 -text, with OpenSSL's own bytes",
-        (parts.pem("text.crt") + &ica).as_bytes(),
+    assert_check(
+        "x509 -text -trustout",
+        (fixtures.pem("text.crt") + &ica).as_bytes(),
         key.as_bytes(),
         0,
         "cleaned: text outside the blocks, whitespace and a non-standard label\n",
     );
     let utf16: Vec<u8> = [0xff, 0xfe].into_iter().chain(chain.bytes().flat_map(|byte| [byte, 0])).collect();
-    holds("UTF-16", &utf16, key.as_bytes(), 65, "it is UTF-16 text");
-    let many: String =
+    assert_check("UTF-16", &utf16, key.as_bytes(), 65, "it is UTF-16 text");
+    let too_many: String =
         (0..70).map(|_| crate::harness::test_ca().issue(&["a.example"]).unwrap().cert).collect();
-    holds("a heap", many.as_bytes(), key.as_bytes(), 65, "70 certificates, which is no chain");
+    assert_check(
+        "more than 64 certificates",
+        too_many.as_bytes(),
+        key.as_bytes(),
+        65,
+        "70 certificates, which is no chain",
+    );
 }
 
 #[test]
-fn two_leaves_without_a_key_to_choose_are_refused_with_what_was_found() {
-    let parts = parts();
-    let both = parts.pem("leaf.crt") + &parts.pem("other.crt");
+fn two_leaves_without_key_are_refused() {
+    let fixtures = fixtures();
+    let both = fixtures.pem("leaf.crt") + &fixtures.pem("other.crt");
     let hook = edgecert();
     let file = hook.write_file("cert.pem", &both);
     let output = hook.args(["check".as_ref(), "--cert".as_ref(), file.as_os_str()]).exits_with(65);
@@ -228,7 +234,7 @@ fn two_leaves_without_a_key_to_choose_are_refused_with_what_was_found() {
 }
 
 #[test]
-fn a_large_file_is_refused_at_once() {
+fn large_file_is_refused_at_once() {
     let hook = edgecert();
     let file = hook.write_file("large.pem", "");
     fs::File::options().write(true).open(&file).unwrap().set_len(100 << 20).unwrap();

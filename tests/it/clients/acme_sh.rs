@@ -1,5 +1,7 @@
-//! acme.sh's `--reloadcmd`. Debian has no package, so a script does what acme.sh does with the command: it exports the
-//! variables and evaluates it in a subshell, from the domain's directory.
+//! acme.sh with the hook as `--reloadcmd`.
+//!
+//! Debian has no package, so a script runs the command as acme.sh does: with its variables exported, in a subshell, in
+//! the domain's directory.
 
 use std::fs;
 
@@ -7,17 +9,17 @@ use serde_json::Value;
 
 use crate::harness::{Lineage, Sandbox, edgecert, openssl, sandbox};
 
-use super::{Client, Ran, certificates, served_record};
+use super::{Client, ClientOutput, certificates, served_record};
 
-/// An acme.sh with one domain, whose asterisk stands in every path.
+/// An emulated acme.sh with one wildcard domain, so that every path contains an asterisk.
 struct AcmeSh {
-    shell: Client,
+    client: Client,
 }
 
 const DOMAIN: &str = "*.b.example";
 const DIRECTORY: &str = ".acme.sh/*.b.example_ecc";
 
-/// The end of acme.sh's installation of a certificate.
+/// What acme.sh runs after it has saved a certificate.
 const INSTALL: &str = r#"
 DOMAIN_PATH="$HOME/.acme.sh/${Le_Domain}_ecc"
 CERT_PATH="$DOMAIN_PATH/$Le_Domain.cer"
@@ -39,17 +41,17 @@ fi
 
 impl AcmeSh {
     fn deploying_to(service: &Sandbox) -> Self {
-        let shell = Client::new("sh", "dash").env("Le_Domain", DOMAIN);
-        let shell = shell.env("ACME_DIRECTORY", "https://acme.example/directory").deploying_to(service);
-        shell.script("install", INSTALL);
-        Self { shell }.env("EDGECERT_ALLOW_UNTRUSTED", "false")
+        let client = Client::new("sh", "dash").env("Le_Domain", DOMAIN);
+        let client = client.env("ACME_DIRECTORY", "https://acme.example/directory").deploying_to(service);
+        client.script("install", INSTALL);
+        Self { client }.env("EDGECERT_ALLOW_UNTRUSTED", "false")
     }
 
     fn env(self, name: &str, value: &str) -> Self {
-        Self { shell: self.shell.env(name, value) }
+        Self { client: self.client.env(name, value) }
     }
 
-    /// Writes a new certificate's files; `fullchain.cer` only where the CA sent a chain.
+    /// Writes the files of a new certificate; acme.sh writes `fullchain.cer` only if the CA sent a chain.
     fn issue(&self, with_chain: bool) {
         let issued = Lineage::issued_for(&[DOMAIN, "b.example"]);
         openssl(issued.path(), &["ec", "-in", "privkey.pem", "-out", "sec1.pem"]);
@@ -65,19 +67,19 @@ impl AcmeSh {
     }
 
     fn write(&self, name: &str, text: &str) {
-        self.shell.write(&format!("{DIRECTORY}/{name}"), text);
+        self.client.write(&format!("{DIRECTORY}/{name}"), text);
     }
 
-    /// Runs a command as acme.sh does; the home is quoted because it may be called anything.
-    fn reload(self, command: &str) -> (Self, Ran) {
-        let acme = self.env("RELOADCMD", command);
-        let ran = acme.shell.run(["install"]);
-        (acme, ran)
+    /// Runs a reload command.
+    fn reload(self, command: &str) -> (Self, ClientOutput) {
+        let acme_sh = self.env("RELOADCMD", command);
+        let output = acme_sh.client.run(["install"]);
+        (acme_sh, output)
     }
 
-    /// The new certificate with its issuers, whatever the full chain says.
+    /// The new certificate with its issuers, without looking at `fullchain.cer`.
     fn chain(&self) -> Vec<String> {
-        let file = |name: &str| self.shell.read(&format!("{DIRECTORY}/{name}"));
+        let file = |name: &str| self.client.read(&format!("{DIRECTORY}/{name}"));
         certificates(&(file(&format!("{DOMAIN}.cer")) + &file("ca.cer")))
     }
 }
@@ -86,75 +88,75 @@ const SITES: [&str; 2] = ["x.b.example", "b.example"];
 const HOOK: &str = r#""$HOME/edgecert""#;
 
 #[test]
-fn acme_sh_deploys_its_full_chain_from_paths_with_an_asterisk() {
+fn acme_sh_deploys_and_renews_wildcard() {
     let service = sandbox(&SITES);
-    let acme = AcmeSh::deploying_to(&service);
-    acme.issue(true);
-    let (acme, ran) = acme.reload(&format!("{HOOK} --json >\"$HOME/report\""));
-    ran.succeeds();
+    let acme_sh = AcmeSh::deploying_to(&service);
+    acme_sh.issue(true);
+    let (acme_sh, output) = acme_sh.reload(&format!("{HOOK} --json >\"$HOME/report\""));
+    output.succeeds();
     let first = served_record(&service, &SITES);
-    assert_eq!(first.chain, acme.chain());
-    let report: Value = serde_json::from_str(&acme.shell.read("report")).unwrap();
+    assert_eq!(first.chain, acme_sh.chain());
+    let report: Value = serde_json::from_str(&acme_sh.client.read("report")).unwrap();
     assert_eq!(report["source"]["client"], "acme.sh");
 
-    acme.issue(true);
-    let (acme, ran) = acme.reload(HOOK);
-    assert!(ran.succeeds().stdout.ends_with("Reload success\n"));
+    acme_sh.issue(true);
+    let (acme_sh, output) = acme_sh.reload(HOOK);
+    assert!(output.succeeds().stdout.ends_with("Reload success\n"));
     let renewed = served_record(&service, &SITES);
-    assert_eq!((renewed.id, &renewed.chain), (first.id, &acme.chain()));
+    assert_eq!((renewed.id, &renewed.chain), (first.id, &acme_sh.chain()));
     assert_ne!(renewed.chain, first.chain);
 }
 
 #[test]
-fn acme_sh_without_a_full_chain_gets_the_issuers_from_their_file() {
+fn missing_full_chain_uses_ca_file() {
     for variable in ["", "1"] {
         let service = sandbox(&SITES);
-        let acme = AcmeSh::deploying_to(&service).env("WITHOUT_FULLCHAIN", variable);
-        acme.issue(false);
-        let (acme, ran) = acme.reload(HOOK);
-        ran.succeeds();
-        assert_eq!(served_record(&service, &SITES).chain, acme.chain());
+        let acme_sh = AcmeSh::deploying_to(&service).env("WITHOUT_FULLCHAIN", variable);
+        acme_sh.issue(false);
+        let (acme_sh, output) = acme_sh.reload(HOOK);
+        output.succeeds();
+        assert_eq!(served_record(&service, &SITES).chain, acme_sh.chain());
     }
 }
 
 #[test]
-fn the_full_chain_of_an_earlier_certificate_is_not_deployed() {
+fn outdated_full_chain_is_not_deployed() {
     let service = sandbox(&SITES);
-    let acme = AcmeSh::deploying_to(&service);
-    acme.issue(true);
-    acme.issue(false);
-    let (acme, ran) = acme.reload(HOOK);
-    ran.succeeds();
+    let acme_sh = AcmeSh::deploying_to(&service);
+    acme_sh.issue(true);
+    acme_sh.issue(false);
+    let (acme_sh, output) = acme_sh.reload(HOOK);
+    output.succeeds();
     let record = served_record(&service, &SITES);
-    assert_eq!(record.chain, acme.chain());
-    assert_ne!(record.chain, certificates(&acme.shell.read(&format!("{DIRECTORY}/fullchain.cer"))));
+    assert_eq!(record.chain, acme_sh.chain());
+    assert_ne!(record.chain, certificates(&acme_sh.client.read(&format!("{DIRECTORY}/fullchain.cer"))));
 }
 
 #[test]
-fn acme_sh_fails_where_the_hook_fails() {
+fn acme_sh_reports_hook_failure() {
     let service = sandbox(&SITES);
-    let acme = AcmeSh::deploying_to(&service)
+    let acme_sh = AcmeSh::deploying_to(&service)
         .env("ACME_DIRECTORY", "https://acme-staging-v02.api.letsencrypt.org/directory");
-    acme.issue(true);
-    let (_, ran) = acme.reload(HOOK);
-    let stderr = ran.exits_with(1).stderr;
+    acme_sh.issue(true);
+    let (_, output) = acme_sh.reload(HOOK);
+    let stderr = output.exits_with(1).stderr;
     assert!(stderr.contains("staging"), "{stderr}");
     assert!(stderr.ends_with("Reload error for: *.b.example\n"), "{stderr}");
     assert_eq!(service.requests().len(), 0);
 }
 
 #[test]
-fn the_directory_that_acme_sh_keeps_is_a_lineage_also_with_a_full_chain_of_an_earlier_certificate() {
+fn acme_sh_directory_is_a_lineage() {
     let service = sandbox(&SITES);
-    let acme = AcmeSh::deploying_to(&service);
+    let acme_sh = AcmeSh::deploying_to(&service);
     for with_chain in [true, false] {
-        acme.issue(with_chain);
+        acme_sh.issue(with_chain);
         let hook = edgecert().against(&service).args(["--json", "--lineage"]);
-        let output = hook.args([acme.shell.path(DIRECTORY)]).succeeds();
+        let output = hook.args([acme_sh.client.path(DIRECTORY)]).succeeds();
         assert_eq!(output.json()["source"]["client"], "acme.sh");
-        assert_eq!(served_record(&service, &SITES).chain, acme.chain());
+        assert_eq!(served_record(&service, &SITES).chain, acme_sh.chain());
     }
-    fs::remove_file(acme.shell.path(DIRECTORY).join("fullchain.cer")).unwrap();
-    edgecert().against(&service).args(["--lineage"]).args([acme.shell.path(DIRECTORY)]).succeeds();
-    assert_eq!(served_record(&service, &SITES).chain, acme.chain());
+    fs::remove_file(acme_sh.client.path(DIRECTORY).join("fullchain.cer")).unwrap();
+    edgecert().against(&service).args(["--lineage"]).args([acme_sh.client.path(DIRECTORY)]).succeeds();
+    assert_eq!(served_record(&service, &SITES).chain, acme_sh.chain());
 }

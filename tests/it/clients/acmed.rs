@@ -1,5 +1,5 @@
-//! acmed: the hook's arguments are whatever its configuration names, its streams are `/dev/null`, and a certificate
-//! file keeps the tail of an older, longer one, because acmed writes over it without cutting it off.
+//! acmed: passes files as configured arguments, redirects the hook's streams to `/dev/null`, and overwrites files
+//! without truncating them, so that the tail of an older, longer certificate remains.
 
 use std::process::Stdio;
 
@@ -10,14 +10,14 @@ use super::{certificates, served_record};
 const CERT: &str = "t_ecdsa-p256.crt.pem";
 const KEY: &str = "t_ecdsa-p256.pk.pem";
 
-/// A call as acmed makes it.
+/// Calls the hook as acmed does.
 fn called_by_acmed(files: &Lineage, service: &Sandbox) -> Hook {
     let hook = edgecert().against(service).args(["--cert"]).args([files.file(CERT)]);
     hook.args(["--key"]).args([files.file(KEY)])
 }
 
-/// A certificate with its chain up to the root, and `tail` behind it.
-fn followed_by(tail: &str) -> Lineage {
+/// A lineage whose certificate file holds the chain up to the root, followed by `tail`.
+fn lineage_with_tail(tail: &str) -> Lineage {
     let files = Lineage::issued_for(&["a.example"]);
     files.write(CERT, &(files.read("fullchain.pem") + test_ca().root() + tail));
     files.rename("privkey.pem", KEY);
@@ -26,12 +26,12 @@ fn followed_by(tail: &str) -> Lineage {
 }
 
 #[test]
-fn the_tail_of_an_older_certificate_is_left_out() {
+fn tail_of_older_certificate_is_ignored() {
     let older = test_ca().issue(&["a.example"]).unwrap().cert;
     let heading = "-----BEGIN CERTIFICATE-----".len();
-    // In the middle of the heading, of the base64, and of the last line.
+    // Cuts within the BEGIN line, the base64 and the last line.
     for cut in [4, heading - 1, heading, older.len() / 2, older.len() - 4] {
-        let files = followed_by(&older[cut..]);
+        let files = lineage_with_tail(&older[cut..]);
         let service = sandbox(&["a.example"]);
         called_by_acmed(&files, &service).succeeds();
         let chain = served_record(&service, &["a.example"]).chain;
@@ -42,8 +42,8 @@ fn the_tail_of_an_older_certificate_is_left_out() {
 }
 
 #[test]
-fn the_hook_works_without_streams() {
-    let files = followed_by("");
+fn hook_works_without_streams() {
+    let files = lineage_with_tail("");
     let service = sandbox(&["a.example"]);
     let mut hook = called_by_acmed(&files, &service);
     let status = hook.command().stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
@@ -51,10 +51,10 @@ fn the_hook_works_without_streams() {
     served_record(&service, &["a.example"]);
 }
 
-/// acmed overwrites the key before the order is final, so that after a failed order the files are no pair.
+/// acmed overwrites the key before the order completes, so after a failed order the files do not match.
 #[test]
-fn the_key_of_an_order_that_failed_is_refused() {
-    let files = followed_by("");
+fn key_of_failed_order_is_refused() {
+    let files = lineage_with_tail("");
     files.write(KEY, &test_ca().issue(&["a.example"]).unwrap().key);
     let service = sandbox(&["a.example"]);
     let stderr = called_by_acmed(&files, &service).exits_with(65).stderr;

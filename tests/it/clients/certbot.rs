@@ -4,9 +4,9 @@ use tempfile::TempDir;
 
 use crate::harness::{Lineage, Sandbox, edgecert, sandbox};
 
-use super::{Client, Pebble, Ran, certificates, only_record, served_record};
+use super::{Client, ClientOutput, Pebble, certificates, only_record, served_record};
 
-/// certbot with directories of its own, and the CA that it renews from.
+/// certbot with its own directories, and the CA that issues to it.
 struct Certbot {
     client: Client,
     ca: Pebble,
@@ -23,13 +23,13 @@ impl Certbot {
         Self { client: self.client.env(name, value), ca: self.ca }
     }
 
-    fn with_the_service_down(self) -> Self {
-        Self { client: self.client.with_the_service_down(), ca: self.ca }
+    fn with_service_down(self) -> Self {
+        Self { client: self.client.with_service_down(), ca: self.ca }
     }
 
-    /// Orders a first certificate. The manual plugin leaves `CERTBOT_*` variables behind, which are not the hook's.
-    fn certonly(&self, options: &[&str], names: &[&str]) -> Ran {
-        let (directory, hook) = (self.ca.directory(), self.client.named("edgecert"));
+    /// Orders the first certificate. The manual plugin leaves `CERTBOT_*` variables in the hook's environment.
+    fn certonly(&self, options: &[&str], names: &[&str]) -> ClientOutput {
+        let (directory, hook) = (self.ca.directory(), self.client.path_text("edgecert"));
         let mut arguments = vec!["certonly", "--non-interactive", "--agree-tos"];
         arguments.extend(["--register-unsafely-without-email", "--server", &directory]);
         arguments.extend(["--manual", "--preferred-challenges", "dns", "--manual-auth-hook", "true"]);
@@ -38,17 +38,17 @@ impl Certbot {
         self.run(&arguments, options)
     }
 
-    /// Renews what is there, with the hook that certbot saved.
-    fn renew(&self, options: &[&str]) -> Ran {
+    /// Renews the certificate with the hook that certbot saved.
+    fn renew(&self, options: &[&str]) -> ClientOutput {
         self.run(&["renew", "--force-renewal", "--no-random-sleep-on-renew"], options)
     }
 
-    fn run(&self, arguments: &[&str], options: &[&str]) -> Ran {
+    fn run(&self, arguments: &[&str], options: &[&str]) -> ClientOutput {
         let directories = ["--config-dir", "config", "--work-dir", "work", "--logs-dir", "logs"];
         self.client.run([arguments, &directories, options].concat())
     }
 
-    /// The chain that certbot has on disk.
+    /// The chain on disk.
     fn chain(&self) -> Vec<String> {
         certificates(&self.client.read(&format!("config/live/{NAME}/fullchain.pem")))
     }
@@ -58,24 +58,24 @@ impl Certbot {
     }
 }
 
-/// A name of the lineage that is no domain of it.
+/// The name of the lineage, which is not one of its domains.
 const NAME: &str = "shop";
 
 #[test]
-fn certbot_brings_its_first_certificate_and_each_renewal_to_every_covered_site_under_one_id() {
+fn certbot_deploys_and_renews_one_record() {
     let service = sandbox(&["a.example", "x.b.example", "other.example"]);
     let certbot = Certbot::deploying_to(&service);
 
-    let ran = certbot.certonly(&[], &["*.b.example", "a.example"]).succeeds();
-    assert!(ran.stdout.contains("created: true"), "certbot shows the report: {}", ran.stdout);
+    let output = certbot.certonly(&[], &["*.b.example", "a.example"]).succeeds();
+    assert!(output.stdout.contains("created: true"), "certbot shows the report: {}", output.stdout);
     let first = served_record(&service, &["a.example", "x.b.example"]);
     assert_eq!(first.chain, certbot.chain());
     assert!(
         service.sites().iter().any(|site| site["domain"] == "other.example" && site["cert_id"].is_null())
     );
 
-    let ran = certbot.renew(&[]).succeeds();
-    assert!(ran.stdout.contains("created: false"), "certbot shows the report: {}", ran.stdout);
+    let output = certbot.renew(&[]).succeeds();
+    assert!(output.stdout.contains("created: false"), "certbot shows the report: {}", output.stdout);
     let renewed = served_record(&service, &["a.example", "x.b.example"]);
     assert_eq!(renewed.id, first.id);
     assert_ne!(renewed.chain, first.chain);
@@ -83,67 +83,67 @@ fn certbot_brings_its_first_certificate_and_each_renewal_to_every_covered_site_u
 }
 
 #[test]
-fn certbot_with_q_deploys_and_prints_nothing() {
+fn quiet_certbot_deploys_silently() {
     let service = sandbox(&["a.example"]);
     let certbot = Certbot::deploying_to(&service);
 
-    let ran = certbot.certonly(&["-q"], &["a.example"]).succeeds();
-    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
+    let output = certbot.certonly(&["-q"], &["a.example"]).succeeds();
+    assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("", ""));
     let first = served_record(&service, &["a.example"]);
 
-    let ran = certbot.renew(&["-q"]).succeeds();
-    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
+    let output = certbot.renew(&["-q"]).succeeds();
+    assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("", ""));
     let renewed = served_record(&service, &["a.example"]);
     assert_eq!((renewed.id, &renewed.chain), (first.id, &certbot.chain()));
     assert_ne!(renewed.chain, first.chain);
 }
 
-/// Why the outcome must be remembered by the hook itself: nobody else will.
+/// This is why the hook records its own outcome: quiet certbot reports nothing.
 #[test]
-fn certbot_with_q_hides_that_the_service_was_down() {
+fn quiet_certbot_hides_hook_failure() {
     let service = sandbox(&["a.example"]);
     let certbot = Certbot::deploying_to(&service);
     certbot.certonly(&["-q"], &["a.example"]).succeeds();
     let first = served_record(&service, &["a.example"]);
 
-    let certbot = certbot.with_the_service_down();
-    let ran = certbot.renew(&["-q"]).succeeds();
-    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
+    let certbot = certbot.with_service_down();
+    let output = certbot.renew(&["-q"]).succeeds();
+    assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("", ""));
     let log = certbot.log();
     assert!(log.contains("Hook 'deploy-hook' reported error code 75"), "{log}");
     assert!(log.contains("edgecert: error: "), "{log}");
-    assert_eq!(only_record(&service), first, "the service still has the certificate from before");
-    assert_ne!(certbot.chain(), first.chain, "certbot has the new one and is done");
+    assert_eq!(only_record(&service), first, "the service keeps the previous certificate");
+    assert_ne!(certbot.chain(), first.chain, "certbot has renewed");
 }
 
 #[test]
-fn certbot_without_q_warns_that_the_service_was_down_and_still_exits_0() {
+fn certbot_reports_hook_failure_and_exits_0() {
     let service = sandbox(&["a.example"]);
     let certbot = Certbot::deploying_to(&service);
     certbot.certonly(&[], &["a.example"]).succeeds();
 
-    let certbot = certbot.with_the_service_down();
-    let ran = certbot.renew(&[]).succeeds();
-    assert!(ran.stderr.contains("Hook 'deploy-hook' reported error code 75"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("edgecert: error: "), "{}", ran.stderr);
-    assert!(ran.stdout.contains("Congratulations, all renewals succeeded"), "{}", ran.stdout);
+    let certbot = certbot.with_service_down();
+    let output = certbot.renew(&[]).succeeds();
+    assert!(output.stderr.contains("Hook 'deploy-hook' reported error code 75"), "{}", output.stderr);
+    assert!(output.stderr.contains("edgecert: error: "), "{}", output.stderr);
+    assert!(output.stdout.contains("Congratulations, all renewals succeeded"), "{}", output.stdout);
     assert!(certbot.log().contains("Hook 'deploy-hook' reported error code 75"));
 }
 
 #[test]
-fn a_certificate_of_a_test_issuer_is_refused_unless_asked_for() {
+fn test_issuer_is_refused_under_certbot() {
     let service = sandbox(&["a.example"]);
     let certbot = Certbot::deploying_to(&service).env("EDGECERT_ALLOW_UNTRUSTED", "false");
-    let ran = certbot.certonly(&[], &["a.example"]).succeeds();
-    assert!(ran.stderr.contains("Hook 'deploy-hook' reported error code 65"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("Pebble, a test server"), "{}", ran.stderr);
+    let output = certbot.certonly(&[], &["a.example"]).succeeds();
+    assert!(output.stderr.contains("Hook 'deploy-hook' reported error code 65"), "{}", output.stderr);
+    assert!(output.stderr.contains("Pebble, a test server"), "{}", output.stderr);
     assert_eq!(service.requests().len(), 0, "nothing was sent");
 }
 
 #[test]
 fn the_directory_that_certbot_keeps_is_a_lineage() {
     let service = sandbox(&["a.example"]);
-    let certbot = Certbot::deploying_to(&service).with_the_service_down();
+    let certbot = Certbot::deploying_to(&service).with_service_down();
     certbot.certonly(&["-q"], &["a.example"]).succeeds();
     let live = certbot.client.path(&format!("config/live/{NAME}"));
     let output = edgecert().against(&service).args(["--json", "--allow-untrusted", "--lineage"]).args([live]);
@@ -152,7 +152,7 @@ fn the_directory_that_certbot_keeps_is_a_lineage() {
 }
 
 #[test]
-fn fifty_hooks_beside_a_run_of_certbot_end_in_one_record_each() {
+fn fifty_parallel_hooks_share_state() {
     let domains: Vec<String> = (0..50).map(|number| format!("s{number}.example")).collect();
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     for domain in &domains {
@@ -177,6 +177,6 @@ fn fifty_hooks_beside_a_run_of_certbot_end_in_one_record_each() {
     });
     let records = service.certs();
     assert_eq!(records.len(), 51);
-    let own = records.iter().find(|record| record["domain"] == "a.example").unwrap();
-    assert_eq!(certificates(own["cert_pem"].as_str().unwrap()), certbot.chain());
+    let record = records.iter().find(|record| record["domain"] == "a.example").unwrap();
+    assert_eq!(certificates(record["cert_pem"].as_str().unwrap()), certbot.chain());
 }

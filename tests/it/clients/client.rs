@@ -1,4 +1,4 @@
-//! An installed ACME client in an emptied environment, with a home that lasts for all of its runs.
+//! Runs an installed ACME client in an emptied environment, with one home directory for all of its runs.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::harness::{Sandbox, edgecert};
 
-/// A client and what its runs have in common.
+/// An ACME client, its home directory and environment.
 pub(super) struct Client {
     program: &'static str,
     package: &'static str,
@@ -18,15 +18,15 @@ pub(super) struct Client {
     variables: Vec<(String, OsString)>,
 }
 
-/// What a finished run of a client left behind.
-pub(super) struct Ran {
+/// Exit code and output of a finished run.
+pub(super) struct ClientOutput {
     pub(super) code: i32,
     pub(super) stdout: String,
     pub(super) stderr: String,
 }
 
 impl Client {
-    /// A program of a Debian package. Its home holds `edgecert`, the hook under a path without spaces.
+    /// Sets up a program of a Debian package. Its home contains a link `edgecert` to the hook.
     pub(super) fn new(program: &'static str, package: &'static str) -> Self {
         let home = TempDir::new().unwrap();
         symlink(edgecert().command().get_program(), home.path().join("edgecert")).unwrap();
@@ -35,13 +35,13 @@ impl Client {
         Self { program, package, home, variables }
     }
 
-    /// Sets a variable for the client and thereby for its hook.
+    /// Sets a variable for the client and its hook.
     pub(super) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.variables.push((name.into(), value.as_ref().into()));
         self
     }
 
-    /// Points the hook to a sandbox and lets it take the certificates of a test issuer.
+    /// Points the hook to a sandbox, and allows test issuers.
     pub(super) fn deploying_to(self, service: &Sandbox) -> Self {
         let state = self.path("state");
         let ready = service.endpoints();
@@ -52,18 +52,18 @@ impl Client {
             .env("EDGECERT_ALLOW_UNTRUSTED", "true")
     }
 
-    /// Lets the hook meet a service that is down: no ordinary program listens on port 1.
-    pub(super) fn with_the_service_down(self) -> Self {
+    /// Points the hook to an address where nothing listens.
+    pub(super) fn with_service_down(self) -> Self {
         self.env("EDGECERT_BASE_URL", "http://127.0.0.1:1").env("EDGECERT_TIMEOUT", "1")
     }
 
-    /// A file or directory of the client's home.
+    /// A path below the client's home.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.home.path().join(name)
     }
 
-    /// The same as text, for a command line or a configuration.
-    pub(super) fn named(&self, name: &str) -> String {
+    /// A path below the client's home, as text for command lines and configuration files.
+    pub(super) fn path_text(&self, name: &str) -> String {
         self.path(name).into_os_string().into_string().unwrap()
     }
 
@@ -72,7 +72,7 @@ impl Client {
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
-    /// Writes a file that only its owner can read.
+    /// Writes a file with mode 0600.
     pub(super) fn write(&self, name: &str, text: &str) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -84,28 +84,28 @@ impl Client {
     pub(super) fn script(&self, name: &str, text: &str) -> String {
         self.write(name, &format!("#!/bin/sh\n{text}"));
         fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o700)).unwrap();
-        self.named(name)
+        self.path_text(name)
     }
 
-    /// Runs the client to its end, with its home as the working directory.
+    /// Runs the client to completion in its home directory.
     #[track_caller]
-    pub(super) fn run<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Ran {
+    pub(super) fn run<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> ClientOutput {
         let mut command = Command::new(self.program);
         command.args(arguments).env_clear().envs(self.variables.iter().map(|(name, value)| (name, value)));
         command.current_dir(self.home.path()).stdin(Stdio::null());
         let output = match command.output() {
             Ok(output) => output,
             Err(error) => {
-                panic!("cannot run {}, which is in Debian's {}: {error}", self.program, self.package)
+                panic!("{} must be installed (Debian package {}): {error}", self.program, self.package)
             }
         };
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        let code = output.status.code().expect("the client is not killed by a signal");
-        Ran { code, stdout: text(output.stdout), stderr: text(output.stderr) }
+        let code = output.status.code().expect("the client was not killed by a signal");
+        ClientOutput { code, stdout: text(output.stdout), stderr: text(output.stderr) }
     }
 }
 
-impl Ran {
+impl ClientOutput {
     /// Expects exit code 0.
     #[track_caller]
     pub(super) fn succeeds(self) -> Self {

@@ -1,27 +1,27 @@
-//! dehydrated with the hook as `HOOK`: one program for every operation, without arguments of its own.
+//! dehydrated with the hook as `HOOK`, the program that it calls for every operation.
 
 use std::fs;
 
 use crate::harness::{Sandbox, edgecert, sandbox};
 
-use super::{Client, Pebble, Ran, certificates, only_record, served_record};
+use super::{Client, ClientOutput, Pebble, certificates, only_record, served_record};
 
-/// dehydrated with a base directory of its own, and the CA that it renews from.
+/// dehydrated with its own base directory, and the CA that issues to it.
 struct Dehydrated {
     client: Client,
     _ca: Pebble,
 }
 
 impl Dehydrated {
-    /// `hook` is the value of `HOOK`, relative to the client's home.
+    /// Registers an account; `hook` is the value of `HOOK`, relative to the client's home.
     fn deploying_to(service: &Sandbox, hook: &str) -> Self {
         let ca = Pebble::start();
         let client = Client::new("dehydrated", "dehydrated").env("CURL_CA_BUNDLE", ca.ca_file());
         let client = client.deploying_to(service);
         fs::create_dir(client.path("web")).unwrap();
         client.write("domains.txt", "a.example www.a.example\n");
-        let (directory, base) = (ca.directory(), client.named(""));
-        let (web, hook) = (client.named("web"), client.named(hook));
+        let (directory, base) = (ca.directory(), client.path_text(""));
+        let (web, hook) = (client.path_text("web"), client.path_text(hook));
         client.write(
             "config",
             &format!(
@@ -33,12 +33,12 @@ impl Dehydrated {
         Self { client, _ca: ca }
     }
 
-    fn with_the_service_down(self) -> Self {
-        Self { client: self.client.with_the_service_down(), ..self }
+    fn with_service_down(self) -> Self {
+        Self { client: self.client.with_service_down(), ..self }
     }
 
-    /// What its daily timer runs.
-    fn cron(&self) -> Ran {
+    /// Runs `dehydrated --cron`.
+    fn cron(&self) -> ClientOutput {
         self.client.run(["--config", "config", "--cron"])
     }
 
@@ -48,41 +48,41 @@ impl Dehydrated {
 }
 
 #[test]
-fn dehydrated_deploys_a_new_certificate_and_looks_after_an_unchanged_one() {
+fn dehydrated_deploys_and_keeps_unchanged() {
     let service = sandbox(&["a.example", "www.a.example"]);
     let dehydrated = Dehydrated::deploying_to(&service, "edgecert");
 
-    let ran = dehydrated.cron().succeeds();
-    assert!(ran.stdout.contains("created: true"), "{}", ran.stdout);
+    let output = dehydrated.cron().succeeds();
+    assert!(output.stdout.contains("created: true"), "{}", output.stdout);
     let first = served_record(&service, &["a.example", "www.a.example"]);
     assert_eq!(first.chain, dehydrated.chain());
 
-    let ran = dehydrated.cron().succeeds();
-    assert!(ran.stdout.contains("Skipping renew"), "{}", ran.stdout);
+    let output = dehydrated.cron().succeeds();
+    assert!(output.stdout.contains("Skipping renew"), "{}", output.stdout);
     assert_eq!(served_record(&service, &["a.example", "www.a.example"]), first);
 }
 
 #[test]
-fn a_deployment_that_failed_under_dehydrated_is_made_good_by_its_next_run() {
+fn next_dehydrated_run_retries_deployment() {
     let service = sandbox(&["a.example", "www.a.example"]);
     let dehydrated = Dehydrated::deploying_to(&service, "edgecert");
-    let up = service.endpoints().api.clone();
-    let dehydrated = dehydrated.with_the_service_down();
-    let ran = dehydrated.cron().exits_with(1);
-    assert!(ran.stderr.contains("deploy_cert hook returned with non-zero exit code"), "{}", ran.stderr);
+    let api = service.endpoints().api.clone();
+    let dehydrated = dehydrated.with_service_down();
+    let output = dehydrated.cron().exits_with(1);
+    assert!(output.stderr.contains("deploy_cert hook returned with non-zero exit code"), "{}", output.stderr);
 
-    let client = dehydrated.client.env("EDGECERT_BASE_URL", up).env("EDGECERT_TIMEOUT", "90");
+    let client = dehydrated.client.env("EDGECERT_BASE_URL", api).env("EDGECERT_TIMEOUT", "90");
     let dehydrated = Dehydrated { client, ..dehydrated };
     dehydrated.cron().succeeds();
     assert_eq!(served_record(&service, &["a.example", "www.a.example"]).chain, dehydrated.chain());
 }
 
-/// dehydrated stops where an operation fails, and takes what `generate_csr` prints for a request.
+/// dehydrated aborts if any operation fails, and treats the output of `generate_csr` as a CSR.
 #[test]
-fn every_other_operation_of_dehydrated_succeeds_in_silence() {
+fn other_dehydrated_operations_are_silent() {
     let service = sandbox(&["a.example"]);
     let dehydrated = Dehydrated::deploying_to(&service, "observed");
-    let (hook, calls) = (dehydrated.client.named("edgecert"), dehydrated.client.named("calls"));
+    let (hook, calls) = (dehydrated.client.path_text("edgecert"), dehydrated.client.path_text("calls"));
     let call =
         format!("said=$({hook} \"$@\" 2>&1)\ncode=$?\necho \"$1 $code ${{#said}}\" >>{calls}\nexit $code\n");
     dehydrated.client.script("observed", &call);
@@ -90,12 +90,15 @@ fn every_other_operation_of_dehydrated_succeeds_in_silence() {
     dehydrated.cron().succeeds();
 
     let calls = dehydrated.client.read("calls");
-    let (ours, others): (Vec<&str>, Vec<&str>) = calls
+    let (deployments, others): (Vec<&str>, Vec<&str>) = calls
         .lines()
         .partition(|call| call.starts_with("deploy_cert ") || call.starts_with("unchanged_cert "));
-    assert_eq!(ours.len(), 2, "{calls}");
-    assert!(ours[0].starts_with("deploy_cert 0 ") && ours[1].starts_with("unchanged_cert 0 "), "{calls}");
-    assert_ne!(ours[0], "deploy_cert 0 0", "the report of the deployment");
+    assert_eq!(deployments.len(), 2, "{calls}");
+    assert!(
+        deployments[0].starts_with("deploy_cert 0 ") && deployments[1].starts_with("unchanged_cert 0 "),
+        "{calls}"
+    );
+    assert_ne!(deployments[0], "deploy_cert 0 0", "the report of the deployment");
     assert!(others.iter().all(|call| call.ends_with(" 0 0")), "{calls}");
     for operation in [
         "this_hookscript_is_broken__dehydrated_is_working_fine__please_ignore_unknown_hooks_in_your_script",
@@ -111,7 +114,7 @@ fn every_other_operation_of_dehydrated_succeeds_in_silence() {
 }
 
 #[test]
-fn the_directory_that_dehydrated_keeps_is_a_lineage() {
+fn dehydrated_directory_is_a_lineage() {
     let service = sandbox(&["a.example"]);
     let dehydrated = Dehydrated::deploying_to(&service, "none");
     dehydrated.client.script("none", "");

@@ -1,5 +1,5 @@
-//! Directories that hold a lineage, for `--lineage`, as they are written by hand here; `certbot.rs`, `lego.rs`,
-//! `dehydrated.rs` and `acme_sh.rs` have what the clients write themselves.
+//! `--lineage` with hand-written directories in each client's layout. Directories written by the clients themselves are
+//! covered in `certbot.rs`, `lego.rs`, `dehydrated.rs` and `acme_sh.rs`.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -9,10 +9,10 @@ use crate::harness::{Hook, Lineage, Sandbox, edgecert, openssl, sandbox, test_ca
 
 use super::{certificates, served_record};
 
-/// A directory, and how to put a new certificate into it.
+/// A directory layout, and a function that writes a certificate into it.
 struct Layout {
     client: &'static str,
-    /// The lineage below the directory.
+    /// The lineage's directory, relative to the root of the layout.
     lineage: &'static str,
     write: fn(&Lineage, version: u32),
 }
@@ -23,11 +23,11 @@ const LAYOUTS: [Layout; 3] = [
     Layout { client: "kubernetes", lineage: "secret", write: kubernetes },
 ];
 
-fn called_for(files: &Lineage, layout: &Layout, service: &Sandbox) -> Hook {
+fn deploy_lineage(files: &Lineage, layout: &Layout, service: &Sandbox) -> Hook {
     edgecert().against(service).args(["--json", "--lineage"]).args([files.file(layout.lineage)])
 }
 
-/// Links in `live` to numbered files in `archive`.
+/// Links in `live` point to numbered files in `archive`.
 fn certbot(files: &Lineage, version: u32) {
     fs::create_dir_all(files.file("live/a.example")).unwrap();
     fs::create_dir_all(files.file("archive/a.example")).unwrap();
@@ -38,7 +38,7 @@ fn certbot(files: &Lineage, version: u32) {
     }
 }
 
-/// Links to files with a time in their names; the curve's parameters stand before the key, as up to version 0.7.0.
+/// Links point to timestamped files. EC parameters precede the key, as in versions up to 0.7.0.
 fn dehydrated(files: &Lineage, version: u32) {
     let directory = "certs/a.example";
     fs::create_dir_all(files.file(directory)).unwrap();
@@ -56,7 +56,7 @@ fn dehydrated(files: &Lineage, version: u32) {
     }
 }
 
-/// A mounted secret: every version in a directory of its own, the current one behind `..data`.
+/// A mounted secret: one directory per version, with `..data` linking to the current one.
 fn kubernetes(files: &Lineage, version: u32) {
     let data = format!("..2030_01_0{version}_00_00_00.1");
     fs::create_dir_all(files.file(&format!("secret/{data}"))).unwrap();
@@ -68,26 +68,26 @@ fn kubernetes(files: &Lineage, version: u32) {
     link(files, &data, "secret/..data");
 }
 
-/// Makes or moves a link in one step.
+/// Creates or replaces a link atomically.
 fn link(files: &Lineage, target: &str, name: &str) {
     symlink(target, files.file("new")).unwrap();
     fs::rename(files.file("new"), files.file(name)).unwrap();
 }
 
 #[test]
-fn each_layout_is_recognised_and_its_renewal_replaces_the_certificate() {
+fn every_layout_deploys_and_renews() {
     for layout in LAYOUTS {
         let service = sandbox(&["a.example"]);
         let files = Lineage::issued_for(&["a.example"]);
         (layout.write)(&files, 1);
-        let report = called_for(&files, &layout, &service).succeeds().json();
+        let report = deploy_lineage(&files, &layout, &service).succeeds().json();
         assert_eq!(report["source"]["client"], layout.client);
         let first = served_record(&service, &["a.example"]);
         assert_eq!(first.chain, certificates(&files.read("fullchain.pem")), "{}", layout.client);
 
         files.renew(&["a.example"]);
         (layout.write)(&files, 2);
-        called_for(&files, &layout, &service).succeeds();
+        deploy_lineage(&files, &layout, &service).succeeds();
         let renewed = served_record(&service, &["a.example"]);
         assert_eq!(renewed.id, first.id, "{}", layout.client);
         assert_eq!(renewed.chain, certificates(&files.read("fullchain.pem")), "{}", layout.client);
@@ -95,28 +95,28 @@ fn each_layout_is_recognised_and_its_renewal_replaces_the_certificate() {
     }
 }
 
-/// Together, because each waits for the key for a while.
+/// Runs the layouts in parallel, because each waits for the key for a while.
 #[test]
-fn a_layout_that_lost_its_key_is_reported_with_the_file_that_is_missing() {
-    let lost = |layout: &Layout, key: &str| {
+fn missing_key_file_is_named() {
+    let check_missing_key = |layout: &Layout, key: &str| {
         let service = sandbox(&["a.example"]);
         let files = Lineage::issued_for(&["a.example"]);
         (layout.write)(&files, 1);
         let path = files.file(layout.lineage).join(key);
         fs::remove_file(fs::canonicalize(path).unwrap()).unwrap();
-        let stderr = called_for(&files, layout, &service).exits_with(66).stderr;
+        let stderr = deploy_lineage(&files, layout, &service).exits_with(66).stderr;
         assert!(stderr.contains(key), "{}: {stderr}", layout.client);
         assert_eq!(service.requests().len(), 0);
     };
     thread::scope(|scope| {
         for (layout, key) in LAYOUTS.iter().zip(["privkey.pem", "privkey.pem", "tls.key"]) {
-            scope.spawn(move || lost(layout, key));
+            scope.spawn(move || check_missing_key(layout, key));
         }
     });
 }
 
 #[test]
-fn a_directory_without_a_certificate_is_no_lineage() {
+fn directory_without_certificate_is_refused() {
     let service = sandbox(&["a.example"]);
     let files = Lineage::issued_for(&["a.example"]);
     fs::create_dir(files.file("empty")).unwrap();

@@ -1,12 +1,12 @@
-//! lego: version 4 for real with its two hook flags, and the variables and files of version 5.
+//! lego: the real version 4 with its two hook flags, and an emulation of version 5's variables and files.
 
 use std::fs;
 
 use crate::harness::{Lineage, Sandbox, edgecert, openssl, request_lines, sandbox, test_ca};
 
-use super::{Client, Pebble, Ran, certificates, only_record, served_record};
+use super::{Client, ClientOutput, Pebble, certificates, only_record, served_record};
 
-/// lego 4 with a path of its own, and the CA that it renews from.
+/// lego 4 with its own directory, and the CA that issues to it.
 struct Lego {
     client: Client,
     ca: Pebble,
@@ -20,13 +20,13 @@ impl Lego {
         Self { client: client.deploying_to(service), ca }
     }
 
-    fn with_the_service_down(self) -> Self {
-        Self { client: self.client.with_the_service_down(), ca: self.ca }
+    fn with_service_down(self) -> Self {
+        Self { client: self.client.with_service_down(), ca: self.ca }
     }
 
-    /// A relative `--path`, so that the hook is given relative paths too.
-    fn run(&self, arguments: &[&str]) -> Ran {
-        let (directory, hook) = (self.ca.directory(), self.client.named("edgecert"));
+    /// Runs lego with a relative `--path`, so that the hook receives relative paths too.
+    fn run(&self, arguments: &[&str]) -> ClientOutput {
+        let (directory, hook) = (self.ca.directory(), self.client.path_text("edgecert"));
         let mut all =
             vec!["--server", &directory, "--accept-tos", "--email", "ops@a.example", "--path", "lego"];
         all.extend([
@@ -43,12 +43,12 @@ impl Lego {
         self.client.run(all)
     }
 
-    fn obtain(&self) -> Ran {
+    fn obtain(&self) -> ClientOutput {
         self.run(&["run", "--run-hook"])
     }
 
-    /// Renews whatever is due within so many days.
-    fn renew(&self, days: &str) -> Ran {
+    /// Renews certificates that expire within this many days.
+    fn renew(&self, days: &str) -> ClientOutput {
         self.run(&["renew", "--days", days, "--no-random-sleep", "--renew-hook"])
     }
 
@@ -57,40 +57,40 @@ impl Lego {
     }
 }
 
-/// More than any certificate has left.
-const ALWAYS: &str = "9999";
+/// A number of days that no certificate exceeds.
+const ANY_EXPIRY: &str = "9999";
 
 #[test]
-fn lego_brings_its_first_certificate_and_its_renewal_under_one_id() {
+fn lego_deploys_and_renews_one_record() {
     let service = sandbox(&["a.example", "www.a.example"]);
     let lego = Lego::deploying_to(&service);
 
-    let ran = lego.obtain().succeeds();
-    assert!(ran.stdout.contains("created: true"), "{}", ran.stdout);
+    let output = lego.obtain().succeeds();
+    assert!(output.stdout.contains("created: true"), "{}", output.stdout);
     let first = served_record(&service, &["a.example", "www.a.example"]);
     assert_eq!(first.chain, lego.chain());
 
-    let ran = lego.renew(ALWAYS).succeeds();
-    assert!(ran.stdout.contains("created: false"), "{}", ran.stdout);
+    let output = lego.renew(ANY_EXPIRY).succeeds();
+    assert!(output.stdout.contains("created: false"), "{}", output.stdout);
     let renewed = served_record(&service, &["a.example", "www.a.example"]);
     assert_eq!((renewed.id, &renewed.chain), (first.id, &lego.chain()));
     assert_ne!(renewed.chain, first.chain);
 }
 
 #[test]
-fn lego_fails_with_the_hook_and_does_not_call_it_again() {
+fn lego_fails_once_with_the_hook() {
     let service = sandbox(&["a.example"]);
-    let lego = Lego::deploying_to(&service).with_the_service_down();
+    let lego = Lego::deploying_to(&service).with_service_down();
     lego.obtain().exits_with(75);
-    let ran = lego.renew("30").succeeds();
-    assert!(ran.stderr.contains("no renewal"), "{}", ran.stderr);
+    let output = lego.renew("30").succeeds();
+    assert!(output.stderr.contains("no renewal"), "{}", output.stderr);
     assert_eq!(request_lines(&service), Vec::<String>::new());
 }
 
 #[test]
-fn the_directory_that_lego_keeps_is_a_lineage() {
+fn lego_directory_is_a_lineage() {
     let service = sandbox(&["a.example", "www.a.example"]);
-    let lego = Lego::deploying_to(&service).with_the_service_down();
+    let lego = Lego::deploying_to(&service).with_service_down();
     lego.obtain().exits_with(75);
     for directory in ["lego", "lego/certificates"] {
         let hook = edgecert().against(&service).args(["--json", "--allow-untrusted", "--lineage"]);
@@ -100,8 +100,8 @@ fn the_directory_that_lego_keeps_is_a_lineage() {
     }
 }
 
-/// The files of one certificate as lego names them.
-fn keep(directory: &Lineage, stem: &str, names: &[&str]) {
+/// Issues a certificate and writes its files as lego names them.
+fn write_certificate(directory: &Lineage, stem: &str, names: &[&str]) {
     let issued = test_ca().issue(names).unwrap();
     directory.write(&format!("{stem}.crt"), &issued.fullchain());
     directory.write(&format!("{stem}.issuer.crt"), &issued.chain);
@@ -109,8 +109,8 @@ fn keep(directory: &Lineage, stem: &str, names: &[&str]) {
     directory.write(&format!("{stem}.json"), "{}");
 }
 
-/// An empty directory.
-fn directory() -> Lineage {
+/// A lineage directory without files.
+fn empty_directory() -> Lineage {
     let lineage = Lineage::issued_for(&["unused.example"]);
     for name in ["cert.pem", "chain.pem", "fullchain.pem", "privkey.pem"] {
         fs::remove_file(lineage.file(name)).unwrap();
@@ -119,13 +119,13 @@ fn directory() -> Lineage {
 }
 
 #[test]
-fn lego_5_is_recognised_by_its_own_variables_and_keys() {
+fn lego_5_is_recognised_by_its_variables() {
     let service = sandbox(&["x.b.example", "b.example"]);
-    let files = directory();
-    keep(&files, "_.b.example", &["*.b.example", "b.example"]);
+    let files = empty_directory();
+    write_certificate(&files, "_.b.example", &["*.b.example", "b.example"]);
     assert!(files.read("_.b.example.key").starts_with("-----BEGIN PRIVATE KEY-----"));
     let mut hook = edgecert().against(&service).args(["--json"]);
-    // As lego gives them after `--path .`
+    // lego passes relative paths after `--path .`
     hook.command().current_dir(files.path());
     let output = hook
         .env("LEGO_HOOK_ACCOUNT_EMAIL", "ops@b.example")
@@ -143,10 +143,10 @@ fn lego_5_is_recognised_by_its_own_variables_and_keys() {
 }
 
 #[test]
-fn a_chain_that_lego_5_did_not_bundle_is_completed_from_the_issuers_file() {
+fn lego_5_issuer_file_completes_chain() {
     let service = sandbox(&["b.example"]);
-    let files = directory();
-    keep(&files, "b.example", &["b.example"]);
+    let files = empty_directory();
+    write_certificate(&files, "b.example", &["b.example"]);
     openssl(files.path(), &["x509", "-in", "b.example.crt", "-out", "b.example.crt"]);
     edgecert()
         .against(&service)
@@ -159,10 +159,10 @@ fn a_chain_that_lego_5_did_not_bundle_is_completed_from_the_issuers_file() {
 }
 
 #[test]
-fn a_staging_directory_of_lego_5_is_refused() {
+fn lego_5_staging_directory_is_refused() {
     let service = sandbox(&["b.example"]);
-    let files = directory();
-    keep(&files, "b.example", &["b.example"]);
+    let files = empty_directory();
+    write_certificate(&files, "b.example", &["b.example"]);
     let hook = edgecert().against(&service).env("LEGO_HOOK_CERT_PATH", files.file("b.example.crt"));
     hook.env("LEGO_HOOK_CERT_KEY_PATH", files.file("b.example.key"))
         .env("LEGO_HOOK_ACCOUNT_SERVER", "https://acme-staging-v02.api.letsencrypt.org/directory")
@@ -171,11 +171,11 @@ fn a_staging_directory_of_lego_5_is_refused() {
 }
 
 #[test]
-fn a_directory_with_two_lineages_is_no_lineage_and_both_are_named() {
+fn two_lineages_in_one_directory_are_refused() {
     let service = sandbox(&["a.example", "b.example"]);
-    let files = directory();
-    keep(&files, "a.example", &["a.example"]);
-    keep(&files, "b.example", &["b.example"]);
+    let files = empty_directory();
+    write_certificate(&files, "a.example", &["a.example"]);
+    write_certificate(&files, "b.example", &["b.example"]);
     let hook = edgecert().against(&service).args(["--lineage"]).args([files.path()]);
     let stderr = hook.exits_with(66).stderr;
     assert!(stderr.contains("a.example") && stderr.contains("b.example"), "{stderr}");

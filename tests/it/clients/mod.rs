@@ -1,7 +1,7 @@
-//! ACME clients and the hook together: real clients from Debian against a real Pebble where there is a package, and
-//! their layouts, variables and manners where there is none.
+//! The hook under ACME clients: the real client against Pebble where Debian packages it, otherwise the client's file
+//! layout, variables and way of calling.
 //!
-//! The service is the sandbox inside the test. A client that is not installed is a failure that names its package.
+//! The service is a sandbox inside the test. A missing client fails the test and names its Debian package.
 
 mod acme_sh;
 mod acmed;
@@ -12,9 +12,9 @@ mod layouts;
 mod lego;
 mod pebble;
 mod record;
-mod switching;
+mod renewal_race;
 mod uacme;
 
-use client::{Client, Ran};
+use client::{Client, ClientOutput};
 use pebble::Pebble;
 use record::{certificates, only_record, served_record};

@@ -1,4 +1,4 @@
-//! Pebble, the ACME server for tests, on free ports of loopback. It believes every challenge.
+//! Runs Pebble, the ACME test server, on free loopback ports. It accepts every challenge.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::harness::test_ca;
 
-/// A running server. Dropping it ends it.
+/// A running Pebble server, killed on drop.
 pub(super) struct Pebble {
     process: Child,
     port: u16,
@@ -21,7 +21,7 @@ pub(super) struct Pebble {
 }
 
 impl Pebble {
-    /// Starts a server; when this returns, its port answers.
+    /// Starts a server and waits until it accepts connections.
     pub(super) fn start() -> Self {
         let files = TempDir::new().unwrap();
         let api = test_ca().issue(&["127.0.0.1", "localhost"]).unwrap();
@@ -53,31 +53,31 @@ impl Pebble {
             .stdout(log.try_clone().unwrap())
             .stderr(log)
             .spawn()
-            .unwrap_or_else(|error| panic!("cannot run pebble, which is in Debian's pebble: {error}"));
+            .unwrap_or_else(|error| panic!("pebble must be installed (Debian package pebble): {error}"));
         let mut pebble = Self { process, port, files };
-        pebble.wait();
+        pebble.wait_until_ready();
         pebble
     }
 
-    /// Where an ACME client begins.
+    /// The URL of the ACME directory.
     pub(super) fn directory(&self) -> String {
         format!("https://127.0.0.1:{}/dir", self.port)
     }
 
-    /// What to trust when talking to it; the certificates that it issues come from elsewhere.
+    /// The CA of its HTTPS API, which is not the CA of the certificates that it issues.
     pub(super) fn ca_file(&self) -> PathBuf {
         self.files.path().join(CA_FILE)
     }
 
-    fn wait(&mut self) {
-        for _ in 0..LOOKS {
+    fn wait_until_ready(&mut self) {
+        for _ in 0..MAX_ATTEMPTS {
             if TcpStream::connect(("127.0.0.1", self.port)).is_ok() {
                 return;
             }
             if let Some(status) = self.process.try_wait().unwrap() {
-                panic!("pebble ended, {status}: {}", self.log());
+                panic!("pebble exited, {status}: {}", self.log());
             }
-            sleep(PAUSE);
+            sleep(RETRY_DELAY);
         }
         panic!("pebble does not answer: {}", self.log());
     }
@@ -94,7 +94,7 @@ impl Drop for Pebble {
     }
 }
 
-/// A port below those that the system hands out, so that nobody who asks it for one gets the same in between.
+/// Finds a free port below the ephemeral range, so that the system does not assign it to another process meanwhile.
 fn free_port() -> u16 {
     static LAST: AtomicU16 = AtomicU16::new(0);
     loop {
@@ -109,5 +109,5 @@ fn free_port() -> u16 {
 
 const CA_FILE: &str = "ca.pem";
 const LOG: &str = "log";
-const LOOKS: u32 = 3_000;
-const PAUSE: Duration = Duration::from_millis(10);
+const MAX_ATTEMPTS: u32 = 3_000;
+const RETRY_DELAY: Duration = Duration::from_millis(10);

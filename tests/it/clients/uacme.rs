@@ -1,10 +1,10 @@
-//! uacme, which has no deploy hook: the hook stands behind it in a cron line.
+//! uacme, which has no deploy hook: a cron line runs the hook after it.
 
 use crate::harness::{Sandbox, request_lines, sandbox};
 
-use super::{Client, Pebble, Ran, certificates, served_record};
+use super::{Client, ClientOutput, Pebble, certificates, served_record};
 
-/// The shell that cron starts, and the CA that uacme renews from.
+/// The shell that runs the cron line, and the CA that issues to uacme.
 struct Uacme {
     shell: Client,
     ca: Pebble,
@@ -17,24 +17,24 @@ impl Uacme {
         uacme
     }
 
-    /// `uacme … COMMAND` and what follows, as one line of shell. uacme cannot be told whom to trust, so that proot
-    /// shows it another trust store.
-    fn line(&self, command: &str, then: &str) -> Ran {
+    /// Runs `uacme … COMMAND SUFFIX` in the shell. uacme has no option for trusted CAs, so proot replaces the system's
+    /// trust store.
+    fn line(&self, command: &str, suffix: &str) -> ClientOutput {
         let (directory, trusted) = (self.ca.directory(), self.ca.ca_file());
         let proot = format!("proot -b '{}':/etc/ssl/certs/ca-certificates.crt", trusted.display());
         let uacme = format!("uacme --yes --confdir uacme --type EC --acme-url {directory}");
-        let ran = self.shell.run(["-c", &format!("{proot} {uacme} {command} {then}")]);
-        let is_there = ran.code != 127 && !ran.stderr.contains("'uacme' not found");
+        let output = self.shell.run(["-c", &format!("{proot} {uacme} {command} {suffix}")]);
+        let is_installed = output.code != 127 && !output.stderr.contains("'uacme' not found");
         assert!(
-            is_there,
-            "cannot run uacme, or proot, which are in Debian's uacme and proot: {}",
-            ran.stderr
+            is_installed,
+            "uacme and proot must be installed (Debian packages uacme and proot): {}",
+            output.stderr
         );
-        ran
+        output
     }
 
-    /// The pattern of uacme's own documentation. `true` accepts every challenge.
-    fn cron(&self, options: &str) -> Ran {
+    /// Runs the cron line of uacme's documentation. `true` accepts every challenge.
+    fn cron(&self, options: &str) -> ClientOutput {
         let hook = "./edgecert --cert uacme/a.example/cert.pem --key uacme/private/a.example/key.pem";
         self.line(&format!("--no-ocsp --hook /bin/true {options} issue a.example"), &format!("&& {hook}"))
     }
@@ -45,12 +45,12 @@ impl Uacme {
 }
 
 #[test]
-fn uacme_and_the_hook_in_one_line_deploy_each_new_certificate_under_one_id() {
+fn uacme_deploys_and_renews_one_record() {
     let service = sandbox(&["a.example"]);
     let uacme = Uacme::deploying_to(&service);
 
-    let ran = uacme.cron("").succeeds();
-    assert!(ran.stdout.contains("created: true"), "{}", ran.stdout);
+    let output = uacme.cron("").succeeds();
+    assert!(output.stdout.contains("created: true"), "{}", output.stdout);
     let first = served_record(&service, &["a.example"]);
     assert_eq!(first.chain, uacme.chain());
 
@@ -59,12 +59,12 @@ fn uacme_and_the_hook_in_one_line_deploy_each_new_certificate_under_one_id() {
     assert_eq!(
         request_lines(&service).len(),
         requests,
-        "uacme exits 1 for a current certificate, so the hook is not called"
+        "uacme exits 1 for a current certificate, so the hook must not run"
     );
 
-    let ran = uacme.cron("--force").succeeds();
-    assert!(ran.stdout.contains("created: false"), "{}", ran.stdout);
+    let output = uacme.cron("--force").succeeds();
+    assert!(output.stdout.contains("created: false"), "{}", output.stdout);
     let renewed = served_record(&service, &["a.example"]);
     assert_eq!((renewed.id, &renewed.chain), (first.id, &uacme.chain()));
-    assert_ne!(renewed.chain, first.chain, "a new certificate for the old key");
+    assert_ne!(renewed.chain, first.chain, "uacme issues a new certificate for the same key");
 }

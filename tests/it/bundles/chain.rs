@@ -1,18 +1,19 @@
-//! The chain: with trust anchors a proof, without them warnings.
+//! The check `chain`: proves a path if trust anchors are given, and warns of likely problems if not.
 
-use super::{holds, parts};
+use super::{assert_check, fixtures};
 use crate::harness::edgecert;
 
 #[test]
-fn a_path_to_the_anchors_is_proven_or_its_failure_explained() {
-    let parts = parts();
+fn chain_must_reach_a_trust_anchor() {
+    let fixtures = fixtures();
     let [leaf, ica, old_ica, root] =
-        ["leaf.crt", "ica.crt", "old-ica.crt", "root.crt"].map(|name| parts.pem(name));
-    let [expired_ica, expired_leaf] = ["expired-ica.crt", "expired-leaf.crt"].map(|name| parts.pem(name));
-    let [client_leaf, pss, pss_root] = ["client.crt", "pss.crt", "pss-root.crt"].map(|name| parts.pem(name));
-    let elsewhere = crate::harness::test_ca().root().to_owned();
+        ["leaf.crt", "ica.crt", "old-ica.crt", "root.crt"].map(|name| fixtures.pem(name));
+    let [expired_ica, expired_leaf] = ["expired-ica.crt", "expired-leaf.crt"].map(|name| fixtures.pem(name));
+    let [client_leaf, pss, pss_root] =
+        ["client.crt", "pss.crt", "pss-root.crt"].map(|name| fixtures.pem(name));
+    let other_root = crate::harness::test_ca().root().to_owned();
     let rows = [
-        ("whole", format!("{leaf}{ica}"), &root, 0, "chain        ok: leads to a trust anchor"),
+        ("complete", format!("{leaf}{ica}"), &root, 0, "chain        ok: leads to a trust anchor"),
         ("anchored at the intermediate", leaf.clone(), &ica, 0, "chain        ok: leads to a trust anchor"),
         (
             "leaf alone",
@@ -22,14 +23,14 @@ fn a_path_to_the_anchors_is_proven_or_its_failure_explained() {
             "leads to none of the trust anchors: the chain ends at an issuer that is not among them",
         ),
         (
-            "another root",
+            "other root",
             format!("{leaf}{ica}"),
-            &elsewhere,
+            &other_root,
             65,
             "the chain ends at an issuer that is not among them",
         ),
         (
-            "earlier issuer",
+            "former issuer",
             format!("{leaf}{old_ica}"),
             &root,
             65,
@@ -43,7 +44,7 @@ fn a_path_to_the_anchors_is_proven_or_its_failure_explained() {
             "a certificate of the chain has expired",
         ),
         (
-            "not for servers",
+            "client certificate",
             format!("{client_leaf}{ica}"),
             &root,
             65,
@@ -51,30 +52,30 @@ fn a_path_to_the_anchors_is_proven_or_its_failure_explained() {
         ),
         ("signed with RSASSA-PSS", pss, &pss_root, 0, "chain        ok: leads to a trust anchor"),
     ];
-    for (name, chain, anchors, code, words) in rows {
+    for (name, chain, anchors, code, message) in rows {
         let hook = edgecert();
         let [chain, anchors] =
             [hook.write_file("chain.pem", &chain), hook.write_file("anchors.pem", anchors)];
         let hook = hook.args(["check".as_ref(), "--cert".as_ref(), chain.as_os_str()]);
         let output = hook.args(["--trust-anchors".as_ref(), anchors.as_os_str()]).run();
         assert_eq!(output.code, code, "{name}: {}", output.snapshot());
-        assert!(output.snapshot().contains(words), "{name}: {}", output.snapshot());
+        assert!(output.snapshot().contains(message), "{name}: {}", output.snapshot());
     }
     let hook = edgecert();
     let chain = hook.write_file("chain.pem", &(leaf + &ica));
-    let system = hook
+    let output = hook
         .args(["check".as_ref(), "--cert".as_ref(), chain.as_os_str()])
         .args(["--trust-anchors", "system"])
         .exits_with(65);
-    assert!(system.stderr.contains("leads to none of the trust anchors"), "{}", system.stderr);
+    assert!(output.stderr.contains("leads to none of the trust anchors"), "{}", output.stderr);
 }
 
 #[test]
-fn without_anchors_what_is_likely_to_fail_is_a_warning_with_its_hint() {
-    let parts = parts();
+fn likely_chain_problems_are_warnings() {
+    let fixtures = fixtures();
     let [leaf, old_ica, root, expired_ica] =
-        ["leaf.crt", "old-ica.crt", "root.crt", "expired-ica.crt"].map(|name| parts.pem(name));
-    let [expired_leaf, key] = ["expired-leaf.crt", "leaf.key"].map(|name| parts.pem(name));
+        ["leaf.crt", "old-ica.crt", "root.crt", "expired-ica.crt"].map(|name| fixtures.pem(name));
+    let [expired_leaf, key] = ["expired-leaf.crt", "leaf.key"].map(|name| fixtures.pem(name));
     let rows = [
         ("leaf alone", leaf.clone(), "warn: the leaf stands alone, without its issuer Intermediate"),
         (
@@ -93,7 +94,7 @@ fn without_anchors_what_is_likely_to_fail_is_a_warning_with_its_hint() {
             "warn: the intermediate Expired Intermediate expired at DATE",
         ),
     ];
-    for (name, chain, words) in rows {
-        holds(name, chain.as_bytes(), key.as_bytes(), 0, words);
+    for (name, chain, message) in rows {
+        assert_check(name, chain.as_bytes(), key.as_bytes(), 0, message);
     }
 }

@@ -1,16 +1,16 @@
-//! Dates: to the second, in every form.
+//! The check `validity`: dates to the second, in both ASN.1 types.
 
-use super::look_at;
+use super::check_cert;
 use crate::harness::der::{ForgedCert, GENERALIZED_TIME, UTC_TIME};
 use crate::harness::{Lineage, edgecert};
 
 #[test]
-fn time_is_judged_to_the_second() {
+fn validity_is_checked_to_the_second() {
     let lineage =
         Lineage::from_openssl(&["ecparam", "-genkey", "-noout", "-name", "prime256v1"], &["-days", "20"]);
     let rows = [
         ("20200101000000Z", "20300101000000Z"),
-        // From 2050 on dates are of another type (RFC 5280, section 4.1.2.5).
+        // Dates from 2050 on are GeneralizedTime (RFC 5280, section 4.1.2.5).
         ("20200101000000Z", "20600101000000Z"),
         ("20510101000000Z", "20610101000000Z"),
     ];
@@ -30,7 +30,7 @@ fn time_is_judged_to_the_second() {
         );
         assert_eq!(at(&rfc3339(end, "00:00:00")).code, 0, "the last second, {end}");
         assert_eq!(at(&rfc3339(end, "00:00:00.9")).code, 0, "within the last second, {end}");
-        assert_eq!(at(&rfc3339(end, "00:00:01")).code, 65, "a second behind {end}");
+        assert_eq!(at(&rfc3339(end, "00:00:01")).code, 65, "a second after {end}");
         let late = at(&format!("{}-06-01T00:00:00Z", year_before(end)));
         assert!(late.stdout.contains("is in the last tenth of its life"), "{}", late.stdout);
         let early = at(&format!("{}-06-01T00:00:00Z", &start[..4]));
@@ -39,20 +39,20 @@ fn time_is_judged_to_the_second() {
 }
 
 #[test]
-fn dates_are_understood_in_both_forms() {
+fn both_date_types_are_understood() {
     let early = (UTC_TIME, "200101000000Z");
     let late = (UTC_TIME, "491231235959Z");
     let rows = [
-        // Two digits stand for 1950 to 2049 (RFC 5280, section 4.1.2.5.1).
+        // Two-digit years are 1950 to 2049 (RFC 5280, section 4.1.2.5.1).
         ([(UTC_TIME, "500101000000Z"), late], "1950-01-01T00:00:00Z", 0, "validity     ok"),
         ([(UTC_TIME, "500101000000Z"), late], "1949-12-31T23:59:59Z", 65, "is not valid before"),
         ([early, late], "2049-12-31T23:59:59Z", 0, "is in the last tenth of its life"),
         ([early, late], "2050-01-01T00:00:00Z", 65, "expired at"),
-        // Years before 2050 belong into the other form, but they are clear.
+        // Years before 2050 should be UTCTime, but they are unambiguous.
         ([early, (GENERALIZED_TIME, "20300101000000Z")], "2029-12-31T23:59:59Z", 0, "is in the last tenth"),
         ([early, (GENERALIZED_TIME, "20300101000000Z")], "2030-01-01T00:00:01Z", 65, "expired at"),
         ([early, (GENERALIZED_TIME, "20500101000000Z")], "2050-01-01T00:00:00Z", 0, "is in the last tenth"),
-        // The date that means none (RFC 5280, section 4.1.2.5).
+        // "No well-defined expiration date" (RFC 5280, section 4.1.2.5).
         ([early, (GENERALIZED_TIME, "99991231235959Z")], "9999-12-31T23:59:59Z", 0, "is in the last tenth"),
         ([early, (GENERALIZED_TIME, "99991231235959Z")], "2026-01-01T00:00:00Z", 0, "validity     ok"),
         (
@@ -65,9 +65,10 @@ fn dates_are_understood_in_both_forms() {
         ([early, (UTC_TIME, "491301000000Z")], "2026-01-01T00:00:00Z", 65, "is not an X.509 certificate"),
         ([early, (GENERALIZED_TIME, "never")], "2026-01-01T00:00:00Z", 65, "is not an X.509 certificate"),
     ];
-    for (validity, at, code, words) in rows {
-        let (found, shown) = look_at(&ForgedCert { validity, ..ForgedCert::default() }.pem(), &["--at", at]);
-        assert_eq!(found, code, "{validity:?} at {at}: {shown}");
-        assert!(shown.contains(words), "{validity:?} at {at}: {shown}");
+    for (validity, at, code, message) in rows {
+        let (found_code, output) =
+            check_cert(&ForgedCert { validity, ..ForgedCert::default() }.pem(), &["--at", at]);
+        assert_eq!(found_code, code, "{validity:?} at {at}: {output}");
+        assert!(output.contains(message), "{validity:?} at {at}: {output}");
     }
 }

@@ -1,0 +1,77 @@
+//! What is uploaded: clean PEM with the leaf first, however the files are written.
+
+use std::fmt::Write as _;
+
+use sha2::{Digest as _, Sha256};
+
+use super::fixtures;
+use crate::harness::{edgecert, sandbox};
+
+#[test]
+fn upload_is_clean_and_leaf_first() {
+    let service = sandbox(&["a.example"]);
+    let fixtures = fixtures();
+    let [leaf, ica, root, key] =
+        ["leaf.crt", "ica.crt", "root.crt", "leaf.key"].map(|name| fixtures.pem(name));
+    let [unrelated, chain] = [fixtures.pem("other.crt"), format!("{leaf}{ica}")];
+    let with_root = format!("{chain}{root}");
+    let one_line = |text: &str| {
+        let body = text.replace('\n', "");
+        body.replace("-----BEGIN CERTIFICATE-----", "\n-----BEGIN CERTIFICATE-----\n")
+            .replace("-----END", "\n-----END")
+    };
+    let rows = [
+        ("clean", chain.clone(), key.clone(), &chain),
+        ("CRLF", chain.replace('\n', "\r\n"), key.replace('\n', "\r\n"), &chain),
+        ("lone CR", chain.replace('\n', "\r"), key.replace('\n', "\r"), &chain),
+        ("byte order mark", format!("\u{feff}{chain}"), format!("\u{feff}{key}"), &chain),
+        ("blank lines", chain.replace('\n', "\n\n"), key.replace('\n', "\n \n"), &chain),
+        ("text around", format!("Bag Attributes\n  a: b\n{leaf}x\n{ica}y"), format!("a\n{key}b"), &chain),
+        ("old labels", chain.replace("CERT", "X509 CERT"), key.clone(), &chain),
+        ("one long line", one_line(&chain), key.clone(), &chain),
+        (
+            "no line feed between blocks",
+            chain.replace("-----\n-----", "----------"),
+            key.trim_end().into(),
+            &chain,
+        ),
+        ("chain before leaf", format!("{ica}{leaf}"), key.clone(), &chain),
+        ("duplicates", format!("{leaf}{ica}{leaf}{ica}"), format!("{key}{key}"), &chain),
+        ("unrelated certificate", format!("{unrelated}{ica}{leaf}"), key.clone(), &chain),
+        ("key and chain in one", format!("{key}{chain}"), format!("{chain}{key}"), &chain),
+        ("tail of an earlier file", format!("{chain}MIIB\n-----END CERTIFICATE-----\n"), key.clone(), &chain),
+        ("root in the middle", format!("{leaf}{root}{ica}"), key.clone(), &with_root),
+    ];
+    let key_sha256 = sha256(&key);
+    for (name, cert, key_text, sent) in rows {
+        let hook = edgecert().against(&service);
+        let [cert, key_text] = [hook.write_file("cert.pem", &cert), hook.write_file("key.pem", &key_text)];
+        let hook = hook.args(["deploy".as_ref(), "--cert".as_ref(), cert.as_os_str()]);
+        hook.args(["--key".as_ref(), key_text.as_os_str()]).succeeds();
+        let [record] = service.certs().try_into().unwrap();
+        assert_eq!(record["cert_pem"], sent.as_str(), "{name}");
+        assert_eq!(record["key_sha256"], key_sha256, "{name}");
+    }
+}
+
+#[test]
+fn certificate_and_key_share_one_file() {
+    let service = sandbox(&["a.example"]);
+    let [leaf, ica, key] = ["leaf.crt", "ica.crt", "leaf.key"].map(|name| fixtures().pem(name));
+    let hook = edgecert().against(&service);
+    let file = hook.write_file("combined.pem", &format!("{key}{leaf}{ica}"));
+    let output = hook.args(["deploy", "--json", "--cert"]).args([&file]).succeeds();
+    let [record] = service.certs().try_into().unwrap();
+    assert_eq!(record["cert_pem"], format!("{leaf}{ica}"));
+    assert_eq!(record["key_sha256"], sha256(&key));
+    assert_eq!(output.json()["checks"][0]["detail"], "2 certificates and its key");
+}
+
+/// The digest of a text in the sandbox's notation.
+fn sha256(text: &str) -> String {
+    let mut digest = "sha256:".to_owned();
+    for byte in Sha256::digest(text.as_bytes()) {
+        write!(digest, "{byte:02x}").unwrap();
+    }
+    digest
+}
