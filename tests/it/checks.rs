@@ -1,11 +1,11 @@
-//! The local checks seen from outside: what is refused never leaves the machine.
+//! Local checks at the command line: reports, messages, and that nothing is sent after a refusal.
 
 use expect_test::expect;
 use serde_json::{Value, json};
 
 use crate::harness::{Lineage, edgecert, generate_key, openssl, request_lines, sandbox};
 
-/// How openssl makes each kind of key, and what edgecert calls it.
+/// The openssl commands that generate each type of key, and edgecert's name for the type.
 const KEYS: [(&[&str], &str); 7] = [
     (&["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"], "RSA-2048"),
     (&["genrsa", "-traditional", "3072"], "RSA-3072"),
@@ -28,12 +28,15 @@ fn status_of(json: &Value, check: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_kind_of_key_pairs_in_every_usual_form() {
+fn every_key_type_pairs_in_every_encoding() {
     for (key, name) in KEYS {
         let lineage = Lineage::from_openssl(key, VALID);
-        let found = lineage.read("privkey.pem");
-        let mut forms =
-            vec![found.clone(), found.replace('\n', "\r\n"), format!("Bag Attributes\n    x: y\n{found}")];
+        let key_text = lineage.read("privkey.pem");
+        let mut forms = vec![
+            key_text.clone(),
+            key_text.replace('\n', "\r\n"),
+            format!("Bag Attributes\n    x: y\n{key_text}"),
+        ];
         for (arguments, applies) in [
             (["pkey", "-in", "privkey.pem", "-out", "form.pem"].as_slice(), true),
             (
@@ -52,7 +55,7 @@ fn every_kind_of_key_pairs_in_every_usual_form() {
             }
         }
         if name == "Ed25519" {
-            forms.push(found.replace("PRIVATE KEY", "ED25519 PRIVATE KEY"));
+            forms.push(key_text.replace("PRIVATE KEY", "ED25519 PRIVATE KEY"));
         }
         for form in forms {
             lineage.write("privkey.pem", &form);
@@ -64,7 +67,7 @@ fn every_kind_of_key_pairs_in_every_usual_form() {
 }
 
 #[test]
-fn a_key_of_another_pair_is_refused_for_every_kind() {
+fn key_of_other_pair_is_refused() {
     for (key, name) in KEYS {
         let lineage = Lineage::from_openssl(key, VALID);
         generate_key(lineage.path(), key);
@@ -75,7 +78,7 @@ fn a_key_of_another_pair_is_refused_for_every_kind() {
 }
 
 #[test]
-fn what_is_refused_says_why_in_one_line_and_sends_nothing() {
+fn refusal_is_one_line_and_sends_nothing() {
     let service = sandbox(&["a.example"]);
     let deploy = |lineage: &Lineage| edgecert().called_by_certbot(lineage).against(&service);
 
@@ -117,7 +120,7 @@ fn what_is_refused_says_why_in_one_line_and_sends_nothing() {
     assert_eq!(request_lines(&service), Vec::<String>::new());
 }
 
-/// A certificate that has been over for long.
+/// A certificate that expired long ago.
 fn expired_lineage() -> Lineage {
     let lineage = Lineage::from_openssl(KEYS[2].0, VALID);
     lineage.sign_between("20200101000000Z", "20200201000000Z");
@@ -125,7 +128,7 @@ fn expired_lineage() -> Lineage {
 }
 
 #[test]
-fn all_findings_are_reported_not_only_the_first() {
+fn all_failed_checks_are_reported() {
     let lineage = expired_lineage();
     openssl(lineage.path(), &["genpkey", "-algorithm", "ED25519", "-out", "privkey.pem"]);
     let json = check(&lineage).args(["--domain", "b.example"]).exits_with(65).json();
@@ -136,7 +139,7 @@ fn all_findings_are_reported_not_only_the_first() {
 }
 
 #[test]
-fn check_can_look_at_another_moment() {
+fn check_accepts_another_time() {
     let lineage = Lineage::issued_for(&["a.example"]);
     check(&lineage).args(["--at", "2020-01-01T00:00:00Z"]).exits_with(65);
     check(&lineage).args(["--at", "2099-01-01T00:00:00Z"]).exits_with(65);
@@ -152,7 +155,7 @@ fn check_works_without_a_key() {
 }
 
 #[test]
-fn the_report_of_check_is_for_people() {
+fn check_report_lists_every_check() {
     let lineage = Lineage::issued_for(&["a.example"]);
     lineage.write(
         "fullchain.pem",
@@ -175,7 +178,7 @@ fn the_report_of_check_is_for_people() {
 }
 
 #[test]
-fn untrusted_issuers_are_refused_unless_they_are_asked_for() {
+fn self_signed_needs_allow_untrusted() {
     let service = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
     let mut arguments =
@@ -205,7 +208,7 @@ fn untrusted_issuers_are_refused_unless_they_are_asked_for() {
 }
 
 #[test]
-fn a_staging_directory_is_recognised_by_the_clients_own_mark() {
+fn staging_directory_variable_is_refused() {
     let service = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
     let hook = edgecert()
@@ -218,7 +221,7 @@ fn a_staging_directory_is_recognised_by_the_clients_own_mark() {
 }
 
 #[test]
-fn missing_and_unreadable_files_are_named() {
+fn unreadable_files_are_named() {
     let lineage = Lineage::issued_for(&["a.example"]);
     let missing = lineage.file("no/such.pem");
     let output = edgecert()
@@ -253,7 +256,7 @@ fn missing_and_unreadable_files_are_named() {
 }
 
 #[test]
-fn a_key_open_to_others_is_a_warning() {
+fn readable_private_key_is_a_warning() {
     use std::os::unix::fs::PermissionsExt as _;
     let service = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
@@ -268,7 +271,7 @@ fn a_key_open_to_others_is_a_warning() {
 }
 
 #[test]
-fn a_staging_directory_is_recognised_by_the_clients_record() {
+fn staging_directory_in_client_files_is_refused() {
     const STAGING: &str = "https://acme-staging-v02.api.letsencrypt.org/directory";
     let refused = |lineage: &std::path::Path| {
         let service = sandbox(&["a.example"]);

@@ -1,4 +1,4 @@
-//! The command line itself: help, usage errors, and being called without a subcommand.
+//! The command line: help, usage errors, and calls without a subcommand.
 
 use expect_test::expect;
 use serde_json::json;
@@ -6,27 +6,27 @@ use serde_json::json;
 use crate::harness::{Lineage, edgecert, request_lines, sandbox};
 
 #[test]
-fn without_a_hook_and_without_a_command_it_prints_help_and_exits_2() {
+fn no_command_prints_help_and_exits_2() {
     let output = edgecert().exits_with(2);
     assert_eq!(output.stdout, "");
     assert!(output.stderr.contains("Usage: edgecert"), "{}", output.stderr);
 }
 
 #[test]
-fn in_a_hooks_environment_it_is_deploy() {
+fn hook_environment_implies_deploy() {
     let service = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
-    let alone = edgecert().called_by_certbot(&lineage).against(&service).args(["--json"]).succeeds();
-    let named =
+    let implicit = edgecert().called_by_certbot(&lineage).against(&service).args(["--json"]).succeeds();
+    let explicit =
         edgecert().called_by_certbot(&lineage).against(&service).args(["deploy", "--json"]).succeeds();
-    for output in [alone, named] {
+    for output in [implicit, explicit] {
         assert_eq!(output.json()["command"], "deploy");
         assert_eq!(output.json()["source"]["client"], "certbot");
     }
 }
 
 #[test]
-fn deploy_without_any_certificate_says_how_to_name_one() {
+fn deploy_without_certificate_exits_2() {
     expect![[r#"
         ---
         edgecert: error: no certificate is named, and no ACME client's variables are set
@@ -35,7 +35,7 @@ fn deploy_without_any_certificate_says_how_to_name_one() {
 }
 
 #[test]
-fn usage_errors_exit_2_with_json_where_it_is_asked_for() {
+fn usage_errors_exit_2() {
     let rows: [&[&str]; 7] = [
         &["--no-such-flag"],
         &["no-such-command"],
@@ -56,7 +56,7 @@ fn usage_errors_exit_2_with_json_where_it_is_asked_for() {
 }
 
 #[test]
-fn json_is_one_object_whatever_happens() {
+fn json_is_always_one_object() {
     for arguments in [
         &["deploy", "--json"][..],
         &["check", "--json"],
@@ -70,7 +70,7 @@ fn json_is_one_object_whatever_happens() {
 }
 
 #[test]
-fn help_and_version_are_answers() {
+fn help_and_version_print_to_stdout() {
     for arguments in [&["--help"][..], &["-h"], &["deploy", "--help"], &["check", "--help"], &["--version"]] {
         let output = edgecert().args(arguments).succeeds();
         assert!(!output.stdout.is_empty() && output.stderr.is_empty(), "{arguments:?}");
@@ -78,7 +78,7 @@ fn help_and_version_are_answers() {
 }
 
 #[test]
-fn a_usage_error_in_json_says_all_of_it_and_names_its_command() {
+fn json_usage_error_names_its_command() {
     let json = edgecert().args(["sites", "update", "--json"]).exits_with(2).json();
     let message = "the following required arguments were not provided: <ID|DOMAIN>";
     assert_eq!((&json["command"], &json["error"]), (&json!("sites update"), &json!(message)));
@@ -90,7 +90,7 @@ fn a_usage_error_in_json_says_all_of_it_and_names_its_command() {
 }
 
 #[test]
-fn help_names_every_command_and_exit_code_and_no_value_of_the_environment() {
+fn help_hides_environment_values() {
     let hook =
         edgecert().env("EDGECERT_API_KEY", "canary-value").env("EDGECERT_BASE_URL", "https://canary-value");
     let help = hook.args(["--help"]).succeeds().stdout;
@@ -113,7 +113,7 @@ fn help_names_every_command_and_exit_code_and_no_value_of_the_environment() {
 }
 
 #[test]
-fn dehydrateds_other_operations_are_silent_successes() {
+fn other_dehydrated_operations_succeed_silently() {
     let rows: [&[&str]; 9] = [
         &[
             "this_hookscript_is_broken__dehydrated_is_working_fine__please_ignore_unknown_hooks_in_your_script",
@@ -135,7 +135,7 @@ fn dehydrateds_other_operations_are_silent_successes() {
 }
 
 #[test]
-fn a_reader_that_went_away_does_not_change_the_result() {
+fn closed_pipe_does_not_change_result() {
     let service = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
     let mut hook = edgecert().called_by_certbot(&lineage).against(&service).args(["-vv"]);
@@ -147,7 +147,7 @@ fn a_reader_that_went_away_does_not_change_the_result() {
 }
 
 #[test]
-fn no_number_is_too_large_for_the_clock() {
+fn largest_timeouts_do_not_overflow() {
     let service = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
     for flag in ["--timeout", "--wait"] {
@@ -160,19 +160,18 @@ fn no_number_is_too_large_for_the_clock() {
 }
 
 #[test]
-fn names_from_outside_reach_the_terminal_clean() {
+fn control_characters_are_stripped_from_paths() {
     let output = edgecert().args(["check", "--cert", "y\u{1b}]0;t\u{7}\nedgecert: ok"]).exits_with(66);
     assert!(!output.stderr.contains('\u{1b}') && output.stderr.lines().count() == 2, "{:?}", output.stderr);
 }
 
 #[test]
-fn a_key_may_come_from_a_pipe() {
+fn key_is_read_from_pipe() {
     let lineage = Lineage::issued_for(&["a.example"]);
     let hook = edgecert()
         .args(["check", "--cert"])
         .args([lineage.file("fullchain.pem")])
         .args(["--key", "/dev/stdin"]);
-    // A pipe with a writer is read to its end.
     let mut hook = hook;
     let mut child = hook.command().stdin(std::process::Stdio::piped()).spawn().unwrap();
     let mut pipe = child.stdin.take().unwrap();

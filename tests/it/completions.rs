@@ -1,4 +1,4 @@
-//! `edgecert completions`: the scripts are read by the shells that they are for.
+//! `edgecert completions`: runs each script in its shell.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -9,9 +9,9 @@ fn script(shell: &str) -> String {
     edgecert().args(["completions", shell]).succeeds().stdout
 }
 
-/// What a shell prints when it is fed this.
+/// Runs a script in a shell and returns its output.
 #[track_caller]
-fn fed(shell: &str, arguments: &[&str], text: &str) -> String {
+fn run_shell(shell: &str, arguments: &[&str], text: &str) -> String {
     let mut child = Command::new(shell)
         .args(arguments)
         .env_clear()
@@ -28,7 +28,7 @@ fn fed(shell: &str, arguments: &[&str], text: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What bash offers behind these words, of which the last one is being typed.
+/// The candidates that bash offers for the last of these words.
 #[track_caller]
 fn bash(words: &[&str]) -> Vec<String> {
     let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
@@ -37,7 +37,7 @@ fn bash(words: &[&str]) -> Vec<String> {
         "\nCOMP_WORDS=({}) COMP_CWORD={at}\n_edgecert_fields edgecert '{current}' '{before}'\nprintf '%s\\n' \"${{COMPREPLY[@]}}\"\n",
         quoted.join(" ")
     );
-    fed("bash", &["--norc"], &(script("bash") + &call)).lines().map(str::to_owned).collect()
+    run_shell("bash", &["--norc"], &(script("bash") + &call)).lines().map(str::to_owned).collect()
 }
 
 #[test]
@@ -55,47 +55,47 @@ fn bash_completes_commands_flags_and_fields() {
 }
 
 #[test]
-fn bash_completes_the_value_of_a_field_whose_sign_parts_the_word() {
-    let typed = ["edgecert", "sites", "update", "10", "--set", "origin_protocol", "="];
-    assert_eq!(bash(&typed), ["http", "https", "follow"]);
-    assert_eq!(bash(&[&typed[..], &["f"]].concat()), ["follow"]);
+fn bash_completes_field_values() {
+    let words = ["edgecert", "sites", "update", "10", "--set", "origin_protocol", "="];
+    assert_eq!(bash(&words), ["http", "https", "follow"]);
+    assert_eq!(bash(&[&words[..], &["f"]].concat()), ["follow"]);
 }
 
 #[test]
-fn zsh_and_fish_can_read_their_scripts() {
-    fed("zsh", &["-f", "-n"], &script("zsh"));
-    fed("fish", &["--no-config", "--no-execute"], &script("fish"));
+fn zsh_and_fish_scripts_parse() {
+    run_shell("zsh", &["-f", "-n"], &script("zsh"));
+    run_shell("fish", &["--no-config", "--no-execute"], &script("fish"));
 }
 
 #[test]
-fn zsh_knows_the_fields() {
-    let call = "\ncompadd() { print -rl -- \"$@\"; }\n_edgecert_fields() { }; unfunction _edgecert_fields\n";
+fn zsh_completes_fields() {
     let script = script("zsh");
     let start = script.find("(( $+functions[_edgecert_fields] )) ||").unwrap();
     let function = script[start..].split("\n}\n").next().unwrap().to_owned() + "\n}\n";
-    let shown = "local_names() { local -a fields values; compadd() { print -rl -- ${(P)4} ${(P)2} }; _edgecert_fields }\nlocal_names\n";
-    let offered = fed("zsh", &["-f"], &format!("{function}{call}{function}{shown}"));
-    assert!(offered.contains("remark=") && offered.contains("force_https=true"), "{offered}");
+    // compadd works inside the completion system only; the replacement prints the arrays that it is passed.
+    let call = "compadd() { print -rl -- ${(P)4} ${(P)2} }\n_edgecert_fields\n";
+    let candidates = run_shell("zsh", &["-f"], &format!("{function}{call}"));
+    assert!(candidates.contains("remark=") && candidates.contains("force_https=true"), "{candidates}");
     assert!(script.contains(":FIELD=VALUE:_edgecert_fields'") && !script.contains(":FIELD=VALUE:("));
 }
 
 #[test]
 fn fish_completes_commands_flags_and_fields() {
-    let offered = |typed: &str| {
-        let call = format!("\ncomplete -C '{typed}'\n");
-        let lines = fed("fish", &["--no-config"], &(script("fish") + &call));
+    let candidates = |words: &str| {
+        let call = format!("\ncomplete -C '{words}'\n");
+        let lines = run_shell("fish", &["--no-config"], &(script("fish") + &call));
         lines.lines().map(|line| line.split('\t').next().unwrap().to_owned()).collect::<Vec<_>>()
     };
-    assert_eq!(offered("edgecert sites up"), ["update"]);
-    assert_eq!(offered("edgecert sites delete --y"), ["--yes"]);
-    let mut fields = offered("edgecert sites update 10 --set force");
+    assert_eq!(candidates("edgecert sites up"), ["update"]);
+    assert_eq!(candidates("edgecert sites delete --y"), ["--yes"]);
+    let mut fields = candidates("edgecert sites update 10 --set force");
     fields.sort();
     assert_eq!(fields, ["force_https=false", "force_https=true"]);
-    assert_eq!(offered("edgecert sites update 10 --set rem"), ["remark="]);
+    assert_eq!(candidates("edgecert sites update 10 --set rem"), ["remark="]);
 }
 
 #[test]
-fn every_command_is_in_every_script() {
+fn every_script_contains_every_command() {
     for shell in ["bash", "zsh", "fish"] {
         let script = script(shell);
         for word in

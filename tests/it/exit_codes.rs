@@ -1,19 +1,19 @@
-//! Every exit code of the reference is reached, and the most severe of several wins.
+//! Exit codes: each documented code has a cause, and the most severe of several wins.
 
 use crate::harness::{Fault, Lineage, edgecert, sandbox};
 
 #[test]
-fn every_code_is_reached() {
+fn every_documented_code_occurs() {
     let service = sandbox(&["a.example"]);
-    let good = Lineage::issued_for(&["a.example"]);
-    let foreign = Lineage::issued_for(&["elsewhere.example"]);
-    let hook = || edgecert().called_by_certbot(&good).against(&service);
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let uncovered = Lineage::issued_for(&["elsewhere.example"]);
+    let hook = || edgecert().called_by_certbot(&lineage).against(&service);
 
     hook().succeeds();
     hook().args(["--no-such-flag"]).exits_with(2);
     hook().for_domain("b.example").exits_with(65);
     edgecert().against(&service).args(["--lineage", "/nonexistent"]).exits_with(66);
-    edgecert().called_by_certbot(&foreign).against(&service).exits_with(69);
+    edgecert().called_by_certbot(&uncovered).against(&service).exits_with(69);
     service.add_fault(Fault::status("GET /api/certs", 503).header("Retry-After", "3600"));
     hook().exits_with(75);
     service.add_fault(Fault::status("GET /api/certs", 302));
@@ -23,10 +23,10 @@ fn every_code_is_reached() {
 }
 
 #[test]
-fn the_gravest_of_several_wins() {
+fn most_severe_code_wins() {
     const UPLOAD: &str = "POST /api/certs/upload";
     let both = Lineage::issued_for(&["a.example", "b.example"]);
-    // After `Retry-After` nothing more is sent, so the last row never meets its 401.
+    // Nothing is sent after a long `Retry-After`, so the last row never receives its 401.
     for (first, second, code) in [(400, 503, 69), (400, 302, 76), (401, 302, 77), (503, 401, 75)] {
         let service = sandbox(&[]);
         service.add_fault(Fault::status(UPLOAD, first).header("Retry-After", "3600"));

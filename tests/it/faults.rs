@@ -1,4 +1,4 @@
-//! Faults of the network and of the service, one by one: what passes is tried again, what does not is told at once.
+//! Faults of the network and the service: temporary ones are retried until the deadline, others are reported at once.
 
 use serde_json::json;
 
@@ -6,21 +6,21 @@ use crate::harness::{Fault, Lineage, edgecert, request_lines, sandbox, upload_co
 
 const UPLOAD: &str = "POST /api/certs/upload";
 
-/// A bare upload of a good certificate under this fault.
-fn under(fault: Fault, timeout: &str) -> (crate::harness::Sandbox, crate::harness::Hook) {
+/// Sets up a bare upload to a sandbox with this fault.
+fn upload_with_fault(fault: Fault, timeout: &str) -> (crate::harness::Sandbox, crate::harness::Hook) {
     let service = sandbox(&["a.example"]);
     service.add_fault(fault);
-    let renewed = Lineage::issued_for(&["a.example"]);
-    let material = ["cert", "key"]
-        .map(|kind| renewed.read(if kind == "cert" { "fullchain.pem" } else { "privkey.pem" }));
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let files = ["cert", "key"]
+        .map(|kind| lineage.read(if kind == "cert" { "fullchain.pem" } else { "privkey.pem" }));
     let hook = edgecert().against(&service);
-    let [cert, key] = [hook.write_file("cert.pem", &material[0]), hook.write_file("key.pem", &material[1])];
+    let [cert, key] = [hook.write_file("cert.pem", &files[0]), hook.write_file("key.pem", &files[1])];
     let hook = hook.args(["--json", "--wait", "0", "--domain", "a.example", "--timeout", timeout]);
     (service, hook.args(["--cert".as_ref(), cert.as_os_str(), "--key".as_ref(), key.as_os_str()]))
 }
 
 #[test]
-fn what_passes_by_itself_is_tried_again() {
+fn temporary_faults_are_retried() {
     let mut faults: Vec<Fault> =
         [408, 425, 429, 500, 502, 503, 504, 599].map(|status| Fault::status(UPLOAD, status)).into();
     faults.extend([
@@ -33,20 +33,20 @@ fn what_passes_by_itself_is_tried_again() {
     faults.push(Fault::status(UPLOAD, 200).body(""));
     for fault in faults {
         let name = format!("{fault:?}");
-        let (service, hook) = under(fault, "60");
+        let (service, hook) = upload_with_fault(fault, "60");
         let output = hook.run();
         assert_eq!(output.code, 0, "{name}\n{}", output.stderr);
         assert_eq!(output.json()["uploads"][0]["attempts"], 2, "{name}");
         assert_eq!(
             (upload_count(&service), service.certs().len()),
             (2, 1),
-            "{name}: a repetition creates nothing"
+            "{name}: a retry creates no second record"
         );
     }
 }
 
 #[test]
-fn a_refusal_is_told_at_once_with_the_services_own_words() {
+fn refusal_reports_reason_without_retry() {
     let rows = [
         (400, json!({"ok": false, "error": "SAN does not cover"}), 69, "(400): SAN does not cover"),
         (403, json!({"error": {"message": "not yours"}}), 69, "(403): not yours"),
@@ -56,32 +56,32 @@ fn a_refusal_is_told_at_once_with_the_services_own_words() {
         (401, json!({"message": "bad key"}), 77, "(401): bad key"),
         (200, json!({"ok": false, "msg": "quota"}), 69, "ok:false: quota"),
     ];
-    for (status, body, code, said) in rows {
-        let (service, hook) = under(Fault::status(UPLOAD, status).body(body).times(9), "60");
+    for (status, body, code, message) in rows {
+        let (service, hook) = upload_with_fault(Fault::status(UPLOAD, status).body(body).times(9), "60");
         let output = hook.exits_with(code);
-        assert!(output.json()["error"].as_str().unwrap().contains(said), "{status}: {}", output.stdout);
+        assert!(output.json()["error"].as_str().unwrap().contains(message), "{status}: {}", output.stdout);
         assert_eq!((upload_count(&service), service.certs().len()), (1, 0), "{status}");
         assert_eq!(output.sites(), ["a.example: refused"]);
     }
 }
 
 #[test]
-fn a_redirect_is_never_followed() {
+fn redirects_are_never_followed() {
     for status in [301, 302, 303, 307, 308] {
-        let elsewhere = sandbox(&["a.example"]);
-        let location = format!("{}/api/certs/upload", elsewhere.endpoints().api);
+        let other_service = sandbox(&["a.example"]);
+        let location = format!("{}/api/certs/upload", other_service.endpoints().api);
         let (service, hook) =
-            under(Fault::status(UPLOAD, status).header("Location", &location).times(9), "60");
+            upload_with_fault(Fault::status(UPLOAD, status).header("Location", &location).times(9), "60");
         let output = hook.exits_with(76);
         assert!(output.stderr.contains(&format!("redirects to {location}")), "{}", output.stderr);
-        assert_eq!((upload_count(&service), request_lines(&elsewhere).len()), (1, 0), "{status}");
+        assert_eq!((upload_count(&service), request_lines(&other_service).len()), (1, 0), "{status}");
     }
 }
 
 #[test]
-fn an_answer_that_stays_unreadable_is_given_up_soon() {
+fn unreadable_response_ends_after_four_attempts() {
     let page = "<html>\u{1b}[2J<b>Welcome</b>\r\nedgecert: error: forged</html>";
-    let (service, hook) = under(Fault::status(UPLOAD, 200).body(page).times(99), "60");
+    let (service, hook) = upload_with_fault(Fault::status(UPLOAD, 200).body(page).times(99), "60");
     let output = hook.exits_with(76);
     assert_eq!(upload_count(&service), 4);
     assert!(
@@ -93,14 +93,14 @@ fn an_answer_that_stays_unreadable_is_given_up_soon() {
 }
 
 #[test]
-fn the_deadline_ends_everything() {
+fn deadline_ends_every_fault() {
     for fault in [
         Fault::status(UPLOAD, 503).times(999),
         Fault::stall(UPLOAD, 60.0).times(9),
         Fault::close_before(UPLOAD).times(999),
     ] {
         let name = format!("{fault:?}");
-        let (_edge, hook) = under(fault, "1");
+        let (_service, hook) = upload_with_fault(fault, "1");
         let output = hook.run();
         assert_eq!(output.code, 75, "{name}: {}", output.stderr);
         assert_eq!(output.sites(), ["a.example: queued"], "{name}");
@@ -108,51 +108,53 @@ fn the_deadline_ends_everything() {
 }
 
 #[test]
-fn retry_after_beyond_the_deadline_ends_the_run() {
+fn retry_after_beyond_deadline_ends_run() {
     for value in ["3600", "Fri, 01 Jan 2100 00:00:00 GMT"] {
-        let (service, hook) = under(Fault::status(UPLOAD, 429).header("Retry-After", value).times(99), "60");
+        let (service, hook) =
+            upload_with_fault(Fault::status(UPLOAD, 429).header("Retry-After", value).times(99), "60");
         hook.exits_with(75);
         assert_eq!(upload_count(&service), 1, "Retry-After: {value}");
     }
 }
 
 #[test]
-fn retry_after_in_the_past_or_unreadable_does_not_stop_the_run() {
+fn unusable_retry_after_is_ignored() {
     for value in ["0", "Thu, 01 Jan 1970 00:00:00 GMT", "soon"] {
-        let (_edge, hook) = under(Fault::status(UPLOAD, 503).header("Retry-After", value), "60");
+        let (_service, hook) =
+            upload_with_fault(Fault::status(UPLOAD, 503).header("Retry-After", value), "60");
         assert_eq!(hook.succeeds().json()["uploads"][0]["attempts"], 2, "Retry-After: {value}");
     }
 }
 
 #[test]
-fn a_service_that_is_not_there_is_temporary() {
+fn unreachable_service_is_temporary() {
     let service = sandbox(&["a.example"]);
-    let renewed = Lineage::issued_for(&["a.example"]);
-    let hook = edgecert().called_by_certbot(&renewed).against(&service).args(["--timeout", "1"]);
-    // A port that was free a moment ago may be another test's by now.
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let hook = edgecert().called_by_certbot(&lineage).against(&service).args(["--timeout", "1"]);
+    // Port 1, because a port that was free a moment ago may belong to another test by now.
     let output = hook.env("EDGECERT_BASE_URL", "http://127.0.0.1:1").exits_with(75);
     assert!(
         output.stderr.contains("cannot reach the service at 127.0.0.1:1: Connection refused"),
         "{}",
         output.stderr
     );
-    assert!(output.stderr.contains("edgecert: hint: `edgecert sync` will finish it"), "{}", output.stderr);
+    assert!(output.stderr.contains("edgecert: hint: run `edgecert sync` to retry"), "{}", output.stderr);
 }
 
 #[test]
-fn a_fault_of_a_listing_is_tried_again_too() {
+fn failed_listing_is_retried() {
     let service = sandbox(&["a.example"]);
     service.add_fault(Fault::status("GET /api/certs", 503));
     service.add_fault(Fault::truncate("GET /api/me/sites", 5));
-    let renewed = Lineage::issued_for(&["a.example"]);
-    let output = edgecert().called_by_certbot(&renewed).against(&service).args(["--json"]).succeeds();
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let output = edgecert().called_by_certbot(&lineage).against(&service).args(["--json"]).succeeds();
     assert_eq!(output.sites(), ["a.example: served"]);
     assert!(output.stderr.contains("retrying in"), "{}", output.stderr);
     assert!(output.stderr.contains("succeeded at attempt 2"), "{}", output.stderr);
 }
 
 #[test]
-fn one_sites_failure_does_not_stop_the_others() {
+fn failed_site_does_not_stop_others() {
     let service = sandbox(&["a.example", "b.example"]);
     let both = Lineage::issued_for(&["a.example", "b.example"]);
     for domain in ["a.example", "b.example"] {
@@ -168,7 +170,7 @@ fn one_sites_failure_does_not_stop_the_others() {
 }
 
 #[test]
-fn a_key_that_is_not_accepted_ends_the_run_at_once() {
+fn rejected_api_key_ends_run() {
     let service = sandbox(&["a.example", "b.example"]);
     let both = Lineage::issued_for(&["a.example", "b.example"]);
     service.add_fault(Fault::status("GET /api/certs", 503).times(999));
@@ -180,11 +182,11 @@ fn a_key_that_is_not_accepted_ends_the_run_at_once() {
         .env("EDGECERT_API_KEY", "another")
         .args(["--wait", "0"]);
     hook.for_domain("a.example").for_domain("b.example").exits_with(77);
-    assert_eq!(upload_count(&service), 1, "the private key is not sent again");
+    assert_eq!(upload_count(&service), 1, "the private key must not be sent again");
 }
 
 #[test]
-fn a_service_that_speaks_no_tls_is_told_at_once() {
+fn plain_http_service_is_detected() {
     let service = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
     let https = service.endpoints().api.replace("http://", "https://");
@@ -197,7 +199,7 @@ fn a_service_that_speaks_no_tls_is_told_at_once() {
 }
 
 #[test]
-fn an_incomplete_listing_is_told() {
+fn incomplete_listing_is_a_warning() {
     let service = sandbox(&["a.example"]);
     let sites = json!({"sites": [{"id": 10, "domain": "a.example", "cert_id": null, "config_synced": true}, {"id": 11}], "total": 250});
     service.add_fault(Fault::status("GET /api/me/sites", 200).body(sites).times(1));

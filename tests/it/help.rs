@@ -1,4 +1,4 @@
-//! Help: its size, its form, `edgecert help`, and its examples, which are run.
+//! Help: size, form, `edgecert help`, and the examples, which are run.
 
 use crate::harness::{Lineage, edgecert, sandbox};
 
@@ -9,19 +9,19 @@ fn help(command: &[&str]) -> String {
     edgecert().args(command).args(["--help"]).succeeds().stdout
 }
 
-/// Name and summary of each command in a list of commands.
-fn listed(group: &[&str]) -> Vec<(String, String)> {
+/// Name and summary of each command that a group's help lists.
+fn command_list(group: &[&str]) -> Vec<(String, String)> {
     let help = help(group);
     let list = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
     let rows = list.lines().map(|line| line.trim().split_once(' ').unwrap());
     rows.map(|(name, summary)| (name.to_owned(), summary.trim().to_owned())).collect()
 }
 
-/// All commands with their subcommands, as their words.
+/// All commands and subcommands, each as a list of words.
 fn commands() -> Vec<Vec<String>> {
-    let top = listed(&[]).into_iter().map(|(name, _)| vec![name]);
+    let top = command_list(&[]).into_iter().map(|(name, _)| vec![name]);
     let nested = ["certs", "sites"].into_iter().flat_map(|group| {
-        let rows = listed(&[group]).into_iter().filter(|(name, _)| name != "help");
+        let rows = command_list(&[group]).into_iter().filter(|(name, _)| name != "help");
         rows.map(move |(name, _)| vec![group.to_owned(), name])
     });
     top.chain(nested).collect()
@@ -57,7 +57,7 @@ fn help_is_a_command_too() {
 fn help_begins_with_listed_summary() {
     for group in [&[][..], &["certs"], &["sites"]] {
         // clap's own `help` takes no flags.
-        for (command, summary) in listed(group).into_iter().filter(|(command, _)| command != "help") {
+        for (command, summary) in command_list(group).into_iter().filter(|(command, _)| command != "help") {
             let help = help(&[group, &[&command]].concat());
             assert_eq!(help.lines().next().unwrap(), summary, "{group:?} {command}");
         }
@@ -67,7 +67,7 @@ fn help_begins_with_listed_summary() {
 #[test]
 fn summaries_are_imperative_lines() {
     for group in [&[][..], &["certs"], &["sites"]] {
-        for (command, summary) in listed(group) {
+        for (command, summary) in command_list(group) {
             let first = summary.split(' ').next().unwrap();
             assert!(first.starts_with(char::is_uppercase) && !first.ends_with('s'), "{command}: {summary}");
             assert!(!summary.ends_with('.') && summary.len() < 70, "{command}: {summary}");
@@ -93,7 +93,7 @@ fn examples_of_deploy_check_plan_work() {
                 };
             }
             let output = hook.run();
-            // The time that `--at` shows may lie beyond the certificate's life.
+            // The date of the `--at` example may lie outside the certificate's validity.
             let expected = if example.contains("--at ") { vec![0, 65] } else { vec![0] };
             assert!(expected.contains(&output.code), "{example}: {}", output.stderr);
         }

@@ -17,7 +17,6 @@ mod harness;
 
 mod bounds;
 mod bundles;
-mod canary;
 mod certs;
 mod checks;
 mod cli;
@@ -37,6 +36,7 @@ mod notify;
 mod plan;
 mod proof;
 mod readme;
+mod secrets;
 mod settings;
 mod sites;
 mod state;

@@ -1,4 +1,5 @@
-//! A failure is told to the program of `on_failure` and to the system's log, and nothing else changes.
+//! Failure notification: the `on_failure` program and the system log receive failures of `deploy` and `sync`, without
+//! effect on output or exit code.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,8 +12,8 @@ use tempfile::TempDir;
 
 use crate::harness::{Fault, Hook, Lineage, Output, Sandbox, edgecert, sandbox};
 
-/// A directory with a configuration that names a program, which writes down what it is told.
-struct Watch {
+/// A directory with a configuration file whose `on_failure` program records its input, arguments and environment.
+struct Recorder {
     home: TempDir,
 }
 
@@ -24,16 +25,16 @@ const SCRIPT: &str = "#!/bin/sh\n\
     echo to standard output\n\
     echo to standard error >&2\n";
 
-impl Watch {
-    /// The program is this script, and the configuration says so.
+impl Recorder {
+    /// Installs this script as the `on_failure` program.
     fn with(script: &str) -> Self {
-        let watch = Self { home: TempDir::new().unwrap() };
-        fs::write(watch.path("tell"), script).unwrap();
-        fs::set_permissions(watch.path("tell"), fs::Permissions::from_mode(0o755)).unwrap();
-        watch.says("on_failure = [\"./tell\", \"first word\", \"\"]\n")
+        let recorder = Self { home: TempDir::new().unwrap() };
+        fs::write(recorder.path("notify"), script).unwrap();
+        fs::set_permissions(recorder.path("notify"), fs::Permissions::from_mode(0o755)).unwrap();
+        recorder.with_config("on_failure = [\"./notify\", \"first word\", \"\"]\n")
     }
 
-    fn says(self, configuration: &str) -> Self {
+    fn with_config(self, configuration: &str) -> Self {
         fs::write(self.path("config.toml"), configuration).unwrap();
         self
     }
@@ -46,36 +47,36 @@ impl Watch {
         fs::read_to_string(self.path(name)).unwrap_or_default()
     }
 
-    fn on(&self, hook: Hook) -> Hook {
+    fn attach_to(&self, hook: Hook) -> Hook {
         hook.env("EDGECERT_CONFIG", self.path("config.toml"))
     }
 }
 
-/// A hook whose service refuses its key.
-fn refused(service: &Sandbox, lineage: &Lineage) -> Hook {
+/// A deployment whose API key the service rejects.
+fn deploy_with_rejected_key(service: &Sandbox, lineage: &Lineage) -> Hook {
     edgecert().called_by_certbot(lineage).against(service).env("EDGECERT_API_KEY", "another-key-than-its")
 }
 
-/// A run that has no place to remember anything.
+/// A `sync` whose state directory cannot be created.
 fn failing_sync() -> Hook {
     edgecert().env("EDGECERT_STATE_DIR", "/dev/null/state").args(["sync"])
 }
 
 #[test]
-fn a_failure_is_told_with_the_report_and_without_secrets() {
+fn program_receives_report_without_secrets() {
     let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
     let key = lineage.read("privkey.pem");
     let body = format!("what is this? sandbox-key {key}");
     service.add_fault(Fault::status("POST /api/certs/upload", 400).body(body).times(9));
-    let watch = Watch::with(SCRIPT);
-    let hook = watch.on(edgecert().called_by_certbot(&lineage).against(&service));
+    let recorder = Recorder::with(SCRIPT);
+    let hook = recorder.attach_to(edgecert().called_by_certbot(&lineage).against(&service));
     let hook = hook.env("LC_ALL", "C").env("LANG", "C").env("SECRET", "sandbox-key").args(["--json"]);
     let output = hook.exits_with(69);
 
-    assert_eq!(watch.read("report"), output.stdout, "the very object that --json prints");
+    assert_eq!(recorder.read("report"), output.stdout, "the program receives what --json prints");
     assert_eq!(output.json()["exit_code"], 69);
-    assert_eq!(watch.read("arguments"), "first word\n\n");
-    let environment = watch.read("environment");
+    assert_eq!(recorder.read("arguments"), "first word\n\n");
+    let environment = recorder.read("environment");
     let mut names: Vec<&str> = environment
         .lines()
         .map(|line| line.split_once('=').unwrap().0)
@@ -87,49 +88,57 @@ fn a_failure_is_told_with_the_report_and_without_secrets() {
         environment.contains("EDGECERT_COMMAND=deploy\n") && environment.contains("EDGECERT_EXIT_CODE=69\n")
     );
     for line in key.lines().chain(["sandbox-key"]).filter(|line| !line.starts_with("-----")) {
-        assert!(!watch.read("report").contains(line) && !environment.contains(line), "{line}");
+        assert!(!recorder.read("report").contains(line) && !environment.contains(line), "{line}");
     }
-    assert!(output.stderr.contains("to standard output\n"), "not to ours: {}", output.stderr);
-    assert!(output.stderr.ends_with("to standard error\n"), "after the error: {}", output.stderr);
+    assert!(
+        output.stderr.contains("to standard output\n"),
+        "the program's stdout must go to stderr: {}",
+        output.stderr
+    );
+    assert!(
+        output.stderr.ends_with("to standard error\n"),
+        "the program must run after the error is printed: {}",
+        output.stderr
+    );
 }
 
 #[test]
-fn each_way_to_fail_is_told_and_nothing_else() {
+fn only_failed_deploy_and_sync_notify() {
     let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
     let [key, cert, chain] = ["privkey.pem", "fullchain.pem", "chain.pem"].map(|name| lineage.file(name));
     let dehydrated = ["deploy_cert".into(), "a.example".into(), key, cert.clone(), cert.clone(), chain];
-    let other = || edgecert().against(&service).env("EDGECERT_API_KEY", "another-key-than-its");
-    let told: [(&str, Hook); 4] = [
-        ("deploy", refused(&service, &lineage)),
-        ("deploy", refused(&service, &lineage).args(["deploy"])),
-        ("deploy", other().args(dehydrated.iter().map(PathBuf::from).chain(["0".into()]))),
+    let rejected_key = || edgecert().against(&service).env("EDGECERT_API_KEY", "another-key-than-its");
+    let notifying: [(&str, Hook); 4] = [
+        ("deploy", deploy_with_rejected_key(&service, &lineage)),
+        ("deploy", deploy_with_rejected_key(&service, &lineage).args(["deploy"])),
+        ("deploy", rejected_key().args(dehydrated.iter().map(PathBuf::from).chain(["0".into()]))),
         ("sync", failing_sync()),
     ];
-    for (command, hook) in told {
-        let watch = Watch::with(SCRIPT);
-        let output = watch.on(hook).run();
-        let report: Value = serde_json::from_str(&watch.read("report")).expect(&output.stderr);
+    for (command, hook) in notifying {
+        let recorder = Recorder::with(SCRIPT);
+        let output = recorder.attach_to(hook).run();
+        let report: Value = serde_json::from_str(&recorder.read("report")).expect(&output.stderr);
         assert_eq!((&report["command"], &report["exit_code"]), (&command.into(), &output.code.into()));
         assert_ne!(output.code, 0);
     }
 
     let silent: [(i32, Hook); 6] = [
         (0, edgecert().called_by_certbot(&lineage).against(&service)),
-        (77, refused(&service, &lineage).args(["plan"])),
-        (77, refused(&service, &lineage).args(["--dry-run"])),
+        (77, deploy_with_rejected_key(&service, &lineage).args(["plan"])),
+        (77, deploy_with_rejected_key(&service, &lineage).args(["--dry-run"])),
         (65, edgecert().called_by_certbot(&lineage).args(["check", "--domain", "b.example"])),
         (2, edgecert().args(["--no-such-flag"])),
         (2, edgecert().args(["deploy"])),
     ];
     for (code, hook) in silent {
-        let watch = Watch::with(SCRIPT);
-        watch.on(hook).exits_with(code);
-        assert!(!watch.path("environment").exists(), "exit code {code}");
+        let recorder = Recorder::with(SCRIPT);
+        recorder.attach_to(hook).exits_with(code);
+        assert!(!recorder.path("environment").exists(), "exit code {code}");
     }
 }
 
 #[test]
-fn a_program_that_cannot_tell_is_a_warning_and_changes_no_exit_code() {
+fn failing_program_is_a_warning() {
     let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
     let rows = [
         ("on_failure = [\"./missing\"]\n", "/./missing, named by on_failure: no such file"),
@@ -141,30 +150,31 @@ fn a_program_that_cannot_tell_is_a_warning_and_changes_no_exit_code() {
         ("on_failure = [\"true\"]\n", ""),
         ("", ""),
     ];
-    for (configuration, words) in rows {
-        let watch = Watch::with(SCRIPT).says(configuration);
-        let output = watch.on(refused(&service, &lineage)).args(["--json"]).exits_with(77);
+    for (configuration, message) in rows {
+        let recorder = Recorder::with(SCRIPT).with_config(configuration);
+        let output =
+            recorder.attach_to(deploy_with_rejected_key(&service, &lineage)).args(["--json"]).exits_with(77);
         assert_eq!(output.json()["exit_code"], 77);
-        assert_eq!(output.stderr.contains("on_failure"), !words.is_empty(), "{}", output.stderr);
-        assert!(output.stderr.contains(words), "{}", output.stderr);
+        assert_eq!(output.stderr.contains("on_failure"), !message.is_empty(), "{}", output.stderr);
+        assert!(output.stderr.contains(message), "{}", output.stderr);
     }
 }
 
 #[test]
-fn a_configuration_that_others_can_change_names_no_program() {
+fn program_of_writable_configuration_is_skipped() {
     let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
-    let watch = Watch::with(SCRIPT);
-    let file = watch.path("config.toml");
+    let recorder = Recorder::with(SCRIPT);
+    let file = recorder.path("config.toml");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
-    let output = watch.on(refused(&service, &lineage)).exits_with(77);
-    let words = format!(": others can change {}, which names it", file.display());
-    assert!(output.stderr.contains(&words), "{}", output.stderr);
-    assert!(!watch.path("report").exists());
+    let output = recorder.attach_to(deploy_with_rejected_key(&service, &lineage)).exits_with(77);
+    let message = format!(": others can change {}, which names it", file.display());
+    assert!(output.stderr.contains(&message), "{}", output.stderr);
+    assert!(!recorder.path("report").exists());
 }
 
-/// Runs a hook where the system's log is this socket, and returns what it says there. Only an administrator may make a
-/// real `/dev/log`; proot shows the hook one.
-fn logged(directory: &Path, hook: Hook, wrapper: &[&str]) -> (Output, Vec<String>) {
+/// Runs a hook and returns the lines that it sends to the system log. Creating `/dev/log` needs root, so proot maps a
+/// socket to it.
+fn run_with_system_log(directory: &Path, hook: Hook, wrapper: &[&str]) -> (Output, Vec<String>) {
     let path = directory.join("log");
     let _ = fs::remove_file(&path);
     let log = UnixDatagram::bind(&path).unwrap();
@@ -180,56 +190,58 @@ fn logged(directory: &Path, hook: Hook, wrapper: &[&str]) -> (Output, Vec<String
 }
 
 #[test]
-fn without_a_terminal_a_failure_gets_one_line_in_the_systems_log() {
+fn failure_is_one_system_log_line() {
     let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
     let directory = TempDir::new().unwrap();
-    let (output, lines) = logged(directory.path(), refused(&service, &lineage), &[]);
+    let (output, lines) =
+        run_with_system_log(directory.path(), deploy_with_rejected_key(&service, &lineage), &[]);
     assert_eq!(output.code, 77);
-    let [line] = lines.as_slice() else { panic!("one line: {lines:?}") };
+    let [line] = lines.as_slice() else { panic!("expected one line: {lines:?}") };
     assert!(line.starts_with("<27>edgecert["), "{line}");
-    assert!(line.contains("]: deploy failed with exit code 77; the service does not accept"), "{line}");
+    assert!(line.contains("]: deploy failed with exit code 77; the service rejected the API key"), "{line}");
     assert!(!line.contains('\n') && !line.contains("another-key-than-its"), "{line}");
 
-    let (output, lines) = logged(directory.path(), failing_sync(), &[]);
+    let (output, lines) = run_with_system_log(directory.path(), failing_sync(), &[]);
     assert_eq!((output.code == 0, lines.len()), (false, 1), "{lines:?}");
     for (code, hook) in [
         (0, edgecert().called_by_certbot(&lineage).against(&service)),
-        (77, refused(&service, &lineage).args(["plan"])),
+        (77, deploy_with_rejected_key(&service, &lineage).args(["plan"])),
     ] {
-        let (output, lines) = logged(directory.path(), hook, &[]);
+        let (output, lines) = run_with_system_log(directory.path(), hook, &[]);
         assert_eq!((output.code, lines), (code, Vec::new()));
     }
 }
 
 #[test]
-fn on_a_terminal_the_systems_log_is_left_alone() {
+fn terminal_run_skips_system_log() {
     let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
     let directory = TempDir::new().unwrap();
-    // util-linux's `script` gives it a terminal.
+    // `script` of util-linux provides a terminal.
     let wrapper = ["sh", "-c", "exec script -qec \"$0\" /dev/null"];
-    let (output, lines) = logged(directory.path(), refused(&service, &lineage), &wrapper);
+    let (output, lines) =
+        run_with_system_log(directory.path(), deploy_with_rejected_key(&service, &lineage), &wrapper);
     assert_eq!((output.code, lines), (77, Vec::new()), "{}", output.stdout);
-    assert!(output.stdout.contains(": the service does not accept"), "{}", output.stdout);
+    assert!(output.stdout.contains(": the service rejected the API key"), "{}", output.stdout);
 }
 
 #[test]
-fn panic_names_the_command_and_is_notified() {
-    let watch = Watch::with(SCRIPT);
-    let pipe = watch.path("api-key");
+fn panic_names_command_and_notifies() {
+    let recorder = Recorder::with(SCRIPT);
+    let pipe = recorder.path("api-key");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    // The thread that reads the pipe cannot be started, which the program has no error for.
+    // Starting the thread that reads the pipe fails, which the hook does not handle.
     let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "inject=clone3:error=EAGAIN:when=1"];
-    let sync = watch.on(edgecert()).env("EDGECERT_API_KEY_FILE", &pipe).args(["sync", "--json"]);
+    let sync = recorder.attach_to(edgecert()).env("EDGECERT_API_KEY_FILE", &pipe).args(["sync", "--json"]);
     let sync = sync.env("EDGECERT_BASE_URL", "http://127.0.0.1:1").under(&strace);
     let lineage = Lineage::issued_for(&["a.example"]);
     let entry = format!("[[lineage]]\npath = \"{}\"\n", lineage.path().display());
-    fs::write(watch.path("config.toml"), watch.read("config.toml") + &entry).unwrap();
+    fs::write(recorder.path("config.toml"), recorder.read("config.toml") + &entry).unwrap();
     let output = sync.exits_with(70);
 
     let report = output.json();
     assert_eq!((&report["command"], &report["exit_code"]), (&"sync".into(), &70.into()), "{report}");
     let error = report["error"].as_str().unwrap();
     assert!(error.starts_with("internal error: panic at "), "{error}");
-    assert_eq!(watch.read("report"), output.stdout);
-    assert!(watch.read("environment").contains("EDGECERT_COMMAND=sync\n"));
+    assert_eq!(recorder.read("report"), output.stdout);
+    assert!(recorder.read("environment").contains("EDGECERT_COMMAND=sync\n"));
 }

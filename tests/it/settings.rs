@@ -1,4 +1,4 @@
-//! Every setting by flag, by variable and by file, and which of them wins.
+//! Settings from flag, environment, configuration file and default, and their precedence.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -7,7 +7,7 @@ use expect_test::expect;
 
 use crate::harness::{Hook, Lineage, Options, edgecert, request_lines, sandbox, sandbox_with};
 
-/// A hook whose configuration file is this.
+/// Sets up a hook with this configuration file.
 fn configured(text: &str) -> Hook {
     let hook = edgecert();
     hook.write_file(".config/edgecert/config.toml", text);
@@ -19,11 +19,11 @@ fn set_mode(path: &std::path::Path, mode: u32) {
 }
 
 #[test]
-fn the_base_url_comes_from_flag_variable_or_file() {
+fn base_url_from_flag_variable_file() {
     let service = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
     let api = service.endpoints().api.clone();
-    let dead = "http://127.0.0.1:1";
+    let unreachable = "http://127.0.0.1:1";
     let file = |url: &str| format!("base_url = {url:?}\n");
     let hook = |text: &str| {
         let hook = configured(text).called_by_certbot(&lineage).env("EDGECERT_VERIFY", "off");
@@ -31,8 +31,8 @@ fn the_base_url_comes_from_flag_variable_or_file() {
     };
 
     hook(&file(&api)).succeeds();
-    hook(&file(dead)).env("EDGECERT_BASE_URL", &api).succeeds();
-    hook(&file(dead)).env("EDGECERT_BASE_URL", dead).args(["--base-url", &api]).succeeds();
+    hook(&file(unreachable)).env("EDGECERT_BASE_URL", &api).succeeds();
+    hook(&file(unreachable)).env("EDGECERT_BASE_URL", unreachable).args(["--base-url", &api]).succeeds();
     let missing = hook("").exits_with(78);
     expect![[r#"
         ---
@@ -43,11 +43,11 @@ fn the_base_url_comes_from_flag_variable_or_file() {
 }
 
 #[test]
-fn the_api_key_comes_from_flag_variable_file_or_credential() {
+fn api_key_from_variable_file_credential() {
     let service = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
     let base = format!("base_url = {:?}\n", service.endpoints().api);
-    let hook = |text: &str| {
+    let configure = |text: &str| {
         let hook =
             configured(&(base.clone() + text)).called_by_certbot(&lineage).env("EDGECERT_VERIFY", "off");
         let (good, bad) = (hook.write_file("good", "sandbox-key\n"), hook.write_file("bad", "wrong\n"));
@@ -57,23 +57,23 @@ fn the_api_key_comes_from_flag_variable_file_or_credential() {
         (hook, good, bad)
     };
 
-    let (call, good, _) = hook("");
-    call.args(["--api-key-file".as_ref(), good.as_os_str()]).env("EDGECERT_API_KEY", "wrong").succeeds();
-    let (call, _, bad) = hook("");
-    call.env("EDGECERT_API_KEY", "sandbox-key").env("EDGECERT_API_KEY_FILE", bad).succeeds();
-    let (call, good, _) = hook("api_key_file = \"../../bad\"\n");
-    call.env("EDGECERT_API_KEY_FILE", good).succeeds();
-    hook("api_key_file = \"../../good\"\n").0.succeeds();
-    hook("api_key_file = \"../../bad\"\n").0.exits_with(77);
-    let (call, good, _) = hook("");
-    call.env("CREDENTIALS_DIRECTORY", good.with_file_name("credentials")).succeeds();
-    let missing = hook("").0.exits_with(78);
+    let (hook, good, _) = configure("");
+    hook.args(["--api-key-file".as_ref(), good.as_os_str()]).env("EDGECERT_API_KEY", "wrong").succeeds();
+    let (hook, _, bad) = configure("");
+    hook.env("EDGECERT_API_KEY", "sandbox-key").env("EDGECERT_API_KEY_FILE", bad).succeeds();
+    let (hook, good, _) = configure("api_key_file = \"../../bad\"\n");
+    hook.env("EDGECERT_API_KEY_FILE", good).succeeds();
+    configure("api_key_file = \"../../good\"\n").0.succeeds();
+    configure("api_key_file = \"../../bad\"\n").0.exits_with(77);
+    let (hook, good, _) = configure("");
+    hook.env("CREDENTIALS_DIRECTORY", good.with_file_name("credentials")).succeeds();
+    let missing = configure("").0.exits_with(78);
     assert!(missing.stderr.contains("no API key is set"), "{}", missing.stderr);
     assert!(missing.stderr.contains("api_key_file"), "{}", missing.stderr);
 }
 
 #[test]
-fn an_api_key_file_open_to_others_is_refused_with_the_command_that_mends_it() {
+fn readable_api_key_file_is_refused() {
     let service = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
     let hook = || edgecert().called_by_certbot(&lineage).against(&service).without_env("EDGECERT_API_KEY");
@@ -102,7 +102,7 @@ fn an_api_key_file_open_to_others_is_refused_with_the_command_that_mends_it() {
 }
 
 #[test]
-fn an_api_key_that_is_none_is_refused_without_being_shown() {
+fn malformed_api_key_is_not_printed() {
     let lineage = Lineage::issued_for(&["a.example"]);
     for key in ["two words", "two\nlines", "\u{fc}ber-secret", "  "] {
         let hook = edgecert().called_by_certbot(&lineage).env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
@@ -113,7 +113,7 @@ fn an_api_key_that_is_none_is_refused_without_being_shown() {
 }
 
 #[test]
-fn urls_that_would_leak_are_refused() {
+fn leaking_base_urls_are_refused() {
     let lineage = Lineage::issued_for(&["a.example"]);
     let rows = [
         ("http://api.example.net", "plain http is for loopback addresses only"),
@@ -129,7 +129,7 @@ fn urls_that_would_leak_are_refused() {
 }
 
 #[test]
-fn a_bad_file_is_named_with_line_and_key() {
+fn configuration_error_names_line_and_key() {
     let lineage = Lineage::issued_for(&["a.example"]);
     let hook =
         configured("base_url = \"https://api.example.net\"\n\ntimout = 5\n").called_by_certbot(&lineage);
@@ -155,75 +155,76 @@ fn a_bad_file_is_named_with_line_and_key() {
 }
 
 #[test]
-fn the_configuration_file_is_the_named_one_or_the_users() {
+fn configuration_file_is_found() {
     let service = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
     let text = format!("base_url = {:?}\n", service.endpoints().api);
-    let hook = || {
+    let deploy = || {
         let hook = edgecert().called_by_certbot(&lineage).env("EDGECERT_VERIFY", "off");
         hook.env("EDGECERT_API_KEY", "sandbox-key")
     };
-    let call = hook();
-    let file = call.write_file("elsewhere.toml", &text);
-    call.args(["--config".as_ref(), file.as_os_str()]).succeeds();
-    let call = hook();
-    let file = call.write_file("elsewhere.toml", &text);
-    call.env("EDGECERT_CONFIG", file).succeeds();
-    let call = hook();
-    let file = call.write_file("xdg/edgecert/config.toml", &text);
-    call.env("XDG_CONFIG_HOME", file.parent().unwrap().parent().unwrap()).succeeds();
+    let hook = deploy();
+    let file = hook.write_file("elsewhere.toml", &text);
+    hook.args(["--config".as_ref(), file.as_os_str()]).succeeds();
+    let hook = deploy();
+    let file = hook.write_file("elsewhere.toml", &text);
+    hook.env("EDGECERT_CONFIG", file).succeeds();
+    let hook = deploy();
+    let file = hook.write_file("xdg/edgecert/config.toml", &text);
+    hook.env("XDG_CONFIG_HOME", file.parent().unwrap().parent().unwrap()).succeeds();
 }
 
 #[test]
-fn wait_and_verify_come_from_flag_variable_or_file() {
+fn wait_and_verify_from_every_source() {
     let service = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
-    let bare = |hook: Hook| {
+    let is_bare_upload = |hook: Hook| {
         let before = request_lines(&service).len();
         hook.called_by_certbot(&lineage).against(&service).for_domain("a.example").succeeds();
         request_lines(&service).len() - before == 1
     };
-    assert!(!bare(edgecert()));
-    assert!(bare(edgecert().args(["--wait", "0"])));
-    assert!(bare(edgecert().env("EDGECERT_WAIT", "0")));
-    assert!(bare(configured("wait = 0\n")));
-    assert!(!bare(configured("wait = 0\n").env("EDGECERT_WAIT", "5")));
-    assert!(bare(edgecert().env("EDGECERT_WAIT", "5").args(["--wait", "0"])));
+    assert!(!is_bare_upload(edgecert()));
+    assert!(is_bare_upload(edgecert().args(["--wait", "0"])));
+    assert!(is_bare_upload(edgecert().env("EDGECERT_WAIT", "0")));
+    assert!(is_bare_upload(configured("wait = 0\n")));
+    assert!(!is_bare_upload(configured("wait = 0\n").env("EDGECERT_WAIT", "5")));
+    assert!(is_bare_upload(edgecert().env("EDGECERT_WAIT", "5").args(["--wait", "0"])));
 
-    // Nobody listens on port 1, so only a handshake that is tried says something.
-    let nowhere = |hook: Hook| {
+    // Nothing listens on port 1, so an attempted handshake causes a warning.
+    let without_edge = |hook: Hook| {
         let hook = hook.called_by_certbot(&lineage).against(&service);
         hook.env("EDGECERT_EDGE_ADDRESS", "127.0.0.1:1").args(["--wait", "2"])
     };
-    let warned = |hook: Hook| nowhere(hook).succeeds().stderr.contains("127.0.0.1:1 refuses connections");
-    assert!(warned(edgecert()));
-    assert!(!warned(edgecert().args(["--verify", "off"])));
-    assert!(!warned(edgecert().env("EDGECERT_VERIFY", "off")));
-    assert!(!warned(configured("verify = \"off\"\n")));
-    assert!(warned(configured("verify = \"off\"\n").args(["--verify", "auto"])));
-    nowhere(edgecert().args(["--verify", "require"])).exits_with(75);
+    let has_warning =
+        |hook: Hook| without_edge(hook).succeeds().stderr.contains("127.0.0.1:1 refuses connections");
+    assert!(has_warning(edgecert()));
+    assert!(!has_warning(edgecert().args(["--verify", "off"])));
+    assert!(!has_warning(edgecert().env("EDGECERT_VERIFY", "off")));
+    assert!(!has_warning(configured("verify = \"off\"\n")));
+    assert!(has_warning(configured("verify = \"off\"\n").args(["--verify", "auto"])));
+    without_edge(edgecert().args(["--verify", "require"])).exits_with(75);
 }
 
 #[test]
-fn the_edge_comes_from_flag_variable_or_file() {
+fn edge_address_from_flag_variable_file() {
     let service = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
-    let call =
+    let deploy =
         |hook: Hook| hook.called_by_certbot(&lineage).against(&service).without_env("EDGECERT_EDGE_ADDRESS");
-    let served = |hook: Hook| hook.args(["--json"]).succeeds().sites() == ["a.example: served"];
+    let is_served = |hook: Hook| hook.args(["--json"]).succeeds().sites() == ["a.example: served"];
     let address = &service.endpoints().edge;
-    assert!(!served(call(edgecert()).args(["--wait", "1"])), "the sandbox's cname does not resolve");
-    assert!(served(call(edgecert()).args(["--edge-address", address])));
-    assert!(served(call(edgecert()).env("EDGECERT_EDGE_ADDRESS", address)));
-    assert!(served(call(configured(&format!("edge_address = {address:?}\n")))));
+    assert!(!is_served(deploy(edgecert()).args(["--wait", "1"])), "the sandbox's cname does not resolve");
+    assert!(is_served(deploy(edgecert()).args(["--edge-address", address])));
+    assert!(is_served(deploy(edgecert()).env("EDGECERT_EDGE_ADDRESS", address)));
+    assert!(is_served(deploy(configured(&format!("edge_address = {address:?}\n")))));
     let twice = format!("{address}, {address}");
-    assert!(served(call(edgecert()).args(["--edge-address", &twice])));
-    call(edgecert()).args(["--edge-address", "127.0.0.1"]).exits_with(78);
-    call(edgecert()).args(["--edge-address", &format!("{address},")]).exits_with(78);
+    assert!(is_served(deploy(edgecert()).args(["--edge-address", &twice])));
+    deploy(edgecert()).args(["--edge-address", "127.0.0.1"]).exits_with(78);
+    deploy(edgecert()).args(["--edge-address", &format!("{address},")]).exits_with(78);
 }
 
 #[test]
-fn timeout_comes_from_flag_variable_or_file() {
+fn timeout_from_flag_variable_file() {
     let lineage = Lineage::issued_for(&["a.example"]);
     let hook = |hook: Hook| {
         let hook = hook.called_by_certbot(&lineage).env("EDGECERT_API_KEY", "k");
@@ -235,34 +236,34 @@ fn timeout_comes_from_flag_variable_or_file() {
 }
 
 #[test]
-fn switches_come_from_flag_variable_or_file() {
+fn switches_from_flag_variable_file() {
     let service = sandbox(&["other.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
-    let call = |hook: Hook, code| {
+    let deploy = |hook: Hook, code| {
         hook.called_by_certbot(&lineage).against(&service).exits_with(code);
     };
-    call(edgecert(), 69);
-    call(edgecert().args(["--skip-unmatched"]), 0);
-    call(edgecert().env("EDGECERT_SKIP_UNMATCHED", "yes"), 0);
-    call(configured("skip_unmatched = true\n"), 0);
-    call(configured("skip_unmatched = true\n").env("EDGECERT_SKIP_UNMATCHED", "0"), 69);
-    call(edgecert().env("EDGECERT_SKIP_UNMATCHED", "1").args(["--skip-unmatched=false"]), 69);
-    call(edgecert().env("EDGECERT_SKIP_UNMATCHED", "perhaps"), 78);
+    deploy(edgecert(), 69);
+    deploy(edgecert().args(["--skip-unmatched"]), 0);
+    deploy(edgecert().env("EDGECERT_SKIP_UNMATCHED", "yes"), 0);
+    deploy(configured("skip_unmatched = true\n"), 0);
+    deploy(configured("skip_unmatched = true\n").env("EDGECERT_SKIP_UNMATCHED", "0"), 69);
+    deploy(edgecert().env("EDGECERT_SKIP_UNMATCHED", "1").args(["--skip-unmatched=false"]), 69);
+    deploy(edgecert().env("EDGECERT_SKIP_UNMATCHED", "perhaps"), 78);
 }
 
 #[test]
-fn the_ca_file_comes_from_flag_variable_or_file() {
+fn ca_file_from_flag_variable_file() {
     let service = sandbox_with(Options { tls: true, ..Options::default() }, &["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
     let ca = service.endpoints().ca_file.clone().unwrap();
-    let call =
+    let deploy =
         |hook: Hook| hook.called_by_certbot(&lineage).against(&service).without_env("EDGECERT_CA_FILE");
-    call(edgecert()).args(["--ca-file".as_ref(), ca.as_os_str()]).succeeds();
-    call(edgecert()).env("EDGECERT_CA_FILE", &ca).succeeds();
-    call(configured(&format!("ca_file = {ca:?}\n"))).succeeds();
-    let system = call(edgecert()).env("SSL_CERT_FILE", &ca);
+    deploy(edgecert()).args(["--ca-file".as_ref(), ca.as_os_str()]).succeeds();
+    deploy(edgecert()).env("EDGECERT_CA_FILE", &ca).succeeds();
+    deploy(configured(&format!("ca_file = {ca:?}\n"))).succeeds();
+    let system = deploy(edgecert()).env("SSL_CERT_FILE", &ca);
     system.succeeds();
-    let missing = call(edgecert()).args(["--ca-file", "/nonexistent.pem"]).exits_with(78);
+    let missing = deploy(edgecert()).args(["--ca-file", "/nonexistent.pem"]).exits_with(78);
     assert!(
         missing.stderr.contains("cannot use the CA file /nonexistent.pem: no such file"),
         "{}",

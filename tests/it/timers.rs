@@ -1,5 +1,5 @@
-//! `sync` by a timer: systemd accepts the units, what they forbid is nothing that a run needs, and what they and cron call
-//! is a command.
+//! The systemd units and the cron file for `sync`: they are valid, call an existing command, and forbid nothing that a
+//! run needs.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -24,8 +24,8 @@ fn read(name: &str) -> String {
     fs::read_to_string(root().join(name)).unwrap()
 }
 
-/// The values of a key of the service; the words of several lines one after another.
-fn values(key: &str) -> Vec<String> {
+/// The values of a key in the service unit, one per line that sets it.
+fn unit_values(key: &str) -> Vec<String> {
     let service = read(SERVICE);
     let lines =
         service.lines().filter_map(|line| line.strip_prefix(key)?.strip_prefix('=')).map(str::to_owned);
@@ -38,7 +38,7 @@ fn systemd(program: &str, arguments: &[&str]) -> Output {
     command.output().unwrap_or_else(|error| panic!("{program} (Debian package systemd): {error}"))
 }
 
-/// The units in a directory of their own, with a program that is there.
+/// Copies the units to a temporary directory, with a program that exists.
 fn units() -> TempDir {
     let directory = TempDir::new().unwrap();
     for name in [SERVICE, TIMER] {
@@ -49,28 +49,28 @@ fn units() -> TempDir {
 }
 
 #[test]
-fn systemd_accepts_the_units_without_a_word() {
+fn systemd_verifies_units_silently() {
     let directory = units();
     for name in ["edgecert-sync.service", "edgecert-sync.timer"] {
         let unit = directory.path().join(name);
         let output = systemd("systemd-analyze", &["verify", "--man=no", unit.to_str().unwrap()]);
-        let said = [output.stdout, output.stderr].concat();
-        assert!(output.status.success() && said.is_empty(), "{}", String::from_utf8_lossy(&said));
+        let printed = [output.stdout, output.stderr].concat();
+        assert!(output.status.success() && printed.is_empty(), "{}", String::from_utf8_lossy(&printed));
     }
 }
 
 #[test]
-fn systemd_finds_the_service_hardly_exposed() {
+fn service_exposure_stays_low() {
     let unit = units().keep().join("edgecert-sync.service");
     let unit_text = unit.to_str().unwrap();
-    // In tenths; what is left is the network, root, and the directories that are read.
+    // The threshold is in tenths. What remains is network access, root, and readable directories.
     let arguments = ["security", "--offline=true", "--threshold=18", "--no-pager", unit_text];
     let output = systemd("systemd-analyze", &arguments);
     fs::remove_dir_all(unit.parent().unwrap()).unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
-/// The system calls of a set as systemd knows it; sets may hold sets.
+/// Expands a system call set of systemd, recursively.
 fn expand(set: &str) -> BTreeSet<String> {
     if !set.starts_with('@') {
         return [set.to_owned()].into();
@@ -83,9 +83,9 @@ fn expand(set: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn a_run_needs_no_system_call_that_the_service_forbids() {
+fn service_permits_needed_system_calls() {
     let mut allowed = BTreeSet::new();
-    for words in values("SystemCallFilter") {
+    for words in unit_values("SystemCallFilter") {
         match words.strip_prefix('~') {
             None => allowed.extend(words.split(' ').flat_map(expand)),
             Some(words) => {
@@ -98,7 +98,7 @@ fn a_run_needs_no_system_call_that_the_service_forbids() {
     let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
     let trace = lineage.file("trace");
     let wrapper = ["strace", "-f", "-qq", "-o", trace.to_str().unwrap()];
-    // With a name that has to be looked up.
+    // A host name, so that the trace includes name resolution.
     let url = service.endpoints().api.replace("127.0.0.1", "localhost");
     let state = TempDir::new().unwrap();
     let call = || {
@@ -110,16 +110,19 @@ fn a_run_needs_no_system_call_that_the_service_forbids() {
     let output = call().args(["sync"]).under(&wrapper).succeeds();
     assert!(output.stdout.ends_with("1 lineage: 1 deployed\n"), "{}", output.stdout);
     let used = system_calls(&lineage.read("trace"));
-    assert!(used.contains("clone3") || used.contains("clone"), "no thread looked the name up: {used:?}");
+    assert!(
+        used.contains("clone3") || used.contains("clone"),
+        "no thread was started for name resolution: {used:?}"
+    );
     let missing: Vec<_> = used.difference(&allowed).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }
 
 #[test]
-fn the_service_hands_over_the_key_and_the_directory_of_the_hooks() {
-    assert_eq!(values("LoadCredential"), ["edgecert-api-key:/etc/edgecert/api-key"]);
-    assert_eq!(values("StateDirectory"), ["edgecert"]);
-    assert_eq!(values("StateDirectoryMode"), ["0700"]);
+fn service_passes_credential_and_state_directory() {
+    assert_eq!(unit_values("LoadCredential"), ["edgecert-api-key:/etc/edgecert/api-key"]);
+    assert_eq!(unit_values("StateDirectory"), ["edgecert"]);
+    assert_eq!(unit_values("StateDirectoryMode"), ["0700"]);
     let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
     let credentials = TempDir::new().unwrap();
     fs::write(credentials.path().join("edgecert-api-key"), &service.endpoints().api_key).unwrap();
@@ -127,100 +130,99 @@ fn the_service_hands_over_the_key_and_the_directory_of_the_hooks() {
     let hook = edgecert().called_by_certbot(&lineage).against(&service).without_env("EDGECERT_API_KEY");
     let hook = hook.without_env("EDGECERT_STATE_DIR").env("STATE_DIRECTORY", state.path());
     hook.env("CREDENTIALS_DIRECTORY", credentials.path()).succeeds();
-    assert_eq!(fs::read_dir(state.path()).unwrap().count(), 2, "a memory and its lock");
+    assert_eq!(fs::read_dir(state.path()).unwrap().count(), 2, "a state file and its lock");
 }
 
 #[test]
-fn what_the_service_starts_is_a_command() {
-    let start = values("ExecStart");
-    let [line] = start.as_slice() else { panic!("one program is started: {start:?}") };
+fn service_starts_existing_command() {
+    let start = unit_values("ExecStart");
+    let [line] = start.as_slice() else { panic!("expected one ExecStart: {start:?}") };
     let (program, arguments) = line.split_once(' ').unwrap();
     assert_eq!(program, INSTALLED);
     let service = sandbox(&[]);
     edgecert().against(&service).args(arguments.split(' ')).succeeds();
 }
 
-/// The one line of the file for cron that is a job: its five fields of time, the user, the command.
-fn job() -> ([String; 5], String, String) {
+/// The only job of the cron file: its five time fields, the user and the command.
+fn cron_job() -> ([String; 5], String, String) {
     let file = read(CRON);
-    assert!(file.ends_with('\n'), "cron leaves out a last line without its end");
+    assert!(file.ends_with('\n'), "cron ignores a last line without a line feed");
     let is_job = |line: &&str| {
         let is_setting =
             line.split_once('=').is_some_and(|(name, _)| name.bytes().all(|byte| byte.is_ascii_uppercase()));
         !line.starts_with('#') && !is_setting && !line.is_empty()
     };
     let jobs: Vec<&str> = file.lines().filter(is_job).collect();
-    let [job] = jobs.as_slice() else { panic!("one job: {jobs:?}") };
+    let [job] = jobs.as_slice() else { panic!("expected one job: {jobs:?}") };
     let mut words = job.splitn(7, ' ').map(str::to_owned);
     let time = std::array::from_fn(|_| words.next().unwrap());
     (time, words.next().unwrap(), words.next().unwrap())
 }
 
 #[test]
-fn cron_understands_its_file_and_runs_a_command() {
-    let ([minute, hour, rest @ ..], user, command) = job();
-    assert!(minute.parse::<u8>().is_ok_and(|minute| minute < 60 && minute > 0), "not with everybody else");
-    assert_eq!((hour.as_str(), rest, user.as_str()), ("*", ["*"; 3].map(str::to_owned), "root"));
-    assert!(!command.contains('%'), "which is the end of a line to cron");
-    let mode = fs::metadata(root().join(CRON)).unwrap().permissions().mode();
-    assert_eq!(
-        mode & 0o133,
-        0,
-        "cron runs no file that others may change, and needs none that can be executed"
+fn cron_job_runs_existing_command() {
+    let ([minute, hour, rest @ ..], user, command) = cron_job();
+    assert!(
+        minute.parse::<u8>().is_ok_and(|minute| minute < 60 && minute > 0),
+        "the job must not start at the full hour"
     );
+    assert_eq!((hour.as_str(), rest, user.as_str()), ("*", ["*"; 3].map(str::to_owned), "root"));
+    assert!(!command.contains('%'), "cron treats % as a line feed");
+    let mode = fs::metadata(root().join(CRON)).unwrap().permissions().mode();
+    assert_eq!(mode & 0o133, 0, "cron rejects files that others can write, and needs no execute permission");
     let path = read(CRON).lines().find_map(|line| line.strip_prefix("PATH=").map(str::to_owned)).unwrap();
     assert!(path.split(':').any(|directory| Path::new(directory).join("edgecert") == Path::new(INSTALLED)));
 
-    // Half an hour is too long for a test.
-    let at_once = command.replace("--splay 1800", "--splay 0");
-    assert_ne!(at_once, command);
+    // A splay of up to half an hour is too long for a test.
+    let without_splay = command.replace("--splay 1800", "--splay 0");
+    assert_ne!(without_splay, command);
     let service = sandbox(&[]);
     let mut hook = edgecert().against(&service);
     let directory = TempDir::new().unwrap();
     std::os::unix::fs::symlink(hook.command().get_program(), directory.path().join("edgecert")).unwrap();
     let mut shell = Command::new("/bin/sh");
-    shell.args(["-c", &at_once]).env_clear();
+    shell.args(["-c", &without_splay]).env_clear();
     let variables: Vec<_> =
         hook.command().get_envs().map(|(name, value)| (name.to_owned(), value.unwrap().to_owned())).collect();
     let output = shell.envs(variables).env("PATH", directory.path()).output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{stderr}");
-    assert!(output.stdout.is_empty(), "cron would mail it");
+    assert!(output.stdout.is_empty(), "cron mails any output");
 }
 
-/// The lines of the README's blocks for the shell that hold these words.
-fn commands(words: &str) -> Vec<String> {
+/// The lines in the README's shell blocks that contain this text.
+fn readme_commands(words: &str) -> Vec<String> {
     let readme = read("README.md");
     let blocks = readme.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap());
     blocks.flat_map(str::lines).filter(|line| line.contains(words)).map(str::to_owned).collect()
 }
 
 #[test]
-fn the_commands_of_the_readme_install_and_enable_them() {
+fn readme_commands_install_and_enable_timer() {
     let system = TempDir::new().unwrap();
     let at = |path: &str| -> PathBuf { system.path().join(path) };
     for directory in ["etc/systemd/system", "etc/cron.d"] {
         fs::create_dir_all(at(directory)).unwrap();
     }
     let etc = at("etc").to_str().unwrap().to_owned();
-    let installs = commands("install -m 644 hooks/");
+    let installs = readme_commands("install -m 644 hooks/");
     assert_eq!(installs.len(), 2, "{installs:?}");
     for command in &installs {
-        let here = command.replace("/etc", &etc);
-        let output = Command::new("sh").args(["-c", &here]).current_dir(root()).output().unwrap();
-        assert!(output.status.success(), "{here}: {}", String::from_utf8_lossy(&output.stderr));
+        let rewritten = command.replace("/etc", &etc);
+        let output = Command::new("sh").args(["-c", &rewritten]).current_dir(root()).output().unwrap();
+        assert!(output.status.success(), "{rewritten}: {}", String::from_utf8_lossy(&output.stderr));
     }
     assert!(
         at("etc/systemd/system/edgecert-sync.service").exists() && at("etc/cron.d/edgecert-sync").exists()
     );
 
-    let enable = commands("systemctl enable");
+    let enable = readme_commands("systemctl enable");
     let [line] = enable.as_slice() else { panic!("{enable:?}") };
-    // In another root nothing can be started.
+    // `--now` would start the timer, which is impossible with `--root`.
     let words: Vec<&str> = line.split(' ').skip(1).filter(|word| *word != "--now").collect();
     assert_eq!(words.len() + 2, line.split(' ').count());
-    let other = format!("--root={}", system.path().display());
-    let output = systemd("systemctl", &[&[other.as_str()], words.as_slice()].concat());
+    let root_option = format!("--root={}", system.path().display());
+    let output = systemd("systemctl", &[&[root_option.as_str()], words.as_slice()].concat());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(at("etc/systemd/system/timers.target.wants/edgecert-sync.timer").is_symlink());
 }

@@ -1,15 +1,13 @@
-//! No secret leaves: the API key and the private key stand in no output, no file and no argument, not even when the
-//! service sends them back.
+//! Secrets: the API key and the private key appear in no output, file or argument, even if the service echoes them.
 
 use std::path::Path;
 
-use crate::harness::{Fault, Hook, Lineage, Options, Output, edgecert, sandbox, sandbox_with};
+use crate::harness::{API_KEY, Fault, Hook, Lineage, Options, Output, edgecert, sandbox, sandbox_with};
 
-const API_KEY: &str = "sandbox-key";
 const PATHS: [&str; 3] = ["POST /api/certs/upload", "GET /api/me/sites", "GET /api/certs"];
 
-/// The pieces of the key material that must not be seen anywhere.
-fn pieces(lineage: &Lineage) -> Vec<String> {
+/// Pieces of the private key's base64, none of which may appear anywhere.
+fn key_pieces(lineage: &Lineage) -> Vec<String> {
     let key = lineage.read("privkey.pem");
     let lines = key.lines().filter(|line| !line.starts_with("-----"));
     lines
@@ -19,26 +17,26 @@ fn pieces(lineage: &Lineage) -> Vec<String> {
 }
 
 #[track_caller]
-fn assert_clean(output: &Output, lineage: &Lineage) {
+fn assert_no_secret(output: &Output, lineage: &Lineage) {
     for text in [&output.stdout, &output.stderr, &output.state] {
         assert!(!text.contains(API_KEY), "{text}");
-        for piece in pieces(lineage) {
+        for piece in key_pieces(lineage) {
             assert!(!text.contains(&piece), "{piece} in {text}");
         }
     }
 }
 
-/// Ways to call the hook, the most talkative among them.
+/// Runs with different amounts of output.
 fn calls<'a>(service: &'a crate::harness::Sandbox, lineage: &'a Lineage) -> impl Iterator<Item = Hook> + 'a {
-    let ways: [&[&str]; 4] =
+    let argument_lists: [&[&str]; 4] =
         [&["-vv"], &["-vv", "--json"], &["-vv", "--json", "--wait", "0", "--domain", "a.example"], &[]];
-    ways.into_iter().map(move |way| {
-        edgecert().called_by_certbot(lineage).against(service).args(["--timeout", "2"]).args(way)
+    argument_lists.into_iter().map(move |arguments| {
+        edgecert().called_by_certbot(lineage).against(service).args(["--timeout", "2"]).args(arguments)
     })
 }
 
 #[test]
-fn output_never_holds_a_secret() {
+fn output_and_state_hold_no_secret() {
     for tls in [false, true] {
         let service = sandbox_with(Options { tls, ..Options::default() }, &["a.example"]);
         let lineage = Lineage::issued_for(&["a.example"]);
@@ -46,15 +44,15 @@ fn output_never_holds_a_secret() {
             let output = hook.succeeds();
             assert!(
                 output.state.contains("\"served\"") || output.state.contains("\"uploaded\""),
-                "it is remembered"
+                "the run must be recorded"
             );
-            assert_clean(&output, &lineage);
+            assert_no_secret(&output, &lineage);
         }
     }
 }
 
 #[test]
-fn a_service_that_echoes_secrets_does_not_get_them_printed() {
+fn echoed_secrets_are_redacted() {
     let lineage = Lineage::issued_for(&["a.example"]);
     let key = lineage.read("privkey.pem");
     let one_line = key.lines().nth(1).unwrap().to_owned();
@@ -75,14 +73,14 @@ fn a_service_that_echoes_secrets_does_not_get_them_printed() {
                 );
             }
             for hook in calls(&service, &lineage) {
-                assert_clean(&hook.run(), &lineage);
+                assert_no_secret(&hook.run(), &lineage);
             }
         }
     }
 }
 
 #[test]
-fn a_location_that_holds_the_key_is_not_printed() {
+fn location_with_key_is_redacted() {
     let service = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
     for path in PATHS {
@@ -91,12 +89,12 @@ fn a_location_that_holds_the_key_is_not_printed() {
         );
     }
     for hook in calls(&service, &lineage) {
-        assert_clean(&hook.exits_with(76), &lineage);
+        assert_no_secret(&hook.exits_with(76), &lineage);
     }
 }
 
 #[test]
-fn a_key_given_as_an_argument_by_mistake_is_not_repeated() {
+fn key_as_argument_is_not_echoed() {
     for arguments in
         [&["--api-key=sandbox-key"][..], &["--api-key", "sandbox-key"], &["--key-file=sandbox-key"]]
     {
@@ -106,7 +104,7 @@ fn a_key_given_as_an_argument_by_mistake_is_not_repeated() {
 }
 
 #[test]
-fn only_the_memory_is_written_and_no_argument_holds_a_secret() {
+fn only_state_files_are_written() {
     let service = sandbox(&["a.example"]);
     service.hold_pushes(true);
     let lineage = Lineage::issued_for(&["a.example"]);
@@ -115,7 +113,7 @@ fn only_the_memory_is_written_and_no_argument_holds_a_secret() {
     let program = hook.command().get_program().to_owned();
     let arguments: Vec<_> = hook.command().get_args().map(ToOwned::to_owned).collect();
     assert!(arguments.iter().all(|argument| !argument.to_string_lossy().contains(API_KEY)));
-    // Every system call that can create or write a file, or start a program.
+    // Trace every system call that can create or write a file or start a program.
     let mut strace = std::process::Command::new("strace");
     strace.args([
         "-f",
@@ -132,10 +130,10 @@ fn only_the_memory_is_written_and_no_argument_holds_a_secret() {
     let output = strace.output().expect("strace must be installed (Debian package strace)");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let calls = std::fs::read_to_string(&trace).unwrap();
-    assert!(calls.contains("execve("), "the trace must not be empty");
+    assert!(calls.contains("execve("), "the trace is empty");
     let home = hook.command().get_current_dir().map(Path::to_owned).unwrap();
-    let memory = format!("\"{}/state", home.display());
-    for line in calls.lines().filter(|line| !line.contains(&memory)) {
+    let state_path = format!("\"{}/state", home.display());
+    for line in calls.lines().filter(|line| !line.contains(&state_path)) {
         let opens_for_writing =
             line.contains("O_WRONLY") || line.contains("O_RDWR") || line.contains("O_CREAT");
         assert!(!opens_for_writing || line.contains("/dev/null"), "{line}");
@@ -144,13 +142,13 @@ fn only_the_memory_is_written_and_no_argument_holds_a_secret() {
             "{line}"
         );
     }
-    assert_eq!(calls.matches("execve(").count(), 1, "no child is started");
-    let written: Vec<_> = std::fs::read_dir(home).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(written, ["state"]);
+    assert_eq!(calls.matches("execve(").count(), 1, "no child process may be started");
+    let files: Vec<_> = std::fs::read_dir(home).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(files, ["state"]);
 }
 
 #[test]
-fn memory_is_kept_out_of_core_dumps_and_other_processes() {
+fn core_dumps_are_disabled() {
     let service = sandbox(&["a.example"]);
     service.add_fault(Fault::stall("POST /api/certs/upload", 30.0));
     let lineage = Lineage::issued_for(&["a.example"]);
@@ -164,14 +162,14 @@ fn memory_is_kept_out_of_core_dumps_and_other_processes() {
         std::thread::yield_now();
     }
     let limits = std::fs::read_to_string(format!("/proc/{}/limits", child.id())).unwrap();
-    let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap().to_owned();
+    let core_limit = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap().to_owned();
     child.kill().unwrap();
     child.wait().unwrap();
-    assert_eq!(core.split_whitespace().nth(4), Some("0"), "{core}");
+    assert_eq!(core_limit.split_whitespace().nth(4), Some("0"), "{core_limit}");
 }
 
 #[test]
-fn keys_of_every_alphabet_are_taken_out_of_what_the_service_says() {
+fn keys_with_punctuation_are_redacted() {
     let lineage = Lineage::issued_for(&["a.example"]);
     for key in [
         "10045:f3a9c1d77be",
@@ -185,12 +183,12 @@ fn keys_of_every_alphabet_are_taken_out_of_what_the_service_says() {
             let split: String = key.chars().flat_map(|c| ['\u{200b}', c]).collect();
             service.add_fault(Fault::status(path, 400).body(format!("bad Bearer {key} or {split}")).times(9));
         }
-        for way in [&["--json"][..], &["-vv", "--wait", "0", "--domain", "a.example"]] {
+        for arguments in [&["--json"][..], &["-vv", "--wait", "0", "--domain", "a.example"]] {
             let output = edgecert()
                 .called_by_certbot(&lineage)
                 .against(&service)
                 .env("EDGECERT_API_KEY", key)
-                .args(way)
+                .args(arguments)
                 .run();
             let text = output.stdout.clone() + &output.stderr;
             let quoted = serde_json::to_string(key).unwrap();
@@ -201,7 +199,7 @@ fn keys_of_every_alphabet_are_taken_out_of_what_the_service_says() {
 }
 
 #[test]
-fn a_listing_that_holds_secrets_does_not_get_them_printed() {
+fn secrets_in_listings_are_redacted() {
     let lineage = Lineage::issued_for(&["a.example"]);
     let key = lineage.read("privkey.pem");
     let line: String =
@@ -226,6 +224,6 @@ fn a_listing_that_holds_secrets_does_not_get_them_printed() {
     for arguments in [&["-vv"][..], &["-vv", "--json"], &["plan"], &["--rebind", "--json"]] {
         let hook =
             edgecert().called_by_certbot(&lineage).against(&service).without_env("EDGECERT_EDGE_ADDRESS");
-        assert_clean(&hook.args(["--wait", "1"]).args(arguments).run(), &lineage);
+        assert_no_secret(&hook.args(["--wait", "1"]).args(arguments).run(), &lineage);
     }
 }
