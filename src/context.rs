@@ -16,7 +16,7 @@ pub struct Context {
     pub(crate) style: Style,
     /// `--config`.
     config: Option<PathBuf>,
-    configuration: OnceLock<Result<Configuration, settings::Error>>,
+    configuration: OnceLock<Result<Configuration, settings::SettingsError>>,
 }
 
 impl Context {
@@ -25,7 +25,7 @@ impl Context {
     }
 
     /// The configuration file in effect, or why it cannot be used. Reads the file on the first call.
-    pub(crate) fn configuration(&self) -> Result<&Configuration, settings::Error> {
+    pub(crate) fn configuration(&self) -> Result<&Configuration, settings::SettingsError> {
         let read = || settings::read_configuration(self.config.as_deref(), &self.env);
         self.configuration.get_or_init(read).as_ref().map_err(Clone::clone)
     }

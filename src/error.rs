@@ -235,7 +235,7 @@ impl Diagnostic for TrustStoreError {
 
 const CA_FILE_HINT: &str = "name a file with CA certificates in PEM";
 
-impl Diagnostic for settings::Error {
+impl Diagnostic for settings::SettingsError {
     fn kind(&self) -> ErrorKind {
         ErrorKind::Config
     }
@@ -263,7 +263,7 @@ impl Diagnostic for settings::Error {
     }
 }
 
-impl Diagnostic for source::Error {
+impl Diagnostic for source::SourceError {
     fn kind(&self) -> ErrorKind {
         match self {
             Self::NoSource => ErrorKind::Usage,

@@ -9,7 +9,7 @@ use crate::env::Env;
 use crate::file::ReadError;
 use crate::names::{Domain, distinct};
 use crate::settings::{Configuration, LineageEntry, Location};
-use crate::source::{self, Client, Named, Source};
+use crate::source::{self, AcmeClient, Named, Source};
 use crate::state::{self, LineageState, SourceState, StateError, Store};
 use crate::text;
 
@@ -18,7 +18,7 @@ pub(crate) struct Member<'a> {
     /// Name of its state file; for an unusable entry, its path.
     pub(crate) name: String,
     /// An error only if it was never deployed.
-    pub(crate) source: Result<Source, source::Error>,
+    pub(crate) source: Result<Source, source::SourceError>,
     /// Its entry in the configuration.
     pub(crate) entry: Option<&'a LineageEntry>,
     /// `None`: it was never deployed.
@@ -77,7 +77,7 @@ struct Entries<'a> {
     /// By real path: a client may name a lineage by a link to the configured directory.
     by_real_path: HashMap<PathBuf, (String, &'a LineageEntry)>,
     /// Entries without a lineage.
-    unusable: Vec<(&'a LineageEntry, source::Error)>,
+    unusable: Vec<(&'a LineageEntry, source::SourceError)>,
 }
 
 impl<'a> Inventory<'a> {
@@ -152,7 +152,8 @@ impl<'a> Entries<'a> {
             issuers: recorded.issuers.clone(),
             key: recorded.key.clone(),
         };
-        let source = source::recorded(Client::from_name(&recorded.client), files, recorded.directory.clone());
+        let source =
+            source::recorded(AcmeClient::from_name(&recorded.client), files, recorded.directory.clone());
         if !self.by_real_path.is_empty()
             && let Some((name, entry)) = self.by_real_path.get(&source.real_path())
         {
@@ -183,7 +184,7 @@ pub(crate) fn entry_of<'a>(configuration: &'a Configuration, source: &Source) ->
 }
 
 /// Finds the lineage of an entry.
-fn find(entry: &LineageEntry) -> Result<Source, source::Error> {
+fn find(entry: &LineageEntry) -> Result<Source, source::SourceError> {
     let named = match &entry.location {
         Location::Directory(directory) => Named { lineage: Some(directory.clone()), ..Named::default() },
         Location::Files { cert, key } => {

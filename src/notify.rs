@@ -44,7 +44,7 @@ struct Notification {
 
 /// The program of `on_failure` did not run, or failed.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum NotifyError {
     #[error("did not run {}: others can change {}, which names it in on_failure", path(name), path(file))]
     UntrustedConfiguration { name: PathBuf, file: PathBuf },
     #[error("cannot start {}, named by on_failure: {reason}", path(name))]
@@ -82,7 +82,7 @@ fn messages(errors: &[CommandError]) -> String {
 
 /// Notifies a failure beyond the output and the exit code, which some callers drop: a line in the system's log, unless
 /// someone watches a terminal, and the program of `on_failure`. A success is not notified.
-pub fn failure(report: &dyn AnyReport, context: &Context) -> Result<(), Error> {
+pub fn failure(report: &dyn AnyReport, context: &Context) -> Result<(), NotifyError> {
     let notification = Notification::new(report);
     if !notification.is_failure() {
         return Ok(());
@@ -104,9 +104,12 @@ fn log(notification: &Notification) {
 }
 
 /// Runs the program with the report on its standard input.
-fn tell(program: &Program, notification: &Notification, env: &Env) -> Result<(), Error> {
+fn tell(program: &Program, notification: &Notification, env: &Env) -> Result<(), NotifyError> {
     if is_untrusted(program) {
-        return Err(Error::UntrustedConfiguration { name: program.name.clone(), file: program.file.clone() });
+        return Err(NotifyError::UntrustedConfiguration {
+            name: program.name.clone(),
+            file: program.file.clone(),
+        });
     }
     // Standard output is for the report alone, so the output of the program goes to standard error.
     let output = || io::stderr().as_fd().try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from);
@@ -137,12 +140,12 @@ fn environment<'a>(notification: &Notification, env: &'a Env) -> Vec<(&'a OsStr,
 }
 
 /// Runs a command until it ends or exceeds the limit. It leads a process group, so that the limit also ends its children.
-fn run(command: &mut Command, input: String, limit: Duration) -> Result<(), Error> {
+fn run(command: &mut Command, input: String, limit: Duration) -> Result<(), NotifyError> {
     let name = PathBuf::from(command.get_program());
-    let mut child = command
-        .process_group(0)
-        .spawn()
-        .map_err(|error| Error::NotStarted { name: name.clone(), reason: crate::file::reason(&error) })?;
+    let mut child = command.process_group(0).spawn().map_err(|error| NotifyError::NotStarted {
+        name: name.clone(),
+        reason: crate::file::reason(&error),
+    })?;
     if let Some(mut pipe) = child.stdin.take() {
         // The program need not read its input.
         std::thread::spawn(move || pipe.write_all(input.as_bytes()));
@@ -152,8 +155,8 @@ fn run(command: &mut Command, input: String, limit: Duration) -> Result<(), Erro
         let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
     }
     match child.wait() {
-        _ if !in_time => Err(Error::TimedOut { name, limit }),
-        Ok(status) if !status.success() => Err(Error::Failed { name, status }),
+        _ if !in_time => Err(NotifyError::TimedOut { name, limit }),
+        Ok(status) if !status.success() => Err(NotifyError::Failed { name, status }),
         // With SIGCHLD ignored there is no exit status.
         Ok(_) | Err(_) => Ok(()),
     }
@@ -200,7 +203,7 @@ mod tests {
         let mut command = shell("sleep 1000 & echo started; sleep 1000");
         command.stdout(writer);
         let limit = Duration::from_secs(1);
-        assert!(matches!(run(&mut command, String::new(), limit), Err(Error::TimedOut { .. })));
+        assert!(matches!(run(&mut command, String::new(), limit), Err(NotifyError::TimedOut { .. })));
         drop(command);
         // The end of file means that no process holds the other end.
         let mut output = String::new();

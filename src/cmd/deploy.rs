@@ -60,7 +60,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What the command line, the environment and the configuration say about a deployment.
 struct Inputs {
-    settings: Result<Settings, settings::Error>,
+    settings: Result<Settings, settings::SettingsError>,
     domains: Vec<Domain>,
     state_dir: Option<PathBuf>,
     /// Flags and variables, for the runs that retry the deployment.

@@ -9,7 +9,7 @@ use crate::{settings, text};
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error(transparent)]
-    Settings(#[from] settings::Error),
+    Settings(#[from] settings::SettingsError),
     #[error(transparent)]
     Locked(#[from] LockTimeout),
     #[error("another run of edgecert began to deploy {lineage} with other options and has not finished it")]

@@ -13,7 +13,7 @@ use crate::cert::Certificate;
 use crate::check::{Finding, Status};
 use crate::error::{CommandError, ErrorKind, FailedCheck};
 use crate::outcome::Outcome;
-use crate::source::{Client, Source};
+use crate::source::{AcmeClient, Source};
 use crate::text::rfc3339;
 
 pub(crate) use self::body::{Body, DeployBody, Output};
@@ -184,7 +184,7 @@ impl DeployReport {
 /// The files that were read, and the ACME client that wrote them.
 #[derive(Debug, Serialize)]
 pub(crate) struct SourceReport {
-    client: Client,
+    client: AcmeClient,
     cert: String,
     key: Option<String>,
 }

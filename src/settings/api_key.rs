@@ -4,7 +4,7 @@ use std::path::Path;
 
 use zeroize::Zeroizing;
 
-use super::Error;
+use super::SettingsError;
 use crate::env::Env;
 use crate::file;
 use crate::secret::Secret;
@@ -22,7 +22,7 @@ pub(super) fn find(
     named: Option<&impl AsRef<Path>>,
     configured: Option<&impl AsRef<Path>>,
     env: &Env,
-) -> Result<Option<Secret>, Error> {
+) -> Result<Option<Secret>, SettingsError> {
     if let Some(path) = named {
         return from_file(path.as_ref()).map(Some);
     }
@@ -39,22 +39,22 @@ pub(super) fn find(
     }
 }
 
-fn from_file(path: &Path) -> Result<Secret, Error> {
+fn from_file(path: &Path) -> Result<Secret, SettingsError> {
     let key = read(path)?;
     if file::is_open_to_others(path) {
-        return Err(Error::OpenToOthers { path: path.to_owned() });
+        return Err(SettingsError::OpenToOthers { path: path.to_owned() });
     }
     parse(&key, &text::path(path))
 }
 
-fn read(path: &Path) -> Result<Zeroizing<String>, Error> {
+fn read(path: &Path) -> Result<Zeroizing<String>, SettingsError> {
     Ok(file::read_text(path, MAX_BYTES)?)
 }
 
 /// The key is sent in a header, so it is one line of visible ASCII (RFC 6750, section 2.1).
-fn parse(text: &str, name: &str) -> Result<Secret, Error> {
+fn parse(text: &str, name: &str) -> Result<Secret, SettingsError> {
     let text = text.trim();
-    let invalid = |reason: &str| Error::Invalid { name: name.to_owned(), reason: reason.to_owned() };
+    let invalid = |reason: &str| SettingsError::Invalid { name: name.to_owned(), reason: reason.to_owned() };
     if text.is_empty() {
         return Err(invalid("it holds no API key"));
     }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{Error, Layer, Program, parser};
+use super::{Layer, Program, SettingsError, parser};
 use crate::env::Env;
 use crate::names::Domain;
 use crate::{file, text};
@@ -42,7 +42,7 @@ pub(crate) enum Location {
 }
 
 /// Reads the named file, or the first default file that exists.
-pub(crate) fn read(named: Option<&Path>, env: &Env) -> Result<Configuration, Error> {
+pub(crate) fn read(named: Option<&Path>, env: &Env) -> Result<Configuration, SettingsError> {
     let named = named.map(Path::to_owned).or_else(|| env.path("EDGECERT_CONFIG"));
     match named.or_else(|| default_paths(env).find(|path| exists(path))) {
         Some(path) => parser::parse(&path, &file::read_text(&path, MAX_BYTES)?),

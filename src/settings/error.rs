@@ -8,7 +8,7 @@ use crate::text;
 
 /// A setting that is missing or cannot be used.
 #[derive(Clone, Debug, thiserror::Error)]
-pub(crate) enum Error {
+pub(crate) enum SettingsError {
     #[error("no base URL is set")]
     NoBaseUrl,
     #[error("no API key is set")]

@@ -3,15 +3,15 @@
 use std::path::PathBuf;
 
 use super::layers::{base_url, check_edge_address};
-use super::{BaseUrl, Error, Layer, Layers, Settings, api_key};
+use super::{BaseUrl, Layer, Layers, Settings, SettingsError, api_key};
 use crate::secret::Secret;
 
 /// What each setting is, or why it cannot be used.
 pub(crate) struct Inspection {
     /// Errors of settings other than base URL and API key.
-    pub(crate) unusable: Vec<Error>,
-    pub(crate) base_url: Result<BaseUrl, Error>,
-    pub(crate) api_key: Result<Secret, Error>,
+    pub(crate) unusable: Vec<SettingsError>,
+    pub(crate) base_url: Result<BaseUrl, SettingsError>,
+    pub(crate) api_key: Result<Secret, SettingsError>,
     /// `None`: nothing is recorded.
     pub(crate) state_dir: Option<PathBuf>,
 }
@@ -26,7 +26,7 @@ impl Layers<'_> {
         Inspection {
             unusable: self.unusable.iter().cloned().chain(edge.and_then(Result::err)).collect(),
             base_url: base_url(&merged),
-            api_key: api_key.and_then(|key| key.ok_or(Error::NoApiKey)),
+            api_key: api_key.and_then(|key| key.ok_or(SettingsError::NoApiKey)),
             state_dir: self.state_dir(),
         }
     }
@@ -65,7 +65,7 @@ mod tests {
                 "EDGECERT_VERIFY: expected auto, require or off"
             ]
         );
-        assert!(inspection.base_url.is_ok() && matches!(inspection.api_key, Err(Error::NoApiKey)));
+        assert!(inspection.base_url.is_ok() && matches!(inspection.api_key, Err(SettingsError::NoApiKey)));
         assert_eq!(inspection.state_dir, Some("/state".into()));
     }
 }

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use super::layer::{Layer, Reader, Setting};
 use super::value::Value;
-use super::{BaseUrl, Configuration, Error, LineageEntry, Settings, address, api_key, default_state_dir};
+use super::{
+    BaseUrl, Configuration, LineageEntry, Settings, SettingsError, address, api_key, default_state_dir,
+};
 use crate::env::{Env, NotUnicode};
 
 /// The layers of settings of a run. Those of one lineage, its state and its entry in the configuration, are added by
@@ -14,7 +16,7 @@ pub(crate) struct Layers<'a> {
     pub(super) flags: &'a Layer,
     pub(super) environment: Layer,
     /// Variables that cannot be used.
-    pub(super) unusable: Vec<Error>,
+    pub(super) unusable: Vec<SettingsError>,
     pub(super) file: &'a Layer,
 }
 
@@ -34,7 +36,7 @@ impl<'a> Layers<'a> {
     }
 
     /// The settings of a run that is not about a lineage deployed before.
-    pub(crate) fn resolve(&self, entry: Option<&LineageEntry>) -> Result<Settings, Error> {
+    pub(crate) fn resolve(&self, entry: Option<&LineageEntry>) -> Result<Settings, SettingsError> {
         self.resolve_recorded(&Layer::default(), entry)
     }
 
@@ -43,7 +45,7 @@ impl<'a> Layers<'a> {
         &self,
         recorded: &Layer,
         entry: Option<&LineageEntry>,
-    ) -> Result<Settings, Error> {
+    ) -> Result<Settings, SettingsError> {
         if let Some(error) = self.unusable.first() {
             return Err(error.clone());
         }
@@ -54,17 +56,17 @@ impl<'a> Layers<'a> {
         let merged = self.merge(recorded, entry);
         merged.edge_address.as_deref().map(check_edge_address).transpose()?;
         let base_url = base_url(&merged)?;
-        Ok(Settings::new(base_url, api_key.ok_or(Error::NoApiKey)?, merged, self.env))
+        Ok(Settings::new(base_url, api_key.ok_or(SettingsError::NoApiKey)?, merged, self.env))
     }
 
     /// The recorded key file, if the recorded base URL is used: `EDGECERT_API_KEY` may be the key for another service.
-    fn recorded_key_file<'r>(&self, recorded: &'r Layer) -> Result<Option<&'r PathBuf>, Error> {
+    fn recorded_key_file<'r>(&self, recorded: &'r Layer) -> Result<Option<&'r PathBuf>, SettingsError> {
         let is_overridden = self.flags.base_url.is_some() || self.environment.base_url.is_some();
         let Some(url) = recorded.base_url.as_ref().filter(|_| !is_overridden) else { return Ok(None) };
         let has_key_file = self.flags.api_key_file.is_some() || recorded.api_key_file.is_some();
         let is_elsewhere = |own: &String| !address::is_same_url(own, url);
         if !has_key_file && self.file.base_url.as_ref().is_some_and(is_elsewhere) {
-            return Err(Error::OtherService { url: url.clone() });
+            return Err(SettingsError::OtherService { url: url.clone() });
         }
         Ok(recorded.api_key_file.as_ref())
     }
@@ -86,7 +88,7 @@ impl<'a> Layers<'a> {
 
     /// The edges to verify, even if other settings are wrong; empty: the addresses of each site's `cname`. `lineage` is
     /// the address that the lineage's state or entry gives.
-    pub(crate) fn edge_addresses(&self, lineage: Option<&str>) -> Result<Vec<String>, Error> {
+    pub(crate) fn edge_addresses(&self, lineage: Option<&str>) -> Result<Vec<String>, SettingsError> {
         // If the variable is not text, it is not simply unset.
         self.env.text("EDGECERT_EDGE_ADDRESS")?;
         let recorded = Layer { edge_address: lineage.map(str::to_owned), ..Layer::default() };
@@ -121,23 +123,23 @@ impl<'a> Layers<'a> {
     }
 }
 
-pub(super) fn base_url(merged: &Layer) -> Result<BaseUrl, Error> {
-    let text = merged.base_url.as_deref().ok_or(Error::NoBaseUrl)?;
+pub(super) fn base_url(merged: &Layer) -> Result<BaseUrl, SettingsError> {
+    let text = merged.base_url.as_deref().ok_or(SettingsError::NoBaseUrl)?;
     text.parse().map_err(|error: address::UrlError| invalid("base URL", &error.to_string()))
 }
 
-pub(super) fn check_edge_address(text: &str) -> Result<(), Error> {
+pub(super) fn check_edge_address(text: &str) -> Result<(), SettingsError> {
     if address::is_edge_list(text) { Ok(()) } else { Err(invalid("edge address", address::EXPECTED_EDGES)) }
 }
 
-fn invalid(name: &str, reason: &str) -> Error {
-    Error::Invalid { name: name.to_owned(), reason: reason.to_owned() }
+fn invalid(name: &str, reason: &str) -> SettingsError {
+    SettingsError::Invalid { name: name.to_owned(), reason: reason.to_owned() }
 }
 
 /// Reads `EDGECERT_…` variables.
 struct Environment<'a> {
     env: &'a Env,
-    unusable: Vec<Error>,
+    unusable: Vec<SettingsError>,
 }
 
 impl Reader for Environment<'_> {
@@ -212,7 +214,9 @@ mod tests {
         let recorded = |url: &str| Layer { base_url: Some(url.into()), ..Layer::default() };
         assert!(layers.resolve_recorded(&recorded("https://here.example/"), None).is_ok());
         let elsewhere = layers.resolve_recorded(&recorded("https://there.example"), None);
-        assert!(matches!(elsewhere, Err(Error::OtherService { url }) if url == "https://there.example"));
+        assert!(
+            matches!(elsewhere, Err(SettingsError::OtherService { url }) if url == "https://there.example")
+        );
     }
 
     #[test]

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 pub(crate) use self::address::BaseUrl;
 pub(crate) use self::configuration::{Configuration, LineageEntry, Location, read as read_configuration};
-pub(crate) use self::error::{Error, FileFault};
+pub(crate) use self::error::{FileFault, SettingsError};
 pub(crate) use self::guards::Guards;
 pub(crate) use self::layer::{Layer, Reader, SETTINGS, Setting};
 pub(crate) use self::layers::Layers;

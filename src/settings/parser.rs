@@ -11,7 +11,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::layer::{Layer, Reader, SETTINGS, Setting};
 use super::value::Value;
-use super::{BaseUrl, Configuration, Error, FileFault, LineageEntry, Location, Program, address};
+use super::{BaseUrl, Configuration, FileFault, LineageEntry, Location, Program, SettingsError, address};
 use crate::names::{Domain, NotADomain};
 use crate::text::sanitize;
 
@@ -21,10 +21,11 @@ const GLOBAL_KEYS: &[&str] = &["on_failure", "lineage"];
 const LINEAGE_KEYS: &[&str] = &["name", "path", "cert", "key", "domains"];
 
 /// Parses the text. The first fault in the file is the error.
-pub(super) fn parse(path: &Path, text: &str) -> Result<Configuration, Error> {
-    let at_line = |(offset, fault)| Error::File { path: path.to_owned(), line: line_of(text, offset), fault };
+pub(super) fn parse(path: &Path, text: &str) -> Result<Configuration, SettingsError> {
+    let at_line =
+        |(offset, fault)| SettingsError::File { path: path.to_owned(), line: line_of(text, offset), fault };
     let document = DeTable::parse(text).map_err(|error| at_line(syntax_fault(text, &error)))?;
-    let mut parser = Parser { path, faults: Vec::new() };
+    let mut parser = DocumentParser { path, faults: Vec::new() };
     let configuration = parser.configuration(document.get_ref());
     match parser.faults.into_iter().min_by_key(|(offset, _)| *offset) {
         Some(fault) => Err(at_line(fault)),
@@ -33,12 +34,12 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Configuration, Error> {
 }
 
 /// Collects the faults of a file, with their offsets.
-struct Parser<'a> {
+struct DocumentParser<'a> {
     path: &'a Path,
     faults: Vec<(usize, FileFault)>,
 }
 
-impl Parser<'_> {
+impl DocumentParser<'_> {
     fn configuration(&mut self, table: &DeTable<'_>) -> Configuration {
         let layer = self.layer(table, GLOBAL_KEYS, |_| true);
         if let Some(url) = &layer.base_url {
@@ -155,7 +156,7 @@ impl Parser<'_> {
 
 /// Reads the settings of a table.
 struct TableReader<'p, 'a, 't> {
-    parser: &'p mut Parser<'a>,
+    parser: &'p mut DocumentParser<'a>,
     table: &'t DeTable<'t>,
     allowed: fn(&Setting) -> bool,
 }

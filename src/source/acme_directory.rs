@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use super::Client;
+use super::AcmeClient;
 use crate::bundle::Files;
 use crate::file;
 
@@ -12,12 +12,12 @@ use crate::file;
 const MAX_BYTES: u64 = 256 << 10;
 
 /// The URL that the client's files give, if any.
-pub(super) fn read(client: Client, files: &Files) -> Option<String> {
+pub(super) fn read(client: AcmeClient, files: &Files) -> Option<String> {
     match client {
-        Client::Certbot => certbot(files.cert.parent()?),
-        Client::AcmeSh => value_in(&files.key.as_ref()?.with_extension("conf"), "Le_API="),
-        Client::Lego => lego(&files.cert.with_extension("json")),
-        Client::Dehydrated | Client::Kubernetes | Client::Files => None,
+        AcmeClient::Certbot => certbot(files.cert.parent()?),
+        AcmeClient::AcmeSh => value_in(&files.key.as_ref()?.with_extension("conf"), "Le_API="),
+        AcmeClient::Lego => lego(&files.cert.with_extension("json")),
+        AcmeClient::Dehydrated | AcmeClient::Kubernetes | AcmeClient::Files => None,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use super::{Client, Source};
+use super::{AcmeClient, Source};
 use crate::bundle::Files;
 
 /// A call by dehydrated.
@@ -53,7 +53,7 @@ fn certificate(arguments: &[OsString]) -> Option<Source> {
     let (cert, issuers) =
         if full_chain.is_empty() { (cert, Some(PathBuf::from(chain))) } else { (full_chain, None) };
     let files = Files { cert: cert.into(), issuers, key: Some(key.into()) };
-    Some(Source::new(Client::Dehydrated, files))
+    Some(Source::new(AcmeClient::Dehydrated, files))
 }
 
 #[cfg(test)]

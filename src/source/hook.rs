@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Client, Source, pair};
+use super::{AcmeClient, Source, pair};
 use crate::bundle::{self, Files};
 use crate::env::Env;
 use crate::file;
@@ -49,7 +49,7 @@ impl Hook {
     pub(super) fn source(self, env: &Env) -> Source {
         match self {
             Self::Certbot { lineage } => {
-                Source::new(Client::Certbot, pair(&lineage, "fullchain.pem", "privkey.pem"))
+                Source::new(AcmeClient::Certbot, pair(&lineage, "fullchain.pem", "privkey.pem"))
             }
             Self::AcmeSh { key, full_chain, leaf } => {
                 let is_fresh = |path: &PathBuf| !leaf.as_ref().is_some_and(|leaf| is_stale(path, leaf));
@@ -58,10 +58,10 @@ impl Hook {
                     None => (leaf.unwrap_or_default(), env.path("CA_CERT_PATH")),
                 };
                 let files = Files { cert, issuers, key: Some(key) };
-                Source::new(Client::AcmeSh, files).with_acme_directory(env, "ACME_DIRECTORY")
+                Source::new(AcmeClient::AcmeSh, files).with_acme_directory(env, "ACME_DIRECTORY")
             }
             Self::Lego { files } => {
-                Source::new(Client::Lego, files).with_acme_directory(env, "LEGO_HOOK_ACCOUNT_SERVER")
+                Source::new(AcmeClient::Lego, files).with_acme_directory(env, "LEGO_HOOK_ACCOUNT_SERVER")
             }
         }
     }
@@ -82,14 +82,14 @@ pub(super) fn is_stale(full_chain: &Path, leaf: &Path) -> bool {
 mod tests {
     use super::*;
 
-    fn found(variables: &[(&str, &str)]) -> Option<(Client, Files)> {
+    fn found(variables: &[(&str, &str)]) -> Option<(AcmeClient, Files)> {
         let env = variables.iter().copied().collect();
         let source = Hook::detect(&env)?.source(&env);
         Some((source.client, source.files))
     }
 
     /// Variables, and what is found.
-    type Row = (&'static [(&'static str, &'static str)], Client, Files);
+    type Row = (&'static [(&'static str, &'static str)], AcmeClient, Files);
 
     #[test]
     fn each_client_is_recognised_by_its_variables() {
@@ -101,27 +101,31 @@ mod tests {
         let rows: [Row; 5] = [
             (
                 &[("RENEWED_LINEAGE", "/l/a"), ("RENEWED_DOMAINS", "a b")],
-                Client::Certbot,
+                AcmeClient::Certbot,
                 files("/l/a/fullchain.pem", None, "/l/a/privkey.pem"),
             ),
             (
                 &[("CERT_KEY_PATH", "/k"), ("CERT_FULLCHAIN_PATH", "/f"), ("Le_Domain", "a")],
-                Client::AcmeSh,
+                AcmeClient::AcmeSh,
                 files("/f", None, "/k"),
             ),
             (
                 &[("CERT_KEY_PATH", "/k"), ("CERT_PATH", "/c"), ("CA_CERT_PATH", "/ca")],
-                Client::AcmeSh,
+                AcmeClient::AcmeSh,
                 files("/c", Some("/ca"), "/k"),
             ),
-            (&[("LEGO_CERT_PATH", "c"), ("LEGO_CERT_KEY_PATH", "k")], Client::Lego, files("c", None, "k")),
+            (
+                &[("LEGO_CERT_PATH", "c"), ("LEGO_CERT_KEY_PATH", "k")],
+                AcmeClient::Lego,
+                files("c", None, "k"),
+            ),
             (
                 &[
                     ("LEGO_HOOK_CERT_PATH", "c"),
                     ("LEGO_HOOK_CERT_KEY_PATH", "k"),
                     ("LEGO_HOOK_ISSUER_CERT_PATH", "i"),
                 ],
-                Client::Lego,
+                AcmeClient::Lego,
                 files("c", Some("i"), "k"),
             ),
         ];

@@ -4,17 +4,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::hook::is_stale;
-use super::{Client, Error, Source, pair};
+use super::{AcmeClient, Source, SourceError, pair};
 use crate::bundle::Files;
 use crate::file::reason;
 
 /// Recognises the layout by the files in the directory.
-pub(crate) fn read(directory: &Path) -> Result<Source, Error> {
+pub(crate) fn read(directory: &Path) -> Result<Source, SourceError> {
     let names = list(directory)?;
     let has = |name: &str| names.iter().any(|other| other == name);
     if has("tls.crt") || has("tls.key") {
         return Ok(Source::new(
-            Client::Kubernetes,
+            AcmeClient::Kubernetes,
             pair(&kubernetes_version(directory), "tls.crt", "tls.key"),
         ));
     }
@@ -38,11 +38,11 @@ pub(crate) fn read(directory: &Path) -> Result<Source, Error> {
         return Ok(source);
     }
     let reason = "it has neither fullchain.pem, fullchain.cer, NAME.crt nor tls.crt".into();
-    Err(Error::NotALineage { directory: directory.to_owned(), reason })
+    Err(SourceError::NotALineage { directory: directory.to_owned(), reason })
 }
 
-fn list(directory: &Path) -> Result<Vec<String>, Error> {
-    let error = |error: std::io::Error| Error::NotALineage {
+fn list(directory: &Path) -> Result<Vec<String>, SourceError> {
+    let error = |error: std::io::Error| SourceError::NotALineage {
         directory: directory.to_owned(),
         reason: reason(&error),
     };
@@ -62,19 +62,19 @@ fn kubernetes_version(directory: &Path) -> PathBuf {
 }
 
 /// Both use the same file names, but dehydrated's links point to `privkey-TIMESTAMP.pem` in the same directory.
-fn certbot_or_dehydrated(directory: &Path) -> Client {
+fn certbot_or_dehydrated(directory: &Path) -> AcmeClient {
     match fs::read_link(directory.join("privkey.pem")) {
         Ok(target)
             if target.file_name().is_some_and(|name| name.to_string_lossy().starts_with("privkey-")) =>
         {
-            Client::Dehydrated
+            AcmeClient::Dehydrated
         }
-        _ => Client::Certbot,
+        _ => AcmeClient::Certbot,
     }
 }
 
 /// `DOMAIN.key`, `DOMAIN.cer`, `ca.cer`, `fullchain.cer`; the full chain may be stale.
-fn acme_sh(directory: &Path, names: &[String]) -> Result<Option<Source>, Error> {
+fn acme_sh(directory: &Path, names: &[String]) -> Result<Option<Source>, SourceError> {
     let Some(domain) = only(directory, &paired(names, ".cer"))? else {
         return Ok(None);
     };
@@ -86,17 +86,17 @@ fn acme_sh(directory: &Path, names: &[String]) -> Result<Option<Source>, Error> 
     } else {
         Files { cert: full_chain, issuers: None, key }
     };
-    Ok(Some(Source::new(Client::AcmeSh, files)))
+    Ok(Some(Source::new(AcmeClient::AcmeSh, files)))
 }
 
 /// `NAME.crt`, `NAME.key` and possibly `NAME.issuer.crt`.
-fn lego(directory: &Path, names: &[String]) -> Result<Option<Source>, Error> {
+fn lego(directory: &Path, names: &[String]) -> Result<Option<Source>, SourceError> {
     let Some(stem) = only(directory, &paired(names, ".crt"))? else {
         return Ok(None);
     };
     let file = |ending: &str| directory.join(format!("{stem}.{ending}"));
     let files = Files { cert: file("crt"), issuers: Some(file("issuer.crt")), key: Some(file("key")) };
-    Ok(Some(Source::new(Client::Lego, files)))
+    Ok(Some(Source::new(AcmeClient::Lego, files)))
 }
 
 /// Names of keys `NAME.key` whose certificate `NAME` with the ending exists.
@@ -106,11 +106,11 @@ fn paired<'a>(names: &'a [String], ending: &str) -> Vec<&'a str> {
 }
 
 /// The only lineage found, if there is one.
-fn only<'a>(directory: &Path, found: &[&'a str]) -> Result<Option<&'a str>, Error> {
+fn only<'a>(directory: &Path, found: &[&'a str]) -> Result<Option<&'a str>, SourceError> {
     match found {
         [] => Ok(None),
         [one] => Ok(Some(one)),
-        several => Err(Error::SeveralLineages {
+        several => Err(SourceError::SeveralLineages {
             directory: directory.to_owned(),
             names: several.iter().map(|name| crate::text::sanitize(name)).collect(),
         }),

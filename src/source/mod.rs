@@ -19,7 +19,7 @@ use crate::text::display_as_serialized;
 
 /// The ACME client that renewed the certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Client {
+pub(crate) enum AcmeClient {
     #[serde(rename = "certbot")]
     Certbot,
     #[serde(rename = "acme.sh")]
@@ -35,9 +35,9 @@ pub(crate) enum Client {
     Files,
 }
 
-display_as_serialized!(Client);
+display_as_serialized!(AcmeClient);
 
-impl Client {
+impl AcmeClient {
     /// The client that a state file names. One that only a later release knows is `Files`: its paths are recorded.
     pub(crate) fn from_name(name: &str) -> Self {
         Self::deserialize(IntoDeserializer::<value::Error>::into_deserializer(name)).unwrap_or(Self::Files)
@@ -47,7 +47,7 @@ impl Client {
 /// A lineage to deploy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Source {
-    pub(crate) client: Client,
+    pub(crate) client: AcmeClient,
     pub(crate) files: Files,
     /// The lineage's directory: as it was named, else that of the certificate.
     pub(crate) directory: Option<PathBuf>,
@@ -57,7 +57,7 @@ pub(crate) struct Source {
 
 /// Why there is no lineage to deploy.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
+pub(crate) enum SourceError {
     #[error("no certificate is named, and no ACME client's variables are set")]
     NoSource,
     #[error("{} is not a lineage: {reason}", crate::text::path(directory))]
@@ -75,16 +75,16 @@ pub(crate) struct Named {
 }
 
 /// Finds the lineage: the first of the named files, the named directory, the hook's variables.
-pub(crate) fn find(named: &Named, env: &Env) -> Result<Source, Error> {
+pub(crate) fn find(named: &Named, env: &Env) -> Result<Source, SourceError> {
     if let Some(cert) = &named.cert {
         let files = Files { cert: cert.clone(), issuers: None, key: named.key.clone() };
-        return Ok(Source::new(Client::Files, files));
+        return Ok(Source::new(AcmeClient::Files, files));
     }
     if let Some(directory) = &named.lineage {
         let source = layout::read(directory)?;
         return Ok(Source { directory: Some(directory.clone()), ..source });
     }
-    Hook::detect(env).map(|hook| hook.source(env)).ok_or(Error::NoSource)
+    Hook::detect(env).map(|hook| hook.source(env)).ok_or(SourceError::NoSource)
 }
 
 /// Whether the variables of an ACME client's hook are set.
@@ -93,8 +93,8 @@ pub(crate) fn is_hook(env: &Env) -> bool {
 }
 
 /// The source of a lineage deployed before. Some clients have written other files since; those are found again.
-pub(crate) fn recorded(client: Client, files: Files, directory: Option<PathBuf>) -> Source {
-    let has_moving_files = matches!(client, Client::Kubernetes | Client::AcmeSh);
+pub(crate) fn recorded(client: AcmeClient, files: Files, directory: Option<PathBuf>) -> Source {
+    let has_moving_files = matches!(client, AcmeClient::Kubernetes | AcmeClient::AcmeSh);
     let named = directory.as_ref().filter(|_| has_moving_files);
     match named.and_then(|directory| layout::read(directory).ok()) {
         Some(found) => Source { directory, ..found },
@@ -112,8 +112,8 @@ impl Source {
     /// and acme.sh's full chain is not always the file to deploy.
     pub(crate) fn stable_path(&self) -> PathBuf {
         match (self.client, &self.directory, &self.files.key) {
-            (Client::Kubernetes, Some(directory), _) => directory.join("tls.crt"),
-            (Client::AcmeSh, _, Some(key)) => key.clone(),
+            (AcmeClient::Kubernetes, Some(directory), _) => directory.join("tls.crt"),
+            (AcmeClient::AcmeSh, _, Some(key)) => key.clone(),
             _ => self.files.cert.clone(),
         }
     }
@@ -129,7 +129,7 @@ impl Source {
         }
     }
 
-    fn new(client: Client, files: Files) -> Self {
+    fn new(client: AcmeClient, files: Files) -> Self {
         let directory = files.cert.parent().map(Path::to_owned);
         let acme_directory = acme_directory::read(client, &files);
         Self { client, files, directory, acme_directory }

@@ -16,9 +16,9 @@ pub(crate) enum Error {
     #[error("{0}; its lineage was not checked")]
     StateFile(StateError),
     #[error(transparent)]
-    Settings(#[from] settings::Error),
+    Settings(#[from] settings::SettingsError),
     #[error(transparent)]
-    Source(#[from] source::Error),
+    Source(#[from] source::SourceError),
     #[error(
         "{lineage}: the files of the lineage are missing ({}: {}); the deployed certificate stays in place",
         text::path(&file.path),

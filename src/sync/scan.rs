@@ -139,7 +139,7 @@ impl<'a> Scan<'a> {
         &mut self,
         recorded: &Layer,
         entry: Option<&'a LineageEntry>,
-    ) -> Result<Arc<Settings>, settings::Error> {
+    ) -> Result<Arc<Settings>, settings::SettingsError> {
         let is_same_entry = |other: Option<&LineageEntry>| match (other, entry) {
             (Some(a), Some(b)) => std::ptr::eq(a, b),
             (None, None) => true,

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::host::{Host, entries, file_name, is_executable, read_text};
 use crate::error::shell_word;
-use crate::source::{Client, Source};
+use crate::source::{AcmeClient, Source};
 use crate::text;
 
 /// Part of every command or script that calls edgecert.
@@ -64,11 +64,11 @@ impl HookStatus {
 pub(super) fn detect(source: &Source, host: &Host<'_>) -> HookStatus {
     let acme_sh = || acme_sh(source.files.key.as_deref()?, host);
     let status = match source.client {
-        Client::AcmeSh => acme_sh(),
-        Client::Certbot => certbot(source.files.cert.parent(), host),
+        AcmeClient::AcmeSh => acme_sh(),
+        AcmeClient::Certbot => certbot(source.files.cert.parent(), host),
         // Files given one by one may be certbot's or acme.sh's.
-        Client::Files => certbot(source.files.cert.parent(), host).or_else(acme_sh),
-        Client::Lego | Client::Dehydrated | Client::Kubernetes => None,
+        AcmeClient::Files => certbot(source.files.cert.parent(), host).or_else(acme_sh),
+        AcmeClient::Lego | AcmeClient::Dehydrated | AcmeClient::Kubernetes => None,
     };
     status.unwrap_or(HookStatus::Unknown)
 }

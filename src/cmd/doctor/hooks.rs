@@ -6,7 +6,7 @@ use super::host::Host;
 use super::lineages::HostLineage;
 use super::unmanaged::Unmanaged;
 use crate::error::{ErrorKind, shell_word};
-use crate::source::Client;
+use crate::source::AcmeClient;
 use crate::text;
 
 const REPAIR: &str = "install edgecert there, or correct the path";
@@ -38,9 +38,9 @@ pub(super) fn check_managed(lineage: &HostLineage, host: &Host<'_>) -> DoctorFin
     }
 }
 
-fn unknown(client: Client, title: &str) -> DoctorFinding {
+fn unknown(client: AcmeClient, title: &str) -> DoctorFinding {
     match client {
-        Client::Kubernetes | Client::Files => {
+        AcmeClient::Kubernetes | AcmeClient::Files => {
             let detail = format!("{title} belongs to no client with hooks; `edgecert sync` deploys renewals");
             DoctorFinding::ok(Subject::Hook, detail)
         }

@@ -14,7 +14,7 @@ use crate::inventory::{Inventory, Member};
 use crate::names::{Domain, Names};
 use crate::plan::Allow;
 use crate::settings::Layers;
-use crate::source::{Client, Source};
+use crate::source::{AcmeClient, Source};
 use crate::state::{IssueDates, StateError};
 use crate::text;
 
@@ -102,7 +102,7 @@ impl HostLineage {
 
     /// Its directory; its certificate if the files were given one by one.
     pub(super) fn title(&self) -> String {
-        let directory = self.source.directory.as_ref().filter(|_| self.source.client != Client::Files);
+        let directory = self.source.directory.as_ref().filter(|_| self.source.client != AcmeClient::Files);
         text::path(directory.unwrap_or(&self.source.files.cert))
     }
 
@@ -173,7 +173,7 @@ fn open_key(source: &Source) -> Option<DoctorFinding> {
     let key = source.files.key.as_ref().filter(|key| file::is_open_to_others(key))?;
     let path = text::path(key);
     let detail = format!("others can read the private key {path}");
-    if source.client == Client::Kubernetes {
+    if source.client == AcmeClient::Kubernetes {
         let remedy = "set defaultMode: 0400 where the secret is mounted";
         return Some(DoctorFinding::warn(Subject::Lineage, detail, remedy));
     }

@@ -9,7 +9,7 @@ use super::finding::{DoctorFinding, Subject};
 use crate::error::{ErrorKind, shell_word};
 use crate::file::reason;
 use crate::secret::Secret;
-use crate::settings::{BaseUrl, Error};
+use crate::settings::{BaseUrl, SettingsError};
 use crate::text;
 
 /// Permissions that a state directory must not give: write for the group, anything for others.
@@ -18,22 +18,22 @@ const FORBIDDEN_MODE: u32 = 0o027;
 /// Reports what is wrong with the configuration file and the variables, with the base URL, and with the API key. A setting
 /// is not missing if the file that may hold it is invalid.
 pub(super) fn check_settings(
-    configuration: Result<(), Error>,
-    unusable: Vec<Error>,
-    base_url: Result<BaseUrl, Error>,
-    api_key: Result<Secret, Error>,
+    configuration: Result<(), SettingsError>,
+    unusable: Vec<SettingsError>,
+    base_url: Result<BaseUrl, SettingsError>,
+    api_key: Result<Secret, SettingsError>,
 ) -> Vec<DoctorFinding> {
     let is_file_invalid = configuration.is_err();
     let errors = configuration.err().into_iter().chain(unusable);
     let mut findings: Vec<DoctorFinding> =
         errors.map(|error| DoctorFinding::from_error(Subject::Settings, error)).collect();
     match base_url {
-        Err(Error::NoBaseUrl) if is_file_invalid => {}
+        Err(SettingsError::NoBaseUrl) if is_file_invalid => {}
         Err(error) => findings.push(DoctorFinding::from_error(Subject::BaseUrl, error)),
         Ok(url) => findings.push(DoctorFinding::ok(Subject::BaseUrl, url.to_string())),
     }
     match api_key {
-        Err(Error::NoApiKey) if is_file_invalid => {}
+        Err(SettingsError::NoApiKey) if is_file_invalid => {}
         Err(error) => findings.push(DoctorFinding::from_error(Subject::ApiKey, error)),
         // Only the service can tell whether it is valid.
         Ok(_) => {}

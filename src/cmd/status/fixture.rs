@@ -8,7 +8,7 @@ use super::lineage_status::{
 };
 use crate::cert::KeyType;
 use crate::outcome::Outcome;
-use crate::source::Client;
+use crate::source::AcmeClient;
 use crate::state::RunResult;
 
 pub(super) const NOW: OffsetDateTime = datetime!(2026-11-21 12:00 UTC);
@@ -22,7 +22,7 @@ pub(super) fn deployed(name: &str, days: i64) -> LineageStatus {
     };
     LineageStatus {
         name: name.into(),
-        client: Some(Client::Certbot),
+        client: Some(AcmeClient::Certbot),
         cert: Some(format!("/live/{name}/fullchain.pem")),
         is_configured: false,
         is_recorded: true,

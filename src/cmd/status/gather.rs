@@ -91,9 +91,11 @@ impl DiskStatus {
     }
 
     /// The status if an entry of the configuration leads to no lineage.
-    fn without_source(error: &source::Error) -> Self {
+    fn without_source(error: &source::SourceError) -> Self {
         match error {
-            source::Error::NotALineage { directory, .. } if matches!(directory.try_exists(), Ok(false)) => {
+            source::SourceError::NotALineage { directory, .. }
+                if matches!(directory.try_exists(), Ok(false)) =>
+            {
                 Self::Missing
             }
             error => Self::Unreadable(error.to_string()),

@@ -7,14 +7,14 @@ use super::lineage_status::{
     DiskStatus, EdgeOutcome, EdgeStatus, LeafSummary, LineageStatus, Phase, SiteStatus,
 };
 use crate::outcome::Outcome;
-use crate::source::Client;
+use crate::source::AcmeClient;
 use crate::state::RunResult;
 use crate::text::rfc3339;
 
 #[derive(Serialize)]
 pub(super) struct LineageJson<'a> {
     name: &'a str,
-    client: Option<Client>,
+    client: Option<AcmeClient>,
     cert: Option<&'a str>,
     state: Phase,
     generation: u64,

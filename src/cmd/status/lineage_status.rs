@@ -6,7 +6,7 @@ use time::{Duration, OffsetDateTime};
 
 use crate::cert::KeyType;
 use crate::outcome::Outcome;
-use crate::source::Client;
+use crate::source::AcmeClient;
 use crate::state::RunResult;
 use crate::text::display_as_serialized;
 
@@ -14,7 +14,7 @@ use crate::text::display_as_serialized;
 pub(super) struct LineageStatus {
     /// Name of its state file, or its path in the configuration if that leads to no lineage.
     pub(super) name: String,
-    pub(super) client: Option<Client>,
+    pub(super) client: Option<AcmeClient>,
     pub(super) cert: Option<String>,
     /// Whether an entry of the configuration names it.
     pub(super) is_configured: bool,
