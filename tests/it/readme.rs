@@ -83,6 +83,33 @@ fn paths_named_exist() {
     }
 }
 
+/// The text of a module of `src`: its file, and every file in its folder.
+fn module(name: &str) -> String {
+    let source = root().join("src").join(name);
+    let folder = fs::read_dir(&source).into_iter().flatten().map(|entry| entry.unwrap().path());
+    let files = folder.chain([source.with_extension("rs")]).filter(|path| path.is_file());
+    files.map(|path| fs::read_to_string(path).unwrap()).collect()
+}
+
+#[test]
+fn names_in_architecture_exist() {
+    let text = read("src/ARCHITECTURE.md");
+    let mut count = 0;
+    for (at, name) in text.split('`').enumerate().filter(|(at, _)| at % 2 == 1) {
+        let after = text.split('`').nth(at + 1).unwrap();
+        let file = after.strip_prefix(" in [").and_then(|rest| rest.split(']').next());
+        let (source, item) = match (file, name.split_once("::")) {
+            (Some(file), _) => (read(&format!("src/{file}")), name),
+            (None, Some((module_name, item))) => (module(module_name), item),
+            (None, None) => continue,
+        };
+        let item = item.rsplit("::").next().unwrap();
+        assert!(source.contains(item), "src/ARCHITECTURE.md names {name}");
+        count += 1;
+    }
+    assert!(count > 15, "{count} names");
+}
+
 #[test]
 fn configuration_is_understood() {
     for (document, count) in [(README, 1), (REFERENCE, 3)] {
