@@ -11,7 +11,7 @@ use crate::report::{CertificateReport, DeployReport, SourceReport};
 use crate::settings::Roots;
 use crate::{bundle, clock, source, trust};
 
-/// Runs the checks and records what they found.
+/// Runs the checks and reports their findings.
 pub(crate) fn run(
     args: &CheckArgs,
     context: &Context,
@@ -20,14 +20,14 @@ pub(crate) fn run(
     let env = &context.env;
     let source = source::find(&args.certificate.named(), env)?;
     report.body.source = Some(SourceReport::new(&source));
-    let anchors = args.trust_anchors.as_deref().map(|named| trust::load(&anchors(named, env))).transpose()?;
+    let roots = args.trust_anchors.as_deref().map(|named| trust::load(&roots(named, env))).transpose()?;
     let bundle = bundle::load(&source.files)?;
     report.body.certificate = bundle.chain.as_ref().ok().map(CertificateReport::new);
     let rules = CheckContext {
         domains: &args.domains,
         at: args.at.unwrap_or_else(clock::now),
         untrusted: Status::Warn,
-        anchors: anchors.as_ref(),
+        anchors: roots.as_ref(),
         directory: source.acme_directory.as_deref(),
     };
     report.body.checks = check::run(&bundle, &rules);
@@ -35,7 +35,7 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// The word `system` means the system's store; a file of that name is `./system`.
-fn anchors(named: &Path, env: &Env) -> Roots {
+/// The roots that `--trust-anchors` names. `system` is the system's trust store; a file of that name is `./system`.
+fn roots(named: &Path, env: &Env) -> Roots {
     if named == Path::new("system") { Roots::of_system(env) } else { Roots::File(named.to_owned()) }
 }

@@ -1,4 +1,4 @@
-//! When the leaves in the account's records were issued, which the guard against older certificates compares.
+//! Issue dates of the leaves in the account's records, for the guard against replacing a newer certificate.
 
 use std::collections::HashMap;
 use std::time::Duration;

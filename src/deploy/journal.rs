@@ -110,12 +110,11 @@ impl Journal {
         }
     }
 
-    /// Compares the state with what `sync` saw before it had the lock; `begun` is when the last run had begun then. What
-    /// another run did since need not be done again, and what it left unfinished with other options is not finished with
-    /// these.
+    /// Compares the state with what `sync` saw before it had the lock: `begun` is when the last run began that the scan
+    /// knew of. A later run need not be repeated. If it failed with other options, they must not be replaced by these.
     pub(crate) fn compare_with_scan(&mut self, begun: Option<OffsetDateTime>) -> Result<(), Error> {
         let Some(state) = &self.state else { return Ok(()) };
-        // Any other value, not a later one: the clock may have been set back.
+        // Not `<`: the clock may have been set back in between.
         self.is_superseded = begun != Some(state.begun_at);
         if self.is_superseded && state.pending_since.is_some() && state.options != self.options {
             return Err(Error::Superseded { lineage: self.name.clone() });
@@ -123,7 +122,7 @@ impl Journal {
         Ok(())
     }
 
-    /// When the leaves were issued that all lineages deployed to the records of this service.
+    /// Issue dates of the leaves in the service's records, as far as the lineages of this host deployed them.
     pub(crate) fn issue_dates(
         &self,
         settings: &Settings,
@@ -168,8 +167,8 @@ impl Journal {
         self.write(report);
     }
 
-    /// Adds the error to the report and writes the result, which has the report's exit code and message. A failure is
-    /// recorded even if it came before the intent: the ACME client does not run the hook again.
+    /// Adds an error to the report and writes the result, which has the report's exit code and message. A failure before
+    /// the intent was written is recorded, too, because the ACME client does not run the hook again.
     pub(crate) fn finish(&mut self, result: Result<(), Error>, report: &mut DeployReport) {
         if let Err(error) = result {
             report.fail(error);
@@ -196,7 +195,7 @@ impl Journal {
         self.write(report);
     }
 
-    /// Why the state could not be written, for a run that must not go on without it.
+    /// Takes the reason why the state could not be written, for a run that must not go on without it.
     pub(crate) fn take_write_error(&mut self) -> Option<WriteError> {
         self.write_error.take()
     }

@@ -48,7 +48,7 @@ pub(crate) struct Deployment<'a> {
     pub(crate) upload_only: bool,
     /// Plan, and change nothing.
     pub(crate) dry_run: bool,
-    /// What is known of the account; `None` finds it out.
+    /// The account as listed before; `None` lists it.
     pub(crate) account: Option<&'a AccountSnapshot>,
     pub(crate) deadline: Deadline,
 }
@@ -116,12 +116,7 @@ impl Deployment<'_> {
             vetted,
             domains: self.domains,
             settings: self.settings,
-            allow: Allow {
-                rebind: self.settings.rebind,
-                shrink: self.guards.allow_shrink,
-                older: self.guards.allow_older,
-                lets: self.guards.replace_lets,
-            },
+            allow: self.allow(),
             issue_dates,
             listing: self.account.map(|account| &account.listing),
             upload_only: self.upload_only,
@@ -129,6 +124,15 @@ impl Deployment<'_> {
             deadline: self.deadline,
         };
         clients.block_on(rollout::run(&request, report))?
+    }
+
+    fn allow(&self) -> Allow {
+        Allow {
+            rebind: self.settings.rebind,
+            shrink: self.guards.allow_shrink,
+            older: self.guards.allow_older,
+            lets: self.guards.replace_lets,
+        }
     }
 
     /// A mounted secret may have to be readable by others, so this is not an error.

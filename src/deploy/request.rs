@@ -35,7 +35,7 @@ pub(super) struct RolloutRequest<'a> {
     pub(super) deadline: Deadline,
 }
 
-/// What is known of an account before a deployment, so that many deployments share one listing.
+/// An account as it was listed once for many deployments.
 pub(crate) struct AccountSnapshot {
     pub(crate) listing: Listing,
     /// When the leaf in each record was issued, as far as the state records it.

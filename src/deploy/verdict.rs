@@ -86,6 +86,7 @@ impl<'a> Verdict<'a> {
         self
     }
 
+    /// The verdict on a site that an upload was made for.
     fn of(pending: &'a PendingSite<'_>, settings: &Settings) -> Self {
         match (pending.stored, &pending.reading) {
             // The error is reported once for the upload, which may be for several sites.
@@ -100,7 +101,7 @@ impl<'a> Verdict<'a> {
         }
     }
 
-    /// The service binds the site to the uploaded record; the edge decides.
+    /// The service has bound the site to the uploaded record; what its edge serves decides.
     fn bound(pending: &'a PendingSite<'_>, site: &'a Site, settings: &Settings) -> Self {
         let stale = pending.view.stale();
         if pending.view.is_served() {
@@ -126,7 +127,7 @@ impl<'a> Verdict<'a> {
             .with_error(SiteError::Stale { domain: &site.domain, observations })
     }
 
-    /// No handshake showed any leaf, so the service's word is all there is.
+    /// The edge shows no other leaf, but not every address showed the new one, so the service's word is all there is.
     fn unverified(pending: &PendingSite<'_>, site: &'a Site, settings: &Settings) -> Self {
         let domain = &site.domain;
         let outcome = if site.config_synced { Outcome::Synced } else { Outcome::Uploaded };
@@ -157,6 +158,7 @@ impl<'a> Verdict<'a> {
         Self::new(outcome, UNREAD).with_error(SiteError::Unread(domain))
     }
 
+    /// The account had the site before the upload and no longer has it.
     fn missing(site: &'a Site) -> Self {
         Self::new(Outcome::Misbound, MISSING).with_error(SiteError::Missing(&site.domain))
     }
@@ -223,7 +225,7 @@ fn misbinding(pending: &PendingSite<'_>, stored: StoredRecord, site: &Site) -> S
     }
 }
 
-/// Why no handshake confirms a site, where none contradicts it.
+/// Why not every address of the edge showed the new leaf.
 fn why_unverified(pending: &PendingSite<'_>, site: &Site, is_without_wait: bool) -> String {
     if !site.enabled {
         let reason = site.disabled_reason.as_deref().map(text::sanitize);

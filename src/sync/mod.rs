@@ -1,7 +1,7 @@
 //! Keeps all lineages of the host deployed: finishes what failed, deploys what was renewed, repairs what drifted.
 //!
-//! A scan finds what is open without asking anybody. One listing per account shows what drifted. Only what has to be
-//! deployed is deployed, on the same path as in `deploy`. Nothing here prints.
+//! A scan without network finds what is pending. One listing per account shows what drifted. Only lineages that need it
+//! are deployed, on the same path as in `deploy`. Nothing here prints.
 
 mod drift;
 mod error;
@@ -118,7 +118,7 @@ impl<'a> Sync<'a> {
     }
 
     fn scan(&mut self, member: Member<'a>) {
-        match self.scan.scan(member) {
+        match self.scan.examine(member) {
             Some(ScanResult::Candidate(lineage)) => self.lineages.push(*lineage),
             Some(ScanResult::StillMissing) => self.summary.add_still_missing(),
             Some(ScanResult::Failed(name, error)) => self.summary.add_failed(&name, error),

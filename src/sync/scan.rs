@@ -11,7 +11,7 @@ use crate::inventory::{Member, Shard};
 use crate::names::Domain;
 use crate::settings::{self, Guards, Layer, Layers, LineageEntry, Settings};
 use crate::source::Source;
-use crate::state::{self, IssueDates, LineageState, Overrides};
+use crate::state::{self, DeployOptions, IssueDates, LineageState, Overrides};
 use crate::text::rfc3339_millis;
 
 /// A lineage that can be deployed.
@@ -21,9 +21,9 @@ pub(super) struct Candidate {
     pub(super) settings: Arc<Settings>,
     /// The sites that must get the certificate, each once; empty means every covered site.
     pub(super) domains: Vec<Domain>,
-    /// What the run that deployed it before was given besides the configuration.
+    /// What its last run was given besides the configuration.
     pub(super) overrides: Overrides,
-    /// The recorded guards, if the leaf is still the one that they were given for.
+    /// The guards that its last run overrode, if the leaf is still the one that they were overridden for.
     pub(super) guards: Guards,
     /// The names in the leaf on disk; empty if it cannot be read.
     pub(super) names: Vec<String>,
@@ -31,7 +31,7 @@ pub(super) struct Candidate {
     pub(super) sites: Vec<state::SiteState>,
     /// When the last run began; `None` if it was never deployed.
     pub(super) begun: Option<OffsetDateTime>,
-    /// Why it has to be deployed; `None` if it has to be only in case of drift.
+    /// Why it has to be deployed; `None` if only drift can be a reason.
     pub(super) reason: Option<Reason>,
 }
 
@@ -46,10 +46,10 @@ pub(super) enum Reason {
     Pending(OffsetDateTime),
     #[error("options changed")]
     OptionsChanged,
-    /// The client may be replacing them at this moment, so the deployment reads them again before it reports that.
+    /// The client may be replacing them at this moment, so they are read again before this is reported.
     #[error("its files are missing")]
     FilesMissing,
-    /// Deploying clears the mark, so that files which disappear again are reported again.
+    /// Deploying clears the mark in the state, so that files which disappear again are reported again.
     #[error("its files are back")]
     FilesBack,
     #[error("{0}")]
@@ -64,7 +64,7 @@ pub(super) enum ScanResult {
     Failed(String, Error),
 }
 
-/// Scans lineages one by one.
+/// Examines lineages one by one.
 pub(super) struct Scan<'a> {
     layers: &'a Layers<'a>,
     shard: Option<Shard>,
@@ -79,8 +79,8 @@ impl<'a> Scan<'a> {
         Self { layers, shard, resolved: Vec::new(), issue_dates: IssueDates::default() }
     }
 
-    /// Scans a lineage; `None` if it belongs to another shard.
-    pub(super) fn scan(&mut self, member: Member<'a>) -> Option<ScanResult> {
+    /// Examines a lineage; `None` if it belongs to another shard.
+    pub(super) fn examine(&mut self, member: Member<'a>) -> Option<ScanResult> {
         if let Some(state) = &member.state {
             self.issue_dates.add(state);
         }
@@ -88,38 +88,25 @@ impl<'a> Scan<'a> {
             return None;
         }
         let name = member.name.clone();
-        Some(self.try_scan(member).unwrap_or_else(|error| ScanResult::Failed(name, error)))
+        Some(self.try_examine(member).unwrap_or_else(|error| ScanResult::Failed(name, error)))
     }
 
-    fn try_scan(&mut self, member: Member<'a>) -> Result<ScanResult, Error> {
+    fn try_examine(&mut self, member: Member<'a>) -> Result<ScanResult, Error> {
         let domains = member.domains();
         let Member { name, source, entry, state } = member;
         let source = source?;
-        let deployed = state.as_ref().and_then(|state| state.leaf.as_ref());
-        let fingerprint = deployed.map(|leaf| leaf.fingerprint.as_str());
-        let peek = bundle::peek_leaf(&source.files, fingerprint);
-        let is_missing = peek.as_ref().is_err_and(ReadError::is_missing);
-        if is_missing && state.as_ref().is_some_and(|state| state.missing_since.is_some()) {
+        let leaf = LeafOnDisk::read(&source, state.as_ref());
+        if leaf.is_missing && state.as_ref().is_some_and(|state| state.missing_since.is_some()) {
             return Ok(ScanResult::StillMissing);
         }
-        let names = match &peek {
-            Ok(LeafPeek::Known) => deployed.map(|leaf| leaf.names.clone()).unwrap_or_default(),
-            Ok(LeafPeek::Leaf(leaf)) => leaf.names(),
-            Ok(LeafPeek::Unclear) | Err(_) => Vec::new(),
-        };
-        let is_known = matches!(&peek, Ok(LeafPeek::Known));
         let options = state.as_ref().map(|state| state.options.clone()).unwrap_or_default();
         let settings = self.settings(&options.overrides.settings, entry)?;
         let reason = match &state {
             None => Some(Reason::New),
-            Some(_) if is_missing => Some(Reason::FilesMissing),
-            Some(state) => reason(state, is_known, &settings, &domains),
+            Some(_) if leaf.is_missing => Some(Reason::FilesMissing),
+            Some(state) => reason(state, &leaf, &settings, &domains),
         };
-        let guards = Guards {
-            allow_shrink: is_known && options.allow_shrink,
-            allow_older: is_known && options.allow_older,
-            replace_lets: is_known && options.replace_lets,
-        };
+        let guards = if leaf.is_recorded { recorded_guards(&options) } else { Guards::default() };
         let (begun, sites) = state.map(|state| (state.begun_at, state.sites)).unzip();
         Ok(ScanResult::Candidate(Box::new(Candidate {
             name,
@@ -128,7 +115,7 @@ impl<'a> Scan<'a> {
             domains,
             overrides: options.overrides,
             guards,
-            names,
+            names: leaf.names,
             sites: sites.unwrap_or_default(),
             begun,
             reason,
@@ -157,14 +144,53 @@ impl<'a> Scan<'a> {
     }
 }
 
+/// What the certificate file of a lineage holds.
+struct LeafOnDisk {
+    is_missing: bool,
+    /// Whether it is the leaf that the last run was to deploy.
+    is_recorded: bool,
+    /// Empty if it cannot be read.
+    names: Vec<String>,
+}
+
+impl LeafOnDisk {
+    fn read(source: &Source, state: Option<&LineageState>) -> Self {
+        let recorded = state.and_then(|state| state.leaf.as_ref());
+        let peek = bundle::peek_leaf(&source.files, recorded.map(|leaf| leaf.fingerprint.as_str()));
+        let names = match &peek {
+            Ok(LeafPeek::Known) => recorded.map(|leaf| leaf.names.clone()).unwrap_or_default(),
+            Ok(LeafPeek::Leaf(leaf)) => leaf.names(),
+            Ok(LeafPeek::Unclear) | Err(_) => Vec::new(),
+        };
+        Self {
+            is_missing: peek.as_ref().is_err_and(ReadError::is_missing),
+            is_recorded: matches!(peek, Ok(LeafPeek::Known)),
+            names,
+        }
+    }
+}
+
+fn recorded_guards(options: &DeployOptions) -> Guards {
+    Guards {
+        allow_shrink: options.allow_shrink,
+        allow_older: options.allow_older,
+        replace_lets: options.replace_lets,
+    }
+}
+
 /// Why a lineage that was deployed before, and whose files are there, has to be deployed again.
-fn reason(state: &LineageState, is_known: bool, settings: &Settings, domains: &[Domain]) -> Option<Reason> {
+fn reason(
+    state: &LineageState,
+    leaf: &LeafOnDisk,
+    settings: &Settings,
+    domains: &[Domain],
+) -> Option<Reason> {
     let service = settings.base_url.to_string();
     let has_same_options = state.options.service.as_ref().is_none_or(|known| *known == service)
         && state.options.domains.iter().map(String::as_str).eq(domains.iter().map(Domain::spelled));
     if let Some(since) = state.pending_since {
         Some(Reason::Pending(since))
-    } else if !is_known {
+    } else if !leaf.is_recorded {
         Some(Reason::Renewed)
     } else if state.missing_since.is_some() {
         Some(Reason::FilesBack)
