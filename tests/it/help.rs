@@ -1,6 +1,9 @@
-//! Help: size, form, `edgecert help`, and the examples, which are run.
+//! Help: size, form, `edgecert help`, the examples, which are run, and agreement with the reference in `hooks/README.md`.
+
+use std::collections::BTreeSet;
 
 use crate::harness::{Lineage, edgecert, sandbox};
+use crate::tidy::read;
 
 /// Commands whose examples deploy or read the lineage of an ACME client.
 const WITH_LINEAGE: [&str; 3] = ["deploy", "check", "plan"];
@@ -97,5 +100,45 @@ fn examples_of_deploy_check_plan_work() {
             let expected = if example.contains("--at ") { vec![0, 65] } else { vec![0] };
             assert!(expected.contains(&output.code), "{example}: {}", output.stderr);
         }
+    }
+}
+
+/// Variables that are not settings: two belong to the tests, two are passed to the `on_failure` program.
+const NOT_SETTINGS: [&str; 4] = ["EDGECERT_LIMBO", "EDGECERT_BIN", "EDGECERT_COMMAND", "EDGECERT_EXIT_CODE"];
+
+/// The settings among the environment variables in a text.
+fn variables_in(text: &str) -> BTreeSet<&str> {
+    text.split(|c: char| !c.is_ascii_uppercase() && c != '_')
+        .filter(|word| word.starts_with("EDGECERT_") && !NOT_SETTINGS.contains(word))
+        .collect()
+}
+
+#[test]
+fn reference_and_help_list_the_same_settings() {
+    let (reference, help) = (read("hooks/README.md"), help(&[]));
+    let variables = variables_in(&reference);
+    assert!(variables.len() > 9, "{variables:?}");
+    let missing: Vec<&str> = variables_in(&help).difference(&variables).copied().collect();
+    assert!(missing.is_empty(), "{missing:?} is in --help but not in the reference");
+    for variable in variables {
+        assert!(help.contains(variable), "{variable} is in the reference but not in --help");
+        if let Some(flag) = variable.strip_prefix("EDGECERT_").filter(|name| *name != "API_KEY") {
+            assert!(help.contains(&format!("--{}", flag.to_lowercase().replace('_', "-"))), "{flag}");
+        }
+    }
+}
+
+#[test]
+fn reference_and_help_agree_on_exit_codes() {
+    let (reference, help) = (read("hooks/README.md"), help(&[]));
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    let section = reference.split("\n## Exit codes").nth(1).unwrap();
+    let is_row = |line: &&str| line.starts_with("| ") && line.as_bytes()[2].is_ascii_digit();
+    let rows: Vec<&str> = section.lines().filter(is_row).collect();
+    assert!(rows.len() > 9, "{rows:?}");
+    for row in rows {
+        let cells: Vec<&str> = row.split(" | ").collect();
+        let (code, meaning) = (cells[0].trim_start_matches("| "), cells[1]);
+        assert!(help.contains(&format!(" {code} {meaning}")), "--help does not list {code}: {meaning}");
     }
 }

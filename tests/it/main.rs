@@ -1,6 +1,6 @@
-//! Tests of the hook as a program: the real binary, in an emptied environment, against the real sandbox.
+//! Tests of the hook as a program: the real binary in an emptied environment, against a sandbox of the service.
 //!
-//! A file for each noun. What needs no process is tested beside its code in `src`.
+//! One file per topic. Whatever needs no process is tested next to its code in `src`.
 
 #![allow(
     clippy::unwrap_used,
@@ -23,6 +23,7 @@ mod cli;
 mod clients;
 mod completions;
 mod crowd;
+mod dependencies;
 mod deploy;
 mod disk;
 mod doctor;

@@ -1,16 +1,14 @@
-//! What a reader may rely on about the tree: which module knows which, what is in the binary, and that what is written
-//! about dependencies, settings and exit codes is still true.
+//! Checks of the source tree: imports between modules, sizes, names and module comments.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use crate::harness::edgecert;
-
-/// Which modules of `src` may use which. A line that is missing here is a change of design: add it with its reason.
+/// The modules of `src`, lowest first, each with the modules that it imports. A missing import is a design change: add it
+/// in the commit that needs it, and say why there.
 const IMPORTS: [(&str, &[&str]); 33] = [
-    // The ground floor: what all others use.
+    // The ground floor.
+    ("text", &[]),
     ("clock", &[]),
     ("env", &[]),
     ("file", &["text"]),
@@ -18,8 +16,7 @@ const IMPORTS: [(&str, &[&str]); 33] = [
     ("outcome", &["text"]),
     ("runtime", &[]),
     ("secret", &["text"]),
-    ("text", &[]),
-    // What is known of a site's fields: for the command line, which completes them, and for what checks them.
+    // Shared by completions and by the checks of `sites update`.
     ("fields", &["text"]),
     // Certificates and keys; no network, no settings.
     ("pem", &["secret", "text"]),
@@ -38,10 +35,10 @@ const IMPORTS: [(&str, &[&str]); 33] = [
     ("plan", &["api", "names", "text"]),
     // The edge.
     ("verify", &["api", "bundle", "cert", "clock", "names", "text"]),
-    // What people see.
+    // Errors and reports.
     ("error", &["api", "check", "file", "settings", "source", "state", "trust"]),
     ("report", &["bundle", "cert", "check", "error", "outcome", "plan", "source", "text"]),
-    // What a run starts from, read once.
+    // Read once per run.
     ("context", &["env", "report", "settings"]),
     ("notify", &["context", "env", "error", "file", "report", "settings", "text"]),
     // The engines.
@@ -110,201 +107,211 @@ const IMPORTS: [(&str, &[&str]); 33] = [
     ("main", &[]),
 ];
 
-fn root() -> &'static Path {
+/// Lines from `fn` to the closing brace.
+const MAX_FUNCTION_LINES: usize = 60;
+const MAX_MAIN_LINES: usize = 130;
+const MAX_TEST_NAME_WORDS: usize = 8;
+
+pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn read(name: &str) -> String {
+pub(crate) fn read(name: &str) -> String {
     fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-fn sources(directory: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
-    let mut files = Vec::new();
-    for path in entries {
-        if path.is_dir() {
-            files.extend(sources(&path));
+/// A Rust file, with its path relative to the repository.
+pub(crate) struct Source {
+    pub(crate) path: PathBuf,
+    pub(crate) text: String,
+}
+
+impl Source {
+    /// The top-level module of `src` that the file belongs to.
+    pub(crate) fn module(&self) -> String {
+        let first = self.path.strip_prefix("src").unwrap().components().next().unwrap();
+        first.as_os_str().to_str().unwrap().trim_end_matches(".rs").to_owned()
+    }
+}
+
+/// All Rust files below these directories.
+pub(crate) fn sources(directories: &[&str]) -> Vec<Source> {
+    let mut sources = Vec::new();
+    for directory in directories {
+        add_sources(Path::new(directory), &mut sources);
+    }
+    sources.sort_by(|a, b| a.path.cmp(&b.path));
+    sources
+}
+
+fn add_sources(directory: &Path, sources: &mut Vec<Source>) {
+    for entry in fs::read_dir(root().join(directory)).unwrap() {
+        let entry = entry.unwrap();
+        let path = directory.join(entry.file_name());
+        if entry.path().is_dir() {
+            add_sources(&path, sources);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
-            files.push(path);
-        }
-    }
-    files.sort();
-    files
-}
-
-/// The top-level module that a file of `src` belongs to.
-fn module(file: &Path) -> String {
-    let first = file.strip_prefix(root().join("src")).unwrap().components().next().unwrap();
-    first.as_os_str().to_str().unwrap().trim_end_matches(".rs").to_owned()
-}
-
-#[test]
-fn modules_know_only_whom_the_table_allows() {
-    let files = sources(&root().join("src"));
-    let modules: BTreeSet<String> = files.iter().map(|file| module(file)).collect();
-    let mut used: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for file in &files {
-        let text = fs::read_to_string(file).unwrap();
-        let code = text.split("#[cfg(test)]").next().unwrap();
-        let own = module(file);
-        let names = code.split("crate::").skip(1).flat_map(|rest| {
-            let list = rest.strip_prefix('{').and_then(|list| list.split('}').next()).unwrap_or(rest);
-            let words = if rest.starts_with('{') { list.split(',').collect() } else { vec![list] };
-            words
-                .into_iter()
-                .map(|word| word.trim().split(|c: char| !c.is_ascii_lowercase()).next().unwrap().to_owned())
-        });
-        used.entry(own.clone())
-            .or_default()
-            .extend(names.filter(|name| modules.contains(name) && *name != own));
-    }
-    for (name, found) in used {
-        let allowed = IMPORTS.iter().find(|(module, _)| *module == name);
-        let allowed: BTreeSet<String> = allowed
-            .unwrap_or_else(|| panic!("{name} is not in the table"))
-            .1
-            .iter()
-            .map(|&name| name.to_owned())
-            .collect();
-        assert_eq!(found, allowed, "what {name} imports (left) and what the table allows (right)");
-    }
-}
-
-#[test]
-fn every_file_says_first_what_it_is_for() {
-    for directory in ["src", "tests/it", "tests/figures", "tests/sandbox/src", "tests/sandbox/tests"] {
-        for file in sources(&root().join(directory)) {
-            let text = fs::read_to_string(&file).unwrap();
-            assert!(text.starts_with("//! "), "{} does not begin with what it is for", file.display());
+            sources.push(Source { text: fs::read_to_string(entry.path()).unwrap(), path });
         }
     }
 }
 
+/// The first segment of every path below `crate::`, including those in `crate::{…}`.
+fn crate_paths(code: &str) -> BTreeSet<String> {
+    let first_segment =
+        |path: &str| path.trim().split(|c: char| !c.is_ascii_lowercase()).next().unwrap().to_owned();
+    let mut segments = BTreeSet::new();
+    for rest in code.split("crate::").skip(1) {
+        match rest.strip_prefix('{') {
+            Some(group) => segments.extend(group_members(group).into_iter().map(first_segment)),
+            None => _ = segments.insert(first_segment(rest)),
+        }
+    }
+    segments
+}
+
+/// The members of a `use` group, given the text after its opening brace.
+fn group_members(group: &str) -> Vec<&str> {
+    let (mut members, mut start, mut depth) = (Vec::new(), 0, 1);
+    for (at, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 || (depth == 1 && c == ',') {
+            members.push(&group[start..at]);
+            start = at + 1;
+        }
+        if depth == 0 {
+            break;
+        }
+    }
+    members
+}
+
 #[test]
-fn every_dependency_says_what_it_is_for() {
-    let manifest = read("Cargo.toml");
-    let section = manifest.split("\n[dependencies]\n").nth(1).unwrap().split("\n[").next().unwrap();
-    let mut explained = false;
-    let mut known_reason = false;
-    for line in section.lines() {
-        match line {
-            "" => known_reason = false,
-            comment if comment.starts_with('#') => explained = true,
-            dependency => {
-                assert!(explained || known_reason, "no reason stands above {dependency}");
-                known_reason = explained || known_reason;
-                explained = false;
+fn modules_import_what_the_table_lists() {
+    let sources = sources(&["src"]);
+    let modules: BTreeSet<String> = sources.iter().map(Source::module).collect();
+    let listed: BTreeSet<String> = IMPORTS.iter().map(|(module, _)| (*module).to_owned()).collect();
+    assert_eq!(modules, listed, "modules of src (left) and rows of the table (right)");
+    for (module, allowed) in IMPORTS {
+        let mut imported = BTreeSet::new();
+        for source in sources.iter().filter(|source| source.module() == module) {
+            let code = source.text.split("#[cfg(test)]").next().unwrap();
+            imported.extend(crate_paths(code).into_iter().filter(|name| modules.contains(name)));
+        }
+        imported.remove(module);
+        let allowed: BTreeSet<String> = allowed.iter().map(|&name| name.to_owned()).collect();
+        assert_eq!(imported, allowed, "imports of {module} (left) and the table (right)");
+    }
+}
+
+#[test]
+fn modules_import_from_below_only() {
+    let mut below = BTreeSet::new();
+    for (module, imports) in IMPORTS {
+        for import in imports {
+            assert!(below.contains(import), "{module} imports {import}, which is not below it");
+        }
+        below.insert(module);
+    }
+}
+
+#[test]
+fn every_file_states_its_purpose() {
+    for source in sources(&[
+        "src",
+        "tests/it",
+        "tests/figures",
+        "tests/fuzz/src",
+        "tests/sandbox/src",
+        "tests/sandbox/tests",
+    ]) {
+        let begins_with_docs = source.text.starts_with("//! ");
+        assert!(begins_with_docs, "{} does not begin with a module comment", source.path.display());
+    }
+}
+
+#[test]
+fn no_file_includes_another_by_path() {
+    // Written in two parts because this file is searched too.
+    let attribute = ["#[", "path"].concat();
+    for source in sources(&["src", "tests/it", "tests/figures", "tests/fuzz", "tests/sandbox"]) {
+        assert!(!source.text.contains(&attribute), "{} has {attribute}", source.path.display());
+    }
+}
+
+/// The name of the function that a line begins, if it does.
+fn function_name(line: &str) -> Option<&str> {
+    let is_qualifier = |word: &&str| {
+        word.starts_with("pub") || matches!(*word, "const" | "async" | "unsafe" | "extern" | "\"C\"")
+    };
+    let mut words = line.split_whitespace().skip_while(is_qualifier);
+    (words.next()? == "fn").then(|| words.next())?.map(|name| name.split(['(', '<']).next().unwrap())
+}
+
+/// The number of lines of the function that begins at the first of these lines, as rustfmt lays it out.
+fn function_length(lines: &[&str]) -> usize {
+    let indentation = &lines[0][..lines[0].len() - lines[0].trim_start().len()];
+    let is_end = |line: &&str| {
+        let rest = line.strip_prefix(indentation).unwrap_or_default();
+        rest == "}" || rest.starts_with(')') && rest.ends_with(';')
+    };
+    if lines[0].ends_with(['}', ';']) { 1 } else { lines.iter().position(is_end).unwrap() + 1 }
+}
+
+#[test]
+fn functions_stay_below_the_limit() {
+    let mut too_long = Vec::new();
+    for Source { path, text } in sources(&["src"]) {
+        let lines: Vec<&str> = text.lines().collect();
+        for (at, line) in lines.iter().enumerate() {
+            let Some(name) = function_name(line) else { continue };
+            let length = function_length(&lines[at..]);
+            if length > MAX_FUNCTION_LINES {
+                too_long.push(format!("{}:{}: {name} has {length} lines", path.display(), at + 1));
             }
         }
     }
+    assert!(too_long.is_empty(), "more than {MAX_FUNCTION_LINES} lines:\n{}", too_long.join("\n"));
 }
 
 #[test]
-fn rustls_pemfile_stays_in_one_file() {
-    let users: Vec<PathBuf> = sources(&root().join("src"))
-        .into_iter()
-        .filter(|file| fs::read_to_string(file).unwrap().contains("rustls_pemfile::"))
-        .collect();
-    assert_eq!(users, [root().join("src/pem.rs")]);
+fn main_stays_small() {
+    let lines = read("src/main.rs").lines().count();
+    assert!(lines < MAX_MAIN_LINES, "src/main.rs has {lines} lines");
 }
 
 #[test]
-fn the_hook_is_built_without_aws_lc_openssl_and_server_code() {
-    let tree = Command::new(env!("CARGO"))
-        .args(["tree", "--locked", "--edges", "normal,build", "--package", "edgecert", "--prefix", "none"])
-        .current_dir(root())
-        .output()
-        .unwrap();
-    assert!(tree.status.success(), "{}", String::from_utf8_lossy(&tree.stderr));
-    let tree = String::from_utf8(tree.stdout).unwrap();
-    let crates: BTreeSet<&str> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
-    for wanted in ["reqwest", "serde_json", "x509-parser", "rustls-pemfile", "p256", "rsa", "anyhow"] {
-        assert!(crates.contains(wanted), "{wanted} is missing");
+fn test_names_are_short() {
+    let mut too_long = Vec::new();
+    for Source { path, text } in sources(&["tests/it"]) {
+        let tests = text.split("#[test]\n").skip(1);
+        let names = tests.filter_map(|test| test.lines().find_map(function_name));
+        let long = names.filter(|name| name.split('_').count() > MAX_TEST_NAME_WORDS);
+        too_long.extend(long.map(|name| format!("{}: {name}", path.display())));
     }
-    for unwanted in
-        ["aws-lc-rs", "aws-lc-sys", "openssl", "openssl-sys", "cmake", "axum", "rusqlite", "edgecert-sandbox"]
-    {
-        assert!(!crates.contains(unwanted), "{unwanted} is in the tree of the hook");
-    }
+    assert!(too_long.is_empty(), "more than {MAX_TEST_NAME_WORDS} words:\n{}", too_long.join("\n"));
 }
 
 #[test]
-fn p256_and_rsa_are_direct_dependencies() {
-    let manifest = read("Cargo.toml");
-    let section = manifest.split("\n[dependencies]\n").nth(1).unwrap().split("\n[").next().unwrap();
-    for (name, user) in [("p256", "src/key/ec.rs"), ("rsa", "src/key/rsa.rs")] {
-        assert!(section.contains(&format!("\n{name} = ")), "{name} is not in [dependencies]");
-        assert!(read(user).contains(&format!("{name}::")), "{user} does not use {name}");
-    }
-}
-
-#[test]
-fn the_sandbox_shares_no_code_with_the_hook() {
-    for file in sources(&root().join("tests/sandbox/src")) {
-        let text = fs::read_to_string(&file).unwrap();
+fn sandbox_and_hook_share_no_code() {
+    for source in sources(&["tests/sandbox/src"]) {
         for library in ["x509_parser::", "rustls_pemfile::", "p256::", "rsa::", "reqwest::", "edgecert::"] {
-            let uses =
-                text.lines().any(|line| line.contains(library) && !line.trim_start().starts_with("//"));
-            assert!(!uses, "{} uses {library}, which is the hook's", file.display());
+            let is_use = |line: &str| line.contains(library) && !line.trim_start().starts_with("//");
+            let is_used = source.text.lines().any(is_use);
+            assert!(!is_used, "{} uses {library}, which the hook uses too", source.path.display());
         }
     }
-    for file in sources(&root().join("src")) {
-        assert!(!fs::read_to_string(&file).unwrap().contains("edgecert_sandbox"), "{}", file.display());
-    }
-}
-
-/// Variables that are no settings: one is the tests', two are told to the program of `on_failure`.
-const NO_SETTINGS: [&str; 4] = ["EDGECERT_LIMBO", "EDGECERT_BIN", "EDGECERT_COMMAND", "EDGECERT_EXIT_CODE"];
-
-/// Environment variables that are settings.
-fn variables_in(text: &str) -> BTreeSet<&str> {
-    text.split(|c: char| !c.is_ascii_uppercase() && c != '_')
-        .filter(|word| word.starts_with("EDGECERT_") && !NO_SETTINGS.contains(word))
-        .collect()
-}
-
-#[test]
-fn reference_and_help_agree() {
-    let (reference, help) = (read("hooks/README.md"), edgecert().args(["--help"]).succeeds().stdout);
-    let flat = help.split_whitespace().collect::<Vec<_>>().join(" ");
-    let variables = variables_in(&reference);
-    assert!(variables.len() > 9, "{variables:?}");
-    let missing: Vec<&str> = variables_in(&help).difference(&variables).copied().collect();
-    assert!(missing.is_empty(), "{missing:?} is in --help and not in the reference");
-    for variable in variables {
-        assert!(help.contains(variable), "{variable} is in the reference and not in --help");
-        if let Some(flag) = variable.strip_prefix("EDGECERT_").filter(|name| *name != "API_KEY") {
-            assert!(help.contains(&format!("--{}", flag.to_lowercase().replace('_', "-"))), "{flag}");
-        }
-    }
-    let rows = reference
-        .split("\n## Exit codes")
-        .nth(1)
-        .unwrap()
-        .lines()
-        .filter(|line| line.starts_with("| ") && line.as_bytes()[2].is_ascii_digit());
-    for row in rows {
-        let cells: Vec<&str> = row.split(" | ").collect();
-        let code = cells[0].trim_start_matches("| ");
-        assert!(
-            flat.contains(&format!(" {code} {}", cells[1])),
-            "exit code {code}: {} in the reference, --help says otherwise",
-            cells[1]
-        );
+    for source in sources(&["src"]) {
+        assert!(!source.text.contains("edgecert_sandbox"), "{}", source.path.display());
     }
 }
 
 #[test]
-fn an_ignored_advisory_is_about_a_crate_that_is_there() {
-    let (deny, lock) = (read(".cargo/deny.toml"), read("Cargo.lock"));
-    for (advisory, name) in [("RUSTSEC-2025-0134", "rustls-pemfile"), ("RUSTSEC-2023-0071", "rsa")] {
-        assert_eq!(deny.contains(advisory), lock.contains(&format!("name = \"{name}\"\n")), "{advisory}");
-    }
-    assert_eq!(deny.matches("RUSTSEC-").count(), 2, "an exception that this test does not know");
-}
-
-#[test]
-fn the_changelog_names_the_version() {
+fn changelog_names_the_version() {
     let version = env!("CARGO_PKG_VERSION");
     let changelog = read("CHANGELOG.md");
     assert!(changelog.contains("## Unreleased") || changelog.contains(&format!("## {version}")));

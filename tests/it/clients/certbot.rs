@@ -141,7 +141,7 @@ fn test_issuer_is_refused_under_certbot() {
 }
 
 #[test]
-fn the_directory_that_certbot_keeps_is_a_lineage() {
+fn certbot_directory_is_a_lineage() {
     let service = sandbox(&["a.example"]);
     let certbot = Certbot::deploying_to(&service).with_service_down();
     certbot.certonly(&["-q"], &["a.example"]).succeeds();

@@ -1,0 +1,57 @@
+//! Checks of the hook's dependencies: each has a stated purpose, unwanted crates stay out, and ignored advisories apply.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use crate::tidy::{read, root, sources};
+
+#[test]
+fn every_dependency_states_its_purpose() {
+    let manifest = read("Cargo.toml");
+    let section = manifest.split("\n[dependencies]\n").nth(1).unwrap().split("\n[").next().unwrap();
+    // A comment covers the dependencies below it, up to the next blank line.
+    let mut is_covered = false;
+    for line in section.lines() {
+        match line {
+            "" => is_covered = false,
+            comment if comment.starts_with('#') => is_covered = true,
+            dependency => assert!(is_covered, "no comment above {dependency}"),
+        }
+    }
+}
+
+#[test]
+fn rustls_pemfile_stays_in_one_module() {
+    let users = sources(&["src"]).into_iter().filter(|source| source.text.contains("rustls_pemfile::"));
+    let modules: BTreeSet<String> = users.map(|source| source.module()).collect();
+    assert_eq!(modules, ["pem".to_owned()].into());
+}
+
+#[test]
+fn hook_builds_without_unwanted_crates() {
+    let tree = Command::new(env!("CARGO"))
+        .args(["tree", "--locked", "--edges", "normal,build", "--package", "edgecert", "--prefix", "none"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(tree.status.success(), "{}", String::from_utf8_lossy(&tree.stderr));
+    let tree = String::from_utf8(tree.stdout).unwrap();
+    let crates: BTreeSet<&str> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
+    for wanted in ["reqwest", "serde_json", "x509-parser", "rustls-pemfile", "p256", "rsa", "anyhow"] {
+        assert!(crates.contains(wanted), "the hook does not depend on {wanted}");
+    }
+    for unwanted in
+        ["aws-lc-rs", "aws-lc-sys", "openssl", "openssl-sys", "cmake", "axum", "rusqlite", "edgecert-sandbox"]
+    {
+        assert!(!crates.contains(unwanted), "the hook depends on {unwanted}");
+    }
+}
+
+#[test]
+fn ignored_advisories_match_dependencies() {
+    let (deny, lock) = (read(".cargo/deny.toml"), read("Cargo.lock"));
+    for (advisory, name) in [("RUSTSEC-2025-0134", "rustls-pemfile"), ("RUSTSEC-2023-0071", "rsa")] {
+        assert_eq!(deny.contains(advisory), lock.contains(&format!("name = \"{name}\"\n")), "{advisory}");
+    }
+    assert_eq!(deny.matches("RUSTSEC-").count(), 2, "an ignored advisory is missing from this test");
+}
