@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use zeroize::Zeroizing;
 
-pub(crate) use self::staged::{StagedFile, sync_directory};
+pub(crate) use self::staged::{StagedFile, probe, sync_directory};
 
 /// A file that is missing or cannot be read.
 #[derive(Clone, Debug, thiserror::Error)]

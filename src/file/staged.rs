@@ -56,6 +56,21 @@ impl Drop for StagedFile {
     }
 }
 
+/// Checks that a file can be written, by writing it and removing it: the mode of a directory does not tell whether its file
+/// system is full or read-only. Another run may remove the file first.
+pub(crate) fn probe(path: &Path) -> io::Result<()> {
+    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
+    let written = file.and_then(|mut file| {
+        file.write_all(b"\n")?;
+        file.sync_all()
+    });
+    let removed = fs::remove_file(path).or_else(|error| match error.kind() {
+        io::ErrorKind::NotFound => Ok(()),
+        _ => Err(error),
+    });
+    written.and(removed)
+}
+
 /// Syncs a directory, so that renames in it survive a power failure.
 pub(crate) fn sync_directory(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()

@@ -41,3 +41,38 @@ impl IssueDates {
         records.map(|(record, deployed)| (*record, deployed.issued)).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{DAY_1, DAY_2, ISSUED, SERVICE, begin, deployed, leaf};
+    use super::*;
+    use time::macros::datetime;
+
+    fn issue_dates(states: [&LineageState; 2]) -> IssueDates {
+        let mut dates = IssueDates::default();
+        for state in states {
+            dates.add(state);
+        }
+        dates
+    }
+
+    #[test]
+    fn later_deployment_decides_issue_date() {
+        let first = deployed(leaf("aa", datetime!(2026-01-02 00:00 UTC)), DAY_1);
+        let second = deployed(leaf("bb", ISSUED), DAY_2);
+        for states in [[&first, &second], [&second, &first]] {
+            let dates = issue_dates(states);
+            assert_eq!(dates.of_service(SERVICE)[&5], ISSUED);
+            assert!(dates.of_service("https://other.example.net").is_empty());
+        }
+    }
+
+    #[test]
+    fn run_without_sites_keeps_issue_date() {
+        let state = deployed(leaf("aa", ISSUED), DAY_1);
+        let mut newer = begin(Some(state.clone()), leaf("bb", DAY_1), DAY_2);
+        newer.finish(75, Some("down".into()), Vec::new(), DAY_2);
+        assert!(state.has_current_sites() && !newer.has_current_sites());
+        assert_eq!(issue_dates([&newer, &newer]).of_service(SERVICE)[&5], ISSUED);
+    }
+}

@@ -1,11 +1,12 @@
 //! The state directory: reads and writes the file of each lineage.
 
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use super::{LineageState, VERSION};
+use super::LineageState;
+use super::lineage_state::VERSION;
 use crate::file::{self, ReadError, StagedFile};
 use crate::text;
 
@@ -163,20 +164,10 @@ impl Store {
         removed.map_err(|error| WriteError::new(&path, &error))
     }
 
-    /// Checks that files can be written. All runs use one file name, so that a killed run leaves at most one file behind;
-    /// another run may remove it first.
+    /// Checks that files can be written. All runs use one file name, so that killed runs leave at most one file behind.
     pub(crate) fn probe(&self) -> Result<(), WriteError> {
         let path = self.file(".probe", "new");
-        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(MODE).open(&path);
-        let written = file.and_then(|mut file| {
-            file.write_all(b"{}\n")?;
-            file.sync_all()
-        });
-        let removed = fs::remove_file(&path).or_else(|error| match error.kind() {
-            io::ErrorKind::NotFound => Ok(()),
-            _ => Err(error),
-        });
-        written.and(removed).map_err(|error| WriteError::new(&path, &error))
+        file::probe(&path).map_err(|error| WriteError::new(&path, &error))
     }
 }
 

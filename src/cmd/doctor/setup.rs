@@ -1,13 +1,13 @@
 //! Checks settings, API key and state directory, without the service.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use super::finding::{DoctorFinding, Subject};
 use crate::error::{ErrorKind, shell_word};
-use crate::file::reason;
+use crate::file;
 use crate::secret::Secret;
 use crate::settings::{BaseUrl, SettingsError};
 use crate::text;
@@ -55,7 +55,7 @@ pub(super) fn check_state(directory: Option<&Path>) -> Vec<DoctorFinding> {
     let path = text::path(directory);
     let mut findings = Vec::new();
     if let Err(error) = probe(directory) {
-        let detail = format!("cannot write to the state directory {path}: {}", reason(&error));
+        let detail = format!("cannot write to the state directory {path}: {}", file::reason(&error));
         findings.push(fail(detail, "make it writable, or name another one with --state-dir".into()));
     }
     if fs::metadata(directory).is_ok_and(|found| found.permissions().mode() & FORBIDDEN_MODE != 0) {
@@ -68,13 +68,8 @@ pub(super) fn check_state(directory: Option<&Path>) -> Vec<DoctorFinding> {
     findings
 }
 
-/// Writes a file to the directory, or to the nearest existing one above it, and removes it: the mode does not tell whether
-/// a file system is full or read-only.
+/// Writes a file to the directory, or to the nearest existing one above it.
 fn probe(directory: &Path) -> io::Result<()> {
     let existing = directory.ancestors().find(|path| path.symlink_metadata().is_ok()).unwrap_or(directory);
-    let path = existing.join(format!(".edgecert-doctor-{}", std::process::id()));
-    let written = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
-    let written = written.and_then(|mut file| io::Write::write_all(&mut file, b"\n"));
-    let removed = fs::remove_file(&path);
-    written.and(removed)
+    file::probe(&existing.join(format!(".edgecert-doctor-{}", std::process::id())))
 }

@@ -1,12 +1,9 @@
 //! `edgecert status`: what is known of each lineage, as a table, as JSON, for monitoring, or for Prometheus.
 //!
-//! `gather` collects the status without any network, `verify` asks the edges if told to, and the other files show it. The
+//! `gather` collects the status without any network, `verify` asks the edges with `--verify`, and the other files show it. The
 //! service is never asked.
 
 mod check;
-#[cfg(test)]
-#[allow(clippy::indexing_slicing, reason = "lineages of unit tests")]
-mod fixture;
 mod forget;
 mod gather;
 mod json;
@@ -132,3 +129,7 @@ fn quarantine_warning(path: &Path) -> String {
         text::sanitize(&name)
     )
 }
+
+#[cfg(test)]
+#[allow(clippy::indexing_slicing, reason = "lineages of unit tests")]
+mod fixture;

@@ -55,20 +55,19 @@ impl Host {
     fn status(&self) -> String {
         let json = self.call(&["status", "--json"]).succeeds().json();
         let lineage = &json["lineages"][0];
-        let mut line = lineage["state"].as_str().unwrap().to_owned();
+        let mut parts = vec![lineage["state"].as_str().unwrap().to_owned()];
         for site in lineage["sites"].as_array().unwrap() {
             let [domain, outcome] = ["domain", "outcome"].map(|field| site[field].as_str().unwrap());
-            line += &format!(", {domain} {outcome} ({})", site["on_record"]);
+            parts.push(format!("{domain} {outcome} ({})", site["on_record"]));
         }
         for field in ["pending_since", "last_success"] {
-            if let Some(at) = lineage[field].as_str() {
-                line += &format!(", {field} {at}");
-            }
+            parts.extend(lineage[field].as_str().map(|at| format!("{field} {at}")));
         }
         if let Some(error) = lineage["last_error"].as_object() {
-            line += &format!(", exit code {} at {}", error["exit_code"], error["at"].as_str().unwrap());
+            let at = error["at"].as_str().unwrap();
+            parts.push(format!("exit code {} at {at}", error["exit_code"]));
         }
-        line
+        parts.join(", ")
     }
 
     /// Runs `sync`; returns its summary of the lineage and the number of uploads.

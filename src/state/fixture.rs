@@ -1,0 +1,46 @@
+//! States for unit tests.
+
+use time::OffsetDateTime;
+use time::macros::datetime;
+
+use super::{DeployOptions, LeafState, LineageState, SiteState, SourceState};
+use crate::outcome::Outcome;
+
+pub(super) const ISSUED: OffsetDateTime = datetime!(2026-01-01 00:00 UTC);
+pub(super) const DAY_1: OffsetDateTime = datetime!(2026-02-01 00:00 UTC);
+pub(super) const DAY_2: OffsetDateTime = datetime!(2026-02-02 00:00 UTC);
+pub(super) const SERVICE: &str = "https://api.example.net";
+
+pub(super) fn leaf(fingerprint: &str, not_before: OffsetDateTime) -> LeafState {
+    LeafState {
+        fingerprint: fingerprint.into(),
+        names: vec!["a.example".into()],
+        not_before,
+        not_after: datetime!(2027-01-01 00:00 UTC),
+    }
+}
+
+pub(super) fn begin(before: Option<LineageState>, leaf: LeafState, now: OffsetDateTime) -> LineageState {
+    let source =
+        SourceState { client: "files".into(), cert: "/c".into(), issuers: None, key: None, directory: None };
+    let options = DeployOptions { service: Some(SERVICE.into()), ..DeployOptions::default() };
+    LineageState::begin(before, source, options, Some(leaf), now)
+}
+
+/// A site to which record 5 is bound.
+pub(super) fn served() -> Vec<SiteState> {
+    vec![SiteState {
+        id: Some(1),
+        domain: "a.example".into(),
+        cname: None,
+        cert_id: Some(5),
+        outcome: Outcome::Served,
+        detail: None,
+    }]
+}
+
+pub(super) fn deployed(leaf: LeafState, now: OffsetDateTime) -> LineageState {
+    let mut state = begin(None, leaf, now);
+    state.finish(0, None, served(), now);
+    state
+}
