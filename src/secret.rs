@@ -92,7 +92,11 @@ impl Redactor {
             .map(|run| {
                 let word = run.trim_end_matches(|c: char| !is_secret_char(c));
                 let rest = run.get(word.len()..).unwrap_or_default();
-                if self.has_fragment_of(word) { format!("{REDACTED}{rest}") } else { run.to_owned() }
+                if self.has_fragment_of(word.as_bytes()) {
+                    format!("{REDACTED}{rest}")
+                } else {
+                    run.to_owned()
+                }
             })
             .collect();
         if cleaned == visible { text.to_owned() } else { cleaned }
@@ -116,16 +120,30 @@ impl Redactor {
         }
     }
 
-    /// Whether `clean` may change a text. Most texts are short and plain, so this is cheap.
-    fn may_change(&self, text: &str) -> bool {
-        let is_plain = || text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
-        let has_secret = || self.hidden.iter().any(|hidden| text.contains(hidden.body.expose()));
-        let mut words = text.split(|c: char| !is_secret_char(c));
-        text.len() >= MIN_SECRET_BYTES
-            && (!is_plain() || has_secret() || words.any(|word| self.has_fragment_of(word)))
+    /// Whether `clean_json` may change the value of this JSON text. To search the text is much cheaper than to walk the
+    /// value, and hardly any response holds a secret.
+    pub(crate) fn may_change_json(&self, json: &str) -> bool {
+        // Escaped and invisible characters may hide a secret from the search.
+        let may_hide = !json.is_ascii() || json.contains('\\') || json.contains('\x7f');
+        let mut private_key = PRIVATE_KEY_FIELDS.iter().chain([&PRIVATE_KEY]);
+        may_hide || private_key.any(|text| json.contains(text)) || self.matches(json)
     }
 
-    fn has_fragment_of(&self, word: &str) -> bool {
+    /// Whether `clean` may change a text.
+    fn may_change(&self, text: &str) -> bool {
+        let is_visible = |byte: u8| matches!(byte, b' '..=b'~' | b'\n' | b'\r' | b'\t');
+        text.len() >= MIN_SECRET_BYTES && (!text.bytes().all(is_visible) || self.matches(text))
+    }
+
+    /// Whether a secret or a fragment of one is in a text without invisible characters.
+    fn matches(&self, text: &str) -> bool {
+        let words = text.as_bytes().split(|byte| !is_secret_byte(*byte));
+        let mut words = words.filter(|word| word.len() >= FRAGMENT_BYTES);
+        self.hidden.iter().any(|hidden| text.contains(hidden.body.expose()))
+            || words.any(|word| self.has_fragment_of(word))
+    }
+
+    fn has_fragment_of(&self, word: &[u8]) -> bool {
         fragments(word).any(|fragment| {
             self.hidden.iter().any(|hidden| hidden.fragments.binary_search(&fragment).is_ok())
         })
@@ -136,25 +154,29 @@ impl Hidden {
     fn new(body: Secret) -> Self {
         // Allocated once, as in `hide`.
         let mut sorted = Zeroizing::new(Vec::with_capacity(body.expose().len()));
-        sorted.extend(fragments(body.expose()));
+        sorted.extend(fragments(body.expose().as_bytes()));
         sorted.sort_unstable();
         Self { body, fragments: sorted }
     }
 }
 
 /// All fragments of a text, in order.
-fn fragments(text: &str) -> impl Iterator<Item = Fragment> {
+fn fragments(text: &[u8]) -> impl Iterator<Item = Fragment> {
     const MASK: Fragment = (1 << (8 * FRAGMENT_BYTES)) - 1;
-    let packed = text.bytes().scan(0, |last, byte| {
-        *last = *last << 8 & MASK | Fragment::from(byte);
+    let packed = text.iter().scan(0, |last, byte| {
+        *last = *last << 8 & MASK | Fragment::from(*byte);
         Some(*last)
     });
     packed.skip(FRAGMENT_BYTES - 1)
 }
 
-/// Whether a character occurs in base64, base64url or a typical API key.
+/// Whether a byte occurs in base64, base64url or a typical API key.
+fn is_secret_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"+/=-_.~".contains(&byte)
+}
+
 fn is_secret_char(c: char) -> bool {
-    c.is_ascii_alphanumeric() || "+/=-_.~".contains(c)
+    u8::try_from(c).is_ok_and(is_secret_byte)
 }
 
 #[cfg(test)]
@@ -201,6 +223,28 @@ mod tests {
             let fragment = &body[start..start + FRAGMENT_BYTES];
             assert_eq!(redactor().clean(fragment), REDACTED, "{fragment}");
         }
+    }
+
+    #[test]
+    fn search_of_json_text_misses_nothing() {
+        let secrets = ["key-0123456789", "us:er$1!", "xCqGSM49AwEHBGx"];
+        for json in secrets.map(|secret| serde_json::json!({"a": [format!("x {secret}")]}).to_string()) {
+            assert!(redactor().may_change_json(&json), "{json}");
+        }
+        for json in [
+            r#"{"a":"key\u002d0123456789"}"#,
+            r#"{"a":"\/"}"#,
+            r#"{"key_pem":1}"#,
+            "{\"a\":\"key-\u{200b}0123456789\"}",
+            "{\"a\":\"key-\x7f0123456789\"}",
+            r#"["PRIVATE KEY"]"#,
+        ] {
+            assert!(redactor().may_change_json(json), "{json}");
+        }
+        assert!(
+            !redactor()
+                .may_change_json("{\n  \"domain\": \"a.example\", \"cname\": \"a-long-name.example\"\n}")
+        );
     }
 
     #[test]

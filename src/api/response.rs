@@ -29,6 +29,8 @@ pub(super) struct Response<'r> {
     status: u16,
     /// `None` if the body is not JSON. May hold secrets.
     json: Option<Value>,
+    /// Whether the JSON has to be redacted.
+    may_hold_secrets: bool,
     /// The start of the body. May hold secrets.
     text: String,
     redactor: &'r Redactor,
@@ -51,14 +53,16 @@ impl<'r> Response<'r> {
     /// `body` is `None` if it was too large to be read.
     pub(super) fn new(status: u16, body: Option<String>, redactor: &'r Redactor) -> Self {
         let Some(mut text) = body else {
-            return Self { status, json: None, text: "it is larger than 32 MiB".into(), redactor };
+            let text = "it is larger than 32 MiB".into();
+            return Self { status, json: None, may_hold_secrets: false, text, redactor };
         };
         let json = serde_json::from_str(&text).ok();
+        let may_hold_secrets = redactor.may_change_json(&text);
         if let Some((end, _)) = text.char_indices().nth(MAX_MESSAGE_CHARS) {
             text.truncate(end);
             text.shrink_to_fit();
         }
-        Self { status, json, text, redactor }
+        Self { status, json, may_hold_secrets, text, redactor }
     }
 
     pub(super) fn status(&self) -> u16 {
@@ -75,7 +79,7 @@ impl<'r> Response<'r> {
     /// Parses the JSON of a success; `None` from `parse` means that it is not what the endpoint returns.
     pub(super) fn read<T>(mut self, parse: impl Fn(&Value) -> Option<T>) -> Result<T, AttemptError> {
         self.check_ok()?;
-        if let Some(json) = &mut self.json {
+        if let Some(json) = self.json.as_mut().filter(|_| self.may_hold_secrets) {
             self.redactor.clean_json(json);
         }
         self.json.as_ref().and_then(parse).ok_or_else(|| self.invalid())
