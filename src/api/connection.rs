@@ -81,7 +81,7 @@ fn certificate_error(error: &CertificateError) -> String {
                 "it is a CA certificate, which a server must not present; issue a server certificate from that CA"
                     .into()
             }
-            Some(error) => crate::check::words(error).into(),
+            Some(error) => crate::check::describe_path_error(error).into(),
             None => "it does not verify".into(),
         },
         _ => "it does not verify".into(),

@@ -47,8 +47,8 @@ impl Client {
     ) -> Result<(Uploaded, u32), RequestError> {
         let body = json!({
             "domain": domain.spelled(),
-            "cert_pem": vetted.chain.pem(),
-            "key_pem": vetted.key.pem().expose(),
+            "cert_pem": vetted.chain().pem(),
+            "key_pem": vetted.key().pem().expose(),
         });
         let request = Request::post("/api/certs/upload", Some(body));
         self.retry(&request, async || self.send(&request).await?.read(Uploaded::from_json)).await

@@ -1,13 +1,21 @@
-//! The certificates of a file put in order: the leaf, then its issuers.
+//! The chain of a file, in order: the leaf, then its issuers.
 
-use super::{Chain, DAMAGED_HINT, Defect, ONE_CHAIN_HINT, names, nothing, too_much};
+use super::defect::{DAMAGED_HINT, Defect, ONE_CHAIN_HINT, kinds};
 use crate::cert::{Certificate, CertificateError};
 use crate::key::PrivateKey;
 use crate::pem::Block;
 use crate::text;
 
-/// A chain has a handful; what is compared with each other must stay few.
+/// Most certificates in a file: each is compared with every other one.
 const MAX_CERTIFICATES: usize = 64;
+
+/// A leaf and the certificates that lead from it towards a root.
+pub struct Chain {
+    pub leaf: Certificate,
+    pub issuers: Vec<Certificate>,
+    /// What was repaired, for messages.
+    pub repairs: Vec<String>,
+}
 
 impl Chain {
     pub(super) fn assemble(
@@ -15,34 +23,26 @@ impl Chain {
         key: Option<&PrivateKey>,
         file: &[u8],
     ) -> Result<Self, Vec<Defect>> {
-        let (certificates, mut repairs) = certificates(blocks, file)?;
-        let leaf_at = find_leaf(&certificates, key)?;
-        let mut pool = certificates;
+        let (mut pool, mut repairs) = certificates(blocks, file)?;
+        let leaf_at = find_leaf(&pool, key)?;
         let leaf = pool.remove(leaf_at);
-        if leaf_at != 0 {
-            repairs.push("the leaf was not the first block; moved to the front".into());
-        }
-        let mut issuers: Vec<Certificate> = Vec::new();
-        let mut in_order = true;
-        while let Some(next) = next_issuer(issuers.last().unwrap_or(&leaf), &pool) {
-            in_order &= next == 0;
-            issuers.push(pool.remove(next));
-        }
-        // Cross-signed CAs: other ways up, for clients with other roots.
-        let belongs = |candidate: &Certificate, issuers: &[Certificate]| {
+        let (mut issuers, in_order) = issuers(&leaf, &mut pool);
+        // Cross-signed CAs are alternative paths, for clients with other roots.
+        let is_alternative = |candidate: &Certificate, issuers: &[Certificate]| {
             std::iter::once(&leaf).chain(issuers).any(|certificate| certificate.issuer == candidate.subject)
         };
-        while let Some(next) = pool.iter().position(|candidate| belongs(candidate, &issuers)) {
+        while let Some(next) = pool.iter().position(|candidate| is_alternative(candidate, &issuers)) {
             issuers.push(pool.remove(next));
         }
-        if !in_order && leaf_at == 0 {
-            repairs.push("the chain was out of order; sorted by issuer".into());
+        if leaf_at != 0 {
+            repairs.push("moved the leaf to the front".into());
+        } else if !in_order {
+            repairs.push("sorted the chain by issuer".into());
         }
         if !pool.is_empty() {
             let names: Vec<String> = pool.iter().map(Certificate::label).collect();
-            let number = text::count(pool.len(), "certificate");
             repairs
-                .push(format!("{number} that does not belong to the chain dropped: {}", text::list(&names)));
+                .push(format!("dropped certificates that are not part of the chain: {}", text::list(&names)));
         }
         Ok(Self { leaf, issuers, repairs })
     }
@@ -52,79 +52,87 @@ impl Chain {
         std::iter::once(&self.leaf).chain(&self.issuers).map(Certificate::pem).collect()
     }
 
-    /// Number of certificates in the chain, the leaf included.
+    /// The number of certificates, with the leaf.
     pub fn length(&self) -> usize {
         self.issuers.len() + 1
     }
 }
 
-/// The certificates of a file without duplicates, and what was dropped.
+/// Takes the path of issuers from `pool`, and returns whether they were in order there.
+fn issuers(leaf: &Certificate, pool: &mut Vec<Certificate>) -> (Vec<Certificate>, bool) {
+    let (mut issuers, mut in_order) = (Vec::new(), true);
+    while let Some(next) = find_issuer(issuers.last().unwrap_or(leaf), pool) {
+        in_order &= next == 0;
+        issuers.push(pool.remove(next));
+    }
+    (issuers, in_order)
+}
+
+/// The certificates of a file without duplicates, and the repairs made.
 fn certificates(blocks: Vec<Block>, file: &[u8]) -> Result<(Vec<Certificate>, Vec<String>), Vec<Defect>> {
-    let mut found: Vec<Certificate> = Vec::new();
-    let (mut problems, mut repairs) = (Vec::new(), Vec::new());
-    let others = names(&blocks, |_| true);
+    let others = kinds(&blocks, |_| true);
+    let (mut certificates, mut repairs, mut defects) = (Vec::new(), Vec::new(), Vec::new());
     for block in blocks {
         match block {
             Block::Certificate(der) => match Certificate::from_der(&der) {
-                Ok(certificate) if found.contains(&certificate) => {
-                    repairs.push(format!("a second copy of {} dropped", certificate.label()));
+                Ok(certificate) if certificates.contains(&certificate) => {
+                    repairs.push(format!("dropped a duplicate of {}", certificate.label()));
                 }
-                Ok(certificate) => found.push(certificate),
-                Err(CertificateError::Malformed) => {
-                    let found = CertificateError::Malformed.to_string();
-                    problems.push(Defect::half_written(found, DAMAGED_HINT));
-                }
-                Err(too_large) => problems.push(Defect::lasting(too_large.to_string(), ONE_CHAIN_HINT)),
+                Ok(certificate) => certificates.push(certificate),
+                Err(error) => defects.push(unusable(&error)),
             },
-            Block::Broken(found) => problems.push(Defect::half_written(found, DAMAGED_HINT)),
-            Block::TooMany => return Err(vec![too_much()]),
+            Block::Broken(found) => defects.push(Defect::transient(found, DAMAGED_HINT)),
+            Block::TooMany => return Err(vec![Defect::too_many_blocks()]),
             Block::Key(..) | Block::EncryptedKey | Block::Other(_) => {}
         }
     }
-    if found.len() > MAX_CERTIFICATES {
-        let found = format!("{} certificates, which is no chain", found.len());
-        problems.push(Defect::lasting(found, ONE_CHAIN_HINT));
+    if certificates.len() > MAX_CERTIFICATES {
+        let found = format!("{} certificates, too many for a chain", certificates.len());
+        defects.push(Defect::permanent(found, ONE_CHAIN_HINT));
     }
-    if found.is_empty() && problems.is_empty() {
-        let found = nothing("certificate", &others, file);
-        problems.push(Defect::half_written(found, "name the file with the renewed certificate chain in PEM"));
+    if certificates.is_empty() && defects.is_empty() {
+        let hint = "pass the file with the renewed certificate chain, in PEM";
+        defects.push(Defect::missing("certificate", &others, file, hint));
     }
-    if problems.is_empty() { Ok((found, repairs)) } else { Err(problems) }
+    if defects.is_empty() { Ok((certificates, repairs)) } else { Err(defects) }
 }
 
-/// The certificate that no other one was issued by; the key decides where that leaves several.
+fn unusable(error: &CertificateError) -> Defect {
+    match error {
+        CertificateError::Malformed => Defect::transient(error.to_string(), DAMAGED_HINT),
+        CertificateError::TooLarge(_) => Defect::permanent(error.to_string(), ONE_CHAIN_HINT),
+    }
+}
+
+/// Finds the certificate that issued no other one. If there are several, the key decides.
 fn find_leaf(certificates: &[Certificate], key: Option<&PrivateKey>) -> Result<usize, Vec<Defect>> {
-    let issues_another = |at: usize, one: &Certificate| {
+    let is_issuer = |at: usize, one: &Certificate| {
         certificates.iter().enumerate().any(|(other_at, other)| other_at != at && other.may_be_issued_by(one))
     };
-    let ends: Vec<(usize, &Certificate)> =
-        certificates.iter().enumerate().filter(|(at, one)| !issues_another(*at, one)).collect();
-    let leaves: Vec<(usize, &Certificate)> = match ends.iter().filter(|(_, end)| !end.is_ca).count() {
-        0 => ends,
-        _ => ends.into_iter().filter(|(_, end)| !end.is_ca).collect(),
-    };
-    let paired: Vec<usize> = leaves
-        .iter()
-        .filter(|(_, leaf)| key.is_some_and(|key| key.pairs_with(&leaf.public_key)))
-        .map(|(at, _)| *at)
-        .collect();
+    let mut leaves: Vec<(usize, &Certificate)> =
+        certificates.iter().enumerate().filter(|(at, one)| !is_issuer(*at, one)).collect();
+    if leaves.iter().any(|(_, leaf)| !leaf.is_ca) {
+        leaves.retain(|(_, leaf)| !leaf.is_ca);
+    }
+    let is_paired = |leaf: &Certificate| key.is_some_and(|key| key.pairs_with(&leaf.public_key));
+    let paired: Vec<usize> = leaves.iter().filter(|(_, leaf)| is_paired(leaf)).map(|(at, _)| *at).collect();
     match (leaves.as_slice(), paired.as_slice()) {
         ([(at, _)], _) | (_, [at]) => Ok(*at),
-        // Certificates that issue each other in a ring: the first block is as good as any.
+        // Certificates that issue each other in a cycle.
         ([], _) => Ok(0),
-        (several, _) => {
-            let names: Vec<String> = several
-                .iter()
-                .map(|(_, leaf)| format!("{} until {}", leaf.label(), text::rfc3339(leaf.not_after)))
-                .collect();
-            let found = format!("{} possible leaf certificates: {}", several.len(), text::list(&names));
-            Err(vec![Defect::half_written(found, "keep one leaf and its chain in the file")])
-        }
+        (several, _) => Err(vec![ambiguous(several)]),
     }
 }
 
-/// Position of the certificate that issued `certificate`; of several the one with the matching key identifier.
-fn next_issuer(certificate: &Certificate, pool: &[Certificate]) -> Option<usize> {
+fn ambiguous(leaves: &[(usize, &Certificate)]) -> Defect {
+    let name = |leaf: &Certificate| format!("{} until {}", leaf.label(), text::rfc3339(leaf.not_after));
+    let names: Vec<String> = leaves.iter().map(|(_, leaf)| name(leaf)).collect();
+    let found = format!("{} possible leaf certificates: {}", leaves.len(), text::list(&names));
+    Defect::transient(found, "keep only one leaf and its chain in the file")
+}
+
+/// The index of the issuer of a certificate in `pool`.
+fn find_issuer(certificate: &Certificate, pool: &[Certificate]) -> Option<usize> {
     if certificate.is_self_issued() {
         return None;
     }

@@ -1,54 +1,50 @@
-//! The check `chain`: whether clients will be able to build a path from what is sent.
+//! The check `chain`: whether clients can build a path from the leaf to a root.
 //!
-//! With trust anchors that is proven by webpki; without, what is likely to fail is a warning.
+//! With trust anchors the path is validated; without, only what is likely to fail is a warning.
 
-use super::{Check, CheckContext, Finding, Status, path};
+use super::context::CheckContext;
+use super::finding::{Check, Finding};
+use super::path;
 use crate::bundle::Chain;
 use crate::text;
 
-/// Judges the issuers beside the leaf.
 pub(super) fn check(file: &str, chain: &Chain, context: &CheckContext<'_>) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = chain
-        .issuers
-        .iter()
-        .filter(|issuer| context.at > issuer.not_after)
-        .map(|issuer| {
-            let expired = text::rfc3339(issuer.not_after);
-            warn(format!("the intermediate {} expired at {expired}", issuer.label()))
-                .hint("let the ACME client fetch the chain again; clients may refuse this one")
-        })
-        .collect();
-    let issued = chain.issuers.iter().any(|issuer| chain.leaf.may_be_issued_by(issuer));
-    if !issued && !chain.leaf.is_self_issued() {
-        let wanted = &chain.leaf.issuer.short;
-        let found = if chain.issuers.is_empty() {
-            "stands alone, without"
-        } else {
-            "has an issuer of the right name and the wrong key beside it, not"
-        };
-        findings
-            .push(warn(format!("the leaf {found} its issuer {wanted}")).hint(
-                "hand over the full chain of this renewal; many clients cannot fetch the missing part",
-            ));
-    }
-    match context.anchors.map(|anchors| path::verify(chain, anchors, context.at)) {
+    let mut findings: Vec<Finding> = expired_issuers(file, chain, context).collect();
+    findings.extend(missing_issuer(file, chain));
+    match context.anchors.map(|anchors| path::validate(chain, anchors, context.at)) {
         Some(Err(reason)) => findings.push(
-            Finding::new(
-                Check::Chain,
-                Status::Fail,
-                format!("{file} leads to none of the trust anchors: {reason}"),
-            )
-            .hint("check that the file holds the whole chain, and that the anchors are those of its CA"),
+            Finding::fail(Check::Chain, format!("{file} has no path to a trust anchor: {reason}")).hint(
+                "check that the file holds the full chain, and that the trust anchors include its root",
+            ),
         ),
-        Some(Ok(())) => findings.push(Finding::new(Check::Chain, Status::Ok, "leads to a trust anchor")),
+        Some(Ok(())) => findings.push(Finding::ok(Check::Chain, "has a path to a trust anchor")),
         None if findings.is_empty() => {
-            findings.push(Finding::new(Check::Chain, Status::Ok, text::count(chain.length(), "certificate")));
+            findings.push(Finding::ok(Check::Chain, text::count(chain.length(), "certificate")));
         }
         None => {}
     }
     findings
 }
 
-fn warn(detail: String) -> Finding {
-    Finding::new(Check::Chain, Status::Warn, detail)
+fn expired_issuers(file: &str, chain: &Chain, context: &CheckContext<'_>) -> impl Iterator<Item = Finding> {
+    chain.issuers.iter().filter(|issuer| context.at > issuer.not_after).map(move |issuer| {
+        let (label, expiry) = (issuer.label(), text::rfc3339(issuer.not_after));
+        Finding::warn(Check::Chain, format!("{file}: the intermediate {label} expired at {expiry}"))
+            .hint("renew the certificate to get a current chain; clients may reject this one")
+    })
+}
+
+fn missing_issuer(file: &str, chain: &Chain) -> Option<Finding> {
+    let is_there = chain.issuers.iter().any(|issuer| chain.leaf.may_be_issued_by(issuer));
+    if is_there || chain.leaf.is_self_issued() {
+        return None;
+    }
+    let issuer = &chain.leaf.issuer.short;
+    let detail = if chain.issuers.is_empty() {
+        format!("{file} holds the leaf without its issuer {issuer}")
+    } else {
+        format!("{file} holds an issuer {issuer} with another key than the one that signed the leaf")
+    };
+    let hint = "pass the full chain of this renewal; many clients cannot fetch a missing issuer";
+    Some(Finding::warn(Check::Chain, detail).hint(hint))
 }

@@ -2,11 +2,13 @@
 //!
 //! A private CA cannot be told from a public one and passes.
 
-use super::{Check, CheckContext, Finding, Status};
+use super::context::CheckContext;
+use super::finding::{Check, Finding, Status};
 use crate::bundle::Chain;
+use crate::text;
 
-/// Marks in the names of test issuers, in lower case; all of a line have to be there. The last line is a precaution:
-/// that CA publishes no test environment.
+/// Test issuers: lower-case parts of the name, all of which have to occur, and what the issuer is. `ZeroSSL` publishes no
+/// test environment; its entry is a precaution.
 const TEST_ISSUERS: [(&[&str], &str); 6] = [
     (&["(staging)"], "Let's Encrypt's staging environment"),
     (&["fake le "], "Let's Encrypt's old staging environment"),
@@ -17,36 +19,39 @@ const TEST_ISSUERS: [(&[&str], &str); 6] = [
 ];
 
 /// Words in the host names of test directories.
-const TEST_HOSTS: [&str; 4] = ["staging", "test", "test4", "pebble"];
+const TEST_HOST_WORDS: [&str; 4] = ["staging", "test", "test4", "pebble"];
 
-/// Judges the issuer; what an untrusted one means is part of the context.
 pub(super) fn check(file: &str, chain: &Chain, context: &CheckContext<'_>) -> Finding {
     let Some(reason) = untrusted(chain, context.directory) else {
-        return Finding::new(Check::Issuer, Status::Ok, chain.leaf.issuer.short.clone());
+        return Finding::ok(Check::Issuer, chain.leaf.issuer.short.clone());
     };
-    let finding =
-        Finding::new(Check::Issuer, context.untrusted, format!("{file} {reason}; browsers do not trust it"));
+    let detail = format!("{file} {reason}; browsers do not trust it");
     match context.untrusted {
-        Status::Fail => {
-            finding.hint("issue it in the CA's production environment, or pass --allow-untrusted")
-        }
-        _ => finding,
+        Status::Fail => Finding::fail(Check::Issuer, detail)
+            .hint("issue it in the CA's production environment, or pass --allow-untrusted"),
+        status => Finding { check: Check::Issuer, status, detail, hint: None },
     }
 }
 
+/// Why browsers do not trust the issuer; continues a sentence whose subject is the file.
 fn untrusted(chain: &Chain, directory: Option<&str>) -> Option<String> {
     if chain.leaf.is_self_issued() {
         return Some("is self-signed".into());
     }
-    let names = std::iter::once(&chain.leaf).chain(&chain.issuers).map(|certificate| &certificate.issuer);
-    let marked = names
-        .flat_map(|name| TEST_ISSUERS.map(|test| (name, test)))
-        .find(|(name, (marks, _))| marks.iter().all(|mark| name.text.to_lowercase().contains(mark)));
-    if let Some((name, (_, environment))) = marked {
-        return Some(format!("is issued by {}, {environment}", name.short));
+    let issuers = std::iter::once(&chain.leaf).chain(&chain.issuers).map(|certificate| &certificate.issuer);
+    for issuer in issuers {
+        let name = issuer.text.to_lowercase();
+        let test_issuer = TEST_ISSUERS.iter().find(|(parts, _)| parts.iter().all(|part| name.contains(part)));
+        if let Some((_, description)) = test_issuer {
+            return Some(format!("was issued by {}, {description}", issuer.short));
+        }
     }
-    let directory = directory?;
-    let host = directory.split("://").nth(1)?.split(['/', ':', '?']).next()?.to_lowercase();
-    let is_test = host.split(['.', '-']).any(|word| TEST_HOSTS.contains(&word));
-    is_test.then(|| format!("comes from the test directory {}", crate::text::sanitize(directory)))
+    let directory = directory.filter(|directory| is_test_directory(directory))?;
+    Some(format!("comes from the test directory {}", text::sanitize(directory)))
+}
+
+fn is_test_directory(url: &str) -> bool {
+    let host =
+        url.split("://").nth(1).and_then(|rest| rest.split(['/', ':', '?']).next()).unwrap_or_default();
+    host.to_lowercase().split(['.', '-']).any(|word| TEST_HOST_WORDS.contains(&word))
 }

@@ -1,4 +1,4 @@
-//! Path validation by webpki, as a TLS client does it (RFC 5280, section 6), and its verdicts in words.
+//! Path validation by webpki, as a TLS client does it (RFC 5280, section 6).
 
 use std::time::Duration;
 
@@ -10,8 +10,12 @@ use webpki::{ALL_VERIFICATION_ALGS, EndEntityCert, Error, KeyUsage};
 use crate::bundle::Chain;
 use crate::cert::Certificate;
 
-/// Looks for a path from the leaf to an anchor for use by a TLS server; the reason where there is none.
-pub(super) fn verify(chain: &Chain, anchors: &RootCertStore, at: OffsetDateTime) -> Result<(), String> {
+/// Validates that there is a path from the leaf, as a TLS server's, to an anchor. The error says why there is none.
+pub(super) fn validate(
+    chain: &Chain,
+    anchors: &RootCertStore,
+    at: OffsetDateTime,
+) -> Result<(), &'static str> {
     let leaf = der(&chain.leaf);
     let issuers: Vec<CertificateDer<'_>> = chain.issuers.iter().map(der).collect();
     let seconds = u64::try_from(at.unix_timestamp()).unwrap_or(0);
@@ -22,39 +26,39 @@ pub(super) fn verify(chain: &Chain, anchors: &RootCertStore, at: OffsetDateTime)
             leaf.verify_for_usage(ALL_VERIFICATION_ALGS, &anchors.roots, &issuers, at, usage, None, None)
                 .map(|_| ())
         })
-        .map_err(|error| words(&error).into())
+        .map_err(|error| describe_path_error(&error))
 }
 
 fn der(certificate: &Certificate) -> CertificateDer<'_> {
     CertificateDer::from(certificate.der())
 }
 
-/// A verdict of the path validation in words.
-pub fn words(error: &Error) -> &'static str {
+/// Describes why a path does not validate.
+pub fn describe_path_error(error: &Error) -> &'static str {
     match error {
-        Error::UnknownIssuer => "the chain ends at an issuer that is not among them",
+        Error::UnknownIssuer => "the chain does not end at one",
         Error::CertExpired { .. } => "a certificate of the chain has expired",
         Error::CertNotValidYet { .. } => "a certificate of the chain is not valid yet",
-        Error::InvalidSignatureForPublicKey => "a signature is not by the issuer that it names",
+        Error::InvalidSignatureForPublicKey => "a certificate was not signed by the issuer that it names",
         Error::CaUsedAsEndEntity => "the leaf is a CA certificate",
-        Error::EndEntityUsedAsCa => "a certificate that is no CA signed another one",
-        Error::NameConstraintViolation => "a CA of the chain may not sign for these names",
-        Error::PathLenConstraintViolated => "a CA of the chain may not have so many CAs below it",
+        Error::EndEntityUsedAsCa => "an issuer in the chain is not a CA",
+        Error::NameConstraintViolation => "a CA of the chain is not allowed to issue for these names",
+        Error::PathLenConstraintViolated => "a CA of the chain is not allowed to have that many CAs below it",
         Error::RequiredEkuNotFoundContext(_) | Error::EmptyEkuExtension => {
             "a certificate of the chain is not for TLS servers"
         }
         Error::UnsupportedSignatureAlgorithmContext(_) | Error::SignatureAlgorithmMismatch => {
-            "a signature is of a kind that is not accepted any more"
+            "a certificate of the chain has an unsupported signature algorithm"
         }
-        Error::UnsupportedCertVersion => "a certificate is not of version 3",
-        Error::UnsupportedCriticalExtension => "a critical extension is not known",
+        Error::UnsupportedCertVersion => "a certificate of the chain is not of version 3",
+        Error::UnsupportedCriticalExtension => "a certificate of the chain has an unknown critical extension",
         Error::MaximumPathBuildCallsExceeded
         | Error::MaximumPathDepthExceeded
         | Error::MaximumSignatureChecksExceeded
-        | Error::MaximumNameConstraintComparisonsExceeded => "the chain is too tangled to be followed",
-        Error::InvalidCertValidity => "a certificate ends before it begins",
+        | Error::MaximumNameConstraintComparisonsExceeded => "the chain is too complex",
+        Error::InvalidCertValidity => "a certificate of the chain expires before it becomes valid",
         Error::MalformedDnsIdentifier | Error::MalformedNameConstraint | Error::UnsupportedNameType => {
-            "a name or name constraint cannot be understood"
+            "a certificate of the chain has an invalid name or name constraint"
         }
         _ => "a certificate of the chain is malformed",
     }

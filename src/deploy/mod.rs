@@ -110,7 +110,7 @@ impl Deployment<'_> {
             None => &journal.issue_dates(self.settings, report),
         };
         journal.begin(report);
-        let client = clients.client(self.settings, &[vetted.key.pem()], self.deadline)?;
+        let client = clients.client(self.settings, &[vetted.key().pem()], self.deadline)?;
         let request = RolloutRequest {
             client: &client,
             vetted,

@@ -51,7 +51,7 @@ async fn run_planned(
     if !scope.has_sites(request, listing, report)? {
         return Ok(());
     }
-    let edge = Edge::new(request.vetted.chain, &request.settings.edge_addresses)
+    let edge = Edge::new(request.vetted.chain(), &request.settings.edge_addresses)
         .context("cannot set up TLS for the handshakes with the edge")?;
     let issue_dates = complete_from_edge(request, &edge, &scope, listing).await;
     let plan = plan(request, &scope, listing, &issue_dates);
@@ -82,7 +82,7 @@ fn plan<'l>(
     };
     let plan_request = PlanRequest {
         covers: &|domain| scope.covers(domain),
-        issued: request.vetted.chain.leaf.not_before,
+        issued: request.vetted.chain().leaf.not_before,
         domains: request.domains,
         allow: request.allow,
     };

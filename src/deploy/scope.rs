@@ -24,7 +24,7 @@ const MAX_SITES_PER_RECORD: usize = 3;
 
 impl<'a> Scope<'a> {
     pub(super) fn new(request: &RolloutRequest<'a>) -> Self {
-        Self { domains: request.domains, names: Names::of(request.vetted.chain.leaf.dns_names()) }
+        Self { domains: request.domains, names: Names::of(request.vetted.chain().leaf.dns_names()) }
     }
 
     pub(super) fn covers(&self, domain: &Domain) -> bool {
@@ -85,7 +85,7 @@ impl<'a> Scope<'a> {
         if any || !self.domains.is_empty() {
             return Ok(any);
         }
-        let names = request.vetted.chain.leaf.names();
+        let names = request.vetted.chain().leaf.names();
         if !may_skip {
             return Err(Error::NoSiteCovered { sites: sites.len(), names });
         }

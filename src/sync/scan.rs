@@ -159,8 +159,8 @@ impl LeafOnDisk {
         let peek = bundle::peek_leaf(&source.files, recorded.map(|leaf| leaf.fingerprint.as_str()));
         let names = match &peek {
             Ok(LeafPeek::Known) => recorded.map(|leaf| leaf.names.clone()).unwrap_or_default(),
-            Ok(LeafPeek::Leaf(leaf)) => leaf.names(),
-            Ok(LeafPeek::Unclear) | Err(_) => Vec::new(),
+            Ok(LeafPeek::Other(leaf)) => leaf.names(),
+            Ok(LeafPeek::Unusable) | Err(_) => Vec::new(),
         };
         Self {
             is_missing: peek.as_ref().is_err_and(ReadError::is_missing),

@@ -89,7 +89,7 @@ fn refusal_is_one_line_and_sends_nothing() {
         certificate  a.example; P-256, expires DATE
         ---
         edgecert: error: LINEAGE/privkey.pem is not the private key of LINEAGE/fullchain.pem: both are P-256, but of different pairs; nothing was sent
-        edgecert: hint: hand over the key and the certificate of one and the same renewal
+        edgecert: hint: pass the key and the certificate of the same renewal
     "#]].assert_eq(&deploy(&lineage).exits_with(65).snapshot());
 
     let lineage = expired_lineage();
@@ -103,7 +103,7 @@ fn refusal_is_one_line_and_sends_nothing() {
         certificate  example.com and www.example.com; P-256, expires DATE
         ---
         edgecert: error: LINEAGE/fullchain.pem does not cover a.example, only example.com and www.example.com; nothing was sent
-        edgecert: hint: renew it with a.example among its names, or leave out --domain a.example
+        edgecert: hint: renew it with a.example among its names, or omit --domain a.example
     "#]].assert_eq(&output.snapshot());
 
     for style in [
@@ -165,11 +165,11 @@ fn check_report_lists_every_check() {
         edgecert().with_filter_for(&lineage).args(["check", "--lineage"]).args([lineage.path()]).succeeds();
     expect![[r#"
         certificate  a.example; P-256, expires DATE
-        pem          warn: LINEAGE/fullchain.pem: a second copy of a.example dropped
-        pem          warn: LINEAGE/fullchain.pem: the leaf was not the first block; moved to the front
+        pem          warn: LINEAGE/fullchain.pem: dropped a duplicate of a.example
+        pem          warn: LINEAGE/fullchain.pem: moved the leaf to the front
         validity     ok: valid until DATE, for 89 days
         names        ok: covers a.example
-        key          ok: P-256, the pair fits
+        key          ok: P-256, key and certificate match
         chain        ok: 2 certificates
         issuer       ok: edgecert test intermediate
         ---

@@ -80,7 +80,7 @@ fn json_report_has_the_documented_fields() {
             {
               "check": "pem",
               "status": "ok",
-              "detail": "2 certificates and its key"
+              "detail": "2 certificates and a private key"
             },
             {
               "check": "validity",
@@ -95,7 +95,7 @@ fn json_report_has_the_documented_fields() {
             {
               "check": "key",
               "status": "ok",
-              "detail": "P-256, the pair fits"
+              "detail": "P-256, key and certificate match"
             },
             {
               "check": "chain",

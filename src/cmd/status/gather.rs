@@ -61,7 +61,7 @@ impl LineageStatus {
 impl DiskStatus {
     /// Reads the files of a lineage; also returns when the certificate was modified.
     fn read(files: &Files, state: Option<&LineageState>) -> (Self, Option<OffsetDateTime>) {
-        let bundle = match bundle::look(files) {
+        let bundle = match bundle::load_chain(files) {
             Ok(bundle) => bundle,
             Err(unreadable) if unreadable.is_missing() => return (Self::Missing, None),
             Err(unreadable) => return (Self::Unreadable(unreadable.to_string()), None),

@@ -26,12 +26,12 @@ pub fn pem(file: &[u8]) {
     let findings = check::run(&bundle, &context);
     if let Ok(vetted) = check::vet(&bundle, &findings) {
         // An uploaded bundle parses back to the same leaf and key and needs no repair.
-        let cert_pem = vetted.chain.pem();
-        let key_pem = vetted.key.pem();
+        let cert_pem = vetted.chain().pem();
+        let key_pem = vetted.key().pem();
         let uploaded =
             Bundle::from_bytes(&files, cert_pem.as_bytes(), None, Some(key_pem.expose().as_bytes()));
         let chain = uploaded.chain.ok().expect("the uploaded chain parses");
-        assert!(chain.leaf == vetted.chain.leaf && chain.repairs.is_empty());
+        assert!(chain.leaf == vetted.chain().leaf && chain.repairs.is_empty());
         let key = uploaded.key.and_then(Result::ok).expect("the uploaded key parses");
         assert!(key.pairs_with(&chain.leaf.public_key));
     }

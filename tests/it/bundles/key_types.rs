@@ -82,16 +82,16 @@ fn every_rsa_size_and_pss_pairs() {
     let rows: [(&[&str], &str); 4] = [
         (
             &rsa("rsa_keygen_bits:1024"),
-            "key          warn: LINEAGE/fullchain.pem has a key of 1024 bits; browsers want 2048",
+            "key          warn: LINEAGE/fullchain.pem has an RSA key of 1024 bits; browsers require 2048",
         ),
-        (&rsa("rsa_keygen_bits:4096"), "key          ok: RSA-4096, the pair fits"),
+        (&rsa("rsa_keygen_bits:4096"), "key          ok: RSA-4096, key and certificate match"),
         (
             &["genpkey", "-algorithm", "RSA-PSS", "-pkeyopt", "rsa_keygen_bits:2048"],
-            "key          ok: RSA-2048, the pair fits",
+            "key          ok: RSA-2048, key and certificate match",
         ),
         (
             &["pkey", "-in", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/keys/rsa-8192.pem")],
-            "key          ok: RSA-8192, the pair fits",
+            "key          ok: RSA-8192, key and certificate match",
         ),
     ];
     for (key, message) in rows {
@@ -147,8 +147,13 @@ fn pkcs8_public_key_field_is_compared() {
         let explicit = der::tlv(3, &bits);
         let other = public_bits(&Lineage::from_openssl(command, &["-days", "20"]));
         let rows = [
-            ("its own", version_2(&lineage, 0x81, &bits), 0, "the pair fits"),
-            ("its own, tagged explicitly", version_2(&lineage, 0xa1, &explicit), 0, "the pair fits"),
+            ("its own", version_2(&lineage, 0x81, &bits), 0, "key and certificate match"),
+            (
+                "its own, tagged explicitly",
+                version_2(&lineage, 0xa1, &explicit),
+                0,
+                "key and certificate match",
+            ),
             (
                 "of another key",
                 version_2(&lineage, 0x81, &other),
@@ -175,7 +180,7 @@ fn sec1_without_public_key_pairs() {
         let cert = lineage.read("fullchain.pem");
         let message = "; cleaned: an `EC PARAMETERS` block in the key file\n";
         assert_check(curve, cert.as_bytes(), key.as_bytes(), 0, message);
-        assert_check(curve, cert.as_bytes(), key.as_bytes(), 0, "the pair fits");
+        assert_check(curve, cert.as_bytes(), key.as_bytes(), 0, "key and certificate match");
     }
 }
 
@@ -217,7 +222,7 @@ fn mixed_private_and_public_parts_are_refused() {
 #[test]
 fn pss_certificate_with_pss_key_pairs() {
     let fixtures = fixtures();
-    let message = "key          ok: RSA-2048, the pair fits";
+    let message = "key          ok: RSA-2048, key and certificate match";
     for name in ["pss", "pss-only"] {
         let (cert, key) = (fixtures.pem(&format!("{name}.crt")), fixtures.pem(&format!("{name}.key")));
         assert_check(name, cert.as_bytes(), key.as_bytes(), 0, message);

@@ -65,12 +65,15 @@ fn long_name_lists_are_abbreviated() {
 #[test]
 fn common_name_does_not_count() {
     let cert = ForgedCert { names: Vec::new(), ..ForgedCert::default() }.pem();
-    let message = "has no subject alternative name; its common name `a.example` does not count";
+    let message = "has no subject alternative name; its subject `a.example` does not count";
     for arguments in [&["--domain", "a.example"][..], &[]] {
         let (code, output) = check_cert(&cert, arguments);
         assert_eq!(code, 65, "{output}");
         assert!(output.contains(message), "{output}");
-        assert!(output.contains("edgecert: hint: issue it with the names as DNS entries"), "{output}");
+        assert!(
+            output.contains("edgecert: hint: issue it with its domains as subject alternative names"),
+            "{output}"
+        );
     }
     let with_control_characters =
         ForgedCert { names: Vec::new(), subject: "a\u{1b}[2J\n\0b", ..ForgedCert::default() }.pem();

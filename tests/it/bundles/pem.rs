@@ -13,125 +13,115 @@ fn certificate_files_are_repaired_or_refused() {
     let key = fixtures.pem("leaf.key");
     let chain = format!("{leaf}{ica}");
     let first_half = |text: &str| text[..text.len() / 2].to_owned();
-    let ok = "pem          ok: 2 certificates and its key";
+    let ok = "pem          ok: 2 certificates and a private key";
     let rows: Vec<(&str, String, i32, &str)> = vec![
         ("plain", chain.clone(), 0, ok),
         (
             "CRLF",
             chain.replace('\n', "\r\n"),
             0,
-            "pem          ok: 2 certificates and its key; cleaned: line endings\n",
+            "pem          ok: 2 certificates and a private key; cleaned: line endings\n",
         ),
         (
             "lone CR",
             chain.replace('\n', "\r"),
             0,
-            "pem          ok: 2 certificates and its key; cleaned: line endings\n",
+            "pem          ok: 2 certificates and a private key; cleaned: line endings\n",
         ),
         (
             "byte order mark",
             format!("\u{feff}{chain}"),
             0,
-            "pem          ok: 2 certificates and its key; cleaned: a byte order mark\n",
+            "pem          ok: 2 certificates and a private key; cleaned: a byte order mark\n",
         ),
         (
             "blank lines",
             chain.replace('\n', "\n\n"),
             0,
-            "pem          ok: 2 certificates and its key; cleaned: whitespace\n",
+            "pem          ok: 2 certificates and a private key; cleaned: whitespace\n",
         ),
         (
             "indented",
             chain.replace('\n', "\n  "),
             0,
-            "pem          ok: 2 certificates and its key; cleaned: a missing newline and whitespace\n",
+            "pem          ok: 2 certificates and a private key; cleaned: a missing newline and whitespace\n",
         ),
         (
             "bag attributes",
             format!("Bag Attributes\n    localKeyID: 01\nsubject=CN = a\n{chain}"),
             0,
-            "pem          ok: 2 certificates and its key; cleaned: text outside the blocks and whitespace\n",
+            "pem          ok: 2 certificates and a private key; cleaned: text outside the blocks and whitespace\n",
         ),
         (
             "trusted label",
             chain.replace("CERTIFICATE", "TRUSTED CERTIFICATE"),
             0,
-            "pem          ok: 2 certificates and its key; cleaned: a non-standard label\n",
+            "pem          ok: 2 certificates and a private key; cleaned: a non-standard label\n",
         ),
         (
             "old label",
             chain.replace("CERTIFICATE", "X509 CERTIFICATE"),
             0,
-            "pem          ok: 2 certificates and its key; cleaned: a non-standard label\n",
+            "pem          ok: 2 certificates and a private key; cleaned: a non-standard label\n",
         ),
         (
             "tail of a longer file",
             format!("{chain}MIIBstray\n-----END CERTIFICATE-----\n"),
             0,
-            "pem          ok: 2 certificates and its key; cleaned: text outside the blocks and the rest of an older file\n",
+            "pem          ok: 2 certificates and a private key; cleaned: text outside the blocks and the rest of an older file\n",
         ),
         (
             "with its key",
             format!("{key}{chain}"),
             0,
-            "pem          ok: 2 certificates and its key; cleaned: a private key\n",
+            "pem          ok: 2 certificates and a private key; cleaned: a private key\n",
         ),
         (
             "no last line feed",
             chain.trim_end().to_owned(),
             0,
-            "pem          ok: 2 certificates and its key; cleaned: a missing newline\n",
+            "pem          ok: 2 certificates and a private key; cleaned: a missing newline\n",
         ),
         ("replacement character after the chain", format!("{chain}\u{fffd}"), 0, ok),
-        (
-            "chain before leaf",
-            format!("{ica}{leaf}"),
-            0,
-            "the leaf was not the first block; moved to the front",
-        ),
-        (
-            "chain out of order",
-            format!("{leaf}{root}{ica}"),
-            0,
-            "the chain was out of order; sorted by issuer",
-        ),
-        ("duplicates", format!("{leaf}{ica}{leaf}{ica}"), 0, "a second copy of a.example dropped"),
+        ("chain before leaf", format!("{ica}{leaf}"), 0, "moved the leaf to the front"),
+        ("chain out of order", format!("{leaf}{root}{ica}"), 0, "sorted the chain by issuer"),
+        ("duplicates", format!("{leaf}{ica}{leaf}{ica}"), 0, "dropped a duplicate of a.example"),
         ("root included", format!("{chain}{root}"), 0, "pem          ok: 3 certificates"),
         (
             "unrelated certificate",
             format!("{chain}{}", Lineage::issued_for(&["b.example"]).read("chain.pem")),
             0,
-            "1 certificate that does not belong to the chain dropped",
+            "dropped certificates that are not part of the chain",
         ),
         (
             "two leaves, one paired",
             format!("{other}{chain}"),
             0,
-            "1 certificate that does not belong to the chain dropped: other",
+            "dropped certificates that are not part of the chain: other",
         ),
         (
             "former issuer",
             format!("{leaf}{old_ica}"),
             0,
-            "an issuer of the right name and the wrong key beside it",
+            "with another key than the one that signed the leaf",
         ),
         (
             "repaired and cleaned",
             format!("{ica}{leaf}").replace('\n', "\r\n"),
             0,
-            "moved to the front\npem          ok: cleaned: line endings\n",
+            "moved the leaf to the front\npem          ok: cleaned: line endings\n",
         ),
         (
             "unrelated intermediate",
             format!("{leaf}{}", Lineage::issued_for(&["b.example"]).read("chain.pem")),
             0,
-            "the leaf stands alone, without its issuer Intermediate",
+            "holds the leaf without its issuer Intermediate",
         ),
         (
             "two intermediates, one with the right key identifier",
             format!("{leaf}{old_ica}{ica}"),
             0,
-            "the chain was out of order; sorted by issuer",
+            "sorted the chain by issuer",
         ),
         (
             "two leaves of one key",
@@ -139,7 +129,7 @@ fn certificate_files_are_repaired_or_refused() {
             65,
             "2 possible leaf certificates: a.example until DATE and a.example until DATE",
         ),
-        ("leaf alone", leaf.clone(), 0, "the leaf stands alone, without its issuer Intermediate"),
+        ("leaf alone", leaf.clone(), 0, "holds the leaf without its issuer Intermediate"),
         (
             "unterminated",
             format!("{leaf}{}", first_half(&ica)),
@@ -180,7 +170,7 @@ fn certificate_files_are_repaired_or_refused() {
             "CA as leaf",
             ica.clone(),
             65,
-            "has no subject alternative name; its common name `Intermediate` does not count",
+            "has no subject alternative name; its subject `Intermediate` does not count",
         ),
     ];
     for (name, cert, code, message) in rows {
@@ -215,7 +205,7 @@ fn certificate_files_are_repaired_or_refused() {
         too_many.as_bytes(),
         key.as_bytes(),
         65,
-        "70 certificates, which is no chain",
+        "70 certificates, too many for a chain",
     );
 }
 

@@ -64,7 +64,7 @@ fn certificate_and_key_share_one_file() {
     let [record] = service.certs().try_into().unwrap();
     assert_eq!(record["cert_pem"], format!("{leaf}{ica}"));
     assert_eq!(record["key_sha256"], sha256(&key));
-    assert_eq!(output.json()["checks"][0]["detail"], "2 certificates and its key");
+    assert_eq!(output.json()["checks"][0]["detail"], "2 certificates and a private key");
 }
 
 /// The digest of a text in the sandbox's notation.

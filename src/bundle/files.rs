@@ -1,0 +1,16 @@
+//! Where the parts of a lineage are on disk.
+
+use std::path::PathBuf;
+
+/// Largest file that is read.
+pub const MAX_BYTES: u64 = 1 << 20;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Files {
+    /// The full chain, or only the leaf.
+    pub cert: PathBuf,
+    /// Issuers that are not in `cert` (`ca.cer`, `NAME.issuer.crt`). The file may be missing.
+    pub issuers: Option<PathBuf>,
+    /// `None` means that the key is not read: it is not checked, and nothing can be deployed.
+    pub key: Option<PathBuf>,
+}

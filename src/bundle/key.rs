@@ -1,0 +1,74 @@
+//! The private key of a file.
+
+use zeroize::Zeroizing;
+
+use super::defect::{DAMAGED_HINT, Defect, kinds};
+use crate::key::{KeyError, PrivateKey};
+use crate::pem::{Block, KeyFormat};
+
+/// Keys whose type is named if a file has several.
+const MAX_NAMED_KEYS: usize = 4;
+
+/// Reads the only private key of a file.
+pub(super) fn find_key(blocks: Vec<Block>, file: &[u8]) -> Result<PrivateKey, Defect> {
+    let others = kinds(&blocks, |_| true);
+    let mut keys: Vec<(KeyFormat, Zeroizing<Vec<u8>>)> = Vec::new();
+    for block in blocks {
+        match block {
+            Block::Key(format, der) if keys.contains(&(format, der.clone())) => {}
+            Block::Key(format, der) => keys.push((format, der)),
+            block => reject(block)?,
+        }
+    }
+    match keys.as_slice() {
+        [(format, der)] => PrivateKey::from_der(*format, der).map_err(|error| unusable(&error)),
+        [] => {
+            let hint = "pass the file with the private key of this certificate, in PEM";
+            Err(Defect::missing("private key", &others, file, hint))
+        }
+        several => Err(ambiguous(several)),
+    }
+}
+
+/// Fails for a block that is a private key in a form that cannot be used.
+fn reject(block: Block) -> Result<(), Defect> {
+    match block {
+        Block::EncryptedKey => Err(Defect::permanent(
+            "a private key that is encrypted with a passphrase",
+            "write it without a passphrase, for example: openssl pkey -in KEY -out NEWKEY",
+        )),
+        Block::Broken(found) => Err(Defect::transient(found, DAMAGED_HINT)),
+        Block::Other(label) if label == "OPENSSH PRIVATE KEY" => Err(Defect::permanent(
+            "a private key in OpenSSH's own format",
+            "convert it to PEM, for example: ssh-keygen -p -m PEM -f KEY",
+        )),
+        Block::Other(label) if label.ends_with("PRIVATE KEY") => {
+            let kind = label.trim_end_matches("PRIVATE KEY").trim().to_owned();
+            Err(unusable(&KeyError::Unsupported(kind)))
+        }
+        Block::TooMany => Err(Defect::too_many_blocks()),
+        Block::Certificate(_) | Block::Key(..) | Block::Other(_) => Ok(()),
+    }
+}
+
+fn ambiguous(keys: &[(KeyFormat, Zeroizing<Vec<u8>>)]) -> Defect {
+    let kind = |(format, der): &(KeyFormat, Zeroizing<Vec<u8>>)| match PrivateKey::from_der(*format, der) {
+        Ok(key) => key.key_type().to_string(),
+        Err(_) => "one that cannot be used".into(),
+    };
+    let named: Vec<String> = keys.iter().take(MAX_NAMED_KEYS).map(kind).collect();
+    let more = if keys.len() > MAX_NAMED_KEYS { " and others" } else { "" };
+    let found = format!("{} different private keys: {}{more}", keys.len(), named.join(", "));
+    Defect::permanent(found, "keep only the private key of this certificate in the file")
+}
+
+fn unusable(error: &KeyError) -> Defect {
+    let hint = match error {
+        KeyError::Unsupported(_) => "renew the certificate with a key of a supported type",
+        KeyError::Malformed(_) => DAMAGED_HINT,
+        KeyError::InconsistentRsa | KeyError::PublicKeyMismatch | KeyError::CurveMismatch => {
+            "renew the certificate with a new key; this key file is corrupt"
+        }
+    };
+    Defect::permanent(error.to_string(), hint)
+}

@@ -1,0 +1,70 @@
+//! The result of one local check.
+
+use serde::Serialize;
+
+use crate::text;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Check {
+    Pem,
+    Validity,
+    Names,
+    Key,
+    Chain,
+    Issuer,
+}
+
+text::display_as_serialized!(Check);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    Ok,
+    Warn,
+    Fail,
+    Skipped,
+}
+
+/// What a check found. A check may have several findings.
+#[derive(Clone, Debug, Serialize)]
+pub struct Finding {
+    pub check: Check,
+    pub status: Status,
+    /// Names the file, unless the status is `ok` or `skipped`.
+    pub detail: String,
+    /// What to do about it, in the imperative.
+    #[serde(skip)]
+    pub hint: Option<String>,
+}
+
+impl Finding {
+    pub(super) fn ok(check: Check, detail: impl Into<String>) -> Self {
+        Self { check, status: Status::Ok, detail: detail.into(), hint: None }
+    }
+
+    pub(super) fn skipped(check: Check, detail: impl Into<String>) -> Self {
+        Self { check, status: Status::Skipped, detail: detail.into(), hint: None }
+    }
+
+    pub(super) fn warn(check: Check, detail: impl Into<String>) -> Self {
+        Self { check, status: Status::Warn, detail: detail.into(), hint: None }
+    }
+
+    pub(super) fn fail(check: Check, detail: impl Into<String>) -> Self {
+        Self { check, status: Status::Fail, detail: detail.into(), hint: None }
+    }
+
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Detail and hint in one line.
+    pub fn sentence(&self) -> String {
+        match &self.hint {
+            Some(hint) => format!("{}; {hint}", self.detail),
+            None => self.detail.clone(),
+        }
+    }
+}
