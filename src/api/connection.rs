@@ -9,13 +9,13 @@ use super::error::AttemptError;
 
 /// How far an attempt had come when it failed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum RequestPhase {
     Request,
     Response,
 }
 
 /// The attempt's error for a failure of the HTTP client. The URL is dropped.
-pub(super) fn connection_error(error: reqwest::Error, host: &str, phase: Phase) -> AttemptError {
+pub(super) fn connection_error(error: reqwest::Error, host: &str, phase: RequestPhase) -> AttemptError {
     let error = error.without_url();
     let host = host.to_owned();
     match tls_error(&error) {
@@ -37,7 +37,7 @@ pub(super) fn connection_error(error: reqwest::Error, host: &str, phase: Phase) 
         return AttemptError::TimedOut { host };
     }
     let reason = innermost_reason(&error);
-    if error.is_connect() && phase == Phase::Request {
+    if error.is_connect() && phase == RequestPhase::Request {
         AttemptError::Unreachable { host, reason }
     } else {
         AttemptError::ConnectionClosed { host, reason }

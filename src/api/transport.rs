@@ -12,7 +12,7 @@ use reqwest::header::{
 use serde_json::Value;
 
 use super::config::{ClientConfig, SetupError};
-use super::connection::{Phase, connection_error, innermost_reason};
+use super::connection::{RequestPhase, connection_error, innermost_reason};
 use super::error::AttemptError;
 use super::limiter::Limiter;
 use super::response::Response;
@@ -122,11 +122,12 @@ impl Transport {
         }
         log::info!("{request}");
         let response =
-            builder.send().await.map_err(|error| connection_error(error, &host, Phase::Request))?;
+            builder.send().await.map_err(|error| connection_error(error, &host, RequestPhase::Request))?;
         let (status, headers) = (response.status(), response.headers().clone());
         self.skew.set(skew(&headers, crate::clock::now()).or(self.skew.get()));
-        let body =
-            read_body(response).await.map_err(|error| connection_error(error, &host, Phase::Response))?;
+        let body = read_body(response)
+            .await
+            .map_err(|error| connection_error(error, &host, RequestPhase::Response))?;
         log::info!("{request}: {status}");
         self.classify(&headers, Response::new(status.as_u16(), body, &self.redactor))
     }

@@ -27,14 +27,14 @@ pub enum Invocation {
 /// A command and the flags of every command.
 #[derive(Debug)]
 pub struct CommandLine {
-    pub(crate) action: Action,
+    pub(crate) task: Task,
     config: Option<PathBuf>,
     verbosity: u8,
 }
 
-/// The action of a run.
+/// The task of a run.
 #[derive(Debug)]
-pub(crate) enum Action {
+pub(crate) enum Task {
     Command(Command),
     /// `deploy_cert` by dehydrated.
     DehydratedDeploy(Source),
@@ -54,16 +54,16 @@ impl Invocation {
     /// Parses the arguments; the first one is the program.
     pub fn parse(arguments: &[OsString], env: &Env) -> Self {
         match dehydrated::call(arguments.get(1..).unwrap_or_default()) {
-            Some(dehydrated::Call::Deploy(source)) => Self::hook(Action::DehydratedDeploy(source)),
-            Some(dehydrated::Call::Unchanged(source)) => Self::hook(Action::DehydratedSync(source)),
+            Some(dehydrated::Call::Deploy(source)) => Self::hook(Task::DehydratedDeploy(source)),
+            Some(dehydrated::Call::Unchanged(source)) => Self::hook(Task::DehydratedSync(source)),
             Some(dehydrated::Call::Other) => Self::Ignored,
             Some(dehydrated::Call::Incomplete) => Self::Usage(UsageError::incomplete_call()),
             None => Self::parse_flags(arguments, env),
         }
     }
 
-    fn hook(action: Action) -> Self {
-        Self::Command(Box::new(CommandLine { action, config: None, verbosity: 0 }))
+    fn hook(task: Task) -> Self {
+        Self::Command(Box::new(CommandLine { task, config: None, verbosity: 0 }))
     }
 
     fn parse_flags(arguments: &[OsString], env: &Env) -> Self {
@@ -80,8 +80,8 @@ impl Invocation {
             None if is_deployable(&deploy, env) || common.json => Command::Deploy(deploy),
             None => return Self::NoCommand(Cli::help()),
         };
-        let action = Action::Command(command);
-        Self::Command(Box::new(CommandLine { action, config: common.config, verbosity: common.verbose }))
+        let task = Task::Command(command);
+        Self::Command(Box::new(CommandLine { task, config: common.config, verbosity: common.verbose }))
     }
 }
 
@@ -93,9 +93,9 @@ fn is_deployable(args: &DeployArgs, env: &Env) -> bool {
 impl CommandLine {
     /// The command's name in the report.
     pub fn name(&self) -> &'static str {
-        match &self.action {
-            Action::Command(command) => command.name(),
-            Action::DehydratedDeploy(_) | Action::DehydratedSync(_) => "deploy",
+        match &self.task {
+            Task::Command(command) => command.name(),
+            Task::DehydratedDeploy(_) | Task::DehydratedSync(_) => "deploy",
         }
     }
 
@@ -111,10 +111,10 @@ impl CommandLine {
 
     /// Whether a failure is also notified, because the caller may drop the exit code and the output.
     pub fn notifies_failure(&self) -> bool {
-        match &self.action {
-            Action::Command(Command::Deploy(args)) => !args.dry_run,
-            Action::Command(command) => matches!(command, Command::Sync(_)),
-            Action::DehydratedDeploy(_) | Action::DehydratedSync(_) => true,
+        match &self.task {
+            Task::Command(Command::Deploy(args)) => !args.dry_run,
+            Task::Command(command) => matches!(command, Command::Sync(_)),
+            Task::DehydratedDeploy(_) | Task::DehydratedSync(_) => true,
         }
     }
 }

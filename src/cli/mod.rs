@@ -23,7 +23,7 @@ pub(crate) use self::certs::{CertsCommand, DownloadArgs};
 pub(crate) use self::check::CheckArgs;
 pub(crate) use self::deploy::{CertificateArgs, DeployArgs, PlanArgs};
 pub(crate) use self::doctor::DoctorArgs;
-pub(crate) use self::invocation::Action;
+pub(crate) use self::invocation::Task;
 pub use self::invocation::{CommandLine, Invocation, UsageError, command_name, wants_json};
 pub(crate) use self::service::{ServiceArgs, WaitArgs};
 pub(crate) use self::settings::SettingArgs;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::cli::DeployArgs;
 use crate::clock::Deadline;
 use crate::context::Context;
-use crate::deploy::{ClientCache, Deployment, Error, Journal, recorded_domains, recorded_options};
+use crate::deploy::{ClientCache, DeployError, Deployment, Journal, recorded_domains, recorded_options};
 use crate::error::CommandError;
 use crate::inventory;
 use crate::names::{Domain, distinct};
@@ -37,7 +37,7 @@ pub(crate) fn deploy(
     let timeout = inputs.settings.as_ref().map_or(LOCK_TIMEOUT, |settings| settings.timeout);
     let deadline = Deadline::after(timeout);
     let mut journal = inputs.open_journal(args, source, deadline, report)?;
-    let result = inputs.settings.map_err(Error::from).and_then(|settings| {
+    let result = inputs.settings.map_err(DeployError::from).and_then(|settings| {
         let deployment = Deployment {
             source,
             settings: &settings,
@@ -88,7 +88,7 @@ impl Inputs {
         source: &Source,
         deadline: Deadline,
         report: &mut DeployReport,
-    ) -> Result<Journal, Error> {
+    ) -> Result<Journal, DeployError> {
         let state_dir = self.state_dir.as_deref();
         if args.dry_run {
             return Ok(Journal::read_only(source, state_dir));

@@ -11,7 +11,7 @@ mod status;
 mod sync;
 
 pub use self::sites::Confirm;
-use crate::cli::{Action, Command, CommandLine, DeployArgs};
+use crate::cli::{Command, CommandLine, DeployArgs, Task};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::report::{AnyReport, Body, DeployReport, Report};
@@ -32,14 +32,14 @@ pub fn run(
     interaction: Interaction<'_>,
 ) -> Box<dyn AnyReport> {
     let name = command_line.name();
-    match &command_line.action {
-        Action::DehydratedDeploy(source) => fill(name, |report: &mut DeployReport| {
+    match &command_line.task {
+        Task::DehydratedDeploy(source) => fill(name, |report: &mut DeployReport| {
             deploy::deploy(&DeployArgs::default(), source, context, report)
         }),
-        Action::DehydratedSync(source) => fill(name, |report: &mut DeployReport| {
+        Task::DehydratedSync(source) => fill(name, |report: &mut DeployReport| {
             sync::run_one(source, context, interaction.progress, report)
         }),
-        Action::Command(command) => run_command(name, command, context, interaction),
+        Task::Command(command) => run_command(name, command, context, interaction),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::error::Error;
+use super::error::DeployError;
 use crate::api::{Client, ClientConfig, Listing};
 use crate::clock::Deadline;
 use crate::runtime::Runtime;
@@ -18,17 +18,21 @@ pub(crate) struct ClientCache {
 
 impl ClientCache {
     /// A cache that takes its configuration from the settings of the first request.
-    pub(crate) fn new() -> Result<Self, Error> {
+    pub(crate) fn new() -> Result<Self, DeployError> {
         Ok(Self { runtime: Runtime::new()?, config: None, client: None })
     }
 
     /// A cache with a configuration that it shares with others, and with it their rate limit.
-    pub(crate) fn with_config(config: Arc<ClientConfig>) -> Result<Self, Error> {
+    pub(crate) fn with_config(config: Arc<ClientConfig>) -> Result<Self, DeployError> {
         Ok(Self { config: Some(config), ..Self::new()? })
     }
 
     /// Lists the sites and records of the account.
-    pub(crate) fn listing(&mut self, settings: &Settings, deadline: Deadline) -> Result<Listing, Error> {
+    pub(crate) fn listing(
+        &mut self,
+        settings: &Settings,
+        deadline: Deadline,
+    ) -> Result<Listing, DeployError> {
         let client = self.client(settings, &[], deadline)?;
         Ok(self.runtime.block_on(client.listing())??)
     }
@@ -39,7 +43,7 @@ impl ClientCache {
         settings: &Settings,
         secrets: &[&Secret],
         deadline: Deadline,
-    ) -> Result<Client, Error> {
+    ) -> Result<Client, DeployError> {
         let mut redactor = Redactor::default();
         redactor.hide(&settings.api_key);
         for secret in secrets {
@@ -58,7 +62,7 @@ impl ClientCache {
         Ok(client)
     }
 
-    pub(super) fn block_on<F: Future>(&self, work: F) -> Result<F::Output, Error> {
+    pub(super) fn block_on<F: Future>(&self, work: F) -> Result<F::Output, DeployError> {
         Ok(self.runtime.block_on(work)?)
     }
 }

@@ -7,7 +7,7 @@ use crate::state::{LockTimeout, WriteError};
 use crate::{settings, text};
 
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
+pub(crate) enum DeployError {
     #[error(transparent)]
     Settings(#[from] settings::SettingsError),
     #[error(transparent)]
@@ -33,7 +33,7 @@ pub(crate) enum Error {
     Internal(#[from] anyhow::Error),
 }
 
-impl Diagnostic for Error {
+impl Diagnostic for DeployError {
     fn kind(&self) -> ErrorKind {
         match self {
             Self::Settings(error) => error.kind(),

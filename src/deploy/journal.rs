@@ -9,7 +9,7 @@ use std::path::Path;
 use time::OffsetDateTime;
 
 use super::conversion::{by_another_run, recorded_leaf, recorded_site, recorded_source};
-use super::error::Error;
+use super::error::DeployError;
 use crate::cert::Certificate;
 use crate::clock::{self, Deadline};
 use crate::report::DeployReport;
@@ -45,7 +45,7 @@ impl Journal {
         directory: Option<&Path>,
         deadline: Deadline,
         report: &mut DeployReport,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, DeployError> {
         let mut journal = Self::new(source, options);
         match directory {
             _ if is_pipe(&source.files.cert) => {
@@ -112,12 +112,12 @@ impl Journal {
 
     /// Compares the state with what `sync` saw before it had the lock: `begun` is when the last run began that the scan
     /// knew of. A later run need not be repeated. If it failed with other options, they must not be replaced by these.
-    pub(crate) fn compare_with_scan(&mut self, begun: Option<OffsetDateTime>) -> Result<(), Error> {
+    pub(crate) fn compare_with_scan(&mut self, begun: Option<OffsetDateTime>) -> Result<(), DeployError> {
         let Some(state) = &self.state else { return Ok(()) };
         // Not `<`: the clock may have been set back in between.
         self.is_superseded = begun != Some(state.begun_at);
         if self.is_superseded && state.pending_since.is_some() && state.options != self.options {
-            return Err(Error::Superseded { lineage: self.name.clone() });
+            return Err(DeployError::Superseded { lineage: self.name.clone() });
         }
         Ok(())
     }
@@ -169,7 +169,7 @@ impl Journal {
 
     /// Adds an error to the report and writes the result, which has the report's exit code and message. A failure before
     /// the intent was written is recorded, too, because the ACME client does not run the hook again.
-    pub(crate) fn finish(&mut self, result: Result<(), Error>, report: &mut DeployReport) {
+    pub(crate) fn finish(&mut self, result: Result<(), DeployError>, report: &mut DeployReport) {
         if let Err(error) = result {
             report.fail(error);
         }

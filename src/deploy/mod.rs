@@ -23,7 +23,7 @@ use std::collections::HashMap;
 
 pub(crate) use self::client_cache::ClientCache;
 pub(crate) use self::conversion::{recorded_domains, recorded_options};
-pub(crate) use self::error::Error;
+pub(crate) use self::error::DeployError;
 pub(crate) use self::journal::Journal;
 pub(crate) use self::request::AccountSnapshot;
 use self::request::RolloutRequest;
@@ -61,7 +61,7 @@ impl Deployment<'_> {
         journal: &mut Journal,
         clients: &mut ClientCache,
         report: &mut DeployReport,
-    ) -> Result<(), Error> {
+    ) -> Result<(), DeployError> {
         self.warn_of_readable_key(report);
         let bundle = self.load_bundle()?;
         report.body.certificate = bundle.chain.as_ref().ok().map(CertificateReport::new);
@@ -79,7 +79,7 @@ impl Deployment<'_> {
         self.roll_out(&vetted, journal, clients, report)
     }
 
-    fn load_bundle(&self) -> Result<Bundle, Error> {
+    fn load_bundle(&self) -> Result<Bundle, DeployError> {
         let mut files = self.source.files.clone();
         // Certificate and key may be in one file.
         files.key.get_or_insert_with(|| files.cert.clone());
@@ -102,7 +102,7 @@ impl Deployment<'_> {
         journal: &mut Journal,
         clients: &mut ClientCache,
         report: &mut DeployReport,
-    ) -> Result<(), Error> {
+    ) -> Result<(), DeployError> {
         let issue_dates = match self.account {
             Some(account) => &account.issue_dates,
             // No guard needs the dates then.

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use time::OffsetDateTime;
 
 use super::binding::bind_planned;
-use super::error::Error;
+use super::error::DeployError;
 use super::issue_dates::complete_from_edge;
 use super::pending_site::PendingSite;
 use super::polling::Polling;
@@ -23,7 +23,7 @@ use crate::verify::Edge;
 
 /// Rolls out and adds the results to the report. An error means that nothing was sent; failures of single sites are in
 /// the report.
-pub(super) async fn run(request: &RolloutRequest<'_>, report: &mut DeployReport) -> Result<(), Error> {
+pub(super) async fn run(request: &RolloutRequest<'_>, report: &mut DeployReport) -> Result<(), DeployError> {
     match (request.upload_only, request.dry_run) {
         (true, true) => report.body.plan = Some(request.domains.iter().map(Step::upload_only).collect()),
         (true, false) => upload_only(request, report).await,
@@ -46,7 +46,7 @@ async fn run_planned(
     request: &RolloutRequest<'_>,
     listing: &Listing,
     report: &mut DeployReport,
-) -> Result<(), Error> {
+) -> Result<(), DeployError> {
     let scope = Scope::new(request);
     if !scope.has_sites(request, listing, report)? {
         return Ok(());

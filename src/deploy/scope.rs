@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::error::Error;
+use super::error::DeployError;
 use super::request::RolloutRequest;
 use super::site_error::SiteError;
 use super::verdict::unlisted_site;
@@ -70,7 +70,7 @@ impl<'a> Scope<'a> {
         request: &RolloutRequest<'_>,
         listing: &Listing,
         report: &mut DeployReport,
-    ) -> Result<bool, Error> {
+    ) -> Result<bool, DeployError> {
         let may_skip = request.settings.skip_unmatched && listing.warnings.is_empty();
         let sites = &listing.sites;
         let is_missing = |domain: &&Domain| !sites.iter().any(|site| site.domain == **domain);
@@ -87,7 +87,7 @@ impl<'a> Scope<'a> {
         }
         let names = request.vetted.chain().leaf.names();
         if !may_skip {
-            return Err(Error::NoSiteCovered { sites: sites.len(), names });
+            return Err(DeployError::NoSiteCovered { sites: sites.len(), names });
         }
         let skipped =
             names.iter().map(|name| unlisted_site(name, None, Outcome::Skipped, Some(NO_SITE.into())));

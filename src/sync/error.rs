@@ -6,7 +6,7 @@ use crate::state::{StateError, WriteError};
 use crate::{settings, source, text};
 
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
+pub(crate) enum SyncError {
     #[error("no state directory is set, and there is no home directory")]
     NoStateDir,
     #[error(transparent)]
@@ -27,7 +27,7 @@ pub(crate) enum Error {
     FilesMissing { lineage: String, file: ReadError },
 }
 
-impl Diagnostic for Error {
+impl Diagnostic for SyncError {
     fn kind(&self) -> ErrorKind {
         match self {
             Self::NoStateDir | Self::StateFile(_) => ErrorKind::Config,

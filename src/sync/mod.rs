@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use self::drift::AccountIndex;
-pub(crate) use self::error::Error;
+pub(crate) use self::error::SyncError;
 use self::scan::{Candidate, Scan, ScanResult};
 use self::schedule::{Job, Schedule, by_account};
 pub(crate) use self::summary::Summary;
@@ -54,10 +54,10 @@ pub(crate) fn run(
     options: &SyncOptions<'_>,
     context: &Context,
     progress: &dyn Progress,
-) -> Result<Summary, Error> {
+) -> Result<Summary, SyncError> {
     let configuration = context.configuration()?;
     let layers = Layers::new(options.flags, &context.env, configuration);
-    let state_dir = layers.state_dir().ok_or(Error::NoStateDir)?;
+    let state_dir = layers.state_dir().ok_or(SyncError::NoStateDir)?;
     let store = Store::open(&state_dir)?;
     store.probe()?;
     std::thread::sleep(options.splay.mul_f64(fastrand::f64()));
@@ -84,7 +84,7 @@ pub(crate) fn run_one(
     source: &Source,
     context: &Context,
     progress: &dyn Progress,
-) -> Result<Option<Summary>, Error> {
+) -> Result<Option<Summary>, SyncError> {
     let (configuration, flags) = (context.configuration()?, Layer::default());
     let layers = Layers::new(&flags, &context.env, configuration);
     let name = state::lineage_name(&source.stable_path());
@@ -160,7 +160,7 @@ impl<'a> Sync<'a> {
     }
 }
 
-fn list_account(settings: &Settings, issue_dates: &IssueDates) -> Result<ListedAccount, deploy::Error> {
+fn list_account(settings: &Settings, issue_dates: &IssueDates) -> Result<ListedAccount, deploy::DeployError> {
     let config = Arc::new(ClientConfig::new(settings)?);
     let mut clients = ClientCache::with_config(Arc::clone(&config))?;
     let listing = clients.listing(settings, Deadline::after(settings.timeout));

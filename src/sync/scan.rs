@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use time::OffsetDateTime;
 
-use super::error::Error;
+use super::error::SyncError;
 use crate::bundle::{self, LeafPeek};
 use crate::file::ReadError;
 use crate::inventory::{Member, Shard};
@@ -61,7 +61,7 @@ pub(super) enum ScanResult {
     Candidate(Box<Candidate>),
     /// Its files are missing, and an earlier run reported that.
     StillMissing,
-    Failed(String, Error),
+    Failed(String, SyncError),
 }
 
 /// Examines lineages one by one.
@@ -91,7 +91,7 @@ impl<'a> Scan<'a> {
         Some(self.try_examine(member).unwrap_or_else(|error| ScanResult::Failed(name, error)))
     }
 
-    fn try_examine(&mut self, member: Member<'a>) -> Result<ScanResult, Error> {
+    fn try_examine(&mut self, member: Member<'a>) -> Result<ScanResult, SyncError> {
         let domains = member.domains();
         let Member { name, source, entry, state } = member;
         let source = source?;

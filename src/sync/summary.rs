@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anstyle::AnsiColor;
 use serde::{Serialize, Serializer};
 
-use super::error::Error;
+use super::error::SyncError;
 use super::scan::Reason;
 use crate::deploy;
 use crate::error::CommandError;
@@ -80,7 +80,7 @@ impl Summary {
     }
 
     /// Adds a lineage that could not be scanned.
-    pub(super) fn add_failed(&mut self, name: &str, error: Error) {
+    pub(super) fn add_failed(&mut self, name: &str, error: SyncError) {
         let mut report = DeployReport::new("deploy");
         report.fail(error);
         self.add(name, LineageResult::Failed, None, report);
@@ -88,11 +88,11 @@ impl Summary {
 
     /// Adds a lineage whose state file cannot be read.
     pub(super) fn add_unreadable_state(&mut self, error: StateError) {
-        self.fail(1, Error::StateFile(error).into());
+        self.fail(1, SyncError::StateFile(error).into());
     }
 
     /// Adds the lineages of an account that cannot be listed. Nothing of them was changed.
-    pub(super) fn add_unreached(&mut self, error: deploy::Error, lineages: usize) {
+    pub(super) fn add_unreached(&mut self, error: deploy::DeployError, lineages: usize) {
         let verb = if lineages == 1 { "was" } else { "were" };
         let consequence = format!("{} {verb} not checked", count(lineages, "lineage"));
         self.fail(lineages, CommandError::from(error).with_consequence(&consequence));

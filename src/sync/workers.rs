@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use super::error::Error;
+use super::error::SyncError;
 use super::scan::{Candidate, Reason};
 use super::schedule::Job;
 use crate::api::{ClientConfig, MAX_CONCURRENT_REQUESTS};
@@ -112,7 +112,7 @@ impl Worker<'_> {
         lineage: &Candidate,
         deadline: Deadline,
         report: &mut DeployReport,
-    ) -> Result<Journal, deploy::Error> {
+    ) -> Result<Journal, deploy::DeployError> {
         let (settings, overrides) = (Some(lineage.settings.as_ref()), lineage.overrides.clone());
         let options = recorded_options(settings, overrides, lineage.guards, &lineage.domains);
         let state_dir = Some(self.shared.state_dir);
@@ -127,7 +127,7 @@ impl Worker<'_> {
         deadline: Deadline,
         journal: &mut Journal,
         report: &mut DeployReport,
-    ) -> Result<(), deploy::Error> {
+    ) -> Result<(), deploy::DeployError> {
         let lineage = job.lineage;
         let Some(account) = self.shared.accounts.get(job.account) else { return Ok(()) };
         let clients = match self.clients.entry(job.account) {
@@ -136,7 +136,7 @@ impl Worker<'_> {
         };
         // Without a record of this deployment the next `sync` would not finish it.
         if let Some(error) = journal.take_write_error() {
-            return Err(deploy::Error::NotRecorded(error));
+            return Err(deploy::DeployError::NotRecorded(error));
         }
         // The client may have switched the files since the scan.
         let source = lineage.source.refresh();
@@ -156,10 +156,10 @@ impl Worker<'_> {
 
 /// Reads files again that were missing in the scan, because the client may have been replacing them. The error if they
 /// are still missing.
-fn missing_files(job: &Job<'_>) -> Option<Error> {
+fn missing_files(job: &Job<'_>) -> Option<SyncError> {
     if job.reason != Reason::FilesMissing {
         return None;
     }
     let file = bundle::load(&job.lineage.source.refresh().files).err()?;
-    file.is_missing().then(|| Error::FilesMissing { lineage: job.lineage.name.clone(), file })
+    file.is_missing().then(|| SyncError::FilesMissing { lineage: job.lineage.name.clone(), file })
 }

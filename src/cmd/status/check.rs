@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use time::{Duration, OffsetDateTime};
 
 use super::lineage_status::{DiskStatus, LeafAge, LineageStatus, SiteStatus, days_left};
-use super::verdict::{Alert, Level, Verdict};
+use super::verdict::{Alert, CheckVerdict, Level};
 use crate::cli::StatusArgs;
 use crate::text::{count, humanize, rfc3339, sanitize};
 
@@ -37,7 +37,7 @@ pub(super) fn evaluate(
     state_warnings: &[String],
     thresholds: Thresholds,
     now: OffsetDateTime,
-) -> Verdict {
+) -> CheckVerdict {
     let state_alerts = state_warnings.iter().map(|text| Alert::new(Level::Warning, None, text.clone(), 0));
     let mut alerts: Vec<Alert> = state_alerts.collect();
     alerts.extend(lineages.iter().flat_map(|lineage| alerts_of(lineage, thresholds, now)));
@@ -47,7 +47,7 @@ pub(super) fn evaluate(
     let (pending, lag) = (lags().count(), lags().max().unwrap_or_default());
     let sites = lineages.iter().flat_map(|lineage| &lineage.sites);
     let left = sites.filter_map(SiteStatus::expiry).min().map(|until| days_left(until, now));
-    Verdict {
+    CheckVerdict {
         level: alerts.first().map_or(Level::Ok, |alert| alert.level),
         alerts,
         summary: summary(lineages.len(), pending, left),

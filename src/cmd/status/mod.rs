@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use self::check::Thresholds;
 use self::lineage_status::LineageStatus;
-use self::verdict::Verdict;
+use self::verdict::CheckVerdict;
 use crate::cli::StatusArgs;
 use crate::clock;
 use crate::context::Context;
@@ -57,7 +57,7 @@ pub(crate) fn run(
 ) -> Result<(), CommandError> {
     match show(args, context, report) {
         Err(error) if args.check => {
-            add_verdict(&Verdict::failed(error.message()), report);
+            add_verdict(&CheckVerdict::failed(error.message()), report);
             Ok(())
         }
         result => result,
@@ -100,7 +100,7 @@ fn show(args: &StatusArgs, context: &Context, report: &mut CommandReport) -> Res
     Ok(written?)
 }
 
-fn add_verdict(verdict: &Verdict, report: &mut CommandReport) {
+fn add_verdict(verdict: &CheckVerdict, report: &mut CommandReport) {
     report.body.text = verdict.to_line();
     report.body.set("check", verdict.to_json());
     report.exit_with(verdict.level.exit_code());

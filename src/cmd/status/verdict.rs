@@ -29,7 +29,7 @@ pub(super) struct Alert {
 }
 
 /// The result of the check.
-pub(super) struct Verdict {
+pub(super) struct CheckVerdict {
     pub(super) level: Level,
     /// The most severe first.
     pub(super) alerts: Vec<Alert>,
@@ -61,7 +61,7 @@ impl Level {
     }
 }
 
-impl Verdict {
+impl CheckVerdict {
     /// The verdict if the status cannot be determined.
     pub(super) fn failed(message: &str) -> Self {
         let (summary, performance_data) = (String::new(), String::new());

@@ -24,7 +24,7 @@ const SITE_TIMEOUT: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
 /// One site and the leaf that its edge should serve.
-struct Target<'a> {
+struct HandshakeTarget<'a> {
     leaf: &'a LeafSummary,
     key_type: Option<&'a KeyType>,
     /// Edges to connect to instead of the site's own.
@@ -39,15 +39,15 @@ pub(super) fn verify(
 ) -> Result<(), CommandError> {
     let edges: Vec<Vec<String>> = lineages.iter().map(edges_of).collect::<Result<_, _>>()?;
     let targets = lineages.iter_mut().zip(&edges).flat_map(|(lineage, edges)| targets(lineage, edges));
-    let targets: Vec<Target<'_>> = targets.collect();
-    let handshakes = stream::iter(targets.into_iter().map(Target::verify));
+    let targets: Vec<HandshakeTarget<'_>> = targets.collect();
+    let handshakes = stream::iter(targets.into_iter().map(HandshakeTarget::verify));
     let results = handshakes.buffer_unordered(MAX_CONCURRENT).collect::<Vec<_>>();
     let results = Runtime::new()?.block_on(results)?;
     Ok(results.into_iter().collect::<Result<(), _>>().context("cannot set up TLS")?)
 }
 
 /// The sites of a lineage that should serve its leaf: the one on disk, or else the one deployed last.
-fn targets<'a>(lineage: &'a mut LineageStatus, edges: &'a [String]) -> Vec<Target<'a>> {
+fn targets<'a>(lineage: &'a mut LineageStatus, edges: &'a [String]) -> Vec<HandshakeTarget<'a>> {
     let LineageStatus { disk, deployed, sites, .. } = lineage;
     let (leaf, key_type) = match disk {
         DiskStatus::Leaf { leaf, key_type, .. } => (leaf, Some(&*key_type)),
@@ -58,10 +58,10 @@ fn targets<'a>(lineage: &'a mut LineageStatus, edges: &'a [String]) -> Vec<Targe
     };
     let leaf = &*leaf;
     let is_ours = |site: &&mut SiteStatus| !matches!(site.outcome, Outcome::Skipped | Outcome::Misbound);
-    sites.iter_mut().filter(is_ours).map(|site| Target { leaf, key_type, edges, site }).collect()
+    sites.iter_mut().filter(is_ours).map(|site| HandshakeTarget { leaf, key_type, edges, site }).collect()
 }
 
-impl Target<'_> {
+impl HandshakeTarget<'_> {
     async fn verify(self) -> Result<(), rustls::Error> {
         let Self { leaf, key_type, edges, site } = self;
         let edge = Edge::for_leaf(&leaf.fingerprint, key_type.cloned(), edges)?;
