@@ -79,3 +79,26 @@ fn changed_keys_pair_only_if_openssl_agrees() {
         assert!(refused > 50 * paired, "{arguments:?}: {refused} refused, {paired} paired");
     }
 }
+
+#[test]
+fn compressed_points_pair_in_leaf_and_key() {
+    for curve in ["P-256", "P-384", "P-521"] {
+        let home = tempfile::tempdir().unwrap();
+        let run = |arguments: &str| {
+            openssl(home.path(), &arguments.split(' ').collect::<Vec<_>>()).unwrap();
+        };
+        run(&format!("genpkey -algorithm EC -pkeyopt ec_paramgen_curve:{curve} -out plain.pem"));
+        run("ec -in plain.pem -conv_form compressed -out compressed.pem");
+        run("ec -in plain.pem -no_public -out private.pem");
+        for leaf in ["plain.pem", "compressed.pem"] {
+            run(&format!("req -x509 -new -key {leaf} -subj /CN=a -days 9 -out cert.pem"));
+            for key in ["plain.pem", "compressed.pem", "private.pem"] {
+                std::fs::copy(home.path().join(key), home.path().join("key.pem")).unwrap();
+                let (certificate, format, der) = read(home.path());
+                let key_pairs =
+                    PrivateKey::from_der(format, &der).unwrap().pairs_with(&certificate.public_key);
+                assert!(key_pairs, "{curve}: {key} with the leaf of {leaf}");
+            }
+        }
+    }
+}
