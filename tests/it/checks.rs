@@ -93,9 +93,9 @@ fn refusal_is_one_line_and_sends_nothing() {
     "#]].assert_eq(&deploy(&lineage).exits_with(65).snapshot());
 
     let lineage = expired_lineage();
-    let shown = deploy(&lineage).exits_with(65).snapshot();
-    assert!(shown.contains("edgecert: error: LINEAGE/fullchain.pem expired at DATE"), "{shown}");
-    assert!(shown.contains("ago; nothing was sent\nedgecert: hint: "), "{shown}");
+    let output = deploy(&lineage).exits_with(65).snapshot();
+    assert!(output.contains("edgecert: error: LINEAGE/fullchain.pem expired at DATE"), "{output}");
+    assert!(output.contains("ago; nothing was sent\nedgecert: hint: "), "{output}");
 
     let lineage = Lineage::issued_for(&["example.com", "www.example.com"]);
     let output = deploy(&lineage).for_domain("a.example").exits_with(65);
@@ -113,9 +113,9 @@ fn refusal_is_one_line_and_sends_nothing() {
         let lineage = Lineage::issued_for(&["a.example"]);
         openssl(lineage.path(), &[style, &["-in", "privkey.pem", "-out", "encrypted.pem"]].concat());
         lineage.rename("encrypted.pem", "privkey.pem");
-        let shown = deploy(&lineage).exits_with(65).snapshot();
-        assert!(shown.contains("edgecert: error: LINEAGE/privkey.pem holds a private key that is encrypted with a passphrase; nothing was sent\n"), "{shown}");
-        assert_eq!(shown.matches("edgecert: error:").count(), 1, "{shown}");
+        let output = deploy(&lineage).exits_with(65).snapshot();
+        assert!(output.contains("edgecert: error: LINEAGE/privkey.pem holds a private key that is encrypted with a passphrase; nothing was sent\n"), "{output}");
+        assert_eq!(output.matches("edgecert: error:").count(), 1, "{output}");
     }
     assert_eq!(request_lines(&service), Vec::<String>::new());
 }

@@ -1,4 +1,5 @@
-//! Checks of the hook's dependencies: each has a stated purpose, unwanted crates stay out, and ignored advisories apply.
+//! Checks of dependencies: each has a stated purpose, unwanted crates stay out of the hook, ignored advisories apply, and
+//! `tests/packages` names existing tests.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -54,4 +55,14 @@ fn ignored_advisories_match_dependencies() {
         assert_eq!(deny.contains(advisory), lock.contains(&format!("name = \"{name}\"\n")), "{advisory}");
     }
     assert_eq!(deny.matches("RUSTSEC-").count(), 2, "an ignored advisory is missing from this test");
+}
+
+#[test]
+fn packages_name_existing_tests() {
+    let packages = read("tests/packages");
+    let words = packages.split(|c: char| c.is_whitespace() || c == ',');
+    let mut paths = words.filter(|word| word.starts_with("tests/")).map(|word| word.trim_end_matches('.'));
+    assert!(paths.clone().count() > 10, "tests/packages names few tests");
+    let missing = paths.find(|path| !root().join(path).exists());
+    assert_eq!(missing, None, "tests/packages names a file that does not exist");
 }

@@ -6,7 +6,7 @@ use crate::harness::{Fault, Lineage, edgecert, request_lines, sandbox, upload_co
 
 const UPLOAD: &str = "POST /api/certs/upload";
 
-/// Sets up a bare upload to a sandbox with this fault.
+/// Sets up an upload-only run against a sandbox with this fault.
 fn upload_with_fault(fault: Fault, timeout: &str) -> (crate::harness::Sandbox, crate::harness::Hook) {
     let service = sandbox(&["a.example"]);
     service.add_fault(fault);
@@ -93,7 +93,7 @@ fn unreadable_response_ends_after_four_attempts() {
 }
 
 #[test]
-fn deadline_ends_every_fault() {
+fn deadline_ends_the_run() {
     for fault in [
         Fault::status(UPLOAD, 503).times(999),
         Fault::stall(UPLOAD, 60.0).times(9),

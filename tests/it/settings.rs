@@ -178,17 +178,17 @@ fn configuration_file_is_found() {
 fn wait_and_verify_from_every_source() {
     let service = sandbox(&["a.example"]);
     let lineage = Lineage::issued_for(&["a.example"]);
-    let is_bare_upload = |hook: Hook| {
+    let is_upload_only = |hook: Hook| {
         let before = request_lines(&service).len();
         hook.called_by_certbot(&lineage).against(&service).for_domain("a.example").succeeds();
         request_lines(&service).len() - before == 1
     };
-    assert!(!is_bare_upload(edgecert()));
-    assert!(is_bare_upload(edgecert().args(["--wait", "0"])));
-    assert!(is_bare_upload(edgecert().env("EDGECERT_WAIT", "0")));
-    assert!(is_bare_upload(configured("wait = 0\n")));
-    assert!(!is_bare_upload(configured("wait = 0\n").env("EDGECERT_WAIT", "5")));
-    assert!(is_bare_upload(edgecert().env("EDGECERT_WAIT", "5").args(["--wait", "0"])));
+    assert!(!is_upload_only(edgecert()));
+    assert!(is_upload_only(edgecert().args(["--wait", "0"])));
+    assert!(is_upload_only(edgecert().env("EDGECERT_WAIT", "0")));
+    assert!(is_upload_only(configured("wait = 0\n")));
+    assert!(!is_upload_only(configured("wait = 0\n").env("EDGECERT_WAIT", "5")));
+    assert!(is_upload_only(edgecert().env("EDGECERT_WAIT", "5").args(["--wait", "0"])));
 
     // Nothing listens on port 1, so an attempted handshake causes a warning.
     let without_edge = |hook: Hook| {

@@ -60,7 +60,7 @@ fn systemd_verifies_units_silently() {
 }
 
 #[test]
-fn service_exposure_stays_low() {
+fn unit_exposure_stays_low() {
     let unit = units().keep().join("edgecert-sync.service");
     let unit_text = unit.to_str().unwrap();
     // The threshold is in tenths. What remains is network access, root, and readable directories.
@@ -83,7 +83,7 @@ fn expand(set: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn service_permits_needed_system_calls() {
+fn unit_permits_needed_system_calls() {
     let mut allowed = BTreeSet::new();
     for words in unit_values("SystemCallFilter") {
         match words.strip_prefix('~') {
@@ -119,7 +119,7 @@ fn service_permits_needed_system_calls() {
 }
 
 #[test]
-fn service_passes_credential_and_state_directory() {
+fn unit_passes_credential_and_state_directory() {
     assert_eq!(unit_values("LoadCredential"), ["edgecert-api-key:/etc/edgecert/api-key"]);
     assert_eq!(unit_values("StateDirectory"), ["edgecert"]);
     assert_eq!(unit_values("StateDirectoryMode"), ["0700"]);
@@ -134,7 +134,7 @@ fn service_passes_credential_and_state_directory() {
 }
 
 #[test]
-fn service_starts_existing_command() {
+fn unit_starts_existing_command() {
     let start = unit_values("ExecStart");
     let [line] = start.as_slice() else { panic!("expected one ExecStart: {start:?}") };
     let (program, arguments) = line.split_once(' ').unwrap();
@@ -190,11 +190,11 @@ fn cron_job_runs_existing_command() {
     assert!(output.stdout.is_empty(), "cron mails any output");
 }
 
-/// The lines in the README's shell blocks that contain this text.
-fn readme_commands(words: &str) -> Vec<String> {
+/// The lines of the README's shell blocks that contain this text.
+fn readme_commands(text: &str) -> Vec<String> {
     let readme = read("README.md");
     let blocks = readme.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap());
-    blocks.flat_map(str::lines).filter(|line| line.contains(words)).map(str::to_owned).collect()
+    blocks.flat_map(str::lines).filter(|line| line.contains(text)).map(str::to_owned).collect()
 }
 
 #[test]

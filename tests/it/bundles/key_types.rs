@@ -77,7 +77,7 @@ fn unsupported_key_types_are_refused_by_name() {
 }
 
 #[test]
-fn every_rsa_size_and_pss_pairs() {
+fn rsa_sizes_and_pss_keys_pair() {
     let rsa = |bits: &'static str| ["genpkey", "-algorithm", "RSA", "-pkeyopt", bits];
     let rows: [(&[&str], &str); 4] = [
         (
@@ -174,8 +174,8 @@ fn sec1_without_public_key_pairs() {
     for curve in ["prime256v1", "secp384r1", "secp521r1"] {
         let lineage = Lineage::from_openssl(&["ecparam", "-genkey", "-name", curve], &["-days", "20"]);
         openssl(lineage.path(), &["ecparam", "-name", curve, "-out", "parameters.pem"]);
-        openssl(lineage.path(), &["ec", "-in", "privkey.pem", "-no_public", "-out", "bare.pem"]);
-        let key = lineage.read("parameters.pem") + &lineage.read("bare.pem");
+        openssl(lineage.path(), &["ec", "-in", "privkey.pem", "-no_public", "-out", "sec1.pem"]);
+        let key = lineage.read("parameters.pem") + &lineage.read("sec1.pem");
         assert!(key.contains("BEGIN EC PARAMETERS") && key.contains("BEGIN EC PRIVATE KEY"), "{key}");
         let cert = lineage.read("fullchain.pem");
         let message = "; cleaned: an `EC PARAMETERS` block in the key file\n";

@@ -83,8 +83,9 @@ fn other_dehydrated_operations_are_silent() {
     let service = sandbox(&["a.example"]);
     let dehydrated = Dehydrated::deploying_to(&service, "observed");
     let (hook, calls) = (dehydrated.client.path_text("edgecert"), dehydrated.client.path_text("calls"));
-    let call =
-        format!("said=$({hook} \"$@\" 2>&1)\ncode=$?\necho \"$1 $code ${{#said}}\" >>{calls}\nexit $code\n");
+    let call = format!(
+        "output=$({hook} \"$@\" 2>&1)\ncode=$?\necho \"$1 $code ${{#output}}\" >>{calls}\nexit $code\n"
+    );
     dehydrated.client.script("observed", &call);
     dehydrated.cron().succeeds();
     dehydrated.cron().succeeds();
