@@ -104,9 +104,10 @@ impl CommandError {
 
     /// Names the lineage that the failure belongs to, unless the message begins with it.
     pub(crate) fn for_lineage(&self, name: &str) -> Self {
-        let message = match self.message.starts_with(name) {
-            true => self.message.clone(),
-            false => format!("{name}: {}", self.message),
+        let message = if self.message.starts_with(name) {
+            self.message.clone()
+        } else {
+            format!("{name}: {}", self.message)
         };
         Self { message, ..self.clone() }
     }

@@ -139,12 +139,12 @@ impl Session {
 
     /// Reads a site after a request that may have changed it.
     pub(super) async fn reread_site(&self, id: u64) -> Result<ApiObject<Site>, CommandError> {
-        self.client.site(id).await.map_err(|cause| match cause.refused_status() {
-            Some(404) => NoSuchSite::Vanished { id }.into(),
-            _ => {
-                let failure = format!("the service accepted the request, but site {id} cannot be read");
-                RequestFailed::new(failure, cause).into()
+        self.client.site(id).await.map_err(|cause| {
+            if cause.refused_status() == Some(404) {
+                return NoSuchSite::Vanished { id }.into();
             }
+            let failure = format!("the service accepted the request, but site {id} cannot be read");
+            RequestFailed::new(failure, cause).into()
         })
     }
 }

@@ -209,7 +209,7 @@ fn write_private(path: &PathBuf, text: &str) {
 fn scrub(text: &str) -> String {
     let word = |word: &str| {
         let end = word.trim_end();
-        let is_date = end.contains("-")
+        let is_date = end.contains('-')
             && end.contains('T')
             && end.trim_end_matches([')', ';', ':', ',']).ends_with('Z');
         let hash = end.rsplit_once('-').filter(|(_, hash)| hash.len() == 10 && !hash.contains('.'));

@@ -65,7 +65,7 @@ pub(crate) fn last_body(service: &Sandbox, ending: &str) -> Value {
     last.map(|request| request.body.clone()).unwrap_or_default()
 }
 
-/// Sets the set_traffic used in package 1.
+/// Sets the traffic used in package 1.
 pub(crate) fn set_traffic(service: &Sandbox, used: u64) {
     let address = service.endpoints().control.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
