@@ -4,8 +4,7 @@
 //! beside the checkout. Without it the tests are skipped, or fail under `CI=true`. A case that must fail never
 //! passes; unscored cases may differ from the suite for one of the reasons in [`EXPLAINED`].
 
-use std::fs::OpenOptions;
-use std::io::{self, Read as _, Write};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
@@ -14,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::{edgecert, env_var};
+use crate::harness::{edgecert, env_var, skip};
 
 /// Text in the suite's note on a case, and why edgecert's verdict differs there.
 const EXPLAINED: [(&str, &str); 9] = [
@@ -31,6 +30,8 @@ const EXPLAINED: [(&str, &str); 9] = [
     ),
     ("the peer name is the IP address", "a certificate without a DNS name covers no site"),
 ];
+
+const NO_DATA: &str = "no x509-limbo data; EDGECERT_LIMBO names its folder, by default ../shared/x509-limbo";
 
 struct Case {
     id: String,
@@ -49,22 +50,10 @@ fn data() -> Option<PathBuf> {
     let required = env_var("CI").is_some_and(|ci| ci == "true");
     assert!(
         folder.is_dir() || !required,
-        "no test data in {}; EDGECERT_LIMBO names its folder",
+        "no x509-limbo data in {}; EDGECERT_LIMBO names its folder",
         folder.display()
     );
     folder.is_dir().then_some(folder)
-}
-
-/// Adds the suite to the skipped tests in the summary of `tests/run`; under plain `cargo test`, prints it.
-fn skip(suite: &str) {
-    let reason = "no x509-limbo data; EDGECERT_LIMBO names its folder, by default ../shared/x509-limbo";
-    if let Some(file) = env_var("EDGECERT_TEST_SKIPS") {
-        let mut file = OpenOptions::new().append(true).open(file).unwrap();
-        file.write_all(format!("suite {suite}\t{reason}\n").as_bytes()).unwrap();
-    } else {
-        // The test harness captures `eprintln!`, but not this.
-        io::stderr().write_all(format!("skipped: suite {suite}: {reason}\n").as_bytes()).unwrap();
-    }
 }
 
 fn cases(file: &Path) -> Vec<Case> {
@@ -127,7 +116,7 @@ fn failed_checks(case: &Case, directory: &Path, number: usize) -> Option<Vec<Str
 
 /// Runs every case of a suite that has this many scored ones, or skips it where there is no data.
 fn run(suite: &str, scored: usize) {
-    let Some(data) = data() else { return skip(suite) };
+    let Some(data) = data() else { return skip(&format!("suite {suite}"), NO_DATA) };
     let cases = cases(&data.join(format!("{suite}.jsonl.xz")));
     let directory = TempDir::new().unwrap();
     let next = AtomicUsize::new(0);

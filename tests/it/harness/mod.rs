@@ -5,6 +5,7 @@ pub(crate) mod der;
 mod hook;
 mod lineage;
 mod openssl;
+mod skip;
 mod trace;
 
 use serde_json::{Value, json};
@@ -13,6 +14,7 @@ pub(crate) use edgecert_sandbox::{Account, Fault, Options, Sandbox, World};
 pub(crate) use hook::{Hook, Output, edgecert, edgecert_with_memory, env_var};
 pub(crate) use lineage::{Lineage, generate_key, test_ca};
 pub(crate) use openssl::{openssl, sign_between};
+pub(crate) use skip::{print_uncaptured, skip};
 pub(crate) use trace::system_calls;
 
 /// The key of the sandbox's first account, unless a world says otherwise.

@@ -11,7 +11,7 @@ const SEED: u64 = 20_261_121;
 
 #[test]
 fn two_hundred_lineages_converge_under_faults() {
-    print_uncaptured(&format!("seed {SEED}"));
+    print_on_failure(&format!("seed {SEED}"));
     let domains: Vec<String> = (0..LINEAGES).map(|n| format!("s{n}.example")).collect();
     let service = sandbox(&domains.iter().map(String::as_str).collect::<Vec<_>>());
     let lineages: Vec<Lineage> = domains.iter().map(|domain| Lineage::issued_for(&[domain])).collect();
@@ -39,7 +39,7 @@ fn two_hundred_lineages_converge_under_faults() {
         let config = hook.write_file("config.toml", &entries);
         let output = hook.args(["--config".as_ref(), config.as_os_str()]).run();
         let json: Value = output.json();
-        print_uncaptured(&format!("run {runs}: exit {}, {}", output.code, json["counts"]));
+        print_on_failure(&format!("run {runs}: exit {}, {}", output.code, json["counts"]));
         if output.code == 0 && json["counts"]["unchanged"] == LINEAGES {
             break;
         }
@@ -50,7 +50,7 @@ fn two_hundred_lineages_converge_under_faults() {
     assert_eq!(service.certs().len(), LINEAGES, "one record each, after {} uploads", upload_count(&service));
 }
 
-#[expect(clippy::print_stdout, reason = "shown where the test fails, or on demand")]
-fn print_uncaptured(text: &str) {
+#[expect(clippy::print_stdout, reason = "captured, and shown if the test fails")]
+fn print_on_failure(text: &str) {
     println!("{text}");
 }
