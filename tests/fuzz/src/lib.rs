@@ -60,7 +60,7 @@ pub fn key(input: &[u8]) {
     if let Ok(key) = PrivateKey::from_der(format, der) {
         let read = pem::parse(key.pem().expose().as_bytes());
         assert!(
-            matches!(read.blocks.as_slice(), [Block::Key(read_format, bytes)] if *read_format == formatat && bytes.as_slice() == der)
+            matches!(read.blocks.as_slice(), [Block::Key(read_format, bytes)] if *read_format == format && bytes.as_slice() == der)
         );
     }
 }
