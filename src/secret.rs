@@ -172,7 +172,7 @@ fn fragments(text: &[u8]) -> impl Iterator<Item = Fragment> {
 
 /// Whether a byte occurs in base64, base64url or a typical API key.
 fn is_secret_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"+/=-_.~".contains(&byte)
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'-' | b'_' | b'.' | b'~')
 }
 
 fn is_secret_char(c: char) -> bool {
