@@ -220,7 +220,10 @@ impl Diagnostic for api::SetupError {
     }
 
     fn hint(&self) -> Option<String> {
-        Some(CA_FILE_HINT.into())
+        match self {
+            Self::TrustStore(error) => error.hint(),
+            Self::Client(_) => None,
+        }
     }
 }
 

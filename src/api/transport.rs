@@ -108,7 +108,7 @@ impl Transport {
         if backoff.is_zero() {
             return AttemptError::TimedOut { host: self.base_url.join("").authority().to_owned() };
         }
-        let message = "it asked for a pause".into();
+        let message = "it asks for a pause beyond the deadline".into();
         AttemptError::Unavailable { status: 429, retry_after: Some(backoff), message }
     }
 
