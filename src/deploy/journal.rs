@@ -1,5 +1,5 @@
-//! The record of one deployment: takes the lock of the lineage, writes the intent before the first request and the result
-//! after the last.
+//! The record of one deployment: takes the lock of the lineage, writes the intent before the first request and the
+//! result after the last.
 //!
 //! A state directory that cannot be written is a warning here: the deployment matters more than its record.
 
@@ -167,8 +167,8 @@ impl Journal {
         self.write(report);
     }
 
-    /// Adds an error to the report and writes the result, which has the report's exit code and message. A failure before
-    /// the intent was written is recorded, too, because the ACME client does not run the hook again.
+    /// Adds an error to the report and writes the result, which has the report's exit code and message. A failure
+    /// before the intent was written is recorded, too, because the ACME client does not run the hook again.
     pub(crate) fn finish(&mut self, result: Result<(), DeployError>, report: &mut DeployReport) {
         if let Err(error) = result {
             report.fail(error);

@@ -1,5 +1,5 @@
-//! Deploys one lineage: check, record the intent, upload, bind, wait until the edge serves the new leaf, report each site,
-//! record the result.
+//! Deploys one lineage: check, record the intent, upload, bind, wait until the edge serves the new leaf, report each
+//! site, record the result.
 //!
 //! `deploy` and `sync` take this path. It gets resolved settings and plain options, fills a report and prints nothing.
 //! The steps are in files of their own; types that they share are in `request` and `pending_site`, below all steps.
@@ -54,8 +54,8 @@ pub(crate) struct Deployment<'a> {
 }
 
 impl Deployment<'_> {
-    /// Deploys and adds the results to the report. An error means that nothing was sent; failures of single sites are in
-    /// the report. The caller passes the result to `Journal::finish`.
+    /// Deploys and adds the results to the report. An error means that nothing was sent; failures of single sites are
+    /// in the report. The caller passes the result to `Journal::finish`.
     pub(crate) fn run(
         &self,
         journal: &mut Journal,

@@ -88,7 +88,7 @@ impl<'p> PendingSite<'p> {
         self.is_read() && self.is_bound() && self.latest().config_synced
     }
 
-    /// Whether reading the site may tell something new. A failed upload may have been stored all the same, unless the
+    /// Whether reading the site may show anything new. A failed upload may have been stored all the same, unless the
     /// service was not reached or rejected the API key.
     pub(super) fn is_worth_reading(&self) -> bool {
         !self.stored.is_err_and(|failed| matches!(failed.kind(), ErrorKind::Denied | ErrorKind::Config))
@@ -106,8 +106,8 @@ impl<'p> PendingSite<'p> {
             || self.is_pushed() && needs_no_handshake
     }
 
-    /// Whether to handshake with the edge of the site: it is bound, enabled and not yet served, and is pushed or this is
-    /// the last round.
+    /// Whether to handshake with the edge of the site: it is bound, enabled and not yet served, and is pushed or this
+    /// is the last round.
     pub(super) fn is_handshake_due(&self, is_last: bool) -> bool {
         let is_bound = self.is_bound() || !self.is_read() && self.stored.is_ok();
         is_bound && self.latest().enabled && (self.is_pushed() || is_last) && !self.view.is_served()

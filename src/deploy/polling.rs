@@ -1,5 +1,5 @@
-//! The wait between the upload and the verdict: reads the sites, binds those that are not bound, and asks the edge until
-//! it serves the new leaf for every site or the wait is over.
+//! The wait between the upload and the verdict: reads the sites, binds those that are not bound, and asks the edge
+//! until it serves the new leaf for every site or the wait is over.
 //!
 //! Nothing here fails. What was observed stays in each `PendingSite`; `verdict` says what it means.
 

@@ -1,5 +1,5 @@
-//! Rolls a vetted certificate out: list, plan, upload, bind, wait, and report for each site what the service and its edge
-//! show.
+//! Rolls a vetted certificate out: list, plan, upload, bind, wait, and report for each site what the service and its
+//! edge show.
 
 use std::collections::HashMap;
 

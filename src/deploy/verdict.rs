@@ -147,7 +147,7 @@ impl<'a> Verdict<'a> {
         }
     }
 
-    /// The site could not be read since the upload. If the uploaded record replaced the one it was bound to, it still is.
+    /// The site could not be read since the upload. If the upload replaced the record it was bound to, it still is.
     fn unread(site: &'a Site, stored: StoredRecord, settings: &Settings) -> Self {
         let domain = &site.domain;
         let was_bound = site.cert_id == Some(stored.id);
