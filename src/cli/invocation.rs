@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::{Cli, Command, DeployArgs};
 use crate::env::Env;
 use crate::error::{Diagnostic, ErrorKind};
-use crate::report::{AnyReport, CommandReport};
+use crate::report::{AnyReport, DeployReport};
 use crate::source::{self, Source, dehydrated};
 
 /// The parsed arguments of a run.
@@ -144,7 +144,7 @@ impl UsageError {
 
     /// The error as a report, for JSON.
     pub fn report(self) -> impl AnyReport {
-        let mut report = CommandReport::new(self.command);
+        let mut report = DeployReport::new(self.command);
         report.fail(self);
         report
     }

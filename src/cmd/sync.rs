@@ -15,7 +15,7 @@ pub(crate) fn run(
     args: &SyncArgs,
     context: &Context,
     progress: &dyn Progress,
-    report: &mut Report<Summary>,
+    report: &mut Report<Option<Summary>>,
 ) -> Result<(), CommandError> {
     let options = SyncOptions {
         flags: &args.settings.layer,

@@ -20,6 +20,17 @@ pub(crate) trait Body: Serialize + Default {
     }
 }
 
+/// A body that a command fills in only once it has done its work: until then the report has none of its fields.
+impl<B: Body> Body for Option<B> {
+    fn to_text(&self, command: &str, style: Style) -> String {
+        self.as_ref().map(|body| body.to_text(command, style)).unwrap_or_default()
+    }
+
+    fn is_product(&self) -> bool {
+        self.as_ref().is_some_and(Body::is_product)
+    }
+}
+
 /// What `deploy`, `plan` and `check` report.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct DeployBody {

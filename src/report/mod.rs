@@ -63,7 +63,7 @@ pub trait AnyReport {
 
 /// Reports a bug: the command cannot go on.
 pub fn internal_error(command: &'static str, place: &str) -> impl AnyReport {
-    let mut report = CommandReport::new(command);
+    let mut report = DeployReport::new(command);
     report.fail(anyhow::anyhow!("panic at {place}"));
     report
 }

@@ -115,7 +115,7 @@ impl Summary {
     }
 
     /// Fills the report of the command, with warnings and errors of all lineages.
-    pub(crate) fn report(mut self, report: &mut Report<Self>) {
+    pub(crate) fn report(mut self, report: &mut Report<Option<Self>>) {
         self.lineages.sort_by(|a, b| a.name.cmp(&b.name));
         report.warnings.append(&mut self.warnings);
         for error in self.errors.drain(..) {
@@ -127,7 +127,7 @@ impl Summary {
                 report.fail(error.for_lineage(name));
             }
         }
-        report.body = self;
+        report.body = Some(self);
     }
 
     /// Fills the report of a deployment, for a run on one lineage.

@@ -62,6 +62,9 @@ fn json_is_always_one_object() {
         &["check", "--json"],
         &["--json"],
         &["check", "--json", "--lineage", "/nonexistent"],
+        &["deploy", "--json", "--no-such-flag"],
+        &["plan", "--json", "--domain", "not a domain"],
+        &["check", "--json", "--key", "k"],
     ] {
         let json = edgecert().args(arguments).run().json();
         let fields: Vec<&str> = json.as_object().unwrap().keys().map(String::as_str).collect();

@@ -73,6 +73,13 @@ fn pending_deployment_is_finished_once() {
 }
 
 #[test]
+fn sync_that_cannot_start_reports_no_counts() {
+    let json = edgecert().args(["sync", "--json", "--config", "/nonexistent"]).exits_with(78).json();
+    let fields: Vec<&str> = json.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(fields, ["command", "error", "exit_code", "ok", "version", "warnings"]);
+}
+
+#[test]
 fn renewal_without_hook_is_found() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
