@@ -5,27 +5,27 @@ use std::time::{Duration, Instant};
 use time::OffsetDateTime;
 
 /// The current time in UTC.
-#[expect(clippy::disallowed_methods, reason = "this is the one place")]
+#[expect(clippy::disallowed_methods, reason = "the only file that reads a clock")]
 pub(crate) fn now() -> OffsetDateTime {
     OffsetDateTime::now_utc()
 }
 
-/// No new work starts after this instant. Time that the machine sleeps may not count.
+/// No new work starts after this instant. Time during which the machine is suspended may not count.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadline(Instant);
 
-/// Limit that keeps the sum within the clock's range.
+/// Longest time to a deadline, so that it stays within the clock's range.
 const MAX_DURATION: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 impl Deadline {
-    /// A deadline this long from now; at most a year.
-    #[expect(clippy::disallowed_methods, reason = "this is the one place")]
+    /// A deadline this long from now, but at most a year.
+    #[expect(clippy::disallowed_methods, reason = "the only file that reads a clock")]
     pub(crate) fn after(duration: Duration) -> Self {
         Self(Instant::now() + duration.min(MAX_DURATION))
     }
 
     /// The time left; zero once the deadline has passed.
-    #[expect(clippy::disallowed_methods, reason = "this is the one place")]
+    #[expect(clippy::disallowed_methods, reason = "the only file that reads a clock")]
     pub(crate) fn left(self) -> Duration {
         self.0.saturating_duration_since(Instant::now())
     }

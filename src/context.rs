@@ -1,6 +1,6 @@
-//! What every command starts from: the environment, the configuration file and the style of its output.
+//! The inputs that all commands share: the environment, the configuration file and the style of the output.
 //!
-//! Each is read at most once per run; the configuration file when the first command or notification needs it.
+//! Each is read at most once per run; the configuration file not before a command or notification needs it.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -9,7 +9,7 @@ use crate::env::Env;
 use crate::report::Style;
 use crate::settings::{self, Configuration};
 
-/// Parameters that all commands share.
+/// The environment, the configuration file and the output style of a run.
 pub struct Context {
     pub(crate) env: Env,
     /// Style of standard output.

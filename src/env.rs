@@ -1,4 +1,4 @@
-//! The process environment, read once; everything else gets it as an argument.
+//! The process environment, captured once and passed down.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -19,17 +19,17 @@ impl Env {
         std::env::vars_os().collect()
     }
 
-    /// The value as the system stores it.
+    /// The raw value of a variable.
     pub(crate) fn raw(&self, name: &str) -> Option<&OsStr> {
         self.0.get(OsStr::new(name)).map(OsString::as_os_str).filter(|value| !value.is_empty())
     }
 
-    /// The value as a path.
+    /// The value of a variable as a path.
     pub(crate) fn path(&self, name: &str) -> Option<PathBuf> {
         self.raw(name).map(PathBuf::from)
     }
 
-    /// The value as text.
+    /// The value of a variable as text.
     pub(crate) fn text(&self, name: &str) -> Result<Option<&str>, NotUnicode> {
         self.raw(name).map(|value| value.to_str().ok_or_else(|| NotUnicode(name.to_owned()))).transpose()
     }

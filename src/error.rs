@@ -1,7 +1,7 @@
 //! Failures of a run: message, hint and exit code.
 //!
 //! Modules return typed errors that hold facts. Every error reaches the user as a [`CommandError`], which only this file
-//! builds. The kinds and hints of errors from lower modules are here; errors of the engines and commands implement
+//! builds. Errors of lower modules get their kinds and hints here; those of `deploy`, `sync` and the commands implement
 //! [`Diagnostic`] where they are defined.
 
 use std::fmt::Display;
@@ -102,7 +102,7 @@ impl CommandError {
         self.hint.as_deref()
     }
 
-    /// Names the lineage that the failure belongs to, unless the message begins with it.
+    /// Prefixes the message with the lineage's name, unless it already begins with it.
     pub(crate) fn for_lineage(&self, name: &str) -> Self {
         let message = if self.message.starts_with(name) {
             self.message.clone()
@@ -112,12 +112,12 @@ impl CommandError {
         Self { message, ..self.clone() }
     }
 
-    /// Adds a clause about what the failure left undone.
+    /// Appends a clause that says what was left undone.
     pub(crate) fn with_consequence(&self, consequence: &str) -> Self {
         Self { message: format!("{}; {consequence}", self.message), ..self.clone() }
     }
 
-    /// The messages on one line; more than ten are counted.
+    /// Joins the messages on one line. Those after the tenth are only counted.
     pub(crate) fn join(errors: &[Self]) -> String {
         const MAX_MESSAGES: usize = 10;
         let mut messages: Vec<&str> = errors.iter().map(Self::message).take(MAX_MESSAGES).collect();
@@ -135,7 +135,7 @@ impl<E: Diagnostic> From<E> for CommandError {
     }
 }
 
-/// A failure that no module has a type for is a bug.
+/// An error without a type of its own is a bug.
 impl From<anyhow::Error> for CommandError {
     fn from(error: anyhow::Error) -> Self {
         Self {
@@ -149,14 +149,13 @@ impl From<anyhow::Error> for CommandError {
 /// Hint for a bug in edgecert.
 pub(crate) const INTERNAL_HINT: &str = "report this, with the command and its output";
 
-/// Hint for failures that a later run can finish.
+/// Hint for temporary failures, which a later run retries.
 pub(crate) const RETRY_HINT: &str = "run `edgecert sync` to retry, or enable its timer";
 
 /// Hint for a state directory that cannot be used.
 pub(crate) const STATE_HINT: &str =
     "free some space, make the directory writable for this user, or name another one with --state-dir";
 
-/// A failed check refuses the certificate before anything is sent.
 impl Diagnostic for FailedCheck<'_> {
     fn kind(&self) -> ErrorKind {
         ErrorKind::Refused
@@ -167,7 +166,7 @@ impl Diagnostic for FailedCheck<'_> {
     }
 }
 
-/// A finding of the local checks as an error.
+/// A failed local check. It refuses the certificate before anything is sent.
 #[derive(Debug, thiserror::Error)]
 #[error("{}; nothing was sent", .0.detail)]
 pub(crate) struct FailedCheck<'a>(pub(crate) &'a Finding);
@@ -255,10 +254,10 @@ impl Diagnostic for settings::SettingsError {
             Self::File { fault: FileFault::UnknownKey { known, .. }, .. } => {
                 format!("known keys: {}", known.join(", "))
             }
-            Self::Unreadable(unreadable) if unreadable.kind == io::ErrorKind::FileTooLarge => {
+            Self::Read(error) if error.kind == io::ErrorKind::FileTooLarge => {
                 "check the path; the file is too large for this setting".into()
             }
-            Self::Unreadable(_) => "check the path and its permissions".into(),
+            Self::Read(_) => "check the path and its permissions".into(),
             Self::OtherService { url } => format!(
                 "run `edgecert sync --base-url {url} --api-key-file FILE` with the key for that service, or deploy the lineage again"
             ),
@@ -297,7 +296,7 @@ impl Diagnostic for ReadError {
     fn hint(&self) -> Option<String> {
         let hint = match self.kind {
             io::ErrorKind::NotFound => {
-                "check the path; lego with --filename and acme.sh name files that they did not write"
+                "check the path; acme.sh and `lego --filename` may name files that they did not write"
             }
             io::ErrorKind::FileTooLarge => "check the path; pass the PEM file of one certificate or key",
             io::ErrorKind::IsADirectory => "name a file, or pass the directory of a lineage with --lineage",
@@ -339,7 +338,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn severity_order_is_the_documented_one() {
+    fn severity_order_is_as_documented() {
         let codes = ErrorKind::BY_SEVERITY.map(ErrorKind::exit_code);
         assert_eq!(codes, [70, 78, 77, 66, 65, 76, 69, 75, 2]);
         let kinds = [ErrorKind::Temporary, ErrorKind::Service];

@@ -1,6 +1,6 @@
 //! The fields of a site that the API document names (sections 2.3 and 4.7), with their types where it shows them.
 //!
-//! That list is incomplete, so unknown fields are allowed.
+//! The document's list is incomplete, so unknown fields are allowed.
 
 use serde_json::Value;
 
@@ -63,7 +63,7 @@ const READ_ONLY: [(&str, &str); 3] = [
     ("user_id", "a site belongs to the account of the API key"),
 ];
 
-/// A field that cannot be set, or not to this value.
+/// A field that cannot be set, or cannot have this value.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FieldError {
     #[error("{name} must be {expected}, not {found}")]
@@ -87,7 +87,7 @@ pub(crate) fn check(name: &str, value: &Value) -> Result<(), FieldError> {
     }
 }
 
-/// The known field that an unknown one probably means: one edit away.
+/// Suggests the known field that an unknown one probably misspells: at most one edit away.
 pub(crate) fn suggestion(name: &str) -> Option<&'static str> {
     if FIELDS.iter().any(|field| field.name == name) {
         return None;
@@ -98,7 +98,7 @@ pub(crate) fn suggestion(name: &str) -> Option<&'static str> {
 }
 
 impl Field {
-    /// `NAME=VALUE` for each value that completes the field; `NAME=` if any value may follow.
+    /// Completions for the field: `NAME=VALUE` for each possible value, or `NAME=` if any value may follow.
     pub(crate) fn assignments(&self) -> impl Iterator<Item = String> {
         let values: &[&str] = match self.kind {
             FieldType::Bool => &["true", "false"],
@@ -208,8 +208,8 @@ mod tests {
             ("forcehtps", None),
             ("waf", None),
         ];
-        for (name, near) in rows {
-            assert_eq!(suggestion(name), near, "{name}");
+        for (name, suggested) in rows {
+            assert_eq!(suggestion(name), suggested, "{name}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Reading small files: bounded in size and in time, and what went wrong in words.
+//! Reads small files with limits on size and time, and describes I/O errors.
 
 mod staged;
 
@@ -35,41 +35,46 @@ impl ReadError {
     }
 }
 
-/// So long a pipe may keep us waiting: `--key <(pass show key)` asks a person for a passphrase.
+/// Read timeout for pipes; `--key <(pass show key)` may prompt for a passphrase.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A file that may hold a secret; wiped when it is dropped.
-pub(crate) fn read_secret(path: &Path, most: u64) -> Result<Zeroizing<Vec<u8>>, ReadError> {
-    read(path, most).map(Zeroizing::new)
+/// Reads a file that may hold a secret. The contents are wiped on drop.
+pub(crate) fn read_secret(path: &Path, max_bytes: u64) -> Result<Zeroizing<Vec<u8>>, ReadError> {
+    read(path, max_bytes).map(Zeroizing::new)
 }
 
-/// The whole file, if it is not larger than `most` bytes. What is no regular file is read with patience only: a pipe
-/// that nobody writes into would hold the run for ever.
-pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>, ReadError> {
+/// Reads a whole file of at max_bytes `max_bytes` bytes. Pipes and other special files have a time limit: a pipe without a writer
+/// would block the run forever.
+pub(crate) fn read(path: &Path, max_bytes: u64) -> Result<Vec<u8>, ReadError> {
     let fail = |kind, reason: String| ReadError { path: path.to_owned(), reason, kind };
     let failed = |error: io::Error| ReadError::new(path, &error);
     let metadata = std::fs::metadata(path).map_err(failed)?;
     let bytes = if metadata.is_file() || metadata.is_dir() {
-        read_now(path, most)
+        read_now(path, max_bytes)
     } else {
         let (sender, receiver) = mpsc::channel();
         let path = path.to_owned();
-        std::thread::spawn(move || sender.send(read_now(&path, most)));
-        let silent = |_| fail(io::ErrorKind::TimedOut, "nothing is written into it".into());
-        receiver.recv_timeout(READ_TIMEOUT).map_err(silent)?
+        std::thread::spawn(move || sender.send(read_now(&path, max_bytes)));
+        let timed_out = |_| {
+            fail(io::ErrorKind::TimedOut, format!("no end of file within {} seconds", READ_TIMEOUT.as_secs()))
+        };
+        receiver.recv_timeout(READ_TIMEOUT).map_err(timed_out)?
     };
     let bytes = bytes.map_err(failed)?;
-    if bytes.len() as u64 > most {
-        let size =
-            if most >= 1 << 20 { format!("{} MiB", most >> 20) } else { format!("{} KiB", most >> 10) };
+    if bytes.len() as u64 > max_bytes {
+        let size = if max_bytes >= 1 << 20 {
+            format!("{} MiB", max_bytes >> 20)
+        } else {
+            format!("{} KiB", max_bytes >> 10)
+        };
         return Err(fail(io::ErrorKind::FileTooLarge, format!("it is larger than {size}")));
     }
     Ok(bytes)
 }
 
-/// The same as text; a key may stand in it, even where none belongs.
-pub(crate) fn read_text(path: &Path, most: u64) -> Result<Zeroizing<String>, ReadError> {
-    let bytes = read_secret(path, most)?;
+/// Reads UTF-8 text. It is wiped on drop, because any file may contain a key by mistake.
+pub(crate) fn read_text(path: &Path, max_bytes: u64) -> Result<Zeroizing<String>, ReadError> {
+    let bytes = read_secret(path, max_bytes)?;
     let text = std::str::from_utf8(&bytes).map_err(|_| ReadError {
         path: path.to_owned(),
         reason: "it is not UTF-8 text".into(),
@@ -78,20 +83,21 @@ pub(crate) fn read_text(path: &Path, most: u64) -> Result<Zeroizing<String>, Rea
     Ok(Zeroizing::new(text.to_owned()))
 }
 
-/// Whether others can open it. A pipe (`<(pass show edge)`) has a mode too, but no others that could.
+/// Whether users other than owner and group have access to a regular file. Pipes such as `<(pass show key)` are exempt:
+/// others cannot open them, whatever their mode.
 pub(crate) fn is_open_to_others(path: &Path) -> bool {
     const OTHERS: u32 = 0o007;
     std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & OTHERS != 0)
 }
 
-fn read_now(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    // Large enough for a chain and a key, so that no copy of a secret is left behind by growing.
+fn read_now(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
+    // Large enough for a chain and a key, so that growing leaves no copy of a secret behind.
     let mut bytes = Vec::with_capacity(16 << 10);
-    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    File::open(path)?.take(max_bytes + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// An operating system's error in words, without its number.
+/// Describes an operating system error, without its number.
 pub(crate) fn reason(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "no such file".into(),

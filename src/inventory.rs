@@ -1,4 +1,4 @@
-//! The lineages of this host, each once: those deployed before, and those of the configuration.
+//! The lineages of this host, each once: those deployed before, and those in the configuration.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -13,15 +13,15 @@ use crate::source::{self, AcmeClient, Named, Source};
 use crate::state::{self, LineageState, SourceState, StateError, Store};
 use crate::text;
 
-/// One lineage.
+/// A lineage of the inventory.
 pub(crate) struct Member<'a> {
     /// Name of its state file; for an unusable entry, its path.
     pub(crate) name: String,
-    /// An error only if it was never deployed.
+    /// An error only if the lineage was never deployed.
     pub(crate) source: Result<Source, source::SourceError>,
     /// Its entry in the configuration.
     pub(crate) entry: Option<&'a LineageEntry>,
-    /// `None`: it was never deployed.
+    /// `None` if the lineage was never deployed.
     pub(crate) state: Option<LineageState>,
 }
 
@@ -61,7 +61,7 @@ impl Shard {
     }
 }
 
-/// The lineages, to be visited one by one, as there may be many thousands.
+/// The lineages of this host. They are visited one by one, because there may be many thousands.
 pub(crate) struct Inventory<'a> {
     store: Option<&'a Store>,
     /// Names of the lineages that have a state file.
@@ -76,7 +76,7 @@ struct Entries<'a> {
     found: BTreeMap<String, (&'a LineageEntry, Source)>,
     /// By real path: a client may name a lineage by a link to the configured directory.
     by_real_path: HashMap<PathBuf, (String, &'a LineageEntry)>,
-    /// Entries without a lineage.
+    /// Entries whose lineage cannot be found.
     unusable: Vec<(&'a LineageEntry, source::SourceError)>,
 }
 
@@ -92,21 +92,21 @@ impl<'a> Inventory<'a> {
         Self { store: None, recorded: Vec::new(), configured: Entries::find(file) }
     }
 
-    /// Upper limit of the number of lineages.
+    /// Upper bound on the number of lineages.
     pub(crate) fn len(&self) -> usize {
         self.recorded.len() + self.configured.found.len() + self.configured.unusable.len()
     }
 
-    /// Visits each lineage, those deployed before first. State files that cannot be used are passed to `report`.
-    pub(crate) fn visit(self, mut visitor: impl FnMut(Member<'a>), mut report: impl FnMut(StateError)) {
+    /// Visits each lineage, those deployed before first. Errors of state files are passed to `on_error`.
+    pub(crate) fn visit(self, mut visitor: impl FnMut(Member<'a>), mut on_error: impl FnMut(StateError)) {
         let mut configured = self.configured;
         for name in self.recorded {
             let state = match self.store.map_or(Ok(None), |store| store.read(&name)) {
                 Ok(Some(state)) => state,
-                // It was deleted just now.
+                // Deleted since it was listed.
                 Ok(None) => continue,
                 Err(error) => {
-                    report(error);
+                    on_error(error);
                     continue;
                 }
             };
@@ -129,7 +129,7 @@ impl<'a> Entries<'a> {
         for entry in &file.lineages {
             match find(entry) {
                 Ok(source) => {
-                    // Of two entries for one lineage the first one applies, as in a hook.
+                    // If two entries name one lineage, the first one counts, as in a hook.
                     let name = state::lineage_name(&source.stable_path());
                     entries.found.entry(name).or_insert((entry, source));
                 }

@@ -12,7 +12,7 @@ use edgecert::report::internal_error;
 use edgecert::ui::Ui;
 
 /// Exit code of a usage error.
-const USAGE: u8 = 2;
+const USAGE_ERROR: u8 = 2;
 
 fn main() -> ExitCode {
     keep_memory_private();
@@ -28,14 +28,14 @@ fn main() -> ExitCode {
         }
         Invocation::NoCommand(help) => {
             ui.print_usage(&help);
-            ExitCode::from(USAGE)
+            ExitCode::from(USAGE_ERROR)
         }
         Invocation::Usage(error) if wants_json(&arguments) => {
             ExitCode::from(ui.print_report(&error.report()))
         }
         Invocation::Usage(error) => {
             ui.print_usage(&format!("edgecert: {}", error.text));
-            ExitCode::from(USAGE)
+            ExitCode::from(USAGE_ERROR)
         }
         Invocation::Command(command_line) => ExitCode::from(run(&command_line, env, ui)),
     }
@@ -46,21 +46,21 @@ fn run(command_line: &CommandLine, env: Env, ui: Ui) -> u8 {
     ui.start_log(command_line.verbosity());
     // The panic hook outlives this function.
     let context: &'static Context = Box::leak(Box::new(Context::new(env, command_line.config(), ui.style())));
-    let is_notified = command_line.notifies_failure();
-    exit_on_panic(ui, command_line.name(), is_notified.then_some(context));
+    let notifies = command_line.notifies_failure();
+    exit_on_panic(ui, command_line.name(), notifies.then_some(context));
     let confirm = |question: &str| ui.confirm(question);
     let progress = ui.progress();
     let interaction = Interaction { confirm: ui.is_interactive().then_some(&confirm), progress: &progress };
     let report = cmd::run(command_line, context, interaction);
     let exit_code = ui.print_report(report.as_ref());
-    if is_notified && let Err(error) = notify::failure(report.as_ref(), context) {
+    if notifies && let Err(error) = notify::report_failure(report.as_ref(), context) {
         ui.warn(&error.to_string());
     }
     exit_code
 }
 
-/// Makes a panic an internal error of the command: exit code 70, never a signal, and none of the values in the panic
-/// message, which may be secret. With a context the failure is also notified.
+/// Reports a panic as an internal error and exits with code 70, never by a signal. The panic message is not shown, because
+/// the values in it may be secret. With a context, the failure also goes to [`notify`].
 #[expect(clippy::exit, reason = "nothing may run after a panic, and an abort would have another exit code")]
 fn exit_on_panic(ui: Ui, command: &'static str, context: Option<&'static Context>) {
     std::panic::set_hook(Box::new(move |panic| {
@@ -68,13 +68,13 @@ fn exit_on_panic(ui: Ui, command: &'static str, context: Option<&'static Context
         let report = internal_error(command, &place);
         let exit_code = ui.print_report(&report);
         if let Some(context) = context {
-            let _ = notify::failure(&report, context);
+            let _ = notify::report_failure(&report, context);
         }
         std::process::exit(i32::from(exit_code));
     }));
 }
 
-/// Forbids core dumps and tracing by other processes of this user: memory will hold a private key.
+/// Disables core dumps and tracing by other processes of this user, because memory will hold a private key.
 fn keep_memory_private() {
     use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
     let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });

@@ -1,6 +1,6 @@
 //! Domain names of sites and certificates, and which certificate covers which site (RFC 9525).
 //!
-//! Names are compared as A-labels in lower case without the trailing dot, and sent to the service as they were given.
+//! Names are compared as A-labels in lower case without the trailing dot, and sent to the service as given.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -13,13 +13,13 @@ pub struct Domain {
     ascii: String,
 }
 
-/// A text that is no domain name. The message does not repeat it; callers name it.
+/// Text that is not a domain name. The message omits the text; callers add it.
 #[derive(Debug, thiserror::Error)]
 #[error("not a domain name")]
 pub struct NotADomain;
 
 impl Domain {
-    /// The name as it was given, for requests.
+    /// The name as given, for requests.
     pub fn spelled(&self) -> &str {
         &self.spelled
     }

@@ -1,7 +1,7 @@
-//! Notifies failures that the ACME client would swallow: certbot drops the exit code, acmed the output.
+//! Reports failures that the ACME client would swallow: certbot drops the exit code, acmed the output.
 //!
-//! The program of `on_failure` gets the report, the system log gets a line. That program is edgecert's only child process;
-//! it gets a minimal environment, no secret, and no open file but standard error. Nothing here changes the exit code.
+//! The `on_failure` program receives the report, and the system log a line. The program is edgecert's only child process; it
+//! gets a minimal environment, no secret, and no open file but standard error. Nothing here changes the exit code.
 
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -23,26 +23,26 @@ use crate::report::AnyReport;
 use crate::settings::Program;
 use crate::text::{path, sanitize};
 
-/// Time limit of the program. lego kills a hook after 120 seconds, of which the run itself may take 90.
+/// Time limit for the `on_failure` program. lego kills a hook after 120 seconds, of which the run itself may take 90.
 const PROGRAM_TIMEOUT: Duration = Duration::from_secs(25);
 
 /// Variables that the program inherits, besides `LC_…`. Never `EDGECERT_…`: one of them holds the API key.
 const INHERITED_VARIABLES: [&str; 6] = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ"];
 
-/// Socket of the system log: syslog's and journald's.
+/// Socket of syslog or journald.
 const LOG_SOCKET: &str = "/dev/log";
 
-/// A failure to notify.
+/// What to report about a run.
 struct Notification {
     command: &'static str,
     exit_code: u8,
-    /// The messages on one line, each after a semicolon.
+    /// The messages on one line, each preceded by a semicolon.
     error: String,
     /// The JSON report.
     report: String,
 }
 
-/// The program of `on_failure` did not run, or failed.
+/// The `on_failure` program did not run, or failed.
 #[derive(Debug, thiserror::Error)]
 pub enum NotifyError {
     #[error("did not run {}: others can change {}, which names it in on_failure", path(name), path(file))]
@@ -62,7 +62,7 @@ impl Notification {
         Self { command: report.command(), exit_code: report.exit_code(), error, report: report.to_json() }
     }
 
-    /// Whether to notify. The user who made a usage error sees it.
+    /// Whether the run failed. A usage error does not count, because the user sees it.
     fn is_failure(&self) -> bool {
         self.exit_code != 0 && self.exit_code != ErrorKind::Usage.exit_code()
     }
@@ -74,15 +74,15 @@ impl Notification {
     }
 }
 
-/// The first messages; a log may truncate longer lines.
+/// Joins the first messages; a log may truncate longer lines.
 fn messages(errors: &[CommandError]) -> String {
     const MAX_MESSAGES: usize = 3;
     errors.iter().take(MAX_MESSAGES).flat_map(|error| ["; ".to_owned(), sanitize(error.message())]).collect()
 }
 
-/// Notifies a failure beyond the output and the exit code, which some callers drop: a line in the system's log, unless
-/// someone watches a terminal, and the program of `on_failure`. A success is not notified.
-pub fn failure(report: &dyn AnyReport, context: &Context) -> Result<(), NotifyError> {
+/// Reports a failure to the `on_failure` program and, unless standard error is a terminal, to the system log. Does nothing
+/// after a success.
+pub fn report_failure(report: &dyn AnyReport, context: &Context) -> Result<(), NotifyError> {
     let notification = Notification::new(report);
     if !notification.is_failure() {
         return Ok(());
@@ -91,7 +91,7 @@ pub fn failure(report: &dyn AnyReport, context: &Context) -> Result<(), NotifyEr
         log(&notification);
     }
     let program = context.configuration().ok().and_then(|configuration| configuration.on_failure.as_ref());
-    program.map_or(Ok(()), |program| tell(program, &notification, &context.env))
+    program.map_or(Ok(()), |program| run_program(program, &notification, &context.env))
 }
 
 /// Writes the line to the system log. It is dropped if nothing listens or the socket is full; nothing waits for it.
@@ -104,7 +104,7 @@ fn log(notification: &Notification) {
 }
 
 /// Runs the program with the report on its standard input.
-fn tell(program: &Program, notification: &Notification, env: &Env) -> Result<(), NotifyError> {
+fn run_program(program: &Program, notification: &Notification, env: &Env) -> Result<(), NotifyError> {
     if is_untrusted(program) {
         return Err(NotifyError::UntrustedConfiguration {
             name: program.name.clone(),
@@ -116,11 +116,11 @@ fn tell(program: &Program, notification: &Notification, env: &Env) -> Result<(),
     let mut command = Command::new(&program.name);
     command.args(&program.arguments).env_clear().envs(environment(notification, env));
     command.stdin(Stdio::piped()).stdout(output()).stderr(output());
-    run(&mut command, notification.report.clone() + "\n", PROGRAM_TIMEOUT)
+    run_with_timeout(&mut command, notification.report.clone() + "\n", PROGRAM_TIMEOUT)
 }
 
-/// Whether another user can change the configuration file, and so run programs as this one: with another user's `HOME`
-/// the file is theirs.
+/// Whether another user can change the configuration file and thereby run programs as this user. With another user's
+/// `HOME`, the file belongs to that user.
 fn is_untrusted(program: &Program) -> bool {
     const WRITABLE_BY_OTHERS: u32 = 0o002;
     std::fs::metadata(&program.file).map_or(true, |file| {
@@ -139,15 +139,15 @@ fn environment<'a>(notification: &Notification, env: &'a Env) -> Vec<(&'a OsStr,
     all.chain(own).collect()
 }
 
-/// Runs a command until it ends or exceeds the limit. It leads a process group, so that the limit also ends its children.
-fn run(command: &mut Command, input: String, limit: Duration) -> Result<(), NotifyError> {
+/// Runs a command, and kills it after the time limit. It leads a process group, so that its children are killed too.
+fn run_with_timeout(command: &mut Command, input: String, limit: Duration) -> Result<(), NotifyError> {
     let name = PathBuf::from(command.get_program());
     let mut child = command.process_group(0).spawn().map_err(|error| NotifyError::NotStarted {
         name: name.clone(),
         reason: crate::file::reason(&error),
     })?;
     if let Some(mut pipe) = child.stdin.take() {
-        // The program need not read its input.
+        // The program need not read its input, so writing may fail or block.
         std::thread::spawn(move || pipe.write_all(input.as_bytes()));
     }
     let in_time = exits_within(&child, limit);
@@ -162,7 +162,7 @@ fn run(command: &mut Command, input: String, limit: Duration) -> Result<(), Noti
     }
 }
 
-/// Whether a child exits in time. It stays a zombie, so that its process id is not reused before it is killed.
+/// Whether a child exits in time. It is not reaped, so that its process ID cannot be reused before it is killed.
 fn exits_within(child: &Child, limit: Duration) -> bool {
     let pid = Pid::from_child(child);
     let (sender, receiver) = mpsc::channel();
@@ -203,7 +203,10 @@ mod tests {
         let mut command = shell("sleep 1000 & echo started; sleep 1000");
         command.stdout(writer);
         let limit = Duration::from_secs(1);
-        assert!(matches!(run(&mut command, String::new(), limit), Err(NotifyError::TimedOut { .. })));
+        assert!(matches!(
+            run_with_timeout(&mut command, String::new(), limit),
+            Err(NotifyError::TimedOut { .. })
+        ));
         drop(command);
         // The end of file means that no process holds the other end.
         let mut output = String::new();
@@ -214,21 +217,23 @@ mod tests {
     #[test]
     fn program_may_ignore_its_input() {
         let report = "x".repeat(1 << 20);
-        assert!(run(&mut shell("exec <&-; exit 0"), report.clone(), PROGRAM_TIMEOUT).is_ok());
-        assert!(run(&mut shell("exit 0"), report, PROGRAM_TIMEOUT).is_ok());
+        assert!(run_with_timeout(&mut shell("exec <&-; exit 0"), report.clone(), PROGRAM_TIMEOUT).is_ok());
+        assert!(run_with_timeout(&mut shell("exit 0"), report, PROGRAM_TIMEOUT).is_ok());
     }
 
     #[test]
     fn failures_are_described() {
-        let failed =
-            |script: &str| run(&mut shell(script), String::new(), PROGRAM_TIMEOUT).unwrap_err().to_string();
+        let failed = |script: &str| {
+            run_with_timeout(&mut shell(script), String::new(), PROGRAM_TIMEOUT).unwrap_err().to_string()
+        };
         assert_eq!(
             failed("exit 3"),
             "sh, named by on_failure, failed (exit status: 3); the notification may be lost"
         );
         assert!(failed("kill -9 $$").contains("(signal: 9 (SIGKILL))"));
         let missing =
-            run(&mut Command::new("./no-such-program"), String::new(), PROGRAM_TIMEOUT).unwrap_err();
+            run_with_timeout(&mut Command::new("./no-such-program"), String::new(), PROGRAM_TIMEOUT)
+                .unwrap_err();
         assert_eq!(missing.to_string(), "cannot start ./no-such-program, named by on_failure: no such file");
     }
 

@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Outcome {
-    /// Every address of the edge showed the new leaf.
+    /// Every address of the edge served the new leaf.
     Served,
     /// Bound and pushed, but not verified by a handshake.
     Synced,
     /// Bound; the push is not confirmed.
     Uploaded,
-    /// An address of the edge still shows another leaf.
+    /// An address of the edge still serves another leaf.
     Stale,
     /// Another record is bound to the site.
     Misbound,
@@ -22,9 +22,9 @@ pub(crate) enum Outcome {
     Refused,
     /// A guard refused: deploying would break something else.
     Guarded,
-    /// The certificate covers the name, but the account has no such site, and that was allowed.
+    /// Not asked for, or the account has no such site and `skip_unmatched` is set.
     Skipped,
-    /// The word of a later release, in a state file.
+    /// An outcome that a later release wrote to a state file.
     #[serde(untagged)]
     Unknown(String),
 }
@@ -37,7 +37,7 @@ impl Outcome {
         matches!(self, Self::Served | Self::Synced | Self::Uploaded | Self::Stale)
     }
 
-    /// Whether the record was bound and no address of the edge showed another leaf.
+    /// Whether the record was bound and no address of the edge served another leaf.
     pub(crate) fn is_deployed(&self) -> bool {
         self.is_bound() && *self != Self::Stale
     }

@@ -1,4 +1,4 @@
-//! The asynchronous runtime: one thread, because the work is waiting.
+//! The asynchronous runtime. One thread is enough, because the work is waiting.
 
 use anyhow::Context as _;
 

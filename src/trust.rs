@@ -20,7 +20,7 @@ pub(crate) enum TrustStoreError {
     NoRoots,
 }
 
-/// Limit for a bundle; the usual ones have a quarter of a megabyte.
+/// Maximum size of a bundle file; common ones have a quarter of a megabyte.
 const MAX_BYTES: u64 = 4 << 20;
 
 /// Bundle files of common systems. Reading one takes a third of the time of reading the hashed directory next to it.
@@ -32,7 +32,7 @@ const BUNDLES: [&str; 5] = [
     "/etc/ssl/cert.pem",
 ];
 
-/// Loads the root certificates; at least one.
+/// Loads at least one root certificate.
 pub(crate) fn load(roots: &Roots) -> Result<RootCertStore, TrustStoreError> {
     match roots {
         Roots::File(path) => from_file(path),
@@ -137,9 +137,9 @@ mod tests {
         }
     }
 
-    /// For all lengths of certificates and of lines.
+    /// Covers common lengths of certificates and lines.
     #[test]
-    fn certificate_is_decoded_however_written() {
+    fn certificate_is_decoded_however_wrapped() {
         for length in [1, 47, 48, 49, 95, 96, 97, 500] {
             let der: Vec<u8> = (0..length).map(|byte: u32| byte.to_le_bytes()[0]).collect();
             let base64 = STANDARD.encode(&der);

@@ -11,7 +11,7 @@ use crate::file;
 use crate::report::{AnyReport, Style, error_lines, warning_line};
 use crate::sync::Progress;
 
-/// How a run talks to its user.
+/// Standard output and standard error of a run: format and styles.
 #[derive(Clone, Copy, Debug)]
 pub struct Ui {
     /// Print JSON instead of text.
@@ -20,7 +20,7 @@ pub struct Ui {
     stderr: Style,
 }
 
-/// Standard output could not be written, although the output is what the command is for.
+/// Standard output could not be written by a command whose output is its product.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write standard output: {reason}")]
 struct OutputLost {
@@ -38,7 +38,7 @@ impl Diagnostic for OutputLost {
 }
 
 impl Ui {
-    /// Finds out what standard output and standard error can show.
+    /// Detects what standard output and standard error can display.
     pub fn new(json: bool, env: &Env) -> Self {
         Self { json, stdout: style(&io::stdout(), env), stderr: style(&io::stderr(), env) }
     }
@@ -53,7 +53,7 @@ impl Ui {
         self.print_diagnostics(report.warnings(), report.errors());
         let text = if self.json { report.to_json() + "\n" } else { report.to_text(self.stdout) };
         match write(io::stdout(), &text) {
-            // Half a certificate must not pass for a whole one.
+            // A truncated certificate must not look like a success.
             Err(error) if report.is_product() && error.kind() != io::ErrorKind::BrokenPipe => {
                 let error = CommandError::from(OutputLost { reason: file::reason(&error) });
                 let exit_code = error.kind().exit_code();
@@ -64,12 +64,12 @@ impl Ui {
         }
     }
 
-    /// Prints text that was asked for, such as the help.
+    /// Prints requested text, such as the help, to standard output.
     pub fn print(&self, text: &str) {
         let _ = write(io::stdout(), text);
     }
 
-    /// Prints text to standard error, for a user who has to try again.
+    /// Prints a usage message to standard error.
     pub fn print_usage(&self, text: &str) {
         let _ = write(io::stderr(), text);
     }
@@ -84,12 +84,12 @@ impl Ui {
         let _ = write(io::stderr(), &(warnings + &error_lines(errors, self.stderr)));
     }
 
-    /// Whether someone is there to answer a question.
+    /// Whether the user can be asked a question.
     pub fn is_interactive(&self) -> bool {
         io::stdin().is_terminal() && io::stderr().is_terminal()
     }
 
-    /// Asks a question; only a clear yes counts.
+    /// Asks for confirmation. Any answer but `y` or `yes` means no.
     pub fn confirm(&self, question: &str) -> bool {
         let _ = write(io::stderr(), &format!("edgecert: {question} [y/N] "));
         let mut line = String::new();
@@ -97,12 +97,12 @@ impl Ui {
         read.is_ok() && matches!(line.trim().to_lowercase().as_str(), "y" | "yes")
     }
 
-    /// Shows the progress of a long run on a terminal.
+    /// Returns the progress bar, which stays hidden until a run starts it.
     pub fn progress(&self) -> impl Progress + use<> {
         Bar(ProgressBar::hidden())
     }
 
-    /// Logs this program's own messages to standard error: warnings, with `-v` also steps, with `-vv` everything.
+    /// Starts logging to standard error: warnings, with `-v` also steps, with `-vv` everything.
     pub fn start_log(&self, verbosity: u8) {
         let level = match verbosity {
             0 => log::LevelFilter::Warn,
@@ -149,7 +149,7 @@ fn style(stream: &(impl IsTerminal + AsFd), env: &Env) -> Style {
     Style { colour: !is_plain, width }
 }
 
-/// Writes in one piece. Most callers ignore the error: a closed pipe must not fail a deployment.
+/// Writes and flushes the text. Most callers ignore the error: a closed pipe must not fail a deployment.
 fn write(mut stream: impl io::Write, text: &str) -> io::Result<()> {
     stream.write_all(text.as_bytes()).and_then(|()| stream.flush())
 }
@@ -157,7 +157,7 @@ fn write(mut stream: impl io::Write, text: &str) -> io::Result<()> {
 struct Logger;
 
 impl log::Log for Logger {
-    /// Leaves out the messages of libraries.
+    /// Drops the messages of libraries.
     fn enabled(&self, metadata: &log::Metadata<'_>) -> bool {
         metadata.target().starts_with("edgecert")
     }

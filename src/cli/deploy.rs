@@ -88,14 +88,14 @@ pub(crate) struct CertificateArgs {
 }
 
 impl CertificateArgs {
-    /// What the command line names.
+    /// The files or the directory that the flags name.
     pub(crate) fn named(&self) -> Named {
         Named { cert: self.cert.clone(), key: self.key.clone(), lineage: self.lineage.clone() }
     }
 }
 
 impl GuardArgs {
-    /// The overrides as the engine takes them.
+    /// Converts the flags to overrides.
     pub(crate) fn guards(&self) -> Guards {
         Guards {
             allow_shrink: self.allow_shrink,

@@ -1,4 +1,4 @@
-//! What one run does, from its arguments and the environment.
+//! Determines from the arguments and the environment what a run does.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ pub enum Invocation {
     Command(Box<CommandLine>),
 }
 
-/// A command and the flags of every command.
+/// A command, and the flags that every command has.
 #[derive(Debug)]
 pub struct CommandLine {
     pub(crate) task: Task,
@@ -109,7 +109,7 @@ impl CommandLine {
         self.verbosity
     }
 
-    /// Whether a failure is also notified, because the caller may drop the exit code and the output.
+    /// Whether a failure is also reported to `on_failure` and the system log, because the caller may drop exit code and output.
     pub fn notifies_failure(&self) -> bool {
         match &self.task {
             Task::Command(Command::Deploy(args)) => !args.dry_run,

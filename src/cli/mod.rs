@@ -1,6 +1,6 @@
 //! The command line: commands, flags and help. Completions come from the same definition.
 //!
-//! Parsing only. Defaults of settings are in `settings`: a default here would shadow the configuration file.
+//! This is parsing only. The defaults are in `settings`: a default here would shadow the configuration file.
 
 mod certs;
 mod check;
@@ -28,7 +28,7 @@ pub use self::invocation::{CommandLine, Invocation, UsageError, command_name, wa
 pub(crate) use self::service::{ServiceArgs, WaitArgs};
 pub(crate) use self::settings::SettingArgs;
 pub(crate) use self::sites::{
-    BindArgs, CreateArgs, DeleteArgs, FieldArgs, ListArgs, OneArgs, Origin, SiteName, SitesCommand,
+    BindArgs, CreateArgs, DeleteArgs, FieldArgs, ListArgs, Origin, SiteArgs, SiteName, SitesCommand,
     UpdateArgs,
 };
 pub(crate) use self::status::StatusArgs;
@@ -43,7 +43,7 @@ Run as the deploy hook of an ACME client, edgecert reads the client's variables,
 checks the renewed certificate and its key, uploads them for every covered site,
 and waits until the edge serves the certificate.";
 
-/// Examples come first; they are what most people look for.
+/// Puts the examples first; they are what most people look for.
 const HELP_TEMPLATE: &str = "\
 {about}
 
@@ -123,7 +123,8 @@ const GLOBAL_FLAGS: usize = 500;
 
 /// The commands. With `defer`, only the flags of the command that runs are built, which saves the hook time.
 ///
-/// The list of commands shows a variant's summary and the command's own help that of its arguments, so both are the same.
+/// clap lists a command with the summary of its variant, and shows that of its arguments in the command's own help. Both are
+/// the same text.
 #[derive(Subcommand, Debug)]
 #[command(defer = true)]
 pub(crate) enum Command {
@@ -137,7 +138,7 @@ pub(crate) enum Command {
     Sync(SyncArgs),
     /// Show each lineage and its sites: on disk, on record, served
     Status(StatusArgs),
-    /// Check the setup before the first renewal does
+    /// Check the settings, the service, the lineages, hooks and timers
     Doctor(DoctorArgs),
     /// List and download certificates
     #[command(
@@ -182,7 +183,7 @@ pub(crate) enum Shell {
 }
 
 impl Cli {
-    /// Parses the arguments. Help and version are errors too, like in clap.
+    /// Parses the arguments. Help and version are errors too, as in clap.
     pub(crate) fn read(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Result<Self, clap::Error> {
         let mut command = Self::root();
         let matches = command.try_get_matches_from_mut(arguments)?;
@@ -211,13 +212,13 @@ impl Cli {
     /// The definition. The short help omits the flags of `deploy`, so that it fits a terminal.
     fn root() -> clap::Command {
         Self::command().mut_args(|flag| {
-            let is_of_deploy = !flag.is_global_set();
-            flag.hide_short_help(is_of_deploy)
+            let is_global = flag.is_global_set();
+            flag.hide_short_help(!is_global)
         })
     }
 }
 
-/// A flag of `deploy` that precedes a subcommand, where it would be ignored.
+/// Returns a flag of `deploy` that precedes a subcommand, where it would be ignored.
 fn misplaced_flag(matches: &clap::ArgMatches) -> Option<String> {
     let is_given = |id: &str| {
         matches!(matches.try_contains_id(id), Ok(true))

@@ -24,11 +24,11 @@ pub(crate) trait Subset {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct All;
 
-/// Those of commands that call the service without deploying.
+/// The settings of commands that call the service without deploying.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Connection;
 
-/// Those of `status`.
+/// The settings of `status`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Local;
 

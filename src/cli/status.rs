@@ -23,7 +23,7 @@ pub(crate) struct StatusArgs {
     #[arg(long)]
     pub(crate) check: bool,
 
-    /// With --check: critical if a deployment is pending for longer [default: 86400]
+    /// With --check: critical if a deployment has been pending for more than SECS [default: 86400]
     #[arg(long, value_name = "SECS", requires = "check")]
     pub(crate) max_lag: Option<u64>,
 

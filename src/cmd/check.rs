@@ -1,4 +1,4 @@
-//! `edgecert check`: the local checks alone; no network, no configuration.
+//! `edgecert check`: runs only the local checks, without network or configuration.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
-//! `edgecert completions`: a script that lets a shell complete commands, flags and the fields of a site.
+//! `edgecert completions`: prints a script that completes commands, flags and the fields of a site.
 //!
-//! What clap makes is nearly enough. A field ends in `=`, behind which no blank belongs; bash also takes the `=` for
-//! the end of a word. The lines that are added here are about that alone.
+//! clap generates the scripts. The additions here are only for `--set FIELD=VALUE`: no space may follow the `=`, and bash
+//! treats `=` as the end of a word.
 
 use clap_complete::{generate, shells};
 
@@ -13,7 +13,7 @@ use anyhow::Context as _;
 
 const NAME: &str = "edgecert";
 
-/// Around clap's function: behind `--set FIELD=` the values of that field, and no blank after a `=`.
+/// Wraps clap's function: completes the values of a field after `--set FIELD=`, and adds no space after `=`.
 const BASH: &str = r#"
 _edgecert_fields() {
     local at=$COMP_CWORD field="" start="" word
@@ -44,7 +44,7 @@ else
 fi
 "#;
 
-/// In place of clap's list of words, which zsh would end with a blank each.
+/// Replaces clap's list of words, to each of which zsh would add a space.
 const ZSH: &str = r"
 (( $+functions[_edgecert_fields] )) ||
 _edgecert_fields() {
@@ -58,8 +58,8 @@ _edgecert_fields() {
 }
 ";
 
-/// Where the functions begin that clap makes for zsh; the first one is to know ours.
-const FIRST: &str = "\n(( $+functions[_edgecert_commands] )) ||\n";
+/// Start of the first function that clap generates for zsh; [`ZSH`] goes before it.
+const FIRST_ZSH_FUNCTION: &str = "\n(( $+functions[_edgecert_commands] )) ||\n";
 
 /// Runs the command.
 pub(crate) fn run(args: CompletionsArgs, report: &mut CommandReport) -> Result<(), CommandError> {
@@ -85,9 +85,9 @@ fn script(shell: Shell) -> Result<String, CommandError> {
         Shell::Zsh => {
             let list = format!(":FIELD=VALUE:({words})");
             let script = script.replace(&list, ":FIELD=VALUE:_edgecert_fields");
-            script.replacen(FIRST, &(ZSH.replace("FIELDS", &words) + FIRST), 1)
+            script.replacen(FIRST_ZSH_FUNCTION, &(ZSH.replace("FIELDS", &words) + FIRST_ZSH_FUNCTION), 1)
         }
-        // Fish adds no blank behind a `=` by itself.
+        // fish itself adds no space after `=`.
         Shell::Fish => script,
     })
 }

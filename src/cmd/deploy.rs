@@ -25,8 +25,8 @@ pub(crate) fn run(
     deploy(args, &source, context, report)
 }
 
-/// Deploys one lineage. Every failure is recorded, even one of the configuration: the ACME client does not run the
-/// hook again.
+/// Deploys one lineage. Every failure is recorded, even a configuration error, because the ACME client does not run the hook
+/// again.
 pub(crate) fn deploy(
     args: &DeployArgs,
     source: &Source,
@@ -56,10 +56,10 @@ pub(crate) fn deploy(
     Ok(())
 }
 
-/// How long to wait for another run on the lineage if the settings cannot be resolved.
+/// Time to wait for another run on the lineage if the settings cannot be resolved.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What the command line, the environment and the configuration say about a deployment.
+/// Inputs of a deployment, from the command line, the environment and the configuration.
 struct Inputs {
     settings: Result<Settings, settings::SettingsError>,
     domains: Vec<Domain>,

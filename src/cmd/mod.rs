@@ -17,10 +17,10 @@ use crate::error::CommandError;
 use crate::report::{AnyReport, Body, DeployReport, Report};
 pub use crate::sync::Progress;
 
-/// What a command may ask or show while it runs.
+/// The prompt and the progress display of a running command.
 #[derive(Clone, Copy)]
 pub struct Interaction<'a> {
-    /// Asks the user a question; `None` if nobody can answer.
+    /// Asks the user a question; `None` without a terminal.
     pub confirm: Confirm<'a>,
     pub progress: &'a dyn Progress,
 }
@@ -69,7 +69,7 @@ fn run_command(
     }
 }
 
-/// Runs one command on a new report, which also takes its error.
+/// Runs one command with a new report, and adds its error to the report.
 fn fill<B: Body + 'static>(
     name: &'static str,
     run: impl FnOnce(&mut Report<B>) -> Result<(), CommandError>,

@@ -18,14 +18,14 @@ pub(super) struct Session {
     pub(super) deadline: Deadline,
 }
 
-/// A request that failed, with what it was for.
+/// An operation that failed because of a request.
 #[derive(Debug, thiserror::Error)]
 #[error("{failure}: {}", cause.error)]
-pub(super) struct RequestFailed {
-    /// What could not be done, or is unknown now.
+pub(super) struct OperationError {
+    /// What could not be done, or is now unknown.
     failure: String,
     cause: RequestError,
-    /// What to do if the service refused.
+    /// Hint if the service refused the request.
     refused_hint: Option<&'static str>,
 }
 
@@ -37,12 +37,12 @@ pub(super) enum NoSuchSite {
     /// The site does not exist, or belongs to another account (sections 4.5 and 4.7).
     #[error("the account has no site {id} (404); nothing was changed")]
     Id { id: u64 },
-    /// The request that came before may have changed the site.
+    /// The site existed before a request that may have changed it.
     #[error("site {id} existed before the request and is gone now (404)")]
     Vanished { id: u64 },
 }
 
-impl RequestFailed {
+impl OperationError {
     pub(super) fn new(failure: impl Into<String>, cause: RequestError) -> Self {
         Self { failure: failure.into(), cause, refused_hint: None }
     }
@@ -53,7 +53,7 @@ impl RequestFailed {
     }
 }
 
-impl Diagnostic for RequestFailed {
+impl Diagnostic for OperationError {
     fn kind(&self) -> ErrorKind {
         self.cause.kind()
     }
@@ -82,8 +82,8 @@ impl Diagnostic for NoSuchSite {
 /// Hint for errors about sites that are not in the account.
 pub(super) const LIST_SITES_HINT: &str = "run `edgecert sites list` to see the sites of this account";
 
-/// Hint for results that contradict a success.
-pub(super) const CONTRADICTION_HINT: &str = "run the same command again, or ask the service's support";
+/// Hint for a site that contradicts the reported success.
+pub(super) const CONTRADICTION_HINT: &str = "run the same command again, or contact the service's support";
 
 /// Opens a session and runs `run` with it.
 pub(super) fn with_session(
@@ -104,7 +104,7 @@ pub(super) fn with_session(
 }
 
 impl Session {
-    /// Finds a site by its id or its domain.
+    /// Finds a site by its ID or domain.
     pub(super) async fn find(&self, name: &SiteName) -> Result<ApiObject<Site>, CommandError> {
         match name {
             SiteName::Id(id) => self.site(*id).await,
@@ -120,20 +120,20 @@ impl Session {
     /// Lists the sites of the account, with their JSON.
     pub(super) async fn sites(&self) -> Result<Vec<ApiObject<Site>>, CommandError> {
         let list: Result<List<ApiObject<Site>>, RequestError> = self.client.sites().await;
-        Ok(list.map_err(|cause| RequestFailed::new("cannot list the sites", cause))?.items)
+        Ok(list.map_err(|cause| OperationError::new("cannot list the sites", cause))?.items)
     }
 
     /// Lists the records of the account, with their JSON.
     pub(super) async fn records(&self) -> Result<Vec<ApiObject<Record>>, CommandError> {
         let list: Result<List<ApiObject<Record>>, RequestError> = self.client.records().await;
-        Ok(list.map_err(|cause| RequestFailed::new("cannot list the certificates", cause))?.items)
+        Ok(list.map_err(|cause| OperationError::new("cannot list the certificates", cause))?.items)
     }
 
     /// Reads a site.
     pub(super) async fn site(&self, id: u64) -> Result<ApiObject<Site>, CommandError> {
         self.client.site(id).await.map_err(|cause| match cause.refused_status() {
             Some(404) => NoSuchSite::Id { id }.into(),
-            _ => RequestFailed::new(format!("cannot read site {id}"), cause).into(),
+            _ => OperationError::new(format!("cannot read site {id}"), cause).into(),
         })
     }
 
@@ -144,12 +144,12 @@ impl Session {
                 return NoSuchSite::Vanished { id }.into();
             }
             let failure = format!("the service accepted the request, but site {id} cannot be read");
-            RequestFailed::new(failure, cause).into()
+            OperationError::new(failure, cause).into()
         })
     }
 }
 
-/// The site of a domain. Two spellings of one name may be two sites; the exact spelling wins.
+/// Finds the site of a domain. Two spellings of one name may be two sites; the exact spelling wins.
 fn with_domain(sites: Vec<ApiObject<Site>>, domain: &Domain) -> Option<ApiObject<Site>> {
     let (exact, same): (Vec<_>, Vec<_>) = sites
         .into_iter()

@@ -1,4 +1,4 @@
-//! `edgecert sync`, and dehydrated's call for an unchanged certificate.
+//! `edgecert sync`, and the sync of one lineage for dehydrated's `unchanged_cert`.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// Processes one lineage, and deploys it if no state of it can be read.
+/// Processes one lineage, and deploys it if it has no readable state.
 pub(crate) fn run_one(
     source: &Source,
     context: &Context,

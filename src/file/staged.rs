@@ -32,12 +32,13 @@ impl StagedFile {
         fs::set_permissions(&self.temporary, Permissions::from_mode(mode))
     }
 
-    /// Renames the file to its own name, over an existing file.
+    /// Renames the file to its final name and replaces an existing file.
     pub(crate) fn replace(&self) -> io::Result<()> {
         fs::rename(&self.temporary, &self.path)
     }
 
-    /// Gives the file its own name, and fails if that exists. A file system without hard links replaces it.
+    /// Renames the file to its final name, and fails if that exists. On a file system without hard links, an existing file is
+    /// replaced.
     pub(crate) fn create_new(&self) -> io::Result<()> {
         match fs::hard_link(&self.temporary, &self.path) {
             Err(error)
@@ -56,7 +57,7 @@ impl Drop for StagedFile {
     }
 }
 
-/// Checks that a file can be written, by writing it and removing it: the mode of a directory does not tell whether its file
+/// Checks that a file can be written, by writing it and removing it: the mode of a directory does not show whether its file
 /// system is full or read-only. Another run may remove the file first.
 pub(crate) fn probe(path: &Path) -> io::Result<()> {
     let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);

@@ -10,7 +10,7 @@ use crate::plan::Step;
 
 /// The body of a report.
 pub(crate) trait Body: Serialize + Default {
-    /// The lines for standard output; `command` is the command that is reported.
+    /// Formats the lines for standard output; `command` is the command's name.
     fn to_text(&self, command: &str, style: Style) -> String;
 
     /// Whether the text is the product of the command, such as a certificate or a script, rather than a report: if it
@@ -20,7 +20,7 @@ pub(crate) trait Body: Serialize + Default {
     }
 }
 
-/// A body that a command fills in only once it has done its work: until then the report has none of its fields.
+/// A body that a command sets when it has done its work. Until then, the report has none of its fields.
 impl<B: Body> Body for Option<B> {
     fn to_text(&self, command: &str, style: Style) -> String {
         self.as_ref().map(|body| body.to_text(command, style)).unwrap_or_default()
@@ -31,7 +31,7 @@ impl<B: Body> Body for Option<B> {
     }
 }
 
-/// What `deploy`, `plan` and `check` report.
+/// The body of the reports of `deploy`, `plan` and `check`.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct DeployBody {
     pub(crate) source: Option<SourceReport>,
@@ -39,7 +39,7 @@ pub(crate) struct DeployBody {
     pub(crate) checks: Vec<Finding>,
     pub(crate) uploads: Vec<UploadReport>,
     pub(crate) sites: Vec<SiteReport>,
-    /// The planned steps; `None` where no plan was asked for.
+    /// The planned steps; `None` except for `plan`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) plan: Option<Vec<Step>>,
 }
@@ -50,12 +50,12 @@ impl Body for DeployBody {
     }
 }
 
-/// What any other command reports: JSON fields, and the text for people.
+/// The body of all other reports: JSON fields, and text.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Output {
     #[serde(flatten)]
     fields: Map<String, Value>,
-    /// For standard output, unless JSON is asked for.
+    /// Printed unless JSON is requested.
     #[serde(skip)]
     pub(crate) text: String,
     /// See [`Body::is_product`].

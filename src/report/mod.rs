@@ -1,4 +1,4 @@
-//! The result of a command: one generic value that becomes text for people, or the JSON object for scripts.
+//! The result of a command: one generic type, printed as text or as the JSON object for scripts.
 
 mod body;
 mod table;
@@ -24,7 +24,7 @@ pub(crate) use self::text::{error_lines, finding_line, warning_line};
 /// Version of the JSON object; raised when a field changes its meaning or is removed.
 const VERSION: u8 = 1;
 
-/// The result of one command: what all commands report, around a body of their own.
+/// The result of a command: fields that all commands share, and a body of its own.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report<B> {
     version: u8,
@@ -43,7 +43,7 @@ pub(crate) struct Report<B> {
     kind: Option<ErrorKind>,
 }
 
-/// A report of any command, to print.
+/// A report of any command, for printing.
 pub trait AnyReport {
     /// The command's name.
     fn command(&self) -> &'static str;
@@ -53,18 +53,18 @@ pub trait AnyReport {
     fn errors(&self) -> &[CommandError];
     /// The warnings.
     fn warnings(&self) -> &[String];
-    /// The JSON object. It is indented, because lego stops reading at a line of 64 KiB.
+    /// Formats the JSON object. It is indented, because lego stops reading at a line of 64 KiB.
     fn to_json(&self) -> String;
-    /// The lines for standard output.
+    /// Formats the lines for standard output.
     fn to_text(&self, style: Style) -> String;
     /// See [`Body::is_product`].
     fn is_product(&self) -> bool;
 }
 
-/// Reports a bug: the command cannot go on.
-pub fn internal_error(command: &'static str, place: &str) -> impl AnyReport {
+/// Creates the report of a panic at a source location.
+pub fn internal_error(command: &'static str, location: &str) -> impl AnyReport {
     let mut report = DeployReport::new(command);
-    report.fail(anyhow::anyhow!("panic at {place}"));
+    report.fail(anyhow::anyhow!("panic at {location}"));
     report
 }
 
@@ -105,7 +105,7 @@ impl<B: Body> Report<B> {
         }
     }
 
-    /// Sets an exit code that follows a convention of its own, such as that of monitoring plugins.
+    /// Sets an exit code that does not follow from the errors, such as that of a monitoring plugin.
     pub(crate) fn exit_with(&mut self, exit_code: u8) {
         self.ok = exit_code == 0;
         self.exit_code = exit_code;
@@ -171,7 +171,7 @@ impl DeployReport {
         self.warnings.extend(warnings.map(Finding::sentence));
     }
 
-    /// Fails with every check that failed.
+    /// Adds a failure for each failed check.
     pub(crate) fn fail_checks(&mut self) {
         let checks = std::mem::take(&mut self.body.checks);
         for finding in checks.iter().filter(|finding| finding.status == Status::Fail) {
@@ -231,7 +231,7 @@ pub(crate) struct SiteReport {
     pub(crate) detail: Option<String>,
     /// `null` if no handshake was tried.
     pub(crate) edge: Option<EdgeReport>,
-    /// Host name of the edge, for later handshakes.
+    /// Host name of the edge, for later handshakes; not part of the JSON object.
     #[serde(skip)]
     pub(crate) cname: Option<String>,
 }
@@ -247,11 +247,11 @@ pub(crate) struct EdgeReport {
 
 impl SourceReport {
     pub(crate) fn new(source: &Source) -> Self {
-        let shown = |path: &std::path::PathBuf| crate::text::path(path);
+        let sanitized = |path: &std::path::PathBuf| crate::text::path(path);
         Self {
             client: source.client,
-            cert: shown(&source.files.cert),
-            key: source.files.key.as_ref().map(shown),
+            cert: sanitized(&source.files.cert),
+            key: source.files.key.as_ref().map(sanitized),
         }
     }
 }

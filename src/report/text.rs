@@ -11,7 +11,7 @@ use crate::error::CommandError;
 use crate::outcome::Outcome;
 use crate::text::{count, list, rfc3339, sanitize};
 
-/// What an output stream can show.
+/// What an output stream can display.
 #[derive(Clone, Copy, Debug)]
 pub struct Style {
     /// Whether escape sequences may be used.
@@ -51,7 +51,7 @@ pub(super) fn deployment(report: &DeployBody, command: &str, style: Style) -> St
     for upload in report.uploads.iter().filter(|upload| upload.ok) {
         row(&mut lines, "uploaded", &uploaded(upload));
     }
-    // A plan names all sites in its steps.
+    // The steps of a plan name all sites.
     for site in report.sites.iter().filter(|_| report.plan.is_none()) {
         let colour = match site.outcome {
             Outcome::Served | Outcome::Synced => AnsiColor::Green,
@@ -72,7 +72,7 @@ pub(super) fn deployment(report: &DeployBody, command: &str, style: Style) -> St
     lines
 }
 
-/// One finding: title, status and detail.
+/// Formats a finding: title, status and detail.
 pub(crate) fn finding_line(title: &str, status: Status, detail: &str, style: Style) -> String {
     let (word, colour) = match status {
         Status::Ok => ("ok", AnsiColor::Green),
@@ -85,7 +85,7 @@ pub(crate) fn finding_line(title: &str, status: Status, detail: &str, style: Sty
     line
 }
 
-/// `edgecert: error: …` and `edgecert: hint: …`, each on a line of its own.
+/// Formats errors as `edgecert: error: …`, each followed by a line `edgecert: hint: …` if it has a hint.
 pub(crate) fn error_lines(errors: &[CommandError], style: Style) -> String {
     let mut lines = String::new();
     for error in errors {
@@ -97,7 +97,7 @@ pub(crate) fn error_lines(errors: &[CommandError], style: Style) -> String {
     lines
 }
 
-/// `edgecert: warning: …`
+/// Formats a warning as `edgecert: warning: …`.
 pub(crate) fn warning_line(warning: &str, style: Style) -> String {
     format!("edgecert: {}: {warning}\n", style.paint("warning", AnsiColor::Yellow))
 }

@@ -1,4 +1,4 @@
-//! Addresses: the service's base URL, and edges given in place of those that the service names.
+//! The base URL of the service, and edge addresses that replace those of the sites' `cname`.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -8,16 +8,16 @@ use reqwest::Url;
 
 use crate::names::Domain;
 
-/// Address of the service: https, or plain http on loopback; without credentials; ends in a slash.
+/// Base URL of the service: https, or plain http on loopback; without credentials; ends in a slash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BaseUrl(Url);
 
-/// Why a text is no base URL.
+/// Why text is not a base URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum UrlError {
     #[error("expected a URL such as https://HOST")]
     NotAUrl,
-    #[error("it holds credentials; the API key goes into a file of its own")]
+    #[error("it contains credentials; put the API key into a file of its own")]
     HasCredentials,
     #[error("it has a query or a fragment; only a path may follow the host")]
     HasQuery,
@@ -25,7 +25,7 @@ pub(crate) enum UrlError {
     PlainHttp,
 }
 
-/// Description of a valid list of edges.
+/// What a valid list of edge addresses looks like.
 pub(super) const EXPECTED_EDGES: &str = "expected HOST:PORT";
 
 impl BaseUrl {
@@ -72,7 +72,7 @@ impl FromStr for BaseUrl {
     }
 }
 
-/// Whether both texts are the same base URL.
+/// Whether two texts are the same base URL.
 pub(super) fn is_same_url(one: &str, other: &str) -> bool {
     matches!((one.parse::<BaseUrl>(), other.parse::<BaseUrl>()), (Ok(one), Ok(other)) if one == other)
 }
@@ -87,7 +87,7 @@ pub(super) fn is_edge_list(text: &str) -> bool {
     text.split(',').map(str::trim).all(is_edge)
 }
 
-/// The edges of a list.
+/// Splits a list of edges.
 pub(super) fn split(text: &str) -> Vec<String> {
     text.split(',').map(|edge| edge.trim().to_owned()).collect()
 }

@@ -1,4 +1,4 @@
-//! Where the API key comes from. Never from an argument: every user can read those.
+//! Finds the API key in a file, a variable or a systemd credential. It is never an argument: every user can read those.
 
 use std::path::Path;
 
@@ -13,11 +13,11 @@ use crate::text;
 /// Name of the systemd credential.
 const CREDENTIAL: &str = "edgecert-api-key";
 
-/// No API key is longer; a larger file is some other file.
+/// Maximum size of a key file; no API key is longer.
 const MAX_BYTES: u64 = 16 << 10;
 
-/// Reads the first that is set: the file that was `named` for this run, `EDGECERT_API_KEY`, the `configured` file, the
-/// systemd credential.
+/// Reads the API key from the first source that is set: the file `named` for this run, `EDGECERT_API_KEY`, the `configured`
+/// file, the systemd credential.
 pub(super) fn find(
     named: Option<&impl AsRef<Path>>,
     configured: Option<&impl AsRef<Path>>,
@@ -51,7 +51,7 @@ fn read(path: &Path) -> Result<Zeroizing<String>, SettingsError> {
     Ok(file::read_text(path, MAX_BYTES)?)
 }
 
-/// The key is sent in a header, so it is one line of visible ASCII (RFC 6750, section 2.1).
+/// Parses the key. It is sent in a header, so it is one line of visible ASCII (RFC 6750, section 2.1).
 fn parse(text: &str, name: &str) -> Result<Secret, SettingsError> {
     let text = text.trim();
     let invalid = |reason: &str| SettingsError::Invalid { name: name.to_owned(), reason: reason.to_owned() };

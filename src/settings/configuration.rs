@@ -1,4 +1,4 @@
-//! The configuration file: what it can hold, and where it is looked for.
+//! The configuration file: its contents, and where it is searched for.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::{file, text};
 /// The first default path.
 const SYSTEM: &str = "/etc/edgecert/config.toml";
 
-/// Limit of the file's size: enough for a thousand lineages. Parsing takes a hundred times as much memory.
+/// Maximum size of the file, enough for a thousand lineages. Parsing takes a hundred times as much memory.
 const MAX_BYTES: u64 = 256 << 10;
 
 /// A parsed configuration file; empty if there is no file.
@@ -25,10 +25,10 @@ pub(crate) struct Configuration {
     pub(crate) on_failure: Option<Program>,
 }
 
-/// One `[[lineage]]`.
+/// A `[[lineage]]` entry.
 pub(crate) struct LineageEntry {
     pub(crate) location: Location,
-    /// Sites to deploy to; empty: every covered one.
+    /// Sites to deploy to; every covered site if empty.
     pub(crate) domains: Vec<Domain>,
     /// Settings for this lineage only.
     pub(crate) layer: Layer,
@@ -55,8 +55,8 @@ fn default_paths(env: &Env) -> impl Iterator<Item = PathBuf> {
     [Some(PathBuf::from(SYSTEM)), home.map(|home| home.join("edgecert/config.toml"))].into_iter().flatten()
 }
 
-/// Whether a default file exists. `HOME` may be inherited from another user; a file that cannot be reached there is not
-/// meant for this one.
+/// Whether a default file exists. `HOME` may be inherited from another user; a file that cannot be reached there is
+/// ignored.
 fn exists(path: &Path) -> bool {
     match path.symlink_metadata() {
         Ok(_) => true,

@@ -1,4 +1,4 @@
-//! Why settings cannot be used. Values are not repeated: a secret may be in the wrong place.
+//! Errors of settings. Messages never repeat a value: a secret may be in its place by mistake.
 
 use std::path::PathBuf;
 
@@ -19,13 +19,13 @@ pub(crate) enum SettingsError {
     #[error(transparent)]
     NotUnicode(#[from] NotUnicode),
     #[error(transparent)]
-    Unreadable(#[from] ReadError),
+    Read(#[from] ReadError),
     #[error("{}:{line}: {fault}", text::path(path))]
     File { path: PathBuf, line: usize, fault: FileFault },
     #[error("others can read the API key file {}", text::path(path))]
     OpenToOthers { path: PathBuf },
     #[error(
-        "it was deployed to {url} with an API key that is not recorded; the configured one is for another service"
+        "last deployed to {url} with an API key that is not recorded; the configured key is for another service"
     )]
     OtherService { url: String },
 }
@@ -33,7 +33,7 @@ pub(crate) enum SettingsError {
 /// What is wrong with a line of the configuration file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FileFault {
-    /// `key`: the key of the line, if it has one.
+    /// `key` is the key of the line, if it has one.
     #[error("{}{message}", key.as_ref().map(|key| format!("`{key}`: ")).unwrap_or_default())]
     Syntax { key: Option<String>, message: String },
     #[error("unknown key `{key}`")]

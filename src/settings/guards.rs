@@ -1,6 +1,6 @@
 //! Overrides of the guards that protect other sites and newer certificates.
 
-/// Guards that a run overrides. They hold for the certificate they were given for.
+/// Guards that a run overrides, for the certificate of that run only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Guards {
     /// Replace a record even if another site bound to it loses coverage.

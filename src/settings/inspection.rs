@@ -1,4 +1,4 @@
-//! The settings one by one, for `doctor`: one that cannot be used does not hide the others.
+//! Checks the settings one by one for `doctor`, so that an invalid one does not hide the others.
 
 use std::path::PathBuf;
 
@@ -6,13 +6,13 @@ use super::layers::{base_url, check_edge_address};
 use super::{BaseUrl, Layer, Layers, Settings, SettingsError, api_key};
 use crate::secret::Secret;
 
-/// What each setting is, or why it cannot be used.
+/// Each setting, or its error.
 pub(crate) struct Inspection {
     /// Errors of settings other than base URL and API key.
     pub(crate) unusable: Vec<SettingsError>,
     pub(crate) base_url: Result<BaseUrl, SettingsError>,
     pub(crate) api_key: Result<Secret, SettingsError>,
-    /// `None`: nothing is recorded.
+    /// `None` if there is none, so that nothing is recorded.
     pub(crate) state_dir: Option<PathBuf>,
 }
 
@@ -46,7 +46,7 @@ mod tests {
     use crate::settings::Configuration;
 
     #[test]
-    fn unusable_variable_hides_no_other() {
+    fn unusable_variable_does_not_hide_others() {
         let env: Env = [
             ("EDGECERT_TIMEOUT", "soon"),
             ("EDGECERT_VERIFY", "perhaps"),

@@ -20,19 +20,19 @@ pub(crate) struct Setting {
     pub(crate) kind: Kind,
     /// Value or phrase that the help shows as the default.
     pub(crate) default: Option<&'static (dyn Display + Sync)>,
-    /// Whether a `[[lineage]]` entry may have it, too.
+    /// Whether a `[[lineage]]` entry may set it too.
     pub(crate) is_per_lineage: bool,
 }
 
-/// Reads settings from one place: command line, environment or file.
+/// Reads settings from one source: command line, environment or file.
 pub(crate) trait Reader {
-    /// Returns the value of a setting; `None` if the place has none, or none that can be used.
+    /// Returns the value of a setting; `None` if it is unset or invalid there.
     fn read<T: Value>(&mut self, setting: &'static Setting) -> Option<T>;
 }
 
 macro_rules! settings {
     ($(#[doc = $help:literal] $name:ident: $type:ty = $setting:expr,)+) => {
-        /// The settings that one place gives; `None` where it gives none.
+        /// The settings from one source; `None` if unset there.
         #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(default)]
         #[expect(clippy::doc_markdown, reason = "help is plain text")]
@@ -55,9 +55,9 @@ macro_rules! settings {
                 Self { $($name: settings.next().and_then(|setting| reader.read(setting)),)+ }
             }
 
-            /// Fills the settings that this layer does not give from a weaker one.
-            pub(crate) fn or(self, weaker: Self) -> Self {
-                Self { $($name: self.$name.or(weaker.$name),)+ }
+            /// Fills unset settings from a layer of lower priority.
+            pub(crate) fn or(self, lower: Self) -> Self {
+                Self { $($name: self.$name.or(lower.$name),)+ }
             }
         }
     };
@@ -78,7 +78,7 @@ settings! {
     wait: u64 = per_lineage("SECS").default(&WAIT),
     /// Verify the result by TLS handshakes with the edge
     verify: Verify = per_lineage("MODE").default(&VERIFY),
-    /// Edge to verify, several separated by commas
+    /// Edges to verify, separated by commas
     edge_address: String = per_lineage("HOST:PORT").default(&"the site's cname, port 443"),
     /// Rebind covered sites that are bound to another record
     rebind: bool = per_lineage("BOOL"),
@@ -93,7 +93,7 @@ const fn global(value_name: &'static str) -> Setting {
     Setting { name: "", help: "", value_name, kind: Kind::Text, default: None, is_per_lineage: false }
 }
 
-/// A setting that a `[[lineage]]` entry may have, too.
+/// A setting that a `[[lineage]]` entry may set too.
 const fn per_lineage(value_name: &'static str) -> Setting {
     Setting { is_per_lineage: true, ..global(value_name) }
 }

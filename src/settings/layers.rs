@@ -1,4 +1,4 @@
-//! Merges what flags, environment, state and configuration give.
+//! Merges the settings from flags, environment, state and configuration.
 
 use std::path::PathBuf;
 
@@ -9,13 +9,13 @@ use super::{
 };
 use crate::env::{Env, NotUnicode};
 
-/// The layers of settings of a run. Those of one lineage, its state and its entry in the configuration, are added by
-/// each method.
+/// The layers of settings that apply to the whole run. The methods add those of one lineage: its recorded options and its
+/// configuration entry.
 pub(crate) struct Layers<'a> {
     pub(super) env: &'a Env,
     pub(super) flags: &'a Layer,
     pub(super) environment: Layer,
-    /// Variables that cannot be used.
+    /// Errors of invalid variables.
     pub(super) unusable: Vec<SettingsError>,
     pub(super) file: &'a Layer,
 }
@@ -35,12 +35,12 @@ impl<'a> Layers<'a> {
         Self { env, flags, environment, unusable: reader.unusable, file: &configuration.layer }
     }
 
-    /// The settings of a run that is not about a lineage deployed before.
+    /// Resolves the settings of a run without recorded options.
     pub(crate) fn resolve(&self, entry: Option<&LineageEntry>) -> Result<Settings, SettingsError> {
         self.resolve_recorded(&Layer::default(), entry)
     }
 
-    /// The settings for a lineage; `recorded` are the flags and variables of the run that deployed it.
+    /// Resolves the settings for a lineage; `recorded` are the flags and variables of the run that deployed it.
     pub(crate) fn resolve_recorded(
         &self,
         recorded: &Layer,
@@ -71,7 +71,7 @@ impl<'a> Layers<'a> {
         Ok(recorded.api_key_file.as_ref())
     }
 
-    /// What `deploy` and `sync` do with one lineage.
+    /// Resolves the options of one lineage, even if other settings are invalid.
     pub(crate) fn lineage_options(&self, recorded: &Layer, entry: Option<&LineageEntry>) -> LineageOptions {
         let merged = self.merge(recorded, entry);
         LineageOptions {
@@ -81,15 +81,15 @@ impl<'a> Layers<'a> {
         }
     }
 
-    /// The state directory, even if other settings are wrong; `None`: nothing is recorded.
+    /// The state directory, even if other settings are invalid; `None` if there is none.
     pub(crate) fn state_dir(&self) -> Option<PathBuf> {
         self.merge(&Layer::default(), None).state_dir.or_else(|| default_state_dir(self.env))
     }
 
-    /// The edges to verify, even if other settings are wrong; empty: the addresses of each site's `cname`. `lineage` is
-    /// the address that the lineage's state or entry gives.
+    /// The edges to verify, even if other settings are invalid; if empty, the addresses of each site's `cname`. `lineage` is
+    /// the value from the lineage's state or entry.
     pub(crate) fn edge_addresses(&self, lineage: Option<&str>) -> Result<Vec<String>, SettingsError> {
-        // If the variable is not text, it is not simply unset.
+        // A variable that is not UTF-8 is an error; it does not count as unset.
         self.env.text("EDGECERT_EDGE_ADDRESS")?;
         let recorded = Layer { edge_address: lineage.map(str::to_owned), ..Layer::default() };
         let merged = self.merge(&recorded, None).edge_address;
@@ -97,8 +97,8 @@ impl<'a> Layers<'a> {
         Ok(merged.as_deref().map(address::split).unwrap_or_default())
     }
 
-    /// Flags and variables that a later run needs to do the same. Invalid values are left out: a secret may be in their
-    /// place.
+    /// Flags and variables to record, so that a later run can repeat this one. Invalid values are left out: a secret may be in
+    /// their place.
     pub(crate) fn to_record(&self) -> Layer {
         let environment = if self.unusable.is_empty() { self.environment.clone() } else { Layer::default() };
         let given = self.flags.clone().or(environment);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn record_leaves_out_time_limits_and_invalid_values() {
+    fn record_omits_time_limits_and_invalid_values() {
         let env = env(&[("EDGECERT_BASE_URL", "secret"), ("EDGECERT_WAIT", "0"), ("EDGECERT_REBIND", "1")]);
         let (flags, file) = (Layer { timeout: Some(5), ..Layer::default() }, Configuration::default());
         let recorded = Layers::new(&flags, &env, &file).to_record();

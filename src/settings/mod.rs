@@ -28,9 +28,9 @@ pub(crate) use self::value::{Kind, Value, Verify};
 use crate::env::Env;
 use crate::secret::Secret;
 
-/// Seconds for the whole run. lego kills a hook after 120.
+/// Default time limit of a run, in seconds. lego kills a hook after 120.
 const TIMEOUT: u64 = 90;
-/// Seconds for the push to the edge.
+/// Default wait for the edge, in seconds.
 const WAIT: u64 = 30;
 const VERIFY: Verify = Verify::Auto;
 const SYSTEM_STATE_DIR: &str = "/var/lib/edgecert";
@@ -41,12 +41,12 @@ pub(crate) struct Settings {
     pub(crate) api_key: Secret,
     pub(crate) roots: Roots,
     pub(crate) timeout: Duration,
-    /// Zero: do not wait.
+    /// Zero means not to wait.
     pub(crate) wait: Duration,
     pub(crate) verify: Verify,
-    /// `None`: nothing is recorded.
+    /// `None` if there is none, so that nothing is recorded.
     pub(crate) state_dir: Option<PathBuf>,
-    /// `HOST:PORT` of each edge to verify; empty: the addresses of the site's `cname`.
+    /// `HOST:PORT` of each edge to verify; if empty, the addresses of the site's `cname`.
     pub(crate) edge_addresses: Vec<String>,
     pub(crate) rebind: bool,
     pub(crate) allow_untrusted: bool,
@@ -58,12 +58,12 @@ pub(crate) struct Settings {
 pub(crate) enum Roots {
     /// Those in a file.
     File(PathBuf),
-    /// The system's trust store. `named`: `SSL_CERT_FILE`, which is `file`, or `SSL_CERT_DIR` says where it is.
+    /// The system's trust store. `file` is the value of `SSL_CERT_FILE`; `named` is whether that or `SSL_CERT_DIR` is set.
     System { named: bool, file: Option<PathBuf> },
 }
 
 impl Roots {
-    /// The system's trust store, where the environment says it is.
+    /// The system's trust store, located by the environment.
     pub(crate) fn of_system(env: &Env) -> Self {
         let file = env.path("SSL_CERT_FILE");
         Self::System { named: file.is_some() || env.raw("SSL_CERT_DIR").is_some(), file }
@@ -88,7 +88,7 @@ impl Settings {
         }
     }
 
-    /// Whether both lead to the same account of the same service.
+    /// Whether both belong to the same account of the same service.
     pub(crate) fn is_same_service(&self, other: &Self) -> bool {
         self.base_url == other.base_url
             && self.api_key.expose() == other.api_key.expose()
@@ -96,7 +96,7 @@ impl Settings {
     }
 }
 
-/// The directory that systemd made for the service, the system's for root, else one in the user's home.
+/// The directory that systemd created for the unit, else the system's for root, else one in the user's home.
 fn default_state_dir(env: &Env) -> Option<PathBuf> {
     let from_systemd = env.raw("STATE_DIRECTORY").and_then(|list| std::env::split_paths(list).next());
     let system = rustix::process::geteuid().is_root().then(|| PathBuf::from(SYSTEM_STATE_DIR));

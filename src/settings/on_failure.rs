@@ -1,4 +1,4 @@
-//! `on_failure` of the configuration file: the program that receives the report of a failure.
+//! The `on_failure` key of the configuration file: the program that receives the report of a failed run.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ pub(crate) struct Program {
     pub(crate) file: PathBuf,
 }
 
-/// Why a value names no program.
+/// Why a value does not name a program.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ProgramError {
     #[error("expected a list of strings: the program and its arguments")]

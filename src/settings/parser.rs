@@ -77,7 +77,7 @@ impl DocumentParser<'_> {
             (Some(path), None, None) => Location::Directory(path),
             (None, Some(cert), Some(key)) => Location::Files { cert, key },
             _ => {
-                // A misspelt key or a wrong type says more.
+                // A misspelled key or a wrong type is the more useful error.
                 if self.faults.len() == faults {
                     self.fault(entry.span(), FileFault::NoLocation);
                 }
@@ -133,7 +133,7 @@ impl DocumentParser<'_> {
         read
     }
 
-    /// Reports a value that is of the right type and invalid.
+    /// Returns a checked value, or reports why it is invalid.
     fn check<T>(
         &mut self,
         table: &DeTable<'_>,
@@ -171,7 +171,7 @@ fn check_edges(text: &str) -> Result<(), &'static str> {
     if address::is_edge_list(text) { Ok(()) } else { Err(address::EXPECTED_EDGES) }
 }
 
-/// The fault of a text that is not TOML, and its offset.
+/// Converts a TOML syntax error to a fault with its offset.
 fn syntax_fault(text: &str, error: &toml::de::Error) -> (usize, FileFault) {
     let offset = error.span().map_or(0, |span| span.start);
     let line = text.lines().nth(line_of(text, offset) - 1).unwrap_or_default();

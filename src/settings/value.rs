@@ -31,7 +31,7 @@ impl Kind {
     }
 }
 
-/// A type that settings have.
+/// A type of setting values.
 pub(crate) trait Value: Clone + Send + Sync + 'static {
     const KIND: Kind;
 
@@ -129,7 +129,7 @@ impl Value for Verify {
         Self::ALL.into_iter().find(|mode| mode.to_string().eq_ignore_ascii_case(text))
     }
 
-    /// Unlike a variable, the file is case-sensitive, as TOML is.
+    /// Parses the exact word: unlike variables, the file is case-sensitive, as TOML is.
     fn from_toml(value: &DeValue<'_>, _: &Path) -> Option<Self> {
         let text = value.as_str()?;
         Self::ALL.into_iter().find(|mode| mode.to_string() == text)

@@ -1,6 +1,6 @@
 //! Reads the URL of the ACME directory from the client's own files; it reveals staging environments.
 //!
-//! Only a hint: a file that is missing or cannot be parsed is no error.
+//! The URL is only a hint, so a file that is missing or cannot be parsed is not an error.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::AcmeClient;
 use crate::bundle::Files;
 use crate::file;
 
-/// No client's file is larger.
+/// Maximum size of a client's file; none is larger.
 const MAX_BYTES: u64 = 256 << 10;
 
 /// The URL that the client's files give, if any.

@@ -1,4 +1,4 @@
-//! dehydrated's hook contract: one program for every operation, which is the first argument.
+//! dehydrated's hook contract: one program for all operations; the first argument names the operation.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ pub(crate) enum Call {
     Incomplete,
 }
 
-/// The other operations. An unknown word is a usage error, so that a typing mistake never succeeds silently.
+/// The other operations. An unknown word is a usage error, so that a typo never succeeds silently.
 const OTHER_OPERATIONS: [&str; 10] = [
     "deploy_challenge",
     "clean_challenge",

@@ -7,7 +7,7 @@ use crate::bundle::{self, Files};
 use crate::env::Env;
 use crate::file;
 
-/// A hook, as its variables describe it; no file was opened yet.
+/// A hook as described by its variables. No file has been opened yet.
 pub(super) enum Hook {
     /// certbot's deploy hook: a directory of four links.
     Certbot { lineage: PathBuf },
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn incomplete_variables_are_no_hook() {
+    fn incomplete_variables_are_not_a_hook() {
         assert_eq!(found(&[]), None);
         assert_eq!(found(&[("RENEWED_LINEAGE", "")]), None, "an empty variable counts as unset");
         assert_eq!(found(&[("CERT_KEY_PATH", "/k")]), None, "a key without a certificate");

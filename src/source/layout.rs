@@ -37,7 +37,7 @@ pub(crate) fn read(directory: &Path) -> Result<Source, SourceError> {
     {
         return Ok(source);
     }
-    let reason = "it has neither fullchain.pem, fullchain.cer, NAME.crt nor tls.crt".into();
+    let reason = "it contains no fullchain.pem, fullchain.cer, NAME.crt or tls.crt".into();
     Err(SourceError::NotALineage { directory: directory.to_owned(), reason })
 }
 
@@ -61,7 +61,7 @@ fn kubernetes_version(directory: &Path) -> PathBuf {
         .map_or_else(|_| directory.to_owned(), |version| directory.join(version))
 }
 
-/// Both use the same file names, but dehydrated's links point to `privkey-TIMESTAMP.pem` in the same directory.
+/// Distinguishes two clients with the same file names: dehydrated's links point to `privkey-TIMESTAMP.pem` in the same directory.
 fn certbot_or_dehydrated(directory: &Path) -> AcmeClient {
     match fs::read_link(directory.join("privkey.pem")) {
         Ok(target)
@@ -73,7 +73,7 @@ fn certbot_or_dehydrated(directory: &Path) -> AcmeClient {
     }
 }
 
-/// `DOMAIN.key`, `DOMAIN.cer`, `ca.cer`, `fullchain.cer`; the full chain may be stale.
+/// Finds `DOMAIN.key`, `DOMAIN.cer`, `ca.cer` and `fullchain.cer`; the full chain may be stale.
 fn acme_sh(directory: &Path, names: &[String]) -> Result<Option<Source>, SourceError> {
     let Some(domain) = only(directory, &paired(names, ".cer"))? else {
         return Ok(None);
@@ -89,7 +89,7 @@ fn acme_sh(directory: &Path, names: &[String]) -> Result<Option<Source>, SourceE
     Ok(Some(Source::new(AcmeClient::AcmeSh, files)))
 }
 
-/// `NAME.crt`, `NAME.key` and possibly `NAME.issuer.crt`.
+/// Finds `NAME.crt`, `NAME.key` and possibly `NAME.issuer.crt`.
 fn lego(directory: &Path, names: &[String]) -> Result<Option<Source>, SourceError> {
     let Some(stem) = only(directory, &paired(names, ".crt"))? else {
         return Ok(None);
@@ -99,13 +99,13 @@ fn lego(directory: &Path, names: &[String]) -> Result<Option<Source>, SourceErro
     Ok(Some(Source::new(AcmeClient::Lego, files)))
 }
 
-/// Names of keys `NAME.key` whose certificate `NAME` with the ending exists.
+/// Returns each `NAME` for which both `NAME.key` and a certificate with the given ending exist.
 fn paired<'a>(names: &'a [String], ending: &str) -> Vec<&'a str> {
     let stems = names.iter().filter_map(|name| name.strip_suffix(".key"));
     stems.filter(|stem| names.contains(&format!("{stem}{ending}"))).collect()
 }
 
-/// The only lineage found, if there is one.
+/// Returns the lineage found, if any; several are an error.
 fn only<'a>(directory: &Path, found: &[&'a str]) -> Result<Option<&'a str>, SourceError> {
     match found {
         [] => Ok(None),

@@ -1,6 +1,6 @@
-//! Which ACME client runs the hook, and where the renewed files are.
+//! Detects which ACME client runs the hook, and locates the renewed files.
 //!
-//! Each client's contract is a function of its variables or arguments. Sites never come from here: the leaf's names decide.
+//! Each client's contract is a function of its variables or arguments. Nothing here selects sites: the leaf's names do.
 
 mod acme_directory;
 pub(crate) mod dehydrated;
@@ -30,7 +30,7 @@ pub(crate) enum AcmeClient {
     Dehydrated,
     #[serde(rename = "kubernetes")]
     Kubernetes,
-    /// None: the files were named one by one.
+    /// No client is known: the files were named individually.
     #[serde(rename = "files")]
     Files,
 }
@@ -38,7 +38,7 @@ pub(crate) enum AcmeClient {
 display_as_serialized!(AcmeClient);
 
 impl AcmeClient {
-    /// The client that a state file names. One that only a later release knows is `Files`: its paths are recorded.
+    /// Parses the client's name in a state file. A client unknown to this release is `Files`, because its paths are recorded.
     pub(crate) fn from_name(name: &str) -> Self {
         Self::deserialize(IntoDeserializer::<value::Error>::into_deserializer(name)).unwrap_or(Self::Files)
     }
@@ -49,13 +49,13 @@ impl AcmeClient {
 pub(crate) struct Source {
     pub(crate) client: AcmeClient,
     pub(crate) files: Files,
-    /// The lineage's directory: as it was named, else that of the certificate.
+    /// The lineage's directory: the one that was named, else that of the certificate.
     pub(crate) directory: Option<PathBuf>,
     /// URL of the ACME directory, if the client gives it; it reveals staging environments.
     pub(crate) acme_directory: Option<String>,
 }
 
-/// Why there is no lineage to deploy.
+/// Why no lineage was found.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SourceError {
     #[error("no certificate is named, and no ACME client's variables are set")]
@@ -66,7 +66,7 @@ pub(crate) enum SourceError {
     SeveralLineages { directory: PathBuf, names: Vec<String> },
 }
 
-/// Files or directory as the command line or the configuration names them; nothing in a hook.
+/// Files or directory named by the command line or the configuration; empty in a hook.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Named {
     pub(crate) cert: Option<PathBuf>,
@@ -92,10 +92,10 @@ pub(crate) fn is_hook(env: &Env) -> bool {
     Hook::detect(env).is_some()
 }
 
-/// The source of a lineage deployed before. Some clients have written other files since; those are found again.
+/// Returns the source of a lineage deployed before. Some clients move their files at a renewal; those are located again.
 pub(crate) fn recorded(client: AcmeClient, files: Files, directory: Option<PathBuf>) -> Source {
-    let has_moving_files = matches!(client, AcmeClient::Kubernetes | AcmeClient::AcmeSh);
-    let named = directory.as_ref().filter(|_| has_moving_files);
+    let moves_files = matches!(client, AcmeClient::Kubernetes | AcmeClient::AcmeSh);
+    let named = directory.as_ref().filter(|_| moves_files);
     match named.and_then(|directory| layout::read(directory).ok()) {
         Some(found) => Source { directory, ..found },
         None => Source { directory, ..Source::new(client, files) },
@@ -103,7 +103,7 @@ pub(crate) fn recorded(client: AcmeClient, files: Files, directory: Option<PathB
 }
 
 impl Source {
-    /// The same lineage, with the files that its client keeps now.
+    /// Locates the files of the lineage again.
     pub(crate) fn refresh(&self) -> Self {
         recorded(self.client, self.files.clone(), self.directory.clone())
     }

@@ -231,7 +231,7 @@ fn unreadable_files_are_named() {
     expect![[r#"
         ---
         edgecert: error: cannot read LINEAGE/no/such.pem: no such file
-        edgecert: hint: check the path; lego with --filename and acme.sh name files that they did not write
+        edgecert: hint: check the path; acme.sh and `lego --filename` may name files that they did not write
     "#]]
     .assert_eq(&output.snapshot());
     let directory = edgecert()

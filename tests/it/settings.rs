@@ -117,7 +117,7 @@ fn leaking_base_urls_are_refused() {
     let lineage = Lineage::issued_for(&["a.example"]);
     let rows = [
         ("http://api.example.net", "plain http is for loopback addresses only"),
-        ("https://user:hunter2@api.example.net", "it holds credentials"),
+        ("https://user:hunter2@api.example.net", "it contains credentials"),
         ("https://api.example.net/?key=hunter2", "it has a query or a fragment"),
     ];
     for (url, reason) in rows {

@@ -20,7 +20,7 @@ pub(crate) enum SitesCommand {
     #[command(
         after_help = "Examples:\n  edgecert sites get shop.example.com\n  edgecert sites get 10 --json"
     )]
-    Get(OneArgs),
+    Get(SiteArgs),
     /// Create a site and show the DNS record to configure
     Create(CreateArgs),
     /// Change some fields of a site
@@ -29,12 +29,12 @@ pub(crate) enum SitesCommand {
     #[command(
         after_help = "Examples:\n  edgecert sites enable shop.example.com\n  edgecert sites enable 10 --wait"
     )]
-    Enable(OneArgs),
+    Enable(SiteArgs),
     /// Disable a site; acceleration stops immediately
     #[command(
         after_help = "Examples:\n  edgecert sites disable shop.example.com\n  edgecert sites disable 10 --json"
     )]
-    Disable(OneArgs),
+    Disable(SiteArgs),
     /// Delete a site with its DNS records and edge configuration
     Delete(DeleteArgs),
     /// Bind a site to a certificate
@@ -69,7 +69,7 @@ pub(crate) struct ListArgs {
 
 // A command whose only argument is a site.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct OneArgs {
+pub(crate) struct SiteArgs {
     /// ID or domain of the site
     #[arg(value_name = "ID|DOMAIN")]
     pub(crate) site: SiteName,

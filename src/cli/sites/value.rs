@@ -23,7 +23,7 @@ pub(crate) enum SiteName {
 pub(crate) struct Origin {
     pub(crate) addr: String,
     pub(crate) port: Option<u16>,
-    /// `None`: 1.
+    /// `None` means 1.
     pub(crate) weight: Option<u32>,
 }
 
@@ -110,7 +110,7 @@ impl FromStr for Assignment {
     }
 }
 
-/// Parses a `Assignment`. The possible values are for completions only; others are accepted too.
+/// Parses an `Assignment`. The possible values are for completions only; others are accepted too.
 #[derive(Clone)]
 pub(crate) struct AssignmentParser;
 
@@ -125,8 +125,8 @@ impl TypedValueParser for AssignmentParser {
     ) -> Result<Assignment, clap::Error> {
         let assignment = value.to_str().ok_or("expected UTF-8 text").and_then(Assignment::from_str);
         assignment.map_err(|reason| {
-            let shown = crate::text::sanitize(&value.to_string_lossy());
-            let message = format!("invalid value '{shown}' for '--set <FIELD=VALUE>': {reason}\n");
+            let value = crate::text::sanitize(&value.to_string_lossy());
+            let message = format!("invalid value '{value}' for '--set <FIELD=VALUE>': {reason}\n");
             clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
         })
     }

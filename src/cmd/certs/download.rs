@@ -10,12 +10,12 @@ use crate::api::Download;
 use crate::bundle::{Bundle, Files};
 use crate::cli::DownloadArgs;
 use crate::clock;
-use crate::cmd::session::{RequestFailed, Session};
+use crate::cmd::session::{OperationError, Session};
 use crate::error::{CommandError, Diagnostic, ErrorKind};
 use crate::report::{CertificateReport, CommandReport};
 use crate::text::{self, rfc3339};
 
-/// Why a certificate was not downloaded, or not whole.
+/// Why a certificate was not downloaded, or only in part.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DownloadError {
     #[error("a private key is never printed; nothing was sent")]
@@ -69,7 +69,7 @@ pub(super) async fn run(
 ) -> Result<(), CommandError> {
     let id = args.id;
     let download = session.client.download(id).await.map_err(|cause| {
-        RequestFailed::new(format!("cannot download certificate {id}; nothing was written"), cause)
+        OperationError::new(format!("cannot download certificate {id}; nothing was written"), cause)
             .refused_hint("run `edgecert certs list` to see the certificates of this account")
     })?;
     report.body.set("cert", &download.json);
@@ -99,8 +99,8 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// The chain as the service sent it. If a private key is in it, only the certificates, because the file is readable by
-/// everyone.
+/// Returns the chain as the service sent it, or only the certificates if it contains a private key: everyone may read the
+/// file.
 fn public_part<'a>(
     download: &'a Download,
     bundle: &Bundle,
@@ -150,9 +150,10 @@ fn describe(bundle: &Bundle, id: u64, report: &mut CommandReport) {
             Some(paired)
         }
         Some(Err(defect)) => {
-            report
-                .warnings
-                .push(format!("the service sent as private key of certificate {id} {}", defect.found));
+            report.warnings.push(format!(
+                "in place of the private key of certificate {id} the service sent {}",
+                defect.found
+            ));
             Some(false)
         }
     };
@@ -171,7 +172,7 @@ fn describe(bundle: &Bundle, id: u64, report: &mut CommandReport) {
     );
 }
 
-/// Prints the certificates alone, without what else the service sent around them.
+/// Prints only the certificates, without other text that the service sent.
 fn print(bundle: &Bundle, id: u64, report: &mut CommandReport) -> Result<(), CommandError> {
     let Ok(chain) = &bundle.chain else { return Err(DownloadError::Unprintable { id }.into()) };
     report.body.text = chain.pem();

@@ -1,4 +1,4 @@
-//! `edgecert certs`: lists and downloads the account's certificates.
+//! `edgecert certs`: lists and downloads the certificates of the account.
 
 mod download;
 mod write;

@@ -26,10 +26,10 @@ pub(super) enum DownloadWriteError {
     Io { path: PathBuf, reason: String },
 }
 
-/// File systems take names of 255 bytes; the rest is for extensions.
+/// Maximum length of a file name without extensions; file systems allow 255 bytes.
 const MAX_NAME_LENGTH: usize = 200;
 
-/// Makes a file name from the first usable name, replacing what a file system or a shell could misread.
+/// Makes a file name from the first usable name, and replaces characters that a file system or a shell could misread.
 pub(super) fn safe_name(names: &[Option<&str>], id: u64) -> String {
     let safe = |name: &str| -> String {
         let keep = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };

@@ -46,7 +46,7 @@ pub(super) async fn run(
     report: &mut CommandReport,
 ) -> Result<(), CommandError> {
     let before = session.find(&args.site).await?;
-    if let Some(names) = names_without_site(&before, args.cert, session, report).await? {
+    if let Some(names) = names_if_uncovered(&before, args.cert, session, report).await? {
         let uncovered = format!("certificate {} does not cover {}, only {names}", args.cert, label(&before));
         if !args.allow_uncovered {
             return Err(BindError::Uncovered { uncovered }.into());
@@ -67,10 +67,10 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// The names of the certificate, if the site's domain is known not to be among them.
+/// Returns the names of the certificate if they are known not to cover the site's domain.
 ///
-/// The certificate decides: the listing may show fewer names than the certificate has, or a name that it lacks.
-async fn names_without_site(
+/// Only the certificate itself counts: the listing may show fewer names than it has, or a name that it lacks.
+async fn names_if_uncovered(
     site: &ApiObject<Site>,
     cert: u64,
     session: &Session,

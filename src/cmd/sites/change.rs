@@ -1,4 +1,4 @@
-//! What follows every change of a site: ignored fields, differences to what was sent, and the wait for the edge.
+//! Common steps after a change to a site: checks for ignored fields and other differences, and waits for the edge.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -16,11 +16,11 @@ use crate::fields;
 use crate::report::CommandReport;
 use crate::text::{humanize, list, sanitize};
 
-/// Pauses between readings; a push takes seconds.
+/// Pauses between requests for the site; a push takes seconds.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const MAX_PAUSE: Duration = Duration::from_secs(2);
 
-/// A change that did not arrive as it was sent.
+/// A change that was not saved as sent, or has not reached the edge.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ChangeError {
     #[error(
@@ -53,7 +53,7 @@ impl Diagnostic for ChangeError {
     }
 }
 
-/// Records the site as it is now, and waits for the edge if asked to.
+/// Reports the site as it is now, and waits for the edge if `--wait` was given.
 pub(super) async fn finish(
     wait: WaitArgs,
     site: ApiObject<Site>,
@@ -121,7 +121,7 @@ pub(super) fn require_none_ignored(
     })
 }
 
-/// Names the known field that an unknown one is probably a misspelling of.
+/// Suggests the known field that an unknown one probably misspells.
 pub(super) fn suggestion(name: &str) -> Option<String> {
     fields::suggestion(name).map(|known| format!("{} is not a known field; {known} is", sanitize(name)))
 }
@@ -145,7 +145,7 @@ pub(super) fn warn_of_differences(
     }
 }
 
-/// Whether a value is there as it was sent. The service may add to objects, and has several spellings of "none".
+/// Whether a field was saved as sent. The service may add to objects, and has several spellings of "none".
 pub(super) fn contains(found: &Value, wanted: &Value) -> bool {
     match (found, wanted) {
         (Value::Object(found), Value::Object(wanted)) => {

@@ -10,7 +10,7 @@ use super::field_update::FieldUpdate;
 use super::label;
 use crate::api::{ApiObject, List, RequestError, SavedSite, Site};
 use crate::cli::CreateArgs;
-use crate::cmd::session::{LIST_SITES_HINT, RequestFailed, Session};
+use crate::cmd::session::{LIST_SITES_HINT, OperationError, Session};
 use crate::error::{CommandError, Diagnostic, ErrorKind};
 use crate::names::Domain;
 use crate::report::CommandReport;
@@ -18,7 +18,7 @@ use crate::report::CommandReport;
 /// Why a site was not created.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CreateError {
-    #[error("the fields name another domain than {0}")]
+    #[error("the fields name a domain other than {0}")]
     OtherDomain(Domain),
     #[error("{site} already exists; nothing was sent")]
     Exists { site: String, id: u64 },
@@ -51,7 +51,7 @@ impl Diagnostic for CreateError {
 /// The fields to send, checked before anything is sent.
 pub(super) fn fields(args: &CreateArgs) -> Result<FieldUpdate, CommandError> {
     let mut update = FieldUpdate::read(&args.fields)?;
-    // The service wants the name without the final dot of DNS.
+    // The service expects the name without the trailing dot of DNS.
     let domain = Value::from(args.domain.spelled().trim_end_matches('.'));
     if update.fields.insert("domain".into(), domain.clone()).is_some_and(|other| other != domain) {
         return Err(CreateError::OtherDomain(args.domain.clone()).into());
@@ -88,7 +88,7 @@ pub(super) async fn run(
 
 async fn find(domain: &Domain, session: &Session) -> Result<Option<ApiObject<Site>>, CommandError> {
     let site = find_in_listing(domain, session).await;
-    Ok(site.map_err(|cause| RequestFailed::new("cannot list the sites", cause))?)
+    Ok(site.map_err(|cause| OperationError::new("cannot list the sites", cause))?)
 }
 
 async fn find_in_listing(
@@ -108,13 +108,13 @@ async fn create(
     match session.client.create_site(fields).await {
         Ok(saved) => Ok(saved),
         Err(cause) if cause.is_retryable() => find_created(domain, cause, fields, session, report).await,
-        Err(cause) => Err(RequestFailed::new(format!("{domain} was not created"), cause)
+        Err(cause) => Err(OperationError::new(format!("{domain} was not created"), cause)
             .refused_hint("check that the account has a package that is neither expired nor used up, and that cert_id and package_id belong to it")
             .into()),
     }
 }
 
-/// Finds out whether a site was created although the response was lost. Fields that the site lacks were ignored.
+/// Looks for the site after a lost response. Fields that the site lacks count as ignored.
 async fn find_created(
     domain: &Domain,
     cause: RequestError,
@@ -123,9 +123,11 @@ async fn find_created(
     report: &mut CommandReport,
 ) -> Result<SavedSite, CommandError> {
     let found = find_in_listing(domain, session).await.map_err(|listing| {
-        let failure =
-            format!("{domain} may or may not be created ({}), and the sites cannot be listed", cause.error);
-        RequestFailed::new(failure, listing)
+        let failure = format!(
+            "{domain} may or may not have been created ({}), and the sites cannot be listed",
+            cause.error
+        );
+        OperationError::new(failure, listing)
     })?;
     let Some(site) = found else {
         return Err(CreateError::NotCreated { domain: domain.clone(), cause }.into());
@@ -142,7 +144,7 @@ async fn find_created(
 fn show_dns_record(site: &ApiObject<Site>, report: &mut CommandReport) {
     let target = site.known.cname.as_deref().map(|cname| cname.trim_end_matches('.'));
     let Some(target) = target.filter(|target| is_host_name(target)) else {
-        let warning = format!("the service names no usable CNAME target for {}", site.known.domain);
+        let warning = format!("the service returned no usable CNAME target for {}", site.known.domain);
         report.warnings.push(warning);
         return;
     };
@@ -151,7 +153,7 @@ fn show_dns_record(site: &ApiObject<Site>, report: &mut CommandReport) {
     report.body.set("dns_record", record);
 }
 
-/// Whether a zone file can hold the name; whether it is a good one is for the service to decide.
+/// Whether the name can be written to a zone file.
 fn is_host_name(name: &str) -> bool {
     let is_label = |label: &str| {
         !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))

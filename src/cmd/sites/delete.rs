@@ -1,11 +1,11 @@
-//! `edgecert sites delete`: names what will be lost and asks for confirmation, or needs `--yes`.
+//! `edgecert sites delete`: names what will be deleted and asks for confirmation, or requires `--yes`.
 
 use std::fmt::Write as _;
 
 use super::{Confirm, label};
 use crate::api::{ApiObject, RequestError, Site};
 use crate::cli::{DeleteArgs, SiteName};
-use crate::cmd::session::{CONTRADICTION_HINT, NoSuchSite, RequestFailed, Session};
+use crate::cmd::session::{CONTRADICTION_HINT, NoSuchSite, OperationError, Session};
 use crate::error::{CommandError, Diagnostic, ErrorKind};
 use crate::report::CommandReport;
 
@@ -39,7 +39,7 @@ impl Diagnostic for DeleteError {
     }
 }
 
-/// Refuses, before anything is sent, if nobody has confirmed and nobody can.
+/// Refuses, before anything is sent, without `--yes` and without a terminal to ask on.
 pub(super) fn require_confirmation(args: &DeleteArgs, confirm: Confirm<'_>) -> Result<(), DeleteError> {
     if args.yes || confirm.is_some() { Ok(()) } else { Err(DeleteError::NoTerminal(args.site.clone())) }
 }
@@ -54,7 +54,7 @@ pub(super) async fn run(
     let (id, name) = (site.known.id, label(&site));
     report.body.set("site", &site.json);
     report.body.set("deleted", false);
-    let question = format!("delete {name} with its DNS records and edge configuration, for good?");
+    let question = format!("permanently delete {name} with its DNS records and edge configuration?");
     if !args.yes && !confirm.is_some_and(|confirm| confirm(&question)) {
         return Err(DeleteError::NotConfirmed { site: name }.into());
     }
@@ -75,9 +75,9 @@ fn not_deleted(site: &ApiObject<Site>, cause: RequestError) -> CommandError {
     match cause.refused_status() {
         Some(404) => NoSuchSite::Id { id: site.known.id }.into(),
         _ if cause.is_retryable() => {
-            RequestFailed::new(format!("{} may or may not be deleted", label(site)), cause).into()
+            OperationError::new(format!("{} may or may not have been deleted", label(site)), cause).into()
         }
-        _ => RequestFailed::new(format!("{} was not deleted", label(site)), cause)
+        _ => OperationError::new(format!("{} was not deleted", label(site)), cause)
             .refused_hint("see the reason that the service gives")
             .into(),
     }

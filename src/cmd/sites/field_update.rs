@@ -1,5 +1,5 @@
-//! The fields that `create` and `update` send: those of a file, then origins, then single settings. Fields of known type
-//! are checked before anything is sent.
+//! The fields that `create` and `update` send, from `--from`, `--origin` and `--set`. Fields of known type are checked before
+//! anything is sent.
 
 use std::collections::BTreeSet;
 use std::io::Read as _;
@@ -88,7 +88,7 @@ impl FieldUpdate {
         Ok(Self { fields, from_file })
     }
 
-    /// Omits fields of the file that the site has already: the file may be the whole site with one field edited.
+    /// Omits fields of the file whose values the site already has: the file may be the whole site with one field edited.
     pub(super) fn omit_unchanged(&mut self, current: &Map<String, Value>) {
         self.fields.retain(|name, wanted| {
             let is_equal = |found: &Value| contains(found, wanted) && contains(wanted, found);
@@ -103,7 +103,7 @@ impl FieldUpdate {
         if wrong.is_empty() { Ok(()) } else { Err(FieldUpdateError::WrongType { wrong }) }
     }
 
-    /// A warning for each unknown field that resembles a known one.
+    /// Returns a warning for each unknown field that resembles a known one.
     pub(super) fn typo_warnings(&self) -> Vec<String> {
         self.fields.keys().filter_map(|name| suggestion(name)).collect()
     }
@@ -114,7 +114,7 @@ impl FieldUpdate {
     }
 }
 
-/// Reads an object of fields, or the report of `sites get --json`.
+/// Reads an object of fields, or the output of `sites get --json`.
 fn read_file(path: &Path) -> Result<Map<String, Value>, CommandError> {
     let text = if path == Path::new("-") { read_stdin()? } else { file::read_text(path, MAX_BYTES)? };
     // Some editors write a byte order mark.

@@ -1,4 +1,4 @@
-//! `edgecert sites list`.
+//! `edgecert sites list`: lists the sites, with the expiry of the certificates that this host deployed.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use crate::settings::Settings;
 use crate::state::Store;
 use crate::text::count;
 
-/// Certificates with less time left are highlighted.
+/// Days left below which a certificate is highlighted.
 const EXPIRES_SOON_DAYS: i64 = 14;
 
 pub(super) async fn run(
@@ -77,7 +77,7 @@ fn certificate(id: Option<u64>, expiries: &HashMap<u64, OffsetDateTime>) -> Cell
     if days < EXPIRES_SOON_DAYS { Cell::coloured(days_left, AnsiColor::Yellow) } else { days_left.into() }
 }
 
-/// When the certificates in the records expire, as far as this host deployed them: the service does not list it.
+/// Returns the expiry of each record that this host deployed, by ID. The service does not list it.
 fn expiries(settings: &Settings) -> HashMap<u64, OffsetDateTime> {
     let directory = settings.state_dir.as_deref().filter(|directory| directory.is_dir());
     let mut states = directory.map(|directory| Store::at(directory).read_all().0).unwrap_or_default();

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::session::{Session, with_session};
 use crate::api::{ApiObject, Site};
-use crate::cli::{OneArgs, SitesCommand, WaitArgs};
+use crate::cli::{SiteArgs, SitesCommand, WaitArgs};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::report::{CommandReport, Style, Table};
@@ -75,7 +75,7 @@ pub(crate) fn run(
 }
 
 fn switch(
-    args: &OneArgs,
+    args: &SiteArgs,
     enabled: bool,
     context: &Context,
     report: &mut CommandReport,
@@ -87,7 +87,7 @@ fn switch(
 }
 
 async fn get(
-    args: &OneArgs,
+    args: &SiteArgs,
     session: &Session,
     style: Style,
     report: &mut CommandReport,

@@ -1,16 +1,16 @@
-//! `edgecert sites enable` and `disable`. A success proves nothing, so the site is read afterwards.
+//! `edgecert sites enable` and `disable`. A successful response proves nothing, so the site is read afterwards.
 
 use std::fmt::Write as _;
 
 use super::{change, label};
 use crate::api::{ApiObject, AttemptError, RequestError, Site};
-use crate::cli::{OneArgs, SiteName};
-use crate::cmd::session::{CONTRADICTION_HINT, NoSuchSite, RequestFailed, Session};
+use crate::cli::{SiteArgs, SiteName};
+use crate::cmd::session::{CONTRADICTION_HINT, NoSuchSite, OperationError, Session};
 use crate::error::{CommandError, Diagnostic, ErrorKind};
 use crate::report::CommandReport;
 use crate::text::sanitize;
 
-/// A site that is as it was before; `reason` is that of the service, in parentheses, or empty.
+/// A site whose state did not change; `reason` is the service's, in parentheses, or empty.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SwitchError {
     #[error("{site} is still enabled{reason}")]
@@ -54,7 +54,7 @@ impl Diagnostic for SwitchError {
 }
 
 pub(super) async fn run(
-    args: &OneArgs,
+    args: &SiteArgs,
     enabled: bool,
     session: &Session,
     report: &mut CommandReport,
@@ -84,7 +84,7 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// Sends the request. A refusal is not final: the site itself shows whether it is as wanted.
+/// Sends the request. A refusal is not final: the site may be in the requested state already.
 async fn request(id: u64, enabled: bool, session: &Session) -> Result<Option<RequestError>, CommandError> {
     match session.client.set_enabled(id, enabled).await {
         Ok(()) => Ok(None),
@@ -94,7 +94,7 @@ async fn request(id: u64, enabled: bool, session: &Session) -> Result<Option<Req
         }
         Err(cause) => {
             let state = if enabled { "enabled" } else { "disabled" };
-            Err(RequestFailed::new(format!("site {id} may or may not be {state}"), cause).into())
+            Err(OperationError::new(format!("site {id} may or may not have been {state}"), cause).into())
         }
     }
 }

@@ -10,7 +10,7 @@ use super::field_update::FieldUpdate;
 use super::{change, label, plain};
 use crate::api::{ApiObject, RequestError, Site};
 use crate::cli::UpdateArgs;
-use crate::cmd::session::{NoSuchSite, RequestFailed, Session};
+use crate::cmd::session::{NoSuchSite, OperationError, Session};
 use crate::error::{CommandError, Diagnostic, ErrorKind};
 use crate::fields::FIELDS;
 use crate::report::{CommandReport, Style, Table};
@@ -74,7 +74,7 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// Saves fields of a site. Returns the site as it is afterwards, and the fields that were ignored.
+/// Saves fields of a site. Returns the saved site and the fields that were ignored.
 pub(super) async fn save(
     before: &ApiObject<Site>,
     fields: &Map<String, Value>,
@@ -95,19 +95,19 @@ fn not_saved(cause: RequestError, before: &ApiObject<Site>) -> CommandError {
     let unchanged = format!("{site} was not changed");
     match cause.refused_status() {
         Some(404) => NoSuchSite::Id { id: before.known.id }.into(),
-        Some(403) => RequestFailed::new(unchanged, cause)
+        Some(403) => OperationError::new(unchanged, cause)
             .refused_hint("name a cert_id or package_id of this account")
             .into(),
         _ if cause.is_retryable() => {
-            RequestFailed::new(format!("{site} may or may not be changed"), cause).into()
+            OperationError::new(format!("{site} may or may not have been changed"), cause).into()
         }
         _ => {
-            RequestFailed::new(unchanged, cause).refused_hint("see the reason that the service gives").into()
+            OperationError::new(unchanged, cause).refused_hint("see the reason that the service gives").into()
         }
     }
 }
 
-/// A field whose value differs; `null` if it was or is absent.
+/// A field whose value differs; `null` where the field is absent.
 #[derive(Serialize)]
 struct Change {
     field: String,
@@ -115,7 +115,7 @@ struct Change {
     after: Value,
 }
 
-/// The differences among the named and the known fields. Others, such as times and counters, belong to the service.
+/// Returns the differences among the named and the known fields. Others, such as times and counters, belong to the service.
 fn changes(
     before: &Map<String, Value>,
     after: &Map<String, Value>,

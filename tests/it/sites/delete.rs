@@ -56,7 +56,7 @@ fn at_a_terminal(service: &Sandbox, line: &str) -> (Option<i32>, String) {
 fn delete_asks_on_a_terminal() {
     let service = shop();
     let question =
-        "delete shop.example.com (site 10) with its DNS records and edge configuration, for good? [y/N]";
+        "permanently delete shop.example.com (site 10) with its DNS records and edge configuration? [y/N]";
     for line in ["n", "", "perhaps"] {
         let (code, shown) = at_a_terminal(&service, line);
         assert_eq!(code, Some(65), "{shown}");

@@ -88,7 +88,7 @@ fn uncertain_change_is_reported() {
     service.add_fault(Fault::status("POST /api/sites/*/update", 503).times(99).header("Retry-After", "9999"));
     let output = sites(&service, &["update", "10", "--set", "remark=x"]).exits_with(75);
     assert!(
-        output.stderr.contains("shop.example.com (site 10) may or may not be changed"),
+        output.stderr.contains("shop.example.com (site 10) may or may not have been changed"),
         "{}",
         output.stderr
     );
