@@ -138,7 +138,7 @@ impl Command {
 
 impl UsageError {
     fn incomplete_call() -> Self {
-        let text = "error: deploy_cert lacks its arguments\n\nUsage: edgecert deploy_cert DOMAIN KEYFILE CERTFILE FULLCHAINFILE CHAINFILE TIMESTAMP\n";
+        let text = "error: arguments are missing after deploy_cert or unchanged_cert\n\nUsage: edgecert deploy_cert|unchanged_cert DOMAIN KEYFILE CERTFILE FULLCHAINFILE CHAINFILE [TIMESTAMP]\n";
         Self { command: "deploy", text: text.into() }
     }
 

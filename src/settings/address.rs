@@ -21,7 +21,7 @@ pub(crate) enum UrlError {
     HasCredentials,
     #[error("it has a query or a fragment; only a path may follow the host")]
     HasQuery,
-    #[error("plain http is for loopback addresses only; the private key travels in the request")]
+    #[error("plain http is for loopback addresses only, because requests contain the private key")]
     PlainHttp,
 }
 

@@ -201,7 +201,7 @@ mod tests {
             ("wait = 1\nbasurl = \"secret\"\n", "2: unknown key `basurl`"),
             (
                 "\nbase_url = \"http://secret.example\"\n",
-                "2: `base_url`: plain http is for loopback addresses only; the private key travels in the request",
+                "2: `base_url`: plain http is for loopback addresses only, because requests contain the private key",
             ),
             ("edge_address = \"secret\"\n", "1: `edge_address`: expected HOST:PORT"),
             ("[lineage]\npath = \"a\"\n", "1: expected `[[lineage]]`, in double brackets"),

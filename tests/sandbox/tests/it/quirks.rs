@@ -73,7 +73,7 @@ fn quirks_table_is_current() {
     let table = Server::start().control("GET", "/quirks", None).expect_ok()["table"].clone();
     let mut page = String::from(
         "# Quirks\n\n\
-         What `edge-api.md` leaves open (with the number of its section), and the variants that the sandbox has for it.\n\
+         What `edge-api.md` leaves open, with the number of the section, and the variants that the sandbox implements.\n\
          `--quirks SEED` draws one variant of each row; seed 0 takes the first of each row.\n\n\
          | left open | variants |\n|---|---|\n",
     );
