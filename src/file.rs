@@ -43,7 +43,7 @@ pub(crate) fn read_secret(path: &Path, max_bytes: u64) -> Result<Zeroizing<Vec<u
     read(path, max_bytes).map(Zeroizing::new)
 }
 
-/// Reads a whole file of at max_bytes `max_bytes` bytes. Pipes and other special files have a time limit: a pipe without a writer
+/// Reads a whole file of at most `max_bytes`. Pipes and other special files have a time limit: a pipe without a writer
 /// would block the run forever.
 pub(crate) fn read(path: &Path, max_bytes: u64) -> Result<Vec<u8>, ReadError> {
     let fail = |kind, reason: String| ReadError { path: path.to_owned(), reason, kind };

@@ -17,7 +17,7 @@ use crate::text::sanitize;
 pub struct Document {
     /// The blocks in order.
     pub blocks: Vec<Block>,
-    /// What was ignored or normalized, each once, as words for a message.
+    /// What was ignored or normalized, each once, as phrases for messages.
     pub cleaned: Vec<&'static str>,
 }
 
@@ -187,7 +187,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Adds an entry once.
+/// Adds an entry unless it is already there.
 fn note(cleaned: &mut Vec<&'static str>, what: &'static str) {
     if !cleaned.contains(&what) {
         cleaned.push(what);
@@ -273,7 +273,7 @@ fn decode(label: &str, body: &[&str]) -> Block {
     }
 }
 
-/// Writes a block without headers, which RFC 7468 does not have but RFC 1421 does, as lines with a colon.
+/// Writes a block without its headers: lines with a colon, which RFC 1421 allows and RFC 7468 does not.
 fn canonical(label: &str, body: &[&str]) -> Zeroizing<String> {
     let body = body.iter().filter(|line| !line.contains(':'));
     // Allocated once at full size, as in `encode`.

@@ -1,7 +1,7 @@
 //! Secrets: the API key and private keys.
 //!
 //! A `Secret` has no `Display`, an empty `Debug`, and is zeroized on drop. The `Redactor` removes secrets from text
-//! that came from outside, because a service may echo what it was sent.
+//! from outside, because a service may echo what it was sent.
 
 use std::fmt;
 
@@ -76,7 +76,7 @@ impl Redactor {
     }
 
     /// Returns `text` with every secret replaced. In a text that contains one, invisible characters are dropped too:
-    /// they would split a secret for the search, but not for a reader.
+    /// they would hide a secret from the search, but not from a reader.
     pub fn clean(&self, text: &str) -> String {
         if !self.may_change(text) {
             return text.to_owned();
@@ -102,7 +102,7 @@ impl Redactor {
         if cleaned == visible { text.to_owned() } else { cleaned }
     }
 
-    /// Cleans every string and object key in a JSON value, and removes private keys, whosever they are.
+    /// Cleans every string and object key in a JSON value, and removes every private key, known or not.
     pub fn clean_json(&self, value: &mut Value) {
         match value {
             Value::String(text) if text.contains(PRIVATE_KEY) => *text = "[private key]".into(),
@@ -120,8 +120,8 @@ impl Redactor {
         }
     }
 
-    /// Whether `clean_json` may change the value of this JSON text. To search the text is much cheaper than to walk the
-    /// value, and hardly any response holds a secret.
+    /// Whether `clean_json` may change the value of this JSON text. Searching the text is much cheaper than walking
+    /// the value, and hardly any response holds a secret.
     pub(crate) fn may_change_json(&self, json: &str) -> bool {
         // Escaped and invisible characters may hide a secret from the search.
         let may_hide = !json.is_ascii() || json.contains('\\') || json.contains('\x7f');

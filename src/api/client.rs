@@ -14,14 +14,14 @@ use super::transport::{Request, Transport};
 use crate::clock::Deadline;
 use crate::secret::Redactor;
 
-/// Attempts of a request whose response cannot be understood; it is unlikely to change.
+/// Attempts of a request whose response cannot be parsed; the next one is unlikely to differ.
 const MAX_INVALID_RESPONSES: u32 = 4;
 
 /// Sends requests to the service until a deadline.
 pub(crate) struct Client {
     transport: Transport,
     deadline: Deadline,
-    /// Attempts of one request.
+    /// Limit for each request.
     max_attempts: u32,
     warnings: RefCell<Vec<String>>,
 }
@@ -37,7 +37,7 @@ impl Client {
         Ok(Self { transport, deadline, max_attempts: u32::MAX, warnings: RefCell::default() })
     }
 
-    /// Limits the attempts of each request, however much time is left: for a person who waits for the result.
+    /// Limits the attempts of each request, however much time is left; for interactive commands.
     pub(crate) fn with_max_attempts(self, max_attempts: u32) -> Self {
         Self { max_attempts, ..self }
     }
@@ -80,8 +80,8 @@ impl Client {
         self.transport.send(request, self.deadline).await
     }
 
-    /// Repeats `attempt` until it succeeds, fails for good, or no time is left for another one. Returns the number of
-    /// attempts, too.
+    /// Repeats `attempt` until it succeeds, fails for good, or no time is left for another one. Also returns the
+    /// number of attempts.
     pub(super) async fn retry<T>(
         &self,
         request: &Request,

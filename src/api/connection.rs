@@ -7,7 +7,7 @@ use rustls::{AlertDescription, CertificateError};
 
 use super::error::AttemptError;
 
-/// How far an attempt had come when it failed.
+/// The phase in which an attempt failed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum RequestPhase {
     Request,
@@ -52,7 +52,7 @@ pub(super) fn innermost_reason(error: &reqwest::Error) -> String {
         reason = inner.to_string();
         source = inner.source();
     }
-    // Error numbers and links to manuals help nobody who runs a hook.
+    // Error numbers and links to manuals are noise in the output of a hook.
     let reason = reason.split(" (os error").next().and_then(|reason| reason.split(": https://").next());
     crate::text::sanitize(reason.unwrap_or_default())
 }

@@ -17,7 +17,7 @@ use crate::names::Domain;
 pub(crate) struct Listing {
     pub(crate) records: Vec<Record>,
     pub(crate) sites: Vec<Site>,
-    /// Records to which sites are bound that cannot be read.
+    /// Records that unreadable sites are bound to.
     pub(crate) unreadable: Vec<u64>,
     /// Why sites or records may be missing; empty for a complete listing.
     pub(crate) warnings: Vec<String>,
@@ -39,7 +39,7 @@ impl Client {
     }
 
     /// `POST /api/certs/upload` (section 4.2). Replaces the record of the domain in place, so repeating it is safe.
-    /// Returns the number of attempts, too.
+    /// Also returns the number of attempts.
     pub(crate) async fn upload(
         &self,
         vetted: &Vetted<'_>,
@@ -54,7 +54,7 @@ impl Client {
         self.retry(&request, async || self.send(&request).await?.read(Uploaded::from_json)).await
     }
 
-    /// `GET /api/certs/{id}/download` (section 4.3). Errors do not repeat what the service said, which may hold the key.
+    /// `GET /api/certs/{id}/download` (section 4.3). Errors omit the service's message, which may hold the key.
     pub(crate) async fn download(&self, id: u64) -> Result<Download, RequestError> {
         let request = Request::get(format!("/api/certs/{id}/download"));
         let attempt = async || {
@@ -78,8 +78,8 @@ impl Client {
         self.call(&Request::get(format!("/api/sites/{id}")), parse).await
     }
 
-    /// `POST /api/sites` (section 4.6). Sent once: after a lost response, a second request would be refused because of
-    /// the first.
+    /// `POST /api/sites` (section 4.6). Sent once: if the response were lost, a second request would be refused
+    /// because the site exists.
     pub(crate) async fn create_site(&self, fields: &Map<String, Value>) -> Result<SavedSite, RequestError> {
         let request = Request::post("/api/sites", Some(Value::Object(fields.clone())));
         let saved = self.send(&request).await.and_then(|response| response.read(SavedSite::from_json));
@@ -110,7 +110,7 @@ impl Client {
     pub(crate) async fn delete_site(&self, id: u64) -> Result<(), RequestError> {
         let request = Request::delete(format!("/api/sites/{id}"));
         match self.retry(&request, async || self.send(&request).await?.check_ok()).await {
-            Err(failed) if failed.attempts > 1 && failed.refused_status() == Some(404) => Ok(()),
+            Err(error) if error.attempts > 1 && error.refused_status() == Some(404) => Ok(()),
             result => result.map(|_| ()),
         }
     }

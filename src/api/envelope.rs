@@ -12,10 +12,10 @@ pub(super) const RECORD_LIST_KEYS: [&str; 6] = ["certs", "certificates", "list",
 /// Keys under which a list of sites may be; the first is documented.
 pub(super) const SITE_LIST_KEYS: [&str; 5] = ["sites", "list", "items", "results", "data"];
 
-/// How many wrappers an object may have.
+/// Maximum number of wrappers around an object.
 const MAX_OBJECT_DEPTH: usize = 3;
 
-/// How many wrappers a list may have: `{"data":{"result":{"list":[…]}}}`.
+/// Maximum number of wrappers around a list: `{"data":{"result":{"list":[…]}}}`.
 const MAX_LIST_DEPTH: usize = 4;
 
 /// The object for which `fits` holds: `json` itself, or one in a known wrapper.

@@ -15,10 +15,10 @@ pub(crate) struct RequestError {
     pub(crate) error: AttemptError,
 }
 
-/// Why one attempt failed. `message` is what the service said: untrusted, but free of secrets.
+/// Why one attempt failed. `message` is the service's own: untrusted, but free of secrets.
 ///
 /// Retryable are `Unreachable`, `TimedOut`, `ConnectionClosed`, `Unavailable` (408, 425, 429 and 5xx) and, a few times,
-/// `InvalidResponse`, which may have been cut or garbled on its way.
+/// `InvalidResponse`, which may have been truncated or garbled in transit.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AttemptError {
     /// No connection: refused, no route, no such host.
@@ -62,7 +62,7 @@ impl RequestError {
         self.error.is_retryable()
     }
 
-    /// The status with which the service refused.
+    /// The status with which the service refused the request.
     pub(crate) fn refused_status(&self) -> Option<u16> {
         match self.error {
             AttemptError::Refused { status, .. } => Some(status),
@@ -72,7 +72,7 @@ impl RequestError {
 }
 
 impl AttemptError {
-    /// Whether the same request may succeed later; see the type for which do.
+    /// Whether the same request may succeed later; the type's documentation lists the retryable errors.
     pub(crate) fn is_retryable(&self) -> bool {
         match self {
             Self::Unreachable { .. }
@@ -97,7 +97,7 @@ impl AttemptError {
         }
     }
 
-    /// The error without what the service said.
+    /// The error without the service's message.
     pub(super) fn without_message(mut self) -> Self {
         match &mut self {
             Self::Unauthorized { message }
@@ -116,7 +116,7 @@ impl AttemptError {
     }
 }
 
-/// What the service said, after a colon, if it said anything.
+/// The service's message after a colon; empty if there is none.
 fn quote(message: &str) -> String {
     match sanitize(message) {
         message if message.is_empty() => String::new(),

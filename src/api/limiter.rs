@@ -11,7 +11,7 @@ use tokio::time::sleep;
 use super::error::AttemptError;
 use crate::clock::Deadline;
 
-/// Most requests in flight to one service.
+/// Maximum number of requests in flight to one service.
 pub(crate) const MAX_CONCURRENT_REQUESTS: usize = 32;
 
 const TOO_MANY_REQUESTS: u16 = 429;
@@ -23,7 +23,7 @@ pub(super) struct Limiter {
     limit: AtomicUsize,
     /// Requests without a 429 since the limit last changed.
     successes: AtomicUsize,
-    /// No request is sent before this.
+    /// No request is sent before this instant.
     backoff_until: Mutex<Option<Deadline>>,
 }
 
@@ -60,7 +60,7 @@ impl Limiter {
     /// Returns the permit of a request, and adapts the limit to how the request ended.
     pub(super) fn release<T>(&self, permit: SemaphorePermit<'_>, result: &Result<T, AttemptError>) {
         if self.adapt(result) {
-            // With waiters queued no permit is ever free to be removed, so this one goes.
+            // While requests are queued no permit is ever free to be removed, so this one is.
             permit.forget();
         }
     }
@@ -87,7 +87,7 @@ impl Limiter {
         false
     }
 
-    /// Removes half of the permits, as far as they are free. Returns whether one more has to go.
+    /// Removes half of the permits, as far as they are free. Returns whether the caller must remove its own, too.
     fn halve(&self) -> bool {
         self.successes.store(0, Ordering::Relaxed);
         let before =
@@ -95,7 +95,7 @@ impl Limiter {
         let surplus = before.map(|limit| limit - limit.div_ceil(2)).unwrap_or_default();
         let removed = self.permits.forget_permits(surplus);
         let own = usize::from(removed < surplus);
-        // The held ones still exist.
+        // Permits that other requests hold still exist.
         self.limit.fetch_add(surplus - removed - own, Ordering::Relaxed);
         own == 1
     }
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn longest_retry_after_pauses_everyone() {
+    fn longest_retry_after_pauses_all_requests() {
         let limiter = Limiter::new();
         limiter.adapt(&too_many_requests(Some(3600)));
         limiter.adapt(&too_many_requests(Some(1)));

@@ -30,7 +30,7 @@ impl<T: FromJson<Known = Site>> List<T> {
 }
 
 impl<T: FromJson> List<T> {
-    /// Elements that cannot be read are left out with a warning; if none can be read, it is not such a list.
+    /// Leaves out unreadable elements with a warning; `None` if no element can be read.
     fn from_json(json: &Value, noun: &str, keys: &[&str]) -> Option<Self> {
         let elements = find_list(json, keys)?;
         let (mut items, mut unread) = (Vec::new(), Vec::new());

@@ -1,5 +1,5 @@
-//! A response as it arrived. Its JSON and its text are private and leave it without secrets only; a downloaded private
-//! key is the one exception.
+//! A response as it arrived. Its JSON and its text are private and are released only after redaction; a downloaded
+//! private key is the one exception.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use super::envelope::find_object;
 use super::error::AttemptError;
 use crate::secret::{Redactor, Secret};
 
-/// Longest message that is taken from a response.
+/// Maximum length of a message taken from a response.
 const MAX_MESSAGE_CHARS: usize = 4096;
 
 /// Fields that may hold the reason of an error; the API document does not show its shape.
@@ -69,7 +69,7 @@ impl<'r> Response<'r> {
         self.status
     }
 
-    /// What the service says: the reason in the JSON, or else the start of the body.
+    /// The service's message: the reason in the JSON, or else the start of the body.
     pub(super) fn message(&self) -> String {
         let message = self.json.as_ref().and_then(reason).unwrap_or(&self.text);
         let start: String = message.chars().take(MAX_MESSAGE_CHARS).collect();
@@ -106,7 +106,7 @@ impl<'r> Response<'r> {
 }
 
 impl Download {
-    /// `json` may hold secrets; what is kept of it besides certificate and key may not.
+    /// `json` may hold secrets; in the result, only `key_pem` does.
     fn from_json(json: &Value, redactor: &Redactor) -> Option<Self> {
         let record = find_object(json, &|value| value.get("cert_pem").is_some_and(Value::is_string))?;
         let text = |name: &str| record.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn downloaded_key_leaves_as_secret_only() {
+    fn downloaded_key_is_released_only_as_secret() {
         let json = json!({
             "ok": true, "id": 5, "domain": "a.example", "name": KEY_BODY, "cert_pem": "c", "key_pem": KEY,
             "more": [{"key_pem": "x", "copy": KEY, "line": KEY_BODY}],

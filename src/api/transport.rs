@@ -21,11 +21,11 @@ use crate::secret::Redactor;
 use crate::settings::BaseUrl;
 use crate::text;
 
-/// Time limit of one attempt, also where the run's deadline is further away: a stalled connection is replaced.
+/// Time limit of one attempt. Shorter than most deadlines, so that a stalled connection is replaced.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(25);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Largest body that is read.
+/// Maximum size of a response body.
 const MAX_BODY_BYTES: usize = 32 << 20;
 
 /// A request to an endpoint.
@@ -103,7 +103,7 @@ impl Transport {
         result
     }
 
-    /// The error of a request for which the limiter leaves no time.
+    /// The error of a request that the limiter cannot admit before the deadline.
     fn not_sent(&self, backoff: Duration) -> AttemptError {
         if backoff.is_zero() {
             return AttemptError::TimedOut { host: self.base_url.join("").authority().to_owned() };
@@ -171,7 +171,7 @@ fn skew(headers: &HeaderMap, now: time::OffsetDateTime) -> Option<time::Duration
     Some(now - time::OffsetDateTime::from(date))
 }
 
-/// Seconds or a date (RFC 9110, section 10.2.3).
+/// The pause in `Retry-After`: seconds or a date (RFC 9110, section 10.2.3).
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = text.parse() {

@@ -13,9 +13,9 @@ use crate::text::rfc3339;
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
     pub(crate) id: u64,
-    /// Its name if that is a domain; by default the one that it was uploaded for.
+    /// The record's name if that is a domain; by default the domain of the upload.
     pub(crate) name: Option<Domain>,
-    /// The domains that it is stored for; values that are not domain names are left out.
+    /// The domains that it is stored for; other values are left out.
     pub(crate) domains: Vec<Domain>,
     pub(crate) kind: RecordType,
 }
@@ -36,7 +36,7 @@ pub(crate) struct Site {
     pub(crate) domain: Domain,
     /// `None`: no certificate is bound.
     pub(crate) cert_id: Option<u64>,
-    /// Whether the configuration has reached the edge; absent means false.
+    /// Whether the service reports the configuration as pushed to the edge; absent means false.
     pub(crate) config_synced: bool,
     /// Host name of the site's edge; untrusted text.
     pub(crate) cname: Option<String>,
@@ -129,7 +129,7 @@ impl ApiObject<Site> {
 }
 
 impl SavedSite {
-    /// Any object will do, also one that does not show the site.
+    /// Accepts any object, even one without the site.
     pub(super) fn from_json(json: &Value) -> Option<Self> {
         json.as_object()?;
         Some(Self {
@@ -153,7 +153,7 @@ impl Uploaded {
     }
 }
 
-/// One name, several in one text, or an array.
+/// Parses one name, several names in one string, or an array.
 fn domains(fields: &Map<String, Value>) -> Vec<Domain> {
     let texts: Vec<&str> = match fields.get("domain").or_else(|| fields.get("domains")) {
         Some(Value::String(text)) => text.split([',', ';', ' ', '\n']).collect(),
@@ -174,7 +174,7 @@ fn id(json: &Value) -> Option<u64> {
     json.as_u64().or_else(whole).or_else(|| json.as_str()?.parse().ok())
 }
 
-/// A time in RFC 3339; without an offset it is taken as UTC, without a time of day as midnight.
+/// Parses a time in RFC 3339; UTC if it has no offset, midnight if it has no time of day.
 fn timestamp(text: &str) -> Option<OffsetDateTime> {
     let text = text.trim().replacen(' ', "T", 1);
     let forms = [text.clone(), format!("{text}Z"), format!("{text}T00:00:00Z")];

@@ -6,7 +6,7 @@ use crate::key::PrivateKey;
 use crate::pem::Block;
 use crate::text;
 
-/// Most certificates in a file: each is compared with every other one.
+/// Maximum number of certificates in a file, because each is compared with every other one.
 const MAX_CERTIFICATES: usize = 64;
 
 /// A leaf and the certificates that lead from it towards a root.

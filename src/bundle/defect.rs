@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use crate::pem::{self, Block};
 use crate::text;
 
+/// A reason why a file cannot be used.
 #[derive(Debug)]
 pub struct Defect {
-    /// What the file holds, as the object of that verb.
+    /// What the file holds; completes a message that ends in "holds".
     pub found: String,
     /// What to do about it, in the imperative.
     pub hint: &'static str,

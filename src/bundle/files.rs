@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-/// Largest file that is read.
+/// Maximum size of a file.
 pub const MAX_BYTES: u64 = 1 << 20;
 
+/// The paths of a lineage's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Files {
     /// The full chain, or only the leaf.

@@ -6,7 +6,7 @@ use super::defect::{DAMAGED_HINT, Defect, kinds};
 use crate::key::{KeyError, PrivateKey};
 use crate::pem::{Block, KeyFormat};
 
-/// Keys whose type is named if a file has several.
+/// Maximum number of keys whose types are listed if a file has several.
 const MAX_NAMED_KEYS: usize = 4;
 
 /// Reads the only private key of a file.

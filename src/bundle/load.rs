@@ -11,7 +11,7 @@ use crate::cert::{self, Certificate};
 use crate::file::{self, ReadError};
 use crate::{pem, text};
 
-/// How long files are read again that are missing, incomplete or do not match.
+/// How long files that are missing, incomplete or mismatched are reread.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(2);
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
@@ -59,7 +59,7 @@ pub(crate) fn load_chain(files: &Files) -> Result<Bundle, ReadError> {
     Ok(Contents::read(&files)?.parse(&files))
 }
 
-/// Compares the leaf with the one of this fingerprint. The key is not read.
+/// Compares the leaf on disk with the known fingerprint. The key is not read.
 pub(crate) fn peek_leaf(files: &Files, known: Option<&str>) -> Result<LeafPeek, ReadError> {
     let bytes = file::read_secret(&files.cert, MAX_BYTES)?;
     let first = pem::parse(&bytes).blocks.into_iter().find_map(|block| match block {

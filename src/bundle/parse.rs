@@ -32,13 +32,13 @@ impl Bundle {
         let is_one_file = files.key.as_ref() == Some(&files.cert);
         cleaned.extend(kinds(&blocks, |block| !(is_certificate(block) || is_one_file && is_key(block))));
         let key = key.map(|file| {
-            let text = pem::parse(file);
+            let document = pem::parse(file);
             if !is_one_file {
-                let noted = text.cleaned.iter().map(|what| (*what).to_owned());
-                let noted = noted.chain(kinds(&text.blocks, |block| !is_key(block)));
+                let noted = document.cleaned.iter().map(|what| (*what).to_owned());
+                let noted = noted.chain(kinds(&document.blocks, |block| !is_key(block)));
                 cleaned.extend(noted.map(|what| format!("{what} in the key file")));
             }
-            find_key(text.blocks, file)
+            find_key(document.blocks, file)
         });
         let mut seen = BTreeSet::new();
         cleaned.retain(|what| seen.insert(what.clone()));

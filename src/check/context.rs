@@ -1,4 +1,4 @@
-//! What a bundle is checked against.
+//! The requirements that a bundle is checked against.
 
 use rustls::RootCertStore;
 use time::OffsetDateTime;

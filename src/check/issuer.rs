@@ -1,13 +1,13 @@
 //! The check `issuer`: test, staging and self-signed issuers, which no browser trusts.
 //!
-//! A private CA cannot be told from a public one and passes.
+//! A private CA cannot be distinguished from a public one, so it passes.
 
 use super::context::CheckContext;
 use super::finding::{Check, Finding, Status};
 use crate::bundle::Chain;
 use crate::text;
 
-/// Test issuers: lower-case parts of the name, all of which have to occur, and what the issuer is. `ZeroSSL` publishes no
+/// Test issuers: lower-case substrings of the name, all of which must occur, and a description. `ZeroSSL` publishes no
 /// test environment; its entry is a precaution.
 const TEST_ISSUERS: [(&[&str], &str); 6] = [
     (&["(staging)"], "Let's Encrypt's staging environment"),

@@ -1,7 +1,7 @@
 //! The local checks of a bundle. Pure: no I/O, no clock.
 //!
-//! Every check runs and reports all that it finds. Files are read by `bundle`; what an upload would break elsewhere is
-//! guarded by `plan`.
+//! Every check runs and reports all that it finds. Files are read by `bundle`; guards against breaking other sites are in
+//! `plan`.
 
 mod chain;
 mod context;
@@ -27,7 +27,7 @@ pub struct Vetted<'a> {
     key: &'a PrivateKey,
 }
 
-/// At least one check failed, or there is no key.
+/// The error for a bundle with a failed check or without a key.
 #[derive(Debug, thiserror::Error)]
 #[error("a local check failed; nothing was sent")]
 pub struct NotVetted;

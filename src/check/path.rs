@@ -10,7 +10,7 @@ use webpki::{ALL_VERIFICATION_ALGS, EndEntityCert, Error, KeyUsage};
 use crate::bundle::Chain;
 use crate::cert::Certificate;
 
-/// Validates that there is a path from the leaf, as a TLS server's, to an anchor. The error says why there is none.
+/// Validates that the leaf, used by a TLS server, has a path to an anchor. The error says why it has none.
 pub(super) fn validate(
     chain: &Chain,
     anchors: &RootCertStore,

@@ -9,7 +9,7 @@ use crate::runtime::Runtime;
 use crate::secret::{Redactor, Secret};
 use crate::settings::Settings;
 
-/// A connection to one account, opened when it is needed first.
+/// A connection to one account, opened on first use.
 pub(crate) struct ClientCache {
     runtime: Runtime,
     config: Option<Arc<ClientConfig>>,
@@ -17,12 +17,12 @@ pub(crate) struct ClientCache {
 }
 
 impl ClientCache {
-    /// A cache that takes its configuration from the settings of the first request.
+    /// Creates a cache that takes its configuration from the settings of the first request.
     pub(crate) fn new() -> Result<Self, DeployError> {
         Ok(Self { runtime: Runtime::new()?, config: None, client: None })
     }
 
-    /// A cache with a configuration that it shares with others, and with it their rate limit.
+    /// Creates a cache that shares a configuration, and with it the rate limit, with others.
     pub(crate) fn with_config(config: Arc<ClientConfig>) -> Result<Self, DeployError> {
         Ok(Self { config: Some(config), ..Self::new()? })
     }
@@ -37,7 +37,7 @@ impl ClientCache {
         Ok(self.runtime.block_on(client.listing())??)
     }
 
-    /// A client that removes the API key and these secrets from everything it returns.
+    /// Returns a client that removes the API key and these secrets from all responses.
     pub(super) fn client(
         &mut self,
         settings: &Settings,

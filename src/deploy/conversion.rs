@@ -1,4 +1,4 @@
-//! Converts between what a deployment works with and what the state records of it.
+//! Converts between the types of a deployment and those of the state.
 
 use crate::cert::Certificate;
 use crate::names::Domain;
@@ -9,7 +9,7 @@ use crate::source::Source;
 use crate::state::{self, DeployOptions, Overrides};
 use crate::text::rfc3339;
 
-/// The options of a deployment. Without settings, because they could not be resolved, the service is not known.
+/// The options of a deployment. The service is unknown if the settings could not be resolved.
 pub(crate) fn recorded_options(
     settings: Option<&Settings>,
     overrides: Overrides,
@@ -64,7 +64,7 @@ pub(super) fn recorded_site(site: &SiteReport) -> state::SiteState {
 
 /// The report of a site that another run deployed at this time.
 pub(super) fn by_another_run(site: &state::SiteState, at: &str) -> Option<SiteReport> {
-    // Another release wrote it; this one cannot say what it means.
+    // Written by another release; its meaning is unknown.
     if matches!(site.outcome, Outcome::Unknown(_)) {
         return None;
     }

@@ -13,11 +13,11 @@ use crate::api::{Listing, Site};
 use crate::settings::Verify;
 use crate::verify::Edge;
 
-/// Time for asking the edge before anything is changed.
+/// Time limit for probing the edge before anything is changed.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Adds to the known dates those of the leaves that the edge shows for the records that may be replaced. The later date
-/// counts. An edge that does not answer must not cost the deployment, so the time for this is short.
+/// Completes the recorded issue dates with those of the leaves that the edge serves for replaceable records; the later
+/// date counts. The time limit is short, because an unresponsive edge must not fail the deployment.
 pub(super) async fn complete_from_edge(
     request: &RolloutRequest<'_>,
     edge: &Edge<'_>,
@@ -30,19 +30,19 @@ pub(super) async fn complete_from_edge(
     }
     let limit = TIMEOUT.min(request.deadline.left() / 4);
     let records = scope.replaceable_records(&listing.sites, &listing.records);
-    let asked = records
+    let lookups = records
         .into_iter()
         .map(|(id, sites)| async move { Some((id, first_issue_date(edge, &sites, limit).await?)) });
-    let asked = stream::iter(asked).buffer_unordered(MAX_HANDSHAKES).take_until(Box::pin(sleep(limit)));
-    let shown: Vec<(u64, OffsetDateTime)> = asked.filter_map(std::future::ready).collect().await;
-    for (id, issued) in shown {
+    let lookups = stream::iter(lookups).buffer_unordered(MAX_HANDSHAKES).take_until(Box::pin(sleep(limit)));
+    let found: Vec<(u64, OffsetDateTime)> = lookups.filter_map(std::future::ready).collect().await;
+    for (id, issued) in found {
         let date = dates.entry(id).or_insert(issued);
         *date = issued.max(*date);
     }
     dates
 }
 
-/// When the leaf was issued that the edge shows for the first of the sites that it shows one for.
+/// Issue date of the leaf of the first site for which the edge serves one.
 async fn first_issue_date(edge: &Edge<'_>, sites: &[&Site], limit: Duration) -> Option<OffsetDateTime> {
     for site in sites {
         if let Some(issued) = edge.latest_issued(site, limit).await {

@@ -1,7 +1,7 @@
-//! The record of one deployment: takes the lock of the lineage, writes the intent before the first request and the
+//! The journal of one deployment: takes the lock of the lineage, writes the intent before the first request and the
 //! result after the last.
 //!
-//! A state directory that cannot be written is a warning here: the deployment matters more than its record.
+//! A state directory that cannot be written is a warning here: the deployment matters more than its journal.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -110,8 +110,8 @@ impl Journal {
         }
     }
 
-    /// Compares the state with what `sync` saw before it had the lock: `begun` is when the last run began that the scan
-    /// knew of. A later run need not be repeated. If it failed with other options, they must not be replaced by these.
+    /// Compares the state with the scan of `sync`, which did not hold the lock. `begun` is the start of the last run that
+    /// the scan found. If another run has begun since and failed with other options, this run must not overwrite them.
     pub(crate) fn compare_with_scan(&mut self, begun: Option<OffsetDateTime>) -> Result<(), DeployError> {
         let Some(state) = &self.state else { return Ok(()) };
         // Not `<`: the clock may have been set back in between.
@@ -143,7 +143,7 @@ impl Journal {
     }
 
     /// Whether another run, which this one waited for or which began after the scan, has deployed this leaf with the
-    /// same options. Its results are reported then.
+    /// same options. If so, reports its results.
     pub(crate) fn already_deployed(&self, report: &mut DeployReport) -> bool {
         let (Some(state), Some(leaf)) = (&self.state, &self.leaf) else { return false };
         let waited = self.lock.as_ref().is_some_and(|lock| lock.has_waited);
@@ -187,7 +187,7 @@ impl Journal {
         self.write(report);
     }
 
-    /// Writes that the lineage's files are missing. What is known of its deployment stays.
+    /// Records that the lineage's files are missing, and keeps the rest of the state.
     pub(crate) fn mark_missing(&mut self, report: &mut DeployReport) {
         if let Some(state) = &mut self.state {
             state.mark_missing(clock::now());

@@ -105,7 +105,7 @@ impl Deployment<'_> {
     ) -> Result<(), DeployError> {
         let issue_dates = match self.account {
             Some(account) => &account.issue_dates,
-            // No guard needs the dates then.
+            // Without guards the dates are not needed.
             None if self.upload_only => &HashMap::new(),
             None => &journal.issue_dates(self.settings, report),
         };

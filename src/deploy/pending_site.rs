@@ -19,11 +19,11 @@ pub(super) struct PendingSite<'p> {
     pub(super) upload: &'p Upload<'p>,
     pub(super) stored: Result<StoredRecord, &'p RequestError>,
     pub(super) reading: SiteReading,
-    /// The answer to setting `cert_id`; `None` if that was not tried.
+    /// The result of setting `cert_id`; `None` if that was not tried.
     pub(super) binding: Option<Result<SavedSite, RequestError>>,
     pub(super) view: EdgeView,
     /// Whether a handshake with its edge was tried.
-    pub(super) is_edge_asked: bool,
+    pub(super) is_edge_checked: bool,
 }
 
 /// A site as last read since the upload.
@@ -49,11 +49,11 @@ impl<'p> PendingSite<'p> {
             reading: SiteReading::Unread,
             binding: None,
             view,
-            is_edge_asked: false,
+            is_edge_checked: false,
         }
     }
 
-    /// The site as last read, before the upload if not since.
+    /// The site as last read: since the upload, or else before it.
     pub(super) fn latest(&self) -> &Site {
         match &self.reading {
             SiteReading::Site(site) => site,

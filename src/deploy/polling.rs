@@ -1,7 +1,7 @@
-//! The wait between the upload and the verdict: reads the sites, binds those that are not bound, and asks the edge
+//! The wait between the upload and the verdict: reads the sites, binds those that are not bound, and checks the edge
 //! until it serves the new leaf for every site or the wait is over.
 //!
-//! Nothing here fails. What was observed stays in each `PendingSite`; `verdict` says what it means.
+//! Nothing here fails. The observations are kept in each `PendingSite`; `verdict` evaluates them.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -17,18 +17,18 @@ use crate::clock::Deadline;
 use crate::settings::Verify;
 use crate::verify::Edge;
 
-/// Least time for one reading of the sites, without `--wait` and with it.
+/// Minimum time limit for one reading of the sites, without `--wait` and with it.
 const MIN_READ_TIMEOUT: Duration = Duration::from_secs(5);
 const MIN_READ_TIMEOUT_WITHIN_WAIT: Duration = Duration::from_secs(2);
 
 /// Sites are read one by one if the account has more than this many sites for each of them.
 const LISTING_FACTOR: usize = 30;
 
-/// What the wait needs besides the sites.
+/// The inputs of the wait besides the sites.
 pub(super) struct Polling<'a> {
     pub(super) request: &'a RolloutRequest<'a>,
     pub(super) edge: &'a Edge<'a>,
-    /// How many sites the account has.
+    /// The number of sites in the account.
     pub(super) account_sites: usize,
 }
 
@@ -46,7 +46,7 @@ impl Polling<'_> {
         }
         loop {
             if settings.verify != Verify::Off && !settings.wait.is_zero() {
-                self.ask_edge(sites, &pauses).await;
+                self.check_edge(sites, &pauses).await;
             }
             let is_settled = sites.iter().all(|site| site.is_settled(settings.verify));
             let Some(pause) = pauses.next().filter(|_| !is_settled) else { return };
@@ -61,9 +61,9 @@ impl Polling<'_> {
     /// Reads the sites with one listing, or one by one if they are a small part of a large account.
     async fn read(&self, sites: &mut [PendingSite<'_>], end: Deadline) {
         let is_waiting = !self.request.settings.wait.is_zero();
-        let least = if is_waiting { MIN_READ_TIMEOUT_WITHIN_WAIT } else { MIN_READ_TIMEOUT };
+        let minimum = if is_waiting { MIN_READ_TIMEOUT_WITHIN_WAIT } else { MIN_READ_TIMEOUT };
         // A request that stalls must leave time for the handshakes.
-        let limit = (end.left() / 2).max(least);
+        let limit = (end.left() / 2).max(minimum);
         let is_in_time = if sites.len() * LISTING_FACTOR < self.account_sites {
             timeout(limit, self.read_each(sites)).await.is_ok()
         } else {
@@ -100,10 +100,10 @@ impl Polling<'_> {
     }
 
     /// Handshakes with the edges of the sites that are pushed; before the wait ends, of every bound site.
-    async fn ask_edge(&self, sites: &mut [PendingSite<'_>], pauses: &Pauses) {
+    async fn check_edge(&self, sites: &mut [PendingSite<'_>], pauses: &Pauses) {
         let due = sites.iter_mut().filter(|site| site.is_handshake_due(pauses.is_last));
         let handshakes = due.map(|pending| async {
-            pending.is_edge_asked = true;
+            pending.is_edge_checked = true;
             let site = match &pending.reading {
                 SiteReading::Site(site) => site,
                 SiteReading::Unread | SiteReading::Missing => pending.target.site,
@@ -131,7 +131,7 @@ impl Pauses {
         Self { end, span: end.left(), is_last: false }
     }
 
-    /// An eighth of the time that has passed, so that a slow edge is asked less and less often; `None` after the last.
+    /// Returns an eighth of the elapsed time, so that a slow edge is checked less and less often; `None` after the last.
     fn next(&mut self) -> Option<Duration> {
         let left = self.end.left();
         let reserve = (self.span / 4).min(MAX_RESERVE);

@@ -1,4 +1,4 @@
-//! Which sites of the account a deployment is for, and what it means if there are none.
+//! Determines which sites of the account a deployment is for, and reports if there are none.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,7 +19,7 @@ pub(super) struct Scope<'a> {
     names: Names,
 }
 
-/// Sites per record whose edge is asked what the record holds.
+/// Maximum number of sites per record whose edges are probed for the record's leaf.
 const MAX_SITES_PER_RECORD: usize = 3;
 
 impl<'a> Scope<'a> {
@@ -61,7 +61,7 @@ impl<'a> Scope<'a> {
         bound
     }
 
-    /// Reports the domains that are no sites of the account, and returns whether any site is left to deploy to.
+    /// Reports the domains that are not sites of the account, and returns whether any site is left to deploy to.
     ///
     /// No covered site is an error unless `--skip-unmatched` is given. An incomplete listing is never a reason to skip:
     /// the service may have left out the sites in question.

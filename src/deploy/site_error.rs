@@ -1,5 +1,5 @@
-//! Why a site did not get the certificate, or may not have it. Such an error fails the run without stopping the other
-//! sites.
+//! Why a site did not get the certificate, or may not have got it. Such an error fails the run without stopping
+//! the other sites.
 
 use crate::api::{AttemptError, RequestError};
 use crate::error::{Diagnostic, ErrorKind, RETRY_HINT};

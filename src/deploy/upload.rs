@@ -31,8 +31,8 @@ pub(super) async fn upload_planned(
     results
 }
 
-/// Uploads for the other domains that a record may be created for, while the service refuses: one site that it refuses
-/// must not keep the certificate from the others.
+/// Uploads for the alternative domains until the service accepts one, so that one refused site does not keep the
+/// certificate from the others.
 async fn try_alternatives(
     request: &RolloutRequest<'_>,
     upload: &Upload<'_>,
@@ -73,7 +73,7 @@ pub(super) async fn upload_only(request: &RolloutRequest<'_>, report: &mut Deplo
     }
 }
 
-/// Adds the answer to an upload to the report.
+/// Adds the result of an upload to the report.
 fn record(
     domain: &Domain,
     answer: Result<(Uploaded, u32), RequestError>,

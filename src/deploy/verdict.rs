@@ -1,4 +1,4 @@
-//! The outcome of a deployment for each site, from what the service and the edge showed of it.
+//! Determines the outcome of a deployment for each site from the observations of the service and its edge.
 //!
 //! An upload that succeeded proves nothing: a site counts as `served` only after handshakes, and one whose edge keeps
 //! another leaf is `stale`, a temporary failure that `sync` retries.
@@ -42,7 +42,7 @@ pub(super) fn report_untouched(plan: &Plan<'_>, report: &mut DeployReport) {
 /// Reports a site that an upload was made for.
 pub(super) fn report_pending(pending: &PendingSite<'_>, settings: &Settings, report: &mut DeployReport) {
     let (served, addresses) = pending.view.served_of();
-    let edge = pending.is_edge_asked.then_some(EdgeReport { served, addresses });
+    let edge = pending.is_edge_checked.then_some(EdgeReport { served, addresses });
     let verdict = Verdict::of(pending, settings);
     verdict.add_to(report, pending.target, pending.latest(), edge);
 }
@@ -127,7 +127,7 @@ impl<'a> Verdict<'a> {
             .with_error(SiteError::Stale { domain: &site.domain, observations })
     }
 
-    /// The edge shows no other leaf, but not every address showed the new one, so the service's word is all there is.
+    /// The edge shows no other leaf, but not every address showed the new one, so only the service's own report is left.
     fn unverified(pending: &PendingSite<'_>, site: &'a Site, settings: &Settings) -> Self {
         let domain = &site.domain;
         let outcome = if site.config_synced { Outcome::Synced } else { Outcome::Uploaded };
@@ -233,8 +233,8 @@ fn why_unverified(pending: &PendingSite<'_>, site: &Site, is_without_wait: bool)
         return format!("the site is disabled{reason}, so the edge does not serve it");
     }
     if is_without_wait {
-        return "the edge was not asked because of --wait 0".into();
+        return "the edge was not checked because of --wait 0".into();
     }
     let reasons = pending.view.unverified();
-    if reasons.is_empty() { "the edge was not asked in time".into() } else { text::list(&reasons) }
+    if reasons.is_empty() { "the edge was not checked in time".into() } else { text::list(&reasons) }
 }

@@ -4,19 +4,20 @@ use super::blocker::Blocker;
 use crate::api::Site;
 use crate::names::Domain;
 
-/// The fewest uploads that bring the certificate to every wanted site.
+/// The minimal uploads that bring the certificate to every wanted site, and the action for each covered site.
 #[derive(Debug, Default)]
 pub(crate) struct Plan<'a> {
     pub(crate) uploads: Vec<Upload<'a>>,
     pub(crate) targets: Vec<Target<'a>>,
 }
 
+/// An upload to make.
 #[derive(Debug)]
 pub(crate) struct Upload<'a> {
     /// The domain as its site spells it.
     pub(crate) domain: &'a Domain,
-    /// The records of which it replaces one in place. If there are none it creates a record, which the service binds to
-    /// every covered site without a certificate.
+    /// The records that it may replace; the service replaces one of them in place. If empty, the upload creates a record,
+    /// which the service binds to every covered site without a certificate.
     pub(crate) replaces: Vec<u64>,
     /// Other domains for which the record may be created if the service refuses this one.
     pub(crate) alternatives: Vec<&'a Domain>,

@@ -13,7 +13,7 @@ pub(crate) struct Step {
     pub(crate) action: StepAction,
     /// The domain of the upload, or the site.
     pub(crate) domain: String,
-    /// The records of which the upload replaces one, or the record that the site is bound to.
+    /// The records one of which the upload replaces, or the record that the site is bound to.
     pub(crate) cert_ids: Vec<u64>,
     /// The sites that get the new certificate by this step.
     pub(crate) sites: Vec<String>,
@@ -27,7 +27,7 @@ pub(crate) enum StepAction {
     Replace,
     /// An upload that creates a record.
     Create,
-    /// An upload of which no more is known, because nothing was listed.
+    /// An upload without a listing, so that its effect is unknown.
     Upload,
     /// An update of a site's `cert_id`.
     Bind,

@@ -8,7 +8,7 @@ use crate::names::Domain;
 impl<'a> Planner<'_, 'a> {
     /// The domain whose upload replaces a record.
     pub(super) fn replaceable(&self, id: u64) -> Result<&'a Domain, Blocker> {
-        // Also for a record of another account: the edge shows what is in it.
+        // Even for a record that is not listed: the edge shows its leaf.
         self.check_older(id)?;
         let record = self.records.get(&id).ok_or(Blocker::UnknownRecord(id))?;
         let domain = self

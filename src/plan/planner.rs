@@ -9,7 +9,7 @@ use super::request::{Account, PlanRequest};
 use crate::api::{Record, Site};
 use crate::names::Domain;
 
-/// A wanted site that no replacement reaches for certain.
+/// A wanted site that no replacement is certain to reach.
 struct Unplaced<'a> {
     site: &'a Site,
     /// Why the record that it is bound to is not replaced; `None` if it is bound to none.
@@ -141,7 +141,7 @@ impl<'p, 'a> Planner<'p, 'a> {
         }
     }
 
-    /// Expects a replacement also for sites that are left, if an upload for another site may replace their record.
+    /// Turns `Leave` into `Replace` for sites whose record may be replaced by an upload for another site.
     fn mark_ambiguous(&mut self) {
         let Plan { uploads, targets } = &mut self.plan;
         for target in targets.iter_mut().filter(|target| matches!(target.action, Action::Leave(_))) {
@@ -152,7 +152,7 @@ impl<'p, 'a> Planner<'p, 'a> {
         }
     }
 
-    /// Adds the covered sites that are not wanted, with what the uploads do to them.
+    /// Adds the covered sites that are not wanted, with the effect of the uploads on them.
     fn add_unwanted(&mut self) {
         let mut replaced_by: HashMap<u64, usize> = HashMap::new();
         for (at, upload) in self.plan.uploads.iter().enumerate() {
@@ -176,7 +176,7 @@ impl<'p, 'a> Planner<'p, 'a> {
         self.plan.targets.push(Target { site, wanted: true, action });
     }
 
-    /// The index of the upload for a domain, which is added unless it is there already.
+    /// Returns the index of the upload for a domain, and adds the upload if there is none yet.
     fn upload(&mut self, domain: &'a Domain) -> usize {
         if let Some(at) = self.uploads.get(domain.host()) {
             return *at;

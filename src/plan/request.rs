@@ -11,9 +11,9 @@ use crate::names::Domain;
 pub(crate) struct Account<'a> {
     pub(crate) sites: &'a [Site],
     pub(crate) records: &'a [Record],
-    /// Records to which sites are bound that cannot be read.
+    /// Records that unreadable sites are bound to.
     pub(crate) unreadable: &'a [u64],
-    /// When the leaf in a record was issued, for the records of which that is known.
+    /// Issue dates of the leaves in records, as far as they are known.
     pub(crate) issued: &'a HashMap<u64, OffsetDateTime>,
 }
 

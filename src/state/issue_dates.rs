@@ -1,4 +1,4 @@
-//! When the leaves in the service's records were issued, as far as state files tell; the guard `older` compares with it.
+//! Issue dates of the leaves in the service's records, as far as state files record them; used by the guard `Older`.
 
 use std::collections::HashMap;
 
@@ -35,7 +35,7 @@ impl IssueDates {
         }
     }
 
-    /// The issue dates by record id of this service.
+    /// The issue dates for this service, by record id.
     pub(crate) fn of_service(&self, service: &str) -> HashMap<u64, OffsetDateTime> {
         let records = self.latest.get(service).into_iter().flatten();
         records.map(|(record, deployed)| (*record, deployed.issued)).collect()

@@ -30,7 +30,7 @@ pub(crate) struct LineageState {
     pub(crate) begun_at: OffsetDateTime,
     /// How the last run ended; `None`: it is running, or it was killed.
     pub(crate) result: Option<RunResult>,
-    /// When the first run began that has had no successful one after it; `None`: nothing is pending.
+    /// Start of the first run after the last success; `None`: nothing is pending.
     #[serde(default, with = "rfc3339::millis::option")]
     pub(crate) pending_since: Option<OffsetDateTime>,
     #[serde(default, with = "rfc3339::millis::option")]
@@ -40,10 +40,10 @@ pub(crate) struct LineageState {
     pub(crate) missing_since: Option<OffsetDateTime>,
     /// The sites of the last run that reported any.
     pub(crate) sites: Vec<SiteState>,
-    /// The leaf which that run deployed to `sites`, not necessarily the present one; `None`: there was no such run.
+    /// The leaf that this run deployed to `sites`, not necessarily the current one; `None`: there was no such run.
     #[serde(rename = "told", default)]
     pub(crate) sites_leaf: Option<DatedLeaf>,
-    /// The leaf of the last success before the present deployment; `None`: none is known.
+    /// The leaf of the last success before the current deployment; `None`: none is known.
     #[serde(rename = "deployed_before", default)]
     pub(crate) previously_deployed: Option<LeafState>,
 }
@@ -73,14 +73,14 @@ pub(crate) struct DeployOptions {
     pub(crate) replace_lets: bool,
 }
 
-/// What a run was given beside the configuration file, which every run reads again.
+/// Options of a run that are not from the configuration file, which every run reads again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Overrides {
     pub(crate) domains: Vec<String>,
     pub(crate) settings: Layer,
 }
 
-/// A leaf.
+/// A leaf, identified by its fingerprint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LeafState {
     pub(crate) fingerprint: String,
@@ -91,7 +91,7 @@ pub(crate) struct LeafState {
     pub(crate) not_after: OffsetDateTime,
 }
 
-/// A leaf, and when the run ended that deployed it.
+/// A leaf, and the end of the run that deployed it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct DatedLeaf {
     #[serde(rename = "certificate")]
@@ -123,8 +123,7 @@ pub(crate) struct SiteState {
 }
 
 impl LineageState {
-    /// Begins a run. The sites of earlier runs stay until this one reports its own. Without a readable `leaf` the last one
-    /// stays, too.
+    /// Begins a run. Keeps the sites of earlier runs until this one reports its own, and the last leaf if `leaf` is `None`.
     pub(crate) fn begin(
         before: Option<Self>,
         source: SourceState,
@@ -194,7 +193,7 @@ impl LineageState {
         self.has_succeeded() && self.leaf.as_ref() == Some(leaf) && self.options == *options
     }
 
-    /// Whether `sites` are those of the present leaf.
+    /// Whether `sites` are those of the current leaf.
     pub(crate) fn has_current_sites(&self) -> bool {
         self.sites_leaf.as_ref().map(|dated| &dated.leaf) == self.leaf.as_ref()
     }

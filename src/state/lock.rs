@@ -22,7 +22,7 @@ pub(crate) struct LockTimeout {
     name: String,
 }
 
-/// The lock was not acquired.
+/// The reason why a lock was not acquired.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LockError {
     #[error(transparent)]

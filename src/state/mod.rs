@@ -1,7 +1,7 @@
-//! State files: for each lineage, what was to be deployed and the result.
+//! State files: the intended deployment of each lineage, and its result.
 //!
-//! The intent is on disk before the first request, the result after the last. The files are small, for people as well as
-//! for edgecert, and never hold a private key or the API key. `store` reads and writes them, `lock` keeps two runs off one
+//! The intent is on disk before the first request, the result after the last. The files are small, readable by people,
+//! and never hold a private key or the API key. `store` reads and writes them, `lock` keeps two runs off one
 //! lineage.
 
 mod issue_dates;

@@ -15,13 +15,13 @@ pub(crate) struct Store {
     directory: PathBuf,
 }
 
-/// What a state file of any version has.
+/// The part that state files of all versions have.
 #[derive(serde::Deserialize)]
 struct VersionHeader {
     version: u64,
 }
 
-/// A state file or the directory cannot be written.
+/// A failure to write a state file or the directory.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("cannot write {}: {reason}", text::path(path))]
 pub(crate) struct WriteError {
@@ -36,7 +36,7 @@ impl WriteError {
     }
 }
 
-/// A state file cannot be used.
+/// The reason why a state file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StateError {
     #[error("{} is not a valid state file; renamed to {}", text::path(path), text::path(renamed_to))]
@@ -88,8 +88,8 @@ impl Store {
         let path = self.file(name, EXTENSION);
         let bytes = match file::read(&path, MAX_BYTES) {
             Ok(bytes) => bytes,
-            Err(unreadable) if unreadable.is_missing() => return Ok(None),
-            Err(unreadable) => return Err(unreadable.into()),
+            Err(error) if error.is_missing() => return Ok(None),
+            Err(error) => return Err(error.into()),
         };
         match serde_json::from_slice::<VersionHeader>(&bytes) {
             // A later release may have changed everything but this field.
@@ -100,11 +100,11 @@ impl Store {
         }
     }
 
-    /// Reads all states, and what is wrong with the others.
+    /// Reads all states; also returns the errors of the files that cannot be used.
     pub(crate) fn read_all(&self) -> (Vec<LineageState>, Vec<StateError>) {
         let names = match self.names() {
             Ok(names) => names,
-            Err(unreadable) => return (Vec::new(), vec![unreadable.into()]),
+            Err(error) => return (Vec::new(), vec![error.into()]),
         };
         let (mut states, mut errors) = (Vec::new(), Vec::new());
         for name in names {
@@ -116,7 +116,7 @@ impl Store {
         (states, errors)
     }
 
-    /// The error of not replacing a file that could not be read and is not invalid.
+    /// The error for a state file that is kept although it cannot be read.
     pub(crate) fn refuse_overwrite(&self, name: &str) -> WriteError {
         let reason = "its contents cannot be read and are kept".into();
         WriteError { path: self.file(name, EXTENSION), reason }
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn unreadable_time_quarantines_the_file() {
+    fn invalid_time_quarantines_the_file() {
         for field in ["begun", "pending_since"] {
             let mut file = file();
             file[field] = json!("yesterday");

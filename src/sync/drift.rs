@@ -65,14 +65,14 @@ impl<'a> AccountIndex<'a> {
         wanted
     }
 
-    /// Why a lineage that was deployed has to be deployed again; `None` if its sites are as they were left.
+    /// Why a lineage that was deployed has to be deployed again; `None` if its sites are unchanged.
     pub(super) fn drift(&self, lineage: &Candidate) -> Option<Reason> {
         let wanted = self.wanted(lineage);
         let is_missing = wanted.len() < lineage.domains.len() || wanted.is_empty();
         if is_missing && !lineage.settings.skip_unmatched {
             return Some(Reason::Drifted("a site is missing".into()));
         }
-        // A domain that was skipped was no site then.
+        // A domain that was skipped was not a site at that time.
         let deployed = || lineage.sites.iter().filter(|site| site.outcome != Outcome::Skipped);
         let by_id: HashMap<u64, &state::SiteState> =
             deployed().filter_map(|site| Some((site.id?, site))).collect();
@@ -100,7 +100,7 @@ impl<'a> AccountIndex<'a> {
         if let Some(id) = deployed.cert_id.filter(|id| is_complete && !self.record_ids.contains(id)) {
             return Some(format!("{domain} is bound to certificate {id}, which no longer exists"));
         }
-        // Without handshakes a finished push is all that will ever be known.
+        // Without handshakes, a finished push is all that can be confirmed.
         let needs_no_handshake = settings.verify == Verify::Off || settings.wait.is_zero();
         let is_unconfirmed =
             deployed.outcome == Outcome::Uploaded && !(needs_no_handshake && site.config_synced);

@@ -79,7 +79,7 @@ pub(crate) fn run(
     Ok(sync.deploy(progress))
 }
 
-/// Processes one lineage; `None` if no state of it can be read.
+/// Processes one lineage; `None` if it has no readable state.
 pub(crate) fn run_one(
     source: &Source,
     context: &Context,

@@ -1,4 +1,4 @@
-//! What can be known of each lineage offline: its files, its state, its settings.
+//! Examines each lineage offline: its files, its state and its settings.
 
 use std::sync::Arc;
 
@@ -21,13 +21,13 @@ pub(super) struct Candidate {
     pub(super) settings: Arc<Settings>,
     /// The sites that must get the certificate, each once; empty means every covered site.
     pub(super) domains: Vec<Domain>,
-    /// What its last run was given besides the configuration.
+    /// Settings of its last run that are not from the configuration.
     pub(super) overrides: Overrides,
     /// The guards that its last run overrode, if the leaf is still the one that they were overridden for.
     pub(super) guards: Guards,
     /// The names in the leaf on disk; empty if it cannot be read.
     pub(super) names: Vec<String>,
-    /// What the last deployment reported of its sites.
+    /// The sites as the last deployment reported them.
     pub(super) sites: Vec<state::SiteState>,
     /// When the last run began; `None` if it was never deployed.
     pub(super) begun: Option<OffsetDateTime>,
@@ -56,7 +56,7 @@ pub(super) enum Reason {
     Drifted(String),
 }
 
-/// What the scan found of one lineage.
+/// The result of examining one lineage.
 pub(super) enum ScanResult {
     Candidate(Box<Candidate>),
     /// Its files are missing, and an earlier run reported that.
@@ -68,9 +68,9 @@ pub(super) enum ScanResult {
 pub(super) struct Scan<'a> {
     layers: &'a Layers<'a>,
     shard: Option<Shard>,
-    /// Resolved settings by what they were resolved from, which is the same for most lineages.
+    /// Cache of resolved settings, keyed by their inputs, which are the same for most lineages.
     resolved: Vec<(Layer, Option<&'a LineageEntry>, Arc<Settings>)>,
-    /// Of all lineages so far, whatever their shard.
+    /// Issue dates recorded for all lineages so far, in any shard.
     pub(super) issue_dates: IssueDates,
 }
 

@@ -1,4 +1,4 @@
-//! Which lineages are deployed, and which of them may run at the same time. Pure.
+//! Decides which lineages are deployed, and which of them may run at the same time. Pure.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -19,7 +19,7 @@ use crate::text::{count, sanitize};
 pub(crate) struct Summary {
     counts: Counts,
     lineages: Vec<LineageReport>,
-    /// Failures that are not of a single lineage.
+    /// Failures that do not belong to a single lineage.
     #[serde(skip)]
     errors: Vec<CommandError>,
     #[serde(skip)]
@@ -91,7 +91,7 @@ impl Summary {
         self.fail(1, SyncError::StateFile(error).into());
     }
 
-    /// Adds the lineages of an account that cannot be listed. Nothing of them was changed.
+    /// Adds the lineages of an account that cannot be listed. None of them was changed.
     pub(super) fn add_unreached(&mut self, error: deploy::DeployError, lineages: usize) {
         let verb = if lineages == 1 { "was" } else { "were" };
         let consequence = format!("{} {verb} not checked", count(lineages, "lineage"));

@@ -1,4 +1,4 @@
-//! What has been observed of a site's edge so far, address by address, and the conclusions from that.
+//! The observations of a site's edge so far, address by address, and the conclusions drawn from them.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use super::handshake::{Cause, HandshakeError};
 use crate::cert::Certificate;
 use crate::text;
 
-/// What the last handshakes with an address showed.
+/// The result of the latest handshakes with an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Observation {
     /// No handshake was made yet.
@@ -56,19 +56,19 @@ impl Observation {
 #[derive(Debug)]
 pub(crate) struct EdgeView {
     addresses: BTreeMap<SocketAddr, Observation>,
-    /// Why further addresses are not known.
+    /// Why there may be further addresses.
     unresolved: Vec<String>,
-    /// Whether addresses count to which this host has no route.
+    /// Whether addresses that this host has no route to count.
     is_strict: bool,
 }
 
 impl EdgeView {
-    /// A view without observations. If it is strict, addresses count to which this host has no route.
+    /// Creates a view without observations. If it is strict, addresses that this host has no route to count.
     pub(crate) fn new(is_strict: bool) -> Self {
         Self { addresses: BTreeMap::new(), unresolved: Vec::new(), is_strict }
     }
 
-    /// Whether there may be addresses that are not known.
+    /// Whether there may be unknown addresses.
     pub(super) fn is_incomplete(&self) -> bool {
         self.addresses.is_empty() || !self.unresolved.is_empty()
     }
@@ -86,9 +86,9 @@ impl EdgeView {
     /// Records an observation. A failure does not replace another leaf that was observed before.
     pub(super) fn record(&mut self, address: SocketAddr, observation: Observation) {
         let known = self.addresses.entry(address).or_insert(Observation::Unchecked);
-        let failed = matches!(observation, Observation::Failed(_));
-        let is_less = failed && matches!(known, Observation::Other { .. });
-        if !is_less && !observation.failed_with(Cause::TooLittleTime) {
+        let hides_other_leaf =
+            matches!(observation, Observation::Failed(_)) && matches!(known, Observation::Other { .. });
+        if !hides_other_leaf && !observation.failed_with(Cause::TooLittleTime) {
             *known = observation;
         }
     }
@@ -127,7 +127,7 @@ impl EdgeView {
         self.addresses.iter().filter_map(describe).collect()
     }
 
-    /// When the first of the other leaves expires that are still served.
+    /// Earliest expiry of the other leaves that are still served.
     pub(crate) fn stale_until(&self) -> Option<OffsetDateTime> {
         let not_after = |observation: &Observation| match observation {
             Observation::Other { not_after, .. } => *not_after,
@@ -136,7 +136,7 @@ impl EdgeView {
         self.addresses.values().filter_map(not_after).min()
     }
 
-    /// Why it is not known what the edge serves: an entry for each address without a leaf.
+    /// Why it is unknown what the edge serves: an entry for each unresolved name and each address without a leaf.
     pub(crate) fn unverified(&self) -> Vec<String> {
         let describe = |(address, observation): (&SocketAddr, &Observation)| match observation {
             Observation::Failed(error) => Some(format!("{address} {}", error.reason)),
@@ -159,8 +159,8 @@ impl EdgeView {
         self.addresses.iter().filter_map(other_chain).chain(no_route).collect()
     }
 
-    /// The addresses that count. Unless the view is strict, those to which this host has no route are left out if there
-    /// are others: a host without IPv6 has no route to half of the edge.
+    /// The addresses that count. Unless the view is strict, those that this host has no route to are left out if there are
+    /// others: a host without IPv6 has no route to half of the edge.
     fn relevant(&self) -> impl Iterator<Item = (&SocketAddr, &Observation)> {
         let has_route = |observation: &Observation| !observation.failed_with(Cause::NoRoute);
         let any = !self.is_strict && self.addresses.values().any(has_route);

@@ -23,7 +23,7 @@ use tokio_rustls::TlsConnector;
 use super::schemes::Schemes;
 use crate::text;
 
-/// Certificates may be captured even if the handshake fails.
+/// The result of a handshake. Certificates may be captured even if it fails.
 pub(super) struct HandshakeResult {
     /// DER, the leaf first; empty if none arrived.
     pub(super) chain: Vec<Vec<u8>>,
@@ -57,7 +57,7 @@ pub(super) enum Cause {
 /// With a shorter time limit, silence says nothing about an edge.
 const MIN_CONCLUSIVE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long a closing handshake waits for `close_notify` to be sent.
+/// Time limit for sending `close_notify`.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
 
 impl HandshakeError {
@@ -204,7 +204,7 @@ type VerifySignature = fn(
     &WebPkiSupportedAlgorithms,
 ) -> Result<HandshakeSignatureValid, Error>;
 
-/// ring cannot verify P-521. A peer that serves such a leaf is believed; else it would never count as served.
+/// ring cannot verify P-521 signatures. They are accepted unverified; otherwise such a leaf would never count as served.
 const NOT_IN_RING: SignatureScheme = SignatureScheme::ECDSA_NISTP521_SHA512;
 
 impl CapturingVerifier {

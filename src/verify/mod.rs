@@ -29,8 +29,8 @@ use crate::names::Domain;
 /// Time limit of one handshake, and of one DNS lookup.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Addresses of a site that are asked before anything is changed.
-const MAX_ADDRESSES_BEFORE: usize = 4;
+/// Maximum number of a site's addresses that are probed before anything is changed.
+const MAX_PROBED_ADDRESSES: usize = 4;
 
 /// The edge and the leaf that it is expected to serve.
 pub(crate) struct Edge<'a> {
@@ -43,7 +43,7 @@ pub(crate) struct Edge<'a> {
 enum ExpectedLeaf<'a> {
     /// The leaf that was uploaded, with its chain.
     Chain(&'a Chain),
-    /// A leaf of which only this is known; its key type is `None` if its file is gone.
+    /// A leaf known only by its fingerprint; its key type is `None` if its file is gone.
     Fingerprint { fingerprint: &'a str, key_type: Option<KeyType> },
 }
 
@@ -53,7 +53,7 @@ impl<'a> Edge<'a> {
         Ok(Self { expected: ExpectedLeaf::Chain(chain), addresses, handshakes: Handshakes::new()? })
     }
 
-    /// Expects a leaf of which no more is known than its fingerprint and possibly its key type.
+    /// Expects a leaf known only by its fingerprint and possibly its key type.
     pub(crate) fn for_leaf(
         fingerprint: &'a str,
         key_type: Option<KeyType>,
@@ -90,13 +90,13 @@ impl<'a> Edge<'a> {
         }
     }
 
-    /// When the latest of the leaves was issued that a site's edge serves now, to any kind of client. Leaves that do not
-    /// cover the site are left out.
+    /// Latest issue date of the leaves that a site's edge serves now, to any kind of client. Leaves that do not cover the
+    /// site are left out.
     pub(crate) async fn latest_issued(&self, site: &Site, limit: Duration) -> Option<OffsetDateTime> {
         let name = server_name(&site.domain)?;
         let (addresses, _) = self.resolve(site.cname.as_deref(), limit).await;
         let ClientKinds { own, other, .. } = self.expected.client_kinds();
-        let handshakes = addresses.iter().take(MAX_ADDRESSES_BEFORE).flat_map(|address| {
+        let handshakes = addresses.iter().take(MAX_PROBED_ADDRESSES).flat_map(|address| {
             [own, other].map(|schemes| self.handshakes.handshake(*address, &name, schemes, limit))
         });
         let results = join_all(handshakes).await;
@@ -116,7 +116,7 @@ impl<'a> Edge<'a> {
         let ClientKinds { own, other, mut other_name } = self.expected.client_kinds();
         let handshake = |schemes| self.handshakes.handshake(address, name, schemes, limit);
         let (mut own, mut other) = join(handshake(own), handshake(other)).await;
-        // Without a known key type, the kind of client that gets the leaf shows it.
+        // If the key type is unknown, the kind of client that gets the leaf reveals it.
         if !self.expected.has_key_type() && self.is_served(&other) && !self.is_served(&own) {
             std::mem::swap(&mut own, &mut other);
             other_name = NO_RSA_CLIENTS;
@@ -145,7 +145,7 @@ impl<'a> Edge<'a> {
         result.chain.first().is_some_and(|leaf| self.expected.is_leaf(leaf))
     }
 
-    /// The addresses of a site's edge, and why further ones are not known.
+    /// Resolves the addresses of a site's edge; also returns why there may be further ones.
     async fn resolve(&self, cname: Option<&str>, limit: Duration) -> (Vec<SocketAddr>, Vec<String>) {
         let resolved = match self.addresses {
             [] => vec![resolve_cname(cname, limit).await],

@@ -12,7 +12,7 @@ use crate::text::sanitize;
 
 const HTTPS_PORT: u16 = 443;
 
-/// Resolves the CNAME target of a site. The error says why its addresses are not known.
+/// Resolves the CNAME target of a site. The error says why its addresses are unknown.
 pub(super) async fn resolve_cname(cname: Option<&str>, limit: Duration) -> Result<Vec<SocketAddr>, String> {
     let cname = cname.ok_or("the service lists no CNAME target for it")?;
     let host: Domain =

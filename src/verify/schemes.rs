@@ -1,4 +1,4 @@
-//! Signature schemes that clients offer. An edge may hold a certificate for each key type and chooses by these.
+//! Signature schemes that clients offer. An edge may hold a certificate for each key type and chooses by the schemes.
 
 use rustls::SignatureScheme as S;
 
@@ -46,7 +46,7 @@ pub(super) const ONLY_RSA_CLIENTS: &str = "clients that accept only RSA";
 pub(super) const NO_RSA_CLIENTS: &str = "clients that do not accept RSA";
 
 impl ClientKinds {
-    /// The kinds for a leaf with this key type. If the type is not known, the first kind accepts all but RSA.
+    /// The kinds for a leaf with this key type. If the type is unknown, the first kind accepts all but RSA.
     pub(super) fn new(key_type: Option<&KeyType>) -> Self {
         match key_type {
             Some(KeyType::Rsa { .. }) => Self { own: RSA, other: NOT_RSA, other_name: NO_RSA_CLIENTS },

@@ -16,7 +16,7 @@ fn fifty_concurrent_hooks_succeed() {
     let names: Vec<&str> = domains.iter().map(String::as_str).collect();
     let (service, state) = (sandbox(&names), TempDir::new().unwrap());
     let lineages: Vec<Lineage> = names.iter().map(|name| Lineage::issued_for(&[name])).collect();
-    // The first certificate of each, and its renewal.
+    // The first certificate of each lineage, then its renewal.
     for round in 1..=2 {
         let call = |lineage: &Lineage| {
             let hook = edgecert().called_by_certbot(lineage).against(&service).args(["--json"]);
@@ -45,9 +45,9 @@ fn fifty_concurrent_hooks_succeed() {
             assert_eq!(site["cert_id"], record["id"]);
             lineage.renew(&[name]);
         }
-        let memories = std::fs::read_dir(state.path())
+        let state_files = std::fs::read_dir(state.path())
             .unwrap()
             .filter(|file| file.as_ref().unwrap().path().extension().is_some_and(|ending| ending == "json"));
-        assert_eq!(memories.count(), CROWD);
+        assert_eq!(state_files.count(), CROWD);
     }
 }

@@ -165,9 +165,12 @@ fn deployment_lists_once_and_rereads_sites() {
     let service = sandbox_with(Options { push_delay: Duration::ZERO, ..Options::default() }, &["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
     edgecert().called_by_certbot(&renewed).against(&service).args(["--wait", "0"]).succeeds();
-    let mut asked = request_lines(&service);
-    asked[..2].sort();
-    assert_eq!(asked, ["GET /api/certs", "GET /api/me/sites", "POST /api/certs/upload", "GET /api/me/sites"]);
+    let mut requests = request_lines(&service);
+    requests[..2].sort();
+    assert_eq!(
+        requests,
+        ["GET /api/certs", "GET /api/me/sites", "POST /api/certs/upload", "GET /api/me/sites"]
+    );
 }
 
 #[test]
@@ -178,9 +181,9 @@ fn few_sites_of_large_account_are_reread_singly() {
     let renewed = Lineage::issued_for(&["a.example"]);
     let output = edgecert().called_by_certbot(&renewed).against(&service).args(["--json"]).succeeds();
     assert_eq!(output.sites(), ["a.example: served"]);
-    let asked = request_lines(&service);
-    assert_eq!(asked.iter().filter(|request| *request == "GET /api/me/sites").count(), 1, "{asked:?}");
-    assert!(asked.contains(&format!("GET /api/sites/{id}")), "{asked:?}");
+    let requests = request_lines(&service);
+    assert_eq!(requests.iter().filter(|request| *request == "GET /api/me/sites").count(), 1, "{requests:?}");
+    assert!(requests.contains(&format!("GET /api/sites/{id}")), "{requests:?}");
 }
 
 #[test]
@@ -192,15 +195,18 @@ fn each_record_costs_one_upload() {
         .collect();
     let records: Vec<_> = (1..).zip(domains).map(|(id, domain)| record(id, domain, "upload")).collect();
     let world = world(json!({"sites": sites, "certs": records}));
-    // If a record counts for each of its names, the first upload makes its record the one for all three domains; only
-    // `--rebind` reaches the others.
+    // No quirks: if the service kept a record for each of its names, the first upload would make its record the one for
+    // all three domains, and only `--rebind` would reach the others.
     let service = sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[]);
     let renewed = Lineage::issued_for(&domains);
     edgecert().called_by_certbot(&renewed).against(&service).args(["--wait", "0"]).succeeds();
-    let mut asked = request_lines(&service);
-    asked[..2].sort();
+    let mut requests = request_lines(&service);
+    requests[..2].sort();
     let upload = "POST /api/certs/upload";
-    assert_eq!(asked, ["GET /api/certs", "GET /api/me/sites", upload, upload, upload, "GET /api/me/sites"]);
+    assert_eq!(
+        requests,
+        ["GET /api/certs", "GET /api/me/sites", upload, upload, upload, "GET /api/me/sites"]
+    );
 }
 
 #[test]
@@ -303,7 +309,7 @@ fn lineage_entry_overrides_settings() {
     assert_eq!(
         request_lines(&service).len(),
         4,
-        "a file does not take the guards away: two listings, an upload, a reading"
+        "a configuration file does not disable the guards: two listings, an upload, a reading"
     );
 }
 

@@ -48,7 +48,7 @@ impl Scene {
         self.home.path().join("state")
     }
 
-    /// Runs a hook under strace, and returns the trace, too.
+    /// Runs a hook under strace, and also returns the trace.
     fn traced(&self, run: Hook, options: &[&str]) -> (Output, String) {
         let trace = self.home.path().join("trace");
         let strace = ["strace", "-f", "-y", "-qq", "-o", trace.to_str().unwrap()];
@@ -89,12 +89,12 @@ impl Scene {
 
 /// Asserts that a warning names the file and the reason.
 fn assert_warned(output: &Output, state: &Path, at: &str) {
-    let words = ["warning: this deployment is not recorded: cannot write ", "warning: cannot read "];
-    let told = output.stderr.lines().find(|line| words.iter().any(|words| line.contains(words)));
-    let told = told.unwrap_or_else(|| panic!("{at}: no warning: {}", output.stderr));
-    assert!(told.contains(state.to_str().unwrap()), "{at}: {told}");
+    let warnings = ["warning: this deployment is not recorded: cannot write ", "warning: cannot read "];
+    let line = output.stderr.lines().find(|line| warnings.iter().any(|warning| line.contains(warning)));
+    let line = line.unwrap_or_else(|| panic!("{at}: no warning: {}", output.stderr));
+    assert!(line.contains(state.to_str().unwrap()), "{at}: {line}");
     let reasons = ["No space left on device", "Input/output error", "Read-only file system"];
-    assert!(reasons.iter().any(|reason| told.ends_with(reason)), "{at}: {told}");
+    assert!(reasons.iter().any(|reason| line.ends_with(reason)), "{at}: {line}");
 }
 
 /// A call that fails, alone or with all later ones.
@@ -154,7 +154,7 @@ fn failed_write_only_warns_a_deployment() {
         }
         assert!(failures - before >= ways.len(), "no run makes {call}");
     }
-    print_uncaptured(&format!("{failures} failures of the disk"));
+    print_uncaptured(&format!("{failures} disk failures"));
 }
 
 /// Makes one call fail in a `sync` that has a renewal to deploy. Returns false if the run makes no such call.
@@ -175,8 +175,8 @@ fn fails_sync(call: &str, error: &str, count: usize, onwards: &str) -> bool {
     } else if call != "mkdir" {
         assert_ne!(output.code, 0, "{at}: {}{}", output.stdout, output.stderr);
         let state = scene.state();
-        let said = output.stderr.lines().filter(|line| line.contains("error: "));
-        let named = said.filter(|line| line.contains(state.to_str().unwrap())).count();
+        let errors = output.stderr.lines().filter(|line| line.contains("error: "));
+        let named = errors.filter(|line| line.contains(state.to_str().unwrap())).count();
         assert!(named > 0, "{at}: no error names the file: {}", output.stderr);
     }
     scene.assert_whole(&at);
@@ -197,7 +197,7 @@ fn failed_write_fails_sync_until_repaired() {
             failures += (1..MAX_CALLS).take_while(is_hit).count();
         }
     }
-    print_uncaptured(&format!("{failures} failures of the disk during a sync"));
+    print_uncaptured(&format!("{failures} disk failures during a sync"));
     assert!(failures > 2 * WRITING_CALLS.len(), "{failures}");
 }
 

@@ -131,18 +131,18 @@ fn unreachable_site_needs_rebind() {
         ("several names", Some(two_names), "stored for a.example and z.example; an upload is for one domain"),
         ("not the account's", None, "certificate 5, which is not among the account's certificates"),
     ];
-    for (name, stored, words) in rows {
+    for (name, stored, message) in rows {
         let records: Vec<Value> = stored.into_iter().collect();
         let service = account(&[(10, "a.example", (!records.is_empty()).then_some(5))], &records);
         if records.is_empty() {
-            let foreign =
+            let listed =
                 json!({"sites": [{"id": 10, "domain": "a.example", "cert_id": 5, "config_synced": true}]});
-            service.add_fault(Fault::status("GET /api/me/sites", 200).body(foreign).times(1));
+            service.add_fault(Fault::status("GET /api/me/sites", 200).body(listed).times(1));
         }
         let lineage = Lineage::issued_for(&["a.example", "b.example"]);
         let output = deploy(&service, &lineage).args(["--json"]).exits_with(69);
         assert_eq!(output.sites(), ["a.example: misbound"], "{name}");
-        assert!(output.stdout.contains(words), "{name}: {}", output.stdout);
+        assert!(output.stdout.contains(message), "{name}: {}", output.stdout);
         assert_eq!(upload_count(&service), 0, "{name}");
         if !records.is_empty() {
             let output = deploy(&service, &lineage).args(["--json", "--rebind"]).succeeds();
@@ -208,14 +208,14 @@ fn binding_without_effect_fails() {
         ),
         (Fault::status(UPDATE, 503).times(99), 75, "a.example: queued", "the service is unavailable (503)"),
     ];
-    for (fault, code, site, words) in rows {
+    for (fault, code, site, message) in rows {
         let service = account(&[(10, "a.example", None)], &[record(5, "a.example", "upload")]);
         service.add_fault(fault);
         let lineage = Lineage::issued_for(&["a.example"]);
         let hook = deploy(&service, &lineage).args(["--json", "--timeout", "3", "--wait", "1"]);
         let output = hook.exits_with(code);
-        assert_eq!(output.sites(), [site], "{words}");
-        assert!(output.stdout.contains(words), "{words}: {}", output.stdout);
+        assert_eq!(output.sites(), [site], "{message}");
+        assert!(output.stdout.contains(message), "{message}: {}", output.stdout);
     }
 }
 
@@ -253,9 +253,9 @@ fn site_reached_by_another_upload_is_served() {
         let world = world(json!({"sites": sites, "certs": [shared]}));
         let service = sandbox_with(Options { world, quirks, ..Options::default() }, &[]);
         let lineage = Lineage::issued_for(&["a.example", "b.example"]);
-        let told = deploy(&service, &lineage).args(["--json"]).run().sites();
-        let is_misbound = told.contains(&"b.example: misbound".to_owned());
-        assert_eq!(is_bound_to(&service, "b.example", &lineage), !is_misbound, "{quirks}: {told:?}");
+        let sites = deploy(&service, &lineage).args(["--json"]).run().sites();
+        let is_misbound = sites.contains(&"b.example: misbound".to_owned());
+        assert_eq!(is_bound_to(&service, "b.example", &lineage), !is_misbound, "{quirks}: {sites:?}");
     }
 }
 

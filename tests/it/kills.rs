@@ -28,11 +28,11 @@ struct Scene {
     lineage: Lineage,
     home: TempDir,
     /// The number of requests before the run that is killed.
-    asked_before: usize,
+    requests_before: usize,
     /// The record that existed before it.
     record: Option<u64>,
     /// Whether the run that is killed begins with a listing.
-    looks_first: bool,
+    lists_first: bool,
 }
 
 impl Scene {
@@ -40,7 +40,7 @@ impl Scene {
     fn first() -> Self {
         let (service, lineage) = (sandbox(&[SITE]), Lineage::issued_for(&[SITE]));
         let home = TempDir::new().unwrap();
-        Self { service, lineage, home, asked_before: 0, record: None, looks_first: false }
+        Self { service, lineage, home, requests_before: 0, record: None, lists_first: false }
     }
 
     /// A renewal of a certificate that is served.
@@ -48,14 +48,14 @@ impl Scene {
         let mut scene = Self::first();
         scene.deploy().succeeds();
         scene.lineage.renew(&[SITE]);
-        scene.asked_before = scene.service.requests().len();
+        scene.requests_before = scene.service.requests().len();
         scene.record = scene.service.certs()[0]["id"].as_u64();
         scene
     }
 
     /// A renewal that no hook was called for, which `sync` finds.
     fn unnoticed_renewal() -> Self {
-        Self { looks_first: true, ..Self::renewal() }
+        Self { lists_first: true, ..Self::renewal() }
     }
 
     fn deploy(&self) -> Hook {
@@ -95,11 +95,11 @@ impl Scene {
 
     /// Whether a request arrived that must follow the intent.
     fn was_requested(&self) -> bool {
-        let after = self.service.requests().into_iter().skip(self.asked_before);
-        after.into_iter().any(|request| !self.looks_first || request.method != "GET")
+        let after = self.service.requests().into_iter().skip(self.requests_before);
+        after.into_iter().any(|request| !self.lists_first || request.method != "GET")
     }
 
-    /// Asserts what a run may leave in the state directory.
+    /// Asserts that the state directory holds neither secrets nor half-written state files.
     fn assert_clean(&self, at: &str) {
         let key = self.lineage.read("privkey.pem");
         let body: String = key.lines().filter(|line| !line.starts_with("-----")).collect();
@@ -116,7 +116,7 @@ impl Scene {
         }
     }
 
-    /// Asserts that an intent is recorded if the service was asked for anything.
+    /// Asserts that the intent is recorded.
     fn assert_intent(&self, at: &str) {
         let only_state = self.only_state().unwrap_or_else(|| panic!("{at}: the intent is lost"));
         assert_eq!(only_state["certificate"]["fingerprint"], fingerprint(&self.lineage), "{at}");
@@ -129,11 +129,11 @@ impl Scene {
 
     /// The only state file.
     fn only_state(&self) -> Option<Value> {
-        let mut memories = files(&self.state())
+        let mut state_files = files(&self.state())
             .into_iter()
             .filter(|file| file.extension().is_some_and(|ending| ending == "json"));
-        let only_state = memories.next().map(|file| fs::read_to_string(file).unwrap());
-        assert!(memories.next().is_none(), "one lineage has one memory");
+        let only_state = state_files.next().map(|file| fs::read_to_string(file).unwrap());
+        assert!(state_files.next().is_none(), "there are two state files");
         only_state.map(|text| serde_json::from_str(&text).unwrap())
     }
 
@@ -161,7 +161,7 @@ fn files(directory: &Path) -> Vec<PathBuf> {
     fs::read_dir(directory).into_iter().flatten().map(|file| file.unwrap().path()).collect()
 }
 
-/// The fingerprint of the lineage's leaf, computed by openssl.
+/// The fingerprint of the lineage's leaf, computed from its PEM.
 fn fingerprint(lineage: &Lineage) -> String {
     let pem = lineage.read("cert.pem");
     let body: String = pem.lines().filter(|line| !line.starts_with("-----")).collect();
@@ -204,7 +204,7 @@ fn kill_at_every_system_call(what: &str, scene: fn() -> Scene, run: Run) {
     writeln!(shown, "{what}: killed at {points} points, at {after_request} of them after a request").unwrap();
     assert!(
         points > 150 && after_request > 20,
-        "the run has become strangely short: {points}, {after_request}"
+        "the run has become unexpectedly short: {points}, {after_request}"
     );
 }
 

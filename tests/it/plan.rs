@@ -74,7 +74,7 @@ fn plan_is_in_the_json_report() {
     assert_eq!(request_lines(&service).len(), 2, "the two listings");
 
     let deployed = call().args(["--json"]).succeeds().json();
-    assert!(deployed.get("plan").is_none(), "only where it was asked for");
+    assert!(deployed.get("plan").is_none(), "no plan unless requested");
 }
 
 #[test]

@@ -36,7 +36,7 @@ impl Server {
             .expect("openssl must be installed (Debian package openssl)");
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let address = lines.map_while(Result::ok).find_map(|line| line.strip_prefix("ACCEPT ")?.parse().ok());
-        Self { child, address: address.expect("openssl s_server says where it listens") }
+        Self { child, address: address.expect("openssl s_server prints its address") }
     }
 }
 
@@ -103,19 +103,19 @@ fn unreachable_edge_delays_no_other_site() {
         (at(&silent), "accepts connections but does not respond"),
         (at(&plain), "does not speak TLS"),
     ];
-    for (address, words) in rows {
+    for (address, reason) in rows {
         for (verify, code) in [("auto", 0), ("require", 75)] {
             let service = sandbox(&["a.example"]);
             let renewed = Lineage::issued_for(&["a.example"]);
-            // Guards against a hook that hangs; nothing is measured.
+            // `timeout` only stops a hook that hangs; no time is measured.
             let hook = deploy(&service, &renewed).env("EDGECERT_EDGE_ADDRESS", &address);
             let hook = hook.args(["--wait", "2", "--timeout", "600", "--json", "--verify", verify]);
             let output = hook.under(&["timeout", "100"]).exits_with(code);
             let json = output.json();
-            assert_eq!(output.sites(), ["a.example: synced"], "{words}");
-            assert!(json["sites"][0]["detail"].as_str().unwrap().contains(words), "{words}: {json}");
-            let told = if code == 0 { json["warnings"].to_string() } else { json["error"].to_string() };
-            assert!(told.contains(words), "{words}: {json}");
+            assert_eq!(output.sites(), ["a.example: synced"], "{reason}");
+            assert!(json["sites"][0]["detail"].as_str().unwrap().contains(reason), "{reason}: {json}");
+            let reported = if code == 0 { json["warnings"].to_string() } else { json["error"].to_string() };
+            assert!(reported.contains(reason), "{reason}: {json}");
         }
     }
 }
@@ -261,7 +261,7 @@ fn cname_leads_to_the_edge() {
 }
 
 #[test]
-fn wildcard_site_is_asked_by_subdomain() {
+fn wildcard_site_is_verified_by_subdomain() {
     let service = sandbox(&["*.a.example"]);
     let renewed = Lineage::issued_for(&["*.a.example"]);
     let output = deploy(&service, &renewed).args(["--json"]).succeeds();
@@ -274,7 +274,7 @@ fn no_wait_makes_no_handshake() {
     let renewed = Lineage::issued_for(&["a.example"]);
     let output = deploy(&service, &renewed).args(["--wait", "0", "--json"]).succeeds();
     assert_eq!(output.sites(), ["a.example: synced"]);
-    assert!(output.stdout.contains("the edge was not asked because of --wait 0"), "{}", output.stdout);
+    assert!(output.stdout.contains("the edge was not checked because of --wait 0"), "{}", output.stdout);
     assert_eq!(request_lines(&service).len(), 4, "two listings, an upload, a reading");
 }
 

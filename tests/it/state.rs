@@ -28,17 +28,17 @@ fn only_state(state: &Path) -> Value {
     serde_json::from_str(&fs::read_to_string(files.remove(0)).unwrap()).unwrap()
 }
 
-/// Starts a hook and reads its standard error up to a line that contains `words`.
-fn start_until(hook: &mut Hook, words: &str) -> (Child, BufReader<ChildStderr>) {
+/// Starts a hook and reads its standard error up to a line that contains `text`.
+fn start_until(hook: &mut Hook, text: &str) -> (Child, BufReader<ChildStderr>) {
     let command = hook.command().arg("-v").stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    let mut said = BufReader::new(child.stderr.take().unwrap());
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
-    while !line.contains(words) {
+    while !line.contains(text) {
         line.clear();
-        assert_ne!(said.read_line(&mut line).unwrap(), 0, "it ended without saying {words:?}");
+        assert_ne!(stderr.read_line(&mut line).unwrap(), 0, "it ended without printing {text:?}");
     }
-    (child, said)
+    (child, stderr)
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn intent_precedes_the_first_request() {
     let url = format!("http://{}", listener.local_addr().unwrap());
     let mut hook = deploy(&service, &lineage, state.path()).env("EDGECERT_BASE_URL", url);
     let mut child = hook.command().stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    // The first effect outside of this host.
+    // The connection is the first effect outside of this host.
     let connection = listener.accept().unwrap();
     let intent = only_state(state.path());
     child.kill().unwrap();
@@ -117,9 +117,9 @@ fn concurrent_runs_upload_once() {
     let mut running = vec![start_until(first, "waiting for the edge")];
     running.extend(others.iter_mut().map(|hook| start_until(hook, "waiting for another run")));
     service.hold_pushes(false);
-    for (child, mut said) in running {
+    for (child, mut stderr) in running {
         let mut rest = String::new();
-        std::io::Read::read_to_string(&mut said, &mut rest).unwrap();
+        std::io::Read::read_to_string(&mut stderr, &mut rest).unwrap();
         let output = child.wait_with_output().unwrap();
         let report: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(
@@ -137,8 +137,8 @@ fn waiting_run_deploys_a_newer_leaf() {
     let lineage = Lineage::issued_for(&["a.example"]);
     service.hold_pushes(true);
     let [mut first, mut second] = [(), ()].map(|()| deploy(&service, &lineage, state.path()));
-    let (one, _said) = start_until(&mut first, "waiting for the edge");
-    let (other, _also) = start_until(&mut second, "waiting for another run");
+    let (one, _stderr) = start_until(&mut first, "waiting for the edge");
+    let (other, _other_stderr) = start_until(&mut second, "waiting for another run");
     lineage.renew(&["a.example"]);
     service.hold_pushes(false);
     for child in [one, other] {
@@ -154,7 +154,7 @@ fn lock_wait_ends_at_the_deadline() {
     let lineage = Lineage::issued_for(&["a.example"]);
     service.hold_pushes(true);
     let mut first = deploy(&service, &lineage, state.path());
-    let (mut child, _said) = start_until(&mut first, "waiting for the edge");
+    let (mut child, _stderr) = start_until(&mut first, "waiting for the edge");
     let output = deploy(&service, &lineage, state.path()).args(["--timeout", "1"]).exits_with(75);
     assert!(output.stderr.contains("another run of edgecert is still deploying"), "{}", output.stderr);
     child.kill().unwrap();
@@ -224,7 +224,7 @@ fn plan_takes_no_lock_and_writes_nothing() {
 
     service.hold_pushes(true);
     let mut running = deploy(&service, &lineage, &directory);
-    let (mut child, _said) = start_until(&mut running, "waiting for the edge");
+    let (mut child, _stderr) = start_until(&mut running, "waiting for the edge");
     let before = only_state(&directory);
     deploy(&service, &lineage, &directory).args(["plan"]).succeeds();
     assert_eq!(only_state(&directory), before);

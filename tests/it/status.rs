@@ -15,7 +15,7 @@ fn deploy(service: &Sandbox, lineage: &Lineage, state: &Path) -> Hook {
     edgecert().called_by_certbot(lineage).against(service).env("EDGECERT_STATE_DIR", state)
 }
 
-/// A call that knows neither the service nor the API key.
+/// A call without the URL of the service and without the API key.
 fn status(state: &Path, arguments: &[&str]) -> Hook {
     edgecert().args(["status"]).args(arguments).env("EDGECERT_STATE_DIR", state)
 }
@@ -36,17 +36,17 @@ fn files(directory: &Path, ending: &str) -> Vec<PathBuf> {
 
 /// The name of the only lineage with a state file.
 fn name(state: &Path) -> String {
-    let memories = files(state, "json");
-    assert_eq!(memories.len(), 1);
-    memories[0].file_stem().unwrap().to_str().unwrap().to_owned()
+    let state_files = files(state, "json");
+    assert_eq!(state_files.len(), 1);
+    state_files[0].file_stem().unwrap().to_str().unwrap().to_owned()
 }
 
 /// Edits the only state file.
 fn edit_state(state: &Path, change: impl FnOnce(&mut Value)) {
     let path = files(state, "json").remove(0);
-    let mut memory = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
-    change(&mut memory);
-    fs::write(path, memory.to_string()).unwrap();
+    let mut recorded = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    change(&mut recorded);
+    fs::write(path, recorded.to_string()).unwrap();
 }
 
 /// Adds a configuration file with a lineage.
@@ -202,10 +202,12 @@ fn check_prints_one_line() {
     let hook = deploy(&service, &lineage, state.path()).env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
     hook.args(["--timeout", "1"]).exits_with(75);
     check(&[], 0, "EDGECERT OK - 1 lineage, 1 pending within the limit, ");
-    edit_state(state.path(), |memory| memory["pending_since"] = json!("2026-01-01T00:00:00Z"));
+    edit_state(state.path(), |recorded| recorded["pending_since"] = json!("2026-01-01T00:00:00Z"));
     check(&[], 2, "EDGECERT CRITICAL - NAME: pending for ");
     check(&["--max-lag", "1000000000"], 0, "EDGECERT OK - ");
-    edit_state(state.path(), |memory| memory["deployed_before"]["not_after"] = json!("2026-01-01T00:00:00Z"));
+    edit_state(state.path(), |recorded| {
+        recorded["deployed_before"]["not_after"] = json!("2026-01-01T00:00:00Z")
+    });
     check(
         &["--max-lag", "1000000000"],
         2,
@@ -280,8 +282,8 @@ assert all(f.type == 'gauge' and f.documentation for f in found)
 print(json.dumps([[s.name, s.labels['lineage'], s.labels['site'], int(s.value)] for f in found for s in f.samples]))";
     let output = Command::new("/usr/bin/python3").args(["-c", script]).arg(file).output();
     let output = output.expect("python3 must be installed (Debian package python3-prometheus-client)");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "(Debian package python3-prometheus-client) {said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "(Debian package python3-prometheus-client) {stderr}");
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
@@ -290,9 +292,9 @@ fn prometheus_parses_the_metrics() {
     let (service, state) = (sandbox(&["a.example", "b.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example", "b.example"]);
     deploy(&service, &lineage, state.path()).succeeds();
-    edit_state(state.path(), |memory| {
-        memory["last_success"] = json!("2026-01-01T00:00:00Z");
-        memory["sites"][1]["domain"] = json!("back\\slash and \"quotes\"");
+    edit_state(state.path(), |recorded| {
+        recorded["last_success"] = json!("2026-01-01T00:00:00Z");
+        recorded["sites"][1]["domain"] = json!("back\\slash and \"quotes\"");
     });
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("edgecert.prom");

@@ -16,8 +16,8 @@ const WORLDS: u64 = 120;
 const DOMAINS: [&str; 6] =
     ["a.example", "b.example", "c.example", "*.a.example", "x.a.example", "b\u{fc}cher.example"];
 const UPLOAD: &str = "POST /api/certs/upload";
-/// A record of another account.
-const FOREIGN: u64 = 99;
+/// A record of another account, which the listing lacks.
+const UNLISTED: u64 = 99;
 
 /// A generated account with a lineage and faults.
 struct Case {
@@ -31,32 +31,32 @@ struct Case {
     records: Vec<Value>,
 }
 
-/// A site's name as certificates spell it.
+/// A site's domain as certificates spell it.
 fn san(domain: &str) -> &str {
     if domain.is_ascii() { domain } else { "xn--bcher-kva.example" }
 }
 
-fn pick(dice: &mut Rng, least: usize) -> Vec<&'static str> {
+fn pick(rng: &mut Rng, least: usize) -> Vec<&'static str> {
     let mut domains = DOMAINS.to_vec();
-    dice.shuffle(&mut domains);
-    domains.truncate(dice.usize(least..=DOMAINS.len()));
+    rng.shuffle(&mut domains);
+    domains.truncate(rng.usize(least..=DOMAINS.len()));
     domains
 }
 
-fn stored(dice: &mut Rng, id: u64) -> Value {
-    let mut names = pick(dice, 1);
-    names.truncate(if dice.u8(..4) == 0 { 2 } else { 1 });
+fn stored(rng: &mut Rng, id: u64) -> Value {
+    let mut names = pick(rng, 1);
+    names.truncate(if rng.u8(..4) == 0 { 2 } else { 1 });
     let sans: Vec<&str> = names.iter().map(|name| san(name)).collect();
     let issued = test_ca().issue(&sans).unwrap();
-    let kind = if dice.u8(..5) == 0 { "lets" } else { "upload" };
+    let kind = if rng.u8(..5) == 0 { "lets" } else { "upload" };
     json!({
         "id": id, "account": 1, "domain": names[0], "name": names[0], "type": kind,
         "cert_pem": issued.fullchain(), "key_pem": issued.key,
     })
 }
 
-fn faults(dice: &mut Rng) -> Vec<Fault> {
-    let fault = |dice: &mut Rng| match dice.u8(..9) {
+fn faults(rng: &mut Rng) -> Vec<Fault> {
+    let fault = |rng: &mut Rng| match rng.u8(..9) {
         0 => Fault::status(UPLOAD, 503),
         1 => Fault::status(UPLOAD, 400),
         2 => Fault::status(UPLOAD, 429).header("Retry-After", "0"),
@@ -67,34 +67,34 @@ fn faults(dice: &mut Rng) -> Vec<Fault> {
         7 => Fault::close_after("POST /api/sites/*/update"),
         _ => Fault::status("POST /api/sites/*/update", 403),
     };
-    (0..dice.usize(..3)).map(|_| fault(dice)).collect()
+    (0..rng.usize(..3)).map(|_| fault(rng)).collect()
 }
 
 impl Case {
     fn generate(seed: u64) -> Self {
-        let dice = &mut Rng::with_seed(seed);
-        let covered: BTreeSet<&'static str> = pick(dice, 1).into_iter().collect();
-        let mut records: Vec<Value> = (1..=dice.u64(0..=6)).map(|id| stored(dice, id)).collect();
+        let rng = &mut Rng::with_seed(seed);
+        let covered: BTreeSet<&'static str> = pick(rng, 1).into_iter().collect();
+        let mut records: Vec<Value> = (1..=rng.u64(0..=6)).map(|id| stored(rng, id)).collect();
         let own = records.len() as u64;
-        let mut foreign = stored(dice, FOREIGN);
-        foreign["account"] = json!(2);
-        records.push(foreign);
-        let domains = pick(dice, 1);
+        let mut unlisted = stored(rng, UNLISTED);
+        unlisted["account"] = json!(2);
+        records.push(unlisted);
+        let domains = pick(rng, 1);
         let sites = domains.iter().zip(10..).map(|(domain, id)| {
-            let cert_id = match dice.u64(..9) {
+            let cert_id = match rng.u64(..9) {
                 0..=2 => None,
-                3 => Some(FOREIGN),
-                _ => (own > 0).then(|| dice.u64(1..=own)),
+                3 => Some(UNLISTED),
+                _ => (own > 0).then(|| rng.u64(1..=own)),
             };
             json!({"id": id, "account": 1, "domain": domain, "cert_id": cert_id})
         });
         let mut world = world(json!({"sites": sites.collect::<Vec<_>>(), "certs": records}));
         world.accounts.push(Account { id: 2, api_keys: vec!["other-key".into()], packages: Vec::new() });
-        let options = Options { world, quirks: dice.u64(..50), ..Options::default() };
+        let options = Options { world, quirks: rng.u64(..50), ..Options::default() };
         let service = sandbox_with(options, &[]);
         let flags = ["--rebind", "--allow-shrink", "--replace-lets"];
-        let flags = flags.into_iter().filter(|_| dice.u8(..3) == 0).collect();
-        let faults = faults(dice);
+        let flags = flags.into_iter().filter(|_| rng.u8(..3) == 0).collect();
+        let faults = faults(rng);
         let renewed = Lineage::issued_for(&covered.iter().map(|name| san(name)).collect::<Vec<_>>());
         let (sites, records) = (service.sites(), service.certs());
         for fault in &faults {
@@ -139,7 +139,7 @@ impl Case {
         for site in &reported {
             self.check_site(site, &now[&name(site)], &report);
         }
-        self.check_the_rest(&reported, &report);
+        self.check_others(&reported, &report);
         let code = reported
             .iter()
             .map(|site| severity(site["outcome"].as_str().unwrap()))
@@ -150,7 +150,7 @@ impl Case {
 
     fn check_site(&self, reported: &Value, now: &Value, report: &Value) {
         let same = reported["cert_id"] == now["cert_id"];
-        assert!(same, "{self}: {reported} but the service says {now}\n{report:#}");
+        assert!(same, "{self}: {reported} but the service has {now}\n{report:#}");
         let new = self.holds_new_leaf(&now["cert_id"]);
         match reported["outcome"].as_str().unwrap() {
             "served" => {
@@ -159,15 +159,17 @@ impl Case {
                 let expected = report["certificate"]["fingerprint"].clone();
                 assert!(new && fingerprint == Some(expected), "{self}: {reported} is not served\n{report:#}");
             }
-            "synced" | "uploaded" | "stale" => assert!(new, "{self}: {reported} is not there\n{report:#}"),
-            "misbound" | "guarded" => assert!(!new, "{self}: {reported} is there\n{report:#}"),
+            "synced" | "uploaded" | "stale" => {
+                assert!(new, "{self}: {reported} lacks the new leaf\n{report:#}")
+            }
+            "misbound" | "guarded" => assert!(!new, "{self}: {reported} has the new leaf\n{report:#}"),
             "queued" | "refused" => assert!(!self.faults.is_empty(), "{self}: {reported}\n{report:#}"),
             other => panic!("{self}: {other}\n{report:#}"),
         }
     }
 
     /// Asserts that nothing else changed, and that no unused record is left.
-    fn check_the_rest(&self, reported: &[&Value], report: &Value) {
+    fn check_others(&self, reported: &[&Value], report: &Value) {
         let (sites, records) = (self.service.sites(), self.service.certs());
         for (before, after) in self.sites.iter().zip(&sites).filter(|(site, _)| !self.covers(&name(site))) {
             assert_eq!(before["cert_id"], after["cert_id"], "{self}: {}\n{report:#}", name(before));
@@ -183,7 +185,10 @@ impl Case {
         for record in &records {
             let is_new = !self.records.iter().any(|before| before["id"] == record["id"]);
             let is_used = sites.iter().any(|site| site["cert_id"] == record["id"]);
-            assert!(!is_new || is_used || reported.iter().any(failed), "{self}: an orphan\n{report:#}");
+            assert!(
+                !is_new || is_used || reported.iter().any(failed),
+                "{self}: an unused record is left\n{report:#}"
+            );
         }
     }
 }
@@ -208,7 +213,7 @@ fn name(site: &Value) -> String {
 fn severity(outcome: &str) -> (u8, &'static [i32]) {
     match outcome {
         "guarded" => (4, &[65]),
-        // An unintelligible response is retried, and more severe than a refusal.
+        // An invalid response is retried, and is more severe than a refusal.
         "queued" => (2, &[75, 76, 69]),
         "misbound" | "refused" => (3, &[69, 76]),
         "stale" => (1, &[75]),

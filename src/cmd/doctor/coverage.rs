@@ -14,7 +14,7 @@ use crate::names::Domain;
 use crate::plan::{self, Action, Blocker, Plan, PlanRequest};
 use crate::text;
 
-/// What is compared.
+/// The inputs of the comparison.
 pub(super) struct Coverage<'a> {
     pub(super) account: &'a AccountListing,
     /// Lineages that edgecert manages.
@@ -34,7 +34,7 @@ type ContestedSites<'a> = BTreeMap<u64, (&'a Site, Vec<String>)>;
 type SharedRecords = BTreeMap<u64, (Vec<String>, Vec<String>)>;
 
 impl Coverage<'_> {
-    /// Everything that is wrong, or one finding that nothing is.
+    /// One finding for each problem, or a single `ok` finding.
     pub(super) fn findings(&self) -> Vec<DoctorFinding> {
         let contested = self.contested_sites();
         let shared = self.shared_records(&contested);
@@ -138,7 +138,7 @@ impl Coverage<'_> {
         records
     }
 
-    /// Reports the sites that a deployment would leave as they are, unless another finding says why.
+    /// Reports the sites that a deployment would leave as they are, unless another finding explains why.
     fn blocked(
         &self,
         lineage: &HostLineage,

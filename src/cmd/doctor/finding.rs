@@ -40,17 +40,17 @@ pub(super) enum Subject {
 display_as_serialized!(Subject);
 
 impl DoctorFinding {
-    /// Nothing is wrong.
+    /// A check that passed.
     pub(super) fn ok(subject: Subject, detail: impl Into<String>) -> Self {
         Self { subject, status: Status::Ok, detail: detail.into(), remedy: None, kind: None }
     }
 
-    /// Something deserves attention, but works.
+    /// A problem that deserves attention but breaks nothing.
     pub(super) fn warn(subject: Subject, detail: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { status: Status::Warn, remedy: Some(remedy.into()), ..Self::ok(subject, detail) }
     }
 
-    /// Something is wrong.
+    /// A problem that has to be repaired.
     pub(super) fn fail(
         subject: Subject,
         kind: ErrorKind,
@@ -60,7 +60,7 @@ impl DoctorFinding {
         Self { status: Status::Fail, kind: Some(kind), ..Self::warn(subject, detail, remedy) }
     }
 
-    /// Reports an error as other commands do.
+    /// A failure with the message and hint that other commands report for the error.
     pub(super) fn from_error(subject: Subject, error: impl Into<CommandError>) -> Self {
         let error = error.into();
         let remedy = error.hint().unwrap_or("correct the setting");

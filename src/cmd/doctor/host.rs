@@ -9,7 +9,7 @@ use crate::file;
 
 /// A host.
 pub(super) struct Host<'a> {
-    /// Stands for `/`.
+    /// The directory that replaces `/`.
     pub(super) root: PathBuf,
     pub(super) env: &'a Env,
 }
@@ -27,7 +27,8 @@ impl Host<'_> {
         self.root.join(path.strip_prefix("/").unwrap_or(path))
     }
 
-    /// Whether a command word names an executable: a path its file, a bare name one in the usual directories.
+    /// Whether a command word names an executable: a path must be one, a bare name must be in one of the
+    /// usual directories.
     pub(super) fn has_program(&self, word: &str) -> bool {
         if word.contains('/') {
             return is_executable(&self.at(word));
@@ -36,12 +37,12 @@ impl Host<'_> {
     }
 }
 
-/// Reads a file as text; `None` if that is impossible.
+/// Reads a file as text; `None` if it cannot be read.
 pub(super) fn read_text(path: &Path) -> Option<zeroize::Zeroizing<String>> {
     file::read_text(path, MAX_BYTES).ok()
 }
 
-/// Lists a directory in order; empty if that is impossible.
+/// Lists a directory in order; empty if it cannot be listed.
 pub(super) fn entries(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut entries: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();

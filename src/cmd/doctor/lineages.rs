@@ -44,12 +44,12 @@ pub(super) struct LeafNames {
     pub(super) issued: OffsetDateTime,
 }
 
-/// What the inventory holds.
+/// The lineages of the inventory.
 #[derive(Default)]
 pub(super) struct Managed {
     pub(super) lineages: Vec<(Source, DeployPolicy)>,
     pub(super) issue_dates: IssueDates,
-    /// Entries of the configuration that lead to no lineage.
+    /// Findings about configuration entries that lead to no lineage.
     pub(super) findings: Vec<DoctorFinding>,
     pub(super) state_errors: Vec<StateError>,
 }
@@ -72,7 +72,7 @@ impl HostLineage {
         let mut findings: Vec<DoctorFinding> = open_key(&lineage.source).into_iter().collect();
         match lineage.load() {
             Ok(bundle) => findings.extend(lineage.check_bundle(&bundle, now)),
-            Err(unreadable) => findings.push(unreadable_finding(unreadable)),
+            Err(error) => findings.push(unreadable_finding(error)),
         }
         if let (Some(leaf), []) = (&lineage.leaf, findings.as_slice()) {
             let detail = format!("{}: {}", lineage.title(), text::list(&leaf.list));
@@ -100,7 +100,7 @@ impl HostLineage {
         check::run(bundle, &context).into_iter().filter_map(check_finding).collect()
     }
 
-    /// Its directory; its certificate if the files were given one by one.
+    /// The name of the lineage in messages: its directory, or its certificate if the files were given one by one.
     pub(super) fn title(&self) -> String {
         let directory = self.source.directory.as_ref().filter(|_| self.source.client != AcmeClient::Files);
         text::path(directory.unwrap_or(&self.source.files.cert))
@@ -187,9 +187,9 @@ fn missing(cert: &Path) -> Option<ReadError> {
     Some(ReadError::new(cert, &error))
 }
 
-fn unreadable_finding(unreadable: ReadError) -> DoctorFinding {
-    let is_missing = unreadable.is_missing();
-    let finding = DoctorFinding::from_error(Subject::Lineage, unreadable);
+fn unreadable_finding(error: ReadError) -> DoctorFinding {
+    let is_missing = error.is_missing();
+    let finding = DoctorFinding::from_error(Subject::Lineage, error);
     let remedy =
         "if the lineage was deleted, remove it from the configuration, or run `edgecert status --forget`";
     if is_missing { DoctorFinding { remedy: Some(remedy.into()), ..finding } } else { finding }

@@ -1,4 +1,4 @@
-//! `edgecert doctor`: finds what is wrong with the set-up before the first renewal does.
+//! `edgecert doctor`: finds problems of the set-up before a renewal fails on them.
 //!
 //! One file per subject. A check that fails does not stop the others.
 
@@ -81,7 +81,7 @@ impl Doctor<'_> {
         self.findings.push(timer::check(&self.host));
     }
 
-    /// Asks the service; returns the contents of the account.
+    /// Probes the service, and returns the contents of the account.
     fn check_service(&mut self, settings: &Settings, has_api_key: bool) -> Option<AccountListing> {
         match ServiceProbe::run(settings) {
             Ok(probe) => {
@@ -103,8 +103,8 @@ impl Doctor<'_> {
         configuration: &Configuration,
         layers: &Layers<'_>,
     ) -> (Vec<HostLineage>, IssueDates) {
-        let inventory = Inventory::gather(store, configuration).unwrap_or_else(|unreadable| {
-            self.findings.push(DoctorFinding::from_error(Subject::State, unreadable));
+        let inventory = Inventory::gather(store, configuration).unwrap_or_else(|error| {
+            self.findings.push(DoctorFinding::from_error(Subject::State, error));
             Inventory::configured(configuration)
         });
         let managed = Managed::new(inventory, layers);

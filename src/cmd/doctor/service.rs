@@ -1,4 +1,4 @@
-//! Lists the account once, and checks the connection, TLS, the API key and the clock by the responses.
+//! Lists the account once, and checks connection, TLS, API key and clock from the responses.
 
 use time::Duration;
 
@@ -25,7 +25,7 @@ pub(super) struct AccountListing {
     pub(super) sites: List<Site>,
 }
 
-/// Few, because a person is waiting for the report.
+/// Limit for each request; low, because a person is waiting for the report.
 const MAX_ATTEMPTS: u32 = 2;
 
 /// A greater difference makes new certificates look not yet valid.
@@ -55,7 +55,7 @@ impl ServiceProbe {
             Err(RequestError { error: AttemptError::Unauthorized { .. }, .. }) if !has_api_key => {
                 vec![DoctorFinding::ok(Subject::Service, "reachable; requires an API key")]
             }
-            Err(failed) => vec![request_failed(&failed.error)],
+            Err(error) => vec![request_failed(&error.error)],
         };
         findings.extend(self.clock_skew.map(check_clock));
         findings

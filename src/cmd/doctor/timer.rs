@@ -1,4 +1,4 @@
-//! Checks whether systemd or cron runs `edgecert sync` regularly, by their files.
+//! Checks from the files of systemd and cron whether they run `edgecert sync` regularly.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -80,7 +80,7 @@ fn crontab(host: &Host<'_>) -> Option<PathBuf> {
             vec![path]
         }
     });
-    // A user may be able to read the own crontab in a directory that cannot be listed.
+    // A user may be able to read their own crontab in a directory that cannot be listed.
     let user = host.env.path("LOGNAME").or_else(|| host.env.path("USER"));
     let own = user.iter().flat_map(|user| SPOOLS.map(|spool| host.at(spool).join(user)));
     let mut files = files.chain(own);

@@ -41,7 +41,7 @@ pub(super) fn find<'a>(
     (unmanaged.collect(), denied)
 }
 
-/// Reads the certificate of a lineage; `None` if that is impossible.
+/// Reads the certificate of a lineage; `None` if it cannot be read.
 fn read(source: Source) -> Option<HostLineage> {
     let certificate = bundle::load(&Files { key: None, ..source.files.clone() }).ok()?;
     let leaf = LeafNames::new(certificate.chain.as_ref().ok()?);

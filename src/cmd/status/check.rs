@@ -14,7 +14,7 @@ const MAX_LAG: u64 = 24 * 60 * 60;
 /// Default of `--warn-days`.
 const WARN_DAYS: u32 = 14;
 
-/// What a lineage has to keep to.
+/// The limits that a lineage has to keep.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Thresholds {
     /// A deployment pending for longer is critical.
@@ -60,7 +60,7 @@ fn alerts_of(lineage: &LineageStatus, thresholds: Thresholds, now: OffsetDateTim
     let mut alerts: Vec<Alert> = lag.map(|lag| pending_alert(lineage, lag)).into_iter().collect();
     alerts.extend(expiry_alert(lineage, thresholds.warn_days, now));
     alerts.extend(disk_warning(lineage).map(|text| warning(lineage, text)));
-    // While a deployment is pending, the edges serve the previous leaf; that is a matter of its lag.
+    // While a deployment is pending, the edges serve the previous leaf; which its lag accounts for.
     let sites = lineage.sites.iter().filter(|_| lineage.pending_since.is_none());
     let stale = sites.filter_map(|site| Some((site, site.edge.as_ref()?.stale.first()?)));
     alerts.extend(stale.map(|(site, stale)| warning(lineage, format!("{}: {stale}", site.domain))));

@@ -15,7 +15,7 @@ use crate::text;
 /// How long to wait for another run on the lineage.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The lineage was not forgotten.
+/// The reason why a lineage was not forgotten.
 #[derive(Debug, thiserror::Error)]
 enum ForgetError {
     #[error("there is no state of a lineage {}; nothing was forgotten", text::sanitize(wanted))]
@@ -49,7 +49,7 @@ impl Diagnostic for ForgetError {
 /// A lineage with a valid state file.
 struct Recorded {
     name: String,
-    /// Paths that may stand for its name.
+    /// Paths that may be given instead of its name.
     paths: Vec<PathBuf>,
     is_configured: bool,
 }
@@ -72,7 +72,7 @@ pub(super) fn run(
     let name = find(wanted, &names.into_iter().collect::<Vec<_>>(), &recorded)?;
     let lock = match store.lock(&name, Deadline::after(LOCK_TIMEOUT)) {
         Ok(lock) => lock,
-        Err(LockError::Timeout(timeout)) => return Err(timeout.into()),
+        Err(LockError::Timeout(error)) => return Err(error.into()),
         Err(LockError::Write(error)) => return Err(ForgetError::from(error).into()),
     };
     for path in quarantined.iter().filter(|path| stem(path).as_ref() == Some(&name)) {

@@ -15,7 +15,7 @@ use crate::source;
 use crate::state::{LeafState, LineageState, SiteState, StateError};
 use crate::text;
 
-/// The lineages in the order of their names, and what is wrong with state files.
+/// Returns the lineages in the order of their names, and the errors of state files.
 pub(super) fn gather(inventory: Inventory<'_>, now: OffsetDateTime) -> (Vec<LineageStatus>, Vec<StateError>) {
     let (mut lineages, mut errors) = (Vec::with_capacity(inventory.len()), Vec::new());
     inventory.visit(|member| lineages.push(LineageStatus::new(member, now)), |error| errors.push(error));
@@ -63,16 +63,16 @@ impl DiskStatus {
     fn read(files: &Files, state: Option<&LineageState>) -> (Self, Option<OffsetDateTime>) {
         let bundle = match bundle::load_chain(files) {
             Ok(bundle) => bundle,
-            Err(unreadable) if unreadable.is_missing() => return (Self::Missing, None),
-            Err(unreadable) => return (Self::Unreadable(unreadable.to_string()), None),
+            Err(error) if error.is_missing() => return (Self::Missing, None),
+            Err(error) => return (Self::Unreadable(error.to_string()), None),
         };
         match bundle.chain {
             Ok(chain) => {
                 let recorded = state.and_then(|state| state.leaf.as_ref());
                 (Self::new(&chain.leaf, recorded), modified(&files.cert))
             }
-            Err(problems) => {
-                let found: Vec<&str> = problems.iter().map(|problem| problem.found.as_str()).collect();
+            Err(defects) => {
+                let found: Vec<&str> = defects.iter().map(|defect| defect.found.as_str()).collect();
                 let path = text::path(&files.cert);
                 (Self::Unreadable(format!("{path} holds {}", text::list(&found))), None)
             }
@@ -130,7 +130,7 @@ fn sites(state: &LineageState, disk: &DiskStatus) -> Vec<SiteStatus> {
     state.sites.iter().map(site).collect()
 }
 
-/// The leaf in the record of a site, and the leaf that its visitors get, as far as its outcome tells.
+/// The leaf in the record of a site, and the leaf that its visitors get, as far as its outcome shows.
 fn leaves_of<'a>(
     site: &SiteState,
     state: &'a LineageState,
@@ -145,10 +145,10 @@ fn leaves_of<'a>(
     }
 }
 
-/// An outcome that can be printed: an unknown one is text from the state file.
+/// Makes an outcome printable: an unknown one is text from the state file.
 fn sanitized(outcome: &Outcome) -> Outcome {
     match outcome {
-        Outcome::Unknown(word) => Outcome::Unknown(text::sanitize(word)),
+        Outcome::Unknown(name) => Outcome::Unknown(text::sanitize(name)),
         known => known.clone(),
     }
 }

@@ -21,7 +21,7 @@ pub(super) struct LineageStatus {
     /// Whether it has a state file.
     pub(super) is_recorded: bool,
     pub(super) generation: u64,
-    /// When the pending deployment began, or when the file of a leaf was written that no run has seen.
+    /// Start of the pending deployment, or the time at which a leaf that no run has seen was written.
     pub(super) pending_since: Option<OffsetDateTime>,
     /// Whether a run has begun the pending deployment.
     pub(super) is_begun: bool,
@@ -57,7 +57,7 @@ pub(super) enum LeafAge {
     Older,
 }
 
-/// A leaf.
+/// A leaf, identified by its fingerprint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LeafSummary {
     pub(super) fingerprint: String,
@@ -77,7 +77,7 @@ pub(super) struct SiteStatus {
     pub(super) is_on_record: Option<bool>,
     /// Expiry of the leaf that visitors get, as recorded or just served; `None`: unknown.
     pub(super) not_after: Option<OffsetDateTime>,
-    /// What its edge serves now; `None`: it was not asked.
+    /// What its edge serves now; `None`: it was not checked.
     pub(super) edge: Option<EdgeStatus>,
 }
 
@@ -93,7 +93,7 @@ pub(super) struct EdgeStatus {
     pub(super) stale: Vec<String>,
     /// Earliest expiry of those leaves.
     pub(super) stale_until: Option<OffsetDateTime>,
-    /// Why the others could not be asked.
+    /// Why the others could not be checked.
     pub(super) unreachable: Vec<String>,
 }
 
@@ -105,7 +105,7 @@ pub(super) enum EdgeOutcome {
     Served,
     /// An address serves another leaf.
     Stale,
-    /// An address could not be asked.
+    /// An address could not be checked.
     Unreachable,
 }
 
@@ -156,7 +156,7 @@ impl SiteStatus {
 }
 
 impl EdgeStatus {
-    /// An edge of which nothing is known.
+    /// The status of an edge that could not be checked.
     pub(super) fn unreachable(reason: &str) -> Self {
         Self {
             outcome: EdgeOutcome::Unreachable,

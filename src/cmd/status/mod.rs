@@ -1,7 +1,7 @@
 //! `edgecert status`: what is known of each lineage, as a table, as JSON, for monitoring, or for Prometheus.
 //!
-//! `gather` collects the status without any network, `verify` asks the edges with `--verify`, and the other files show it. The
-//! service is never asked.
+//! `gather` collects the status without any network, `verify` adds what the edges serve for `--verify`, and the other files
+//! show it. No request is sent to the service.
 
 mod check;
 mod forget;

@@ -15,7 +15,7 @@ const HEADERS: [&str; 8] =
 
 /// A certificate that expires in fewer days is highlighted.
 const SOON_DAYS: i64 = 14;
-/// Length of a fingerprint that is only to tell two leaves apart.
+/// Length of a fingerprint that only distinguishes two leaves.
 const SHORT_FINGERPRINT: usize = 8;
 const EMPTY: &str = "-";
 

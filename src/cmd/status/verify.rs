@@ -15,12 +15,12 @@ use crate::outcome::Outcome;
 use crate::runtime::Runtime;
 use crate::verify::{Edge, EdgeView};
 
-/// Sites under way at once.
+/// Maximum number of sites that are checked at once.
 const MAX_CONCURRENT: usize = 32;
-/// For one site.
+/// Time limit for one site.
 const SITE_TIMEOUT: Duration = Duration::from_secs(10);
-/// An edge that refuses a handshake may close the connection before its alert arrives. The first pause before another
-/// attempt; later ones double.
+/// Pause before the second attempt; later ones double. Attempts are repeated because an edge that refuses a handshake may
+/// close the connection before its alert arrives.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
 /// One site and the leaf that its edge should serve.

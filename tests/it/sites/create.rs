@@ -61,9 +61,9 @@ fn owner_and_cname_are_never_sent() {
 #[test]
 fn missing_package_is_exit_69() {
     let service = shop();
-    let foreign = sites(&service, &["create", "new.example.com", "--set", "package_id=2"]).exits_with(69);
-    assert!(foreign.stderr.contains("new.example.com was not created"), "{}", foreign.stderr);
-    assert!(foreign.stderr.contains("hint: check that the account has a package"), "{}", foreign.stderr);
+    let output = sites(&service, &["create", "new.example.com", "--set", "package_id=2"]).exits_with(69);
+    assert!(output.stderr.contains("new.example.com was not created"), "{}", output.stderr);
+    assert!(output.stderr.contains("hint: check that the account has a package"), "{}", output.stderr);
     sites(&service, &["create", "new.example.com", "--set", "package_id=1"]).succeeds();
     set_traffic(&service, 9999);
     sites(&service, &["create", "newer.example.com"]).exits_with(69);

@@ -30,8 +30,8 @@ pub(crate) fn shop_of(options: Options) -> Sandbox {
 
 fn world() -> World {
     let package = |id: u64| json!({"id": id, "expires_at": "2100-01-01T00:00:00Z", "traffic_limit": 1000});
-    let mut foreign = record(6, "other.example.net", "upload");
-    foreign["account"] = json!(2);
+    let mut other = record(6, "other.example.net", "upload");
+    other["account"] = json!(2);
     let world = json!({
         "accounts": [
             {"id": 1, "api_keys": ["sandbox-key"], "packages": [package(1)]},
@@ -42,7 +42,7 @@ fn world() -> World {
             {"id": 11, "account": 1, "domain": "plain.example.com"},
             {"id": 20, "account": 2, "domain": "other.example.net"},
         ],
-        "certs": [record(5, "shop.example.com", "upload"), foreign],
+        "certs": [record(5, "shop.example.com", "upload"), other],
     });
     serde_json::from_value(world).unwrap()
 }

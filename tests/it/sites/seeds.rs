@@ -73,7 +73,7 @@ fn every_endpoint_is_understood_under_every_seed() {
         let scene = Scene { service: shop_of(Options { quirks: seed, ..Options::default() }), seed };
         certificates(&scene);
         let id = site_life_cycle(&scene);
-        let asked = request_lines(&scene.service);
+        let requests = request_lines(&scene.service);
         for endpoint in [
             "GET /api/certs",
             "GET /api/certs/5/download",
@@ -85,7 +85,7 @@ fn every_endpoint_is_understood_under_every_seed() {
             "POST /api/sites/ID/disable",
             "DELETE /api/sites/ID",
         ] {
-            assert!(asked.contains(&endpoint.replace("ID", &id)), "{endpoint}: {asked:?}");
+            assert!(requests.contains(&endpoint.replace("ID", &id)), "{endpoint}: {requests:?}");
         }
     }
 }

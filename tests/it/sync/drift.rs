@@ -11,8 +11,8 @@ fn after(change: impl FnOnce(&Sandbox), code: i32) -> (Sandbox, Lineage, crate::
     let (service, state) = (sandbox(&["a.example", "b.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example", "*.c.example"]);
     deploy(&service, &lineage, state.path()).succeeds();
-    let (asked, _) = requests_during(&service, || sync(&service, state.path()).succeeds());
-    assert_eq!(asked, LISTING);
+    let (requests, _) = requests_during(&service, || sync(&service, state.path()).succeeds());
+    assert_eq!(requests, LISTING);
     change(&service);
     let output = sync(&service, state.path()).args(["--json"]).exits_with(code);
     (service, lineage, output)
@@ -76,6 +76,6 @@ fn unconfirmed_push_is_checked_again() {
     let output = sync(&service, state.path()).args(["--json"]).succeeds();
     assert_eq!(reason(&output), "the push to a.example was never confirmed");
     assert_eq!(output.json()["lineages"][0]["sites"][0]["outcome"], "served");
-    let (asked, _) = requests_during(&service, || sync(&service, state.path()).succeeds());
-    assert_eq!(asked, LISTING);
+    let (requests, _) = requests_during(&service, || sync(&service, state.path()).succeeds());
+    assert_eq!(requests, LISTING);
 }

@@ -25,8 +25,8 @@ fn configured_lineages_need_no_hook() {
     assert_eq!(output.json()["counts"]["total"], 2, "each lineage counts once");
     assert_eq!(output.json()["lineages"][0]["reason"], "never deployed before");
     assert!(is_bound_to(&service, "b.example", &named));
-    let (asked, _) = requests_during(&service, || call().succeeds());
-    assert_eq!(asked, LISTING);
+    let (requests, _) = requests_during(&service, || call().succeeds());
+    assert_eq!(requests, LISTING);
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn shards_are_stable_and_complete() {
         });
         assert_eq!(deployed[0], deployed[1]);
         for name in &deployed[0] {
-            assert!(seen.insert(name.clone()), "{name} is in two shares");
+            assert!(seen.insert(name.clone()), "{name} is in two shards");
         }
     }
     assert_eq!(seen.len(), 8);
@@ -107,8 +107,8 @@ fn entry_matches_any_path_of_its_lineage() {
     };
     let hook = deploy(&service, &lineage, state.path()).env("RENEWED_LINEAGE", &link);
     configured(hook).succeeds();
-    let (asked, output) =
+    let (requests, output) =
         requests_during(&service, || configured(sync(&service, state.path())).args(["--json"]).succeeds());
-    assert_eq!(asked, LISTING);
+    assert_eq!(requests, LISTING);
     assert_eq!(output.json()["counts"]["total"], 1, "each lineage counts once");
 }

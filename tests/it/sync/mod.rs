@@ -34,12 +34,12 @@ fn is_bound_to(service: &Sandbox, domain: &str, lineage: &Lineage) -> bool {
 }
 
 /// The requests that a sandbox receives during an action.
-fn requests_during<T>(service: &Sandbox, what: impl FnOnce() -> T) -> (Vec<String>, T) {
+fn requests_during<T>(service: &Sandbox, action: impl FnOnce() -> T) -> (Vec<String>, T) {
     let before = request_lines(service).len();
-    let result = what();
-    let mut asked = request_lines(service).split_off(before);
-    asked.sort();
-    (asked, result)
+    let result = action();
+    let mut requests = request_lines(service).split_off(before);
+    requests.sort();
+    (requests, result)
 }
 
 /// Changes the service without edgecert.
@@ -65,9 +65,9 @@ fn pending_deployment_is_finished_once() {
     assert!(output.stdout.ends_with("a.example served\n1 lineage: 1 deployed\n"), "{}", output.stdout);
     assert!(is_bound_to(&service, "a.example", &lineage));
 
-    let (asked, output) =
+    let (requests, output) =
         requests_during(&service, || sync(&service, state.path()).args(["--json"]).succeeds());
-    assert_eq!(asked, LISTING);
+    assert_eq!(requests, LISTING);
     let counts = json!({"total": 1, "unchanged": 1, "deployed": 0, "failed": 0, "gone": 0});
     assert_eq!((&output.json()["counts"], &output.json()["lineages"]), (&counts, &json!([])));
 }
@@ -111,7 +111,7 @@ fn hook_options_are_reused() {
     let key = state.path().join("key");
     std::fs::write(&key, service.endpoints().api_key.as_bytes()).unwrap();
     std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-    let told = deploy(&service, &lineage, &state.path().join("state"))
+    let hook = deploy(&service, &lineage, &state.path().join("state"))
         .without_env("EDGECERT_BASE_URL")
         .without_env("EDGECERT_API_KEY")
         .args([
@@ -124,7 +124,7 @@ fn hook_options_are_reused() {
             "--wait",
             "0",
         ]);
-    told.args([Path::new("--api-key-file"), &key]).exits_with(75);
+    hook.args([Path::new("--api-key-file"), &key]).exits_with(75);
     // Neither the service, nor the key file, nor the domain is given again.
     let again = edgecert().env("EDGECERT_STATE_DIR", state.path().join("state")).args(["sync"]);
     // The key in this environment belongs to another service and must not be sent to this one.
@@ -143,11 +143,11 @@ fn unreachable_service_is_reported_once() {
     }
     let down = sync(&service, state.path()).env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
     let output = down.args(["--timeout", "1"]).exits_with(75);
-    let said = output.stderr.lines().filter(|line| line.contains("error: ")).collect::<Vec<_>>();
-    assert_eq!(said.len(), 1, "{}", output.stderr);
-    assert!(said[0].ends_with("; 2 lineages were not checked"), "{}", output.stderr);
-    let (asked, _) = requests_during(&service, || sync(&service, state.path()).succeeds());
-    assert_eq!(asked, LISTING);
+    let errors = output.stderr.lines().filter(|line| line.contains("error: ")).collect::<Vec<_>>();
+    assert_eq!(errors.len(), 1, "{}", output.stderr);
+    assert!(errors[0].ends_with("; 2 lineages were not checked"), "{}", output.stderr);
+    let (requests, _) = requests_during(&service, || sync(&service, state.path()).succeeds());
+    assert_eq!(requests, LISTING);
 }
 
 #[test]
@@ -195,8 +195,8 @@ fn unchanged_cert_finishes_pending_work() {
     };
     call("unchanged_cert").succeeds();
     assert_eq!(upload_count(&service), 1, "a lineage without state is deployed");
-    let (asked, output) = requests_during(&service, || call("unchanged_cert").succeeds());
-    assert_eq!((asked, output.stdout.as_str()), (LISTING.map(str::to_owned).to_vec(), ""));
+    let (requests, output) = requests_during(&service, || call("unchanged_cert").succeeds());
+    assert_eq!((requests, output.stdout.as_str()), (LISTING.map(str::to_owned).to_vec(), ""));
     lineage.renew(&["a.example"]);
     let down = call("deploy_cert").env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
     down.env("EDGECERT_TIMEOUT", "1").exits_with(75);
@@ -232,8 +232,8 @@ fn key_is_never_sent_to_another_service() {
     let later = sync(&service, state.path()).without_env("EDGECERT_BASE_URL");
     let config = later.write_file("config.toml", "base_url = \"https://127.0.0.1:1\"\n");
     let later = later.env("EDGECERT_API_KEY", "for-the-other").env("EDGECERT_CONFIG", config);
-    let (asked, output) = requests_during(&service, || later.exits_with(78));
-    assert_eq!(asked, Vec::<String>::new());
+    let (requests, output) = requests_during(&service, || later.exits_with(78));
+    assert_eq!(requests, Vec::<String>::new());
     assert!(output.stderr.contains("with an API key that is not recorded"), "{}", output.stderr);
     assert!(output.stderr.contains("hint: run `edgecert sync --base-url http"), "{}", output.stderr);
 }

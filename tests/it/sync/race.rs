@@ -19,16 +19,16 @@ fn file(state: &Path, ending: &str) -> PathBuf {
 }
 
 /// Runs `sync` with an action between its scan and its deployment, and returns the exit code.
-fn sync_with(mut sync: Hook, state: &Path, what: impl FnOnce()) -> i32 {
+fn sync_with(mut sync: Hook, state: &Path, action: impl FnOnce()) -> i32 {
     let lock = File::open(file(state, "lock")).unwrap();
     lock.lock().unwrap();
     let command = sync.command().arg("-v").stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    let mut said = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-    said.find(|line| line.contains("waiting for another run")).expect("it finds the lock taken");
-    what();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    stderr.find(|line| line.contains("waiting for another run")).expect("it finds the lock taken");
+    action();
     lock.unlock().unwrap();
-    said.for_each(drop);
+    stderr.for_each(drop);
     child.wait().unwrap().code().unwrap()
 }
 
@@ -47,7 +47,7 @@ fn concurrent_hook_keeps_its_overrides() {
         deploy(&service, &lineage, other.path()).args(["--allow-shrink"]).succeeds();
         fs::copy(file(other.path(), "json"), file(state.path(), "json")).unwrap();
     });
-    assert_eq!((code, upload_count(&service)), (0, 2), "what the hook did is not done again");
+    assert_eq!((code, upload_count(&service)), (0, 2), "the hook's deployment is not repeated");
     assert_eq!(only_state(state.path())["order"]["allow_shrink"], true);
 }
 

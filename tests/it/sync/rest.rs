@@ -1,4 +1,4 @@
-//! `sync` leaves lineages alone that are as their options ask, even if those ask for little.
+//! `sync` leaves lineages alone that match their options, even if those skip sites or verification.
 
 use tempfile::TempDir;
 
@@ -17,8 +17,8 @@ fn no_wait_causes_no_redeployment() {
     service.hold_pushes(false);
     // The push ends before the next run.
     deploy(&service, &lineage, TempDir::new().unwrap().path()).env("EDGECERT_VERIFY", "off").succeeds();
-    let (asked, _) = requests_during(&service, || sync().succeeds());
-    assert_eq!(asked, LISTING);
+    let (requests, _) = requests_during(&service, || sync().succeeds());
+    assert_eq!(requests, LISTING);
 }
 
 #[test]
@@ -27,8 +27,8 @@ fn skipped_domain_causes_no_redeployment() {
     let lineage = Lineage::issued_for(&["a.example", "b.example"]);
     let hook = deploy(&service, &lineage, state.path()).args(["--skip-unmatched"]);
     hook.for_domain("a.example").for_domain("b.example").succeeds();
-    let (asked, _) = requests_during(&service, || sync(&service, state.path()).succeeds());
-    assert_eq!(asked, LISTING);
+    let (requests, _) = requests_during(&service, || sync(&service, state.path()).succeeds());
+    assert_eq!(requests, LISTING);
     service.add_site("b.example");
     sync(&service, state.path()).succeeds();
     assert!(is_bound_to(&service, "b.example", &lineage));
@@ -45,7 +45,7 @@ fn returned_files_are_watched_again() {
         sync(&service, state.path()).succeeds();
         lineage.rename("away.pem", "fullchain.pem");
         sync(&service, state.path()).succeeds();
-        let (asked, _) = requests_during(&service, || sync(&service, state.path()).succeeds());
-        assert_eq!(asked, LISTING);
+        let (requests, _) = requests_during(&service, || sync(&service, state.path()).succeeds());
+        assert_eq!(requests, LISTING);
     }
 }
