@@ -1,8 +1,8 @@
 //! Failures of a run: message, hint and exit code.
 //!
-//! Modules return typed errors that hold facts. Every error reaches the user as a [`CommandError`], which only this file
-//! builds. Errors of lower modules get their kinds and hints here; those of `deploy`, `sync` and the commands implement
-//! [`Diagnostic`] where they are defined.
+//! Modules return typed errors that hold facts. Every error reaches the user as a [`CommandError`], which only this
+//! file builds. Errors of lower modules get their kinds and hints here; those of `deploy`, `sync` and the commands
+//! implement [`Diagnostic`] where they are defined.
 
 use std::fmt::Display;
 use std::io;

@@ -26,7 +26,8 @@ pub(crate) struct Member<'a> {
 }
 
 impl Member<'_> {
-    /// The sites to deploy to: those given by hand to an earlier run, else those of the entry; empty: every covered one.
+    /// The sites to deploy to: those given by hand to an earlier run, else those of the entry; empty: every covered
+    /// one.
     pub(crate) fn domains(&self) -> Vec<Domain> {
         let recorded = self.state.iter().flat_map(|state| &state.options.overrides.domains);
         let recorded: Vec<Domain> = recorded.filter_map(|name| name.parse().ok()).collect();

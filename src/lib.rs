@@ -1,5 +1,5 @@
-//! The modules of the `edgecert` program, as a library for its own binary, tests, fuzz targets and measurements. It promises
-//! no stable API.
+//! The modules of the `edgecert` program, as a library for its own binary, tests, fuzz targets and measurements. It
+//! promises no stable API.
 
 #[doc(hidden)]
 pub mod api;

@@ -59,8 +59,8 @@ fn run(command_line: &CommandLine, env: Env, ui: Ui) -> u8 {
     exit_code
 }
 
-/// Reports a panic as an internal error and exits with code 70, never by a signal. The panic message is not shown, because
-/// the values in it may be secret. With a context, the failure also goes to [`notify`].
+/// Reports a panic as an internal error and exits with code 70, never by a signal. The panic message is not shown,
+/// because the values in it may be secret. With a context, the failure also goes to [`notify`].
 #[expect(clippy::exit, reason = "nothing may run after a panic, and an abort would have another exit code")]
 fn exit_on_panic(ui: Ui, command: &'static str, context: Option<&'static Context>) {
     std::panic::set_hook(Box::new(move |panic| {

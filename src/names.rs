@@ -46,8 +46,8 @@ pub fn distinct(domains: &[Domain]) -> Vec<Domain> {
     distinct
 }
 
-/// The names of a certificate, for lookups. `*.` matches exactly one label; a wildcard site is covered by the same wildcard
-/// only. A SAN holds A-labels (RFC 5280, section 7.2), so one with other characters covers nothing.
+/// The names of a certificate, for lookups. `*.` matches exactly one label; a wildcard site is covered by the same
+/// wildcard only. A SAN holds A-labels (RFC 5280, section 7.2), so one with other characters covers nothing.
 pub struct Names(HashSet<String>);
 
 impl Names {

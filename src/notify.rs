@@ -1,7 +1,8 @@
 //! Reports failures that the ACME client would swallow: certbot drops the exit code, acmed the output.
 //!
-//! The `on_failure` program receives the report, and the system log a line. The program is edgecert's only child process; it
-//! gets a minimal environment, no secret, and no open file but standard error. Nothing here changes the exit code.
+//! The `on_failure` program receives the report, and the system log a line. The program is edgecert's only child
+//! process; it gets a minimal environment, no secret, and no open file but standard error. Nothing here changes the
+//! exit code.
 
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -80,8 +81,8 @@ fn messages(errors: &[CommandError]) -> String {
     errors.iter().take(MAX_MESSAGES).flat_map(|error| ["; ".to_owned(), sanitize(error.message())]).collect()
 }
 
-/// Reports a failure to the `on_failure` program and, unless standard error is a terminal, to the system log. Does nothing
-/// after a success.
+/// Reports a failure to the `on_failure` program and, unless standard error is a terminal, to the system log. Does
+/// nothing after a success.
 pub fn report_failure(report: &dyn AnyReport, context: &Context) -> Result<(), NotifyError> {
     let notification = Notification::new(report);
     if !notification.is_failure() {

@@ -90,8 +90,9 @@ fn certificates(bundle: &[u8]) -> Option<Vec<CertificateDer<'static>>> {
 
 const END: &str = "-----END CERTIFICATE-----";
 
-/// Decodes a block with lines of 64 characters (RFC 7468, section 3), and returns the text after it. All common bundles are
-/// written like this; without a search for line ends, decoding takes half the time. `None`: the lines may have another length.
+/// Decodes a block with lines of 64 characters (RFC 7468, section 3), and returns the text after it. All common bundles
+/// are written like this; without a search for line ends, decoding takes half the time. `None`: the lines may have
+/// another length.
 fn decode_strict<'a>(block: &'a str, base64: &mut Vec<u8>) -> Option<(Vec<u8>, &'a str)> {
     const LINE: usize = 64;
     base64.clear();

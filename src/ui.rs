@@ -1,4 +1,5 @@
-//! The terminal: output, diagnostics, the confirmation prompt, progress and the log. Only this file and `main.rs` print.
+//! The terminal: output, diagnostics, the confirmation prompt, progress and the log. Only this file and `main.rs`
+//! print.
 
 use std::io::{self, IsTerminal, Write as _};
 use std::os::fd::AsFd;

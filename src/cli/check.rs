@@ -23,15 +23,15 @@ pub(crate) struct CheckArgs {
     pub(crate) certificate: CertificateArgs,
 
     /// Domain that the certificate must cover (repeatable)
-    #[arg(long = "domain", value_name = "DOMAIN")]
+    #[arg(long = "domain", value_name = "DOMAIN", help_heading = None::<&'static str>)]
     pub(crate) domains: Vec<Domain>,
 
     /// Require a path to a root in FILE, or in the system's trust store with `system`
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = None::<&'static str>)]
     pub(crate) trust_anchors: Option<PathBuf>,
 
     /// Check as of this time instead of now, for example 2027-01-31T00:00:00Z
-    #[arg(long, value_name = "RFC3339", value_parser = parse_time)]
+    #[arg(long, value_name = "RFC3339", value_parser = parse_time, help_heading = None::<&'static str>)]
     pub(crate) at: Option<OffsetDateTime>,
 }
 

@@ -25,11 +25,11 @@ pub(crate) struct DeployArgs {
     pub(crate) certificate: CertificateArgs,
 
     /// Site to deploy to (repeatable) [default: every covered site]
-    #[arg(long = "domain", value_name = "DOMAIN")]
+    #[arg(long = "domain", value_name = "DOMAIN", help_heading = None::<&'static str>)]
     pub(crate) domains: Vec<Domain>,
 
     /// Show what would be done, and why, without changing anything
-    #[arg(long)]
+    #[arg(long, help_heading = None::<&'static str>)]
     pub(crate) dry_run: bool,
 
     #[command(flatten)]
@@ -53,7 +53,8 @@ pub(crate) struct PlanArgs {
     pub(crate) deploy: DeployArgs,
 }
 
-// Overrides of guards. No doc comment, here and below: clap would take it for the summary of every command that has these flags.
+// Overrides of guards. No doc comment, here and below: clap would take it for the summary of every command that has
+// these flags.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Guards (a refusal names the flag that overrides it)")]
 pub(crate) struct GuardArgs {

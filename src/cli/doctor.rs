@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::SettingArgs;
 
-/// Check the settings, the service, the lineages, hooks and timers
+/// Check settings, service, lineages, hooks and timers
 #[derive(Args, Clone, Debug, Default)]
 #[command(after_help = "\
 Examples:

@@ -109,7 +109,8 @@ impl CommandLine {
         self.verbosity
     }
 
-    /// Whether a failure is also reported to `on_failure` and the system log, because the caller may drop exit code and output.
+    /// Whether a failure is also reported to `on_failure` and the system log, because the caller may drop exit code and
+    /// output.
     pub fn notifies_failure(&self) -> bool {
         match &self.task {
             Task::Command(Command::Deploy(args)) => !args.dry_run,

@@ -123,8 +123,8 @@ const GLOBAL_FLAGS: usize = 500;
 
 /// The commands. With `defer`, only the flags of the command that runs are built, which saves the hook time.
 ///
-/// clap lists a command with the summary of its variant, and shows that of its arguments in the command's own help. Both are
-/// the same text.
+/// clap lists a command with the summary of its variant, and shows that of its arguments in the command's own help.
+/// Both are the same text.
 #[derive(Subcommand, Debug)]
 #[command(defer = true)]
 pub(crate) enum Command {
@@ -138,7 +138,7 @@ pub(crate) enum Command {
     Sync(SyncArgs),
     /// Show each lineage and its sites: on disk, on record, served
     Status(StatusArgs),
-    /// Check the settings, the service, the lineages, hooks and timers
+    /// Check settings, service, lineages, hooks and timers
     Doctor(DoctorArgs),
     /// List and download certificates
     #[command(

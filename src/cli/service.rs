@@ -5,8 +5,8 @@ use clap::Args;
 use super::settings::{Connection, SettingArgs};
 use crate::settings::Layer;
 
-// Settings of the connection. No doc comment, here and below: clap would take it for the summary of every command that has
-// these flags.
+// Settings of the connection. No doc comment, here and below: clap would take it for the summary of every command that
+// has these flags.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct ServiceArgs {
     #[command(flatten)]

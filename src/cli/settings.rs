@@ -1,4 +1,5 @@
-//! Flags of settings, made from the list in `settings`. A flag has no default here: it would shadow the configuration file.
+//! Flags of settings, made from the list in `settings`. A flag has no default here: it would shadow the configuration
+//! file.
 
 use std::marker::PhantomData;
 use std::path::PathBuf;

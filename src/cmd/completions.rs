@@ -1,7 +1,7 @@
 //! `edgecert completions`: prints a script that completes commands, flags and the fields of a site.
 //!
-//! clap generates the scripts. The additions here are only for `--set FIELD=VALUE`: no space may follow the `=`, and bash
-//! treats `=` as the end of a word.
+//! clap generates the scripts. The additions here are only for `--set FIELD=VALUE`: no space may follow the `=`, and
+//! bash treats `=` as the end of a word.
 
 use clap_complete::{generate, shells};
 

@@ -25,8 +25,8 @@ pub(crate) fn run(
     deploy(args, &source, context, report)
 }
 
-/// Deploys one lineage. Every failure is recorded, even a configuration error, because the ACME client does not run the hook
-/// again.
+/// Deploys one lineage. Every failure is recorded, even a configuration error, because the ACME client does not run the
+/// hook again.
 pub(crate) fn deploy(
     args: &DeployArgs,
     source: &Source,

@@ -13,8 +13,8 @@ pub(crate) struct StagedFile {
 }
 
 impl StagedFile {
-    /// Writes the parts of a file's contents to `temporary`, which is in the same directory as `path`, and syncs it. The
-    /// umask applies to `mode`.
+    /// Writes the parts of a file's contents to `temporary`, which is in the same directory as `path`, and syncs it.
+    /// The umask applies to `mode`.
     pub(crate) fn write(path: &Path, temporary: PathBuf, contents: &[&[u8]], mode: u32) -> io::Result<Self> {
         // A killed run may have left one behind, with other permissions.
         let _ = fs::remove_file(&temporary);
@@ -37,8 +37,8 @@ impl StagedFile {
         fs::rename(&self.temporary, &self.path)
     }
 
-    /// Renames the file to its final name, and fails if that exists. On a file system without hard links, an existing file is
-    /// replaced.
+    /// Renames the file to its final name, and fails if that exists. On a file system without hard links, an existing
+    /// file is replaced.
     pub(crate) fn create_new(&self) -> io::Result<()> {
         match fs::hard_link(&self.temporary, &self.path) {
             Err(error)
@@ -57,8 +57,8 @@ impl Drop for StagedFile {
     }
 }
 
-/// Checks that a file can be written, by writing it and removing it: the mode of a directory does not show whether its file
-/// system is full or read-only. Another run may remove the file first.
+/// Checks that a file can be written, by writing it and removing it: the mode of a directory does not show whether its
+/// file system is full or read-only. Another run may remove the file first.
 pub(crate) fn probe(path: &Path) -> io::Result<()> {
     let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
     let written = file.and_then(|mut file| {

@@ -39,7 +39,7 @@ pub(crate) struct DeployBody {
     pub(crate) checks: Vec<Finding>,
     pub(crate) uploads: Vec<UploadReport>,
     pub(crate) sites: Vec<SiteReport>,
-    /// The planned steps; `None` except for `plan`.
+    /// The planned steps; `None` except for `plan` and `deploy --dry-run`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) plan: Option<Vec<Step>>,
 }

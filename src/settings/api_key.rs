@@ -16,8 +16,8 @@ const CREDENTIAL: &str = "edgecert-api-key";
 /// Maximum size of a key file; no API key is longer.
 const MAX_BYTES: u64 = 16 << 10;
 
-/// Reads the API key from the first source that is set: the file `named` for this run, `EDGECERT_API_KEY`, the `configured`
-/// file, the systemd credential.
+/// Reads the API key from the first source that is set: the file `named` for this run, `EDGECERT_API_KEY`, the
+/// `configured` file, the systemd credential.
 pub(super) fn find(
     named: Option<&impl AsRef<Path>>,
     configured: Option<&impl AsRef<Path>>,

@@ -1,4 +1,5 @@
-//! All settings, each listed once. Flag, environment variable, file key, help, merging and state files follow from the list.
+//! All settings, each listed once. Flag, environment variable, file key, help, merging and state files follow from the
+//! list.
 
 use std::fmt::Display;
 use std::path::PathBuf;

@@ -9,8 +9,8 @@ use super::{
 };
 use crate::env::{Env, NotUnicode};
 
-/// The layers of settings that apply to the whole run. The methods add those of one lineage: its recorded options and its
-/// configuration entry.
+/// The layers of settings that apply to the whole run. The methods add those of one lineage: its recorded options and
+/// its configuration entry.
 pub(crate) struct Layers<'a> {
     pub(super) env: &'a Env,
     pub(super) flags: &'a Layer,
@@ -86,8 +86,8 @@ impl<'a> Layers<'a> {
         self.merge(&Layer::default(), None).state_dir.or_else(|| default_state_dir(self.env))
     }
 
-    /// The edges to verify, even if other settings are invalid; if empty, the addresses of each site's `cname`. `lineage` is
-    /// the value from the lineage's state or entry.
+    /// The edges to verify, even if other settings are invalid; if empty, the addresses of each site's `cname`.
+    /// `lineage` is the value from the lineage's state or entry.
     pub(crate) fn edge_addresses(&self, lineage: Option<&str>) -> Result<Vec<String>, SettingsError> {
         // A variable that is not UTF-8 is an error; it does not count as unset.
         self.env.text("EDGECERT_EDGE_ADDRESS")?;
@@ -97,8 +97,8 @@ impl<'a> Layers<'a> {
         Ok(merged.as_deref().map(address::split).unwrap_or_default())
     }
 
-    /// Flags and variables to record, so that a later run can repeat this one. Invalid values are left out: a secret may be in
-    /// their place.
+    /// Flags and variables to record, so that a later run can repeat this one. Invalid values are left out: a secret
+    /// may be in their place.
     pub(crate) fn to_record(&self) -> Layer {
         let environment = if self.unusable.is_empty() { self.environment.clone() } else { Layer::default() };
         let given = self.flags.clone().or(environment);

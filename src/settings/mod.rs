@@ -58,7 +58,8 @@ pub(crate) struct Settings {
 pub(crate) enum Roots {
     /// Those in a file.
     File(PathBuf),
-    /// The system's trust store. `file` is the value of `SSL_CERT_FILE`; `named` is whether that or `SSL_CERT_DIR` is set.
+    /// The system's trust store. `file` is the value of `SSL_CERT_FILE`; `named` is whether that or `SSL_CERT_DIR` is
+    /// set.
     System { named: bool, file: Option<PathBuf> },
 }
 

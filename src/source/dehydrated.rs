@@ -11,8 +11,8 @@ use crate::bundle::Files;
 pub(crate) enum Call {
     /// `deploy_cert`: a certificate was renewed.
     Deploy(Source),
-    /// `unchanged_cert`: a daily check found the certificate unchanged. dehydrated never repeats a failed `deploy_cert`, so
-    /// failures are retried then.
+    /// `unchanged_cert`: a daily check found the certificate unchanged. dehydrated never repeats a failed
+    /// `deploy_cert`, so failures are retried then.
     Unchanged(Source),
     /// An operation that is not for a deploy hook; it succeeds without output.
     Other,

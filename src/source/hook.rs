@@ -67,8 +67,8 @@ impl Hook {
     }
 }
 
-/// Whether a full chain is missing or lacks the leaf in the other file. acme.sh rewrites the full chain only if the CA sent
-/// one, so it may be that of an earlier certificate.
+/// Whether a full chain is missing or lacks the leaf in the other file. acme.sh rewrites the full chain only if the CA
+/// sent one, so it may be that of an earlier certificate.
 pub(super) fn is_stale(full_chain: &Path, leaf: &Path) -> bool {
     let text = |path: &Path| file::read_text(path, bundle::MAX_BYTES);
     match (text(full_chain), text(leaf)) {

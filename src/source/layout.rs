@@ -54,14 +54,15 @@ fn list(directory: &Path) -> Result<Vec<String>, SourceError> {
     Ok(names)
 }
 
-/// The current version of a mounted secret. Kubernetes switches both files at once by replacing the link `..data`; resolving
-/// it once ensures that both are of the same version.
+/// The current version of a mounted secret. Kubernetes switches both files at once by replacing the link `..data`;
+/// resolving it once ensures that both are of the same version.
 fn kubernetes_version(directory: &Path) -> PathBuf {
     fs::read_link(directory.join("..data"))
         .map_or_else(|_| directory.to_owned(), |version| directory.join(version))
 }
 
-/// Distinguishes two clients with the same file names: dehydrated's links point to `privkey-TIMESTAMP.pem` in the same directory.
+/// Distinguishes two clients with the same file names: dehydrated's links point to `privkey-TIMESTAMP.pem` in the same
+/// directory.
 fn certbot_or_dehydrated(directory: &Path) -> AcmeClient {
     match fs::read_link(directory.join("privkey.pem")) {
         Ok(target)

@@ -38,7 +38,8 @@ pub(crate) enum AcmeClient {
 display_as_serialized!(AcmeClient);
 
 impl AcmeClient {
-    /// Parses the client's name in a state file. A client unknown to this release is `Files`, because its paths are recorded.
+    /// Parses the client's name in a state file. A client unknown to this release is `Files`, because its paths are
+    /// recorded.
     pub(crate) fn from_name(name: &str) -> Self {
         Self::deserialize(IntoDeserializer::<value::Error>::into_deserializer(name)).unwrap_or(Self::Files)
     }
@@ -92,7 +93,8 @@ pub(crate) fn is_hook(env: &Env) -> bool {
     Hook::detect(env).is_some()
 }
 
-/// Returns the source of a lineage deployed before. Some clients move their files at a renewal; those are located again.
+/// Returns the source of a lineage deployed before. Some clients move their files at a renewal; those are located
+/// again.
 pub(crate) fn recorded(client: AcmeClient, files: Files, directory: Option<PathBuf>) -> Source {
     let moves_files = matches!(client, AcmeClient::Kubernetes | AcmeClient::AcmeSh);
     let named = directory.as_ref().filter(|_| moves_files);
@@ -118,8 +120,8 @@ impl Source {
         }
     }
 
-    /// The certificate's path with links in its directory resolved: two names for one file are one lineage. The file itself
-    /// may be a link that the client moves at each renewal.
+    /// The certificate's path with links in its directory resolved: two names for one file are one lineage. The file
+    /// itself may be a link that the client moves at each renewal.
     pub(crate) fn real_path(&self) -> PathBuf {
         let cert = &self.files.cert;
         let directory = cert.parent().and_then(|directory| directory.canonicalize().ok());

@@ -99,8 +99,8 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// Returns the chain as the service sent it, or only the certificates if it contains a private key: everyone may read the
-/// file.
+/// Returns the chain as the service sent it, or only the certificates if it contains a private key: everyone may read
+/// the file.
 fn public_part<'a>(
     download: &'a Download,
     bundle: &Bundle,

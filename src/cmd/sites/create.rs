@@ -1,5 +1,5 @@
-//! `edgecert sites create`. The request is sent once, because a second one would be refused; if the response is lost, the
-//! sites are listed instead.
+//! `edgecert sites create`. The request is sent once, because a second one would be refused; if the response is lost,
+//! the sites are listed instead.
 
 use std::fmt::Write as _;
 

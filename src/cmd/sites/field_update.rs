@@ -1,5 +1,5 @@
-//! The fields that `create` and `update` send, from `--from`, `--origin` and `--set`. Fields of known type are checked before
-//! anything is sent.
+//! The fields that `create` and `update` send, from `--from`, `--origin` and `--set`. Fields of known type are checked
+//! before anything is sent.
 
 use std::collections::BTreeSet;
 use std::io::Read as _;
@@ -88,7 +88,8 @@ impl FieldUpdate {
         Ok(Self { fields, from_file })
     }
 
-    /// Omits fields of the file whose values the site already has: the file may be the whole site with one field edited.
+    /// Omits fields of the file whose values the site already has: the file may be the whole site with one field
+    /// edited.
     pub(super) fn omit_unchanged(&mut self, current: &Map<String, Value>) {
         self.fields.retain(|name, wanted| {
             let is_equal = |found: &Value| contains(found, wanted) && contains(wanted, found);

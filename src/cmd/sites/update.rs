@@ -115,7 +115,8 @@ struct Change {
     after: Value,
 }
 
-/// Returns the differences among the named and the known fields. Others, such as times and counters, belong to the service.
+/// Returns the differences among the named and the known fields. Others, such as times and counters, belong to the
+/// service.
 fn changes(
     before: &Map<String, Value>,
     after: &Map<String, Value>,
