@@ -206,7 +206,7 @@ fn check_prints_one_line() {
     check(&[], 2, "EDGECERT CRITICAL - NAME: pending for ");
     check(&["--max-lag", "1000000000"], 0, "EDGECERT OK - ");
     edit_state(state.path(), |recorded| {
-        recorded["deployed_before"]["not_after"] = json!("2026-01-01T00:00:00Z")
+        recorded["deployed_before"]["not_after"] = json!("2026-01-01T00:00:00Z");
     });
     check(
         &["--max-lag", "1000000000"],

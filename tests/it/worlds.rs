@@ -160,7 +160,7 @@ impl Case {
                 assert!(new && fingerprint == Some(expected), "{self}: {reported} is not served\n{report:#}");
             }
             "synced" | "uploaded" | "stale" => {
-                assert!(new, "{self}: {reported} lacks the new leaf\n{report:#}")
+                assert!(new, "{self}: {reported} lacks the new leaf\n{report:#}");
             }
             "misbound" | "guarded" => assert!(!new, "{self}: {reported} has the new leaf\n{report:#}"),
             "queued" | "refused" => assert!(!self.faults.is_empty(), "{self}: {reported}\n{report:#}"),
