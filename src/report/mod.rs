@@ -57,7 +57,7 @@ pub trait AnyReport {
     fn to_json(&self) -> String;
     /// Formats the lines for standard output.
     fn to_text(&self, style: Style) -> String;
-    /// See [`Body::is_product`].
+    /// Returns whether the text is what the command is for, such as a certificate, rather than a report.
     fn is_product(&self) -> bool;
 }
 

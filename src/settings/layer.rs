@@ -37,6 +37,7 @@ macro_rules! settings {
         #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(default)]
         #[expect(clippy::doc_markdown, reason = "help is plain text")]
+        #[allow(rustdoc::bare_urls, reason = "help is plain text")]
         pub(crate) struct Layer {
             $(
                 #[doc = $help]
