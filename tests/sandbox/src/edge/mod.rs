@@ -46,12 +46,15 @@ async fn serve_tls(app: &App, mut tcp: TcpStream, mut head: Vec<u8>, socket: Soc
     let config = site.as_ref().and_then(|site| site.tls.as_ref().ok()).cloned();
     let (Some(site), Some(config)) = (site, config) else {
         let _ = tcp.write_all(&UNRECOGNIZED_NAME).await;
-        let _ = tcp.shutdown().await;
-        return;
+        return socket.close().await;
     };
-    if let Ok(tls) = TlsAcceptor::from(config).accept(Rewind::new(head, tcp)).await {
-        let handler = move |_, _| std::future::ready(page(&site));
-        transport::serve(tls, socket, handler).await;
+    match TlsAcceptor::from(config).accept(Rewind::new(head, tcp)).await {
+        Ok(tls) => {
+            let handler = move |_, _| std::future::ready(page(&site));
+            transport::serve(tls, socket, handler).await;
+        }
+        // The client must be able to read the alert.
+        Err(_) => socket.close().await,
     }
 }
 

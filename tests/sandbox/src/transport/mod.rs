@@ -65,7 +65,7 @@ impl SocketHandle {
     /// Shuts down the sending direction and discards what still arrives. Closing a socket with unread bytes
     /// would reset the connection (RFC 9293, section 3.6.1), and the client would see a different error
     /// depending on timing.
-    async fn close(self) {
+    pub(crate) async fn close(self) {
         let Some(mut tcp) = self.0 else { return };
         if tcp.shutdown().await.is_ok() {
             let _ =
