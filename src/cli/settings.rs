@@ -4,10 +4,10 @@
 use std::marker::PhantomData;
 use std::path::PathBuf;
 
-use clap::builder::{EnumValueParser, PossibleValue};
+use clap::builder::{EnumValueParser, PathBufValueParser, PossibleValue, TypedValueParser as _};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueEnum, ValueHint, value_parser};
 
-use crate::settings::{Kind, Layer, Reader, SETTINGS, Setting, Value, Verify};
+use crate::settings::{Anchors, Kind, Layer, Reader, SETTINGS, Setting, Value, Verify};
 
 /// The flags of the settings that a command takes.
 #[derive(Clone, Debug, Default)]
@@ -94,6 +94,9 @@ fn arg(setting: &'static Setting) -> Arg {
         Kind::Path => arg.value_parser(value_parser!(PathBuf)).value_hint(ValueHint::FilePath),
         Kind::Seconds => arg.value_parser(value_parser!(u64)),
         Kind::Verify => arg.value_parser(EnumValueParser::<Verify>::new()),
+        Kind::Anchors => {
+            arg.value_parser(PathBufValueParser::new().map(Anchors::from)).value_hint(ValueHint::FilePath)
+        }
         Kind::Switch => arg
             .value_parser(value_parser!(bool))
             .num_args(0..=1)
@@ -136,12 +139,15 @@ mod tests {
     fn flags_become_layer() {
         let given =
             ["--timeout", "5", "--rebind", "--skip-unmatched=false", "--verify", "off", "--ca-file", "a"];
+        let given = [&given[..], &["--verify-every", "60", "--trust-anchors", "system"]].concat();
         let expected = Layer {
             timeout: Some(5),
             rebind: Some(true),
             skip_unmatched: Some(false),
             verify: Some(Verify::Off),
             ca_file: Some("a".into()),
+            verify_every: Some(60),
+            trust_anchors: Some(Anchors::System),
             ..Layer::default()
         };
         assert_eq!(parsed::<All>(&given).unwrap(), expected);

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use super::layer::{Layer, Reader, Setting};
 use super::value::Value;
 use super::{
-    BaseUrl, Configuration, LineageEntry, Settings, SettingsError, address, api_key, default_state_dir,
+    Anchors, BaseUrl, Configuration, LineageEntry, Settings, SettingsError, address, api_key,
+    default_state_dir,
 };
 use crate::env::{Env, NotUnicode};
 
@@ -107,6 +108,7 @@ impl<'a> Layers<'a> {
             base_url: given.base_url.filter(|url| url.parse::<BaseUrl>().is_ok()),
             api_key_file: given.api_key_file.filter(|path| path.is_file()).map(absolute),
             ca_file: given.ca_file.filter(|path| path.is_file()).map(absolute),
+            trust_anchors: given.trust_anchors.as_ref().map(Anchors::to_record),
             edge_address: given.edge_address.filter(|text| address::is_edge_list(text)),
             // The later run has a deadline and a state directory of its own.
             state_dir: None,

@@ -12,6 +12,7 @@ mod layer;
 mod layers;
 mod on_failure;
 mod parser;
+mod trust_anchors;
 mod value;
 
 use std::path::PathBuf;
@@ -24,6 +25,7 @@ pub(crate) use self::guards::Guards;
 pub(crate) use self::layer::{Layer, Reader, SETTINGS, Setting};
 pub(crate) use self::layers::Layers;
 pub(crate) use self::on_failure::Program;
+pub(crate) use self::trust_anchors::{Anchors, Roots, TrustAnchors};
 pub(crate) use self::value::{Kind, Value, Verify};
 use crate::env::Env;
 use crate::secret::Secret;
@@ -33,6 +35,8 @@ const TIMEOUT: u64 = 90;
 /// Default wait for the edge, in seconds.
 const WAIT: u64 = 30;
 const VERIFY: Verify = Verify::Auto;
+/// Default interval between handshakes with the sites of an unchanged lineage, in seconds.
+const VERIFY_EVERY: u64 = 86_400;
 const SYSTEM_STATE_DIR: &str = "/var/lib/edgecert";
 
 /// The settings of a run, complete and valid.
@@ -44,31 +48,16 @@ pub(crate) struct Settings {
     /// Zero means not to wait.
     pub(crate) wait: Duration,
     pub(crate) verify: Verify,
+    /// How often `sync` handshakes with the sites of an unchanged lineage; zero means never.
+    pub(crate) verify_every: Duration,
     /// `None` if there is none, so that nothing is recorded.
     pub(crate) state_dir: Option<PathBuf>,
     /// `HOST:PORT` of each edge to verify; if empty, the addresses of the site's `cname`.
     pub(crate) edge_addresses: Vec<String>,
+    pub(crate) trust_anchors: TrustAnchors,
     pub(crate) rebind: bool,
     pub(crate) allow_untrusted: bool,
     pub(crate) skip_unmatched: bool,
-}
-
-/// Trusted root certificates.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Roots {
-    /// Those in a file.
-    File(PathBuf),
-    /// The system's trust store. `file` is the value of `SSL_CERT_FILE`; `named` is whether that or `SSL_CERT_DIR` is
-    /// set.
-    System { named: bool, file: Option<PathBuf> },
-}
-
-impl Roots {
-    /// The system's trust store, located by the environment.
-    pub(crate) fn of_system(env: &Env) -> Self {
-        let file = env.path("SSL_CERT_FILE");
-        Self::System { named: file.is_some() || env.raw("SSL_CERT_DIR").is_some(), file }
-    }
 }
 
 impl Settings {
@@ -81,8 +70,10 @@ impl Settings {
             timeout: Duration::from_secs(merged.timeout.unwrap_or(TIMEOUT)),
             wait: Duration::from_secs(merged.wait.unwrap_or(WAIT)),
             verify: merged.verify.unwrap_or(VERIFY),
+            verify_every: Duration::from_secs(merged.verify_every.unwrap_or(VERIFY_EVERY)),
             state_dir: merged.state_dir.or_else(|| default_state_dir(env)),
             edge_addresses: merged.edge_address.as_deref().map(address::split).unwrap_or_default(),
+            trust_anchors: TrustAnchors::new(merged.trust_anchors, env),
             rebind: merged.rebind.unwrap_or(false),
             allow_untrusted: merged.allow_untrusted.unwrap_or(false),
             skip_unmatched: merged.skip_unmatched.unwrap_or(false),

@@ -187,6 +187,7 @@ fn line_of(text: &str, offset: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Anchors;
 
     const FILE: &str = "/etc/edgecert/config.toml";
 
@@ -210,6 +211,8 @@ mod tests {
             ("\ntimeout = \"secret\"\n", "2: `timeout`: expected a whole number of seconds"),
             ("timeout = -1\n", "1: `timeout`: expected a whole number of seconds"),
             ("verify = \"secret\"\n", "1: `verify`: expected auto, require or off"),
+            ("verify_every = \"secret\"\n", "1: `verify_every`: expected a whole number of seconds"),
+            ("trust_anchors = true\n", "1: `trust_anchors`: expected a path, \"system\" or \"off\""),
             ("ca_file = 1\n", "1: `ca_file`: expected a path in quotes"),
             ("[[lineage]]\npath = \"a\"\nrebind = 1\n", "3: `rebind`: expected true or false"),
             ("[[lineage]]\npath = \"a\"\ntimeout = 1\n", "3: unknown key `timeout`"),
@@ -249,12 +252,15 @@ mod tests {
 
     #[test]
     fn paths_are_relative_to_file() {
-        let text = "api_key_file = \"key\"\n[[lineage]]\ncert = \"c.pem\"\nkey = \"/k.pem\"\nwait = 5\n";
+        let text = "api_key_file = \"key\"\ntrust_anchors = \"ca.pem\"\n[[lineage]]\ncert = \"c.pem\"\nkey = \"/k.pem\"\nwait = 5\ntrust_anchors = \"off\"\nverify_every = 0\n";
         let file = parse(Path::new(FILE), text).unwrap();
         assert_eq!(file.layer.api_key_file, Some("/etc/edgecert/key".into()));
         let location = Location::Files { cert: "/etc/edgecert/c.pem".into(), key: "/k.pem".into() };
         assert_eq!(file.lineages[0].location, location);
-        assert_eq!(file.lineages[0].layer.wait, Some(5));
+        assert_eq!(file.layer.trust_anchors, Some(Anchors::File("/etc/edgecert/ca.pem".into())));
+        let layer = &file.lineages[0].layer;
+        assert_eq!((layer.wait, layer.verify_every), (Some(5), Some(0)));
+        assert_eq!(layer.trust_anchors, Some(Anchors::Off));
         for (name, expected) in
             [("./tell", "/etc/edgecert/./tell"), ("/bin/tell", "/bin/tell"), ("tell", "tell")]
         {

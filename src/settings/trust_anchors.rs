@@ -1,0 +1,155 @@
+//! Trust anchors: the setting, and which root certificates it stands for.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use toml::de::DeValue;
+
+use super::value::{Kind, Value};
+use crate::env::Env;
+
+/// Trusted root certificates.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Roots {
+    /// Those in a file.
+    File(PathBuf),
+    /// The system's trust store. `file` is the value of `SSL_CERT_FILE`; `named` is whether that or `SSL_CERT_DIR` is
+    /// set.
+    System { named: bool, file: Option<PathBuf> },
+}
+
+impl Roots {
+    /// The system's trust store, located by the environment.
+    pub(crate) fn of_system(env: &Env) -> Self {
+        let file = env.path("SSL_CERT_FILE");
+        Self::System { named: file.is_some() || env.raw("SSL_CERT_DIR").is_some(), file }
+    }
+}
+
+/// The value of `trust_anchors`. State files hold it as it is written in a variable.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "PathBuf", into = "PathBuf")]
+pub(crate) enum Anchors {
+    Off,
+    System,
+    File(PathBuf),
+}
+
+const OFF: &str = "off";
+const SYSTEM: &str = "system";
+
+/// A file of the name of a keyword is `./system`.
+impl From<PathBuf> for Anchors {
+    fn from(path: PathBuf) -> Self {
+        match path.to_str() {
+            Some(OFF) => Self::Off,
+            Some(SYSTEM) => Self::System,
+            _ => Self::File(path),
+        }
+    }
+}
+
+impl From<Anchors> for PathBuf {
+    fn from(anchors: Anchors) -> Self {
+        match anchors {
+            Anchors::Off => OFF.into(),
+            Anchors::System => SYSTEM.into(),
+            Anchors::File(path) => path,
+        }
+    }
+}
+
+impl Value for Anchors {
+    const KIND: Kind = Kind::Anchors;
+
+    fn from_variable(value: &OsStr) -> Option<Self> {
+        Some(PathBuf::from(value).into())
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        Some(PathBuf::from(text).into())
+    }
+
+    fn from_toml(value: &DeValue<'_>, directory: &Path) -> Option<Self> {
+        Some(match Self::from_text(value.as_str()?)? {
+            Self::File(path) => Self::File(directory.join(path)),
+            keyword => keyword,
+        })
+    }
+}
+
+impl Anchors {
+    /// The value for a later run. A file that does not exist may be a secret in the wrong place; its path is left out,
+    /// and the later run is no less strict.
+    pub(super) fn to_record(&self) -> Self {
+        match self {
+            Self::File(path) if path.is_file() => {
+                Self::File(std::path::absolute(path).unwrap_or_else(|_| path.clone()))
+            }
+            Self::File(_) => Self::System,
+            keyword => keyword.clone(),
+        }
+    }
+}
+
+/// What a deployment does about a chain that leads to no trusted root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum TrustAnchors {
+    /// Warn of it. The setting is unset, and the roots are those of the system.
+    Advisory(Roots),
+    /// Refuse it.
+    Required(Roots),
+    /// Do not check.
+    Off,
+}
+
+impl TrustAnchors {
+    pub(super) fn new(anchors: Option<Anchors>, env: &Env) -> Self {
+        match anchors {
+            None => Self::Advisory(Roots::of_system(env)),
+            Some(Anchors::System) => Self::Required(Roots::of_system(env)),
+            Some(Anchors::File(path)) => Self::Required(Roots::File(path)),
+            Some(Anchors::Off) => Self::Off,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keywords_are_exact() {
+        let rows = [
+            ("off", Anchors::Off),
+            ("system", Anchors::System),
+            ("./system", Anchors::File("./system".into())),
+            ("/etc/off", Anchors::File("/etc/off".into())),
+            ("System", Anchors::File("System".into())),
+            ("OFF", Anchors::File("OFF".into())),
+            (" off", Anchors::File(" off".into())),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(Anchors::from_variable(OsStr::new(text)), Some(expected.clone()), "{text}");
+            let json = serde_json::to_string(&expected).unwrap();
+            assert_eq!(json, format!("{text:?}"));
+            assert_eq!(serde_json::from_str::<Anchors>(&json).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn recorded_file_is_absolute_and_exists() {
+        let here = std::env::current_dir().unwrap();
+        let rows = [
+            (Anchors::File("Cargo.toml".into()), Anchors::File(here.join("Cargo.toml"))),
+            (Anchors::File("no-such-file".into()), Anchors::System),
+            (Anchors::File("src".into()), Anchors::System),
+            (Anchors::System, Anchors::System),
+            (Anchors::Off, Anchors::Off),
+        ];
+        for (given, recorded) in rows {
+            assert_eq!(given.to_record(), recorded, "{given:?}");
+        }
+    }
+}
