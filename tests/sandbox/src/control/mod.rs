@@ -1,28 +1,23 @@
 //! The control port: what a rehearsal may do and see that a customer cannot. It is separate from the API so
 //! that a client under test cannot reach it by mistake.
 
+mod packages;
+
 use std::sync::Arc;
 
 use http::{Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use jiff::Timestamp;
-use rusqlite::Transaction;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::app::App;
-use crate::clock::{self, iso8601};
 use crate::faults::Fault;
 use crate::response::Response;
-use crate::store::edge;
-use crate::store::packages::{self, Package};
 use crate::store::sites::{self, Site};
 use crate::transport::HttpResponse;
 use crate::{push, quirks};
-
-const TRAFFIC_EXCEEDED: &str = "package traffic exceeded";
 
 /// Why a request to the control port failed.
 enum ControlError {
@@ -75,7 +70,7 @@ fn route(app: &App, method: &Method, path: &str, body: &[u8]) -> Result<Value, C
         ("GET", ["dns"]) => dns(app),
         // `whims` is the former name.
         ("GET", ["quirks" | "whims"]) => Ok(drawn_quirks(app)),
-        ("POST", ["packages", id]) => change_package(app, id, body),
+        ("POST", ["packages", id]) => packages::change(app, id, body),
         ("POST", ["push"]) => push_or_hold(app, body),
         _ => Err(ControlError::NotFound("not found")),
     }
@@ -132,60 +127,4 @@ fn push_or_hold(app: &App, body: &[u8]) -> Result<Value, ControlError> {
         None => push::push_all(app)?,
     }
     Ok(success())
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PackageChange {
-    traffic_used: Option<i64>,
-    traffic_limit: Option<i64>,
-    expires_at: Option<Timestamp>,
-}
-
-/// Changes a package, and disables its sites if its traffic is exceeded.
-fn change_package(app: &App, id: &str, body: &[u8]) -> Result<Value, ControlError> {
-    let change: PackageChange = parse(body)?;
-    let mut store = app.store();
-    let (package, disabled_sites) = store.write(|t| {
-        let package = id.parse().ok().map(|id| packages::get(t, id)).transpose()?.flatten();
-        let mut package = package.ok_or(ControlError::NotFound("no such package"))?;
-        package.traffic_used = change.traffic_used.unwrap_or(package.traffic_used);
-        package.traffic_limit = change.traffic_limit.unwrap_or(package.traffic_limit);
-        package.expires_at = change.expires_at.map_or(package.expires_at, Timestamp::as_second);
-        packages::save(t, &package)?;
-        let disabled = if package.is_exceeded() { disable_sites(app, t, package.id)? } else { Vec::new() };
-        Ok::<_, ControlError>((package, disabled))
-    })?;
-    for &site in &disabled_sites {
-        app.edge.remove(site);
-    }
-    app.pushes.wake();
-    Ok(package_json(&package, &disabled_sites))
-}
-
-/// Disables the package's sites as the system does when its traffic is exceeded (section 3). A site that the
-/// customer disabled gets no reason.
-fn disable_sites(app: &App, t: &Transaction<'_>, package: i64) -> rusqlite::Result<Vec<i64>> {
-    let now = clock::now();
-    let mut disabled = Vec::new();
-    for mut site in sites::list(t, None)? {
-        if site.enabled && site.package_id == Some(package) {
-            site.enabled = false;
-            TRAFFIC_EXCEEDED.clone_into(&mut site.disabled_reason);
-            site.push_at = Some(app.push_at(now));
-            site.updated_at = now.as_second();
-            sites::save(t, &site)?;
-            edge::remove(t, site.id)?;
-            disabled.push(site.id);
-        }
-    }
-    Ok(disabled)
-}
-
-fn package_json(package: &Package, disabled_sites: &[i64]) -> Value {
-    json!({
-        "id": package.id, "account": package.account, "traffic_limit": package.traffic_limit,
-        "traffic_used": package.traffic_used, "expires_at": iso8601(package.expires_at),
-        "disabled_sites": disabled_sites,
-    })
 }
