@@ -89,3 +89,12 @@ pub(crate) fn publish(app: &App, c: &Connection, site: i64, cache: &mut TlsCache
     }
     Ok(())
 }
+
+/// Updates the edge listener with every site whose snapshot serves this record.
+pub(crate) fn publish_record(app: &App, c: &Connection, cert: i64) -> rusqlite::Result<()> {
+    let mut cache = TlsCache::default();
+    for snapshot in &edge::list_serving(c, cert)? {
+        app.edge.put(snapshot, &mut cache);
+    }
+    Ok(())
+}

@@ -22,7 +22,7 @@ use crate::{clock, names, push, server, site_fields};
 
 /// A running sandbox. Dropping it stops it and frees its ports.
 pub struct Sandbox {
-    app: Arc<App>,
+    pub(crate) app: Arc<App>,
     endpoints: Endpoints,
     is_resumed: bool,
     notices: Option<mpsc::UnboundedReceiver<String>>,
@@ -163,8 +163,8 @@ impl Sandbox {
         }
         let now = clock::now().as_second();
         let mut store = self.app.store();
+        let account = store.first_account()?;
         let id = store.write(|t| {
-            let account = t.query_row("SELECT min(id) FROM account", [], |row| row.get(0))?;
             let package = packages::first_usable(t, account, now)?;
             let new = NewSite {
                 id: None,

@@ -134,3 +134,41 @@ fn adding_a_site_twice_panics() {
     sandbox.add_site("a.example");
     sandbox.add_site("a.example");
 }
+
+#[test]
+fn other_clients_and_replacements_are_unlogged() {
+    let authority = Authority::new("test").unwrap();
+    let [first, second, third] = [(); 3].map(|()| authority.issue(&["a.example"]).unwrap());
+    let sandbox = Sandbox::start(Options::default()).unwrap();
+    sandbox.add_site("a.example");
+    sandbox.hold_pushes(true);
+    let served = || probe(&sandbox.endpoints().edge, "a.example").ok().map(|probed| probed.fingerprint);
+    let id = sandbox.upload_as_other_client("a.example", &first.fullchain(), &first.key);
+    assert_eq!(sandbox.certs()[0]["id"], id);
+    sandbox.push_now();
+    let before = served();
+    assert!(before.is_some());
+    sandbox.replace_cert(id, &second.fullchain(), &second.key);
+    assert_eq!(sandbox.sites()[0]["config_synced"], false);
+    sandbox.push_now();
+    let after = served();
+    assert!(after.is_some() && after != before);
+    sandbox.replace_cert_silently(id, &third.fullchain(), &third.key);
+    assert_eq!(sandbox.sites()[0]["config_synced"], true);
+    assert!(served().is_some() && served() != after);
+    assert!(sandbox.requests().is_empty());
+}
+
+#[test]
+#[should_panic(expected = "the upload for a.example was refused: invalid cert_pem")]
+fn refused_upload_of_other_client_panics() {
+    let sandbox = Sandbox::start(Options::default()).unwrap();
+    sandbox.add_site("a.example");
+    sandbox.upload_as_other_client("a.example", "", "");
+}
+
+#[test]
+#[should_panic(expected = "there is no certificate 9")]
+fn replacing_an_unknown_record_panics() {
+    Sandbox::start(Options::default()).unwrap().replace_cert(9, "", "");
+}

@@ -1,6 +1,7 @@
 //! The control port: what a rehearsal may do and see that a customer cannot. It is separate from the API so
 //! that a client under test cannot reach it by mistake.
 
+mod certs;
 mod packages;
 
 use std::sync::Arc;
@@ -70,6 +71,8 @@ fn route(app: &App, method: &Method, path: &str, body: &[u8]) -> Result<Value, C
         ("GET", ["dns"]) => dns(app),
         // `whims` is the former name.
         ("GET", ["quirks" | "whims"]) => Ok(drawn_quirks(app)),
+        ("POST", ["certs", "upload"]) => certs::upload(app, body),
+        ("POST", ["certs", id]) => certs::replace(app, id, body),
         ("POST", ["packages", id]) => packages::change(app, id, body),
         ("POST", ["push"]) => push_or_hold(app, body),
         _ => Err(ControlError::NotFound("not found")),

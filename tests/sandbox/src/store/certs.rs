@@ -21,6 +21,7 @@ pub(crate) struct Cert {
 }
 
 /// The content of an upload.
+#[derive(Clone, Copy)]
 pub(crate) struct UploadContent<'a> {
     pub(crate) account: i64,
     pub(crate) domain: &'a str,
@@ -86,6 +87,17 @@ pub(crate) fn replace(t: &Transaction<'_>, id: i64, new: &UploadContent<'_>) -> 
         params![id, new.cert_pem, new.key_pem, new.name, UPLOADED],
     )?;
     Ok(())
+}
+
+/// Replaces certificate and key of a record. Returns whether there is such a record.
+pub(crate) fn replace_pem(
+    t: &Transaction<'_>,
+    id: i64,
+    cert_pem: &str,
+    key_pem: &str,
+) -> rusqlite::Result<bool> {
+    let sql = "UPDATE cert SET cert_pem = ?2, key_pem = ?3 WHERE id = ?1";
+    Ok(t.execute(sql, params![id, cert_pem, key_pem])? > 0)
 }
 
 impl Cert {

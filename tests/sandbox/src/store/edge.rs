@@ -1,7 +1,7 @@
 //! The state of the edge: a copy of each enabled site and its certificate, taken at its last push. A record
 //! that is replaced in place reaches the edge with the next push.
 
-use rusqlite::{Connection, OptionalExtension, Row, Transaction};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use serde_json::{Map, Value};
 
 /// A site as of its last push.
@@ -26,6 +26,11 @@ pub(crate) fn list(c: &Connection) -> rusqlite::Result<Vec<Snapshot>> {
 /// Returns the snapshot of a site; `None` if the edge does not serve it.
 pub(crate) fn get(c: &Connection, site: i64) -> rusqlite::Result<Option<Snapshot>> {
     c.prepare_cached(&format!("{SELECT} WHERE site = ?1"))?.query_row([site], from_row).optional()
+}
+
+/// Returns the snapshots that serve this record.
+pub(crate) fn list_serving(c: &Connection, cert: i64) -> rusqlite::Result<Vec<Snapshot>> {
+    c.prepare_cached(&format!("{SELECT} WHERE cert_id = ?1"))?.query_map([cert], from_row)?.collect()
 }
 
 /// Returns when the next push is due, in milliseconds since 1970.
@@ -53,6 +58,18 @@ pub(crate) fn push(t: &Transaction<'_>, site: i64) -> rusqlite::Result<()> {
         [site],
     )?;
     t.execute("UPDATE site SET push_at = NULL WHERE id = ?1", [site])?;
+    Ok(())
+}
+
+/// Replaces certificate and key of a record on the edge only.
+pub(crate) fn replace_pem(
+    t: &Transaction<'_>,
+    cert: i64,
+    cert_pem: &str,
+    key_pem: &str,
+) -> rusqlite::Result<()> {
+    let sql = "UPDATE edge SET cert_pem = ?2, key_pem = ?3 WHERE cert_id = ?1";
+    t.execute(sql, params![cert, cert_pem, key_pem])?;
     Ok(())
 }
 

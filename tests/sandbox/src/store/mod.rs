@@ -70,6 +70,11 @@ impl Store {
         self.connection.query_row(sql, [], |row| row.get(0)).optional()
     }
 
+    /// Returns the account with the smallest ID.
+    pub(crate) fn first_account(&self) -> rusqlite::Result<i64> {
+        self.connection.query_row("SELECT min(id) FROM account", [], |row| row.get(0))
+    }
+
     /// Creates the schema and imports the world, unless the database has them. Returns whether it did.
     fn initialize(&mut self, data: Option<&Path>, world: &World, now: i64) -> Result<bool, Error> {
         let found: i64 = self.connection.pragma_query_value(None, "user_version", |row| row.get(0))?;

@@ -13,6 +13,7 @@
 
 mod auth;
 mod certs;
+mod drift;
 mod edge;
 mod faults;
 mod kills;
