@@ -1,7 +1,8 @@
-//! Root certificates, for connections to the service and for `check --trust-anchors`.
+//! Root certificates, for connections to the service and for the path of a chain to a root.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,7 +13,7 @@ use crate::file;
 use crate::settings::Roots;
 
 /// A trust store that cannot be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum TrustStoreError {
     #[error("cannot use the CA file {}: {reason}", crate::text::path(path))]
     CaFile { path: PathBuf, reason: String },
@@ -32,8 +33,27 @@ const BUNDLES: [&str; 5] = [
     "/etc/ssl/cert.pem",
 ];
 
+/// The trust stores of a run, each loaded at most once: connections and path checks share them.
+#[derive(Default)]
+pub(crate) struct TrustStores(Mutex<Vec<(Roots, LoadResult)>>);
+
+type LoadResult = Result<Arc<RootCertStore>, TrustStoreError>;
+
+impl TrustStores {
+    /// Loads at least one root certificate. A failure is remembered, too.
+    pub(crate) fn load(&self, roots: &Roots) -> LoadResult {
+        let mut stores = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, known)) = stores.iter().find(|(known, _)| known == roots) {
+            return known.clone();
+        }
+        let result = load(roots).map(Arc::new);
+        stores.push((roots.clone(), result.clone()));
+        result
+    }
+}
+
 /// Loads at least one root certificate.
-pub(crate) fn load(roots: &Roots) -> Result<RootCertStore, TrustStoreError> {
+fn load(roots: &Roots) -> Result<RootCertStore, TrustStoreError> {
     match roots {
         Roots::File(path) => from_file(path),
         Roots::System { named, file } => of_system(*named, file.as_deref()),

@@ -7,7 +7,7 @@ use rustls::RootCertStore;
 use super::limiter::Limiter;
 use crate::secret::Secret;
 use crate::settings::{BaseUrl, Roots, Settings};
-use crate::trust::{self, TrustStoreError};
+use crate::trust::{TrustStoreError, TrustStores};
 
 /// Why no client can be made.
 #[derive(Debug, thiserror::Error)]
@@ -27,22 +27,22 @@ pub(crate) struct ClientConfig {
 }
 
 impl ClientConfig {
-    /// Loads the trust store; sends nothing.
-    pub(crate) fn new(settings: &Settings) -> Result<Self, SetupError> {
+    /// Loads the trust store unless that has been done; sends nothing.
+    pub(crate) fn new(settings: &Settings, stores: &TrustStores) -> Result<Self, SetupError> {
         Ok(Self {
             base_url: settings.base_url.clone(),
             api_key: settings.api_key.clone(),
-            tls: tls(&settings.roots, settings.base_url.is_plain())?,
+            tls: tls(&settings.roots, settings.base_url.is_plain(), stores)?,
             limiter: Arc::new(Limiter::new()),
         })
     }
 }
 
 /// TLS with ring and the given roots. A plain connection does not load those of the system.
-fn tls(roots: &Roots, is_plain: bool) -> Result<rustls::ClientConfig, SetupError> {
+fn tls(roots: &Roots, is_plain: bool, stores: &TrustStores) -> Result<rustls::ClientConfig, SetupError> {
     let roots = match roots {
-        Roots::System { .. } if is_plain => RootCertStore::empty(),
-        roots => trust::load(roots)?,
+        Roots::System { .. } if is_plain => Arc::new(RootCertStore::empty()),
+        roots => stores.load(roots)?,
     };
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider)

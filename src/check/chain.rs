@@ -3,27 +3,41 @@
 //! With trust anchors, validates the path; without them, only warns of chains that are likely to fail.
 
 use super::context::CheckContext;
-use super::finding::{Check, Finding};
+use super::finding::{Check, Finding, Status};
 use super::path;
 use crate::bundle::Chain;
 use crate::text;
 
-pub(super) fn check(file: &str, chain: &Chain, context: &CheckContext<'_>) -> Vec<Finding> {
+/// Checks the chain. `is_explained` is whether another check already tells why clients reject it.
+pub(super) fn check(
+    file: &str,
+    chain: &Chain,
+    context: &CheckContext<'_>,
+    is_explained: bool,
+) -> Vec<Finding> {
     let mut findings: Vec<Finding> = expired_issuers(file, chain, context).collect();
     findings.extend(missing_issuer(file, chain));
-    match context.anchors.map(|anchors| path::validate(chain, anchors, context.at)) {
-        Some(Err(reason)) => findings.push(
-            Finding::fail(Check::Chain, format!("{file} has no path to a trust anchor: {reason}")).hint(
-                "check that the file holds the full chain, and that the trust anchors include its root",
-            ),
-        ),
-        Some(Ok(())) => findings.push(Finding::ok(Check::Chain, "has a path to a trust anchor")),
+    let is_explained = is_explained || !findings.is_empty();
+    let rule = context.path.filter(|rule| rule.no_path == Status::Fail || !is_explained);
+    match rule.map(|rule| (path::validate(chain, rule.anchors, context.at), rule.no_path)) {
+        Some((Err(reason), status)) => findings.push(no_path(file, reason, status)),
+        Some((Ok(()), _)) => findings.push(Finding::ok(Check::Chain, "has a path to a trust anchor")),
         None if findings.is_empty() => {
             findings.push(Finding::ok(Check::Chain, text::count(chain.length(), "certificate")));
         }
         None => {}
     }
     findings
+}
+
+fn no_path(file: &str, reason: &str, status: Status) -> Finding {
+    if status == Status::Fail {
+        return Finding::fail(Check::Chain, format!("{file} has no path to a trust anchor: {reason}"))
+            .hint("check that the file holds the full chain, and that the trust anchors include its root");
+    }
+    let detail = format!("{file} has no path to a root of the system's trust store: {reason}");
+    Finding::warn(Check::Chain, detail)
+        .hint("name the root of a private CA with --trust-anchors FILE, or pass --trust-anchors off")
 }
 
 fn expired_issuers(file: &str, chain: &Chain, context: &CheckContext<'_>) -> impl Iterator<Item = Finding> {

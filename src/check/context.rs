@@ -13,8 +13,16 @@ pub struct CheckContext<'a> {
     pub at: OffsetDateTime,
     /// The status of a test, staging or self-signed issuer.
     pub untrusted: Status,
-    /// Trust anchors to which the chain must have a path; `None` means that this is not checked.
-    pub anchors: Option<&'a RootCertStore>,
+    /// Which path the chain must have; `None` means that this is not checked.
+    pub path: Option<PathRule<'a>>,
     /// The URL of the ACME directory, if the client names it.
     pub directory: Option<&'a str>,
+}
+
+/// The rule that a chain must have a path to a trust anchor.
+#[derive(Clone, Copy)]
+pub struct PathRule<'a> {
+    pub anchors: &'a RootCertStore,
+    /// The status of a chain without a path: a failure, or a warning unless another finding explains it.
+    pub no_path: Status,
 }

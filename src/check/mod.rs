@@ -17,7 +17,7 @@ use crate::bundle::{Bundle, Chain};
 use crate::key::PrivateKey;
 use crate::text;
 
-pub use self::context::CheckContext;
+pub use self::context::{CheckContext, PathRule};
 pub use self::finding::{Check, Finding, Status};
 pub use self::path::describe_path_error;
 
@@ -55,16 +55,21 @@ pub fn run(bundle: &Bundle, context: &CheckContext<'_>) -> Vec<Finding> {
     findings.push(validity::check(&file, &chain.leaf, context.at));
     findings.extend(names::check(&file, &chain.leaf, context.domains));
     findings.push(key::check(&file, chain, bundle));
-    findings.extend(chain::check(&file, chain, context));
-    findings.push(issuer::check(&file, chain, context));
+    let issuer = issuer::check(&file, chain, context);
+    let is_explained = issuer.status != Status::Ok || has_failed(&findings);
+    findings.extend(chain::check(&file, chain, context, is_explained));
+    findings.push(issuer);
     findings
 }
 
 /// Makes a bundle uploadable if none of its findings is a failure.
 pub fn vet<'a>(bundle: &'a Bundle, findings: &[Finding]) -> Result<Vetted<'a>, NotVetted> {
-    let has_failed = findings.iter().any(|finding| finding.status == Status::Fail);
     match (&bundle.chain, &bundle.key) {
-        (Ok(chain), Some(Ok(key))) if !has_failed => Ok(Vetted { chain, key }),
+        (Ok(chain), Some(Ok(key))) if !has_failed(findings) => Ok(Vetted { chain, key }),
         _ => Err(NotVetted),
     }
+}
+
+fn has_failed(findings: &[Finding]) -> bool {
+    findings.iter().any(|finding| finding.status == Status::Fail)
 }

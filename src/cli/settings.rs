@@ -4,7 +4,7 @@
 use std::marker::PhantomData;
 use std::path::PathBuf;
 
-use clap::builder::{EnumValueParser, PathBufValueParser, PossibleValue, TypedValueParser as _};
+use clap::builder::{EnumValueParser, PathBufValueParser, PossibleValue, TypedValueParser};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueEnum, ValueHint, value_parser};
 
 use crate::settings::{Anchors, Kind, Layer, Reader, SETTINGS, Setting, Value, Verify};
@@ -94,15 +94,18 @@ fn arg(setting: &'static Setting) -> Arg {
         Kind::Path => arg.value_parser(value_parser!(PathBuf)).value_hint(ValueHint::FilePath),
         Kind::Seconds => arg.value_parser(value_parser!(u64)),
         Kind::Verify => arg.value_parser(EnumValueParser::<Verify>::new()),
-        Kind::Anchors => {
-            arg.value_parser(PathBufValueParser::new().map(Anchors::from)).value_hint(ValueHint::FilePath)
-        }
+        Kind::Anchors => arg.value_parser(anchors()).value_hint(ValueHint::FilePath),
         Kind::Switch => arg
             .value_parser(value_parser!(bool))
             .num_args(0..=1)
             .require_equals(true)
             .default_missing_value("true"),
     }
+}
+
+/// Parses a file, `system` or `off`.
+pub(super) fn anchors() -> impl TypedValueParser<Value = Anchors> {
+    PathBufValueParser::new().map(Anchors::from)
 }
 
 fn help(setting: &Setting) -> String {

@@ -1,6 +1,7 @@
 //! `edgecert deploy`, the hook, and `edgecert plan`: finds the lineage, resolves its settings and deploys it.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cli::DeployArgs;
@@ -49,7 +50,7 @@ pub(crate) fn deploy(
             account: None,
             deadline,
         };
-        let mut clients = ClientCache::new()?;
+        let mut clients = ClientCache::new(Arc::default())?;
         deployment.run(&mut journal, &mut clients, report)
     });
     journal.finish(result, report);

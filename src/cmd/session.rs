@@ -10,6 +10,7 @@ use crate::report::CommandReport;
 use crate::runtime::Runtime;
 use crate::secret::Redactor;
 use crate::settings::{Layer, Layers, Settings};
+use crate::trust::TrustStores;
 
 /// A client for the account, and the settings of the run.
 pub(super) struct Session {
@@ -96,7 +97,7 @@ pub(super) fn with_session(
     let deadline = Deadline::after(settings.timeout);
     let mut redactor = Redactor::default();
     redactor.hide(&settings.api_key);
-    let client = Client::new(&ClientConfig::new(&settings)?, redactor, deadline)?;
+    let client = Client::new(&ClientConfig::new(&settings, &TrustStores::default())?, redactor, deadline)?;
     let session = Session { client, settings, deadline };
     let result = Runtime::new()?.block_on(run(&session, report))?;
     report.warnings.extend(session.client.take_warnings());

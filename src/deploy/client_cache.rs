@@ -8,23 +8,28 @@ use crate::clock::Deadline;
 use crate::runtime::Runtime;
 use crate::secret::{Redactor, Secret};
 use crate::settings::Settings;
+use crate::trust::TrustStores;
 
 /// A connection to one account, opened on first use.
 pub(crate) struct ClientCache {
     runtime: Runtime,
     config: Option<Arc<ClientConfig>>,
     client: Option<Client>,
+    stores: Arc<TrustStores>,
 }
 
 impl ClientCache {
     /// Creates a cache that takes its configuration from the settings of the first request.
-    pub(crate) fn new() -> Result<Self, DeployError> {
-        Ok(Self { runtime: Runtime::new()?, config: None, client: None })
+    pub(crate) fn new(stores: Arc<TrustStores>) -> Result<Self, DeployError> {
+        Ok(Self { runtime: Runtime::new()?, config: None, client: None, stores })
     }
 
     /// Creates a cache that shares a configuration, and with it the rate limit, with others.
-    pub(crate) fn with_config(config: Arc<ClientConfig>) -> Result<Self, DeployError> {
-        Ok(Self { config: Some(config), ..Self::new()? })
+    pub(crate) fn with_config(
+        config: Arc<ClientConfig>,
+        stores: Arc<TrustStores>,
+    ) -> Result<Self, DeployError> {
+        Ok(Self { config: Some(config), ..Self::new(stores)? })
     }
 
     /// Lists the sites and records of the account.
@@ -54,12 +59,17 @@ impl ClientCache {
         }
         let config = match &self.config {
             Some(config) => Arc::clone(config),
-            None => Arc::new(ClientConfig::new(settings)?),
+            None => Arc::new(ClientConfig::new(settings, &self.stores)?),
         };
         let client = Client::new(&config, redactor, deadline)?;
         // The cache keeps no secret of a lineage.
         self.client = Some(client.for_task(Redactor::default(), deadline));
         Ok(client)
+    }
+
+    /// The trust stores that this run has loaded.
+    pub(super) fn trust_stores(&self) -> &TrustStores {
+        &self.stores
     }
 
     pub(super) fn block_on<F: Future>(&self, work: F) -> Result<F::Output, DeployError> {

@@ -35,6 +35,8 @@ pub(crate) struct Journal {
     /// Whether the state file must stay as it is.
     is_read_only: bool,
     write_error: Option<WriteError>,
+    /// Whether this run checked the leaf's path to a root of the system.
+    has_checked_path: bool,
 }
 
 impl Journal {
@@ -85,6 +87,7 @@ impl Journal {
             has_begun: false,
             is_read_only: false,
             write_error: None,
+            has_checked_path: false,
         }
     }
 
@@ -142,6 +145,21 @@ impl Journal {
         self.leaf = Some(recorded_leaf(leaf));
     }
 
+    /// Whether an earlier run checked the leaf's path to a root of the system, and warned if there is none.
+    pub(super) fn is_path_checked(&self) -> bool {
+        let checked = self.state.as_ref().and_then(|state| state.path_checked.as_ref());
+        checked.is_some() && checked == self.fingerprint()
+    }
+
+    /// Records that this run checked it.
+    pub(super) fn set_path_checked(&mut self) {
+        self.has_checked_path = true;
+    }
+
+    fn fingerprint(&self) -> Option<&String> {
+        self.leaf.as_ref().map(|leaf| &leaf.fingerprint)
+    }
+
     /// Whether another run, which this one waited for or which began after the scan, has deployed this leaf with the
     /// same options. If so, reports its results.
     pub(crate) fn already_deployed(&self, report: &mut DeployReport) -> bool {
@@ -164,7 +182,7 @@ impl Journal {
         let (source, leaf) = (self.source.clone(), self.leaf.clone());
         self.state = Some(LineageState::begin(before, source, options, leaf, clock::now()));
         self.has_begun = true;
-        self.write(report);
+        self.write_checked_path(report);
     }
 
     /// Adds an error to the report and writes the result, which has the report's exit code and message. A failure
@@ -175,6 +193,9 @@ impl Journal {
         }
         if !self.has_begun {
             if report.exit_code() == 0 {
+                if self.has_checked_path {
+                    self.write_checked_path(report);
+                }
                 return;
             }
             self.begin(report);
@@ -198,6 +219,14 @@ impl Journal {
     /// Takes the reason why the state could not be written, for a run that must not go on without it.
     pub(crate) fn take_write_error(&mut self) -> Option<WriteError> {
         self.write_error.take()
+    }
+
+    fn write_checked_path(&mut self, report: &mut DeployReport) {
+        let checked = self.fingerprint().cloned().filter(|_| self.has_checked_path);
+        if let Some(state) = &mut self.state {
+            state.path_checked = checked.or(state.path_checked.take());
+        }
+        self.write(report);
     }
 
     fn write(&mut self, report: &mut DeployReport) {

@@ -4,6 +4,7 @@
 //! `deploy` and `sync` take this path. It gets resolved settings and plain options, fills a report and prints nothing.
 //! The steps are in files of their own; types that they share are in `request` and `pending_site`, below all steps.
 
+mod anchors;
 mod binding;
 mod client_cache;
 mod conversion;
@@ -21,6 +22,7 @@ mod verdict;
 
 use std::collections::HashMap;
 
+use self::anchors::Anchors;
 pub(crate) use self::client_cache::ClientCache;
 pub(crate) use self::conversion::{recorded_domains, recorded_options};
 pub(crate) use self::error::DeployError;
@@ -28,7 +30,7 @@ pub(crate) use self::journal::Journal;
 pub(crate) use self::request::AccountSnapshot;
 use self::request::RolloutRequest;
 use crate::bundle::{self, Bundle};
-use crate::check::{self, CheckContext, Status, Vetted};
+use crate::check::{self, CheckContext, PathRule, Status, Vetted};
 use crate::clock::{self, Deadline};
 use crate::names::Domain;
 use crate::plan::Allow;
@@ -68,11 +70,16 @@ impl Deployment<'_> {
         if let Ok(chain) = &bundle.chain {
             journal.set_leaf(&chain.leaf);
         }
-        report.add_findings(&check::run(&bundle, &self.check_context()));
+        let anchors = Anchors::load(self, journal, clients.trust_stores())?;
+        let path = anchors.as_ref().map(Anchors::rule);
+        report.add_findings(&check::run(&bundle, &self.check_context(path)));
         let Ok(vetted) = check::vet(&bundle, &report.body.checks) else {
             report.fail_checks();
             return Ok(());
         };
+        if anchors.as_ref().is_some_and(Anchors::is_advisory) {
+            journal.set_path_checked();
+        }
         if journal.already_deployed(report) {
             return Ok(());
         }
@@ -86,12 +93,12 @@ impl Deployment<'_> {
         Ok(bundle::load(&files)?)
     }
 
-    fn check_context(&self) -> CheckContext<'_> {
+    fn check_context<'c>(&'c self, path: Option<PathRule<'c>>) -> CheckContext<'c> {
         CheckContext {
             domains: self.domains,
             at: clock::now(),
             untrusted: if self.settings.allow_untrusted { Status::Warn } else { Status::Fail },
-            anchors: None,
+            path,
             directory: self.source.acme_directory.as_deref(),
         }
     }

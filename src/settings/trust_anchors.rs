@@ -10,7 +10,7 @@ use super::value::{Kind, Value};
 use crate::env::Env;
 
 /// Trusted root certificates.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Roots {
     /// Those in a file.
     File(PathBuf),
@@ -80,6 +80,15 @@ impl Value for Anchors {
 }
 
 impl Anchors {
+    /// The root certificates; `None` for `off`.
+    pub(crate) fn roots(self, env: &Env) -> Option<Roots> {
+        match self {
+            Self::Off => None,
+            Self::System => Some(Roots::of_system(env)),
+            Self::File(path) => Some(Roots::File(path)),
+        }
+    }
+
     /// The value for a later run. A file that does not exist may be a secret in the wrong place; its path is left out,
     /// and the later run is no less strict.
     pub(super) fn to_record(&self) -> Self {
@@ -108,9 +117,7 @@ impl TrustAnchors {
     pub(super) fn new(anchors: Option<Anchors>, env: &Env) -> Self {
         match anchors {
             None => Self::Advisory(Roots::of_system(env)),
-            Some(Anchors::System) => Self::Required(Roots::of_system(env)),
-            Some(Anchors::File(path)) => Self::Required(Roots::File(path)),
-            Some(Anchors::Off) => Self::Off,
+            Some(anchors) => anchors.roots(env).map_or(Self::Off, Self::Required),
         }
     }
 }

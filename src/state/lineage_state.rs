@@ -46,6 +46,9 @@ pub(crate) struct LineageState {
     /// The leaf of the last success before the current deployment; `None`: none is known.
     #[serde(rename = "deployed_before", default)]
     pub(crate) previously_deployed: Option<LeafState>,
+    /// Fingerprint of the last leaf whose path to a root of the system was checked; `None`: there was no such check.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) path_checked: Option<String>,
 }
 
 /// Where the files of a lineage are. The paths are absolute; every run reads the files again.
@@ -136,6 +139,7 @@ impl LineageState {
         let generation = before.as_ref().map_or(0, |before| before.generation) + u64::from(is_new);
         let pending_since = before.as_ref().and_then(|before| before.pending_since);
         let previously_deployed = before.as_ref().and_then(|before| before.deployed().cloned());
+        let path_checked = before.as_ref().and_then(|before| before.path_checked.clone());
         let (last_success, sites, sites_leaf) =
             before.map(|before| (before.last_success, before.sites, before.sites_leaf)).unwrap_or_default();
         Self {
@@ -152,6 +156,7 @@ impl LineageState {
             sites,
             sites_leaf,
             previously_deployed,
+            path_checked,
         }
     }
 

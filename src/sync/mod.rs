@@ -29,6 +29,7 @@ use crate::settings::{Layer, Layers, Settings};
 use crate::source::Source;
 use crate::state::{self, IssueDates, Store};
 use crate::text;
+use crate::trust::TrustStores;
 
 /// Options of a run.
 pub(crate) struct SyncOptions<'a> {
@@ -130,8 +131,9 @@ impl<'a> Sync<'a> {
     fn deploy(self, progress: &dyn Progress) -> Summary {
         let Self { scan, state_dir, lineages, mut summary } = self;
         let (mut accounts, mut schedule) = (Vec::new(), Schedule::default());
+        let stores = Arc::default();
         for (settings, members) in by_account(&lineages) {
-            match list_account(&settings, &scan.issue_dates) {
+            match list_account(&settings, &scan.issue_dates, &stores) {
                 Ok(account) => {
                     let listing = &account.snapshot.listing;
                     summary.add_warnings(listing.warnings.iter().cloned());
@@ -143,7 +145,7 @@ impl<'a> Sync<'a> {
             }
         }
         progress.start(schedule.len());
-        let workers = Workers { accounts: &accounts, state_dir: &state_dir };
+        let workers = Workers { accounts: &accounts, state_dir: &state_dir, stores: &stores };
         let mut on_done = |job: &Job<'_>, result| {
             progress.advance();
             match result {
@@ -160,9 +162,13 @@ impl<'a> Sync<'a> {
     }
 }
 
-fn list_account(settings: &Settings, issue_dates: &IssueDates) -> Result<ListedAccount, deploy::DeployError> {
-    let config = Arc::new(ClientConfig::new(settings)?);
-    let mut clients = ClientCache::with_config(Arc::clone(&config))?;
+fn list_account(
+    settings: &Settings,
+    issue_dates: &IssueDates,
+    stores: &Arc<TrustStores>,
+) -> Result<ListedAccount, deploy::DeployError> {
+    let config = Arc::new(ClientConfig::new(settings, stores)?);
+    let mut clients = ClientCache::with_config(Arc::clone(&config), Arc::clone(stores))?;
     let listing = clients.listing(settings, Deadline::after(settings.timeout));
     let issue_dates = issue_dates.of_service(&settings.base_url.to_string());
     Ok(ListedAccount { config, snapshot: AccountSnapshot { listing: listing?, issue_dates } })

@@ -15,6 +15,7 @@ use crate::bundle;
 use crate::clock::Deadline;
 use crate::deploy::{self, AccountSnapshot, ClientCache, Deployment, Journal, recorded_options};
 use crate::report::{DeployReport, SourceReport};
+use crate::trust::TrustStores;
 
 /// An account, reached and listed once for all its lineages.
 pub(super) struct ListedAccount {
@@ -33,6 +34,7 @@ pub(super) enum JobResult {
 pub(super) struct Workers<'a> {
     pub(super) accounts: &'a [ListedAccount],
     pub(super) state_dir: &'a Path,
+    pub(super) stores: &'a Arc<TrustStores>,
 }
 
 impl Workers<'_> {
@@ -132,7 +134,10 @@ impl Worker<'_> {
         let Some(account) = self.shared.accounts.get(job.account) else { return Ok(()) };
         let clients = match self.clients.entry(job.account) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(ClientCache::with_config(Arc::clone(&account.config))?),
+            Entry::Vacant(new) => {
+                let (config, stores) = (Arc::clone(&account.config), Arc::clone(self.shared.stores));
+                new.insert(ClientCache::with_config(config, stores)?)
+            }
         };
         // Without a record of this deployment the next `sync` would not finish it.
         if let Some(error) = journal.take_write_error() {

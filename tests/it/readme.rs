@@ -151,6 +151,9 @@ fn call(line: &str, hook: Hook) -> Hook {
     })
 }
 
+/// The system's trust store in a scene.
+const ROOTS: &str = "roots.pem";
+
 /// The scene of the README's runs: three sites with certificates, and a renewed lineage for each certificate.
 struct Scene {
     service: Sandbox,
@@ -178,6 +181,7 @@ impl Scene {
         for (number, site) in sites.iter_mut().enumerate() {
             site["id"] = json!(10 + number);
         }
+        fs::write(live.path().join(ROOTS), authority.root()).unwrap();
         let world = world(json!({"sites": sites, "certs": certs}));
         let service = Sandbox::start(Options { world, ..Options::default() }).unwrap();
         Self { service, live, state: TempDir::new().unwrap() }
@@ -188,6 +192,7 @@ impl Scene {
         let line = line.replace("/etc/letsencrypt/live", self.live.path().to_str().unwrap());
         let mut hook =
             call(&line, edgecert().against(&self.service)).env("EDGECERT_STATE_DIR", self.state.path());
+        hook = hook.env("SSL_CERT_FILE", self.live.path().join(ROOTS));
         let (mut reader, writer) = std::io::pipe().unwrap();
         let command = hook.command().stdout(writer.try_clone().unwrap()).stderr(writer);
         let mut child = command.spawn().unwrap();

@@ -46,7 +46,7 @@ const IMPORTS: [(&str, &[&str]); 33] = [
         "deploy",
         &[
             "api", "bundle", "cert", "check", "clock", "error", "file", "names", "outcome", "plan", "report",
-            "runtime", "secret", "settings", "source", "state", "text", "verify",
+            "runtime", "secret", "settings", "source", "state", "text", "trust", "verify",
         ],
     ),
     (
@@ -67,6 +67,8 @@ const IMPORTS: [(&str, &[&str]); 33] = [
             "source",
             "state",
             "text",
+            // Loaded once for all lineages.
+            "trust",
         ],
     ),
     // The commands.

@@ -94,7 +94,7 @@ impl HostLineage {
             domains: &self.policy.domains,
             at: now,
             untrusted: if self.policy.allow_untrusted { Status::Warn } else { Status::Fail },
-            anchors: None,
+            path: None,
             directory: self.source.acme_directory.as_deref(),
         };
         check::run(bundle, &context).into_iter().filter_map(check_finding).collect()

@@ -10,6 +10,7 @@ use crate::runtime::Runtime;
 use crate::secret::Redactor;
 use crate::settings::Settings;
 use crate::text::{count, humanize};
+use crate::trust::TrustStores;
 
 /// The responses of the service.
 pub(super) struct ServiceProbe {
@@ -36,7 +37,8 @@ impl ServiceProbe {
     pub(super) fn run(settings: &Settings) -> Result<Self, CommandError> {
         let mut redactor = Redactor::default();
         redactor.hide(&settings.api_key);
-        let (config, deadline) = (ClientConfig::new(settings)?, Deadline::after(settings.timeout));
+        let (config, deadline) =
+            (ClientConfig::new(settings, &TrustStores::default())?, Deadline::after(settings.timeout));
         let client = Client::new(&config, redactor, deadline)?.with_max_attempts(MAX_ATTEMPTS);
         let account = Runtime::new()?.block_on(async {
             Ok(AccountListing { records: client.records().await?.items, sites: client.sites().await? })

@@ -32,7 +32,7 @@ fn run() -> Option<()> {
 /// What `deploy` does between reading the files and asking the service.
 fn round(files: &Files, cert: &[u8], key: &[u8], domains: &[Domain], at: OffsetDateTime) -> Option<()> {
     let bundle = Bundle::from_bytes(files, cert, None, Some(key));
-    let context = CheckContext { domains, at, untrusted: Status::Fail, anchors: None, directory: None };
+    let context = CheckContext { domains, at, untrusted: Status::Fail, path: None, directory: None };
     let findings = check::run(&bundle, &context);
     check::vet(&bundle, &findings).is_ok().then_some(())
 }

@@ -20,7 +20,7 @@ pub fn pem(file: &[u8]) {
         domains: &domains,
         at: datetime!(2026-06-01 00:00 UTC),
         untrusted: Status::Warn,
-        anchors: None,
+        path: None,
         directory: None,
     };
     let findings = check::run(&bundle, &context);

@@ -8,7 +8,7 @@ use edgecert_sandbox::Sandbox;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::Lineage;
+use super::{Lineage, test_ca};
 
 /// Builder for one run of the hook.
 pub(crate) struct Hook {
@@ -60,6 +60,10 @@ impl Hook {
         let home = TempDir::new().unwrap();
         command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", home.path());
         command.env("EDGECERT_STATE_DIR", home.path().join("state"));
+        // The system trusts the test CA, as a real one trusts the CAs of its users.
+        let roots = home.path().join("roots.pem");
+        std::fs::write(&roots, test_ca().root()).unwrap();
+        command.env("SSL_CERT_FILE", roots);
         command.current_dir(home.path()).stdin(Stdio::null());
         Self { command, home, filters: Vec::new() }
     }

@@ -1,0 +1,69 @@
+//! The trust anchors that the chain of a deployment is checked against.
+
+use std::sync::Arc;
+
+use rustls::RootCertStore;
+
+use super::Deployment;
+use super::error::DeployError;
+use super::journal::Journal;
+use crate::api::SetupError;
+use crate::check::{PathRule, Status};
+use crate::settings::{Roots, Settings, TrustAnchors};
+use crate::trust::TrustStores;
+
+/// Loaded trust anchors.
+pub(super) struct Anchors {
+    store: Arc<RootCertStore>,
+    no_path: Status,
+}
+
+impl Anchors {
+    /// Loads the anchors; `None` if the path is not to be checked, or was checked for this leaf before.
+    pub(super) fn load(
+        deployment: &Deployment<'_>,
+        journal: &Journal,
+        stores: &TrustStores,
+    ) -> Result<Option<Self>, DeployError> {
+        let settings = deployment.settings;
+        match &settings.trust_anchors {
+            TrustAnchors::Off => Ok(None),
+            TrustAnchors::Required(roots) => {
+                let store = stores.load(roots).map_err(SetupError::from)?;
+                Ok(Some(Self { store, no_path: Status::Fail }))
+            }
+            TrustAnchors::Advisory(_) if journal.is_path_checked() => Ok(None),
+            // Loading the system's roots takes longer than the rest of a bare upload.
+            TrustAnchors::Advisory(roots) if deployment.upload_only && !connects_with(roots, settings) => {
+                Ok(None)
+            }
+            TrustAnchors::Advisory(roots) => Ok(Self::of_system(roots, stores)),
+        }
+    }
+
+    /// The roots of the system, which no setting asks for. A system without any is no reason to fail.
+    fn of_system(roots: &Roots, stores: &TrustStores) -> Option<Self> {
+        match stores.load(roots) {
+            Ok(store) => Some(Self { store, no_path: Status::Warn }),
+            Err(error) => {
+                log::info!("the path to a root is not checked: {error}");
+                None
+            }
+        }
+    }
+
+    /// The rule for the local checks.
+    pub(super) fn rule(&self) -> PathRule<'_> {
+        PathRule { anchors: &self.store, no_path: self.no_path }
+    }
+
+    /// Whether a chain without a path is only a warning, which is given once per leaf.
+    pub(super) fn is_advisory(&self) -> bool {
+        self.no_path == Status::Warn
+    }
+}
+
+/// Whether connections to the service load these roots, too.
+fn connects_with(roots: &Roots, settings: &Settings) -> bool {
+    !settings.base_url.is_plain() && settings.roots == *roots
+}
