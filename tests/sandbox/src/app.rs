@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::mpsc::UnboundedSender;
 
+use crate::edge::handshakes::HandshakeCounter;
 use crate::edge::table::EdgeTable;
 use crate::faults::Faults;
 use crate::push::PushControl;
@@ -21,6 +22,7 @@ pub(crate) struct App {
     pub(crate) request_log: RequestLog,
     pub(crate) pushes: PushControl,
     pub(crate) edge: EdgeTable,
+    pub(crate) handshakes: HandshakeCounter,
     notices: UnboundedSender<String>,
 }
 
@@ -38,6 +40,7 @@ impl App {
             request_log: RequestLog::default(),
             pushes: PushControl::new(push_delay),
             edge: EdgeTable::default(),
+            handshakes: HandshakeCounter::default(),
             notices,
         }
     }

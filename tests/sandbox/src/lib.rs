@@ -36,6 +36,7 @@ mod validation;
 mod world;
 
 pub use authority::{Authority, IssuedCert};
+pub use edge::handshakes::{AddressHandshakes, Handshakes};
 pub use error::Error;
 pub use faults::{Fault, FaultAction};
 pub use options::{Endpoints, Options};

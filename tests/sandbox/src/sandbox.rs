@@ -10,6 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::api::render::Renderer;
 use crate::app::App;
 use crate::digest;
+use crate::edge::handshakes::Handshakes;
 use crate::edge::table::TlsCache;
 use crate::error::Error;
 use crate::faults::Fault;
@@ -143,6 +144,16 @@ impl Sandbox {
     /// Returns what the edge serves for each name, like `GET /edge` on the control port.
     pub fn edge(&self) -> Vec<Value> {
         self.app.edge.list()
+    }
+
+    /// Returns the connections to each edge address since the start or the last reset.
+    pub fn handshakes(&self) -> Handshakes {
+        self.app.handshakes.counts()
+    }
+
+    /// Counts connections to the edge from zero.
+    pub fn reset_handshakes(&self) {
+        self.app.handshakes.reset();
     }
 
     /// Pushes every pending change before it returns.

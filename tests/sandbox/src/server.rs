@@ -65,7 +65,7 @@ pub(crate) fn start(
     let thread = std::thread::spawn(move || {
         runtime.block_on(async {
             let bound = Listeners::bind(&options).await.map(|(listeners, addresses)| {
-                listeners.serve(&app, tls);
+                listeners.serve(&app, tls, addresses.edge);
                 addresses
             });
             let is_serving = bound.is_ok();
@@ -89,9 +89,11 @@ impl Listeners {
     }
 
     /// Spawns the tasks, which end with the runtime.
-    fn serve(self, app: &Arc<App>, tls: Option<TlsAcceptor>) {
+    fn serve(self, app: &Arc<App>, tls: Option<TlsAcceptor>, edge_address: SocketAddr) {
         tokio::spawn(push::run(app.clone()));
-        tokio::spawn(accept(self.edge, app.clone(), |app, tcp, _| edge::serve(app, tcp)));
+        app.handshakes.add_address(edge_address);
+        let serve_edge = move |app, tcp, _| edge::serve(app, edge_address, tcp);
+        tokio::spawn(accept(self.edge, app.clone(), serve_edge));
         tokio::spawn(accept(self.control, app.clone(), |app, tcp, _| serve_control(app, tcp)));
         tokio::spawn(accept(self.api, app.clone(), move |app, tcp, connection| {
             serve_api(app, tcp, connection, tls.clone())

@@ -172,3 +172,16 @@ fn refused_upload_of_other_client_panics() {
 fn replacing_an_unknown_record_panics() {
     Sandbox::start(Options::default()).unwrap().replace_cert(9, "", "");
 }
+
+#[test]
+fn handshakes_are_counted_per_address() {
+    let sandbox = Sandbox::start(Options::default()).unwrap();
+    let edge = &sandbox.endpoints().edge;
+    assert_eq!(sandbox.handshakes().addresses[edge].connections, 0);
+    probe(edge, "a.example").unwrap_err();
+    probe(edge, "a.example").unwrap_err();
+    let counts = sandbox.handshakes();
+    assert_eq!((counts.total(), counts.addresses[edge].handshakes, counts.max_in_progress), (2, 2, 1));
+    sandbox.reset_handshakes();
+    assert_eq!(sandbox.handshakes().total(), 0);
+}

@@ -2,6 +2,7 @@
 //! that a client under test cannot reach it by mistake.
 
 mod certs;
+mod edge;
 mod packages;
 
 use std::sync::Arc;
@@ -67,7 +68,9 @@ fn route(app: &App, method: &Method, path: &str, body: &[u8]) -> Result<Value, C
             Ok(success())
         }
         ("GET", ["requests"]) => Ok(json!(app.request_log.list())),
-        ("GET", ["edge"]) => Ok(json!(app.edge.list())),
+        ("GET", ["edge"]) => Ok(edge::list(app)),
+        ("GET", ["edge", "handshakes"]) => Ok(edge::handshakes(app)),
+        ("DELETE", ["edge", "handshakes"]) => Ok(edge::reset_handshakes(app)),
         ("GET", ["dns"]) => dns(app),
         // `whims` is the former name.
         ("GET", ["quirks" | "whims"]) => Ok(drawn_quirks(app)),

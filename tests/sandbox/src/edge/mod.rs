@@ -1,10 +1,12 @@
 //! The edge: one port for TLS and plain HTTP, distinguished by the first byte. The server name selects the
 //! site; an unknown name gets the alert `unrecognized_name` (RFC 6066, section 3) and no certificate.
 
+pub(crate) mod handshakes;
 mod site;
 pub(crate) mod table;
 
 use std::io::Cursor;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use http::{HeaderValue, Request, StatusCode, header};
@@ -17,6 +19,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::app::App;
 use crate::response::Response;
 use crate::transport::{self, AbortHandle, HttpResponse, Rewind, SocketHandle};
+use handshakes::InProgress;
 use site::EdgeSite;
 
 /// First byte of a TLS handshake record.
@@ -25,23 +28,33 @@ const HANDSHAKE: u8 = 0x16;
 const UNRECOGNIZED_NAME: [u8; 7] = [0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 112];
 const MAX_CLIENT_HELLO: usize = 64 * 1024;
 
-/// Serves one connection to the edge.
-pub(crate) async fn serve(app: Arc<App>, mut tcp: TcpStream) {
+/// Serves one connection to this address of the edge.
+pub(crate) async fn serve(app: Arc<App>, address: SocketAddr, mut tcp: TcpStream) {
     let socket = SocketHandle::new(&tcp);
+    let handshake = app.handshakes.begin(address).await;
     let mut head = Vec::new();
     if !matches!(tcp.read_buf(&mut head).await, Ok(1..)) {
         return;
     }
     if head.first() == Some(&HANDSHAKE) {
-        serve_tls(&app, tcp, head, socket).await;
+        handshake.count_handshake();
+        serve_tls(&app, tcp, head, socket, handshake).await;
     } else {
+        drop(handshake);
         let handler = move |request, abort| respond_plain(app.clone(), request, abort);
         transport::serve(Rewind::new(head, tcp), socket, handler).await;
     }
 }
 
-async fn serve_tls(app: &App, mut tcp: TcpStream, mut head: Vec<u8>, socket: SocketHandle) {
+async fn serve_tls(
+    app: &App,
+    mut tcp: TcpStream,
+    mut head: Vec<u8>,
+    socket: SocketHandle,
+    handshake: InProgress<'_>,
+) {
     let name = read_server_name(&mut tcp, &mut head).await;
+    drop(handshake);
     let site = name.and_then(|name| app.edge.find(&name));
     let config = site.as_ref().and_then(|site| site.tls.as_ref().ok()).cloned();
     let (Some(site), Some(config)) = (site, config) else {

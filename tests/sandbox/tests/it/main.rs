@@ -16,6 +16,7 @@ mod certs;
 mod drift;
 mod edge;
 mod faults;
+mod handshakes;
 mod kills;
 mod quirks;
 mod sites;
