@@ -151,20 +151,28 @@ impl<'a> Rehearsal<'a> {
         self.hook.start(self.files.path(), arguments, &[&settings, variables].concat())
     }
 
-    /// Returns the settings that a user would have configured, with an empty configuration file.
+    /// Returns the settings that a user would have configured, with an empty configuration file. The system trusts the CA
+    /// of the test certificates.
     fn settings(&self) -> Result<Vec<Variable>, Error> {
         let config = self.files.path().join("config.toml");
         std::fs::write(&config, "").map_err(|source| Error::File { path: config.clone(), source })?;
         let endpoints = self.sandbox.endpoints().clone();
         let ca_file = endpoints.ca_file.map(|path| path.display().to_string()).unwrap_or_default();
-        Ok(vec![
+        let mut settings = vec![
             ("EDGECERT_CONFIG", config.display().to_string()),
             ("EDGECERT_STATE_DIR", self.files.path().join("state").display().to_string()),
             ("EDGECERT_BASE_URL", endpoints.api),
             ("EDGECERT_API_KEY", endpoints.api_key),
             ("EDGECERT_CA_FILE", ca_file),
             ("EDGECERT_EDGE_ADDRESS", endpoints.edge),
-        ])
+        ];
+        if !self.lineage.is_external {
+            let roots = self.files.path().join("roots.pem");
+            std::fs::write(&roots, self.authority.root())
+                .map_err(|source| Error::File { path: roots.clone(), source })?;
+            settings.push(("SSL_CERT_FILE", roots.display().to_string()));
+        }
+        Ok(settings)
     }
 
     /// Waits for the hook to exit, reports its output and checks its exit code.
