@@ -34,6 +34,7 @@ pub struct CommandLine {
 
 /// The task of a run.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one per process")]
 pub(crate) enum Task {
     Command(Command),
     /// `deploy_cert` by dehydrated.

@@ -35,8 +35,8 @@ pub(crate) struct Journal {
     /// Whether the state file must stay as it is.
     is_read_only: bool,
     write_error: Option<WriteError>,
-    /// Whether this run checked the leaf's path to a root of the system.
-    has_checked_path: bool,
+    /// Fingerprint of the leaf, if this run checked its path to a root of the system.
+    path_checked: Option<String>,
 }
 
 impl Journal {
@@ -87,7 +87,7 @@ impl Journal {
             has_begun: false,
             is_read_only: false,
             write_error: None,
-            has_checked_path: false,
+            path_checked: None,
         }
     }
 
@@ -148,16 +148,12 @@ impl Journal {
     /// Whether an earlier run checked the leaf's path to a root of the system, and warned if there is none.
     pub(super) fn is_path_checked(&self) -> bool {
         let checked = self.state.as_ref().and_then(|state| state.path_checked.as_ref());
-        checked.is_some() && checked == self.fingerprint()
+        self.leaf.as_ref().is_some_and(|leaf| checked == Some(&leaf.fingerprint))
     }
 
     /// Records that this run checked it.
     pub(super) fn set_path_checked(&mut self) {
-        self.has_checked_path = true;
-    }
-
-    fn fingerprint(&self) -> Option<&String> {
-        self.leaf.as_ref().map(|leaf| &leaf.fingerprint)
+        self.path_checked = self.leaf.as_ref().map(|leaf| leaf.fingerprint.clone());
     }
 
     /// Whether another run, which this one waited for or which began after the scan, has deployed this leaf with the
@@ -193,7 +189,7 @@ impl Journal {
         }
         if !self.has_begun {
             if report.exit_code() == 0 {
-                if self.has_checked_path {
+                if self.path_checked.is_some() {
                     self.write_checked_path(report);
                 }
                 return;
@@ -222,9 +218,8 @@ impl Journal {
     }
 
     fn write_checked_path(&mut self, report: &mut DeployReport) {
-        let checked = self.fingerprint().cloned().filter(|_| self.has_checked_path);
-        if let Some(state) = &mut self.state {
-            state.path_checked = checked.or(state.path_checked.take());
+        if let (Some(state), Some(checked)) = (&mut self.state, &self.path_checked) {
+            state.path_checked = Some(checked.clone());
         }
         self.write(report);
     }
