@@ -26,7 +26,7 @@ pub(crate) struct CheckArgs {
     #[arg(long = "domain", value_name = "DOMAIN", help_heading = None::<&'static str>)]
     pub(crate) domains: Vec<Domain>,
 
-    /// Require a path to a root in FILE, or in the system's trust store with `system`
+    /// Require a path to a root in FILE, or to one of the `system`
     #[arg(long, value_name = "FILE", value_parser = anchors(), value_hint = ValueHint::FilePath, help_heading = None::<&'static str>)]
     pub(crate) trust_anchors: Option<Anchors>,
 

@@ -45,4 +45,5 @@ mod status;
 mod sync;
 mod tidy;
 mod timers;
+mod trust_anchors;
 mod worlds;

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use edgecert_sandbox::Sandbox;
 use serde_json::Value;
-use tempfile::TempDir;
+use tempfile::{NamedTempFile, TempDir};
 
 use super::{Lineage, test_ca};
 
@@ -14,6 +14,8 @@ use super::{Lineage, test_ca};
 pub(crate) struct Hook {
     command: Command,
     home: TempDir,
+    /// The system's trust store, which holds the root of the test CA.
+    roots: NamedTempFile,
     filters: Filters,
 }
 
@@ -60,12 +62,11 @@ impl Hook {
         let home = TempDir::new().unwrap();
         command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", home.path());
         command.env("EDGECERT_STATE_DIR", home.path().join("state"));
-        // The system trusts the test CA, as a real one trusts the CAs of its users.
-        let roots = home.path().join("roots.pem");
+        let roots = NamedTempFile::new().unwrap();
         std::fs::write(&roots, test_ca().root()).unwrap();
-        command.env("SSL_CERT_FILE", roots);
+        command.env("SSL_CERT_FILE", roots.path());
         command.current_dir(home.path()).stdin(Stdio::null());
-        Self { command, home, filters: Vec::new() }
+        Self { command, home, roots, filters: Vec::new() }
     }
 
     /// Sets certbot's variables.
@@ -125,6 +126,11 @@ impl Hook {
     pub(crate) fn with_filter_for(mut self, lineage: &Lineage) -> Self {
         self.filters.push((lineage.path().to_str().unwrap().to_owned(), "LINEAGE"));
         self
+    }
+
+    /// The file that the hook takes for the system's trust store.
+    pub(crate) fn system_roots(&self) -> &Path {
+        self.roots.path()
     }
 
     /// Writes a file below the hook's home and returns its path.

@@ -15,7 +15,7 @@ pub(crate) use hook::{Hook, Output, edgecert, edgecert_with_memory, env_var};
 pub(crate) use lineage::{Lineage, generate_key, test_ca};
 pub(crate) use openssl::{openssl, sign_between};
 pub(crate) use skip::{print_uncaptured, skip};
-pub(crate) use trace::system_calls;
+pub(crate) use trace::{open_count, system_calls};
 
 /// The key of the sandbox's first account, unless a world says otherwise.
 pub(crate) const API_KEY: &str = "sandbox-key";

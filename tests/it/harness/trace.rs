@@ -1,6 +1,13 @@
 //! Reads strace output.
 
 use std::collections::BTreeSet;
+use std::path::Path;
+
+/// How often a file is opened in the output of `strace -f -o FILE`.
+pub(crate) fn open_count(trace: &str, path: &Path) -> usize {
+    let name = format!("\"{}\"", path.display());
+    trace.lines().filter(|line| line.contains("open") && line.contains(&name)).count()
+}
 
 /// The names of all system calls in the output of `strace -f -o FILE`.
 pub(crate) fn system_calls(trace: &str) -> BTreeSet<String> {

@@ -1,0 +1,326 @@
+//! The path of the chain to a root: a warning once per leaf, a refusal with `trust_anchors`, and what it costs.
+
+use std::fs;
+use std::path::Path;
+
+use edgecert_sandbox::Authority;
+use expect_test::expect;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::harness::{
+    Hook, Lineage, Options, Sandbox, edgecert, open_count, request_lines, sandbox, sandbox_with, upload_count,
+};
+
+const NO_PATH: &str = "has no path to a root of the system's trust store";
+
+/// A CA that the system does not trust, and a lineage of it.
+struct Private {
+    ca: Authority,
+    lineage: Lineage,
+}
+
+impl Private {
+    fn named(name: &str) -> Self {
+        let private =
+            Self { ca: Authority::new(name).unwrap(), lineage: Lineage::issued_for(&["a.example"]) };
+        private.renew();
+        private
+    }
+
+    fn new() -> Self {
+        Self::named("Private CA")
+    }
+
+    fn renew(&self) {
+        let issued = self.ca.issue(&["a.example"]).unwrap();
+        self.lineage.write("fullchain.pem", &issued.fullchain());
+        self.lineage.write("privkey.pem", &issued.key);
+    }
+
+    /// Writes the root next to the certificate, and returns its path.
+    fn root(&self) -> String {
+        self.lineage.write("root.pem", self.ca.root());
+        self.lineage.file("root.pem").into_os_string().into_string().unwrap()
+    }
+
+    fn deploy(&self, service: &Sandbox) -> Hook {
+        edgecert().called_by_certbot(&self.lineage).against(service)
+    }
+}
+
+/// The only state file in a directory.
+fn state_in(directory: &Path) -> Value {
+    let mut files = fs::read_dir(directory).unwrap().map(|file| file.unwrap().path());
+    let file = files.find(|file| file.extension().is_some_and(|ending| ending == "json")).unwrap();
+    serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap()
+}
+
+/// Runs a hook, and counts how often it opens the system's trust store.
+fn opens_of_system_roots(hook: Hook) -> usize {
+    let (files, roots) = (TempDir::new().unwrap(), hook.system_roots().to_owned());
+    let trace = files.path().join("trace");
+    hook.under(&["strace", "-f", "-qq", "-e", "trace=%file", "-o", trace.to_str().unwrap()]).succeeds();
+    let trace = fs::read_to_string(trace).unwrap();
+    assert!(trace.contains("/fullchain.pem\""), "the trace is empty");
+    open_count(&trace, &roots)
+}
+
+#[test]
+fn unset_warns_once_per_leaf() {
+    let (service, state, private) = (sandbox(&["a.example"]), TempDir::new().unwrap(), Private::new());
+    let deploy = || {
+        let hook = private.deploy(&service).env("EDGECERT_STATE_DIR", state.path());
+        hook.succeeds()
+    };
+    let first = deploy();
+    expect![[r#"
+        certificate  a.example; P-256, expires DATE
+        uploaded     a.example: certificate 1001, created: true (a new record), key_match: unverified, bound_sites: a.example
+        site         a.example: served 1/1
+        ---
+        edgecert: warning: LINEAGE/fullchain.pem has no path to a root of the system's trust store: the chain does not end at one; name the root of a private CA with --trust-anchors FILE, or pass --trust-anchors off
+    "#]]
+    .assert_eq(&first.snapshot());
+    let recorded = state_in(state.path());
+    assert_eq!(recorded["path_checked"], recorded["certificate"]["fingerprint"]);
+    for _ in 0..2 {
+        assert_eq!(deploy().stderr, "");
+    }
+    private.renew();
+    assert!(deploy().stderr.contains(NO_PATH));
+    assert_eq!(deploy().stderr, "");
+}
+
+#[test]
+fn good_path_is_remembered() {
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let deploy = || {
+        let hook = edgecert().called_by_certbot(&lineage).against(&service);
+        hook.env("EDGECERT_STATE_DIR", state.path())
+    };
+    assert_ne!(opens_of_system_roots(deploy()), 0);
+    assert_eq!(opens_of_system_roots(deploy()), 0);
+    lineage.renew(&["a.example"]);
+    assert_ne!(opens_of_system_roots(deploy()), 0);
+}
+
+#[test]
+fn failed_run_does_not_hide_the_warning() {
+    let (service, state, private) = (sandbox(&["a.example"]), TempDir::new().unwrap(), Private::new());
+    let deploy = || private.deploy(&service).env("EDGECERT_STATE_DIR", state.path());
+    // Refused by another check, which is the only message.
+    let output = deploy().for_domain("other.example").exits_with(65);
+    assert!(!output.stderr.contains(NO_PATH), "{}", output.stderr);
+    assert!(deploy().succeeds().stderr.contains(NO_PATH));
+}
+
+#[test]
+fn set_refuses_before_any_request() {
+    let (service, private) = (sandbox(&["a.example"]), Private::new());
+    let other = Private::named("Other CA");
+    let root = other.root();
+    let configured = |text: &str| {
+        let hook = private.deploy(&service);
+        let file = hook.write_file("config.toml", text);
+        hook.env("EDGECERT_CONFIG", file)
+    };
+    let entry = |value: &str| {
+        let path = private.lineage.path().display();
+        format!("trust_anchors = \"off\"\n[[lineage]]\npath = \"{path}\"\ntrust_anchors = \"{value}\"\n")
+    };
+    let relative = configured("trust_anchors = \"root.pem\"\n");
+    relative.write_file("root.pem", other.ca.root());
+    let rows = [
+        ("flag, system", private.deploy(&service).args(["--trust-anchors", "system"])),
+        ("flag, file", private.deploy(&service).args(["--trust-anchors", &root])),
+        ("variable, system", private.deploy(&service).env("EDGECERT_TRUST_ANCHORS", "system")),
+        ("variable, file", private.deploy(&service).env("EDGECERT_TRUST_ANCHORS", &root)),
+        ("configuration, system", configured("trust_anchors = \"system\"\n")),
+        ("configuration, relative file", relative),
+        ("entry, system", configured(&entry("system"))),
+        ("entry, file", configured(&entry(&root))),
+        ("flag over variable", {
+            let hook = private.deploy(&service).env("EDGECERT_TRUST_ANCHORS", "off");
+            hook.args(["--trust-anchors", "system"])
+        }),
+        (
+            "variable over file",
+            configured("trust_anchors = \"off\"\n").env("EDGECERT_TRUST_ANCHORS", "system"),
+        ),
+        ("bare upload", {
+            let hook = private.deploy(&service).for_domain("a.example").args(["--wait", "0"]);
+            hook.args(["--trust-anchors", "system"])
+        }),
+        ("plan", private.deploy(&service).args(["plan", "--trust-anchors", "system"])),
+        ("dry run", private.deploy(&service).args(["--dry-run", "--trust-anchors", "system"])),
+    ];
+    for (name, hook) in rows {
+        let output = hook.exits_with(65);
+        let snapshot = output.snapshot();
+        assert_eq!(
+            snapshot.split("---\n").nth(1).unwrap(),
+            "edgecert: error: LINEAGE/fullchain.pem has no path to a trust anchor: the chain does not end at one; nothing was sent\n\
+             edgecert: hint: check that the file holds the full chain, and that the trust anchors include its root\n",
+            "{name}"
+        );
+    }
+    assert_eq!(request_lines(&service), Vec::<String>::new());
+}
+
+#[test]
+fn right_root_passes_silently() {
+    let (service, private) = (sandbox(&["a.example"]), Private::new());
+    let root = private.root();
+    let configured = |text: &str| {
+        let hook = private.deploy(&service);
+        let file = hook.write_file("config.toml", text);
+        hook.env("EDGECERT_CONFIG", file)
+    };
+    let system = private.deploy(&service).env("SSL_CERT_FILE", &root);
+    let rows = [
+        ("unset, trusted by the system", system),
+        ("flag", private.deploy(&service).args(["--trust-anchors", &root])),
+        ("variable", private.deploy(&service).env("EDGECERT_TRUST_ANCHORS", &root)),
+        ("configuration", configured(&format!("trust_anchors = {root:?}\n"))),
+        ("off by flag", private.deploy(&service).args(["--trust-anchors", "off"])),
+        ("off by variable", private.deploy(&service).env("EDGECERT_TRUST_ANCHORS", "off")),
+        ("off by configuration", configured("trust_anchors = \"off\"\n")),
+    ];
+    for (name, hook) in rows {
+        assert_eq!(hook.succeeds().stderr, "", "{name}");
+    }
+}
+
+#[test]
+fn unusable_trust_store_matters_only_if_set() {
+    let (service, private) = (sandbox(&["a.example"]), Private::new());
+    let files = TempDir::new().unwrap();
+    let empty = files.path().join("empty.pem");
+    fs::write(&empty, "").unwrap();
+    let deploy = |value: &str| {
+        let hook = private.deploy(&service).env("SSL_CERT_FILE", &empty);
+        hook.env("EDGECERT_TRUST_ANCHORS", value)
+    };
+    let missing = files.path().join("missing.pem");
+    let rows = [
+        ("system", "the system's trust store holds no usable certificate"),
+        (empty.to_str().unwrap(), "it holds no certificate in PEM"),
+        (missing.to_str().unwrap(), "missing.pem: no such file"),
+        (files.path().to_str().unwrap(), "cannot use the CA file"),
+    ];
+    for (value, message) in rows {
+        let output = deploy(value).exits_with(78);
+        assert!(output.stderr.contains(message), "{value}: {}", output.stderr);
+    }
+    assert_eq!(request_lines(&service), Vec::<String>::new());
+    assert_eq!(deploy("off").succeeds().stderr, "");
+    let unset = deploy("off").without_env("EDGECERT_TRUST_ANCHORS").args(["-v"]).succeeds();
+    assert!(unset.stderr.contains("the path to a root is not checked: "), "{}", unset.stderr);
+}
+
+#[test]
+fn untrusted_issuer_is_one_warning() {
+    let service = sandbox(&["a.example"]);
+    let staging = Private::named("(STAGING) Pretend Pear");
+    let refused = staging.deploy(&service).exits_with(65);
+    assert!(!refused.stderr.contains(NO_PATH), "{}", refused.stderr);
+    let allowed = staging.deploy(&service).args(["--allow-untrusted"]).succeeds();
+    assert_eq!(allowed.stderr.matches("warning: ").count(), 1, "{}", allowed.stderr);
+    assert!(!allowed.stderr.contains(NO_PATH), "{}", allowed.stderr);
+    // Allowing the issuer does not replace a root that is required.
+    let required = staging.deploy(&service).args(["--allow-untrusted", "--trust-anchors", "system"]);
+    let required = required.exits_with(65);
+    assert!(required.stderr.contains("has no path to a trust anchor"), "{}", required.stderr);
+}
+
+#[test]
+fn missing_issuer_is_one_warning() {
+    let (service, private) = (sandbox(&["a.example"]), Private::new());
+    let chain = private.lineage.read("fullchain.pem");
+    let leaf = chain.split_inclusive("-----END CERTIFICATE-----\n").next().unwrap();
+    private.lineage.write("fullchain.pem", leaf);
+    let output = private.deploy(&service).succeeds();
+    assert!(output.stderr.contains("holds the leaf without its issuer"), "{}", output.stderr);
+    assert!(!output.stderr.contains(NO_PATH), "{}", output.stderr);
+}
+
+#[test]
+fn plan_checks_without_writing_state() {
+    let (service, private) = (sandbox(&["a.example"]), Private::new());
+    for arguments in [&["plan"][..], &["deploy", "--dry-run"]] {
+        let state = TempDir::new().unwrap();
+        for _ in 0..2 {
+            let plan = private.deploy(&service).args(arguments).env("EDGECERT_STATE_DIR", state.path());
+            assert!(plan.succeeds().stderr.contains(NO_PATH), "{arguments:?}");
+        }
+        assert_eq!(fs::read_dir(state.path()).unwrap().count(), 0, "{arguments:?}");
+    }
+    assert_eq!(upload_count(&service), 0);
+}
+
+#[test]
+fn sync_keeps_to_recorded_anchors() {
+    let (service, state, private) = (sandbox(&["a.example"]), TempDir::new().unwrap(), Private::new());
+    let root = private.root();
+    let hook = private.deploy(&service).env("EDGECERT_STATE_DIR", state.path());
+    // Relative to the directory of the run.
+    let mut hook = hook.args(["--trust-anchors", "root.pem"]);
+    hook.command().current_dir(private.lineage.path());
+    hook.succeeds();
+    assert_eq!(state_in(state.path())["order"]["asked"]["settings"]["trust_anchors"], root);
+    private.renew();
+    let sync = || edgecert().against(&service).env("EDGECERT_STATE_DIR", state.path()).args(["sync"]);
+    assert_eq!(sync().succeeds().stderr, "");
+    assert_eq!(upload_count(&service), 2);
+
+    let other = Private::new();
+    for file in ["fullchain.pem", "privkey.pem"] {
+        private.lineage.write(file, &other.lineage.read(file));
+    }
+    let refused = sync().exits_with(65);
+    assert!(refused.stderr.contains("has no path to a trust anchor"), "{}", refused.stderr);
+    assert_eq!(upload_count(&service), 2);
+}
+
+#[test]
+fn bare_upload_loads_nothing_more() {
+    let service = sandbox(&["a.example"]);
+    let tls = sandbox_with(Options { tls: true, ..Options::default() }, &["a.example"]);
+    let private = Private::new();
+    let bare = |service: &Sandbox| private.deploy(service).for_domain("a.example").args(["--wait", "0"]);
+    assert_eq!(opens_of_system_roots(bare(&service)), 0);
+    assert_eq!(opens_of_system_roots(bare(&tls)), 0, "the connection trusts ca_file only");
+    assert_eq!(bare(&service).succeeds().stderr, "");
+    assert_ne!(opens_of_system_roots(private.deploy(&service)), 0);
+
+    // The connection loads the system's roots, so the path is checked too.
+    let with_system_roots = |hook: Hook| {
+        fs::copy(tls.endpoints().ca_file.as_ref().unwrap(), hook.system_roots()).unwrap();
+        hook.without_env("EDGECERT_CA_FILE")
+    };
+    assert!(with_system_roots(bare(&tls)).succeeds().stderr.contains(NO_PATH));
+    let unchecked = with_system_roots(bare(&tls).args(["--trust-anchors", "off"]));
+    let opens = opens_of_system_roots(unchecked);
+    assert_ne!(opens, 0);
+    assert_eq!(opens_of_system_roots(with_system_roots(bare(&tls))), opens);
+    assert_eq!(opens_of_system_roots(with_system_roots(private.deploy(&tls))), opens);
+}
+
+#[test]
+fn sync_loads_the_roots_once() {
+    let names = ["a.example", "b.example", "c.example"];
+    let service = sandbox(&names);
+    let lineages = names.map(|name| Lineage::issued_for(&[name]));
+    let sync = |lineages: &[Lineage]| {
+        let entry = |lineage: &Lineage| format!("[[lineage]]\npath = \"{}\"\n", lineage.path().display());
+        let hook = edgecert().against(&service).args(["sync"]);
+        let file = hook.write_file("config.toml", &lineages.iter().map(entry).collect::<String>());
+        opens_of_system_roots(hook.env("EDGECERT_CONFIG", file))
+    };
+    let opens = sync(&lineages[..1]);
+    assert_ne!(opens, 0);
+    assert_eq!(sync(&lineages), opens);
+    assert_eq!(upload_count(&service), 4);
+}
