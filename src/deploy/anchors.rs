@@ -5,7 +5,6 @@ use std::sync::Arc;
 use rustls::RootCertStore;
 
 use super::Deployment;
-use super::error::DeployError;
 use super::journal::Journal;
 use crate::api::SetupError;
 use crate::check::{PathRule, Status};
@@ -13,29 +12,35 @@ use crate::settings::{Roots, Settings, TrustAnchors};
 use crate::trust::TrustStores;
 
 /// Loaded trust anchors.
-pub(super) struct Anchors {
+pub(crate) struct Anchors {
     store: Arc<RootCertStore>,
     no_path: Status,
 }
 
 impl Anchors {
-    /// Loads the anchors; `None` if the path is not to be checked, or was checked for this leaf before.
-    pub(super) fn load(
+    /// Loads the anchors for a deployment; `None` if the path is not to be checked, or was checked for this leaf before.
+    pub(super) fn for_deployment(
         deployment: &Deployment<'_>,
         journal: &Journal,
         stores: &TrustStores,
-    ) -> Result<Option<Self>, DeployError> {
+    ) -> Result<Option<Self>, SetupError> {
         let settings = deployment.settings;
-        match &settings.trust_anchors {
+        if let TrustAnchors::Advisory(roots) = &settings.trust_anchors {
+            // Loading the system's roots takes longer than the rest of a bare upload.
+            let is_costly = deployment.upload_only && !connects_with(roots, settings);
+            if is_costly || journal.is_path_checked() {
+                return Ok(None);
+            }
+        }
+        Self::load(&settings.trust_anchors, stores)
+    }
+
+    /// Loads the anchors that a setting stands for; `None` if the path is not to be checked.
+    pub(crate) fn load(anchors: &TrustAnchors, stores: &TrustStores) -> Result<Option<Self>, SetupError> {
+        match anchors {
             TrustAnchors::Off => Ok(None),
             TrustAnchors::Required(roots) => {
-                let store = stores.load(roots).map_err(SetupError::from)?;
-                Ok(Some(Self { store, no_path: Status::Fail }))
-            }
-            TrustAnchors::Advisory(_) if journal.is_path_checked() => Ok(None),
-            // Loading the system's roots takes longer than the rest of a bare upload.
-            TrustAnchors::Advisory(roots) if deployment.upload_only && !connects_with(roots, settings) => {
-                Ok(None)
+                Ok(Some(Self { store: stores.load(roots)?, no_path: Status::Fail }))
             }
             TrustAnchors::Advisory(roots) => Ok(Self::of_system(roots, stores)),
         }
@@ -53,7 +58,7 @@ impl Anchors {
     }
 
     /// The rule for the local checks.
-    pub(super) fn rule(&self) -> PathRule<'_> {
+    pub(crate) fn rule(&self) -> PathRule<'_> {
         PathRule { anchors: &self.store, no_path: self.no_path }
     }
 

@@ -22,7 +22,7 @@ mod verdict;
 
 use std::collections::HashMap;
 
-use self::anchors::Anchors;
+pub(crate) use self::anchors::Anchors;
 pub(crate) use self::client_cache::ClientCache;
 pub(crate) use self::conversion::{recorded_domains, recorded_options};
 pub(crate) use self::error::DeployError;
@@ -70,7 +70,7 @@ impl Deployment<'_> {
         if let Ok(chain) = &bundle.chain {
             journal.set_leaf(&chain.leaf);
         }
-        let anchors = Anchors::load(self, journal, clients.trust_stores())?;
+        let anchors = Anchors::for_deployment(self, journal, clients.trust_stores())?;
         let path = anchors.as_ref().map(Anchors::rule);
         report.add_findings(&check::run(&bundle, &self.check_context(path)));
         let Ok(vetted) = check::vet(&bundle, &report.body.checks) else {

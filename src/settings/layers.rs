@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::layer::{Layer, Reader, Setting};
 use super::value::Value;
 use super::{
-    Anchors, BaseUrl, Configuration, LineageEntry, Settings, SettingsError, address, api_key,
+    Anchors, BaseUrl, Configuration, LineageEntry, Settings, SettingsError, TrustAnchors, address, api_key,
     default_state_dir,
 };
 use crate::env::{Env, NotUnicode};
@@ -26,6 +26,7 @@ pub(crate) struct LineageOptions {
     pub(crate) rebind: bool,
     pub(crate) allow_untrusted: bool,
     pub(crate) skip_unmatched: bool,
+    pub(crate) trust_anchors: TrustAnchors,
 }
 
 impl<'a> Layers<'a> {
@@ -79,6 +80,7 @@ impl<'a> Layers<'a> {
             rebind: merged.rebind.unwrap_or(false),
             allow_untrusted: merged.allow_untrusted.unwrap_or(false),
             skip_unmatched: merged.skip_unmatched.unwrap_or(false),
+            trust_anchors: TrustAnchors::new(merged.trust_anchors, self.env),
         }
     }
 

@@ -7,16 +7,18 @@ use time::OffsetDateTime;
 
 use super::finding::{DoctorFinding, Subject};
 use crate::bundle::{self, Bundle, Chain};
-use crate::check::{self, CheckContext, Status};
+use crate::check::{self, CheckContext, PathRule, Status};
+use crate::deploy::Anchors;
 use crate::error::{ErrorKind, shell_word};
 use crate::file::{self, ReadError};
 use crate::inventory::{Inventory, Member};
 use crate::names::{Domain, Names};
 use crate::plan::Allow;
-use crate::settings::Layers;
+use crate::settings::{Layers, TrustAnchors};
 use crate::source::{AcmeClient, Source};
 use crate::state::{IssueDates, StateError};
 use crate::text;
+use crate::trust::TrustStores;
 
 /// A lineage on this host.
 pub(super) struct HostLineage {
@@ -34,6 +36,8 @@ pub(super) struct DeployPolicy {
     pub(super) allow: Allow,
     pub(super) allow_untrusted: bool,
     pub(super) skip_unmatched: bool,
+    /// `None`: the path to a root is not checked.
+    trust_anchors: Option<TrustAnchors>,
 }
 
 /// The names of a leaf, and its issue date.
@@ -67,11 +71,18 @@ impl HostLineage {
         source: Source,
         policy: DeployPolicy,
         now: OffsetDateTime,
+        stores: &TrustStores,
     ) -> (Self, Vec<DoctorFinding>) {
         let mut lineage = Self { source, policy, leaf: None };
         let mut findings: Vec<DoctorFinding> = open_key(&lineage.source).into_iter().collect();
+        let anchors = lineage.policy.trust_anchors.as_ref().map(|anchors| Anchors::load(anchors, stores));
+        let anchors = anchors.transpose().unwrap_or_else(|error| {
+            findings.push(DoctorFinding::from_error(Subject::Lineage, error));
+            None
+        });
+        let path = anchors.as_ref().and_then(Option::as_ref).map(Anchors::rule);
         match lineage.load() {
-            Ok(bundle) => findings.extend(lineage.check_bundle(&bundle, now)),
+            Ok(bundle) => findings.extend(lineage.check_bundle(&bundle, now, path)),
             Err(error) => findings.push(unreadable_finding(error)),
         }
         if let (Some(leaf), []) = (&lineage.leaf, findings.as_slice()) {
@@ -88,13 +99,18 @@ impl HostLineage {
         missing(&files.cert).map_or_else(|| bundle::load(&files), Err)
     }
 
-    fn check_bundle(&mut self, bundle: &Bundle, now: OffsetDateTime) -> Vec<DoctorFinding> {
+    fn check_bundle(
+        &mut self,
+        bundle: &Bundle,
+        now: OffsetDateTime,
+        path: Option<PathRule<'_>>,
+    ) -> Vec<DoctorFinding> {
         self.leaf = bundle.chain.as_ref().ok().map(LeafNames::new);
         let context = CheckContext {
             domains: &self.policy.domains,
             at: now,
             untrusted: if self.policy.allow_untrusted { Status::Warn } else { Status::Fail },
-            path: None,
+            path,
             directory: self.source.acme_directory.as_deref(),
         };
         check::run(bundle, &context).into_iter().filter_map(check_finding).collect()
@@ -152,6 +168,7 @@ impl DeployPolicy {
             },
             allow_untrusted: options.allow_untrusted,
             skip_unmatched: options.skip_unmatched,
+            trust_anchors: Some(options.trust_anchors),
         }
     }
 }

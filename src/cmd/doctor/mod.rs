@@ -31,11 +31,14 @@ use crate::inventory::Inventory;
 use crate::report::CommandReport;
 use crate::settings::{Configuration, Layers, Settings};
 use crate::state::{IssueDates, Store};
+use crate::trust::TrustStores;
 
 /// The findings so far.
 struct Doctor<'a> {
     host: Host<'a>,
     now: OffsetDateTime,
+    /// Shared by the probe and the checks of all lineages.
+    stores: TrustStores,
     findings: Vec<DoctorFinding>,
     warnings: Vec<String>,
 }
@@ -43,7 +46,13 @@ struct Doctor<'a> {
 /// Runs the command. The most severe finding decides the exit code.
 pub(crate) fn run(args: &DoctorArgs, context: &Context, report: &mut CommandReport) {
     let host = Host { root: "/".into(), env: &context.env };
-    let mut doctor = Doctor { host, now: clock::now(), findings: Vec::new(), warnings: Vec::new() };
+    let mut doctor = Doctor {
+        host,
+        now: clock::now(),
+        stores: TrustStores::default(),
+        findings: Vec::new(),
+        warnings: Vec::new(),
+    };
     doctor.check(args, context);
     let Doctor { findings, warnings, .. } = doctor;
     report.warnings.extend(warnings);
@@ -83,7 +92,7 @@ impl Doctor<'_> {
 
     /// Probes the service, and returns the contents of the account.
     fn check_service(&mut self, settings: &Settings, has_api_key: bool) -> Option<AccountListing> {
-        match ServiceProbe::run(settings) {
+        match ServiceProbe::run(settings, &self.stores) {
             Ok(probe) => {
                 self.findings.extend(probe.findings(has_api_key));
                 self.warnings.extend(probe.warnings);
@@ -112,7 +121,7 @@ impl Doctor<'_> {
         self.findings.extend(managed.findings);
         let mut lineages = Vec::with_capacity(managed.lineages.len());
         for (source, policy) in managed.lineages {
-            let (lineage, findings) = HostLineage::check(source, policy, self.now);
+            let (lineage, findings) = HostLineage::check(source, policy, self.now, &self.stores);
             self.findings.extend(findings);
             lineages.push(lineage);
         }

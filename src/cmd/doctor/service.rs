@@ -34,11 +34,10 @@ const MAX_CLOCK_SKEW: Duration = Duration::MINUTE;
 
 impl ServiceProbe {
     /// Lists records and sites.
-    pub(super) fn run(settings: &Settings) -> Result<Self, CommandError> {
+    pub(super) fn run(settings: &Settings, stores: &TrustStores) -> Result<Self, CommandError> {
         let mut redactor = Redactor::default();
         redactor.hide(&settings.api_key);
-        let (config, deadline) =
-            (ClientConfig::new(settings, &TrustStores::default())?, Deadline::after(settings.timeout));
+        let (config, deadline) = (ClientConfig::new(settings, stores)?, Deadline::after(settings.timeout));
         let client = Client::new(&config, redactor, deadline)?.with_max_attempts(MAX_ATTEMPTS);
         let account = Runtime::new()?.block_on(async {
             Ok(AccountListing { records: client.records().await?.items, sites: client.sites().await? })

@@ -3,6 +3,7 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
+use edgecert_sandbox::Authority;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -23,6 +24,28 @@ fn readable_private_key_is_a_fault() {
     fs::copy(certbot.live("a.example").join("fullchain.pem"), secret.path().join("tls.crt")).unwrap();
     let output = doctor(&service, &format!("[[lineage]]\npath = '{}'\n", secret.path().display())).succeeds();
     assert_only_fault(&output, "warn lineage: others can read the private key ", "defaultMode");
+}
+
+#[test]
+fn chain_without_root_is_a_fault() {
+    let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
+    let other = Authority::new("Other CA").unwrap();
+    certbot.write("roots.pem", other.root(), 0o644);
+    let roots = certbot.path("roots.pem");
+    let with = |value: &str| doctor(&service, &certbot.entries(&["a.example"], value));
+    let system = |value: &str| with(value).env("SSL_CERT_FILE", &roots);
+    let entry = |value: &str| format!("trust_anchors = '{value}'\n");
+
+    let output = system("").succeeds();
+    assert_only_fault(&output, "warn lineage: ", "--trust-anchors FILE");
+    assert!(output.stdout.contains("has no path to a root of the system's trust store"), "{}", output.stdout);
+    assert!(faults(&system(&entry("off")).succeeds()).is_empty());
+    for output in [system(&entry("system")), with(&entry(roots.to_str().unwrap()))] {
+        let output = output.exits_with(65);
+        assert_only_fault(&output, "fail lineage: ", "include its root");
+    }
+    let output = with(&entry("missing.pem")).exits_with(78);
+    assert_only_fault(&output, "fail lineage: cannot use the CA file ", "name a file");
 }
 
 #[test]
