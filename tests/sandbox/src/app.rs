@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::edge::handshakes::HandshakeCounter;
+use crate::edge::listeners::EdgeListeners;
 use crate::edge::table::EdgeTable;
 use crate::faults::Faults;
 use crate::push::PushControl;
@@ -22,6 +23,7 @@ pub(crate) struct App {
     pub(crate) request_log: RequestLog,
     pub(crate) pushes: PushControl,
     pub(crate) edge: EdgeTable,
+    pub(crate) edge_listeners: EdgeListeners,
     pub(crate) handshakes: HandshakeCounter,
     notices: UnboundedSender<String>,
 }
@@ -40,6 +42,7 @@ impl App {
             request_log: RequestLog::default(),
             pushes: PushControl::new(push_delay),
             edge: EdgeTable::default(),
+            edge_listeners: EdgeListeners::default(),
             handshakes: HandshakeCounter::default(),
             notices,
         }

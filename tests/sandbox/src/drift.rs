@@ -1,7 +1,9 @@
-//! What a test does behind the back of the client under test: uploads by another client of the account, and
-//! records whose content changes without an upload.
+//! What a test does behind the back of the client under test: uploads by another client of the account,
+//! records whose content changes without an upload, and edge addresses that serve something else.
 
 use crate::clock;
+use crate::edge::address::EdgeAddress;
+use crate::edge::listeners;
 use crate::records::{self, Replacement, UploadError};
 use crate::sandbox::Sandbox;
 use crate::store::certs::UploadContent;
@@ -37,6 +39,49 @@ impl Sandbox {
     #[track_caller]
     pub fn replace_cert_silently(&self, id: u64, cert_pem: &str, key_pem: &str) {
         self.replace(id, &Replacement { cert_pem, key_pem, is_silent: true });
+    }
+
+    /// Serves another certificate for one name on the main edge address, whatever is pushed. It is not
+    /// validated.
+    ///
+    /// # Panics
+    /// If the edge cannot serve the certificate.
+    #[track_caller]
+    #[expect(clippy::panic, reason = "a test that cannot set up its world fails")]
+    pub fn override_edge(&self, name: &str, cert_pem: &str, key_pem: &str) {
+        if let Err(reason) = self.app.edge.override_name(name, cert_pem, key_pem) {
+            panic!("cannot override {name}: {reason}");
+        }
+    }
+
+    /// Removes the override of a name, if there is one.
+    pub fn remove_override(&self, name: &str) {
+        self.app.edge.remove_override(name);
+    }
+
+    /// Opens an additional address of the edge and returns its host and port.
+    ///
+    /// # Panics
+    /// If the address cannot be opened.
+    #[track_caller]
+    #[expect(clippy::panic, reason = "a test that cannot set up its world fails")]
+    pub fn open_edge_address(&self, address: &EdgeAddress) -> String {
+        match listeners::open(&self.app, address, &self.runtime) {
+            Ok(opened) => opened.to_string(),
+            Err(error) => panic!("cannot open an edge address: {error}"),
+        }
+    }
+
+    /// Closes an additional address of the edge. Connections that it accepted before stay open.
+    ///
+    /// # Panics
+    /// If there is no such address.
+    #[track_caller]
+    pub fn close_edge_address(&self, address: &str) {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let (app, wanted) = (self.app.clone(), address.to_owned());
+        self.runtime.spawn(async move { sender.send(app.edge_listeners.close(&wanted).await) });
+        assert_eq!(receiver.recv(), Ok(true), "closing the edge address {address}");
     }
 
     fn try_upload(&self, domain: &str, cert_pem: &str, key_pem: &str) -> Result<u64, UploadError> {

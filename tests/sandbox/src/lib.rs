@@ -4,6 +4,7 @@
 //!
 //! [`Sandbox`] has a blocking interface and runs its own thread; tests need no async runtime.
 
+mod accept;
 mod api;
 mod app;
 mod authority;
@@ -36,6 +37,7 @@ mod validation;
 mod world;
 
 pub use authority::{Authority, IssuedCert};
+pub use edge::address::{EdgeAddress, EdgeMode, ServedCert};
 pub use edge::handshakes::{AddressHandshakes, Handshakes};
 pub use error::Error;
 pub use faults::{Fault, FaultAction};

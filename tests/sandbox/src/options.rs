@@ -53,8 +53,9 @@ impl Options {
     /// Rejects addresses that other machines could reach, because the control port has no authentication and
     /// the default API key is public. Also rejects worlds that contradict themselves.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        let addresses = [self.listen, self.edge_listen, self.control_listen];
-        match addresses.into_iter().find(|addr| !addr.ip().is_loopback()) {
+        let ports = [self.listen, self.edge_listen, self.control_listen];
+        let additional = self.world.edge_addresses.iter().filter_map(|address| address.listen);
+        match ports.into_iter().chain(additional).find(|addr| !addr.ip().is_loopback()) {
             Some(addr) => Err(Error::NotLoopback(addr)),
             None => self.world.check(),
         }
@@ -68,6 +69,9 @@ pub struct Endpoints {
     pub api: String,
     /// Host and port of the edge.
     pub edge: String,
+    /// Host and port of each additional edge address of the world.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub edge_addresses: Vec<String>,
     /// Base URL of the control port.
     pub control: String,
     /// An API key of the first account.

@@ -5,21 +5,25 @@ use std::thread::JoinHandle;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::api::render::Renderer;
 use crate::app::App;
 use crate::digest;
+use crate::edge::address::EdgeAddress;
 use crate::edge::handshakes::Handshakes;
+use crate::edge::listeners;
 use crate::edge::table::TlsCache;
 use crate::error::Error;
 use crate::faults::Fault;
 use crate::options::{Endpoints, Options};
 use crate::quirks::Quirks;
 use crate::request_log::RecordedRequest;
+use crate::server::{self, Server};
 use crate::store::sites::{self, NewSite};
 use crate::store::{self, Store, certs, packages};
-use crate::{clock, names, push, server, site_fields};
+use crate::{clock, names, push, site_fields};
 
 /// A running sandbox. Dropping it stops it and frees its ports.
 pub struct Sandbox {
@@ -29,6 +33,8 @@ pub struct Sandbox {
     notices: Option<mpsc::UnboundedReceiver<String>>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
+    /// The runtime of the thread.
+    pub(crate) runtime: Handle,
     /// Holds the CA file of an API over HTTPS.
     _tls_files: Option<TempDir>,
 }
@@ -47,9 +53,13 @@ impl Sandbox {
         let (tls, tls_files) = if options.tls { Some(server::create_tls()?) } else { None }.unzip();
         let ca_file = tls_files.as_ref().map(|files| files.path().join(server::CA_FILE));
         let (stop, stopped) = oneshot::channel();
-        let (thread, addresses) = server::start(app.clone(), options, tls, stopped)?;
+        let edge_addresses = if is_resumed { Vec::new() } else { options.world.edge_addresses.clone() };
+        let Server { thread, runtime, addresses } = server::start(app.clone(), options, tls, stopped)?;
         let scheme = if ca_file.is_some() { "https" } else { "http" };
+        let open =
+            |address: &EdgeAddress| listeners::open(&app, address, &runtime).map(|opened| opened.to_string());
         let endpoints = Endpoints {
+            edge_addresses: edge_addresses.iter().map(open).collect::<Result<_, _>>()?,
             api: format!("{scheme}://{}", addresses.api),
             edge: addresses.edge.to_string(),
             control: format!("http://{}", addresses.control),
@@ -63,6 +73,7 @@ impl Sandbox {
             notices: Some(notices),
             stop: Some(stop),
             thread: Some(thread),
+            runtime,
             _tls_files: tls_files,
         })
     }

@@ -3,28 +3,26 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use tempfile::TempDir;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio_rustls::TlsAcceptor;
 
+use crate::accept::accept;
 use crate::app::App;
 use crate::authority::Authority;
+use crate::edge::address::Behavior;
+use crate::edge::listeners;
 use crate::error::Error;
 use crate::options::Options;
 use crate::transport::{self, SocketHandle};
-use crate::{api, control, edge, push};
+use crate::{api, control, push};
 
 /// Name of the CA certificate in the run's temporary directory.
 pub(crate) const CA_FILE: &str = "ca.pem";
-
-/// How long to wait before accepting again when the process is out of file descriptors.
-const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// The addresses that were bound.
 pub(crate) struct Addresses {
@@ -53,14 +51,22 @@ pub(crate) fn create_tls() -> Result<(TlsAcceptor, TempDir), Error> {
     Ok((TlsAcceptor::from(Arc::new(config)), directory))
 }
 
+/// A thread that serves the ports.
+pub(crate) struct Server {
+    pub(crate) thread: JoinHandle<()>,
+    pub(crate) runtime: Handle,
+    pub(crate) addresses: Addresses,
+}
+
 /// Starts the thread and returns once the ports are bound. Dropping the sender of `stop` ends the thread.
 pub(crate) fn start(
     app: Arc<App>,
     options: Options,
     tls: Option<TlsAcceptor>,
     stop: oneshot::Receiver<()>,
-) -> Result<(JoinHandle<()>, Addresses), Error> {
+) -> Result<Server, Error> {
     let runtime = Builder::new_current_thread().enable_all().build().map_err(Error::Runtime)?;
+    let handle = runtime.handle().clone();
     let (bound_sender, bound) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
         runtime.block_on(async {
@@ -76,7 +82,7 @@ pub(crate) fn start(
     });
     let thread_ended = |_| Error::Runtime(io::Error::other("the server thread ended"));
     let addresses = bound.recv().map_err(thread_ended)??;
-    Ok((thread, addresses))
+    Ok(Server { thread, runtime: handle, addresses })
 }
 
 impl Listeners {
@@ -91,9 +97,7 @@ impl Listeners {
     /// Spawns the tasks, which end with the runtime.
     fn serve(self, app: &Arc<App>, tls: Option<TlsAcceptor>, edge_address: SocketAddr) {
         tokio::spawn(push::run(app.clone()));
-        app.handshakes.add_address(edge_address);
-        let serve_edge = move |app, tcp, _| edge::serve(app, edge_address, tcp);
-        tokio::spawn(accept(self.edge, app.clone(), serve_edge));
+        listeners::spawn(self.edge, app.clone(), edge_address, Behavior::main());
         tokio::spawn(accept(self.control, app.clone(), |app, tcp, _| serve_control(app, tcp)));
         tokio::spawn(accept(self.api, app.clone(), move |app, tcp, connection| {
             serve_api(app, tcp, connection, tls.clone())
@@ -107,27 +111,6 @@ async fn bind(addr: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {
         Ok((listener, addr))
     });
     bound.map_err(|source| Error::Listen { addr, source })
-}
-
-/// Accepts connections and numbers them from 1.
-async fn accept<F>(listener: TcpListener, app: Arc<App>, serve: impl Fn(Arc<App>, TcpStream, u64) -> F)
-where
-    F: Future<Output = ()> + Send + 'static,
-{
-    let next_number = AtomicU64::new(1);
-    loop {
-        match listener.accept().await {
-            Ok((tcp, _)) => {
-                // With Nagle's algorithm small responses would wait for the client's acknowledgement.
-                let _ = tcp.set_nodelay(true);
-                tokio::spawn(serve(app.clone(), tcp, next_number.fetch_add(1, Ordering::Relaxed)));
-            }
-            Err(error) => {
-                app.notice(&format!("cannot accept a connection: {error}"));
-                tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
-            }
-        }
-    }
 }
 
 async fn serve_api(app: Arc<App>, tcp: TcpStream, connection: u64, tls: Option<TlsAcceptor>) {

@@ -5,7 +5,9 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use edgecert_sandbox::{Authority, Error, Fault, FaultAction, IssuedCert, Options, Sandbox, World, probe};
+use edgecert_sandbox::{
+    Authority, EdgeAddress, EdgeMode, Error, Fault, FaultAction, IssuedCert, Options, Sandbox, World, probe,
+};
 use serde_json::{Value, json};
 
 fn upload(sandbox: &Sandbox, domain: &str, issued: &IssuedCert) -> Result<Value, ureq::Error> {
@@ -184,4 +186,37 @@ fn handshakes_are_counted_per_address() {
     assert_eq!((counts.total(), counts.addresses[edge].handshakes, counts.max_in_progress), (2, 2, 1));
     sandbox.reset_handshakes();
     assert_eq!(sandbox.handshakes().total(), 0);
+}
+
+#[test]
+fn edge_addresses_and_overrides_come_and_go() {
+    let authority = Authority::new("test").unwrap();
+    let [pushed, other] = [(); 2].map(|()| authority.issue(&["a.example"]).unwrap());
+    let sandbox = Sandbox::start(Options::default()).unwrap();
+    let edge = &sandbox.endpoints().edge;
+    let served = |address: &str| probe(address, "a.example").unwrap().fingerprint;
+    sandbox.add_site("a.example");
+    sandbox.upload_as_other_client("a.example", &pushed.fullchain(), &pushed.key);
+    sandbox.push_now();
+    let before = served(edge);
+    let address =
+        sandbox.open_edge_address(&EdgeAddress::serving(EdgeMode::Other, &other.fullchain(), &other.key));
+    let stale = sandbox.open_edge_address(&EdgeAddress::new(EdgeMode::Stale));
+    assert_eq!(sandbox.handshakes().addresses[&address].connections, 0);
+    assert_ne!(served(&address), before);
+    sandbox.override_edge("a.example", &other.fullchain(), &other.key);
+    assert_eq!(served(edge), served(&address));
+    assert_eq!(served(&stale), before);
+    sandbox.remove_override("a.example");
+    assert_eq!(served(edge), before);
+    sandbox.close_edge_address(&address);
+    assert!(probe(&address, "a.example").is_err());
+    assert_eq!(sandbox.handshakes().addresses[&address].handshakes, 2);
+}
+
+#[test]
+#[should_panic(expected = "cannot open an edge address: invalid edge address: `serves` is missing")]
+fn opening_an_invalid_edge_address_panics() {
+    let sandbox = Sandbox::start(Options::default()).unwrap();
+    sandbox.open_edge_address(&EdgeAddress::new(EdgeMode::Other));
 }

@@ -52,7 +52,7 @@ impl Rehearsal {
         let world = World {
             accounts: vec![account(1, "sandbox-key"), account(2, "other-key")],
             sites: vec![site(10, 1, "a.example"), site(11, 1, "b.example"), site(20, 2, "o.example")],
-            certs: Vec::new(),
+            ..World::default()
         };
         let sandbox = Sandbox::start(Options { world, quirks: seed, ..Options::default() }).unwrap();
         Self { sandbox, authority: Authority::new("seeds").unwrap(), lineage: TempDir::new().unwrap(), seed }

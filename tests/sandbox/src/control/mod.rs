@@ -49,7 +49,7 @@ impl From<rusqlite::Error> for ControlError {
 pub(crate) async fn handle(app: Arc<App>, request: Request<Incoming>) -> HttpResponse {
     let (head, body) = request.into_parts();
     let result = match body.collect().await {
-        Ok(body) => route(&app, &head.method, head.uri.path(), &body.to_bytes()),
+        Ok(body) => route(&app, &head.method, head.uri.path(), &body.to_bytes()).await,
         Err(error) => Err(ControlError::BadRequest(error.to_string())),
     };
     match result {
@@ -58,7 +58,7 @@ pub(crate) async fn handle(app: Arc<App>, request: Request<Incoming>) -> HttpRes
     }
 }
 
-fn route(app: &App, method: &Method, path: &str, body: &[u8]) -> Result<Value, ControlError> {
+async fn route(app: &Arc<App>, method: &Method, path: &str, body: &[u8]) -> Result<Value, ControlError> {
     let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
     match (method.as_str(), segments.as_slice()) {
         ("GET", ["faults"]) => Ok(json!(app.faults.list())),
@@ -70,7 +70,12 @@ fn route(app: &App, method: &Method, path: &str, body: &[u8]) -> Result<Value, C
         ("GET", ["requests"]) => Ok(json!(app.request_log.list())),
         ("GET", ["edge"]) => Ok(edge::list(app)),
         ("GET", ["edge", "handshakes"]) => Ok(edge::handshakes(app)),
+        ("POST", ["edge"]) => edge::override_name(app, body),
+        ("GET", ["edge", "addresses"]) => Ok(app.edge_listeners.list()),
+        ("POST", ["edge", "addresses"]) => edge::open(app, body),
+        ("DELETE", ["edge", "addresses", address]) => edge::close(app, address).await,
         ("DELETE", ["edge", "handshakes"]) => Ok(edge::reset_handshakes(app)),
+        ("DELETE", ["edge", name]) => edge::remove_override(app, name),
         ("GET", ["dns"]) => dns(app),
         // `whims` is the former name.
         ("GET", ["quirks" | "whims"]) => Ok(drawn_quirks(app)),

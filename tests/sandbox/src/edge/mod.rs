@@ -1,13 +1,16 @@
-//! The edge: one port for TLS and plain HTTP, distinguished by the first byte. The server name selects the
+//! The edge: each port takes TLS and plain HTTP, distinguished by the first byte. The server name selects the
 //! site; an unknown name gets the alert `unrecognized_name` (RFC 6066, section 3) and no certificate.
 
+pub(crate) mod address;
 pub(crate) mod handshakes;
+pub(crate) mod listeners;
 mod site;
 pub(crate) mod table;
 
 use std::io::Cursor;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{HeaderValue, Request, StatusCode, header};
 use hyper::body::Incoming;
@@ -19,7 +22,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::app::App;
 use crate::response::Response;
 use crate::transport::{self, AbortHandle, HttpResponse, Rewind, SocketHandle};
-use handshakes::InProgress;
+use address::Behavior;
 use site::EdgeSite;
 
 /// First byte of a TLS handshake record.
@@ -29,39 +32,48 @@ const UNRECOGNIZED_NAME: [u8; 7] = [0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 112];
 const MAX_CLIENT_HELLO: usize = 64 * 1024;
 
 /// Serves one connection to this address of the edge.
-pub(crate) async fn serve(app: Arc<App>, address: SocketAddr, mut tcp: TcpStream) {
+async fn serve(app: Arc<App>, address: SocketAddr, behavior: Arc<Behavior>, mut tcp: TcpStream) {
     let socket = SocketHandle::new(&tcp);
     let handshake = app.handshakes.begin(address).await;
     let mut head = Vec::new();
     if !matches!(tcp.read_buf(&mut head).await, Ok(1..)) {
         return;
     }
-    if head.first() == Some(&HANDSHAKE) {
+    let is_tls = head.first() == Some(&HANDSHAKE);
+    let mut name = None;
+    if is_tls {
         handshake.count_handshake();
-        serve_tls(&app, tcp, head, socket, handshake).await;
+        name = read_server_name(&mut tcp, &mut head).await;
+    }
+    if is_given_up(&mut tcp, &mut head, behavior.delay()).await {
+        return;
+    }
+    drop(handshake);
+    if is_tls {
+        let site = behavior.next_handshake(&app, name.as_deref());
+        serve_tls(site, Rewind::new(head, tcp), socket).await;
     } else {
-        drop(handshake);
-        let handler = move |request, abort| respond_plain(app.clone(), request, abort);
+        let handler = move |request, abort| respond_plain(app.clone(), behavior.clone(), request, abort);
         transport::serve(Rewind::new(head, tcp), socket, handler).await;
     }
 }
 
-async fn serve_tls(
-    app: &App,
-    mut tcp: TcpStream,
-    mut head: Vec<u8>,
-    socket: SocketHandle,
-    handshake: InProgress<'_>,
-) {
-    let name = read_server_name(&mut tcp, &mut head).await;
-    drop(handshake);
-    let site = name.and_then(|name| app.edge.find(&name));
+/// Waits, without end if `delay` is `None`. Returns whether the client closed the connection in the meantime.
+async fn is_given_up(tcp: &mut TcpStream, head: &mut Vec<u8>, delay: Option<Duration>) -> bool {
+    if delay == Some(Duration::ZERO) {
+        return false;
+    }
+    let closed = async { while matches!(tcp.read_buf(head).await, Ok(1..)) {} };
+    tokio::time::timeout(delay.unwrap_or(Duration::MAX), closed).await.is_ok()
+}
+
+async fn serve_tls(site: Option<Arc<EdgeSite>>, mut io: Rewind<TcpStream>, socket: SocketHandle) {
     let config = site.as_ref().and_then(|site| site.tls.as_ref().ok()).cloned();
     let (Some(site), Some(config)) = (site, config) else {
-        let _ = tcp.write_all(&UNRECOGNIZED_NAME).await;
+        let _ = io.write_all(&UNRECOGNIZED_NAME).await;
         return socket.close().await;
     };
-    match TlsAcceptor::from(config).accept(Rewind::new(head, tcp)).await {
+    match TlsAcceptor::from(config).accept(io).await {
         Ok(tls) => {
             let handler = move |_, _| std::future::ready(page(&site));
             transport::serve(tls, socket, handler).await;
@@ -86,9 +98,14 @@ async fn read_server_name(tcp: &mut TcpStream, head: &mut Vec<u8>) -> Option<Str
     }
 }
 
-async fn respond_plain(app: Arc<App>, request: Request<Incoming>, abort: AbortHandle) -> HttpResponse {
+async fn respond_plain(
+    app: Arc<App>,
+    behavior: Arc<Behavior>,
+    request: Request<Incoming>,
+    abort: AbortHandle,
+) -> HttpResponse {
     let host = host(&request);
-    match app.edge.find(&host) {
+    match behavior.find(&app, &host) {
         None => {
             let text = format!("{host} is not served here\n");
             Response::text(StatusCode::MISDIRECTED_REQUEST, text).into_http()

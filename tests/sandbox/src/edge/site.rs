@@ -16,11 +16,12 @@ use crate::key;
 use crate::store::edge::Snapshot;
 
 /// A site that the edge serves.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct EdgeSite {
     /// Canonical name.
     pub(super) domain: String,
-    pub(super) id: i64,
+    /// `None` if there is no site of this name.
+    pub(super) id: Option<i64>,
     cert_id: Option<i64>,
     pub(super) http_enabled: bool,
     pub(super) force_https: bool,
@@ -28,6 +29,8 @@ pub(super) struct EdgeSite {
     leaf: Option<LeafSummary>,
     /// The TLS configuration, or the reason why there is none.
     pub(super) tls: Result<Arc<ServerConfig>, String>,
+    /// Whether another certificate than the pushed one is served.
+    is_overridden: bool,
 }
 
 impl EdgeSite {
@@ -36,13 +39,36 @@ impl EdgeSite {
         let prepared = cache.get(snapshot, flag("http2"));
         Self {
             domain: snapshot.domain_key.clone(),
-            id: snapshot.site,
+            id: Some(snapshot.site),
             cert_id: snapshot.cert_id,
             http_enabled: flag("http_enabled"),
             force_https: flag("force_https"),
             origins: snapshot.settings.get("origins").cloned().unwrap_or_else(|| json!([])),
             leaf: prepared.leaf,
             tls: if flag("https_enabled") { prepared.tls } else { Err("https_enabled is false".to_owned()) },
+            is_overridden: false,
+        }
+    }
+
+    /// Returns what a name is served instead of its site, with another certificate.
+    pub(super) fn overridden(site: Option<&Self>, name: &str, with: &PreparedTls) -> Self {
+        let without_site = || Self {
+            domain: String::new(),
+            id: None,
+            cert_id: None,
+            http_enabled: true,
+            force_https: false,
+            origins: json!([]),
+            leaf: None,
+            tls: Err(String::new()),
+            is_overridden: true,
+        };
+        Self {
+            domain: name.to_owned(),
+            leaf: with.leaf.clone(),
+            tls: with.tls.clone(),
+            is_overridden: true,
+            ..site.cloned().unwrap_or_else(without_site)
         }
     }
 
@@ -53,7 +79,7 @@ impl EdgeSite {
 
     /// Returns the element of `GET /edge`.
     pub(super) fn to_json(&self) -> Value {
-        json!({
+        let mut value = json!({
             "domain": self.domain,
             "site_id": self.id,
             "cert_id": self.cert_id,
@@ -64,7 +90,11 @@ impl EdgeSite {
             "force_https": self.force_https,
             "alpn": self.alpn(),
             "problem": self.tls.as_ref().err(),
-        })
+        });
+        if let (true, Value::Object(map)) = (self.is_overridden, &mut value) {
+            map.insert("overridden".to_owned(), json!(true));
+        }
+        value
     }
 
     fn alpn(&self) -> Vec<String> {
@@ -83,28 +113,42 @@ struct LeafSummary {
 }
 
 /// A certificate prepared for handshakes.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(super) struct PreparedTls {
     leaf: Option<LeafSummary>,
     tls: Result<Arc<ServerConfig>, String>,
 }
 
 impl PreparedTls {
+    /// Prepares the certificate of a site.
     pub(super) fn new(snapshot: &Snapshot, http2: bool) -> Self {
-        let leaf = Leaf::parse(&snapshot.cert_pem).ok();
+        if snapshot.cert_id.is_none() {
+            return Self { leaf: None, tls: Err("no certificate is bound".to_owned()) };
+        }
+        Self::from_pem(&snapshot.cert_pem, &snapshot.key_pem, http2)
+    }
+
+    /// Prepares a certificate that must be usable; otherwise returns why it is not.
+    pub(super) fn usable(cert_pem: &str, key_pem: &str) -> Result<Self, String> {
+        let prepared = Self::from_pem(cert_pem, key_pem, true);
+        match &prepared.tls {
+            Ok(_) => Ok(prepared),
+            Err(reason) => Err(reason.clone()),
+        }
+    }
+
+    fn from_pem(cert_pem: &str, key_pem: &str, http2: bool) -> Self {
+        let leaf = Leaf::parse(cert_pem).ok();
         Self {
             leaf: leaf.map(|leaf| LeafSummary { fingerprint: leaf.fingerprint, not_after: leaf.not_after }),
-            tls: certified_key(snapshot).and_then(|certified| server_config(certified, http2)),
+            tls: certified_key(cert_pem, key_pem).and_then(|certified| server_config(certified, http2)),
         }
     }
 }
 
-fn certified_key(snapshot: &Snapshot) -> Result<CertifiedKey, String> {
-    if snapshot.cert_id.is_none() {
-        return Err("no certificate is bound".to_owned());
-    }
-    let chain = cert::parse_chain(&snapshot.cert_pem)?.into_iter().map(CertificateDer::from).collect();
-    let key = ring::sign::any_supported_type(&key::to_rustls(&snapshot.key_pem)?)
+fn certified_key(cert_pem: &str, key_pem: &str) -> Result<CertifiedKey, String> {
+    let chain = cert::parse_chain(cert_pem)?.into_iter().map(CertificateDer::from).collect();
+    let key = ring::sign::any_supported_type(&key::to_rustls(key_pem)?)
         .map_err(|_| "the edge does not support the type of the private key".to_owned())?;
     let certified = CertifiedKey::new(chain, key);
     match certified.keys_match() {

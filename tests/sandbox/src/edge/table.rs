@@ -1,7 +1,7 @@
-//! The sites that the edge serves, by name.
+//! What the edge serves for each name: the pushed sites, and overrides of their certificates.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use serde_json::Value;
 
@@ -9,37 +9,79 @@ use super::site::{EdgeSite, PreparedTls};
 use crate::names;
 use crate::store::edge::Snapshot;
 
-/// The sites on the edge by canonical name.
+/// The sites on the edge.
 #[derive(Default)]
-pub(crate) struct EdgeTable {
-    sites: RwLock<BTreeMap<String, Arc<EdgeSite>>>,
+pub(crate) struct EdgeTable(RwLock<Entries>);
+
+/// Both maps are by canonical name.
+#[derive(Clone, Default)]
+struct Entries {
+    sites: BTreeMap<String, Arc<EdgeSite>>,
+    overrides: BTreeMap<String, PreparedTls>,
 }
 
 impl EdgeTable {
     /// Adds or replaces a site with its pushed state.
     pub(crate) fn put(&self, snapshot: &Snapshot, cache: &mut TlsCache) {
         let site = Arc::new(EdgeSite::new(snapshot, cache));
-        let mut sites = self.sites.write().unwrap_or_else(PoisonError::into_inner);
-        sites.insert(site.domain.clone(), site);
+        self.write().sites.insert(site.domain.clone(), site);
     }
 
     pub(crate) fn remove(&self, id: i64) {
-        let mut sites = self.sites.write().unwrap_or_else(PoisonError::into_inner);
-        sites.retain(|_, site| site.id != id);
+        self.write().sites.retain(|_, site| site.id != Some(id));
     }
 
-    /// Returns the site with this name, or else the wildcard site one label up.
+    /// Serves another certificate for one name, whatever is pushed. Fails if the edge cannot serve it.
+    pub(crate) fn override_name(&self, name: &str, cert_pem: &str, key_pem: &str) -> Result<(), String> {
+        if !names::is_domain(name) {
+            return Err(format!("{name:?} is not a domain"));
+        }
+        let prepared = PreparedTls::usable(cert_pem, key_pem)?;
+        self.write().overrides.insert(names::canonical(name), prepared);
+        Ok(())
+    }
+
+    /// Removes the override of a name. Returns whether there was one.
+    pub(crate) fn remove_override(&self, name: &str) -> bool {
+        self.write().overrides.remove(&names::canonical(name)).is_some()
+    }
+
+    /// Returns a copy, which later pushes and overrides do not change.
+    pub(super) fn snapshot(&self) -> Self {
+        Self(RwLock::new(self.read().clone()))
+    }
+
+    /// Returns what is served for this name.
     pub(super) fn find(&self, host: &str) -> Option<Arc<EdgeSite>> {
-        let name = names::canonical(host);
-        let sites = self.sites.read().unwrap_or_else(PoisonError::into_inner);
-        let wildcard = || name.split_once('.').and_then(|(_, parent)| sites.get(&format!("*.{parent}")));
-        sites.get(&name).or_else(wildcard).cloned()
+        self.read().find(&names::canonical(host))
     }
 
     /// Returns what each name is served, for `GET /edge`.
     pub(crate) fn list(&self) -> Vec<Value> {
-        let sites = self.sites.read().unwrap_or_else(PoisonError::into_inner);
-        sites.values().map(|site| site.to_json()).collect()
+        let entries = self.read();
+        let names: BTreeSet<&String> = entries.sites.keys().chain(entries.overrides.keys()).collect();
+        names.into_iter().filter_map(|name| entries.find(name)).map(|site| site.to_json()).collect()
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Entries> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Entries> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Entries {
+    /// Returns the site with this name, or else the wildcard site one label up, with the override if there is
+    /// one for this name.
+    fn find(&self, name: &str) -> Option<Arc<EdgeSite>> {
+        let wildcard = || name.split_once('.').and_then(|(_, parent)| self.sites.get(&format!("*.{parent}")));
+        let site = self.sites.get(name).or_else(wildcard);
+        match self.overrides.get(name) {
+            None => site.cloned(),
+            Some(with) => Some(Arc::new(EdgeSite::overridden(site.map(Arc::as_ref), name, with))),
+        }
     }
 }
 

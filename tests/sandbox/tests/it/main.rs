@@ -11,6 +11,7 @@
     reason = "tests fail by panicking and quote the document verbatim"
 )]
 
+mod addresses;
 mod auth;
 mod certs;
 mod drift;

@@ -1,0 +1,146 @@
+//! An address of the edge: what it serves, and how soon.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::site::{EdgeSite, PreparedTls};
+use super::table::EdgeTable;
+use crate::app::App;
+
+/// An additional address of the edge, opened while the sandbox runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EdgeAddress {
+    /// What the address serves.
+    pub mode: EdgeMode,
+    /// The certificate of the modes `other` and `alternate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serves: Option<ServedCert>,
+    /// Loopback address to listen on; a free port of 127.0.0.1 if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listen: Option<SocketAddr>,
+    /// Time in milliseconds from the client's first message to the response.
+    #[serde(default)]
+    pub delay_ms: u64,
+}
+
+/// What an additional address serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EdgeMode {
+    /// What the main address serves.
+    Same,
+    /// What the main address served when this one was opened.
+    Stale,
+    /// The given certificate, for every name.
+    Other,
+    /// The given certificate in every second handshake, otherwise what the main address serves.
+    Alternate,
+    /// Nothing: handshakes get the alert `unrecognized_name`.
+    Refuse,
+    /// Nothing: connections are accepted and never get a response.
+    Silent,
+}
+
+/// A certificate for an additional address.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServedCert {
+    /// PEM of the chain, which is not validated.
+    pub cert_pem: String,
+    /// PEM of the private key.
+    pub key_pem: String,
+}
+
+impl EdgeAddress {
+    /// Describes an address that serves no certificate of its own.
+    pub fn new(mode: EdgeMode) -> Self {
+        Self { mode, serves: None, listen: None, delay_ms: 0 }
+    }
+
+    /// Describes an address with a certificate, for the modes `other` and `alternate`.
+    pub fn serving(mode: EdgeMode, cert_pem: &str, key_pem: &str) -> Self {
+        let serves = ServedCert { cert_pem: cert_pem.to_owned(), key_pem: key_pem.to_owned() };
+        Self { serves: Some(serves), ..Self::new(mode) }
+    }
+
+    /// Listens on this address.
+    #[must_use]
+    pub fn listen(self, address: SocketAddr) -> Self {
+        Self { listen: Some(address), ..self }
+    }
+
+    /// Responds after this many milliseconds.
+    #[must_use]
+    pub fn delay_ms(self, delay_ms: u64) -> Self {
+        Self { delay_ms, ..self }
+    }
+
+    /// Returns what the address serves, or why that is impossible.
+    pub(crate) fn behavior(&self) -> Result<Behavior, String> {
+        let leaf = match (&self.serves, self.mode) {
+            (Some(serves), EdgeMode::Other | EdgeMode::Alternate) => {
+                Some(PreparedTls::usable(&serves.cert_pem, &serves.key_pem)?)
+            }
+            (None, EdgeMode::Other | EdgeMode::Alternate) => {
+                return Err("`serves` is missing, which the modes other and alternate need".to_owned());
+            }
+            (Some(_), _) => return Err("`serves` is for the modes other and alternate only".to_owned()),
+            (None, _) => None,
+        };
+        let delay = Duration::from_millis(self.delay_ms);
+        Ok(Behavior { mode: self.mode, leaf, stale: None, delay, handshakes: AtomicU64::new(0) })
+    }
+}
+
+/// What an address of the edge serves.
+pub(crate) struct Behavior {
+    mode: EdgeMode,
+    leaf: Option<PreparedTls>,
+    /// What the main address served when this one was opened, in the mode `stale`.
+    stale: Option<EdgeTable>,
+    delay: Duration,
+    /// Number of handshakes so far.
+    handshakes: AtomicU64,
+}
+
+impl Behavior {
+    /// Returns the behavior of the main address.
+    pub(crate) fn main() -> Self {
+        let handshakes = AtomicU64::new(0);
+        Self { mode: EdgeMode::Same, leaf: None, stale: None, delay: Duration::ZERO, handshakes }
+    }
+
+    /// Copies what the main address serves now, if that is what this address serves.
+    pub(super) fn with_present(mut self, app: &App) -> Self {
+        self.stale = (self.mode == EdgeMode::Stale).then(|| app.edge.snapshot());
+        self
+    }
+
+    /// Returns the time to wait before the response; `None` if there is none.
+    pub(super) fn delay(&self) -> Option<Duration> {
+        (self.mode != EdgeMode::Silent).then_some(self.delay)
+    }
+
+    /// Returns what a name is served over plain HTTP.
+    pub(super) fn find(&self, app: &App, name: &str) -> Option<Arc<EdgeSite>> {
+        match self.mode {
+            EdgeMode::Refuse | EdgeMode::Silent => None,
+            _ => self.stale.as_ref().unwrap_or(&app.edge).find(name),
+        }
+    }
+
+    /// Returns what the next handshake is answered with.
+    pub(super) fn next_handshake(&self, app: &App, name: Option<&str>) -> Option<Arc<EdgeSite>> {
+        let number = self.handshakes.fetch_add(1, Ordering::Relaxed);
+        let leaf = self.leaf.as_ref().filter(|_| self.mode == EdgeMode::Other || number % 2 == 1);
+        match leaf {
+            Some(leaf) => Some(Arc::new(EdgeSite::overridden(None, name.unwrap_or_default(), leaf))),
+            None => self.find(app, name?),
+        }
+    }
+}
