@@ -24,6 +24,8 @@ pub(crate) enum Outcome {
     Guarded,
     /// Not asked for, or the account has no such site and `skip_unmatched` is set.
     Skipped,
+    /// Another lineage of this host covers the site, and its leaf was issued later.
+    Superseded,
     /// An outcome that a later release wrote to a state file.
     #[serde(untagged)]
     Unknown(String),
@@ -49,7 +51,7 @@ mod tests {
 
     #[test]
     fn display_and_serde_agree() {
-        for outcome in [Outcome::Served, Outcome::Misbound, Outcome::Unknown("superseded".into())] {
+        for outcome in [Outcome::Served, Outcome::Misbound, Outcome::Unknown("later".into())] {
             let json = serde_json::to_string(&outcome).unwrap();
             assert_eq!(json, format!("\"{outcome}\""));
             assert_eq!(serde_json::from_str::<Outcome>(&json).unwrap(), outcome);

@@ -32,6 +32,10 @@ pub(crate) struct DeployArgs {
     #[arg(long, help_heading = None::<&'static str>)]
     pub(crate) dry_run: bool,
 
+    /// Upload even if every address already serves the certificate
+    #[arg(long, help_heading = None::<&'static str>)]
+    pub(crate) force: bool,
+
     #[command(flatten)]
     pub(crate) guards: GuardArgs,
 

@@ -46,6 +46,7 @@ pub(crate) fn deploy(
             domains: &inputs.domains,
             guards: args.guards.guards(),
             upload_only: !args.domains.is_empty() && settings.wait.is_zero(),
+            force: args.force,
             dry_run: args.dry_run,
             account: None,
             deadline,
@@ -93,7 +94,7 @@ impl Inputs {
     ) -> Result<Journal, DeployError> {
         let state_dir = self.state_dir.as_deref();
         if args.dry_run {
-            return Ok(Journal::read_only(source, state_dir));
+            return Ok(Journal::read_only(source, state_dir, report));
         }
         let overrides =
             Overrides { domains: recorded_domains(&distinct(&args.domains)), settings: self.flags.clone() };

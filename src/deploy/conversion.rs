@@ -42,7 +42,7 @@ pub(super) fn recorded_source(source: &Source) -> state::SourceState {
     }
 }
 
-pub(super) fn recorded_leaf(leaf: &Certificate) -> state::LeafState {
+pub(crate) fn recorded_leaf(leaf: &Certificate) -> state::LeafState {
     state::LeafState {
         fingerprint: leaf.fingerprint(),
         names: leaf.names(),

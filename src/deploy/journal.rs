@@ -12,10 +12,14 @@ use super::conversion::{by_another_run, recorded_leaf, recorded_site, recorded_s
 use super::error::DeployError;
 use crate::cert::Certificate;
 use crate::clock::{self, Deadline};
+use crate::outcome::Outcome;
 use crate::report::DeployReport;
 use crate::settings::Settings;
 use crate::source::Source;
-use crate::state::{self, DeployOptions, IssueDates, LineageState, Lock, LockError, Store, WriteError};
+use crate::state::{
+    self, DeployOptions, Deployments, LineageState, Lock, LockError, ServiceDeployments, SiteState, Store,
+    WriteError,
+};
 use crate::text::{self, rfc3339_millis};
 
 /// The state of one lineage while it is deployed.
@@ -30,7 +34,7 @@ pub(crate) struct Journal {
     lock: Option<Lock>,
     state: Option<LineageState>,
     /// Whether another run began after `sync` had scanned the lineage.
-    is_superseded: bool,
+    is_overtaken: bool,
     has_begun: bool,
     /// Whether the state file must stay as it is.
     is_read_only: bool,
@@ -69,9 +73,11 @@ impl Journal {
     }
 
     /// A journal that only reads, for a run that changes nothing.
-    pub(crate) fn read_only(source: &Source, directory: Option<&Path>) -> Self {
+    pub(crate) fn read_only(source: &Source, directory: Option<&Path>, report: &mut DeployReport) -> Self {
         let store = directory.filter(|directory| directory.is_dir()).map(Store::at);
-        Self { store, is_read_only: true, ..Self::new(source, DeployOptions::default()) }
+        let mut journal = Self { store, is_read_only: true, ..Self::new(source, DeployOptions::default()) };
+        journal.read(report);
+        journal
     }
 
     fn new(source: &Source, options: DeployOptions) -> Self {
@@ -83,7 +89,7 @@ impl Journal {
             store: None,
             lock: None,
             state: None,
-            is_superseded: false,
+            is_overtaken: false,
             has_begun: false,
             is_read_only: false,
             write_error: None,
@@ -105,7 +111,7 @@ impl Journal {
             Err(error) => {
                 report.warnings.push(error.to_string());
                 // It may be the file of a later release.
-                if !error.is_invalid() {
+                if !error.is_invalid() && !self.is_read_only {
                     self.is_read_only = true;
                     self.warn(store.refuse_overwrite(&self.name), report);
                 }
@@ -118,26 +124,45 @@ impl Journal {
     pub(crate) fn compare_with_scan(&mut self, begun: Option<OffsetDateTime>) -> Result<(), DeployError> {
         let Some(state) = &self.state else { return Ok(()) };
         // Not `<`: the clock may have been set back in between.
-        self.is_superseded = begun != Some(state.begun_at);
-        if self.is_superseded && state.pending_since.is_some() && state.options != self.options {
+        self.is_overtaken = begun != Some(state.begun_at);
+        if self.is_overtaken && state.pending_since.is_some() && state.options != self.options {
             return Err(DeployError::Superseded { lineage: self.name.clone() });
         }
         Ok(())
     }
 
-    /// Issue dates of the leaves in the service's records, as far as the lineages of this host deployed them.
-    pub(crate) fn issue_dates(
-        &self,
-        settings: &Settings,
-        report: &mut DeployReport,
-    ) -> HashMap<u64, OffsetDateTime> {
+    /// Whether another run has begun since `sync` scanned the lineage.
+    pub(crate) fn is_overtaken(&self) -> bool {
+        self.is_overtaken
+    }
+
+    /// The name of the lineage's state file.
+    pub(super) fn lineage(&self) -> &str {
+        &self.name
+    }
+
+    /// What the lineages of this host deployed to the service.
+    pub(super) fn deployments(&self, settings: &Settings, report: &mut DeployReport) -> ServiceDeployments {
         let (states, errors) = self.store.as_ref().map(Store::read_all).unwrap_or_default();
         report.warnings.extend(errors.iter().map(ToString::to_string));
-        let mut dates = IssueDates::default();
-        for state in &states {
-            dates.add(state);
+        let mut deployments = Deployments::default();
+        for (name, state) in &states {
+            deployments.add(name, state);
         }
-        dates.of_service(&settings.base_url.to_string())
+        deployments.of_service(&settings.base_url.to_string())
+    }
+
+    /// The record of each site that an earlier run deployed this leaf to, by site.
+    pub(super) fn deployed_sites(&self, settings: &Settings) -> HashMap<u64, u64> {
+        let service = settings.base_url.to_string();
+        let is_deployed = |state: &&LineageState| {
+            state.options.service.as_ref() == Some(&service)
+                && state.has_current_sites()
+                && state.leaf == self.leaf
+        };
+        let sites = self.state.iter().filter(is_deployed).flat_map(|state| &state.sites);
+        let deployed = sites.filter(|site| matches!(site.outcome, Outcome::Served | Outcome::Synced));
+        deployed.filter_map(|site| Some((site.id?, site.cert_id?))).collect()
     }
 
     /// Sets the leaf that is to be deployed.
@@ -161,8 +186,8 @@ impl Journal {
     pub(crate) fn already_deployed(&self, report: &mut DeployReport) -> bool {
         let (Some(state), Some(leaf)) = (&self.state, &self.leaf) else { return false };
         let waited = self.lock.as_ref().is_some_and(|lock| lock.has_waited);
-        let options = if self.is_superseded { &state.options } else { &self.options };
-        if !(waited || self.is_superseded) || !state.is_done(leaf, options) {
+        let options = if self.is_overtaken { &state.options } else { &self.options };
+        if !(waited || self.is_overtaken) || !state.is_done(leaf, options) {
             return false;
         }
         let at = state.last_success.map(rfc3339_millis).unwrap_or_default();
@@ -202,6 +227,28 @@ impl Journal {
             state.finish(report.exit_code(), error, sites, clock::now());
         }
         self.write(report);
+    }
+
+    /// Updates sites without a deployment, and keeps the rest of the state. `checked_at`: when the edges of all sites were
+    /// checked.
+    pub(crate) fn update_sites(
+        &mut self,
+        update: impl Fn(&mut SiteState),
+        checked_at: Option<OffsetDateTime>,
+        report: &mut DeployReport,
+    ) {
+        if let Some(state) = &mut self.state {
+            state.sites.iter_mut().for_each(update);
+            state.edge_checked_at = checked_at.or(state.edge_checked_at);
+        }
+        self.write(report);
+    }
+
+    /// Records that other lineages supersede this one on all its sites, which are in the report. Nothing is pending then.
+    pub(crate) fn supersede(&mut self, leaf: state::LeafState, report: &mut DeployReport) {
+        self.leaf = Some(leaf);
+        self.begin(report);
+        self.finish(Ok(()), report);
     }
 
     /// Records that the lineage's files are missing, and keeps the rest of the state.

@@ -9,7 +9,6 @@ mod binding;
 mod client_cache;
 mod conversion;
 mod error;
-mod issue_dates;
 mod journal;
 mod pending_site;
 mod polling;
@@ -17,14 +16,13 @@ mod request;
 mod rollout;
 mod scope;
 mod site_error;
+mod survey;
 mod upload;
 mod verdict;
 
-use std::collections::HashMap;
-
 pub(crate) use self::anchors::Anchors;
 pub(crate) use self::client_cache::ClientCache;
-pub(crate) use self::conversion::{recorded_domains, recorded_options};
+pub(crate) use self::conversion::{recorded_domains, recorded_leaf, recorded_options};
 pub(crate) use self::error::DeployError;
 pub(crate) use self::journal::Journal;
 pub(crate) use self::request::AccountSnapshot;
@@ -37,6 +35,7 @@ use crate::plan::Allow;
 use crate::report::{CertificateReport, DeployReport};
 use crate::settings::{Guards, Settings};
 use crate::source::Source;
+use crate::state::ServiceDeployments;
 use crate::{file, text};
 
 /// A lineage to deploy and the options for it.
@@ -48,6 +47,8 @@ pub(crate) struct Deployment<'a> {
     pub(crate) guards: Guards,
     /// Upload for `domains` and do nothing else: no listing, no guards, no waiting.
     pub(crate) upload_only: bool,
+    /// Upload even for sites that have the leaf.
+    pub(crate) force: bool,
     /// Plan, and change nothing.
     pub(crate) dry_run: bool,
     /// The account as listed before; `None` lists it.
@@ -80,7 +81,7 @@ impl Deployment<'_> {
         if anchors.as_ref().is_some_and(Anchors::is_advisory) {
             journal.set_path_checked();
         }
-        if journal.already_deployed(report) {
+        if !self.force && journal.already_deployed(report) {
             return Ok(());
         }
         self.roll_out(&vetted, journal, clients, report)
@@ -110,12 +111,13 @@ impl Deployment<'_> {
         clients: &mut ClientCache,
         report: &mut DeployReport,
     ) -> Result<(), DeployError> {
-        let issue_dates = match self.account {
-            Some(account) => &account.issue_dates,
-            // Without guards the dates are not needed.
-            None if self.upload_only => &HashMap::new(),
-            None => &journal.issue_dates(self.settings, report),
+        let deployments = match self.account {
+            Some(account) => &account.deployments,
+            // Used by guards only.
+            None if self.upload_only => &ServiceDeployments::default(),
+            None => &journal.deployments(self.settings, report),
         };
+        let deployed = journal.deployed_sites(self.settings);
         journal.begin(report);
         let client = clients.client(self.settings, &[vetted.key().pem()], self.deadline)?;
         let request = RolloutRequest {
@@ -124,9 +126,12 @@ impl Deployment<'_> {
             domains: self.domains,
             settings: self.settings,
             allow: self.allow(),
-            issue_dates,
+            lineage: journal.lineage(),
+            deployments,
+            deployed: &deployed,
             listing: self.account.map(|account| &account.listing),
             upload_only: self.upload_only,
+            force: self.force,
             dry_run: self.dry_run,
             deadline: self.deadline,
         };

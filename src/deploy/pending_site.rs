@@ -1,5 +1,6 @@
 //! A site between its upload and its verdict.
 
+use super::site_error::may_be_stored;
 use crate::api::{RequestError, SavedSite, Site};
 use crate::error::{Diagnostic as _, ErrorKind};
 use crate::plan::{Target, Upload};
@@ -74,6 +75,11 @@ impl<'p> PendingSite<'p> {
     /// Whether the service binds the site by itself, because the record is new and the site had none.
     pub(super) fn is_bound_by_creation(&self) -> bool {
         self.stored.is_ok_and(|stored| stored.is_new) && self.target.site.cert_id.is_none()
+    }
+
+    /// Whether an update of its `cert_id` was sent that the service may have carried out.
+    pub(super) fn may_have_been_changed(&self) -> bool {
+        self.binding.as_ref().is_some_and(|result| result.as_ref().map_or_else(may_be_stored, |_| true))
     }
 
     /// Whether the site has to be bound after the rollout has read it: it was asked for and is bound to no record, or

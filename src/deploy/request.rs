@@ -2,18 +2,17 @@
 
 use std::collections::HashMap;
 
-use time::OffsetDateTime;
-
 use crate::api::{Client, Listing};
 use crate::check::Vetted;
 use crate::clock::Deadline;
 use crate::names::Domain;
 use crate::plan::Allow;
 use crate::settings::Settings;
+use crate::state::ServiceDeployments;
 
 /// Requests in flight at once.
 pub(super) const MAX_REQUESTS: usize = 16;
-/// Handshakes in progress at once.
+/// Sites whose edges are observed at once.
 pub(super) const MAX_HANDSHAKES: usize = 32;
 
 /// A vetted certificate and the options for its rollout.
@@ -24,12 +23,18 @@ pub(super) struct RolloutRequest<'a> {
     pub(super) domains: &'a [Domain],
     pub(super) settings: &'a Settings,
     pub(super) allow: Allow,
-    /// When the leaf in each record was issued, by record; may be incomplete.
-    pub(super) issue_dates: &'a HashMap<u64, OffsetDateTime>,
+    /// Name of the lineage.
+    pub(super) lineage: &'a str,
+    /// What this host deployed to the service.
+    pub(super) deployments: &'a ServiceDeployments,
+    /// The record of each site that an earlier run deployed this leaf to.
+    pub(super) deployed: &'a HashMap<u64, u64>,
     /// The account as listed earlier; `None` lists it.
     pub(super) listing: Option<&'a Listing>,
     /// Upload for `domains` and do nothing else.
     pub(super) upload_only: bool,
+    /// Upload even for sites that have the leaf.
+    pub(super) force: bool,
     /// Plan, and change nothing.
     pub(super) dry_run: bool,
     pub(super) deadline: Deadline,
@@ -38,6 +43,6 @@ pub(super) struct RolloutRequest<'a> {
 /// An account as it was listed once for many deployments.
 pub(crate) struct AccountSnapshot {
     pub(crate) listing: Listing,
-    /// When the leaf in each record was issued, as far as the state records it.
-    pub(crate) issue_dates: HashMap<u64, OffsetDateTime>,
+    /// What this host deployed to the service.
+    pub(crate) deployments: ServiceDeployments,
 }

@@ -1,15 +1,19 @@
 //! Determines which sites of the account a deployment is for, and reports if there are none.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
+use super::conversion::recorded_leaf;
 use super::error::DeployError;
 use super::request::RolloutRequest;
 use super::site_error::SiteError;
 use super::verdict::unlisted_site;
 use crate::api::{Listing, Record, Site};
+use crate::clock;
 use crate::names::{Domain, Names};
 use crate::outcome::Outcome;
+use crate::plan::Exemption;
 use crate::report::DeployReport;
+use crate::state::LeafRank;
 
 const NO_SITE: &str = "the account has no such site";
 
@@ -17,48 +21,88 @@ const NO_SITE: &str = "the account has no such site";
 pub(super) struct Scope<'a> {
     domains: &'a [Domain],
     names: Names,
+    /// The sites whose certificate another lineage of this host provides.
+    superseded: HashMap<u64, Exemption>,
 }
 
-/// Maximum number of sites per record whose edges are probed for the record's leaf.
-const MAX_SITES_PER_RECORD: usize = 3;
+/// The enabled sites of a record.
+#[derive(Default)]
+pub(super) struct SurveyGroup<'s> {
+    /// The sites that must get the certificate.
+    pub(super) wanted: Vec<&'s Site>,
+    /// Some of the others, whose edges show the leaf in the record, too.
+    pub(super) others: Vec<&'s Site>,
+}
+
+const MAX_OTHER_SITES: usize = 3;
 
 impl<'a> Scope<'a> {
-    pub(super) fn new(request: &RolloutRequest<'a>) -> Self {
-        Self { domains: request.domains, names: Names::of(request.vetted.chain().leaf.dns_names()) }
+    pub(super) fn new(request: &RolloutRequest<'a>, sites: &[Site]) -> Self {
+        let names = Names::of(request.vetted.chain().leaf.dns_names());
+        let mut scope = Self { domains: request.domains, names, superseded: HashMap::new() };
+        if !request.allow.older {
+            scope.superseded = scope.find_superseded(request, sites);
+        }
+        scope
+    }
+
+    fn find_superseded(&self, request: &RolloutRequest<'_>, sites: &[Site]) -> HashMap<u64, Exemption> {
+        let rank = LeafRank::of(&recorded_leaf(&request.vetted.chain().leaf));
+        let now = clock::now();
+        let requested = sites.iter().filter(|site| self.requests(site));
+        let superseded = requested.filter_map(|site| {
+            let claim = request.deployments.superseding(&site.domain, request.lineage, &rank, now)?;
+            let (lineage, issued) = (claim.lineage.clone(), claim.rank.issued);
+            Some((site.id, Exemption::Superseded { lineage, issued }))
+        });
+        superseded.collect()
     }
 
     pub(super) fn covers(&self, domain: &Domain) -> bool {
         self.names.cover(domain)
     }
 
-    /// Whether a site must get the certificate.
-    fn wants(&self, site: &Site) -> bool {
+    /// Whether a site was asked for.
+    fn requests(&self, site: &Site) -> bool {
         if self.domains.is_empty() { self.covers(&site.domain) } else { self.domains.contains(&site.domain) }
     }
 
-    /// The records that may be replaced, each with a few enabled sites that are bound to it.
-    pub(super) fn replaceable_records<'s>(
-        &self,
-        sites: &'s [Site],
-        records: &[Record],
-    ) -> HashMap<u64, Vec<&'s Site>> {
-        let wanted: Vec<&Site> = sites.iter().filter(|site| self.wants(site)).collect();
-        let hosts: HashSet<&str> = wanted.iter().map(|site| site.domain.host()).collect();
+    /// Whether a site must get the certificate.
+    fn wants(&self, site: &Site) -> bool {
+        self.requests(site) && !self.superseded.contains_key(&site.id)
+    }
+
+    /// The sites that must get the certificate.
+    pub(super) fn wanted<'s>(&self, sites: &'s [Site]) -> impl Iterator<Item = &'s Site> {
+        sites.iter().filter(|site| self.wants(site))
+    }
+
+    /// The sites that are left to other lineages.
+    pub(super) fn superseded(&self) -> &HashMap<u64, Exemption> {
+        &self.superseded
+    }
+
+    /// The enabled sites of each record that may be replaced. Without `with_others`, only those that must get the
+    /// certificate.
+    pub(super) fn survey_groups<'s>(&self, listing: &'s Listing, with_others: bool) -> Vec<SurveyGroup<'s>> {
+        let hosts: HashSet<&str> = self.wanted(&listing.sites).map(|site| site.domain.host()).collect();
         let is_stored_for_wanted = |record: &&Record| {
             record.domains.iter().chain(&record.name).any(|domain| hosts.contains(domain.host()))
         };
-        let stored = records.iter().filter(is_stored_for_wanted).map(|record| record.id);
-        let ids: HashSet<u64> = wanted.iter().filter_map(|site| site.cert_id).chain(stored).collect();
-        let mut bound: HashMap<u64, Vec<&Site>> = HashMap::new();
-        for site in sites.iter().filter(|site| site.enabled) {
-            if let Some(id) = site.cert_id.filter(|id| ids.contains(id)) {
-                let sites = bound.entry(id).or_default();
-                if sites.len() < MAX_SITES_PER_RECORD {
-                    sites.push(site);
-                }
+        let stored = listing.records.iter().filter(is_stored_for_wanted).map(|record| record.id);
+        let bound = self.wanted(&listing.sites).filter_map(|site| site.cert_id);
+        let ids: HashSet<u64> = bound.chain(stored).collect();
+        let mut groups: BTreeMap<u64, SurveyGroup<'s>> = BTreeMap::new();
+        for site in listing.sites.iter().filter(|site| site.enabled) {
+            let Some(id) = site.cert_id.filter(|id| ids.contains(id)) else { continue };
+            let group = groups.entry(id).or_default();
+            if self.wants(site) {
+                group.wanted.push(site);
+            } else if with_others && group.others.len() < MAX_OTHER_SITES {
+                group.others.push(site);
             }
         }
-        bound
+        groups.into_values().collect()
     }
 
     /// Reports the domains that are not sites of the account, and returns whether any site is left to deploy to.
@@ -81,7 +125,7 @@ impl<'a> Scope<'a> {
             let outcome = if may_skip { Outcome::Skipped } else { Outcome::Refused };
             report.body.sites.push(unlisted_site(domain.spelled(), None, outcome, Some(NO_SITE.into())));
         }
-        let any = sites.iter().any(|site| self.wants(site));
+        let any = sites.iter().any(|site| self.requests(site));
         if any || !self.domains.is_empty() {
             return Ok(any);
         }

@@ -77,7 +77,7 @@ pub(super) fn blocked_outcome(blocker: &Blocker) -> Outcome {
 }
 
 /// Whether the service may have carried out a request that failed.
-fn may_be_stored(failed: &RequestError) -> bool {
+pub(super) fn may_be_stored(failed: &RequestError) -> bool {
     matches!(
         failed.error,
         AttemptError::TimedOut { .. }

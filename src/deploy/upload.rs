@@ -4,7 +4,7 @@ use futures_util::{StreamExt as _, stream};
 
 use super::pending_site::StoredRecord;
 use super::request::{MAX_REQUESTS, RolloutRequest};
-use super::site_error::SiteError;
+use super::site_error::{SiteError, may_be_stored};
 use super::verdict::{failed_outcome, unlisted_site};
 use crate::api::{RequestError, Uploaded};
 use crate::error::{Diagnostic as _, ErrorKind};
@@ -82,6 +82,7 @@ fn record(
     let domain = domain.spelled().to_owned();
     match answer {
         Ok((value, attempts)) => {
+            report.body.changed = true;
             let stored = StoredRecord { id: value.id, is_new: value.created == Some(true) };
             report.body.uploads.push(UploadReport {
                 domain,
@@ -97,6 +98,7 @@ fn record(
             Ok(stored)
         }
         Err(failed) => {
+            report.body.changed |= may_be_stored(&failed);
             report.body.uploads.push(UploadReport {
                 domain,
                 ok: false,

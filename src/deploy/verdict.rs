@@ -5,15 +5,19 @@
 
 use super::pending_site::{PendingSite, SiteReading, StoredRecord};
 use super::site_error::{SiteError, blocked_outcome};
+use super::survey::Survey;
 use crate::api::{RequestError, Site};
+use crate::names::Domain;
 use crate::outcome::Outcome;
-use crate::plan::{Action, Blocker, Plan, Target};
+use crate::plan::{Action, Blocker, Exemption, Plan, Target, superseded};
 use crate::report::{DeployReport, EdgeReport, SiteReport};
 use crate::settings::{Settings, Verify};
 use crate::text;
+use crate::verify::EdgeView;
 
 const UNREAD: &str = "the site could not be read after the upload";
 const UNPUSHED: &str = "the push to the edge is not confirmed yet";
+const VERIFY_OFF: &str = "not verified because of --verify off";
 const MISSING: &str = "the account no longer has this site";
 
 /// The result for one site.
@@ -25,24 +29,37 @@ struct Verdict<'a> {
 }
 
 /// Reports the sites that the plan leaves as they are.
-pub(super) fn report_untouched(plan: &Plan<'_>, report: &mut DeployReport) {
+pub(super) fn report_untouched(
+    plan: &Plan<'_>,
+    survey: &Survey,
+    settings: &Settings,
+    report: &mut DeployReport,
+) {
     for target in &plan.targets {
+        let mut edge = None;
         let verdict = match (&target.action, target.site.cert_id) {
             (Action::Leave(blocker), _) => Verdict::blocked(target.site, blocker),
+            (Action::Exempt(Exemption::Current), _) => {
+                let view = survey.view(target.site.id);
+                edge = view.map(EdgeReport::new);
+                Verdict::current(target.site, view, settings)
+            }
+            (Action::Exempt(Exemption::Superseded { lineage, issued }), _) => {
+                Verdict::new(Outcome::Superseded, superseded(lineage, *issued))
+            }
             (Action::Ignore, Some(id)) => {
                 Verdict::new(Outcome::Misbound, format!("not asked for; bound to certificate {id}"))
             }
             (Action::Ignore, None) => Verdict::new(Outcome::Skipped, "not asked for"),
             _ => continue,
         };
-        verdict.add_to(report, target, target.site, None);
+        verdict.add_to(report, target, target.site, edge);
     }
 }
 
 /// Reports a site that an upload was made for.
 pub(super) fn report_pending(pending: &PendingSite<'_>, settings: &Settings, report: &mut DeployReport) {
-    let (served, addresses) = pending.view.served_of();
-    let edge = pending.is_edge_checked.then_some(EdgeReport { served, addresses });
+    let edge = pending.is_edge_checked.then(|| EdgeReport::new(&pending.view));
     let verdict = Verdict::of(pending, settings);
     verdict.add_to(report, pending.target, pending.latest(), edge);
 }
@@ -91,7 +108,9 @@ impl<'a> Verdict<'a> {
         match (pending.stored, &pending.reading) {
             // The error is reported once for the upload, which may be for several sites.
             (Err(failed), _) => Self::new(failed_outcome(failed), failed.to_string()),
-            (Ok(_), SiteReading::Unread) if pending.view.is_served() => Self::served(pending),
+            (Ok(_), SiteReading::Unread) if pending.view.is_served() => {
+                Self::served(&pending.latest().domain, &pending.view)
+            }
             (Ok(stored), SiteReading::Unread) => Self::unread(pending.target.site, stored, settings),
             (Ok(_), SiteReading::Missing) => Self::missing(pending.target.site),
             (Ok(stored), SiteReading::Site(site)) if !pending.is_bound() => {
@@ -105,7 +124,7 @@ impl<'a> Verdict<'a> {
     fn bound(pending: &'a PendingSite<'_>, site: &'a Site, settings: &Settings) -> Self {
         let stale = pending.view.stale();
         if pending.view.is_served() {
-            Self::served(pending)
+            Self::served(&site.domain, &pending.view)
         } else if stale.is_empty() {
             Self::unverified(pending, site, settings)
         } else {
@@ -114,11 +133,24 @@ impl<'a> Verdict<'a> {
     }
 
     /// Every address of the edge shows the new leaf.
-    fn served(pending: &PendingSite<'_>) -> Self {
-        let domain = &pending.latest().domain;
-        let warnings = pending.view.warnings().into_iter();
+    fn served(domain: &Domain, view: &EdgeView) -> Self {
+        let warnings = view.warnings().into_iter();
         let warnings = warnings.map(|warning| format!("{domain}: {warning}")).collect();
         Self { outcome: Outcome::Served, detail: None, error: None, warnings }
+    }
+
+    /// The site has the leaf, so nothing was sent for it. Without a view, an earlier run deployed it.
+    fn current(site: &Site, view: Option<&EdgeView>, settings: &Settings) -> Self {
+        let domain = &site.domain;
+        match view {
+            Some(view) if view.is_served() => Self::served(domain, view),
+            Some(view) => {
+                let detail = text::list(&view.unverified());
+                Self::new(Outcome::Synced, detail.clone()).with_warnings([format!("{domain}: {detail}")])
+            }
+            None if settings.verify == Verify::Off => Self::new(Outcome::Synced, VERIFY_OFF),
+            None => Self::new(Outcome::Synced, disabled(site)),
+        }
     }
 
     /// The upload succeeded and the wait is over, but an address of the edge still shows another leaf.
@@ -134,7 +166,7 @@ impl<'a> Verdict<'a> {
         let unpushed = (!site.config_synced).then(|| UNPUSHED.to_owned());
         if settings.verify == Verify::Off {
             let warnings = unpushed.as_ref().map(|reason| format!("{domain}: {reason}"));
-            let detail = unpushed.unwrap_or_else(|| "not verified because of --verify off".into());
+            let detail = unpushed.unwrap_or_else(|| VERIFY_OFF.into());
             return Self::new(outcome, detail).with_warnings(warnings);
         }
         let reason = why_unverified(pending, site, settings.wait.is_zero());
@@ -228,13 +260,17 @@ fn misbinding(pending: &PendingSite<'_>, stored: StoredRecord, site: &Site) -> S
 /// Why not every address of the edge showed the new leaf.
 fn why_unverified(pending: &PendingSite<'_>, site: &Site, is_without_wait: bool) -> String {
     if !site.enabled {
-        let reason = site.disabled_reason.as_deref().map(text::sanitize);
-        let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
-        return format!("the site is disabled{reason}, so the edge does not serve it");
+        return disabled(site);
     }
     if is_without_wait {
         return "the edge was not checked because of --wait 0".into();
     }
     let reasons = pending.view.unverified();
     if reasons.is_empty() { "the edge was not checked in time".into() } else { text::list(&reasons) }
+}
+
+fn disabled(site: &Site) -> String {
+    let reason = site.disabled_reason.as_deref().map(text::sanitize);
+    let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
+    format!("the site is disabled{reason}, so the edge does not serve it")
 }

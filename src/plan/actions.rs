@@ -1,6 +1,7 @@
 //! The output of a plan: uploads, and an action for each covered site.
 
 use super::blocker::Blocker;
+use super::request::Exemption;
 use crate::api::Site;
 use crate::names::Domain;
 
@@ -44,6 +45,8 @@ pub(crate) enum Action {
     Bind(usize, Option<Blocker>),
     /// Nothing is done because of a blocker.
     Leave(Blocker),
+    /// Nothing is done because the site needs no deployment.
+    Exempt(Exemption),
     /// Nothing is done because the site is not wanted.
     Ignore,
 }
@@ -60,7 +63,7 @@ impl Action {
     pub(crate) fn upload(&self) -> Option<usize> {
         match self {
             Self::Replace(upload) | Self::Create(upload) | Self::Bind(upload, _) => Some(*upload),
-            Self::Leave(_) | Self::Ignore => None,
+            Self::Leave(_) | Self::Exempt(_) | Self::Ignore => None,
         }
     }
 }

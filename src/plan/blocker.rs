@@ -1,7 +1,6 @@
 //! Why a site does not get the certificate: it is impossible, or a guard refuses because it would break something else.
 
-use time::OffsetDateTime;
-
+use super::request::RecordLeaf;
 use crate::names::Domain;
 use crate::text;
 
@@ -37,8 +36,8 @@ pub(crate) enum Blocker {
     )]
     Shrink { id: u64, uncovered_sites: Vec<String> },
     /// Guard; `Allow::older` overrides it.
-    #[error("certificate {id} was issued at {}, later than the new one", text::rfc3339(*issued))]
-    Older { id: u64, issued: OffsetDateTime },
+    #[error("certificate {id} was issued at {}, later than the new one{}", text::rfc3339(leaf.issued), identify(leaf))]
+    Older { id: u64, leaf: RecordLeaf },
 }
 
 impl Blocker {
@@ -68,6 +67,12 @@ impl Blocker {
             }
         }
     }
+}
+
+/// Identifies a leaf by its issuer and the start of its fingerprint.
+fn identify(leaf: &RecordLeaf) -> String {
+    let issuer = leaf.issuer.as_ref().map(|issuer| format!("issuer {issuer}, ")).unwrap_or_default();
+    format!(" ({issuer}SHA-256 {})", leaf.fingerprint.chars().take(16).collect::<String>())
 }
 
 fn describe(domains: &[Domain]) -> String {

@@ -1,8 +1,10 @@
 //! The steps of a plan as `edgecert plan` reports them, with reasons.
 
 use serde::Serialize;
+use time::OffsetDateTime;
 
 use super::actions::{Action, Plan, Target, Upload};
+use super::request::Exemption;
 use crate::names::Domain;
 use crate::text;
 
@@ -43,6 +45,11 @@ impl StepAction {
     fn is_upload(self) -> bool {
         matches!(self, Self::Replace | Self::Create | Self::Upload)
     }
+
+    /// Whether the step sends something that changes the service.
+    pub(crate) fn is_change(self) -> bool {
+        self.is_upload() || self == Self::Bind
+    }
 }
 
 impl Step {
@@ -52,6 +59,14 @@ impl Step {
         let domain = domain.to_string();
         Self { action: StepAction::Upload, domain, cert_ids: Vec::new(), sites: Vec::new(), reason }
     }
+}
+
+/// Why a site is left to another lineage.
+pub(crate) fn superseded(lineage: &str, issued: OffsetDateTime) -> String {
+    format!(
+        "superseded by the lineage {lineage}, whose certificate was issued later, at {}",
+        text::rfc3339(issued)
+    )
 }
 
 impl Plan<'_> {
@@ -91,7 +106,10 @@ impl Plan<'_> {
 
     fn site_step(&self, target: &Target<'_>) -> Option<Step> {
         let (action, reason) = match &target.action {
-            Action::Replace(_) | Action::Create(_) => return None,
+            Action::Replace(_) | Action::Create(_) | Action::Exempt(Exemption::Current) => return None,
+            Action::Exempt(Exemption::Superseded { lineage, issued }) => {
+                (StepAction::Leave, superseded(lineage, *issued))
+            }
             Action::Bind(upload, blocker) => {
                 let record = self.uploads.get(*upload).map(|upload| upload.domain.to_string());
                 let why = blocker.as_ref().map_or("it has no certificate".to_owned(), ToString::to_string);

@@ -34,9 +34,9 @@ impl<'a> Planner<'_, 'a> {
 
     /// Fails if the certificate in a record was issued later than the new one.
     pub(super) fn check_older(&self, id: u64) -> Result<(), Blocker> {
-        match self.account.issued.get(&id) {
-            Some(issued) if *issued > self.request.issued && !self.request.allow.older => {
-                Err(Blocker::Older { id, issued: *issued })
+        match (self.request.leaf_of)(id) {
+            Some(leaf) if leaf.issued > self.request.issued && !self.request.allow.older => {
+                Err(Blocker::Older { id, leaf })
             }
             _ => Ok(()),
         }

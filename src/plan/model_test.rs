@@ -4,13 +4,13 @@
 //! The model states the service's rules independently of the planner: domains are indices, and where the service may
 //! choose which record to replace, the worst choice is assumed.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use fastrand::Rng;
 use time::OffsetDateTime;
 use time::macros::datetime;
 
-use super::{Account, Action, Allow, Plan, PlanRequest, Target};
+use super::{Account, Action, Allow, Exemption, Plan, PlanRequest, RecordLeaf, Target};
 use crate::api::{Record, RecordType, Site};
 use crate::names::Domain;
 
@@ -38,6 +38,8 @@ struct Model {
     /// By domain.
     is_covered: Vec<bool>,
     requested: Vec<usize>,
+    /// Sites that need no deployment: they have the leaf, or (`false`) another lineage supersedes it there.
+    exempt: BTreeMap<u64, bool>,
     /// Records whose leaf was issued after the new one.
     newer: BTreeSet<u64>,
     /// Records to which sites are bound that cannot be read.
@@ -79,18 +81,28 @@ impl Model {
         if rng.u8(..3) > 0 {
             requested.clear();
         }
+        let bound = (1..).zip(&sites).filter(|(_, site)| site.cert_id.is_some());
+        let exempt =
+            bound.filter_map(|(id, _)| [(id, true), (id, false)].get(rng.usize(..8)).copied()).collect();
         let newer = (1..=last_id).filter(|_| rng.u8(..8) == 0).collect();
         let unreadable = (1..last_id).filter(|_| rng.u8(..12) == 0).collect();
         let mut rarely = || rng.u8(..3) == 0;
         let allow = Allow { rebind: rarely(), shrink: rarely(), older: rarely(), lets: rarely() };
-        Self { sites, records, is_covered, requested, newer, unreadable, allow }
+        Self { sites, records, is_covered, requested, exempt, newer, unreadable, allow }
     }
 
     fn wanted(&self) -> impl Iterator<Item = ModelSite> {
-        self.sites.iter().copied().filter(|site| {
+        let sites = (1..).zip(&self.sites).filter(|(id, _)| !self.exempt.contains_key(id));
+        sites.map(|(_, site)| *site).filter(|site| {
             let is_requested = self.requested.is_empty() || self.requested.contains(&site.domain);
             self.is_covered[site.domain] && is_requested
         })
+    }
+
+    fn exemptions(&self) -> HashMap<u64, Exemption> {
+        let superseded = Exemption::Superseded { lineage: "other".into(), issued: LATER };
+        let exemption = |is_current: bool| if is_current { Exemption::Current } else { superseded.clone() };
+        self.exempt.iter().map(|(id, is_current)| (*id, exemption(*is_current))).collect()
     }
 
     fn record(&self, id: u64) -> Option<&ModelRecord> {
@@ -215,6 +227,13 @@ impl Model {
             missed += usize::from(self.is_missed(target, plan, &uploads));
             binds += usize::from(matches!(target.action, Action::Bind(..)));
         }
+        for target in plan.targets.iter().filter(|target| !target.wanted) {
+            let is_exempt = matches!(target.action, Action::Exempt(Exemption::Current));
+            let has_leaf = self.exempt.get(&target.site.id) == Some(&true);
+            let is_requested =
+                self.requested.is_empty() || self.requested.contains(&index(&target.site.domain));
+            assert_eq!(is_exempt, has_leaf && is_requested, "{:?}", target.action);
+        }
         let cost = self.cost(&uploads).expect("no record is left unused");
         assert_eq!((missed, binds), (cost.0, cost.2), "plan (left) and model (right) differ");
         assert_eq!(cost, self.lowest_cost(), "cost of the plan (left) and of the best one (right)");
@@ -241,7 +260,7 @@ impl Model {
                 assert!(!replaced.any(|id| Some(*id) == cert_id), "an upload may reach it nevertheless");
                 true
             }
-            Action::Ignore => panic!("a wanted site is ignored"),
+            Action::Ignore | Action::Exempt(_) => panic!("a wanted site is ignored"),
         }
     }
 }
@@ -291,14 +310,23 @@ fn plans_are_safe_and_cheapest() {
         let sites: Vec<Site> = (1..).zip(&model.sites).map(|(id, site)| site.to_site(id, &domains)).collect();
         let records: Vec<Record> =
             (1..).zip(&model.records).map(|(id, record)| record.to_record(id, &domains)).collect();
-        let issued: HashMap<u64, OffsetDateTime> = model.newer.iter().map(|id| (*id, LATER)).collect();
+        let leaf_of = |id| {
+            let leaf = RecordLeaf { issued: LATER, fingerprint: "aa".into(), issuer: None };
+            model.newer.contains(&id).then_some(leaf)
+        };
         let requested: Vec<Domain> = model.requested.iter().map(|domain| domains[*domain].clone()).collect();
         let index = |domain: &Domain| domains.iter().position(|other| other == domain).unwrap();
         let covers = |domain: &Domain| model.is_covered[index(domain)];
-        let request =
-            PlanRequest { covers: &covers, issued: ISSUED, domains: &requested, allow: model.allow };
+        let request = PlanRequest {
+            covers: &covers,
+            issued: ISSUED,
+            domains: &requested,
+            leaf_of: &leaf_of,
+            exemptions: &model.exemptions(),
+            allow: model.allow,
+        };
         let unreadable = &model.unreadable;
-        let account = Account { sites: &sites, records: &records, unreadable, issued: &issued };
+        let account = Account { sites: &sites, records: &records, unreadable };
         let shown = ShowOnPanic { seed, model: &model };
         model.check(&Plan::new(&account, &request), &domains);
         drop(shown);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::actions::{Action, Plan, Target, Upload};
 use super::blocker::Blocker;
-use super::request::{Account, PlanRequest};
+use super::request::{Account, Exemption, PlanRequest};
 use crate::api::{Record, Site};
 use crate::names::Domain;
 
@@ -152,7 +152,7 @@ impl<'p, 'a> Planner<'p, 'a> {
         }
     }
 
-    /// Adds the covered sites that are not wanted, with the effect of the uploads on them.
+    /// Adds the covered sites that are not wanted or need no deployment, with the effect of the uploads on them.
     fn add_unwanted(&mut self) {
         let mut replaced_by: HashMap<u64, usize> = HashMap::new();
         for (at, upload) in self.plan.uploads.iter().enumerate() {
@@ -167,7 +167,12 @@ impl<'p, 'a> Planner<'p, 'a> {
                 Some(id) => replaced_by.get(&id).copied().map(Action::Replace),
                 None => creation.map(Action::Create),
             };
-            let action = action.unwrap_or(Action::Ignore);
+            let action = match (request.exemption(site), action) {
+                (Some(Exemption::Current), _) => Action::Exempt(Exemption::Current),
+                (_, Some(action)) => action,
+                (Some(exemption), None) => Action::Exempt(exemption.clone()),
+                (None, None) => Action::Ignore,
+            };
             self.plan.targets.push(Target { site, wanted: false, action });
         }
     }

@@ -13,8 +13,24 @@ pub(crate) struct Account<'a> {
     pub(crate) records: &'a [Record],
     /// Records that unreadable sites are bound to.
     pub(crate) unreadable: &'a [u64],
-    /// Issue dates of the leaves in records, as far as they are known.
-    pub(crate) issued: &'a HashMap<u64, OffsetDateTime>,
+}
+
+/// The leaf in a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RecordLeaf {
+    pub(crate) issued: OffsetDateTime,
+    pub(crate) fingerprint: String,
+    /// Short name of its issuer; `None`: unknown.
+    pub(crate) issuer: Option<String>,
+}
+
+/// Why a covered site that was asked for needs no deployment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Exemption {
+    /// It has the certificate already.
+    Current,
+    /// The leaf of another lineage was issued later.
+    Superseded { lineage: String, issued: OffsetDateTime },
 }
 
 /// What is to be deployed, and how far that may go.
@@ -25,6 +41,10 @@ pub(crate) struct PlanRequest<'a> {
     pub(crate) issued: OffsetDateTime,
     /// The sites that must get it; empty means every covered one.
     pub(crate) domains: &'a [Domain],
+    /// Returns the leaf in a record, as far as it is known.
+    pub(crate) leaf_of: &'a dyn Fn(u64) -> Option<RecordLeaf>,
+    /// The sites that need no deployment, by id.
+    pub(crate) exemptions: &'a HashMap<u64, Exemption>,
     pub(crate) allow: Allow,
 }
 
@@ -43,8 +63,17 @@ pub(crate) struct Allow {
 }
 
 impl PlanRequest<'_> {
-    /// Whether a covered site must get the certificate.
+    /// Whether a covered site must get the certificate, and does not have it.
     pub(super) fn is_wanted(&self, site: &Site) -> bool {
+        self.is_requested(site) && !self.exemptions.contains_key(&site.id)
+    }
+
+    fn is_requested(&self, site: &Site) -> bool {
         self.domains.is_empty() || self.domains.contains(&site.domain)
+    }
+
+    /// Why a site that was asked for needs no deployment.
+    pub(super) fn exemption(&self, site: &Site) -> Option<&Exemption> {
+        self.exemptions.get(&site.id).filter(|_| self.is_requested(site))
     }
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::text::{self, Style};
-use super::{CertificateReport, SiteReport, SourceReport, UploadReport};
+use super::{CertificateReport, ServingReport, SiteReport, SourceReport, UploadReport};
 use crate::check::Finding;
 use crate::plan::Step;
 
@@ -34,6 +34,8 @@ impl<B: Body> Body for Option<B> {
 /// The body of the reports of `deploy`, `plan` and `check`.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct DeployBody {
+    /// Whether the run sent anything that changes the service; for a plan, whether `deploy` would.
+    pub(crate) changed: bool,
     pub(crate) source: Option<SourceReport>,
     pub(crate) certificate: Option<CertificateReport>,
     pub(crate) checks: Vec<Finding>,
@@ -42,6 +44,9 @@ pub(crate) struct DeployBody {
     /// The planned steps; `None` except for `plan` and `deploy --dry-run`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) plan: Option<Vec<Step>>,
+    /// What the edges serve now; `None` except for `plan` and `deploy --dry-run`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) serving: Option<Vec<ServingReport>>,
 }
 
 impl Body for DeployBody {

@@ -1,6 +1,7 @@
 //! The result of a command: one generic type, printed as text or as the JSON object for scripts.
 
 mod body;
+mod edge;
 mod table;
 mod text;
 
@@ -13,10 +14,12 @@ use crate::cert::Certificate;
 use crate::check::{Finding, Status};
 use crate::error::{CommandError, ErrorKind, FailedCheck};
 use crate::outcome::Outcome;
+use crate::plan::Step;
 use crate::source::{AcmeClient, Source};
 use crate::text::rfc3339;
 
 pub(crate) use self::body::{Body, DeployBody, Output};
+pub(crate) use self::edge::{EdgeReport, ServingReport};
 pub(crate) use self::table::{Cell, Table};
 pub use self::text::Style;
 pub(crate) use self::text::{error_lines, finding_line, warning_line};
@@ -171,6 +174,12 @@ impl DeployReport {
         self.warnings.extend(warnings.map(Finding::sentence));
     }
 
+    /// Sets the steps of a plan.
+    pub(crate) fn set_plan(&mut self, steps: Vec<Step>) {
+        self.body.changed = steps.iter().any(|step| step.action.is_change());
+        self.body.plan = Some(steps);
+    }
+
     /// Adds a failure for each failed check.
     pub(crate) fn fail_checks(&mut self) {
         let checks = std::mem::take(&mut self.body.checks);
@@ -234,15 +243,6 @@ pub(crate) struct SiteReport {
     /// Host name of the edge, for later handshakes; not part of the JSON object.
     #[serde(skip)]
     pub(crate) cname: Option<String>,
-}
-
-/// What the edge of a site served.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct EdgeReport {
-    /// Addresses that served the new leaf.
-    pub(crate) served: usize,
-    /// Addresses that were tried.
-    pub(crate) addresses: usize,
 }
 
 impl SourceReport {

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use anstyle::{AnsiColor, Style as Ansi};
 use serde_json::Value;
 
-use super::{DeployBody, UploadReport};
+use super::edge::ServedLeaf;
+use super::{DeployBody, ServingReport, UploadReport};
 use crate::check::Status;
 use crate::error::CommandError;
 use crate::outcome::Outcome;
@@ -48,6 +49,10 @@ pub(super) fn deployment(report: &DeployBody, command: &str, style: Style) -> St
     for step in report.plan.iter().flatten() {
         row(&mut lines, &step.action.to_string(), &format!("{}: {}", step.domain, step.reason));
     }
+    lines.push_str(nothing_to_do(report).unwrap_or_default());
+    for serving in report.serving.iter().flatten() {
+        row(&mut lines, "serving", &format!("{}: {}", sanitize(&serving.domain), served(serving)));
+    }
     for upload in report.uploads.iter().filter(|upload| upload.ok) {
         row(&mut lines, "uploaded", &uploaded(upload));
     }
@@ -56,7 +61,7 @@ pub(super) fn deployment(report: &DeployBody, command: &str, style: Style) -> St
         let colour = match site.outcome {
             Outcome::Served | Outcome::Synced => AnsiColor::Green,
             Outcome::Uploaded | Outcome::Queued => AnsiColor::Yellow,
-            Outcome::Skipped => AnsiColor::Cyan,
+            Outcome::Skipped | Outcome::Superseded => AnsiColor::Cyan,
             Outcome::Stale
             | Outcome::Misbound
             | Outcome::Refused
@@ -100,6 +105,31 @@ pub(crate) fn error_lines(errors: &[CommandError], style: Style) -> String {
 /// Formats a warning as `edgecert: warning: …`.
 pub(crate) fn warning_line(warning: &str, style: Style) -> String {
     format!("edgecert: {}: {warning}\n", style.paint("warning", AnsiColor::Yellow))
+}
+
+/// Says that nothing was sent, or would be, because no site needs it.
+fn nothing_to_do(report: &DeployBody) -> Option<&'static str> {
+    let outcomes = || report.sites.iter().map(|site| &site.outcome);
+    let is_current = |outcome: &Outcome| matches!(outcome, Outcome::Served | Outcome::Synced);
+    if report.changed || report.sites.is_empty() || !report.uploads.is_empty() {
+        None
+    } else if outcomes().all(is_current) {
+        Some("nothing to do: every site has this certificate\n")
+    } else if outcomes().all(|outcome| is_current(outcome) || *outcome == Outcome::Superseded) {
+        Some("nothing to do\n")
+    } else {
+        None
+    }
+}
+
+fn served(serving: &ServingReport) -> String {
+    let detail = || serving.detail.as_deref().unwrap_or("not observed");
+    match (serving.leaf, &serving.detail) {
+        (ServedLeaf::Current, None) => "this certificate".into(),
+        (ServedLeaf::Current, Some(detail)) => format!("this certificate; {detail}"),
+        (ServedLeaf::Other, _) => detail().into(),
+        (ServedLeaf::Unknown, _) => format!("unknown, {}", detail()),
+    }
 }
 
 fn row(lines: &mut String, title: &str, text: &str) {

@@ -49,6 +49,9 @@ pub(crate) struct LineageState {
     /// Fingerprint of the last leaf whose path to a root of the system was checked; `None`: there was no such check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) path_checked: Option<String>,
+    /// When `sync` last handshook with all sites of the unchanged lineage; `None`: not since the last run.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "rfc3339::millis::option")]
+    pub(crate) edge_checked_at: Option<OffsetDateTime>,
 }
 
 /// Where the files of a lineage are. The paths are absolute; every run reads the files again.
@@ -157,6 +160,7 @@ impl LineageState {
             sites_leaf,
             previously_deployed,
             path_checked,
+            edge_checked_at: None,
         }
     }
 
@@ -201,11 +205,6 @@ impl LineageState {
     /// Whether `sites` are those of the current leaf.
     pub(crate) fn has_current_sites(&self) -> bool {
         self.sites_leaf.as_ref().map(|dated| &dated.leaf) == self.leaf.as_ref()
-    }
-
-    /// The records that hold the leaf of `sites`.
-    pub(super) fn records(&self) -> impl Iterator<Item = u64> {
-        self.sites.iter().filter(|site| site.outcome.is_bound()).filter_map(|site| site.cert_id)
     }
 }
 

@@ -4,7 +4,7 @@
 //! and never hold a private key or the API key. `store` reads and writes them, `lock` keeps two runs off one
 //! lineage.
 
-mod issue_dates;
+mod deployments;
 mod lineage_state;
 mod lock;
 mod store;
@@ -15,7 +15,7 @@ use ring::digest::{SHA256, digest};
 
 use crate::text;
 
-pub(crate) use self::issue_dates::IssueDates;
+pub(crate) use self::deployments::{Deployments, LeafRank, ServiceDeployments};
 pub(crate) use self::lineage_state::{
     DeployOptions, LeafState, LineageState, Overrides, RunResult, SiteState, SourceState,
 };

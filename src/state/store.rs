@@ -100,8 +100,8 @@ impl Store {
         }
     }
 
-    /// Reads all states; also returns the errors of the files that cannot be used.
-    pub(crate) fn read_all(&self) -> (Vec<LineageState>, Vec<StateError>) {
+    /// Reads all states, each with the name of its lineage; also returns the errors of the files that cannot be used.
+    pub(crate) fn read_all(&self) -> (Vec<(String, LineageState)>, Vec<StateError>) {
         let names = match self.names() {
             Ok(names) => names,
             Err(error) => return (Vec::new(), vec![error.into()]),
@@ -109,7 +109,7 @@ impl Store {
         let (mut states, mut errors) = (Vec::new(), Vec::new());
         for name in names {
             match self.read(&name) {
-                Ok(state) => states.extend(state),
+                Ok(state) => states.extend(state.map(|state| (name, state))),
                 Err(error) => errors.push(error),
             }
         }
@@ -202,7 +202,7 @@ mod tests {
             "result": null,
             "pending_since": "2026-01-02T03:04:05Z",
             "last_success": null,
-            "sites": [site("served"), site("superseded")],
+            "sites": [site("served"), site("later")],
         })
     }
 
@@ -233,7 +233,7 @@ mod tests {
     fn unknown_outcome_is_kept() {
         let (directory, store) = store(&file());
         let state = store.read("x").unwrap().unwrap();
-        assert_eq!(state.sites[1].outcome, Outcome::Unknown("superseded".into()));
+        assert_eq!(state.sites[1].outcome, Outcome::Unknown("later".into()));
         store.write("x", &state).unwrap();
         let written = fs::read_to_string(directory.path().join("x.json")).unwrap();
         let mut written: Value = serde_json::from_str(&written).unwrap();

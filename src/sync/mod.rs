@@ -3,31 +3,36 @@
 //! A scan without network finds what is pending. One listing per account shows what drifted. Only lineages that need it
 //! are deployed, on the same path as in `deploy`. Nothing here prints.
 
-mod drift;
+mod account_index;
+mod bookkeeping;
+mod decision;
+mod edge_check;
 mod error;
 mod scan;
 mod schedule;
 mod summary;
+mod triage;
 mod workers;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use self::drift::AccountIndex;
+use self::account_index::AccountIndex;
 pub(crate) use self::error::SyncError;
 use self::scan::{Candidate, Scan, ScanResult};
 use self::schedule::{Job, Schedule, by_account};
 pub(crate) use self::summary::Summary;
+use self::triage::Triage;
 use self::workers::{JobResult, ListedAccount, Workers};
 use crate::api::ClientConfig;
-use crate::clock::Deadline;
+use crate::clock::{self, Deadline};
 use crate::context::Context;
 use crate::deploy::{self, AccountSnapshot, ClientCache};
 use crate::inventory::{Inventory, Member, Shard, entry_of};
 use crate::settings::{Layer, Layers, Settings};
 use crate::source::Source;
-use crate::state::{self, IssueDates, Store};
+use crate::state::{self, Deployments, Store};
 use crate::text;
 use crate::trust::TrustStores;
 
@@ -93,7 +98,11 @@ pub(crate) fn run_one(
     let state = state_dir.as_deref().and_then(|directory| Store::at(directory).read(&name).ok()?);
     let (Some(state_dir), Some(state)) = (state_dir, state) else { return Ok(None) };
     let entry = entry_of(configuration, source);
+    let (others, _) = Store::at(&state_dir).read_all();
     let mut sync = Sync::new(Scan::new(&layers, None), state_dir);
+    for (other, state) in others.iter().filter(|(other, _)| *other != name) {
+        sync.scan.deployments.add(other, state);
+    }
     sync.scan(Member { name, source: Ok(source.clone()), entry, state: Some(state) });
     Ok(Some(sync.deploy(progress)))
 }
@@ -127,22 +136,26 @@ impl<'a> Sync<'a> {
         }
     }
 
-    /// Lists each account once and deploys the lineages that have to be deployed.
+    /// Lists each account once and does what every lineage needs.
     fn deploy(self, progress: &dyn Progress) -> Summary {
         let Self { scan, state_dir, lineages, mut summary } = self;
-        let (mut accounts, mut schedule) = (Vec::new(), Schedule::default());
-        let stores = Arc::default();
+        let (mut accounts, mut members_of, stores) = (Vec::new(), Vec::new(), Arc::default());
         for (settings, members) in by_account(&lineages) {
-            match list_account(&settings, &scan.issue_dates, &stores) {
+            match list_account(&settings, &scan.deployments, &stores) {
                 Ok(account) => {
-                    let listing = &account.snapshot.listing;
-                    summary.add_warnings(listing.warnings.iter().cloned());
-                    let scheduled = schedule.add(&members, &AccountIndex::new(listing), accounts.len());
-                    summary.add_unchanged(members.len() - scheduled);
                     accounts.push(account);
+                    members_of.push((settings, members));
                 }
                 Err(error) => summary.add_unreached(error, members.len()),
             }
+        }
+        let mut schedule = Schedule::default();
+        for (number, (account, (settings, members))) in accounts.iter().zip(&members_of).enumerate() {
+            let AccountSnapshot { listing, deployments } = &account.snapshot;
+            summary.add_warnings(listing.warnings.iter().cloned());
+            let index = AccountIndex::new(listing);
+            let mut triage = Triage { state_dir: &state_dir, now: clock::now(), summary: &mut summary };
+            schedule.add(triage.run(members, &index, deployments, settings), &index, number);
         }
         progress.start(schedule.len());
         let workers = Workers { accounts: &accounts, state_dir: &state_dir, stores: &stores };
@@ -164,12 +177,12 @@ impl<'a> Sync<'a> {
 
 fn list_account(
     settings: &Settings,
-    issue_dates: &IssueDates,
+    deployments: &Deployments,
     stores: &Arc<TrustStores>,
 ) -> Result<ListedAccount, deploy::DeployError> {
     let config = Arc::new(ClientConfig::new(settings, stores)?);
     let mut clients = ClientCache::with_config(Arc::clone(&config), Arc::clone(stores))?;
     let listing = clients.listing(settings, Deadline::after(settings.timeout));
-    let issue_dates = issue_dates.of_service(&settings.base_url.to_string());
-    Ok(ListedAccount { config, snapshot: AccountSnapshot { listing: listing?, issue_dates } })
+    let deployments = deployments.of_service(&settings.base_url.to_string());
+    Ok(ListedAccount { config, snapshot: AccountSnapshot { listing: listing?, deployments } })
 }

@@ -6,12 +6,13 @@ use time::OffsetDateTime;
 
 use super::error::SyncError;
 use crate::bundle::{self, LeafPeek};
+use crate::deploy::recorded_leaf;
 use crate::file::ReadError;
 use crate::inventory::{Member, Shard};
 use crate::names::Domain;
 use crate::settings::{self, Guards, Layer, Layers, LineageEntry, Settings};
 use crate::source::Source;
-use crate::state::{self, DeployOptions, IssueDates, LineageState, Overrides};
+use crate::state::{self, DeployOptions, Deployments, LeafState, LineageState, Overrides};
 use crate::text::rfc3339_millis;
 
 /// A lineage that can be deployed.
@@ -25,10 +26,12 @@ pub(super) struct Candidate {
     pub(super) overrides: Overrides,
     /// The guards that its last run overrode, if the leaf is still the one that they were overridden for.
     pub(super) guards: Guards,
-    /// The names in the leaf on disk; empty if it cannot be read.
-    pub(super) names: Vec<String>,
+    /// The leaf on disk; `None` if it cannot be read.
+    pub(super) leaf: Option<LeafState>,
     /// The sites as the last deployment reported them.
     pub(super) sites: Vec<state::SiteState>,
+    /// When a deployment or `sync` last looked at its edges; `None` if it was never deployed.
+    pub(super) edge_seen_at: Option<OffsetDateTime>,
     /// When the last run began; `None` if it was never deployed.
     pub(super) begun: Option<OffsetDateTime>,
     /// Why it has to be deployed; `None` if only drift can be a reason.
@@ -70,19 +73,19 @@ pub(super) struct Scan<'a> {
     shard: Option<Shard>,
     /// Cache of resolved settings, keyed by their inputs, which are the same for most lineages.
     resolved: Vec<(Layer, Option<&'a LineageEntry>, Arc<Settings>)>,
-    /// Issue dates recorded for all lineages so far, in any shard.
-    pub(super) issue_dates: IssueDates,
+    /// The deployments of all lineages so far, in any shard.
+    pub(super) deployments: Deployments,
 }
 
 impl<'a> Scan<'a> {
     pub(super) fn new(layers: &'a Layers<'a>, shard: Option<Shard>) -> Self {
-        Self { layers, shard, resolved: Vec::new(), issue_dates: IssueDates::default() }
+        Self { layers, shard, resolved: Vec::new(), deployments: Deployments::default() }
     }
 
     /// Examines a lineage; `None` if it belongs to another shard.
     pub(super) fn examine(&mut self, member: Member<'a>) -> Option<ScanResult> {
         if let Some(state) = &member.state {
-            self.issue_dates.add(state);
+            self.deployments.add(&member.name, state);
         }
         if self.shard.is_some_and(|shard| !shard.contains(&member.name)) {
             return None;
@@ -96,7 +99,9 @@ impl<'a> Scan<'a> {
         let Member { name, source, entry, state } = member;
         let source = source?;
         let leaf = LeafOnDisk::read(&source, state.as_ref());
-        if leaf.is_missing && state.as_ref().is_some_and(|state| state.missing_since.is_some()) {
+        // Nobody needs the files of a superseded lineage.
+        let is_reported = |state: &LineageState| state.missing_since.is_some() || state.is_superseded();
+        if leaf.is_missing && state.as_ref().is_some_and(is_reported) {
             return Ok(ScanResult::StillMissing);
         }
         let options = state.as_ref().map(|state| state.options.clone()).unwrap_or_default();
@@ -106,8 +111,12 @@ impl<'a> Scan<'a> {
             Some(_) if leaf.is_missing => Some(Reason::FilesMissing),
             Some(state) => reason(state, &leaf, &settings, &domains),
         };
-        let guards = if leaf.is_recorded { recorded_guards(&options) } else { Guards::default() };
-        let (begun, sites) = state.map(|state| (state.begun_at, state.sites)).unzip();
+        let is_retry = matches!(reason, Some(Reason::Pending(_)));
+        let guards = if leaf.is_recorded { recorded_guards(&options, is_retry) } else { Guards::default() };
+        let begun = state.as_ref().map(|state| state.begun_at);
+        let edge_seen_at =
+            state.as_ref().and_then(|state| state.edge_checked_at.or(state.last_success)).or(begun);
+        let sites = state.map(|state| state.sites);
         Ok(ScanResult::Candidate(Box::new(Candidate {
             name,
             source,
@@ -115,8 +124,9 @@ impl<'a> Scan<'a> {
             domains,
             overrides: options.overrides,
             guards,
-            names: leaf.names,
+            leaf: leaf.leaf,
             sites: sites.unwrap_or_default(),
+            edge_seen_at,
             begun,
             reason,
         })))
@@ -149,31 +159,33 @@ struct LeafOnDisk {
     is_missing: bool,
     /// Whether it is the leaf that the last run was to deploy.
     is_recorded: bool,
-    /// Empty if it cannot be read.
-    names: Vec<String>,
+    /// `None` if it cannot be read.
+    leaf: Option<LeafState>,
 }
 
 impl LeafOnDisk {
     fn read(source: &Source, state: Option<&LineageState>) -> Self {
         let recorded = state.and_then(|state| state.leaf.as_ref());
         let peek = bundle::peek_leaf(&source.files, recorded.map(|leaf| leaf.fingerprint.as_str()));
-        let names = match &peek {
-            Ok(LeafPeek::Known) => recorded.map(|leaf| leaf.names.clone()).unwrap_or_default(),
-            Ok(LeafPeek::Other(leaf)) => leaf.names(),
-            Ok(LeafPeek::Unusable) | Err(_) => Vec::new(),
+        let leaf = match &peek {
+            Ok(LeafPeek::Known) => recorded.cloned(),
+            Ok(LeafPeek::Other(leaf)) => Some(recorded_leaf(leaf)),
+            Ok(LeafPeek::Unusable) | Err(_) => None,
         };
         Self {
             is_missing: peek.as_ref().is_err_and(ReadError::is_missing),
             is_recorded: matches!(peek, Ok(LeafPeek::Known)),
-            names,
+            leaf,
         }
     }
 }
 
-fn recorded_guards(options: &DeployOptions) -> Guards {
+/// The guards that the last run overrode. Going back to an older leaf is not repeated once it has succeeded: another
+/// lineage may have replaced it since.
+fn recorded_guards(options: &DeployOptions, is_retry: bool) -> Guards {
     Guards {
         allow_shrink: options.allow_shrink,
-        allow_older: options.allow_older,
+        allow_older: options.allow_older && is_retry,
         replace_lets: options.replace_lets,
     }
 }

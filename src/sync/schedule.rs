@@ -1,11 +1,13 @@
-//! Decides which lineages are deployed, and which of them may run at the same time. Pure.
+//! Decides which deployments may run at the same time. Pure.
 
+use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::drift::AccountIndex;
+use super::account_index::AccountIndex;
 use super::scan::{Candidate, Reason};
 use crate::settings::Settings;
+use crate::state::LeafRank;
 
 /// A lineage to deploy.
 pub(super) struct Job<'a> {
@@ -25,24 +27,23 @@ pub(super) struct Schedule<'a> {
 }
 
 impl<'a> Schedule<'a> {
-    /// Adds the lineages of an account that have to be deployed, and returns their number.
+    /// Adds lineages of an account. The one whose leaf was issued last comes first: it may supersede the others.
     pub(super) fn add(
         &mut self,
-        lineages: &[&'a Candidate],
+        mut lineages: Vec<(&'a Candidate, Reason)>,
         index: &AccountIndex<'_>,
         account: usize,
-    ) -> usize {
-        let before = self.len();
+    ) {
+        let rank = |lineage: &Candidate| lineage.leaf.as_ref().map(LeafRank::of);
+        lineages.sort_by_cached_key(|(lineage, _)| Reverse(rank(lineage)));
         let mut taken = HashSet::new();
-        for &lineage in lineages {
-            let Some(reason) = lineage.reason.clone().or_else(|| index.drift(lineage)) else { continue };
+        for (lineage, reason) in lineages {
             let resources = index.resources(lineage);
             let is_independent = resources.is_disjoint(&taken);
             taken.extend(resources);
             let jobs = if is_independent { &mut self.independent } else { &mut self.conflicting };
             jobs.push(Job { lineage, reason, account });
         }
-        self.len() - before
     }
 
     pub(super) fn len(&self) -> usize {

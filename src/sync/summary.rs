@@ -17,6 +17,8 @@ use crate::text::{count, sanitize};
 /// The result of a run.
 #[derive(Default, Serialize)]
 pub(crate) struct Summary {
+    /// Whether the run sent anything that changes the service.
+    changed: bool,
     counts: Counts,
     lineages: Vec<LineageReport>,
     /// Failures that do not belong to a single lineage.
@@ -33,6 +35,7 @@ struct Counts {
     deployed: usize,
     failed: usize,
     gone: usize,
+    superseded: usize,
 }
 
 /// The report of a lineage that was not simply unchanged.
@@ -50,6 +53,8 @@ enum LineageResult {
     Failed,
     /// Its files are missing.
     Gone,
+    /// Other lineages provide the certificate of all its sites.
+    Superseded,
 }
 
 crate::text::display_as_serialized!(LineageResult);
@@ -72,6 +77,18 @@ impl Summary {
 
     pub(super) fn add_missing(&mut self, name: &str, report: DeployReport) {
         self.add(name, LineageResult::Gone, None, report);
+    }
+
+    /// Adds a lineage that leaves its sites to others since this run.
+    pub(super) fn add_superseded(&mut self, name: &str, report: DeployReport) {
+        let result = if report.kind().is_none() { LineageResult::Superseded } else { LineageResult::Failed };
+        self.add(name, result, None, report);
+    }
+
+    /// Counts lineages that left their sites to others in an earlier run.
+    pub(super) fn add_still_superseded(&mut self, lineages: usize) {
+        self.counts.total += lineages;
+        self.counts.superseded += lineages;
     }
 
     pub(super) fn add_deployed(&mut self, name: &str, reason: &Reason, report: DeployReport) {
@@ -110,7 +127,9 @@ impl Summary {
             LineageResult::Deployed => self.counts.deployed += 1,
             LineageResult::Failed => self.counts.failed += 1,
             LineageResult::Gone => self.counts.gone += 1,
+            LineageResult::Superseded => self.counts.superseded += 1,
         }
+        self.changed |= report.body.changed;
         self.lineages.push(LineageReport { name: name.to_owned(), result, reason, report });
     }
 
@@ -151,8 +170,14 @@ impl Body for Summary {
         for lineage in &self.lineages {
             lineage.write(&mut text, style);
         }
-        let Counts { total, unchanged, deployed, failed, gone } = self.counts;
-        let parts = [(unchanged, "unchanged"), (deployed, "deployed"), (failed, "failed"), (gone, "gone")];
+        let Counts { total, unchanged, deployed, failed, gone, superseded } = self.counts;
+        let parts = [
+            (unchanged, "unchanged"),
+            (deployed, "deployed"),
+            (failed, "failed"),
+            (gone, "gone"),
+            (superseded, "superseded"),
+        ];
         let parts = parts.iter().filter(|(number, _)| *number > 0);
         let parts: Vec<String> = parts.map(|(number, word)| format!("{number} {word}")).collect();
         if total > 0 {
@@ -168,6 +193,7 @@ impl LineageReport {
             LineageResult::Deployed => AnsiColor::Green,
             LineageResult::Failed => AnsiColor::Red,
             LineageResult::Gone => AnsiColor::Yellow,
+            LineageResult::Superseded => AnsiColor::Cyan,
         };
         let result = self.result.to_string();
         let pad = " ".repeat(12 - result.len());

@@ -89,7 +89,7 @@ impl Worker<'_> {
         let mut report = DeployReport::new("deploy");
         report.body.source = Some(SourceReport::new(&lineage.source));
         let deadline = Deadline::after(lineage.settings.timeout);
-        let mut journal = match self.open_journal(lineage, deadline, &mut report) {
+        let mut journal = match open_journal(lineage, self.shared.state_dir, deadline, &mut report) {
             Ok(journal) => journal,
             Err(error) => {
                 report.fail(error);
@@ -107,20 +107,6 @@ impl Worker<'_> {
             report.fail(error);
         }
         JobResult::Deployed(report)
-    }
-
-    fn open_journal(
-        &self,
-        lineage: &Candidate,
-        deadline: Deadline,
-        report: &mut DeployReport,
-    ) -> Result<Journal, deploy::DeployError> {
-        let (settings, overrides) = (Some(lineage.settings.as_ref()), lineage.overrides.clone());
-        let options = recorded_options(settings, overrides, lineage.guards, &lineage.domains);
-        let state_dir = Some(self.shared.state_dir);
-        let mut journal = Journal::open(&lineage.source, options, state_dir, deadline, report)?;
-        journal.compare_with_scan(lineage.begun)?;
-        Ok(journal)
     }
 
     fn deploy(
@@ -151,12 +137,27 @@ impl Worker<'_> {
             domains: &lineage.domains,
             guards: lineage.guards,
             upload_only: false,
+            force: false,
             dry_run: false,
             account: self.use_snapshot.then_some(&account.snapshot),
             deadline,
         };
         deployment.run(journal, clients, report)
     }
+}
+
+/// Locks a lineage and reads its state, unless another run has begun since the scan and must not be overwritten.
+pub(super) fn open_journal(
+    lineage: &Candidate,
+    state_dir: &Path,
+    deadline: Deadline,
+    report: &mut DeployReport,
+) -> Result<Journal, deploy::DeployError> {
+    let (settings, overrides) = (Some(lineage.settings.as_ref()), lineage.overrides.clone());
+    let options = recorded_options(settings, overrides, lineage.guards, &lineage.domains);
+    let mut journal = Journal::open(&lineage.source, options, Some(state_dir), deadline, report)?;
+    journal.compare_with_scan(lineage.begun)?;
+    Ok(journal)
 }
 
 /// Reads files again that were missing in the scan, because the client may have been replacing them. The error if they

@@ -7,6 +7,7 @@ use time::OffsetDateTime;
 
 use super::handshake::{Cause, HandshakeError};
 use crate::cert::Certificate;
+use crate::names::Domain;
 use crate::text;
 
 /// The result of the latest handshakes with an address.
@@ -15,13 +16,11 @@ pub(super) enum Observation {
     /// No handshake was made yet.
     Unchecked,
     /// It serves the expected leaf.
-    Expected { same_chain: bool },
+    Expected { chain: ServedChain },
     /// It serves another leaf.
     Other {
-        /// For messages.
-        leaf: String,
-        /// `None` if the leaf cannot be parsed.
-        not_after: Option<OffsetDateTime>,
+        /// `None` if it cannot be parsed.
+        leaf: Option<ServedLeaf>,
         /// The clients that get it, if not all do.
         clients: Option<&'static str>,
     },
@@ -30,17 +29,8 @@ pub(super) enum Observation {
 }
 
 impl Observation {
-    pub(super) fn other(chain: &[Vec<u8>], clients: Option<&'static str>) -> Self {
-        let Some(leaf) = chain.first().and_then(|der| Certificate::from_der(der).ok()) else {
-            return Self::Other {
-                leaf: "a certificate that cannot be read".into(),
-                not_after: None,
-                clients,
-            };
-        };
-        let (issuer, expiry) = (&leaf.issuer.short, text::rfc3339(leaf.not_after));
-        let shown = format!("the certificate of {issuer} that expires at {expiry}");
-        Self::Other { leaf: shown, not_after: Some(leaf.not_after), clients }
+    fn is_other(&self) -> bool {
+        matches!(self, Self::Other { .. })
     }
 
     fn is_expected(&self) -> bool {
@@ -52,10 +42,57 @@ impl Observation {
     }
 }
 
+/// The chain that comes with the expected leaf, compared with the one to deploy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ServedChain {
+    /// The same, or it is not known which one is to be deployed.
+    Same,
+    /// Other intermediates.
+    Other,
+    /// No intermediate although there are some to deploy.
+    None,
+}
+
+/// A leaf that an edge serves, other than the expected one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ServedLeaf {
+    pub(crate) fingerprint: String,
+    /// Short name of its issuer, sanitized.
+    pub(crate) issuer: String,
+    pub(crate) not_before: OffsetDateTime,
+    pub(crate) not_after: OffsetDateTime,
+    /// Whether it covers the site.
+    covers_site: bool,
+}
+
+impl ServedLeaf {
+    pub(super) fn new(leaf: &Certificate, site: &Domain) -> Self {
+        Self {
+            fingerprint: leaf.fingerprint(),
+            issuer: leaf.issuer.short.clone(),
+            not_before: leaf.not_before,
+            not_after: leaf.not_after,
+            covers_site: site.is_covered_by_any(leaf.dns_names()),
+        }
+    }
+
+    fn describe(leaf: Option<&Self>) -> String {
+        leaf.map_or_else(
+            || "a certificate that cannot be read".into(),
+            |leaf| {
+                let expiry = text::rfc3339(leaf.not_after);
+                format!("the certificate of {} that expires at {expiry}", leaf.issuer)
+            },
+        )
+    }
+}
+
 /// What the edge of one site serves.
 #[derive(Debug)]
 pub(crate) struct EdgeView {
     addresses: BTreeMap<SocketAddr, Observation>,
+    /// Of the other leaves that cover the site, served to any kind of client, the one that was issued last.
+    latest_other: Option<ServedLeaf>,
     /// Why there may be further addresses.
     unresolved: Vec<String>,
     /// Whether addresses that this host has no route to count.
@@ -65,7 +102,7 @@ pub(crate) struct EdgeView {
 impl EdgeView {
     /// Creates a view without observations. If it is strict, addresses that this host has no route to count.
     pub(crate) fn new(is_strict: bool) -> Self {
-        Self { addresses: BTreeMap::new(), unresolved: Vec::new(), is_strict }
+        Self { addresses: BTreeMap::new(), latest_other: None, unresolved: Vec::new(), is_strict }
     }
 
     /// Whether there may be unknown addresses.
@@ -86,11 +123,28 @@ impl EdgeView {
     /// Records an observation. A failure does not replace another leaf that was observed before.
     pub(super) fn record(&mut self, address: SocketAddr, observation: Observation) {
         let known = self.addresses.entry(address).or_insert(Observation::Unchecked);
-        let hides_other_leaf =
-            matches!(observation, Observation::Failed(_)) && matches!(known, Observation::Other { .. });
+        let hides_other_leaf = matches!(observation, Observation::Failed(_)) && known.is_other();
         if !hides_other_leaf && !observation.failed_with(Cause::TooLittleTime) {
             *known = observation;
         }
+    }
+
+    /// Keeps the leaf if it covers the site and was issued later than those before it.
+    pub(super) fn note_other(&mut self, leaf: ServedLeaf) {
+        let is_latest = self.latest_other.as_ref().is_none_or(|known| leaf.not_before > known.not_before);
+        if leaf.covers_site && is_latest {
+            self.latest_other = Some(leaf);
+        }
+    }
+
+    /// Of the other leaves that cover the site, the one that was issued last.
+    pub(crate) fn latest_other(&self) -> Option<&ServedLeaf> {
+        self.latest_other.as_ref()
+    }
+
+    /// Whether an address served a leaf.
+    pub(crate) fn has_leaf(&self) -> bool {
+        self.addresses.values().any(|observation| observation.is_expected() || observation.is_other())
     }
 
     /// The addresses that have not served the expected leaf.
@@ -104,6 +158,22 @@ impl EdgeView {
         !self.is_incomplete() && self.relevant().all(|(_, observation)| observation.is_expected())
     }
 
+    /// Whether every address that can be reached served the expected leaf, and at least one did. In a strict view, every
+    /// address must be reached.
+    pub(crate) fn is_current(&self) -> bool {
+        let is_out_of_reach = |observation: &Observation| {
+            observation.failed_with(Cause::NoRoute) || observation.failed_with(Cause::Unreachable)
+        };
+        // Many clients cannot fetch missing intermediates, and an upload may add them.
+        let is_current = |observation: &Observation| {
+            matches!(observation, Observation::Expected { chain: ServedChain::Same | ServedChain::Other })
+        };
+        let is_ignored = |observation: &Observation| !self.is_strict && is_out_of_reach(observation);
+        !self.is_incomplete()
+            && self.addresses.values().any(is_current)
+            && self.addresses.values().all(|observation| is_current(observation) || is_ignored(observation))
+    }
+
     /// Whether a connection broke during its handshake, which says nothing about what the address serves.
     pub(crate) fn has_broken_connection(&self) -> bool {
         self.addresses.values().any(|observation| observation.failed_with(Cause::Broken))
@@ -115,14 +185,22 @@ impl EdgeView {
         (served.count(), self.relevant().count())
     }
 
-    /// Describes each address that still serves another leaf.
+    /// Describes each address that still serves another leaf after a deployment.
     pub(crate) fn stale(&self) -> Vec<String> {
-        let describe = |(address, observation): (&SocketAddr, &Observation)| match observation {
-            Observation::Other { leaf, clients: None, .. } => Some(format!("{address} still serves {leaf}")),
-            Observation::Other { leaf, clients: Some(clients), .. } => {
-                Some(format!("{address} still serves {clients} {leaf}"))
-            }
-            _ => None,
+        self.describe_others("still serves")
+    }
+
+    /// Describes each address that serves another leaf.
+    pub(crate) fn others(&self) -> Vec<String> {
+        self.describe_others("serves")
+    }
+
+    fn describe_others(&self, serves: &str) -> Vec<String> {
+        let describe = |(address, observation): (&SocketAddr, &Observation)| {
+            let Observation::Other { leaf, clients } = observation else { return None };
+            let leaf = ServedLeaf::describe(leaf.as_ref());
+            let clients = clients.map(|clients| format!("{clients} ")).unwrap_or_default();
+            Some(format!("{address} {serves} {clients}{leaf}"))
         };
         self.addresses.iter().filter_map(describe).collect()
     }
@@ -130,7 +208,7 @@ impl EdgeView {
     /// Earliest expiry of the other leaves that are still served.
     pub(crate) fn stale_until(&self) -> Option<OffsetDateTime> {
         let not_after = |observation: &Observation| match observation {
-            Observation::Other { not_after, .. } => *not_after,
+            Observation::Other { leaf, .. } => leaf.as_ref().map(|leaf| leaf.not_after),
             _ => None,
         };
         self.addresses.values().filter_map(not_after).min()
@@ -149,7 +227,7 @@ impl EdgeView {
     /// Warnings about an edge that serves the expected leaf.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let other_chain = |(address, observation): (&SocketAddr, &Observation)| {
-            matches!(observation, Observation::Expected { same_chain: false })
+            matches!(observation, Observation::Expected { chain: ServedChain::Other | ServedChain::None })
                 .then(|| format!("{address} serves the leaf with other intermediates than were uploaded"))
         };
         let ignored = self.addresses.len() - self.relevant().count();

@@ -17,6 +17,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
@@ -117,13 +118,19 @@ impl HandshakeError {
 }
 
 /// Makes handshakes, each on a connection of its own.
-pub(super) struct Handshakes {
+pub(crate) struct Handshakes {
     config: ClientConfig,
     provider: Arc<CryptoProvider>,
+    /// One permit for each handshake in progress.
+    permits: Semaphore,
 }
 
+/// Maximum number of handshakes in progress.
+const MAX_CONCURRENT: usize = 32;
+
 impl Handshakes {
-    pub(super) fn new() -> Result<Self, Error> {
+    /// Sets up TLS.
+    pub(crate) fn new() -> Result<Self, Error> {
         let provider = Arc::new(ring::default_provider());
         let mut config = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()?
@@ -132,10 +139,11 @@ impl Handshakes {
         // A resumed session transfers no certificate.
         config.resumption = Resumption::disabled();
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(Self { config, provider })
+        Ok(Self { config, provider, permits: Semaphore::new(MAX_CONCURRENT) })
     }
 
-    /// Makes a handshake for `name` within `limit`, as a client that offers `schemes`.
+    /// Makes a handshake for `name` within `limit`, as a client that offers `schemes`. The limit does not include the time
+    /// until other handshakes are done.
     pub(super) async fn handshake(
         &self,
         address: SocketAddr,
@@ -143,6 +151,8 @@ impl Handshakes {
         schemes: Schemes,
         limit: Duration,
     ) -> HandshakeResult {
+        // Never closed, so this does not fail.
+        let _permit = self.permits.acquire().await;
         let (provider, captured) = (self.provider.clone(), Mutex::default());
         let verifier = Arc::new(CapturingVerifier { provider, schemes, captured });
         let mut config = self.config.clone();

@@ -9,18 +9,19 @@ mod resolve;
 mod schemes;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{join, join_all};
 use rustls::pki_types::ServerName;
-use time::OffsetDateTime;
+use tokio::time::sleep;
 
-pub(crate) use self::edge_view::EdgeView;
-use self::edge_view::Observation;
-use self::handshake::{HandshakeError, HandshakeResult, Handshakes};
+pub(crate) use self::edge_view::{EdgeView, ServedLeaf};
+use self::edge_view::{Observation, ServedChain};
+pub(crate) use self::handshake::Handshakes;
+use self::handshake::{HandshakeError, HandshakeResult};
 use self::resolve::{resolve_address, resolve_cname, server_name};
 use self::schemes::{ClientKinds, NO_RSA_CLIENTS};
-use crate::api::Site;
 use crate::bundle::Chain;
 use crate::cert::{self, Certificate, KeyType};
 use crate::clock::Deadline;
@@ -29,15 +30,16 @@ use crate::names::Domain;
 /// Time limit of one handshake, and of one DNS lookup.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Maximum number of a site's addresses that are probed before anything is changed.
-const MAX_PROBED_ADDRESSES: usize = 4;
+/// Attempts if connections break, and the pause after the first; later pauses double.
+const MAX_ATTEMPTS: u32 = 5;
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
 /// The edge and the leaf that it is expected to serve.
 pub(crate) struct Edge<'a> {
     expected: ExpectedLeaf<'a>,
     /// Used instead of the addresses of each site; `HOST:PORT`.
     addresses: &'a [String],
-    handshakes: Handshakes,
+    handshakes: Arc<Handshakes>,
 }
 
 enum ExpectedLeaf<'a> {
@@ -50,17 +52,19 @@ enum ExpectedLeaf<'a> {
 impl<'a> Edge<'a> {
     /// Expects the leaf of a chain. `addresses` are used instead of those of each site, unless there are none.
     pub(crate) fn new(chain: &'a Chain, addresses: &'a [String]) -> Result<Self, rustls::Error> {
-        Ok(Self { expected: ExpectedLeaf::Chain(chain), addresses, handshakes: Handshakes::new()? })
+        Ok(Self { expected: ExpectedLeaf::Chain(chain), addresses, handshakes: Arc::new(Handshakes::new()?) })
     }
 
-    /// Expects a leaf known only by its fingerprint and possibly its key type.
+    /// Expects a leaf known only by its fingerprint and possibly its key type. The limit of `handshakes` is shared with
+    /// the other edges that use it.
     pub(crate) fn for_leaf(
         fingerprint: &'a str,
         key_type: Option<KeyType>,
         addresses: &'a [String],
-    ) -> Result<Self, rustls::Error> {
+        handshakes: &Arc<Handshakes>,
+    ) -> Self {
         let expected = ExpectedLeaf::Fingerprint { fingerprint, key_type };
-        Ok(Self { expected, addresses, handshakes: Handshakes::new()? })
+        Self { expected, addresses, handshakes: Arc::clone(handshakes) }
     }
 
     /// Makes handshakes with every address of a site's edge that has not served the expected leaf yet, and records in
@@ -85,51 +89,38 @@ impl<'a> Edge<'a> {
         let limit = deadline.left().min(ATTEMPT_TIMEOUT);
         let pending = view.pending();
         let observations = pending.iter().map(|address| self.observe_address(*address, &name, limit));
-        for (address, observation) in pending.iter().zip(join_all(observations).await) {
-            view.record(*address, observation);
+        for (address, results) in pending.iter().zip(join_all(observations).await) {
+            for leaf in results.iter().filter_map(|result| self.other_leaf(result, domain)) {
+                view.note_other(leaf);
+            }
+            view.record(*address, self.combine(results, domain));
         }
     }
 
-    /// Latest issue date of the leaves that a site's edge serves now, to any kind of client. Leaves that do not cover the
-    /// site are left out.
-    pub(crate) async fn latest_issued(&self, site: &Site, limit: Duration) -> Option<OffsetDateTime> {
-        let name = server_name(&site.domain)?;
-        let (addresses, _) = self.resolve(site.cname.as_deref(), limit).await;
-        let ClientKinds { own, other, .. } = self.expected.client_kinds();
-        let handshakes = addresses.iter().take(MAX_PROBED_ADDRESSES).flat_map(|address| {
-            [own, other].map(|schemes| self.handshakes.handshake(*address, &name, schemes, limit))
-        });
-        let results = join_all(handshakes).await;
-        let leaves = results.into_iter().filter_map(|result| result.chain.into_iter().next());
-        let leaves = leaves.filter_map(|leaf| Certificate::from_der(&leaf).ok());
-        let leaves = leaves.filter(|leaf| site.domain.is_covered_by_any(leaf.dns_names()));
-        leaves.map(|leaf| leaf.not_before).max()
-    }
-
-    /// Observes an address as both kinds of clients: it may hold a certificate for each.
+    /// Makes handshakes with an address as both kinds of clients, because it may hold a certificate for each.
     async fn observe_address(
         &self,
         address: SocketAddr,
         name: &ServerName<'static>,
         limit: Duration,
-    ) -> Observation {
-        let ClientKinds { own, other, mut other_name } = self.expected.client_kinds();
+    ) -> [HandshakeResult; 2] {
+        let ClientKinds { own, other, .. } = self.expected.client_kinds();
         let handshake = |schemes| self.handshakes.handshake(address, name, schemes, limit);
-        let (mut own, mut other) = join(handshake(own), handshake(other)).await;
+        join(handshake(own), handshake(other)).await.into()
+    }
+
+    fn combine(&self, [mut own, mut other]: [HandshakeResult; 2], site: &Domain) -> Observation {
+        let mut other_name = self.expected.client_kinds().other_name;
         // If the key type is unknown, the kind of client that gets the leaf reveals it.
         if !self.expected.has_key_type() && self.is_served(&other) && !self.is_served(&own) {
             std::mem::swap(&mut own, &mut other);
             other_name = NO_RSA_CLIENTS;
         }
-        self.combine(own, other, other_name)
-    }
-
-    fn combine(&self, own: HandshakeResult, other: HandshakeResult, other_name: &'static str) -> Observation {
         if !own.chain.is_empty() && !self.is_served(&own) {
-            return Observation::other(&own.chain, None);
+            return Observation::Other { leaf: self.other_leaf(&own, site), clients: None };
         }
         if !other.chain.is_empty() && !self.is_served(&other) {
-            return Observation::other(&other.chain, Some(other_name));
+            return Observation::Other { leaf: self.other_leaf(&other, site), clients: Some(other_name) };
         }
         if own.chain.is_empty() || own.error.is_some() {
             return Observation::Failed(own.error.unwrap_or_else(HandshakeError::no_certificate));
@@ -138,7 +129,33 @@ impl<'a> Edge<'a> {
         if let Some(error) = other.error.filter(|error| !error.is_from_edge()) {
             return Observation::Failed(error);
         }
-        Observation::Expected { same_chain: self.expected.is_chain(&own.chain) }
+        Observation::Expected { chain: self.expected.compare_chain(&own.chain) }
+    }
+
+    /// Observes like `observe`, and again if a connection broke: an edge that refuses one kind of client may close the
+    /// connection before its alert arrives.
+    pub(crate) async fn observe_steadily(
+        &self,
+        domain: &Domain,
+        cname: Option<&str>,
+        view: &mut EdgeView,
+        deadline: Deadline,
+    ) {
+        let mut pause = FIRST_PAUSE;
+        for _ in 0..MAX_ATTEMPTS {
+            self.observe(domain, cname, view, deadline).await;
+            if !view.has_broken_connection() || deadline.left() <= pause {
+                break;
+            }
+            sleep(pause).await;
+            pause *= 2;
+        }
+    }
+
+    /// The leaf of a handshake if it is not the expected one.
+    fn other_leaf(&self, result: &HandshakeResult, site: &Domain) -> Option<ServedLeaf> {
+        let der = result.chain.first().filter(|der| !self.expected.is_leaf(der))?;
+        Some(ServedLeaf::new(&Certificate::from_der(der).ok()?, site))
     }
 
     fn is_served(&self, result: &HandshakeResult) -> bool {
@@ -170,13 +187,17 @@ impl ExpectedLeaf<'_> {
         }
     }
 
-    /// Whether the served chain is the one that was uploaded, if that is known. A root at its end does not matter.
-    fn is_chain(&self, served: &[Vec<u8>]) -> bool {
-        let Self::Chain(chain) = self else { return true };
+    /// Compares the served chain with the one to deploy. A root at its end does not matter.
+    fn compare_chain(&self, served: &[Vec<u8>]) -> ServedChain {
+        let Self::Chain(chain) = self else { return ServedChain::Same };
         let uploaded = std::iter::once(&chain.leaf).chain(&chain.issuers);
         let uploaded: Vec<&[u8]> = uploaded.map(Certificate::der).collect();
         let served: Vec<&[u8]> = served.iter().map(Vec::as_slice).collect();
-        without_root(&uploaded) == without_root(&served)
+        match (without_root(&uploaded), without_root(&served)) {
+            (uploaded, served) if uploaded == served => ServedChain::Same,
+            (_, [_]) => ServedChain::None,
+            _ => ServedChain::Other,
+        }
     }
 
     fn has_key_type(&self) -> bool {

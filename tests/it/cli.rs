@@ -68,7 +68,7 @@ fn json_is_always_one_object() {
     ] {
         let json = edgecert().args(arguments).run().json();
         let fields: Vec<&str> = json.as_object().unwrap().keys().map(String::as_str).collect();
-        assert!(fields.len() == 11 && json["version"] == 1, "{arguments:?}: {fields:?}");
+        assert!(fields.len() == 12 && json["version"] == 1, "{arguments:?}: {fields:?}");
     }
 }
 

@@ -60,6 +60,7 @@ fn json_report_has_the_documented_fields() {
           "command": "deploy",
           "ok": true,
           "exit_code": 0,
+          "changed": true,
           "source": {
             "client": "certbot",
             "cert": "LINEAGE/fullchain.pem",

@@ -31,6 +31,11 @@ fn plan_gives_reasons_and_changes_nothing() {
         create       c.example: c.example has no certificate
         guard        d.example: the service itself issues and renews certificate 6
         leave        e.example: it is bound to certificate 7, which is stored for other.test, and the new certificate does not cover other.test
+        serving      a.example: EDGE serves the certificate of edgecert test intermediate that expires at DATE
+        serving      b.example: EDGE serves the certificate of edgecert test intermediate that expires at DATE
+        serving      c.example: unknown, not observed
+        serving      d.example: EDGE serves the certificate of edgecert test intermediate that expires at DATE
+        serving      e.example: EDGE serves the certificate of edgecert test intermediate that expires at DATE
         ---
         edgecert: error: d.example is guarded: the service itself issues and renews certificate 6; nothing was sent for it
         edgecert: hint: let the service renew it, or pass --replace-lets to replace it, or --rebind to bind the site to another record
@@ -46,6 +51,11 @@ fn plan_gives_reasons_and_changes_nothing() {
         replace      d.example: d.example is bound to certificate 6
         create       c.example: c.example has no certificate
         bind         e.example: to the record uploaded for b.example: it is bound to certificate 7, which is stored for other.test, and the new certificate does not cover other.test
+        serving      a.example: EDGE serves the certificate of edgecert test intermediate that expires at DATE
+        serving      b.example: EDGE serves the certificate of edgecert test intermediate that expires at DATE
+        serving      c.example: unknown, not observed
+        serving      d.example: EDGE serves the certificate of edgecert test intermediate that expires at DATE
+        serving      e.example: EDGE serves the certificate of edgecert test intermediate that expires at DATE
         ---
     "#]].assert_eq(&rebind.succeeds().snapshot());
 

@@ -301,7 +301,7 @@ fn required_verification_fails_without_edge() {
     service.add_fault(Fault::stall("GET /api/me/sites", 0.0).times(1));
     service.add_fault(Fault::status("GET /api/me/sites", 503).times(999));
     let hook =
-        deploy(&service, &renewed).args(["--json", "--verify", "require", "--wait", "1", "--timeout", "8"]);
+        deploy(&service, &renewed).args(["--force", "--verify", "require", "--wait", "1", "--timeout", "8"]);
     hook.exits_with(75);
 }
 

@@ -205,10 +205,16 @@ fn recorded_newer_deployment_guards_without_edge() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let key = ["ecparam", "-genkey", "-noout", "-name", "prime256v1"];
     let (older, newer) = (Lineage::issued_for(&["a.example"]), Lineage::from_openssl(&key, &["-days", "20"]));
-    let call = |lineage: &Lineage| deploy(&service, lineage, state.path()).args(["--verify", "off"]);
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let call = |source: &Lineage| {
+        for file in ["fullchain.pem", "privkey.pem"] {
+            lineage.write(file, &source.read(file));
+        }
+        deploy(&service, &lineage, state.path()).args(["--verify", "off"])
+    };
     call(&newer).succeeds();
     let output = call(&older).exits_with(65);
-    assert!(output.stderr.contains("later than the new one"), "{}", output.stderr);
+    assert!(output.stderr.contains("later than the new one (SHA-256 "), "{}", output.stderr);
     call(&older).args(["--allow-older"]).succeeds();
     call(&older).succeeds();
     call(&newer).succeeds();

@@ -27,17 +27,17 @@ const IMPORTS: [(&str, &[&str]); 33] = [
     ("source", &["bundle", "env", "file", "text"]),
     // Settings and state.
     ("settings", &["env", "file", "names", "secret", "text"]),
-    ("state", &["clock", "file", "outcome", "settings", "text"]),
+    ("state", &["clock", "file", "names", "outcome", "settings", "text"]),
     ("inventory", &["bundle", "env", "file", "names", "settings", "source", "state", "text"]),
     // The service.
     ("trust", &["file", "settings", "text"]),
     ("api", &["check", "clock", "names", "secret", "settings", "text", "trust"]),
     ("plan", &["api", "names", "text"]),
     // The edge.
-    ("verify", &["api", "bundle", "cert", "clock", "names", "text"]),
+    ("verify", &["bundle", "cert", "clock", "names", "text"]),
     // Errors and reports.
     ("error", &["api", "check", "file", "settings", "source", "state", "trust"]),
-    ("report", &["bundle", "cert", "check", "error", "outcome", "plan", "source", "text"]),
+    ("report", &["bundle", "cert", "check", "error", "outcome", "plan", "source", "text", "verify"]),
     // Read once per run.
     ("context", &["env", "report", "settings"]),
     ("notify", &["context", "env", "error", "file", "report", "settings", "text"]),
@@ -62,13 +62,16 @@ const IMPORTS: [(&str, &[&str]); 33] = [
             "inventory",
             "names",
             "outcome",
+            "plan",
             "report",
+            "runtime",
             "settings",
             "source",
             "state",
             "text",
             // Loaded once for all lineages.
             "trust",
+            "verify",
         ],
     ),
     // The commands.

@@ -16,7 +16,7 @@ use crate::names::{Domain, Names};
 use crate::plan::Allow;
 use crate::settings::{Layers, TrustAnchors};
 use crate::source::{AcmeClient, Source};
-use crate::state::{IssueDates, StateError};
+use crate::state::{Deployments, StateError};
 use crate::text;
 use crate::trust::TrustStores;
 
@@ -52,7 +52,7 @@ pub(super) struct LeafNames {
 #[derive(Default)]
 pub(super) struct Managed {
     pub(super) lineages: Vec<(Source, DeployPolicy)>,
-    pub(super) issue_dates: IssueDates,
+    pub(super) deployments: Deployments,
     /// Findings about configuration entries that lead to no lineage.
     pub(super) findings: Vec<DoctorFinding>,
     pub(super) state_errors: Vec<StateError>,
@@ -144,7 +144,7 @@ impl Managed {
 
     fn add(&mut self, member: Member<'_>, layers: &Layers<'_>) {
         if let Some(state) = &member.state {
-            self.issue_dates.add(state);
+            self.deployments.add(&member.name, state);
         }
         let policy = DeployPolicy::new(&member, layers);
         match member.source {

@@ -14,8 +14,6 @@ mod setup;
 mod timer;
 mod unmanaged;
 
-use std::collections::HashMap;
-
 use time::OffsetDateTime;
 
 use self::coverage::Coverage;
@@ -30,7 +28,7 @@ use crate::error::ErrorKind;
 use crate::inventory::Inventory;
 use crate::report::CommandReport;
 use crate::settings::{Configuration, Layers, Settings};
-use crate::state::{IssueDates, Store};
+use crate::state::{Deployments, ServiceDeployments, Store};
 use crate::trust::TrustStores;
 
 /// The findings so far.
@@ -82,10 +80,10 @@ impl Doctor<'_> {
         self.findings.extend(setup::check_state(state_dir.as_deref()));
         let account = settings.as_ref().and_then(|settings| self.check_service(settings, has_api_key));
         let store = state_dir.as_deref().filter(|directory| directory.is_dir()).map(Store::at);
-        let (lineages, issue_dates) = self.check_lineages(store.as_ref(), configuration, &layers);
+        let (lineages, deployments) = self.check_lineages(store.as_ref(), configuration, &layers);
         if let (Some(account), Some(settings)) = (&account, &settings) {
-            let issue_dates = issue_dates.of_service(&settings.base_url.to_string());
-            self.compare(account, &lineages, &issue_dates);
+            let deployments = deployments.of_service(&settings.base_url.to_string());
+            self.compare(account, &lineages, &deployments);
         }
         self.findings.push(timer::check(&self.host));
     }
@@ -111,7 +109,7 @@ impl Doctor<'_> {
         store: Option<&Store>,
         configuration: &Configuration,
         layers: &Layers<'_>,
-    ) -> (Vec<HostLineage>, IssueDates) {
+    ) -> (Vec<HostLineage>, Deployments) {
         let inventory = Inventory::gather(store, configuration).unwrap_or_else(|error| {
             self.findings.push(DoctorFinding::from_error(Subject::State, error));
             Inventory::configured(configuration)
@@ -128,7 +126,7 @@ impl Doctor<'_> {
         lineages.sort_by_key(HostLineage::title);
         let readable = lineages.iter().filter(|lineage| lineage.leaf.is_some());
         self.findings.extend(readable.map(|lineage| hooks::check_managed(lineage, &self.host)));
-        (lineages, managed.issue_dates)
+        (lineages, managed.deployments)
     }
 
     /// Compares the lineages of this host, managed or not, with the account.
@@ -136,7 +134,7 @@ impl Doctor<'_> {
         &mut self,
         account: &AccountListing,
         managed: &[HostLineage],
-        issue_dates: &HashMap<u64, OffsetDateTime>,
+        deployments: &ServiceDeployments,
     ) {
         let (unmanaged, findings) = unmanaged::find(&self.host, managed, &account.sites.items);
         self.findings.extend(findings);
@@ -145,7 +143,7 @@ impl Doctor<'_> {
             unmanaged.iter().partition(|unmanaged| unmanaged.hook.is_installed());
         let [hooked, idle] =
             [hooked, idle].map(|list| list.into_iter().map(|other| &other.lineage).collect());
-        let coverage = Coverage { account, managed, hooked, idle, issue_dates };
+        let coverage = Coverage { account, managed, hooked, idle, deployments };
         self.findings.extend(coverage.findings());
     }
 }

@@ -13,7 +13,7 @@ use crate::cmd::session::Session;
 use crate::error::CommandError;
 use crate::report::{Cell, CommandReport, Style, Table};
 use crate::settings::Settings;
-use crate::state::Store;
+use crate::state::{LineageState, Store};
 use crate::text::count;
 
 /// Days left below which a certificate is highlighted.
@@ -80,7 +80,8 @@ fn certificate(id: Option<u64>, expiries: &HashMap<u64, OffsetDateTime>) -> Cell
 /// Returns the expiry of each record that this host deployed, by ID. The service does not list it.
 fn expiries(settings: &Settings) -> HashMap<u64, OffsetDateTime> {
     let directory = settings.state_dir.as_deref().filter(|directory| directory.is_dir());
-    let mut states = directory.map(|directory| Store::at(directory).read_all().0).unwrap_or_default();
+    let states = directory.map(|directory| Store::at(directory).read_all().0).unwrap_or_default();
+    let mut states: Vec<LineageState> = states.into_iter().map(|(_, state)| state).collect();
     let service = settings.base_url.to_string();
     states.retain(|state| state.options.service.as_ref() == Some(&service) && state.deployed().is_some());
     states.sort_by_key(|state| state.last_success);

@@ -1,10 +1,10 @@
 //! Adds what the edges serve now, by a TLS handshake with every address of every site.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use futures_util::{StreamExt as _, stream};
-use tokio::time::sleep;
 
 use super::lineage_status::{DiskStatus, EdgeOutcome, EdgeStatus, LeafSummary, LineageStatus, SiteStatus};
 use crate::cert::KeyType;
@@ -13,15 +13,12 @@ use crate::error::CommandError;
 use crate::names::Domain;
 use crate::outcome::Outcome;
 use crate::runtime::Runtime;
-use crate::verify::{Edge, EdgeView};
+use crate::verify::{Edge, EdgeView, Handshakes};
 
 /// Maximum number of sites that are checked at once.
 const MAX_CONCURRENT: usize = 32;
 /// Time limit for one site.
 const SITE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Pause before the second attempt; later ones double. Attempts are repeated because an edge that refuses a handshake may
-/// close the connection before its alert arrives.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
 /// One site and the leaf that its edge should serve.
 struct HandshakeTarget<'a> {
@@ -40,10 +37,10 @@ pub(super) fn verify(
     let edges: Vec<Vec<String>> = lineages.iter().map(edges_of).collect::<Result<_, _>>()?;
     let targets = lineages.iter_mut().zip(&edges).flat_map(|(lineage, edges)| targets(lineage, edges));
     let targets: Vec<HandshakeTarget<'_>> = targets.collect();
-    let handshakes = stream::iter(targets.into_iter().map(HandshakeTarget::verify));
-    let results = handshakes.buffer_unordered(MAX_CONCURRENT).collect::<Vec<_>>();
-    let results = Runtime::new()?.block_on(results)?;
-    Ok(results.into_iter().collect::<Result<(), _>>().context("cannot set up TLS")?)
+    let handshakes = Arc::new(Handshakes::new().context("cannot set up TLS")?);
+    let checks = stream::iter(targets.into_iter().map(|target| target.verify(&handshakes)));
+    Runtime::new()?.block_on(checks.buffer_unordered(MAX_CONCURRENT).for_each(std::future::ready))?;
+    Ok(())
 }
 
 /// The sites of a lineage that should serve its leaf: the one on disk, or else the one deployed last.
@@ -57,20 +54,21 @@ fn targets<'a>(lineage: &'a mut LineageStatus, edges: &'a [String]) -> Vec<Hands
         },
     };
     let leaf = &*leaf;
-    let is_ours = |site: &&mut SiteStatus| !matches!(site.outcome, Outcome::Skipped | Outcome::Misbound);
+    let is_ours = |site: &&mut SiteStatus| {
+        !matches!(site.outcome, Outcome::Skipped | Outcome::Misbound | Outcome::Superseded)
+    };
     sites.iter_mut().filter(is_ours).map(|site| HandshakeTarget { leaf, key_type, edges, site }).collect()
 }
 
 impl HandshakeTarget<'_> {
-    async fn verify(self) -> Result<(), rustls::Error> {
+    async fn verify(self, handshakes: &Arc<Handshakes>) {
         let Self { leaf, key_type, edges, site } = self;
-        let edge = Edge::for_leaf(&leaf.fingerprint, key_type.cloned(), edges)?;
+        let edge = Edge::for_leaf(&leaf.fingerprint, key_type.cloned(), edges, handshakes);
         let status = observe(&edge, site).await;
         if status.outcome == EdgeOutcome::Served {
             site.not_after = Some(leaf.not_after);
         }
         site.edge = Some(status);
-        Ok(())
     }
 }
 
@@ -79,15 +77,7 @@ async fn observe(edge: &Edge<'_>, site: &SiteStatus) -> EdgeStatus {
         return EdgeStatus::unreachable("its domain is not a domain name");
     };
     let (mut view, deadline) = (EdgeView::new(false), Deadline::after(SITE_TIMEOUT));
-    let mut pause = FIRST_PAUSE;
-    loop {
-        edge.observe(&domain, site.cname.as_deref(), &mut view, deadline).await;
-        if !view.has_broken_connection() || deadline.left() <= pause {
-            break;
-        }
-        sleep(pause).await;
-        pause *= 2;
-    }
+    edge.observe_steadily(&domain, site.cname.as_deref(), &mut view, deadline).await;
     EdgeStatus::new(&view)
 }
 

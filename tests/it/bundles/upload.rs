@@ -47,7 +47,7 @@ fn upload_is_clean_and_leaf_first() {
         let hook = edgecert().against(&service);
         let [cert, key_text] = [hook.write_file("cert.pem", &cert), hook.write_file("key.pem", &key_text)];
         let hook = hook.args(["deploy".as_ref(), "--cert".as_ref(), cert.as_os_str()]);
-        hook.args(["--key".as_ref(), key_text.as_os_str()]).succeeds();
+        hook.args(["--key".as_ref(), key_text.as_os_str(), "--force".as_ref()]).succeeds();
         let [record] = service.certs().try_into().unwrap();
         assert_eq!(record["cert_pem"], sent.as_str(), "{name}");
         assert_eq!(record["key_sha256"], key_sha256, "{name}");

@@ -101,29 +101,29 @@ fn status_and_sync_read_earlier_files() {
         (
             "upload_only",
             "deployed, a.example uploaded (true), last_success 2026-11-21T22:28:29Z",
-            ("deployed     NAME (the push to a.example was never confirmed): a.example served", 1),
+            ("1 lineage: 1 unchanged", 0),
         ),
         (
             "pending",
             "pending, a.example queued (null), pending_since 2026-11-21T22:28:28Z, \
              last_success 2026-11-21T22:28:28Z, exit code 75 at 2026-11-21T22:28:29.712Z",
-            ("deployed     NAME (pending since 2026-11-21T22:28:28.773Z): a.example served", 1),
+            ("deployed     NAME (pending since 2026-11-21T22:28:28.773Z): a.example served", 0),
         ),
         (
             "refused",
             "pending, a.example refused (null), pending_since 2026-11-21T22:28:29Z, \
              exit code 69 at 2026-11-21T22:28:29.761Z",
-            ("deployed     NAME (pending since 2026-11-21T22:28:29.739Z): a.example served", 1),
+            ("deployed     NAME (pending since 2026-11-21T22:28:29.739Z): a.example served", 0),
         ),
         (
             "interrupted",
             "pending, pending_since 2026-11-21T22:28:32Z",
-            ("deployed     NAME (pending since 2026-11-21T22:28:32.199Z): a.example served", 1),
+            ("deployed     NAME (pending since 2026-11-21T22:28:32.199Z): a.example served", 0),
         ),
         (
             "missing",
             "deployed, a.example served (true), last_success 2026-11-21T22:28:30Z",
-            ("deployed     NAME (its files are back): a.example served", 1),
+            ("deployed     NAME (its files are back): a.example served", 0),
         ),
     ];
     for (fixture, status, (line, uploads)) in rows {

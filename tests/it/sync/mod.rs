@@ -6,7 +6,8 @@ mod fleet;
 mod race;
 mod rest;
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -51,6 +52,17 @@ fn change(service: &Sandbox, path: &str, body: &Value) {
     assert!(curl.output().expect("curl must be installed (Debian package curl)").status.success(), "{path}");
 }
 
+/// The only file in a state directory with an extension.
+fn file(state: &Path, ending: &str) -> PathBuf {
+    let files = fs::read_dir(state).unwrap().map(|file| file.unwrap().path());
+    files.into_iter().find(|path| path.extension().is_some_and(|other| other == ending)).unwrap()
+}
+
+/// The contents of the only state file.
+fn only_state(state: &Path) -> Value {
+    serde_json::from_slice(&fs::read(file(state, "json")).unwrap()).unwrap()
+}
+
 #[test]
 fn pending_deployment_is_finished_once() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
@@ -68,7 +80,7 @@ fn pending_deployment_is_finished_once() {
     let (requests, output) =
         requests_during(&service, || sync(&service, state.path()).args(["--json"]).succeeds());
     assert_eq!(requests, LISTING);
-    let counts = json!({"total": 1, "unchanged": 1, "deployed": 0, "failed": 0, "gone": 0});
+    let counts = json!({"total": 1, "unchanged": 1, "deployed": 0, "failed": 0, "gone": 0, "superseded": 0});
     assert_eq!((&output.json()["counts"], &output.json()["lineages"]), (&counts, &json!([])));
 }
 
@@ -109,8 +121,8 @@ fn hook_options_are_reused() {
     let lineage = Lineage::issued_for(&["a.example", "b.example"]);
     service.add_fault(Fault::status("POST /api/certs/upload", 503).times(9));
     let key = state.path().join("key");
-    std::fs::write(&key, service.endpoints().api_key.as_bytes()).unwrap();
-    std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    fs::write(&key, service.endpoints().api_key.as_bytes()).unwrap();
+    fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     let hook = deploy(&service, &lineage, &state.path().join("state"))
         .without_env("EDGECERT_BASE_URL")
         .without_env("EDGECERT_API_KEY")
@@ -210,8 +222,8 @@ fn unreadable_state_file_stops_no_other() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     deploy(&service, &lineage, state.path()).succeeds();
-    std::fs::write(state.path().join("later.json"), r#"{"version":99}"#).unwrap();
-    std::fs::create_dir(state.path().join("other.json")).unwrap();
+    fs::write(state.path().join("later.json"), r#"{"version":99}"#).unwrap();
+    fs::create_dir(state.path().join("other.json")).unwrap();
     lineage.renew(&["a.example"]);
     let output = sync(&service, state.path()).exits_with(78);
     assert!(

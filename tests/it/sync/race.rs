@@ -3,20 +3,13 @@
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 
-use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{change, deploy, is_bound_to, sync};
+use super::{change, deploy, file, is_bound_to, only_state, sync};
 use crate::harness::{Hook, Lineage, sandbox, upload_count};
-
-/// The only file in a state directory with an extension.
-fn file(state: &Path, ending: &str) -> PathBuf {
-    let files = fs::read_dir(state).unwrap().map(|file| file.unwrap().path());
-    files.into_iter().find(|path| path.extension().is_some_and(|other| other == ending)).unwrap()
-}
 
 /// Runs `sync` with an action between its scan and its deployment, and returns the exit code.
 fn sync_with(mut sync: Hook, state: &Path, action: impl FnOnce()) -> i32 {
@@ -30,10 +23,6 @@ fn sync_with(mut sync: Hook, state: &Path, action: impl FnOnce()) -> i32 {
     lock.unlock().unwrap();
     stderr.for_each(drop);
     child.wait().unwrap().code().unwrap()
-}
-
-fn only_state(state: &Path) -> Value {
-    serde_json::from_slice(&fs::read(file(state, "json")).unwrap()).unwrap()
 }
 
 #[test]

@@ -1,0 +1,145 @@
+//! What the edge serves before anything is sent: which sites have the leaf already, and which leaves the records hold that
+//! may be replaced.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use futures_util::{StreamExt as _, stream};
+use tokio::time::timeout;
+
+use super::request::{MAX_HANDSHAKES, RolloutRequest};
+use super::scope::SurveyGroup;
+use crate::api::Site;
+use crate::clock::Deadline;
+use crate::plan::RecordLeaf;
+use crate::settings::Verify;
+use crate::verify::{Edge, EdgeView, ServedLeaf};
+
+/// The survey ends if no leaf was seen for this long, because an unresponsive edge must not fail the deployment.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Number of sites of a record that are tried until the edge serves a leaf for one of them.
+const MAX_TRIED_SITES: usize = 3;
+
+/// The observations, made before anything is sent.
+#[derive(Default)]
+pub(super) struct Survey {
+    /// By site.
+    views: HashMap<u64, EdgeView>,
+    /// The other leaf that the edge serves for a record; if there are several, the one that was issued last.
+    leaves: HashMap<u64, RecordLeaf>,
+}
+
+impl Survey {
+    /// Observes the edges of the sites that may have the leaf already, and one edge for each record that may be replaced.
+    /// If the first site of a record does not have the leaf, the record is replaced anyway, and its other sites are not
+    /// observed except for a plan.
+    pub(super) async fn run(
+        request: &RolloutRequest<'_>,
+        edge: &Edge<'_>,
+        groups: &[SurveyGroup<'_>],
+    ) -> Self {
+        let mut survey = Self::default();
+        if request.settings.verify == Verify::Off || request.force && request.allow.older {
+            return survey;
+        }
+        let surveyor = Surveyor { request, edge, end: Deadline::after(request.deadline.left() / 4) };
+        let first = surveyor.observe_all(groups.iter().map(|group| surveyor.observe_first(group))).await;
+        survey.add(first.into_iter().flatten());
+        let is_due =
+            |group: &&SurveyGroup<'_>| request.dry_run || !request.force && survey.is_first_current(group);
+        let rest = groups.iter().filter(is_due);
+        let rest = rest.flat_map(|group| &group.wanted).filter(|site| !survey.views.contains_key(&site.id));
+        let rest: Vec<&Site> = rest.copied().collect();
+        let rest = surveyor.observe_all(rest.into_iter().map(|site| surveyor.observe_one(site))).await;
+        survey.add(rest.into_iter().flatten());
+        survey
+    }
+
+    fn add<'s>(&mut self, observed: impl Iterator<Item = (&'s Site, EdgeView)>) {
+        for (site, view) in observed {
+            if let (Some(record), Some(leaf)) = (site.cert_id, view.latest_other()) {
+                let known = self.leaves.entry(record).or_insert_with(|| record_leaf(leaf));
+                if leaf.not_before > known.issued {
+                    *known = record_leaf(leaf);
+                }
+            }
+            self.views.insert(site.id, view);
+        }
+    }
+
+    /// Whether the first observed site of a record has the leaf.
+    fn is_first_current(&self, group: &SurveyGroup<'_>) -> bool {
+        let mut views = group.wanted.iter().filter_map(|site| self.views.get(&site.id));
+        views.find(|view| view.has_leaf()).is_some_and(EdgeView::is_current)
+    }
+
+    /// What the edge of a site serves; `None` if it was not observed.
+    pub(super) fn view(&self, site: u64) -> Option<&EdgeView> {
+        self.views.get(&site)
+    }
+
+    /// The other leaf that the edge serves for a record.
+    pub(super) fn leaf_of(&self, record: u64) -> Option<&RecordLeaf> {
+        self.leaves.get(&record)
+    }
+}
+
+fn record_leaf(leaf: &ServedLeaf) -> RecordLeaf {
+    RecordLeaf {
+        issued: leaf.not_before,
+        fingerprint: leaf.fingerprint.clone(),
+        issuer: Some(leaf.issuer.clone()),
+    }
+}
+
+/// Observes edges.
+struct Surveyor<'a> {
+    request: &'a RolloutRequest<'a>,
+    edge: &'a Edge<'a>,
+    end: Deadline,
+}
+
+type Observed<'s> = Vec<(&'s Site, EdgeView)>;
+
+impl Surveyor<'_> {
+    /// Runs observations concurrently until they are done or no leaf has been seen for a while.
+    async fn observe_all<'s, F>(&self, observations: impl Iterator<Item = F>) -> Vec<Observed<'s>>
+    where
+        F: Future<Output = Observed<'s>>,
+    {
+        let mut observed = Vec::new();
+        let mut results = stream::iter(observations).buffer_unordered(MAX_HANDSHAKES);
+        let mut patience = self.patience();
+        while let Ok(Some(result)) = timeout(patience.left(), results.next()).await {
+            if result.iter().any(|(_, view)| view.has_leaf()) {
+                patience = self.patience();
+            }
+            observed.push(result);
+        }
+        observed
+    }
+
+    fn patience(&self) -> Deadline {
+        Deadline::after(PATIENCE).or_sooner(self.end)
+    }
+
+    /// Observes the sites of a record until the edge serves a leaf for one of them.
+    async fn observe_first<'s>(&self, group: &SurveyGroup<'s>) -> Observed<'s> {
+        let mut observed = Vec::new();
+        for site in group.wanted.iter().chain(&group.others).copied().take(MAX_TRIED_SITES) {
+            observed.extend(self.observe_one(site).await);
+            if observed.iter().any(|(_, view): &(&Site, EdgeView)| view.has_leaf()) {
+                break;
+            }
+        }
+        observed
+    }
+
+    async fn observe_one<'s>(&self, site: &'s Site) -> Observed<'s> {
+        let mut view = EdgeView::new(self.request.settings.verify == Verify::Require);
+        let deadline = self.patience();
+        self.edge.observe_steadily(&site.domain, site.cname.as_deref(), &mut view, deadline).await;
+        vec![(site, view)]
+    }
+}

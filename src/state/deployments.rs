@@ -1,0 +1,191 @@
+//! What the state files of this host say was deployed: the leaf in each record, for the guard `Older`, and the lineage that
+//! each site has its leaf from, for lineages that compete for a site.
+
+use std::collections::HashMap;
+
+use time::OffsetDateTime;
+
+use super::{LeafState, LineageState};
+use crate::names::Domain;
+use crate::outcome::Outcome;
+
+/// The deployments of all lineages.
+#[derive(Debug, Default)]
+pub(crate) struct Deployments {
+    by_service: HashMap<String, ServiceDeployments>,
+}
+
+/// The deployments to one service.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ServiceDeployments {
+    /// The last deployment into each record.
+    records: HashMap<u64, RecordLeaf>,
+    /// By host of the site.
+    claims: HashMap<String, Vec<Claim>>,
+}
+
+/// The leaf that was deployed into a record last.
+#[derive(Clone, Debug)]
+pub(crate) struct RecordLeaf {
+    deployed_at: OffsetDateTime,
+    pub(crate) issued: OffsetDateTime,
+    pub(crate) fingerprint: String,
+}
+
+/// A lineage that was deployed to a site.
+#[derive(Clone, Debug)]
+pub(crate) struct Claim {
+    pub(crate) lineage: String,
+    pub(crate) rank: LeafRank,
+}
+
+/// Orders leaves by issue date. The other fields make the order total, so that two lineages never replace each other.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct LeafRank {
+    pub(crate) issued: OffsetDateTime,
+    pub(crate) expires: OffsetDateTime,
+    fingerprint: String,
+}
+
+impl Deployments {
+    /// Adds the deployments of a lineage.
+    pub(crate) fn add(&mut self, lineage: &str, state: &LineageState) {
+        let (Some(service), Some(dated)) = (&state.options.service, &state.sites_leaf) else { return };
+        if !self.by_service.contains_key(service) {
+            self.by_service.insert(service.clone(), ServiceDeployments::default());
+        }
+        let Some(service) = self.by_service.get_mut(service) else { return };
+        for site in state.sites.iter().filter(|site| site.outcome.is_bound()) {
+            if let Ok(domain) = site.domain.parse::<Domain>() {
+                let claim = Claim { lineage: lineage.to_owned(), rank: LeafRank::of(&dated.leaf) };
+                service.claims.entry(domain.host().to_owned()).or_default().push(claim);
+            }
+            if let Some(record) = site.cert_id {
+                service.add_record(record, RecordLeaf::new(&dated.leaf, dated.at));
+            }
+        }
+    }
+
+    /// The deployments to a service.
+    pub(crate) fn of_service(&self, service: &str) -> ServiceDeployments {
+        self.by_service.get(service).cloned().unwrap_or_default()
+    }
+
+    /// The other lineage that keeps a lineage with this leaf off a site of a service.
+    pub(crate) fn superseding(
+        &self,
+        service: &str,
+        site: &Domain,
+        lineage: &str,
+        leaf: &LeafRank,
+        now: OffsetDateTime,
+    ) -> Option<&Claim> {
+        self.by_service.get(service)?.superseding(site, lineage, leaf, now)
+    }
+}
+
+impl ServiceDeployments {
+    /// Two lineages may have used one record: the later deployment counts.
+    fn add_record(&mut self, record: u64, leaf: RecordLeaf) {
+        let known = self.records.entry(record).or_insert_with(|| leaf.clone());
+        if leaf.deployed_at > known.deployed_at {
+            *known = leaf;
+        }
+    }
+
+    /// The leaf that was deployed into a record last.
+    pub(crate) fn leaf_of(&self, record: u64) -> Option<&RecordLeaf> {
+        self.records.get(&record)
+    }
+
+    /// The other lineage that keeps a lineage with this leaf off a site: its leaf is valid and was issued later.
+    pub(crate) fn superseding(
+        &self,
+        site: &Domain,
+        lineage: &str,
+        leaf: &LeafRank,
+        now: OffsetDateTime,
+    ) -> Option<&Claim> {
+        let claims = self.claims.get(site.host()).into_iter().flatten();
+        let claims = claims.filter(|claim| claim.lineage != lineage && claim.rank.expires >= now);
+        claims.max_by_key(|claim| &claim.rank).filter(|claim| claim.rank > *leaf)
+    }
+}
+
+impl RecordLeaf {
+    fn new(leaf: &LeafState, deployed_at: OffsetDateTime) -> Self {
+        Self { deployed_at, issued: leaf.not_before, fingerprint: leaf.fingerprint.clone() }
+    }
+}
+
+impl LeafRank {
+    pub(crate) fn of(leaf: &LeafState) -> Self {
+        Self { issued: leaf.not_before, expires: leaf.not_after, fingerprint: leaf.fingerprint.clone() }
+    }
+}
+
+impl LineageState {
+    /// Whether another lineage has superseded this one on every site.
+    pub(crate) fn is_superseded(&self) -> bool {
+        !self.sites.is_empty() && self.sites.iter().all(|site| site.outcome == Outcome::Superseded)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{DAY_1, DAY_2, ISSUED, SERVICE, begin, deployed, leaf};
+    use super::*;
+    use time::macros::datetime;
+
+    fn deployments(states: [&LineageState; 2]) -> Deployments {
+        let mut deployments = Deployments::default();
+        for (name, state) in ["first", "second"].iter().zip(states) {
+            deployments.add(name, state);
+        }
+        deployments
+    }
+
+    fn issued(states: [&LineageState; 2]) -> OffsetDateTime {
+        deployments(states).of_service(SERVICE).leaf_of(5).unwrap().issued
+    }
+
+    #[test]
+    fn later_deployment_decides_issue_date() {
+        let first = deployed(leaf("aa", datetime!(2026-01-02 00:00 UTC)), DAY_1);
+        let second = deployed(leaf("bb", ISSUED), DAY_2);
+        for states in [[&first, &second], [&second, &first]] {
+            assert_eq!(issued(states), ISSUED);
+            assert!(deployments(states).of_service("https://other.example.net").leaf_of(5).is_none());
+        }
+    }
+
+    #[test]
+    fn run_without_sites_keeps_issue_date() {
+        let state = deployed(leaf("aa", ISSUED), DAY_1);
+        let mut newer = begin(Some(state.clone()), leaf("bb", DAY_1), DAY_2);
+        newer.finish(75, Some("down".into()), Vec::new(), DAY_2);
+        assert!(state.has_current_sites() && !newer.has_current_sites());
+        assert_eq!(issued([&newer, &newer]), ISSUED);
+    }
+
+    #[test]
+    fn later_valid_leaf_supersedes() {
+        let states = [deployed(leaf("aa", ISSUED), DAY_2), deployed(leaf("bb", DAY_1), DAY_1)];
+        let known = deployments([&states[0], &states[1]]).of_service(SERVICE);
+        let by = |lineage: &str, fingerprint: &str, issued, now| {
+            let rank = LeafRank::of(&leaf(fingerprint, issued));
+            let site: Domain = "A.example".parse().unwrap();
+            known.superseding(&site, lineage, &rank, now).map(|claim| claim.lineage.clone())
+        };
+        let second = Some("second".to_owned());
+        assert_eq!(by("first", "aa", ISSUED, DAY_2), second);
+        assert_eq!(by("second", "bb", DAY_1, DAY_2), None);
+        assert_eq!(by("second", "cc", ISSUED, DAY_2), None, "its own later leaf");
+        assert_eq!(by("first", "bb", DAY_1, DAY_2), None, "the same leaf");
+        assert_eq!(by("first", "cc", DAY_1, DAY_2), None, "equal dates: the fingerprint decides");
+        assert_eq!(by("first", "ba", DAY_1, DAY_2), second, "equal dates: the fingerprint decides");
+        assert_eq!(by("first", "aa", ISSUED, datetime!(2027-01-02 00:00 UTC)), None, "expired");
+        let rank = LeafRank::of(&leaf("aa", ISSUED));
+        assert!(known.superseding(&"b.example".parse().unwrap(), "first", &rank, DAY_1).is_none());
+    }
+}

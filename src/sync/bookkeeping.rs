@@ -1,0 +1,81 @@
+//! Writes to the state what `sync` finds out about lineages that it does not deploy.
+
+use std::path::Path;
+use std::time::Duration;
+
+use time::OffsetDateTime;
+
+use super::decision::Yielding;
+use super::edge_check::CheckedLineage;
+use super::scan::Candidate;
+use super::workers::open_journal;
+use crate::api::Site;
+use crate::clock::Deadline;
+use crate::outcome::Outcome;
+use crate::report::{DeployReport, SiteReport, SourceReport};
+use crate::state::SiteState;
+
+/// Time to wait for another run on the lineage, which then knows better.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Records what the edges of an unchanged lineage serve. If another run deploys it now, that run does.
+pub(super) fn record_edge_check(
+    checked: &CheckedLineage<'_>,
+    state_dir: &Path,
+    now: OffsetDateTime,
+) -> DeployReport {
+    let mut report = DeployReport::new("deploy");
+    if !checked.is_news(now) {
+        return report;
+    }
+    let deadline = Deadline::after(LOCK_TIMEOUT);
+    match open_journal(checked.lineage, state_dir, deadline, &mut report) {
+        Ok(mut journal) if !journal.is_overtaken() => {
+            journal.update_sites(|site| checked.update(site), checked.checked_at(now), &mut report);
+        }
+        Ok(_) => {}
+        Err(error) => log::info!("{}: {error}", checked.lineage.name),
+    }
+    report
+}
+
+/// Records that a lineage leaves sites to others. Without any site left, nothing of it is pending.
+pub(super) fn record_yield(lineage: &Candidate, yielding: &Yielding<'_>, state_dir: &Path) -> DeployReport {
+    let mut report = DeployReport::new("deploy");
+    report.body.source = Some(SourceReport::new(&lineage.source));
+    let deadline = Deadline::after(LOCK_TIMEOUT);
+    let mut journal = match open_journal(lineage, state_dir, deadline, &mut report) {
+        Ok(journal) => journal,
+        Err(error) => {
+            log::info!("{}: {error}", lineage.name);
+            return report;
+        }
+    };
+    let leaf = lineage.leaf.clone().filter(|_| yielding.is_complete && !journal.is_overtaken());
+    if let Some(leaf) = leaf {
+        report.body.sites = yielding.sites.iter().map(|(site, reason)| yielded_site(site, reason)).collect();
+        journal.supersede(leaf, &mut report);
+    } else if !journal.is_overtaken() {
+        let update = |known: &mut SiteState| {
+            let mut sites = yielding.sites.iter();
+            if let Some((_, reason)) = sites.find(|(site, _)| known.id == Some(site.id)) {
+                (known.outcome, known.detail) = (Outcome::Superseded, Some(reason.clone()));
+            }
+        };
+        journal.update_sites(update, None, &mut report);
+    }
+    report
+}
+
+fn yielded_site(site: &Site, reason: &str) -> SiteReport {
+    SiteReport {
+        id: Some(site.id),
+        domain: site.domain.spelled().to_owned(),
+        cert_id_before: site.cert_id,
+        cert_id: site.cert_id,
+        outcome: Outcome::Superseded,
+        detail: Some(reason.to_owned()),
+        edge: None,
+        cname: site.cname.clone(),
+    }
+}

@@ -1,0 +1,193 @@
+//! Decides what to do with a lineage, given its state and what the service lists now. Pure: what an edge serves is only
+//! known after `edge_check`.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use time::OffsetDateTime;
+
+use super::account_index::AccountIndex;
+use super::scan::{Candidate, Reason};
+use crate::api::Site;
+use crate::names::Domain;
+use crate::outcome::Outcome;
+use crate::plan;
+use crate::settings::Verify;
+use crate::state::{self, LeafRank, ServiceDeployments};
+
+/// What to do with a lineage.
+#[derive(Debug)]
+pub(super) enum Decision<'a> {
+    /// Nothing.
+    Unchanged,
+    /// To see what the edge serves for these sites.
+    CheckEdge(EdgeCheck<'a>),
+    Deploy(Reason),
+    /// To record which sites are left to other lineages.
+    Yield(Yielding<'a>),
+    /// Nothing: it is recorded that all its sites are left to other lineages.
+    Superseded,
+}
+
+/// The sites of an unchanged lineage to handshake with.
+#[derive(Debug)]
+pub(super) struct EdgeCheck<'a> {
+    pub(super) sites: Vec<&'a Site>,
+    /// Whether these are all of its sites that can be checked.
+    pub(super) is_complete: bool,
+}
+
+/// The sites that a lineage leaves to others, and why.
+#[derive(Debug)]
+pub(super) struct Yielding<'a> {
+    pub(super) sites: Vec<(&'a Site, String)>,
+    /// Whether no site is left.
+    pub(super) is_complete: bool,
+}
+
+/// Decides what to do with a lineage. `deployments` is what this host deployed to the service.
+pub(super) fn decide<'a>(
+    lineage: &Candidate,
+    index: &AccountIndex<'a>,
+    deployments: &ServiceDeployments,
+    now: OffsetDateTime,
+) -> Decision<'a> {
+    let recorded = RecordedSites::new(&lineage.sites);
+    let sites = index.sites_of(lineage);
+    let has_all = sites.len() >= lineage.domains.len();
+    let (kept, superseded) = split(lineage, sites, deployments, now);
+    if kept.is_empty() && !superseded.is_empty() && has_all {
+        let is_recorded = lineage.reason.is_none() && recorded.are_superseded(&superseded);
+        return if is_recorded {
+            Decision::Superseded
+        } else {
+            Decision::Yield(Yielding { sites: superseded, is_complete: true })
+        };
+    }
+    let drift =
+        || drift(lineage, index, &recorded, &kept, has_all && !(kept.is_empty() && superseded.is_empty()));
+    if let Some(reason) = lineage.reason.clone().or_else(drift) {
+        Decision::Deploy(reason)
+    } else if !recorded.are_superseded(&superseded) {
+        Decision::Yield(Yielding { sites: superseded, is_complete: false })
+    } else {
+        edge_check(lineage, &recorded, kept, now).map_or(Decision::Unchanged, Decision::CheckEdge)
+    }
+}
+
+/// Separates the sites that are left to other lineages, with the reason.
+fn split<'a>(
+    lineage: &Candidate,
+    sites: Vec<&'a Site>,
+    deployments: &ServiceDeployments,
+    now: OffsetDateTime,
+) -> (Vec<&'a Site>, Vec<(&'a Site, String)>) {
+    let rank = lineage.leaf.as_ref().filter(|_| !lineage.guards.allow_older).map(LeafRank::of);
+    let (mut kept, mut superseded) = (Vec::new(), Vec::new());
+    for site in sites {
+        let claim =
+            rank.as_ref().and_then(|rank| deployments.superseding(&site.domain, &lineage.name, rank, now));
+        match claim {
+            Some(claim) => superseded.push((site, plan::superseded(&claim.lineage, claim.rank.issued))),
+            None => kept.push(site),
+        }
+    }
+    (kept, superseded)
+}
+
+/// Why a lineage that was deployed has to be deployed again; `None` if the service lists its sites as it left them.
+fn drift(
+    lineage: &Candidate,
+    index: &AccountIndex<'_>,
+    recorded: &RecordedSites<'_>,
+    sites: &[&Site],
+    has_sites: bool,
+) -> Option<Reason> {
+    if !has_sites && !lineage.settings.skip_unmatched {
+        return Some(Reason::Drifted("a site is missing".into()));
+    }
+    sites.iter().find_map(|site| {
+        let Some(known) = recorded.find(site) else {
+            return Some(Reason::Drifted(format!("{} is a new site", site.domain)));
+        };
+        change(site, known, index).map(Reason::Drifted)
+    })
+}
+
+/// How a site differs from what was deployed to it.
+fn change(site: &Site, deployed: &state::SiteState, index: &AccountIndex<'_>) -> Option<String> {
+    let domain = &site.domain;
+    if deployed.outcome == Outcome::Superseded {
+        return Some(format!("{domain} is no longer superseded"));
+    }
+    if site.cert_id != deployed.cert_id {
+        let (now, before) = (certificate(site.cert_id), certificate(deployed.cert_id));
+        return Some(format!("{domain} is bound to {now}, no longer to {before}"));
+    }
+    if let Some(id) = deployed.cert_id.filter(|id| index.is_deleted(*id)) {
+        return Some(format!("{domain} is bound to certificate {id}, which no longer exists"));
+    }
+    let is_unconfirmed = deployed.outcome == Outcome::Uploaded && !site.config_synced;
+    is_unconfirmed.then(|| format!("the push to {domain} was never confirmed"))
+}
+
+fn certificate(id: Option<u64>) -> String {
+    id.map_or_else(|| "no certificate".to_owned(), |id| format!("certificate {id}"))
+}
+
+/// The sites to handshake with: all of them when the lineage's turn has come, otherwise those not known to be served.
+fn edge_check<'a>(
+    lineage: &Candidate,
+    recorded: &RecordedSites<'_>,
+    sites: Vec<&'a Site>,
+    now: OffsetDateTime,
+) -> Option<EdgeCheck<'a>> {
+    let settings = &lineage.settings;
+    if settings.verify == Verify::Off || settings.verify_every.is_zero() {
+        return None;
+    }
+    let is_complete =
+        lineage.edge_seen_at.is_some_and(|seen| is_due(&lineage.name, seen, now, settings.verify_every));
+    let is_served = |site: &Site| recorded.find(site).is_some_and(|known| known.outcome == Outcome::Served);
+    let may_be_checked = |site: &&Site| site.enabled && site.config_synced && site.cert_id.is_some();
+    let sites: Vec<&Site> =
+        sites.into_iter().filter(may_be_checked).filter(|site| is_complete || !is_served(site)).collect();
+    (!sites.is_empty()).then_some(EdgeCheck { sites, is_complete })
+}
+
+/// Whether the turn of a lineage has come since its edges were last seen. Each lineage has a moment of its own within the
+/// period, so that many lineages make a steady trickle of handshakes.
+fn is_due(lineage: &str, seen: OffsetDateTime, now: OffsetDateTime, period: Duration) -> bool {
+    let period = i128::try_from(period.as_nanos()).unwrap_or(i128::MAX).max(1);
+    let offset = i128::from(state::stable_hash(lineage)).rem_euclid(period);
+    let turn = |at: OffsetDateTime| (at.unix_timestamp_nanos() - offset).div_euclid(period);
+    // A clock that was set back must not delay the check.
+    turn(now) != turn(seen)
+}
+
+/// The sites that the last deployment reported.
+struct RecordedSites<'s> {
+    by_id: HashMap<u64, &'s state::SiteState>,
+    /// An upload without a listing reports no ids.
+    by_host: HashMap<String, &'s state::SiteState>,
+}
+
+impl<'s> RecordedSites<'s> {
+    fn new(sites: &'s [state::SiteState]) -> Self {
+        // A domain that was skipped was not a site at that time.
+        let sites = || sites.iter().filter(|site| site.outcome != Outcome::Skipped);
+        let by_id = sites().filter_map(|site| Some((site.id?, site))).collect();
+        let host =
+            |site: &'s state::SiteState| Some((site.domain.parse::<Domain>().ok()?.host().to_owned(), site));
+        Self { by_id, by_host: sites().filter_map(host).collect() }
+    }
+
+    fn find(&self, site: &Site) -> Option<&'s state::SiteState> {
+        self.by_id.get(&site.id).or_else(|| self.by_host.get(site.domain.host())).copied()
+    }
+
+    fn are_superseded(&self, sites: &[(&Site, String)]) -> bool {
+        let is_superseded = |known: &state::SiteState| known.outcome == Outcome::Superseded;
+        sites.iter().all(|(site, _)| self.find(site).is_some_and(is_superseded))
+    }
+}

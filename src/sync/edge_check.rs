@@ -1,0 +1,132 @@
+//! Handshakes with the sites of unchanged lineages, to notice a leaf that was replaced without a change of ids.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use futures_util::{StreamExt as _, stream};
+use time::OffsetDateTime;
+
+use super::decision::EdgeCheck;
+use super::scan::{Candidate, Reason};
+use crate::api::Site;
+use crate::clock::Deadline;
+use crate::outcome::Outcome;
+use crate::runtime::Runtime;
+use crate::settings::Verify;
+use crate::state::{LeafState, SiteState};
+use crate::text;
+use crate::verify::{Edge, EdgeView, Handshakes};
+
+/// A lineage whose sites are checked.
+pub(super) struct CheckedLineage<'a> {
+    pub(super) lineage: &'a Candidate,
+    pub(super) check: EdgeCheck<'a>,
+    /// What the edges serve, by site; without those that were not observed in time.
+    views: BTreeMap<u64, EdgeView>,
+}
+
+/// Time limit for one site.
+const SITE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Sites whose edges are observed at once. The handshakes themselves have a limit of their own.
+const MAX_CONCURRENT: usize = 32;
+
+impl<'a> CheckedLineage<'a> {
+    pub(super) fn new(lineage: &'a Candidate, check: EdgeCheck<'a>) -> Self {
+        Self { lineage, check, views: BTreeMap::new() }
+    }
+
+    /// Why the lineage has to be deployed: an edge serves another leaf.
+    pub(super) fn drift(&self) -> Option<Reason> {
+        self.check.sites.iter().find_map(|site| {
+            let others = self.views.get(&site.id)?.others();
+            let first = others.first()?;
+            Some(Reason::Drifted(format!("{}: {first}", site.domain)))
+        })
+    }
+
+    /// When all sites were checked, if they were.
+    pub(super) fn checked_at(&self, now: OffsetDateTime) -> Option<OffsetDateTime> {
+        let is_observed = |site: &&Site| self.views.contains_key(&site.id);
+        (self.check.is_complete && self.check.sites.iter().all(|site| is_observed(&site))).then_some(now)
+    }
+
+    /// Records what the edge of a site serves.
+    pub(super) fn update(&self, known: &mut SiteState) {
+        let mut sites = self.check.sites.iter();
+        let site = sites
+            .find(|site| known.id.map_or_else(|| site.domain.spelled() == known.domain, |id| site.id == id));
+        let Some(view) = site.and_then(|site| self.views.get(&site.id)) else { return };
+        if view.is_served() {
+            (known.outcome, known.detail) = (Outcome::Served, None);
+        } else {
+            (known.outcome, known.detail) = (Outcome::Synced, Some(text::list(&view.unverified())));
+        }
+    }
+
+    /// Whether there is anything to record.
+    pub(super) fn is_news(&self, now: OffsetDateTime) -> bool {
+        let has_changed = |site: &SiteState| {
+            let mut updated = site.clone();
+            self.update(&mut updated);
+            updated != *site
+        };
+        self.checked_at(now).is_some() || self.lineage.sites.iter().any(has_changed)
+    }
+
+    fn is_strict(&self) -> bool {
+        self.lineage.settings.verify == Verify::Require
+    }
+}
+
+/// Observes the edges of all lineages until the deadline. The order is random, so that edges which do not respond cannot
+/// keep the same lineages from being checked in every run.
+pub(super) fn observe(lineages: &mut [CheckedLineage<'_>], deadline: Deadline) -> anyhow::Result<()> {
+    if lineages.is_empty() {
+        return Ok(());
+    }
+    let handshakes = Arc::new(Handshakes::new().context("cannot set up TLS")?);
+    let sites = lineages.iter().enumerate();
+    let mut sites: Vec<(usize, &Site)> =
+        sites.flat_map(|(at, lineage)| lineage.check.sites.iter().map(move |site| (at, *site))).collect();
+    fastrand::shuffle(&mut sites);
+    let observations = sites.into_iter().filter_map(|(at, site)| {
+        let lineage = lineages.get(at)?;
+        let leaf = lineage.lineage.leaf.as_ref()?;
+        let (is_strict, edges) = (lineage.is_strict(), &lineage.lineage.settings.edge_addresses);
+        let handshakes = &handshakes;
+        Some(async move {
+            let view = observe_site(leaf, site, edges, is_strict, handshakes, deadline).await;
+            (at, site.id, view)
+        })
+    });
+    let observations = stream::iter(observations).buffer_unordered(MAX_CONCURRENT).collect::<Vec<_>>();
+    let views = Runtime::new()?.block_on(observations)?;
+    for (at, site, view) in views {
+        if let (Some(lineage), Some(view)) = (lineages.get_mut(at), view) {
+            lineage.views.insert(site, view);
+        }
+    }
+    Ok(())
+}
+
+/// Observes one site; `None` if no time is left.
+async fn observe_site(
+    leaf: &LeafState,
+    site: &Site,
+    edges: &[String],
+    is_strict: bool,
+    handshakes: &Arc<Handshakes>,
+    deadline: Deadline,
+) -> Option<EdgeView> {
+    if deadline.left().is_zero() {
+        return None;
+    }
+    let edge = Edge::for_leaf(&leaf.fingerprint, None, edges, handshakes);
+    let mut view = EdgeView::new(is_strict);
+    let deadline = Deadline::after(SITE_TIMEOUT).or_sooner(deadline);
+    edge.observe_steadily(&site.domain, site.cname.as_deref(), &mut view, deadline).await;
+    Some(view)
+}

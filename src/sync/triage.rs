@@ -1,0 +1,83 @@
+//! Sorts the lineages of an account: those to deploy, those whose edges have to be checked first, and those to leave alone.
+
+use std::path::Path;
+
+use time::OffsetDateTime;
+
+use super::account_index::AccountIndex;
+use super::bookkeeping::{record_edge_check, record_yield};
+use super::decision::{Decision, Yielding, decide};
+use super::edge_check::{self, CheckedLineage};
+use super::scan::{Candidate, Reason};
+use super::summary::Summary;
+use crate::clock::Deadline;
+use crate::report::DeployReport;
+use crate::settings::Settings;
+use crate::state::ServiceDeployments;
+
+pub(super) struct Triage<'a> {
+    pub(super) state_dir: &'a Path,
+    pub(super) now: OffsetDateTime,
+    /// Receives all lineages that are not returned.
+    pub(super) summary: &'a mut Summary,
+}
+
+impl Triage<'_> {
+    /// Returns the lineages to deploy, each with the reason.
+    pub(super) fn run<'l>(
+        &mut self,
+        lineages: &[&'l Candidate],
+        index: &AccountIndex<'l>,
+        deployments: &ServiceDeployments,
+        settings: &Settings,
+    ) -> Vec<(&'l Candidate, Reason)> {
+        let (mut due, mut checked) = (Vec::new(), Vec::new());
+        for &lineage in lineages {
+            match decide(lineage, index, deployments, self.now) {
+                Decision::Unchanged => self.summary.add_unchanged(1),
+                Decision::Superseded => self.summary.add_still_superseded(1),
+                Decision::Deploy(reason) => due.push((lineage, reason)),
+                Decision::Yield(yielding) => self.give_up_sites(lineage, &yielding),
+                Decision::CheckEdge(check) => checked.push(CheckedLineage::new(lineage, check)),
+            }
+        }
+        due.extend(self.check_edges(checked, settings));
+        due
+    }
+
+    fn give_up_sites(&mut self, lineage: &Candidate, yielding: &Yielding<'_>) {
+        let report = record_yield(lineage, yielding, self.state_dir);
+        if yielding.is_complete {
+            self.summary.add_superseded(&lineage.name, report);
+        } else {
+            self.add_unchanged(lineage, report);
+        }
+    }
+
+    /// Returns the lineages whose edges serve another leaf.
+    fn check_edges<'l>(
+        &mut self,
+        mut lineages: Vec<CheckedLineage<'l>>,
+        settings: &Settings,
+    ) -> Vec<(&'l Candidate, Reason)> {
+        if let Err(error) = edge_check::observe(&mut lineages, Deadline::after(settings.timeout)) {
+            self.summary.add_warnings([format!("cannot check what the edge serves: {error:#}")]);
+        }
+        let mut due = Vec::new();
+        for checked in lineages {
+            if let Some(reason) = checked.drift() {
+                due.push((checked.lineage, reason));
+            } else {
+                let report = record_edge_check(&checked, self.state_dir, self.now);
+                self.add_unchanged(checked.lineage, report);
+            }
+        }
+        due
+    }
+
+    fn add_unchanged(&mut self, lineage: &Candidate, report: DeployReport) {
+        let warnings = report.warnings.iter().map(|warning| format!("{}: {warning}", lineage.name));
+        self.summary.add_warnings(warnings);
+        self.summary.add_unchanged(1);
+    }
+}
