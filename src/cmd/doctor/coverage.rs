@@ -3,15 +3,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use time::OffsetDateTime;
-
 use super::finding::{DoctorFinding, Subject};
 use super::lineages::HostLineage;
 use super::service::AccountListing;
 use crate::api::{RecordType, Site};
 use crate::error::ErrorKind;
 use crate::names::Domain;
-use crate::plan::{self, Action, Blocker, Plan, PlanRequest};
+use crate::plan::{self, Action, Blocker, Plan, PlanRequest, RecordLeaf};
+use crate::state::ServiceDeployments;
 use crate::text;
 
 /// The inputs of the comparison.
@@ -23,8 +22,8 @@ pub(super) struct Coverage<'a> {
     pub(super) hooked: Vec<&'a HostLineage>,
     /// Other lineages that cover sites.
     pub(super) idle: Vec<&'a HostLineage>,
-    /// Issue dates of the leaves in records, as far as they are recorded.
-    pub(super) issue_dates: &'a HashMap<u64, OffsetDateTime>,
+    /// What this host deployed to the service.
+    pub(super) deployments: &'a ServiceDeployments,
 }
 
 /// Sites with several lineages, by site id: the site and the titles of its lineages.
@@ -150,12 +149,17 @@ impl Coverage<'_> {
             sites: self.sites(),
             records: &self.account.records,
             unreadable: &self.account.sites.unreadable,
-            issued: self.issue_dates,
         };
         let request = PlanRequest {
             covers: &|domain| lineage.covers(domain),
             issued: leaf.issued,
             domains: &lineage.policy.domains,
+            leaf_of: &|record| {
+                let leaf = self.deployments.leaf_of(record)?;
+                let (issued, fingerprint) = (leaf.issued, leaf.fingerprint.clone());
+                Some(RecordLeaf { issued, fingerprint, issuer: None })
+            },
+            exemptions: &HashMap::new(),
             allow: lineage.policy.allow,
         };
         let plan = Plan::new(&account, &request);
@@ -179,10 +183,12 @@ fn unknown_site(title: &str, domain: &Domain) -> DoctorFinding {
 
 fn contested_finding(site: &Site, lineages: &[String]) -> DoctorFinding {
     let lineages = text::list(lineages);
-    let detail =
-        format!("{} is covered by {lineages}; whichever is deployed last replaces the other", site.domain);
-    let remedy = "give each lineage its own sites with `domains` in a [[lineage]] of the configuration, or stop deploying one of them";
-    DoctorFinding::fail(Subject::Record, ErrorKind::Config, detail, remedy)
+    let detail = format!(
+        "{} is covered by {lineages}; the certificate that was issued last is deployed, the others are superseded",
+        site.domain
+    );
+    let remedy = "delete the lineages that are no longer needed, or give each its own sites with `domains` in a [[lineage]] of the configuration";
+    DoctorFinding::warn(Subject::Record, detail, remedy)
 }
 
 fn shared_finding(sites: &[String], lineages: &[String]) -> DoctorFinding {

@@ -56,6 +56,9 @@ pub(super) fn evaluate(
 }
 
 fn alerts_of(lineage: &LineageStatus, thresholds: Thresholds, now: OffsetDateTime) -> Vec<Alert> {
+    if lineage.is_superseded() {
+        return Vec::new();
+    }
     let lag = lineage.lag(now).filter(|lag| *lag > thresholds.max_lag);
     let mut alerts: Vec<Alert> = lag.map(|lag| pending_alert(lineage, lag)).into_iter().collect();
     alerts.extend(expiry_alert(lineage, thresholds.warn_days, now));
@@ -130,6 +133,7 @@ fn performance_data(pending: usize, lag: Duration, left: Option<i64>, thresholds
 mod tests {
     use super::super::fixture::{NOW, deployed, edge, missing, pending, renewed};
     use super::*;
+    use crate::outcome::Outcome;
 
     const THRESHOLDS: Thresholds = Thresholds { max_lag: Duration::DAY, warn_days: 14 };
 
@@ -170,6 +174,8 @@ mod tests {
         unreadable.disk = DiskStatus::Unreadable("cannot read /x: permission denied".into());
         let mut unneeded = missing("x");
         unneeded.sites.clear();
+        let mut superseded = deployed("x", -1);
+        (superseded.sites[0].outcome, superseded.sites[0].not_after) = (Outcome::Superseded, None);
         let mut configured = LineageStatus { is_configured: true, is_recorded: false, ..missing("x") };
         configured.sites.clear();
         let rows = [
@@ -184,6 +190,7 @@ mod tests {
             (pending("x", -1, Duration::ZERO), 2),
             (missing("x"), 1),
             (unneeded, 0),
+            (superseded, 0),
             (configured, 1),
             (unreadable, 1),
         ];

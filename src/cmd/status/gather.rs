@@ -10,17 +10,44 @@ use super::lineage_status::{DiskStatus, LeafAge, LeafSummary, LineageStatus, Sit
 use crate::bundle::{self, Files};
 use crate::cert::Certificate;
 use crate::inventory::{Inventory, Member};
+use crate::names::Domain;
 use crate::outcome::Outcome;
+use crate::plan;
 use crate::source;
-use crate::state::{LeafState, LineageState, SiteState, StateError};
+use crate::state::{Deployments, LeafRank, LeafState, LineageState, SiteState, StateError};
 use crate::text;
 
 /// Returns the lineages in the order of their names, and the errors of state files.
 pub(super) fn gather(inventory: Inventory<'_>, now: OffsetDateTime) -> (Vec<LineageStatus>, Vec<StateError>) {
     let (mut lineages, mut errors) = (Vec::with_capacity(inventory.len()), Vec::new());
-    inventory.visit(|member| lineages.push(LineageStatus::new(member, now)), |error| errors.push(error));
+    let (mut deployments, mut ranks) = (Deployments::default(), Vec::with_capacity(inventory.len()));
+    let visitor = |member: Member<'_>| {
+        if let Some(state) = &member.state {
+            deployments.add(&member.name, state);
+        }
+        ranks.push(member.state.as_ref().and_then(RankedLeaf::of));
+        lineages.push(LineageStatus::new(member, now));
+    };
+    inventory.visit(visitor, |error| errors.push(error));
+    for (lineage, rank) in lineages.iter_mut().zip(&ranks) {
+        if let Some(rank) = rank {
+            lineage.mark_superseded(rank, &deployments, now);
+        }
+    }
     lineages.sort_by(|a: &LineageStatus, b| a.name.cmp(&b.name));
     (lineages, errors)
+}
+
+/// The leaf of a lineage, to compare it with those of other lineages.
+struct RankedLeaf {
+    service: String,
+    rank: LeafRank,
+}
+
+impl RankedLeaf {
+    fn of(state: &LineageState) -> Option<Self> {
+        Some(Self { service: state.options.service.clone()?, rank: LeafRank::of(state.leaf.as_ref()?) })
+    }
 }
 
 impl LineageStatus {
@@ -54,6 +81,26 @@ impl LineageStatus {
             sites: state.map(|state| sites(state, &disk)).unwrap_or_default(),
             edge_address: recorded_edge.or_else(|| entry.and_then(|entry| entry.layer.edge_address.clone())),
             disk,
+        }
+    }
+}
+
+impl LineageStatus {
+    /// Marks the sites whose certificate another lineage provides, as `sync` will. A renewal that no run has seen may be
+    /// the later one.
+    fn mark_superseded(&mut self, leaf: &RankedLeaf, deployments: &Deployments, now: OffsetDateTime) {
+        let is_unseen = matches!(self.disk, DiskStatus::Leaf { age: LeafAge::Newer, .. });
+        for site in self.sites.iter_mut().filter(|_| !is_unseen) {
+            let Ok(domain) = site.domain.parse::<Domain>() else { continue };
+            let claim = deployments.superseding(&leaf.service, &domain, &self.name, &leaf.rank, now);
+            if let Some(claim) = claim {
+                site.outcome = Outcome::Superseded;
+                site.detail = Some(plan::superseded(&claim.lineage, claim.rank.issued));
+                (site.is_on_record, site.not_after) = (None, None);
+            }
+        }
+        if self.is_superseded() {
+            (self.pending_since, self.is_begun, self.deployed, self.last_error) = (None, false, None, None);
         }
     }
 }
@@ -137,7 +184,7 @@ fn leaves_of<'a>(
 ) -> (Option<&'a LeafState>, Option<&'a LeafState>) {
     let (latest, deployed) = (state.leaf.as_ref(), state.deployed());
     match &site.outcome {
-        Outcome::Misbound | Outcome::Skipped => (None, None),
+        Outcome::Misbound | Outcome::Skipped | Outcome::Superseded => (None, None),
         _ if !state.has_current_sites() => (deployed, deployed),
         Outcome::Stale => (latest, deployed),
         outcome if outcome.is_deployed() => (latest, latest),

@@ -124,11 +124,14 @@ pub(super) enum Phase {
     Gone,
     /// It was never deployed.
     New,
+    /// Other lineages provide the certificate of all its sites.
+    Superseded,
 }
 
 impl LineageStatus {
     pub(super) fn phase(&self) -> Phase {
         match &self.disk {
+            _ if self.is_superseded() => Phase::Superseded,
             DiskStatus::Missing => Phase::Gone,
             _ if !self.is_recorded => Phase::New,
             _ if self.is_begun => Phase::Pending,
@@ -140,6 +143,13 @@ impl LineageStatus {
     /// How long it has been pending.
     pub(super) fn lag(&self, now: OffsetDateTime) -> Option<Duration> {
         self.pending_since.map(|since| now - since)
+    }
+
+    /// Whether other lineages provide the certificate of all its sites, so that nobody needs this one.
+    pub(super) fn is_superseded(&self) -> bool {
+        let is_unseen = matches!(self.disk, DiskStatus::Leaf { age: LeafAge::Newer, .. });
+        let mut sites = self.sites.iter();
+        !is_unseen && !self.sites.is_empty() && sites.all(|site| site.outcome == Outcome::Superseded)
     }
 
     /// Whether missing files are a problem: the lineage is configured, being deployed, or still served.
@@ -196,6 +206,9 @@ mod tests {
         assert_eq!(renewed().phase(), Phase::Renewed);
         assert_eq!(fixture::missing("x").phase(), Phase::Gone);
         assert_eq!(LineageStatus { is_recorded: false, ..renewed() }.phase(), Phase::New);
+        let mut superseded = fixture::missing("x");
+        superseded.sites[0].outcome = Outcome::Superseded;
+        assert_eq!(superseded.phase(), Phase::Superseded);
     }
 
     #[test]

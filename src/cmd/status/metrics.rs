@@ -10,6 +10,7 @@ use time::OffsetDateTime;
 use super::lineage_status::{LineageStatus, SiteStatus};
 use crate::error::{Diagnostic, ErrorKind};
 use crate::file::{self, StagedFile};
+use crate::outcome::Outcome;
 use crate::text;
 
 /// A metric with a series for each site, or for a lineage without sites.
@@ -20,7 +21,7 @@ struct Metric {
     value: fn(&LineageStatus, Option<&SiteStatus>, OffsetDateTime) -> Option<i64>,
 }
 
-const METRICS: [Metric; 4] = [
+const METRICS: [Metric; 5] = [
     Metric {
         name: "edgecert_deploy_lag_seconds",
         help: "How long the current certificate has been waiting to be deployed; 0 if it is deployed.",
@@ -43,6 +44,11 @@ const METRICS: [Metric; 4] = [
         name: "edgecert_last_success_timestamp_seconds",
         help: "When a deployment last succeeded.",
         value: |lineage, _, _| lineage.last_success.map(OffsetDateTime::unix_timestamp),
+    },
+    Metric {
+        name: "edgecert_superseded",
+        help: "Whether another lineage provides the certificate of the site.",
+        value: |_, site, _| site.map(|site| i64::from(site.outcome == Outcome::Superseded)),
     },
 ];
 
@@ -149,6 +155,9 @@ mod tests {
             # HELP edgecert_last_success_timestamp_seconds When a deployment last succeeded.
             # TYPE edgecert_last_success_timestamp_seconds gauge
             edgecert_last_success_timestamp_seconds{lineage="shop",site="a.example"} 1792670400
+            # HELP edgecert_superseded Whether another lineage provides the certificate of the site.
+            # TYPE edgecert_superseded gauge
+            edgecert_superseded{lineage="shop",site="a.example"} 0
         "#]]
         .assert_eq(&text);
     }

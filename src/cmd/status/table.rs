@@ -78,7 +78,8 @@ fn on_record(site: &SiteStatus) -> Cell {
 fn served(site: &SiteStatus, now: OffsetDateTime) -> Cell {
     let Some(edge) = &site.edge else {
         let outcome = site.outcome.to_string();
-        let is_good = site.outcome.is_deployed() || site.outcome == Outcome::Skipped;
+        let is_good =
+            site.outcome.is_deployed() || matches!(site.outcome, Outcome::Skipped | Outcome::Superseded);
         return if is_good { Cell::from(outcome) } else { Cell::coloured(outcome, AnsiColor::Red) };
     };
     let EdgeStatus { outcome, served, addresses, .. } = edge;
