@@ -2,14 +2,20 @@
 //!
 //! Parsing proves nothing: no signature is verified and no chain is built here.
 
+mod der;
+mod extensions;
 mod public_key;
+mod signature;
 
 use std::net::IpAddr;
 
 use ring::digest::{SHA256, digest};
 use time::OffsetDateTime;
-use x509_parser::prelude::{FromDer as _, GeneralName, ParsedExtension, X509Certificate, X509Name};
+use x509_parser::prelude::{
+    FromDer as _, GeneralName, ParsedExtension, X509Certificate, X509Extension, X509Name,
+};
 
+pub use self::extensions::{ExtendedKeyUsage, KeyUsage, Usage};
 pub use self::public_key::{KeyType, PublicKey, SUPPORTED_KEY_TYPES, algorithm_name, bit_length, curve_name};
 use crate::pem;
 use crate::text::{hex, sanitize};
@@ -30,6 +36,11 @@ pub struct Certificate {
     authority_key_id: Option<Vec<u8>>,
     pub is_ca: bool,
     pub public_key: PublicKey,
+    /// Whether the key is limited to RSASSA-PSS (RFC 4055, section 1.2).
+    pub has_pss_key: bool,
+    pub usage: Usage,
+    /// The hash function of its signature, if that is broken.
+    pub broken_hash: Option<&'static str>,
 }
 
 /// A distinguished name.
@@ -79,15 +90,19 @@ impl Certificate {
             authority_key_id: None,
             is_ca: false,
             public_key: PublicKey::from_x509(parsed.public_key()),
+            has_pss_key: public_key::is_pss(parsed.public_key()),
+            usage: Usage::default(),
+            broken_hash: signature::broken_hash(&parsed.signature_algorithm),
         };
         for extension in parsed.extensions() {
-            certificate.add_extension(extension.parsed_extension());
+            certificate.add_extension(extension);
         }
         Ok(certificate)
     }
 
-    fn add_extension(&mut self, extension: &ParsedExtension<'_>) {
-        match extension {
+    fn add_extension(&mut self, extension: &X509Extension<'_>) {
+        self.usage.add(extension);
+        match extension.parsed_extension() {
             ParsedExtension::SubjectAlternativeName(san) => {
                 san.general_names.iter().for_each(|name| self.add_name(name));
             }

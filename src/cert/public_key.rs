@@ -40,11 +40,13 @@ const RSA_BITS: RangeInclusive<usize> = 1024..=8192;
 /// The key types that can be deployed, for messages.
 pub const SUPPORTED_KEY_TYPES: &str = "RSA of 1024 to 8192 bits, P-256, P-384, P-521 and Ed25519";
 
+const RSASSA_PSS: &str = "1.2.840.113549.1.1.10";
+
 impl PublicKey {
     pub(super) fn from_x509(info: &SubjectPublicKeyInfo<'_>) -> Self {
         let bits = &info.subject_public_key.data;
         match info.algorithm.algorithm.to_id_string().as_str() {
-            "1.2.840.113549.1.1.1" | "1.2.840.113549.1.1.10" => Self::from_rsa_der(bits)
+            "1.2.840.113549.1.1.1" | RSASSA_PSS => Self::from_rsa_der(bits)
                 .unwrap_or_else(|| Self::Unsupported("RSA with an invalid public key".into())),
             "1.2.840.10045.2.1" => Self::from_ec_point(info, bits.to_vec()),
             "1.3.101.112" => Self::Ed25519(bits.to_vec()),
@@ -107,6 +109,11 @@ impl fmt::Display for KeyType {
             Self::Other(name) => f.write_str(name),
         }
     }
+}
+
+/// Whether a key is limited to RSASSA-PSS.
+pub(super) fn is_pss(info: &SubjectPublicKeyInfo<'_>) -> bool {
+    info.algorithm.algorithm.to_id_string() == RSASSA_PSS
 }
 
 /// Returns the number of significant bits of a big-endian number.

@@ -11,6 +11,7 @@ pub enum Check {
     Validity,
     Names,
     Key,
+    Purpose,
     Chain,
     Issuer,
 }

@@ -2,33 +2,54 @@
 
 use super::finding::{Check, Finding};
 use crate::bundle::{Bundle, Chain};
-use crate::cert::{KeyType, SUPPORTED_KEY_TYPES};
+use crate::cert::{Certificate, KeyType, SUPPORTED_KEY_TYPES};
 use crate::key::PrivateKey;
 use crate::text;
 
 /// Shortest RSA key that browsers accept (CA/Browser Forum Baseline Requirements, section 6.1.5).
 const MIN_RSA_BITS: usize = 2048;
 
-pub(super) fn check(file: &str, chain: &Chain, bundle: &Bundle) -> Finding {
+pub(super) fn check(file: &str, chain: &Chain, bundle: &Bundle) -> Vec<Finding> {
     let leaf_type = chain.leaf.public_key.key_type();
     if !leaf_type.is_supported() {
         let detail = format!(
             "{file} has a public key of unsupported type {leaf_type}; supported types: {SUPPORTED_KEY_TYPES}"
         );
-        return Finding::fail(Check::Key, detail).hint("renew it with a key of a supported type");
+        return vec![Finding::fail(Check::Key, detail).hint("renew it with a key of a supported type")];
     }
+    let mut findings = weaknesses(file, &chain.leaf, &leaf_type);
     match (&bundle.key, &bundle.files.key) {
-        (Some(Ok(key)), _) if key.pairs_with(&chain.leaf.public_key) => match leaf_type {
-            KeyType::Rsa { bits } if bits < MIN_RSA_BITS => {
-                let detail = format!("{file} has an RSA key of {bits} bits; browsers require {MIN_RSA_BITS}");
-                Finding::warn(Check::Key, detail).hint("renew it with a longer key")
+        (Some(Ok(key)), _) if key.pairs_with(&chain.leaf.public_key) => {
+            if findings.is_empty() {
+                findings.push(Finding::ok(Check::Key, format!("{leaf_type}, key and certificate match")));
             }
-            leaf_type => Finding::ok(Check::Key, format!("{leaf_type}, key and certificate match")),
-        },
-        (Some(Ok(key)), Some(key_file)) => mismatch(file, &text::path(key_file), &leaf_type, key),
-        (Some(_), _) => Finding::skipped(Check::Key, "there is no usable private key"),
-        (None, _) => Finding::skipped(Check::Key, "no private key was given"),
+        }
+        (Some(Ok(key)), Some(key_file)) => {
+            findings.push(mismatch(file, &text::path(key_file), &leaf_type, key));
+        }
+        (Some(_), _) => findings.push(Finding::skipped(Check::Key, "there is no usable private key")),
+        (None, _) => findings.push(Finding::skipped(Check::Key, "no private key was given")),
     }
+    findings
+}
+
+/// Warns of keys that the service accepts and browsers refuse.
+fn weaknesses(file: &str, leaf: &Certificate, leaf_type: &KeyType) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    match leaf_type {
+        KeyType::Rsa { bits } if *bits < MIN_RSA_BITS => {
+            let detail = format!("{file} has an RSA key of {bits} bits; browsers require {MIN_RSA_BITS}");
+            findings.push(Finding::warn(Check::Key, detail).hint("renew it with a longer key"));
+        }
+        _ => {}
+    }
+    if leaf.has_pss_key {
+        let detail =
+            format!("{file} has an RSASSA-PSS key; browsers require a plain RSA key (rsaEncryption)");
+        let hint = "renew it with a key from `openssl genpkey -algorithm RSA`, or with an EC key";
+        findings.push(Finding::warn(Check::Key, detail).hint(hint));
+    }
+    findings
 }
 
 fn mismatch(file: &str, key_file: &str, leaf_type: &KeyType, key: &PrivateKey) -> Finding {

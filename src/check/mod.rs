@@ -11,6 +11,7 @@ mod key;
 mod names;
 mod path;
 mod pem;
+mod purpose;
 mod validity;
 
 use crate::bundle::{Bundle, Chain};
@@ -46,7 +47,7 @@ impl<'a> Vetted<'a> {
 pub fn run(bundle: &Bundle, context: &CheckContext<'_>) -> Vec<Finding> {
     let mut findings = pem::check(bundle);
     let Ok(chain) = &bundle.chain else {
-        let checks = [Check::Validity, Check::Names, Check::Key, Check::Chain, Check::Issuer];
+        let checks = [Check::Validity, Check::Names, Check::Key, Check::Purpose, Check::Chain, Check::Issuer];
         let skip = |check| Finding::skipped(check, "there is no certificate to check");
         findings.extend(checks.map(skip));
         return findings;
@@ -54,7 +55,8 @@ pub fn run(bundle: &Bundle, context: &CheckContext<'_>) -> Vec<Finding> {
     let file = text::path(&bundle.files.cert);
     findings.push(validity::check(&file, &chain.leaf, context.at));
     findings.extend(names::check(&file, &chain.leaf, context.domains));
-    findings.push(key::check(&file, chain, bundle));
+    findings.extend(key::check(&file, chain, bundle));
+    findings.extend(purpose::check(&file, chain));
     let issuer = issuer::check(&file, chain, context);
     let is_explained = issuer.status != Status::Ok || has_failed(&findings);
     findings.extend(chain::check(&file, chain, context, is_explained));

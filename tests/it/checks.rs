@@ -170,6 +170,7 @@ fn check_report_lists_every_check() {
         validity     ok: valid until DATE, for 89 days
         names        ok: covers a.example
         key          ok: P-256, key and certificate match
+        purpose      ok: may authenticate a TLS server
         chain        ok: 2 certificates
         issuer       ok: edgecert test intermediate
         ---
@@ -193,7 +194,7 @@ fn self_signed_needs_allow_untrusted() {
         "-subj",
         "/CN=a.example",
     ]);
-    arguments.extend(["-addext", "subjectAltName=DNS:a.example"]);
+    arguments.extend(["-addext", "subjectAltName=DNS:a.example", "-addext", "basicConstraints=CA:FALSE"]);
     openssl(lineage.path(), &arguments);
     let output = edgecert().called_by_certbot(&lineage).against(&service).exits_with(65);
     expect![[r#"

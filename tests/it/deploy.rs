@@ -99,6 +99,11 @@ fn json_report_has_the_documented_fields() {
               "detail": "P-256, key and certificate match"
             },
             {
+              "check": "purpose",
+              "status": "ok",
+              "detail": "may authenticate a TLS server"
+            },
+            {
               "check": "chain",
               "status": "ok",
               "detail": "has a path to a trust anchor"

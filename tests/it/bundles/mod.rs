@@ -14,8 +14,10 @@ mod key_types;
 mod keys;
 mod names;
 mod pem;
+mod purpose;
 mod upload;
 mod validity;
+mod weak;
 
 /// Certificates and keys that the cases are assembled from: a root, intermediates, leaves.
 struct Fixtures {

@@ -8,7 +8,8 @@ pub(crate) const INTEGER: u8 = 0x02;
 pub(crate) const DNS_NAME: u8 = 0x82;
 pub(crate) const UTC_TIME: u8 = 0x17;
 pub(crate) const GENERALIZED_TIME: u8 = 0x18;
-const BIT_STRING: u8 = 0x03;
+pub(crate) const BIT_STRING: u8 = 0x03;
+const BOOLEAN: u8 = 0x01;
 const OCTET_STRING: u8 = 0x04;
 const OID: u8 = 0x06;
 const UTF8: u8 = 0x0c;
@@ -24,6 +25,10 @@ pub(crate) struct ForgedCert<'a> {
     pub(crate) names: Vec<&'a [u8]>,
     /// `SubjectPublicKeyInfo`; empty means an Ed25519 key.
     pub(crate) key: Vec<u8>,
+    /// Encoded extensions after the SAN.
+    pub(crate) extensions: Vec<Vec<u8>>,
+    /// The signature's `AlgorithmIdentifier`; empty means Ed25519.
+    pub(crate) signature: Vec<u8>,
 }
 
 impl Default for ForgedCert<'_> {
@@ -34,6 +39,8 @@ impl Default for ForgedCert<'_> {
             validity: [(UTC_TIME, "200101000000Z"), (UTC_TIME, "491231235959Z")],
             names: vec![b"a.example"],
             key: Vec::new(),
+            extensions: Vec::new(),
+            signature: Vec::new(),
         }
     }
 }
@@ -44,13 +51,11 @@ impl ForgedCert<'_> {
     }
 
     pub(crate) fn der(&self) -> Vec<u8> {
-        let algorithm = sequence(&[tlv(OID, &[0x2b, 0x65, 0x70])]);
+        let ed25519 = sequence(&[oid("1.3.101.112")]);
         let signature = tlv(BIT_STRING, &[0; 65]);
-        let key = if self.key.is_empty() {
-            sequence(&[algorithm.clone(), tlv(BIT_STRING, &[0; 33])])
-        } else {
-            self.key.clone()
-        };
+        let or = |given: &Vec<u8>, default| if given.is_empty() { default } else { given.clone() };
+        let algorithm = or(&self.signature, ed25519.clone());
+        let key = or(&self.key, sequence(&[ed25519, tlv(BIT_STRING, &[0; 33])]));
         let [from, until] = self.validity.map(|(tag, date)| tlv(tag, date.as_bytes()));
         let mut fields = vec![
             tlv(0xa0, &tlv(INTEGER, &[2])),
@@ -61,30 +66,59 @@ impl ForgedCert<'_> {
             name(self.subject),
             key,
         ];
+        let mut extensions = Vec::new();
         if !self.names.is_empty() {
             let names: Vec<u8> = self.names.iter().flat_map(|name| tlv(DNS_NAME, name)).collect();
-            fields.push(tlv(0xa3, &sequence(&[subject_alternative_names(&names)])));
+            extensions.push(extension("2.5.29.17", false, &tlv(SEQUENCE, &names)));
+        }
+        extensions.extend(self.extensions.iter().cloned());
+        if !extensions.is_empty() {
+            fields.push(tlv(0xa3, &sequence(&extensions)));
         }
         sequence(&[sequence(&fields), algorithm, signature])
     }
 }
 
-/// Encodes the SAN extension around encoded names.
-fn subject_alternative_names(names: &[u8]) -> Vec<u8> {
-    sequence(&[tlv(OID, &[0x55, 0x1d, 0x11]), tlv(OCTET_STRING, &tlv(SEQUENCE, names))])
+/// Encodes an extension around its encoded value.
+pub(crate) fn extension(id: &str, is_critical: bool, value: &[u8]) -> Vec<u8> {
+    let critical = if is_critical { tlv(BOOLEAN, &[0xff]) } else { Vec::new() };
+    sequence(&[oid(id), critical, tlv(OCTET_STRING, value)])
+}
+
+/// Encodes an object identifier in dotted notation.
+pub(crate) fn oid(dotted: &str) -> Vec<u8> {
+    let numbers: Vec<u64> = dotted.split('.').map(|number| number.parse().unwrap()).collect();
+    let mut content = Vec::new();
+    for number in std::iter::once(numbers[0] * 40 + numbers[1]).chain(numbers[2..].iter().copied()) {
+        let digits = (0..10).rev().map(|place| number >> (7 * place)).skip_while(|rest| *rest == 0);
+        let mut bytes: Vec<u8> = digits.map(|rest| 0x80 | u8::try_from(rest & 0x7f).unwrap()).collect();
+        match bytes.last_mut() {
+            Some(last) => *last &= 0x7f,
+            None => bytes.push(0),
+        }
+        content.extend(bytes);
+    }
+    tlv(OID, &content)
 }
 
 /// Encodes a distinguished name that consists of a common name.
 fn name(common: &str) -> Vec<u8> {
-    let attribute = sequence(&[tlv(OID, &[0x55, 4, 3]), tlv(UTF8, common.as_bytes())]);
+    let attribute = sequence(&[oid("2.5.4.3"), tlv(UTF8, common.as_bytes())]);
     sequence(&[tlv(SET, &attribute)])
 }
 
 /// Encodes the `SubjectPublicKeyInfo` of an RSA key of this size.
 pub(crate) fn rsa_public_key(bits: usize) -> Vec<u8> {
-    let oid = tlv(OID, &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1]);
+    let oid = oid("1.2.840.113549.1.1.1");
     let key = sequence(&[integer_of_size(bits), tlv(INTEGER, &[1, 0, 1])]);
     sequence(&[sequence(&[oid, vec![5, 0]]), tlv(BIT_STRING, &[&[0], key.as_slice()].concat())])
+}
+
+/// Encodes the `SubjectPublicKeyInfo` of a P-256 key that is no point of the curve.
+pub(crate) fn ec_public_key() -> Vec<u8> {
+    let algorithm = sequence(&[oid("1.2.840.10045.2.1"), oid("1.2.840.10045.3.1.7")]);
+    let point = [[0, 4].as_slice(), &[1; 64]].concat();
+    sequence(&[algorithm, tlv(BIT_STRING, &point)])
 }
 
 /// Encodes an `RSAPrivateKey` of this size whose numbers are not a key.

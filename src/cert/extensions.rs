@@ -1,0 +1,171 @@
+//! What the extensions of a certificate permit, and which of them TLS clients reject.
+
+use x509_parser::asn1_rs::{Oid, Tag, oid};
+use x509_parser::extensions::{ParsedExtension, X509Extension};
+
+use super::der::{dotted, elements, only_element};
+
+/// The extensions that decide whether TLS clients accept a certificate for a server.
+#[derive(Debug, Default)]
+pub struct Usage {
+    /// `None` without the extension: every purpose is permitted.
+    pub extended_key_usage: Option<ExtendedKeyUsage>,
+    /// `None` without the extension: every usage is permitted.
+    pub key_usage: Option<KeyUsage>,
+    /// Whether there is a Certificate Transparency poison extension, critical or not.
+    pub is_precertificate: bool,
+    /// Names of the usage extensions and basic constraints that cannot be decoded.
+    pub unreadable: Vec<&'static str>,
+    /// Critical extensions that no TLS client is known to process.
+    pub unknown_critical: Vec<String>,
+    /// Critical extensions that should not be: most TLS clients do not process them.
+    pub overly_critical: Vec<String>,
+}
+
+/// The extended key usage extension (RFC 5280, section 4.2.1.12).
+#[derive(Debug)]
+pub struct ExtendedKeyUsage {
+    pub server_auth: bool,
+    /// Whether it has `anyExtendedKeyUsage`.
+    pub any: bool,
+    /// All purposes, by name or object identifier.
+    pub purposes: Vec<String>,
+}
+
+/// The key usage extension (RFC 5280, section 4.2.1.3). Bit 0 of the RFC is the least significant one.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyUsage(u16);
+
+/// Names of the bits, in order.
+const KEY_USAGES: [&str; 9] = [
+    "digitalSignature",
+    "nonRepudiation",
+    "keyEncipherment",
+    "dataEncipherment",
+    "keyAgreement",
+    "keyCertSign",
+    "cRLSign",
+    "encipherOnly",
+    "decipherOnly",
+];
+
+/// Marks a precertificate (RFC 6962, section 3.1). The RFC requires it to be critical; one that is not is no
+/// certificate for a server either, because nothing else carries the extension.
+const CT_POISON: Oid<'static> = oid!(1.3.6.1.4.1.11129.2.4.3);
+
+/// Known extensions, and whether TLS clients process them if they are critical. OpenSSL and browsers process all for
+/// which that is so, webpki all but the policies. Conforming CAs do not mark the others as critical, and most clients
+/// reject those that are.
+static EXTENSIONS: [(Oid<'static>, &str, bool); 22] = [
+    (oid!(2.5.29.15), KEY_USAGE, true),
+    (oid!(2.5.29.17), "subjectAltName", true),
+    (oid!(2.5.29.19), BASIC_CONSTRAINTS, true),
+    (oid!(2.5.29.30), "nameConstraints", true),
+    (oid!(2.5.29.31), "cRLDistributionPoints", true),
+    (oid!(2.5.29.32), "certificatePolicies", true),
+    (oid!(2.5.29.33), "policyMappings", true),
+    (oid!(2.5.29.36), "policyConstraints", true),
+    (oid!(2.5.29.37), EXTENDED_KEY_USAGE, true),
+    (oid!(2.5.29.54), "inhibitAnyPolicy", true),
+    (oid!(2.5.29.9), "subjectDirectoryAttributes", false),
+    (oid!(2.5.29.14), "subjectKeyIdentifier", false),
+    (oid!(2.5.29.16), "privateKeyUsagePeriod", false),
+    (oid!(2.5.29.18), "issuerAltName", false),
+    (oid!(2.5.29.35), "authorityKeyIdentifier", false),
+    (oid!(2.5.29.46), "freshestCRL", false),
+    (oid!(1.3.6.1.5.5.7.1.1), "authorityInfoAccess", false),
+    (oid!(1.3.6.1.5.5.7.1.11), "subjectInfoAccess", false),
+    (oid!(1.3.6.1.5.5.7.1.24), "TLS feature (must-staple)", false),
+    (oid!(1.3.6.1.4.1.11129.2.4.2), "SCT list", false),
+    (oid!(2.16.840.1.113730.1.1), "netscapeCertType", false),
+    (CT_POISON, "CT poison", true),
+];
+
+const KEY_USAGE: &str = "keyUsage";
+const EXTENDED_KEY_USAGE: &str = "extKeyUsage";
+const BASIC_CONSTRAINTS: &str = "basicConstraints";
+
+static PURPOSES: [(Oid<'static>, &str); 7] = [
+    (SERVER_AUTH, "serverAuth"),
+    (ANY_PURPOSE, "anyExtendedKeyUsage"),
+    (oid!(1.3.6.1.5.5.7.3.2), "clientAuth"),
+    (oid!(1.3.6.1.5.5.7.3.3), "codeSigning"),
+    (oid!(1.3.6.1.5.5.7.3.4), "emailProtection"),
+    (oid!(1.3.6.1.5.5.7.3.8), "timeStamping"),
+    (oid!(1.3.6.1.5.5.7.3.9), "OCSPSigning"),
+];
+
+const SERVER_AUTH: Oid<'static> = oid!(1.3.6.1.5.5.7.3.1);
+const ANY_PURPOSE: Oid<'static> = oid!(2.5.29.37.0);
+
+impl Usage {
+    pub(super) fn add(&mut self, extension: &X509Extension<'_>) {
+        let known = known(&extension.oid);
+        match known {
+            Some((EXTENDED_KEY_USAGE, _)) => match ExtendedKeyUsage::from_der(extension.value) {
+                Some(usage) => self.extended_key_usage = Some(usage),
+                None => self.unreadable.push(EXTENDED_KEY_USAGE),
+            },
+            Some((KEY_USAGE, _)) => match extension.parsed_extension() {
+                ParsedExtension::KeyUsage(usage) if only_element(extension.value).is_some() => {
+                    self.key_usage = Some(KeyUsage(usage.flags));
+                }
+                _ => self.unreadable.push(KEY_USAGE),
+            },
+            Some((BASIC_CONSTRAINTS, _)) => match extension.parsed_extension() {
+                ParsedExtension::BasicConstraints(_) if only_element(extension.value).is_some() => {}
+                _ => self.unreadable.push(BASIC_CONSTRAINTS),
+            },
+            _ => self.is_precertificate |= extension.oid == CT_POISON,
+        }
+        match known {
+            _ if !extension.critical => {}
+            Some((_, true)) => {}
+            Some((_, false)) => self.overly_critical.push(describe(&extension.oid)),
+            None => self.unknown_critical.push(describe(&extension.oid)),
+        }
+    }
+}
+
+impl ExtendedKeyUsage {
+    /// Not with x509-parser, which takes values of other types for object identifiers.
+    fn from_der(value: &[u8]) -> Option<Self> {
+        let list = only_element(value).filter(|list| list.tag() == Tag::Sequence)?;
+        let mut usage = Self { server_auth: false, any: false, purposes: Vec::new() };
+        for purpose in elements(list.data)? {
+            if purpose.tag() != Tag::Oid || purpose.data.is_empty() {
+                return None;
+            }
+            let oid = Oid::new(purpose.data.into());
+            usage.server_auth |= oid == SERVER_AUTH;
+            usage.any |= oid == ANY_PURPOSE;
+            let name = PURPOSES.iter().find(|(known, _)| *known == oid);
+            usage.purposes.push(name.map_or_else(|| dotted(&oid), |(_, name)| (*name).to_owned()));
+        }
+        Some(usage)
+    }
+}
+
+impl KeyUsage {
+    /// The names of the permitted usages.
+    pub fn names(self) -> Vec<&'static str> {
+        KEY_USAGES
+            .into_iter()
+            .enumerate()
+            .filter(|(bit, _)| self.0 >> bit & 1 == 1)
+            .map(|(_, name)| name)
+            .collect()
+    }
+}
+
+/// Names an extension in messages.
+pub(super) fn describe(oid: &Oid<'_>) -> String {
+    match known(oid) {
+        Some((name, _)) => format!("{} ({name})", dotted(oid)),
+        None => dotted(oid),
+    }
+}
+
+fn known(oid: &Oid<'_>) -> Option<(&'static str, bool)> {
+    EXTENSIONS.iter().find(|(known, ..)| known == oid).map(|(_, name, is_processed)| (*name, *is_processed))
+}
