@@ -6,6 +6,7 @@ mod der;
 mod extensions;
 mod public_key;
 mod signature;
+mod strict;
 
 use std::net::IpAddr;
 
@@ -60,6 +61,15 @@ pub enum CertificateError {
     Malformed,
     #[error("a `CERTIFICATE` block of {0} bytes, more than TLS clients accept")]
     TooLarge(usize),
+    #[error("a certificate whose {field} `{found}` is not {wanted}")]
+    Time {
+        field: &'static str,
+        /// Sanitized.
+        found: String,
+        wanted: &'static str,
+    },
+    #[error("a certificate that has the extension {0} more than once")]
+    RepeatedExtension(String),
 }
 
 /// The largest certificate that webpki accepts; OpenSSL's limit for a whole chain is higher.
@@ -71,7 +81,15 @@ pub fn fingerprint(der: &[u8]) -> String {
 }
 
 impl Certificate {
-    /// Parses one certificate and ignores bytes after it.
+    /// Parses one certificate, and fails if its encoding is one that TLS clients reject: certificates to be deployed.
+    pub fn from_der_strict(bytes: &[u8]) -> Result<Self, CertificateError> {
+        if bytes.len() <= MAX_BYTES {
+            strict::check(bytes)?;
+        }
+        Self::from_der(bytes)
+    }
+
+    /// Parses one certificate and ignores bytes after it. Lenient, for certificates that others deployed.
     pub fn from_der(bytes: &[u8]) -> Result<Self, CertificateError> {
         if bytes.len() > MAX_BYTES {
             return Err(CertificateError::TooLarge(bytes.len()));

@@ -74,7 +74,7 @@ fn certificates(blocks: Vec<Block>, file: &[u8]) -> Result<(Vec<Certificate>, Ve
     let (mut certificates, mut repairs, mut defects) = (Vec::new(), Vec::new(), Vec::new());
     for block in blocks {
         match block {
-            Block::Certificate(der) => match Certificate::from_der(&der) {
+            Block::Certificate(der) => match Certificate::from_der_strict(&der) {
                 Ok(certificate) if certificates.contains(&certificate) => {
                     repairs.push(format!("dropped a duplicate of {}", certificate.label()));
                 }
@@ -101,6 +101,10 @@ fn unusable(error: &CertificateError) -> Defect {
     match error {
         CertificateError::Malformed => Defect::transient(error.to_string(), DAMAGED_HINT),
         CertificateError::TooLarge(_) => Defect::permanent(error.to_string(), ONE_CHAIN_HINT),
+        CertificateError::Time { .. } | CertificateError::RepeatedExtension(_) => {
+            let hint = "have the CA issue it again; RFC 5280 forbids this, and TLS clients reject it";
+            Defect::permanent(error.to_string(), hint)
+        }
     }
 }
 

@@ -15,6 +15,7 @@ mod keys;
 mod names;
 mod pem;
 mod purpose;
+mod times;
 mod upload;
 mod validity;
 mod weak;

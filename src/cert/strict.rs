@@ -1,0 +1,99 @@
+//! Encodings that RFC 5280 forbids, TLS clients reject and x509-parser accepts: other forms of time, and extensions
+//! that occur twice.
+
+use std::collections::BTreeSet;
+
+use time::{Date, Month, Time};
+use x509_parser::asn1_rs::{Any, Class, FromDer as _, Oid, Tag};
+
+use super::CertificateError;
+use super::der::elements;
+use super::extensions::describe;
+use crate::text::sanitize;
+
+/// Position of `validity` in a `TBSCertificate`, after the optional version (RFC 5280, section 4.1).
+const VALIDITY: usize = 3;
+
+/// Fails for a certificate with such an encoding. Everything else is left to x509-parser.
+pub(super) fn check(certificate: &[u8]) -> Result<(), CertificateError> {
+    let tbs = tbs_fields(certificate).ok_or(CertificateError::Malformed)?;
+    let has_version = tbs.first().is_some_and(|field| field.class() == Class::ContextSpecific);
+    let validity = tbs.get(VALIDITY + usize::from(has_version)).ok_or(CertificateError::Malformed)?;
+    match elements(validity.data).as_deref() {
+        Some([not_before, not_after]) => {
+            check_time("notBefore", not_before)?;
+            check_time("notAfter", not_after)?;
+        }
+        _ => return Err(CertificateError::Malformed),
+    }
+    tbs.iter().filter(|field| is_extensions(field)).try_for_each(|field| check_extensions(field.data))
+}
+
+fn tbs_fields(certificate: &[u8]) -> Option<Vec<Any<'_>>> {
+    let (_, certificate) = Any::from_der(certificate).ok()?;
+    let (_, tbs) = Any::from_der(certificate.data).ok()?;
+    elements(tbs.data)
+}
+
+fn is_extensions(field: &Any<'_>) -> bool {
+    field.class() == Class::ContextSpecific && field.tag() == Tag(3)
+}
+
+/// Accepts the forms of RFC 5280, section 4.1.2.5. Years before 2050 may be `GeneralizedTime`, which it forbids, because
+/// they are unambiguous and OpenSSL, webpki and browsers accept them.
+fn check_time(field: &'static str, value: &Any<'_>) -> Result<(), CertificateError> {
+    let (form, year_digits) = match value.tag() {
+        Tag::UtcTime => ("of the form YYMMDDHHMMSSZ", 2),
+        Tag::GeneralizedTime => ("of the form YYYYMMDDHHMMSSZ", 4),
+        _ => return Err(invalid_time(field, value, "a UTCTime or GeneralizedTime")),
+    };
+    let (year, rest) = digits(value.data, year_digits).ok_or_else(|| invalid_time(field, value, form))?;
+    let (numbers, rest) = pairs(rest).ok_or_else(|| invalid_time(field, value, form))?;
+    if rest != b"Z" {
+        return Err(invalid_time(field, value, form));
+    }
+    if exists(year, numbers) { Ok(()) } else { Err(invalid_time(field, value, "a date and time that exist")) }
+}
+
+fn invalid_time(field: &'static str, value: &Any<'_>, wanted: &'static str) -> CertificateError {
+    let found = sanitize(&String::from_utf8_lossy(value.data));
+    CertificateError::Time { field, found, wanted }
+}
+
+/// Reads this many decimal digits.
+fn digits(text: &[u8], count: usize) -> Option<(u16, &[u8])> {
+    let (digits, rest) = text.split_at_checked(count)?;
+    let number = digits
+        .iter()
+        .try_fold(0, |number, digit| digit.is_ascii_digit().then(|| number * 10 + u16::from(digit - b'0')))?;
+    Some((number, rest))
+}
+
+/// Reads month, day, hour, minute and second.
+fn pairs(mut text: &[u8]) -> Option<([u8; 5], &[u8])> {
+    let mut numbers = [0; 5];
+    for number in &mut numbers {
+        let (value, rest) = digits(text, 2)?;
+        (*number, text) = (u8::try_from(value).ok()?, rest);
+    }
+    Some((numbers, text))
+}
+
+/// Whether the calendar has this date and the clock this time. Two-digit years have the same leap days in both
+/// centuries, except for 2000, a leap year as `00` is here.
+fn exists(year: u16, [month, day, hour, minute, second]: [u8; 5]) -> bool {
+    let date = Month::try_from(month).and_then(|month| Date::from_calendar_date(year.into(), month, day));
+    date.is_ok() && Time::from_hms(hour, minute, second).is_ok()
+}
+
+fn check_extensions(content: &[u8]) -> Result<(), CertificateError> {
+    let (_, list) = Any::from_der(content).map_err(|_| CertificateError::Malformed)?;
+    let mut seen = BTreeSet::new();
+    for extension in elements(list.data).ok_or(CertificateError::Malformed)? {
+        let (_, oid) = Any::from_der(extension.data).map_err(|_| CertificateError::Malformed)?;
+        if !seen.insert(oid.data) {
+            return Err(CertificateError::RepeatedExtension(describe(&Oid::new(oid.data.into()))));
+        }
+    }
+    Ok(())
+}
