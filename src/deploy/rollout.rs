@@ -1,6 +1,7 @@
 //! Rolls a vetted certificate out: list, plan, upload, bind, wait, and report for each site what the service and its
 //! edge show.
 
+use std::cell::LazyCell;
 use std::collections::{HashMap, HashSet};
 
 use anyhow::Context as _;
@@ -81,18 +82,18 @@ fn exemptions(
     if request.force {
         return exemptions;
     }
-    let is_complete = listing.warnings.is_empty();
-    let records: HashSet<u64> = listing.records.iter().map(|record| record.id).collect();
-    for site in scope.wanted(&listing.sites) {
+    let records = LazyCell::new(|| listing.records.iter().map(|record| record.id).collect::<HashSet<u64>>());
+    // An incomplete listing may lack a record that exists.
+    let exists = |record: u64| !listing.warnings.is_empty() || records.contains(&record);
+    for site in scope.wanted(&listing.sites).filter(|site| site.config_synced) {
         let Some(record) = site.cert_id else { continue };
-        let is_bound = site.config_synced && (!is_complete || records.contains(&record));
         // A handshake cannot show what a disabled site serves.
         let is_unverifiable = request.settings.verify == Verify::Off || !site.enabled;
         let has_leaf = match survey.view(site.id) {
             Some(view) => view.is_current(),
             None => is_unverifiable && request.deployed.get(&site.id) == Some(&record),
         };
-        if is_bound && has_leaf {
+        if has_leaf && exists(record) {
             exemptions.insert(site.id, Exemption::Current);
         }
     }

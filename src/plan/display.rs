@@ -63,10 +63,7 @@ impl Step {
 
 /// Why a site is left to another lineage.
 pub(crate) fn superseded(lineage: &str, issued: OffsetDateTime) -> String {
-    format!(
-        "superseded by the lineage {lineage}, whose certificate was issued later, at {}",
-        text::rfc3339(issued)
-    )
+    format!("the certificate of the lineage {lineage} was issued later, at {}", text::rfc3339(issued))
 }
 
 impl Plan<'_> {
