@@ -16,7 +16,7 @@ use crate::names::{Domain, Names};
 use crate::plan::Allow;
 use crate::settings::{Layers, TrustAnchors};
 use crate::source::{AcmeClient, Source};
-use crate::state::{Deployments, StateError};
+use crate::state::{Deployments, LineageState, StateError};
 use crate::text;
 use crate::trust::TrustStores;
 
@@ -38,6 +38,15 @@ pub(super) struct DeployPolicy {
     pub(super) skip_unmatched: bool,
     /// `None`: the path to a root is not checked.
     trust_anchors: Option<TrustAnchors>,
+    superseded: Option<Superseded>,
+}
+
+/// Says that other lineages provide the certificate of all sites.
+struct Superseded {
+    /// Of the leaf; a later one of the lineage may win.
+    fingerprint: String,
+    /// Which lineage does.
+    detail: String,
 }
 
 /// The names of a leaf, and its issue date.
@@ -81,7 +90,11 @@ impl HostLineage {
             None
         });
         let path = anchors.as_ref().and_then(Option::as_ref).map(Anchors::rule);
-        match lineage.load() {
+        let loaded = lineage.load();
+        if let Some(finding) = lineage.superseded(loaded.as_ref().ok()) {
+            return (lineage, vec![finding]);
+        }
+        match loaded {
             Ok(bundle) => findings.extend(lineage.check_bundle(&bundle, now, path)),
             Err(error) => findings.push(unreadable_finding(error)),
         }
@@ -92,7 +105,19 @@ impl HostLineage {
         (lineage, findings)
     }
 
-    fn load(&mut self) -> Result<Bundle, ReadError> {
+    /// Reports a lineage that nobody needs, instead of what is wrong with it.
+    fn superseded(&self, bundle: Option<&Bundle>) -> Option<DoctorFinding> {
+        let Superseded { fingerprint, detail } = self.policy.superseded.as_ref()?;
+        let on_disk = bundle.and_then(|bundle| bundle.chain.as_ref().ok());
+        if on_disk.is_some_and(|chain| chain.leaf.fingerprint() != *fingerprint) {
+            return None;
+        }
+        let detail = format!("{} is superseded: {detail}", self.title());
+        let remedy = "delete it with its ACME client, then run `edgecert status --forget` on it";
+        Some(DoctorFinding::warn(Subject::Lineage, detail, remedy))
+    }
+
+    fn load(&self) -> Result<Bundle, ReadError> {
         let mut files = self.source.files.clone();
         // Certificate and key may be in one file.
         files.key.get_or_insert_with(|| files.cert.clone());
@@ -154,6 +179,14 @@ impl Managed {
     }
 }
 
+impl Superseded {
+    fn recorded(state: &LineageState) -> Option<Self> {
+        let detail = state.sites.iter().find_map(|site| site.detail.as_deref())?;
+        let fingerprint = state.leaf.as_ref()?.fingerprint.clone();
+        state.is_superseded().then(|| Self { fingerprint, detail: text::sanitize(detail) })
+    }
+}
+
 impl DeployPolicy {
     fn new(member: &Member<'_>, layers: &Layers<'_>) -> Self {
         let recorded = member.state.as_ref().map(|state| state.options.clone()).unwrap_or_default();
@@ -169,6 +202,7 @@ impl DeployPolicy {
             allow_untrusted: options.allow_untrusted,
             skip_unmatched: options.skip_unmatched,
             trust_anchors: Some(options.trust_anchors),
+            superseded: member.state.as_ref().and_then(Superseded::recorded),
         }
     }
 }

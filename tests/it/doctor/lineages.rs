@@ -94,6 +94,32 @@ fn uncovered_site_is_a_fault() {
 }
 
 #[test]
+fn superseded_lineage_is_only_a_warning() {
+    let (service, state) = (sandbox(&["a.example"]), private_directory());
+    let certbot = Certbot::with_lineages(&[&["a.example"]]);
+    certbot.renew("other", &["a.example"]);
+    let entries = certbot.entries(&["a.example", "other"], "");
+    let sync = edgecert().against(&service).args(["sync"]);
+    let config = sync.write_file("config.toml", &entries);
+    sync.env("EDGECERT_CONFIG", config).env("EDGECERT_STATE_DIR", state.path()).succeeds();
+    let faults = || faults(&doctor(&service, &entries).env("EDGECERT_STATE_DIR", state.path()).run());
+    let superseded =
+        |fault: &String| fault.starts_with("warn lineage: ") && fault.contains("is superseded: ");
+    let found: Vec<String> = faults().into_iter().filter(superseded).collect();
+    assert_eq!(found.len(), 1, "{found:?}");
+
+    // Nobody needs its files.
+    let name = if found[0].contains("live/other") { "other" } else { "a.example" };
+    fs::remove_file(certbot.live(name).join("fullchain.pem")).unwrap();
+    let gone: Vec<String> = faults().into_iter().filter(|fault| fault.contains(name)).collect();
+    assert!(gone.iter().all(|fault| fault.starts_with("warn ")), "{gone:?}");
+
+    // A renewal may win again.
+    certbot.renew(name, &["a.example"]);
+    assert!(!faults().iter().any(superseded), "{:?}", faults());
+}
+
+#[test]
 fn contested_site_is_a_warning() {
     let certbot = Certbot::with_lineages(&[&["a.example"], &["b.example", "a.example"]]);
     let service = sandbox(&["a.example", "b.example"]);
@@ -101,6 +127,7 @@ fn contested_site_is_a_warning() {
     let output = doctor(&service, &certbot.entries(&both, "")).succeeds();
     assert_only_fault(&output, "warn record: a.example is covered by ", "`domains`");
     assert!(output.stdout.contains("the others are superseded"));
+
     let parted =
         certbot.entries(&["a.example"], "") + &certbot.entries(&["b.example"], "domains = [\"b.example\"]\n");
     doctor(&service, &parted).succeeds();
