@@ -1,9 +1,9 @@
 //! What the extensions of a certificate permit, and which of them TLS clients reject.
 
-use x509_parser::asn1_rs::{Oid, Tag, oid};
+use x509_parser::asn1_rs::{Oid, oid};
 use x509_parser::extensions::{ParsedExtension, X509Extension};
 
-use super::der::{dotted, elements, only_element};
+use super::der::{OID, SEQUENCE, dotted, elements, only_element};
 
 /// The extensions that decide whether TLS clients accept a certificate for a server.
 #[derive(Debug, Default)]
@@ -130,13 +130,13 @@ impl Usage {
 impl ExtendedKeyUsage {
     /// Not with x509-parser, which takes values of other types for object identifiers.
     fn from_der(value: &[u8]) -> Option<Self> {
-        let list = only_element(value).filter(|list| list.tag() == Tag::Sequence)?;
+        let list = only_element(value).filter(|list| list.tag == SEQUENCE)?;
         let mut usage = Self { server_auth: false, any: false, purposes: Vec::new() };
-        for purpose in elements(list.data)? {
-            if purpose.tag() != Tag::Oid || purpose.data.is_empty() {
+        for purpose in elements(list.content)? {
+            if purpose.tag != OID || purpose.content.is_empty() {
                 return None;
             }
-            let oid = Oid::new(purpose.data.into());
+            let oid = Oid::new(purpose.content.into());
             usage.server_auth |= oid == SERVER_AUTH;
             usage.any |= oid == ANY_PURPOSE;
             let name = PURPOSES.iter().find(|(known, _)| *known == oid);

@@ -4,50 +4,51 @@
 use std::collections::BTreeSet;
 
 use time::{Date, Month, Time};
-use x509_parser::asn1_rs::{Any, Class, FromDer as _, Oid, Tag};
+use x509_parser::asn1_rs::Oid;
 
 use super::CertificateError;
-use super::der::elements;
+use super::der::{Element, GENERALIZED_TIME, UTC_TIME, elements};
 use super::extensions::describe;
 use crate::text::sanitize;
 
 /// Position of `validity` in a `TBSCertificate`, after the optional version (RFC 5280, section 4.1).
 const VALIDITY: usize = 3;
 
+/// The tags of `version` and `extensions`.
+const VERSION: u8 = 0xa0;
+const EXTENSIONS: u8 = 0xa3;
+
 /// Fails for a certificate with such an encoding. Everything else is left to x509-parser.
 pub(super) fn check(certificate: &[u8]) -> Result<(), CertificateError> {
     let tbs = tbs_fields(certificate).ok_or(CertificateError::Malformed)?;
-    let has_version = tbs.first().is_some_and(|field| field.class() == Class::ContextSpecific);
+    let has_version = tbs.first().is_some_and(|field| field.tag == VERSION);
     let validity = tbs.get(VALIDITY + usize::from(has_version)).ok_or(CertificateError::Malformed)?;
-    match elements(validity.data).as_deref() {
+    match elements(validity.content).as_deref() {
         Some([not_before, not_after]) => {
             check_time("notBefore", not_before)?;
             check_time("notAfter", not_after)?;
         }
         _ => return Err(CertificateError::Malformed),
     }
-    tbs.iter().filter(|field| is_extensions(field)).try_for_each(|field| check_extensions(field.data))
+    let mut extensions = tbs.iter().filter(|field| field.tag == EXTENSIONS);
+    extensions.try_for_each(|field| check_extensions(field.content))
 }
 
-fn tbs_fields(certificate: &[u8]) -> Option<Vec<Any<'_>>> {
-    let (_, certificate) = Any::from_der(certificate).ok()?;
-    let (_, tbs) = Any::from_der(certificate.data).ok()?;
-    elements(tbs.data)
-}
-
-fn is_extensions(field: &Any<'_>) -> bool {
-    field.class() == Class::ContextSpecific && field.tag() == Tag(3)
+fn tbs_fields(certificate: &[u8]) -> Option<Vec<Element<'_>>> {
+    let (certificate, _) = Element::read(certificate)?;
+    let (tbs, _) = Element::read(certificate.content)?;
+    elements(tbs.content)
 }
 
 /// Accepts the forms of RFC 5280, section 4.1.2.5. Years before 2050 may be `GeneralizedTime`, which it forbids, because
 /// they are unambiguous and OpenSSL, webpki and browsers accept them.
-fn check_time(field: &'static str, value: &Any<'_>) -> Result<(), CertificateError> {
-    let (form, year_digits) = match value.tag() {
-        Tag::UtcTime => ("of the form YYMMDDHHMMSSZ", 2),
-        Tag::GeneralizedTime => ("of the form YYYYMMDDHHMMSSZ", 4),
+fn check_time(field: &'static str, value: &Element<'_>) -> Result<(), CertificateError> {
+    let (form, year_digits) = match value.tag {
+        UTC_TIME => ("of the form YYMMDDHHMMSSZ", 2),
+        GENERALIZED_TIME => ("of the form YYYYMMDDHHMMSSZ", 4),
         _ => return Err(invalid_time(field, value, "a UTCTime or GeneralizedTime")),
     };
-    let (year, rest) = digits(value.data, year_digits).ok_or_else(|| invalid_time(field, value, form))?;
+    let (year, rest) = digits(value.content, year_digits).ok_or_else(|| invalid_time(field, value, form))?;
     let (numbers, rest) = pairs(rest).ok_or_else(|| invalid_time(field, value, form))?;
     if rest != b"Z" {
         return Err(invalid_time(field, value, form));
@@ -55,8 +56,8 @@ fn check_time(field: &'static str, value: &Any<'_>) -> Result<(), CertificateErr
     if exists(year, numbers) { Ok(()) } else { Err(invalid_time(field, value, "a date and time that exist")) }
 }
 
-fn invalid_time(field: &'static str, value: &Any<'_>, wanted: &'static str) -> CertificateError {
-    let found = sanitize(&String::from_utf8_lossy(value.data));
+fn invalid_time(field: &'static str, value: &Element<'_>, wanted: &'static str) -> CertificateError {
+    let found = sanitize(&String::from_utf8_lossy(value.content));
     CertificateError::Time { field, found, wanted }
 }
 
@@ -87,12 +88,12 @@ fn exists(year: u16, [month, day, hour, minute, second]: [u8; 5]) -> bool {
 }
 
 fn check_extensions(content: &[u8]) -> Result<(), CertificateError> {
-    let (_, list) = Any::from_der(content).map_err(|_| CertificateError::Malformed)?;
+    let (list, _) = Element::read(content).ok_or(CertificateError::Malformed)?;
     let mut seen = BTreeSet::new();
-    for extension in elements(list.data).ok_or(CertificateError::Malformed)? {
-        let (_, oid) = Any::from_der(extension.data).map_err(|_| CertificateError::Malformed)?;
-        if !seen.insert(oid.data) {
-            return Err(CertificateError::RepeatedExtension(describe(&Oid::new(oid.data.into()))));
+    for extension in elements(list.content).ok_or(CertificateError::Malformed)? {
+        let (oid, _) = Element::read(extension.content).ok_or(CertificateError::Malformed)?;
+        if !seen.insert(oid.content) {
+            return Err(CertificateError::RepeatedExtension(describe(&Oid::new(oid.content.into()))));
         }
     }
     Ok(())
