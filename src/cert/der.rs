@@ -84,16 +84,16 @@ mod tests {
     #[test]
     fn elements_are_read_within_their_input() {
         // Tag, length of the content, and number of bytes after it.
-        let readable: [(&[u8], (u8, usize, usize)); 5] = [
-            (&[0x05, 0x00], (5, 0, 0)),
-            (&[0x04, 0x02, 1, 2, 3], (4, 2, 1)),
-            (&[0x04, 0x81, 0x02, 1, 2], (4, 2, 0)),
-            (&[0x04, 0x82, 0x00, 0x01, 1, 2], (4, 1, 1)),
-            (&[0xa3, 0x83, 0x00, 0x00, 0x01, 1], (0xa3, 1, 0)),
+        let readable: [(&[u8], [usize; 3]); 5] = [
+            (&[0x05, 0x00], [5, 0, 0]),
+            (&[0x04, 0x02, 1, 2, 3], [4, 2, 1]),
+            (&[0x04, 0x81, 0x02, 1, 2], [4, 2, 0]),
+            (&[0x04, 0x82, 0x00, 0x01, 1, 2], [4, 1, 1]),
+            (&[0xa3, 0x83, 0x00, 0x00, 0x01, 1], [0xa3, 1, 0]),
         ];
         for (input, wanted) in readable {
             let (element, rest) = Element::read(input).unwrap();
-            assert_eq!((element.tag, element.content.len(), rest.len()), wanted, "{input:02x?}");
+            assert_eq!([element.tag.into(), element.content.len(), rest.len()], wanted, "{input:02x?}");
         }
         let unreadable: [&[u8]; 8] = [
             &[],
