@@ -49,8 +49,8 @@ impl<'a> CheckedLineage<'a> {
 
     /// When all sites were checked, if they were.
     pub(super) fn checked_at(&self, now: OffsetDateTime) -> Option<OffsetDateTime> {
-        let is_observed = |site: &&Site| self.views.contains_key(&site.id);
-        (self.check.is_complete && self.check.sites.iter().all(|site| is_observed(&site))).then_some(now)
+        let is_observed = |site: &Site| self.views.contains_key(&site.id);
+        (self.check.is_complete && self.check.sites.iter().all(|site| is_observed(site))).then_some(now)
     }
 
     /// Records what the edge of a site serves.

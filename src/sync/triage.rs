@@ -50,7 +50,7 @@ impl Triage<'_> {
         if yielding.is_complete {
             self.summary.add_superseded(&lineage.name, report);
         } else {
-            self.add_unchanged(lineage, report);
+            self.add_unchanged(lineage, &report);
         }
     }
 
@@ -71,13 +71,13 @@ impl Triage<'_> {
                 due.push((checked.lineage, reason));
             } else {
                 let report = record_edge_check(&checked, self.state_dir, self.now);
-                self.add_unchanged(checked.lineage, report);
+                self.add_unchanged(checked.lineage, &report);
             }
         }
         due
     }
 
-    fn add_unchanged(&mut self, lineage: &Candidate, report: DeployReport) {
+    fn add_unchanged(&mut self, lineage: &Candidate, report: &DeployReport) {
         let warnings = report.warnings.iter().map(|warning| format!("{}: {warning}", lineage.name));
         self.summary.add_warnings(warnings);
         self.summary.add_unchanged(1);
