@@ -12,7 +12,6 @@ use super::conversion::{by_another_run, recorded_leaf, recorded_site, recorded_s
 use super::error::DeployError;
 use crate::cert::Certificate;
 use crate::clock::{self, Deadline};
-use crate::outcome::Outcome;
 use crate::report::DeployReport;
 use crate::settings::Settings;
 use crate::source::Source;
@@ -155,14 +154,8 @@ impl Journal {
     /// The record of each site that an earlier run deployed this leaf to, by site.
     pub(super) fn deployed_sites(&self, settings: &Settings) -> HashMap<u64, u64> {
         let service = settings.base_url.to_string();
-        let is_deployed = |state: &&LineageState| {
-            state.options.service.as_ref() == Some(&service)
-                && state.has_current_sites()
-                && state.leaf == self.leaf
-        };
-        let sites = self.state.iter().filter(is_deployed).flat_map(|state| &state.sites);
-        let deployed = sites.filter(|site| matches!(site.outcome, Outcome::Served | Outcome::Synced));
-        deployed.filter_map(|site| Some((site.id?, site.cert_id?))).collect()
+        let state = self.state.as_ref().zip(self.leaf.as_ref());
+        state.map(|(state, leaf)| state.deployed_sites(&service, leaf)).unwrap_or_default()
     }
 
     /// Sets the leaf that is to be deployed.
@@ -238,8 +231,7 @@ impl Journal {
         report: &mut DeployReport,
     ) {
         if let Some(state) = &mut self.state {
-            state.sites.iter_mut().for_each(update);
-            state.edge_checked_at = checked_at.or(state.edge_checked_at);
+            state.update_sites(update, checked_at);
         }
         self.write(report);
     }

@@ -2,18 +2,16 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::conversion::recorded_leaf;
 use super::error::DeployError;
+use super::exemption::Contender;
 use super::request::RolloutRequest;
 use super::site_error::SiteError;
 use super::verdict::unlisted_site;
 use crate::api::{Listing, Record, Site};
-use crate::clock;
 use crate::names::{Domain, Names};
 use crate::outcome::Outcome;
 use crate::plan::Exemption;
 use crate::report::DeployReport;
-use crate::state::LeafRank;
 
 const NO_SITE: &str = "the account has no such site";
 
@@ -37,25 +35,25 @@ pub(super) struct SurveyGroup<'s> {
 const MAX_OTHER_SITES: usize = 3;
 
 impl<'a> Scope<'a> {
-    pub(super) fn new(request: &RolloutRequest<'a>, sites: &[Site]) -> Self {
-        let names = Names::of(request.vetted.chain().leaf.dns_names());
-        let mut scope = Self { domains: request.domains, names, superseded: HashMap::new() };
-        if !request.allow.older {
-            scope.superseded = scope.find_superseded(request, sites);
+    /// A contender leaves sites to other lineages.
+    pub(super) fn new(
+        domains: &'a [Domain],
+        names: Names,
+        contender: Option<&Contender<'_>>,
+        sites: &[Site],
+    ) -> Self {
+        let mut scope = Self { domains, names, superseded: HashMap::new() };
+        if let Some(contender) = contender {
+            let requested = sites.iter().filter(|site| scope.requests(site));
+            scope.superseded =
+                requested.filter_map(|site| Some((site.id, contender.yields(site)?))).collect();
         }
         scope
     }
 
-    fn find_superseded(&self, request: &RolloutRequest<'_>, sites: &[Site]) -> HashMap<u64, Exemption> {
-        let rank = LeafRank::of(&recorded_leaf(&request.vetted.chain().leaf));
-        let now = clock::now();
-        let requested = sites.iter().filter(|site| self.requests(site));
-        let superseded = requested.filter_map(|site| {
-            let claim = request.deployments.superseding(&site.domain, request.lineage, &rank, now)?;
-            let (lineage, issued) = (claim.lineage.clone(), claim.rank.issued);
-            Some((site.id, Exemption::Superseded { lineage, issued }))
-        });
-        superseded.collect()
+    /// The sites that were asked for; empty means every covered one.
+    pub(super) fn domains(&self) -> &'a [Domain] {
+        self.domains
     }
 
     pub(super) fn covers(&self, domain: &Domain) -> bool {

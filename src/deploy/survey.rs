@@ -46,17 +46,24 @@ impl Survey {
         let surveyor = Surveyor { request, edge, end: Deadline::after(request.deadline.left() / 4) };
         let first = surveyor.observe_all(groups.iter().map(|group| surveyor.observe_first(group))).await;
         survey.add(first.into_iter().flatten());
-        let is_due =
-            |group: &&SurveyGroup<'_>| request.dry_run || !request.force && survey.is_first_current(group);
-        let rest = groups.iter().filter(is_due);
-        let rest = rest.flat_map(|group| &group.wanted).filter(|site| !survey.views.contains_key(&site.id));
-        let rest: Vec<&Site> = rest.copied().collect();
+        let rest = survey
+            .due(groups, |survey, group| request.dry_run || !request.force && survey.is_first_current(group));
         let rest = surveyor.observe_all(rest.into_iter().map(|site| surveyor.observe_one(site))).await;
         survey.add(rest.into_iter().flatten());
         survey
     }
 
-    fn add<'s>(&mut self, observed: impl Iterator<Item = (&'s Site, EdgeView)>) {
+    /// The wanted sites of certain groups that were not observed yet.
+    pub(super) fn due<'s>(
+        &self,
+        groups: &[SurveyGroup<'s>],
+        is_due: impl Fn(&Self, &SurveyGroup<'_>) -> bool,
+    ) -> Vec<&'s Site> {
+        let due = groups.iter().filter(|group| is_due(self, group)).flat_map(|group| &group.wanted);
+        due.copied().filter(|site| !self.views.contains_key(&site.id)).collect()
+    }
+
+    pub(super) fn add<'s>(&mut self, observed: impl Iterator<Item = (&'s Site, EdgeView)>) {
         for (site, view) in observed {
             if let (Some(record), Some(leaf)) = (site.cert_id, view.latest_other()) {
                 let known = self.leaves.entry(record).or_insert_with(|| record_leaf(leaf));
@@ -69,7 +76,7 @@ impl Survey {
     }
 
     /// Whether the first observed site of a record has the leaf.
-    fn is_first_current(&self, group: &SurveyGroup<'_>) -> bool {
+    pub(super) fn is_first_current(&self, group: &SurveyGroup<'_>) -> bool {
         let mut views = group.wanted.iter().filter_map(|site| self.views.get(&site.id));
         views.find(|view| view.has_leaf()).is_some_and(EdgeView::is_current)
     }
@@ -91,6 +98,11 @@ fn record_leaf(leaf: &ServedLeaf) -> RecordLeaf {
         fingerprint: leaf.fingerprint.clone(),
         issuer: Some(leaf.issuer.clone()),
     }
+}
+
+/// The sites of a record that are tried until the edge serves a leaf for one of them.
+pub(super) fn tried<'s>(group: &SurveyGroup<'s>) -> impl Iterator<Item = &'s Site> {
+    group.wanted.iter().chain(&group.others).copied().take(MAX_TRIED_SITES)
 }
 
 /// Observes edges.
@@ -127,7 +139,7 @@ impl Surveyor<'_> {
     /// Observes the sites of a record until the edge serves a leaf for one of them.
     async fn observe_first<'s>(&self, group: &SurveyGroup<'s>) -> Observed<'s> {
         let mut observed = Vec::new();
-        for site in group.wanted.iter().chain(&group.others).copied().take(MAX_TRIED_SITES) {
+        for site in tried(group) {
             observed.extend(self.observe_one(site).await);
             if observed.iter().any(|(_, view): &(&Site, EdgeView)| view.has_leaf()) {
                 break;

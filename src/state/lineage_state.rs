@@ -1,5 +1,6 @@
 //! The contents of a state file. Its keys are those of the first release; fields with other names are renamed.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -183,6 +184,16 @@ impl LineageState {
         self.result = Some(RunResult { at: now, exit_code, error });
     }
 
+    /// Updates sites without a deployment. `checked_at`: when the edges of all of them were checked.
+    pub(crate) fn update_sites(
+        &mut self,
+        update: impl FnMut(&mut SiteState),
+        checked_at: Option<OffsetDateTime>,
+    ) {
+        self.sites.iter_mut().for_each(update);
+        self.edge_checked_at = checked_at.or(self.edge_checked_at);
+    }
+
     /// Records that the files of the lineage are missing.
     pub(crate) fn mark_missing(&mut self, now: OffsetDateTime) {
         self.missing_since.get_or_insert(now);
@@ -200,6 +211,16 @@ impl LineageState {
     /// Whether the last run deployed this leaf with these options.
     pub(crate) fn is_done(&self, leaf: &LeafState, options: &DeployOptions) -> bool {
         self.has_succeeded() && self.leaf.as_ref() == Some(leaf) && self.options == *options
+    }
+
+    /// The record of each site that a leaf was deployed to, by site.
+    pub(crate) fn deployed_sites(&self, service: &str, leaf: &LeafState) -> HashMap<u64, u64> {
+        let is_deployed = self.options.service.as_deref() == Some(service)
+            && self.has_current_sites()
+            && self.leaf.as_ref() == Some(leaf);
+        let sites = self.sites.iter().filter(|_| is_deployed);
+        let deployed = sites.filter(|site| matches!(site.outcome, Outcome::Served | Outcome::Synced));
+        deployed.filter_map(|site| Some((site.id?, site.cert_id?))).collect()
     }
 
     /// Whether `sites` are those of the current leaf.

@@ -53,18 +53,27 @@ pub(super) fn record_yield(lineage: &Candidate, yielding: &Yielding<'_>, state_d
     };
     let leaf = lineage.leaf.clone().filter(|_| yielding.is_complete && !journal.is_overtaken());
     if let Some(leaf) = leaf {
-        report.body.sites = yielding.sites.iter().map(|(site, reason)| yielded_site(site, reason)).collect();
+        report.body.sites = yielding.reports();
         journal.supersede(leaf, &mut report);
     } else if !journal.is_overtaken() {
-        let update = |known: &mut SiteState| {
-            let mut sites = yielding.sites.iter();
-            if let Some((_, reason)) = sites.find(|(site, _)| known.id == Some(site.id)) {
-                (known.outcome, known.detail) = (Outcome::Superseded, Some(reason.clone()));
-            }
-        };
-        journal.update_sites(update, None, &mut report);
+        journal.update_sites(|site| yielding.update(site), None, &mut report);
     }
     report
+}
+
+impl Yielding<'_> {
+    /// The sites as a deployment would report them.
+    pub(super) fn reports(&self) -> Vec<SiteReport> {
+        self.sites.iter().map(|(site, reason)| yielded_site(site, reason)).collect()
+    }
+
+    /// Records that a site is left to another lineage.
+    pub(super) fn update(&self, known: &mut SiteState) {
+        let mut sites = self.sites.iter();
+        if let Some((_, reason)) = sites.find(|(site, _)| known.id == Some(site.id)) {
+            (known.outcome, known.detail) = (Outcome::Superseded, Some(reason.clone()));
+        }
+    }
 }
 
 fn yielded_site(site: &Site, reason: &str) -> SiteReport {

@@ -104,32 +104,10 @@ impl<'a> Scan<'a> {
         if leaf.is_missing && state.as_ref().is_some_and(is_reported) {
             return Ok(ScanResult::StillMissing);
         }
-        let options = state.as_ref().map(|state| state.options.clone()).unwrap_or_default();
-        let settings = self.settings(&options.overrides.settings, entry)?;
-        let reason = match &state {
-            None => Some(Reason::New),
-            Some(_) if leaf.is_missing => Some(Reason::FilesMissing),
-            Some(state) => reason(state, &leaf, &settings, &domains),
-        };
-        let is_retry = matches!(reason, Some(Reason::Pending(_)));
-        let guards = if leaf.is_recorded { recorded_guards(&options, is_retry) } else { Guards::default() };
-        let begun = state.as_ref().map(|state| state.begun_at);
-        let edge_seen_at =
-            state.as_ref().and_then(|state| state.edge_checked_at.or(state.last_success)).or(begun);
-        let sites = state.map(|state| state.sites);
-        Ok(ScanResult::Candidate(Box::new(Candidate {
-            name,
-            source,
-            settings,
-            domains,
-            overrides: options.overrides,
-            guards,
-            leaf: leaf.leaf,
-            sites: sites.unwrap_or_default(),
-            edge_seen_at,
-            begun,
-            reason,
-        })))
+        let recorded = state.as_ref().map(|state| state.options.overrides.settings.clone());
+        let settings = self.settings(&recorded.unwrap_or_default(), entry)?;
+        let candidate = Candidate::new(name, source, settings, domains, leaf, state);
+        Ok(ScanResult::Candidate(Box::new(candidate)))
     }
 
     fn settings(
@@ -154,13 +132,51 @@ impl<'a> Scan<'a> {
     }
 }
 
+impl Candidate {
+    /// Examines a lineage that is not reported as missing.
+    pub(super) fn new(
+        name: String,
+        source: Source,
+        settings: Arc<Settings>,
+        domains: Vec<Domain>,
+        leaf: LeafOnDisk,
+        state: Option<LineageState>,
+    ) -> Self {
+        let options = state.as_ref().map(|state| state.options.clone()).unwrap_or_default();
+        let reason = match &state {
+            None => Some(Reason::New),
+            Some(_) if leaf.is_missing => Some(Reason::FilesMissing),
+            Some(state) => reason(state, &leaf, &settings, &domains),
+        };
+        let is_retry = matches!(reason, Some(Reason::Pending(_)));
+        let guards = if leaf.is_recorded { recorded_guards(&options, is_retry) } else { Guards::default() };
+        let begun = state.as_ref().map(|state| state.begun_at);
+        let edge_seen_at =
+            state.as_ref().and_then(|state| state.edge_checked_at.or(state.last_success)).or(begun);
+        let sites = state.map(|state| state.sites);
+        Self {
+            name,
+            source,
+            settings,
+            domains,
+            overrides: options.overrides,
+            guards,
+            leaf: leaf.leaf,
+            sites: sites.unwrap_or_default(),
+            edge_seen_at,
+            begun,
+            reason,
+        }
+    }
+}
+
 /// What the certificate file of a lineage holds.
-struct LeafOnDisk {
-    is_missing: bool,
+pub(super) struct LeafOnDisk {
+    pub(super) is_missing: bool,
     /// Whether it is the leaf that the last run was to deploy.
-    is_recorded: bool,
+    pub(super) is_recorded: bool,
     /// `None` if it cannot be read.
-    leaf: Option<LeafState>,
+    pub(super) leaf: Option<LeafState>,
 }
 
 impl LeafOnDisk {

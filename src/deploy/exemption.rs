@@ -1,0 +1,51 @@
+//! Decides which sites need no deployment: those that are left to other lineages, and those that have the leaf. Pure.
+
+use std::cell::LazyCell;
+use std::collections::{HashMap, HashSet};
+
+use time::OffsetDateTime;
+
+use super::scope::Scope;
+use super::survey::Survey;
+use crate::api::{Listing, Site};
+use crate::plan::Exemption;
+use crate::settings::Verify;
+use crate::state::{LeafRank, ServiceDeployments};
+
+/// A lineage that competes with others of this host for sites.
+pub(super) struct Contender<'a> {
+    pub(super) lineage: &'a str,
+    pub(super) leaf: LeafRank,
+    pub(super) deployments: &'a ServiceDeployments,
+    pub(super) now: OffsetDateTime,
+}
+
+impl Contender<'_> {
+    /// Why a site is left to another lineage; `None` if it is not.
+    pub(super) fn yields(&self, site: &Site) -> Option<Exemption> {
+        let claim = self.deployments.superseding(&site.domain, self.lineage, &self.leaf, self.now)?;
+        Some(Exemption::Superseded { lineage: claim.lineage.clone(), issued: claim.rank.issued })
+    }
+}
+
+/// The sites that have the leaf. `deployed` is the record of each site that an earlier run deployed the leaf to.
+pub(super) fn current_sites(
+    scope: &Scope<'_>,
+    listing: &Listing,
+    survey: &Survey,
+    deployed: &HashMap<u64, u64>,
+    verify: Verify,
+) -> Vec<u64> {
+    let records = LazyCell::new(|| listing.records.iter().map(|record| record.id).collect::<HashSet<u64>>());
+    // An incomplete listing may lack a record that exists.
+    let exists = |record: u64| !listing.warnings.is_empty() || records.contains(&record);
+    let has_leaf = |site: &Site, record: u64| match survey.view(site.id) {
+        Some(view) => view.is_current(),
+        // A handshake cannot show what a disabled site serves.
+        None => (verify == Verify::Off || !site.enabled) && deployed.get(&site.id) == Some(&record),
+    };
+    let is_current =
+        |site: &&Site| site.cert_id.is_some_and(|record| has_leaf(site, record) && exists(record));
+    let wanted = scope.wanted(&listing.sites).filter(|site| site.config_synced);
+    wanted.filter(is_current).map(|site| site.id).collect()
+}
