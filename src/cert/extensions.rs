@@ -19,7 +19,7 @@ pub struct Usage {
     /// Critical extensions that no TLS client is known to process.
     pub unknown_critical: Vec<String>,
     /// Critical extensions that should not be: most TLS clients do not process them.
-    pub overly_critical: Vec<String>,
+    pub wrongly_critical: Vec<String>,
 }
 
 /// The extended key usage extension (RFC 5280, section 4.2.1.12).
@@ -121,7 +121,7 @@ impl Usage {
         match known {
             _ if !extension.critical => {}
             Some((_, true)) => {}
-            Some((_, false)) => self.overly_critical.push(describe(&extension.oid)),
+            Some((_, false)) => self.wrongly_critical.push(describe(&extension.oid)),
             None => self.unknown_critical.push(describe(&extension.oid)),
         }
     }

@@ -13,7 +13,7 @@ pub(super) fn check(file: &str, chain: &Chain) -> Vec<Finding> {
         key_usage(file, usage),
         precertificate(file, usage),
         unknown_critical(file, usage),
-        overly_critical(file, usage),
+        wrongly_critical(file, usage),
     ]
     .into_iter()
     .flatten()
@@ -91,8 +91,8 @@ fn unknown_critical(file: &str, usage: &Usage) -> Option<Finding> {
     )
 }
 
-fn overly_critical(file: &str, usage: &Usage) -> Option<Finding> {
-    let found = (!usage.overly_critical.is_empty()).then(|| list(&usage.overly_critical))?;
+fn wrongly_critical(file: &str, usage: &Usage) -> Option<Finding> {
+    let found = (!usage.wrongly_critical.is_empty()).then(|| list(&usage.wrongly_critical))?;
     let detail = format!(
         "{file} marks extensions as critical that should not be: {found}; many TLS clients reject it"
     );

@@ -4,9 +4,9 @@ use clap::{Args, ValueHint};
 use time::OffsetDateTime;
 
 use super::CertificateArgs;
-use super::settings::anchors;
+use super::settings::trust_anchors;
 use crate::names::Domain;
-use crate::settings::Anchors;
+use crate::settings::TrustAnchors;
 use crate::text::rfc3339;
 
 /// Run the local checks, without network or configuration
@@ -27,8 +27,8 @@ pub(crate) struct CheckArgs {
     pub(crate) domains: Vec<Domain>,
 
     /// Require a path to a root in FILE, or to one of the `system`
-    #[arg(long, value_name = "FILE", value_parser = anchors(), value_hint = ValueHint::FilePath, help_heading = None::<&'static str>)]
-    pub(crate) trust_anchors: Option<Anchors>,
+    #[arg(long, value_name = "FILE", value_parser = trust_anchors(), value_hint = ValueHint::FilePath, help_heading = None::<&'static str>)]
+    pub(crate) trust_anchors: Option<TrustAnchors>,
 
     /// Check as of this time instead of now, for example 2027-01-31T00:00:00Z
     #[arg(long, value_name = "RFC3339", value_parser = parse_time, help_heading = None::<&'static str>)]

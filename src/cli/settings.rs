@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::builder::{EnumValueParser, PathBufValueParser, PossibleValue, TypedValueParser};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueEnum, ValueHint, value_parser};
 
-use crate::settings::{Anchors, Kind, Layer, Reader, SETTINGS, Setting, Value, Verify};
+use crate::settings::{Kind, Layer, Reader, SETTINGS, Setting, TrustAnchors, Value, Verify};
 
 /// The flags of the settings that a command takes.
 #[derive(Clone, Debug, Default)]
@@ -94,7 +94,7 @@ fn arg(setting: &'static Setting) -> Arg {
         Kind::Path => arg.value_parser(value_parser!(PathBuf)).value_hint(ValueHint::FilePath),
         Kind::Seconds => arg.value_parser(value_parser!(u64)),
         Kind::Verify => arg.value_parser(EnumValueParser::<Verify>::new()),
-        Kind::Anchors => arg.value_parser(anchors()).value_hint(ValueHint::FilePath),
+        Kind::TrustAnchors => arg.value_parser(trust_anchors()).value_hint(ValueHint::FilePath),
         Kind::Switch => arg
             .value_parser(value_parser!(bool))
             .num_args(0..=1)
@@ -104,8 +104,8 @@ fn arg(setting: &'static Setting) -> Arg {
 }
 
 /// Parses a file, `system` or `off`.
-pub(super) fn anchors() -> impl TypedValueParser<Value = Anchors> {
-    PathBufValueParser::new().map(Anchors::from)
+pub(super) fn trust_anchors() -> impl TypedValueParser<Value = TrustAnchors> {
+    PathBufValueParser::new().map(TrustAnchors::from)
 }
 
 fn help(setting: &Setting) -> String {
@@ -150,7 +150,7 @@ mod tests {
             verify: Some(Verify::Off),
             ca_file: Some("a".into()),
             verify_every: Some(60),
-            trust_anchors: Some(Anchors::System),
+            trust_anchors: Some(TrustAnchors::System),
             ..Layer::default()
         };
         assert_eq!(parsed::<All>(&given).unwrap(), expected);

@@ -8,24 +8,25 @@ use super::Deployment;
 use super::journal::Journal;
 use crate::api::SetupError;
 use crate::check::{PathRule, Status};
-use crate::settings::{Roots, Settings, TrustAnchors};
+use crate::settings::{Roots, Settings, TrustPolicy};
 use crate::trust::TrustStores;
 
 /// Loaded trust anchors.
-pub(crate) struct Anchors {
+pub(crate) struct LoadedAnchors {
     store: Arc<RootCertStore>,
     no_path: Status,
 }
 
-impl Anchors {
-    /// Loads the anchors for a deployment; `None` if the path is not to be checked, or was checked for this leaf before.
+impl LoadedAnchors {
+    /// Loads the anchors for a deployment; `None` if the path is not to be checked, or an earlier run checked it for this
+    /// leaf.
     pub(super) fn for_deployment(
         deployment: &Deployment<'_>,
         journal: &Journal,
         stores: &TrustStores,
     ) -> Result<Option<Self>, SetupError> {
         let settings = deployment.settings;
-        if let TrustAnchors::Advisory(roots) = &settings.trust_anchors {
+        if let TrustPolicy::Advisory(roots) = &settings.trust_anchors {
             // Loading the system's roots takes longer than the rest of a bare upload.
             let is_costly = deployment.upload_only && !connects_with(roots, settings);
             if is_costly || journal.is_path_checked() {
@@ -35,18 +36,18 @@ impl Anchors {
         Self::load(&settings.trust_anchors, stores)
     }
 
-    /// Loads the anchors that a setting stands for; `None` if the path is not to be checked.
-    pub(crate) fn load(anchors: &TrustAnchors, stores: &TrustStores) -> Result<Option<Self>, SetupError> {
-        match anchors {
-            TrustAnchors::Off => Ok(None),
-            TrustAnchors::Required(roots) => {
+    /// Loads the anchors of a policy; `None` if the path is not to be checked.
+    pub(crate) fn load(policy: &TrustPolicy, stores: &TrustStores) -> Result<Option<Self>, SetupError> {
+        match policy {
+            TrustPolicy::Off => Ok(None),
+            TrustPolicy::Required(roots) => {
                 Ok(Some(Self { store: stores.load(roots)?, no_path: Status::Fail }))
             }
-            TrustAnchors::Advisory(roots) => Ok(Self::of_system(roots, stores)),
+            TrustPolicy::Advisory(roots) => Ok(Self::of_system(roots, stores)),
         }
     }
 
-    /// The roots of the system, which no setting asks for. A system without any is no reason to fail.
+    /// Loads the system's roots for a warning. A system without any must not fail the run.
     fn of_system(roots: &Roots, stores: &TrustStores) -> Option<Self> {
         match stores.load(roots) {
             Ok(store) => Some(Self { store, no_path: Status::Warn }),
@@ -68,7 +69,7 @@ impl Anchors {
     }
 }
 
-/// Whether connections to the service load these roots, too.
+/// Whether connections to the service load these roots anyway.
 fn connects_with(roots: &Roots, settings: &Settings) -> bool {
     !settings.base_url.is_plain() && settings.roots == *roots
 }

@@ -13,7 +13,7 @@ pub(crate) enum DeployError {
     #[error(transparent)]
     Locked(#[from] LockTimeout),
     #[error("another run of edgecert began to deploy {lineage} with other options and has not finished it")]
-    Superseded { lineage: String },
+    NewerRun { lineage: String },
     /// The state cannot be written, and this run must not deploy without it.
     #[error(transparent)]
     NotRecorded(WriteError),
@@ -38,7 +38,7 @@ impl Diagnostic for DeployError {
         match self {
             Self::Settings(error) => error.kind(),
             Self::Locked(error) => error.kind(),
-            Self::Superseded { .. } => ErrorKind::Temporary,
+            Self::NewerRun { .. } => ErrorKind::Temporary,
             Self::NotRecorded(error) => error.kind(),
             Self::Unreadable(error) => error.kind(),
             Self::Setup(error) => error.kind(),
@@ -52,7 +52,7 @@ impl Diagnostic for DeployError {
         let hint = match self {
             Self::Settings(error) => return error.hint(),
             Self::Locked(error) => return error.hint(),
-            Self::Superseded { .. } => RETRY_HINT,
+            Self::NewerRun { .. } => RETRY_HINT,
             Self::NotRecorded(error) => return error.hint(),
             Self::Unreadable(error) => return error.hint(),
             Self::Setup(error) => return error.hint(),

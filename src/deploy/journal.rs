@@ -33,7 +33,7 @@ pub(crate) struct Journal {
     lock: Option<Lock>,
     state: Option<LineageState>,
     /// Whether another run began after `sync` had scanned the lineage.
-    is_overtaken: bool,
+    has_newer_run: bool,
     has_begun: bool,
     /// Whether the state file must stay as it is.
     is_read_only: bool,
@@ -88,7 +88,7 @@ impl Journal {
             store: None,
             lock: None,
             state: None,
-            is_overtaken: false,
+            has_newer_run: false,
             has_begun: false,
             is_read_only: false,
             write_error: None,
@@ -123,16 +123,16 @@ impl Journal {
     pub(crate) fn compare_with_scan(&mut self, begun: Option<OffsetDateTime>) -> Result<(), DeployError> {
         let Some(state) = &self.state else { return Ok(()) };
         // Not `<`: the clock may have been set back in between.
-        self.is_overtaken = begun != Some(state.begun_at);
-        if self.is_overtaken && state.pending_since.is_some() && state.options != self.options {
-            return Err(DeployError::Superseded { lineage: self.name.clone() });
+        self.has_newer_run = begun != Some(state.begun_at);
+        if self.has_newer_run && state.pending_since.is_some() && state.options != self.options {
+            return Err(DeployError::NewerRun { lineage: self.name.clone() });
         }
         Ok(())
     }
 
     /// Whether another run has begun since `sync` scanned the lineage.
-    pub(crate) fn is_overtaken(&self) -> bool {
-        self.is_overtaken
+    pub(crate) fn has_newer_run(&self) -> bool {
+        self.has_newer_run
     }
 
     /// The name of the lineage's state file.
@@ -179,8 +179,8 @@ impl Journal {
     pub(crate) fn already_deployed(&self, report: &mut DeployReport) -> bool {
         let (Some(state), Some(leaf)) = (&self.state, &self.leaf) else { return false };
         let waited = self.lock.as_ref().is_some_and(|lock| lock.has_waited);
-        let options = if self.is_overtaken { &state.options } else { &self.options };
-        if !(waited || self.is_overtaken) || !state.is_done(leaf, options) {
+        let options = if self.has_newer_run { &state.options } else { &self.options };
+        if !(waited || self.has_newer_run) || !state.is_done(leaf, options) {
             return false;
         }
         let at = state.last_success.map(rfc3339_millis).unwrap_or_default();

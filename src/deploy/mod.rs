@@ -9,8 +9,8 @@ mod binding;
 mod client_cache;
 mod conversion;
 mod error;
-mod exemption;
 mod journal;
+mod not_needed;
 mod pending_site;
 mod planning;
 mod polling;
@@ -22,7 +22,7 @@ mod survey;
 mod upload;
 mod verdict;
 
-pub(crate) use self::anchors::Anchors;
+pub(crate) use self::anchors::LoadedAnchors;
 pub(crate) use self::client_cache::ClientCache;
 pub(crate) use self::conversion::{recorded_domains, recorded_leaf, recorded_options};
 pub(crate) use self::error::DeployError;
@@ -73,14 +73,14 @@ impl Deployment<'_> {
         if let Ok(chain) = &bundle.chain {
             journal.set_leaf(&chain.leaf);
         }
-        let anchors = Anchors::for_deployment(self, journal, clients.trust_stores())?;
-        let path = anchors.as_ref().map(Anchors::rule);
+        let anchors = LoadedAnchors::for_deployment(self, journal, clients.trust_stores())?;
+        let path = anchors.as_ref().map(LoadedAnchors::rule);
         report.add_findings(&check::run(&bundle, &self.check_context(path)));
         let Ok(vetted) = check::vet(&bundle, &report.body.checks) else {
             report.fail_checks();
             return Ok(());
         };
-        if anchors.as_ref().is_some_and(Anchors::is_advisory) {
+        if anchors.as_ref().is_some_and(LoadedAnchors::is_advisory) {
             journal.set_path_checked();
         }
         if !self.force && journal.already_deployed(report) {
@@ -115,7 +115,7 @@ impl Deployment<'_> {
     ) -> Result<(), DeployError> {
         let deployments = match self.account {
             Some(account) => &account.deployments,
-            // Used by guards only.
+            // The bare upload applies no guards and yields to no other lineage.
             None if self.upload_only => &ServiceDeployments::default(),
             None => &journal.deployments(self.settings, report),
         };

@@ -4,16 +4,16 @@ use std::collections::HashMap;
 
 use time::OffsetDateTime;
 
-use super::exemption::current_sites;
+use super::not_needed::current_sites;
 use super::scope::Scope;
 use super::survey::Survey;
 use crate::api::Listing;
-use crate::plan::{Account, Allow, Exemption, Plan, PlanRequest, RecordLeaf};
+use crate::plan::{Account, Allow, NotNeeded, Plan, PlanRequest, RecordLeaf};
 use crate::settings::Verify;
 use crate::state::ServiceDeployments;
 
 /// What a plan depends on.
-pub(super) struct Planning<'a, 'l> {
+pub(super) struct PlanInputs<'a, 'l> {
     pub(super) scope: &'a Scope<'a>,
     pub(super) listing: &'l Listing,
     pub(super) survey: &'a Survey,
@@ -29,7 +29,7 @@ pub(super) struct Planning<'a, 'l> {
     pub(super) force: bool,
 }
 
-impl<'l> Planning<'_, 'l> {
+impl<'l> PlanInputs<'_, 'l> {
     pub(super) fn plan(&self) -> Plan<'l> {
         let listing = self.listing;
         let account =
@@ -39,19 +39,19 @@ impl<'l> Planning<'_, 'l> {
             issued: self.issued,
             domains: self.scope.domains(),
             leaf_of: &|record| self.leaf_of(record),
-            exemptions: &self.exemptions(),
+            not_needed: &self.not_needed(),
             allow: self.allow,
         };
         Plan::new(&account, &request)
     }
 
-    fn exemptions(&self) -> HashMap<u64, Exemption> {
-        let mut exemptions = self.scope.superseded().clone();
+    fn not_needed(&self) -> HashMap<u64, NotNeeded> {
+        let mut not_needed = self.scope.superseded().clone();
         if !self.force {
             let current = current_sites(self.scope, self.listing, self.survey, self.deployed, self.verify);
-            exemptions.extend(current.into_iter().map(|site| (site, Exemption::Current)));
+            not_needed.extend(current.into_iter().map(|site| (site, NotNeeded::Current)));
         }
-        exemptions
+        not_needed
     }
 
     /// The leaf in a record, as far as it is known.

@@ -11,7 +11,7 @@ use tokio::time::{sleep, timeout};
 
 use super::binding::bind_missing;
 use super::pending_site::{PendingSite, SiteReading};
-use super::request::{MAX_HANDSHAKES, MAX_REQUESTS, RolloutRequest};
+use super::request::{MAX_OBSERVED_SITES, MAX_REQUESTS, RolloutRequest};
 use crate::api::Site;
 use crate::clock::Deadline;
 use crate::settings::Verify;
@@ -110,7 +110,7 @@ impl Polling<'_> {
             };
             self.edge.observe(&site.domain, site.cname.as_deref(), &mut pending.view, pauses.end).await;
         });
-        stream::iter(handshakes).buffer_unordered(MAX_HANDSHAKES).for_each(std::future::ready).await;
+        stream::iter(handshakes).buffer_unordered(MAX_OBSERVED_SITES).for_each(std::future::ready).await;
     }
 }
 

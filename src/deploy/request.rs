@@ -13,7 +13,7 @@ use crate::state::ServiceDeployments;
 /// Requests in flight at once.
 pub(super) const MAX_REQUESTS: usize = 16;
 /// Sites whose edges are observed at once.
-pub(super) const MAX_HANDSHAKES: usize = 32;
+pub(super) const MAX_OBSERVED_SITES: usize = 32;
 
 /// A vetted certificate and the options for its rollout.
 pub(super) struct RolloutRequest<'a> {

@@ -6,9 +6,9 @@ use anyhow::Context as _;
 use super::binding::bind_planned;
 use super::conversion::recorded_leaf;
 use super::error::DeployError;
-use super::exemption::Contender;
+use super::not_needed::Contender;
 use super::pending_site::PendingSite;
-use super::planning::Planning;
+use super::planning::PlanInputs;
 use super::polling::Polling;
 use super::request::RolloutRequest;
 use super::scope::Scope;
@@ -60,7 +60,7 @@ async fn run_planned(
     let edge = Edge::new(request.vetted.chain(), &request.settings.edge_addresses)
         .context("cannot set up TLS for the handshakes with the edge")?;
     let survey = Survey::run(request, &edge, &scope.survey_groups(listing, !request.allow.older)).await;
-    let planning = Planning {
+    let planning = PlanInputs {
         scope: &scope,
         listing,
         survey: &survey,

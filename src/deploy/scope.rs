@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::error::DeployError;
-use super::exemption::Contender;
+use super::not_needed::Contender;
 use super::request::RolloutRequest;
 use super::site_error::SiteError;
 use super::verdict::unlisted_site;
 use crate::api::{Listing, Record, Site};
 use crate::names::{Domain, Names};
 use crate::outcome::Outcome;
-use crate::plan::Exemption;
+use crate::plan::NotNeeded;
 use crate::report::DeployReport;
 
 const NO_SITE: &str = "the account has no such site";
@@ -20,7 +20,7 @@ pub(super) struct Scope<'a> {
     domains: &'a [Domain],
     names: Names,
     /// The sites whose certificate another lineage of this host provides.
-    superseded: HashMap<u64, Exemption>,
+    superseded: HashMap<u64, NotNeeded>,
 }
 
 /// The enabled sites of a record.
@@ -46,7 +46,7 @@ impl<'a> Scope<'a> {
         if let Some(contender) = contender {
             let requested = sites.iter().filter(|site| scope.requests(site));
             scope.superseded =
-                requested.filter_map(|site| Some((site.id, contender.yields(site)?))).collect();
+                requested.filter_map(|site| Some((site.id, contender.superseded_on(site)?))).collect();
         }
         scope
     }
@@ -76,7 +76,7 @@ impl<'a> Scope<'a> {
     }
 
     /// The sites that are left to other lineages.
-    pub(super) fn superseded(&self) -> &HashMap<u64, Exemption> {
+    pub(super) fn superseded(&self) -> &HashMap<u64, NotNeeded> {
         &self.superseded
     }
 

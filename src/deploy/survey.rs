@@ -7,16 +7,16 @@ use std::time::Duration;
 use futures_util::{StreamExt as _, stream};
 use tokio::time::timeout;
 
-use super::request::{MAX_HANDSHAKES, RolloutRequest};
+use super::request::{MAX_OBSERVED_SITES, RolloutRequest};
 use super::scope::SurveyGroup;
 use crate::api::Site;
 use crate::clock::Deadline;
 use crate::plan::RecordLeaf;
 use crate::settings::Verify;
-use crate::verify::{Edge, EdgeView, ServedLeaf};
+use crate::verify::{Edge, EdgeView, OtherLeaf};
 
 /// The survey ends if no leaf was seen for this long, because an unresponsive edge must not fail the deployment.
-const PATIENCE: Duration = Duration::from_secs(3);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Number of sites of a record that are tried until the edge serves a leaf for one of them.
 const MAX_TRIED_SITES: usize = 3;
@@ -92,7 +92,7 @@ impl Survey {
     }
 }
 
-fn record_leaf(leaf: &ServedLeaf) -> RecordLeaf {
+fn record_leaf(leaf: &OtherLeaf) -> RecordLeaf {
     RecordLeaf {
         issued: leaf.not_before,
         fingerprint: leaf.fingerprint.clone(),
@@ -121,19 +121,19 @@ impl Surveyor<'_> {
         F: Future<Output = Observed<'s>>,
     {
         let mut observed = Vec::new();
-        let mut results = stream::iter(observations).buffer_unordered(MAX_HANDSHAKES);
-        let mut patience = self.patience();
-        while let Ok(Some(result)) = timeout(patience.left(), results.next()).await {
+        let mut results = stream::iter(observations).buffer_unordered(MAX_OBSERVED_SITES);
+        let mut deadline = self.idle_deadline();
+        while let Ok(Some(result)) = timeout(deadline.left(), results.next()).await {
             if result.iter().any(|(_, view)| view.has_leaf()) {
-                patience = self.patience();
+                deadline = self.idle_deadline();
             }
             observed.push(result);
         }
         observed
     }
 
-    fn patience(&self) -> Deadline {
-        Deadline::after(PATIENCE).or_sooner(self.end)
+    fn idle_deadline(&self) -> Deadline {
+        Deadline::after(IDLE_TIMEOUT).or_sooner(self.end)
     }
 
     /// Observes the sites of a record until the edge serves a leaf for one of them.
@@ -150,8 +150,8 @@ impl Surveyor<'_> {
 
     async fn observe_one<'s>(&self, site: &'s Site) -> Observed<'s> {
         let mut view = EdgeView::new(self.request.settings.verify == Verify::Require);
-        let deadline = self.patience();
-        self.edge.observe_steadily(&site.domain, site.cname.as_deref(), &mut view, deadline).await;
+        let deadline = self.idle_deadline();
+        self.edge.observe_with_retries(&site.domain, site.cname.as_deref(), &mut view, deadline).await;
         vec![(site, view)]
     }
 }

@@ -9,7 +9,7 @@ use super::survey::Survey;
 use crate::api::{RequestError, Site};
 use crate::names::Domain;
 use crate::outcome::Outcome;
-use crate::plan::{Action, Blocker, Exemption, Plan, Target, superseded};
+use crate::plan::{Action, Blocker, NotNeeded, Plan, Target, superseded_reason};
 use crate::report::{DeployReport, EdgeReport, SiteReport};
 use crate::settings::{Settings, Verify};
 use crate::text;
@@ -39,13 +39,13 @@ pub(super) fn report_untouched(
         let mut edge = None;
         let verdict = match (&target.action, target.site.cert_id) {
             (Action::Leave(blocker), _) => Verdict::blocked(target.site, blocker),
-            (Action::Exempt(Exemption::Current), _) => {
+            (Action::NotNeeded(NotNeeded::Current), _) => {
                 let view = survey.view(target.site.id);
                 edge = view.map(EdgeReport::new);
                 Verdict::current(target.site, view, settings)
             }
-            (Action::Exempt(Exemption::Superseded { lineage, issued }), _) => {
-                Verdict::new(Outcome::Superseded, superseded(lineage, *issued))
+            (Action::NotNeeded(NotNeeded::Superseded { lineage, issued }), _) => {
+                Verdict::new(Outcome::Superseded, superseded_reason(lineage, *issued))
             }
             (Action::Ignore, Some(id)) => {
                 Verdict::new(Outcome::Misbound, format!("not asked for; bound to certificate {id}"))

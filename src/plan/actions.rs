@@ -1,7 +1,7 @@
 //! The output of a plan: uploads, and an action for each covered site.
 
 use super::blocker::Blocker;
-use super::request::Exemption;
+use super::request::NotNeeded;
 use crate::api::Site;
 use crate::names::Domain;
 
@@ -46,7 +46,7 @@ pub(crate) enum Action {
     /// Nothing is done because of a blocker.
     Leave(Blocker),
     /// Nothing is done because the site needs no deployment.
-    Exempt(Exemption),
+    NotNeeded(NotNeeded),
     /// Nothing is done because the site is not wanted.
     Ignore,
 }
@@ -63,7 +63,7 @@ impl Action {
     pub(crate) fn upload(&self) -> Option<usize> {
         match self {
             Self::Replace(upload) | Self::Create(upload) | Self::Bind(upload, _) => Some(*upload),
-            Self::Leave(_) | Self::Exempt(_) | Self::Ignore => None,
+            Self::Leave(_) | Self::NotNeeded(_) | Self::Ignore => None,
         }
     }
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use time::OffsetDateTime;
 
 use super::actions::{Action, Plan, Target, Upload};
-use super::request::Exemption;
+use super::request::NotNeeded;
 use crate::names::Domain;
 use crate::text;
 
@@ -61,8 +61,8 @@ impl Step {
     }
 }
 
-/// Why a site is left to another lineage.
-pub(crate) fn superseded(lineage: &str, issued: OffsetDateTime) -> String {
+/// Says which lineage supersedes another on a site.
+pub(crate) fn superseded_reason(lineage: &str, issued: OffsetDateTime) -> String {
     format!("the certificate of the lineage {lineage} was issued later, at {}", text::rfc3339(issued))
 }
 
@@ -103,9 +103,9 @@ impl Plan<'_> {
 
     fn site_step(&self, target: &Target<'_>) -> Option<Step> {
         let (action, reason) = match &target.action {
-            Action::Replace(_) | Action::Create(_) | Action::Exempt(Exemption::Current) => return None,
-            Action::Exempt(Exemption::Superseded { lineage, issued }) => {
-                (StepAction::Leave, superseded(lineage, *issued))
+            Action::Replace(_) | Action::Create(_) | Action::NotNeeded(NotNeeded::Current) => return None,
+            Action::NotNeeded(NotNeeded::Superseded { lineage, issued }) => {
+                (StepAction::Leave, superseded_reason(lineage, *issued))
             }
             Action::Bind(upload, blocker) => {
                 let record = self.uploads.get(*upload).map(|upload| upload.domain.to_string());

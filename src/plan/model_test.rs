@@ -10,7 +10,7 @@ use fastrand::Rng;
 use time::OffsetDateTime;
 use time::macros::datetime;
 
-use super::{Account, Action, Allow, Exemption, Plan, PlanRequest, RecordLeaf, Target};
+use super::{Account, Action, Allow, NotNeeded, Plan, PlanRequest, RecordLeaf, Target};
 use crate::api::{Record, RecordType, Site};
 use crate::names::Domain;
 
@@ -39,7 +39,7 @@ struct Model {
     is_covered: Vec<bool>,
     requested: Vec<usize>,
     /// Sites that need no deployment: they have the leaf, or (`false`) another lineage supersedes it there.
-    exempt: BTreeMap<u64, bool>,
+    not_needed: BTreeMap<u64, bool>,
     /// Records whose leaf was issued after the new one.
     newer: BTreeSet<u64>,
     /// Records to which sites are bound that cannot be read.
@@ -82,27 +82,27 @@ impl Model {
             requested.clear();
         }
         let bound = (1..).zip(&sites).filter(|(_, site)| site.cert_id.is_some());
-        let exempt =
+        let not_needed =
             bound.filter_map(|(id, _)| [(id, true), (id, false)].get(rng.usize(..8)).copied()).collect();
         let newer = (1..=last_id).filter(|_| rng.u8(..8) == 0).collect();
         let unreadable = (1..last_id).filter(|_| rng.u8(..12) == 0).collect();
         let mut rarely = || rng.u8(..3) == 0;
         let allow = Allow { rebind: rarely(), shrink: rarely(), older: rarely(), lets: rarely() };
-        Self { sites, records, is_covered, requested, exempt, newer, unreadable, allow }
+        Self { sites, records, is_covered, requested, not_needed, newer, unreadable, allow }
     }
 
     fn wanted(&self) -> impl Iterator<Item = ModelSite> {
-        let sites = (1..).zip(&self.sites).filter(|(id, _)| !self.exempt.contains_key(id));
+        let sites = (1..).zip(&self.sites).filter(|(id, _)| !self.not_needed.contains_key(id));
         sites.map(|(_, site)| *site).filter(|site| {
             let is_requested = self.requested.is_empty() || self.requested.contains(&site.domain);
             self.is_covered[site.domain] && is_requested
         })
     }
 
-    fn exemptions(&self) -> HashMap<u64, Exemption> {
-        let superseded = Exemption::Superseded { lineage: "other".into(), issued: LATER };
-        let exemption = |is_current: bool| if is_current { Exemption::Current } else { superseded.clone() };
-        self.exempt.iter().map(|(id, is_current)| (*id, exemption(*is_current))).collect()
+    fn not_needed(&self) -> HashMap<u64, NotNeeded> {
+        let superseded = NotNeeded::Superseded { lineage: "other".into(), issued: LATER };
+        let reason = |is_current: bool| if is_current { NotNeeded::Current } else { superseded.clone() };
+        self.not_needed.iter().map(|(id, is_current)| (*id, reason(*is_current))).collect()
     }
 
     fn record(&self, id: u64) -> Option<&ModelRecord> {
@@ -228,11 +228,11 @@ impl Model {
             binds += usize::from(matches!(target.action, Action::Bind(..)));
         }
         for target in plan.targets.iter().filter(|target| !target.wanted) {
-            let is_exempt = matches!(target.action, Action::Exempt(Exemption::Current));
-            let has_leaf = self.exempt.get(&target.site.id) == Some(&true);
+            let is_kept = matches!(target.action, Action::NotNeeded(NotNeeded::Current));
+            let has_leaf = self.not_needed.get(&target.site.id) == Some(&true);
             let is_requested =
                 self.requested.is_empty() || self.requested.contains(&index(&target.site.domain));
-            assert_eq!(is_exempt, has_leaf && is_requested, "{:?}", target.action);
+            assert_eq!(is_kept, has_leaf && is_requested, "{:?}", target.action);
         }
         let cost = self.cost(&uploads).expect("no record is left unused");
         assert_eq!((missed, binds), (cost.0, cost.2), "plan (left) and model (right) differ");
@@ -260,7 +260,7 @@ impl Model {
                 assert!(!replaced.any(|id| Some(*id) == cert_id), "an upload may reach it nevertheless");
                 true
             }
-            Action::Ignore | Action::Exempt(_) => panic!("a wanted site is ignored"),
+            Action::Ignore | Action::NotNeeded(_) => panic!("a wanted site is ignored"),
         }
     }
 }
@@ -322,7 +322,7 @@ fn plans_are_safe_and_cheapest() {
             issued: ISSUED,
             domains: &requested,
             leaf_of: &leaf_of,
-            exemptions: &model.exemptions(),
+            not_needed: &model.not_needed(),
             allow: model.allow,
         };
         let unreadable = &model.unreadable;

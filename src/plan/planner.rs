@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::actions::{Action, Plan, Target, Upload};
 use super::blocker::Blocker;
-use super::request::{Account, Exemption, PlanRequest};
+use super::request::{Account, NotNeeded, PlanRequest};
 use crate::api::{Record, Site};
 use crate::names::Domain;
 
@@ -167,10 +167,10 @@ impl<'p, 'a> Planner<'p, 'a> {
                 Some(id) => replaced_by.get(&id).copied().map(Action::Replace),
                 None => creation.map(Action::Create),
             };
-            let action = match (request.exemption(site), action) {
-                (Some(Exemption::Current), _) => Action::Exempt(Exemption::Current),
+            let action = match (request.why_not_needed(site), action) {
+                (Some(NotNeeded::Current), _) => Action::NotNeeded(NotNeeded::Current),
                 (_, Some(action)) => action,
-                (Some(exemption), None) => Action::Exempt(exemption.clone()),
+                (Some(reason), None) => Action::NotNeeded(reason.clone()),
                 (None, None) => Action::Ignore,
             };
             self.plan.targets.push(Target { site, wanted: false, action });

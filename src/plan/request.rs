@@ -24,12 +24,12 @@ pub(crate) struct RecordLeaf {
     pub(crate) issuer: Option<String>,
 }
 
-/// Why a covered site that was asked for needs no deployment.
+/// Why a covered site that was requested needs no deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Exemption {
+pub(crate) enum NotNeeded {
     /// It has the certificate already.
     Current,
-    /// The leaf of another lineage was issued later.
+    /// Another lineage of this host, whose leaf was issued later, provides the certificate.
     Superseded { lineage: String, issued: OffsetDateTime },
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct PlanRequest<'a> {
     /// Returns the leaf in a record, as far as it is known.
     pub(crate) leaf_of: &'a dyn Fn(u64) -> Option<RecordLeaf>,
     /// The sites that need no deployment, by id.
-    pub(crate) exemptions: &'a HashMap<u64, Exemption>,
+    pub(crate) not_needed: &'a HashMap<u64, NotNeeded>,
     pub(crate) allow: Allow,
 }
 
@@ -63,17 +63,17 @@ pub(crate) struct Allow {
 }
 
 impl PlanRequest<'_> {
-    /// Whether a covered site must get the certificate, and does not have it.
+    /// Whether a covered site was requested and needs the deployment.
     pub(super) fn is_wanted(&self, site: &Site) -> bool {
-        self.is_requested(site) && !self.exemptions.contains_key(&site.id)
+        self.is_requested(site) && !self.not_needed.contains_key(&site.id)
     }
 
     fn is_requested(&self, site: &Site) -> bool {
         self.domains.is_empty() || self.domains.contains(&site.domain)
     }
 
-    /// Why a site that was asked for needs no deployment.
-    pub(super) fn exemption(&self, site: &Site) -> Option<&Exemption> {
-        self.exemptions.get(&site.id).filter(|_| self.is_requested(site))
+    /// Why a site that was requested needs no deployment.
+    pub(super) fn why_not_needed(&self, site: &Site) -> Option<&NotNeeded> {
+        self.not_needed.get(&site.id).filter(|_| self.is_requested(site))
     }
 }

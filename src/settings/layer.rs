@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::value::{Kind, Value};
-use super::{Anchors, TIMEOUT, VERIFY, VERIFY_EVERY, Verify, WAIT};
+use super::{TIMEOUT, TrustAnchors, VERIFY, VERIFY_EVERY, Verify, WAIT};
 
 /// One setting, as help and errors describe it.
 #[derive(Clone, Copy)]
@@ -85,7 +85,7 @@ settings! {
     /// Edges to verify, separated by commas
     edge_address: String = per_lineage("HOST:PORT").default(&"the site's cname, port 443"),
     /// Refuse chains without a path to a root in FILE, or to one of the `system`; `off` does not check
-    trust_anchors: Anchors = per_lineage("FILE").default(&"warn, with the system's roots"),
+    trust_anchors: TrustAnchors = per_lineage("FILE").default(&"warn, with the system's roots"),
     /// Rebind covered sites that are bound to another record
     rebind: bool = per_lineage("BOOL"),
     /// Allow certificates from test, staging and self-signed issuers

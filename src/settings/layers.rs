@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use super::layer::{Layer, Reader, Setting};
 use super::value::Value;
 use super::{
-    Anchors, BaseUrl, Configuration, LineageEntry, Settings, SettingsError, TrustAnchors, address, api_key,
-    default_state_dir,
+    BaseUrl, Configuration, LineageEntry, Settings, SettingsError, TrustAnchors, TrustPolicy, address,
+    api_key, default_state_dir,
 };
 use crate::env::{Env, NotUnicode};
 
@@ -26,7 +26,7 @@ pub(crate) struct LineageOptions {
     pub(crate) rebind: bool,
     pub(crate) allow_untrusted: bool,
     pub(crate) skip_unmatched: bool,
-    pub(crate) trust_anchors: TrustAnchors,
+    pub(crate) trust_anchors: TrustPolicy,
 }
 
 impl<'a> Layers<'a> {
@@ -80,7 +80,7 @@ impl<'a> Layers<'a> {
             rebind: merged.rebind.unwrap_or(false),
             allow_untrusted: merged.allow_untrusted.unwrap_or(false),
             skip_unmatched: merged.skip_unmatched.unwrap_or(false),
-            trust_anchors: TrustAnchors::new(merged.trust_anchors, self.env),
+            trust_anchors: TrustPolicy::new(merged.trust_anchors, self.env),
         }
     }
 
@@ -110,7 +110,7 @@ impl<'a> Layers<'a> {
             base_url: given.base_url.filter(|url| url.parse::<BaseUrl>().is_ok()),
             api_key_file: given.api_key_file.filter(|path| path.is_file()).map(absolute),
             ca_file: given.ca_file.filter(|path| path.is_file()).map(absolute),
-            trust_anchors: given.trust_anchors.as_ref().map(Anchors::to_record),
+            trust_anchors: given.trust_anchors.as_ref().map(TrustAnchors::to_record),
             edge_address: given.edge_address.filter(|text| address::is_edge_list(text)),
             // The later run has a deadline and a state directory of its own.
             state_dir: None,

@@ -25,7 +25,7 @@ pub(crate) use self::guards::Guards;
 pub(crate) use self::layer::{Layer, Reader, SETTINGS, Setting};
 pub(crate) use self::layers::Layers;
 pub(crate) use self::on_failure::Program;
-pub(crate) use self::trust_anchors::{Anchors, Roots, TrustAnchors};
+pub(crate) use self::trust_anchors::{Roots, TrustAnchors, TrustPolicy};
 pub(crate) use self::value::{Kind, Value, Verify};
 use crate::env::Env;
 use crate::secret::Secret;
@@ -54,7 +54,7 @@ pub(crate) struct Settings {
     pub(crate) state_dir: Option<PathBuf>,
     /// `HOST:PORT` of each edge to verify; if empty, the addresses of the site's `cname`.
     pub(crate) edge_addresses: Vec<String>,
-    pub(crate) trust_anchors: TrustAnchors,
+    pub(crate) trust_anchors: TrustPolicy,
     pub(crate) rebind: bool,
     pub(crate) allow_untrusted: bool,
     pub(crate) skip_unmatched: bool,
@@ -73,7 +73,7 @@ impl Settings {
             verify_every: Duration::from_secs(merged.verify_every.unwrap_or(VERIFY_EVERY)),
             state_dir: merged.state_dir.or_else(|| default_state_dir(env)),
             edge_addresses: merged.edge_address.as_deref().map(address::split).unwrap_or_default(),
-            trust_anchors: TrustAnchors::new(merged.trust_anchors, env),
+            trust_anchors: TrustPolicy::new(merged.trust_anchors, env),
             rebind: merged.rebind.unwrap_or(false),
             allow_untrusted: merged.allow_untrusted.unwrap_or(false),
             skip_unmatched: merged.skip_unmatched.unwrap_or(false),

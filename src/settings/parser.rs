@@ -187,7 +187,7 @@ fn line_of(text: &str, offset: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Anchors;
+    use crate::settings::TrustAnchors;
 
     const FILE: &str = "/etc/edgecert/config.toml";
 
@@ -257,10 +257,10 @@ mod tests {
         assert_eq!(file.layer.api_key_file, Some("/etc/edgecert/key".into()));
         let location = Location::Files { cert: "/etc/edgecert/c.pem".into(), key: "/k.pem".into() };
         assert_eq!(file.lineages[0].location, location);
-        assert_eq!(file.layer.trust_anchors, Some(Anchors::File("/etc/edgecert/ca.pem".into())));
+        assert_eq!(file.layer.trust_anchors, Some(TrustAnchors::File("/etc/edgecert/ca.pem".into())));
         let layer = &file.lineages[0].layer;
         assert_eq!((layer.wait, layer.verify_every), (Some(5), Some(0)));
-        assert_eq!(layer.trust_anchors, Some(Anchors::Off));
+        assert_eq!(layer.trust_anchors, Some(TrustAnchors::Off));
         for (name, expected) in
             [("./tell", "/etc/edgecert/./tell"), ("/bin/tell", "/bin/tell"), ("tell", "tell")]
         {

@@ -27,10 +27,10 @@ impl Roots {
     }
 }
 
-/// The value of `trust_anchors`. State files hold it as it is written in a variable.
+/// The value of the setting `trust_anchors`. State files spell it as variables do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "PathBuf", into = "PathBuf")]
-pub(crate) enum Anchors {
+pub(crate) enum TrustAnchors {
     Off,
     System,
     File(PathBuf),
@@ -39,8 +39,8 @@ pub(crate) enum Anchors {
 const OFF: &str = "off";
 const SYSTEM: &str = "system";
 
-/// A file of the name of a keyword is `./system`.
-impl From<PathBuf> for Anchors {
+/// A file named like a keyword is given as `./system`.
+impl From<PathBuf> for TrustAnchors {
     fn from(path: PathBuf) -> Self {
         match path.to_str() {
             Some(OFF) => Self::Off,
@@ -50,18 +50,18 @@ impl From<PathBuf> for Anchors {
     }
 }
 
-impl From<Anchors> for PathBuf {
-    fn from(anchors: Anchors) -> Self {
+impl From<TrustAnchors> for PathBuf {
+    fn from(anchors: TrustAnchors) -> Self {
         match anchors {
-            Anchors::Off => OFF.into(),
-            Anchors::System => SYSTEM.into(),
-            Anchors::File(path) => path,
+            TrustAnchors::Off => OFF.into(),
+            TrustAnchors::System => SYSTEM.into(),
+            TrustAnchors::File(path) => path,
         }
     }
 }
 
-impl Value for Anchors {
-    const KIND: Kind = Kind::Anchors;
+impl Value for TrustAnchors {
+    const KIND: Kind = Kind::TrustAnchors;
 
     fn from_variable(value: &OsStr) -> Option<Self> {
         Some(PathBuf::from(value).into())
@@ -79,7 +79,7 @@ impl Value for Anchors {
     }
 }
 
-impl Anchors {
+impl TrustAnchors {
     /// The root certificates; `None` for `off`.
     pub(crate) fn roots(self, env: &Env) -> Option<Roots> {
         match self {
@@ -89,8 +89,8 @@ impl Anchors {
         }
     }
 
-    /// The value for a later run. A file that does not exist may be a secret in the wrong place; its path is left out,
-    /// and the later run is no less strict.
+    /// The value for later runs. A path without a file may be a misplaced secret, so it is not recorded; `system` in its
+    /// place is no less strict.
     pub(super) fn to_record(&self) -> Self {
         match self {
             Self::File(path) if path.is_file() => {
@@ -102,10 +102,10 @@ impl Anchors {
     }
 }
 
-/// What a deployment does about a chain that leads to no trusted root.
+/// What to do about a chain that leads to no trusted root; made from the setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum TrustAnchors {
-    /// Warn of it. The setting is unset, and the roots are those of the system.
+pub(crate) enum TrustPolicy {
+    /// Warn about it: the setting is unset, and the roots are those of the system.
     Advisory(Roots),
     /// Refuse it.
     Required(Roots),
@@ -113,8 +113,8 @@ pub(crate) enum TrustAnchors {
     Off,
 }
 
-impl TrustAnchors {
-    pub(super) fn new(anchors: Option<Anchors>, env: &Env) -> Self {
+impl TrustPolicy {
+    pub(super) fn new(anchors: Option<TrustAnchors>, env: &Env) -> Self {
         match anchors {
             None => Self::Advisory(Roots::of_system(env)),
             Some(anchors) => anchors.roots(env).map_or(Self::Off, Self::Required),
@@ -129,19 +129,19 @@ mod tests {
     #[test]
     fn keywords_are_exact() {
         let rows = [
-            ("off", Anchors::Off),
-            ("system", Anchors::System),
-            ("./system", Anchors::File("./system".into())),
-            ("/etc/off", Anchors::File("/etc/off".into())),
-            ("System", Anchors::File("System".into())),
-            ("OFF", Anchors::File("OFF".into())),
-            (" off", Anchors::File(" off".into())),
+            ("off", TrustAnchors::Off),
+            ("system", TrustAnchors::System),
+            ("./system", TrustAnchors::File("./system".into())),
+            ("/etc/off", TrustAnchors::File("/etc/off".into())),
+            ("System", TrustAnchors::File("System".into())),
+            ("OFF", TrustAnchors::File("OFF".into())),
+            (" off", TrustAnchors::File(" off".into())),
         ];
         for (text, expected) in rows {
-            assert_eq!(Anchors::from_variable(OsStr::new(text)), Some(expected.clone()), "{text}");
+            assert_eq!(TrustAnchors::from_variable(OsStr::new(text)), Some(expected.clone()), "{text}");
             let json = serde_json::to_string(&expected).unwrap();
             assert_eq!(json, format!("{text:?}"));
-            assert_eq!(serde_json::from_str::<Anchors>(&json).unwrap(), expected);
+            assert_eq!(serde_json::from_str::<TrustAnchors>(&json).unwrap(), expected);
         }
     }
 
@@ -149,11 +149,11 @@ mod tests {
     fn recorded_file_is_absolute_and_exists() {
         let here = std::env::current_dir().unwrap();
         let rows = [
-            (Anchors::File("Cargo.toml".into()), Anchors::File(here.join("Cargo.toml"))),
-            (Anchors::File("no-such-file".into()), Anchors::System),
-            (Anchors::File("src".into()), Anchors::System),
-            (Anchors::System, Anchors::System),
-            (Anchors::Off, Anchors::Off),
+            (TrustAnchors::File("Cargo.toml".into()), TrustAnchors::File(here.join("Cargo.toml"))),
+            (TrustAnchors::File("no-such-file".into()), TrustAnchors::System),
+            (TrustAnchors::File("src".into()), TrustAnchors::System),
+            (TrustAnchors::System, TrustAnchors::System),
+            (TrustAnchors::Off, TrustAnchors::Off),
         ];
         for (given, recorded) in rows {
             assert_eq!(given.to_record(), recorded, "{given:?}");

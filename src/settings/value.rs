@@ -15,7 +15,7 @@ pub(crate) enum Kind {
     Path,
     Seconds,
     Verify,
-    Anchors,
+    TrustAnchors,
     Switch,
 }
 
@@ -27,7 +27,7 @@ impl Kind {
             Self::Path => "a path in quotes",
             Self::Seconds => "a whole number of seconds",
             Self::Verify => "auto, require or off",
-            Self::Anchors => "a path, \"system\" or \"off\"",
+            Self::TrustAnchors => "a path, \"system\" or \"off\"",
             Self::Switch => "true or false",
         }
     }

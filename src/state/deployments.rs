@@ -1,5 +1,5 @@
-//! What the state files of this host say was deployed: the leaf in each record, for the guard `Older`, and the lineage that
-//! each site has its leaf from, for lineages that compete for a site.
+//! What this host deployed, according to its state files: the leaf in each record, for the guard `Older`, and the lineages
+//! of each site, to decide which of them is superseded.
 
 use std::collections::HashMap;
 
@@ -18,28 +18,28 @@ pub(crate) struct Deployments {
 /// The deployments to one service.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ServiceDeployments {
-    /// The last deployment into each record.
-    records: HashMap<u64, RecordLeaf>,
-    /// By host of the site.
-    claims: HashMap<String, Vec<Claim>>,
+    /// By record.
+    records: HashMap<u64, DeployedLeaf>,
+    /// By host of the site; several lineages may have been deployed to one.
+    sites: HashMap<String, Vec<SiteDeployment>>,
 }
 
 /// The leaf that was deployed into a record last.
 #[derive(Clone, Debug)]
-pub(crate) struct RecordLeaf {
+pub(crate) struct DeployedLeaf {
     deployed_at: OffsetDateTime,
     pub(crate) issued: OffsetDateTime,
     pub(crate) fingerprint: String,
 }
 
-/// A lineage that was deployed to a site.
+/// The deployment of a lineage to a site.
 #[derive(Clone, Debug)]
-pub(crate) struct Claim {
+pub(crate) struct SiteDeployment {
     pub(crate) lineage: String,
     pub(crate) rank: LeafRank,
 }
 
-/// Orders leaves by issue date. The other fields make the order total, so that two lineages never replace each other.
+/// Orders leaves by issue date. The other fields break ties, so that two lineages never supersede each other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct LeafRank {
     pub(crate) issued: OffsetDateTime,
@@ -57,11 +57,12 @@ impl Deployments {
         let Some(service) = self.by_service.get_mut(service) else { return };
         for site in state.sites.iter().filter(|site| site.outcome.is_bound()) {
             if let Ok(domain) = site.domain.parse::<Domain>() {
-                let claim = Claim { lineage: lineage.to_owned(), rank: LeafRank::of(&dated.leaf) };
-                service.claims.entry(domain.host().to_owned()).or_default().push(claim);
+                let deployment =
+                    SiteDeployment { lineage: lineage.to_owned(), rank: LeafRank::of(&dated.leaf) };
+                service.sites.entry(domain.host().to_owned()).or_default().push(deployment);
             }
             if let Some(record) = site.cert_id {
-                service.add_record(record, RecordLeaf::new(&dated.leaf, dated.at));
+                service.add_record(record, DeployedLeaf::new(&dated.leaf, dated.at));
             }
         }
     }
@@ -71,7 +72,7 @@ impl Deployments {
         self.by_service.get(service).cloned().unwrap_or_default()
     }
 
-    /// The other lineage that keeps a lineage with this leaf off a site of a service.
+    /// The deployment that supersedes a lineage with this leaf on a site of a service, if there is one.
     pub(crate) fn superseding(
         &self,
         service: &str,
@@ -79,14 +80,14 @@ impl Deployments {
         lineage: &str,
         leaf: &LeafRank,
         now: OffsetDateTime,
-    ) -> Option<&Claim> {
+    ) -> Option<&SiteDeployment> {
         self.by_service.get(service)?.superseding(site, lineage, leaf, now)
     }
 }
 
 impl ServiceDeployments {
     /// Two lineages may have used one record: the later deployment counts.
-    fn add_record(&mut self, record: u64, leaf: RecordLeaf) {
+    fn add_record(&mut self, record: u64, leaf: DeployedLeaf) {
         let known = self.records.entry(record).or_insert_with(|| leaf.clone());
         if leaf.deployed_at > known.deployed_at {
             *known = leaf;
@@ -94,25 +95,26 @@ impl ServiceDeployments {
     }
 
     /// The leaf that was deployed into a record last.
-    pub(crate) fn leaf_of(&self, record: u64) -> Option<&RecordLeaf> {
+    pub(crate) fn leaf_of(&self, record: u64) -> Option<&DeployedLeaf> {
         self.records.get(&record)
     }
 
-    /// The other lineage that keeps a lineage with this leaf off a site: its leaf is valid and was issued later.
+    /// The deployment that supersedes a lineage with this leaf on a site: that of another lineage, whose leaf is valid and
+    /// was issued later.
     pub(crate) fn superseding(
         &self,
         site: &Domain,
         lineage: &str,
         leaf: &LeafRank,
         now: OffsetDateTime,
-    ) -> Option<&Claim> {
-        let claims = self.claims.get(site.host()).into_iter().flatten();
-        let claims = claims.filter(|claim| claim.lineage != lineage && claim.rank.expires >= now);
-        claims.max_by_key(|claim| &claim.rank).filter(|claim| claim.rank > *leaf)
+    ) -> Option<&SiteDeployment> {
+        let deployments = self.sites.get(site.host()).into_iter().flatten();
+        let deployments = deployments.filter(|other| other.lineage != lineage && other.rank.expires >= now);
+        deployments.max_by_key(|other| &other.rank).filter(|other| other.rank > *leaf)
     }
 }
 
-impl RecordLeaf {
+impl DeployedLeaf {
     fn new(leaf: &LeafState, deployed_at: OffsetDateTime) -> Self {
         Self { deployed_at, issued: leaf.not_before, fingerprint: leaf.fingerprint.clone() }
     }
@@ -175,7 +177,7 @@ mod tests {
         let by = |lineage: &str, fingerprint: &str, issued, now| {
             let rank = LeafRank::of(&leaf(fingerprint, issued));
             let site: Domain = "A.example".parse().unwrap();
-            known.superseding(&site, lineage, &rank, now).map(|claim| claim.lineage.clone())
+            known.superseding(&site, lineage, &rank, now).map(|other| other.lineage.clone())
         };
         let second = Some("second".to_owned());
         assert_eq!(by("first", "aa", ISSUED, DAY_2), second);

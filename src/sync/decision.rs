@@ -20,13 +20,13 @@ use crate::state::{self, LeafRank, ServiceDeployments};
 pub(super) enum Decision<'a> {
     /// Nothing.
     Unchanged,
-    /// To see what the edge serves for these sites.
+    /// Handshakes with these sites decide.
     CheckEdge(EdgeCheck<'a>),
     Deploy(Reason),
-    /// To record which sites are left to other lineages.
-    Yield(Yielding<'a>),
-    /// Nothing: it is recorded that all its sites are left to other lineages.
-    Superseded,
+    /// Nothing but to record which sites are newly superseded.
+    MarkSuperseded(SupersededSites<'a>),
+    /// Nothing: it is already recorded as superseded on all its sites.
+    StillSuperseded,
 }
 
 /// The sites of an unchanged lineage to handshake with.
@@ -37,11 +37,11 @@ pub(super) struct EdgeCheck<'a> {
     pub(super) is_complete: bool,
 }
 
-/// The sites that a lineage leaves to others, and why.
+/// The sites on which other lineages supersede a lineage, each with the reason.
 #[derive(Debug)]
-pub(super) struct Yielding<'a> {
+pub(super) struct SupersededSites<'a> {
     pub(super) sites: Vec<(&'a Site, String)>,
-    /// Whether no site is left.
+    /// Whether these are all of its sites.
     pub(super) is_complete: bool,
 }
 
@@ -59,9 +59,9 @@ pub(super) fn decide<'a>(
     if kept.is_empty() && !superseded.is_empty() && has_all {
         let is_recorded = lineage.reason.is_none() && recorded.are_superseded(&superseded);
         return if is_recorded {
-            Decision::Superseded
+            Decision::StillSuperseded
         } else {
-            Decision::Yield(Yielding { sites: superseded, is_complete: true })
+            Decision::MarkSuperseded(SupersededSites { sites: superseded, is_complete: true })
         };
     }
     let drift =
@@ -69,13 +69,13 @@ pub(super) fn decide<'a>(
     if let Some(reason) = lineage.reason.clone().or_else(drift) {
         Decision::Deploy(reason)
     } else if !recorded.are_superseded(&superseded) {
-        Decision::Yield(Yielding { sites: superseded, is_complete: false })
+        Decision::MarkSuperseded(SupersededSites { sites: superseded, is_complete: false })
     } else {
         edge_check(lineage, &recorded, kept, now).map_or(Decision::Unchanged, Decision::CheckEdge)
     }
 }
 
-/// Separates the sites that are left to other lineages, with the reason.
+/// Separates the sites that the lineage keeps from those on which others supersede it, with the reason.
 fn split<'a>(
     lineage: &Candidate,
     sites: Vec<&'a Site>,
@@ -85,10 +85,12 @@ fn split<'a>(
     let rank = lineage.leaf.as_ref().filter(|_| !lineage.guards.allow_older).map(LeafRank::of);
     let (mut kept, mut superseded) = (Vec::new(), Vec::new());
     for site in sites {
-        let claim =
+        let later =
             rank.as_ref().and_then(|rank| deployments.superseding(&site.domain, &lineage.name, rank, now));
-        match claim {
-            Some(claim) => superseded.push((site, plan::superseded(&claim.lineage, claim.rank.issued))),
+        match later {
+            Some(later) => {
+                superseded.push((site, plan::superseded_reason(&later.lineage, later.rank.issued)))
+            }
             None => kept.push(site),
         }
     }

@@ -127,6 +127,6 @@ async fn observe_site(
     let edge = Edge::for_leaf(&leaf.fingerprint, None, edges, handshakes);
     let mut view = EdgeView::new(is_strict);
     let deadline = Deadline::after(SITE_TIMEOUT).or_sooner(deadline);
-    edge.observe_steadily(&site.domain, site.cname.as_deref(), &mut view, deadline).await;
+    edge.observe_with_retries(&site.domain, site.cname.as_deref(), &mut view, deadline).await;
     Some(view)
 }

@@ -4,12 +4,12 @@
 //! are deployed, on the same path as in `deploy`. Nothing here prints.
 
 mod account_index;
-mod bookkeeping;
 mod decision;
 mod edge_check;
 mod error;
 mod scan;
 mod schedule;
+mod state_updates;
 mod summary;
 mod triage;
 mod workers;

@@ -5,10 +5,10 @@ use std::path::Path;
 use time::OffsetDateTime;
 
 use super::account_index::AccountIndex;
-use super::bookkeeping::{record_edge_check, record_yield};
-use super::decision::{Decision, Yielding, decide};
+use super::decision::{Decision, SupersededSites, decide};
 use super::edge_check::{self, CheckedLineage};
 use super::scan::{Candidate, Reason};
+use super::state_updates::{record_edge_check, record_superseded};
 use super::summary::Summary;
 use crate::clock::Deadline;
 use crate::report::DeployReport;
@@ -35,9 +35,9 @@ impl Triage<'_> {
         for &lineage in lineages {
             match decide(lineage, index, deployments, self.now) {
                 Decision::Unchanged => self.summary.add_unchanged(1),
-                Decision::Superseded => self.summary.add_still_superseded(1),
+                Decision::StillSuperseded => self.summary.add_still_superseded(1),
                 Decision::Deploy(reason) => due.push((lineage, reason)),
-                Decision::Yield(yielding) => self.give_up_sites(lineage, &yielding),
+                Decision::MarkSuperseded(superseded) => self.mark_superseded(lineage, &superseded),
                 Decision::CheckEdge(check) => checked.push(CheckedLineage::new(lineage, check)),
             }
         }
@@ -45,9 +45,9 @@ impl Triage<'_> {
         due
     }
 
-    fn give_up_sites(&mut self, lineage: &Candidate, yielding: &Yielding<'_>) {
-        let report = record_yield(lineage, yielding, self.state_dir);
-        if yielding.is_complete {
+    fn mark_superseded(&mut self, lineage: &Candidate, superseded: &SupersededSites<'_>) {
+        let report = record_superseded(lineage, superseded, self.state_dir);
+        if superseded.is_complete {
             self.summary.add_superseded(&lineage.name, report);
         } else {
             self.add_unchanged(lineage, &report);

@@ -20,7 +20,7 @@ pub(super) enum Observation {
     /// It serves another leaf.
     Other {
         /// `None` if it cannot be parsed.
-        leaf: Option<ServedLeaf>,
+        leaf: Option<OtherLeaf>,
         /// The clients that get it, if not all do.
         clients: Option<&'static str>,
     },
@@ -50,12 +50,12 @@ pub(super) enum ServedChain {
     /// Other intermediates.
     Other,
     /// No intermediate although there are some to deploy.
-    None,
+    LeafOnly,
 }
 
 /// A leaf that an edge serves, other than the expected one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ServedLeaf {
+pub(crate) struct OtherLeaf {
     pub(crate) fingerprint: String,
     /// Short name of its issuer, sanitized.
     pub(crate) issuer: String,
@@ -65,7 +65,7 @@ pub(crate) struct ServedLeaf {
     covers_site: bool,
 }
 
-impl ServedLeaf {
+impl OtherLeaf {
     pub(super) fn new(leaf: &Certificate, site: &Domain) -> Self {
         Self {
             fingerprint: leaf.fingerprint(),
@@ -92,7 +92,7 @@ impl ServedLeaf {
 pub(crate) struct EdgeView {
     addresses: BTreeMap<SocketAddr, Observation>,
     /// Of the other leaves that cover the site, served to any kind of client, the one that was issued last.
-    latest_other: Option<ServedLeaf>,
+    latest_other: Option<OtherLeaf>,
     /// Why there may be further addresses.
     unresolved: Vec<String>,
     /// Whether addresses that this host has no route to count.
@@ -130,7 +130,7 @@ impl EdgeView {
     }
 
     /// Keeps the leaf if it covers the site and was issued later than those before it.
-    pub(super) fn note_other(&mut self, leaf: ServedLeaf) {
+    pub(super) fn note_other(&mut self, leaf: OtherLeaf) {
         let is_latest = self.latest_other.as_ref().is_none_or(|known| leaf.not_before > known.not_before);
         if leaf.covers_site && is_latest {
             self.latest_other = Some(leaf);
@@ -138,7 +138,7 @@ impl EdgeView {
     }
 
     /// Of the other leaves that cover the site, the one that was issued last.
-    pub(crate) fn latest_other(&self) -> Option<&ServedLeaf> {
+    pub(crate) fn latest_other(&self) -> Option<&OtherLeaf> {
         self.latest_other.as_ref()
     }
 
@@ -198,7 +198,7 @@ impl EdgeView {
     fn describe_others(&self, serves: &str) -> Vec<String> {
         let describe = |(address, observation): (&SocketAddr, &Observation)| {
             let Observation::Other { leaf, clients } = observation else { return None };
-            let leaf = ServedLeaf::describe(leaf.as_ref());
+            let leaf = OtherLeaf::describe(leaf.as_ref());
             let clients = clients.map(|clients| format!("{clients} ")).unwrap_or_default();
             Some(format!("{address} {serves} {clients}{leaf}"))
         };
@@ -227,7 +227,7 @@ impl EdgeView {
     /// Warnings about an edge that serves the expected leaf.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let other_chain = |(address, observation): (&SocketAddr, &Observation)| {
-            matches!(observation, Observation::Expected { chain: ServedChain::Other | ServedChain::None })
+            matches!(observation, Observation::Expected { chain: ServedChain::Other | ServedChain::LeafOnly })
                 .then(|| format!("{address} serves the leaf with other intermediates than were uploaded"))
         };
         let ignored = self.addresses.len() - self.relevant().count();

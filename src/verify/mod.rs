@@ -16,7 +16,7 @@ use futures_util::future::{join, join_all};
 use rustls::pki_types::ServerName;
 use tokio::time::sleep;
 
-pub(crate) use self::edge_view::{EdgeView, ServedLeaf};
+pub(crate) use self::edge_view::{EdgeView, OtherLeaf};
 use self::edge_view::{Observation, ServedChain};
 pub(crate) use self::handshake::Handshakes;
 use self::handshake::{HandshakeError, HandshakeResult};
@@ -134,7 +134,7 @@ impl<'a> Edge<'a> {
 
     /// Observes like `observe`, and again if a connection broke: an edge that refuses one kind of client may close the
     /// connection before its alert arrives.
-    pub(crate) async fn observe_steadily(
+    pub(crate) async fn observe_with_retries(
         &self,
         domain: &Domain,
         cname: Option<&str>,
@@ -153,9 +153,9 @@ impl<'a> Edge<'a> {
     }
 
     /// The leaf of a handshake if it is not the expected one.
-    fn other_leaf(&self, result: &HandshakeResult, site: &Domain) -> Option<ServedLeaf> {
+    fn other_leaf(&self, result: &HandshakeResult, site: &Domain) -> Option<OtherLeaf> {
         let der = result.chain.first().filter(|der| !self.expected.is_leaf(der))?;
-        Some(ServedLeaf::new(&Certificate::from_der(der).ok()?, site))
+        Some(OtherLeaf::new(&Certificate::from_der(der).ok()?, site))
     }
 
     fn is_served(&self, result: &HandshakeResult) -> bool {
@@ -195,7 +195,7 @@ impl ExpectedLeaf<'_> {
         let served: Vec<&[u8]> = served.iter().map(Vec::as_slice).collect();
         match (without_root(&uploaded), without_root(&served)) {
             (uploaded, served) if uploaded == served => ServedChain::Same,
-            (_, [_]) => ServedChain::None,
+            (_, [_]) => ServedChain::LeafOnly,
             _ => ServedChain::Other,
         }
     }

@@ -159,7 +159,7 @@ impl Coverage<'_> {
                 let (issued, fingerprint) = (leaf.issued, leaf.fingerprint.clone());
                 Some(RecordLeaf { issued, fingerprint, issuer: None })
             },
-            exemptions: &HashMap::new(),
+            not_needed: &HashMap::new(),
             allow: lineage.policy.allow,
         };
         let plan = Plan::new(&account, &request);

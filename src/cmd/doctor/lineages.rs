@@ -8,13 +8,13 @@ use time::OffsetDateTime;
 use super::finding::{DoctorFinding, Subject};
 use crate::bundle::{self, Bundle, Chain};
 use crate::check::{self, CheckContext, PathRule, Status};
-use crate::deploy::Anchors;
+use crate::deploy::LoadedAnchors;
 use crate::error::{ErrorKind, shell_word};
 use crate::file::{self, ReadError};
 use crate::inventory::{Inventory, Member};
 use crate::names::{Domain, Names};
 use crate::plan::Allow;
-use crate::settings::{Layers, TrustAnchors};
+use crate::settings::{Layers, TrustPolicy};
 use crate::source::{AcmeClient, Source};
 use crate::state::{Deployments, LineageState, StateError};
 use crate::text;
@@ -37,7 +37,7 @@ pub(super) struct DeployPolicy {
     pub(super) allow_untrusted: bool,
     pub(super) skip_unmatched: bool,
     /// `None`: the path to a root is not checked.
-    trust_anchors: Option<TrustAnchors>,
+    trust_anchors: Option<TrustPolicy>,
     superseded: Option<Superseded>,
 }
 
@@ -84,12 +84,13 @@ impl HostLineage {
     ) -> (Self, Vec<DoctorFinding>) {
         let mut lineage = Self { source, policy, leaf: None };
         let mut findings: Vec<DoctorFinding> = open_key(&lineage.source).into_iter().collect();
-        let anchors = lineage.policy.trust_anchors.as_ref().map(|anchors| Anchors::load(anchors, stores));
+        let anchors =
+            lineage.policy.trust_anchors.as_ref().map(|anchors| LoadedAnchors::load(anchors, stores));
         let anchors = anchors.transpose().unwrap_or_else(|error| {
             findings.push(DoctorFinding::from_error(Subject::Lineage, error));
             None
         });
-        let path = anchors.as_ref().and_then(Option::as_ref).map(Anchors::rule);
+        let path = anchors.as_ref().and_then(Option::as_ref).map(LoadedAnchors::rule);
         let loaded = lineage.load();
         if let Some(finding) = lineage.superseded(loaded.as_ref().ok()) {
             return (lineage, vec![finding]);

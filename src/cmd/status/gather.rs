@@ -92,10 +92,10 @@ impl LineageStatus {
         let is_unseen = matches!(self.disk, DiskStatus::Leaf { age: LeafAge::Newer, .. });
         for site in self.sites.iter_mut().filter(|_| !is_unseen) {
             let Ok(domain) = site.domain.parse::<Domain>() else { continue };
-            let claim = deployments.superseding(&leaf.service, &domain, &self.name, &leaf.rank, now);
-            if let Some(claim) = claim {
+            let later = deployments.superseding(&leaf.service, &domain, &self.name, &leaf.rank, now);
+            if let Some(later) = later {
                 site.outcome = Outcome::Superseded;
-                site.detail = Some(plan::superseded(&claim.lineage, claim.rank.issued));
+                site.detail = Some(plan::superseded_reason(&later.lineage, later.rank.issued));
                 (site.is_on_record, site.not_after) = (None, None);
             }
         }

@@ -77,7 +77,7 @@ async fn observe(edge: &Edge<'_>, site: &SiteStatus) -> EdgeStatus {
         return EdgeStatus::unreachable("its domain is not a domain name");
     };
     let (mut view, deadline) = (EdgeView::new(false), Deadline::after(SITE_TIMEOUT));
-    edge.observe_steadily(&domain, site.cname.as_deref(), &mut view, deadline).await;
+    edge.observe_with_retries(&domain, site.cname.as_deref(), &mut view, deadline).await;
     EdgeStatus::new(&view)
 }
 

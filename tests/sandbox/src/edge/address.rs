@@ -116,7 +116,7 @@ impl Behavior {
     }
 
     /// Copies what the main address serves now, if that is what this address serves.
-    pub(super) fn with_present(mut self, app: &App) -> Self {
+    pub(super) fn with_snapshot(mut self, app: &App) -> Self {
         self.stale = (self.mode == EdgeMode::Stale).then(|| app.edge.snapshot());
         self
     }

@@ -24,7 +24,7 @@ struct Listener {
 
 /// Opens an address, served by `runtime`, and returns it.
 pub(crate) fn open(app: &Arc<App>, address: &EdgeAddress, runtime: &Handle) -> Result<SocketAddr, Error> {
-    let behavior = address.behavior().map_err(Error::InvalidEdgeAddress)?.with_present(app);
+    let behavior = address.behavior().map_err(Error::InvalidEdgeAddress)?.with_snapshot(app);
     let requested = address.listen.unwrap_or(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
     if !requested.ip().is_loopback() {
         return Err(Error::NotLoopback(requested));

@@ -45,7 +45,7 @@ async fn serve(app: Arc<App>, address: SocketAddr, behavior: Arc<Behavior>, mut 
         handshake.count_handshake();
         name = read_server_name(&mut tcp, &mut head).await;
     }
-    if is_given_up(&mut tcp, &mut head, behavior.delay()).await {
+    if is_closed_within(&mut tcp, &mut head, behavior.delay()).await {
         return;
     }
     drop(handshake);
@@ -59,7 +59,7 @@ async fn serve(app: Arc<App>, address: SocketAddr, behavior: Arc<Behavior>, mut 
 }
 
 /// Waits, without end if `delay` is `None`. Returns whether the client closed the connection in the meantime.
-async fn is_given_up(tcp: &mut TcpStream, head: &mut Vec<u8>, delay: Option<Duration>) -> bool {
+async fn is_closed_within(tcp: &mut TcpStream, head: &mut Vec<u8>, delay: Option<Duration>) -> bool {
     if delay == Some(Duration::ZERO) {
         return false;
     }

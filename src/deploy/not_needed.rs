@@ -1,4 +1,5 @@
-//! Decides which sites need no deployment: those that are left to other lineages, and those that have the leaf. Pure.
+//! Decides which sites need no deployment: those that have the leaf, and those on which another lineage supersedes this
+//! one. Pure.
 
 use std::cell::LazyCell;
 use std::collections::{HashMap, HashSet};
@@ -8,11 +9,11 @@ use time::OffsetDateTime;
 use super::scope::Scope;
 use super::survey::Survey;
 use crate::api::{Listing, Site};
-use crate::plan::Exemption;
+use crate::plan::NotNeeded;
 use crate::settings::Verify;
 use crate::state::{LeafRank, ServiceDeployments};
 
-/// A lineage that competes with others of this host for sites.
+/// A lineage to compare with the others of this host.
 pub(super) struct Contender<'a> {
     pub(super) lineage: &'a str,
     pub(super) leaf: LeafRank,
@@ -21,10 +22,10 @@ pub(super) struct Contender<'a> {
 }
 
 impl Contender<'_> {
-    /// Why a site is left to another lineage; `None` if it is not.
-    pub(super) fn yields(&self, site: &Site) -> Option<Exemption> {
-        let claim = self.deployments.superseding(&site.domain, self.lineage, &self.leaf, self.now)?;
-        Some(Exemption::Superseded { lineage: claim.lineage.clone(), issued: claim.rank.issued })
+    /// Returns which lineage supersedes this one on a site, if any.
+    pub(super) fn superseded_on(&self, site: &Site) -> Option<NotNeeded> {
+        let later = self.deployments.superseding(&site.domain, self.lineage, &self.leaf, self.now)?;
+        Some(NotNeeded::Superseded { lineage: later.lineage.clone(), issued: later.rank.issued })
     }
 }
 

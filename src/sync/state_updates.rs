@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use time::OffsetDateTime;
 
-use super::decision::Yielding;
+use super::decision::SupersededSites;
 use super::edge_check::CheckedLineage;
 use super::scan::Candidate;
 use super::workers::open_journal;
@@ -30,7 +30,7 @@ pub(super) fn record_edge_check(
     }
     let deadline = Deadline::after(LOCK_TIMEOUT);
     match open_journal(checked.lineage, state_dir, deadline, &mut report) {
-        Ok(mut journal) if !journal.is_overtaken() => {
+        Ok(mut journal) if !journal.has_newer_run() => {
             journal.update_sites(|site| checked.update(site), checked.checked_at(now), &mut report);
         }
         Ok(_) => {}
@@ -40,7 +40,11 @@ pub(super) fn record_edge_check(
 }
 
 /// Records that a lineage leaves sites to others. Without any site left, nothing of it is pending.
-pub(super) fn record_yield(lineage: &Candidate, yielding: &Yielding<'_>, state_dir: &Path) -> DeployReport {
+pub(super) fn record_superseded(
+    lineage: &Candidate,
+    superseded: &SupersededSites<'_>,
+    state_dir: &Path,
+) -> DeployReport {
     let mut report = DeployReport::new("deploy");
     report.body.source = Some(SourceReport::new(&lineage.source));
     let deadline = Deadline::after(LOCK_TIMEOUT);
@@ -51,20 +55,20 @@ pub(super) fn record_yield(lineage: &Candidate, yielding: &Yielding<'_>, state_d
             return report;
         }
     };
-    let leaf = lineage.leaf.clone().filter(|_| yielding.is_complete && !journal.is_overtaken());
+    let leaf = lineage.leaf.clone().filter(|_| superseded.is_complete && !journal.has_newer_run());
     if let Some(leaf) = leaf {
-        report.body.sites = yielding.reports();
+        report.body.sites = superseded.reports();
         journal.supersede(leaf, &mut report);
-    } else if !journal.is_overtaken() {
-        journal.update_sites(|site| yielding.update(site), None, &mut report);
+    } else if !journal.has_newer_run() {
+        journal.update_sites(|site| superseded.update(site), None, &mut report);
     }
     report
 }
 
-impl Yielding<'_> {
+impl SupersededSites<'_> {
     /// The sites as a deployment would report them.
     pub(super) fn reports(&self) -> Vec<SiteReport> {
-        self.sites.iter().map(|(site, reason)| yielded_site(site, reason)).collect()
+        self.sites.iter().map(|(site, reason)| superseded_site(site, reason)).collect()
     }
 
     /// Records that a site is left to another lineage.
@@ -76,7 +80,7 @@ impl Yielding<'_> {
     }
 }
 
-fn yielded_site(site: &Site, reason: &str) -> SiteReport {
+fn superseded_site(site: &Site, reason: &str) -> SiteReport {
     SiteReport {
         id: Some(site.id),
         domain: site.domain.spelled().to_owned(),
