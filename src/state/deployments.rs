@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use time::OffsetDateTime;
 
-use super::{LeafState, LineageState};
+use super::{LeafState, LineageState, SiteState};
 use crate::names::Domain;
 use crate::outcome::Outcome;
 
@@ -55,13 +55,12 @@ impl Deployments {
             self.by_service.insert(service.clone(), ServiceDeployments::default());
         }
         let Some(service) = self.by_service.get_mut(service) else { return };
-        for site in state.sites.iter().filter(|site| site.outcome.is_bound()) {
-            if let Ok(domain) = site.domain.parse::<Domain>() {
-                let deployment =
-                    SiteDeployment { lineage: lineage.to_owned(), rank: LeafRank::of(&dated.leaf) };
+        for site in &state.sites {
+            if let (Some(leaf), Ok(domain)) = (state.leaf_deployed_to(site), site.domain.parse::<Domain>()) {
+                let deployment = SiteDeployment { lineage: lineage.to_owned(), rank: LeafRank::of(leaf) };
                 service.sites.entry(domain.host().to_owned()).or_default().push(deployment);
             }
-            if let Some(record) = site.cert_id {
+            if let Some(record) = site.cert_id.filter(|_| site.outcome.is_bound()) {
                 service.add_record(record, DeployedLeaf::new(&dated.leaf, dated.at));
             }
         }
@@ -127,6 +126,16 @@ impl LeafRank {
 }
 
 impl LineageState {
+    /// The leaf that was deployed to a site last.
+    fn leaf_deployed_to(&self, site: &SiteState) -> Option<&LeafState> {
+        match &site.outcome {
+            outcome if outcome.is_bound() => self.sites_leaf.as_ref().map(|dated| &dated.leaf),
+            // Without it, a failed renewal would bring back the lineages that it superseded.
+            Outcome::Queued | Outcome::Guarded | Outcome::Refused => self.previously_deployed.as_ref(),
+            _ => None,
+        }
+    }
+
     /// Whether another lineage has superseded this one on every site.
     pub(crate) fn is_superseded(&self) -> bool {
         !self.sites.is_empty() && self.sites.iter().all(|site| site.outcome == Outcome::Superseded)
@@ -135,7 +144,7 @@ impl LineageState {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{DAY_1, DAY_2, ISSUED, SERVICE, begin, deployed, leaf};
+    use super::super::fixture::{DAY_1, DAY_2, ISSUED, SERVICE, begin, deployed, leaf, served};
     use super::*;
     use time::macros::datetime;
 
@@ -168,6 +177,31 @@ mod tests {
         newer.finish(75, Some("down".into()), Vec::new(), DAY_2);
         assert!(state.has_current_sites() && !newer.has_current_sites());
         assert_eq!(issued([&newer, &newer]), ISSUED);
+    }
+
+    #[test]
+    fn failed_renewal_supersedes_with_earlier_leaf() {
+        use Outcome::{Guarded, Misbound, Queued, Refused, Skipped, Stale, Superseded};
+        let first = deployed(leaf("bb", ISSUED), DAY_1);
+        let by_second = |before: Option<LineageState>, outcome: &Outcome| {
+            let mut second = begin(before, leaf("cc", DAY_2), DAY_2);
+            let mut sites = served();
+            sites[0].outcome = outcome.clone();
+            second.finish(75, None, sites, DAY_2);
+            let (known, site) =
+                (deployments([&first, &second]).of_service(SERVICE), "a.example".parse().unwrap());
+            let other = known.superseding(&site, "first", &LeafRank::of(&leaf("bb", ISSUED)), DAY_2);
+            other.map(|other| other.rank.issued)
+        };
+        let before = || Some(deployed(leaf("dd", DAY_1), DAY_1));
+        for outcome in [Queued, Guarded, Refused] {
+            assert_eq!(by_second(before(), &outcome), Some(DAY_1), "{outcome}");
+            assert_eq!(by_second(None, &outcome), None, "{outcome}: never deployed");
+        }
+        assert_eq!(by_second(before(), &Stale), Some(DAY_2), "bound");
+        for outcome in [Misbound, Skipped, Superseded] {
+            assert_eq!(by_second(before(), &outcome), None, "{outcome}");
+        }
     }
 
     #[test]
