@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use super::text::{self, Style};
 use super::{CertificateReport, ServingReport, SiteReport, SourceReport, UploadReport};
 use crate::check::Finding;
+use crate::outcome::Outcome;
 use crate::plan::Step;
 
 /// The body of a report.
@@ -47,6 +48,13 @@ pub(crate) struct DeployBody {
     /// What the edges serve now; `None` except for `plan` and `deploy --dry-run`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) serving: Option<Vec<ServingReport>>,
+}
+
+impl DeployBody {
+    /// Whether other lineages provide the certificate of all its sites.
+    pub(crate) fn is_superseded(&self) -> bool {
+        !self.sites.is_empty() && self.sites.iter().all(|site| site.outcome == Outcome::Superseded)
+    }
 }
 
 impl Body for DeployBody {

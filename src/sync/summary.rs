@@ -92,7 +92,11 @@ impl Summary {
     }
 
     pub(super) fn add_deployed(&mut self, name: &str, reason: &Reason, report: DeployReport) {
-        let result = if report.kind().is_none() { LineageResult::Deployed } else { LineageResult::Failed };
+        let result = match report.kind() {
+            Some(_) => LineageResult::Failed,
+            None if report.body.is_superseded() => LineageResult::Superseded,
+            None => LineageResult::Deployed,
+        };
         self.add(name, result, Some(reason.to_string()), report);
     }
 
