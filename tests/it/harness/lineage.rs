@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use edgecert_sandbox::Authority;
+use edgecert_sandbox::{Authority, IssuedCert};
 use tempfile::TempDir;
 
 use super::{openssl, sign_between};
@@ -32,6 +32,22 @@ impl Lineage {
     pub(crate) fn issued_for(names: &[&str]) -> Self {
         let lineage = Self { home: TempDir::new().unwrap() };
         lineage.renew(names);
+        lineage
+    }
+
+    /// Issues a certificate of the test CA this many days ago. The name of its directory begins with a prefix.
+    pub(crate) fn issued_days_ago(days: i64, prefix: &str, names: &[&str]) -> Self {
+        let lineage = Self { home: TempDir::with_prefix(prefix).unwrap() };
+        lineage.renew_between(names, [-days, 90 - days]);
+        lineage
+    }
+
+    /// Copies the files to a lineage of its own.
+    pub(crate) fn duplicate(&self) -> Self {
+        let lineage = Self { home: TempDir::new().unwrap() };
+        for name in ["cert.pem", "chain.pem", "fullchain.pem", "privkey.pem"] {
+            lineage.write(name, &self.read(name));
+        }
         lineage
     }
 
@@ -66,7 +82,15 @@ impl Lineage {
 
     /// Replaces certificate and key with new ones.
     pub(crate) fn renew(&self, names: &[&str]) {
-        let issued = test_ca().issue(names).unwrap();
+        self.save(&test_ca().issue(names).unwrap());
+    }
+
+    /// Replaces certificate and key with new ones; the dates are midnights, in days from today.
+    pub(crate) fn renew_between(&self, names: &[&str], days: [i64; 2]) {
+        self.save(&test_ca().issue_between(names, days).unwrap());
+    }
+
+    fn save(&self, issued: &IssuedCert) {
         self.write("cert.pem", &issued.cert);
         self.write("chain.pem", &issued.chain);
         self.write("fullchain.pem", &issued.fullchain());

@@ -5,16 +5,20 @@ pub(crate) mod der;
 mod hook;
 mod lineage;
 mod openssl;
+mod runs;
 mod skip;
+mod state_files;
 mod trace;
 
 use serde_json::{Value, json};
 
-pub(crate) use edgecert_sandbox::{Account, Fault, Options, Sandbox, World};
+pub(crate) use edgecert_sandbox::{Account, EdgeAddress, EdgeMode, Fault, Options, Sandbox, World};
 pub(crate) use hook::{Hook, Output, edgecert, edgecert_with_memory, env_var};
 pub(crate) use lineage::{Lineage, generate_key, test_ca};
 pub(crate) use openssl::{openssl, sign_between};
+pub(crate) use runs::{LISTING, change, configured, deploy, is_bound_to, requests_during, sync};
 pub(crate) use skip::{print_uncaptured, skip};
+pub(crate) use state_files::{DAY, edit_state, set_back, state_files};
 pub(crate) use trace::{open_count, system_calls};
 
 /// The key of the sandbox's first account, unless a world says otherwise.

@@ -5,15 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{LISTING, deploy, is_bound_to, requests_during, sync};
-use crate::harness::{Hook, Lineage, request_lines, sandbox, upload_count};
-
-/// Adds a configuration file with lineages.
-fn configured(hook: Hook, lineages: &[&Lineage]) -> Hook {
-    let entry = |lineage: &&Lineage| format!("[[lineage]]\npath = '{}'\n", lineage.path().display());
-    let config = hook.write_file("config.toml", &lineages.iter().map(entry).collect::<String>());
-    hook.args(["--config".as_ref(), config.as_os_str()])
-}
+use crate::harness::{
+    Hook, LISTING, Lineage, configured, deploy, is_bound_to, request_lines, requests_during, sandbox, sync,
+    upload_count,
+};
 
 #[test]
 fn configured_lineages_need_no_hook() {

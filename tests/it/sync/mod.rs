@@ -1,56 +1,24 @@
 //! `edgecert sync` finishes what a failed or missing hook left pending; an unchanged inventory costs one listing.
 
+mod content_drift;
 mod crowd;
 mod drift;
 mod fleet;
 mod race;
 mod rest;
+mod superseded;
+mod trickle;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{Fault, Hook, Lineage, Sandbox, edgecert, request_lines, sandbox, upload_count};
-
-const LISTING: [&str; 2] = ["GET /api/certs", "GET /api/me/sites"];
-
-/// A hook whose state directory outlives it.
-fn deploy(service: &Sandbox, lineage: &Lineage, state: &Path) -> Hook {
-    edgecert().called_by_certbot(lineage).against(service).env("EDGECERT_STATE_DIR", state)
-}
-
-/// A `sync` with the same state directory.
-fn sync(service: &Sandbox, state: &Path) -> Hook {
-    edgecert().against(service).env("EDGECERT_STATE_DIR", state).args(["sync"])
-}
-
-/// Whether a site is bound to a record that holds the lineage's leaf.
-fn is_bound_to(service: &Sandbox, domain: &str, lineage: &Lineage) -> bool {
-    let site = service.sites().into_iter().find(|site| site["domain"] == domain).unwrap();
-    let record = service.certs().into_iter().find(|record| record["id"] == site["cert_id"]);
-    record.is_some_and(|record| record["cert_pem"] == lineage.read("fullchain.pem"))
-}
-
-/// The requests that a sandbox receives during an action.
-fn requests_during<T>(service: &Sandbox, action: impl FnOnce() -> T) -> (Vec<String>, T) {
-    let before = request_lines(service).len();
-    let result = action();
-    let mut requests = request_lines(service).split_off(before);
-    requests.sort();
-    (requests, result)
-}
-
-/// Changes the service without edgecert.
-fn change(service: &Sandbox, path: &str, body: &Value) {
-    let (ready, body) = (service.endpoints(), body.to_string());
-    let mut curl = Command::new("/usr/bin/curl");
-    curl.args(["-sf", "-X", "POST", "-H", "Content-Type: application/json", "-d", &body]);
-    curl.args(["-H", &format!("Authorization: Bearer {}", ready.api_key), &format!("{}{path}", ready.api)]);
-    assert!(curl.output().expect("curl must be installed (Debian package curl)").status.success(), "{path}");
-}
+use crate::harness::{
+    Fault, LISTING, Lineage, change, configured, deploy, edgecert, is_bound_to, request_lines,
+    requests_during, sandbox, sync, upload_count,
+};
 
 /// The only file in a state directory with an extension.
 fn file(state: &Path, ending: &str) -> PathBuf {

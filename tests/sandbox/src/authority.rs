@@ -50,7 +50,12 @@ impl Authority {
 
     /// Issues a certificate with a new P-256 key for DNS names or IP addresses.
     pub fn issue(&self, names: &[&str]) -> Result<IssuedCert, Error> {
-        self.sign(names).map_err(|error| Error::Authority(error.to_string()))
+        self.issue_between(names, [-1, LIFETIME_DAYS])
+    }
+
+    /// Issues a certificate that is valid from one midnight to another, both in days from today.
+    pub fn issue_between(&self, names: &[&str], days: [i64; 2]) -> Result<IssuedCert, Error> {
+        self.sign(names, days).map_err(|error| Error::Authority(error.to_string()))
     }
 
     fn create(name: &str) -> Result<Self, rcgen::Error> {
@@ -60,9 +65,9 @@ impl Authority {
         Ok(Self { root: unix_lines(&root.pem()), intermediate })
     }
 
-    fn sign(&self, names: &[&str]) -> Result<IssuedCert, rcgen::Error> {
+    fn sign(&self, names: &[&str], days: [i64; 2]) -> Result<IssuedCert, rcgen::Error> {
         let key = KeyPair::generate()?;
-        let leaf = leaf_params(names)?.signed_by(&key, &self.intermediate)?;
+        let leaf = leaf_params(names, days)?.signed_by(&key, &self.intermediate)?;
         Ok(IssuedCert {
             cert: unix_lines(&leaf.pem()),
             chain: unix_lines(&self.intermediate.pem()),
@@ -96,15 +101,14 @@ fn ca_params(name: &str) -> CertificateParams {
     params
 }
 
-fn leaf_params(names: &[&str]) -> Result<CertificateParams, rcgen::Error> {
+fn leaf_params(names: &[&str], days: [i64; 2]) -> Result<CertificateParams, rcgen::Error> {
     let midnight = |days: i64| {
         let day = clock::now().saturating_add(SignedDuration::from_hours(24 * days));
         let date = day.unwrap_or(Timestamp::MAX).to_zoned(TimeZone::UTC).date();
         date_time_ymd(date.year().into(), date.month().unsigned_abs(), date.day().unsigned_abs())
     };
     let mut params = CertificateParams::default();
-    params.not_before = midnight(-1);
-    params.not_after = midnight(LIFETIME_DAYS);
+    [params.not_before, params.not_after] = days.map(midnight);
     for name in names {
         params.subject_alt_names.push(match name.parse() {
             Ok(ip) => SanType::IpAddress(ip),

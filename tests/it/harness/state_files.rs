@@ -1,0 +1,40 @@
+//! Changes to state files, as if time had passed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// The default of `verify_every`, in seconds.
+pub(crate) const DAY: i64 = 86_400;
+
+/// The state files in a directory.
+pub(crate) fn state_files(state: &Path) -> Vec<PathBuf> {
+    let files = fs::read_dir(state).unwrap().map(|file| file.unwrap().path());
+    files.filter(|file| file.extension().is_some_and(|ending| ending == "json")).collect()
+}
+
+/// Edits a state file.
+pub(crate) fn edit_state(file: &Path, change: impl FnOnce(&mut Value)) {
+    let mut state = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+    change(&mut state);
+    fs::write(file, state.to_string()).unwrap();
+}
+
+/// Sets the times of all runs in a state directory back by this many seconds.
+pub(crate) fn set_back(state: &Path, seconds: i64) {
+    const TIMES: [&str; 6] =
+        ["/begun", "/pending_since", "/last_success", "/edge_checked_at", "/result/at", "/told/at"];
+    for file in state_files(state) {
+        edit_state(&file, |state| {
+            for path in TIMES {
+                let Some(at) = state.pointer_mut(path).filter(|at| at.is_string()) else { continue };
+                let earlier = OffsetDateTime::parse(at.as_str().unwrap(), &Rfc3339).unwrap()
+                    - time::Duration::seconds(seconds);
+                *at = earlier.format(&Rfc3339).unwrap().into();
+            }
+        });
+    }
+}

@@ -1,0 +1,143 @@
+//! Content drift: the service lists the same ids as before, and the edge serves another leaf.
+
+use tempfile::TempDir;
+
+use super::{LISTING, deploy, is_bound_to, only_state, requests_during, sync};
+use crate::harness::{
+    DAY, EdgeAddress, EdgeMode, Hook, Lineage, Sandbox, sandbox, set_back, test_ca, upload_count,
+};
+
+/// A deployed lineage.
+struct Deployed {
+    service: Sandbox,
+    state: TempDir,
+    lineage: Lineage,
+}
+
+impl Deployed {
+    fn new() -> Self {
+        let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+        let lineage = Lineage::issued_for(&["a.example"]);
+        deploy(&service, &lineage, state.path()).succeeds();
+        service.reset_handshakes();
+        Self { service, state, lineage }
+    }
+
+    fn sync(&self) -> Hook {
+        sync(&self.service, self.state.path()).args(["--json"])
+    }
+
+    /// Another client stores a certificate, issued this many days ago, in the record.
+    fn replace(&self, days: i64) {
+        let other = test_ca().issue_between(&["a.example"], [-days, 90]).unwrap();
+        self.service.upload_as_other_client("a.example", &other.fullchain(), &other.key);
+    }
+
+    /// Sets the times in the state back.
+    fn age(&self, seconds: i64) {
+        set_back(self.state.path(), seconds);
+    }
+}
+
+#[test]
+fn replaced_record_is_repaired() {
+    let deployed = Deployed::new();
+    deployed.replace(30);
+    assert!(!is_bound_to(&deployed.service, "a.example", &deployed.lineage));
+    deployed.age(DAY);
+    let json = deployed.sync().succeeds().json();
+    let lineage = &json["lineages"][0];
+    let reason = lineage["reason"].as_str().unwrap();
+    let edge = &deployed.service.endpoints().edge;
+    let expected =
+        format!("a.example: {edge} serves the certificate of edgecert test intermediate that expires at ");
+    assert!(reason.starts_with(&expected), "{reason}");
+    assert_eq!((&lineage["changed"], &lineage["sites"][0]["outcome"]), (&true.into(), &"served".into()));
+    assert!(is_bound_to(&deployed.service, "a.example", &deployed.lineage));
+    assert_eq!(deployed.service.certs().len(), 1);
+}
+
+#[test]
+fn period_decides_when_to_check() {
+    // The period as an argument, the age of the last check, and whether the edge is checked.
+    let rows = [
+        ("", 0, false),
+        ("", DAY, true),
+        ("", 3 * DAY, true),
+        ("--verify-every=604800", DAY / 10, false),
+        ("--verify-every=604800", 7 * DAY, true),
+        ("--verify-every=1", 2, true),
+        ("--verify-every=0", 0, false),
+        ("--verify-every=0", 300 * DAY, false),
+        ("--verify=off", 300 * DAY, false),
+    ];
+    for (argument, age, is_checked) in rows {
+        let deployed = Deployed::new();
+        deployed.replace(30);
+        deployed.age(age);
+        let hook = deployed.sync().args(Some(argument).filter(|argument| !argument.is_empty()));
+        let (requests, output) = requests_during(&deployed.service, || hook.succeeds());
+        let row = format!("{argument} after {age} s: {}", output.stdout);
+        assert_eq!(output.json()["changed"], is_checked, "{row}");
+        assert_eq!(is_bound_to(&deployed.service, "a.example", &deployed.lineage), is_checked, "{row}");
+        if !is_checked {
+            assert_eq!(
+                (requests, deployed.service.handshakes().total()),
+                (LISTING.map(str::to_owned).to_vec(), 0),
+                "{row}"
+            );
+        }
+    }
+}
+
+#[test]
+fn check_is_recorded() {
+    let deployed = Deployed::new();
+    deployed.age(DAY);
+    let before = only_state(deployed.state.path());
+    for handshakes in [2, 0] {
+        let (requests, _) = requests_during(&deployed.service, || deployed.sync().succeeds());
+        assert_eq!(
+            (requests, deployed.service.handshakes().total()),
+            (LISTING.map(str::to_owned).to_vec(), handshakes)
+        );
+        deployed.service.reset_handshakes();
+    }
+    let mut after = only_state(deployed.state.path());
+    assert!(after.as_object_mut().unwrap().remove("edge_checked_at").is_some());
+    assert_eq!(after, before, "nothing else changes");
+}
+
+#[test]
+fn clock_set_back_causes_a_check() {
+    let deployed = Deployed::new();
+    deployed.replace(30);
+    deployed.age(-DAY);
+    deployed.sync().succeeds();
+    assert!(is_bound_to(&deployed.service, "a.example", &deployed.lineage));
+}
+
+#[test]
+fn unserved_site_is_checked_in_every_run() {
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let refusing = service.open_edge_address(&EdgeAddress::new(EdgeMode::Refuse));
+    let hook = deploy(&service, &lineage, state.path()).env("EDGECERT_EDGE_ADDRESS", &refusing);
+    hook.args(["--wait", "1"]).succeeds();
+    for _ in 0..3 {
+        service.reset_handshakes();
+        let hook = sync(&service, state.path()).env("EDGECERT_EDGE_ADDRESS", &refusing);
+        let (requests, output) = requests_during(&service, || hook.succeeds());
+        assert_eq!((requests, output.stderr.as_str()), (LISTING.map(str::to_owned).to_vec(), ""));
+        assert_eq!(service.handshakes().addresses[&refusing].connections, 2);
+        assert_eq!(only_state(state.path())["sites"][0]["outcome"], "synced");
+    }
+    // The edge serves it after all.
+    for connections in [2, 0] {
+        service.reset_handshakes();
+        sync(&service, state.path()).succeeds();
+        assert_eq!(service.handshakes().total(), connections);
+        assert_eq!(only_state(state.path())["sites"][0]["outcome"], "served");
+    }
+    assert_eq!(upload_count(&service), 1);
+}

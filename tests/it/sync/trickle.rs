@@ -1,0 +1,78 @@
+//! The edges of many unchanged lineages are checked a few at a time, and unreachable ones delay nothing.
+
+use tempfile::TempDir;
+
+use super::{LISTING, configured, requests_during, sync};
+use crate::harness::{DAY, EdgeAddress, EdgeMode, Hook, Lineage, Sandbox, sandbox, set_back, upload_count};
+
+const LINEAGES: usize = 200;
+
+/// Many lineages with one certificate, all deployed.
+struct Fleet {
+    service: Sandbox,
+    state: TempDir,
+    /// Keeps the files.
+    _lineages: Vec<Lineage>,
+}
+
+impl Fleet {
+    fn new() -> Self {
+        let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+        let first = Lineage::issued_for(&["a.example"]);
+        let copies = (1..LINEAGES).map(|_| first.duplicate()).collect::<Vec<_>>();
+        let lineages: Vec<Lineage> = std::iter::once(first).chain(copies).collect();
+        let hook = configured(sync(&service, state.path()), &lineages.iter().collect::<Vec<_>>());
+        hook.succeeds();
+        assert_eq!(upload_count(&service), 1);
+        service.reset_handshakes();
+        Self { service, state, _lineages: lineages }
+    }
+
+    /// Runs `sync`, which finds nothing to do, and returns the number of lineages that it checks.
+    fn checked(&self, edge: &str) -> usize {
+        self.service.reset_handshakes();
+        let (requests, output) = requests_during(&self.service, || self.sync(edge).succeeds());
+        assert_eq!(requests, LISTING);
+        assert_eq!(output.json()["counts"]["unchanged"], LINEAGES);
+        usize::try_from(self.service.handshakes().total()).unwrap() / 2
+    }
+
+    fn sync(&self, edge: &str) -> Hook {
+        sync(&self.service, self.state.path()).env("EDGECERT_EDGE_ADDRESS", edge).args(["--json"])
+    }
+}
+
+#[test]
+fn checks_are_spread_over_the_period() {
+    let fleet = Fleet::new();
+    let edge = &fleet.service.endpoints().edge;
+    assert_eq!(fleet.checked(edge), 0);
+    set_back(fleet.state.path(), DAY / 4);
+    let checked = fleet.checked(edge);
+    // Six standard deviations around a quarter of them.
+    assert!((14..=86).contains(&checked), "{checked} in a quarter of the period");
+    assert_eq!(fleet.checked(edge), 0, "once is enough");
+}
+
+#[test]
+fn handshakes_are_limited() {
+    let fleet = Fleet::new();
+    let slow = fleet.service.open_edge_address(&EdgeAddress::new(EdgeMode::Same).delay_ms(20));
+    set_back(fleet.state.path(), DAY);
+    assert_eq!(fleet.checked(&slow), LINEAGES);
+    let most = fleet.service.handshakes().max_in_progress;
+    assert!((8..=32).contains(&most), "{most} at a time");
+}
+
+#[test]
+fn silent_edge_delays_nothing() {
+    let fleet = Fleet::new();
+    let silent = fleet.service.open_edge_address(&EdgeAddress::new(EdgeMode::Silent));
+    set_back(fleet.state.path(), DAY);
+    let hook = fleet.sync(&silent).args(["--timeout", "6"]);
+    // The checks get a third of the time; without a limit they would take half a minute.
+    let output = hook.under(&["/usr/bin/timeout", "6"]).succeeds();
+    assert_eq!((&output.json()["changed"], output.stderr.as_str()), (&false.into(), ""));
+    // What was not checked in time is left to later runs.
+    assert!(fleet.checked(&fleet.service.endpoints().edge) > LINEAGES / 2);
+}
