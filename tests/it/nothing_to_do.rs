@@ -1,0 +1,199 @@
+//! Nothing is sent for sites that are bound, pushed and served, whether or not there is any state.
+
+mod table;
+
+use std::collections::BTreeMap;
+
+use expect_test::expect;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::harness::{
+    EdgeAddress, EdgeMode, Fault, Hook, LISTING, Lineage, Options, Sandbox, configured, deploy, edgecert,
+    env_var, is_bound_to, record, request_lines, requests_during, sandbox, sandbox_with, sync, test_ca,
+    upload_count, world,
+};
+
+/// Number of runs against an optimized binary, and otherwise.
+const RUNS: [usize; 2] = [1000, 100];
+
+/// A `deploy` with an empty state directory.
+fn fresh(service: &Sandbox, lineage: &Lineage) -> Hook {
+    edgecert().called_by_certbot(lineage).against(service).args(["--json", "--wait", "1", "--timeout", "10"])
+}
+
+/// A `sync` with an empty state directory and one lineage in its configuration.
+fn fresh_sync(service: &Sandbox, lineage: &Lineage) -> Hook {
+    configured(edgecert().against(service).args(["sync", "--json"]), &[lineage])
+}
+
+/// Connections to each edge address since the last call.
+fn connections(service: &Sandbox) -> BTreeMap<String, u64> {
+    let counts = service.handshakes().addresses;
+    service.reset_handshakes();
+    counts.into_iter().map(|(address, counts)| (address, counts.connections)).collect()
+}
+
+/// The main edge address and another one, as a setting.
+fn with_address(service: &Sandbox, hook: Hook, other: &str) -> Hook {
+    hook.env("EDGECERT_EDGE_ADDRESS", format!("{},{other}", service.endpoints().edge))
+}
+
+#[test]
+fn repeated_runs_send_nothing() {
+    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    fresh(&service, &lineage).succeeds();
+    connections(&service);
+    let [many, few] = RUNS;
+    for run in 0..if env_var("EDGECERT_BIN").is_some() { many } else { few } {
+        let (hook, path) = match run % 2 {
+            0 => (fresh(&service, &lineage), ""),
+            _ => (fresh_sync(&service, &lineage), "/lineages/0"),
+        };
+        let (requests, output) = requests_during(&service, || hook.succeeds());
+        assert_eq!(requests, LISTING, "run {run}");
+        let json = output.json();
+        let report = json.pointer(path).unwrap();
+        let found = (&json["changed"], &report["changed"], &report["sites"][0]["outcome"]);
+        assert_eq!(found, (&json!(false), &json!(false), &json!("served")), "run {run}");
+        let connections = connections(&service)[&service.endpoints().edge];
+        assert!(connections <= 2, "run {run}: {connections} connections");
+    }
+}
+
+#[test]
+fn each_address_is_asked_once() {
+    let domains = ["a.example", "b.example", "c.example"];
+    let (service, lineage) = (sandbox(&domains), Lineage::issued_for(&domains));
+    let hooks = [fresh(&service, &lineage), fresh(&service, &lineage), fresh_sync(&service, &lineage)];
+    let other = service.open_edge_address(&EdgeAddress::new(EdgeMode::Same));
+    let [first, again, later] = hooks.map(|hook| with_address(&service, hook, &other));
+    first.succeeds();
+    for hook in [again, later] {
+        connections(&service);
+        hook.succeeds();
+        let expected = [&service.endpoints().edge, &other].map(|address| (address.clone(), 2 * 3));
+        assert_eq!(connections(&service), BTreeMap::from(expected), "as two kinds of clients, for 3 sites");
+    }
+    assert_eq!(upload_count(&service), 1);
+}
+
+/// A service with a record of its own for each of two sites.
+fn two_records() -> Sandbox {
+    let world = world(json!({
+        "sites": [
+            {"id": 10, "account": 1, "domain": "a.example", "cert_id": 5},
+            {"id": 11, "account": 1, "domain": "b.example", "cert_id": 6},
+        ],
+        "certs": [record(5, "a.example", "upload"), record(6, "b.example", "upload")],
+    }));
+    sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[])
+}
+
+/// Serves an earlier leaf for `b.example`, without a change that the service lists.
+fn replace_second(service: &Sandbox) {
+    let other = test_ca().issue(&["b.example"]).unwrap();
+    service.replace_cert_silently(6, &other.fullchain(), &other.key);
+}
+
+/// The domains of the uploads that a report lists.
+fn uploads(report: &Value) -> Vec<&str> {
+    let uploads = report["uploads"].as_array().unwrap().iter();
+    uploads.map(|upload| upload["domain"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn partly_served_sends_the_rest() {
+    let (service, lineage) = (two_records(), Lineage::issued_for(&["a.example", "b.example"]));
+    fresh(&service, &lineage).succeeds();
+    assert_eq!(upload_count(&service), 2);
+    for (hook, path) in [(fresh(&service, &lineage), ""), (fresh_sync(&service, &lineage), "/lineages/0")] {
+        replace_second(&service);
+        let before = upload_count(&service);
+        let json = hook.succeeds().json();
+        let report = json.pointer(path).unwrap();
+        assert_eq!((uploads(report), upload_count(&service) - before), (vec!["b.example"], 1));
+        let outcomes = report["sites"].as_array().unwrap().iter().map(|site| &site["outcome"]);
+        assert_eq!(outcomes.collect::<Vec<_>>(), ["served", "served"]);
+        assert!(is_bound_to(&service, "b.example", &lineage));
+    }
+}
+
+#[test]
+fn pending_lineage_sends_the_rest() {
+    let (service, state) = (two_records(), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example", "b.example"]);
+    service.add_fault(Fault::status("POST /api/certs/upload", 503).header("Retry-After", "3600"));
+    let output = deploy(&service, &lineage, state.path()).args(["--json"]).exits_with(75);
+    let json = output.json();
+    let stored: Vec<&Value> =
+        json["uploads"].as_array().unwrap().iter().filter(|upload| upload["ok"] == false).collect();
+    let before = upload_count(&service);
+    let output = sync(&service, state.path()).args(["--json"]).succeeds();
+    let report = &output.json()["lineages"][0];
+    assert!(report["reason"].as_str().unwrap().starts_with("pending since "), "{report}");
+    assert_eq!(uploads(report), [stored[0]["domain"].as_str().unwrap()], "only what failed");
+    assert_eq!(upload_count(&service) - before, 1);
+    assert!(is_bound_to(&service, "a.example", &lineage) && is_bound_to(&service, "b.example", &lineage));
+}
+
+#[test]
+fn survey_costs_no_round_trip() {
+    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    for run in ["first", "renewal"] {
+        let before = request_lines(&service).len();
+        fresh(&service, &lineage).succeeds();
+        let mut requests = request_lines(&service).split_off(before);
+        requests[..2].sort();
+        let [certs, sites] = LISTING;
+        assert_eq!(requests, [certs, sites, "POST /api/certs/upload", sites], "{run}");
+        lineage.renew(&["a.example"]);
+    }
+}
+
+#[test]
+fn plan_shows_what_is_served() {
+    let (service, lineage) = (two_records(), Lineage::issued_for(&["a.example", "b.example"]));
+    let plan = || edgecert().called_by_certbot(&lineage).against(&service).args(["plan"]);
+    fresh(&service, &lineage).succeeds();
+    let text = plan().succeeds().snapshot();
+    expect![[r#"
+        certificate  a.example and b.example; P-256, expires DATE
+        nothing to do: every site has this certificate
+        serving      a.example: this certificate
+        serving      b.example: this certificate
+        ---
+    "#]]
+    .assert_eq(&text);
+    let json = plan().args(["--json"]).succeeds().json();
+    assert_eq!((&json["changed"], &json["plan"]), (&json!(false), &json!([])));
+    let current =
+        |id: u64, domain: &str| json!({"id": id, "domain": domain, "leaf": "current", "detail": null});
+    assert_eq!(json["serving"], json!([current(10, "a.example"), current(11, "b.example")]));
+
+    replace_second(&service);
+    expect![[r#"
+        certificate  a.example and b.example; P-256, expires DATE
+        replace      b.example: b.example is bound to certificate 6
+        serving      a.example: this certificate
+        serving      b.example: EDGE serves the certificate of edgecert test intermediate that expires at DATE
+        ---
+    "#]]
+    .assert_eq(&plan().succeeds().snapshot());
+    let json = plan().args(["--json"]).succeeds().json();
+    assert_eq!((&json["changed"], &json["plan"][0]["step"]), (&json!(true), &json!("replace")));
+    assert_eq!(
+        (&json["plan"][0]["sites"], json["plan"].as_array().unwrap().len()),
+        (&json!(["b.example"]), 1)
+    );
+    assert_eq!(
+        (&json["serving"][0], &json["serving"][1]["leaf"]),
+        (&current(10, "a.example"), &json!("other"))
+    );
+    let detail = json["serving"][1]["detail"].as_str().unwrap();
+    assert!(
+        detail.contains(" serves the certificate of edgecert test intermediate that expires at "),
+        "{detail}"
+    );
+    assert_eq!(upload_count(&service), 2, "plans send nothing");
+}

@@ -1,0 +1,184 @@
+//! What has to be sent for a site with and without state, after a change.
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{fresh, with_address};
+use crate::harness::{
+    EdgeAddress, EdgeMode, Hook, Lineage, Sandbox, change, deploy, sandbox, test_ca, upload_count,
+};
+
+/// A change after a deployment of `a.example`; returns the next run.
+type Change = fn(&Sandbox, &Lineage, Hook) -> Hook;
+
+/// Name, change, number of uploads of the next run, its exit code and outcome.
+type Row = (&'static str, Change, usize, i32, &'static str);
+
+const WITHOUT_STATE: [Row; 14] = [
+    ("no change", unchanged, 0, 0, "served"),
+    ("forced", |_, _, hook| hook.args(["--force"]), 1, 0, "served"),
+    ("verification off", unverified, 1, 0, "synced"),
+    ("unbound", unbound, 1, 0, "served"),
+    ("push pending", unpushed, 1, 0, "served"),
+    ("disabled", disabled, 1, 0, "synced"),
+    ("other record content", replaced, 1, 0, "served"),
+    ("no intermediate", without_intermediate, 1, 0, "served"),
+    ("edge refuses", refusing, 1, 0, "synced"),
+    ("second address refuses", second_refusing, 1, 0, "synced"),
+    ("second address serves another", second_other, 1, 75, "stale"),
+    ("second address is stale", second_stale, 1, 75, "stale"),
+    ("second address unreachable", second_unreachable, 0, 0, "synced"),
+    (
+        "second address required",
+        |service, lineage, hook| second_unreachable(service, lineage, hook).args(["--verify", "require"]),
+        1,
+        75,
+        "synced",
+    ),
+];
+
+const WITH_STATE: [Row; 9] = [
+    ("off", unverified, 0, 0, "synced"),
+    (
+        "off, forced",
+        |service, lineage, hook| unverified(service, lineage, hook).args(["--force"]),
+        1,
+        0,
+        "synced",
+    ),
+    (
+        "off, renewed",
+        |service, lineage, hook| unverified(service, lineage, renewed(service, lineage, hook)),
+        1,
+        0,
+        "synced",
+    ),
+    (
+        "off, unbound",
+        |service, lineage, hook| unverified(service, lineage, unbound(service, lineage, hook)),
+        1,
+        0,
+        "synced",
+    ),
+    (
+        "off, push pending",
+        |service, lineage, hook| unverified(service, lineage, unpushed(service, lineage, hook)),
+        1,
+        0,
+        "uploaded",
+    ),
+    ("disabled", disabled, 0, 0, "synced"),
+    (
+        "disabled, renewed",
+        |service, lineage, hook| disabled(service, lineage, renewed(service, lineage, hook)),
+        1,
+        0,
+        "synced",
+    ),
+    ("bare upload", |_, _, hook| hook.args(["--domain", "a.example", "--wait", "0"]), 1, 0, "uploaded"),
+    ("no wait", |_, _, hook| hook.args(["--wait", "0"]), 0, 0, "served"),
+];
+
+#[test]
+fn only_what_is_missing_is_sent() {
+    for row in WITHOUT_STATE {
+        let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+        fresh(&service, &lineage).succeeds();
+        check(row, &service, &lineage, fresh(&service, &lineage));
+    }
+}
+
+#[test]
+fn state_stands_in_for_handshakes() {
+    for row in WITH_STATE {
+        let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+        let lineage = Lineage::issued_for(&["a.example"]);
+        deploy(&service, &lineage, state.path()).succeeds();
+        let hook = deploy(&service, &lineage, state.path()).args(["--json", "--timeout", "10"]);
+        check(row, &service, &lineage, hook.env("EDGECERT_WAIT", "1"));
+    }
+}
+
+#[track_caller]
+fn check((name, change, uploads, code, outcome): Row, service: &Sandbox, lineage: &Lineage, hook: Hook) {
+    let hook = change(service, lineage, hook);
+    let before = upload_count(service);
+    let output = hook.run();
+    let (sent, json) = (upload_count(service) - before, output.json());
+    let found = (sent, output.code, json["sites"][0]["outcome"].as_str(), &json["changed"]);
+    let expected = (uploads, code, Some(outcome), &json!(uploads > 0));
+    assert_eq!(found, expected, "{name}: {}{}", output.stdout, output.stderr);
+}
+
+fn unchanged(_: &Sandbox, _: &Lineage, hook: Hook) -> Hook {
+    hook
+}
+
+fn unverified(_: &Sandbox, _: &Lineage, hook: Hook) -> Hook {
+    hook.args(["--verify", "off"])
+}
+
+fn renewed(_: &Sandbox, lineage: &Lineage, hook: Hook) -> Hook {
+    lineage.renew(&["a.example"]);
+    hook
+}
+
+fn unbound(service: &Sandbox, _: &Lineage, hook: Hook) -> Hook {
+    change_site(service, "update", &json!({"cert_id": null}));
+    hook
+}
+
+fn unpushed(service: &Sandbox, _: &Lineage, hook: Hook) -> Hook {
+    service.hold_pushes(true);
+    change_site(service, "update", &json!({"force_https": true}));
+    hook
+}
+
+fn disabled(service: &Sandbox, _: &Lineage, hook: Hook) -> Hook {
+    change_site(service, "disable", &json!({}));
+    hook
+}
+
+/// Another client stores another certificate in the record.
+fn replaced(service: &Sandbox, _: &Lineage, hook: Hook) -> Hook {
+    let other = test_ca().issue(&["a.example"]).unwrap();
+    let id = service.certs()[0]["id"].as_u64().unwrap();
+    service.replace_cert_silently(id, &other.fullchain(), &other.key);
+    hook
+}
+
+fn without_intermediate(service: &Sandbox, lineage: &Lineage, hook: Hook) -> Hook {
+    service.override_edge("a.example", &lineage.read("cert.pem"), &lineage.read("privkey.pem"));
+    hook
+}
+
+fn refusing(service: &Sandbox, _: &Lineage, hook: Hook) -> Hook {
+    hook.env("EDGECERT_EDGE_ADDRESS", service.open_edge_address(&EdgeAddress::new(EdgeMode::Refuse)))
+}
+
+fn second_refusing(service: &Sandbox, _: &Lineage, hook: Hook) -> Hook {
+    with_address(service, hook, &service.open_edge_address(&EdgeAddress::new(EdgeMode::Refuse)))
+}
+
+/// A second address serves another certificate.
+fn second_other(service: &Sandbox, _: &Lineage, hook: Hook) -> Hook {
+    let other = test_ca().issue(&["a.example"]).unwrap();
+    let other = EdgeAddress::serving(EdgeMode::Other, &other.fullchain(), &other.key);
+    with_address(service, hook, &service.open_edge_address(&other))
+}
+
+/// A second address missed the push of a renewal.
+fn second_stale(service: &Sandbox, lineage: &Lineage, hook: Hook) -> Hook {
+    let stale = service.open_edge_address(&EdgeAddress::new(EdgeMode::Stale));
+    lineage.renew(&["a.example"]);
+    fresh(service, lineage).succeeds();
+    with_address(service, hook, &stale)
+}
+
+fn second_unreachable(service: &Sandbox, _: &Lineage, hook: Hook) -> Hook {
+    with_address(service, hook, "127.0.0.1:1")
+}
+
+fn change_site(service: &Sandbox, action: &str, body: &Value) {
+    change(service, &format!("/api/sites/{}/{action}", service.sites()[0]["id"]), body);
+}
