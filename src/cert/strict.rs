@@ -1,5 +1,5 @@
-//! Encodings that RFC 5280 forbids, TLS clients reject and x509-parser accepts: other forms of time, and extensions
-//! that occur twice.
+//! Rejects encodings that RFC 5280 forbids and TLS clients reject, but x509-parser accepts: other forms of time, and
+//! repeated extensions.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ const VALIDITY: usize = 3;
 const VERSION: u8 = 0xa0;
 const EXTENSIONS: u8 = 0xa3;
 
-/// Fails for a certificate with such an encoding. Everything else is left to x509-parser.
+/// Fails for such encodings only; x509-parser checks everything else.
 pub(super) fn check(certificate: &[u8]) -> Result<(), CertificateError> {
     let tbs = tbs_fields(certificate).ok_or(CertificateError::Malformed)?;
     let has_version = tbs.first().is_some_and(|field| field.tag == VERSION);
@@ -49,11 +49,11 @@ fn check_time(field: &'static str, value: &Element<'_>) -> Result<(), Certificat
         _ => return Err(invalid_time(field, value, "a UTCTime or GeneralizedTime")),
     };
     let (year, rest) = digits(value.content, year_digits).ok_or_else(|| invalid_time(field, value, form))?;
-    let (numbers, rest) = pairs(rest).ok_or_else(|| invalid_time(field, value, form))?;
+    let (numbers, rest) = month_to_second(rest).ok_or_else(|| invalid_time(field, value, form))?;
     if rest != b"Z" {
         return Err(invalid_time(field, value, form));
     }
-    if exists(year, numbers) { Ok(()) } else { Err(invalid_time(field, value, "a date and time that exist")) }
+    if is_valid(year, numbers) { Ok(()) } else { Err(invalid_time(field, value, "a valid date and time")) }
 }
 
 fn invalid_time(field: &'static str, value: &Element<'_>, wanted: &'static str) -> CertificateError {
@@ -71,7 +71,7 @@ fn digits(text: &[u8], count: usize) -> Option<(u16, &[u8])> {
 }
 
 /// Reads month, day, hour, minute and second.
-fn pairs(mut text: &[u8]) -> Option<([u8; 5], &[u8])> {
+fn month_to_second(mut text: &[u8]) -> Option<([u8; 5], &[u8])> {
     let mut numbers = [0; 5];
     for number in &mut numbers {
         let (value, rest) = digits(text, 2)?;
@@ -80,9 +80,9 @@ fn pairs(mut text: &[u8]) -> Option<([u8; 5], &[u8])> {
     Some((numbers, text))
 }
 
-/// Whether the calendar has this date and the clock this time. Two-digit years have the same leap days in both
-/// centuries, except for 2000, a leap year as `00` is here.
-fn exists(year: u16, [month, day, hour, minute, second]: [u8; 5]) -> bool {
+/// Whether the date and time are valid. A two-digit year is passed as it is: `00` is a leap year here, as is 2000, and the
+/// other years have the same leap days in both centuries.
+fn is_valid(year: u16, [month, day, hour, minute, second]: [u8; 5]) -> bool {
     let date = Month::try_from(month).and_then(|month| Date::from_calendar_date(year.into(), month, day));
     date.is_ok() && Time::from_hms(hour, minute, second).is_ok()
 }

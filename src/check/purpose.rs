@@ -37,18 +37,18 @@ fn extended_key_usage(file: &str, usage: &Usage) -> Option<Finding> {
     } else {
         Finding::fail(Check::Purpose, format!("{file} has {found}; TLS clients reject it"))
     };
-    Some(finding.hint("issue it as a server certificate, with serverAuth as extended key usage"))
+    Some(finding.hint("issue it as a server certificate, with the extended key usage serverAuth"))
 }
 
 fn ca(file: &str, leaf: &Certificate) -> Option<Finding> {
     leaf.is_ca.then(|| {
-        Finding::fail(Check::Purpose, format!("{file} has a CA certificate (CA:TRUE) in place of a server's"))
+        Finding::fail(Check::Purpose, format!("{file} has a CA certificate (CA:TRUE) instead of a server's"))
             .hint("pass the server's own certificate; if this is it, issue it again with basicConstraints CA:FALSE")
     })
 }
 
-/// Clients differ in what they require: OpenSSL one of digitalSignature, keyEncipherment and keyAgreement, browsers
-/// digitalSignature, webpki nothing.
+/// Clients differ: OpenSSL requires digitalSignature, keyEncipherment or keyAgreement, browsers require digitalSignature,
+/// and webpki requires none of them.
 fn key_usage(file: &str, usage: &Usage) -> Option<Finding> {
     let names = usage.key_usage?.names();
     if names.iter().any(|name| ["digitalSignature", "keyEncipherment"].contains(name)) {
@@ -61,8 +61,9 @@ fn key_usage(file: &str, usage: &Usage) -> Option<Finding> {
         format!("the key usage {}", list(&names))
     };
     let finding = if signs_only {
-        let detail =
-            format!("{file} has {found}, which permits a CA to sign and nothing else; TLS clients reject it");
+        let detail = format!(
+            "{file} has {found}, which permits only signing certificates or CRLs; TLS clients reject it"
+        );
         Finding::fail(Check::Purpose, detail)
     } else {
         let detail = format!(
@@ -70,33 +71,33 @@ fn key_usage(file: &str, usage: &Usage) -> Option<Finding> {
         );
         Finding::warn(Check::Purpose, detail)
     };
-    Some(finding.hint("issue it as a server certificate, with digitalSignature as key usage"))
+    Some(finding.hint("issue it as a server certificate, with the key usage digitalSignature"))
 }
 
 fn precertificate(file: &str, usage: &Usage) -> Option<Finding> {
     usage.is_precertificate.then(|| {
         let detail = format!(
-            "{file} has a precertificate (CT poison, 1.3.6.1.4.1.11129.2.4.3) in place of the final certificate"
+            "{file} has a precertificate (CT poison, 1.3.6.1.4.1.11129.2.4.3) instead of the final certificate"
         );
-        Finding::fail(Check::Purpose, detail).hint("pass the certificate that the CA issued after it")
+        Finding::fail(Check::Purpose, detail).hint("pass the final certificate, which the CA issues after it")
     })
 }
 
 fn unknown_critical(file: &str, usage: &Usage) -> Option<Finding> {
     let found = (!usage.unknown_critical.is_empty()).then(|| list(&usage.unknown_critical))?;
-    let detail = format!("{file} has critical extensions that TLS clients do not know: {found}");
+    let detail = format!("{file} has critical extensions unknown to TLS clients, which reject it: {found}");
     Some(
         Finding::fail(Check::Purpose, detail)
-            .hint("issue it without them, or with them not marked as critical"),
+            .hint("issue it without them, or without marking them as critical"),
     )
 }
 
 fn wrongly_critical(file: &str, usage: &Usage) -> Option<Finding> {
     let found = (!usage.wrongly_critical.is_empty()).then(|| list(&usage.wrongly_critical))?;
     let detail = format!(
-        "{file} marks extensions as critical that should not be: {found}; many TLS clients reject it"
+        "{file} has extensions that should not be marked as critical: {found}; many TLS clients reject it"
     );
-    Some(Finding::warn(Check::Purpose, detail).hint("issue it with them not marked as critical"))
+    Some(Finding::warn(Check::Purpose, detail).hint("issue it without marking them as critical"))
 }
 
 fn unreadable(file: &str, extension: &str) -> Finding {
@@ -104,10 +105,10 @@ fn unreadable(file: &str, extension: &str) -> Finding {
         Check::Purpose,
         format!("{file} has a malformed {extension} extension; TLS clients reject it"),
     )
-    .hint("issue it again; the CA encodes that extension in violation of RFC 5280")
+    .hint("have the CA issue it again; RFC 5280 forbids this encoding")
 }
 
-/// A root is trusted for its key; its signature does not matter.
+/// Roots are left out: a root is trusted for its key, whatever its signature.
 fn broken_signatures(file: &str, chain: &Chain) -> impl Iterator<Item = Finding> {
     let leaf = chain.leaf.broken_hash.map(|hash| format!("{file} is signed with {hash}"));
     let issuers = chain.issuers.iter().filter(|issuer| !issuer.is_self_issued());

@@ -26,7 +26,7 @@ pub(crate) struct CheckArgs {
     #[arg(long = "domain", value_name = "DOMAIN", help_heading = None::<&'static str>)]
     pub(crate) domains: Vec<Domain>,
 
-    /// Require a path to a root in FILE, or to one of the `system`
+    /// Require a path to a root in FILE, or with `system` to a root of the system
     #[arg(long, value_name = "FILE", value_parser = trust_anchors(), value_hint = ValueHint::FilePath, help_heading = None::<&'static str>)]
     pub(crate) trust_anchors: Option<TrustAnchors>,
 

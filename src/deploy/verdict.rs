@@ -48,9 +48,9 @@ pub(super) fn report_untouched(
                 Verdict::new(Outcome::Superseded, superseded_reason(lineage, *issued))
             }
             (Action::Ignore, Some(id)) => {
-                Verdict::new(Outcome::Misbound, format!("not asked for; bound to certificate {id}"))
+                Verdict::new(Outcome::Misbound, format!("not requested; bound to certificate {id}"))
             }
-            (Action::Ignore, None) => Verdict::new(Outcome::Skipped, "not asked for"),
+            (Action::Ignore, None) => Verdict::new(Outcome::Skipped, "not requested"),
             _ => continue,
         };
         verdict.add_to(report, target, target.site, edge);
@@ -139,7 +139,7 @@ impl<'a> Verdict<'a> {
         Self { outcome: Outcome::Served, detail: None, error: None, warnings }
     }
 
-    /// The site has the leaf, so nothing was sent for it. Without a view, an earlier run deployed it.
+    /// The site already has the leaf, so nothing was sent for it. Without a view, the state file says so.
     fn current(site: &Site, view: Option<&EdgeView>, settings: &Settings) -> Self {
         let domain = &site.domain;
         match view {
@@ -221,7 +221,7 @@ impl<'a> Verdict<'a> {
         }
     }
 
-    /// Adds the verdict to the report. The error of a site that was not asked for is only a warning.
+    /// Adds the verdict to the report. The error of a site that was not requested is only a warning.
     fn add_to(self, report: &mut DeployReport, target: &Target<'_>, latest: &Site, edge: Option<EdgeReport>) {
         report.warnings.extend(self.warnings);
         match self.error {

@@ -36,7 +36,7 @@ pub(crate) enum Blocker {
     )]
     Shrink { id: u64, uncovered_sites: Vec<String> },
     /// Guard; `Allow::older` overrides it.
-    #[error("certificate {id} was issued at {}, later than the new one{}", text::rfc3339(leaf.issued), identify(leaf))]
+    #[error("certificate {id} ({}) was issued at {}, later than the new one", identify(leaf), text::rfc3339(leaf.issued))]
     Older { id: u64, leaf: RecordLeaf },
 }
 
@@ -72,7 +72,7 @@ impl Blocker {
 /// Identifies a leaf by its issuer and the start of its fingerprint.
 fn identify(leaf: &RecordLeaf) -> String {
     let issuer = leaf.issuer.as_ref().map(|issuer| format!("issuer {issuer}, ")).unwrap_or_default();
-    format!(" ({issuer}SHA-256 {})", leaf.fingerprint.chars().take(16).collect::<String>())
+    format!("{issuer}SHA-256 {}", leaf.fingerprint.chars().take(16).collect::<String>())
 }
 
 fn describe(domains: &[Domain]) -> String {

@@ -63,7 +63,7 @@ impl Step {
 
 /// Says which lineage supersedes another on a site.
 pub(crate) fn superseded_reason(lineage: &str, issued: OffsetDateTime) -> String {
-    format!("the certificate of the lineage {lineage} was issued later, at {}", text::rfc3339(issued))
+    format!("the certificate of lineage {lineage} was issued later, at {}", text::rfc3339(issued))
 }
 
 impl Plan<'_> {
@@ -115,7 +115,7 @@ impl Plan<'_> {
             }
             Action::Leave(blocker) if blocker.is_guard() => (StepAction::Guard, blocker.to_string()),
             Action::Leave(blocker) => (StepAction::Leave, blocker.to_string()),
-            Action::Ignore => (StepAction::Leave, "it was not asked for".to_owned()),
+            Action::Ignore => (StepAction::Leave, "it was not requested".to_owned()),
         };
         let domain = target.site.domain.to_string();
         let sites = if action == StepAction::Bind { vec![domain.clone()] } else { Vec::new() };

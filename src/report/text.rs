@@ -107,7 +107,7 @@ pub(crate) fn warning_line(warning: &str, style: Style) -> String {
     format!("edgecert: {}: {warning}\n", style.paint("warning", AnsiColor::Yellow))
 }
 
-/// Says that nothing was sent, or would be, because no site needs it.
+/// Says that no site needs anything, so that nothing was sent or would be.
 fn nothing_to_do(report: &DeployBody) -> Option<&'static str> {
     let outcomes = || report.sites.iter().map(|site| &site.outcome);
     let is_current = |outcome: &Outcome| matches!(outcome, Outcome::Served | Outcome::Synced);
@@ -128,7 +128,7 @@ fn served(serving: &ServingReport) -> String {
         (ServedLeaf::Current, None) => "this certificate".into(),
         (ServedLeaf::Current, Some(detail)) => format!("this certificate; {detail}"),
         (ServedLeaf::Other, _) => detail().into(),
-        (ServedLeaf::Unknown, _) => format!("unknown, {}", detail()),
+        (ServedLeaf::Unknown, _) => format!("unknown: {}", detail()),
     }
 }
 

@@ -80,12 +80,12 @@ settings! {
     wait: u64 = per_lineage("SECS").default(&WAIT),
     /// Verify the result by TLS handshakes with the edge
     verify: Verify = per_lineage("MODE").default(&VERIFY),
-    /// Time between the handshakes of `sync` with the sites of an unchanged lineage; 0 makes none
+    /// How often `sync` checks what the edge serves for an unchanged lineage; 0 disables the check
     verify_every: u64 = per_lineage("SECS").default(&VERIFY_EVERY),
     /// Edges to verify, separated by commas
     edge_address: String = per_lineage("HOST:PORT").default(&"the site's cname, port 443"),
-    /// Refuse chains without a path to a root in FILE, or to one of the `system`; `off` does not check
-    trust_anchors: TrustAnchors = per_lineage("FILE").default(&"warn, with the system's roots"),
+    /// Refuse chains that lead to no root in FILE, or with `system` to no root of the system; `off` disables the check
+    trust_anchors: TrustAnchors = per_lineage("FILE").default(&"a warning, with the system's roots"),
     /// Rebind covered sites that are bound to another record
     rebind: bool = per_lineage("BOOL"),
     /// Allow certificates from test, staging and self-signed issuers

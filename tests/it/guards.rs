@@ -85,7 +85,8 @@ fn older_guard_keeps_newer_edge_certificate() {
     let output = deploy(&service, &older).exits_with(65);
     let shown = output.snapshot();
     assert!(
-        shown.contains("guarded: certificate 1001 was issued at DATE, later than the new one"),
+        shown.contains("guarded: certificate 1001 (")
+            && shown.contains(") was issued at DATE, later than the new one"),
         "{shown}"
     );
     assert!(shown.contains("or pass --allow-older to go back to this one"), "{shown}");

@@ -33,7 +33,7 @@ fn plan_gives_reasons_and_changes_nothing() {
         leave        e.example: it is bound to certificate 7, which is stored for other.test, and the new certificate does not cover other.test
         serving      a.example: EDGE serves the certificate of edgecert test intermediate that expires at DATE
         serving      b.example: EDGE serves the certificate of edgecert test intermediate that expires at DATE
-        serving      c.example: unknown, not observed
+        serving      c.example: unknown: not observed
         serving      d.example: EDGE serves the certificate of edgecert test intermediate that expires at DATE
         serving      e.example: EDGE serves the certificate of edgecert test intermediate that expires at DATE
         ---
@@ -53,7 +53,7 @@ fn plan_gives_reasons_and_changes_nothing() {
         bind         e.example: to the record uploaded for b.example: it is bound to certificate 7, which is stored for other.test, and the new certificate does not cover other.test
         serving      a.example: EDGE serves the certificate of edgecert test intermediate that expires at DATE
         serving      b.example: EDGE serves the certificate of edgecert test intermediate that expires at DATE
-        serving      c.example: unknown, not observed
+        serving      c.example: unknown: not observed
         serving      d.example: EDGE serves the certificate of edgecert test intermediate that expires at DATE
         serving      e.example: EDGE serves the certificate of edgecert test intermediate that expires at DATE
         ---

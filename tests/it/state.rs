@@ -214,7 +214,8 @@ fn recorded_newer_deployment_guards_without_edge() {
     };
     call(&newer).succeeds();
     let output = call(&older).exits_with(65);
-    assert!(output.stderr.contains("later than the new one (SHA-256 "), "{}", output.stderr);
+    assert!(output.stderr.contains(" (SHA-256 "), "{}", output.stderr);
+    assert!(output.stderr.contains("later than the new one"), "{}", output.stderr);
     call(&older).args(["--allow-older"]).succeeds();
     call(&older).succeeds();
     call(&newer).succeeds();

@@ -184,7 +184,7 @@ fn unknown_site(title: &str, domain: &Domain) -> DoctorFinding {
 fn contested_finding(site: &Site, lineages: &[String]) -> DoctorFinding {
     let lineages = text::list(lineages);
     let detail = format!(
-        "{} is covered by {lineages}; the certificate that was issued last is deployed, the others are superseded",
+        "{} is covered by {lineages}; the certificate that was issued last is deployed; the others are superseded",
         site.domain
     );
     let remedy = "delete the lineages that are no longer needed, or give each its own sites with `domains` in a [[lineage]] of the configuration";

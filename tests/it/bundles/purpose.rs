@@ -1,4 +1,4 @@
-//! The check `purpose`: leaves that TLS clients do not accept from a server.
+//! The check `purpose`: leaves that TLS clients reject as server certificates.
 
 use super::check_cert;
 use crate::harness::der::{self, BIT_STRING, ForgedCert, INTEGER, extension, oid, sequence, tlv};
@@ -127,7 +127,7 @@ fn malformed_usage_extensions_are_refused() {
 fn ca_certificates_are_refused() {
     let ca = tlv(1, &[0xff]);
     let limit = tlv(INTEGER, &[0]);
-    let refused = "fail: FILE has a CA certificate (CA:TRUE) in place of a server's";
+    let refused = "fail: FILE has a CA certificate (CA:TRUE) instead of a server's";
     let cases: [(&str, Vec<Vec<u8>>, i32, &str); 4] = [
         ("CA:TRUE", vec![ca.clone()], 65, refused),
         ("CA:TRUE with a path length", vec![ca, limit.clone()], 65, refused),
@@ -157,7 +157,7 @@ fn key_usage(bits: &[u8], is_critical: bool) -> Vec<u8> {
 fn key_usage_must_suit_a_server() {
     let refused = |found: &str| {
         format!(
-            "fail: FILE has the key usage {found}, which permits a CA to sign and nothing else; TLS clients reject it"
+            "fail: FILE has the key usage {found}, which permits only signing certificates or CRLs; TLS clients reject it"
         )
     };
     let doubtful = |found: &str| {
@@ -195,7 +195,7 @@ fn key_usage_must_suit_a_server() {
 
 #[test]
 fn precertificates_are_refused() {
-    let refused = "fail: FILE has a precertificate (CT poison, 1.3.6.1.4.1.11129.2.4.3) in place of the final certificate";
+    let refused = "fail: FILE has a precertificate (CT poison, 1.3.6.1.4.1.11129.2.4.3) instead of the final certificate";
     let server = || extended_key_usage(&[SERVER], false);
     let poison = |is_critical| extension(CT_POISON, is_critical, NULL);
     assert_rows(&[
@@ -212,11 +212,12 @@ fn precertificates_are_refused() {
 
 #[test]
 fn critical_extensions_must_be_known() {
-    let refused =
-        |found: &str| format!("fail: FILE has critical extensions that TLS clients do not know: {found}");
+    let refused = |found: &str| {
+        format!("fail: FILE has critical extensions unknown to TLS clients, which reject it: {found}")
+    };
     let doubtful = |found: &str| {
         format!(
-            "warn: FILE marks extensions as critical that should not be: {found}; many TLS clients reject it"
+            "warn: FILE has extensions that should not be marked as critical: {found}; many TLS clients reject it"
         )
     };
     let feature = sequence(&[tlv(INTEGER, &[5])]);
@@ -278,7 +279,7 @@ fn deploy_refuses_client_certificates() {
     openssl(lineage.path(), &sign);
     let output = deploy().exits_with(65);
     let refusal = "edgecert: error: LINEAGE/fullchain.pem has the extended key usage clientAuth, without serverAuth; TLS clients reject it; nothing was sent\n\
-        edgecert: hint: issue it as a server certificate, with serverAuth as extended key usage\n";
+        edgecert: hint: issue it as a server certificate, with the extended key usage serverAuth\n";
     assert!(output.snapshot().contains(refusal), "{}", output.snapshot());
     assert_eq!(request_lines(&service), Vec::<String>::new());
     lineage.write("fullchain.pem", &lineage.read("cert.pem"));

@@ -5,7 +5,7 @@ use crate::harness::der::{self, ForgedCert, GENERALIZED_TIME, INTEGER, UTC_TIME,
 
 const UTC_FORM: &str = "is not of the form YYMMDDHHMMSSZ";
 const GENERALIZED_FORM: &str = "is not of the form YYYYMMDDHHMMSSZ";
-const NO_DATE: &str = "is not a date and time that exist";
+const NO_DATE: &str = "is not a valid date and time";
 
 /// The ASN.1 type, the time, how messages show it, and what it should have been.
 const MALFORMED: [(u8, &str, &str, &str); 46] = [

@@ -1,4 +1,4 @@
-//! Keys and signatures that browsers refuse, none of which passes in silence.
+//! Keys and signatures that browsers refuse: each causes a warning.
 
 use super::check_cert;
 use crate::harness::der::{self, BIT_STRING, ForgedCert, oid, sequence, tlv};

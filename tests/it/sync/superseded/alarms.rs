@@ -1,4 +1,4 @@
-//! A superseded lineage alarms nobody, even if it is expired or gone.
+//! A superseded lineage raises no alert, even if it is expired or gone.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -40,7 +40,7 @@ fn record_leaf_on_disk(lineage: &Lineage, host: &Host) {
 }
 
 #[test]
-fn superseded_lineage_alarms_nobody() {
+fn superseded_lineage_raises_no_alert() {
     let host = Host::deployed();
     let expect_silence = |what: &str| {
         for _ in 0..2 {
