@@ -40,7 +40,7 @@ pub struct Certificate {
     /// Whether the key is limited to RSASSA-PSS (RFC 4055, section 1.2).
     pub has_pss_key: bool,
     pub usage: Usage,
-    /// The hash function of its signature, if that is broken.
+    /// The hash function of its signature, if it is a broken one.
     pub broken_hash: Option<&'static str>,
 }
 
@@ -81,7 +81,7 @@ pub fn fingerprint(der: &[u8]) -> String {
 }
 
 impl Certificate {
-    /// Parses one certificate, and fails if its encoding is one that TLS clients reject: certificates to be deployed.
+    /// Parses one certificate that is to be deployed; also fails for encodings that TLS clients reject.
     pub fn from_der_strict(bytes: &[u8]) -> Result<Self, CertificateError> {
         if bytes.len() <= MAX_BYTES {
             strict::check(bytes)?;
@@ -89,7 +89,7 @@ impl Certificate {
         Self::from_der(bytes)
     }
 
-    /// Parses one certificate and ignores bytes after it. Lenient, for certificates that others deployed.
+    /// Parses one certificate and ignores bytes after it. Accepts what others may have deployed.
     pub fn from_der(bytes: &[u8]) -> Result<Self, CertificateError> {
         if bytes.len() > MAX_BYTES {
             return Err(CertificateError::TooLarge(bytes.len()));

@@ -22,7 +22,7 @@ pub(crate) enum Outcome {
     Refused,
     /// A guard refused: deploying would break something else.
     Guarded,
-    /// Not asked for, or the account has no such site and `skip_unmatched` is set.
+    /// Not requested, or the account has no such site and `skip_unmatched` is set.
     Skipped,
     /// Another lineage of this host covers the site, and its leaf was issued later.
     Superseded,

@@ -1,4 +1,4 @@
-//! DER that x509-parser does not look into, or not closely enough.
+//! Reads DER where x509-parser does not, or not strictly enough.
 
 use x509_parser::asn1_rs::Oid;
 
@@ -9,7 +9,8 @@ pub(super) const UTC_TIME: u8 = 0x17;
 pub(super) const GENERALIZED_TIME: u8 = 0x18;
 pub(super) const SEQUENCE: u8 = 0x30;
 
-/// A tag of one byte, and the content. Not asn1-rs's `Any`, which takes ten times as many instructions to read.
+/// A DER element with a tag of one byte. Used instead of asn1-rs's `Any`, which takes ten times as many instructions to
+/// read.
 pub(super) struct Element<'a> {
     pub(super) tag: u8,
     pub(super) content: &'a [u8],
@@ -29,8 +30,8 @@ impl<'a> Element<'a> {
             _ => return None,
         };
         let (content, rest) = rest.split_at_checked(length)?;
-        let has_one_byte = tag & 0x1f != 0x1f;
-        has_one_byte.then_some((Self { tag, content }, rest))
+        let is_one_byte_tag = tag & 0x1f != 0x1f;
+        is_one_byte_tag.then_some((Self { tag, content }, rest))
     }
 }
 
@@ -53,8 +54,7 @@ pub(super) fn only_element(value: &[u8]) -> Option<Element<'_>> {
 
 /// Formats an object identifier in dotted notation, or in hexadecimal if its numbers are too large.
 ///
-/// Not with asn1-rs, which takes the first byte for the first two numbers, even if they need several (X.690, section
-/// 8.19).
+/// asn1-rs always decodes the first two numbers from the first byte, although they may need several (X.690, section 8.19).
 pub(super) fn dotted(oid: &Oid<'_>) -> String {
     let text = numbers(oid.as_bytes()).unwrap_or_else(|| hex(oid.as_bytes()));
     sanitize(&text)

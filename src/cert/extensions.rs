@@ -1,4 +1,4 @@
-//! What the extensions of a certificate permit, and which of them TLS clients reject.
+//! What the extensions of a certificate permit, and which of them make TLS clients reject it.
 
 use x509_parser::asn1_rs::{Oid, oid};
 use x509_parser::extensions::{ParsedExtension, X509Extension};
@@ -18,7 +18,7 @@ pub struct Usage {
     pub unreadable: Vec<&'static str>,
     /// Critical extensions that no TLS client is known to process.
     pub unknown_critical: Vec<String>,
-    /// Critical extensions that should not be: most TLS clients do not process them.
+    /// Known extensions that are marked as critical but should not be: most TLS clients do not process them.
     pub wrongly_critical: Vec<String>,
 }
 
@@ -49,13 +49,13 @@ const KEY_USAGES: [&str; 9] = [
     "decipherOnly",
 ];
 
-/// Marks a precertificate (RFC 6962, section 3.1). The RFC requires it to be critical; one that is not is no
-/// certificate for a server either, because nothing else carries the extension.
+/// Marks a precertificate (RFC 6962, section 3.1). The RFC requires it to be critical, but only precertificates contain it
+/// at all.
 const CT_POISON: Oid<'static> = oid!(1.3.6.1.4.1.11129.2.4.3);
 
-/// Known extensions, and whether TLS clients process them if they are critical. OpenSSL and browsers process all for
-/// which that is so, webpki all but the policies. Conforming CAs do not mark the others as critical, and most clients
-/// reject those that are.
+/// Known extensions, and whether TLS clients process them if they are critical. OpenSSL and browsers process all that are
+/// marked `true` here, webpki all of these but the policies. Conforming CAs never mark the others as critical, and most
+/// clients reject certificates in which they are.
 static EXTENSIONS: [(Oid<'static>, &str, bool); 22] = [
     (oid!(2.5.29.15), KEY_USAGE, true),
     (oid!(2.5.29.17), "subjectAltName", true),
@@ -128,7 +128,7 @@ impl Usage {
 }
 
 impl ExtendedKeyUsage {
-    /// Not with x509-parser, which takes values of other types for object identifiers.
+    /// Parses the extension. x509-parser would accept values of other types as object identifiers.
     fn from_der(value: &[u8]) -> Option<Self> {
         let list = only_element(value).filter(|list| list.tag == SEQUENCE)?;
         let mut usage = Self { server_auth: false, any: false, purposes: Vec::new() };

@@ -24,12 +24,12 @@ static BROKEN: [(Oid<'static>, &str); 14] = [
     (oid!(1.3.14.3.2.26), "SHA-1"),
 ];
 
-/// The name of the signature's hash function if it is broken.
+/// Returns the name of the signature's hash function if it is a broken one.
 pub(super) fn broken_hash(algorithm: &AlgorithmIdentifier<'_>) -> Option<&'static str> {
     if algorithm.algorithm != RSASSA_PSS {
         return lookup(&algorithm.algorithm);
     }
-    // Without parameters or a hash among them it is SHA-1 (RFC 4055, section 3.1).
+    // The default is SHA-1 (RFC 4055, section 3.1).
     let parameters = algorithm.parameters.as_ref().map(RsaSsaPssParams::try_from);
     match parameters {
         Some(Ok(parameters)) => lookup(parameters.hash_algorithm_oid()),

@@ -8,7 +8,8 @@ use super::path;
 use crate::bundle::Chain;
 use crate::text;
 
-/// Checks the chain. `is_explained` is whether another check already tells why clients reject it.
+/// Checks the chain. If `is_explained`, another finding already explains why clients reject it, and no warning about the
+/// path is added.
 pub(super) fn check(
     file: &str,
     chain: &Chain,

@@ -13,7 +13,7 @@ pub struct CheckContext<'a> {
     pub at: OffsetDateTime,
     /// The status of a test, staging or self-signed issuer.
     pub untrusted: Status,
-    /// Which path the chain must have; `None` means that this is not checked.
+    /// The path that the chain must have; `None` means that this is not checked.
     pub path: Option<PathRule<'a>>,
     /// The URL of the ACME directory, if the client names it.
     pub directory: Option<&'a str>,

@@ -33,7 +33,7 @@ pub(super) fn check(file: &str, chain: &Chain, bundle: &Bundle) -> Vec<Finding> 
     findings
 }
 
-/// Warns of keys that the service accepts and browsers refuse.
+/// Warns about keys that the service accepts but browsers refuse.
 fn weaknesses(file: &str, leaf: &Certificate, leaf_type: &KeyType) -> Vec<Finding> {
     let mut findings = Vec::new();
     match leaf_type {

@@ -1,4 +1,4 @@
-//! The check `names`: whether the leaf covers the domains that were asked for.
+//! The check `names`: whether the leaf covers the requested domains.
 
 use super::finding::{Check, Finding};
 use crate::cert::Certificate;

@@ -135,7 +135,7 @@ impl Journal {
         self.has_newer_run
     }
 
-    /// The name of the lineage's state file.
+    /// The name of the lineage.
     pub(super) fn lineage(&self) -> &str {
         &self.name
     }
@@ -169,7 +169,7 @@ impl Journal {
         self.leaf.as_ref().is_some_and(|leaf| checked == Some(&leaf.fingerprint))
     }
 
-    /// Records that this run checked it.
+    /// Records that this run checked the path.
     pub(super) fn set_path_checked(&mut self) {
         self.path_checked = self.leaf.as_ref().map(|leaf| leaf.fingerprint.clone());
     }
@@ -222,8 +222,8 @@ impl Journal {
         self.write(report);
     }
 
-    /// Updates sites without a deployment, and keeps the rest of the state. `checked_at`: when the edges of all sites were
-    /// checked.
+    /// Updates sites without a deployment, and keeps the rest of the state. `checked_at` is set if the edges of all sites
+    /// were checked.
     pub(crate) fn update_sites(
         &mut self,
         update: impl Fn(&mut SiteState),
@@ -236,7 +236,7 @@ impl Journal {
         self.write(report);
     }
 
-    /// Records that other lineages supersede this one on all its sites, which are in the report. Nothing is pending then.
+    /// Records that other lineages supersede this one on all its sites, which the report lists. Nothing remains pending.
     pub(crate) fn supersede(&mut self, leaf: state::LeafState, report: &mut DeployReport) {
         self.leaf = Some(leaf);
         self.begin(report);

@@ -77,12 +77,12 @@ impl<'p> PendingSite<'p> {
         self.stored.is_ok_and(|stored| stored.is_new) && self.target.site.cert_id.is_none()
     }
 
-    /// Whether an update of its `cert_id` was sent that the service may have carried out.
+    /// Whether the service may have carried out an update of its `cert_id`.
     pub(super) fn may_have_been_changed(&self) -> bool {
         self.binding.as_ref().is_some_and(|result| result.as_ref().map_or_else(may_be_stored, |_| true))
     }
 
-    /// Whether the site has to be bound after the rollout has read it: it was asked for and is bound to no record, or
+    /// Whether the site has to be bound after the rollout has read it: it was requested and is bound to no record, or
     /// with `rebind` to another one. A binding is tried once.
     pub(super) fn is_binding_missing(&self, rebind: bool) -> bool {
         let SiteReading::Site(site) = &self.reading else { return false };

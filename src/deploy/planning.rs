@@ -30,6 +30,7 @@ pub(super) struct PlanInputs<'a, 'l> {
 }
 
 impl<'l> PlanInputs<'_, 'l> {
+    /// Makes the plan.
     pub(super) fn plan(&self) -> Plan<'l> {
         let listing = self.listing;
         let account =

@@ -28,7 +28,7 @@ pub(super) struct Scope<'a> {
 pub(super) struct SurveyGroup<'s> {
     /// The sites that must get the certificate.
     pub(super) wanted: Vec<&'s Site>,
-    /// Some of the others, whose edges show the leaf in the record, too.
+    /// Some of the other sites; their edges also show which leaf the record holds.
     pub(super) others: Vec<&'s Site>,
 }
 
@@ -60,7 +60,7 @@ impl<'a> Scope<'a> {
         self.names.cover(domain)
     }
 
-    /// Whether a site was asked for.
+    /// Whether a site was requested.
     fn requests(&self, site: &Site) -> bool {
         if self.domains.is_empty() { self.covers(&site.domain) } else { self.domains.contains(&site.domain) }
     }

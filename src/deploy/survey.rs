@@ -1,5 +1,5 @@
-//! What the edge serves before anything is sent: which sites have the leaf already, and which leaves the records hold that
-//! may be replaced.
+//! Observes what the edge serves before anything is sent: which sites already have the leaf, and which leaves are in the
+//! records that may be replaced.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -15,13 +15,13 @@ use crate::plan::RecordLeaf;
 use crate::settings::Verify;
 use crate::verify::{Edge, EdgeView, OtherLeaf};
 
-/// The survey ends if no leaf was seen for this long, because an unresponsive edge must not fail the deployment.
+/// The survey ends if no leaf has been seen for this long, because an unresponsive edge must not fail the deployment.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Number of sites of a record that are tried until the edge serves a leaf for one of them.
 const MAX_TRIED_SITES: usize = 3;
 
-/// The observations, made before anything is sent.
+/// What the edge served before anything was sent.
 #[derive(Default)]
 pub(super) struct Survey {
     /// By site.
@@ -31,9 +31,9 @@ pub(super) struct Survey {
 }
 
 impl Survey {
-    /// Observes the edges of the sites that may have the leaf already, and one edge for each record that may be replaced.
-    /// If the first site of a record does not have the leaf, the record is replaced anyway, and its other sites are not
-    /// observed except for a plan.
+    /// Observes the edges of the sites that may already have the leaf, and the edge of one site of each record that may be
+    /// replaced. If that site does not have the leaf, the record is replaced in any case, and its other sites are observed
+    /// only for a plan.
     pub(super) async fn run(
         request: &RolloutRequest<'_>,
         edge: &Edge<'_>,
@@ -53,7 +53,7 @@ impl Survey {
         survey
     }
 
-    /// The wanted sites of certain groups that were not observed yet.
+    /// The wanted sites of the groups that are due, without those that were observed before.
     pub(super) fn due<'s>(
         &self,
         groups: &[SurveyGroup<'s>],
@@ -100,7 +100,7 @@ fn record_leaf(leaf: &OtherLeaf) -> RecordLeaf {
     }
 }
 
-/// The sites of a record that are tried until the edge serves a leaf for one of them.
+/// The sites of a record to observe, in this order, until the edge serves a leaf for one of them.
 pub(super) fn tried<'s>(group: &SurveyGroup<'s>) -> impl Iterator<Item = &'s Site> {
     group.wanted.iter().chain(&group.others).copied().take(MAX_TRIED_SITES)
 }

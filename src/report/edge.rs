@@ -20,7 +20,7 @@ pub(crate) struct ServingReport {
     id: u64,
     pub(crate) domain: String,
     pub(crate) leaf: ServedLeaf,
-    /// Other leaves, and why it is unknown what an address serves.
+    /// The other leaves that are served, and why the leaf of an address is unknown.
     pub(crate) detail: Option<String>,
 }
 
@@ -32,7 +32,7 @@ pub(crate) enum ServedLeaf {
     Current,
     /// An address serves another leaf.
     Other,
-    /// What it serves is not known.
+    /// It is unknown what the edge serves.
     Unknown,
 }
 
@@ -44,7 +44,7 @@ impl EdgeReport {
 }
 
 impl ServingReport {
-    /// Describes what an edge serves. `view` is `None` if it was not observed.
+    /// Describes what an edge serves. `view` is `None` if the edge was not observed.
     pub(crate) fn new(id: u64, domain: &str, view: Option<&EdgeView>) -> Self {
         let others = view.map(EdgeView::others).unwrap_or_default();
         let leaf = match view {

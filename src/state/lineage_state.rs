@@ -47,10 +47,10 @@ pub(crate) struct LineageState {
     /// The leaf of the last success before the current deployment; `None`: none is known.
     #[serde(rename = "deployed_before", default)]
     pub(crate) previously_deployed: Option<LeafState>,
-    /// Fingerprint of the last leaf whose path to a root of the system was checked; `None`: there was no such check.
+    /// Fingerprint of the last leaf whose path to a root of the system was checked; `None`: there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) path_checked: Option<String>,
-    /// When `sync` last handshook with all sites of the unchanged lineage; `None`: not since the last run.
+    /// When `sync` last checked the edges of all sites without a deployment; `None`: not since the last deployment.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "rfc3339::millis::option")]
     pub(crate) edge_checked_at: Option<OffsetDateTime>,
 }
@@ -184,7 +184,7 @@ impl LineageState {
         self.result = Some(RunResult { at: now, exit_code, error });
     }
 
-    /// Updates sites without a deployment. `checked_at`: when the edges of all of them were checked.
+    /// Updates sites without a deployment. `checked_at` is set if the edges of all sites were checked.
     pub(crate) fn update_sites(
         &mut self,
         update: impl FnMut(&mut SiteState),

@@ -1,4 +1,4 @@
-//! Handshakes with the sites of unchanged lineages, to notice a leaf that was replaced without a change of ids.
+//! Makes handshakes with the edges of unchanged lineages, to notice leaves that were replaced without a change of IDs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,11 +19,11 @@ use crate::state::{LeafState, SiteState};
 use crate::text;
 use crate::verify::{Edge, EdgeView, Handshakes};
 
-/// A lineage whose sites are checked.
+/// A lineage whose edges are checked.
 pub(super) struct CheckedLineage<'a> {
     pub(super) lineage: &'a Candidate,
     pub(super) check: EdgeCheck<'a>,
-    /// What the edges serve, by site; without those that were not observed in time.
+    /// What the edges serve, by site. A site whose edge was not observed in time is absent.
     views: BTreeMap<u64, EdgeView>,
 }
 
@@ -47,7 +47,7 @@ impl<'a> CheckedLineage<'a> {
         })
     }
 
-    /// When all sites were checked, if they were.
+    /// Returns `now` if all sites of the lineage were checked.
     pub(super) fn checked_at(&self, now: OffsetDateTime) -> Option<OffsetDateTime> {
         let is_observed = |site: &Site| self.views.contains_key(&site.id);
         (self.check.is_complete && self.check.sites.iter().all(|site| is_observed(site))).then_some(now)
@@ -67,7 +67,7 @@ impl<'a> CheckedLineage<'a> {
     }
 
     /// Whether there is anything to record.
-    pub(super) fn is_news(&self, now: OffsetDateTime) -> bool {
+    pub(super) fn has_changes(&self, now: OffsetDateTime) -> bool {
         let has_changed = |site: &SiteState| {
             let mut updated = site.clone();
             self.update(&mut updated);

@@ -1,4 +1,4 @@
-//! Writes to the state what `sync` finds out about lineages that it does not deploy.
+//! Records in the state what `sync` finds out about lineages that it does not deploy.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,17 +15,17 @@ use crate::outcome::Outcome;
 use crate::report::{DeployReport, SiteReport, SourceReport};
 use crate::state::SiteState;
 
-/// Time to wait for another run on the lineage, which then knows better.
+/// Time to wait for another run on the lineage; what that run records is newer anyway.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Records what the edges of an unchanged lineage serve. If another run deploys it now, that run does.
+/// Records what the edges of an unchanged lineage serve, unless another run has begun to deploy it.
 pub(super) fn record_edge_check(
     checked: &CheckedLineage<'_>,
     state_dir: &Path,
     now: OffsetDateTime,
 ) -> DeployReport {
     let mut report = DeployReport::new("deploy");
-    if !checked.is_news(now) {
+    if !checked.has_changes(now) {
         return report;
     }
     let deadline = Deadline::after(LOCK_TIMEOUT);
@@ -39,7 +39,7 @@ pub(super) fn record_edge_check(
     report
 }
 
-/// Records that a lineage leaves sites to others. Without any site left, nothing of it is pending.
+/// Records that a lineage is superseded on some sites, or on all of them; nothing is pending then.
 pub(super) fn record_superseded(
     lineage: &Candidate,
     superseded: &SupersededSites<'_>,
@@ -71,7 +71,7 @@ impl SupersededSites<'_> {
         self.sites.iter().map(|(site, reason)| superseded_site(site, reason)).collect()
     }
 
-    /// Records that a site is left to another lineage.
+    /// Marks a site as superseded if it is one of these.
     pub(super) fn update(&self, known: &mut SiteState) {
         let mut sites = self.sites.iter();
         if let Some((_, reason)) = sites.find(|(site, _)| known.id == Some(site.id)) {

@@ -79,13 +79,13 @@ impl Summary {
         self.add(name, LineageResult::Gone, None, report);
     }
 
-    /// Adds a lineage that leaves its sites to others since this run.
+    /// Adds a lineage that this run recorded as superseded on all its sites.
     pub(super) fn add_superseded(&mut self, name: &str, report: DeployReport) {
         let result = if report.kind().is_none() { LineageResult::Superseded } else { LineageResult::Failed };
         self.add(name, result, None, report);
     }
 
-    /// Counts lineages that left their sites to others in an earlier run.
+    /// Counts lineages that an earlier run recorded as superseded.
     pub(super) fn add_still_superseded(&mut self, lineages: usize) {
         self.counts.total += lineages;
         self.counts.superseded += lineages;

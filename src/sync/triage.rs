@@ -60,7 +60,7 @@ impl Triage<'_> {
         mut lineages: Vec<CheckedLineage<'l>>,
         settings: &Settings,
     ) -> Vec<(&'l Candidate, Reason)> {
-        // Deployments are waiting.
+        // Deployments wait for this.
         let deadline = Deadline::after(settings.timeout / 3);
         if let Err(error) = edge_check::observe(&mut lineages, deadline) {
             self.summary.add_warnings([format!("cannot check what the edge serves: {error:#}")]);

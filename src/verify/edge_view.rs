@@ -42,14 +42,14 @@ impl Observation {
     }
 }
 
-/// The chain that comes with the expected leaf, compared with the one to deploy.
+/// The chain that is served with the expected leaf, compared with the chain to deploy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ServedChain {
-    /// The same, or it is not known which one is to be deployed.
+    /// The same chain, or the chain to deploy is unknown.
     Same,
     /// Other intermediates.
     Other,
-    /// No intermediate although there are some to deploy.
+    /// No intermediates, although the chain to deploy has some.
     LeafOnly,
 }
 
@@ -91,7 +91,7 @@ impl OtherLeaf {
 #[derive(Debug)]
 pub(crate) struct EdgeView {
     addresses: BTreeMap<SocketAddr, Observation>,
-    /// Of the other leaves that cover the site, served to any kind of client, the one that was issued last.
+    /// The latest issued of the other leaves that cover the site and were served to any kind of client.
     latest_other: Option<OtherLeaf>,
     /// Why there may be further addresses.
     unresolved: Vec<String>,
@@ -129,7 +129,7 @@ impl EdgeView {
         }
     }
 
-    /// Keeps the leaf if it covers the site and was issued later than those before it.
+    /// Keeps another leaf if it covers the site and was issued later than those seen before.
     pub(super) fn note_other(&mut self, leaf: OtherLeaf) {
         let is_latest = self.latest_other.as_ref().is_none_or(|known| leaf.not_before > known.not_before);
         if leaf.covers_site && is_latest {
@@ -137,7 +137,7 @@ impl EdgeView {
         }
     }
 
-    /// Of the other leaves that cover the site, the one that was issued last.
+    /// The latest issued of the other leaves that cover the site.
     pub(crate) fn latest_other(&self) -> Option<&OtherLeaf> {
         self.latest_other.as_ref()
     }

@@ -142,8 +142,8 @@ impl Handshakes {
         Ok(Self { config, provider, permits: Semaphore::new(MAX_CONCURRENT) })
     }
 
-    /// Makes a handshake for `name` within `limit`, as a client that offers `schemes`. The limit does not include the time
-    /// until other handshakes are done.
+    /// Makes a handshake for `name` within `limit`, as a client that offers `schemes`. The wait for a permit does not count
+    /// towards the limit.
     pub(super) async fn handshake(
         &self,
         address: SocketAddr,
@@ -151,7 +151,7 @@ impl Handshakes {
         schemes: Schemes,
         limit: Duration,
     ) -> HandshakeResult {
-        // Never closed, so this does not fail.
+        // This fails only for a closed semaphore, and this one is never closed.
         let _permit = self.permits.acquire().await;
         let (provider, captured) = (self.provider.clone(), Mutex::default());
         let verifier = Arc::new(CapturingVerifier { provider, schemes, captured });

@@ -30,8 +30,9 @@ use crate::names::Domain;
 /// Time limit of one handshake, and of one DNS lookup.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Attempts if connections break, and the pause after the first; later pauses double.
+/// Maximum number of attempts if connections break.
 const MAX_ATTEMPTS: u32 = 5;
+/// Pause after the first attempt; later pauses double.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
 /// The edge and the leaf that it is expected to serve.
@@ -55,8 +56,8 @@ impl<'a> Edge<'a> {
         Ok(Self { expected: ExpectedLeaf::Chain(chain), addresses, handshakes: Arc::new(Handshakes::new()?) })
     }
 
-    /// Expects a leaf known only by its fingerprint and possibly its key type. The limit of `handshakes` is shared with
-    /// the other edges that use it.
+    /// Expects a leaf known only by its fingerprint and possibly its key type. Edges that share `handshakes` share its limit
+    /// on concurrency.
     pub(crate) fn for_leaf(
         fingerprint: &'a str,
         key_type: Option<KeyType>,
@@ -132,8 +133,8 @@ impl<'a> Edge<'a> {
         Observation::Expected { chain: self.expected.compare_chain(&own.chain) }
     }
 
-    /// Observes like `observe`, and again if a connection broke: an edge that refuses one kind of client may close the
-    /// connection before its alert arrives.
+    /// Calls `observe`, and retries if a connection broke: an edge that refuses one kind of client may close the connection
+    /// before its alert arrives.
     pub(crate) async fn observe_with_retries(
         &self,
         domain: &Domain,
@@ -152,7 +153,7 @@ impl<'a> Edge<'a> {
         }
     }
 
-    /// The leaf of a handshake if it is not the expected one.
+    /// Returns the leaf of a handshake if it is not the expected one.
     fn other_leaf(&self, result: &HandshakeResult, site: &Domain) -> Option<OtherLeaf> {
         let der = result.chain.first().filter(|der| !self.expected.is_leaf(der))?;
         Some(OtherLeaf::new(&Certificate::from_der(der).ok()?, site))

@@ -41,11 +41,11 @@ pub(super) struct DeployPolicy {
     superseded: Option<Superseded>,
 }
 
-/// Says that other lineages provide the certificate of all sites.
+/// A lineage that is recorded as superseded on all its sites.
 struct Superseded {
-    /// Of the leaf; a later one of the lineage may win.
+    /// Fingerprint of the superseded leaf. A renewal may supersede the other lineage in turn.
     fingerprint: String,
-    /// Which lineage does.
+    /// Names the lineage that supersedes it.
     detail: String,
 }
 
@@ -106,7 +106,7 @@ impl HostLineage {
         (lineage, findings)
     }
 
-    /// Reports a lineage that nobody needs, instead of what is wrong with it.
+    /// Reports that the lineage is superseded. Whatever else is wrong with it does not matter then.
     fn superseded(&self, bundle: Option<&Bundle>) -> Option<DoctorFinding> {
         let Superseded { fingerprint, detail } = self.policy.superseded.as_ref()?;
         let on_disk = bundle.and_then(|bundle| bundle.chain.as_ref().ok());

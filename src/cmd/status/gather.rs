@@ -86,8 +86,8 @@ impl LineageStatus {
 }
 
 impl LineageStatus {
-    /// Marks the sites whose certificate another lineage provides, as `sync` will. A renewal that no run has seen may be
-    /// the later one.
+    /// Marks the sites whose certificate another lineage provides, as `sync` will. If no run has seen the leaf on disk, it
+    /// may have been issued later, so nothing is marked.
     fn mark_superseded(&mut self, leaf: &RankedLeaf, deployments: &Deployments, now: OffsetDateTime) {
         let is_unseen = matches!(self.disk, DiskStatus::Leaf { age: LeafAge::Newer, .. });
         for site in self.sites.iter_mut().filter(|_| !is_unseen) {

@@ -1,5 +1,5 @@
 //! What a test does behind the back of the client under test: uploads by another client of the account,
-//! records whose content changes without an upload, and edge addresses that serve something else.
+//! records whose content changes without an upload, and edge addresses that serve another certificate.
 
 use crate::clock;
 use crate::edge::address::EdgeAddress;

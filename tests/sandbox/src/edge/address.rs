@@ -115,13 +115,13 @@ impl Behavior {
         Self { mode: EdgeMode::Same, leaf: None, stale: None, delay: Duration::ZERO, handshakes }
     }
 
-    /// Copies what the main address serves now, if that is what this address serves.
+    /// In the mode `stale`, copies what the main address serves now.
     pub(super) fn with_snapshot(mut self, app: &App) -> Self {
         self.stale = (self.mode == EdgeMode::Stale).then(|| app.edge.snapshot());
         self
     }
 
-    /// Returns the time to wait before the response; `None` if there is none.
+    /// Returns the time to wait before the response; `None` means that there is no response.
     pub(super) fn delay(&self) -> Option<Duration> {
         (self.mode != EdgeMode::Silent).then_some(self.delay)
     }

@@ -91,7 +91,7 @@ impl HandshakeCounter {
             all.rise();
         });
         let handshake = InProgress { counter: self, address };
-        // Lets the runtime see which connections were given up by clients before they opened this one.
+        // Lets the runtime notice connections that clients closed before they opened this one.
         tokio::task::yield_now().await;
         self.change(address, |counted, all| {
             counted.level.record();

@@ -58,7 +58,7 @@ async fn serve(app: Arc<App>, address: SocketAddr, behavior: Arc<Behavior>, mut 
     }
 }
 
-/// Waits, without end if `delay` is `None`. Returns whether the client closed the connection in the meantime.
+/// Waits for `delay`, or without limit if it is `None`. Returns whether the client closed the connection meanwhile.
 async fn is_closed_within(tcp: &mut TcpStream, head: &mut Vec<u8>, delay: Option<Duration>) -> bool {
     if delay == Some(Duration::ZERO) {
         return false;
