@@ -123,6 +123,7 @@ fn hook_of_older_lineage_sends_nothing() {
     host.deploy(&host.older).succeeds();
     host.deploy(&host.newer).succeeds();
     assert_eq!(upload_count(&host.service), 2);
+    host.assert_deployed(&host.newer, &host.older);
     for _ in 0..2 {
         let (requests, output) = requests_during(&host.service, || host.deploy(&host.older).succeeds());
         assert_eq!(requests, LISTING);
