@@ -1,6 +1,6 @@
 //! The check `chain`: whether clients can build a path from the leaf to a root.
 //!
-//! With trust anchors, validates the path; without them, only warns of chains that are likely to fail.
+//! With trust anchors, validates the path; without them, only warns about chains that are likely to fail.
 
 use super::context::CheckContext;
 use super::finding::{Check, Finding, Status};

@@ -89,7 +89,7 @@ fn split<'a>(
             rank.as_ref().and_then(|rank| deployments.superseding(&site.domain, &lineage.name, rank, now));
         match later {
             Some(later) => {
-                superseded.push((site, plan::superseded_reason(&later.lineage, later.rank.issued)))
+                superseded.push((site, plan::superseded_reason(&later.lineage, later.rank.issued)));
             }
             None => kept.push(site),
         }
