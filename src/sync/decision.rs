@@ -43,6 +43,8 @@ pub(super) struct SupersededSites<'a> {
     pub(super) sites: Vec<(&'a Site, String)>,
     /// Whether these are all of its sites.
     pub(super) is_complete: bool,
+    /// The handshakes with the other sites.
+    pub(super) check: Option<EdgeCheck<'a>>,
 }
 
 /// Decides what to do with a lineage. `deployments` is what this host deployed to the service.
@@ -61,17 +63,19 @@ pub(super) fn decide<'a>(
         return if is_recorded {
             Decision::StillSuperseded
         } else {
-            Decision::MarkSuperseded(SupersededSites { sites: superseded, is_complete: true })
+            Decision::MarkSuperseded(SupersededSites { sites: superseded, is_complete: true, check: None })
         };
     }
     let drift =
         || drift(lineage, index, &recorded, &kept, has_all && !(kept.is_empty() && superseded.is_empty()));
     if let Some(reason) = lineage.reason.clone().or_else(drift) {
-        Decision::Deploy(reason)
-    } else if !recorded.are_superseded(&superseded) {
-        Decision::MarkSuperseded(SupersededSites { sites: superseded, is_complete: false })
+        return Decision::Deploy(reason);
+    }
+    let check = edge_check(lineage, &recorded, kept, now);
+    if recorded.are_superseded(&superseded) {
+        check.map_or(Decision::Unchanged, Decision::CheckEdge)
     } else {
-        edge_check(lineage, &recorded, kept, now).map_or(Decision::Unchanged, Decision::CheckEdge)
+        Decision::MarkSuperseded(SupersededSites { sites: superseded, is_complete: false, check })
     }
 }
 

@@ -37,7 +37,9 @@ impl Triage<'_> {
                 Decision::Unchanged => self.summary.add_unchanged(1),
                 Decision::StillSuperseded => self.summary.add_still_superseded(1),
                 Decision::Deploy(reason) => due.push((lineage, reason)),
-                Decision::MarkSuperseded(superseded) => self.mark_superseded(lineage, &superseded),
+                Decision::MarkSuperseded(superseded) => {
+                    checked.extend(self.mark_superseded(lineage, superseded));
+                }
                 Decision::CheckEdge(check) => checked.push(CheckedLineage::new(lineage, check)),
             }
         }
@@ -45,13 +47,22 @@ impl Triage<'_> {
         due
     }
 
-    fn mark_superseded(&mut self, lineage: &Candidate, superseded: &SupersededSites<'_>) {
-        let report = record_superseded(lineage, superseded, self.state_dir);
+    /// Returns the lineage if its other sites are to be checked.
+    fn mark_superseded<'l>(
+        &mut self,
+        lineage: &'l Candidate,
+        superseded: SupersededSites<'l>,
+    ) -> Option<CheckedLineage<'l>> {
+        let report = record_superseded(lineage, &superseded, self.state_dir);
         if superseded.is_complete {
             self.summary.add_superseded(&lineage.name, report);
-        } else {
-            self.add_unchanged(lineage, &report);
+            return None;
         }
+        self.add_warnings(lineage, &report);
+        if superseded.check.is_none() {
+            self.summary.add_unchanged(1);
+        }
+        superseded.check.map(|check| CheckedLineage::new(lineage, check))
     }
 
     /// Returns the lineages whose edges serve another leaf.
@@ -71,15 +82,15 @@ impl Triage<'_> {
                 due.push((checked.lineage, reason));
             } else {
                 let report = record_edge_check(&checked, self.state_dir, self.now);
-                self.add_unchanged(checked.lineage, &report);
+                self.add_warnings(checked.lineage, &report);
+                self.summary.add_unchanged(1);
             }
         }
         due
     }
 
-    fn add_unchanged(&mut self, lineage: &Candidate, report: &DeployReport) {
+    fn add_warnings(&mut self, lineage: &Candidate, report: &DeployReport) {
         let warnings = report.warnings.iter().map(|warning| format!("{}: {warning}", lineage.name));
         self.summary.add_warnings(warnings);
-        self.summary.add_unchanged(1);
     }
 }

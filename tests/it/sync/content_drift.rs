@@ -141,3 +141,20 @@ fn unserved_site_is_checked_in_every_run() {
     }
     assert_eq!(upload_count(&service), 1);
 }
+
+#[test]
+fn superseded_site_hides_no_drift() {
+    let (service, state) = (sandbox(&["a.example", "b.example"]), TempDir::new().unwrap());
+    let one = Lineage::issued_days_ago(40, "one", &["a.example"]);
+    let both = Lineage::issued_days_ago(30, "both", &["a.example", "b.example"]);
+    deploy(&service, &one, state.path()).succeeds();
+    deploy(&service, &both, state.path()).succeeds();
+    one.renew(&["a.example"]);
+    deploy(&service, &one, state.path()).succeeds();
+    let other = test_ca().issue_between(&["b.example"], [-50, 90]).unwrap();
+    service.upload_as_other_client("b.example", &other.fullchain(), &other.key);
+    set_back(state.path(), DAY);
+    // In this run the second lineage learns that it is superseded on its first site.
+    sync(&service, state.path()).succeeds();
+    assert!(is_bound_to(&service, "a.example", &one) && is_bound_to(&service, "b.example", &both));
+}
