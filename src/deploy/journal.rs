@@ -158,6 +158,13 @@ impl Journal {
         state.map(|(state, leaf)| state.deployed_sites(&service, leaf)).unwrap_or_default()
     }
 
+    /// The record of each site that this leaf did not reach in an earlier run, because another record feeds it.
+    pub(super) fn missed_sites(&self, settings: &Settings) -> HashMap<u64, u64> {
+        let service = settings.base_url.to_string();
+        let state = self.state.as_ref().zip(self.leaf.as_ref());
+        state.map(|(state, leaf)| state.missed_sites(&service, leaf)).unwrap_or_default()
+    }
+
     /// Sets the leaf that is to be deployed.
     pub(crate) fn set_leaf(&mut self, leaf: &Certificate) {
         self.leaf = Some(recorded_leaf(leaf));

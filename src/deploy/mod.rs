@@ -22,6 +22,8 @@ mod survey;
 mod upload;
 mod verdict;
 
+use std::collections::HashMap;
+
 pub(crate) use self::anchors::LoadedAnchors;
 pub(crate) use self::client_cache::ClientCache;
 pub(crate) use self::conversion::{recorded_domains, recorded_leaf, recorded_options};
@@ -120,6 +122,7 @@ impl Deployment<'_> {
             None => &journal.deployments(self.settings, report),
         };
         let deployed = journal.deployed_sites(self.settings);
+        let missed = if self.force { HashMap::new() } else { journal.missed_sites(self.settings) };
         journal.begin(report);
         let client = clients.client(self.settings, &[vetted.key().pem()], self.deadline)?;
         let request = RolloutRequest {
@@ -131,6 +134,7 @@ impl Deployment<'_> {
             lineage: journal.lineage(),
             deployments,
             deployed: &deployed,
+            missed: &missed,
             listing: self.account.map(|account| &account.listing),
             upload_only: self.upload_only,
             force: self.force,

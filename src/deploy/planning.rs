@@ -21,6 +21,8 @@ pub(super) struct PlanInputs<'a, 'l> {
     pub(super) deployments: &'a ServiceDeployments,
     /// The record of each site that an earlier run deployed this leaf to.
     pub(super) deployed: &'a HashMap<u64, u64>,
+    /// The record of each site that an earlier upload of this leaf did not reach.
+    pub(super) missed: &'a HashMap<u64, u64>,
     /// When the leaf was issued.
     pub(super) issued: OffsetDateTime,
     pub(super) verify: Verify,
@@ -41,6 +43,7 @@ impl<'l> PlanInputs<'_, 'l> {
             domains: self.scope.domains(),
             leaf_of: &|record| self.leaf_of(record),
             not_needed: &self.not_needed(),
+            missed: self.missed,
             allow: self.allow,
         };
         Plan::new(&account, &request)

@@ -29,6 +29,8 @@ pub(super) struct RolloutRequest<'a> {
     pub(super) deployments: &'a ServiceDeployments,
     /// The record of each site that an earlier run deployed this leaf to.
     pub(super) deployed: &'a HashMap<u64, u64>,
+    /// The record of each site that an earlier upload of this leaf did not reach.
+    pub(super) missed: &'a HashMap<u64, u64>,
     /// The account as listed earlier; `None` lists it.
     pub(super) listing: Option<&'a Listing>,
     /// Upload for `domains` and do nothing else.

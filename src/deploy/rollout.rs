@@ -66,6 +66,7 @@ async fn run_planned(
         survey: &survey,
         deployments: request.deployments,
         deployed: request.deployed,
+        missed: request.missed,
         issued: request.vetted.chain().leaf.not_before,
         verify: request.settings.verify,
         allow: request.allow,

@@ -323,6 +323,7 @@ fn plans_are_safe_and_cheapest() {
             domains: &requested,
             leaf_of: &leaf_of,
             not_needed: &model.not_needed(),
+            missed: &HashMap::new(),
             allow: model.allow,
         };
         let unreadable = &model.unreadable;

@@ -81,7 +81,7 @@ impl<'p, 'a> Planner<'p, 'a> {
         let id = site.cert_id?;
         let mut domains = vec![&site.domain];
         let blocker = match self.replaceable(id) {
-            Ok(domain) if !self.is_ambiguous(domain) || !self.request.allow.rebind => {
+            Ok(domain) if !self.is_ambiguous(domain) || self.may_choose(site) => {
                 let upload = self.upload(domain);
                 self.assign(site, Action::Replace(upload));
                 return None;
@@ -98,6 +98,12 @@ impl<'p, 'a> Planner<'p, 'a> {
         }
         self.assign(site, Action::Leave(blocker));
         None
+    }
+
+    /// Whether to let the service choose which of several records the upload for a site replaces. It chooses the same one
+    /// each time.
+    fn may_choose(&self, site: &Site) -> bool {
+        !self.request.allow.rebind && self.request.missed.get(&site.id).copied() != site.cert_id
     }
 
     /// Creates one record, which the service binds to every covered site without a certificate. It has to be for a

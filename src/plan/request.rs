@@ -45,6 +45,8 @@ pub(crate) struct PlanRequest<'a> {
     pub(crate) leaf_of: &'a dyn Fn(u64) -> Option<RecordLeaf>,
     /// The sites that need no deployment, by id.
     pub(crate) not_needed: &'a HashMap<u64, NotNeeded>,
+    /// The record of each site that an earlier upload of the leaf did not reach, by site.
+    pub(crate) missed: &'a HashMap<u64, u64>,
     pub(crate) allow: Allow,
 }
 

@@ -215,12 +215,26 @@ impl LineageState {
 
     /// The record of each site that a leaf was deployed to, by site.
     pub(crate) fn deployed_sites(&self, service: &str, leaf: &LeafState) -> HashMap<u64, u64> {
-        let is_deployed = self.options.service.as_deref() == Some(service)
+        self.records_of(service, leaf, |outcome| matches!(outcome, Outcome::Served | Outcome::Synced))
+    }
+
+    /// The record of each site that a leaf did not reach because this record feeds the site, by site.
+    pub(crate) fn missed_sites(&self, service: &str, leaf: &LeafState) -> HashMap<u64, u64> {
+        self.records_of(service, leaf, |outcome| *outcome == Outcome::Misbound)
+    }
+
+    /// The records of the sites for which the deployment of a leaf had such an outcome.
+    fn records_of(
+        &self,
+        service: &str,
+        leaf: &LeafState,
+        is_such: impl Fn(&Outcome) -> bool,
+    ) -> HashMap<u64, u64> {
+        let is_known = self.options.service.as_deref() == Some(service)
             && self.has_current_sites()
             && self.leaf.as_ref() == Some(leaf);
-        let sites = self.sites.iter().filter(|_| is_deployed);
-        let deployed = sites.filter(|site| matches!(site.outcome, Outcome::Served | Outcome::Synced));
-        deployed.filter_map(|site| Some((site.id?, site.cert_id?))).collect()
+        let sites = self.sites.iter().filter(|site| is_known && is_such(&site.outcome));
+        sites.filter_map(|site| Some((site.id?, site.cert_id?))).collect()
     }
 
     /// Whether `sites` are those of the current leaf.

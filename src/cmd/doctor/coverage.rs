@@ -160,6 +160,7 @@ impl Coverage<'_> {
                 Some(RecordLeaf { issued, fingerprint, issuer: None })
             },
             not_needed: &HashMap::new(),
+            missed: &HashMap::new(),
             allow: lineage.policy.allow,
         };
         let plan = Plan::new(&account, &request);

@@ -1,9 +1,10 @@
 //! `sync` leaves lineages alone that match their options, even if those skip sites or verification.
 
+use serde_json::json;
 use tempfile::TempDir;
 
 use super::{LISTING, deploy, is_bound_to, requests_during, sync};
-use crate::harness::{Lineage, sandbox};
+use crate::harness::{Lineage, Options, record, sandbox, sandbox_with, upload_count, world};
 
 #[test]
 fn no_wait_causes_no_redeployment() {
@@ -48,4 +49,32 @@ fn returned_files_are_watched_again() {
         let (requests, _) = requests_during(&service, || sync(&service, state.path()).succeeds());
         assert_eq!(requests, LISTING);
     }
+}
+
+#[test]
+fn missed_site_causes_no_further_upload() {
+    // The service replaces the older one of two records for the domain, but the site is bound to the other one.
+    let site = json!({"id": 10, "account": 1, "domain": "a.example", "cert_id": 6});
+    let records = [5, 6].map(|id| record(id, "a.example", "upload"));
+    let world = world(json!({"sites": [site], "certs": records}));
+    let service = sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[]);
+    let (state, lineage) = (TempDir::new().unwrap(), Lineage::issued_for(&["a.example"]));
+    let output = deploy(&service, &lineage, state.path()).exits_with(69);
+    assert!(output.stdout.contains("bound to certificate 6, not to the uploaded 5"), "{}", output.stdout);
+    for _ in 0..2 {
+        let output = sync(&service, state.path()).args(["--json"]).exits_with(69);
+        assert!(
+            output
+                .stderr
+                .contains("a.example is misbound: it is bound to certificate 6, which is one of several")
+        );
+        assert_eq!((&output.json()["changed"], upload_count(&service)), (&json!(false), 1));
+    }
+    deploy(&service, &lineage, state.path()).args(["--force"]).exits_with(69);
+    assert_eq!(upload_count(&service), 2);
+    lineage.renew(&["a.example"]);
+    sync(&service, state.path()).exits_with(69);
+    assert_eq!(upload_count(&service), 3, "another leaf is uploaded");
+    sync(&service, state.path()).args(["--rebind"]).succeeds();
+    assert!(is_bound_to(&service, "a.example", &lineage));
 }
