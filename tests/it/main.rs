@@ -23,6 +23,7 @@ mod checks;
 mod cli;
 mod clients;
 mod completions;
+mod convergence;
 mod crowd;
 mod dependencies;
 mod deploy;

@@ -90,7 +90,8 @@ impl Lineage {
         self.save(&test_ca().issue_between(names, days).unwrap());
     }
 
-    fn save(&self, issued: &IssuedCert) {
+    /// Replaces certificate and key with these.
+    pub(crate) fn save(&self, issued: &IssuedCert) {
         self.write("cert.pem", &issued.cert);
         self.write("chain.pem", &issued.chain);
         self.write("fullchain.pem", &issued.fullchain());

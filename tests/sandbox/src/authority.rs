@@ -55,7 +55,14 @@ impl Authority {
 
     /// Issues a certificate that is valid from one midnight to another, both in days from today.
     pub fn issue_between(&self, names: &[&str], days: [i64; 2]) -> Result<IssuedCert, Error> {
-        self.sign(names, days).map_err(|error| Error::Authority(error.to_string()))
+        let issued = KeyPair::generate().and_then(|key| self.sign(names, days, &key));
+        issued.map_err(|error| Error::Authority(error.to_string()))
+    }
+
+    /// Issues a certificate with a PKCS#8 key, like [`Authority::issue_between`].
+    pub fn issue_for_key(&self, key_pem: &str, names: &[&str], days: [i64; 2]) -> Result<IssuedCert, Error> {
+        let issued = KeyPair::from_pem(key_pem).and_then(|key| self.sign(names, days, &key));
+        issued.map_err(|error| Error::Authority(error.to_string()))
     }
 
     fn create(name: &str) -> Result<Self, rcgen::Error> {
@@ -65,9 +72,8 @@ impl Authority {
         Ok(Self { root: unix_lines(&root.pem()), intermediate })
     }
 
-    fn sign(&self, names: &[&str], days: [i64; 2]) -> Result<IssuedCert, rcgen::Error> {
-        let key = KeyPair::generate()?;
-        let leaf = leaf_params(names, days)?.signed_by(&key, &self.intermediate)?;
+    fn sign(&self, names: &[&str], days: [i64; 2], key: &KeyPair) -> Result<IssuedCert, rcgen::Error> {
+        let leaf = leaf_params(names, days)?.signed_by(key, &self.intermediate)?;
         Ok(IssuedCert {
             cert: unix_lines(&leaf.pem()),
             chain: unix_lines(&self.intermediate.pem()),
