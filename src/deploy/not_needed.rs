@@ -24,7 +24,8 @@ pub(super) struct Contender<'a> {
 impl Contender<'_> {
     /// Returns which lineage supersedes this one on a site, if any.
     pub(super) fn superseded_on(&self, site: &Site) -> Option<NotNeeded> {
-        let later = self.deployments.superseding(&site.domain, self.lineage, &self.leaf, self.now)?;
+        let (site, deployments) = ((&site.domain, site.cert_id), self.deployments);
+        let later = deployments.superseding(site, self.lineage, &self.leaf, self.now)?;
         Some(NotNeeded::Superseded { lineage: later.lineage.clone(), issued: later.rank.issued })
     }
 }
@@ -40,10 +41,14 @@ pub(super) fn current_sites(
     let records = LazyCell::new(|| listing.records.iter().map(|record| record.id).collect::<HashSet<u64>>());
     // An incomplete listing may lack a record that exists.
     let exists = |record: u64| !listing.warnings.is_empty() || records.contains(&record);
-    let has_leaf = |site: &Site, record: u64| match survey.view(site.id) {
-        Some(view) => view.is_current(),
-        // A handshake cannot show what a disabled site serves.
-        None => (verify == Verify::Off || !site.enabled) && deployed.get(&site.id) == Some(&record),
+    let has_leaf = |site: &Site, record: u64| {
+        let is_deployed = deployed.get(&site.id) == Some(&record);
+        match survey.view(site.id) {
+            // Another upload does not make an address respond.
+            Some(view) => view.is_current() || is_deployed && !view.has_other_leaf(),
+            // A handshake cannot show what a disabled site serves.
+            None => is_deployed && (verify == Verify::Off || !site.enabled),
+        }
     };
     let is_current =
         |site: &&Site| site.cert_id.is_some_and(|record| has_leaf(site, record) && exists(record));

@@ -2,29 +2,24 @@
 
 use std::collections::HashMap;
 
-use time::OffsetDateTime;
-
-use super::not_needed::current_sites;
+use super::not_needed::{Contender, current_sites};
 use super::scope::Scope;
 use super::survey::Survey;
 use crate::api::Listing;
 use crate::plan::{Account, Allow, NotNeeded, Plan, PlanRequest, RecordLeaf};
 use crate::settings::Verify;
-use crate::state::ServiceDeployments;
+use crate::state::LeafRank;
 
 /// What a plan depends on.
 pub(super) struct PlanInputs<'a, 'l> {
     pub(super) scope: &'a Scope<'a>,
     pub(super) listing: &'l Listing,
     pub(super) survey: &'a Survey,
-    /// What this host deployed to the service.
-    pub(super) deployments: &'a ServiceDeployments,
+    pub(super) contender: &'a Contender<'a>,
     /// The record of each site that an earlier run deployed this leaf to.
     pub(super) deployed: &'a HashMap<u64, u64>,
     /// The record of each site that an earlier upload of this leaf did not reach.
     pub(super) missed: &'a HashMap<u64, u64>,
-    /// When the leaf was issued.
-    pub(super) issued: OffsetDateTime,
     pub(super) verify: Verify,
     pub(super) allow: Allow,
     /// Upload even for sites that have the leaf.
@@ -39,9 +34,8 @@ impl<'l> PlanInputs<'_, 'l> {
             Account { sites: &listing.sites, records: &listing.records, unreadable: &listing.unreadable };
         let request = PlanRequest {
             covers: &|domain| self.scope.covers(domain),
-            issued: self.issued,
             domains: self.scope.domains(),
-            leaf_of: &|record| self.leaf_of(record),
+            later_leaf: &|record| self.later_leaf(record),
             not_needed: &self.not_needed(),
             missed: self.missed,
             allow: self.allow,
@@ -58,14 +52,21 @@ impl<'l> PlanInputs<'_, 'l> {
         not_needed
     }
 
-    /// The leaf in a record, as far as it is known.
-    fn leaf_of(&self, record: u64) -> Option<RecordLeaf> {
-        let served = self.survey.leaf_of(record).cloned();
-        let deployed = self.deployments.leaf_of(record).map(|leaf| RecordLeaf {
-            issued: leaf.issued,
-            fingerprint: leaf.fingerprint.clone(),
-            issuer: None,
+    /// The valid leaf in a record if it was issued later than the new one, as far as it is known. Of lineages of this host
+    /// with equal issue dates, the same one must prevail that supersedes the other, or they would replace each other.
+    fn later_leaf(&self, record: u64) -> Option<RecordLeaf> {
+        let Contender { lineage, leaf: own, deployments, now } = self.contender;
+        let served = self.survey.leaf_of(record);
+        let deployed = deployments.leaf_of(record).filter(|leaf| {
+            let is_present = served.is_none_or(|served| served.fingerprint == leaf.rank.fingerprint);
+            leaf.rank.issued > own.issued || leaf.lineage != *lineage && leaf.rank > *own && is_present
         });
-        served.into_iter().chain(deployed).max_by_key(|leaf| leaf.issued)
+        let deployed = deployed.map(|leaf| {
+            let LeafRank { issued, expires, fingerprint } = leaf.rank.clone();
+            RecordLeaf { issued, expires, fingerprint, issuer: None }
+        });
+        let served = served.filter(|leaf| leaf.issued > own.issued).cloned();
+        let valid = served.into_iter().chain(deployed).filter(|leaf| leaf.expires >= *now);
+        valid.max_by_key(|leaf| leaf.issued)
     }
 }

@@ -52,9 +52,11 @@ async fn run_planned(
     report: &mut DeployReport,
 ) -> Result<(), DeployError> {
     let names = Names::of(request.vetted.chain().leaf.dns_names());
-    let contender = (!request.allow.older).then(|| contender(request));
-    let scope = Scope::new(request.domains, names, contender.as_ref(), &listing.sites);
-    if !scope.has_sites(request, listing, report)? {
+    let contender = contender(request);
+    let is_contending = !request.allow.older;
+    let scope = Scope::new(request.domains, names, is_contending.then_some(&contender), &listing.sites);
+    let names = request.vetted.chain().leaf.names();
+    if !scope.has_sites(&names, request.settings.skip_unmatched, listing, report)? {
         return Ok(());
     }
     let edge = Edge::new(request.vetted.chain(), &request.settings.edge_addresses)
@@ -64,10 +66,9 @@ async fn run_planned(
         scope: &scope,
         listing,
         survey: &survey,
-        deployments: request.deployments,
+        contender: &contender,
         deployed: request.deployed,
         missed: request.missed,
-        issued: request.vetted.chain().leaf.not_before,
         verify: request.settings.verify,
         allow: request.allow,
         force: request.force,

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::error::DeployError;
 use super::not_needed::Contender;
-use super::request::RolloutRequest;
 use super::site_error::SiteError;
 use super::verdict::unlisted_site;
 use crate::api::{Listing, Record, Site};
@@ -106,14 +105,15 @@ impl<'a> Scope<'a> {
     /// Reports the domains that are not sites of the account, and returns whether any site is left to deploy to.
     ///
     /// No covered site is an error unless `--skip-unmatched` is given. An incomplete listing is never a reason to skip:
-    /// the service may have left out the sites in question.
+    /// the service may have left out the sites in question. `names` are those of the leaf.
     pub(super) fn has_sites(
         &self,
-        request: &RolloutRequest<'_>,
+        names: &[String],
+        skip_unmatched: bool,
         listing: &Listing,
         report: &mut DeployReport,
     ) -> Result<bool, DeployError> {
-        let may_skip = request.settings.skip_unmatched && listing.warnings.is_empty();
+        let may_skip = skip_unmatched && listing.warnings.is_empty();
         let sites = &listing.sites;
         let is_missing = |domain: &&Domain| !sites.iter().any(|site| site.domain == **domain);
         for domain in self.domains.iter().filter(is_missing) {
@@ -127,9 +127,8 @@ impl<'a> Scope<'a> {
         if any || !self.domains.is_empty() {
             return Ok(any);
         }
-        let names = request.vetted.chain().leaf.names();
         if !may_skip {
-            return Err(DeployError::NoSiteCovered { sites: sites.len(), names });
+            return Err(DeployError::NoSiteCovered { sites: sites.len(), names: names.to_vec() });
         }
         let skipped =
             names.iter().map(|name| unlisted_site(name, None, Outcome::Skipped, Some(NO_SITE.into())));

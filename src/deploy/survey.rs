@@ -46,8 +46,9 @@ impl Survey {
         let surveyor = Surveyor { request, edge, end: Deadline::after(request.deadline.left() / 4) };
         let first = surveyor.observe_all(groups.iter().map(|group| surveyor.observe_first(group))).await;
         survey.add(first.into_iter().flatten());
-        let rest = survey
-            .due(groups, |survey, group| request.dry_run || !request.force && survey.is_first_current(group));
+        let rest = survey.due(groups, |survey, group| {
+            request.dry_run || !request.force && survey.may_be_current(group, request.deployed)
+        });
         let rest = surveyor.observe_all(rest.into_iter().map(|site| surveyor.observe_one(site))).await;
         survey.add(rest.into_iter().flatten());
         survey
@@ -75,10 +76,14 @@ impl Survey {
         }
     }
 
-    /// Whether the first observed site of a record has the leaf.
-    pub(super) fn is_first_current(&self, group: &SurveyGroup<'_>) -> bool {
+    /// Whether the first site of a record that serves a leaf serves the expected one. If none does, an earlier run may
+    /// have deployed it; `deployed` is the record of each site that one did.
+    pub(super) fn may_be_current(&self, group: &SurveyGroup<'_>, deployed: &HashMap<u64, u64>) -> bool {
         let mut views = group.wanted.iter().filter_map(|site| self.views.get(&site.id));
-        views.find(|view| view.has_leaf()).is_some_and(EdgeView::is_current)
+        match views.find(|view| view.has_leaf()) {
+            Some(first) => !first.has_other_leaf(),
+            None => group.wanted.iter().any(|site| deployed.contains_key(&site.id)),
+        }
     }
 
     /// What the edge of a site serves; `None` if it was not observed.
@@ -95,6 +100,7 @@ impl Survey {
 fn record_leaf(leaf: &OtherLeaf) -> RecordLeaf {
     RecordLeaf {
         issued: leaf.not_before,
+        expires: leaf.not_after,
         fingerprint: leaf.fingerprint.clone(),
         issuer: Some(leaf.issuer.clone()),
     }

@@ -61,7 +61,12 @@ pub(super) fn report_untouched(
 pub(super) fn report_pending(pending: &PendingSite<'_>, settings: &Settings, report: &mut DeployReport) {
     let edge = pending.is_edge_checked.then(|| EdgeReport::new(&pending.view));
     let verdict = Verdict::of(pending, settings);
-    verdict.add_to(report, pending.target, pending.latest(), edge);
+    let mut latest = pending.latest().clone();
+    if let (Ok(stored), Outcome::Served) = (pending.stored, &verdict.outcome) {
+        // Even if the site could not be read: its edge shows the leaf.
+        latest.cert_id = Some(stored.id);
+    }
+    verdict.add_to(report, pending.target, &latest, edge);
 }
 
 /// The outcome after a request that failed.
@@ -111,6 +116,9 @@ impl<'a> Verdict<'a> {
             (Ok(_), SiteReading::Unread) if pending.view.is_served() => {
                 Self::served(&pending.latest().domain, &pending.view)
             }
+            (Ok(_), SiteReading::Unread) if !pending.view.stale().is_empty() => {
+                Self::stale(pending.target.site, pending.view.stale())
+            }
             (Ok(stored), SiteReading::Unread) => Self::unread(pending.target.site, stored, settings),
             (Ok(_), SiteReading::Missing) => Self::missing(pending.target.site),
             (Ok(stored), SiteReading::Site(site)) if !pending.is_bound() => {
@@ -140,13 +148,18 @@ impl<'a> Verdict<'a> {
     }
 
     /// The site already has the leaf, so nothing was sent for it. Without a view, the state file says so.
-    fn current(site: &Site, view: Option<&EdgeView>, settings: &Settings) -> Self {
+    fn current(site: &'a Site, view: Option<&EdgeView>, settings: &Settings) -> Self {
         let domain = &site.domain;
         match view {
             Some(view) if view.is_served() => Self::served(domain, view),
             Some(view) => {
-                let detail = text::list(&view.unverified());
-                Self::new(Outcome::Synced, detail.clone()).with_warnings([format!("{domain}: {detail}")])
+                let reason = text::list(&view.unverified());
+                let verdict = Self::new(Outcome::Synced, reason.clone());
+                if settings.verify == Verify::Require {
+                    verdict.with_error(SiteError::Unverified { domain, reason })
+                } else {
+                    verdict.with_warnings([format!("{domain}: {reason}")])
+                }
             }
             None if settings.verify == Verify::Off => Self::new(Outcome::Synced, VERIFY_OFF),
             None => Self::new(Outcome::Synced, disabled(site)),
@@ -224,8 +237,9 @@ impl<'a> Verdict<'a> {
     /// Adds the verdict to the report. The error of a site that was not requested is only a warning.
     fn add_to(self, report: &mut DeployReport, target: &Target<'_>, latest: &Site, edge: Option<EdgeReport>) {
         report.warnings.extend(self.warnings);
+        let is_required = target.wanted || matches!(target.action, Action::NotNeeded(_));
         match self.error {
-            Some(error) if target.wanted => report.fail(error),
+            Some(error) if is_required => report.fail(error),
             Some(error) => report.warnings.push(error.to_string()),
             None => {}
         }

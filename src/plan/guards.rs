@@ -34,10 +34,8 @@ impl<'a> Planner<'_, 'a> {
 
     /// Fails if the certificate in a record was issued later than the new one.
     pub(super) fn check_older(&self, id: u64) -> Result<(), Blocker> {
-        match (self.request.leaf_of)(id) {
-            Some(leaf) if leaf.issued > self.request.issued && !self.request.allow.older => {
-                Err(Blocker::Older { id, leaf })
-            }
+        match (self.request.later_leaf)(id) {
+            Some(leaf) if !self.request.allow.older => Err(Blocker::Older { id, leaf }),
             _ => Ok(()),
         }
     }

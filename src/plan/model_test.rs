@@ -27,7 +27,6 @@ const DOMAINS: [&str; 8] = [
 ];
 /// The last domain never has a site.
 const SITE_DOMAINS: usize = 7;
-const ISSUED: OffsetDateTime = datetime!(2026-01-01 00:00 UTC);
 const LATER: OffsetDateTime = datetime!(2026-02-01 00:00 UTC);
 
 /// A generated account and request. Domains are indices into `DOMAINS`; the id of a record is its index plus one.
@@ -310,8 +309,8 @@ fn plans_are_safe_and_cheapest() {
         let sites: Vec<Site> = (1..).zip(&model.sites).map(|(id, site)| site.to_site(id, &domains)).collect();
         let records: Vec<Record> =
             (1..).zip(&model.records).map(|(id, record)| record.to_record(id, &domains)).collect();
-        let leaf_of = |id| {
-            let leaf = RecordLeaf { issued: LATER, fingerprint: "aa".into(), issuer: None };
+        let later_leaf = |id| {
+            let leaf = RecordLeaf { issued: LATER, expires: LATER, fingerprint: "aa".into(), issuer: None };
             model.newer.contains(&id).then_some(leaf)
         };
         let requested: Vec<Domain> = model.requested.iter().map(|domain| domains[*domain].clone()).collect();
@@ -319,9 +318,8 @@ fn plans_are_safe_and_cheapest() {
         let covers = |domain: &Domain| model.is_covered[index(domain)];
         let request = PlanRequest {
             covers: &covers,
-            issued: ISSUED,
             domains: &requested,
-            leaf_of: &leaf_of,
+            later_leaf: &later_leaf,
             not_needed: &model.not_needed(),
             missed: &HashMap::new(),
             allow: model.allow,

@@ -19,6 +19,7 @@ pub(crate) struct Account<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RecordLeaf {
     pub(crate) issued: OffsetDateTime,
+    pub(crate) expires: OffsetDateTime,
     pub(crate) fingerprint: String,
     /// Short name of its issuer; `None`: unknown.
     pub(crate) issuer: Option<String>,
@@ -37,12 +38,10 @@ pub(crate) enum NotNeeded {
 pub(crate) struct PlanRequest<'a> {
     /// Whether the new certificate covers a domain.
     pub(crate) covers: &'a dyn Fn(&Domain) -> bool,
-    /// When the new leaf was issued.
-    pub(crate) issued: OffsetDateTime,
     /// The sites that must get it; empty means every covered one.
     pub(crate) domains: &'a [Domain],
-    /// Returns the leaf in a record, as far as it is known.
-    pub(crate) leaf_of: &'a dyn Fn(u64) -> Option<RecordLeaf>,
+    /// Returns the leaf in a record if the new one is not to replace it, because it was issued later.
+    pub(crate) later_leaf: &'a dyn Fn(u64) -> Option<RecordLeaf>,
     /// The sites that need no deployment, by id.
     pub(crate) not_needed: &'a HashMap<u64, NotNeeded>,
     /// The record of each site that an earlier upload of the leaf did not reach, by site.

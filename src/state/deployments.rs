@@ -28,8 +28,8 @@ pub(crate) struct ServiceDeployments {
 #[derive(Clone, Debug)]
 pub(crate) struct DeployedLeaf {
     deployed_at: OffsetDateTime,
-    pub(crate) issued: OffsetDateTime,
-    pub(crate) fingerprint: String,
+    pub(crate) lineage: String,
+    pub(crate) rank: LeafRank,
 }
 
 /// The deployment of a lineage to a site.
@@ -37,6 +37,9 @@ pub(crate) struct DeployedLeaf {
 pub(crate) struct SiteDeployment {
     pub(crate) lineage: String,
     pub(crate) rank: LeafRank,
+    /// The record that the site has the leaf from, if the lineage is not for the site and will not repair it; `None`: the
+    /// lineage is for the site.
+    through: Option<u64>,
 }
 
 /// Orders leaves by issue date. The other fields break ties, so that two lineages never supersede each other.
@@ -44,7 +47,7 @@ pub(crate) struct SiteDeployment {
 pub(crate) struct LeafRank {
     pub(crate) issued: OffsetDateTime,
     pub(crate) expires: OffsetDateTime,
-    fingerprint: String,
+    pub(crate) fingerprint: String,
 }
 
 impl Deployments {
@@ -55,13 +58,20 @@ impl Deployments {
             self.by_service.insert(service.clone(), ServiceDeployments::default());
         }
         let Some(service) = self.by_service.get_mut(service) else { return };
+        let domains = &state.options.domains;
         for site in &state.sites {
             if let (Some(leaf), Ok(domain)) = (state.leaf_deployed_to(site), site.domain.parse::<Domain>()) {
-                let deployment = SiteDeployment { lineage: lineage.to_owned(), rank: LeafRank::of(leaf) };
+                let is_asked_for = domains.is_empty() || domains.contains(&site.domain);
+                let deployment = SiteDeployment {
+                    lineage: lineage.to_owned(),
+                    rank: LeafRank::of(leaf),
+                    through: site.cert_id.filter(|_| !is_asked_for),
+                };
                 service.sites.entry(domain.host().to_owned()).or_default().push(deployment);
             }
             if let Some(record) = site.cert_id.filter(|_| site.outcome.is_bound()) {
-                service.add_record(record, DeployedLeaf::new(&dated.leaf, dated.at));
+                let (lineage, rank) = (lineage.to_owned(), LeafRank::of(&dated.leaf));
+                service.add_record(record, DeployedLeaf { deployed_at: dated.at, lineage, rank });
             }
         }
     }
@@ -71,11 +81,12 @@ impl Deployments {
         self.by_service.get(service).cloned().unwrap_or_default()
     }
 
-    /// The deployment that supersedes a lineage with this leaf on a site of a service, if there is one.
+    /// The deployment that supersedes a lineage with this leaf on a site of a service, given with its record, if there is
+    /// one.
     pub(crate) fn superseding(
         &self,
         service: &str,
-        site: &Domain,
+        site: (&Domain, Option<u64>),
         lineage: &str,
         leaf: &LeafRank,
         now: OffsetDateTime,
@@ -98,24 +109,19 @@ impl ServiceDeployments {
         self.records.get(&record)
     }
 
-    /// The deployment that supersedes a lineage with this leaf on a site: that of another lineage, whose leaf is valid and
-    /// was issued later.
+    /// The deployment that supersedes a lineage with this leaf on a site, given with its record: that of another lineage,
+    /// whose leaf is valid and was issued later.
     pub(crate) fn superseding(
         &self,
-        site: &Domain,
+        (site, record): (&Domain, Option<u64>),
         lineage: &str,
         leaf: &LeafRank,
         now: OffsetDateTime,
     ) -> Option<&SiteDeployment> {
         let deployments = self.sites.get(site.host()).into_iter().flatten();
         let deployments = deployments.filter(|other| other.lineage != lineage && other.rank.expires >= now);
+        let deployments = deployments.filter(|other| other.through.is_none() || other.through == record);
         deployments.max_by_key(|other| &other.rank).filter(|other| other.rank > *leaf)
-    }
-}
-
-impl DeployedLeaf {
-    fn new(leaf: &LeafState, deployed_at: OffsetDateTime) -> Self {
-        Self { deployed_at, issued: leaf.not_before, fingerprint: leaf.fingerprint.clone() }
     }
 }
 
@@ -157,7 +163,7 @@ mod tests {
     }
 
     fn issued(states: [&LineageState; 2]) -> OffsetDateTime {
-        deployments(states).of_service(SERVICE).leaf_of(5).unwrap().issued
+        deployments(states).of_service(SERVICE).leaf_of(5).unwrap().rank.issued
     }
 
     #[test]
@@ -190,7 +196,7 @@ mod tests {
             second.finish(75, None, sites, DAY_2);
             let (known, site) =
                 (deployments([&first, &second]).of_service(SERVICE), "a.example".parse().unwrap());
-            let other = known.superseding(&site, "first", &LeafRank::of(&leaf("bb", ISSUED)), DAY_2);
+            let other = known.superseding((&site, None), "first", &LeafRank::of(&leaf("bb", ISSUED)), DAY_2);
             other.map(|other| other.rank.issued)
         };
         let before = || Some(deployed(leaf("dd", DAY_1), DAY_1));
@@ -211,7 +217,7 @@ mod tests {
         let by = |lineage: &str, fingerprint: &str, issued, now| {
             let rank = LeafRank::of(&leaf(fingerprint, issued));
             let site: Domain = "A.example".parse().unwrap();
-            known.superseding(&site, lineage, &rank, now).map(|other| other.lineage.clone())
+            known.superseding((&site, None), lineage, &rank, now).map(|other| other.lineage.clone())
         };
         let second = Some("second".to_owned());
         assert_eq!(by("first", "aa", ISSUED, DAY_2), second);
@@ -222,6 +228,7 @@ mod tests {
         assert_eq!(by("first", "ba", DAY_1, DAY_2), second, "equal dates: the fingerprint decides");
         assert_eq!(by("first", "aa", ISSUED, datetime!(2027-01-02 00:00 UTC)), None, "expired");
         let rank = LeafRank::of(&leaf("aa", ISSUED));
-        assert!(known.superseding(&"b.example".parse().unwrap(), "first", &rank, DAY_1).is_none());
+        let other: Domain = "b.example".parse().unwrap();
+        assert!(known.superseding((&other, None), "first", &rank, DAY_1).is_none());
     }
 }

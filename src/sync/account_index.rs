@@ -42,12 +42,21 @@ impl<'a> AccountIndex<'a> {
         Self { listing, sites, sites_by_parent, records_by_host, record_ids }
     }
 
+    /// The site of a domain.
+    pub(super) fn site(&self, domain: &Domain) -> Option<&'a Site> {
+        self.sites.get(domain.host()).copied()
+    }
+
     /// The sites that a lineage is for.
     pub(super) fn sites_of(&self, lineage: &Candidate) -> Vec<&'a Site> {
         if !lineage.domains.is_empty() {
-            let find = |domain: &Domain| self.sites.get(domain.host()).copied();
-            return lineage.domains.iter().filter_map(find).collect();
+            return lineage.domains.iter().filter_map(|domain| self.site(domain)).collect();
         }
+        self.covered_by(lineage)
+    }
+
+    /// The sites that the leaf of a lineage covers.
+    fn covered_by(&self, lineage: &Candidate) -> Vec<&'a Site> {
         let names = lineage.leaf.iter().flat_map(|leaf| &leaf.names);
         let mut sites: Vec<&Site> = Vec::new();
         for name in names.filter_map(|name| name.parse::<Domain>().ok()) {
@@ -75,6 +84,9 @@ impl<'a> AccountIndex<'a> {
             let stored = self.records_by_host.get(site.domain.host()).into_iter().flatten().copied();
             resources.extend(site.cert_id.into_iter().chain(stored).map(Resource::Record));
         }
+        // The service binds them to any record that is created.
+        let unbound = self.covered_by(lineage).into_iter().filter(|site| site.cert_id.is_none());
+        resources.extend(unbound.map(|site| Resource::Site(site.id)));
         resources
     }
 }

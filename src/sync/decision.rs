@@ -71,7 +71,8 @@ pub(super) fn decide<'a>(
     if let Some(reason) = lineage.reason.clone().or_else(drift) {
         return Decision::Deploy(reason);
     }
-    let check = edge_check(lineage, &recorded, kept, now);
+    let sites = kept.into_iter().chain(reached_sites(lineage, index)).collect();
+    let check = edge_check(lineage, &recorded, sites, now);
     if recorded.are_superseded(&superseded) {
         check.map_or(Decision::Unchanged, Decision::CheckEdge)
     } else {
@@ -89,8 +90,8 @@ fn split<'a>(
     let rank = lineage.leaf.as_ref().filter(|_| !lineage.guards.allow_older).map(LeafRank::of);
     let (mut kept, mut superseded) = (Vec::new(), Vec::new());
     for site in sites {
-        let later =
-            rank.as_ref().and_then(|rank| deployments.superseding(&site.domain, &lineage.name, rank, now));
+        let (place, name) = ((&site.domain, site.cert_id), &lineage.name);
+        let later = rank.as_ref().and_then(|rank| deployments.superseding(place, name, rank, now));
         match later {
             Some(later) => {
                 superseded.push((site, plan::superseded_reason(&later.lineage, later.rank.issued)));
@@ -139,6 +140,18 @@ fn change(site: &Site, deployed: &state::SiteState, index: &AccountIndex<'_>) ->
 
 fn certificate(id: Option<u64>) -> String {
     id.map_or_else(|| "no certificate".to_owned(), |id| format!("certificate {id}"))
+}
+
+/// The sites that the lineage was not asked for, but reached through a record that they share with its own sites. As long
+/// as they are bound to it, other lineages are superseded there.
+fn reached_sites<'a>(lineage: &Candidate, index: &AccountIndex<'a>) -> impl Iterator<Item = &'a Site> {
+    let reached =
+        lineage.sites.iter().filter(|known| !lineage.domains.is_empty() && known.outcome.is_bound());
+    reached.filter_map(|known| {
+        let site = index.site(&known.domain.parse().ok()?)?;
+        let is_asked_for = lineage.domains.contains(&site.domain);
+        (!is_asked_for && site.cert_id == known.cert_id).then_some(site)
+    })
 }
 
 /// The sites to handshake with: all of them when the lineage's turn has come, otherwise those not known to be served.

@@ -62,7 +62,7 @@ pub(crate) struct OtherLeaf {
     pub(crate) not_before: OffsetDateTime,
     pub(crate) not_after: OffsetDateTime,
     /// Whether it covers the site.
-    covers_site: bool,
+    pub(super) covers_site: bool,
 }
 
 impl OtherLeaf {
@@ -147,6 +147,11 @@ impl EdgeView {
         self.addresses.values().any(|observation| observation.is_expected() || observation.is_other())
     }
 
+    /// Whether an address served another leaf.
+    pub(crate) fn has_other_leaf(&self) -> bool {
+        self.addresses.values().any(Observation::is_other)
+    }
+
     /// The addresses that have not served the expected leaf.
     pub(super) fn pending(&self) -> Vec<SocketAddr> {
         let pending = self.addresses.iter().filter(|(_, observation)| !observation.is_expected());
@@ -158,8 +163,7 @@ impl EdgeView {
         !self.is_incomplete() && self.relevant().all(|(_, observation)| observation.is_expected())
     }
 
-    /// Whether every address that can be reached served the expected leaf, and at least one did. In a strict view, every
-    /// address must be reached.
+    /// Whether every address that can be reached served the expected leaf, and at least one did.
     pub(crate) fn is_current(&self) -> bool {
         let is_out_of_reach = |observation: &Observation| {
             observation.failed_with(Cause::NoRoute) || observation.failed_with(Cause::Unreachable)
@@ -168,10 +172,12 @@ impl EdgeView {
         let is_current = |observation: &Observation| {
             matches!(observation, Observation::Expected { chain: ServedChain::Same | ServedChain::Other })
         };
-        let is_ignored = |observation: &Observation| !self.is_strict && is_out_of_reach(observation);
         !self.is_incomplete()
             && self.addresses.values().any(is_current)
-            && self.addresses.values().all(|observation| is_current(observation) || is_ignored(observation))
+            && self
+                .addresses
+                .values()
+                .all(|observation| is_current(observation) || is_out_of_reach(observation))
     }
 
     /// Whether a connection broke during its handshake, which says nothing about what the address serves.

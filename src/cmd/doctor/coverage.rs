@@ -10,7 +10,7 @@ use crate::api::{RecordType, Site};
 use crate::error::ErrorKind;
 use crate::names::Domain;
 use crate::plan::{self, Action, Blocker, Plan, PlanRequest, RecordLeaf};
-use crate::state::ServiceDeployments;
+use crate::state::{LeafRank, ServiceDeployments};
 use crate::text;
 
 /// The inputs of the comparison.
@@ -152,12 +152,11 @@ impl Coverage<'_> {
         };
         let request = PlanRequest {
             covers: &|domain| lineage.covers(domain),
-            issued: leaf.issued,
             domains: &lineage.policy.domains,
-            leaf_of: &|record| {
-                let leaf = self.deployments.leaf_of(record)?;
-                let (issued, fingerprint) = (leaf.issued, leaf.fingerprint.clone());
-                Some(RecordLeaf { issued, fingerprint, issuer: None })
+            later_leaf: &|record| {
+                let rank = self.deployments.leaf_of(record)?.rank.clone();
+                let LeafRank { issued, expires, fingerprint } = rank;
+                (issued > leaf.issued).then_some(RecordLeaf { issued, expires, fingerprint, issuer: None })
             },
             not_needed: &HashMap::new(),
             missed: &HashMap::new(),

@@ -92,7 +92,8 @@ impl LineageStatus {
         let is_unseen = matches!(self.disk, DiskStatus::Leaf { age: LeafAge::Newer, .. });
         for site in self.sites.iter_mut().filter(|_| !is_unseen) {
             let Ok(domain) = site.domain.parse::<Domain>() else { continue };
-            let later = deployments.superseding(&leaf.service, &domain, &self.name, &leaf.rank, now);
+            let later =
+                deployments.superseding(&leaf.service, (&domain, site.cert_id), &self.name, &leaf.rank, now);
             if let Some(later) = later {
                 site.outcome = Outcome::Superseded;
                 site.detail = Some(plan::superseded_reason(&later.lineage, later.rank.issued));
