@@ -51,7 +51,7 @@ pub(crate) fn recorded_leaf(leaf: &Certificate) -> state::LeafState {
     }
 }
 
-pub(super) fn recorded_site(site: &SiteReport) -> state::SiteState {
+pub(crate) fn recorded_site(site: &SiteReport) -> state::SiteState {
     state::SiteState {
         id: site.id,
         domain: site.domain.clone(),

@@ -161,3 +161,6 @@ impl Deployment<'_> {
         }
     }
 }
+
+#[cfg(test)]
+pub(crate) mod model;

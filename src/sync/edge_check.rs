@@ -38,6 +38,11 @@ impl<'a> CheckedLineage<'a> {
         Self { lineage, check, views: BTreeMap::new() }
     }
 
+    /// Adds what the edge of a site serves.
+    pub(super) fn add(&mut self, site: u64, view: EdgeView) {
+        self.views.insert(site, view);
+    }
+
     /// Why the lineage has to be deployed: an edge serves another leaf.
     pub(super) fn drift(&self) -> Option<Reason> {
         self.check.sites.iter().find_map(|site| {
@@ -106,7 +111,7 @@ pub(super) fn observe(lineages: &mut [CheckedLineage<'_>], deadline: Deadline) -
     let views = Runtime::new()?.block_on(observations)?;
     for (at, site, view) in views {
         if let (Some(lineage), Some(view)) = (lineages.get_mut(at), view) {
-            lineage.views.insert(site, view);
+            lineage.add(site, view);
         }
     }
     Ok(())

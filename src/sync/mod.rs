@@ -186,3 +186,6 @@ fn list_account(
     let deployments = deployments.of_service(&settings.base_url.to_string());
     Ok(ListedAccount { config, snapshot: AccountSnapshot { listing: listing?, deployments } })
 }
+
+#[cfg(test)]
+mod convergence_test;

@@ -221,3 +221,6 @@ fn without_root<'c>(chain: &'c [&'c [u8]]) -> &'c [&'c [u8]] {
         chain => chain,
     }
 }
+
+#[cfg(test)]
+pub(crate) mod fixture;

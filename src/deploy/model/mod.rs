@@ -1,0 +1,206 @@
+//! A deployment to a modelled service: the decisions are those of a rollout, the requests and handshakes are those of
+//! the model. For tests of many deployments in a row.
+
+mod world;
+
+use std::collections::HashMap;
+
+use self::world::Failure;
+pub(crate) use self::world::{
+    Change, Faults, ModelEdge, ModelRecord, ModelSite, NAMES, SITE_NAMES, World, covers,
+};
+pub(crate) use super::conversion::recorded_site;
+use super::not_needed::Contender;
+use super::pending_site::{PendingSite, SiteReading, StoredRecord};
+use super::planning::PlanInputs;
+use super::rollout::{pending_sites, report_results};
+use super::scope::{Scope, SurveyGroup};
+use super::survey::{Survey, tried};
+use super::upload::UploadResult;
+use super::verdict::report_untouched;
+use crate::api::{AttemptError, Listing, RequestError, SavedSite, Site};
+use crate::error::{Diagnostic as _, ErrorKind};
+use crate::names::{Domain, Names};
+use crate::plan::{Action, Allow, Plan, Upload};
+use crate::report::DeployReport;
+use crate::settings::{Settings, Verify};
+use crate::state::{LeafRank, ServiceDeployments, SiteState};
+use crate::verify::EdgeView;
+
+/// A lineage to deploy.
+pub(crate) struct ModelDeployment<'a> {
+    pub(crate) lineage: &'a str,
+    pub(crate) leaf: usize,
+    pub(crate) domains: &'a [Domain],
+    pub(crate) settings: &'a Settings,
+    pub(crate) deployments: &'a ServiceDeployments,
+    pub(crate) deployed: &'a HashMap<u64, u64>,
+    pub(crate) missed: &'a HashMap<u64, u64>,
+    pub(crate) listing: &'a Listing,
+}
+
+impl ModelDeployment<'_> {
+    /// Deploys. Returns exit code, message and sites of the report; `None` if the run was killed.
+    pub(crate) fn run(&self, world: &mut World) -> Option<(u8, Option<String>, Vec<SiteState>)> {
+        let mut report = DeployReport::new("deploy");
+        let is_finished = self.roll_out(world, &mut report)?;
+        if let Err(error) = is_finished {
+            report.fail(error);
+        }
+        let sites = report.body.sites.iter().map(recorded_site).collect();
+        Some((report.exit_code(), report.error().map(str::to_owned), sites))
+    }
+
+    fn roll_out(&self, world: &mut World, report: &mut DeployReport) -> Option<anyhow::Result<()>> {
+        let leaf = world.leaves[self.leaf].clone();
+        if leaf.not_after < world.now {
+            return Some(Err(anyhow::anyhow!("expired")));
+        }
+        let contender = Contender {
+            lineage: self.lineage,
+            leaf: LeafRank::of(&leaf),
+            deployments: self.deployments,
+            now: world.now,
+        };
+        let names = Names::of(leaf.names.iter().map(String::as_str));
+        let scope = Scope::new(self.domains, names, Some(&contender), &self.listing.sites);
+        match scope.has_sites(&leaf.names, self.settings.skip_unmatched, self.listing, report) {
+            Ok(true) => {}
+            Ok(false) => return Some(Ok(())),
+            Err(error) => return Some(Err(anyhow::anyhow!("{error}"))),
+        }
+        let survey = self.survey(world, &scope.survey_groups(self.listing, true));
+        let inputs = PlanInputs {
+            scope: &scope,
+            listing: self.listing,
+            survey: &survey,
+            contender: &contender,
+            deployed: self.deployed,
+            missed: self.missed,
+            verify: self.settings.verify,
+            allow: Allow { rebind: self.settings.rebind, ..Allow::default() },
+            force: false,
+        };
+        let plan = inputs.plan();
+        if is_killed(world) {
+            return None;
+        }
+        self.carry_out(world, &plan, report)?;
+        report_untouched(&plan, &survey, self.settings, report);
+        Some(Ok(()))
+    }
+
+    fn survey(&self, world: &World, groups: &[SurveyGroup<'_>]) -> Survey {
+        let mut survey = Survey::default();
+        if self.settings.verify == Verify::Off {
+            return survey;
+        }
+        for group in groups {
+            for site in tried(group) {
+                let view = self.view(world, site);
+                let has_leaf = view.has_leaf();
+                survey.add([(site, view)].into_iter());
+                if has_leaf {
+                    break;
+                }
+            }
+        }
+        let rest = survey.due(groups, |survey, group| survey.may_be_current(group, self.deployed));
+        survey.add(rest.into_iter().map(|site| (site, self.view(world, site))));
+        survey
+    }
+
+    fn view(&self, world: &World, site: &Site) -> EdgeView {
+        let mut view = EdgeView::new(self.settings.verify == Verify::Require);
+        world.observe(site.id, self.leaf, !world.faults.is_blind, &mut view);
+        view
+    }
+
+    /// Uploads, binds, waits and reports. `None` if the run is killed.
+    fn carry_out(&self, world: &mut World, plan: &Plan<'_>, report: &mut DeployReport) -> Option<()> {
+        let results: Vec<UploadResult> =
+            plan.uploads.iter().map(|upload| self.upload(world, upload)).collect();
+        if is_killed(world) {
+            return None;
+        }
+        let mut sites = pending_sites(plan, &results, self.settings.verify);
+        let is_planned = |site: &PendingSite<'_>| {
+            matches!(site.target.action, Action::Bind(..)) && !site.is_bound_by_creation()
+        };
+        bind(world, &mut sites, is_planned);
+        if !sites.is_empty() {
+            self.wait(world, &mut sites);
+        }
+        report_results(plan, &results, &sites, self.settings, report);
+        Some(())
+    }
+
+    fn upload(&self, world: &mut World, upload: &Upload<'_>) -> UploadResult {
+        let mut result = self.upload_for(world, upload.domain);
+        for domain in &upload.alternatives {
+            if !result.as_ref().is_err_and(|failed| failed.kind() == ErrorKind::Service) {
+                break;
+            }
+            result = self.upload_for(world, domain);
+        }
+        result
+    }
+
+    fn upload_for(&self, world: &mut World, domain: &Domain) -> UploadResult {
+        let (id, is_new) = world.upload(World::index_of(domain), self.leaf).map_err(request_error)?;
+        Ok(StoredRecord { id, is_new })
+    }
+
+    /// The wait with one pause, in which the configuration reaches the edges unless its push is held.
+    fn wait(&self, world: &mut World, sites: &mut [PendingSite<'_>]) {
+        read(world, sites);
+        let is_missing = |site: &PendingSite<'_>| site.is_binding_missing(self.settings.rebind);
+        if bind(world, sites, is_missing) {
+            read(world, sites);
+        }
+        for is_last in [false, true] {
+            if self.settings.verify != Verify::Off {
+                for site in sites.iter_mut().filter(|site| site.is_handshake_due(is_last)) {
+                    site.is_edge_checked = true;
+                    world.observe(site.target.site.id, self.leaf, true, &mut site.view);
+                }
+            }
+            world.push();
+            read(world, sites);
+        }
+    }
+}
+
+/// Whether the run is killed at this point.
+fn is_killed(world: &mut World) -> bool {
+    world.rng.u8(..16) < world.faults.killed
+}
+
+fn read(world: &World, sites: &mut [PendingSite<'_>]) {
+    for site in sites.iter_mut().filter(|_| !world.faults.is_unreadable) {
+        let at = usize::try_from(site.target.site.id).unwrap() - 1;
+        site.reading = SiteReading::Site(world.listed(at));
+    }
+}
+
+/// Binds the sites that are due and not bound. Returns whether any was due.
+fn bind(world: &mut World, sites: &mut [PendingSite<'_>], is_due: impl Fn(&PendingSite<'_>) -> bool) -> bool {
+    let mut due: Vec<&mut PendingSite<'_>> = sites.iter_mut().filter(|site| is_due(site)).collect();
+    for site in due.iter_mut().filter(|site| !site.is_bound()) {
+        let Ok(stored) = site.stored else { continue };
+        let at = usize::try_from(site.target.site.id).unwrap() - 1;
+        let bound = world.bind(at, stored.id).map_err(request_error);
+        site.binding = Some(bound.map(|()| SavedSite { site: None, ignored_fields: Vec::new() }));
+    }
+    !due.is_empty()
+}
+
+fn request_error(failure: Failure) -> RequestError {
+    let message = String::new();
+    let error = match failure {
+        Failure::Refused => AttemptError::Refused { status: 400, message },
+        Failure::Busy => AttemptError::Unavailable { status: 503, retry_after: None, message },
+        Failure::Lost => AttemptError::ConnectionClosed { host: String::new(), reason: message },
+    };
+    RequestError { request: String::new(), attempts: 1, error }
+}

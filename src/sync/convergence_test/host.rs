@@ -1,0 +1,197 @@
+//! A host with lineages, and one run of `sync` on it.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use time::Duration;
+
+use super::super::account_index::AccountIndex;
+use super::super::decision::{Decision, SupersededSites, decide};
+use super::super::edge_check::CheckedLineage;
+use super::super::scan::{Candidate, LeafOnDisk, Reason};
+use super::super::schedule::{Job, Schedule};
+use super::invariants::BeforeDeployment;
+use crate::api::Listing;
+use crate::deploy::model::{ModelDeployment, World, recorded_site};
+use crate::deploy::recorded_options;
+use crate::names::Domain;
+use crate::settings::{Guards, Settings, Verify};
+use crate::source::Source;
+use crate::state::{Deployments, LineageState, Overrides, ServiceDeployments, SourceState};
+use crate::verify::EdgeView;
+
+#[derive(Debug)]
+pub(super) struct Host {
+    pub(super) lineages: Vec<HostLineage>,
+}
+
+pub(super) struct HostLineage {
+    pub(super) name: String,
+    /// The leaf on disk.
+    pub(super) leaf: usize,
+    pub(super) domains: Vec<Domain>,
+    pub(super) settings: Arc<Settings>,
+    pub(super) source: Source,
+    pub(super) state: Option<LineageState>,
+}
+
+impl Host {
+    /// Loses all state.
+    pub(super) fn forget(&mut self) {
+        for lineage in &mut self.lineages {
+            lineage.state = None;
+        }
+    }
+
+    /// One `sync`, an hour after the last one: `verify_every` is an hour, too.
+    pub(super) fn round(&mut self, world: &mut World) {
+        world.now += Duration::HOUR;
+        world.push();
+        let (listing, deployments) = (world.listing(), self.deployments());
+        let candidates: Vec<Candidate> = self.lineages.iter().map(|lineage| lineage.scan(world)).collect();
+        let index = AccountIndex::new(&listing);
+        let mut due = Vec::new();
+        for (candidate, lineage) in candidates.iter().zip(&mut self.lineages) {
+            let check = match decide(candidate, &index, &deployments, world.now) {
+                Decision::Unchanged | Decision::StillSuperseded => None,
+                Decision::Deploy(reason) => {
+                    due.push((candidate, reason));
+                    None
+                }
+                Decision::MarkSuperseded(superseded) => {
+                    lineage.mark_superseded(&superseded, world);
+                    superseded.check
+                }
+                Decision::CheckEdge(check) => Some(check),
+            };
+            let checked = check.map(|check| CheckedLineage::new(candidate, check));
+            let drift = checked.and_then(|checked| lineage.check_edge(checked, world));
+            due.extend(drift.map(|reason| (candidate, reason)));
+        }
+        let mut schedule = Schedule::default();
+        schedule.add(due, &index, 0);
+        // They run at the same time.
+        world.rng.shuffle(&mut schedule.independent);
+        for job in &schedule.independent {
+            self.deploy(job, &listing, &deployments, world);
+        }
+        for job in &schedule.conflicting {
+            let (listing, deployments) = (world.listing(), self.deployments());
+            self.deploy(job, &listing, &deployments, world);
+        }
+    }
+
+    fn deployments(&self) -> ServiceDeployments {
+        let mut deployments = Deployments::default();
+        for lineage in &self.lineages {
+            if let Some(state) = &lineage.state {
+                deployments.add(&lineage.name, state);
+            }
+        }
+        deployments.of_service(&self.lineages[0].settings.base_url.to_string())
+    }
+
+    fn deploy(
+        &mut self,
+        job: &Job<'_>,
+        listing: &Listing,
+        deployments: &ServiceDeployments,
+        world: &mut World,
+    ) {
+        let at = self.lineages.iter().position(|lineage| lineage.name == job.lineage.name).unwrap();
+        let before = BeforeDeployment::new(self, at, world);
+        let lineage = &self.lineages[at];
+        let leaf = &world.leaves[lineage.leaf];
+        let service = lineage.settings.base_url.to_string();
+        let state = lineage.state.as_ref();
+        let deployed = state.map(|state| state.deployed_sites(&service, leaf)).unwrap_or_default();
+        let missed = state.map(|state| state.missed_sites(&service, leaf)).unwrap_or_default();
+        let mut state = lineage.begin(world);
+        world.now += Duration::SECOND;
+        let deployment = ModelDeployment {
+            lineage: &lineage.name,
+            leaf: lineage.leaf,
+            domains: &lineage.domains,
+            settings: &lineage.settings,
+            deployments,
+            deployed: &deployed,
+            missed: &missed,
+            listing,
+        };
+        if let Some((exit_code, error, sites)) = deployment.run(world) {
+            state.finish(exit_code, error, sites, world.now);
+        }
+        before.check(&state, world);
+        self.lineages[at].state = Some(state);
+    }
+}
+
+impl HostLineage {
+    fn scan(&self, world: &World) -> Candidate {
+        let leaf = &world.leaves[self.leaf];
+        let recorded = self.state.as_ref().and_then(|state| state.leaf.as_ref());
+        let leaf =
+            LeafOnDisk { is_missing: false, is_recorded: recorded == Some(leaf), leaf: Some(leaf.clone()) };
+        let (source, settings) = (self.source.clone(), Arc::clone(&self.settings));
+        Candidate::new(self.name.clone(), source, settings, self.domains.clone(), leaf, self.state.clone())
+    }
+
+    /// The state after the intent is written.
+    fn begin(&self, world: &World) -> LineageState {
+        let cert = PathBuf::from("/c");
+        let source = SourceState { client: "files".into(), cert, issuers: None, key: None, directory: None };
+        let settings = Some(self.settings.as_ref());
+        let options = recorded_options(settings, Overrides::default(), Guards::default(), &self.domains);
+        let leaf = Some(world.leaves[self.leaf].clone());
+        LineageState::begin(self.state.clone(), source, options, leaf, world.now)
+    }
+
+    fn mark_superseded(&mut self, superseded: &SupersededSites<'_>, world: &World) {
+        if superseded.is_complete {
+            let mut state = self.begin(world);
+            let sites = superseded.reports().iter().map(recorded_site).collect();
+            state.finish(0, None, sites, world.now);
+            self.state = Some(state);
+        } else if let Some(state) = &mut self.state {
+            state.update_sites(|site| superseded.update(site), None);
+        }
+    }
+
+    /// Returns why the lineage has to be deployed.
+    fn check_edge(&mut self, mut checked: CheckedLineage<'_>, world: &World) -> Option<Reason> {
+        let sites: Vec<u64> = checked.check.sites.iter().map(|site| site.id).collect();
+        for site in sites {
+            let mut view = EdgeView::new(self.is_strict());
+            world.observe(site, self.leaf, !world.faults.is_blind, &mut view);
+            checked.add(site, view);
+        }
+        let drift = checked.drift();
+        if let (None, true, Some(state)) = (&drift, checked.has_changes(world.now), &mut self.state) {
+            state.update_sites(|site| checked.update(site), checked.checked_at(world.now));
+        }
+        drift
+    }
+
+    /// Whether every address of an edge must be reached.
+    pub(super) fn is_strict(&self) -> bool {
+        self.settings.verify == Verify::Require
+    }
+}
+
+impl fmt::Debug for HostLineage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sites = self.state.iter().flat_map(|state| &state.sites);
+        let sites: Vec<String> = sites.map(|site| format!("{site:?}")).collect();
+        let result = self.state.as_ref().map(|state| (&state.result, state.pending_since));
+        let domains: Vec<String> = self.domains.iter().map(ToString::to_string).collect();
+        f.debug_struct(&self.name)
+            .field("leaf", &self.leaf)
+            .field("domains", &domains)
+            .field("rebind", &self.settings.rebind)
+            .field("is_strict", &self.is_strict())
+            .field("sites", &sites)
+            .field("result", &result)
+            .finish_non_exhaustive()
+    }
+}

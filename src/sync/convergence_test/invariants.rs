@@ -1,0 +1,247 @@
+//! What must hold of each deployment, and once nothing is sent any more.
+
+use time::OffsetDateTime;
+
+use super::host::{Host, HostLineage};
+use crate::deploy::model::{Change, ModelSite, NAMES, World, covers};
+use crate::names::Domain;
+use crate::outcome::Outcome;
+use crate::state::{LeafState, LineageState, SiteState};
+
+/// What a deployment finds.
+pub(super) struct BeforeDeployment {
+    leaf: usize,
+    /// The sites that the lineage is for and that other lineages do not supersede.
+    wanted: Vec<usize>,
+    /// Whether other lineages supersede it on all of its sites.
+    is_superseded: bool,
+    /// Whether every wanted site is bound, pushed and serves the leaf, and that can be seen.
+    has_nothing_to_do: bool,
+    /// Records whose valid leaf was issued later and can be seen at the edge.
+    later: Vec<u64>,
+    /// Number of changes so far.
+    sent: usize,
+}
+
+impl BeforeDeployment {
+    pub(super) fn new(host: &Host, at: usize, world: &World) -> Self {
+        let lineage = &host.lineages[at];
+        let requested = lineage.requested(world);
+        let is_claimed = |site: &usize| host.later_leaves(at, *site, world).next().is_some();
+        let wanted: Vec<usize> = requested.iter().copied().filter(|site| !is_claimed(site)).collect();
+        let has_leaf = |site: &usize| {
+            is_visible(&world.sites[*site])
+                && world.sites[*site].is_synced
+                && is_served(*site, lineage.leaf, world)
+        };
+        let issued = world.leaves[lineage.leaf].not_before;
+        let is_later = |id: &u64| {
+            let leaf = &world.leaves[world.records[id].leaf];
+            leaf.not_before > issued && leaf.not_after > world.now && is_seen(*id, world)
+        };
+        let is_seeing = !world.faults.is_blind;
+        Self {
+            leaf: lineage.leaf,
+            is_superseded: !requested.is_empty() && wanted.is_empty(),
+            has_nothing_to_do: is_seeing && wanted.iter().all(has_leaf),
+            later: world.records.keys().copied().filter(|id| is_seeing && is_later(id)).collect(),
+            wanted,
+            sent: world.changes.len(),
+        }
+    }
+
+    pub(super) fn check(&self, state: &LineageState, world: &World) {
+        let changes = &world.changes[self.sent..];
+        assert!(!self.is_superseded || changes.is_empty(), "a superseded lineage sends {changes:?}");
+        assert!(!self.has_nothing_to_do || changes.is_empty(), "nothing to do, but it sends {changes:?}");
+        for change in changes {
+            let record = match change {
+                Change::Upload { record, replaced, .. } => replaced.map(|_| *record),
+                Change::Bind { from, .. } => *from,
+            };
+            let is_later = record.is_some_and(|record| self.later.contains(&record));
+            assert!(!is_later, "a later leaf is replaced: {change:?}");
+        }
+        let has_succeeded = state.result.as_ref().is_some_and(|result| result.exit_code == 0);
+        if has_succeeded && !world.faults.is_blind {
+            for site in self.wanted.iter().filter(|site| is_visible(&world.sites[**site])) {
+                // What was left to others is their business; `Fixpoint` checks that.
+                if recorded(state, *site).is_none_or(|known| known.outcome != Outcome::Superseded) {
+                    self.check_success(&world.sites[*site], changes, world);
+                }
+            }
+        }
+    }
+
+    /// After success, handshakes show no other leaf, and a record that this deployment replaced or bound holds the leaf.
+    fn check_success(&self, site: &ModelSite, changes: &[Change], world: &World) {
+        let is_changed = changes.iter().any(|change| match change {
+            Change::Upload { record, .. } | Change::Bind { to: record, .. } => site.cert_id == Some(*record),
+        });
+        let held = site.cert_id.and_then(|record| Some(world.records.get(&record)?.leaf));
+        let mut shown = site.edges.iter().filter(|edge| edge.is_reachable).filter_map(|edge| edge.leaf);
+        assert!(
+            (!is_changed || held == Some(self.leaf)) && shown.all(|leaf| leaf == self.leaf),
+            "silent success: {} does not serve the leaf",
+            NAMES[site.domain]
+        );
+    }
+}
+
+fn recorded(state: &LineageState, site: usize) -> Option<&SiteState> {
+    state.sites.iter().find(|known| known.id == Some(site as u64 + 1))
+}
+
+/// Whether handshakes can show what a site serves.
+fn is_visible(site: &ModelSite) -> bool {
+    site.is_enabled && site.edges.iter().any(|edge| edge.is_reachable)
+}
+
+/// Whether handshakes show the leaf in a record.
+fn is_seen(record: u64, world: &World) -> bool {
+    let leaf = world.records[&record].leaf;
+    let shows = |site: &ModelSite| {
+        let is_covered = covers(&world.leaves[leaf], site.domain);
+        is_covered && site.edges.iter().all(|edge| edge.is_reachable && edge.leaf == Some(leaf))
+    };
+    let bound = world.sites.iter().filter(|site| site.cert_id == Some(record) && site.is_enabled);
+    let mut bound = bound.peekable();
+    bound.peek().is_some() && bound.all(shows)
+}
+
+/// Whether a site is bound to a record with a leaf, and no address that can be reached serves another.
+fn is_served(site: usize, leaf: usize, world: &World) -> bool {
+    let mut edges = world.sites[site].edges.iter().filter(|edge| edge.is_reachable);
+    world.bound_leaf(site) == Some(leaf) && edges.all(|edge| edge.leaf == Some(leaf))
+}
+
+fn rank(leaf: &LeafState) -> (OffsetDateTime, OffsetDateTime, &str) {
+    (leaf.not_before, leaf.not_after, &leaf.fingerprint)
+}
+
+impl HostLineage {
+    /// The sites that it is for.
+    fn requested(&self, world: &World) -> Vec<usize> {
+        let is_requested = |at: &usize| {
+            let is_named = |domain: &Domain| World::index_of(domain) == world.sites[*at].domain;
+            world.covers(self.leaf, *at) && (self.domains.is_empty() || self.domains.iter().any(is_named))
+        };
+        (0..world.sites.len()).filter(is_requested).collect()
+    }
+
+    fn is_valid(&self, world: &World) -> bool {
+        world.leaves[self.leaf].not_after >= world.now
+    }
+
+    fn outcome(&self, site: usize) -> Option<&Outcome> {
+        recorded(self.state.as_ref()?, site).map(|known| &known.outcome)
+    }
+
+    /// The leaf that was deployed to a site last. A site that the lineage is not for has it as long as it is bound to the
+    /// same record.
+    fn deployed_to(&self, site: usize, world: &World) -> Option<&LeafState> {
+        let state = self.state.as_ref()?;
+        let known = recorded(state, site)?;
+        let is_asked_for = self.domains.is_empty() || state.options.domains.contains(&known.domain);
+        let has_failed = matches!(known.outcome, Outcome::Queued | Outcome::Guarded | Outcome::Refused);
+        match () {
+            () if !is_asked_for && known.cert_id != world.sites[site].cert_id => None,
+            () if known.outcome.is_bound() => state.sites_leaf.as_ref().map(|dated| &dated.leaf),
+            () if has_failed => state.previously_deployed.as_ref(),
+            () => None,
+        }
+    }
+
+    fn has_succeeded(&self) -> bool {
+        self.state.as_ref().is_some_and(|state| state.pending_since.is_none())
+    }
+}
+
+impl Host {
+    /// The later, valid leaves that other lineages deployed to a site.
+    fn later_leaves<'h>(
+        &'h self,
+        at: usize,
+        site: usize,
+        world: &'h World,
+    ) -> impl Iterator<Item = (&'h HostLineage, &'h LeafState)> {
+        let own = &world.leaves[self.lineages[at].leaf];
+        let others = self.lineages.iter().enumerate().filter(move |(other, _)| *other != at);
+        let deployed = others.filter_map(move |(_, other)| Some((other, other.deployed_to(site, world)?)));
+        deployed.filter(move |(_, leaf)| rank(leaf) > rank(own) && leaf.not_after >= world.now)
+    }
+
+    /// Whether every lineage succeeded, and handshakes can show for every site what it serves.
+    pub(super) fn is_verifiable(&self, world: &World) -> bool {
+        let is_shown = |site: &ModelSite| site.is_enabled && site.edges.iter().all(|edge| edge.is_reachable);
+        self.lineages.iter().all(HostLineage::has_succeeded) && world.sites.iter().all(is_shown)
+    }
+}
+
+/// A world in which nothing is sent any more.
+pub(super) struct Fixpoint<'a> {
+    pub(super) world: &'a World,
+    pub(super) host: &'a Host,
+}
+
+impl Fixpoint<'_> {
+    pub(super) fn check(&self) {
+        let sites = self.world.sites.iter().enumerate().filter(|(_, site)| is_visible(site));
+        for (site, _) in sites {
+            for at in 0..self.host.lineages.len() {
+                self.check_success(at, site);
+            }
+            self.check_winner(site);
+        }
+    }
+
+    /// A lineage that succeeded is served, or superseded by one that is, or that reports why not.
+    fn check_success(&self, at: usize, site: usize) {
+        let (world, lineage) = (self.world, &self.host.lineages[at]);
+        if !lineage.has_succeeded() || !lineage.requested(world).contains(&site) {
+            return;
+        }
+        let name = &lineage.name;
+        if lineage.outcome(site) == Some(&Outcome::Superseded) {
+            let mut later = self.host.later_leaves(at, site, world);
+            assert!(
+                later.any(|(other, leaf)| !other.has_succeeded()
+                    || is_served(site, world.index_of_leaf(leaf), world)),
+                "silent success: {name} is superseded for site {site}, but by no lineage that is served"
+            );
+        } else {
+            assert!(
+                is_served(site, lineage.leaf, world),
+                "silent success: site {site} does not serve the leaf of {name}"
+            );
+        }
+    }
+
+    /// Whether a site serves the leaf of a lineage, or a later one that another lineage deployed.
+    fn is_served_from(&self, site: usize, at: usize) -> bool {
+        let (world, own) = (self.world, self.host.lineages[at].leaf);
+        let later = self.host.later_leaves(at, site, world).map(|(_, leaf)| world.index_of_leaf(leaf));
+        later.chain([own]).any(|leaf| is_served(site, leaf, world))
+    }
+
+    /// Of the lineages that are for a site, the one with the latest leaf is served, unless its state says why not.
+    fn check_winner(&self, site: usize) {
+        let world = self.world;
+        let candidates = self.host.lineages.iter().enumerate();
+        let candidates = candidates
+            .filter(|(_, lineage)| lineage.is_valid(world) && lineage.requested(world).contains(&site));
+        let latest = candidates.max_by_key(|(_, lineage)| rank(&world.leaves[lineage.leaf]));
+        let Some((at, winner)) = latest else { return };
+        let mut later = self.host.later_leaves(at, site, world);
+        let is_explained = match winner.outcome(site) {
+            Some(Outcome::Guarded | Outcome::Misbound) => !winner.has_succeeded(),
+            Some(Outcome::Superseded) => later.any(|(other, _)| !other.has_succeeded()),
+            _ => false,
+        };
+        assert!(
+            self.is_served_from(site, at) || is_explained,
+            "site {site} does not serve the latest leaf, that of {}",
+            winner.name
+        );
+    }
+}

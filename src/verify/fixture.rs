@@ -1,0 +1,47 @@
+//! Views of modelled edges, for unit tests.
+
+use std::net::SocketAddr;
+
+use time::OffsetDateTime;
+
+use super::handshake::{Cause, HandshakeError};
+use super::{EdgeView, Observation, OtherLeaf, ServedChain};
+
+/// What an address shows in a handshake.
+pub(crate) enum Shown {
+    Expected,
+    Other(OtherLeaf),
+    /// It responds, without a certificate.
+    Nothing,
+    Unreachable,
+}
+
+impl EdgeView {
+    /// Records what an address shows.
+    pub(crate) fn show(&mut self, address: u8, shown: Shown) {
+        let address = SocketAddr::from(([192, 0, 2, address], 443));
+        self.add_addresses(vec![address]);
+        let failed =
+            |cause| Observation::Failed(HandshakeError { cause, ..HandshakeError::no_certificate() });
+        let observation = match shown {
+            Shown::Expected => Observation::Expected { chain: ServedChain::Same },
+            Shown::Other(leaf) => {
+                self.note_other(leaf.clone());
+                Observation::Other { leaf: Some(leaf), clients: None }
+            }
+            Shown::Nothing => failed(Cause::Edge),
+            Shown::Unreachable => failed(Cause::Unreachable),
+        };
+        self.record(address, observation);
+    }
+}
+
+impl OtherLeaf {
+    pub(crate) fn modelled(
+        fingerprint: &str,
+        [not_before, not_after]: [OffsetDateTime; 2],
+        covers_site: bool,
+    ) -> Self {
+        Self { fingerprint: fingerprint.into(), issuer: "CA".into(), not_before, not_after, covers_site }
+    }
+}
