@@ -37,9 +37,10 @@ pub(crate) struct DeployedLeaf {
 pub(crate) struct SiteDeployment {
     pub(crate) lineage: String,
     pub(crate) rank: LeafRank,
-    /// The record that the site has the leaf from, if the lineage is not for the site and will not repair it; `None`: the
-    /// lineage is for the site.
-    through: Option<u64>,
+    /// The record that the site has the leaf from; `None`: unknown.
+    record: Option<u64>,
+    /// Whether `sync` keeps the site as it is: the lineage is for the site, and its files are there.
+    is_maintained: bool,
 }
 
 /// Orders leaves by issue date. The other fields break ties, so that two lineages never supersede each other.
@@ -61,11 +62,13 @@ impl Deployments {
         let domains = &state.options.domains;
         for site in &state.sites {
             if let (Some(leaf), Ok(domain)) = (state.leaf_deployed_to(site), site.domain.parse::<Domain>()) {
-                let is_asked_for = domains.is_empty() || domains.contains(&site.domain);
+                let is_for_site = domains.is_empty() || domains.contains(&site.domain);
+                let is_maintained = is_for_site && state.missing_since.is_none();
                 let deployment = SiteDeployment {
                     lineage: lineage.to_owned(),
                     rank: LeafRank::of(leaf),
-                    through: site.cert_id.filter(|_| !is_asked_for),
+                    record: site.cert_id,
+                    is_maintained,
                 };
                 service.sites.entry(domain.host().to_owned()).or_default().push(deployment);
             }
@@ -110,7 +113,7 @@ impl ServiceDeployments {
     }
 
     /// The deployment that supersedes a lineage with this leaf on a site, given with its record: that of another lineage,
-    /// whose leaf is valid and was issued later.
+    /// whose leaf is valid and was issued later. If `sync` does not maintain it, the site must still be bound to its record.
     pub(crate) fn superseding(
         &self,
         (site, record): (&Domain, Option<u64>),
@@ -120,7 +123,7 @@ impl ServiceDeployments {
     ) -> Option<&SiteDeployment> {
         let deployments = self.sites.get(site.host()).into_iter().flatten();
         let deployments = deployments.filter(|other| other.lineage != lineage && other.rank.expires >= now);
-        let deployments = deployments.filter(|other| other.through.is_none() || other.through == record);
+        let deployments = deployments.filter(|other| other.is_maintained || other.record == record);
         deployments.max_by_key(|other| &other.rank).filter(|other| other.rank > *leaf)
     }
 }

@@ -12,6 +12,7 @@ use super::decision::EdgeCheck;
 use super::scan::{Candidate, Reason};
 use crate::api::Site;
 use crate::clock::Deadline;
+use crate::names::Domain;
 use crate::outcome::Outcome;
 use crate::runtime::Runtime;
 use crate::settings::Verify;
@@ -61,8 +62,9 @@ impl<'a> CheckedLineage<'a> {
     /// Records what the edge of a site serves.
     pub(super) fn update(&self, known: &mut SiteState) {
         let mut sites = self.check.sites.iter();
-        let site = sites
-            .find(|site| known.id.map_or_else(|| site.domain.spelled() == known.domain, |id| site.id == id));
+        let has_domain =
+            |site: &Site| known.domain.parse::<Domain>().is_ok_and(|domain| domain == site.domain);
+        let site = sites.find(|site| known.id.map_or_else(|| has_domain(site), |id| site.id == id));
         let Some(view) = site.and_then(|site| self.views.get(&site.id)) else { return };
         if view.is_served() {
             (known.outcome, known.detail) = (Outcome::Served, None);

@@ -49,8 +49,8 @@ pub(super) enum ServedChain {
     Same,
     /// Other intermediates.
     Other,
-    /// No intermediates, although the chain to deploy has some.
-    LeafOnly,
+    /// No intermediate, or one that did not issue the leaf, although there are others to deploy.
+    Broken,
 }
 
 /// A leaf that an edge serves, other than the expected one.
@@ -233,7 +233,7 @@ impl EdgeView {
     /// Warnings about an edge that serves the expected leaf.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let other_chain = |(address, observation): (&SocketAddr, &Observation)| {
-            matches!(observation, Observation::Expected { chain: ServedChain::Other | ServedChain::LeafOnly })
+            matches!(observation, Observation::Expected { chain: ServedChain::Other | ServedChain::Broken })
                 .then(|| format!("{address} serves the leaf with other intermediates than were uploaded"))
         };
         let ignored = self.addresses.len() - self.relevant().count();

@@ -21,7 +21,9 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
+use super::ATTEMPT_TIMEOUT;
 use super::schemes::Schemes;
+use crate::clock::Deadline;
 use crate::text;
 
 /// The result of a handshake. Certificates may be captured even if it fails.
@@ -69,6 +71,11 @@ impl HandshakeError {
     fn timed_out(limit: Duration, reason: &str) -> Self {
         let is_conclusive = limit >= MIN_CONCLUSIVE_TIMEOUT;
         Self::new(if is_conclusive { Cause::Unreachable } else { Cause::TooLittleTime }, reason)
+    }
+
+    /// A handshake that had to wait for others until the deadline.
+    fn not_begun() -> Self {
+        Self::new(Cause::TooLittleTime, "was not checked in time")
     }
 
     /// A handshake that succeeded without a certificate.
@@ -142,17 +149,19 @@ impl Handshakes {
         Ok(Self { config, provider, permits: Semaphore::new(MAX_CONCURRENT) })
     }
 
-    /// Makes a handshake for `name` within `limit`, as a client that offers `schemes`. The wait for a permit does not count
-    /// towards the limit.
+    /// Makes a handshake for `name` as a client that offers `schemes`. The deadline includes the wait for a permit, which
+    /// `ATTEMPT_TIMEOUT` does not.
     pub(super) async fn handshake(
         &self,
         address: SocketAddr,
         name: &ServerName<'static>,
         schemes: Schemes,
-        limit: Duration,
+        deadline: Deadline,
     ) -> HandshakeResult {
-        // This fails only for a closed semaphore, and this one is never closed.
-        let _permit = self.permits.acquire().await;
+        let Ok(_permit) = timeout(deadline.left(), self.permits.acquire()).await else {
+            return HandshakeResult { chain: Vec::new(), error: Some(HandshakeError::not_begun()) };
+        };
+        let limit = deadline.left().min(ATTEMPT_TIMEOUT);
         let (provider, captured) = (self.provider.clone(), Mutex::default());
         let verifier = Arc::new(CapturingVerifier { provider, schemes, captured });
         let mut config = self.config.clone();

@@ -87,9 +87,8 @@ impl<'a> Edge<'a> {
             view.add_addresses(addresses);
             view.set_unresolved(reasons);
         }
-        let limit = deadline.left().min(ATTEMPT_TIMEOUT);
         let pending = view.pending();
-        let observations = pending.iter().map(|address| self.observe_address(*address, &name, limit));
+        let observations = pending.iter().map(|address| self.observe_address(*address, &name, deadline));
         for (address, results) in pending.iter().zip(join_all(observations).await) {
             for leaf in results.iter().filter_map(|result| self.other_leaf(result, domain)) {
                 view.note_other(leaf);
@@ -103,10 +102,10 @@ impl<'a> Edge<'a> {
         &self,
         address: SocketAddr,
         name: &ServerName<'static>,
-        limit: Duration,
+        deadline: Deadline,
     ) -> [HandshakeResult; 2] {
         let ClientKinds { own, other, .. } = self.expected.client_kinds();
-        let handshake = |schemes| self.handshakes.handshake(address, name, schemes, limit);
+        let handshake = |schemes| self.handshakes.handshake(address, name, schemes, deadline);
         join(handshake(own), handshake(other)).await.into()
     }
 
@@ -196,9 +195,14 @@ impl ExpectedLeaf<'_> {
         let served: Vec<&[u8]> = served.iter().map(Vec::as_slice).collect();
         match (without_root(&uploaded), without_root(&served)) {
             (uploaded, served) if uploaded == served => ServedChain::Same,
-            (_, [_]) => ServedChain::LeafOnly,
-            _ => ServedChain::Other,
+            (_, [_, issuer, ..]) if self.may_be_issuer(issuer) => ServedChain::Other,
+            _ => ServedChain::Broken,
         }
+    }
+
+    fn may_be_issuer(&self, der: &[u8]) -> bool {
+        let Self::Chain(chain) = self else { return true };
+        Certificate::from_der(der).is_ok_and(|issuer| chain.leaf.may_be_issued_by(&issuer))
     }
 
     fn has_key_type(&self) -> bool {

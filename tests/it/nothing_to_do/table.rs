@@ -1,5 +1,6 @@
 //! What has to be sent for a site with and without state, after a change.
 
+use edgecert_sandbox::Authority;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -14,7 +15,7 @@ type Change = fn(&Sandbox, &Lineage, Hook) -> Hook;
 /// Name, change, number of uploads of the next run, its exit code and outcome.
 type Row = (&'static str, Change, usize, i32, &'static str);
 
-const WITHOUT_STATE: [Row; 14] = [
+const WITHOUT_STATE: [Row; 15] = [
     ("no change", unchanged, 0, 0, "served"),
     ("forced", |_, _, hook| hook.args(["--force"]), 1, 0, "served"),
     ("verification off", unverified, 1, 0, "synced"),
@@ -23,6 +24,7 @@ const WITHOUT_STATE: [Row; 14] = [
     ("disabled", disabled, 1, 0, "synced"),
     ("other record content", replaced, 1, 0, "served"),
     ("no intermediate", without_intermediate, 1, 0, "served"),
+    ("foreign intermediate", with_foreign_intermediate, 1, 0, "served"),
     ("edge refuses", refusing, 1, 0, "synced"),
     ("second address refuses", second_refusing, 1, 0, "synced"),
     ("second address serves another", second_other, 1, 75, "stale"),
@@ -31,7 +33,7 @@ const WITHOUT_STATE: [Row; 14] = [
     (
         "second address required",
         |service, lineage, hook| second_unreachable(service, lineage, hook).args(["--verify", "require"]),
-        1,
+        0,
         75,
         "synced",
     ),
@@ -99,6 +101,17 @@ fn state_stands_in_for_handshakes() {
     }
 }
 
+#[test]
+fn record_of_another_lineage_is_replaced() {
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let [first, second] = [(), ()].map(|()| Lineage::issued_for(&["a.example"]));
+    let unverified = ["--verify", "off", "--allow-older"];
+    for (number, lineage) in [&first, &second, &first].into_iter().enumerate() {
+        deploy(&service, lineage, state.path()).args(unverified).succeeds();
+        assert_eq!(upload_count(&service), number + 1);
+    }
+}
+
 #[track_caller]
 fn check((name, change, uploads, code, outcome): Row, service: &Sandbox, lineage: &Lineage, hook: Hook) {
     let hook = change(service, lineage, hook);
@@ -150,6 +163,17 @@ fn replaced(service: &Sandbox, _: &Lineage, hook: Hook) -> Hook {
 fn without_intermediate(service: &Sandbox, lineage: &Lineage, hook: Hook) -> Hook {
     service.override_edge("a.example", &lineage.read("cert.pem"), &lineage.read("privkey.pem"));
     hook
+}
+
+fn with_foreign_intermediate(service: &Sandbox, lineage: &Lineage, hook: Hook) -> Hook {
+    let other = Authority::new("Other CA").unwrap().issue(&["a.example"]).unwrap();
+    let chain = lineage.read("cert.pem") + intermediate(&other.fullchain());
+    service.override_edge("a.example", &chain, &lineage.read("privkey.pem"));
+    hook
+}
+
+fn intermediate(fullchain: &str) -> &str {
+    fullchain.get(fullchain.rfind("-----BEGIN").unwrap()..).unwrap()
 }
 
 fn refusing(service: &Sandbox, _: &Lineage, hook: Hook) -> Hook {

@@ -1,8 +1,9 @@
 //! Content drift: the service lists the same ids as before, and the edge serves another leaf.
 
+use serde_json::json;
 use tempfile::TempDir;
 
-use super::{LISTING, deploy, is_bound_to, only_state, requests_during, sync};
+use super::{LISTING, change, deploy, is_bound_to, only_state, requests_during, sync};
 use crate::harness::{
     DAY, EdgeAddress, EdgeMode, Hook, Lineage, Sandbox, sandbox, set_back, test_ca, upload_count,
 };
@@ -88,6 +89,31 @@ fn period_decides_when_to_check() {
             );
         }
     }
+}
+
+#[test]
+fn pending_push_hides_no_drift() {
+    let deployed = Deployed::new();
+    let other = test_ca().issue(&["a.example"]).unwrap();
+    deployed.service.override_edge("a.example", &other.fullchain(), &other.key);
+    deployed.service.hold_pushes(true);
+    change(
+        &deployed.service,
+        &format!("/api/sites/{}/update", deployed.service.sites()[0]["id"]),
+        &json!({"remark": "x"}),
+    );
+    deployed.age(DAY);
+    let output = deployed.sync().args(["--wait", "1"]).exits_with(75);
+    assert_eq!(output.json()["lineages"][0]["sites"][0]["outcome"], "stale");
+}
+
+#[test]
+fn bare_upload_is_checked_once() {
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example"]);
+    deploy(&service, &lineage, state.path()).args(["--domain", "A.Example.", "--wait", "0"]).succeeds();
+    sync(&service, state.path()).args(["--wait", "30"]).succeeds();
+    assert_eq!(only_state(state.path())["sites"][0]["outcome"], "served");
 }
 
 #[test]

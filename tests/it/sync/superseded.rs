@@ -2,6 +2,8 @@
 
 mod alarms;
 
+use std::fs;
+
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -157,6 +159,20 @@ fn failed_renewal_keeps_the_older_one_superseded() {
     }
     host.sync().succeeds();
     host.assert_deployed(&host.newer, &host.older);
+}
+
+#[test]
+fn deleted_lineage_hides_no_unbound_site() {
+    let host = Host::deployed();
+    fs::remove_dir_all(host.newer.path()).unwrap();
+    host.sync().exits_with(66);
+    // The site still has the certificate of the deleted lineage.
+    host.sync().succeeds();
+    edgecert().against(&host.service).args(["sites", "delete", "a.example", "--yes"]).succeeds();
+    host.service.add_site("a.example");
+    // The record holds a later certificate, so the older one is guarded, but not silently left out.
+    let output = host.sync().exits_with(65);
+    assert!(output.stderr.contains("a.example is guarded"), "{}", output.stderr);
 }
 
 #[test]
