@@ -1,6 +1,7 @@
 //! A certificate authority for one run: a root, an intermediate, and leaves on demand. Nobody else trusts it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
@@ -59,6 +60,16 @@ impl Authority {
         issued.map_err(|error| Error::Authority(error.to_string()))
     }
 
+    /// Issues a certificate that is valid from now on, so that it is later than any other.
+    pub(crate) fn issue_now(&self, names: &[&str]) -> Result<IssuedCert, Error> {
+        let sign = |key: KeyPair| {
+            let mut params = leaf_params(names, [0, LIFETIME_DAYS])?;
+            params.not_before += seconds_since_midnight();
+            self.sign_params(&params, &key)
+        };
+        KeyPair::generate().and_then(sign).map_err(|error| Error::Authority(error.to_string()))
+    }
+
     /// Issues a certificate with a PKCS#8 key, like [`Authority::issue_between`].
     pub fn issue_for_key(&self, key_pem: &str, names: &[&str], days: [i64; 2]) -> Result<IssuedCert, Error> {
         let issued = KeyPair::from_pem(key_pem).and_then(|key| self.sign(names, days, &key));
@@ -73,7 +84,11 @@ impl Authority {
     }
 
     fn sign(&self, names: &[&str], days: [i64; 2], key: &KeyPair) -> Result<IssuedCert, rcgen::Error> {
-        let leaf = leaf_params(names, days)?.signed_by(key, &self.intermediate)?;
+        self.sign_params(&leaf_params(names, days)?, key)
+    }
+
+    fn sign_params(&self, params: &CertificateParams, key: &KeyPair) -> Result<IssuedCert, rcgen::Error> {
+        let leaf = params.signed_by(key, &self.intermediate)?;
         Ok(IssuedCert {
             cert: unix_lines(&leaf.pem()),
             chain: unix_lines(&self.intermediate.pem()),
@@ -105,6 +120,11 @@ fn ca_params(name: &str) -> CertificateParams {
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     params
+}
+
+fn seconds_since_midnight() -> Duration {
+    const DAY: i64 = 24 * 60 * 60;
+    Duration::from_secs(clock::now().as_second().rem_euclid(DAY).unsigned_abs())
 }
 
 fn leaf_params(names: &[&str], days: [i64; 2]) -> Result<CertificateParams, rcgen::Error> {

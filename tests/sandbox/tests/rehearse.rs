@@ -63,7 +63,7 @@ fn real_hook_passes_every_step() {
 #[test]
 fn own_lineage_can_be_rehearsed() {
     let dir = tempfile::tempdir().unwrap();
-    let issued = Authority::new("mine").unwrap().issue(&["mine.example"]).unwrap();
+    let issued = Authority::new("mine").unwrap().issue_between(&["mine.example"], [0, 90]).unwrap();
     std::fs::write(dir.path().join("fullchain.pem"), issued.fullchain()).unwrap();
     std::fs::write(dir.path().join("privkey.pem"), &issued.key).unwrap();
     let output = rehearse(&hook(), &["--lineage", dir.path().to_str().unwrap()]);

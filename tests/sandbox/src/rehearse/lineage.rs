@@ -50,9 +50,10 @@ impl Lineage {
         })
     }
 
-    /// Adds a version with a new key for the same names, as certbot does by default.
+    /// Adds a version with a new key for the same names, as certbot does by default. It is issued now, because the hook does
+    /// not replace a certificate by an earlier one.
     pub(super) fn renew(&mut self, authority: &Authority) -> Result<(), Error> {
-        let issued = authority.issue(&self.name_refs())?;
+        let issued = authority.issue_now(&self.name_refs())?;
         self.version += 1;
         self.save(&issued).map_err(|source| Error::File { path: self.directory.clone(), source })?;
         self.fingerprint = read_leaf(&self.directory)?.fingerprint;
