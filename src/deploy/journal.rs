@@ -151,11 +151,20 @@ impl Journal {
         deployments.of_service(&settings.base_url.to_string())
     }
 
-    /// The record of each site that an earlier run deployed this leaf to, by site.
-    pub(super) fn deployed_sites(&self, settings: &Settings) -> HashMap<u64, u64> {
-        let service = settings.base_url.to_string();
-        let state = self.state.as_ref().zip(self.leaf.as_ref());
-        state.map(|(state, leaf)| state.deployed_sites(&service, leaf)).unwrap_or_default()
+    /// The record of each site that an earlier run deployed this leaf to, by site. Records that another lineage has used
+    /// since are left out.
+    pub(super) fn deployed_sites(
+        &self,
+        settings: &Settings,
+        deployments: &ServiceDeployments,
+    ) -> HashMap<u64, u64> {
+        let (Some(state), Some(leaf)) = (&self.state, &self.leaf) else { return HashMap::new() };
+        let mut deployed = state.deployed_sites(&settings.base_url.to_string(), leaf);
+        let has_leaf = |record| {
+            deployments.leaf_of(record).is_none_or(|known| known.rank.fingerprint == leaf.fingerprint)
+        };
+        deployed.retain(|_, record| has_leaf(*record));
+        deployed
     }
 
     /// The record of each site that this leaf did not reach in an earlier run, because another record feeds it.

@@ -121,11 +121,7 @@ impl Deployment<'_> {
             None if self.upload_only => &ServiceDeployments::default(),
             None => &journal.deployments(self.settings, report),
         };
-        let mut deployed = journal.deployed_sites(self.settings);
-        // Another lineage may have used the record since.
-        let own = vetted.chain().leaf.fingerprint();
-        deployed
-            .retain(|_, record| deployments.leaf_of(*record).is_none_or(|leaf| leaf.rank.fingerprint == own));
+        let deployed = journal.deployed_sites(self.settings, deployments);
         let missed = if self.force { HashMap::new() } else { journal.missed_sites(self.settings) };
         journal.begin(report);
         let client = clients.client(self.settings, &[vetted.key().pem()], self.deadline)?;

@@ -145,7 +145,7 @@ impl LineageStatus {
         self.pending_since.map(|since| now - since)
     }
 
-    /// Whether other lineages provide the certificate of all its sites, so that nobody needs this one.
+    /// Whether other lineages supersede it on all its sites.
     pub(super) fn is_superseded(&self) -> bool {
         let is_unseen = matches!(self.disk, DiskStatus::Leaf { age: LeafAge::Newer, .. });
         let mut sites = self.sites.iter();

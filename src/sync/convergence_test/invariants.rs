@@ -65,7 +65,7 @@ impl BeforeDeployment {
         let has_succeeded = state.result.as_ref().is_some_and(|result| result.exit_code == 0);
         if has_succeeded && !world.faults.is_blind {
             for site in self.wanted.iter().filter(|site| is_visible(&world.sites[**site])) {
-                // What was left to others is their business; `Fixpoint` checks that.
+                // `Fixpoint` checks the sites on which another lineage supersedes this one.
                 if recorded(state, *site).is_none_or(|known| known.outcome != Outcome::Superseded) {
                     self.check_success(&world.sites[*site], changes, world);
                 }

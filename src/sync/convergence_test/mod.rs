@@ -2,8 +2,8 @@
 //! rebind and delete, requests that fail, edges that lag. After the last of these, a few rounds must reach a state in which
 //! nothing is sent any more, and it must be the right one.
 //!
-//! What is sent is decided by the code of `sync`, of a deployment and of the planner; the service and its edges are
-//! `deploy::model`. `invariants` says what must hold.
+//! The code under test decides what to send: `sync`, the deployment and the planner. `deploy::model` stands in for the
+//! service and its edges. `invariants` says what must hold.
 
 mod host;
 mod invariants;

@@ -19,7 +19,7 @@ const NULL: &[u8] = &[5, 0];
 
 const OK: &str = "ok: may authenticate a TLS server";
 
-/// What is checked, its extensions, the exit code, and the finding.
+/// Name of the case, extensions of the leaf, exit code, and finding.
 type Row = (String, Vec<Vec<u8>>, i32, String);
 
 /// Runs `check` on leaves with an RSA and an EC key. `FILE` in a finding stands for the certificate file.

@@ -1,4 +1,4 @@
-//! What has to be sent for a site with and without state, after a change.
+//! Tables of changes after a deployment, and whether the next run uploads, with and without a state file.
 
 use edgecert_sandbox::Authority;
 use serde_json::{Value, json};

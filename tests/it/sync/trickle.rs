@@ -73,6 +73,6 @@ fn silent_edge_delays_nothing() {
     // The checks get a third of the time; without a limit they would take half a minute.
     let output = hook.under(&["/usr/bin/timeout", "6"]).succeeds();
     assert_eq!((&output.json()["changed"], output.stderr.as_str()), (&false.into(), ""));
-    // What was not checked in time is left to later runs.
+    // Later runs check the rest.
     assert!(fleet.checked(&fleet.service.endpoints().edge) > LINEAGES / 2);
 }
