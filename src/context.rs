@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use crate::env::Env;
 use crate::report::Style;
-use crate::settings::{self, Configuration};
+use crate::settings::{self, Configuration, ConfigurationFile, Program};
 
 /// The environment, the configuration file and the output style of a run.
 pub struct Context {
@@ -16,17 +16,25 @@ pub struct Context {
     pub(crate) style: Style,
     /// `--config`.
     config: Option<PathBuf>,
-    configuration: OnceLock<Result<Configuration, settings::SettingsError>>,
+    file: OnceLock<ConfigurationFile>,
 }
 
 impl Context {
     pub fn new(env: Env, config: Option<PathBuf>, style: Style) -> Self {
-        Self { env, style, config, configuration: OnceLock::new() }
+        Self { env, style, config, file: OnceLock::new() }
     }
 
     /// The configuration file in effect, or why it cannot be used. Reads the file on the first call.
     pub(crate) fn configuration(&self) -> Result<&Configuration, settings::SettingsError> {
-        let read = || settings::read_configuration(self.config.as_deref(), &self.env);
-        self.configuration.get_or_init(read).as_ref().map_err(Clone::clone)
+        self.file().contents.as_ref().map_err(Clone::clone)
+    }
+
+    /// The program to run after a failure, if the configuration file names one; other faults of the file do not matter.
+    pub(crate) fn on_failure(&self) -> Option<&Program> {
+        self.file().on_failure.as_ref()
+    }
+
+    fn file(&self) -> &ConfigurationFile {
+        self.file.get_or_init(|| settings::read_configuration(self.config.as_deref(), &self.env))
     }
 }

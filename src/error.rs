@@ -266,6 +266,22 @@ impl Diagnostic for settings::SettingsError {
     }
 }
 
+impl Diagnostic for settings::Distrust {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Config
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Writable { path } | Self::Replaceable { directory: path } => {
+                format!("run `chmod go-w {}`", shell_word(&path.to_string_lossy()))
+            }
+            Self::Foreign { .. } => "make root its owner, or the user that runs edgecert".into(),
+            Self::Unknown { .. } => "check the path and its permissions".into(),
+        })
+    }
+}
+
 impl Diagnostic for source::SourceError {
     fn kind(&self) -> ErrorKind {
         match self {

@@ -55,6 +55,7 @@ fn run(command_line: &CommandLine, env: Env, ui: Ui) -> u8 {
     let exit_code = ui.print_report(report.as_ref());
     if notifies && let Err(error) = notify::report_failure(report.as_ref(), context) {
         ui.warn(&error.to_string());
+        notify::log_warning(&error.to_string());
     }
     exit_code
 }

@@ -7,7 +7,6 @@
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::os::fd::AsFd as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
@@ -15,11 +14,11 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, geteuid, kill_process_group, waitid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use crate::context::Context;
 use crate::env::Env;
-use crate::error::{CommandError, ErrorKind};
+use crate::error::{CommandError, Diagnostic as _, ErrorKind};
 use crate::report::AnyReport;
 use crate::settings::Program;
 use crate::text::{path, sanitize};
@@ -32,6 +31,10 @@ const INHERITED_VARIABLES: [&str; 6] = ["PATH", "HOME", "USER", "LOGNAME", "LANG
 
 /// Socket of syslog or journald.
 const LOG_SOCKET: &str = "/dev/log";
+
+/// Priorities of log lines (RFC 3164): facility daemon, severity error or warning.
+const ERROR: u8 = 27;
+const WARNING: u8 = 28;
 
 /// What to report about a run.
 struct Notification {
@@ -46,8 +49,9 @@ struct Notification {
 /// The `on_failure` program did not run, or failed.
 #[derive(Debug, thiserror::Error)]
 pub enum NotifyError {
-    #[error("did not run {}: others can change {}, which names it in on_failure", path(name), path(file))]
-    UntrustedConfiguration { name: PathBuf, file: PathBuf },
+    /// Another user could make this one run any program.
+    #[error("did not run {}, named by on_failure: {reason}; {remedy}", path(name))]
+    Untrusted { name: PathBuf, reason: String, remedy: String },
     #[error("cannot start {}, named by on_failure: {reason}", path(name))]
     NotStarted { name: PathBuf, reason: String },
     #[error("killed {}, named by on_failure, after {} seconds", path(name), limit.as_secs())]
@@ -68,10 +72,10 @@ impl Notification {
         self.exit_code != 0 && self.exit_code != ErrorKind::Usage.exit_code()
     }
 
-    /// The log line (RFC 3164): facility daemon, severity error.
-    fn line(&self, pid: u32) -> String {
+    /// The line for the system log.
+    fn line(&self) -> String {
         let Self { command, exit_code, error, .. } = self;
-        format!("<27>edgecert[{pid}]: {command} failed with exit code {exit_code}{error}")
+        format!("{command} failed with exit code {exit_code}{error}")
     }
 }
 
@@ -81,53 +85,49 @@ fn messages(errors: &[CommandError]) -> String {
     errors.iter().take(MAX_MESSAGES).flat_map(|error| ["; ".to_owned(), sanitize(error.message())]).collect()
 }
 
-/// Reports a failure to the `on_failure` program and, unless standard error is a terminal, to the system log. Does
-/// nothing after a success.
+/// Reports a failure to the system log and to the `on_failure` program. Does nothing after a success.
 pub fn report_failure(report: &dyn AnyReport, context: &Context) -> Result<(), NotifyError> {
     let notification = Notification::new(report);
     if !notification.is_failure() {
         return Ok(());
     }
-    if !io::stderr().is_terminal() {
-        log(&notification);
-    }
-    let program = context.configuration().ok().and_then(|configuration| configuration.on_failure.as_ref());
-    program.map_or(Ok(()), |program| run_program(program, &notification, &context.env))
+    // First, because the program may take long.
+    log(ERROR, &notification.line());
+    context.on_failure().map_or(Ok(()), |program| run_program(program, &notification, &context.env))
 }
 
-/// Writes the line to the system log. It is dropped if nothing listens or the socket is full; nothing waits for it.
-fn log(notification: &Notification) {
+/// Writes a warning to the system log.
+pub fn log_warning(warning: &str) {
+    log(WARNING, &sanitize(warning));
+}
+
+/// Writes a line to the system log, unless standard error is a terminal. It is dropped if nothing listens or the socket
+/// is full; nothing waits for it.
+fn log(priority: u8, line: &str) {
+    if io::stderr().is_terminal() {
+        return;
+    }
     let Ok(socket) = UnixDatagram::unbound() else { return };
+    let message = format!("<{priority}>edgecert[{}]: {line}", std::process::id());
     let _ = socket
         .set_nonblocking(true)
         .and_then(|()| socket.connect(LOG_SOCKET))
-        .and_then(|()| socket.send(notification.line(std::process::id()).as_bytes()));
+        .and_then(|()| socket.send(message.as_bytes()));
 }
 
 /// Runs the program with the report on its standard input.
 fn run_program(program: &Program, notification: &Notification, env: &Env) -> Result<(), NotifyError> {
-    if is_untrusted(program) {
-        return Err(NotifyError::UntrustedConfiguration {
-            name: program.name.clone(),
-            file: program.file.clone(),
-        });
-    }
+    program.trust().map_err(|distrust| NotifyError::Untrusted {
+        name: program.name.clone(),
+        reason: distrust.to_string(),
+        remedy: distrust.hint().unwrap_or_default(),
+    })?;
     // Standard output is for the report alone, so the output of the program goes to standard error.
     let output = || io::stderr().as_fd().try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from);
     let mut command = Command::new(&program.name);
     command.args(&program.arguments).env_clear().envs(environment(notification, env));
     command.stdin(Stdio::piped()).stdout(output()).stderr(output());
     run_with_timeout(&mut command, notification.report.clone() + "\n", PROGRAM_TIMEOUT)
-}
-
-/// Whether another user can change the configuration file and thereby run programs as this user. With another user's
-/// `HOME`, the file belongs to that user.
-fn is_untrusted(program: &Program) -> bool {
-    const WRITABLE_BY_OTHERS: u32 = 0o002;
-    std::fs::metadata(&program.file).map_or(true, |file| {
-        let is_ours = file.uid() == 0 || file.uid() == geteuid().as_raw();
-        !is_ours || (file.is_file() && file.mode() & WRITABLE_BY_OTHERS != 0)
-    })
 }
 
 fn environment<'a>(notification: &Notification, env: &'a Env) -> Vec<(&'a OsStr, std::ffi::OsString)> {
@@ -243,6 +243,6 @@ mod tests {
         let errors = [Untrusted("a\nb\u{1b}[2Jc").into()];
         let notification =
             Notification { command: "sync", exit_code: 75, error: messages(&errors), report: String::new() };
-        assert_eq!(notification.line(7), "<27>edgecert[7]: sync failed with exit code 75; a b [2Jc");
+        assert_eq!(notification.line(), "sync failed with exit code 75; a b [2Jc");
     }
 }

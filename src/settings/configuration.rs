@@ -14,15 +14,21 @@ const SYSTEM: &str = "/etc/edgecert/config.toml";
 /// Maximum size of the file, enough for a thousand lineages. Parsing takes a hundred times as much memory.
 const MAX_BYTES: u64 = 256 << 10;
 
-/// A parsed configuration file; empty if there is no file.
+/// The configuration file in effect.
+pub(crate) struct ConfigurationFile {
+    /// The contents, or why they cannot be used.
+    pub(crate) contents: Result<Configuration, SettingsError>,
+    /// Program to run after a failure. It is known even if the rest of the file is invalid: that is a failure, too.
+    pub(crate) on_failure: Option<Program>,
+}
+
+/// The contents of a configuration file; empty if there is no file.
 #[derive(Default)]
 pub(crate) struct Configuration {
     /// Settings for all lineages.
     pub(crate) layer: Layer,
     /// The `[[lineage]]` entries, in order.
     pub(crate) lineages: Vec<LineageEntry>,
-    /// Program to run after a failure.
-    pub(crate) on_failure: Option<Program>,
 }
 
 /// A `[[lineage]]` entry.
@@ -42,11 +48,15 @@ pub(crate) enum Location {
 }
 
 /// Reads the named file, or the first default file that exists.
-pub(crate) fn read(named: Option<&Path>, env: &Env) -> Result<Configuration, SettingsError> {
+pub(crate) fn read(named: Option<&Path>, env: &Env) -> ConfigurationFile {
+    let without_program = |contents| ConfigurationFile { contents, on_failure: None };
     let named = named.map(Path::to_owned).or_else(|| env.path("EDGECERT_CONFIG"));
-    match named.or_else(|| default_paths(env).find(|path| exists(path))) {
-        Some(path) => parser::parse(&path, &file::read_text(&path, MAX_BYTES)?),
-        None => Ok(Configuration::default()),
+    let Some(path) = named.or_else(|| default_paths(env).find(|path| exists(path))) else {
+        return without_program(Ok(Configuration::default()));
+    };
+    match file::read_text(&path, MAX_BYTES) {
+        Ok(text) => parser::parse(&path, &text),
+        Err(error) => without_program(Err(error.into())),
     }
 }
 

@@ -19,12 +19,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub(crate) use self::address::BaseUrl;
-pub(crate) use self::configuration::{Configuration, LineageEntry, Location, read as read_configuration};
+pub(crate) use self::configuration::{
+    Configuration, ConfigurationFile, LineageEntry, Location, read as read_configuration,
+};
 pub(crate) use self::error::{FileFault, SettingsError};
 pub(crate) use self::guards::Guards;
 pub(crate) use self::layer::{Layer, Reader, SETTINGS, Setting};
 pub(crate) use self::layers::Layers;
-pub(crate) use self::on_failure::Program;
+pub(crate) use self::on_failure::{Distrust, Program};
 pub(crate) use self::trust_anchors::{Roots, TrustAnchors, TrustPolicy};
 pub(crate) use self::value::{Kind, Value, Verify};
 use crate::env::Env;

@@ -1,8 +1,19 @@
-//! The `on_failure` key of the configuration file: the program that receives the report of a failed run.
+//! The `on_failure` key of the configuration file: the program that receives the report of a failed run, and whether
+//! the file can be trusted to name it.
 
+use std::fs::Metadata;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use toml::de::DeValue;
+use rustix::fs::{StatVfsMountFlags, statvfs};
+use rustix::process::geteuid;
+use toml::de::{DeTable, DeValue};
+
+use crate::{file, text};
+
+/// Name of the key.
+pub(super) const KEY: &str = "on_failure";
 
 /// A program and its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,7 +22,7 @@ pub(crate) struct Program {
     pub(crate) name: PathBuf,
     pub(crate) arguments: Vec<String>,
     /// The configuration file that names it.
-    pub(crate) file: PathBuf,
+    file: PathBuf,
 }
 
 /// Why a value does not name a program.
@@ -22,6 +33,25 @@ pub(super) enum ProgramError {
     #[error("it names no program")]
     Empty,
 }
+
+/// Why a program must not be run: another user could make this one run any program.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Distrust {
+    #[error("group or others can write {}", text::path(path))]
+    Writable { path: PathBuf },
+    /// A directory in which the configuration file, or a directory above it, could be replaced.
+    #[error("group or others can replace files in {}", text::path(directory))]
+    Replaceable { directory: PathBuf },
+    #[error("{} belongs to another user than root and the one running edgecert", text::path(path))]
+    Foreign { path: PathBuf },
+    #[error("cannot examine {}: {reason}", text::path(path))]
+    Unknown { path: PathBuf, reason: String },
+}
+
+/// Permission to write for group and others.
+const WRITABLE: u32 = 0o022;
+/// In such a directory only its owner and that of a file can replace the file.
+const STICKY: u32 = 0o1000;
 
 impl Program {
     /// Reads the value of the key. A name with a slash is relative to the file's directory, like all paths in it.
@@ -34,4 +64,57 @@ impl Program {
         let name = if name.contains('/') { directory.join(name) } else { name.into() };
         Ok(Self { name, arguments: words.collect(), file: file.to_owned() })
     }
+
+    /// Finds the key in a file that is not valid TOML: in the first line that begins with it, if that line, or the
+    /// lines that its list takes, can be parsed by themselves.
+    pub(super) fn from_damaged(text: &str, file: &Path) -> Option<Self> {
+        let is_key = |line: &&str| {
+            line.trim_start().strip_prefix(KEY).is_some_and(|rest| rest.trim_start().starts_with('='))
+        };
+        let before = text.split_inclusive('\n').take_while(|line| !is_key(line)).map(str::len).sum();
+        let rest: &str = text.get(before..)?;
+        let (document, errors) = DeTable::parse_recoverable(rest);
+        let value = document.get_ref().get(KEY)?;
+        let end = rest.get(value.span().end..)?.find('\n').map_or(rest.len(), |at| value.span().end + at);
+        let is_damaged = errors.iter().any(|error| error.span().is_none_or(|span| span.start <= end));
+        if is_damaged { None } else { Self::from_toml(value.get_ref(), file).ok() }
+    }
+
+    /// Whether nobody but root and this user can choose the program, by changing or replacing the configuration file.
+    /// With another user's `HOME`, the file belongs to that user.
+    pub(crate) fn trust(&self) -> Result<(), Distrust> {
+        let unknown =
+            |error: io::Error| Distrust::Unknown { path: self.file.clone(), reason: file::reason(&error) };
+        let file = self.file.metadata().map_err(unknown)?;
+        trust_owner(&self.file, &file)?;
+        // Others cannot open a pipe such as `<(…)`, whatever its mode.
+        if !file.is_file() {
+            return Ok(());
+        }
+        if file.mode() & WRITABLE != 0 {
+            return Err(Distrust::Writable { path: self.file.clone() });
+        }
+        let named = std::path::absolute(&self.file).map_err(unknown)?;
+        let real = named.canonicalize().map_err(unknown)?;
+        // The links on the way, then the directories that they lead to.
+        named.ancestors().chain(real.ancestors().skip(1)).try_for_each(|path| {
+            let found = path.symlink_metadata().map_err(unknown)?;
+            trust_owner(path, &found)?;
+            let is_open = found.is_dir() && found.mode() & WRITABLE != 0 && found.mode() & STICKY == 0;
+            // A mounted ConfigMap is open to all, but read-only.
+            if is_open && !is_read_only(path) {
+                return Err(Distrust::Replaceable { directory: path.to_owned() });
+            }
+            Ok(())
+        })
+    }
+}
+
+fn trust_owner(path: &Path, found: &Metadata) -> Result<(), Distrust> {
+    let is_ours = found.uid() == 0 || found.uid() == geteuid().as_raw();
+    if is_ours { Ok(()) } else { Err(Distrust::Foreign { path: path.to_owned() }) }
+}
+
+fn is_read_only(directory: &Path) -> bool {
+    statvfs(directory).is_ok_and(|found| found.f_flag.contains(StatVfsMountFlags::RDONLY))
 }

@@ -9,28 +9,39 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::configuration::ConfigurationFile;
 use super::layer::{Layer, Reader, SETTINGS, Setting};
 use super::value::Value;
-use super::{BaseUrl, Configuration, FileFault, LineageEntry, Location, Program, SettingsError, address};
+use super::{
+    BaseUrl, Configuration, FileFault, LineageEntry, Location, Program, SettingsError, address, on_failure,
+};
 use crate::names::{Domain, NotADomain};
 use crate::text::sanitize;
 
 /// Keys of the file other than settings.
-const GLOBAL_KEYS: &[&str] = &["on_failure", "lineage"];
+const GLOBAL_KEYS: &[&str] = &[on_failure::KEY, "lineage"];
 /// Keys of a `[[lineage]]` other than settings.
 const LINEAGE_KEYS: &[&str] = &["name", "path", "cert", "key", "domains"];
 
 /// Parses the text. The first fault in the file is the error.
-pub(super) fn parse(path: &Path, text: &str) -> Result<Configuration, SettingsError> {
+pub(super) fn parse(path: &Path, text: &str) -> ConfigurationFile {
     let at_line =
         |(offset, fault)| SettingsError::File { path: path.to_owned(), line: line_of(text, offset), fault };
-    let document = DeTable::parse(text).map_err(|error| at_line(syntax_fault(text, &error)))?;
+    let document = match DeTable::parse(text) {
+        Ok(document) => document,
+        Err(error) => {
+            let contents = Err(at_line(syntax_fault(text, &error)));
+            return ConfigurationFile { contents, on_failure: Program::from_damaged(text, path) };
+        }
+    };
     let mut parser = DocumentParser { path, faults: Vec::new() };
     let configuration = parser.configuration(document.get_ref());
-    match parser.faults.into_iter().min_by_key(|(offset, _)| *offset) {
+    let on_failure = parser.on_failure(document.get_ref());
+    let contents = match parser.faults.into_iter().min_by_key(|(offset, _)| *offset) {
         Some(fault) => Err(at_line(fault)),
         None => Ok(configuration),
-    }
+    };
+    ConfigurationFile { contents, on_failure }
 }
 
 /// Collects the faults of a file, with their offsets.
@@ -58,9 +69,12 @@ impl DocumentParser<'_> {
             }
             None => Vec::new(),
         };
-        let program = table.get("on_failure").map(|value| Program::from_toml(value.get_ref(), self.path));
-        let on_failure = program.and_then(|program| self.check(table, "on_failure", program));
-        Configuration { layer, lineages, on_failure }
+        Configuration { layer, lineages }
+    }
+
+    fn on_failure(&mut self, table: &DeTable<'_>) -> Option<Program> {
+        let program = Program::from_toml(table.get(on_failure::KEY)?.get_ref(), self.path);
+        self.check(table, on_failure::KEY, program)
     }
 
     fn entry(&mut self, entry: &Spanned<DeValue<'_>>) -> Option<LineageEntry> {
@@ -192,7 +206,7 @@ mod tests {
     const FILE: &str = "/etc/edgecert/config.toml";
 
     fn error(text: &str) -> String {
-        parse(Path::new(FILE), text).err().unwrap().to_string()
+        parse(Path::new(FILE), text).contents.err().unwrap().to_string()
     }
 
     #[test]
@@ -253,7 +267,7 @@ mod tests {
     #[test]
     fn paths_are_relative_to_file() {
         let text = "api_key_file = \"key\"\ntrust_anchors = \"ca.pem\"\n[[lineage]]\ncert = \"c.pem\"\nkey = \"/k.pem\"\nwait = 5\ntrust_anchors = \"off\"\nverify_every = 0\n";
-        let file = parse(Path::new(FILE), text).unwrap();
+        let file = parse(Path::new(FILE), text).contents.unwrap();
         assert_eq!(file.layer.api_key_file, Some("/etc/edgecert/key".into()));
         let location = Location::Files { cert: "/etc/edgecert/c.pem".into(), key: "/k.pem".into() };
         assert_eq!(file.lineages[0].location, location);
@@ -265,7 +279,7 @@ mod tests {
             [("./tell", "/etc/edgecert/./tell"), ("/bin/tell", "/bin/tell"), ("tell", "tell")]
         {
             let text = format!("on_failure = [\"{name}\", \"a/b\"]\n");
-            let program = parse(Path::new(FILE), &text).unwrap().on_failure.unwrap();
+            let program = parse(Path::new(FILE), &text).on_failure.unwrap();
             assert_eq!((program.name, program.arguments), (expected.into(), vec!["a/b".to_owned()]));
         }
     }

@@ -161,15 +161,66 @@ fn failing_program_is_a_warning() {
 }
 
 #[test]
-fn program_of_writable_configuration_is_skipped() {
+fn program_runs_despite_faulty_configuration() {
     let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    let notify = "on_failure = [\"./notify\",\n\"first word\"] # comment\n";
+    let fault_below = ["basurl = \"x\"\n", "timeout = \"x\"\n", "timeout = \n", "x = 'a\n", "[[lineage]\n"];
+    let fault_above =
+        ["basurl = \"x\"\n", "timeout = soon\n", "base_url = \"https:\n", "base_url\n", "x = [1\n"];
+    let rows = fault_below.map(|fault| format!("{notify}{fault}"));
+    for configuration in rows.into_iter().chain(fault_above.map(|fault| format!("{fault}{notify}"))) {
+        for hook in [edgecert().called_by_certbot(&lineage).against(&service), edgecert().args(["sync"])] {
+            let recorder = Recorder::with(SCRIPT).with_config(&configuration);
+            recorder.attach_to(hook).exits_with(78);
+            let report: Value = serde_json::from_str(&recorder.read("report")).expect(&configuration);
+            assert_eq!(
+                (&report["exit_code"], recorder.read("arguments").as_str()),
+                (&78.into(), "first word\n")
+            );
+            assert!(report["error"].as_str().unwrap().contains("config.toml:"), "{report}");
+        }
+    }
+    // No list of words: which program is meant is not certain.
+    for line in ["\"./notify\"", "[\"./notify\"", "[\"./notify\", x]", "[\"./notify\"] x", "[\"./notify]"] {
+        let recorder = Recorder::with(SCRIPT).with_config(&format!("on_failure = {line}\ntimeout = 1\n"));
+        recorder.attach_to(deploy_with_rejected_key(&service, &lineage)).exits_with(78);
+        assert!(!recorder.path("report").exists(), "{line}");
+    }
+}
+
+#[test]
+fn writable_configuration_names_no_program() {
+    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    let not_run = |recorder: &Recorder, reason: &str| {
+        let output = recorder.attach_to(deploy_with_rejected_key(&service, &lineage)).exits_with(77);
+        let program = recorder.path("./notify");
+        let message =
+            format!("edgecert: warning: did not run {}, named by on_failure: {reason}\n", program.display());
+        assert!(output.stderr.contains(&message), "{message}{}", output.stderr);
+        assert!(!recorder.path("report").exists());
+    };
+    let set_mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     let recorder = Recorder::with(SCRIPT);
     let file = recorder.path("config.toml");
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
-    let output = recorder.attach_to(deploy_with_rejected_key(&service, &lineage)).exits_with(77);
-    let message = format!(": others can change {}, which names it", file.display());
-    assert!(output.stderr.contains(&message), "{}", output.stderr);
-    assert!(!recorder.path("report").exists());
+    for mode in [0o664, 0o660, 0o620, 0o602, 0o666] {
+        set_mode(&file, mode);
+        not_run(&recorder, &format!("group or others can write {0}; run `chmod go-w {0}`", file.display()));
+    }
+    set_mode(&file, 0o644);
+    // Whoever can write to the directory can replace the file by a link to another one.
+    let home = recorder.home.path();
+    for mode in [0o775, 0o777, 0o707] {
+        set_mode(home, mode);
+        let place = home.display();
+        not_run(
+            &recorder,
+            &format!("group or others can replace files in {place}; run `chmod go-w {place}`"),
+        );
+    }
+    // Except with the sticky bit, as /tmp has it.
+    set_mode(home, 0o1777);
+    recorder.attach_to(deploy_with_rejected_key(&service, &lineage)).exits_with(77);
+    assert!(recorder.path("report").exists());
 }
 
 /// Runs a hook and returns the lines that it sends to the system log. Creating `/dev/log` needs root, so proot maps a
@@ -203,6 +254,13 @@ fn failure_is_one_system_log_line() {
 
     let (output, lines) = run_with_system_log(directory.path(), failing_sync(), &[]);
     assert_eq!((output.code == 0, lines.len()), (false, 1), "{lines:?}");
+    let recorder = Recorder::with(SCRIPT).with_config("on_failure = [\"false\"]\n");
+    let (_, lines) = run_with_system_log(directory.path(), recorder.attach_to(failing_sync()), &[]);
+    let [_, line] = lines.as_slice() else { panic!("expected two lines: {lines:?}") };
+    assert!(
+        line.starts_with("<28>edgecert[") && line.contains("]: false, named by on_failure, failed"),
+        "{line}"
+    );
     for (code, hook) in [
         (0, edgecert().called_by_certbot(&lineage).against(&service)),
         (77, deploy_with_rejected_key(&service, &lineage).args(["plan"])),

@@ -77,6 +77,7 @@ impl Doctor<'_> {
             inspection.base_url,
             inspection.api_key,
         ));
+        self.findings.extend(context.on_failure().and_then(setup::check_on_failure));
         self.findings.extend(setup::check_state(state_dir.as_deref()));
         let account = settings.as_ref().and_then(|settings| self.check_service(settings, has_api_key));
         let store = state_dir.as_deref().filter(|directory| directory.is_dir()).map(Store::at);

@@ -9,7 +9,7 @@ use super::finding::{DoctorFinding, Subject};
 use crate::error::{ErrorKind, shell_word};
 use crate::file;
 use crate::secret::Secret;
-use crate::settings::{BaseUrl, SettingsError};
+use crate::settings::{BaseUrl, Program, SettingsError};
 use crate::text;
 
 /// Permissions that a state directory must not give: write for the group, anything for others.
@@ -39,6 +39,15 @@ pub(super) fn check_settings(
         Ok(_) => {}
     }
     findings
+}
+
+/// Reports an `on_failure` program that would not be run.
+pub(super) fn check_on_failure(program: &Program) -> Option<DoctorFinding> {
+    let distrust = program.trust().err()?;
+    let name = text::path(&program.name);
+    let finding = DoctorFinding::from_error(Subject::Settings, distrust);
+    let detail = format!("{name}, named by on_failure, would not be run: {}", finding.detail);
+    Some(DoctorFinding { detail, ..finding })
 }
 
 /// Checks whether the state directory is writable, and private.

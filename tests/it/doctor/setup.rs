@@ -139,6 +139,21 @@ fn wrong_clock_is_a_fault() {
 }
 
 #[test]
+fn distrusted_on_failure_is_a_fault() {
+    let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
+    let call = |mode| {
+        let text = format!("on_failure = [\"mail\"]\n{}", certbot.entries(&["a.example"], ""));
+        let hook = doctor(&service, &text);
+        let file = hook.write_file(".config/edgecert/config.toml", &text);
+        fs::set_permissions(file, Permissions::from_mode(mode)).unwrap();
+        hook
+    };
+    call(0o644).succeeds();
+    let begins = "fail settings: mail, named by on_failure, would not be run: group or others can write /";
+    assert_only_fault(&call(0o664).exits_with(78), begins, "chmod go-w /");
+}
+
+#[test]
 fn bad_state_directory_is_a_fault() {
     let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
     let call = || on_good_host(&service, &certbot);
