@@ -1,6 +1,7 @@
-//! A log of all API requests, for tests and `GET /requests`. Key material is replaced by its SHA-256, and the
-//! API key is left out.
+//! A log of the last API requests, for tests and `GET /requests`. Key material is replaced by its SHA-256, and the
+//! API key is left out. Its size is limited, because a sandbox may run for weeks.
 
+use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
@@ -8,16 +9,31 @@ use serde_json::{Value, json};
 
 use crate::digest;
 
+/// Maximum number of requests; the oldest are dropped.
+const MAX_REQUESTS: usize = 10_000;
+
+/// Maximum size of a body; a larger one is replaced by its SHA-256.
+const MAX_BODY_BYTES: usize = 64 << 10;
+
+/// Maximum length of other text that the client has sent.
+const MAX_TEXT_CHARS: usize = 1024;
+
+/// Maximum number of notices of a request.
+const MAX_NOTICES: usize = 10;
+
 /// One API request.
 #[derive(Debug, Clone, Serialize)]
 pub struct RecordedRequest {
+    /// Number of the request, counted from 1. The log holds the last 10,000 requests.
+    pub number: u64,
     /// Method in upper case.
     pub method: String,
     /// Path without the query.
     pub path: String,
     /// Query; empty if there is none.
     pub query: String,
-    /// Body as JSON with `key_pem` redacted; null if empty, `{"sha256":…,"bytes":…}` if it is not JSON.
+    /// Body as JSON with `key_pem` redacted; null if empty, `{"sha256":…,"bytes":…}` if it is not JSON or larger than
+    /// 64 KB.
     pub body: Value,
     /// Account of the API key; `None` if the key is missing or invalid.
     pub account: Option<i64>,
@@ -38,39 +54,70 @@ pub struct RecordedRequest {
 /// The log, in order of arrival.
 #[derive(Default)]
 pub(crate) struct RequestLog {
-    requests: Mutex<Vec<RecordedRequest>>,
+    requests: Mutex<Requests>,
+}
+
+#[derive(Default)]
+struct Requests {
+    last: VecDeque<RecordedRequest>,
+    /// Number of the newest.
+    count: u64,
 }
 
 impl RequestLog {
-    /// Appends a request. The entry is for adding what is known later.
+    /// Appends and numbers a request. The entry is for adding what is known later.
     pub(crate) fn add(&self, request: RecordedRequest) -> LogEntry<'_> {
         let mut requests = self.lock();
-        requests.push(request);
-        LogEntry { log: self, index: requests.len() - 1 }
+        requests.count += 1;
+        let number = requests.count;
+        if requests.last.len() == MAX_REQUESTS {
+            requests.last.pop_front();
+        }
+        requests.last.push_back(RecordedRequest { number, ..request });
+        LogEntry { log: self, number }
     }
 
     pub(crate) fn list(&self) -> Vec<RecordedRequest> {
-        self.lock().clone()
+        self.lock().last.iter().cloned().collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<RecordedRequest>> {
+    fn lock(&self) -> MutexGuard<'_, Requests> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A request in the log.
+/// A request that was added to the log.
 #[derive(Clone, Copy)]
 pub(crate) struct LogEntry<'a> {
     log: &'a RequestLog,
-    index: usize,
+    number: u64,
 }
 
 impl LogEntry<'_> {
+    /// Changes the request if the log still holds it.
     pub(crate) fn update(&self, change: impl FnOnce(&mut RecordedRequest)) {
-        if let Some(request) = self.log.lock().get_mut(self.index) {
+        let mut requests = self.log.lock();
+        if let Ok(index) = requests.last.binary_search_by_key(&self.number, |request| request.number)
+            && let Some(request) = requests.last.get_mut(index)
+        {
             change(request);
         }
     }
+}
+
+/// Returns text of a request in the form that the log may hold.
+pub(crate) fn shortened(text: &str) -> String {
+    match text.char_indices().nth(MAX_TEXT_CHARS) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
+/// Returns the notices on a request in the form that the log may hold.
+pub(crate) fn shortened_notices(notices: Vec<String>) -> Vec<String> {
+    let more = notices.len().saturating_sub(MAX_NOTICES);
+    let summary = (more > 0).then(|| format!("and {more} more notices"));
+    notices.into_iter().take(MAX_NOTICES).map(|notice| shortened(&notice)).chain(summary).collect()
 }
 
 /// Returns a request body in the form that the log may hold.
@@ -78,12 +125,13 @@ pub(crate) fn redacted_body(body: &[u8]) -> Value {
     if body.is_empty() {
         return Value::Null;
     }
-    match serde_json::from_slice::<Value>(body) {
-        Ok(mut value) => {
+    let is_small = body.len() <= MAX_BODY_BYTES;
+    match is_small.then(|| serde_json::from_slice::<Value>(body)) {
+        Some(Ok(mut value)) => {
             redact(&mut value);
             value
         }
-        Err(_) => json!({ "sha256": digest::sha256_hex(body), "bytes": body.len() }),
+        _ => json!({ "sha256": digest::sha256_hex(body), "bytes": body.len() }),
     }
 }
 

@@ -17,7 +17,7 @@ use hyper::body::Incoming;
 use serde_json::Value;
 
 use crate::app::App;
-use crate::request_log::{LogEntry, RecordedRequest, redacted_body};
+use crate::request_log::{LogEntry, RecordedRequest, redacted_body, shortened, shortened_notices};
 use crate::response::Response;
 use crate::transport::{AbortHandle, HttpResponse};
 use crate::{clock, openapi};
@@ -38,12 +38,13 @@ pub(crate) async fn handle(
     let body = read_body(body).await;
     let fault = app.faults.take(head.method.as_str(), head.uri.path());
     let entry = app.request_log.add(RecordedRequest {
-        method: head.method.to_string(),
-        path: head.uri.path().to_owned(),
-        query: head.uri.query().unwrap_or_default().to_owned(),
+        number: 0,
+        method: shortened(head.method.as_str()),
+        path: shortened(head.uri.path()),
+        query: shortened(head.uri.query().unwrap_or_default()),
         body: body.as_ref().map_or(Value::Null, |body| redacted_body(body)),
         account: None,
-        user_agent: header_text(&head.headers, &header::USER_AGENT).to_owned(),
+        user_agent: shortened(header_text(&head.headers, &header::USER_AGENT)),
         status: None,
         fault: fault.as_ref().map(|fault| fault.action.as_str().to_owned()),
         notices: Vec::new(),
@@ -87,7 +88,7 @@ fn execute(app: &App, entry: LogEntry<'_>, head: &Parts, body: &Bytes) -> Respon
     };
     let call = Call::new(app, account, clock::now(), head, body);
     let response = route(&call, method, path).unwrap_or_else(|error| renderer.error(&error));
-    let notices = call.into_notices();
+    let notices = shortened_notices(call.into_notices());
     for notice in &notices {
         app.notice(&format!("{method} {path}: {notice}"));
     }

@@ -1,4 +1,4 @@
-//! Faults on demand, and the request log.
+//! Faults on demand.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -6,7 +6,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::support::{KEY, Server, TestCert, openssl, test_world};
+use crate::request_log::request_log;
+use crate::support::{KEY, Server, TestCert, test_world};
 
 fn add_faults(server: &Server, faults: &Value) {
     server.control("POST", "/faults", Some(faults)).expect_ok();
@@ -36,10 +37,6 @@ fn curl_cert_list(server: &Server, more: &[&str]) -> (i32, String) {
     let output = command.arg(format!("{}/api/certs", server.url("api"))).output();
     let output = output.expect("curl must be installed (Debian package curl)");
     (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
-}
-
-fn request_log(server: &Server) -> Vec<Value> {
-    server.control("GET", "/requests", None).expect_ok().as_array().unwrap().clone()
 }
 
 #[test]
@@ -195,34 +192,4 @@ fn faults_apply_before_authentication() {
     let server = Server::start();
     add_faults(&server, &json!({ "match": "GET /api/certs", "do": "status", "status": 502 }));
     assert_eq!(server.api_with_key("wrong", "GET", "/api/certs", None).status, 502);
-}
-
-/// Private keys are logged as their SHA-256, the API key not at all.
-#[test]
-fn request_log_contains_no_secrets() {
-    let server = Server::start();
-    let cert = TestCert::new(&["a.example"]);
-    server.upload("a.example", &cert).expect_ok();
-    server.post("/api/certs/upload", &json!({ "key": { "pem": cert.key_pem }, "key_pem": cert.key_pem }));
-    let url = format!("{}/api/certs/upload", server.url("api"));
-    let as_text = ureq::post(&url)
-        .header("authorization", format!("Bearer {KEY}"))
-        .config()
-        .http_status_as_error(false)
-        .build();
-    as_text.header("content-type", "text/plain").send(&cert.key_pem).unwrap();
-    let output = server.control("GET", "/requests", None).text;
-    assert!(!output.contains("PRIVATE KEY") && !output.contains(KEY), "{output}");
-    let log = request_log(&server);
-    let digest = openssl(&["dgst", "-sha256", "-r"], &cert.key_pem);
-    let digest = format!("sha256:{}", digest.split(' ').next().unwrap());
-    assert_eq!(
-        log[0]["body"],
-        json!({ "domain": "a.example", "cert_pem": cert.cert_pem, "key_pem": digest })
-    );
-    assert_eq!(log[0]["account"], 1);
-    assert_eq!((&log[0]["method"], &log[0]["path"]), (&json!("POST"), &json!("/api/certs/upload")));
-    assert_eq!((&log[0]["status"], &log[0]["http"]), (&json!(200), &json!("1.1")));
-    assert_eq!(log[0]["connection"], log[1]["connection"], "the connection is reused");
-    assert!(log[2]["connection"] != log[0]["connection"]);
 }

@@ -20,6 +20,7 @@ mod faults;
 mod handshakes;
 mod kills;
 mod quirks;
+mod request_log;
 mod sites;
 mod startup;
 mod states;
