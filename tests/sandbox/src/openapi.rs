@@ -7,6 +7,9 @@ use crate::quirks::Quirks;
 
 const ERROR: &str = "Error";
 
+/// The segment of a path that stands for a number.
+pub(crate) const ID: &str = "{id}";
+
 /// Returns the document for a set of quirks.
 pub(crate) fn document(quirks: &Quirks) -> Value {
     let mut paths = merged(cert_paths(), site_paths());
@@ -26,6 +29,18 @@ pub(crate) fn document(quirks: &Quirks) -> Value {
             "schemas": merged(cert_schemas(), site_schemas()),
         },
     })
+}
+
+/// Returns method and path of each endpoint; a segment of the path may be [`ID`].
+pub(crate) fn endpoints() -> Vec<(String, String)> {
+    let paths = merged(cert_paths(), site_paths());
+    let mut endpoints = vec![("GET".to_owned(), "/openapi.json".to_owned())];
+    for (path, operations) in paths.as_object().into_iter().flatten() {
+        let methods = operations.as_object().into_iter().flat_map(Map::keys);
+        let methods = methods.filter(|key| *key != "parameters");
+        endpoints.extend(methods.map(|method| (method.to_ascii_uppercase(), path.clone())));
+    }
+    endpoints
 }
 
 fn cert_paths() -> Value {

@@ -99,8 +99,12 @@ impl Sandbox {
     }
 
     /// Queues a fault.
+    ///
+    /// # Panics
+    /// If the fault can never apply, as `POST /faults` decides.
+    #[track_caller]
     pub fn add_fault(&self, fault: Fault) {
-        self.app.faults.add([fault]);
+        self.app.faults.add([checked(fault)]);
     }
 
     /// Removes the queued faults.
@@ -109,8 +113,12 @@ impl Sandbox {
     }
 
     /// Applies a random one of these faults to every other request on average, until the sandbox stops.
+    ///
+    /// # Panics
+    /// If one of the faults can never apply.
+    #[track_caller]
     pub fn set_random_faults(&self, seed: u64, faults: impl IntoIterator<Item = Fault>) {
-        self.app.faults.set_random(seed, faults);
+        self.app.faults.set_random(seed, faults.into_iter().map(checked));
     }
 
     /// Adds a pushed site without a certificate to the first account and returns its ID.
@@ -214,6 +222,15 @@ impl Drop for Sandbox {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+    }
+}
+
+#[track_caller]
+#[expect(clippy::panic, reason = "a test whose fault never applies would pass without showing anything")]
+fn checked(fault: Fault) -> Fault {
+    match fault.check() {
+        Ok(()) => fault,
+        Err(reason) => panic!("invalid fault: {reason}"),
     }
 }
 

@@ -83,6 +83,12 @@ fn added_faults_apply_in_order() {
 }
 
 #[test]
+#[should_panic(expected = "invalid fault: no endpoint is GET /api/upload")]
+fn adding_a_useless_fault_panics() {
+    Sandbox::start(Options::default()).unwrap().add_fault(Fault::close_before("GET /api/upload"));
+}
+
+#[test]
 fn tls_api_provides_its_ca() {
     let sandbox = Sandbox::start(Options { tls: true, ..Options::default() }).unwrap();
     let ca = sandbox.endpoints().ca_file.clone().unwrap();

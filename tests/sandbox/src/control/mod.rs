@@ -18,7 +18,7 @@ use crate::app::App;
 use crate::faults::Fault;
 use crate::response::Response;
 use crate::store::sites::{self, Site};
-use crate::transport::HttpResponse;
+use crate::transport::{self, HttpResponse};
 use crate::{push, quirks};
 
 /// Why a request to the control port failed.
@@ -60,7 +60,7 @@ pub(crate) async fn handle(app: Arc<App>, request: Request<Incoming>) -> HttpRes
 
 async fn route(app: &Arc<App>, method: &Method, path: &str, body: &[u8]) -> Result<Value, ControlError> {
     let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
-    match (method.as_str(), segments.as_slice()) {
+    match (transport::as_get(method).as_str(), segments.as_slice()) {
         ("GET", ["faults"]) => Ok(json!(app.faults.list())),
         ("POST", ["faults"]) => add_faults(app, body),
         ("DELETE", ["faults"]) => {
@@ -97,11 +97,16 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ControlError> {
 
 /// Queues one fault or an array of faults.
 fn add_faults(app: &App, body: &[u8]) -> Result<Value, ControlError> {
-    let values = match parse(body)? {
-        Value::Array(values) => values,
-        value => vec![value],
+    let faults: Result<Vec<Fault>, String> = match parse(body)? {
+        Value::Array(values) => {
+            let numbered = (1..).zip(values);
+            let parse = |(number, value): (u32, Value)| {
+                parse_fault(value).map_err(|reason| format!("fault {number}: {reason}"))
+            };
+            numbered.map(parse).collect()
+        }
+        value => parse_fault(value).map(|fault| vec![fault]),
     };
-    let faults: Result<Vec<Fault>, String> = values.into_iter().map(parse_fault).collect();
     app.faults.add(faults.map_err(ControlError::BadRequest)?);
     Ok(success())
 }

@@ -80,23 +80,71 @@ fn first_matching_fault_applies() {
     assert_eq!(server.api("GET", "/api/certs", None).status, 200);
 }
 
+/// What cannot be understood, can never match or would be ignored is refused as a whole, with the reason.
 #[test]
-fn invalid_faults_are_refused() {
+fn useless_faults_are_refused() {
     let server = Server::start();
-    let invalid = [
-        json!({ "match": "GET /api/certs", "do": "explode" }),
-        json!({ "match": "GET /api/certs", "do": "status" }),
-        json!({ "match": "GET /api/certs", "do": "status", "status": 42 }),
-        json!({ "match": "GET /api/certs", "do": "truncate" }),
-        json!({ "match": "GET /api/certs", "do": "stall" }),
-        json!({ "match": "/api/certs", "do": "close_before" }),
-        json!({ "match": "GET /api/certs", "do": "close_before", "tmes": 2 }),
-        json!("x"),
+    let fault = |pattern: &str| json!({ "match": pattern, "do": "close_before" });
+    let with = |extra: Value| {
+        let mut fault = fault("GET /api/certs");
+        fault.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        fault
+    };
+    let rows = [
+        (json!("x"), "invalid type"),
+        (json!({ "do": "close_before" }), "missing field `match`"),
+        (json!({ "match": "*" }), "missing field `do`"),
+        (with(json!({ "tmes": 2 })), "unknown field `tmes`"),
+        (
+            with(json!({ "do": "explode" })),
+            "unknown variant `explode`, expected one of `status`, `close_before`",
+        ),
+        (with(json!({ "do": "status" })), "status needs a status from 200 to 599"),
+        (with(json!({ "do": "status", "status": 42 })), "status needs a status from 200 to 599"),
+        (with(json!({ "do": "status", "status": 600 })), "status needs a status from 200 to 599"),
+        (with(json!({ "do": "status", "status": 70_000 })), "invalid value"),
+        (with(json!({ "do": "status", "status": 200, "headers": { "a b": "c" } })), "invalid name or value"),
+        (with(json!({ "do": "truncate" })), "truncate needs bytes"),
+        (with(json!({ "do": "stall" })), "stall needs seconds from 0 to 86400"),
+        (with(json!({ "do": "stall", "seconds": -1 })), "stall needs seconds from 0 to 86400"),
+        (with(json!({ "times": 0 })), "times must be at least 1"),
+        (with(json!({ "times": -1 })), "invalid value"),
+        (with(json!({ "status": 503 })), "status has no effect on close_before"),
+        (with(json!({ "body": "x" })), "body has no effect on close_before"),
+        (with(json!({ "do": "stall", "seconds": 1, "bytes": 1 })), "bytes has no effect on stall"),
+        (fault("/api/certs"), "match must be"),
+        (fault("GET api/certs"), "match must be"),
+        (fault(""), "match must be"),
+        (fault("FETCH /api/certs"), "unknown method FETCH"),
+        (fault("PUT /api/certs"), "unknown method PUT"),
+        (fault("POST /api/me/sites"), "no endpoint is POST /api/me/sites"),
+        (fault("GET /api/cert"), "no endpoint is GET /api/cert"),
+        (fault("GET /api/certs/"), "no endpoint is GET /api/certs/"),
+        (fault("GET /api/certs?page=1"), "no endpoint is GET /api/certs?page=1"),
+        (fault("GET /api/sites/a.example"), "no endpoint is GET /api/sites/a.example"),
+        (fault("POST /api/sites/*/remove"), "no endpoint is POST /api/sites/*/remove"),
+        (fault("HEAD /api/certs/upload"), "no endpoint is HEAD /api/certs/upload"),
+        (json!([fault("*"), with(json!({ "times": 0 }))]), "fault 2: times must be at least 1"),
     ];
-    for fault in invalid {
-        assert_eq!(server.control("POST", "/faults", Some(&fault)).status, 400, "{fault}");
+    for (faults, reason) in rows {
+        let error = server.control("POST", "/faults", Some(&faults)).expect_error(400);
+        assert!(error.contains(reason), "{faults}: {error}");
     }
     assert_eq!(server.control("GET", "/faults", None).expect_ok(), json!([]));
+    let useful = [
+        "*",
+        "* /api/*",
+        "get /api/cert*",
+        "* /*",
+        "POST /api/sites/10/*",
+        "DELETE /api/sites/1*",
+        "HEAD /api/certs",
+        "GET /openapi.json",
+        "POST /*/certs/upload",
+    ];
+    for pattern in useful {
+        add_faults(&server, &fault(pattern));
+    }
 }
 
 #[test]
@@ -192,4 +240,39 @@ fn faults_apply_before_authentication() {
     let server = Server::start();
     add_faults(&server, &json!({ "match": "GET /api/certs", "do": "status", "status": 502 }));
     assert_eq!(server.api_with_key("wrong", "GET", "/api/certs", None).status, 502);
+}
+
+/// HEAD gets the headers of GET, also those of an error or a fault, and never a body (RFC 9110, section 9.3.2).
+#[test]
+fn head_is_answered_as_get() {
+    for version in ["--http1.1", "--http2-prior-knowledge"] {
+        let server = Server::start();
+        let length = server.api("GET", "/api/certs", None).text.len();
+        let (code, output) = curl_cert_list(&server, &["--head", version]);
+        let output = output.to_lowercase();
+        assert!(code == 0 && output.ends_with("\r\n\r\n 200"), "{version}: {code} {output}");
+        assert!(output.contains(&format!("content-length: {length}\r\n")), "{version}: {output}");
+        assert!(output.contains("content-type: application/json\r\n"), "{version}: {output}");
+        let log = request_log(&server);
+        assert_eq!((&log[1]["method"], &log[1]["account"]), (&json!("HEAD"), &json!(1)));
+
+        for (path, status) in [
+            ("/api/sites/10", 200),
+            ("/api/sites/99", 404),
+            ("/api/certs/upload", 405),
+            ("/openapi.json", 200),
+        ] {
+            assert_eq!(server.api("HEAD", path, None).status, status, "{path}");
+        }
+        add_faults(
+            &server,
+            &json!({ "match": "GET /api/certs", "do": "status", "status": 503, "body": "busy" }),
+        );
+        let (_, output) = curl_cert_list(&server, &["--head", version]);
+        assert!(output.contains("ontent-length: 4\r\n") && output.ends_with("\r\n\r\n 503"), "{output}");
+        add_faults(&server, &json!({ "match": "GET /api/certs", "do": "truncate", "bytes": 3 }));
+        curl_cert_list(&server, &["--head", version]);
+        assert_eq!(server.api("GET", "/api/certs", None).status, 200);
+        assert_eq!(server.control("HEAD", "/requests", None).status, 200);
+    }
 }
