@@ -57,6 +57,14 @@ impl ErrorKind {
         kinds.into_iter().min_by_key(|kind| Self::BY_SEVERITY.iter().position(|other| other == kind))
     }
 
+    /// The most severe of several exit codes.
+    pub(crate) fn most_severe_code(codes: impl IntoIterator<Item = u8>) -> u8 {
+        let kinds = codes
+            .into_iter()
+            .filter_map(|code| Self::BY_SEVERITY.into_iter().find(|kind| kind.exit_code() == code));
+        Self::most_severe(kinds).map_or(0, Self::exit_code)
+    }
+
     /// The exit code.
     pub(crate) fn exit_code(self) -> u8 {
         self as u8
@@ -360,6 +368,9 @@ mod tests {
         let kinds = [ErrorKind::Temporary, ErrorKind::Service];
         assert_eq!(ErrorKind::most_severe(kinds), Some(ErrorKind::Service));
         assert_eq!(ErrorKind::most_severe([]), None);
+        for (codes, expected) in [([0, 66], 66), ([65, 66], 66), ([78, 66], 78), ([0, 0], 0)] {
+            assert_eq!(ErrorKind::most_severe_code(codes), expected);
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The `edgecert` program: parses the command line, runs one command, prints its report, exits.
 
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::process::ExitCode;
 
 use edgecert::cli::{CommandLine, Invocation, command_name, wants_json};
@@ -8,7 +9,7 @@ use edgecert::cmd::{self, Interaction};
 use edgecert::context::Context;
 use edgecert::env::Env;
 use edgecert::notify;
-use edgecert::report::internal_error;
+use edgecert::report::{AnyReport as _, internal_error};
 use edgecert::ui::Ui;
 
 /// Exit code of a usage error.
@@ -22,16 +23,14 @@ fn main() -> ExitCode {
     exit_on_panic(ui, command_name(&arguments), None);
     match Invocation::parse(&arguments, &env) {
         Invocation::Ignored => ExitCode::SUCCESS,
-        Invocation::Help(text) => {
-            ui.print(&text);
-            ExitCode::SUCCESS
-        }
+        Invocation::Help(text) => ExitCode::from(ui.print(&text).map_or_else(|lost| ui.fail(lost), |()| 0)),
         Invocation::NoCommand(help) => {
             ui.print_usage(&help);
             ExitCode::from(USAGE_ERROR)
         }
         Invocation::Usage(error) if wants_json(&arguments) => {
-            ExitCode::from(ui.print_report(&error.report()))
+            let _ = ui.print_report(&error.report());
+            ExitCode::from(USAGE_ERROR)
         }
         Invocation::Usage(error) => {
             ui.print_usage(&format!("edgecert: {}", error.text));
@@ -52,12 +51,29 @@ fn run(command_line: &CommandLine, env: Env, ui: Ui) -> u8 {
     let progress = ui.progress();
     let interaction = Interaction { confirm: ui.is_interactive().then_some(&confirm), progress: &progress };
     let report = cmd::run(command_line, context, interaction);
-    let exit_code = ui.print_report(report.as_ref());
+    let exit_code = match ui.print_report(report.as_ref()) {
+        Ok(()) => report.exit_code(),
+        Err(lost) if command_line.is_read() => {
+            command_line.exit_code_without_output(report.exit_code(), ui.fail(lost))
+        }
+        // The exit code says what became of the change.
+        Err(lost) => {
+            warn(ui, &lost, notifies);
+            report.exit_code()
+        }
+    };
     if notifies && let Err(error) = notify::report_failure(report.as_ref(), context) {
-        ui.warn(&error.to_string());
-        notify::log_warning(&error.to_string());
+        warn(ui, &error, true);
     }
     exit_code
+}
+
+/// Prints a warning about the run itself and, if the caller may drop the output, also writes it to the system log.
+fn warn(ui: Ui, warning: &dyn Display, is_logged: bool) {
+    ui.warn(&warning.to_string());
+    if is_logged {
+        notify::log_warning(&warning.to_string());
+    }
 }
 
 /// Reports a panic as an internal error and exits with code 70, never by a signal. The panic message is not shown,
@@ -67,11 +83,11 @@ fn exit_on_panic(ui: Ui, command: &'static str, context: Option<&'static Context
     std::panic::set_hook(Box::new(move |panic| {
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
         let report = internal_error(command, &place);
-        let exit_code = ui.print_report(&report);
+        let _ = ui.print_report(&report);
         if let Some(context) = context {
             let _ = notify::report_failure(&report, context);
         }
-        std::process::exit(i32::from(exit_code));
+        std::process::exit(i32::from(report.exit_code()));
     }));
 }
 

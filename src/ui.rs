@@ -21,11 +21,21 @@ pub struct Ui {
     stderr: Style,
 }
 
-/// Standard output could not be written by a command whose output is its product.
+/// Standard output could not be written. A reader that closed its pipe has seen what it wanted, and is not an error.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write standard output: {reason}")]
-struct OutputLost {
+pub struct OutputLost {
     reason: String,
+    /// Whether the device is full, or a limit on size is reached.
+    is_full: bool,
+}
+
+impl From<io::Error> for OutputLost {
+    fn from(error: io::Error) -> Self {
+        use io::ErrorKind as K;
+        let is_full = matches!(error.kind(), K::StorageFull | K::QuotaExceeded | K::FileTooLarge);
+        Self { reason: file::reason(&error), is_full }
+    }
 }
 
 impl Diagnostic for OutputLost {
@@ -34,7 +44,8 @@ impl Diagnostic for OutputLost {
     }
 
     fn hint(&self) -> Option<String> {
-        Some("the output is incomplete; free some space and run the command again".into())
+        let action = if self.is_full { "free some space" } else { "redirect it elsewhere" };
+        Some(format!("the output is incomplete; {action}, then run the command again"))
     }
 }
 
@@ -49,25 +60,27 @@ impl Ui {
         self.stdout
     }
 
-    /// Prints a report, its warnings and its errors, and returns the exit code.
-    pub fn print_report(&self, report: &dyn AnyReport) -> u8 {
+    /// Prints a report, its warnings and its errors.
+    pub fn print_report(&self, report: &dyn AnyReport) -> Result<(), OutputLost> {
         self.print_diagnostics(report.warnings(), report.errors());
-        let text = if self.json { report.to_json() + "\n" } else { report.to_text(self.stdout) };
-        match write(io::stdout(), &text) {
-            // A truncated certificate must not look like a success.
-            Err(error) if report.is_product() && error.kind() != io::ErrorKind::BrokenPipe => {
-                let error = CommandError::from(OutputLost { reason: file::reason(&error) });
-                let exit_code = error.kind().exit_code();
-                self.print_diagnostics(&[], &[error]);
-                exit_code
-            }
-            _ => report.exit_code(),
+        self.print(&if self.json { report.to_json() + "\n" } else { report.to_text(self.stdout) })
+    }
+
+    /// Prints text to standard output.
+    pub fn print(&self, text: &str) -> Result<(), OutputLost> {
+        match write(io::stdout(), text) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+            _ => Ok(()),
         }
     }
 
-    /// Prints requested text, such as the help, to standard output.
-    pub fn print(&self, text: &str) {
-        let _ = write(io::stdout(), text);
+    /// Prints that the output is lost, as the failure of a command that is run for its output, and returns the exit
+    /// code of that failure.
+    pub fn fail(&self, lost: OutputLost) -> u8 {
+        let error = CommandError::from(lost);
+        let exit_code = error.kind().exit_code();
+        self.print_diagnostics(&[], &[error]);
+        exit_code
     }
 
     /// Prints a usage message to standard error.
@@ -150,7 +163,7 @@ fn style(stream: &(impl IsTerminal + AsFd), env: &Env) -> Style {
     Style { colour: !is_plain, width }
 }
 
-/// Writes and flushes the text. Most callers ignore the error: a closed pipe must not fail a deployment.
+/// Writes and flushes the text. Errors of standard error are ignored: there is no place left to report them.
 fn write(mut stream: impl io::Write, text: &str) -> io::Result<()> {
     stream.write_all(text.as_bytes()).and_then(|()| stream.flush())
 }

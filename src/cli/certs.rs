@@ -1,6 +1,6 @@
 //! `edgecert certs`: its subcommands and flags.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueHint};
 
@@ -48,11 +48,26 @@ pub(crate) struct DownloadArgs {
 }
 
 impl CertsCommand {
+    /// Whether the output is what the command is run for. A download to files is not.
+    pub(super) fn is_read(&self) -> bool {
+        match self {
+            Self::List(_) => true,
+            Self::Download(args) => args.is_to_stdout(),
+        }
+    }
+
     /// The command's name in the report.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::List(_) => "certs list",
             Self::Download(_) => "certs download",
         }
+    }
+}
+
+impl DownloadArgs {
+    /// Whether the certificate is printed instead of written to files.
+    pub(crate) fn is_to_stdout(&self) -> bool {
+        self.out == Path::new("-")
     }
 }

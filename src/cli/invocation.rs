@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use super::{Cli, Command, DeployArgs};
+use super::{Cli, Command, DeployArgs, StatusArgs};
 use crate::env::Env;
 use crate::error::{Diagnostic, ErrorKind};
 use crate::report::{AnyReport, DeployReport};
@@ -119,9 +119,38 @@ impl CommandLine {
             Task::DehydratedDeploy(_) | Task::DehydratedSync(_) => true,
         }
     }
+
+    /// Whether the output is what the command is run for: it changes nothing, so without its output it has failed.
+    pub fn is_read(&self) -> bool {
+        match &self.task {
+            Task::Command(command) => command.is_read(),
+            Task::DehydratedDeploy(_) | Task::DehydratedSync(_) => false,
+        }
+    }
+
+    /// The exit code of a command that is run for its output, which is lost: the more severe one of its own and that of
+    /// the loss.
+    pub fn exit_code_without_output(&self, own: u8, lost: u8) -> u8 {
+        match &self.task {
+            // A monitoring plugin without output has failed.
+            Task::Command(Command::Status(args)) if args.check => StatusArgs::CRITICAL,
+            _ => ErrorKind::most_severe_code([own, lost]),
+        }
+    }
 }
 
 impl Command {
+    fn is_read(&self) -> bool {
+        match self {
+            Self::Deploy(args) => args.dry_run,
+            Self::Sync(_) => false,
+            Self::Status(args) => args.forget.is_none(),
+            Self::Certs(command) => command.is_read(),
+            Self::Sites(command) => command.is_read(),
+            Self::Plan(_) | Self::Check(_) | Self::Doctor(_) | Self::Completions(_) => true,
+        }
+    }
+
     /// The command's name in the report.
     fn name(&self) -> &'static str {
         match self {

@@ -42,3 +42,8 @@ pub(crate) struct StatusArgs {
     #[command(flatten)]
     pub(crate) settings: SettingArgs<Local>,
 }
+
+impl StatusArgs {
+    /// The exit code of a `--check` that failed.
+    pub(super) const CRITICAL: u8 = 2;
+}

@@ -66,7 +66,6 @@ pub(crate) fn run(args: CompletionsArgs, report: &mut CommandReport) -> Result<(
     let script = script(args.shell)?;
     report.body.set("script", &script);
     report.body.text = script;
-    report.body.is_product = true;
     Ok(())
 }
 

@@ -13,22 +13,12 @@ use crate::plan::Step;
 pub(crate) trait Body: Serialize + Default {
     /// Formats the lines for standard output; `command` is the command's name.
     fn to_text(&self, command: &str, style: Style) -> String;
-
-    /// Whether the text is the product of the command, such as a certificate or a script, rather than a report: if it
-    /// cannot be written whole, the command has failed.
-    fn is_product(&self) -> bool {
-        false
-    }
 }
 
 /// A body that a command sets when it has done its work. Until then, the report has none of its fields.
 impl<B: Body> Body for Option<B> {
     fn to_text(&self, command: &str, style: Style) -> String {
         self.as_ref().map(|body| body.to_text(command, style)).unwrap_or_default()
-    }
-
-    fn is_product(&self) -> bool {
-        self.as_ref().is_some_and(Body::is_product)
     }
 }
 
@@ -71,9 +61,6 @@ pub(crate) struct Output {
     /// Printed unless JSON is requested.
     #[serde(skip)]
     pub(crate) text: String,
-    /// See [`Body::is_product`].
-    #[serde(skip)]
-    pub(crate) is_product: bool,
 }
 
 impl Output {
@@ -87,9 +74,5 @@ impl Output {
 impl Body for Output {
     fn to_text(&self, _command: &str, _style: Style) -> String {
         self.text.clone()
-    }
-
-    fn is_product(&self) -> bool {
-        self.is_product
     }
 }

@@ -60,8 +60,6 @@ pub trait AnyReport {
     fn to_json(&self) -> String;
     /// Formats the lines for standard output.
     fn to_text(&self, style: Style) -> String;
-    /// Returns whether the text is what the command is for, such as a certificate, rather than a report.
-    fn is_product(&self) -> bool;
 }
 
 /// Creates the report of a panic at a source location.
@@ -159,10 +157,6 @@ impl<B: Body> AnyReport for Report<B> {
 
     fn to_text(&self, style: Style) -> String {
         self.body.to_text(self.command, style)
-    }
-
-    fn is_product(&self) -> bool {
-        self.body.is_product()
     }
 }
 

@@ -263,11 +263,3 @@ fn force_replaces_both_files_or_none() {
     assert!(output.stderr.contains("_.a.example.key: it is a directory"), "{}", output.stderr);
     assert_eq!(fs::read_to_string(home.path().join("_.a.example.crt")).unwrap(), "old");
 }
-
-#[test]
-fn lost_stdout_is_exit_66() {
-    let (service, _) = wildcard();
-    let mut hook = certs(&service, &["download", "5", "--cert-only", "--out", "-"]);
-    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    assert_eq!(hook.command().stdout(full).status().unwrap().code(), Some(66));
-}

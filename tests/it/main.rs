@@ -37,6 +37,7 @@ mod kills;
 mod limbo;
 mod nothing_to_do;
 mod notify;
+mod output;
 mod plan;
 mod proof;
 mod readme;

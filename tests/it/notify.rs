@@ -271,6 +271,18 @@ fn failure_is_one_system_log_line() {
 }
 
 #[test]
+fn lost_output_is_logged() {
+    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    let directory = TempDir::new().unwrap();
+    let wrapper = ["sh", "-c", "exec \"$0\" \"$@\" > /dev/full"];
+    let hook = edgecert().called_by_certbot(&lineage).against(&service);
+    let (output, lines) = run_with_system_log(directory.path(), hook, &wrapper);
+    assert_eq!((output.code, lines.len()), (0, 1), "{lines:?}");
+    assert!(lines[0].starts_with("<28>edgecert["), "{lines:?}");
+    assert!(lines[0].ends_with("]: cannot write standard output: No space left on device"), "{lines:?}");
+}
+
+#[test]
 fn terminal_run_skips_system_log() {
     let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
     let directory = TempDir::new().unwrap();

@@ -193,6 +193,11 @@ pub(crate) struct BindArgs {
 }
 
 impl SitesCommand {
+    /// Whether the output is what the command is run for: it changes nothing.
+    pub(super) fn is_read(&self) -> bool {
+        matches!(self, Self::List(_) | Self::Get(_))
+    }
+
     /// The command's name in the report.
     pub(crate) fn name(&self) -> &'static str {
         match self {

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::write::{self, Part};
 use crate::api::Download;
@@ -55,11 +55,7 @@ impl Diagnostic for DownloadError {
 
 /// Refuses to print a key, before anything is sent.
 pub(super) fn check(args: &DownloadArgs) -> Result<(), DownloadError> {
-    if is_stdout(&args.out) && !args.cert_only { Err(DownloadError::KeyToStdout) } else { Ok(()) }
-}
-
-fn is_stdout(out: &Path) -> bool {
-    out == Path::new("-")
+    if args.is_to_stdout() && !args.cert_only { Err(DownloadError::KeyToStdout) } else { Ok(()) }
 }
 
 pub(super) async fn run(
@@ -75,7 +71,7 @@ pub(super) async fn run(
     report.body.set("cert", &download.json);
     let bundle = bundle(&download, args.cert_only);
     describe(&bundle, id, report);
-    if is_stdout(&args.out) {
+    if args.is_to_stdout() {
         return print(&bundle, id, report);
     }
     let name = write::safe_name(&[download.name.as_deref(), download.domain.as_deref()], id);
@@ -176,6 +172,5 @@ fn describe(bundle: &Bundle, id: u64, report: &mut CommandReport) {
 fn print(bundle: &Bundle, id: u64, report: &mut CommandReport) -> Result<(), CommandError> {
     let Ok(chain) = &bundle.chain else { return Err(DownloadError::Unprintable { id }.into()) };
     report.body.text = chain.pem();
-    report.body.is_product = true;
     Ok(())
 }
