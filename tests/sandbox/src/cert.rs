@@ -7,6 +7,7 @@ use x509_cert::Certificate;
 use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
 use x509_cert::spki::SubjectPublicKeyInfoOwned;
+use x509_cert::time::Time;
 
 use crate::digest::sha256_hex;
 use crate::names;
@@ -18,7 +19,9 @@ const RSA: ObjectIdentifier = const_oid::db::rfc5912::RSA_ENCRYPTION;
 pub(crate) struct Leaf {
     /// DNS names of the SAN extension, as spelled there.
     pub(crate) names: Vec<String>,
-    /// End of the validity period in Unix seconds.
+    /// Beginning of the validity period in Unix seconds.
+    pub(crate) not_before: i64,
+    /// Its end.
     pub(crate) not_after: i64,
     pub(crate) public_key: PublicKey,
     /// Lower-case hexadecimal SHA-256 of the DER.
@@ -66,10 +69,12 @@ impl Leaf {
 
     fn from_certificate(certificate: &Certificate, der: &[u8]) -> Result<Self, String> {
         let tbs = &certificate.tbs_certificate;
-        let not_after = tbs.validity.not_after.to_unix_duration().as_secs();
+        let seconds =
+            |time: Time| i64::try_from(time.to_unix_duration().as_secs()).map_err(|error| error.to_string());
         Ok(Self {
             names: dns_names(certificate)?,
-            not_after: i64::try_from(not_after).map_err(|error| error.to_string())?,
+            not_before: seconds(tbs.validity.not_before)?,
+            not_after: seconds(tbs.validity.not_after)?,
             public_key: public_key(&tbs.subject_public_key_info)?,
             fingerprint: sha256_hex(der),
         })

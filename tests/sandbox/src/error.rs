@@ -43,6 +43,8 @@ pub enum Error {
     Database(rusqlite::Error),
     /// There is no hook at this path.
     HookNotFound(PathBuf),
+    /// The rehearsal was interrupted.
+    Interrupted,
     /// A certificate of the run could not be created.
     Authority(String),
     /// The async runtime, its thread or its signal handlers could not be started.
@@ -67,6 +69,7 @@ impl fmt::Display for Error {
             ),
             Self::Database(source) => write!(f, "database error: {source}"),
             Self::HookNotFound(path) => write!(f, "no hook at {}", path.display()),
+            Self::Interrupted => f.write_str("interrupted; the hook and the sandbox were stopped"),
             Self::Authority(reason) => write!(f, "cannot create a test certificate: {reason}"),
             Self::Runtime(source) => write!(f, "cannot start the async runtime: {source}"),
         }

@@ -43,7 +43,7 @@ pub use error::Error;
 pub use faults::{Fault, FaultAction};
 pub use options::{Endpoints, Options};
 pub use probe::{ProbeResult, probe, probe_with_alpn};
-pub use rehearse::{Event, Hook, rehearse};
+pub use rehearse::{Event, Hook, Interrupt, rehearse};
 pub use request_log::RecordedRequest;
 pub use sandbox::Sandbox;
 pub use world::{Account, Cert, Package, Site, World};

@@ -45,7 +45,7 @@ fn exit_code(error: &Error) -> u8 {
         Error::File { .. } | Error::HookNotFound(_) => 66,
         Error::Listen { .. } => 69,
         Error::Authority(_) | Error::Database(_) | Error::Runtime(_) => 70,
-        Error::DataInUse(_) => 75,
+        Error::DataInUse(_) | Error::Interrupted => 75,
         Error::SchemaTooNew { .. } => 78,
     }
 }

@@ -4,9 +4,10 @@
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "tests fail by panicking")]
 
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use edgecert_sandbox::Authority;
 
@@ -60,18 +61,25 @@ fn real_hook_passes_every_step() {
     assert!(!text.contains("sandbox-key") && !text.contains("PRIVATE KEY"), "{text}");
 }
 
+/// Also a certificate issued today or just now, which the rehearsal's own must replace.
 #[test]
 fn own_lineage_can_be_rehearsed() {
-    let dir = tempfile::tempdir().unwrap();
-    let issued = Authority::new("mine").unwrap().issue_between(&["mine.example"], [0, 90]).unwrap();
-    std::fs::write(dir.path().join("fullchain.pem"), issued.fullchain()).unwrap();
-    std::fs::write(dir.path().join("privkey.pem"), &issued.key).unwrap();
-    let output = rehearse(&hook(), &["--lineage", dir.path().to_str().unwrap()]);
-    let text = text(&output);
-    assert_eq!(output.status.code(), Some(0), "{text}");
-    assert!(text.contains("ok mine.example is bound to record 1001"), "{text}");
-    let files = std::fs::read_dir(dir.path()).unwrap().count();
-    assert_eq!(files, 2, "the lineage is not modified");
+    let authority = Authority::new("mine").unwrap();
+    let names = ["mine.example"];
+    let last_month = || authority.issue_between(&names, [-30, 60]);
+    let today = || authority.issue_between(&names, [0, 90]);
+    let just_now = || authority.issue_now(&names);
+    for issue in [&last_month as &dyn Fn() -> _, &today, &just_now, &just_now] {
+        let (dir, issued) = (tempfile::tempdir().unwrap(), issue().unwrap());
+        std::fs::write(dir.path().join("fullchain.pem"), issued.fullchain()).unwrap();
+        std::fs::write(dir.path().join("privkey.pem"), &issued.key).unwrap();
+        let output = rehearse(&hook(), &["--lineage", dir.path().to_str().unwrap()]);
+        let text = text(&output);
+        assert_eq!(output.status.code(), Some(0), "{text}");
+        assert!(text.contains("ok mine.example is bound to record 1001"), "{text}");
+        let files = std::fs::read_dir(dir.path()).unwrap().count();
+        assert_eq!(files, 2, "the lineage is not modified");
+    }
 }
 
 #[test]
@@ -119,4 +127,93 @@ fn missing_hook_is_named() {
     assert_eq!(output.status.code(), Some(66), "{text}");
     let expected = "edgecert-sandbox: error: no hook at /nowhere/edgecert\nedgecert-sandbox: hint: run `cargo build --workspace`, or set EDGECERT_BIN to the path of the hook\n";
     assert_eq!(text, expected);
+}
+
+/// Starts two processes that hold the pipe `$LIFE` open and write to it if nothing kills them in time.
+const HANG: &str =
+    r#"exec 3> "$LIFE"; (sleep 20; echo survived >&3) & echo started >&3; sleep 20; echo survived >&3"#;
+
+/// A hook that runs this shell script with `$LIFE` set, and the pipe.
+fn script_hook_with_pipe(script: &str) -> (tempfile::TempDir, PathBuf, PathBuf) {
+    let (dir, _) = script_hook("");
+    let pipe = dir.path().join("life");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let hook = dir.path().join("hook");
+    std::fs::write(&hook, format!("#!/bin/sh\nLIFE='{}'\n{script}\n", pipe.display())).unwrap();
+    (dir, hook, pipe)
+}
+
+/// Reads a pipe until every process that has it open is gone.
+fn read_to_end(pipe: PathBuf) -> std::thread::JoinHandle<String> {
+    std::thread::spawn(move || std::fs::read_to_string(pipe).unwrap())
+}
+
+#[test]
+fn hanging_hook_is_killed() {
+    let deploy_then_hang = |real: &Path| {
+        format!(
+            "if [ -e \"$HOME/deployed\" ]; then {HANG}; fi; touch \"$HOME/deployed\"; exec {}",
+            real.display()
+        )
+    };
+    for (script, step) in [
+        (HANG.to_owned(), "1. first certificate"),
+        // certbot, too, waits for the output of what the hook leaves behind.
+        (format!("({HANG}) & exit 0"), "1. first certificate"),
+        (deploy_then_hang(&hook()), "2. renewal"),
+    ] {
+        let (_dir, hook, pipe) = script_hook_with_pipe(&script);
+        let life = read_to_end(pipe);
+        let output = rehearse(&hook, &["--hook-timeout", "1"]);
+        let text = text(&output);
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        let failure = "FAILED the hook exits 0; found it still running after 1 second, and killed it";
+        assert!(text.contains(failure) && text.contains(step), "{text}");
+        assert_eq!(life.join().unwrap(), "started\n", "{text}");
+    }
+}
+
+#[test]
+fn endless_output_does_not_delay_the_end() {
+    let (_dir, hook) = script_hook("yes endless; tr '\\0' x < /dev/zero");
+    let output = rehearse(&hook, &["--hook-timeout", "1"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output).contains("still running after 1 second"));
+    assert!(output.stdout.len() < 4 << 20, "{} bytes", output.stdout.len());
+}
+
+#[test]
+fn interrupted_rehearsal_leaves_nothing() {
+    for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
+        let (_dir, hook, pipe) = script_hook_with_pipe(HANG);
+        let temporary = tempfile::tempdir().unwrap();
+        let mut command = Command::new(sandbox());
+        command.arg("rehearse").env_clear().env("EDGECERT_BIN", &hook).env("TMPDIR", temporary.path());
+        let rehearsal = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut life = BufReader::new(std::fs::File::open(pipe).unwrap());
+        let mut text = String::new();
+        life.read_line(&mut text).unwrap();
+        assert_ne!(std::fs::read_dir(temporary.path()).unwrap().count(), 0);
+        let kill = Command::new("kill").args([&format!("-{signal}"), &rehearsal.id().to_string()]).status();
+        assert!(kill.unwrap().success());
+        let output = rehearsal.wait_with_output().unwrap();
+        life.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "started\n", "{signal}: the hook's processes are gone");
+        let left = std::fs::read_dir(temporary.path()).unwrap().count();
+        assert_eq!((output.status.code(), left), (Some(code), 0), "{signal}: {output:?}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(stderr, "edgecert-sandbox: error: interrupted; the hook and the sandbox were stopped\n");
+    }
+}
+
+/// `nohup` protects a sandbox from the end of the terminal session.
+#[test]
+fn ignored_hangup_stays_ignored() {
+    let (_dir, hook, pipe) =
+        script_hook_with_pipe(r#"exec 3> "$LIFE"; echo started >&3; kill -HUP $PPID; exit 3"#);
+    let life = read_to_end(pipe);
+    let script = format!("trap '' HUP; exec {} rehearse", sandbox().display());
+    let output = Command::new("sh").args(["-c", &script]).env("EDGECERT_BIN", hook).output().unwrap();
+    assert_eq!((output.status.code(), life.join().unwrap().as_str()), (Some(1), "started\n"));
+    assert!(text(&output).contains("found exit code 3"));
 }

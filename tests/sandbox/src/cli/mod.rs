@@ -3,11 +3,12 @@
 pub(crate) mod output;
 pub(crate) mod rehearse;
 pub(crate) mod serve;
+mod signals;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, value_parser};
 
 /// A local stand-in for the edge acceleration service, for rehearsal and tests
 #[derive(Parser)]
@@ -37,6 +38,11 @@ pub(crate) struct RehearseArgs {
     /// Deploy the certificate in this directory first [default: a test certificate]
     #[arg(long, value_name = "DIR")]
     pub(crate) lineage: Option<PathBuf>,
+
+    /// Kill a hook that runs longer than this
+    // lego's limit; the hook's own deadline is 90 seconds.
+    #[arg(long, value_name = "SECS", default_value_t = 120, value_parser = value_parser!(u64).range(1..=86_400))]
+    pub(crate) hook_timeout: u64,
 }
 
 #[derive(Args)]

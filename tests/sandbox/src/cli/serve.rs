@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use edgecert_sandbox::{Error, Options, Sandbox, World};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::ServeArgs;
 use super::output::{Style, line, notice, warning};
+use super::signals::Signals;
 
-/// Serves until SIGINT or SIGTERM.
+/// Serves until SIGINT, SIGTERM or SIGHUP.
 pub(crate) fn run(args: ServeArgs) -> Result<(), Error> {
     let world = args.world.as_deref().map(World::read).transpose()?;
     let has_world = world.is_some();
@@ -62,24 +62,11 @@ async fn print_notices(sandbox: &mut Sandbox, mut signals: Signals) {
     };
     loop {
         tokio::select! {
-            _ = signals.terminate.recv() => return,
-            _ = signals.interrupt.recv() => return,
+            _ = signals.recv() => return,
             received = notices.recv() => match received {
                 Some(text) => notice(&text),
                 None => return,
             },
         }
-    }
-}
-
-/// The signals that stop the program.
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Signals {
-    fn new() -> std::io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 }

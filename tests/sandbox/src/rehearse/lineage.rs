@@ -5,8 +5,9 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 
+use super::POLL_INTERVAL;
 use crate::cert::Leaf;
-use crate::{Authority, Error, IssuedCert};
+use crate::{Authority, Error, IssuedCert, clock};
 
 /// A lineage on disk.
 pub(super) struct Lineage {
@@ -16,6 +17,8 @@ pub(super) struct Lineage {
     pub(super) names: Vec<String>,
     /// Fingerprint of the newest leaf.
     pub(super) fingerprint: String,
+    /// When that was issued, in Unix seconds.
+    not_before: i64,
     /// Number of the newest version, counted from 1; 0 if there is none.
     version: u32,
     /// Whether the user supplied the lineage, which the rehearsal then never changes.
@@ -30,6 +33,7 @@ impl Lineage {
             directory: files.join("letsencrypt/live").join(name),
             names: names.iter().map(|name| (*name).to_owned()).collect(),
             fingerprint: String::new(),
+            not_before: 0,
             version: 0,
             is_external: false,
         };
@@ -45,6 +49,7 @@ impl Lineage {
             directory: directory.canonicalize().map_err(file_error)?,
             names: leaf.names,
             fingerprint: leaf.fingerprint,
+            not_before: leaf.not_before,
             version: 0,
             is_external: true,
         })
@@ -56,12 +61,17 @@ impl Lineage {
         let issued = authority.issue_now(&self.name_refs())?;
         self.version += 1;
         self.save(&issued).map_err(|source| Error::File { path: self.directory.clone(), source })?;
-        self.fingerprint = read_leaf(&self.directory)?.fingerprint;
+        let leaf = read_leaf(&self.directory)?;
+        (self.fingerprint, self.not_before) = (leaf.fingerprint, leaf.not_before);
         Ok(())
     }
 
-    /// Creates a lineage below `files` for the same names.
+    /// Creates a lineage below `files` for the same names. It is issued later by at least a second, the unit of the dates in
+    /// certificates: of two lineages for one site, the hook deploys the later one.
     pub(super) fn recreate(&self, files: &Path, authority: &Authority) -> Result<Self, Error> {
+        while clock::now().as_second() == self.not_before {
+            std::thread::sleep(POLL_INTERVAL);
+        }
         Self::create(files, authority, &self.name_refs())
     }
 

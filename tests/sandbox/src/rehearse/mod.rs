@@ -3,17 +3,23 @@
 
 mod checks;
 mod hook;
+mod interrupt;
 mod lineage;
 mod steps;
 
 use std::path::Path;
+use std::time::Duration;
 
 use tempfile::TempDir;
 
 use crate::{Authority, Error, Options, Sandbox};
 pub use hook::Hook;
-use hook::{RunningHook, Variable};
+use hook::{HookEnd, RunningHook, Variable};
+pub use interrupt::Interrupt;
 use lineage::Lineage;
+
+/// Pause between two looks at the hook, the service or the clock.
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// What happens in a rehearsal, for printing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,9 +52,15 @@ const STEPS: [Step; 4] = [
 ];
 
 /// Runs the steps until one fails and returns whether all passed. The first step deploys the certificate in
-/// `lineage`, or else a test certificate.
-pub fn rehearse(hook: &Hook, lineage: Option<&Path>, on_event: &mut dyn FnMut(Event)) -> Result<bool, Error> {
-    let mut rehearsal = Rehearsal::new(hook, lineage, on_event)?;
+/// `lineage`, or else a test certificate. After [`Interrupt::set`] it kills the hook, removes its files and returns
+/// [`Error::Interrupted`].
+pub fn rehearse(
+    hook: &Hook,
+    lineage: Option<&Path>,
+    interrupt: &Interrupt,
+    on_event: &mut dyn FnMut(Event),
+) -> Result<bool, Error> {
+    let mut rehearsal = Rehearsal::new(hook, lineage, interrupt, on_event)?;
     steps::set_up(&mut rehearsal);
     for (title, run) in STEPS {
         rehearsal.report(Event::Step(title.to_owned()));
@@ -64,6 +76,7 @@ pub fn rehearse(hook: &Hook, lineage: Option<&Path>, on_event: &mut dyn FnMut(Ev
 struct Rehearsal<'a> {
     sandbox: Sandbox,
     hook: &'a Hook,
+    interrupt: &'a Interrupt,
     lineage: Lineage,
     authority: Authority,
     /// Holds the lineage, the configuration and the hook's state.
@@ -78,6 +91,7 @@ impl<'a> Rehearsal<'a> {
     fn new(
         hook: &'a Hook,
         lineage: Option<&Path>,
+        interrupt: &'a Interrupt,
         on_event: &'a mut dyn FnMut(Event),
     ) -> Result<Self, Error> {
         let files = tempfile::Builder::new().prefix("edgecert-rehearsal-").tempdir();
@@ -88,7 +102,17 @@ impl<'a> Rehearsal<'a> {
             None => Lineage::create(files.path(), &authority, &["shop.example", "*.shop.example"])?,
         };
         let sandbox = Sandbox::start(Options { tls: true, ..Options::default() })?;
-        Ok(Self { sandbox, hook, lineage, authority, files, record: None, on_event, has_failed: false })
+        Ok(Self {
+            sandbox,
+            hook,
+            interrupt,
+            lineage,
+            authority,
+            files,
+            record: None,
+            on_event,
+            has_failed: false,
+        })
     }
 
     fn report(&mut self, event: Event) {
@@ -117,15 +141,13 @@ impl<'a> Rehearsal<'a> {
     /// Runs the hook as certbot does and expects success.
     fn deploy(&mut self) -> Result<(), Error> {
         let running = self.start_deploy(&[])?;
-        self.finish(running, 0);
-        Ok(())
+        self.finish(running, 0)
     }
 
     /// Runs `edgecert sync` as a timer does and expects success.
     fn sync(&mut self) -> Result<(), Error> {
         let running = self.start(&["sync"], &[])?;
-        self.finish(running, 0);
-        Ok(())
+        self.finish(running, 0)
     }
 
     /// Starts the hook as certbot does, with more settings in its environment.
@@ -175,13 +197,26 @@ impl<'a> Rehearsal<'a> {
         Ok(settings)
     }
 
-    /// Waits for the hook to exit, reports its output and checks its exit code.
-    fn finish(&mut self, running: RunningHook, expected: i32) {
-        let (code, lines) = running.wait();
+    /// Waits for the hook to end, reports its output and checks its exit code.
+    fn finish(&mut self, running: RunningHook, expected: i32) -> Result<(), Error> {
+        let (end, lines) = running.wait(self.interrupt)?;
         for line in lines {
             self.output(line);
         }
-        let found = code.map_or_else(|| "a signal".to_owned(), |code| format!("exit code {code}"));
-        self.check(code == Some(expected), format!("the hook exits {expected}"), found);
+        let passed = end == HookEnd::Exit(expected);
+        self.check(passed, format!("the hook exits {expected}"), self.describe(end));
+        Ok(())
+    }
+
+    fn describe(&self, end: HookEnd) -> String {
+        match end {
+            HookEnd::Exit(code) => format!("exit code {code}"),
+            HookEnd::Signal => "a signal".to_owned(),
+            HookEnd::TimedOut => {
+                let seconds = self.hook.time_limit().as_secs();
+                let unit = if seconds == 1 { "second" } else { "seconds" };
+                format!("it still running after {seconds} {unit}, and killed it")
+            }
+        }
     }
 }

@@ -1,19 +1,16 @@
 //! The steps of the rehearsal.
 
-use std::time::Duration;
-
 use super::checks::{
     BYSTANDER, check_bindings, check_not_served, check_record_replaced, check_served, check_still_served,
     covered_sites, record_ids,
 };
 use super::hook::RunningHook;
-use super::{Error, Rehearsal};
+use super::{Error, POLL_INTERVAL, Rehearsal};
 use crate::faults::Fault;
 
 const UPLOAD: &str = "POST /api/certs/upload";
 /// Exit code for a temporary failure that `edgecert sync` retries.
 const EXIT_TEMPORARY: i32 = 75;
-const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Adds the sites and reports them.
 pub(super) fn set_up(rehearsal: &mut Rehearsal<'_>) {
@@ -65,7 +62,7 @@ pub(super) fn renewal(rehearsal: &mut Rehearsal<'_>) -> Result<(), Error> {
     check_still_served(rehearsal, &old_leaf);
     rehearsal.note("the service pushes the change to the edge, which the hook has been waiting for");
     rehearsal.sandbox.hold_pushes(false);
-    rehearsal.finish(running, 0);
+    rehearsal.finish(running, 0)?;
     check_record_replaced(rehearsal);
     check_bindings(rehearsal);
     check_served(rehearsal);
@@ -98,7 +95,7 @@ pub(super) fn service_outage(rehearsal: &mut Rehearsal<'_>) -> Result<(), Error>
     rehearsal.note("at the next renewal the service responds 503 to every request; the hook has 2 seconds");
     rehearsal.sandbox.add_fault(Fault::status("*", 503).body("maintenance").times(u32::MAX));
     let running = rehearsal.start_deploy(&[("EDGECERT_TIMEOUT", "2".to_owned())])?;
-    rehearsal.finish(running, EXIT_TEMPORARY);
+    rehearsal.finish(running, EXIT_TEMPORARY)?;
     check_still_served(rehearsal, &old_leaf);
     rehearsal
         .note("certbot does not run the hook again; the service recovers, and a timer runs `edgecert sync`");
@@ -119,10 +116,14 @@ pub(super) fn service_outage(rehearsal: &mut Rehearsal<'_>) -> Result<(), Error>
     Ok(())
 }
 
-/// Waits until the service has handled an upload or the hook has exited.
+/// Waits until the service has handled an upload or the hook has ended; [`Rehearsal::finish`] finds out why.
 fn wait_for_upload(rehearsal: &Rehearsal<'_>, mut running: RunningHook) -> RunningHook {
     let uploads_before = completed_uploads(rehearsal);
-    while completed_uploads(rehearsal) == uploads_before && !running.has_exited() {
+    while completed_uploads(rehearsal) == uploads_before
+        && !running.has_exited()
+        && !running.is_overdue()
+        && !rehearsal.interrupt.is_set()
+    {
         std::thread::sleep(POLL_INTERVAL);
     }
     running

@@ -69,7 +69,7 @@ fn ready_file_lists_endpoints_and_key() {
 
 #[test]
 fn signals_stop_it_cleanly() {
-    for signal in ["TERM", "INT"] {
+    for signal in ["TERM", "INT", "HUP"] {
         let server = Server::start_with(&test_world(), &["--tls"]);
         let ca = server.ready["ca_file"].as_str().unwrap().to_owned();
         let api = server.url("api").strip_prefix("https://").unwrap().to_owned();
