@@ -6,7 +6,7 @@ use rustls::RootCertStore;
 
 use super::limiter::Limiter;
 use crate::secret::Secret;
-use crate::settings::{BaseUrl, Roots, Settings};
+use crate::settings::{BaseUrl, Proxy, Roots, Settings};
 use crate::trust::{TrustStoreError, TrustStores};
 
 /// Why no client can be made.
@@ -23,6 +23,7 @@ pub(crate) struct ClientConfig {
     pub(super) base_url: BaseUrl,
     pub(super) api_key: Secret,
     pub(super) tls: rustls::ClientConfig,
+    pub(super) proxy: Option<Proxy>,
     pub(super) limiter: Arc<Limiter>,
 }
 
@@ -33,6 +34,7 @@ impl ClientConfig {
             base_url: settings.base_url.clone(),
             api_key: settings.api_key.clone(),
             tls: tls(&settings.roots, settings.base_url.is_plain(), stores)?,
+            proxy: settings.proxy.clone(),
             limiter: Arc::new(Limiter::new()),
         })
     }

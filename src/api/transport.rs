@@ -18,7 +18,7 @@ use super::limiter::Limiter;
 use super::response::Response;
 use crate::clock::Deadline;
 use crate::secret::Redactor;
-use crate::settings::BaseUrl;
+use crate::settings::{BaseUrl, Proxy};
 use crate::text;
 
 /// Time limit of one attempt. Shorter than most deadlines, so that a stalled connection is replaced.
@@ -59,6 +59,8 @@ impl fmt::Display for Request {
 pub(super) struct Transport {
     http: reqwest::Client,
     base_url: BaseUrl,
+    /// Names the service in errors.
+    peer: String,
     limiter: Arc<Limiter>,
     redactor: Redactor,
     skew: Cell<Option<time::Duration>>,
@@ -74,16 +76,22 @@ impl Transport {
             .referer(false)
             .connect_timeout(CONNECT_TIMEOUT)
             .tls_backend_preconfigured(config.tls.clone());
-        // A proxy could read a plain request, and loopback needs none.
-        let builder = if base_url.is_plain() { builder.no_proxy() } else { builder };
-        let http = builder.build().map_err(|error| SetupError::Client(innermost_reason(&error)))?;
-        Ok(Self { http, base_url, limiter, redactor, skew: Cell::default() })
+        let failed = |error: reqwest::Error| SetupError::Client(innermost_reason(&error));
+        let builder = match &config.proxy {
+            Some(proxy) => builder.proxy(client_proxy(proxy).map_err(failed)?),
+            // Otherwise reqwest would read the variables itself, and ignore invalid ones.
+            None => builder.no_proxy(),
+        };
+        let http = builder.build().map_err(failed)?;
+        let peer = peer(&base_url, config.proxy.as_ref());
+        Ok(Self { http, base_url, peer, limiter, redactor, skew: Cell::default() })
     }
 
     /// The same connections with other secrets.
     pub(super) fn with_redactor(&self, redactor: Redactor) -> Self {
         let (http, limiter) = (self.http.clone(), Arc::clone(&self.limiter));
-        Self { http, base_url: self.base_url.clone(), limiter, redactor, skew: Cell::default() }
+        let (base_url, peer) = (self.base_url.clone(), self.peer.clone());
+        Self { http, base_url, peer, limiter, redactor, skew: Cell::default() }
     }
 
     /// How far this host's clock is ahead of the service's; `None` until a response has a `Date`.
@@ -106,7 +114,7 @@ impl Transport {
     /// The error of a request that the limiter cannot admit before the deadline.
     fn not_sent(&self, backoff: Duration) -> AttemptError {
         if backoff.is_zero() {
-            return AttemptError::TimedOut { host: self.base_url.join("").authority().to_owned() };
+            return AttemptError::TimedOut { host: self.peer.clone() };
         }
         let message = "it asks for a pause beyond the deadline".into();
         AttemptError::Unavailable { status: 429, retry_after: Some(backoff), message }
@@ -114,20 +122,21 @@ impl Transport {
 
     async fn attempt(&self, request: &Request, deadline: Deadline) -> Result<Response<'_>, AttemptError> {
         let url = self.base_url.join(&request.path);
-        let host = url.authority().to_owned();
         let timeout = deadline.left().min(ATTEMPT_TIMEOUT);
         let mut builder = self.http.request(request.method.clone(), url).timeout(timeout);
         if let Some(body) = &request.body {
             builder = builder.header(CONTENT_TYPE, "application/json").body(body.to_string());
         }
         log::info!("{request}");
-        let response =
-            builder.send().await.map_err(|error| connection_error(error, &host, RequestPhase::Request))?;
+        let response = builder
+            .send()
+            .await
+            .map_err(|error| connection_error(error, &self.peer, RequestPhase::Request))?;
         let (status, headers) = (response.status(), response.headers().clone());
         self.skew.set(skew(&headers, crate::clock::now()).or(self.skew.get()));
         let body = read_body(response)
             .await
-            .map_err(|error| connection_error(error, &host, RequestPhase::Response))?;
+            .map_err(|error| connection_error(error, &self.peer, RequestPhase::Response))?;
         log::info!("{request}: {status}");
         self.classify(&headers, Response::new(status.as_u16(), body, &self.redactor))
     }
@@ -155,6 +164,20 @@ impl Transport {
         let location = headers.get(LOCATION).and_then(|value| value.to_str().ok());
         text::sanitize(&self.redactor.clean(location.unwrap_or("an unknown location")))
     }
+}
+
+/// The service's host and port, and how it is reached.
+fn peer(base_url: &BaseUrl, proxy: Option<&Proxy>) -> String {
+    let proxy = proxy.map(|proxy| format!(" (through the proxy in {})", proxy.variable));
+    format!("{}{}", base_url.join("").authority(), proxy.unwrap_or_default())
+}
+
+fn client_proxy(proxy: &Proxy) -> reqwest::Result<reqwest::Proxy> {
+    let client = reqwest::Proxy::https(proxy.url.clone())?;
+    Ok(match &proxy.credentials {
+        Some(credentials) => client.basic_auth(credentials.user.expose(), credentials.password.expose()),
+        None => client,
+    })
 }
 
 fn default_headers(config: &ClientConfig) -> Result<HeaderMap, SetupError> {

@@ -36,6 +36,11 @@ impl BaseUrl {
         url
     }
 
+    /// The host; an IPv6 address is in brackets.
+    pub(super) fn host(&self) -> &str {
+        self.0.host_str().unwrap_or_default()
+    }
+
     /// Whether requests are sent without TLS, which is allowed on loopback only.
     pub(crate) fn is_plain(&self) -> bool {
         self.0.scheme() == "http"

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::layers::{base_url, check_edge_address};
-use super::{BaseUrl, Layer, Layers, Settings, SettingsError, api_key};
+use super::{BaseUrl, Layer, Layers, Proxy, Settings, SettingsError, api_key};
 use crate::secret::Secret;
 
 /// Each setting, or its error.
@@ -23,19 +23,23 @@ impl Layers<'_> {
         let key_file = self.environment.api_key_file.as_ref().or(self.file.api_key_file.as_ref());
         let api_key = api_key::find(self.flags.api_key_file.as_ref(), key_file, self.env);
         let edge = merged.edge_address.as_deref().map(check_edge_address);
+        let base_url = base_url(&merged);
+        let proxy = base_url.as_ref().ok().map(|url| Proxy::find(url, self.env));
+        let errors = edge.and_then(Result::err).into_iter().chain(proxy.and_then(Result::err));
         Inspection {
-            unusable: self.unusable.iter().cloned().chain(edge.and_then(Result::err)).collect(),
-            base_url: base_url(&merged),
+            unusable: self.unusable.iter().cloned().chain(errors).collect(),
+            base_url,
             api_key: api_key.and_then(|key| key.ok_or(SettingsError::NoApiKey)),
             state_dir: self.state_dir(),
         }
     }
 
-    /// The settings for requests that only read; `None` without a base URL. Without an API key, an empty one is sent.
+    /// The settings for requests that only read; `None` without a base URL, and with a proxy that cannot be used.
+    /// Without an API key, an empty one is sent.
     pub(crate) fn inspected_settings(&self, inspection: &Inspection) -> Option<Settings> {
         let base_url = inspection.base_url.as_ref().ok()?.clone();
         let api_key = inspection.api_key.as_ref().map_or_else(|_| Secret::new(String::new()), Secret::clone);
-        Some(Settings::new(base_url, api_key, self.merge(&Layer::default(), None), self.env))
+        Settings::new(base_url, api_key, self.merge(&Layer::default(), None), self.env).ok()
     }
 }
 

@@ -58,7 +58,7 @@ impl<'a> Layers<'a> {
         let merged = self.merge(recorded, entry);
         merged.edge_address.as_deref().map(check_edge_address).transpose()?;
         let base_url = base_url(&merged)?;
-        Ok(Settings::new(base_url, api_key.ok_or(SettingsError::NoApiKey)?, merged, self.env))
+        Settings::new(base_url, api_key.ok_or(SettingsError::NoApiKey)?, merged, self.env)
     }
 
     /// The recorded key file, if the recorded base URL is used: `EDGECERT_API_KEY` may be the key for another service.

@@ -12,6 +12,7 @@ mod layer;
 mod layers;
 mod on_failure;
 mod parser;
+mod proxy;
 mod trust_anchors;
 mod value;
 
@@ -27,6 +28,7 @@ pub(crate) use self::guards::Guards;
 pub(crate) use self::layer::{Layer, Reader, SETTINGS, Setting};
 pub(crate) use self::layers::Layers;
 pub(crate) use self::on_failure::{Distrust, Program};
+pub(crate) use self::proxy::Proxy;
 pub(crate) use self::trust_anchors::{Roots, TrustAnchors, TrustPolicy};
 pub(crate) use self::value::{Kind, Value, Verify};
 use crate::env::Env;
@@ -46,6 +48,8 @@ pub(crate) struct Settings {
     pub(crate) base_url: BaseUrl,
     pub(crate) api_key: Secret,
     pub(crate) roots: Roots,
+    /// `None`: requests are sent directly.
+    pub(crate) proxy: Option<Proxy>,
     pub(crate) timeout: Duration,
     /// Zero means not to wait.
     pub(crate) wait: Duration,
@@ -64,10 +68,12 @@ pub(crate) struct Settings {
 
 impl Settings {
     /// Completes merged settings with the defaults.
-    fn new(base_url: BaseUrl, api_key: Secret, merged: Layer, env: &Env) -> Self {
-        Self {
+    fn new(base_url: BaseUrl, api_key: Secret, merged: Layer, env: &Env) -> Result<Self, SettingsError> {
+        let proxy = Proxy::find(&base_url, env)?;
+        Ok(Self {
             base_url,
             api_key,
+            proxy,
             roots: merged.ca_file.map_or_else(|| Roots::of_system(env), Roots::File),
             timeout: Duration::from_secs(merged.timeout.unwrap_or(TIMEOUT)),
             wait: Duration::from_secs(merged.wait.unwrap_or(WAIT)),
@@ -79,7 +85,7 @@ impl Settings {
             rebind: merged.rebind.unwrap_or(false),
             allow_untrusted: merged.allow_untrusted.unwrap_or(false),
             skip_unmatched: merged.skip_unmatched.unwrap_or(false),
-        }
+        })
     }
 
     /// Whether both belong to the same account of the same service.

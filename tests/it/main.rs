@@ -40,6 +40,7 @@ mod notify;
 mod output;
 mod plan;
 mod proof;
+mod proxy;
 mod readme;
 mod secrets;
 mod settings;

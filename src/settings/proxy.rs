@@ -1,0 +1,195 @@
+//! The proxy for requests to the service, from the variables that curl reads. They may hold a password, so an error
+//! names the variable only.
+
+use std::net::IpAddr;
+
+use percent_encoding::percent_decode_str;
+use reqwest::Url;
+
+use super::{BaseUrl, SettingsError};
+use crate::env::{Env, NotUnicode};
+use crate::names::Domain;
+use crate::secret::Secret;
+
+/// Variables with the proxy for https, the first one that is set counts.
+const PROXY: [&str; 4] = ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"];
+/// Variables with the hosts that are reached without it.
+const NO_PROXY: [&str; 2] = ["no_proxy", "NO_PROXY"];
+
+/// Port of an http proxy that names none.
+const DEFAULT_PORT: u16 = 1080;
+
+/// A proxy.
+#[derive(Clone)]
+pub(crate) struct Proxy {
+    /// Scheme, host and port.
+    pub(crate) url: Url,
+    pub(crate) credentials: Option<Credentials>,
+    /// The variable that names it.
+    pub(crate) variable: &'static str,
+}
+
+/// User and password for a proxy.
+#[derive(Clone)]
+pub(crate) struct Credentials {
+    pub(crate) user: Secret,
+    pub(crate) password: Secret,
+}
+
+/// Why text does not name a proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+enum ProxyError {
+    #[error("expected http://HOST:PORT or https://HOST:PORT")]
+    Malformed,
+    #[error("a proxy of this scheme is not supported, only http:// and https://")]
+    Scheme,
+}
+
+impl Proxy {
+    /// The proxy for requests to a base URL; `None` if they are sent directly.
+    pub(super) fn find(base_url: &BaseUrl, env: &Env) -> Result<Option<Self>, SettingsError> {
+        // A proxy could read a plain request, and loopback needs none.
+        if base_url.is_plain() {
+            return Ok(None);
+        }
+        let (Some((variable, text)), exempt) = (first(env, &PROXY)?, first(env, &NO_PROXY)?) else {
+            return Ok(None);
+        };
+        if exempt.is_some_and(|(_, list)| is_exempt(base_url.host(), list)) {
+            return Ok(None);
+        }
+        let invalid =
+            |error: ProxyError| SettingsError::Invalid { name: variable.into(), reason: error.to_string() };
+        let (url, credentials) = parse(text).map_err(invalid)?;
+        Ok(Some(Self { url, credentials, variable }))
+    }
+}
+
+/// The first of these variables that is set, and its text.
+fn first<'e>(env: &'e Env, names: &[&'static str]) -> Result<Option<(&'static str, &'e str)>, NotUnicode> {
+    let mut found =
+        names.iter().filter_map(|name| env.text(name).map(|text| Some((*name, text?))).transpose());
+    found.next().transpose()
+}
+
+fn parse(text: &str) -> Result<(Url, Option<Credentials>), ProxyError> {
+    let text = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+    let mut url = Url::parse(&text).map_err(|_| ProxyError::Malformed)?;
+    if !["http", "https"].contains(&url.scheme()) {
+        return Err(ProxyError::Scheme);
+    }
+    let is_host = url.host_str().is_some_and(|host| ip(host).is_some() || host.parse::<Domain>().is_ok());
+    if !is_host || url.port() == Some(0) {
+        return Err(ProxyError::Malformed);
+    }
+    let decode = |text: &str| Secret::new(percent_decode_str(text).decode_utf8_lossy().into_owned());
+    let (user, password) = (url.username(), url.password());
+    let credentials = (!user.is_empty() || password.is_some())
+        .then(|| Credentials { user: decode(user), password: decode(password.unwrap_or_default()) });
+    let authority = text.split("://").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or_default();
+    // 80 is the default for other URLs, so `Url` drops it.
+    if url.scheme() == "http" && url.port().is_none() && !authority.ends_with(":80") {
+        url.set_port(Some(DEFAULT_PORT)).map_err(|()| ProxyError::Malformed)?;
+    }
+    url.set_username("").and_then(|()| url.set_password(None)).map_err(|()| ProxyError::Malformed)?;
+    url.set_path("");
+    url.set_query(None);
+    url.set_fragment(None);
+    Ok((url, credentials))
+}
+
+/// Whether a host is in a list of names, addresses and networks, separated by commas or blanks. A name matches the
+/// domains below it, too.
+fn is_exempt(host: &str, list: &str) -> bool {
+    let mut entries = list.split([',', ' ', '\t']).filter(|entry| !entry.is_empty());
+    match ip(host) {
+        _ if list == "*" => true,
+        Some(address) => entries.any(|entry| contains(entry, address)),
+        None => entries.any(|entry| is_same_or_below(without_dot(host), entry)),
+    }
+}
+
+/// The address in the host of a URL.
+fn ip(host: &str) -> Option<IpAddr> {
+    host.trim_matches(['[', ']']).parse().ok()
+}
+
+fn is_same_or_below(host: &str, entry: &str) -> bool {
+    let name = without_dot(entry);
+    let name = name.strip_prefix('.').unwrap_or(name);
+    let Some(at) = host.len().checked_sub(name.len()).filter(|_| !name.is_empty()) else { return false };
+    let is_suffix = host.get(at..).is_some_and(|end| end.eq_ignore_ascii_case(name));
+    is_suffix && (at == 0 || host.get(..at).is_some_and(|start| start.ends_with('.')))
+}
+
+fn without_dot(name: &str) -> &str {
+    name.strip_suffix('.').unwrap_or(name)
+}
+
+/// Whether an entry is this address, or a network with it. Zero bits mean the whole address.
+fn contains(entry: &str, address: IpAddr) -> bool {
+    let (network, bits) = entry.split_once('/').unwrap_or((entry, "0"));
+    let (Ok(network), Ok(bits)) = (network.parse::<IpAddr>(), bits.parse::<u32>()) else { return false };
+    let (difference, width) = match (network, address) {
+        (IpAddr::V4(one), IpAddr::V4(other)) => (u128::from(u32::from(one) ^ u32::from(other)), 32),
+        (IpAddr::V6(one), IpAddr::V6(other)) => (u128::from(one) ^ u128::from(other), 128),
+        _ => return false,
+    };
+    let bits = if bits == 0 { width } else { bits };
+    bits <= width && difference.checked_shr(width - bits).unwrap_or(0) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn proxies_are_urls_of_http_or_https() {
+        let rows = [
+            ("http://proxy.example:3128", Ok("http://proxy.example:3128/")),
+            ("proxy.example:3128", Ok("http://proxy.example:3128/")),
+            ("proxy.example", Ok("http://proxy.example:1080/")),
+            ("http://proxy.example:80/path?x#y", Ok("http://proxy.example/")),
+            ("https://proxy.example", Ok("https://proxy.example/")),
+            ("http://[::1]", Ok("http://[::1]:1080/")),
+            ("http://user:word@192.0.2.1:8080", Ok("http://192.0.2.1:8080/")),
+            ("http://user:p@ss@proxy.example:80", Ok("http://proxy.example/")),
+            ("socks5://proxy.example:1080", Err(ProxyError::Scheme)),
+            ("ftp://proxy.example", Err(ProxyError::Scheme)),
+            ("http://", Err(ProxyError::Malformed)),
+            (":3128", Err(ProxyError::Malformed)),
+            ("http://proxy.example:port", Err(ProxyError::Malformed)),
+            ("http://proxy.example:0", Err(ProxyError::Malformed)),
+            ("http://proxy.example:65536", Err(ProxyError::Malformed)),
+            ("http://[::1", Err(ProxyError::Malformed)),
+            ("http://proxy example", Err(ProxyError::Malformed)),
+            ("http://{proxy}:3128", Err(ProxyError::Malformed)),
+        ];
+        for (text, expected) in rows {
+            let parsed = parse(text).map(|(url, _)| url.to_string());
+            assert_eq!(parsed, expected.map(str::to_owned), "{text}");
+        }
+    }
+
+    #[test]
+    fn credentials_are_decoded() {
+        for (text, expected) in [
+            ("http://user:p%40ss%3a@proxy.example", Some(("user", "p@ss:"))),
+            ("http://user:p@ss@proxy.example", Some(("user", "p@ss"))),
+            ("http://user@proxy.example", Some(("user", ""))),
+            ("http://proxy.example", None),
+        ] {
+            let credentials = parse(text).unwrap().1;
+            let found = credentials.as_ref().map(|found| (found.user.expose(), found.password.expose()));
+            assert_eq!(found, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn networks_of_ipv6_are_exempt() {
+        for (list, expected) in [("::1", true), ("::/64", true), ("2001:db8::/32", false), ("::1/129", false)]
+        {
+            assert_eq!(is_exempt("[::1]", list), expected, "{list}");
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Proxies: the variables are read as curl reads them, and one that cannot be used is an error.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use crate::harness::{Hook, Lineage, Options, Sandbox, edgecert, sandbox_with};
+
+/// A proxy on loopback that keeps the lines that clients send before the tunnel.
+struct Proxy {
+    port: u16,
+    lines: Arc<Mutex<Vec<String>>>,
+}
+
+impl Proxy {
+    /// Starts a proxy that opens tunnels, or closes every connection.
+    fn start(opens: bool) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let proxy = Self { port: listener.local_addr().unwrap().port(), lines: Arc::default() };
+        let lines = Arc::clone(&proxy.lines);
+        thread::spawn(move || {
+            for client in listener.incoming() {
+                let lines = Arc::clone(&lines);
+                thread::spawn(move || serve(&client.unwrap(), &lines, opens));
+            }
+        });
+        proxy
+    }
+
+    fn url(&self, credentials: &str) -> String {
+        format!("http://{credentials}127.0.0.1:{}", self.port)
+    }
+
+    fn lines(&self) -> Vec<String> {
+        self.lines.lock().unwrap().clone()
+    }
+}
+
+fn serve(client: &TcpStream, lines: &Mutex<Vec<String>>, opens: bool) -> Option<()> {
+    let mut reader = BufReader::new(client.try_clone().ok()?);
+    let mut head = Vec::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok()?;
+        match line.trim_end() {
+            "" => break,
+            line => head.push(line.to_owned()),
+        }
+    }
+    let target = head.first()?.split(' ').nth(1)?.to_owned();
+    lines.lock().unwrap().extend(head);
+    if !opens {
+        return None;
+    }
+    let server = TcpStream::connect(target).ok()?;
+    (&mut &*client).write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").ok()?;
+    let (mut upstream, mut to_client) = (server.try_clone().ok()?, client.try_clone().ok()?);
+    thread::spawn(move || {
+        let _ = std::io::copy(&mut upstream, &mut to_client);
+        to_client.shutdown(Shutdown::Write)
+    });
+    let _ = std::io::copy(&mut reader, &mut &server);
+    server.shutdown(Shutdown::Write).ok()
+}
+
+fn tls_sandbox() -> Sandbox {
+    sandbox_with(Options { tls: true, ..Options::default() }, &["a.example"])
+}
+
+fn list(service: &Sandbox) -> Hook {
+    edgecert().against(service).args(["sites", "list"])
+}
+
+#[test]
+fn requests_use_the_proxy_with_its_password() {
+    let (service, proxy) = (tls_sandbox(), Proxy::start(true));
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let hook = edgecert().called_by_certbot(&lineage).against(&service);
+    hook.env("HTTPS_PROXY", proxy.url("user:p%40ss@")).succeeds();
+    let host = service.endpoints().api.trim_start_matches("https://").to_owned();
+    let lines = proxy.lines();
+    assert_eq!(lines[0], format!("CONNECT {host} HTTP/1.1"));
+    // The base64 of `user:p@ss`.
+    let authorization = "proxy-authorization: Basic dXNlcjpwQHNz";
+    assert!(lines.iter().any(|line| line.eq_ignore_ascii_case(authorization)), "{lines:?}");
+}
+
+#[test]
+fn unreachable_proxy_is_named() {
+    let service = tls_sandbox();
+    let output = list(&service).env("all_proxy", "http://user:secret@127.0.0.1:1").args(["--timeout", "1"]);
+    let stderr = output.exits_with(75).stderr;
+    assert!(stderr.contains(" (through the proxy in all_proxy): "), "{stderr}");
+    assert!(!stderr.contains("secret"), "{stderr}");
+}
+
+#[test]
+fn malformed_proxy_is_exit_78() {
+    const EXPECTED: &str = "expected http://HOST:PORT or https://HOST:PORT";
+    const UNSUPPORTED: &str = "a proxy of this scheme is not supported, only http:// and https://";
+    let (service, lineage) = (tls_sandbox(), Lineage::issued_for(&["a.example"]));
+    for (value, reason) in [
+        ("http://user:secret@", EXPECTED),
+        ("http://secret:port", EXPECTED),
+        ("http://secret secret", EXPECTED),
+        ("://secret", EXPECTED),
+        ("socks5h://user:secret@127.0.0.1:1080", UNSUPPORTED),
+    ] {
+        for variable in ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"] {
+            let output = list(&service).env(variable, value).exits_with(78);
+            assert_eq!(output.stderr, format!("edgecert: error: {variable}: {reason}\n"));
+        }
+        let deploy = edgecert().called_by_certbot(&lineage).against(&service).env("HTTPS_PROXY", value);
+        let output = deploy.args(["--json"]).exits_with(78);
+        assert!(!format!("{}{}{}", output.stdout, output.stderr, output.state).contains("secret"));
+        let doctor = edgecert().against(&service).env("HTTPS_PROXY", value).args(["doctor"]).exits_with(78);
+        assert!(
+            doctor.stdout.contains(&format!("settings     fail: HTTPS_PROXY: {reason}")),
+            "{}",
+            doctor.stdout
+        );
+    }
+    assert_eq!(service.requests().len(), 0, "nothing was sent past the proxy");
+    // What is not used may be wrong.
+    list(&service).env("HTTPS_PROXY", "http://").env("NO_PROXY", "127.0.0.1").succeeds();
+    list(&service).env("HTTP_PROXY", "http://").succeeds();
+    list(&service).env("https_proxy", "").env("HTTPS_PROXY", "").succeeds();
+}
+
+/// Whether a program uses the proxy of its environment.
+fn is_proxied(command: &mut Command, variables: &[(&str, &str)]) -> bool {
+    let proxy = Proxy::start(false);
+    command.env("HTTPS_PROXY", proxy.url("")).envs(variables.iter().copied());
+    command.output().unwrap();
+    !proxy.lines().is_empty()
+}
+
+#[test]
+fn no_proxy_is_read_as_by_curl() {
+    // Nothing listens on port 1.
+    let rows = [
+        ("127.0.0.1", "", true),
+        ("127.0.0.1", "*", false),
+        ("127.0.0.1", "localhost,*", true),
+        ("127.0.0.1", "127.0.0.1", false),
+        ("127.0.0.1", "127.0.0.1:1", true),
+        ("127.0.0.1", "127.0.0.0/8", false),
+        ("127.0.0.1", "10.0.0.0/8 127.0.0.0/8", false),
+        ("127.0.0.1", "127.0.0.1/0", false),
+        ("127.0.0.1", "128.0.0.1/0", true),
+        ("127.0.0.1", "127.0.0.0/33", true),
+        ("127.0.0.1", "0.0.1", true),
+        ("127.0.0.1", "localhost", true),
+        ("localhost", "127.0.0.1", true),
+        ("localhost", "LOCALHOST", false),
+        ("localhost", "xlocalhost, ocalhost", true),
+        ("[::1]", "::1", false),
+        ("[::1]", "[::1]", true),
+        ("www.a.invalid", "a.invalid", false),
+        ("www.a.invalid", ".a.invalid.", false),
+        ("www.a.invalid", "x,,\tb.invalid invalid", false),
+        ("www.a.invalid", "*.a.invalid", true),
+        ("www.a.invalid", "w.a.invalid", true),
+        ("www.a.invalid", ".", true),
+        ("www.a.invalid", "..invalid", true),
+    ];
+    thread::scope(|scope| {
+        for (host, list, expected) in rows {
+            scope.spawn(move || {
+                let mut curl = Command::new("/usr/bin/curl");
+                curl.args(["-s", &format!("https://{host}:1/")]).env_clear();
+                assert_eq!(is_proxied(&mut curl, &[("NO_PROXY", list)]), expected, "curl, {host}: {list}");
+                let mut doctor =
+                    edgecert().args(["doctor"]).env("EDGECERT_BASE_URL", format!("https://{host}:1"));
+                assert_eq!(
+                    is_proxied(doctor.command(), &[("NO_PROXY", list)]),
+                    expected,
+                    "edgecert, {host}: {list}"
+                );
+            });
+        }
+    });
+}
+
+#[test]
+fn lower_case_variables_precede_as_for_curl() {
+    let other = Proxy::start(false);
+    let rows: [(&[(&str, &str)], bool); 4] = [
+        (&[("https_proxy", "OTHER")], false),
+        (&[("all_proxy", "OTHER")], true),
+        (&[("no_proxy", "x"), ("NO_PROXY", "127.0.0.1")], true),
+        (&[("no_proxy", ""), ("NO_PROXY", "127.0.0.1")], false),
+    ];
+    for (variables, expected) in rows {
+        let url = other.url("");
+        let variables: Vec<(&str, &str)> = variables
+            .iter()
+            .map(|(name, value)| (*name, if *value == "OTHER" { url.as_str() } else { *value }))
+            .collect();
+        let mut curl = Command::new("/usr/bin/curl");
+        curl.args(["-s", "https://127.0.0.1:1/"]).env_clear();
+        assert_eq!(is_proxied(&mut curl, &variables), expected, "curl: {variables:?}");
+        let mut doctor = edgecert().args(["doctor"]).env("EDGECERT_BASE_URL", "https://127.0.0.1:1");
+        assert_eq!(is_proxied(doctor.command(), &variables), expected, "edgecert: {variables:?}");
+    }
+}
