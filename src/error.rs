@@ -120,6 +120,11 @@ impl CommandError {
         Self { message, ..self.clone() }
     }
 
+    /// Prefixes the message with a clause that says what is unknown because of the error.
+    pub(crate) fn with_context(&self, context: &str) -> Self {
+        Self { message: format!("{context}; {}", self.message), ..self.clone() }
+    }
+
     /// Appends a clause that says what was left undone.
     pub(crate) fn with_consequence(&self, consequence: &str) -> Self {
         Self { message: format!("{}; {consequence}", self.message), ..self.clone() }
@@ -134,6 +139,16 @@ impl CommandError {
             messages.push(&more);
         }
         messages.join("; ")
+    }
+}
+
+impl<E: Diagnostic + ?Sized> Diagnostic for &E {
+    fn kind(&self) -> ErrorKind {
+        (**self).kind()
+    }
+
+    fn hint(&self) -> Option<String> {
+        (**self).hint()
     }
 }
 
@@ -218,6 +233,16 @@ impl Diagnostic for api::AttemptError {
             Self::Refused { .. } | Self::NotOk { .. } => return None,
         };
         Some(hint.into())
+    }
+}
+
+impl Diagnostic for api::Gap {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Protocol
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some("report the incomplete list to the service's support".into())
     }
 }
 

@@ -1,6 +1,5 @@
 //! The client of one run, and when it retries a request.
 
-use std::cell::RefCell;
 use std::time::Duration;
 
 use backon::BackoffBuilder as _;
@@ -23,7 +22,6 @@ pub(crate) struct Client {
     deadline: Deadline,
     /// Limit for each request.
     max_attempts: u32,
-    warnings: RefCell<Vec<String>>,
 }
 
 impl Client {
@@ -34,7 +32,7 @@ impl Client {
         deadline: Deadline,
     ) -> Result<Self, SetupError> {
         let transport = Transport::new(config, redactor)?;
-        Ok(Self { transport, deadline, max_attempts: u32::MAX, warnings: RefCell::default() })
+        Ok(Self { transport, deadline, max_attempts: u32::MAX })
     }
 
     /// Limits the attempts of each request, however much time is left; for interactive commands.
@@ -45,24 +43,12 @@ impl Client {
     /// A client for another task on the same connections.
     pub(crate) fn for_task(&self, redactor: Redactor, deadline: Deadline) -> Self {
         let transport = self.transport.with_redactor(redactor);
-        Self { transport, deadline, max_attempts: self.max_attempts, warnings: RefCell::default() }
+        Self { transport, deadline, max_attempts: self.max_attempts }
     }
 
     /// How far this host's clock is ahead of the service's; `None` until a response has a `Date`.
     pub(crate) fn skew(&self) -> Option<time::Duration> {
         self.transport.skew()
-    }
-
-    /// Takes the warnings about incomplete lists so far, each once.
-    pub(crate) fn take_warnings(&self) -> Vec<String> {
-        self.warnings.take()
-    }
-
-    pub(super) fn warn(&self, warnings: &[String]) {
-        let mut known = self.warnings.borrow_mut();
-        known.extend_from_slice(warnings);
-        known.sort();
-        known.dedup();
     }
 
     /// Sends a request, with retries, and parses the response.

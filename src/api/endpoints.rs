@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::client::Client;
 use super::error::{AttemptError, RequestError};
+use super::gap::Gap;
 use super::list::List;
 use super::response::{Download, Response};
 use super::transport::Request;
@@ -13,29 +14,44 @@ use crate::check::Vetted;
 use crate::names::Domain;
 
 /// All sites and records of the account.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Listing {
     pub(crate) records: Vec<Record>,
     pub(crate) sites: Vec<Site>,
     /// Records that unreadable sites are bound to.
     pub(crate) unreadable: Vec<u64>,
     /// Why sites or records may be missing; empty for a complete listing.
-    pub(crate) warnings: Vec<String>,
+    pub(crate) gaps: Vec<Gap>,
+    /// Whether a site that is not listed may be bound to any record.
+    pub(crate) hides_bindings: bool,
+    /// Whether records may be missing.
+    pub(crate) hides_records: bool,
+}
+
+impl Listing {
+    fn new(records: List<Record>, sites: List<Site>) -> Self {
+        let hides_records = !records.gaps.is_empty();
+        Self {
+            records: records.items,
+            sites: sites.items,
+            unreadable: sites.unreadable,
+            gaps: sites.gaps.into_iter().chain(records.gaps).collect(),
+            hides_bindings: sites.hides_bindings,
+            hides_records,
+        }
+    }
 }
 
 impl Client {
     /// Lists sites and records at the same time.
     pub(crate) async fn listing(&self) -> Result<Listing, RequestError> {
         let (records, sites) = try_join(self.records(), self.sites()).await?;
-        let (List { items: records, .. }, List { items: sites, unreadable, .. }) = (records, sites);
-        Ok(Listing { records, sites, unreadable, warnings: self.take_warnings() })
+        Ok(Listing::new(records, sites))
     }
 
     /// `GET /api/certs` (section 4.1), as `Record` or `ApiObject<Record>`.
     pub(crate) async fn records<T: FromJson<Known = Record>>(&self) -> Result<List<T>, RequestError> {
-        let list = self.call(&Request::get("/api/certs"), List::of_records).await?;
-        self.warn(&list.warnings);
-        Ok(list)
+        self.call(&Request::get("/api/certs"), List::of_records).await
     }
 
     /// `POST /api/certs/upload` (section 4.2). Replaces the record of the domain in place, so repeating it is safe.
@@ -67,9 +83,7 @@ impl Client {
 
     /// `GET /api/me/sites` (section 4.4), as `Site` or `ApiObject<Site>`.
     pub(crate) async fn sites<T: FromJson<Known = Site>>(&self) -> Result<List<T>, RequestError> {
-        let list = self.call(&Request::get("/api/me/sites"), List::of_sites).await?;
-        self.warn(&list.warnings);
-        Ok(list)
+        self.call(&Request::get("/api/me/sites"), List::of_sites).await
     }
 
     /// `GET /api/sites/{id}` (section 4.5). A response with another site is invalid.

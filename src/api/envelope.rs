@@ -1,22 +1,59 @@
 //! Finds the object or the list in a response. The API document does not show what wraps it, so any sensible wrapper
 //! is accepted.
 
-use serde_json::Value;
+use std::fmt;
+
+use serde_json::{Map, Value};
 
 /// Keys under which a single object may be.
 const OBJECT_KEYS: [&str; 7] = ["site", "cert", "certificate", "data", "result", "item", "record"];
 
 /// Keys under which a list of records may be.
-pub(super) const RECORD_LIST_KEYS: [&str; 6] = ["certs", "certificates", "list", "items", "results", "data"];
+const RECORD_LIST_KEYS: &[&str] = &["certs", "certificates", "list", "items", "results", "data"];
 
 /// Keys under which a list of sites may be; the first is documented.
-pub(super) const SITE_LIST_KEYS: [&str; 5] = ["sites", "list", "items", "results", "data"];
+const SITE_LIST_KEYS: &[&str] = &["sites", "list", "items", "results", "data"];
 
 /// Maximum number of wrappers around an object.
 const MAX_OBJECT_DEPTH: usize = 3;
 
 /// Maximum number of wrappers around a list: `{"data":{"result":{"list":[…]}}}`.
 const MAX_LIST_DEPTH: usize = 4;
+
+/// The kind of elements in a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ListKind {
+    Records,
+    Sites,
+}
+
+impl ListKind {
+    /// An element as users know it.
+    pub(super) fn noun(self) -> &'static str {
+        match self {
+            Self::Records => "certificate",
+            Self::Sites => "site",
+        }
+    }
+
+    fn keys(self) -> &'static [&'static str] {
+        match self {
+            Self::Records => RECORD_LIST_KEYS,
+            Self::Sites => SITE_LIST_KEYS,
+        }
+    }
+
+    /// Whether an empty array under any other key is an empty list. The key of the sites is documented.
+    fn may_be_empty_under_any_key(self) -> bool {
+        self == Self::Records
+    }
+}
+
+impl fmt::Display for ListKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}s", self.noun())
+    }
+}
 
 /// The object for which `fits` holds: `json` itself, or one in a known wrapper.
 pub(super) fn find_object<'a>(json: &'a Value, fits: &dyn Fn(&Value) -> bool) -> Option<&'a Value> {
@@ -31,30 +68,32 @@ fn find_object_within<'a>(json: &'a Value, fits: &dyn Fn(&Value) -> bool, depth:
     inner.filter(|_| depth > 0).find_map(|value| find_object_within(value, fits, depth - 1))
 }
 
-/// The list in a response: bare, under one of `keys`, or under any other key if no list is found there. `null` is an
-/// empty list.
-pub(super) fn find_list<'a>(json: &'a Value, keys: &[&str]) -> Option<&'a [Value]> {
-    find_list_within(json, keys, MAX_LIST_DEPTH)
+/// The list in a response, an array or `null`: bare, under a known key, or under any other key if no list is found
+/// there.
+pub(super) fn find_list(json: &Value, kind: ListKind) -> Option<&Value> {
+    find_list_within(json, kind, MAX_LIST_DEPTH)
 }
 
-fn find_list_within<'a>(json: &'a Value, keys: &[&str], depth: usize) -> Option<&'a [Value]> {
+fn find_list_within(json: &Value, kind: ListKind, depth: usize) -> Option<&Value> {
     let map = match json {
-        Value::Null => return Some(&[]),
-        Value::Array(items) => return Some(items),
+        Value::Null | Value::Array(_) => return Some(json),
         Value::Object(map) => map,
         _ => return None,
     };
-    let known = keys.iter().filter_map(|key| map.get(*key));
-    match known.into_iter().find(|value| value.is_null() || value.is_array()) {
-        Some(Value::Array(items)) => return Some(items),
-        Some(_) => return Some(&[]),
-        None => {}
-    }
-    let mut objects = map.values().filter(|value| value.is_object() && depth > 0);
-    let nested = objects.find_map(|value| find_list_within(value, keys, depth - 1));
-    let is_list = |items: &&Vec<Value>| items.iter().all(Value::is_object);
-    let largest = || map.values().filter_map(Value::as_array).filter(is_list).max_by_key(|items| items.len());
-    nested.or_else(|| largest().map(Vec::as_slice))
+    let known = || kind.keys().iter().filter_map(|key| map.get(*key));
+    let direct = known().find(|value| value.is_array()).or_else(|| known().find(|value| value.is_null()));
+    let objects = map.values().filter(|value| value.is_object() && depth > 0);
+    let nested = || objects.into_iter().find_map(|value| find_list_within(value, kind, depth - 1));
+    direct.or_else(nested).or_else(|| largest_array(map, kind))
+}
+
+/// The largest array of objects.
+fn largest_array(map: &Map<String, Value>, kind: ListKind) -> Option<&Value> {
+    let is_list = |items: &Vec<Value>| {
+        items.iter().all(Value::is_object) && (!items.is_empty() || kind.may_be_empty_under_any_key())
+    };
+    let lists = map.values().filter(|value| value.as_array().is_some_and(is_list));
+    lists.max_by_key(|value| value.as_array().map(Vec::len))
 }
 
 #[cfg(test)]
@@ -93,24 +132,29 @@ mod tests {
             json!({"data": {"result": {"list": [record]}}}),
             json!({"certs": [record], "packages": [{"id": 1}, {"id": 2}]}),
             json!({"ok": true, "found": [record], "codes": [1, 2]}),
+            json!({"data": null, "certs": [record]}),
         ] {
-            assert_eq!(find_list(&json, &RECORD_LIST_KEYS), Some([record.clone()].as_slice()), "{json}");
+            assert_eq!(find_list(&json, ListKind::Records), Some(&json!([record])), "{json}");
         }
     }
 
     #[test]
     fn empty_lists_have_several_forms() {
-        for json in [
-            json!([]),
-            json!(null),
-            json!({"certs": []}),
-            json!({"certs": null, "total": 0}),
-            json!({"certs": [], "sites": [{"id": 5}]}),
+        let (sites, records) = (ListKind::Sites, ListKind::Records);
+        for (json, kind, list) in [
+            (json!([]), sites, Some(json!([]))),
+            (json!(null), sites, Some(json!(null))),
+            (json!({"certs": []}), records, Some(json!([]))),
+            (json!({"sites": null, "total": 0}), sites, Some(json!(null))),
+            (json!({"certs": [], "sites": [{"id": 5}]}), records, Some(json!([]))),
+            (json!({"certs": null, "sites": [{"id": 5}]}), records, Some(json!(null))),
+            (json!({"stored": []}), records, Some(json!([]))),
+            (json!({"warnings": []}), sites, None),
+            (json!("x"), records, None),
+            (json!(1), records, None),
+            (json!({"ok": true}), records, None),
         ] {
-            assert_eq!(find_list(&json, &RECORD_LIST_KEYS), Some([].as_slice()), "{json}");
-        }
-        for json in [json!("x"), json!(1), json!({"ok": true})] {
-            assert_eq!(find_list(&json, &RECORD_LIST_KEYS), None, "{json}");
+            assert_eq!(find_list(&json, kind), list.as_ref(), "{json}");
         }
     }
 }

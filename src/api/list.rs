@@ -2,8 +2,10 @@
 
 use serde_json::Value;
 
-use super::envelope::{RECORD_LIST_KEYS, SITE_LIST_KEYS, find_list};
-use super::wire::{FromJson, Record, Site, cert_id};
+use super::envelope::{ListKind, find_list};
+use super::gap::Gap;
+use super::wire::{FromJson, Record, Site, binding};
+use crate::names::Domain;
 
 /// The elements of a list.
 #[derive(Debug)]
@@ -12,27 +14,30 @@ pub(crate) struct List<T> {
     /// Records that unreadable elements are bound to.
     pub(crate) unreadable: Vec<u64>,
     /// Why elements may be missing; empty for a complete list.
-    pub(super) warnings: Vec<String>,
+    pub(crate) gaps: Vec<Gap>,
+    /// Whether a site that is not among the items may be bound to any record.
+    pub(crate) hides_bindings: bool,
 }
 
 impl<T: FromJson<Known = Record>> List<T> {
     /// The response of `GET /api/certs`.
     pub(super) fn of_records(json: &Value) -> Option<Self> {
-        Self::from_json(json, "certificates", &RECORD_LIST_KEYS)
+        Self::from_json(json, ListKind::Records)
     }
 }
 
 impl<T: FromJson<Known = Site>> List<T> {
     /// The response of `GET /api/me/sites`.
     pub(super) fn of_sites(json: &Value) -> Option<Self> {
-        Self::from_json(json, "sites", &SITE_LIST_KEYS)
+        Self::from_json(json, ListKind::Sites)
     }
 }
 
 impl<T: FromJson> List<T> {
-    /// Leaves out unreadable elements with a warning; `None` if no element can be read.
-    fn from_json(json: &Value, noun: &str, keys: &[&str]) -> Option<Self> {
-        let elements = find_list(json, keys)?;
+    /// `None` if there is no list, or if none of its elements can be read.
+    fn from_json(json: &Value, kind: ListKind) -> Option<Self> {
+        let list = find_list(json, kind)?;
+        let elements = list.as_array().map_or(&[][..], Vec::as_slice);
         let (mut items, mut unread) = (Vec::new(), Vec::new());
         for element in elements {
             match T::from_json(element) {
@@ -43,21 +48,22 @@ impl<T: FromJson> List<T> {
         if items.is_empty() && !elements.is_empty() {
             return None;
         }
-        let mut warnings = Vec::new();
-        let listed = elements.len();
-        if !unread.is_empty() {
-            let unread = unread.len();
-            warnings.push(format!(
-                "cannot read {unread} of the {listed} {noun} that the service lists; they are ignored"
-            ));
+        let mut gaps = Gap::of_response(json, list, kind);
+        let mut hides_bindings = !gaps.is_empty();
+        let mut unreadable = Vec::new();
+        for element in &unread {
+            match binding(element) {
+                Ok(record) => unreadable.extend(record),
+                Err(_) => hides_bindings = true,
+            }
         }
-        if let Some(total) = json.get("total").and_then(Value::as_u64).filter(|total| *total > listed as u64)
-        {
-            warnings
-                .push(format!("the service lists only {listed} of {total} {noun}; the others are ignored"));
-        }
-        let unreadable = unread.into_iter().filter_map(cert_id).collect();
-        Some(Self { items, unreadable, warnings })
+        gaps.extend(Gap::of_elements(&unread, kind));
+        Some(Self { items, unreadable, gaps, hides_bindings })
+    }
+
+    /// The gap that may hide an element for a domain.
+    pub(crate) fn gap_for(&self, domain: &Domain) -> Option<&Gap> {
+        self.gaps.iter().find(|gap| gap.may_hide(|hidden| hidden == domain))
     }
 }
 
@@ -67,14 +73,70 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    fn gaps(json: &Value) -> Vec<String> {
+        let list: List<Site> = List::of_sites(json).unwrap();
+        list.gaps.iter().map(ToString::to_string).collect()
+    }
+
     #[test]
     fn unreadable_elements_are_reported() {
         let json = json!({"sites": [{"id": 1, "domain": "a.example"}, {"cert_id": 7}], "total": 9});
         let list: List<Site> = List::of_sites(&json).unwrap();
-        assert_eq!((list.items.len(), list.unreadable, list.warnings.len()), (1, vec![7], 2));
+        assert_eq!((list.items.len(), list.unreadable, list.gaps.len()), (1, vec![7], 2));
         for json in [json!([1, 2]), json!([{"name": "without id"}])] {
             assert!(List::<Record>::of_records(&json).is_none(), "{json}");
         }
+    }
+
+    #[test]
+    fn gaps_are_found_in_any_wrapper() {
+        let site = json!({"id": 1, "domain": "a.example", "total": 9, "error": "x"});
+        let only = "the service lists only 1 of 9 sites".to_owned();
+        let error =
+            |message: &str| format!("the service reported an error with its list of sites: {message}");
+        let null = "the service sent null as its list of sites".to_owned();
+        let paged = "the service lists 1 site and refers to another page".to_owned();
+        for (json, expected) in [
+            (json!({"sites": [site], "total": 1}), None),
+            (json!({"sites": [site], "total": 0}), None),
+            (json!([site]), None),
+            (json!({"sites": [], "total": 0, "error": null, "errors": []}), None),
+            (json!({"sites": null, "total": 0}), None),
+            (json!({"sites": [site], "total": 9}), Some(only.clone())),
+            (json!({"sites": [site], "total": "9"}), Some(only.clone())),
+            (json!({"sites": [site], "total": 8.5}), Some(only.clone())),
+            (json!({"data": {"list": [site], "total": 9}}), Some(only.clone())),
+            (json!({"data": {"list": [site]}, "meta": {"page": {"total": 9}}}), Some(only.clone())),
+            (json!({"total": 9, "data": {"result": {"list": [site], "total": 1}}}), Some(only)),
+            (json!({"sites": [site], "has_more": true}), Some(paged.clone())),
+            (json!({"sites": [site], "links": {"next": "/api/me/sites?page=2"}}), Some(paged)),
+            (json!({"sites": [site], "links": {"next": null}}), None),
+            (json!(null), Some(null.clone())),
+            (json!({"sites": null}), Some(null.clone())),
+            (json!({"data": null}), Some(null)),
+            (json!({"sites": [], "error": "database is down"}), Some(error("database is down"))),
+            (json!({"sites": [], "errors": [{"message": "down"}]}), Some(error("down"))),
+            (json!({"data": {"ok": false, "sites": [], "message": "down"}}), Some(error("down"))),
+            (json!({"code": 403, "message": "forbidden", "data": []}), Some(error("forbidden"))),
+            (json!({"code": 200, "message": "success", "data": []}), None),
+        ] {
+            assert_eq!(gaps(&json), Vec::from_iter(expected), "{json}");
+        }
+    }
+
+    #[test]
+    fn unreadable_element_may_hide_its_domain() {
+        let may_hide = |element: Value| {
+            let list: List<Site> =
+                List::of_sites(&json!([{"id": 1, "domain": "a.example"}, element])).unwrap();
+            let hides = |domain: &str| list.gap_for(&domain.parse().unwrap()).is_some();
+            (hides("b.example"), hides("c.example"), list.hides_bindings)
+        };
+        assert_eq!(may_hide(json!({"id": "x", "domain": "b.example"})), (true, false, false));
+        assert_eq!(may_hide(json!({"id": 2, "domain": ""})), (false, false, false));
+        assert_eq!(may_hide(json!({"id": 2, "domain": "https://b"})), (true, true, false));
+        assert_eq!(may_hide(json!({"id": 2, "cert_id": []})), (true, true, true));
+        assert_eq!(may_hide(json!("b.example")), (true, true, false));
     }
 
     #[test]

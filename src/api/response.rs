@@ -127,7 +127,7 @@ impl Download {
 }
 
 /// The reason in an error body.
-fn reason(json: &Value) -> Option<&str> {
+pub(super) fn reason(json: &Value) -> Option<&str> {
     match json {
         Value::String(text) => Some(text),
         Value::Array(items) => items.iter().find_map(reason),

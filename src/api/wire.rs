@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 
 use super::envelope::find_object;
 use crate::names::Domain;
-use crate::text::rfc3339;
+use crate::text::{rfc3339, sanitize};
 
 /// A certificate stored by the service (section 2.1).
 #[derive(Clone, Debug)]
@@ -34,8 +34,10 @@ pub(crate) enum RecordType {
 pub(crate) struct Site {
     pub(crate) id: u64,
     pub(crate) domain: Domain,
-    /// `None`: no certificate is bound.
+    /// The record that it is bound to; `None`: no record, or the binding is unreadable.
     pub(crate) cert_id: Option<u64>,
+    /// The JSON of a binding that is unreadable; untrusted text.
+    pub(crate) unreadable_cert_id: Option<String>,
     /// Whether the service reports the configuration as pushed to the edge; absent means false.
     pub(crate) config_synced: bool,
     /// Host name of the site's edge; untrusted text.
@@ -101,15 +103,34 @@ impl FromJson for Site {
     fn from_json(json: &Value) -> Option<Self> {
         let fields = json.as_object()?;
         let text = |name: &str| fields.get(name)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+        let (cert_id, unreadable_cert_id) = match binding(json) {
+            Ok(record) => (record, None),
+            Err(unreadable) => (None, Some(unreadable)),
+        };
         Some(Self {
             id: id(fields.get("id")?)?,
             domain: fields.get("domain")?.as_str()?.parse().ok()?,
-            cert_id: cert_id(json),
+            cert_id,
+            unreadable_cert_id,
             config_synced: fields.get("config_synced").and_then(Value::as_bool).unwrap_or(false),
             cname: text("cname"),
             enabled: fields.get("enabled").and_then(Value::as_bool).unwrap_or(true),
             disabled_reason: text("disabled_reason"),
         })
+    }
+}
+
+impl Record {
+    /// Whether its only domain is this one, so that an upload for the domain certainly replaces it.
+    pub(crate) fn is_stored_for_only(&self, domain: &Domain) -> bool {
+        self.domains.as_slice() == [domain.clone()]
+    }
+}
+
+impl Site {
+    /// Whether it is known to be bound to no record.
+    pub(crate) fn is_unbound(&self) -> bool {
+        self.cert_id.is_none() && self.unreadable_cert_id.is_none()
     }
 }
 
@@ -154,7 +175,7 @@ impl Uploaded {
 }
 
 /// Parses one name, several names in one string, or an array.
-fn domains(fields: &Map<String, Value>) -> Vec<Domain> {
+pub(super) fn domains(fields: &Map<String, Value>) -> Vec<Domain> {
     let texts: Vec<&str> = match fields.get("domain").or_else(|| fields.get("domains")) {
         Some(Value::String(text)) => text.split([',', ';', ' ', '\n']).collect(),
         Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).collect(),
@@ -163,9 +184,12 @@ fn domains(fields: &Map<String, Value>) -> Vec<Domain> {
     texts.into_iter().filter_map(|text| text.trim().parse().ok()).collect()
 }
 
-/// The record that a site is bound to. Absent, null, zero and empty mean none.
-pub(super) fn cert_id(site: &Value) -> Option<u64> {
-    site.get("cert_id").and_then(id).filter(|id| *id != 0)
+/// The record that a site is bound to; absent, null and zero mean none. An error is the start of a value that is none of
+/// these: it must not be taken for an unbound site.
+pub(super) fn binding(site: &Value) -> Result<Option<u64>, String> {
+    let Some(value) = site.get("cert_id").filter(|value| !value.is_null()) else { return Ok(None) };
+    let id = id(value).ok_or_else(|| sanitize(&value.to_string()))?;
+    Ok((id != 0).then_some(id))
 }
 
 /// An identifier: a number (also `5.0`) or digits in a string.
@@ -222,12 +246,29 @@ mod tests {
     }
 
     #[test]
-    fn missing_certificate_has_several_forms() {
-        for cert_id in [json!(null), json!(0), json!("0"), json!("")] {
-            let json = json!({"id": 1, "domain": "a.example", "cert_id": cert_id});
-            let site = Site::from_json(&json).unwrap();
-            assert_eq!((site.cert_id, site.config_synced, site.enabled), (None, false, true));
+    fn unreadable_binding_is_not_unbound() {
+        let site = |cert_id: &Value| {
+            Site::from_json(&json!({"id": 1, "domain": "a.example", "cert_id": cert_id})).unwrap()
+        };
+        for cert_id in [json!(null), json!(0), json!("0"), json!(0.0)] {
+            let site = site(&cert_id);
+            assert_eq!(
+                (site.is_unbound(), site.config_synced, site.enabled),
+                (true, false, true),
+                "{cert_id}"
+            );
         }
+        for cert_id in [json!(5), json!("5"), json!(5.0)] {
+            assert_eq!(site(&cert_id).cert_id, Some(5), "{cert_id}");
+        }
+        for cert_id in
+            [json!("five"), json!(""), json!(-1), json!(5.5), json!(false), json!([5]), json!({"id": 5})]
+        {
+            let site = site(&cert_id);
+            assert!(!site.is_unbound() && site.cert_id.is_none(), "{cert_id}");
+            assert_eq!(site.unreadable_cert_id, Some(cert_id.to_string()));
+        }
+        assert!(Site::from_json(&json!({"id": 1, "domain": "a.example"})).unwrap().is_unbound());
     }
 
     #[test]

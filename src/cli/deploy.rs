@@ -60,6 +60,7 @@ pub(crate) struct PlanArgs {
 // Overrides of guards. No doc comment, here and below: clap would take it for the summary of every command that has
 // these flags.
 #[derive(Args, Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "four separate guards")]
 #[command(next_help_heading = "Guards (a refusal names the flag that overrides it)")]
 pub(crate) struct GuardArgs {
     /// Replace a record even if another site bound to it loses coverage
@@ -73,6 +74,10 @@ pub(crate) struct GuardArgs {
     /// Replace a record that the service issues and renews itself (type lets)
     #[arg(long)]
     pub(crate) replace_lets: bool,
+
+    /// Replace a record although the service's listing is incomplete, so that other sites may lose coverage
+    #[arg(long)]
+    pub(crate) allow_partial: bool,
 }
 
 // The lineage. Without any of these flags, the ACME client's variables name it.
@@ -106,6 +111,7 @@ impl GuardArgs {
             allow_shrink: self.allow_shrink,
             allow_older: self.allow_older,
             replace_lets: self.replace_lets,
+            allow_partial: self.allow_partial,
         }
     }
 }

@@ -99,9 +99,7 @@ pub(super) fn with_session(
     redactor.hide(&settings.api_key);
     let client = Client::new(&ClientConfig::new(&settings, &TrustStores::default())?, redactor, deadline)?;
     let session = Session { client, settings, deadline };
-    let result = Runtime::new()?.block_on(run(&session, report))?;
-    report.warnings.extend(session.client.take_warnings());
-    result
+    Runtime::new()?.block_on(run(&session, report))?
 }
 
 impl Session {
@@ -111,23 +109,29 @@ impl Session {
             SiteName::Id(id) => self.site(*id).await,
             SiteName::Domain(domain) => {
                 let sites = self.sites().await?;
-                let count = sites.len();
-                let error = || NoSuchSite::Domain { domain: domain.clone(), sites: count };
-                Ok(with_domain(sites, domain).ok_or_else(error)?)
+                let count = sites.items.len();
+                let site = find_in(sites, domain)?;
+                Ok(site.ok_or_else(|| NoSuchSite::Domain { domain: domain.clone(), sites: count })?)
             }
         }
     }
 
+    /// Finds a site by its domain; `None` if the account does not have it. An incomplete list that may lack it is an
+    /// error.
+    pub(super) async fn find_listed(&self, domain: &Domain) -> Result<Option<ApiObject<Site>>, CommandError> {
+        find_in(self.sites().await?, domain)
+    }
+
     /// Lists the sites of the account, with their JSON.
-    pub(super) async fn sites(&self) -> Result<Vec<ApiObject<Site>>, CommandError> {
-        let list: Result<List<ApiObject<Site>>, RequestError> = self.client.sites().await;
-        Ok(list.map_err(|cause| OperationError::new("cannot list the sites", cause))?.items)
+    pub(super) async fn sites(&self) -> Result<List<ApiObject<Site>>, CommandError> {
+        let list = self.client.sites().await;
+        Ok(list.map_err(|cause| OperationError::new("cannot list the sites", cause))?)
     }
 
     /// Lists the records of the account, with their JSON.
-    pub(super) async fn records(&self) -> Result<Vec<ApiObject<Record>>, CommandError> {
-        let list: Result<List<ApiObject<Record>>, RequestError> = self.client.records().await;
-        Ok(list.map_err(|cause| OperationError::new("cannot list the certificates", cause))?.items)
+    pub(super) async fn records(&self) -> Result<List<ApiObject<Record>>, CommandError> {
+        let list = self.client.records().await;
+        Ok(list.map_err(|cause| OperationError::new("cannot list the certificates", cause))?)
     }
 
     /// Reads a site.
@@ -147,6 +151,22 @@ impl Session {
             let failure = format!("the service accepted the request, but site {id} cannot be read");
             OperationError::new(failure, cause).into()
         })
+    }
+}
+
+/// Fails if a list may lack elements, after what it holds was shown.
+pub(super) fn require_complete<T>(list: &List<T>) -> Result<(), CommandError> {
+    list.gaps.first().map_or(Ok(()), |gap| Err(gap.into()))
+}
+
+fn find_in(sites: List<ApiObject<Site>>, domain: &Domain) -> Result<Option<ApiObject<Site>>, CommandError> {
+    let gap = sites.gap_for(domain).cloned();
+    match (with_domain(sites.items, domain), gap) {
+        (None, Some(gap)) => {
+            let consequence = format!("whether the account has {domain} is unknown");
+            Err(CommandError::from(gap).with_consequence(&consequence))
+        }
+        (site, _) => Ok(site),
     }
 }
 

@@ -7,10 +7,13 @@ use super::pending_site::PendingSite;
 use super::request::{MAX_REQUESTS, RolloutRequest};
 use crate::plan::Action;
 
-/// Binds the sites that the plan binds explicitly, except those that the service bound when it created the record.
+/// Binds the sites that the plan binds explicitly, except those that the service bound when it created the record. Also
+/// those whose record was to be replaced if the service created one instead, which nothing would use.
 pub(super) async fn bind_planned(request: &RolloutRequest<'_>, sites: &mut [PendingSite<'_>]) {
-    let is_planned = |site: &PendingSite<'_>| {
-        matches!(site.target.action, Action::Bind(..)) && !site.is_bound_by_creation()
+    let is_planned = |site: &PendingSite<'_>| match site.target.action {
+        Action::Bind(..) => !site.is_bound_by_creation(),
+        Action::Replace(_) => site.target.wanted && site.stored.is_ok_and(|stored| stored.is_new),
+        _ => false,
     };
     bind(request, sites, is_planned).await;
 }

@@ -23,6 +23,7 @@ pub(crate) fn recorded_options(
         allow_shrink: guards.allow_shrink,
         allow_older: guards.allow_older,
         replace_lets: guards.replace_lets,
+        allow_partial: guards.allow_partial,
     }
 }
 

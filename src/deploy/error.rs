@@ -29,6 +29,11 @@ pub(crate) enum DeployError {
         text::list(names)
     )]
     NoSiteCovered { sites: usize, names: Vec<String> },
+    #[error(
+        "the service lists no site, although this host deployed to {} before; nothing was sent",
+        text::list(sites)
+    )]
+    NoSiteListed { sites: Vec<String> },
     #[error("internal error: {0:#}")]
     Internal(#[from] anyhow::Error),
 }
@@ -43,7 +48,7 @@ impl Diagnostic for DeployError {
             Self::Unreadable(error) => error.kind(),
             Self::Setup(error) => error.kind(),
             Self::Request(error) => error.kind(),
-            Self::NoSiteCovered { .. } => ErrorKind::Service,
+            Self::NoSiteCovered { .. } | Self::NoSiteListed { .. } => ErrorKind::Service,
             Self::Internal(_) => ErrorKind::Internal,
         }
     }
@@ -59,6 +64,9 @@ impl Diagnostic for DeployError {
             Self::Request(error) => return error.hint(),
             Self::NoSiteCovered { .. } => {
                 "check that the API key is for the right account, or pass --skip-unmatched in a hook that runs for every lineage"
+            }
+            Self::NoSiteListed { .. } => {
+                "check that the API key is for the right account; if its sites were deleted, run `edgecert status --forget`"
             }
             Self::Internal(_) => INTERNAL_HINT,
         };

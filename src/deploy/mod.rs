@@ -31,6 +31,7 @@ pub(crate) use self::error::DeployError;
 pub(crate) use self::journal::Journal;
 pub(crate) use self::request::AccountSnapshot;
 use self::request::RolloutRequest;
+pub(crate) use self::rollout::incomplete_listing;
 use crate::bundle::{self, Bundle};
 use crate::check::{self, CheckContext, PathRule, Status, Vetted};
 use crate::clock::{self, Deadline};
@@ -150,6 +151,7 @@ impl Deployment<'_> {
             shrink: self.guards.allow_shrink,
             older: self.guards.allow_older,
             lets: self.guards.replace_lets,
+            partial: self.guards.allow_partial,
         }
     }
 

@@ -39,8 +39,7 @@ pub(super) fn current_sites(
     verify: Verify,
 ) -> Vec<u64> {
     let records = LazyCell::new(|| listing.records.iter().map(|record| record.id).collect::<HashSet<u64>>());
-    // An incomplete listing may lack a record that exists.
-    let exists = |record: u64| !listing.warnings.is_empty() || records.contains(&record);
+    let exists = |record: u64| listing.hides_records || records.contains(&record);
     let has_leaf = |site: &Site, record: u64| {
         let is_deployed = deployed.get(&site.id) == Some(&record);
         match survey.view(site.id) {

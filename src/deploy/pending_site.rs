@@ -74,7 +74,7 @@ impl<'p> PendingSite<'p> {
 
     /// Whether the service binds the site by itself, because the record is new and the site had none.
     pub(super) fn is_bound_by_creation(&self) -> bool {
-        self.stored.is_ok_and(|stored| stored.is_new) && self.target.site.cert_id.is_none()
+        self.stored.is_ok_and(|stored| stored.is_new) && self.target.site.is_unbound()
     }
 
     /// Whether the service may have carried out an update of its `cert_id`.
@@ -86,7 +86,7 @@ impl<'p> PendingSite<'p> {
     /// with `rebind` to another one. A binding is tried once.
     pub(super) fn is_binding_missing(&self, rebind: bool) -> bool {
         let SiteReading::Site(site) = &self.reading else { return false };
-        self.target.wanted && self.binding.is_none() && !self.is_bound() && (site.cert_id.is_none() || rebind)
+        self.target.wanted && self.binding.is_none() && !self.is_bound() && (site.is_unbound() || rebind)
     }
 
     /// Whether the service reports the binding as pushed to the edge.

@@ -6,9 +6,11 @@ use super::not_needed::{Contender, current_sites};
 use super::scope::Scope;
 use super::survey::Survey;
 use crate::api::Listing;
+use crate::names::Domain;
 use crate::plan::{Account, Allow, NotNeeded, Plan, PlanRequest, RecordLeaf};
 use crate::settings::Verify;
 use crate::state::LeafRank;
+use crate::verify::EdgeView;
 
 /// What a plan depends on.
 pub(super) struct PlanInputs<'a, 'l> {
@@ -30,17 +32,29 @@ impl<'l> PlanInputs<'_, 'l> {
     /// Makes the plan.
     pub(super) fn plan(&self) -> Plan<'l> {
         let listing = self.listing;
-        let account =
-            Account { sites: &listing.sites, records: &listing.records, unreadable: &listing.unreadable };
         let request = PlanRequest {
             covers: &|domain| self.scope.covers(domain),
             domains: self.scope.domains(),
             later_leaf: &|record| self.later_leaf(record),
+            keeps_names: &|record| self.keeps_names(record),
             not_needed: &self.not_needed(),
             missed: self.missed,
             allow: self.allow,
         };
-        Plan::new(&account, &request)
+        Plan::new(&Account::new(listing), &request)
+    }
+
+    /// Whether the new leaf covers all names of every leaf that the record is known to hold, and at least one is known.
+    fn keeps_names(&self, record: u64) -> bool {
+        let mut bound = self.listing.sites.iter().filter(|site| site.cert_id == Some(record));
+        if bound.any(|site| self.survey.view(site.id).is_some_and(EdgeView::is_current)) {
+            return true;
+        }
+        let served = self.survey.leaf_of(record).map(|leaf| &leaf.names);
+        let deployed = self.contender.deployments.leaf_of(record).map(|leaf| &leaf.names);
+        let covers = |name: &String| name.parse::<Domain>().is_ok_and(|name| self.scope.covers(&name));
+        let mut known = served.into_iter().chain(deployed).peekable();
+        known.peek().is_some() && known.flatten().all(covers)
     }
 
     fn not_needed(&self) -> HashMap<u64, NotNeeded> {
@@ -63,7 +77,7 @@ impl<'l> PlanInputs<'_, 'l> {
         });
         let deployed = deployed.map(|leaf| {
             let LeafRank { issued, expires, fingerprint } = leaf.rank.clone();
-            RecordLeaf { issued, expires, fingerprint, issuer: None }
+            RecordLeaf { issued, expires, fingerprint, issuer: None, names: leaf.names.clone() }
         });
         let served = served.filter(|leaf| leaf.issued > own.issued).cloned();
         let valid = served.into_iter().chain(deployed).filter(|leaf| leaf.expires >= *now);

@@ -76,20 +76,27 @@ impl Polling<'_> {
 
     async fn read_listing(&self, sites: &mut [PendingSite<'_>]) {
         let listed = match self.request.client.sites::<Site>().await {
-            Ok(listed) => listed.items,
+            Ok(listed) => listed,
             Err(failed) => return log::warn!("cannot read the sites after the upload: {failed}"),
         };
-        let mut listed: HashMap<u64, Site> = listed.into_iter().map(|site| (site.id, site)).collect();
+        for gap in &listed.gaps {
+            log::warn!("cannot read all sites after the upload: {gap}");
+        }
+        let is_complete = listed.gaps.is_empty();
+        let mut listed: HashMap<u64, Site> = listed.items.into_iter().map(|site| (site.id, site)).collect();
         for pending in sites {
-            let site = listed.remove(&pending.target.site.id);
-            pending.reading = site.map_or(SiteReading::Missing, SiteReading::Site);
+            match listed.remove(&pending.target.site.id) {
+                Some(site) => pending.reading = reading(site),
+                None if is_complete => pending.reading = SiteReading::Missing,
+                None => {}
+            }
         }
     }
 
     async fn read_each(&self, sites: &mut [PendingSite<'_>]) {
         let readings = sites.iter_mut().map(|pending| async {
             match self.request.client.site(pending.target.site.id).await {
-                Ok(site) => pending.reading = SiteReading::Site(site.known),
+                Ok(site) => pending.reading = reading(site.known),
                 Err(failed) if failed.refused_status() == Some(404) => {
                     pending.reading = SiteReading::Missing;
                 }
@@ -112,6 +119,11 @@ impl Polling<'_> {
         });
         stream::iter(handshakes).buffer_unordered(MAX_OBSERVED_SITES).for_each(std::future::ready).await;
     }
+}
+
+/// A site whose binding cannot be read tells nothing.
+fn reading(site: Site) -> SiteReading {
+    if site.unreadable_cert_id.is_some() { SiteReading::Unread } else { SiteReading::Site(site) }
 }
 
 /// Growing pauses until a deadline, with time kept for one more round of handshakes after the last pause.

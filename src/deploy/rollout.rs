@@ -16,8 +16,9 @@ use super::site_error::SiteError;
 use super::survey::Survey;
 use super::upload::{UploadResult, upload_only, upload_planned};
 use super::verdict::{report_pending, report_untouched};
-use crate::api::Listing;
+use crate::api::{Gap, Listing};
 use crate::clock;
+use crate::error::CommandError;
 use crate::names::Names;
 use crate::plan::{Plan, Step, Target};
 use crate::report::{DeployReport, ServingReport};
@@ -37,13 +38,34 @@ pub(super) async fn run(request: &RolloutRequest<'_>, report: &mut DeployReport)
                 listing
             } else {
                 own = request.client.listing().await?;
-                report.warnings.extend(own.warnings.iter().cloned());
                 &own
             };
-            run_planned(request, listing, report).await?;
+            let result = run_planned(request, listing, report).await;
+            report_gaps(request, listing, report);
+            result?;
         }
     }
     Ok(())
+}
+
+/// Reports what the listing may lack: as an error if that may be a site or a record for the certificate.
+fn report_gaps(request: &RolloutRequest<'_>, listing: &Listing, report: &mut DeployReport) {
+    if listing.gaps.is_empty() {
+        return;
+    }
+    let names = Names::of(request.vetted.chain().leaf.dns_names());
+    for gap in &listing.gaps {
+        if gap.may_hide(|domain| names.cover(domain)) {
+            report.fail(incomplete_listing(gap));
+        } else {
+            report.warnings.push(gap.to_string());
+        }
+    }
+}
+
+/// The failure of a run whose listing may lack sites or records.
+pub(crate) fn incomplete_listing(gap: &Gap) -> CommandError {
+    CommandError::from(gap).with_consequence("what is not listed was not deployed")
 }
 
 async fn run_planned(
@@ -56,7 +78,11 @@ async fn run_planned(
     let is_contending = !request.allow.older;
     let scope = Scope::new(request.domains, names, is_contending.then_some(&contender), &listing.sites);
     let names = request.vetted.chain().leaf.names();
-    if !scope.has_sites(&names, request.settings.skip_unmatched, listing, report)? {
+    let hosts = request.deployments.hosts();
+    if listing.sites.is_empty() && listing.gaps.is_empty() && !hosts.is_empty() {
+        return Err(DeployError::NoSiteListed { sites: hosts });
+    }
+    if !scope.has_sites(&names, may_skip(request, listing), &listing.sites, report)? {
         return Ok(());
     }
     let edge = Edge::new(request.vetted.chain(), &request.settings.edge_addresses)
@@ -81,11 +107,13 @@ async fn run_planned(
         carry_out(request, &plan, listing, &edge, report).await;
     }
     report_untouched(&plan, &survey, request.settings, report);
-    let mut warnings = request.client.take_warnings();
-    warnings.retain(|warning| !report.warnings.contains(warning));
-    report.warnings.extend(warnings);
     report.body.sites.sort_by(|a, b| a.domain.cmp(&b.domain));
     Ok(())
+}
+
+/// Whether the run succeeds without a covered site. An incomplete listing may lack one.
+fn may_skip(request: &RolloutRequest<'_>, listing: &Listing) -> bool {
+    request.settings.skip_unmatched && listing.gaps.is_empty()
 }
 
 fn contender<'a>(request: &RolloutRequest<'a>) -> Contender<'a> {

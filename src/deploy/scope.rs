@@ -104,17 +104,14 @@ impl<'a> Scope<'a> {
 
     /// Reports the domains that are not sites of the account, and returns whether any site is left to deploy to.
     ///
-    /// No covered site is an error unless `--skip-unmatched` is given. An incomplete listing is never a reason to skip:
-    /// the service may have left out the sites in question. `names` are those of the leaf.
+    /// No covered site is an error unless `may_skip`. `names` are those of the leaf.
     pub(super) fn has_sites(
         &self,
         names: &[String],
-        skip_unmatched: bool,
-        listing: &Listing,
+        may_skip: bool,
+        sites: &[Site],
         report: &mut DeployReport,
     ) -> Result<bool, DeployError> {
-        let may_skip = skip_unmatched && listing.warnings.is_empty();
-        let sites = &listing.sites;
         let is_missing = |domain: &&Domain| !sites.iter().any(|site| site.domain == **domain);
         for domain in self.domains.iter().filter(is_missing) {
             if !may_skip {

@@ -103,6 +103,7 @@ fn record_leaf(leaf: &OtherLeaf) -> RecordLeaf {
         expires: leaf.not_after,
         fingerprint: leaf.fingerprint.clone(),
         issuer: Some(leaf.issuer.clone()),
+        names: leaf.names.clone(),
     }
 }
 

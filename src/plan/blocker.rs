@@ -26,6 +26,8 @@ pub(crate) enum Blocker {
     Ambiguous { id: u64, domain: Domain },
     #[error("it has no certificate, and there is no record to bind it to")]
     NoRecord,
+    #[error("its cert_id cannot be read: {0}")]
+    UnreadableBinding(String),
     /// Guard; `Allow::lets` overrides it.
     #[error("the service itself issues and renews certificate {0}")]
     SystemIssued(u64),
@@ -35,6 +37,16 @@ pub(crate) enum Blocker {
         text::list(uncovered_sites)
     )]
     Shrink { id: u64, uncovered_sites: Vec<String> },
+    /// Guard; `Allow::partial` overrides it.
+    #[error(
+        "the service's list of sites is incomplete; a site that it lacks may be bound to certificate {0} and lose coverage"
+    )]
+    HiddenSites(u64),
+    /// Guard; `Allow::partial` overrides it.
+    #[error(
+        "the service's list of certificates is incomplete; an upload for {0} may replace one that it lacks"
+    )]
+    HiddenRecord(Domain),
     /// Guard; `Allow::older` overrides it.
     #[error("certificate {id} ({}) was issued at {}, later than the new one", identify(leaf), text::rfc3339(leaf.issued))]
     Older { id: u64, leaf: RecordLeaf },
@@ -43,7 +55,14 @@ pub(crate) enum Blocker {
 impl Blocker {
     /// Whether it is a guard: the upload would succeed and break something else.
     pub(crate) fn is_guard(&self) -> bool {
-        matches!(self, Self::SystemIssued(_) | Self::Shrink { .. } | Self::Older { .. })
+        matches!(
+            self,
+            Self::SystemIssued(_)
+                | Self::Shrink { .. }
+                | Self::HiddenSites(_)
+                | Self::HiddenRecord(_)
+                | Self::Older { .. }
+        )
     }
 
     pub(crate) fn hint(&self) -> &'static str {
@@ -53,6 +72,12 @@ impl Blocker {
             }
             Self::Shrink { .. } => {
                 "add those names to the certificate, or pass --rebind to bind this site to a record of its own, or --allow-shrink to replace the certificate anyway"
+            }
+            Self::HiddenSites(_) | Self::HiddenRecord(_) => {
+                "deploy again when the service lists everything, or pass --allow-partial to replace the certificate anyway"
+            }
+            Self::UnreadableBinding(_) => {
+                "report this value to the service's support, or pass --rebind to bind the site to the uploaded record"
             }
             Self::Older { .. } => "deploy the latest renewal, or pass --allow-older to go back to this one",
             Self::NoRecord => {

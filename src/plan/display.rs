@@ -97,6 +97,11 @@ impl Plan<'_> {
                 (StepAction::Replace, reason)
             }
         };
+        let reason = if upload.may_create {
+            format!("{reason}; if the service creates a certificate instead, they are bound to that")
+        } else {
+            reason
+        };
         let (domain, cert_ids) = (upload.domain.to_string(), upload.replaces.clone());
         Step { action, domain, cert_ids, sites, reason }
     }

@@ -26,10 +26,27 @@ impl<'a> Planner<'_, 'a> {
 
     /// The guard that refuses an upload for a domain. Every record that the upload may replace counts.
     pub(super) fn guard(&self, domain: &Domain) -> Option<Blocker> {
-        self.stored_for(domain).iter().find_map(|record| {
+        let stored = self.stored_for(domain);
+        if stored.is_empty() {
+            let is_hidden = self.account.hides_records && !self.request.allow.partial;
+            return is_hidden.then(|| Blocker::HiddenRecord(domain.clone()));
+        }
+        stored.iter().find_map(|record| {
             let system_issued = self.is_system_issued(record).then_some(Blocker::SystemIssued(record.id));
-            system_issued.or_else(|| self.shrink(record.id)).or_else(|| self.check_older(record.id).err())
+            system_issued
+                .or_else(|| self.shrink(record.id))
+                .or_else(|| self.check_older(record.id).err())
+                .or_else(|| self.hidden_sites(record.id))
         })
+    }
+
+    /// Fails if a site that cannot be seen may lose coverage.
+    fn hidden_sites(&self, id: u64) -> Option<Blocker> {
+        let allow = self.request.allow;
+        if allow.partial || allow.shrink || !(self.hides_bindings || self.account.unreadable.contains(&id)) {
+            return None;
+        }
+        (!(self.request.keeps_names)(id)).then_some(Blocker::HiddenSites(id))
     }
 
     /// Fails if the certificate in a record was issued later than the new one.
@@ -58,10 +75,7 @@ impl<'a> Planner<'_, 'a> {
 
     fn shrink(&self, id: u64) -> Option<Blocker> {
         let uncovered = self.bound_to(id).iter().filter(|site| !(self.request.covers)(&site.domain));
-        let unreadable =
-            self.account.unreadable.contains(&id).then(|| "a site that cannot be read".to_owned());
-        let uncovered_sites: Vec<String> =
-            uncovered.map(|site| site.domain.to_string()).chain(unreadable).collect();
+        let uncovered_sites: Vec<String> = uncovered.map(|site| site.domain.to_string()).collect();
         let is_guarded = !uncovered_sites.is_empty() && !self.request.allow.shrink;
         is_guarded.then_some(Blocker::Shrink { id, uncovered_sites })
     }

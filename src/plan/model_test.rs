@@ -43,6 +43,10 @@ struct Model {
     newer: BTreeSet<u64>,
     /// Records to which sites are bound that cannot be read.
     unreadable: Vec<u64>,
+    /// Whether sites may be missing, and records.
+    is_partial: (bool, bool),
+    /// Records that are known to hold no other names than the new leaf.
+    kept: BTreeSet<u64>,
     allow: Allow,
 }
 
@@ -50,6 +54,8 @@ struct Model {
 struct ModelSite {
     domain: usize,
     cert_id: Option<u64>,
+    /// Whether it is bound to a record that cannot be read.
+    is_unreadable: bool,
 }
 
 #[derive(Debug)]
@@ -72,8 +78,10 @@ impl Model {
         domains.truncate(rng.usize(1..=6));
         // The id after the last record is that of another account's record.
         let last_id = records.len() as u64 + 1;
-        let mut site =
-            |domain| ModelSite { domain, cert_id: (rng.u8(..3) > 0).then(|| rng.u64(1..=last_id)) };
+        let mut site = |domain| {
+            let cert_id = (rng.u8(..3) > 0).then(|| rng.u64(1..=last_id));
+            ModelSite { domain, cert_id, is_unreadable: cert_id.is_none() && rng.u8(..4) == 0 }
+        };
         let sites: Vec<ModelSite> = domains.into_iter().map(&mut site).collect();
         let covered = sites.iter().map(|site| site.domain).filter(|domain| is_covered[*domain]);
         let mut requested: Vec<usize> = covered.filter(|_| rng.bool()).collect();
@@ -85,9 +93,11 @@ impl Model {
             bound.filter_map(|(id, _)| [(id, true), (id, false)].get(rng.usize(..8)).copied()).collect();
         let newer = (1..=last_id).filter(|_| rng.u8(..8) == 0).collect();
         let unreadable = (1..last_id).filter(|_| rng.u8(..12) == 0).collect();
+        let kept = (1..last_id).filter(|_| rng.bool()).collect();
         let mut rarely = || rng.u8(..3) == 0;
-        let allow = Allow { rebind: rarely(), shrink: rarely(), older: rarely(), lets: rarely() };
-        Self { sites, records, is_covered, requested, not_needed, newer, unreadable, allow }
+        let (is_partial, partial) = ((rarely(), rarely()), rarely());
+        let allow = Allow { rebind: rarely(), shrink: rarely(), older: rarely(), lets: rarely(), partial };
+        Self { sites, records, is_covered, requested, not_needed, newer, unreadable, is_partial, kept, allow }
     }
 
     fn wanted(&self) -> impl Iterator<Item = ModelSite> {
@@ -115,12 +125,23 @@ impl Model {
     }
 
     fn is_guarded(&self, domain: usize) -> bool {
-        self.replaceable_by(domain).into_iter().any(|id| {
+        let records = self.replaceable_by(domain);
+        if records.is_empty() {
+            return self.is_partial.1 && !self.allow.partial;
+        }
+        records.into_iter().any(|id| {
             let is_system_issued = self.record(id).is_some_and(|record| record.is_system_issued);
             let is_lost = |site: &ModelSite| site.cert_id == Some(id) && !self.is_covered[site.domain];
-            let shrinks = self.sites.iter().any(is_lost) || self.unreadable.contains(&id);
+            let shrinks = self.sites.iter().any(is_lost) || self.may_lose_hidden_site(id);
             is_system_issued && !self.allow.lets || shrinks && !self.allow.shrink || self.is_too_new(id)
         })
+    }
+
+    fn may_lose_hidden_site(&self, id: u64) -> bool {
+        let is_unknown = |site: &ModelSite| site.is_unreadable && !self.is_covered[site.domain];
+        let is_hidden =
+            self.is_partial.0 || self.unreadable.contains(&id) || self.sites.iter().any(is_unknown);
+        is_hidden && !self.kept.contains(&id) && !self.allow.partial
     }
 
     fn is_too_new(&self, id: u64) -> bool {
@@ -148,18 +169,18 @@ impl Model {
     }
 
     /// Whether `cert_id` of a wanted site may be set.
-    fn may_bind(&self, cert_id: Option<u64>) -> bool {
-        cert_id.is_none_or(|id| self.allow.rebind && !self.is_too_new(id))
+    fn may_bind(&self, site: ModelSite) -> bool {
+        site.is_unbound() || self.allow.rebind && !site.cert_id.is_some_and(|id| self.is_too_new(id))
     }
 
     fn allowed_uploads(&self) -> Vec<usize> {
         let mut allowed = BTreeSet::new();
-        for ModelSite { domain, cert_id } in self.wanted() {
-            let replaced = cert_id.and_then(|id| self.replaced_under(id));
+        for site in self.wanted() {
+            let replaced = site.cert_id.and_then(|id| self.replaced_under(id));
             allowed.extend(replaced);
             let is_certain = replaced.is_some_and(|domain| self.replaceable_by(domain).len() == 1);
-            if !is_certain && self.may_bind(cert_id) && !self.is_guarded(domain) {
-                allowed.insert(domain);
+            if !is_certain && self.may_bind(site) && !self.is_guarded(site.domain) {
+                allowed.insert(site.domain);
             }
         }
         allowed.into_iter().collect()
@@ -169,16 +190,17 @@ impl Model {
     fn cost(&self, uploads: &[usize]) -> Option<Cost> {
         let creates = uploads.iter().any(|domain| self.replaceable_by(*domain).is_empty());
         let (mut missed, mut uncertain, mut binds) = (0, 0, 0);
-        for ModelSite { cert_id, .. } in self.wanted() {
-            let domain =
-                cert_id.and_then(|id| self.replaced_under(id)).filter(|domain| uploads.contains(domain));
-            let choices = domain.map(|domain| self.replaceable_by(domain).len());
-            match (choices, cert_id) {
-                (Some(1), _) => {}
-                (None, None) if creates => {}
-                _ if self.may_bind(cert_id) && !uploads.is_empty() => binds += 1,
-                (Some(_), _) => uncertain += 1,
-                (None, _) => missed += 1,
+        for site in self.wanted() {
+            let domain = site.cert_id.and_then(|id| self.replaced_under(id));
+            let choices = domain
+                .filter(|domain| uploads.contains(domain))
+                .map(|domain| self.replaceable_by(domain).len());
+            match choices {
+                Some(1) => {}
+                None if creates && site.is_unbound() => {}
+                _ if self.may_bind(site) && !uploads.is_empty() => binds += 1,
+                Some(_) => uncertain += 1,
+                None => missed += 1,
             }
         }
         let may_create = |domain: &&usize| {
@@ -187,8 +209,7 @@ impl Model {
             !domains.any(|other| other == **domain)
         };
         let creations = uploads.iter().filter(may_create).count();
-        let has_unbound =
-            self.sites.iter().any(|site| self.is_covered[site.domain] && site.cert_id.is_none());
+        let has_unbound = self.sites.iter().any(|site| self.is_covered[site.domain] && site.is_unbound());
         let is_used = creations <= binds + usize::from(has_unbound);
         is_used.then_some((missed, uncertain, binds, uploads.len()))
     }
@@ -240,18 +261,18 @@ impl Model {
 
     /// Asserts that the action of a wanted site is possible. Returns whether the site may not get the certificate.
     fn is_missed(&self, target: &Target<'_>, plan: &Plan<'_>, uploads: &[usize]) -> bool {
-        let cert_id = target.site.cert_id;
+        let (cert_id, index) = (target.site.cert_id, usize::try_from(target.site.id - 1).unwrap());
         match &target.action {
             Action::Replace(at) => {
                 assert!(plan.uploads[*at].replaces.contains(&cert_id.unwrap()));
                 self.replaced_under(cert_id.unwrap()) != Some(uploads[*at])
             }
             Action::Create(at) => {
-                assert!(plan.uploads[*at].replaces.is_empty() && cert_id.is_none());
+                assert!(plan.uploads[*at].replaces.is_empty() && target.site.is_unbound());
                 false
             }
             Action::Bind(..) => {
-                assert!(self.may_bind(cert_id), "a binding that is not allowed");
+                assert!(self.may_bind(self.sites[index]), "a binding that is not allowed");
                 false
             }
             Action::Leave(_) => {
@@ -288,11 +309,16 @@ impl ModelRecord {
 }
 
 impl ModelSite {
+    fn is_unbound(self) -> bool {
+        self.cert_id.is_none() && !self.is_unreadable
+    }
+
     fn to_site(self, id: u64, domains: &[Domain]) -> Site {
         Site {
             id,
             domain: domains[self.domain].clone(),
             cert_id: self.cert_id,
+            unreadable_cert_id: self.is_unreadable.then(|| "[]".to_owned()),
             config_synced: true,
             cname: None,
             enabled: true,
@@ -310,7 +336,8 @@ fn plans_are_safe_and_cheapest() {
         let records: Vec<Record> =
             (1..).zip(&model.records).map(|(id, record)| record.to_record(id, &domains)).collect();
         let later_leaf = |id| {
-            let leaf = RecordLeaf { issued: LATER, expires: LATER, fingerprint: "aa".into(), issuer: None };
+            let (fingerprint, issuer, names) = ("aa".into(), None, Vec::new());
+            let leaf = RecordLeaf { issued: LATER, expires: LATER, fingerprint, issuer, names };
             model.newer.contains(&id).then_some(leaf)
         };
         let requested: Vec<Domain> = model.requested.iter().map(|domain| domains[*domain].clone()).collect();
@@ -320,12 +347,13 @@ fn plans_are_safe_and_cheapest() {
             covers: &covers,
             domains: &requested,
             later_leaf: &later_leaf,
+            keeps_names: &|record| model.kept.contains(&record),
             not_needed: &model.not_needed(),
             missed: &HashMap::new(),
             allow: model.allow,
         };
-        let unreadable = &model.unreadable;
-        let account = Account { sites: &sites, records: &records, unreadable };
+        let (unreadable, (hides_bindings, hides_records)) = (&model.unreadable, model.is_partial);
+        let account = Account { sites: &sites, records: &records, unreadable, hides_bindings, hides_records };
         let shown = ShowOnPanic { seed, model: &model };
         model.check(&Plan::new(&account, &request), &domains);
         drop(shown);

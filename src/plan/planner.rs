@@ -26,6 +26,8 @@ pub(super) struct Planner<'p, 'a> {
     pub(super) records: HashMap<u64, &'a Record>,
     /// The records that an upload for a host may replace: those named after it and those that list it.
     stored: HashMap<&'a str, Vec<&'a Record>>,
+    /// Whether a site that the new certificate does not cover may be bound to any record.
+    pub(super) hides_bindings: bool,
     /// The sites that are bound to each record.
     bound: HashMap<u64, Vec<&'a Site>>,
     /// The sites by host.
@@ -49,9 +51,11 @@ impl<'p, 'a> Planner<'p, 'a> {
                 bound.entry(id).or_default().push(site);
             }
         }
+        let is_unknown = |site: &Site| site.unreadable_cert_id.is_some() && !(request.covers)(&site.domain);
         Self {
             account,
             request,
+            hides_bindings: account.hides_bindings || account.sites.iter().any(is_unknown),
             covered: account.sites.iter().filter(|site| (request.covers)(&site.domain)).collect(),
             records: account.records.iter().map(|record| (record.id, record)).collect(),
             stored: stored(account.records),
@@ -64,7 +68,7 @@ impl<'p, 'a> Planner<'p, 'a> {
 
     fn plan(mut self) -> Plan<'a> {
         let wanted = self.covered.iter().copied().filter(|site| self.request.is_wanted(site));
-        let (bound, unbound): (Vec<&Site>, Vec<&Site>) = wanted.partition(|site| site.cert_id.is_some());
+        let (unbound, bound): (Vec<&Site>, Vec<&Site>) = wanted.partition(|site| site.is_unbound());
         let blocked: Vec<Unplaced<'a>> = bound.into_iter().filter_map(|site| self.replace(site)).collect();
         let unbound =
             unbound.into_iter().map(|site| Unplaced { site, blocker: None, domains: vec![&site.domain] });
@@ -78,8 +82,8 @@ impl<'p, 'a> Planner<'p, 'a> {
     /// Replaces the record that a site is bound to. Returns the site if that is not possible, or not for certain, and
     /// its `cert_id` may be set instead.
     fn replace(&mut self, site: &'a Site) -> Option<Unplaced<'a>> {
-        let id = site.cert_id?;
         let mut domains = vec![&site.domain];
+        let Some(id) = site.cert_id else { return self.rebind(site) };
         let blocker = match self.replaceable(id) {
             Ok(domain) if !self.is_ambiguous(domain) || self.may_choose(site) => {
                 let upload = self.upload(domain);
@@ -100,6 +104,16 @@ impl<'p, 'a> Planner<'p, 'a> {
         None
     }
 
+    /// Returns a site whose binding cannot be read if its `cert_id` may be set nevertheless.
+    fn rebind(&mut self, site: &'a Site) -> Option<Unplaced<'a>> {
+        let blocker = Blocker::UnreadableBinding(site.unreadable_cert_id.clone().unwrap_or_default());
+        if self.request.allow.rebind {
+            return Some(Unplaced { site, blocker: Some(blocker), domains: vec![&site.domain] });
+        }
+        self.assign(site, Action::Leave(blocker));
+        None
+    }
+
     /// Whether to let the service choose which of several records the upload for a site replaces. It chooses the same one
     /// each time.
     fn may_choose(&self, site: &Site) -> bool {
@@ -111,7 +125,8 @@ impl<'p, 'a> Planner<'p, 'a> {
     /// are still without an action.
     fn create(&mut self, unbound: Vec<Unplaced<'a>>, blocked: Vec<Unplaced<'a>>) -> Vec<Unplaced<'a>> {
         let domains = unbound.iter().chain(&blocked).map(|unplaced| &unplaced.site.domain);
-        let free: Vec<&Domain> = domains.filter(|domain| self.stored_for(domain).is_empty()).collect();
+        let is_free = |domain: &&Domain| self.stored_for(domain).is_empty() && self.guard(domain).is_none();
+        let free: Vec<&Domain> = domains.filter(is_free).collect();
         let (Some((domain, alternatives)), false) = (free.split_first(), unbound.is_empty()) else {
             return unbound.into_iter().chain(blocked).collect();
         };
@@ -171,7 +186,7 @@ impl<'p, 'a> Planner<'p, 'a> {
         for site in self.covered.iter().filter(|site| !request.is_wanted(site)) {
             let action = match site.cert_id {
                 Some(id) => replaced_by.get(&id).copied().map(Action::Replace),
-                None => creation.map(Action::Create),
+                None => creation.filter(|_| site.is_unbound()).map(Action::Create),
             };
             let action = match (request.why_not_needed(site), action) {
                 (Some(NotNeeded::Current), _) => Action::NotNeeded(NotNeeded::Current),
@@ -192,9 +207,11 @@ impl<'p, 'a> Planner<'p, 'a> {
         if let Some(at) = self.uploads.get(domain.host()) {
             return *at;
         }
-        let replaces = self.stored_for(domain).iter().map(|record| record.id).collect();
+        let stored = self.stored_for(domain);
+        let may_create = !stored.is_empty() && !stored.iter().any(|record| record.is_stored_for_only(domain));
+        let replaces = stored.iter().map(|record| record.id).collect();
         let at = self.plan.uploads.len();
-        self.plan.uploads.push(Upload { domain, replaces, alternatives: Vec::new() });
+        self.plan.uploads.push(Upload { domain, replaces, may_create, alternatives: Vec::new() });
         self.uploads.insert(domain.host(), at);
         at
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use time::OffsetDateTime;
 
-use crate::api::{Record, Site};
+use crate::api::{Listing, Record, Site};
 use crate::names::Domain;
 
 /// The account as the service lists it.
@@ -13,6 +13,22 @@ pub(crate) struct Account<'a> {
     pub(crate) records: &'a [Record],
     /// Records that unreadable sites are bound to.
     pub(crate) unreadable: &'a [u64],
+    /// Whether a site that is not listed may be bound to any record.
+    pub(crate) hides_bindings: bool,
+    /// Whether records may be missing.
+    pub(crate) hides_records: bool,
+}
+
+impl<'a> Account<'a> {
+    pub(crate) fn new(listing: &'a Listing) -> Self {
+        Self {
+            sites: &listing.sites,
+            records: &listing.records,
+            unreadable: &listing.unreadable,
+            hides_bindings: listing.hides_bindings,
+            hides_records: listing.hides_records,
+        }
+    }
 }
 
 /// The leaf in a record.
@@ -23,6 +39,8 @@ pub(crate) struct RecordLeaf {
     pub(crate) fingerprint: String,
     /// Short name of its issuer; `None`: unknown.
     pub(crate) issuer: Option<String>,
+    /// The DNS names that it covers.
+    pub(crate) names: Vec<String>,
 }
 
 /// Why a covered site that was requested needs no deployment.
@@ -42,6 +60,8 @@ pub(crate) struct PlanRequest<'a> {
     pub(crate) domains: &'a [Domain],
     /// Returns the leaf in a record if the new one is not to replace it, because it was issued later.
     pub(crate) later_leaf: &'a dyn Fn(u64) -> Option<RecordLeaf>,
+    /// Whether the new certificate is known to cover all names of the one in a record, so that no site can lose coverage.
+    pub(crate) keeps_names: &'a dyn Fn(u64) -> bool,
     /// The sites that need no deployment, by id.
     pub(crate) not_needed: &'a HashMap<u64, NotNeeded>,
     /// The record of each site that an earlier upload of the leaf did not reach, by site.
@@ -51,7 +71,7 @@ pub(crate) struct PlanRequest<'a> {
 
 /// Permissions that only the user can give. By default none is given.
 #[derive(Clone, Copy, Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "four separate permissions")]
+#[expect(clippy::struct_excessive_bools, reason = "five separate permissions")]
 pub(crate) struct Allow {
     /// To set `cert_id` of a site that is bound to another record.
     pub(crate) rebind: bool,
@@ -61,6 +81,8 @@ pub(crate) struct Allow {
     pub(crate) older: bool,
     /// To replace a certificate that the service issues and renews itself.
     pub(crate) lets: bool,
+    /// To replace a record although the listing may lack sites or records that the other guards need.
+    pub(crate) partial: bool,
 }
 
 impl PlanRequest<'_> {

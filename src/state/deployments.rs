@@ -30,6 +30,8 @@ pub(crate) struct DeployedLeaf {
     deployed_at: OffsetDateTime,
     pub(crate) lineage: String,
     pub(crate) rank: LeafRank,
+    /// The DNS names that it covers.
+    pub(crate) names: Vec<String>,
 }
 
 /// The deployment of a lineage to a site.
@@ -74,7 +76,8 @@ impl Deployments {
             }
             if let Some(record) = site.cert_id.filter(|_| site.outcome.is_bound()) {
                 let (lineage, rank) = (lineage.to_owned(), LeafRank::of(&dated.leaf));
-                service.add_record(record, DeployedLeaf { deployed_at: dated.at, lineage, rank });
+                let names = dated.leaf.names.clone();
+                service.add_record(record, DeployedLeaf { deployed_at: dated.at, lineage, rank, names });
             }
         }
     }
@@ -105,6 +108,13 @@ impl ServiceDeployments {
         if leaf.deployed_at > known.deployed_at {
             *known = leaf;
         }
+    }
+
+    /// The hosts of the sites that this host deployed to, sorted.
+    pub(crate) fn hosts(&self) -> Vec<String> {
+        let mut hosts: Vec<String> = self.sites.keys().cloned().collect();
+        hosts.sort_unstable();
+        hosts
     }
 
     /// The leaf that was deployed into a record last.

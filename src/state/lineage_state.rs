@@ -67,6 +67,7 @@ pub(crate) struct SourceState {
 
 /// How a lineage is to be deployed. The API key is not part of it: every run reads it from its own settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "one for each guard")]
 pub(crate) struct DeployOptions {
     /// Base URL of the service; `None`: no run has been able to read its settings.
     pub(crate) service: Option<String>,
@@ -78,6 +79,8 @@ pub(crate) struct DeployOptions {
     pub(crate) allow_shrink: bool,
     pub(crate) allow_older: bool,
     pub(crate) replace_lets: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) allow_partial: bool,
 }
 
 /// Options of a run that are not from the configuration file, which every run reads again.

@@ -15,7 +15,7 @@ use ring::digest::{SHA256, digest};
 
 use crate::text;
 
-pub(crate) use self::deployments::{Deployments, LeafRank, ServiceDeployments};
+pub(crate) use self::deployments::{DeployedLeaf, Deployments, LeafRank, ServiceDeployments};
 pub(crate) use self::lineage_state::{
     DeployOptions, LeafState, LineageState, Overrides, RunResult, SiteState, SourceState,
 };

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::scan::Candidate;
-use crate::api::{Listing, Site};
+use crate::api::{Gap, Listing, Site};
 use crate::names::Domain;
 
 pub(super) struct AccountIndex<'a> {
@@ -73,7 +73,19 @@ impl<'a> AccountIndex<'a> {
 
     /// Whether a record no longer exists. An incomplete listing may lack a record that does.
     pub(super) fn is_deleted(&self, record: u64) -> bool {
-        self.listing.warnings.is_empty() && !self.record_ids.contains(&record)
+        !self.listing.hides_records && !self.record_ids.contains(&record)
+    }
+
+    /// Whether the account has no site, as far as the service lists it.
+    pub(super) fn has_no_site(&self) -> bool {
+        self.listing.sites.is_empty()
+    }
+
+    /// A gap of the listing that may hide a site or a record of a lineage.
+    pub(super) fn gap_for(&self, lineage: &Candidate) -> Option<&'a Gap> {
+        let names = lineage.leaf.iter().flat_map(|leaf| &leaf.names).map(String::as_str);
+        let covers = |domain: &Domain| domain.is_covered_by_any(names.clone());
+        self.listing.gaps.iter().find(|gap| gap.may_hide(covers))
     }
 
     /// What a deployment of a lineage may change.
@@ -85,7 +97,7 @@ impl<'a> AccountIndex<'a> {
             resources.extend(site.cert_id.into_iter().chain(stored).map(Resource::Record));
         }
         // The service binds them to any record that is created.
-        let unbound = self.covered_by(lineage).into_iter().filter(|site| site.cert_id.is_none());
+        let unbound = self.covered_by(lineage).into_iter().filter(|site| site.is_unbound());
         resources.extend(unbound.map(|site| Resource::Site(site.id)));
         resources
     }

@@ -110,8 +110,14 @@ fn drift(
     sites: &[&Site],
     has_sites: bool,
 ) -> Option<Reason> {
+    if index.has_no_site() && !recorded.by_host.is_empty() {
+        return Some(Reason::Drifted("the account has no site any more".into()));
+    }
     if !has_sites && !lineage.settings.skip_unmatched {
         return Some(Reason::Drifted("a site is missing".into()));
+    }
+    if let Some(gap) = index.gap_for(lineage) {
+        return Some(Reason::Drifted(gap.to_string()));
     }
     sites.iter().find_map(|site| {
         let Some(known) = recorded.find(site) else {
@@ -126,6 +132,9 @@ fn change(site: &Site, deployed: &state::SiteState, index: &AccountIndex<'_>) ->
     let domain = &site.domain;
     if deployed.outcome == Outcome::Superseded {
         return Some(format!("{domain} is no longer superseded"));
+    }
+    if let Some(unreadable) = &site.unreadable_cert_id {
+        return Some(format!("{domain} has a cert_id that cannot be read: {unreadable}"));
     }
     if site.cert_id != deployed.cert_id {
         let (now, before) = (certificate(site.cert_id), certificate(deployed.cert_id));

@@ -203,6 +203,7 @@ fn recorded_guards(options: &DeployOptions, is_retry: bool) -> Guards {
         allow_shrink: options.allow_shrink,
         allow_older: options.allow_older && is_retry,
         replace_lets: options.replace_lets,
+        allow_partial: options.allow_partial,
     }
 }
 

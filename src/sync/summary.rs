@@ -7,6 +7,7 @@ use serde::{Serialize, Serializer};
 
 use super::error::SyncError;
 use super::scan::Reason;
+use crate::api::Gap;
 use crate::deploy;
 use crate::error::CommandError;
 use crate::outcome::Outcome;
@@ -112,6 +113,18 @@ impl Summary {
         self.fail(1, SyncError::StateFile(error).into());
     }
 
+    /// Adds what the listing of an account may lack. If it is known to lack nothing but certain domains, the lineages for
+    /// these report it.
+    pub(super) fn add_gaps(&mut self, gaps: &[Gap]) {
+        for gap in gaps {
+            if gap.may_hide(|_| false) {
+                self.errors.push(deploy::incomplete_listing(gap));
+            } else {
+                self.add_warnings([gap.to_string()]);
+            }
+        }
+    }
+
     /// Adds the lineages of an account that cannot be listed. None of them was changed.
     pub(super) fn add_unreached(&mut self, error: deploy::DeployError, lineages: usize) {
         let verb = if lineages == 1 { "was" } else { "were" };
@@ -141,14 +154,15 @@ impl Summary {
     pub(crate) fn report(mut self, report: &mut Report<Option<Self>>) {
         self.lineages.sort_by(|a, b| a.name.cmp(&b.name));
         report.warnings.append(&mut self.warnings);
-        for error in self.errors.drain(..) {
-            report.fail(error);
-        }
         for LineageReport { name, report: lineage, .. } in &self.lineages {
             report.warnings.extend(lineage.warnings.iter().map(|warning| format!("{name}: {warning}")));
-            for error in lineage.errors() {
+            // An incomplete listing is a failure of each lineage, and is reported once.
+            for error in lineage.errors().iter().filter(|error| !self.errors.contains(error)) {
                 report.fail(error.for_lineage(name));
             }
+        }
+        for error in self.errors.drain(..) {
+            report.fail(error);
         }
         report.body = Some(self);
     }

@@ -59,6 +59,8 @@ pub(crate) struct OtherLeaf {
     pub(crate) fingerprint: String,
     /// Short name of its issuer, sanitized.
     pub(crate) issuer: String,
+    /// The DNS names that it covers; untrusted text.
+    pub(crate) names: Vec<String>,
     pub(crate) not_before: OffsetDateTime,
     pub(crate) not_after: OffsetDateTime,
     /// Whether it covers the site.
@@ -70,6 +72,7 @@ impl OtherLeaf {
         Self {
             fingerprint: leaf.fingerprint(),
             issuer: leaf.issuer.short.clone(),
+            names: leaf.names(),
             not_before: leaf.not_before,
             not_after: leaf.not_after,
             covers_site: site.is_covered_by_any(leaf.dns_names()),

@@ -42,6 +42,7 @@ impl OtherLeaf {
         [not_before, not_after]: [OffsetDateTime; 2],
         covers_site: bool,
     ) -> Self {
-        Self { fingerprint: fingerprint.into(), issuer: "CA".into(), not_before, not_after, covers_site }
+        let (fingerprint, issuer) = (fingerprint.into(), "CA".into());
+        Self { fingerprint, issuer, names: Vec::new(), not_before, not_after, covers_site }
     }
 }

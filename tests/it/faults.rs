@@ -197,15 +197,3 @@ fn plain_http_service_is_detected() {
         .exits_with(78);
     assert!(output.stderr.contains("it does not speak TLS"), "{}", output.stderr);
 }
-
-#[test]
-fn incomplete_listing_is_a_warning() {
-    let service = sandbox(&["a.example"]);
-    let sites = json!({"sites": [{"id": 10, "domain": "a.example", "cert_id": null, "config_synced": true}, {"id": 11}], "total": 250});
-    service.add_fault(Fault::status("GET /api/me/sites", 200).body(sites).times(1));
-    let lineage = Lineage::issued_for(&["a.example"]);
-    let output = edgecert().called_by_certbot(&lineage).against(&service).args(["--json"]).run();
-    let warnings = output.json()["warnings"].to_string();
-    assert!(warnings.contains("the service lists only 2 of 250 sites"), "{warnings}");
-    assert!(warnings.contains("cannot read 1 of the 2 sites that the service lists"), "{warnings}");
-}

@@ -261,24 +261,6 @@ fn site_reached_by_another_upload_is_served() {
 }
 
 #[test]
-fn unreadable_site_keeps_its_record() {
-    let service = account(&[(10, "a.example", Some(5))], &[record(5, "a.example", "upload")]);
-    let sites = json!({"sites": [
-        {"id": 10, "domain": "a.example", "cert_id": 5, "config_synced": true},
-        {"id": 11, "domain": "shop.example:8443", "cert_id": 5},
-    ]});
-    service.add_fault(Fault::status("GET /api/me/sites", 200).body(sites));
-    let lineage = Lineage::issued_for(&["a.example"]);
-    let output = deploy(&service, &lineage).exits_with(65);
-    assert!(
-        output.stderr.contains("certificate 5 is also bound to a site that cannot be read"),
-        "{}",
-        output.stderr
-    );
-    assert_eq!(upload_count(&service), 0);
-}
-
-#[test]
 fn older_guard_sees_all_addresses_and_key_types() {
     let [service, behind] = [0, 1].map(|_| account(&[(10, "a.example", None)], &[]));
     let rsa = ["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"];
@@ -299,14 +281,4 @@ fn refused_domain_does_not_stop_the_others() {
     assert_eq!(output.sites(), ["a.example: served", "b.example: served"]);
     let uploads = &output.json()["uploads"];
     assert_eq!((&uploads[0]["ok"], &uploads[1]["ok"]), (&json!(false), &json!(true)));
-}
-
-#[test]
-fn incomplete_listing_is_not_skipped() {
-    let service = account(&[(10, "other.example", None)], &[]);
-    let listed = json!({"sites": [{"id": 10, "domain": "other.example"}], "total": 250});
-    service.add_fault(Fault::status("GET /api/me/sites", 200).body(listed));
-    let lineage = Lineage::issued_for(&["a.example"]);
-    let output = deploy(&service, &lineage).args(["--skip-unmatched"]).exits_with(69);
-    assert!(output.stderr.contains("lists only 1 of 250 sites"), "{}", output.stderr);
 }

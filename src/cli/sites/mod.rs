@@ -141,6 +141,10 @@ pub(crate) struct FieldArgs {
     #[arg(long = "set", value_name = "FIELD=VALUE", value_parser = AssignmentParser, hide_possible_values = true)]
     pub(crate) assignments: Vec<Assignment>,
 
+    /// Set `cert_id` even if that certificate does not cover the domain, or if no certificate is left
+    #[arg(long)]
+    pub(crate) allow_uncovered: bool,
+
     /// JSON file with an object of fields, `-` for standard input; --set and --origin override it
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) from: Option<PathBuf>,

@@ -5,7 +5,7 @@ mod write;
 
 use std::collections::BTreeMap;
 
-use super::session::{Session, with_session};
+use super::session::{Session, require_complete, with_session};
 use crate::api::{ApiObject, Record, RecordType};
 use crate::cli::{CertsCommand, WaitArgs};
 use crate::context::Context;
@@ -41,22 +41,23 @@ async fn list_records(
 ) -> Result<(), CommandError> {
     let (records, sites) = (session.records().await?, session.sites().await?);
     let mut bound: BTreeMap<u64, Vec<String>> = BTreeMap::new();
-    for site in &sites {
+    for site in &sites.items {
         if let Some(id) = site.known.cert_id {
             bound.entry(id).or_default().push(site.known.domain.to_string());
         }
     }
-    report.body.set("certs", records.iter().map(|record| &record.json).collect::<Vec<_>>());
+    report.body.set("certs", records.items.iter().map(|record| &record.json).collect::<Vec<_>>());
     report.body.set("bound_sites", &bound);
     let mut table = Table::new(&["id", "domain", "name", "type", "sites bound"]);
-    for record in &records {
+    for record in &records.items {
         table.row(cells(record, &bound).map(Into::into));
     }
     report.body.text = table.to_text(style);
-    if records.is_empty() {
+    if records.items.is_empty() {
         report.body.text = "the account has no certificate\n".into();
     }
-    Ok(())
+    require_complete(&records)?;
+    require_complete(&sites)
 }
 
 fn cells(record: &ApiObject<Record>, bound: &BTreeMap<u64, Vec<String>>) -> [String; 5] {

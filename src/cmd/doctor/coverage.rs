@@ -5,17 +5,16 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::finding::{DoctorFinding, Subject};
 use super::lineages::HostLineage;
-use super::service::AccountListing;
-use crate::api::{RecordType, Site};
+use crate::api::{Listing, RecordType, Site};
 use crate::error::ErrorKind;
 use crate::names::Domain;
 use crate::plan::{self, Action, Blocker, Plan, PlanRequest, RecordLeaf};
-use crate::state::{LeafRank, ServiceDeployments};
+use crate::state::{DeployedLeaf, LeafRank, ServiceDeployments};
 use crate::text;
 
 /// The inputs of the comparison.
 pub(super) struct Coverage<'a> {
-    pub(super) account: &'a AccountListing,
+    pub(super) account: &'a Listing,
     /// Lineages that edgecert manages.
     pub(super) managed: &'a [HostLineage],
     /// Unmanaged lineages whose clients call edgecert: their next renewal is deployed.
@@ -57,7 +56,7 @@ impl Coverage<'_> {
     }
 
     fn sites(&self) -> &[Site] {
-        &self.account.sites.items
+        &self.account.sites
     }
 
     fn has_site(&self, domain: &Domain) -> bool {
@@ -145,24 +144,22 @@ impl Coverage<'_> {
         shared: &SharedRecords,
     ) -> Vec<DoctorFinding> {
         let Some(leaf) = &lineage.leaf else { return Vec::new() };
-        let account = plan::Account {
-            sites: self.sites(),
-            records: &self.account.records,
-            unreadable: &self.account.sites.unreadable,
-        };
         let request = PlanRequest {
             covers: &|domain| lineage.covers(domain),
             domains: &lineage.policy.domains,
             later_leaf: &|record| {
-                let rank = self.deployments.leaf_of(record)?.rank.clone();
+                let DeployedLeaf { rank, names, .. } = self.deployments.leaf_of(record)?.clone();
                 let LeafRank { issued, expires, fingerprint } = rank;
-                (issued > leaf.issued).then_some(RecordLeaf { issued, expires, fingerprint, issuer: None })
+                let leaf_of_record = RecordLeaf { issued, expires, fingerprint, issuer: None, names };
+                (issued > leaf.issued).then_some(leaf_of_record)
             },
+            // A deployment learns more from the edges; a finding of its own tells that the listing is incomplete.
+            keeps_names: &|_| true,
             not_needed: &HashMap::new(),
             missed: &HashMap::new(),
             allow: lineage.policy.allow,
         };
-        let plan = Plan::new(&account, &request);
+        let plan = Plan::new(&plan::Account::new(self.account), &request);
         let is_reported = |site: &Site| {
             contested.contains_key(&site.id) || site.cert_id.is_some_and(|id| shared.contains_key(&id))
         };

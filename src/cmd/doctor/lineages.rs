@@ -199,6 +199,7 @@ impl DeployPolicy {
                 shrink: recorded.allow_shrink,
                 older: recorded.allow_older,
                 lets: recorded.replace_lets,
+                partial: recorded.allow_partial,
             },
             allow_untrusted: options.allow_untrusted,
             skip_unmatched: options.skip_unmatched,

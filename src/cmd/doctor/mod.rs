@@ -20,7 +20,8 @@ use self::coverage::Coverage;
 use self::finding::{DoctorFinding, Subject};
 use self::host::Host;
 use self::lineages::{HostLineage, Managed};
-use self::service::{AccountListing, ServiceProbe};
+use self::service::ServiceProbe;
+use crate::api::Listing;
 use crate::cli::DoctorArgs;
 use crate::clock;
 use crate::context::Context;
@@ -90,11 +91,10 @@ impl Doctor<'_> {
     }
 
     /// Probes the service, and returns the contents of the account.
-    fn check_service(&mut self, settings: &Settings, has_api_key: bool) -> Option<AccountListing> {
+    fn check_service(&mut self, settings: &Settings, has_api_key: bool) -> Option<Listing> {
         match ServiceProbe::run(settings, &self.stores) {
             Ok(probe) => {
                 self.findings.extend(probe.findings(has_api_key));
-                self.warnings.extend(probe.warnings);
                 probe.account.ok()
             }
             Err(error) => {
@@ -131,13 +131,8 @@ impl Doctor<'_> {
     }
 
     /// Compares the lineages of this host, managed or not, with the account.
-    fn compare(
-        &mut self,
-        account: &AccountListing,
-        managed: &[HostLineage],
-        deployments: &ServiceDeployments,
-    ) {
-        let (unmanaged, findings) = unmanaged::find(&self.host, managed, &account.sites.items);
+    fn compare(&mut self, account: &Listing, managed: &[HostLineage], deployments: &ServiceDeployments) {
+        let (unmanaged, findings) = unmanaged::find(&self.host, managed, &account.sites);
         self.findings.extend(findings);
         self.findings.extend(unmanaged::check_hooks(&unmanaged, managed));
         let (hooked, idle): (Vec<_>, Vec<_>) =

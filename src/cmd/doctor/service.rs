@@ -3,7 +3,7 @@
 use time::Duration;
 
 use super::finding::{DoctorFinding, Subject};
-use crate::api::{AttemptError, Client, ClientConfig, List, Record, RequestError, Site};
+use crate::api::{AttemptError, Client, ClientConfig, Listing, RequestError};
 use crate::clock::Deadline;
 use crate::error::{CommandError, Diagnostic as _, ErrorKind};
 use crate::runtime::Runtime;
@@ -14,16 +14,9 @@ use crate::trust::TrustStores;
 
 /// The responses of the service.
 pub(super) struct ServiceProbe {
-    pub(super) account: Result<AccountListing, RequestError>,
+    pub(super) account: Result<Listing, RequestError>,
     /// How far this host's clock is ahead; `None`: no response had a date.
     clock_skew: Option<Duration>,
-    pub(super) warnings: Vec<String>,
-}
-
-/// The sites and records of the account.
-pub(super) struct AccountListing {
-    pub(super) records: Vec<Record>,
-    pub(super) sites: List<Site>,
 }
 
 /// Limit for each request; low, because a person is waiting for the report.
@@ -39,19 +32,22 @@ impl ServiceProbe {
         redactor.hide(&settings.api_key);
         let (config, deadline) = (ClientConfig::new(settings, stores)?, Deadline::after(settings.timeout));
         let client = Client::new(&config, redactor, deadline)?.with_max_attempts(MAX_ATTEMPTS);
-        let account = Runtime::new()?.block_on(async {
-            Ok(AccountListing { records: client.records().await?.items, sites: client.sites().await? })
-        })?;
-        Ok(Self { account, clock_skew: client.skew(), warnings: client.take_warnings() })
+        let account = Runtime::new()?.block_on(client.listing())?;
+        Ok(Self { account, clock_skew: client.skew() })
     }
 
     /// Checks everything but the contents of the account.
     pub(super) fn findings(&self, has_api_key: bool) -> Vec<DoctorFinding> {
         let mut findings = match &self.account {
-            Ok(account) => vec![
-                DoctorFinding::ok(Subject::Service, account.summary()),
-                DoctorFinding::ok(Subject::ApiKey, "accepted by the service"),
-            ],
+            Ok(account) => {
+                let gaps = account.gaps.iter().map(|gap| DoctorFinding::from_error(Subject::Service, gap));
+                let mut findings: Vec<DoctorFinding> = gaps.collect();
+                if findings.is_empty() {
+                    findings.push(DoctorFinding::ok(Subject::Service, summary(account)));
+                }
+                findings.push(DoctorFinding::ok(Subject::ApiKey, "accepted by the service"));
+                findings
+            }
             // Without a key nothing more can be checked.
             Err(RequestError { error: AttemptError::Unauthorized { .. }, .. }) if !has_api_key => {
                 vec![DoctorFinding::ok(Subject::Service, "reachable; requires an API key")]
@@ -63,11 +59,9 @@ impl ServiceProbe {
     }
 }
 
-impl AccountListing {
-    fn summary(&self) -> String {
-        let (sites, records) = (self.sites.items.len(), self.records.len());
-        format!("reachable; {} and {}", count(sites, "site"), count(records, "certificate"))
-    }
+fn summary(account: &Listing) -> String {
+    let (sites, records) = (account.sites.len(), account.records.len());
+    format!("reachable; {} and {}", count(sites, "site"), count(records, "certificate"))
 }
 
 fn request_failed(error: &AttemptError) -> DoctorFinding {

@@ -5,10 +5,11 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
+use super::binding::Binding;
 use super::change::{self, contains};
 use super::field_update::FieldUpdate;
 use super::label;
-use crate::api::{ApiObject, List, RequestError, SavedSite, Site};
+use crate::api::{ApiObject, RequestError, SavedSite, Site};
 use crate::cli::CreateArgs;
 use crate::cmd::session::{LIST_SITES_HINT, OperationError, Session};
 use crate::error::{CommandError, Diagnostic, ErrorKind};
@@ -67,13 +68,21 @@ pub(super) async fn run(
     report: &mut CommandReport,
 ) -> Result<(), CommandError> {
     report.warnings.extend(update.typo_warnings());
-    if let Some(site) = find(&args.domain, session).await? {
+    // If the list is incomplete, the service refuses a second site.
+    let sites = session.sites().await?;
+    if let Some(site) = sites.items.into_iter().find(|site| site.known.domain == args.domain) {
         return Err(CreateError::Exists { site: label(&site), id: site.known.id }.into());
+    }
+    let (domain, cert) = (&args.domain, update.cert_id().filter(|id| *id != 0));
+    let binding = Binding { domain, label: domain.to_string(), is_bound: false, cert };
+    if cert.is_some() {
+        binding.check(args.fields.allow_uncovered, session, report).await?;
     }
     let saved = create(&args.domain, &update.fields, session, report).await?;
     let site = match saved.site {
         Some(site) => site,
-        None => find(&args.domain, session)
+        None => session
+            .find_listed(&args.domain)
             .await?
             .ok_or_else(|| CreateError::Missing { domain: args.domain.clone() })?,
     };
@@ -82,21 +91,11 @@ pub(super) async fn run(
     report.body.set("site", &site.json);
     change::warn_of_differences(&update.fields, &saved.ignored_fields, &site, report);
     change::require_none_ignored(&saved.ignored_fields, &update.fields, &site, report)?;
+    if cert.is_some() {
+        binding.require(&site)?;
+    }
     change::finish(args.wait, site, session, report).await?;
     Ok(())
-}
-
-async fn find(domain: &Domain, session: &Session) -> Result<Option<ApiObject<Site>>, CommandError> {
-    let site = find_in_listing(domain, session).await;
-    Ok(site.map_err(|cause| OperationError::new("cannot list the sites", cause))?)
-}
-
-async fn find_in_listing(
-    domain: &Domain,
-    session: &Session,
-) -> Result<Option<ApiObject<Site>>, RequestError> {
-    let sites: List<ApiObject<Site>> = session.client.sites().await?;
-    Ok(sites.items.into_iter().find(|site| site.known.domain == *domain))
 }
 
 async fn create(
@@ -122,12 +121,9 @@ async fn find_created(
     session: &Session,
     report: &mut CommandReport,
 ) -> Result<SavedSite, CommandError> {
-    let found = find_in_listing(domain, session).await.map_err(|listing| {
-        let failure = format!(
-            "{domain} may or may not have been created ({}), and the sites cannot be listed",
-            cause.error
-        );
-        OperationError::new(failure, listing)
+    let found = session.find_listed(domain).await.map_err(|listing| {
+        let doubt = format!("{domain} may or may not have been created ({})", cause.error);
+        listing.with_context(&doubt)
     })?;
     let Some(site) = found else {
         return Err(CreateError::NotCreated { domain: domain.clone(), cause }.into());

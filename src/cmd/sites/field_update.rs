@@ -104,6 +104,11 @@ impl FieldUpdate {
         if wrong.is_empty() { Ok(()) } else { Err(FieldUpdateError::WrongType { wrong }) }
     }
 
+    /// The record that `cert_id` is set to, 0 for none; `None` if it is not set.
+    pub(super) fn cert_id(&self) -> Option<u64> {
+        self.fields.get("cert_id").map(|value| value.as_u64().unwrap_or_default())
+    }
+
     /// Returns a warning for each unknown field that resembles a known one.
     pub(super) fn typo_warnings(&self) -> Vec<String> {
         self.fields.keys().filter_map(|name| suggestion(name)).collect()

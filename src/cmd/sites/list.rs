@@ -9,7 +9,7 @@ use super::plain;
 use crate::api::{ApiObject, Site};
 use crate::cli::ListArgs;
 use crate::clock;
-use crate::cmd::session::Session;
+use crate::cmd::session::{Session, require_complete};
 use crate::error::CommandError;
 use crate::report::{Cell, CommandReport, Style, Table};
 use crate::settings::Settings;
@@ -25,13 +25,14 @@ pub(super) async fn run(
     style: Style,
     report: &mut CommandReport,
 ) -> Result<(), CommandError> {
-    let sites = session.sites().await?;
-    let total = sites.len();
-    let sites: Vec<ApiObject<Site>> = sites.into_iter().filter(|site| is_selected(site, args)).collect();
+    let mut list = session.sites().await?;
+    let total = list.items.len();
+    list.items.retain(|site| is_selected(site, args));
+    let sites = &list.items;
     report.body.set("sites", sites.iter().map(|site| &site.json).collect::<Vec<_>>());
     let expiries = expiries(&session.settings);
     let mut table = Table::new(&["id", "domain", "cname", "enabled", "status", "certificate", "synced"]);
-    for site in &sites {
+    for site in sites {
         table.row(cells(site, &expiries));
     }
     report.body.text = table.to_text(style);
@@ -42,12 +43,12 @@ pub(super) async fn run(
             format!("none of {} matches\n", count(total, "site"))
         };
     }
-    Ok(())
+    require_complete(&list)
 }
 
 fn is_selected(site: &ApiObject<Site>, args: &ListArgs) -> bool {
     args.domain.as_ref().is_none_or(|glob| glob.matches(&site.known.domain))
-        && !(args.without_cert && site.known.cert_id.is_some())
+        && (!args.without_cert || site.known.is_unbound())
         && !(args.unsynced && site.known.config_synced)
 }
 
@@ -61,13 +62,16 @@ fn cells(site: &ApiObject<Site>, expiries: &HashMap<u64, OffsetDateTime>) -> [Ce
         known.cname.as_deref().unwrap_or("-").into(),
         yes_or(known.enabled, AnsiColor::Red),
         status.into(),
-        certificate(known.cert_id, expiries),
+        certificate(known, expiries),
         yes_or(known.config_synced, AnsiColor::Yellow),
     ]
 }
 
-fn certificate(id: Option<u64>, expiries: &HashMap<u64, OffsetDateTime>) -> Cell {
-    let Some(id) = id else { return Cell::coloured("none", AnsiColor::Yellow) };
+fn certificate(site: &Site, expiries: &HashMap<u64, OffsetDateTime>) -> Cell {
+    let Some(id) = site.cert_id else {
+        let text = if site.is_unbound() { "none" } else { "unreadable" };
+        return Cell::coloured(text, AnsiColor::Yellow);
+    };
     let Some(expiry) = expiries.get(&id) else { return id.to_string().into() };
     let days = (*expiry - clock::now()).whole_days();
     if days < 0 {

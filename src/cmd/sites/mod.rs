@@ -1,6 +1,7 @@
 //! `edgecert sites`: manages the account's sites.
 
 mod bind;
+mod binding;
 mod change;
 mod create;
 mod delete;

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::binding::Binding;
 use super::field_update::FieldUpdate;
 use super::{change, label, plain};
 use crate::api::{ApiObject, RequestError, Site};
@@ -59,6 +60,10 @@ pub(super) async fn run(
         change::finish(args.wait, before, session, report).await?;
         return Ok(());
     }
+    let binding = update.cert_id().map(|cert| Binding::of(&before, Some(cert).filter(|id| *id != 0)));
+    if let Some(binding) = &binding {
+        binding.check(args.fields.allow_uncovered, session, report).await?;
+    }
     let (after, ignored) = save(&before, &update.fields, session).await?;
     let _ = writeln!(report.body.text, "{}: saved", label(&after));
     let changes = changes(&before.json, &after.json, &update.fields);
@@ -70,6 +75,9 @@ pub(super) async fn run(
     report.body.set("site", &after.json);
     change::warn_of_differences(&update.fields, &ignored, &after, report);
     change::require_none_ignored(&ignored, &update.fields, &after, report)?;
+    if let Some(binding) = &binding {
+        binding.require(&after)?;
+    }
     change::finish(args.wait, after, session, report).await?;
     Ok(())
 }

@@ -7,6 +7,8 @@ use time::{Duration, OffsetDateTime};
 use super::lineage_status::{DiskStatus, LeafAge, LineageStatus, SiteStatus, days_left};
 use super::verdict::{Alert, CheckVerdict, Level};
 use crate::cli::StatusArgs;
+use crate::error::ErrorKind;
+use crate::state::RunResult;
 use crate::text::{count, humanize, rfc3339, sanitize};
 
 /// Default of `--max-lag`, in seconds.
@@ -59,8 +61,7 @@ fn alerts_of(lineage: &LineageStatus, thresholds: Thresholds, now: OffsetDateTim
     if lineage.is_superseded() {
         return Vec::new();
     }
-    let lag = lineage.lag(now).filter(|lag| *lag > thresholds.max_lag);
-    let mut alerts: Vec<Alert> = lag.map(|lag| pending_alert(lineage, lag)).into_iter().collect();
+    let mut alerts: Vec<Alert> = pending_alert(lineage, thresholds.max_lag, now).into_iter().collect();
     alerts.extend(expiry_alert(lineage, thresholds.warn_days, now));
     alerts.extend(disk_warning(lineage).map(|text| warning(lineage, text)));
     // While a deployment is pending, the edges serve the previous leaf; which its lag accounts for.
@@ -74,7 +75,16 @@ fn warning(lineage: &LineageStatus, text: String) -> Alert {
     Alert::new(Level::Warning, Some(lineage.name.clone()), text, 0)
 }
 
-fn pending_alert(lineage: &LineageStatus, lag: Duration) -> Alert {
+/// The alert for a deployment that is pending for too long, or that time alone does not finish: the service's responses
+/// cannot be understood.
+fn pending_alert(lineage: &LineageStatus, max_lag: Duration, now: OffsetDateTime) -> Option<Alert> {
+    let lag = lineage.lag(now)?;
+    let is_unintelligible = |result: &RunResult| result.exit_code == ErrorKind::Protocol.exit_code();
+    let level = match &lineage.last_error {
+        _ if lag > max_lag => Level::Critical,
+        Some(result) if is_unintelligible(result) => Level::Warning,
+        _ => return None,
+    };
     let reason = match (&lineage.last_error, &lineage.disk) {
         (Some(result), _) => result.error.as_deref().map(sanitize),
         (None, DiskStatus::Leaf { age: LeafAge::Newer, .. }) => {
@@ -84,7 +94,7 @@ fn pending_alert(lineage: &LineageStatus, lag: Duration) -> Alert {
     };
     let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
     let text = format!("pending for {}{reason}", humanize(lag));
-    Alert::new(Level::Critical, Some(lineage.name.clone()), text, lag.whole_seconds())
+    Some(Alert::new(level, Some(lineage.name.clone()), text, lag.whole_seconds()))
 }
 
 /// The alert for the certificate that expires first.

@@ -64,7 +64,7 @@ impl ModelDeployment<'_> {
         };
         let names = Names::of(leaf.names.iter().map(String::as_str));
         let scope = Scope::new(self.domains, names, Some(&contender), &self.listing.sites);
-        match scope.has_sites(&leaf.names, self.settings.skip_unmatched, self.listing, report) {
+        match scope.has_sites(&leaf.names, self.settings.skip_unmatched, &self.listing.sites, report) {
             Ok(true) => {}
             Ok(false) => return Some(Ok(())),
             Err(error) => return Some(Err(anyhow::anyhow!("{error}"))),

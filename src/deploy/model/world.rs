@@ -214,13 +214,14 @@ impl World {
             },
         });
         let sites = (0..self.sites.len()).map(|at| self.listed(at)).collect();
-        Listing { records: records.collect(), sites, unreadable: Vec::new(), warnings: Vec::new() }
+        Listing { records: records.collect(), sites, ..Listing::default() }
     }
 
     /// `GET /api/sites/{id}`
     pub(crate) fn listed(&self, at: usize) -> Site {
         let site = &self.sites[at];
         Site {
+            unreadable_cert_id: None,
             id: at as u64 + 1,
             domain: Self::domain(site.domain),
             cert_id: site.cert_id,

@@ -53,6 +53,7 @@ fn site_life_cycle(scene: &Scene) -> String {
     assert_eq!(json["diff"], serde_json::json!([{"field": "remark", "before": "", "after": "x"}]));
     assert_eq!(scene.sites(69, &["update", &id, "--set", "waf=1"])["ignored_fields"][0], "waf");
     scene.sites(69, &["update", &id, "--set", "cert_id=6"]);
+    scene.sites(65, &["update", &id, "--set", "cert_id=5"]);
     scene.sites(65, &["bind", &id, "5"]);
     assert_eq!(scene.sites(0, &["bind", &id, "5", "--allow-uncovered"])["site"]["cert_id"], 5);
     assert_eq!(scene.sites(0, &["get", &id])["site"]["cert_id"], 5);

@@ -178,3 +178,33 @@ fn changed_value_is_a_warning() {
     );
     assert!(output.stderr.contains("force_https was not named but changed, from false to true"));
 }
+
+#[test]
+fn cert_id_is_checked_as_in_bind() {
+    let service = shop();
+    let update = |id: &str, arguments: &[&str]| sites(&service, &["update", id]).args(arguments);
+    let output = update("11", &["--set", "cert_id=5"]).exits_with(65);
+    let message = "certificate 5 does not cover plain.example.com (site 11), only shop.example.com; nothing was changed";
+    assert!(output.stderr.contains(message), "{}", output.stderr);
+    for value in ["null", "0"] {
+        let output = update("10", &["--set", &format!("cert_id={value}")]).exits_with(65);
+        let message = "shop.example.com (site 10) would be left without a certificate; nothing was changed";
+        assert!(output.stderr.contains(message), "{}", output.stderr);
+    }
+    assert!(!changed_anything(&service));
+    update("11", &["--set", "cert_id=null"]).succeeds();
+    update("11", &["--set", "cert_id=5", "--allow-uncovered"]).succeeds();
+    assert_eq!(site(&service, 11)["cert_id"], 5);
+    update("10", &["--set", "cert_id=0", "--allow-uncovered"]).succeeds();
+    let output = sites(&service, &["create", "new.example.com", "--set", "cert_id=5"]).exits_with(65);
+    assert!(output.stderr.contains("does not cover new.example.com"), "{}", output.stderr);
+}
+
+#[test]
+fn saved_binding_without_effect_is_exit_69() {
+    let service = shop();
+    let unbound = json!({"ok": true, "ignored_fields": [], "site": {"id": 10, "domain": "shop.example.com", "cert_id": 7}});
+    service.add_fault(Fault::status("POST /api/sites/*/update", 200).body(unbound));
+    let output = sites(&service, &["update", "10", "--set", "cert_id=5"]).exits_with(69);
+    assert!(output.stderr.contains("is bound to certificate 7, although"), "{}", output.stderr);
+}

@@ -1,0 +1,128 @@
+//! The care that setting `cert_id` takes, in every command that does: the certificate has to cover the site before, and
+//! the site has to be bound to it afterwards.
+
+use super::label;
+use crate::api::{ApiObject, Site};
+use crate::bundle::{Bundle, Files};
+use crate::cert::Certificate;
+use crate::cmd::session::{CONTRADICTION_HINT, Session};
+use crate::error::{CommandError, Diagnostic, ErrorKind};
+use crate::names::Domain;
+use crate::report::CommandReport;
+use crate::text::{list, sanitize};
+
+/// Why a site is not bound as asked for.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum BindingError {
+    #[error("{uncovered}; nothing was changed")]
+    Uncovered { uncovered: String },
+    #[error("{site} is bound to {bound}, although the service reported that the change was saved")]
+    NotBound { site: String, bound: String },
+}
+
+impl Diagnostic for BindingError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Uncovered { .. } => ErrorKind::Refused,
+            Self::NotBound { .. } => ErrorKind::Service,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Uncovered { .. } => "bind another certificate, or pass --allow-uncovered",
+            Self::NotBound { .. } => CONTRADICTION_HINT,
+        };
+        Some(hint.to_owned())
+    }
+}
+
+/// A change of `cert_id`.
+pub(super) struct Binding<'a> {
+    pub(super) domain: &'a Domain,
+    /// The site in messages.
+    pub(super) label: String,
+    /// Whether it is bound to a record now, readable or not.
+    pub(super) is_bound: bool,
+    /// The record to bind it to; `None`: to no record.
+    pub(super) cert: Option<u64>,
+}
+
+impl<'a> Binding<'a> {
+    pub(super) fn of(site: &'a ApiObject<Site>, cert: Option<u64>) -> Self {
+        let known = &site.known;
+        Self { domain: &known.domain, label: label(site), is_bound: !known.is_unbound(), cert }
+    }
+
+    /// Refuses a binding that leaves the site without a certificate that covers it, or warns if that is allowed.
+    pub(super) async fn check(
+        &self,
+        allow_uncovered: bool,
+        session: &Session,
+        report: &mut CommandReport,
+    ) -> Result<(), CommandError> {
+        let uncovered = match self.cert {
+            Some(cert) => self
+                .names_if_uncovered(cert, session, report)
+                .await?
+                .map(|names| format!("certificate {cert} does not cover {}, only {names}", self.label)),
+            None => self.is_bound.then(|| format!("{} would be left without a certificate", self.label)),
+        };
+        match uncovered {
+            Some(uncovered) if !allow_uncovered => Err(BindingError::Uncovered { uncovered }.into()),
+            uncovered => {
+                report.warnings.extend(uncovered);
+                Ok(())
+            }
+        }
+    }
+
+    /// Fails if the saved site is not bound to the record.
+    pub(super) fn require(&self, saved: &ApiObject<Site>) -> Result<(), BindingError> {
+        let known = &saved.known;
+        if known.cert_id == self.cert && known.unreadable_cert_id.is_none() {
+            return Ok(());
+        }
+        let bound = match (known.cert_id, &known.unreadable_cert_id) {
+            (Some(id), _) => format!("certificate {id}"),
+            (None, Some(unreadable)) => format!("a cert_id that cannot be read ({unreadable})"),
+            (None, None) => "no certificate".into(),
+        };
+        Err(BindingError::NotBound { site: label(saved), bound })
+    }
+
+    /// Returns the names of the certificate if they are known not to cover the domain.
+    ///
+    /// Only the certificate itself counts: the listing may show fewer names than it has, or a name that it lacks.
+    async fn names_if_uncovered(
+        &self,
+        cert: u64,
+        session: &Session,
+        report: &mut CommandReport,
+    ) -> Result<Option<String>, CommandError> {
+        let records = session.records().await?;
+        let record = records.items.iter().find(|record| record.known.id == cert);
+        if record.is_none() && records.gaps.is_empty() {
+            // The record does not exist or belongs to another account; the service refuses it (section 4.7).
+            return Ok(None);
+        }
+        let leaf = match session.client.download(cert).await {
+            Ok(download) => leaf(&download.cert_pem),
+            Err(_) => None,
+        };
+        let Some(leaf) = leaf else {
+            if !record.is_some_and(|record| record.known.domains.contains(self.domain)) {
+                let warning = format!("cannot tell whether certificate {cert} covers {}", self.domain);
+                report.warnings.push(warning);
+            }
+            return Ok(None);
+        };
+        let names: Vec<String> = leaf.dns_names().map(sanitize).collect();
+        Ok((!self.domain.is_covered_by_any(leaf.dns_names())).then(|| list(&names)))
+    }
+}
+
+fn leaf(pem: &str) -> Option<Certificate> {
+    let files = Files { cert: "the record".into(), issuers: None, key: None };
+    Bundle::from_bytes(&files, pem.as_bytes(), None, None).chain.ok().map(|chain| chain.leaf)
+}

@@ -1,0 +1,276 @@
+//! Listings that lack sites or records: what is listed is deployed, guards do not guess the rest, and no run succeeds.
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::harness::{
+    Fault, Hook, Lineage, Options, Output, Sandbox, configured, deploy, edgecert, is_bound_to, record,
+    sandbox, sandbox_with, sync, test_ca, upload_count, world,
+};
+
+const SITES: &str = "GET /api/me/sites";
+const RECORDS: &str = "GET /api/certs";
+
+/// A site that is bound to record 5, whose certificate is for these names.
+fn bound_site(names: &[&str]) -> Sandbox {
+    let issued = test_ca().issue(names).unwrap();
+    let mut record = record(5, "a.example", "upload");
+    (record["cert_pem"], record["key_pem"]) = (json!(issued.fullchain()), json!(issued.key));
+    let sites = json!([{"id": 10, "account": 1, "domain": "a.example", "cert_id": 5}]);
+    let world = world(json!({"sites": sites, "certs": [record]}));
+    sandbox_with(Options { world, ..Options::default() }, &[])
+}
+
+/// The site as the service lists it.
+fn listed() -> Value {
+    json!({"id": 10, "domain": "a.example", "cert_id": 5, "config_synced": true, "enabled": true})
+}
+
+fn lists(service: &Sandbox, endpoint: &str, body: Value) {
+    service.clear_faults();
+    service.add_fault(Fault::status(endpoint, 200).body(body).times(1000));
+}
+
+fn run(service: &Sandbox, arguments: &[&str]) -> Output {
+    let lineage = Lineage::issued_for(&["a.example"]);
+    hook(service, &lineage).args(["--json"]).args(arguments).run()
+}
+
+fn hook(service: &Sandbox, lineage: &Lineage) -> Hook {
+    edgecert().called_by_certbot(lineage).against(service)
+}
+
+#[test]
+fn listed_sites_are_deployed() {
+    for (body, message) in [
+        (json!({"sites": [listed()], "total": 2}), "lists only 1 of 2 sites"),
+        (json!({"data": {"list": [listed()], "total": "2"}}), "lists only 1 of 2 sites"),
+        (json!({"total": 3, "data": {"result": {"list": [listed()]}}}), "lists only 1 of 3 sites"),
+        (json!({"sites": [listed()], "next_page": 2}), "refers to another page"),
+        (json!({"sites": [listed(), {"id": 11, "domain": 11}]}), "has 1 element that cannot be read"),
+        (
+            json!({"sites": [listed()], "error": "shard down"}),
+            "reported an error with its list of sites: shard down",
+        ),
+    ] {
+        let service = bound_site(&["a.example"]);
+        lists(&service, SITES, body);
+        let output = run(&service, &[]);
+        assert_eq!((output.code, output.sites()), (76, vec!["a.example: served".to_owned()]), "{message}");
+        assert!(output.json()["error"].to_string().contains(message), "{}", output.stdout);
+        assert_eq!(upload_count(&service), 1, "{message}");
+    }
+}
+
+#[test]
+fn element_for_another_domain_is_a_warning() {
+    let service = bound_site(&["a.example"]);
+    lists(&service, SITES, json!({"sites": [listed(), {"id": "x", "domain": "b.example"}]}));
+    let output = run(&service, &[]);
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    assert!(output.stderr.contains("warning: the service's list of sites has 1 element that cannot be read"));
+}
+
+#[test]
+fn hidden_sites_may_lose_coverage() {
+    for (body, names, code) in [
+        (json!({"sites": [listed()], "total": 2}), vec!["a.example", "b.example"], 65),
+        (json!({"sites": [listed(), {"cert_id": 5}]}), vec!["a.example", "b.example"], 65),
+        (json!({"sites": [listed(), {"cert_id": 6}]}), vec!["a.example", "b.example"], 76),
+        (json!({"sites": [listed(), {"cert_id": []}]}), vec!["a.example", "b.example"], 65),
+        (json!({"sites": [listed(), {"cert_id": 5}]}), vec!["a.example"], 76),
+    ] {
+        let service = bound_site(&names);
+        lists(&service, SITES, body.clone());
+        let output = run(&service, &[]);
+        let uploads = usize::from(code == 76);
+        assert_eq!((output.code, upload_count(&service)), (code, uploads), "{body}: {}", output.stderr);
+        if code == 65 {
+            assert!(
+                output.stderr.contains(
+                    "hint: deploy again when the service lists everything, or pass --allow-partial"
+                )
+            );
+            let output = run(&service, &["--allow-partial"]);
+            assert_eq!((output.code, upload_count(&service)), (76, 1), "{body}: {}", output.stderr);
+        }
+    }
+}
+
+#[test]
+fn hidden_record_is_not_replaced() {
+    for body in [
+        json!("null"),
+        json!({"certs": null}),
+        json!({"certs": [], "total": 1}),
+        json!([{"id": 7}, {"name": "x"}]),
+    ] {
+        let service = sandbox(&["a.example"]);
+        lists(&service, RECORDS, body.clone());
+        let output = run(&service, &[]);
+        assert_eq!((output.code, upload_count(&service)), (65, 0), "{body}: {}", output.stderr);
+        assert!(output.stderr.contains("an upload for a.example may replace one that it lacks"));
+        let output = run(&service, &["--allow-partial"]);
+        assert_eq!((output.code, upload_count(&service)), (76, 1), "{body}: {}", output.stderr);
+        assert_eq!(output.sites(), ["a.example: served"]);
+    }
+}
+
+#[test]
+fn null_and_errors_are_not_skipped() {
+    for body in [
+        json!("null"),
+        json!({"sites": null}),
+        json!({"sites": null, "total": 1}),
+        json!({"data": {"sites": null}}),
+        json!({"sites": [], "total": 1}),
+        json!({"sites": [], "error": "database is down"}),
+        json!({"error": "database is down"}),
+        json!({"error": {"details": []}}),
+        json!({"code": 403, "message": "forbidden", "data": []}),
+        json!({"warnings": []}),
+        json!({}),
+    ] {
+        let service = sandbox(&["a.example"]);
+        lists(&service, SITES, body.clone());
+        let output = run(&service, &["--skip-unmatched", "--timeout", "5"]);
+        assert_eq!(output.code, 76, "{body}: {}{}", output.stdout, output.stderr);
+        assert!(!output.stdout.contains("skipped"), "{body}: {}", output.stdout);
+    }
+    let service = sandbox(&["a.example"]);
+    lists(&service, SITES, json!({"sites": null, "total": 0}));
+    assert_eq!(run(&service, &["--skip-unmatched"]).code, 0, "an empty account");
+}
+
+#[test]
+fn sync_and_status_keep_reporting() {
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example"]);
+    deploy(&service, &lineage, state.path()).succeeds();
+    let site = service.sites().remove(0);
+    let status = || edgecert().env("EDGECERT_STATE_DIR", state.path()).args(["status", "--check"]).run();
+    assert_eq!(status().code, 0);
+    lists(&service, SITES, json!({"sites": [site], "total": 2}));
+    for _ in 0..2 {
+        let output = sync(&service, state.path()).exits_with(76);
+        let message = "error: the service lists only 1 of 2 sites; what is not listed was not deployed";
+        assert_eq!(output.stderr.matches(message).count(), 1, "{}", output.stderr);
+        let status = status();
+        assert_eq!(status.code, 1, "{}", status.stdout);
+        assert!(status.stdout.contains("the service lists only 1 of 2 sites"), "{}", status.stdout);
+    }
+    assert_eq!(upload_count(&service), 1, "the listed site has its certificate");
+    service.clear_faults();
+    sync(&service, state.path()).succeeds();
+    assert_eq!(status().code, 0);
+}
+
+#[test]
+fn empty_account_is_drift() {
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let skipping = |hook: Hook| hook.env("EDGECERT_SKIP_UNMATCHED", "true");
+    skipping(deploy(&service, &lineage, state.path())).succeeds();
+    lists(&service, SITES, json!({"sites": [], "total": 0}));
+    for _ in 0..2 {
+        let output = skipping(sync(&service, state.path())).exits_with(69);
+        let message = "the service lists no site, although this host deployed to a.example";
+        assert!(output.stderr.contains(message), "{}", output.stderr);
+        skipping(deploy(&service, &lineage, state.path())).exits_with(69);
+    }
+    let other = Lineage::issued_for(&["b.example"]);
+    skipping(deploy(&service, &other, state.path())).exits_with(69);
+    service.clear_faults();
+    skipping(sync(&service, state.path())).succeeds();
+}
+
+#[test]
+fn incomplete_reread_is_not_a_missing_site() {
+    let service = sandbox(&["a.example"]);
+    let complete = json!({"sites": service.sites(), "total": 1});
+    service.add_fault(Fault::status(SITES, 200).body(complete).times(1));
+    service.add_fault(Fault::status(SITES, 200).body(json!({"sites": [], "total": 1})).times(1000));
+    let output = run(&service, &["--wait", "2"]);
+    assert_eq!((output.code, output.sites()), (0, vec!["a.example: served".to_owned()]), "{}", output.stderr);
+}
+
+#[test]
+fn lists_are_shown_with_an_error() {
+    let service = bound_site(&["a.example"]);
+    lists(&service, SITES, json!({"sites": [listed()], "total": 2}));
+    let message = "the service lists only 1 of 2 sites";
+    let lineage = Lineage::issued_for(&["a.example"]);
+    for command in [&["sites", "list"][..], &["certs", "list"], &["doctor"]] {
+        let output = edgecert().against(&service).args(command).run();
+        let text = format!("{}{}", output.stdout, output.stderr);
+        assert!(text.contains("a.example") || command == ["doctor"], "{command:?}: {text}");
+        assert!(output.code != 0 && text.contains(message), "{command:?}: {} {text}", output.code);
+    }
+    let output = hook(&service, &lineage).args(["plan"]).exits_with(76);
+    assert!(output.stdout.contains("replace") && output.stderr.contains(message), "{}", output.stdout);
+    let find = |domain: &str| edgecert().against(&service).args(["sites", "get", domain]).run();
+    assert_eq!(find("a.example").code, 0);
+    let output = find("b.example");
+    assert_eq!(output.code, 76, "{}", output.stderr);
+    assert!(output.stderr.contains("whether the account has b.example is unknown"), "{}", output.stderr);
+}
+
+#[test]
+fn created_record_is_bound() {
+    let issued = test_ca().issue(&["*.a.example"]).unwrap();
+    let mut record = record(5, "*.a.example", "upload");
+    record["name"] = json!("shop.a.example");
+    (record["cert_pem"], record["key_pem"]) = (json!(issued.fullchain()), json!(issued.key));
+    let site = |id: u64, domain: &str| json!({"id": id, "account": 1, "domain": domain, "cert_id": 5});
+    let sites = json!([site(10, "shop.a.example"), site(11, "blog.a.example")]);
+    let world = world(json!({"sites": sites, "certs": [record]}));
+    let service = sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[]);
+    let lineage = Lineage::issued_for(&["*.a.example"]);
+    let plan = hook(&service, &lineage).args(["plan"]).succeeds();
+    let both = "if the service creates a certificate instead, they are bound to that";
+    assert!(plan.stdout.contains(both), "{}", plan.stdout);
+    let output = hook(&service, &lineage).args(["--json"]).succeeds();
+    assert_eq!(output.sites(), ["blog.a.example: served", "shop.a.example: served"]);
+    assert!(["shop.a.example", "blog.a.example"].iter().all(|site| is_bound_to(&service, site, &lineage)));
+    assert_eq!(output.json()["uploads"][0]["created"], true);
+    // The next renewal replaces that record.
+    let renewed = Lineage::issued_for(&["*.a.example"]);
+    hook(&service, &renewed).succeeds();
+    assert_eq!(service.certs().len(), 2);
+    assert!(is_bound_to(&service, "blog.a.example", &renewed));
+}
+
+#[test]
+fn unreadable_binding_is_left_alone() {
+    for cert_id in
+        [json!("five"), json!(""), json!({"id": 5}), json!([5]), json!(true), json!(-5), json!(5.5)]
+    {
+        let service = sandbox(&["a.example"]);
+        let site = json!({"id": service.sites()[0]["id"], "domain": "a.example", "cert_id": cert_id});
+        lists(&service, SITES, json!({"sites": [site], "total": 1}));
+        let output = run(&service, &[]);
+        assert_eq!((output.code, upload_count(&service)), (69, 0), "{cert_id}: {}", output.stderr);
+        assert!(output.stderr.contains("its cert_id cannot be read"), "{}", output.stderr);
+        assert_eq!(service.sites()[0]["cert_id"], json!(null));
+        let output = run(&service, &["--rebind", "--wait", "2"]);
+        assert_eq!((output.code, output.sites()), (0, vec!["a.example: served".to_owned()]), "{cert_id}");
+    }
+}
+
+#[test]
+fn lineages_share_one_message() {
+    let (service, state) = (sandbox(&["a.example", "b.example"]), TempDir::new().unwrap());
+    let lineages = ["a.example", "b.example"].map(|name| Lineage::issued_for(&[name]));
+    configured(sync(&service, state.path()), &[&lineages[0], &lineages[1]]).succeeds();
+    let mut sites = service.sites();
+    lists(&service, SITES, json!({"sites": sites.clone(), "total": 3}));
+    let output = sync(&service, state.path()).exits_with(76);
+    assert_eq!(output.stderr.matches("lists only 2 of 3 sites").count(), 1, "{}", output.stderr);
+    // Only the lineage that the element may belong to fails.
+    sites.push(json!({"id": "x", "domain": "b.example"}));
+    service.clear_faults();
+    sync(&service, state.path()).succeeds();
+    lists(&service, SITES, json!({"sites": sites, "total": 3}));
+    let output = sync(&service, state.path()).args(["--json"]).exits_with(76);
+    assert_eq!(output.json()["counts"]["unchanged"], 1, "{}", output.stdout);
+}
