@@ -1,4 +1,5 @@
-//! Private keys: reads PKCS#1, SEC1 and PKCS#8, and pairs a key with the public key of a certificate.
+//! Private keys: reads PKCS#1, SEC1 and PKCS#8, brings them into the form that every reader takes, and pairs a key with
+//! the public key of a certificate.
 //!
 //! The public key is computed from the private one. A public key stored in the same file is not trusted: it only has to
 //! agree. Nothing is signed or decrypted here.
@@ -6,20 +7,25 @@
 mod der;
 mod ec;
 mod rsa;
+mod strict;
 
 use pkcs8::der::Decode as _;
-use pkcs8::der::asn1::{ObjectIdentifier, OctetStringRef};
+use pkcs8::der::asn1::{AnyRef, ObjectIdentifier, OctetStringRef};
 use ring::signature::{Ed25519KeyPair, KeyPair as _};
+use zeroize::Zeroizing;
 
 use self::der::PrivateKeyInfo;
+use self::strict::Numbers;
+pub use self::strict::Repair;
 use crate::cert::{KeyType, PublicKey, SUPPORTED_KEY_TYPES, algorithm_name};
 use crate::pem::{self, KeyFormat};
 use crate::secret::Secret;
 
 /// A private key of a supported type whose private and public parts match.
 pub struct PrivateKey {
-    /// Computed once: this is the most expensive step of the local checks.
-    public_key: PublicKey,
+    /// The public key is computed once: this is the most expensive step of the local checks.
+    numbers: Numbers,
+    /// In strict form.
     pem: Secret,
 }
 
@@ -49,14 +55,23 @@ const EC: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2.1");
 const ED25519: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.101.112");
 
 impl PrivateKey {
-    /// Reads a key and checks that its parts match.
+    /// Reads a key, checks that its parts match, and brings it into the strict form.
     pub fn from_der(format: KeyFormat, der: &[u8]) -> Result<Self, KeyError> {
-        let public_key = match format {
-            KeyFormat::Pkcs1 => rsa::public_key(der)?,
-            KeyFormat::Sec1 => ec::public_key(der, None)?,
-            KeyFormat::Pkcs8 => pkcs8(der)?,
+        let (numbers, algorithm) = match format {
+            KeyFormat::Pkcs1 => (rsa::read(der)?, None),
+            KeyFormat::Sec1 => (ec::read(der, None)?, None),
+            KeyFormat::Pkcs8 => {
+                let info = PrivateKeyInfo::from_der(der).map_err(|_| KeyError::Malformed("PKCS#8"))?;
+                (pkcs8(&info)?, Some(info.algorithm))
+            }
         };
-        Ok(Self { public_key, pem: pem::encode(format.label(), der) })
+        let pem = if numbers.repairs.is_empty() {
+            pem::encode(format.label(), der)
+        } else {
+            let der = numbers.to_der(format, algorithm).ok_or(KeyError::Malformed("DER"))?;
+            pem::encode(format.label(), &der)
+        };
+        Ok(Self { numbers, pem })
     }
 
     /// The key as PEM, in the format in which it was read.
@@ -64,14 +79,19 @@ impl PrivateKey {
         &self.pem
     }
 
+    /// How the PEM differs from what was read.
+    pub fn repairs(&self) -> &[Repair] {
+        &self.numbers.repairs
+    }
+
     /// The type of the key.
     pub fn key_type(&self) -> KeyType {
-        self.public_key.key_type()
+        self.numbers.public_key.key_type()
     }
 
     /// Whether this is the private key that belongs to `public_key`.
     pub fn pairs_with(&self, public_key: &PublicKey) -> bool {
-        match (&self.public_key, public_key) {
+        match (&self.numbers.public_key, public_key) {
             (PublicKey::P256(own), PublicKey::P256(point))
             | (PublicKey::P384(own), PublicKey::P384(point))
             | (PublicKey::P521(own), PublicKey::P521(point)) => ec::is_same_point(own, point),
@@ -80,18 +100,25 @@ impl PrivateKey {
     }
 }
 
-fn pkcs8(der: &[u8]) -> Result<PublicKey, KeyError> {
-    let info = PrivateKeyInfo::from_der(der).map_err(|_| KeyError::Malformed("PKCS#8"))?;
-    let public_key = match info.algorithm.oid {
-        RSA | RSASSA_PSS => rsa::public_key(info.private_key)?,
-        EC => ec::public_key(info.private_key, info.algorithm.parameters)?,
-        ED25519 => ed25519_public_key(info.private_key)?,
+fn pkcs8(info: &PrivateKeyInfo<'_>) -> Result<Numbers, KeyError> {
+    let parameters = info.algorithm.parameters;
+    let (mut numbers, has_right_parameters) = match info.algorithm.oid {
+        RSA => (rsa::read(info.private_key)?, parameters.is_some_and(AnyRef::is_null)),
+        RSASSA_PSS => (rsa::read(info.private_key)?, true),
+        EC => (ec::read(info.private_key, Some(&info.algorithm))?, true),
+        ED25519 => (ed25519(info.private_key)?, parameters.is_none()),
         other => return Err(KeyError::Unsupported(algorithm_name(&other.to_string()))),
     };
-    match info.public_key {
-        Some(bits) if !is_encoding_of(&public_key, bits) => Err(KeyError::PublicKeyMismatch),
-        _ => Ok(public_key),
+    if info.public_key.is_some_and(|bits| !is_encoding_of(&numbers.public_key, bits)) {
+        return Err(KeyError::PublicKeyMismatch);
     }
+    if !has_right_parameters {
+        numbers.repairs.push(Repair::AlgorithmParameters);
+    }
+    if info.version != 0 || info.public_key.is_some() {
+        numbers.repairs.push(Repair::Version2);
+    }
+    Ok(numbers)
 }
 
 /// Whether these are the bits of `public_key` in a `SubjectPublicKeyInfo`.
@@ -107,11 +134,11 @@ fn is_encoding_of(public_key: &PublicKey, bits: &[u8]) -> bool {
 }
 
 /// Reads a `CurvePrivateKey` (RFC 8410, section 7).
-fn ed25519_public_key(der: &[u8]) -> Result<PublicKey, KeyError> {
-    let seed = <&OctetStringRef>::from_der(der).map_err(|_| KeyError::Malformed("Ed25519"))?;
-    let pair =
-        Ed25519KeyPair::from_seed_unchecked(seed.as_bytes()).map_err(|_| KeyError::Malformed("Ed25519"))?;
-    Ok(PublicKey::Ed25519(pair.public_key().as_ref().to_vec()))
+fn ed25519(der: &[u8]) -> Result<Numbers, KeyError> {
+    let seed = <&OctetStringRef>::from_der(der).map_err(|_| KeyError::Malformed("Ed25519"))?.as_bytes();
+    let pair = Ed25519KeyPair::from_seed_unchecked(seed).map_err(|_| KeyError::Malformed("Ed25519"))?;
+    let public_key = PublicKey::Ed25519(pair.public_key().as_ref().to_vec());
+    Ok(Numbers { public_key, secrets: vec![Zeroizing::new(seed.to_vec())], repairs: Vec::new() })
 }
 
 #[cfg(test)]
@@ -123,10 +150,13 @@ mod tests {
 
     #[test]
     fn ed25519_seeds_must_have_32_bytes() {
-        let seed = |length: u8| [&[4, length], vec![7; length.into()].as_slice()].concat();
-        assert!(matches!(ed25519_public_key(&seed(32)), Ok(PublicKey::Ed25519(key)) if key.len() == 32));
+        let read = |length: u8| {
+            let seed = [&[4, length], vec![7; length.into()].as_slice()].concat();
+            ed25519(&seed).map(|numbers| numbers.public_key)
+        };
+        assert!(matches!(read(32), Ok(PublicKey::Ed25519(key)) if key.len() == 32));
         for length in [0, 31, 33] {
-            assert_eq!(ed25519_public_key(&seed(length)), Err(KeyError::Malformed("Ed25519")), "{length}");
+            assert_eq!(read(length), Err(KeyError::Malformed("Ed25519")), "{length}");
         }
     }
 
@@ -143,7 +173,8 @@ mod tests {
             ]
         };
         for (own_at, own) in keys().into_iter().enumerate() {
-            let key = PrivateKey { public_key: own, pem: Secret::new(String::new()) };
+            let numbers = Numbers { public_key: own, secrets: Vec::new(), repairs: Vec::new() };
+            let key = PrivateKey { numbers, pem: Secret::new(String::new()) };
             for (other_at, other) in keys().iter().enumerate() {
                 assert_eq!(key.pairs_with(other), own_at == other_at, "{own_at} {other_at}");
             }

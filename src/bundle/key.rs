@@ -65,7 +65,9 @@ fn ambiguous(keys: &[(KeyFormat, Zeroizing<Vec<u8>>)]) -> Defect {
 fn unusable(error: &KeyError) -> Defect {
     let hint = match error {
         KeyError::Unsupported(_) => "renew the certificate with a key of a supported type",
-        KeyError::Malformed(_) => DAMAGED_HINT,
+        KeyError::Malformed(_) => {
+            "let the ACME client write the file again, or rewrite it: openssl pkey -in KEY -out NEWKEY"
+        }
         KeyError::InconsistentRsa | KeyError::PublicKeyMismatch | KeyError::CurveMismatch => {
             "renew the certificate with a new key; this key file is corrupt"
         }

@@ -30,9 +30,18 @@ fn chain_findings(bundle: &Bundle) -> Vec<Finding> {
 }
 
 fn key_finding(bundle: &Bundle) -> Option<Finding> {
-    let (Some(Err(defect)), Some(file)) = (&bundle.key, &bundle.files.key) else { return None };
-    let detail = format!("{} holds {}", text::path(file), defect.found);
-    Some(Finding::fail(Check::Pem, detail).hint(defect.hint))
+    let (key, file) = (bundle.key.as_ref()?, text::path(bundle.files.key.as_ref()?));
+    match key {
+        Ok(key) if key.repairs().is_empty() => None,
+        Ok(key) => {
+            let repairs: Vec<String> = key.repairs().iter().map(ToString::to_string).collect();
+            Some(Finding::warn(Check::Pem, format!("{file}: {}", text::list(&repairs))))
+        }
+        Err(defect) => {
+            let detail = format!("{file} holds {}", defect.found);
+            Some(Finding::fail(Check::Pem, detail).hint(defect.hint))
+        }
+    }
 }
 
 /// What was read: `2 certificates and a private key; cleaned: line ends`.

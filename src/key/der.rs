@@ -8,6 +8,8 @@ use pkcs8::spki::AlgorithmIdentifierRef;
 ///
 /// Accepts a public key in version 1 too, and one that is tagged explicitly.
 pub(super) struct PrivateKeyInfo<'a> {
+    /// 0 is version 1, 1 is version 2.
+    pub(super) version: u8,
     pub(super) algorithm: AlgorithmIdentifierRef<'a>,
     pub(super) private_key: &'a [u8],
     pub(super) public_key: Option<&'a [u8]>,
@@ -17,7 +19,7 @@ impl<'a> PrivateKeyInfo<'a> {
     pub(super) fn from_der(der: &'a [u8]) -> Result<Self> {
         let mut reader = SliceReader::new(der)?;
         let info = reader.sequence(|reader| {
-            expect_version(reader, &[0, 1])?;
+            let version = expect_version(reader, &[0, 1])?;
             let algorithm = AlgorithmIdentifierRef::decode(reader)?;
             let private_key = <&OctetStringRef>::decode(reader)?.as_bytes();
             let mut public_key = None;
@@ -32,7 +34,7 @@ impl<'a> PrivateKeyInfo<'a> {
                     other => return Err(other.unexpected_error(None).into()),
                 }
             }
-            Ok::<_, pkcs8::der::Error>(Self { algorithm, private_key, public_key })
+            Ok::<_, pkcs8::der::Error>(Self { version, algorithm, private_key, public_key })
         })?;
         reader.finish()?;
         Ok(info)
@@ -78,9 +80,9 @@ fn whole_bytes(bits: BitStringRef<'_>) -> Result<&[u8]> {
     bits.as_bytes().ok_or_else(|| Tag::BitString.value_error().into())
 }
 
-fn expect_version<'a>(reader: &mut impl Reader<'a>, known: &[u8]) -> Result<()> {
+fn expect_version<'a>(reader: &mut impl Reader<'a>, known: &[u8]) -> Result<u8> {
     match u8::decode(reader)? {
-        version if known.contains(&version) => Ok(()),
+        version if known.contains(&version) => Ok(version),
         _ => Err(Tag::Integer.value_error().into()),
     }
 }

@@ -1,13 +1,15 @@
-//! EC private keys: computes the public point of a private scalar.
+//! EC private keys: reads the scalar and computes its public point.
 
 use p256::elliptic_curve::sec1::ToSec1Point as _;
 use pkcs8::der::asn1::{AnyRef, ObjectIdentifier};
 use pkcs8::der::{Tag, Tagged as _};
+use pkcs8::spki::AlgorithmIdentifierRef;
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P384_SHA384_ASN1_SIGNING, EcdsaKeyPair};
 use zeroize::Zeroizing;
 
 use super::der::EcPrivateKey;
+use super::strict::{Numbers, Repair};
 use super::{KeyError, is_encoding_of};
 use crate::cert::{PublicKey, curve_name};
 
@@ -17,19 +19,56 @@ const P521: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.35");
 
 const MALFORMED: KeyError = KeyError::Malformed("EC");
 
-/// Computes the public key of an `ECPrivateKey`. In PKCS#8 the curve is given outside of it.
-pub(super) fn public_key(der: &[u8], outer: Option<AnyRef<'_>>) -> Result<PublicKey, KeyError> {
+/// First byte of an uncompressed point (SEC 1, section 2.3.3).
+const UNCOMPRESSED: u8 = 4;
+
+/// Reads an `ECPrivateKey`. In PKCS#8 the algorithm around it names the curve.
+pub(super) fn read(der: &[u8], algorithm: Option<&AlgorithmIdentifierRef<'_>>) -> Result<Numbers, KeyError> {
     let key = EcPrivateKey::from_der(der).map_err(|_| MALFORMED)?;
-    let public_key = match curve(&key, outer)? {
-        P256 => p256_point(key.scalar).map(PublicKey::P256),
-        P384 => p384_point(key.scalar, key.public_key).map(PublicKey::P384),
-        P521 => p521_point(key.scalar).map(PublicKey::P521),
+    let outer =
+        algorithm.and_then(|algorithm| algorithm.parameters).filter(|parameters| !parameters.is_null());
+    let curve = named_curve(&key, outer)?;
+    let length = match curve {
+        P256 => 32,
+        P384 => 48,
+        P521 => 66,
         other => return Err(KeyError::Unsupported(curve_name(&other.to_string()))),
     };
+    let scalar = padded(key.scalar, length).ok_or(MALFORMED)?;
+    let public_key = match curve {
+        P256 => p256_point(&scalar).map(PublicKey::P256),
+        P384 => p384_point(&scalar, key.public_key).map(PublicKey::P384),
+        _ => p521_point(&scalar).map(PublicKey::P521),
+    };
     let public_key = public_key.ok_or(MALFORMED)?;
-    match key.public_key {
-        Some(bits) if !is_encoding_of(&public_key, bits) => Err(KeyError::PublicKeyMismatch),
-        _ => Ok(public_key),
+    if key.public_key.is_some_and(|bits| !is_encoding_of(&public_key, bits)) {
+        return Err(KeyError::PublicKeyMismatch);
+    }
+    let is_curve_named = if algorithm.is_some() { outer.is_some() } else { key.parameters.is_some() };
+    let repairs = repairs(&key, length, is_curve_named);
+    Ok(Numbers { public_key, secrets: vec![scalar], repairs })
+}
+
+/// How a key whose scalar should have `length` bytes deviates from the strict form.
+fn repairs(key: &EcPrivateKey<'_>, length: usize, is_curve_named: bool) -> Vec<Repair> {
+    let found = key.scalar.len();
+    let scalar = (found != length).then_some(Repair::ScalarLength { found, wanted: length });
+    let public_key = match key.public_key {
+        None => Some(Repair::NoPublicKey),
+        Some([UNCOMPRESSED, ..]) => None,
+        Some(_) => Some(Repair::CompressedPublicKey),
+    };
+    let curve = (!is_curve_named).then_some(Repair::NoCurve);
+    [scalar, public_key, curve].into_iter().flatten().collect()
+}
+
+/// The object identifier of an EC key's curve.
+pub(super) fn curve(key: &PublicKey) -> Option<&'static ObjectIdentifier> {
+    match key {
+        PublicKey::P256(_) => Some(&P256),
+        PublicKey::P384(_) => Some(&P384),
+        PublicKey::P521(_) => Some(&P521),
+        PublicKey::Rsa { .. } | PublicKey::Ed25519(_) | PublicKey::Unsupported(_) => None,
     }
 }
 
@@ -42,7 +81,7 @@ pub(super) fn is_same_point(own: &[u8], point: &[u8]) -> bool {
     own == point || compressed().is_some_and(|own| own == point)
 }
 
-fn curve(key: &EcPrivateKey<'_>, outer: Option<AnyRef<'_>>) -> Result<ObjectIdentifier, KeyError> {
+fn named_curve(key: &EcPrivateKey<'_>, outer: Option<AnyRef<'_>>) -> Result<ObjectIdentifier, KeyError> {
     if outer.is_some() && key.parameters.is_some_and(|inner| Some(inner) != outer) {
         return Err(KeyError::CurveMismatch);
     }
@@ -51,27 +90,36 @@ fn curve(key: &EcPrivateKey<'_>, outer: Option<AnyRef<'_>>) -> Result<ObjectIden
             parameters.decode_as().map_err(|_| MALFORMED)
         }
         Some(_) => Err(KeyError::Unsupported("EC with explicit curve parameters".into())),
-        // Only the length is left to go by. After a wrong guess the key does not pair with the leaf.
-        None => Ok(match key.scalar.len() {
+        None => Ok(guessed_curve(key)),
+    }
+}
+
+/// The curve of a key that names none, by the length of its numbers. After a wrong guess the key does not pair with the
+/// leaf.
+fn guessed_curve(key: &EcPrivateKey<'_>) -> ObjectIdentifier {
+    match (key.public_key.map(<[u8]>::len), key.scalar.len()) {
+        (Some(33 | 65), _) | (None, 32) => P256,
+        (Some(49 | 97), _) | (None, 48) => P384,
+        (Some(67 | 133), _) | (None, 66) => P521,
+        _ => match significant(key.scalar).len() {
             ..=32 => P256,
             33..=48 => P384,
             _ => P521,
-        }),
+        },
     }
 }
 
 fn p256_point(scalar: &[u8]) -> Option<Vec<u8>> {
-    let key = p256::SecretKey::from_slice(&padded(scalar, 32)?).ok()?;
+    let key = p256::SecretKey::from_slice(scalar).ok()?;
     Some(key.public_key().to_sec1_point(false).as_bytes().to_vec())
 }
 
 /// Prefers ring, which takes half the time of the `p384` crate but can only compare with a given public key.
 fn p384_point(scalar: &[u8], stored: Option<&[u8]>) -> Option<Vec<u8>> {
-    let scalar = padded(scalar, 48)?;
-    if let Some(point) = stored.filter(|point| is_p384_pair(&scalar, point)) {
+    if let Some(point) = stored.filter(|point| is_p384_pair(scalar, point)) {
         return Some(point.to_vec());
     }
-    let key = p384::SecretKey::from_slice(&scalar).ok()?;
+    let key = p384::SecretKey::from_slice(scalar).ok()?;
     Some(key.public_key().to_sec1_point(false).as_bytes().to_vec())
 }
 
@@ -82,14 +130,13 @@ fn is_p384_pair(scalar: &[u8], point: &[u8]) -> bool {
 }
 
 fn p521_point(scalar: &[u8]) -> Option<Vec<u8>> {
-    let key = p521::SecretKey::from_slice(&padded(scalar, 66)?).ok()?;
+    let key = p521::SecretKey::from_slice(scalar).ok()?;
     Some(key.public_key().to_sec1_point(false).as_bytes().to_vec())
 }
 
 /// Brings a scalar to its full length, because some writers omit leading zeros and others add one.
 fn padded(scalar: &[u8], length: usize) -> Option<Zeroizing<Vec<u8>>> {
-    let zeros = scalar.iter().take_while(|byte| **byte == 0).count();
-    let significant = scalar.get(zeros..)?;
+    let significant = significant(scalar);
     let padding = length.checked_sub(significant.len())?;
     // Allocated once at full size: growing would leave a copy behind that is not zeroized.
     let mut padded = Zeroizing::new(Vec::with_capacity(length));
@@ -98,8 +145,15 @@ fn padded(scalar: &[u8], length: usize) -> Option<Zeroizing<Vec<u8>>> {
     Some(padded)
 }
 
+/// A number without its leading zeros.
+fn significant(number: &[u8]) -> &[u8] {
+    let zeros = number.iter().take_while(|byte| **byte == 0).count();
+    number.get(zeros..).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::EC;
     use super::*;
 
     /// DER of each curve's object identifier, and the length of its scalars.
@@ -109,6 +163,12 @@ mod tests {
         (&[0x2b, 0x81, 4, 0, 35], 66),
     ];
     const SECP256K1: &[u8] = &[0x2b, 0x81, 4, 0, 10];
+
+    /// The public key of an `ECPrivateKey`; in PKCS#8 with the given curve.
+    fn public_key(der: &[u8], outer: Option<AnyRef<'_>>) -> Result<PublicKey, KeyError> {
+        let algorithm = outer.map(|curve| AlgorithmIdentifierRef { oid: EC, parameters: Some(curve) });
+        read(der, algorithm.as_ref()).map(|numbers| numbers.public_key)
+    }
 
     /// An `ECPrivateKey` with the given optional fields.
     fn sec1(scalar: &[u8], curve: Option<&[u8]>, point: Option<&[u8]>) -> Vec<u8> {

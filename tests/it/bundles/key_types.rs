@@ -178,7 +178,7 @@ fn sec1_without_public_key_pairs() {
         let key = lineage.read("parameters.pem") + &lineage.read("sec1.pem");
         assert!(key.contains("BEGIN EC PARAMETERS") && key.contains("BEGIN EC PRIVATE KEY"), "{key}");
         let cert = lineage.read("fullchain.pem");
-        let message = "; cleaned: an `EC PARAMETERS` block in the key file\n";
+        let message = "key.pem: added the public key\npem          ok: cleaned: an `EC PARAMETERS` block in the key file\n";
         assert_check(curve, cert.as_bytes(), key.as_bytes(), 0, message);
         assert_check(curve, cert.as_bytes(), key.as_bytes(), 0, "key and certificate match");
     }

@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use crate::harness::{Lineage, edgecert, openssl, sign_between};
 
 mod chain;
+mod encodings;
 mod issuers;
 mod key_types;
 mod keys;

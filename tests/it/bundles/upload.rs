@@ -68,7 +68,7 @@ fn certificate_and_key_share_one_file() {
 }
 
 /// The digest of a text in the sandbox's notation.
-fn sha256(text: &str) -> String {
+pub(super) fn sha256(text: &str) -> String {
     let mut digest = "sha256:".to_owned();
     for byte in Sha256::digest(text.as_bytes()) {
         write!(digest, "{byte:02x}").unwrap();

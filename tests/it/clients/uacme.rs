@@ -1,6 +1,9 @@
 //! uacme, which has no deploy hook: a cron line runs the hook after it.
 
-use crate::harness::{Sandbox, request_lines, sandbox};
+use std::fs;
+
+use crate::harness::der::{self, OCTET_STRING};
+use crate::harness::{Sandbox, openssl, request_lines, sandbox};
 
 use super::{Client, ClientOutput, Pebble, certificates, served_record};
 
@@ -67,4 +70,28 @@ fn uacme_deploys_and_renews_one_record() {
     let renewed = served_record(&service, &["a.example"]);
     assert_eq!((renewed.id, &renewed.chain), (first.id, &uacme.chain()));
     assert_ne!(renewed.chain, first.chain, "uacme issues a new certificate for the same key");
+}
+
+/// A P-256 key whose private number begins with a zero, written without it, as uacme may write it.
+fn shortened_key(client: &Client) -> String {
+    let fields = [&[2, 1, 1, 4, 32, 0], [0x5a; 31].as_slice(), &[0xa0, 10], &der::oid("1.2.840.10045.3.1.7")];
+    client.write("number.pem", &der::pem("EC PRIVATE KEY", &der::tlv(der::SEQUENCE, &fields.concat())));
+    openssl(&client.path("."), &["ec", "-in", "number.pem", "-outform", "DER", "-out", "key.der"]);
+    let key = fs::read(client.path("key.der")).unwrap();
+    let mut fields: Vec<Vec<u8>> = der::elements(&key).into_iter().map(<[u8]>::to_vec).collect();
+    fields[1] = der::tlv(OCTET_STRING, &der::content(&fields[1])[1..]);
+    der::pem("EC PRIVATE KEY", &der::sequence(&fields))
+}
+
+#[test]
+fn uacme_key_without_zeros_deploys() {
+    let service = sandbox(&["a.example"]);
+    let uacme = Uacme::deploying_to(&service);
+    let key = shortened_key(&uacme.shell);
+    uacme.shell.write("uacme/private/a.example/key.pem", &key);
+    let output = uacme.cron("").succeeds();
+    assert_eq!(uacme.shell.read("uacme/private/a.example/key.pem"), key, "uacme must have used this key");
+    let repair = "key.pem: wrote the private number in 32 bytes instead of 31, as RFC 5915 requires";
+    assert!(output.stderr.contains(repair), "{}", output.stderr);
+    assert_eq!(served_record(&service, &["a.example"]).chain, uacme.chain());
 }
