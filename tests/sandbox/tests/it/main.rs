@@ -18,6 +18,7 @@ mod drift;
 mod edge;
 mod faults;
 mod handshakes;
+mod keys;
 mod kills;
 mod quirks;
 mod request_log;
