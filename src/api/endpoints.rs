@@ -20,25 +20,29 @@ pub(crate) struct Listing {
     pub(crate) sites: Vec<Site>,
     /// Records that unreadable sites are bound to.
     pub(crate) unreadable: Vec<u64>,
-    /// Why sites or records may be missing; empty for a complete listing.
-    pub(crate) gaps: Vec<Gap>,
+    /// Why sites may be missing.
+    pub(crate) site_gaps: Vec<Gap>,
+    /// Why records may be missing.
+    pub(crate) record_gaps: Vec<Gap>,
     /// Whether a site that is not listed may be bound to any record.
     pub(crate) hides_bindings: bool,
-    /// Whether records may be missing.
-    pub(crate) hides_records: bool,
 }
 
 impl Listing {
     fn new(records: List<Record>, sites: List<Site>) -> Self {
-        let hides_records = !records.gaps.is_empty();
         Self {
             records: records.items,
             sites: sites.items,
             unreadable: sites.unreadable,
-            gaps: sites.gaps.into_iter().chain(records.gaps).collect(),
+            site_gaps: sites.gaps,
+            record_gaps: records.gaps,
             hides_bindings: sites.hides_bindings,
-            hides_records,
         }
+    }
+
+    /// Why sites or records may be missing; none for a complete listing.
+    pub(crate) fn gaps(&self) -> impl Iterator<Item = &Gap> {
+        self.site_gaps.iter().chain(&self.record_gaps)
     }
 }
 
@@ -127,5 +131,15 @@ impl Client {
             Err(error) if error.attempts > 1 && error.refused_status() == Some(404) => Ok(()),
             result => result.map(|_| ()),
         }
+    }
+}
+
+#[cfg(test)]
+impl Listing {
+    /// An empty listing of an account that has more than that.
+    pub(crate) fn truncated() -> Self {
+        let truncated = serde_json::json!({"list": [], "total": 1});
+        let lists = List::of_records(&truncated).zip(List::of_sites(&truncated));
+        lists.map(|(records, sites)| Self::new(records, sites)).unwrap_or_default()
     }
 }

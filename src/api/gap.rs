@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::envelope::ListKind;
 use super::response::reason;
-use super::wire::domains;
+use super::wire::{domains, id};
 use crate::names::Domain;
 use crate::text::{count, sanitize};
 
@@ -45,7 +45,7 @@ const NEXT_PAGE_FIELDS: [&str; 6] = ["has_more", "hasMore", "next", "next_page",
 impl Gap {
     /// The gaps that a response shows apart from the elements of its list.
     pub(super) fn of_response(json: &Value, list: &Value, kind: ListKind) -> Vec<Self> {
-        let listed = list.as_array().map_or(0, Vec::len);
+        let listed = list.as_array().map_or(0, |elements| distinct(elements));
         let total = find_all(json, &TOTAL_FIELDS).into_iter().filter_map(number).max();
         let has_more = find_all(json, &NEXT_PAGE_FIELDS).into_iter().any(is_set);
         let message = reported_error(json).map(|error| {
@@ -92,6 +92,16 @@ impl UnreadableDomains {
         }
         all
     }
+}
+
+/// The number of elements, where those with the same `id` count once: another page may have been sent twice.
+fn distinct(elements: &[Value]) -> usize {
+    let ids = elements.iter().filter_map(|element| element.get("id").and_then(id));
+    let mut ids: Vec<u64> = ids.collect();
+    let with_id = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    elements.len() - (with_id - ids.len())
 }
 
 /// The values of fields with these names in `json` and the objects in it, but not in list elements.

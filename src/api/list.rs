@@ -104,6 +104,8 @@ mod tests {
             (json!({"sites": null, "total": 0}), None),
             (json!({"sites": [site], "total": 9}), Some(only.clone())),
             (json!({"sites": [site], "total": "9"}), Some(only.clone())),
+            (json!({"sites": [site, site], "total": 9}), Some(only.clone())),
+            (json!({"sites": [site, site]}), None),
             (json!({"sites": [site], "total": 8.5}), Some(only.clone())),
             (json!({"data": {"list": [site], "total": 9}}), Some(only.clone())),
             (json!({"data": {"list": [site]}, "meta": {"page": {"total": 9}}}), Some(only.clone())),

@@ -193,7 +193,7 @@ pub(super) fn binding(site: &Value) -> Result<Option<u64>, String> {
 }
 
 /// An identifier: a number (also `5.0`) or digits in a string.
-fn id(json: &Value) -> Option<u64> {
+pub(super) fn id(json: &Value) -> Option<u64> {
     let whole = || json.as_f64().filter(|number| number.fract() == 0.0)?.to_string().parse().ok();
     json.as_u64().or_else(whole).or_else(|| json.as_str()?.parse().ok())
 }

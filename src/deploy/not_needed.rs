@@ -39,7 +39,7 @@ pub(super) fn current_sites(
     verify: Verify,
 ) -> Vec<u64> {
     let records = LazyCell::new(|| listing.records.iter().map(|record| record.id).collect::<HashSet<u64>>());
-    let exists = |record: u64| listing.hides_records || records.contains(&record);
+    let exists = |record: u64| !listing.record_gaps.is_empty() || records.contains(&record);
     let has_leaf = |site: &Site, record: u64| {
         let is_deployed = deployed.get(&site.id) == Some(&record);
         match survey.view(site.id) {

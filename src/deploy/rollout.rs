@@ -50,11 +50,11 @@ pub(super) async fn run(request: &RolloutRequest<'_>, report: &mut DeployReport)
 
 /// Reports what the listing may lack: as an error if that may be a site or a record for the certificate.
 fn report_gaps(request: &RolloutRequest<'_>, listing: &Listing, report: &mut DeployReport) {
-    if listing.gaps.is_empty() {
+    if listing.gaps().next().is_none() {
         return;
     }
     let names = Names::of(request.vetted.chain().leaf.dns_names());
-    for gap in &listing.gaps {
+    for gap in listing.gaps() {
         if gap.may_hide(|domain| names.cover(domain)) {
             report.fail(incomplete_listing(gap));
         } else {
@@ -79,7 +79,7 @@ async fn run_planned(
     let scope = Scope::new(request.domains, names, is_contending.then_some(&contender), &listing.sites);
     let names = request.vetted.chain().leaf.names();
     let hosts = request.deployments.hosts();
-    if listing.sites.is_empty() && listing.gaps.is_empty() && !hosts.is_empty() {
+    if listing.sites.is_empty() && listing.site_gaps.is_empty() && !hosts.is_empty() {
         return Err(DeployError::NoSiteListed { sites: hosts });
     }
     if !scope.has_sites(&names, may_skip(request, listing), &listing.sites, report)? {
@@ -113,7 +113,7 @@ async fn run_planned(
 
 /// Whether the run succeeds without a covered site. An incomplete listing may lack one.
 fn may_skip(request: &RolloutRequest<'_>, listing: &Listing) -> bool {
-    request.settings.skip_unmatched && listing.gaps.is_empty()
+    request.settings.skip_unmatched && listing.site_gaps.is_empty()
 }
 
 fn contender<'a>(request: &RolloutRequest<'a>) -> Contender<'a> {

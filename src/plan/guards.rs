@@ -28,7 +28,8 @@ impl<'a> Planner<'_, 'a> {
     pub(super) fn guard(&self, domain: &Domain) -> Option<Blocker> {
         let stored = self.stored_for(domain);
         if stored.is_empty() {
-            let is_hidden = self.account.hides_records && !self.request.allow.partial;
+            let is_hidden = !self.request.allow.partial
+                && self.account.record_gaps.iter().any(|gap| gap.may_hide(|hidden| hidden == domain));
             return is_hidden.then(|| Blocker::HiddenRecord(domain.clone()));
         }
         stored.iter().find_map(|record| {

@@ -11,7 +11,7 @@ use time::OffsetDateTime;
 use time::macros::datetime;
 
 use super::{Account, Action, Allow, NotNeeded, Plan, PlanRequest, RecordLeaf, Target};
-use crate::api::{Record, RecordType, Site};
+use crate::api::{Listing, Record, RecordType, Site};
 use crate::names::Domain;
 
 const ACCOUNTS: u64 = 100_000;
@@ -353,7 +353,9 @@ fn plans_are_safe_and_cheapest() {
             allow: model.allow,
         };
         let (unreadable, (hides_bindings, hides_records)) = (&model.unreadable, model.is_partial);
-        let account = Account { sites: &sites, records: &records, unreadable, hides_bindings, hides_records };
+        let record_gaps = if hides_records { Listing::truncated().record_gaps } else { Vec::new() };
+        let record_gaps = &record_gaps;
+        let account = Account { sites: &sites, records: &records, unreadable, hides_bindings, record_gaps };
         let shown = ShowOnPanic { seed, model: &model };
         model.check(&Plan::new(&account, &request), &domains);
         drop(shown);

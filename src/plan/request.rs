@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use time::OffsetDateTime;
 
-use crate::api::{Listing, Record, Site};
+use crate::api::{Gap, Listing, Record, Site};
 use crate::names::Domain;
 
 /// The account as the service lists it.
@@ -15,8 +15,8 @@ pub(crate) struct Account<'a> {
     pub(crate) unreadable: &'a [u64],
     /// Whether a site that is not listed may be bound to any record.
     pub(crate) hides_bindings: bool,
-    /// Whether records may be missing.
-    pub(crate) hides_records: bool,
+    /// Why records may be missing.
+    pub(crate) record_gaps: &'a [Gap],
 }
 
 impl<'a> Account<'a> {
@@ -26,7 +26,7 @@ impl<'a> Account<'a> {
             records: &listing.records,
             unreadable: &listing.unreadable,
             hides_bindings: listing.hides_bindings,
-            hides_records: listing.hides_records,
+            record_gaps: &listing.record_gaps,
         }
     }
 }

@@ -73,7 +73,7 @@ impl<'a> AccountIndex<'a> {
 
     /// Whether a record no longer exists. An incomplete listing may lack a record that does.
     pub(super) fn is_deleted(&self, record: u64) -> bool {
-        !self.listing.hides_records && !self.record_ids.contains(&record)
+        self.listing.record_gaps.is_empty() && !self.record_ids.contains(&record)
     }
 
     /// Whether the account has no site, as far as the service lists it.
@@ -85,7 +85,7 @@ impl<'a> AccountIndex<'a> {
     pub(super) fn gap_for(&self, lineage: &Candidate) -> Option<&'a Gap> {
         let names = lineage.leaf.iter().flat_map(|leaf| &leaf.names).map(String::as_str);
         let covers = |domain: &Domain| domain.is_covered_by_any(names.clone());
-        self.listing.gaps.iter().find(|gap| gap.may_hide(covers))
+        self.listing.gaps().find(|gap| gap.may_hide(covers))
     }
 
     /// What a deployment of a lineage may change.

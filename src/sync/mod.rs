@@ -152,7 +152,7 @@ impl<'a> Sync<'a> {
         let mut schedule = Schedule::default();
         for (number, (account, (settings, members))) in accounts.iter().zip(&members_of).enumerate() {
             let AccountSnapshot { listing, deployments } = &account.snapshot;
-            summary.add_gaps(&listing.gaps);
+            summary.add_gaps(listing.gaps());
             let index = AccountIndex::new(listing);
             let mut triage = Triage { state_dir: &state_dir, now: clock::now(), summary: &mut summary };
             schedule.add(triage.run(members, &index, deployments, settings), &index, number);

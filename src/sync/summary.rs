@@ -115,7 +115,7 @@ impl Summary {
 
     /// Adds what the listing of an account may lack. If it is known to lack nothing but certain domains, the lineages for
     /// these report it.
-    pub(super) fn add_gaps(&mut self, gaps: &[Gap]) {
+    pub(super) fn add_gaps<'a>(&mut self, gaps: impl Iterator<Item = &'a Gap>) {
         for gap in gaps {
             if gap.may_hide(|_| false) {
                 self.errors.push(deploy::incomplete_listing(gap));

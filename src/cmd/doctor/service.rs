@@ -40,7 +40,7 @@ impl ServiceProbe {
     pub(super) fn findings(&self, has_api_key: bool) -> Vec<DoctorFinding> {
         let mut findings = match &self.account {
             Ok(account) => {
-                let gaps = account.gaps.iter().map(|gap| DoctorFinding::from_error(Subject::Service, gap));
+                let gaps = account.gaps().map(|gap| DoctorFinding::from_error(Subject::Service, gap));
                 let mut findings: Vec<DoctorFinding> = gaps.collect();
                 if findings.is_empty() {
                     findings.push(DoctorFinding::ok(Subject::Service, summary(account)));
