@@ -1,4 +1,4 @@
-//! The result of a deployment for one site, as reports and state files spell it.
+//! The result of a deployment: for one site, as reports and state files spell it, and for the records of the service.
 
 use serde::{Deserialize, Serialize};
 
@@ -33,10 +33,25 @@ pub(crate) enum Outcome {
 
 crate::text::display_as_serialized!(Outcome);
 
+/// The records in which a deployment stored its leaf.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ChangedRecords {
+    pub(crate) stored: Vec<u64>,
+    /// Those in which the leaf may be stored: the response was lost.
+    pub(crate) maybe_stored: Vec<u64>,
+    /// Whether it may be stored in any other record: the response was lost, and the records were not listed.
+    pub(crate) is_any_possible: bool,
+}
+
 impl Outcome {
     /// Whether the uploaded record was bound to the site when the deployment ended.
     pub(crate) fn is_bound(&self) -> bool {
         matches!(self, Self::Served | Self::Synced | Self::Uploaded | Self::Stale)
+    }
+
+    /// Whether nothing was stored, as far as is known, so that the site keeps what it had.
+    pub(crate) fn is_failed(&self) -> bool {
+        matches!(self, Self::Queued | Self::Guarded | Self::Refused)
     }
 
     /// Whether the record was bound and no address of the edge served another leaf.

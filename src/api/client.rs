@@ -74,7 +74,7 @@ impl Client {
         attempt: impl AsyncFn() -> Result<T, AttemptError>,
     ) -> Result<(T, u32), RequestError> {
         let mut delays = delays();
-        let mut attempts = 0;
+        let (mut attempts, mut may_be_done) = (0, false);
         loop {
             attempts += 1;
             let error = match attempt().await {
@@ -86,9 +86,10 @@ impl Client {
                 }
                 Err(error) => error,
             };
+            may_be_done |= error.may_be_done();
             let delay = delays.next().unwrap_or_default();
             let Some(pause) = self.pause_before_retry(&error, attempts, delay) else {
-                return Err(RequestError { request: request.to_string(), attempts, error });
+                return Err(RequestError { request: request.to_string(), attempts, may_be_done, error });
             };
             log::warn!("{request}: {error}; retrying in {:.1} s", pause.as_secs_f32());
             sleep(pause).await;

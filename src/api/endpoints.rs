@@ -101,7 +101,12 @@ impl Client {
     pub(crate) async fn create_site(&self, fields: &Map<String, Value>) -> Result<SavedSite, RequestError> {
         let request = Request::post("/api/sites", Some(Value::Object(fields.clone())));
         let saved = self.send(&request).await.and_then(|response| response.read(SavedSite::from_json));
-        saved.map_err(|error| RequestError { request: request.to_string(), attempts: 1, error })
+        saved.map_err(|error| RequestError {
+            request: request.to_string(),
+            attempts: 1,
+            may_be_done: error.may_be_done(),
+            error,
+        })
     }
 
     /// `POST /api/sites/{id}/update` (section 4.7). Repeating it is safe.

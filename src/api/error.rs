@@ -11,6 +11,8 @@ pub(crate) struct RequestError {
     /// Method and path.
     pub(crate) request: String,
     pub(crate) attempts: u32,
+    /// Whether the service may have carried out any of them.
+    pub(crate) may_be_done: bool,
     /// Why the last attempt failed.
     pub(crate) error: AttemptError,
 }
@@ -87,6 +89,17 @@ impl AttemptError {
             | Self::Refused { .. }
             | Self::NotOk { .. } => false,
         }
+    }
+
+    /// Whether the service may have carried out the request.
+    pub(crate) fn may_be_done(&self) -> bool {
+        matches!(
+            self,
+            Self::TimedOut { .. }
+                | Self::ConnectionClosed { .. }
+                | Self::InvalidResponse { .. }
+                | Self::Unavailable { status: 500.., .. }
+        )
     }
 
     /// The pause that the service asks for.

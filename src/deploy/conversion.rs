@@ -3,10 +3,11 @@
 use crate::cert::Certificate;
 use crate::names::Domain;
 use crate::outcome::Outcome;
+use crate::plan::RecordLeaf;
 use crate::report::SiteReport;
 use crate::settings::{Guards, Settings};
 use crate::source::Source;
-use crate::state::{self, DeployOptions, Overrides};
+use crate::state::{self, DeployOptions, LeafRank, Overrides, StoredLeaf};
 use crate::text::rfc3339;
 
 /// The options of a deployment. The service is unknown if the settings could not be resolved.
@@ -50,6 +51,13 @@ pub(crate) fn recorded_leaf(leaf: &Certificate) -> state::LeafState {
         not_before: rfc3339::to_seconds(leaf.not_before),
         not_after: rfc3339::to_seconds(leaf.not_after),
     }
+}
+
+/// The leaf in a record, for the guard `Older`.
+pub(crate) fn record_leaf(stored: &StoredLeaf) -> RecordLeaf {
+    let LeafRank { issued, expires, fingerprint } = stored.rank.clone();
+    let names = stored.names.clone();
+    RecordLeaf { issued, expires, fingerprint, issuer: None, names, is_certain: stored.is_certain }
 }
 
 pub(crate) fn recorded_site(site: &SiteReport) -> state::SiteState {

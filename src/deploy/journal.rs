@@ -160,9 +160,8 @@ impl Journal {
     ) -> HashMap<u64, u64> {
         let (Some(state), Some(leaf)) = (&self.state, &self.leaf) else { return HashMap::new() };
         let mut deployed = state.deployed_sites(&settings.base_url.to_string(), leaf);
-        let has_leaf = |record| {
-            deployments.leaf_of(record).is_none_or(|known| known.rank.fingerprint == leaf.fingerprint)
-        };
+        let has_leaf =
+            |record| deployments.leaves_in(record).all(|known| known.rank.fingerprint == leaf.fingerprint);
         deployed.retain(|_, record| has_leaf(*record));
         deployed
     }
@@ -233,7 +232,7 @@ impl Journal {
         if let Some(state) = &mut self.state {
             let error = report.error().map(str::to_owned);
             let sites = report.body.sites.iter().map(recorded_site).collect();
-            state.finish(report.exit_code(), error, sites, clock::now());
+            state.finish(report.exit_code(), error, sites, &report.body.records, clock::now());
         }
         self.write(report);
     }

@@ -26,7 +26,7 @@ use std::collections::HashMap;
 
 pub(crate) use self::anchors::LoadedAnchors;
 pub(crate) use self::client_cache::ClientCache;
-pub(crate) use self::conversion::{recorded_domains, recorded_leaf, recorded_options};
+pub(crate) use self::conversion::{record_leaf, recorded_domains, recorded_leaf, recorded_options};
 pub(crate) use self::error::DeployError;
 pub(crate) use self::journal::Journal;
 pub(crate) use self::request::AccountSnapshot;

@@ -1,6 +1,5 @@
 //! A site between its upload and its verdict.
 
-use super::site_error::may_be_stored;
 use crate::api::{RequestError, SavedSite, Site};
 use crate::error::{Diagnostic as _, ErrorKind};
 use crate::plan::{Target, Upload};
@@ -79,7 +78,9 @@ impl<'p> PendingSite<'p> {
 
     /// Whether the service may have carried out an update of its `cert_id`.
     pub(super) fn may_have_been_changed(&self) -> bool {
-        self.binding.as_ref().is_some_and(|result| result.as_ref().map_or_else(may_be_stored, |_| true))
+        self.binding
+            .as_ref()
+            .is_some_and(|result| result.as_ref().map_or_else(|failed| failed.may_be_done, |_| true))
     }
 
     /// Whether the site has to be bound after the rollout has read it: it was requested and is bound to no record, or

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::conversion::record_leaf;
 use super::not_needed::{Contender, current_sites};
 use super::scope::Scope;
 use super::survey::Survey;
@@ -9,7 +10,6 @@ use crate::api::Listing;
 use crate::names::Domain;
 use crate::plan::{Account, Allow, NotNeeded, Plan, PlanRequest, RecordLeaf};
 use crate::settings::Verify;
-use crate::state::LeafRank;
 use crate::verify::EdgeView;
 
 /// What a plan depends on.
@@ -51,7 +51,7 @@ impl<'l> PlanInputs<'_, 'l> {
             return true;
         }
         let served = self.survey.leaf_of(record).map(|leaf| &leaf.names);
-        let deployed = self.contender.deployments.leaf_of(record).map(|leaf| &leaf.names);
+        let deployed = self.contender.deployments.leaves_in(record).map(|leaf| &leaf.names);
         let covers = |name: &String| name.parse::<Domain>().is_ok_and(|name| self.scope.covers(&name));
         let mut known = served.into_iter().chain(deployed).peekable();
         known.peek().is_some() && known.flatten().all(covers)
@@ -71,14 +71,11 @@ impl<'l> PlanInputs<'_, 'l> {
     fn later_leaf(&self, record: u64) -> Option<RecordLeaf> {
         let Contender { lineage, leaf: own, deployments, now } = self.contender;
         let served = self.survey.leaf_of(record);
-        let deployed = deployments.leaf_of(record).filter(|leaf| {
+        let deployed = deployments.leaves_in(record).filter(|leaf| {
             let is_present = served.is_none_or(|served| served.fingerprint == leaf.rank.fingerprint);
             leaf.rank.issued > own.issued || leaf.lineage != *lineage && leaf.rank > *own && is_present
         });
-        let deployed = deployed.map(|leaf| {
-            let LeafRank { issued, expires, fingerprint } = leaf.rank.clone();
-            RecordLeaf { issued, expires, fingerprint, issuer: None, names: leaf.names.clone() }
-        });
+        let deployed = deployed.map(record_leaf);
         let served = served.filter(|leaf| leaf.issued > own.issued).cloned();
         let valid = served.into_iter().chain(deployed).filter(|leaf| leaf.expires >= *now);
         valid.max_by_key(|leaf| leaf.issued)

@@ -20,6 +20,7 @@ use crate::api::{Gap, Listing};
 use crate::clock;
 use crate::error::CommandError;
 use crate::names::Names;
+use crate::outcome::ChangedRecords;
 use crate::plan::{Plan, Step, Target};
 use crate::report::{DeployReport, ServingReport};
 use crate::settings::{Settings, Verify};
@@ -161,6 +162,7 @@ pub(super) fn report_results(
     report: &mut DeployReport,
 ) {
     report.body.changed |= sites.iter().any(PendingSite::may_have_been_changed);
+    report.body.records = changed_records(plan, results, sites);
     for (upload, result) in plan.uploads.iter().zip(results) {
         if let Err(failed) = result {
             report.fail(SiteError::Upload { domain: upload.domain, failed });
@@ -169,6 +171,22 @@ pub(super) fn report_results(
     for site in sites {
         report_pending(site, settings, report);
     }
+}
+
+/// The records that hold the leaf since the uploads, or may hold it.
+fn changed_records(plan: &Plan<'_>, results: &[UploadResult], sites: &[PendingSite<'_>]) -> ChangedRecords {
+    let mut changed = ChangedRecords::default();
+    for (upload, result) in plan.uploads.iter().zip(results) {
+        match result {
+            Ok(stored) => changed.stored.push(stored.id),
+            Err(failed) if failed.may_be_done => changed.maybe_stored.extend(&upload.replaces),
+            Err(_) => {}
+        }
+    }
+    // The service may have created a record and bound it.
+    let lost = sites.iter().filter(|site| site.stored.is_err_and(|failed| failed.may_be_done));
+    changed.maybe_stored.extend(lost.filter_map(|site| site.latest().cert_id));
+    changed
 }
 
 /// The sites that the plan has an upload for, each with the result of that upload.

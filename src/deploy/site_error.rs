@@ -1,7 +1,7 @@
 //! Why a site did not get the certificate, or may not have got it. Such an error fails the run without stopping
 //! the other sites.
 
-use crate::api::{AttemptError, RequestError};
+use crate::api::RequestError;
 use crate::error::{Diagnostic, ErrorKind, RETRY_HINT};
 use crate::names::Domain;
 use crate::outcome::Outcome;
@@ -17,7 +17,7 @@ pub(super) enum SiteError<'a> {
     #[error(
         "the upload for {domain} failed: {failed} ({}){}",
         text::count(failed.attempts as usize, "attempt"),
-        if may_be_stored(failed) { "; the service may have stored it" } else { "" }
+        if failed.may_be_done { "; the service may have stored it" } else { "" }
     )]
     Upload { domain: &'a Domain, failed: &'a RequestError },
     #[error("{0}: the account no longer has this site")]
@@ -74,15 +74,4 @@ impl Diagnostic for SiteError<'_> {
 /// The outcome of a site that the plan leaves alone because of a blocker.
 pub(super) fn blocked_outcome(blocker: &Blocker) -> Outcome {
     if blocker.is_guard() { Outcome::Guarded } else { Outcome::Misbound }
-}
-
-/// Whether the service may have carried out a request that failed.
-pub(super) fn may_be_stored(failed: &RequestError) -> bool {
-    matches!(
-        failed.error,
-        AttemptError::TimedOut { .. }
-            | AttemptError::ConnectionClosed { .. }
-            | AttemptError::InvalidResponse { .. }
-            | AttemptError::Unavailable { status: 500.., .. }
-    )
 }

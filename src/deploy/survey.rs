@@ -104,6 +104,7 @@ fn record_leaf(leaf: &OtherLeaf) -> RecordLeaf {
         fingerprint: leaf.fingerprint.clone(),
         issuer: Some(leaf.issuer.clone()),
         names: leaf.names.clone(),
+        is_certain: true,
     }
 }
 

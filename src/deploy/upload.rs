@@ -4,7 +4,7 @@ use futures_util::{StreamExt as _, stream};
 
 use super::pending_site::StoredRecord;
 use super::request::{MAX_REQUESTS, RolloutRequest};
-use super::site_error::{SiteError, may_be_stored};
+use super::site_error::SiteError;
 use super::verdict::{failed_outcome, unlisted_site};
 use crate::api::{RequestError, Uploaded};
 use crate::error::{Diagnostic as _, ErrorKind};
@@ -60,8 +60,12 @@ pub(super) async fn upload_only(request: &RolloutRequest<'_>, report: &mut Deplo
         }
         let answer = request.client.upload(request.vetted, domain).await;
         let site = match record(domain, answer, report) {
-            Ok(stored) => unlisted_site(domain.spelled(), Some(stored.id), Outcome::Uploaded, None),
+            Ok(stored) => {
+                report.body.records.stored.push(stored.id);
+                unlisted_site(domain.spelled(), Some(stored.id), Outcome::Uploaded, None)
+            }
             Err(failed) => {
+                report.body.records.is_any_possible |= failed.may_be_done;
                 report.fail(SiteError::Upload { domain, failed: &failed });
                 if matches!(failed.kind(), ErrorKind::Denied | ErrorKind::Config) {
                     rejected = Some(failed.to_string());
@@ -98,7 +102,7 @@ fn record(
             Ok(stored)
         }
         Err(failed) => {
-            report.body.changed |= may_be_stored(&failed);
+            report.body.changed |= failed.may_be_done;
             report.body.uploads.push(UploadReport {
                 domain,
                 ok: false,

@@ -48,7 +48,12 @@ pub(crate) enum Blocker {
     )]
     HiddenRecord(Domain),
     /// Guard; `Allow::older` overrides it.
-    #[error("certificate {id} ({}) was issued at {}, later than the new one", identify(leaf), text::rfc3339(leaf.issued))]
+    #[error(
+        "certificate {id} ({}) {} issued at {}, later than the new one",
+        identify(leaf),
+        if leaf.is_certain { "was" } else { "may be one that was" },
+        text::rfc3339(leaf.issued)
+    )]
     Older { id: u64, leaf: RecordLeaf },
 }
 

@@ -337,7 +337,8 @@ fn plans_are_safe_and_cheapest() {
             (1..).zip(&model.records).map(|(id, record)| record.to_record(id, &domains)).collect();
         let later_leaf = |id| {
             let (fingerprint, issuer, names) = ("aa".into(), None, Vec::new());
-            let leaf = RecordLeaf { issued: LATER, expires: LATER, fingerprint, issuer, names };
+            let leaf =
+                RecordLeaf { issued: LATER, expires: LATER, fingerprint, issuer, names, is_certain: true };
             model.newer.contains(&id).then_some(leaf)
         };
         let requested: Vec<Domain> = model.requested.iter().map(|domain| domains[*domain].clone()).collect();

@@ -41,6 +41,8 @@ pub(crate) struct RecordLeaf {
     pub(crate) issuer: Option<String>,
     /// The DNS names that it covers.
     pub(crate) names: Vec<String>,
+    /// Whether the record holds it for certain: it was seen at the edge, or the service confirmed an upload.
+    pub(crate) is_certain: bool,
 }
 
 /// Why a covered site that was requested needs no deployment.

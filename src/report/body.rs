@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::text::{self, Style};
 use super::{CertificateReport, ServingReport, SiteReport, SourceReport, UploadReport};
 use crate::check::Finding;
-use crate::outcome::Outcome;
+use crate::outcome::{ChangedRecords, Outcome};
 use crate::plan::Step;
 
 /// The body of a report.
@@ -32,6 +32,9 @@ pub(crate) struct DeployBody {
     pub(crate) checks: Vec<Finding>,
     pub(crate) uploads: Vec<UploadReport>,
     pub(crate) sites: Vec<SiteReport>,
+    /// For the state; not part of the JSON object.
+    #[serde(skip)]
+    pub(crate) records: ChangedRecords,
     /// The planned steps; `None` except for `plan` and `deploy --dry-run`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) plan: Option<Vec<Step>>,

@@ -19,19 +19,30 @@ pub(crate) struct Deployments {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ServiceDeployments {
     /// By record.
-    records: HashMap<u64, DeployedLeaf>,
+    records: HashMap<u64, RecordContents>,
     /// By host of the site; several lineages may have been deployed to one.
     sites: HashMap<String, Vec<SiteDeployment>>,
 }
 
-/// The leaf that was deployed into a record last.
+/// What a record holds: one of these leaves.
+#[derive(Clone, Debug, Default)]
+struct RecordContents {
+    /// The one that was stored last; `None`: unknown.
+    stored: Option<StoredLeaf>,
+    /// Those that may have been stored since.
+    maybe: Vec<StoredLeaf>,
+}
+
+/// A leaf that was stored in a record.
 #[derive(Clone, Debug)]
-pub(crate) struct DeployedLeaf {
-    deployed_at: OffsetDateTime,
+pub(crate) struct StoredLeaf {
+    at: OffsetDateTime,
     pub(crate) lineage: String,
     pub(crate) rank: LeafRank,
     /// The DNS names that it covers.
     pub(crate) names: Vec<String>,
+    /// Whether the service confirmed the upload.
+    pub(crate) is_certain: bool,
 }
 
 /// The deployment of a lineage to a site.
@@ -56,11 +67,9 @@ pub(crate) struct LeafRank {
 impl Deployments {
     /// Adds the deployments of a lineage.
     pub(crate) fn add(&mut self, lineage: &str, state: &LineageState) {
-        let (Some(service), Some(dated)) = (&state.options.service, &state.sites_leaf) else { return };
-        if !self.by_service.contains_key(service) {
-            self.by_service.insert(service.clone(), ServiceDeployments::default());
-        }
-        let Some(service) = self.by_service.get_mut(service) else { return };
+        self.add_records(lineage, state);
+        let Some(service) = state.sites_service() else { return };
+        let service = self.service(service);
         let domains = &state.options.domains;
         for site in &state.sites {
             if let (Some(leaf), Ok(domain)) = (state.leaf_deployed_to(site), site.domain.parse::<Domain>()) {
@@ -74,12 +83,30 @@ impl Deployments {
                 };
                 service.sites.entry(domain.host().to_owned()).or_default().push(deployment);
             }
-            if let Some(record) = site.cert_id.filter(|_| site.outcome.is_bound()) {
-                let (lineage, rank) = (lineage.to_owned(), LeafRank::of(&dated.leaf));
-                let names = dated.leaf.names.clone();
-                service.add_record(record, DeployedLeaf { deployed_at: dated.at, lineage, rank, names });
+        }
+    }
+
+    fn add_records(&mut self, lineage: &str, state: &LineageState) {
+        for known in state.records().leaves() {
+            let records = &mut self.service(&known.service).records;
+            let stored = |at, is_certain| StoredLeaf {
+                at,
+                lineage: lineage.to_owned(),
+                rank: LeafRank::of(&known.leaf),
+                names: known.leaf.names.clone(),
+                is_certain,
+            };
+            for holder in &known.records {
+                records.entry(holder.id).or_default().add_stored(stored(holder.at, true));
+            }
+            for holder in &known.maybe {
+                records.entry(holder.id).or_default().maybe.push(stored(holder.at, false));
             }
         }
+    }
+
+    fn service(&mut self, service: &str) -> &mut ServiceDeployments {
+        self.by_service.entry(service.to_owned()).or_default()
     }
 
     /// The deployments to a service.
@@ -102,14 +129,6 @@ impl Deployments {
 }
 
 impl ServiceDeployments {
-    /// Two lineages may have used one record: the later deployment counts.
-    fn add_record(&mut self, record: u64, leaf: DeployedLeaf) {
-        let known = self.records.entry(record).or_insert_with(|| leaf.clone());
-        if leaf.deployed_at > known.deployed_at {
-            *known = leaf;
-        }
-    }
-
     /// The hosts of the sites that this host deployed to, sorted.
     pub(crate) fn hosts(&self) -> Vec<String> {
         let mut hosts: Vec<String> = self.sites.keys().cloned().collect();
@@ -117,9 +136,9 @@ impl ServiceDeployments {
         hosts
     }
 
-    /// The leaf that was deployed into a record last.
-    pub(crate) fn leaf_of(&self, record: u64) -> Option<&DeployedLeaf> {
-        self.records.get(&record)
+    /// The leaves that a record may hold; several if responses to uploads were lost.
+    pub(crate) fn leaves_in(&self, record: u64) -> impl Iterator<Item = &StoredLeaf> {
+        self.records.get(&record).into_iter().flat_map(RecordContents::leaves)
     }
 
     /// The deployment that supersedes a lineage with this leaf on a site, given with its record: that of another lineage,
@@ -135,6 +154,23 @@ impl ServiceDeployments {
         let deployments = deployments.filter(|other| other.lineage != lineage && other.rank.expires >= now);
         let deployments = deployments.filter(|other| other.is_maintained || other.record == record);
         deployments.max_by_key(|other| &other.rank).filter(|other| other.rank > *leaf)
+    }
+}
+
+impl RecordContents {
+    /// Two lineages may have used one record: what was stored last counts.
+    fn add_stored(&mut self, leaf: StoredLeaf) {
+        if self.stored.as_ref().is_none_or(|known| leaf.at > known.at) {
+            self.stored = Some(leaf);
+        }
+    }
+
+    fn leaves(&self) -> impl Iterator<Item = &StoredLeaf> {
+        let is_since = |leaf: &&StoredLeaf| {
+            // A lineage forgets its own; the clock may have been set back in between.
+            self.stored.as_ref().is_none_or(|stored| stored.lineage == leaf.lineage || leaf.at > stored.at)
+        };
+        self.stored.iter().chain(self.maybe.iter().filter(is_since))
     }
 }
 
@@ -165,6 +201,7 @@ impl LineageState {
 mod tests {
     use super::super::fixture::{DAY_1, DAY_2, ISSUED, SERVICE, begin, deployed, leaf, served};
     use super::*;
+    use crate::outcome::ChangedRecords;
     use time::macros::datetime;
 
     fn deployments(states: [&LineageState; 2]) -> Deployments {
@@ -176,7 +213,7 @@ mod tests {
     }
 
     fn issued(states: [&LineageState; 2]) -> OffsetDateTime {
-        deployments(states).of_service(SERVICE).leaf_of(5).unwrap().rank.issued
+        deployments(states).of_service(SERVICE).leaves_in(5).next().unwrap().rank.issued
     }
 
     #[test]
@@ -185,7 +222,9 @@ mod tests {
         let second = deployed(leaf("bb", ISSUED), DAY_2);
         for states in [[&first, &second], [&second, &first]] {
             assert_eq!(issued(states), ISSUED);
-            assert!(deployments(states).of_service("https://other.example.net").leaf_of(5).is_none());
+            assert!(
+                deployments(states).of_service("https://other.example.net").leaves_in(5).next().is_none()
+            );
         }
     }
 
@@ -193,7 +232,7 @@ mod tests {
     fn run_without_sites_keeps_issue_date() {
         let state = deployed(leaf("aa", ISSUED), DAY_1);
         let mut newer = begin(Some(state.clone()), leaf("bb", DAY_1), DAY_2);
-        newer.finish(75, Some("down".into()), Vec::new(), DAY_2);
+        newer.finish(75, Some("down".into()), Vec::new(), &ChangedRecords::default(), DAY_2);
         assert!(state.has_current_sites() && !newer.has_current_sites());
         assert_eq!(issued([&newer, &newer]), ISSUED);
     }
@@ -206,7 +245,7 @@ mod tests {
             let mut second = begin(before, leaf("cc", DAY_2), DAY_2);
             let mut sites = served();
             sites[0].outcome = outcome.clone();
-            second.finish(75, None, sites, DAY_2);
+            second.finish(75, None, sites, &ChangedRecords::default(), DAY_2);
             let (known, site) =
                 (deployments([&first, &second]).of_service(SERVICE), "a.example".parse().unwrap());
             let other = known.superseding((&site, None), "first", &LeafRank::of(&leaf("bb", ISSUED)), DAY_2);

@@ -4,7 +4,7 @@ use time::OffsetDateTime;
 use time::macros::datetime;
 
 use super::{DeployOptions, LeafState, LineageState, SiteState, SourceState};
-use crate::outcome::Outcome;
+use crate::outcome::{ChangedRecords, Outcome};
 
 pub(super) const ISSUED: OffsetDateTime = datetime!(2026-01-01 00:00 UTC);
 pub(super) const DAY_1: OffsetDateTime = datetime!(2026-02-01 00:00 UTC);
@@ -41,6 +41,6 @@ pub(super) fn served() -> Vec<SiteState> {
 
 pub(super) fn deployed(leaf: LeafState, now: OffsetDateTime) -> LineageState {
     let mut state = begin(None, leaf, now);
-    state.finish(0, None, served(), now);
+    state.finish(0, None, served(), &ChangedRecords::default(), now);
     state
 }

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
-use crate::outcome::Outcome;
+use super::records::RecordMemory;
+use crate::outcome::{ChangedRecords, Outcome};
 use crate::settings::Layer;
 use crate::text::rfc3339;
 
@@ -44,6 +45,9 @@ pub(crate) struct LineageState {
     /// The leaf that this run deployed to `sites`, not necessarily the current one; `None`: there was no such run.
     #[serde(rename = "told", default)]
     pub(crate) sites_leaf: Option<DatedLeaf>,
+    /// What the records hold; `None`: written by an earlier release, see [`LineageState::records`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) records: Option<RecordMemory>,
     /// The leaf of the last success before the current deployment; `None`: none is known.
     #[serde(rename = "deployed_before", default)]
     pub(crate) previously_deployed: Option<LeafState>,
@@ -108,6 +112,9 @@ pub(crate) struct DatedLeaf {
     pub(crate) leaf: LeafState,
     #[serde(with = "rfc3339::millis")]
     pub(crate) at: OffsetDateTime,
+    /// Base URL of the service; `None`: that of the last run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    service: Option<String>,
 }
 
 /// How a run ended.
@@ -147,6 +154,7 @@ impl LineageState {
         let pending_since = before.as_ref().and_then(|before| before.pending_since);
         let previously_deployed = before.as_ref().and_then(|before| before.deployed().cloned());
         let path_checked = before.as_ref().and_then(|before| before.path_checked.clone());
+        let records = before.as_ref().map(Self::records).unwrap_or_default();
         let (last_success, sites, sites_leaf) =
             before.map(|before| (before.last_success, before.sites, before.sites_leaf)).unwrap_or_default();
         Self {
@@ -162,6 +170,7 @@ impl LineageState {
             missing_since: None,
             sites,
             sites_leaf,
+            records: Some(records),
             previously_deployed,
             path_checked,
             edge_checked_at: None,
@@ -174,17 +183,26 @@ impl LineageState {
         exit_code: u8,
         error: Option<String>,
         sites: Vec<SiteState>,
+        changed: &ChangedRecords,
         now: OffsetDateTime,
     ) {
+        self.remember(&sites, changed, now);
         if exit_code == 0 {
             self.pending_since = None;
             self.last_success = Some(now);
         }
         if !sites.is_empty() {
             self.sites = sites;
-            self.sites_leaf = self.leaf.clone().map(|leaf| DatedLeaf { leaf, at: now });
+            let service = self.options.service.clone();
+            self.sites_leaf = self.leaf.clone().map(|leaf| DatedLeaf { leaf, at: now, service });
         }
         self.result = Some(RunResult { at: now, exit_code, error });
+    }
+
+    /// Base URL of the service that `sites` belong to.
+    pub(super) fn sites_service(&self) -> Option<&str> {
+        let service = self.sites_leaf.as_ref().and_then(|dated| dated.service.as_ref());
+        service.or(self.options.service.as_ref()).map(String::as_str)
     }
 
     /// Updates sites without a deployment. `checked_at` is set if the edges of all sites were checked.
@@ -233,7 +251,7 @@ impl LineageState {
         leaf: &LeafState,
         is_such: impl Fn(&Outcome) -> bool,
     ) -> HashMap<u64, u64> {
-        let is_known = self.options.service.as_deref() == Some(service)
+        let is_known = self.sites_service() == Some(service)
             && self.has_current_sites()
             && self.leaf.as_ref() == Some(leaf);
         let sites = self.sites.iter().filter(|site| is_known && is_such(&site.outcome));
@@ -249,15 +267,16 @@ impl LineageState {
 #[cfg(test)]
 mod tests {
     use super::super::fixture::{DAY_1, DAY_2, ISSUED, begin, leaf, served};
+    use crate::outcome::ChangedRecords;
 
     #[test]
     fn pending_since_is_kept_until_success() {
         let mut first = begin(None, leaf("aa", ISSUED), DAY_1);
         assert_eq!((first.generation, first.result.is_none()), (1, true));
-        first.finish(75, Some("busy".into()), Vec::new(), DAY_1);
+        first.finish(75, Some("busy".into()), Vec::new(), &ChangedRecords::default(), DAY_1);
         let mut second = begin(Some(first), leaf("aa", ISSUED), DAY_2);
         assert_eq!((second.generation, second.pending_since), (1, Some(DAY_1)));
-        second.finish(0, None, served(), DAY_2);
+        second.finish(0, None, served(), &ChangedRecords::default(), DAY_2);
         assert_eq!(second.pending_since, None);
         assert!(second.is_done(&leaf("aa", ISSUED), &second.options.clone()));
         let third = begin(Some(second), leaf("bb", ISSUED), DAY_2);
@@ -268,15 +287,15 @@ mod tests {
     fn deployed_leaf_is_kept_until_success() {
         let mut state = begin(None, leaf("aa", ISSUED), DAY_1);
         assert_eq!(state.deployed(), None);
-        state.finish(0, None, served(), DAY_1);
+        state.finish(0, None, served(), &ChangedRecords::default(), DAY_1);
         assert_eq!(state.deployed(), Some(&leaf("aa", ISSUED)));
         for fingerprint in ["bb", "cc"] {
             state = begin(Some(state), leaf(fingerprint, ISSUED), DAY_2);
             assert_eq!(state.deployed(), Some(&leaf("aa", ISSUED)));
-            state.finish(75, None, Vec::new(), DAY_2);
+            state.finish(75, None, Vec::new(), &ChangedRecords::default(), DAY_2);
             assert_eq!(state.deployed(), Some(&leaf("aa", ISSUED)));
         }
-        state.finish(0, None, served(), DAY_2);
+        state.finish(0, None, served(), &ChangedRecords::default(), DAY_2);
         assert_eq!(state.deployed(), Some(&leaf("cc", ISSUED)));
     }
 }

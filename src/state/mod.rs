@@ -7,6 +7,7 @@
 mod deployments;
 mod lineage_state;
 mod lock;
+mod records;
 mod store;
 
 use std::path::Path;
@@ -15,7 +16,7 @@ use ring::digest::{SHA256, digest};
 
 use crate::text;
 
-pub(crate) use self::deployments::{DeployedLeaf, Deployments, LeafRank, ServiceDeployments};
+pub(crate) use self::deployments::{Deployments, LeafRank, ServiceDeployments, StoredLeaf};
 pub(crate) use self::lineage_state::{
     DeployOptions, LeafState, LineageState, Overrides, RunResult, SiteState, SourceState,
 };

@@ -1,6 +1,7 @@
 //! State files: the intent before the first request, the result after the last, one run at a time.
 
 mod earlier_release;
+mod memory;
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};

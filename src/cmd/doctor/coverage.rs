@@ -3,13 +3,16 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use time::OffsetDateTime;
+
 use super::finding::{DoctorFinding, Subject};
 use super::lineages::HostLineage;
 use crate::api::{Listing, RecordType, Site};
+use crate::deploy::record_leaf;
 use crate::error::ErrorKind;
 use crate::names::Domain;
-use crate::plan::{self, Action, Blocker, Plan, PlanRequest, RecordLeaf};
-use crate::state::{DeployedLeaf, LeafRank, ServiceDeployments};
+use crate::plan::{self, Action, Blocker, Plan, PlanRequest};
+use crate::state::ServiceDeployments;
 use crate::text;
 
 /// The inputs of the comparison.
@@ -23,6 +26,7 @@ pub(super) struct Coverage<'a> {
     pub(super) idle: Vec<&'a HostLineage>,
     /// What this host deployed to the service.
     pub(super) deployments: &'a ServiceDeployments,
+    pub(super) now: OffsetDateTime,
 }
 
 /// Sites with several lineages, by site id: the site and the titles of its lineages.
@@ -148,10 +152,9 @@ impl Coverage<'_> {
             covers: &|domain| lineage.covers(domain),
             domains: &lineage.policy.domains,
             later_leaf: &|record| {
-                let DeployedLeaf { rank, names, .. } = self.deployments.leaf_of(record)?.clone();
-                let LeafRank { issued, expires, fingerprint } = rank;
-                let leaf_of_record = RecordLeaf { issued, expires, fingerprint, issuer: None, names };
-                (issued > leaf.issued).then_some(leaf_of_record)
+                let held = self.deployments.leaves_in(record).map(record_leaf);
+                let later = held.filter(|held| held.issued > leaf.issued && held.expires >= self.now);
+                later.max_by_key(|held| held.issued)
             },
             // A deployment learns more from the edges; a finding of its own tells that the listing is incomplete.
             keeps_names: &|_| true,

@@ -139,7 +139,7 @@ impl Doctor<'_> {
             unmanaged.iter().partition(|unmanaged| unmanaged.hook.is_installed());
         let [hooked, idle] =
             [hooked, idle].map(|list| list.into_iter().map(|other| &other.lineage).collect());
-        let coverage = Coverage { account, managed, hooked, idle, deployments };
+        let coverage = Coverage { account, managed, hooked, idle, deployments, now: self.now };
         self.findings.extend(coverage.findings());
     }
 }

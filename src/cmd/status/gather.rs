@@ -210,6 +210,7 @@ fn modified(path: &Path) -> Option<OffsetDateTime> {
 mod tests {
     use super::*;
     use crate::cert::KeyType;
+    use crate::outcome::ChangedRecords;
     use crate::state::{DeployOptions, SourceState};
     use time::macros::datetime;
 
@@ -254,10 +255,16 @@ mod tests {
         };
         let sites: Vec<SiteState> = outcomes.iter().map(site).collect();
         let mut state = begin(None, leaf("old", 2026));
-        state.finish(0, None, sites.clone(), year(2026));
+        state.finish(0, None, sites.clone(), &ChangedRecords::default(), year(2026));
         state = begin(Some(state), leaf("new", 2027));
         if let Some((exit_code, has_sites)) = end {
-            state.finish(exit_code, None, if has_sites { sites } else { Vec::new() }, year(2027));
+            state.finish(
+                exit_code,
+                None,
+                if has_sites { sites } else { Vec::new() },
+                &ChangedRecords::default(),
+                year(2027),
+            );
         }
         state
     }

@@ -21,6 +21,7 @@ use super::verdict::report_untouched;
 use crate::api::{AttemptError, Listing, RequestError, SavedSite, Site};
 use crate::error::{Diagnostic as _, ErrorKind};
 use crate::names::{Domain, Names};
+use crate::outcome::ChangedRecords;
 use crate::plan::{Action, Allow, Plan, Upload};
 use crate::report::DeployReport;
 use crate::settings::{Settings, Verify};
@@ -39,16 +40,28 @@ pub(crate) struct ModelDeployment<'a> {
     pub(crate) listing: &'a Listing,
 }
 
+/// What the report of a deployment says.
+pub(crate) struct ModelResult {
+    pub(crate) exit_code: u8,
+    pub(crate) error: Option<String>,
+    pub(crate) sites: Vec<SiteState>,
+    pub(crate) records: ChangedRecords,
+}
+
 impl ModelDeployment<'_> {
-    /// Deploys. Returns exit code, message and sites of the report; `None` if the run was killed.
-    pub(crate) fn run(&self, world: &mut World) -> Option<(u8, Option<String>, Vec<SiteState>)> {
+    /// Deploys. Returns `None` if the run was killed.
+    pub(crate) fn run(&self, world: &mut World) -> Option<ModelResult> {
         let mut report = DeployReport::new("deploy");
         let is_finished = self.roll_out(world, &mut report)?;
         if let Err(error) = is_finished {
             report.fail(error);
         }
-        let sites = report.body.sites.iter().map(recorded_site).collect();
-        Some((report.exit_code(), report.error().map(str::to_owned), sites))
+        Some(ModelResult {
+            exit_code: report.exit_code(),
+            error: report.error().map(str::to_owned),
+            sites: report.body.sites.iter().map(recorded_site).collect(),
+            records: report.body.records,
+        })
     }
 
     fn roll_out(&self, world: &mut World, report: &mut DeployReport) -> Option<anyhow::Result<()>> {
@@ -202,5 +215,5 @@ fn request_error(failure: Failure) -> RequestError {
         Failure::Busy => AttemptError::Unavailable { status: 503, retry_after: None, message },
         Failure::Lost => AttemptError::ConnectionClosed { host: String::new(), reason: message },
     };
-    RequestError { request: String::new(), attempts: 1, error }
+    RequestError { request: String::new(), attempts: 1, may_be_done: error.may_be_done(), error }
 }

@@ -79,8 +79,8 @@ pub(crate) struct Faults {
 #[derive(Clone, Debug)]
 #[expect(dead_code, reason = "for the messages of failing tests")]
 pub(crate) enum Change {
-    /// `replaced` is the leaf before.
-    Upload { leaf: usize, record: u64, replaced: Option<usize> },
+    /// `replaced` is the leaf before. If the response was lost, only `replaced` tells which record it was.
+    Upload { leaf: usize, record: u64, replaced: Option<usize>, is_lost: bool },
     /// `from` is the record before.
     Bind { site: usize, from: Option<u64>, to: u64 },
 }
@@ -142,7 +142,7 @@ impl World {
         let record = known.unwrap_or(self.last_record + 1);
         let replaced = known.map(|id| self.records[&id].leaf);
         self.store(record, ModelRecord { domain, leaf, is_system_issued: false });
-        self.changes.push(Change::Upload { leaf, record, replaced });
+        self.changes.push(Change::Upload { leaf, record, replaced, is_lost: failure.is_some() });
         failure.map_or(Ok((record, known.is_none())), Err)
     }
 

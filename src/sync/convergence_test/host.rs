@@ -1,5 +1,6 @@
 //! A host with lineages, and one run of `sync` on it.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,9 +14,10 @@ use super::super::scan::{Candidate, LeafOnDisk, Reason};
 use super::super::schedule::{Job, Schedule};
 use super::invariants::BeforeDeployment;
 use crate::api::Listing;
-use crate::deploy::model::{ModelDeployment, World, recorded_site};
+use crate::deploy::model::{Change, ModelDeployment, ModelResult, World, recorded_site};
 use crate::deploy::recorded_options;
 use crate::names::Domain;
+use crate::outcome::ChangedRecords;
 use crate::settings::{Guards, Settings, Verify};
 use crate::source::Source;
 use crate::state::{Deployments, LineageState, Overrides, ServiceDeployments, SourceState};
@@ -24,12 +26,16 @@ use crate::verify::EdgeView;
 #[derive(Debug)]
 pub(super) struct Host {
     pub(super) lineages: Vec<HostLineage>,
+    /// By record, the lineage and the leaf that this host stored there last and has to remember.
+    pub(super) stored: BTreeMap<u64, (usize, usize)>,
 }
 
 pub(super) struct HostLineage {
     pub(super) name: String,
     /// The leaf on disk.
     pub(super) leaf: usize,
+    /// The leaves that were on disk before.
+    pub(super) earlier: Vec<usize>,
     pub(super) domains: Vec<Domain>,
     pub(super) settings: Arc<Settings>,
     pub(super) source: Source,
@@ -37,10 +43,23 @@ pub(super) struct HostLineage {
 }
 
 impl Host {
-    /// Loses all state.
-    pub(super) fn forget(&mut self) {
-        for lineage in &mut self.lineages {
-            lineage.state = None;
+    /// Loses the state of a lineage.
+    pub(super) fn forget(&mut self, at: usize) {
+        self.lineages[at].state = None;
+        self.stored.retain(|_, (lineage, _)| *lineage != at);
+    }
+
+    /// Notes what has to be remembered after a deployment. A run that was killed does not know the record that it
+    /// replaced, nor does one that created a record without a response.
+    fn remember(&mut self, at: usize, changes: &[Change], is_finished: bool) {
+        for change in changes {
+            let Change::Upload { leaf, record, replaced, is_lost } = change else { continue };
+            let is_known = is_finished && (replaced.is_some() || !is_lost);
+            if is_known || self.stored.get(record).is_some_and(|(lineage, _)| *lineage == at) {
+                self.stored.insert(*record, (at, *leaf));
+            } else {
+                self.stored.remove(record);
+            }
         }
     }
 
@@ -119,10 +138,11 @@ impl Host {
             missed: &missed,
             listing,
         };
-        if let Some((exit_code, error, sites)) = deployment.run(world) {
-            state.finish(exit_code, error, sites, world.now);
+        if let Some(ModelResult { exit_code, error, sites, records }) = deployment.run(world) {
+            state.finish(exit_code, error, sites, &records, world.now);
         }
         before.check(&state, world);
+        self.remember(at, before.changes(world), state.result.is_some());
         self.lineages[at].state = Some(state);
     }
 }
@@ -151,7 +171,7 @@ impl HostLineage {
         if superseded.is_complete {
             let mut state = self.begin(world);
             let sites = superseded.reports().iter().map(recorded_site).collect();
-            state.finish(0, None, sites, world.now);
+            state.finish(0, None, sites, &ChangedRecords::default(), world.now);
             self.state = Some(state);
         } else if let Some(state) = &mut self.state {
             state.update_sites(|site| superseded.update(site), None);

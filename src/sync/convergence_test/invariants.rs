@@ -1,6 +1,6 @@
 //! What must hold of each deployment, and once nothing is sent any more.
 
-use time::OffsetDateTime;
+use time::{Duration, OffsetDateTime};
 
 use super::host::{Host, HostLineage};
 use crate::deploy::model::{Change, ModelSite, NAMES, World, covers};
@@ -17,7 +17,7 @@ pub(super) struct BeforeDeployment {
     is_superseded: bool,
     /// Whether every wanted site is bound, pushed and serves the leaf, and that can be seen.
     has_nothing_to_do: bool,
-    /// Records whose valid leaf was issued later and can be seen at the edge.
+    /// Records whose valid leaf was issued later and can be seen at the edge, or was stored by this host.
     later: Vec<u64>,
     /// Number of changes so far.
     sent: usize,
@@ -35,23 +35,31 @@ impl BeforeDeployment {
                 && is_served(*site, lineage.leaf, world)
         };
         let issued = world.leaves[lineage.leaf].not_before;
-        let is_later = |id: &u64| {
-            let leaf = &world.leaves[world.records[id].leaf];
-            leaf.not_before > issued && leaf.not_after > world.now && is_seen(*id, world)
-        };
         let is_seeing = !world.faults.is_blind;
+        let is_later = |id: &u64| {
+            let held = world.records[id].leaf;
+            let is_stored = host.stored.get(id).is_some_and(|(_, leaf)| *leaf == held);
+            let leaf = &world.leaves[held];
+            let is_later = leaf.not_before > issued && leaf.not_after > world.now;
+            is_later && (is_stored || is_seeing && is_seen(*id, world))
+        };
         Self {
             leaf: lineage.leaf,
             is_superseded: !requested.is_empty() && wanted.is_empty(),
             has_nothing_to_do: is_seeing && wanted.iter().all(has_leaf),
-            later: world.records.keys().copied().filter(|id| is_seeing && is_later(id)).collect(),
+            later: world.records.keys().copied().filter(is_later).collect(),
             wanted,
             sent: world.changes.len(),
         }
     }
 
+    /// What the deployment changed.
+    pub(super) fn changes<'w>(&self, world: &'w World) -> &'w [Change] {
+        &world.changes[self.sent..]
+    }
+
     pub(super) fn check(&self, state: &LineageState, world: &World) {
-        let changes = &world.changes[self.sent..];
+        let changes = self.changes(world);
         assert!(!self.is_superseded || changes.is_empty(), "a superseded lineage sends {changes:?}");
         assert!(!self.has_nothing_to_do || changes.is_empty(), "nothing to do, but it sends {changes:?}");
         for change in changes {
@@ -171,8 +179,14 @@ impl Host {
         deployed.filter(move |(_, leaf)| rank(leaf) > rank(own) && leaf.not_after >= world.now)
     }
 
-    /// Whether every lineage succeeded, and handshakes can show for every site what it serves.
+    /// Whether every lineage succeeded, handshakes can show for every site what it serves, and no leaf expires before the
+    /// next round ends.
     pub(super) fn is_verifiable(&self, world: &World) -> bool {
+        let remains =
+            |leaf: &LeafState| leaf.not_after < world.now || leaf.not_after > world.now + 2 * Duration::HOUR;
+        if !world.leaves.iter().all(remains) {
+            return false;
+        }
         let is_shown = |site: &ModelSite| site.is_enabled && site.edges.iter().all(|edge| edge.is_reachable);
         self.lineages.iter().all(HostLineage::has_succeeded) && world.sites.iter().all(is_shown)
     }

@@ -86,7 +86,7 @@ fn converge(seed: u64, show: &mut dyn FnMut(&str, &World, &Host)) {
     Fixpoint { world: &world, host: &host }.check();
     if host.is_verifiable(&world) {
         let sent = world.changes.len();
-        host.forget();
+        (0..host.lineages.len()).for_each(|at| host.forget(at));
         host.round(&mut world);
         assert_eq!(world.changes.len(), sent, "sent without state: {:?}", &world.changes[sent..]);
     }

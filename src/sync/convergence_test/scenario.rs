@@ -62,7 +62,7 @@ pub(super) fn generate(rng: &mut Rng) -> (World, Host) {
         rebind(&mut world, rng);
     }
     world.push();
-    let mut host = Host { lineages: Vec::new() };
+    let mut host = Host { lineages: Vec::new(), stored: BTreeMap::new() };
     for _ in 0..rng.usize(1..=2) {
         add_lineage(&mut world, &mut host, rng);
     }
@@ -94,8 +94,9 @@ pub(super) fn disturb(world: &mut World, host: &mut Host, rng: &mut Rng) -> Stri
 }
 
 fn happen(world: &mut World, host: &mut Host, rng: &mut Rng) -> &'static str {
-    match rng.u8(..14) {
+    match rng.u8(..15) {
         0..=1 => renew(world, host, rng),
+        14 => restore(host, rng),
         2 => add_lineage(world, host, rng),
         3..=4 => upload_elsewhere(world, rng),
         5 => rebind(world, rng),
@@ -151,6 +152,7 @@ fn add_lineage(world: &mut World, host: &mut Host, rng: &mut Rng) -> &'static st
     host.lineages.push(HostLineage {
         name: (*name).to_owned(),
         leaf,
+        earlier: Vec::new(),
         domains,
         settings,
         source,
@@ -164,12 +166,22 @@ fn renew(world: &mut World, host: &mut Host, rng: &mut Rng) -> &'static str {
     let at = rng.usize(..host.lineages.len());
     let lineage = &mut host.lineages[at];
     let old = world.leaves[lineage.leaf].clone();
+    lineage.earlier.push(lineage.leaf);
     lineage.leaf = add_leaf(world, old.names, rng);
     let new = &mut world.leaves[lineage.leaf];
     let delay = (old.not_before - new.not_before).max(Duration::ZERO);
     new.not_before += delay;
     new.not_after += delay;
     "a lineage is renewed"
+}
+
+/// An administrator restores the files from a backup.
+fn restore(host: &mut Host, rng: &mut Rng) -> &'static str {
+    let at = rng.usize(..host.lineages.len());
+    let lineage = &mut host.lineages[at];
+    let Some(earlier) = rng.choice(&lineage.earlier) else { return "no earlier leaf to restore" };
+    lineage.leaf = *earlier;
+    "a lineage goes back to an earlier leaf"
 }
 
 /// Another client uploads for a site, or the service issues a certificate for it.
@@ -228,7 +240,7 @@ fn cut_off(world: &mut World, rng: &mut Rng) -> &'static str {
 
 fn forget(host: &mut Host, rng: &mut Rng) -> &'static str {
     let at = rng.usize(..host.lineages.len());
-    host.lineages[at].state = None;
+    host.forget(at);
     "a state file is lost"
 }
 

@@ -1,0 +1,252 @@
+//! What the records of a service hold, as far as the runs on one lineage know. A leaf is remembered until another one was
+//! really stored in its record: the guard `Older` depends on it.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
+
+use super::{LeafState, LineageState, SiteState};
+use crate::outcome::{ChangedRecords, Outcome};
+use crate::text::rfc3339;
+
+/// The leaves that the runs on a lineage stored, as far as records still hold them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct RecordMemory(Vec<RememberedLeaf>);
+
+/// A leaf, and the records of a service that hold it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct RememberedLeaf {
+    /// Base URL of the service.
+    pub(super) service: String,
+    #[serde(rename = "certificate")]
+    pub(super) leaf: LeafState,
+    pub(super) records: Vec<Holder>,
+    /// Records that may hold it instead of an earlier leaf: the response to the upload was lost.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) maybe: Vec<Holder>,
+}
+
+/// A record that holds a leaf.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Holder {
+    pub(super) id: u64,
+    /// End of the run that stored it.
+    #[serde(with = "rfc3339::millis")]
+    pub(super) at: OffsetDateTime,
+}
+
+/// What a run stored, and where.
+struct Stored<'a> {
+    service: &'a str,
+    leaf: &'a LeafState,
+    at: OffsetDateTime,
+    records: BTreeSet<u64>,
+    /// Records that may hold the leaf.
+    maybe: BTreeSet<u64>,
+}
+
+impl RecordMemory {
+    pub(super) fn leaves(&self) -> &[RememberedLeaf] {
+        &self.0
+    }
+
+    /// Adds what a run stored. Its records hold nothing else any more; those that may hold it may still hold another leaf.
+    fn add(&mut self, stored: Stored<'_>) {
+        let Stored { service, leaf, at, records, maybe } = stored;
+        for known in self.0.iter_mut().filter(|known| known.service == service) {
+            known.records.retain(|holder| !records.contains(&holder.id));
+            known.maybe.retain(|holder| !records.contains(&holder.id));
+        }
+        let is_same = |known: &RememberedLeaf| known.service == service && known.leaf == *leaf;
+        let mut entry = match self.0.iter().position(is_same) {
+            Some(index) => self.0.remove(index),
+            None => RememberedLeaf::new(service, leaf),
+        };
+        let held: BTreeSet<u64> = entry.all().chain(records.iter().copied()).collect();
+        entry.records.extend(records.iter().map(|&id| Holder { id, at }));
+        entry.maybe.extend(maybe.difference(&held).map(|&id| Holder { id, at }));
+        self.0.push(entry);
+        self.0.retain(|known| !known.records.is_empty() || !known.maybe.is_empty());
+    }
+
+    /// The records for which it is news that they hold a leaf, as the edge shows. That does not disprove a leaf that was
+    /// issued later: it may have been stored since.
+    fn without_known(
+        &self,
+        service: &str,
+        leaf: &LeafState,
+        records: impl Iterator<Item = u64>,
+    ) -> BTreeSet<u64> {
+        let known = self.of_service(service);
+        let known = known.filter(|known| known.leaf == *leaf || known.leaf.not_before > leaf.not_before);
+        let known: BTreeSet<u64> = known.flat_map(RememberedLeaf::all).collect();
+        records.filter(|record| !known.contains(record)).collect()
+    }
+
+    /// The records of a service of which anything is remembered.
+    fn records_of(&self, service: &str) -> impl Iterator<Item = u64> {
+        self.of_service(service).flat_map(RememberedLeaf::all)
+    }
+
+    fn of_service(&self, service: &str) -> impl Iterator<Item = &RememberedLeaf> {
+        self.0.iter().filter(move |known| known.service == service)
+    }
+}
+
+impl RememberedLeaf {
+    fn new(service: &str, leaf: &LeafState) -> Self {
+        Self { service: service.to_owned(), leaf: leaf.clone(), records: Vec::new(), maybe: Vec::new() }
+    }
+
+    fn all(&self) -> impl Iterator<Item = u64> {
+        self.records.iter().chain(&self.maybe).map(|holder| holder.id)
+    }
+}
+
+impl<'a> Stored<'a> {
+    /// A leaf that is in no record yet.
+    fn new(service: &'a str, leaf: &'a LeafState, at: OffsetDateTime) -> Self {
+        Self { service, leaf, at, records: BTreeSet::new(), maybe: BTreeSet::new() }
+    }
+}
+
+impl LineageState {
+    /// Remembers what the records hold after the run.
+    pub(super) fn remember(&mut self, sites: &[SiteState], changed: &ChangedRecords, now: OffsetDateTime) {
+        // Not `records()`: this run has ended.
+        let mut memory = self.records.take().unwrap_or_default();
+        if let (Some(service), Some(leaf)) = (&self.options.service, &self.leaf) {
+            let mut stored = Stored::new(service, leaf, now);
+            let bound = sites.iter().filter(|site| site.outcome.is_bound()).filter_map(|site| site.cert_id);
+            stored.records = memory.without_known(service, leaf, bound);
+            stored.records.extend(&changed.stored);
+            stored.maybe.extend(&changed.maybe_stored);
+            if changed.is_any_possible {
+                stored.maybe.extend(memory.records_of(service));
+            }
+            memory.add(stored);
+        }
+        self.records = Some(memory);
+    }
+
+    /// What the records hold. If the last run did not end, they may hold its leaf.
+    pub(super) fn records(&self) -> RecordMemory {
+        let mut memory = self.records.clone().unwrap_or_else(|| self.earlier_records());
+        if let (Some(service), Some(leaf), None) = (&self.options.service, &self.leaf, &self.result) {
+            let maybe = memory.records_of(service).collect();
+            memory.add(Stored { maybe, ..Stored::new(service, leaf, self.begun_at) });
+        }
+        memory
+    }
+
+    /// What the records hold, according to the sites in a file of an earlier release.
+    fn earlier_records(&self) -> RecordMemory {
+        let mut memory = RecordMemory::default();
+        let (Some(service), Some(dated)) = (self.sites_service(), &self.sites_leaf) else { return memory };
+        let bound_to = |is_such: fn(&Outcome) -> bool| {
+            let sites = self.sites.iter().filter(move |site| is_such(&site.outcome));
+            sites.filter_map(|site| site.cert_id).collect()
+        };
+        memory.add(Stored {
+            records: bound_to(Outcome::is_bound),
+            maybe: bound_to(|outcome| *outcome == Outcome::Queued),
+            ..Stored::new(service, &dated.leaf, dated.at)
+        });
+        if let Some(leaf) = &self.previously_deployed {
+            let at = self.last_success.unwrap_or(dated.at);
+            memory.add(Stored { maybe: bound_to(Outcome::is_failed), ..Stored::new(service, leaf, at) });
+        }
+        memory
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{DAY_1, DAY_2, ISSUED, SERVICE, begin, leaf, served};
+    use super::*;
+
+    const OTHER: &str = "https://other.example.net";
+
+    fn add(memory: &mut RecordMemory, service: &str, fingerprint: &str, records: &[u64], maybe: &[u64]) {
+        let [records, maybe] = [records, maybe].map(|list| list.iter().copied().collect());
+        memory.add(Stored { records, maybe, ..Stored::new(service, &leaf(fingerprint, ISSUED), DAY_1) });
+    }
+
+    /// What is remembered, as `fingerprint records maybe`.
+    fn shown(memory: &RecordMemory) -> Vec<String> {
+        let ids = |holders: &[Holder]| holders.iter().map(|holder| holder.id).collect::<Vec<_>>();
+        let shown = memory.leaves().iter();
+        shown
+            .map(|known| {
+                format!("{} {:?} {:?}", known.leaf.fingerprint, ids(&known.records), ids(&known.maybe))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn stored_leaf_replaces_earlier_ones() {
+        let mut memory = RecordMemory::default();
+        let mut add = |service, fingerprint, records: &[u64], maybe: &[u64]| {
+            add(&mut memory, service, fingerprint, records, maybe);
+            shown(&memory)
+        };
+        assert_eq!(add(SERVICE, "aa", &[5, 6], &[]), ["aa [5, 6] []"]);
+        assert_eq!(add(SERVICE, "bb", &[], &[6, 7]), ["aa [5, 6] []", "bb [] [6, 7]"]);
+        add(OTHER, "cc", &[5, 6, 7], &[]);
+        assert_eq!(add(SERVICE, "aa", &[], &[5]), ["bb [] [6, 7]", "cc [5, 6, 7] []", "aa [5, 6] []"]);
+        let all = ["bb [] [7]", "cc [5, 6, 7] []", "aa [5] []", "dd [6] [5]"];
+        assert_eq!(add(SERVICE, "dd", &[6], &[5]), all);
+        assert_eq!(add(SERVICE, "bb", &[5, 6, 7], &[]), ["cc [5, 6, 7] []", "bb [5, 6, 7] []"]);
+    }
+
+    #[test]
+    fn observation_does_not_disprove_later_leaf() {
+        let mut memory = RecordMemory::default();
+        add(&mut memory, SERVICE, "aa", &[5], &[]);
+        let observed = |fingerprint, issued| {
+            let records = memory.without_known(SERVICE, &leaf(fingerprint, issued), [5, 6].into_iter());
+            records.into_iter().collect::<Vec<_>>()
+        };
+        assert_eq!(observed("aa", ISSUED), [6], "known");
+        assert_eq!(observed("bb", DAY_1), [5, 6]);
+        assert_eq!(observed("bb", ISSUED - time::Duration::DAY), [6], "an earlier leaf");
+    }
+
+    #[test]
+    fn unfinished_run_may_have_stored_its_leaf() {
+        let mut state = begin(None, leaf("aa", ISSUED), DAY_1);
+        state.finish(0, None, served(), &ChangedRecords::default(), DAY_1);
+        assert_eq!(shown(&state.records()), ["aa [5] []"]);
+        let mut state = begin(Some(state), leaf("bb", DAY_1), DAY_2);
+        assert_eq!(shown(&state.records()), ["aa [5] []", "bb [] [5]"]);
+        let killed = begin(Some(state.clone()), leaf("cc", DAY_1), DAY_2);
+        assert_eq!(shown(&killed.records()), ["aa [5] []", "bb [] [5]", "cc [] [5]"]);
+        state.finish(69, None, Vec::new(), &ChangedRecords::default(), DAY_2);
+        assert_eq!(shown(&state.records()), ["aa [5] []"], "it ended, and stored nothing");
+        let lost = ChangedRecords { is_any_possible: true, ..ChangedRecords::default() };
+        state.finish(75, None, Vec::new(), &lost, DAY_2);
+        assert_eq!(shown(&state.records()), ["aa [5] []", "bb [] [5]"]);
+    }
+
+    #[test]
+    fn files_of_earlier_releases_are_understood() {
+        let deployed = begin(None, leaf("aa", ISSUED), DAY_1);
+        for (outcome, expected) in [
+            (Outcome::Stale, &["bb [5] []"][..]),
+            (Outcome::Guarded, &["aa [] [5]"]),
+            (Outcome::Queued, &["bb [] [5]", "aa [] [5]"]),
+            (Outcome::Misbound, &[]),
+        ] {
+            let mut before = deployed.clone();
+            before.finish(0, None, served(), &ChangedRecords::default(), DAY_1);
+            let mut state = begin(Some(before), leaf("bb", DAY_1), DAY_2);
+            let mut sites = served();
+            sites[0].outcome = outcome.clone();
+            state.finish(75, None, sites, &ChangedRecords::default(), DAY_2);
+            state.records = None;
+            assert_eq!(shown(&state.records()), expected, "{outcome}");
+        }
+    }
+}
