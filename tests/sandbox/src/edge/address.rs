@@ -1,8 +1,8 @@
 //! An address of the edge: what it serves, and how soon.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU64;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -20,6 +20,9 @@ pub struct EdgeAddress {
     /// The certificate of the modes `other` and `alternate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub serves: Option<ServedCert>,
+    /// In the mode `alternate`, how many connections there are for each that gets the certificate; 2 if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every: Option<NonZeroU64>,
     /// Loopback address to listen on; a free port of 127.0.0.1 if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listen: Option<SocketAddr>,
@@ -38,7 +41,8 @@ pub enum EdgeMode {
     Stale,
     /// The given certificate, for every name.
     Other,
-    /// The given certificate in every second handshake, otherwise what the main address serves.
+    /// The given certificate on every second connection, or on every `every`th in the order of acceptance;
+    /// otherwise what the main address serves.
     Alternate,
     /// Nothing: handshakes get the alert `unrecognized_name`.
     Refuse,
@@ -59,13 +63,19 @@ pub struct ServedCert {
 impl EdgeAddress {
     /// Describes an address that serves no certificate of its own.
     pub fn new(mode: EdgeMode) -> Self {
-        Self { mode, serves: None, listen: None, delay_ms: 0 }
+        Self { mode, serves: None, every: None, listen: None, delay_ms: 0 }
     }
 
     /// Describes an address with a certificate, for the modes `other` and `alternate`.
     pub fn serving(mode: EdgeMode, cert_pem: &str, key_pem: &str) -> Self {
         let serves = ServedCert { cert_pem: cert_pem.to_owned(), key_pem: key_pem.to_owned() };
         Self { serves: Some(serves), ..Self::new(mode) }
+    }
+
+    /// Serves the certificate of the mode `alternate` on every `every`th connection.
+    #[must_use]
+    pub fn every(self, every: NonZeroU64) -> Self {
+        Self { every: Some(every), ..self }
     }
 
     /// Listens on this address.
@@ -92,8 +102,13 @@ impl EdgeAddress {
             (Some(_), _) => return Err("`serves` is for the modes other and alternate only".to_owned()),
             (None, _) => None,
         };
+        let every = match (self.mode, self.every) {
+            (EdgeMode::Alternate, every) => every.map_or(2, NonZeroU64::get),
+            (_, None) => 1,
+            (_, Some(_)) => return Err("`every` is for the mode alternate only".to_owned()),
+        };
         let delay = Duration::from_millis(self.delay_ms);
-        Ok(Behavior { mode: self.mode, leaf, stale: None, delay, handshakes: AtomicU64::new(0) })
+        Ok(Behavior { mode: self.mode, leaf, every, stale: None, delay })
     }
 }
 
@@ -101,18 +116,17 @@ impl EdgeAddress {
 pub(crate) struct Behavior {
     mode: EdgeMode,
     leaf: Option<PreparedTls>,
+    /// How many connections there are for each that gets `leaf`.
+    every: u64,
     /// What the main address served when this one was opened, in the mode `stale`.
     stale: Option<EdgeTable>,
     delay: Duration,
-    /// Number of handshakes so far.
-    handshakes: AtomicU64,
 }
 
 impl Behavior {
     /// Returns the behavior of the main address.
     pub(crate) fn main() -> Self {
-        let handshakes = AtomicU64::new(0);
-        Self { mode: EdgeMode::Same, leaf: None, stale: None, delay: Duration::ZERO, handshakes }
+        Self { mode: EdgeMode::Same, leaf: None, every: 1, stale: None, delay: Duration::ZERO }
     }
 
     /// In the mode `stale`, copies what the main address serves now.
@@ -134,11 +148,9 @@ impl Behavior {
         }
     }
 
-    /// Returns what the next handshake is answered with.
-    pub(super) fn next_handshake(&self, app: &App, name: Option<&str>) -> Option<Arc<EdgeSite>> {
-        let number = self.handshakes.fetch_add(1, Ordering::Relaxed);
-        let leaf = self.leaf.as_ref().filter(|_| self.mode == EdgeMode::Other || number % 2 == 1);
-        match leaf {
+    /// Returns what a handshake is answered with on the connection with this number, counted from 1.
+    pub(super) fn respond(&self, app: &App, connection: u64, name: Option<&str>) -> Option<Arc<EdgeSite>> {
+        match self.leaf.as_ref().filter(|_| connection.is_multiple_of(self.every)) {
             Some(leaf) => Some(Arc::new(EdgeSite::overridden(None, name.unwrap_or_default(), leaf))),
             None => self.find(app, name?),
         }

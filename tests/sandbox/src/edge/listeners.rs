@@ -49,7 +49,7 @@ pub(crate) fn spawn(
 ) -> JoinHandle<()> {
     app.handshakes.add_address(address);
     let behavior = Arc::new(behavior);
-    let serve = move |app, tcp, _| super::serve(app, address, behavior.clone(), tcp);
+    let serve = move |app, tcp, number| super::serve(app, address, behavior.clone(), tcp, number);
     tokio::spawn(accept(listener, app, serve))
 }
 

@@ -32,7 +32,13 @@ const UNRECOGNIZED_NAME: [u8; 7] = [0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 112];
 const MAX_CLIENT_HELLO: usize = 64 * 1024;
 
 /// Serves one connection to this address of the edge.
-async fn serve(app: Arc<App>, address: SocketAddr, behavior: Arc<Behavior>, mut tcp: TcpStream) {
+async fn serve(
+    app: Arc<App>,
+    address: SocketAddr,
+    behavior: Arc<Behavior>,
+    mut tcp: TcpStream,
+    connection: u64,
+) {
     let socket = SocketHandle::new(&tcp);
     let handshake = app.handshakes.begin(address).await;
     let mut head = Vec::new();
@@ -50,7 +56,7 @@ async fn serve(app: Arc<App>, address: SocketAddr, behavior: Arc<Behavior>, mut 
     }
     drop(handshake);
     if is_tls {
-        let site = behavior.next_handshake(&app, name.as_deref());
+        let site = behavior.respond(&app, connection, name.as_deref());
         serve_tls(site, Rewind::new(head, tcp), socket).await;
     } else {
         let handler = move |request, abort| respond_plain(app.clone(), behavior.clone(), request, abort);

@@ -76,13 +76,32 @@ fn other_serves_every_name() {
 }
 
 #[test]
-fn alternate_serves_every_second_handshake() {
+fn alternate_serves_some_connections() {
+    let (server, cert) = serving();
+    let other = TestCert::new(&["a.example"]);
+    let second = serving_address("alternate", &other);
+    let mut third = second.clone();
+    third["every"] = json!(3);
+    for (address, expected) in
+        [(second, [&cert, &other, &cert, &other]), (third, [&cert, &cert, &other, &cert])]
+    {
+        let address = open(&server, &address);
+        for expected in expected {
+            assert_eq!(served(&address, "a.example"), Some(expected.fingerprint()));
+        }
+    }
+}
+
+/// Whatever the order in which the clients speak.
+#[test]
+fn alternate_counts_accepted_connections() {
     let (server, cert) = serving();
     let other = TestCert::new(&["a.example"]);
     let address = open(&server, &serving_address("alternate", &other));
-    for expected in [&cert, &other, &cert, &other] {
-        assert_eq!(served(&address, "a.example"), Some(expected.fingerprint()));
-    }
+    let silent = TcpStream::connect(&address).unwrap();
+    assert_eq!(served(&address, "a.example"), Some(other.fingerprint()));
+    drop(silent);
+    assert_eq!(served(&address, "a.example"), Some(cert.fingerprint()));
 }
 
 #[test]
@@ -173,6 +192,8 @@ fn invalid_addresses_are_rejected() {
         (json!({ "mode": "same", "delay_ms": -1 }), "invalid value"),
         (json!({ "mode": "other" }), "`serves` is missing"),
         (json!({ "mode": "alternate" }), "`serves` is missing"),
+        (json!({ "mode": "same", "every": 2 }), "`every` is for the mode alternate"),
+        (json!({ "mode": "alternate", "every": 0 }), "nonzero"),
         (serving_address("same", &cert), "`serves` is for the modes"),
         (serving_address("silent", &cert), "`serves` is for the modes"),
         (serving_address("other", &p521), "does not support"),
