@@ -44,6 +44,8 @@ pub(crate) struct Site {
     pub(crate) cname: Option<String>,
     /// Whether acceleration is on; absent means true.
     pub(crate) enabled: bool,
+    /// Whether its edge listens on HTTPS; absent means true.
+    pub(crate) https_enabled: bool,
     /// Why the system switched it off; untrusted text.
     pub(crate) disabled_reason: Option<String>,
 }
@@ -103,6 +105,7 @@ impl FromJson for Site {
     fn from_json(json: &Value) -> Option<Self> {
         let fields = json.as_object()?;
         let text = |name: &str| fields.get(name)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+        let flag = |name: &str| fields.get(name).and_then(Value::as_bool);
         let (cert_id, unreadable_cert_id) = match binding(json) {
             Ok(record) => (record, None),
             Err(unreadable) => (None, Some(unreadable)),
@@ -112,9 +115,10 @@ impl FromJson for Site {
             domain: fields.get("domain")?.as_str()?.parse().ok()?,
             cert_id,
             unreadable_cert_id,
-            config_synced: fields.get("config_synced").and_then(Value::as_bool).unwrap_or(false),
+            config_synced: flag("config_synced").unwrap_or(false),
             cname: text("cname"),
-            enabled: fields.get("enabled").and_then(Value::as_bool).unwrap_or(true),
+            enabled: flag("enabled").unwrap_or(true),
+            https_enabled: flag("https_enabled").unwrap_or(true),
             disabled_reason: text("disabled_reason"),
         })
     }
@@ -131,6 +135,11 @@ impl Site {
     /// Whether it is known to be bound to no record.
     pub(crate) fn is_unbound(&self) -> bool {
         self.cert_id.is_none() && self.unreadable_cert_id.is_none()
+    }
+
+    /// Whether its edge serves a certificate, if one is bound.
+    pub(crate) fn serves_https(&self) -> bool {
+        self.enabled && self.https_enabled
     }
 }
 
@@ -253,7 +262,7 @@ mod tests {
         for cert_id in [json!(null), json!(0), json!("0"), json!(0.0)] {
             let site = site(&cert_id);
             assert_eq!(
-                (site.is_unbound(), site.config_synced, site.enabled),
+                (site.is_unbound(), site.config_synced, site.serves_https()),
                 (true, false, true),
                 "{cert_id}"
             );

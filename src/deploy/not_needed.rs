@@ -44,9 +44,11 @@ pub(super) fn current_sites(
         let is_deployed = deployed.get(&site.id) == Some(&record);
         match survey.view(site.id) {
             // Another upload does not make an address respond.
-            Some(view) => view.is_current() || is_deployed && !view.has_other_leaf(),
-            // A handshake cannot show what a disabled site serves.
-            None => is_deployed && (verify == Verify::Off || !site.enabled),
+            Some(view) => {
+                view.is_current() || is_deployed && !view.has_other_leaf() && view.refusals().is_empty()
+            }
+            // A handshake cannot show the certificate of a site without HTTPS.
+            None => is_deployed && (verify == Verify::Off || !site.serves_https()),
         }
     };
     let is_current =

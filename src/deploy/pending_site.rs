@@ -105,7 +105,7 @@ impl<'p> PendingSite<'p> {
     pub(super) fn is_settled(&self, verify: Verify) -> bool {
         let needs_no_handshake = match verify {
             Verify::Off => true,
-            Verify::Auto | Verify::Require => !self.latest().enabled,
+            Verify::Auto | Verify::Require => !self.latest().serves_https(),
         };
         self.stored.is_err()
             || self.is_read() && !self.is_bound()
@@ -113,10 +113,11 @@ impl<'p> PendingSite<'p> {
             || self.is_pushed() && needs_no_handshake
     }
 
-    /// Whether to handshake with the edge of the site: it is bound, enabled and not yet served, and is pushed or this
-    /// is the last round.
+    /// Whether to handshake with the edge of the site: it serves HTTPS, is bound and not yet served, and is pushed or
+    /// this is the last round.
     pub(super) fn is_handshake_due(&self, is_last: bool) -> bool {
         let is_bound = self.is_bound() || !self.is_read() && self.stored.is_ok();
-        is_bound && self.latest().enabled && (self.is_pushed() || is_last) && !self.view.is_served()
+        let is_due = self.is_pushed() || is_last;
+        is_bound && self.latest().serves_https() && is_due && !self.view.is_served()
     }
 }

@@ -22,7 +22,7 @@ pub(super) struct Scope<'a> {
     superseded: HashMap<u64, NotNeeded>,
 }
 
-/// The enabled sites of a record.
+/// The sites of a record whose edges serve it.
 #[derive(Default)]
 pub(super) struct SurveyGroup<'s> {
     /// The sites that must get the certificate.
@@ -79,7 +79,7 @@ impl<'a> Scope<'a> {
         &self.superseded
     }
 
-    /// The enabled sites of each record that may be replaced. Without `with_others`, only those that must get the
+    /// The sites that serve each record that may be replaced. Without `with_others`, only those that must get the
     /// certificate.
     pub(super) fn survey_groups<'s>(&self, listing: &'s Listing, with_others: bool) -> Vec<SurveyGroup<'s>> {
         let hosts: HashSet<&str> = self.wanted(&listing.sites).map(|site| site.domain.host()).collect();
@@ -90,7 +90,7 @@ impl<'a> Scope<'a> {
         let bound = self.wanted(&listing.sites).filter_map(|site| site.cert_id);
         let ids: HashSet<u64> = bound.chain(stored).collect();
         let mut groups: BTreeMap<u64, SurveyGroup<'s>> = BTreeMap::new();
-        for site in listing.sites.iter().filter(|site| site.enabled) {
+        for site in listing.sites.iter().filter(|site| site.serves_https()) {
             let Some(id) = site.cert_id.filter(|id| ids.contains(id)) else { continue };
             let group = groups.entry(id).or_default();
             if self.wants(site) {

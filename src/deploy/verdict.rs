@@ -113,31 +113,27 @@ impl<'a> Verdict<'a> {
         match (pending.stored, &pending.reading) {
             // The error is reported once for the upload, which may be for several sites.
             (Err(failed), _) => Self::new(failed_outcome(failed), failed.to_string()),
-            (Ok(_), SiteReading::Unread) if pending.view.is_served() => {
-                Self::served(&pending.latest().domain, &pending.view)
+            (Ok(stored), SiteReading::Unread) => {
+                let site = pending.target.site;
+                Self::shown(site, &pending.view).unwrap_or_else(|| Self::unread(site, stored, settings))
             }
-            (Ok(_), SiteReading::Unread) if !pending.view.stale().is_empty() => {
-                Self::stale(pending.target.site, pending.view.stale())
-            }
-            (Ok(stored), SiteReading::Unread) => Self::unread(pending.target.site, stored, settings),
             (Ok(_), SiteReading::Missing) => Self::missing(pending.target.site),
             (Ok(stored), SiteReading::Site(site)) if !pending.is_bound() => {
                 Self::misbound(pending, stored, site)
             }
-            (Ok(_), SiteReading::Site(site)) => Self::bound(pending, site, settings),
+            (Ok(_), SiteReading::Site(site)) => {
+                Self::shown(site, &pending.view).unwrap_or_else(|| Self::unverified(pending, site, settings))
+            }
         }
     }
 
-    /// The service has bound the site to the uploaded record; what its edge serves decides.
-    fn bound(pending: &'a PendingSite<'_>, site: &'a Site, settings: &Settings) -> Self {
-        let stale = pending.view.stale();
-        if pending.view.is_served() {
-            Self::served(&site.domain, &pending.view)
-        } else if stale.is_empty() {
-            Self::unverified(pending, site, settings)
-        } else {
-            Self::stale(site, stale)
+    /// What the edge shows decides, if it shows anything.
+    fn shown(site: &'a Site, view: &EdgeView) -> Option<Self> {
+        if view.is_served() {
+            return Some(Self::served(&site.domain, view));
         }
+        let observations = [view.stale(), view.refusals()].concat();
+        (!observations.is_empty()).then(|| Self::stale(site, observations))
     }
 
     /// Every address of the edge shows the new leaf.
@@ -162,17 +158,17 @@ impl<'a> Verdict<'a> {
                 }
             }
             None if settings.verify == Verify::Off => Self::new(Outcome::Synced, VERIFY_OFF),
-            None => Self::new(Outcome::Synced, disabled(site)),
+            None => Self::new(Outcome::Synced, without_https(site)),
         }
     }
 
-    /// The upload succeeded and the wait is over, but an address of the edge still shows another leaf.
+    /// The upload succeeded and the wait is over, but an address of the edge still shows another leaf or refuses the name.
     fn stale(site: &'a Site, observations: Vec<String>) -> Self {
         Self::new(Outcome::Stale, text::list(&observations))
             .with_error(SiteError::Stale { domain: &site.domain, observations })
     }
 
-    /// The edge shows no other leaf, but not every address showed the new one, so only the service's own report is left.
+    /// No address shows another leaf or refuses the name, but not every address showed the new one, so only the service's own report is left.
     fn unverified(pending: &PendingSite<'_>, site: &'a Site, settings: &Settings) -> Self {
         let domain = &site.domain;
         let outcome = if site.config_synced { Outcome::Synced } else { Outcome::Uploaded };
@@ -273,8 +269,8 @@ fn misbinding(pending: &PendingSite<'_>, stored: StoredRecord, site: &Site) -> S
 
 /// Why not every address of the edge showed the new leaf.
 fn why_unverified(pending: &PendingSite<'_>, site: &Site, is_without_wait: bool) -> String {
-    if !site.enabled {
-        return disabled(site);
+    if !site.serves_https() {
+        return without_https(site);
     }
     if is_without_wait {
         return "the edge was not checked because of --wait 0".into();
@@ -283,7 +279,12 @@ fn why_unverified(pending: &PendingSite<'_>, site: &Site, is_without_wait: bool)
     if reasons.is_empty() { "the edge was not checked in time".into() } else { text::list(&reasons) }
 }
 
-fn disabled(site: &Site) -> String {
+/// Why the edge of a site serves no certificate.
+fn without_https(site: &Site) -> String {
+    if site.enabled {
+        return "HTTPS is off for the site (https_enabled is false), so the edge serves no certificate"
+            .into();
+    }
     let reason = site.disabled_reason.as_deref().map(text::sanitize);
     let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
     format!("the site is disabled{reason}, so the edge does not serve it")

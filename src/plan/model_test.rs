@@ -322,6 +322,7 @@ impl ModelSite {
             config_synced: true,
             cname: None,
             enabled: true,
+            https_enabled: true,
             disabled_reason: None,
         }
     }

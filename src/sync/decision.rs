@@ -178,7 +178,7 @@ fn edge_check<'a>(
         lineage.edge_seen_at.is_some_and(|seen| is_due(&lineage.name, seen, now, settings.verify_every));
     let is_served = |site: &Site| recorded.find(site).is_some_and(|known| known.outcome == Outcome::Served);
     // Even if a push is pending: it may be stuck.
-    let may_be_checked = |site: &&Site| site.enabled && site.cert_id.is_some();
+    let may_be_checked = |site: &&Site| site.serves_https() && site.cert_id.is_some();
     let sites: Vec<&Site> =
         sites.into_iter().filter(may_be_checked).filter(|site| is_complete || !is_served(site)).collect();
     (!sites.is_empty()).then_some(EdgeCheck { sites, is_complete })

@@ -11,6 +11,8 @@ use time::OffsetDateTime;
 use super::decision::EdgeCheck;
 use super::scan::{Candidate, Reason};
 use crate::api::Site;
+use crate::bundle;
+use crate::cert::KeyType;
 use crate::clock::Deadline;
 use crate::names::Domain;
 use crate::outcome::Outcome;
@@ -44,11 +46,11 @@ impl<'a> CheckedLineage<'a> {
         self.views.insert(site, view);
     }
 
-    /// Why the lineage has to be deployed: an edge serves another leaf.
+    /// Why the lineage has to be deployed: an edge serves another leaf, or refuses the name.
     pub(super) fn drift(&self) -> Option<Reason> {
         self.check.sites.iter().find_map(|site| {
-            let others = self.views.get(&site.id)?.others();
-            let first = others.first()?;
+            let view = self.views.get(&site.id)?;
+            let first = view.others().into_iter().chain(view.refusals()).next()?;
             Some(Reason::Drifted(format!("{}: {first}", site.domain)))
         })
     }
@@ -86,6 +88,14 @@ impl<'a> CheckedLineage<'a> {
     fn is_strict(&self) -> bool {
         self.lineage.settings.verify == Verify::Require
     }
+
+    /// The leaf that the edges should serve, and the type of its key, which saves handshakes if it is known.
+    fn leaf(&self) -> Option<(&'a LeafState, Option<KeyType>)> {
+        let leaf = self.lineage.leaf.as_ref()?;
+        let chain = bundle::load_chain(&self.lineage.source.files).ok().and_then(|bundle| bundle.chain.ok());
+        let on_disk = chain.map(|chain| chain.leaf).filter(|found| found.fingerprint() == leaf.fingerprint);
+        Some((leaf, on_disk.map(|found| found.public_key.key_type())))
+    }
 }
 
 /// Observes the edges of all lineages until the deadline. The order is random, so that edges which do not respond cannot
@@ -95,17 +105,18 @@ pub(super) fn observe(lineages: &mut [CheckedLineage<'_>], deadline: Deadline) -
         return Ok(());
     }
     let handshakes = Arc::new(Handshakes::new().context("cannot set up TLS")?);
+    let leaves: Vec<_> = lineages.iter().map(CheckedLineage::leaf).collect();
     let sites = lineages.iter().enumerate();
     let mut sites: Vec<(usize, &Site)> =
         sites.flat_map(|(at, lineage)| lineage.check.sites.iter().map(move |site| (at, *site))).collect();
     fastrand::shuffle(&mut sites);
     let observations = sites.into_iter().filter_map(|(at, site)| {
         let lineage = lineages.get(at)?;
-        let leaf = lineage.lineage.leaf.as_ref()?;
+        let (leaf, key_type) = leaves.get(at)?.clone()?;
         let (is_strict, edges) = (lineage.is_strict(), &lineage.lineage.settings.edge_addresses);
-        let handshakes = &handshakes;
+        let edge = Edge::for_leaf(&leaf.fingerprint, key_type, edges, &handshakes);
         Some(async move {
-            let view = observe_site(leaf, site, edges, is_strict, handshakes, deadline).await;
+            let view = observe_site(&edge, site, is_strict, deadline).await;
             (at, site.id, view)
         })
     });
@@ -120,18 +131,10 @@ pub(super) fn observe(lineages: &mut [CheckedLineage<'_>], deadline: Deadline) -
 }
 
 /// Observes one site; `None` if no time is left.
-async fn observe_site(
-    leaf: &LeafState,
-    site: &Site,
-    edges: &[String],
-    is_strict: bool,
-    handshakes: &Arc<Handshakes>,
-    deadline: Deadline,
-) -> Option<EdgeView> {
+async fn observe_site(edge: &Edge<'_>, site: &Site, is_strict: bool, deadline: Deadline) -> Option<EdgeView> {
     if deadline.left().is_zero() {
         return None;
     }
-    let edge = Edge::for_leaf(&leaf.fingerprint, None, edges, handshakes);
     let mut view = EdgeView::new(is_strict);
     let deadline = Deadline::after(SITE_TIMEOUT).or_sooner(deadline);
     edge.observe_with_retries(&site.domain, site.cname.as_deref(), &mut view, deadline).await;

@@ -5,23 +5,23 @@ use std::net::SocketAddr;
 
 use time::OffsetDateTime;
 
-use super::handshake::{Cause, HandshakeError};
+use super::handshake_error::{Cause, HandshakeError};
 use crate::cert::Certificate;
 use crate::names::Domain;
 use crate::text;
 
-/// The result of the latest handshakes with an address.
+/// What the latest handshakes with an address showed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Observation {
     /// No handshake was made yet.
     Unchecked,
-    /// It serves the expected leaf.
+    /// It serves the expected leaf, in every handshake.
     Expected { chain: ServedChain },
     /// It serves another leaf.
     Other {
         /// `None` if it cannot be parsed.
         leaf: Option<OtherLeaf>,
-        /// The clients that get it, if not all do.
+        /// The clients or connections that get it, if not all do.
         clients: Option<&'static str>,
     },
     /// It serves no leaf.
@@ -42,8 +42,8 @@ impl Observation {
     }
 }
 
-/// The chain that is served with the expected leaf, compared with the chain to deploy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The chain that is served with the expected leaf, compared with the chain to deploy. The worst is last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ServedChain {
     /// The same chain, or the chain to deploy is unknown.
     Same,
@@ -123,11 +123,15 @@ impl EdgeView {
         self.unresolved = reasons;
     }
 
-    /// Records an observation. A failure does not replace another leaf that was observed before.
+    /// Records an observation. A failure does not replace another leaf that was observed before, nor a refusal.
     pub(super) fn record(&mut self, address: SocketAddr, observation: Observation) {
         let known = self.addresses.entry(address).or_insert(Observation::Unchecked);
-        let hides_other_leaf = matches!(observation, Observation::Failed(_)) && known.is_other();
-        if !hides_other_leaf && !observation.failed_with(Cause::TooLittleTime) {
+        let says_less = match &observation {
+            Observation::Failed(error) if error.is_refusal() => known.is_other(),
+            Observation::Failed(_) => known.is_other() || known.failed_with(Cause::Refused),
+            _ => false,
+        };
+        if !says_less && !observation.failed_with(Cause::TooLittleTime) {
             *known = observation;
         }
     }
@@ -202,6 +206,15 @@ impl EdgeView {
     /// Describes each address that serves another leaf.
     pub(crate) fn others(&self) -> Vec<String> {
         self.describe_others("serves")
+    }
+
+    /// Describes each address that refuses the name.
+    pub(crate) fn refusals(&self) -> Vec<String> {
+        let describe = |(address, observation): (&SocketAddr, &Observation)| match observation {
+            Observation::Failed(error) if error.is_refusal() => Some(format!("{address} {}", error.reason)),
+            _ => None,
+        };
+        self.addresses.iter().filter_map(describe).collect()
     }
 
     fn describe_others(&self, serves: &str) -> Vec<String> {

@@ -4,15 +4,16 @@ use std::net::SocketAddr;
 
 use time::OffsetDateTime;
 
-use super::handshake::{Cause, HandshakeError};
-use super::{EdgeView, Observation, OtherLeaf, ServedChain};
+use super::edge_view::{Observation, ServedChain};
+use super::handshake_error::{Cause, HandshakeError};
+use super::{EdgeView, OtherLeaf};
 
 /// What an address shows in a handshake.
 pub(crate) enum Shown {
     Expected,
     Other(OtherLeaf),
-    /// It responds, without a certificate.
-    Nothing,
+    /// It refuses the name.
+    Refusal,
     Unreachable,
 }
 
@@ -29,7 +30,7 @@ impl EdgeView {
                 self.note_other(leaf.clone());
                 Observation::Other { leaf: Some(leaf), clients: None }
             }
-            Shown::Nothing => failed(Cause::Edge),
+            Shown::Refusal => failed(Cause::Refused),
             Shown::Unreachable => failed(Cause::Unreachable),
         };
         self.record(address, observation);

@@ -3,7 +3,6 @@
 //! The signature of the handshake is verified, so only a peer that holds the key of a leaf counts as serving it. The
 //! certificate itself is not: neither its chain nor its names.
 
-use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -22,9 +21,9 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use super::ATTEMPT_TIMEOUT;
+use super::handshake_error::HandshakeError;
 use super::schemes::Schemes;
 use crate::clock::Deadline;
-use crate::text;
 
 /// The result of a handshake. Certificates may be captured even if it fails.
 pub(super) struct HandshakeResult {
@@ -34,93 +33,17 @@ pub(super) struct HandshakeResult {
     pub(super) error: Option<HandshakeError>,
 }
 
-/// Why a handshake failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct HandshakeError {
-    pub(super) cause: Cause,
-    /// Continues a sentence whose subject is the address.
-    pub(super) reason: String,
-}
-
-/// Where the fault lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cause {
-    /// This host has no route to the address.
-    NoRoute,
-    /// Nothing responds there.
-    Unreachable,
-    /// The edge responds, but rejects or fails the handshake.
-    Edge,
-    /// The connection broke during the handshake.
-    Broken,
-    /// The time limit was too short for a conclusion.
-    TooLittleTime,
-}
-
-/// With a shorter time limit, silence says nothing about an edge.
-const MIN_CONCLUSIVE_TIMEOUT: Duration = Duration::from_secs(1);
-
 /// Time limit for sending `close_notify`.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
 
-impl HandshakeError {
-    fn new(cause: Cause, reason: impl Into<String>) -> Self {
-        Self { cause, reason: reason.into() }
+impl HandshakeResult {
+    /// Why no leaf was proven; `None` if the peer has shown that it holds the key of the leaf.
+    pub(super) fn failure(self) -> Option<HandshakeError> {
+        self.error.or_else(|| self.chain.is_empty().then(HandshakeError::no_certificate))
     }
 
-    fn timed_out(limit: Duration, reason: &str) -> Self {
-        let is_conclusive = limit >= MIN_CONCLUSIVE_TIMEOUT;
-        Self::new(if is_conclusive { Cause::Unreachable } else { Cause::TooLittleTime }, reason)
-    }
-
-    /// A handshake that had to wait for others until the deadline.
-    fn not_begun() -> Self {
-        Self::new(Cause::TooLittleTime, "was not checked in time")
-    }
-
-    /// A handshake that succeeded without a certificate.
-    pub(super) fn no_certificate() -> Self {
-        Self::new(Cause::Edge, "serves no certificate")
-    }
-
-    /// An I/O error of the TCP connection.
-    fn from_connect(error: &io::Error) -> Self {
-        use io::ErrorKind as K;
-        match error.kind() {
-            K::ConnectionRefused => Self::new(Cause::Unreachable, "refuses connections"),
-            K::NetworkUnreachable | K::AddrNotAvailable => {
-                Self::new(Cause::NoRoute, "cannot be reached: this host has no route to it")
-            }
-            _ => Self::new(Cause::Unreachable, format!("cannot be reached: {}", reason(error))),
-        }
-    }
-
-    /// An I/O error of the TLS handshake.
-    fn from_handshake(error: &io::Error) -> Self {
-        let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
-        let reason = match tls {
-            Some(Error::AlertReceived(alert)) => {
-                format!("rejects the handshake for this name (TLS alert {})", alert_name(u8::from(*alert)))
-            }
-            Some(Error::InvalidMessage(_)) => "does not speak TLS".into(),
-            Some(Error::InvalidCertificate(_)) => {
-                "signs the handshake with a key that does not match its certificate".into()
-            }
-            Some(_) => "violates the TLS protocol in the handshake".into(),
-            None if error.kind() == io::ErrorKind::UnexpectedEof => {
-                "closes the connection during the handshake".into()
-            }
-            None => {
-                let reason = format!("breaks the connection during the handshake: {}", reason(error));
-                return Self::new(Cause::Broken, reason);
-            }
-        };
-        Self::new(Cause::Edge, reason)
-    }
-
-    /// Whether the edge itself rejected or failed the handshake.
-    pub(super) fn is_from_edge(&self) -> bool {
-        self.cause == Cause::Edge
+    pub(super) fn is_refused(&self) -> bool {
+        self.error.as_ref().is_some_and(HandshakeError::is_refusal)
     }
 }
 
@@ -184,27 +107,11 @@ impl Handshakes {
             }
             Err(_) => Some(HandshakeError::timed_out(limit, "does not respond")),
         };
-        let mut captured = verifier.captured.lock().unwrap_or_else(PoisonError::into_inner);
-        HandshakeResult { chain: std::mem::take(&mut captured), error }
+        let chain = std::mem::take(&mut *verifier.captured.lock().unwrap_or_else(PoisonError::into_inner));
+        // With its certificate an edge accepts the name. It may require one of the client, too.
+        let error = if chain.is_empty() { error } else { error.map(HandshakeError::without_refusal) };
+        HandshakeResult { chain, error }
     }
-}
-
-/// The system's message without its error number.
-fn reason(error: &io::Error) -> String {
-    text::sanitize(error.to_string().split(" (os error").next().unwrap_or_default())
-}
-
-/// The name of an alert that an edge has reason to send (RFC 8446, section 6.2), or its number.
-fn alert_name(number: u8) -> String {
-    let name = match number {
-        40 => "handshake_failure",
-        70 => "protocol_version",
-        71 => "insufficient_security",
-        80 => "internal_error",
-        112 => "unrecognized_name",
-        other => return other.to_string(),
-    };
-    name.into()
 }
 
 /// Accepts every certificate and captures it.
@@ -275,15 +182,5 @@ impl ServerCertVerifier for CapturingVerifier {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.schemes.to_vec()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn alerts_have_names_or_numbers() {
-        assert_eq!([112, 40, 255].map(alert_name), ["unrecognized_name", "handshake_failure", "255"]);
     }
 }

@@ -26,6 +26,19 @@ const RSA: Schemes = &[
     S::RSA_PKCS1_SHA384,
     S::RSA_PKCS1_SHA512,
 ];
+/// Every key type that can be deployed.
+pub(super) const ANY: Schemes = &[
+    S::ECDSA_NISTP256_SHA256,
+    S::ECDSA_NISTP384_SHA384,
+    S::ECDSA_NISTP521_SHA512,
+    S::ED25519,
+    S::RSA_PSS_SHA256,
+    S::RSA_PSS_SHA384,
+    S::RSA_PSS_SHA512,
+    S::RSA_PKCS1_SHA256,
+    S::RSA_PKCS1_SHA384,
+    S::RSA_PKCS1_SHA512,
+];
 const ED25519: Schemes = &[S::ED25519];
 const NOT_ECDSA: Schemes = RSA;
 const NOT_RSA: Schemes =

@@ -250,8 +250,9 @@ fn unconfirmed_push_is_reported() {
     let service = sandbox(&["a.example"]);
     service.hold_pushes(true);
     let renewed = Lineage::issued_for(&["a.example"]);
-    let output =
-        edgecert().called_by_certbot(&renewed).against(&service).args(["--wait", "1", "--json"]).succeeds();
+    let hook = edgecert().called_by_certbot(&renewed).against(&service);
+    let hook = hook.env("EDGECERT_EDGE_ADDRESS", "127.0.0.1:1");
+    let output = hook.args(["--wait", "1", "--json"]).succeeds();
     assert_eq!(output.sites(), ["a.example: uploaded"]);
     assert!(output.json()["warnings"].to_string().contains("not confirmed yet"));
 }

@@ -46,6 +46,7 @@ mod readme;
 mod secrets;
 mod settings;
 mod sites;
+mod stale;
 mod state;
 mod status;
 mod sync;

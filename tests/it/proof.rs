@@ -121,34 +121,25 @@ fn unreachable_edge_delays_no_other_site() {
 }
 
 #[test]
-fn unknown_server_name_is_reported() {
-    let [service, other] = [sandbox(&["a.example"]), sandbox(&["b.example"])];
-    let renewed = Lineage::issued_for(&["a.example"]);
-    let hook = deploy(&service, &renewed).env("EDGECERT_EDGE_ADDRESS", &other.endpoints().edge);
-    let output = hook.args(["--wait", "1", "--json"]).succeeds();
-    assert_eq!(output.sites(), ["a.example: synced"]);
-    assert!(
-        output.stdout.contains("rejects the handshake for this name (TLS alert unrecognized_name)"),
-        "{}",
-        output.stdout
-    );
-}
-
-#[test]
-fn disabled_site_is_synced_with_reason() {
-    let world = world(json!({
-        "sites": [{"id": 10, "account": 1, "domain": "a.example", "enabled": false}], "certs": [],
-    }));
-    let service = sandbox_with(Options { world, ..Options::default() }, &[]);
-    let renewed = Lineage::issued_for(&["a.example"]);
-    let output = deploy(&service, &renewed).args(["--json"]).succeeds();
-    assert_eq!(output.sites(), ["a.example: synced"]);
-    assert!(
-        output.stdout.contains("the site is disabled, so the edge does not serve it"),
-        "{}",
-        output.stdout
-    );
-    deploy(&service, &renewed).args(["--verify", "require"]).exits_with(75);
+fn site_without_https_is_synced_with_reason() {
+    let rows = [
+        ("enabled", "the site is disabled, so the edge does not serve it"),
+        (
+            "https_enabled",
+            "HTTPS is off for the site (https_enabled is false), so the edge serves no certificate",
+        ),
+    ];
+    for (field, reason) in rows {
+        let mut site = json!({"id": 10, "account": 1, "domain": "a.example"});
+        site[field] = json!(false);
+        let world = world(json!({"sites": [site], "certs": []}));
+        let service = sandbox_with(Options { world, ..Options::default() }, &[]);
+        let renewed = Lineage::issued_for(&["a.example"]);
+        let output = deploy(&service, &renewed).args(["--json"]).succeeds();
+        assert_eq!(output.sites(), ["a.example: synced"]);
+        assert_eq!(output.json()["sites"][0]["detail"], reason);
+        deploy(&service, &renewed).args(["--verify", "require"]).exits_with(75);
+    }
 }
 
 #[test]
@@ -239,6 +230,21 @@ fn every_key_type_is_verified() {
 }
 
 #[test]
+fn edge_that_judges_the_chain_is_verified() {
+    let service = sandbox(&["a.example"]);
+    // To clients that name only RSA, this edge does not show an RSA leaf that an EC key signed.
+    let renewed = Lineage::from_openssl(
+        &["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"],
+        &["-days", "20"],
+    );
+    let shown =
+        ["-cert", "cert.pem", "-key", "privkey.pem", "-cert_chain", "chain.pem", "-tls1_2", "-strict"];
+    let server = Server::start(&renewed, &shown);
+    let hook = deploy(&service, &renewed).env("EDGECERT_EDGE_ADDRESS", server.address.to_string());
+    assert_eq!(hook.args(["--json", "--wait", "3"]).succeeds().sites(), ["a.example: served"]);
+}
+
+#[test]
 fn cname_leads_to_the_edge() {
     // Every address in 127/8 is local; each run takes another one, so that port 443 is free.
     let process = std::process::id().to_be_bytes();
@@ -294,18 +300,6 @@ fn old_leaf_of_another_key_type_is_stale() {
 }
 
 #[test]
-fn required_verification_fails_without_edge() {
-    let service = sandbox(&["a.example"]);
-    let renewed = Lineage::issued_for(&["a.example"]);
-    deploy(&service, &renewed).succeeds();
-    service.add_fault(Fault::stall("GET /api/me/sites", 0.0).times(1));
-    service.add_fault(Fault::status("GET /api/me/sites", 503).times(999));
-    let hook =
-        deploy(&service, &renewed).args(["--force", "--verify", "require", "--wait", "1", "--timeout", "8"]);
-    hook.exits_with(75);
-}
-
-#[test]
 fn silent_edge_leaves_time_for_upload() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let service = sandbox(&["a.example"]);
@@ -322,8 +316,8 @@ fn observation_outlives_a_silent_edge() {
     let service = sandbox(&["a.example"]);
     let [old, renewed] = [(), ()].map(|()| Lineage::issued_for(&["a.example"]));
     deploy(&service, &renewed).succeeds();
-    // One observation takes two handshakes; the first observation precedes the deployment.
-    let server = Server::start(&old, &["-cert", "cert.pem", "-key", "privkey.pem", "-naccept", "4"]);
+    // One observation takes four handshakes; the first observation precedes the deployment.
+    let server = Server::start(&old, &["-cert", "cert.pem", "-key", "privkey.pem", "-naccept", "8"]);
     let hook = deploy(&service, &renewed).env("EDGECERT_EDGE_ADDRESS", server.address.to_string());
     let output = hook.args(["--wait", "3", "--json"]).exits_with(75);
     assert_eq!(output.sites(), ["a.example: stale"]);

@@ -54,6 +54,7 @@ const IMPORTS: [(&str, &[&str]); 33] = [
         &[
             "api",
             "bundle",
+            "cert",
             "clock",
             "context",
             "deploy",

@@ -228,6 +228,7 @@ impl World {
             config_synced: site.is_synced,
             cname: None,
             enabled: site.is_enabled,
+            https_enabled: true,
             disabled_reason: None,
         }
     }
@@ -240,7 +241,7 @@ impl World {
                 _ if !edge.is_reachable || !is_responding => Shown::Unreachable,
                 Some(leaf) if self.sites[at].is_enabled && leaf == expected => Shown::Expected,
                 Some(leaf) if self.sites[at].is_enabled => Shown::Other(self.served(leaf, at)),
-                _ => Shown::Nothing,
+                _ => Shown::Refusal,
             };
             view.show(address, shown);
         }

@@ -1,5 +1,7 @@
 //! Tables of changes after a deployment, and whether the next run uploads, with and without a state file.
 
+use std::num::NonZeroU64;
+
 use edgecert_sandbox::Authority;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -15,7 +17,7 @@ type Change = fn(&Sandbox, &Lineage, Hook) -> Hook;
 /// Name, change, number of uploads of the next run, its exit code and outcome.
 type Row = (&'static str, Change, usize, i32, &'static str);
 
-const WITHOUT_STATE: [Row; 15] = [
+const WITHOUT_STATE: [Row; 17] = [
     ("no change", unchanged, 0, 0, "served"),
     ("forced", |_, _, hook| hook.args(["--force"]), 1, 0, "served"),
     ("verification off", unverified, 1, 0, "synced"),
@@ -25,8 +27,10 @@ const WITHOUT_STATE: [Row; 15] = [
     ("other record content", replaced, 1, 0, "served"),
     ("no intermediate", without_intermediate, 1, 0, "served"),
     ("foreign intermediate", with_foreign_intermediate, 1, 0, "served"),
-    ("edge refuses", refusing, 1, 0, "synced"),
-    ("second address refuses", second_refusing, 1, 0, "synced"),
+    ("edge refuses", refusing, 1, 75, "stale"),
+    ("second address refuses", second_refusing, 1, 75, "stale"),
+    ("second of two nodes", |service, _, hook| one_node_of(2, service, hook), 1, 75, "stale"),
+    ("third of three nodes", |service, _, hook| one_node_of(3, service, hook), 1, 75, "stale"),
     ("second address serves another", second_other, 1, 75, "stale"),
     ("second address is stale", second_stale, 1, 75, "stale"),
     ("second address unreachable", second_unreachable, 0, 0, "synced"),
@@ -39,7 +43,7 @@ const WITHOUT_STATE: [Row; 15] = [
     ),
 ];
 
-const WITH_STATE: [Row; 9] = [
+const WITH_STATE: [Row; 10] = [
     ("off", unverified, 0, 0, "synced"),
     (
         "off, forced",
@@ -69,6 +73,7 @@ const WITH_STATE: [Row; 9] = [
         0,
         "uploaded",
     ),
+    ("edge refuses", refusing, 1, 75, "stale"),
     ("disabled", disabled, 0, 0, "synced"),
     (
         "disabled, renewed",
@@ -189,6 +194,14 @@ fn second_other(service: &Sandbox, _: &Lineage, hook: Hook) -> Hook {
     let other = test_ca().issue(&["a.example"]).unwrap();
     let other = EdgeAddress::serving(EdgeMode::Other, &other.fullchain(), &other.key);
     with_address(service, hook, &service.open_edge_address(&other))
+}
+
+/// One of some nodes behind an address serves another certificate.
+fn one_node_of(nodes: u64, service: &Sandbox, hook: Hook) -> Hook {
+    let other = test_ca().issue(&["a.example"]).unwrap();
+    let other = EdgeAddress::serving(EdgeMode::Alternate, &other.fullchain(), &other.key);
+    let nodes = other.every(NonZeroU64::new(nodes).unwrap());
+    hook.env("EDGECERT_EDGE_ADDRESS", service.open_edge_address(&nodes))
 }
 
 /// A second address missed the push of a renewal.

@@ -1,12 +1,15 @@
 //! Content drift: the service lists the same ids as before, and the edge serves another leaf.
 
+use std::io::Read as _;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use serde_json::json;
 use tempfile::TempDir;
 
 use super::{LISTING, change, deploy, is_bound_to, only_state, requests_during, sync};
-use crate::harness::{
-    DAY, EdgeAddress, EdgeMode, Hook, Lineage, Sandbox, sandbox, set_back, test_ca, upload_count,
-};
+use crate::harness::{DAY, Hook, Lineage, Sandbox, sandbox, set_back, test_ca, upload_count};
 
 /// A deployed lineage.
 struct Deployed {
@@ -121,7 +124,7 @@ fn check_is_recorded() {
     let deployed = Deployed::new();
     deployed.age(DAY);
     let before = only_state(deployed.state.path());
-    for handshakes in [2, 0] {
+    for handshakes in [4, 0] {
         let (requests, _) = requests_during(&deployed.service, || deployed.sync().succeeds());
         assert_eq!(
             (requests, deployed.service.handshakes().total()),
@@ -147,25 +150,47 @@ fn clock_set_back_causes_a_check() {
 fn unserved_site_is_checked_in_every_run() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
-    let refusing = service.open_edge_address(&EdgeAddress::new(EdgeMode::Refuse));
-    let hook = deploy(&service, &lineage, state.path()).env("EDGECERT_EDGE_ADDRESS", &refusing);
+    let proxy = ClosingProxy::start();
+    let hook = deploy(&service, &lineage, state.path()).env("EDGECERT_EDGE_ADDRESS", &proxy.address);
     hook.args(["--wait", "1"]).succeeds();
     for _ in 0..3 {
-        service.reset_handshakes();
-        let hook = sync(&service, state.path()).env("EDGECERT_EDGE_ADDRESS", &refusing);
+        proxy.connections.store(0, Ordering::Relaxed);
+        let hook = sync(&service, state.path()).env("EDGECERT_EDGE_ADDRESS", &proxy.address);
         let (requests, output) = requests_during(&service, || hook.succeeds());
         assert_eq!((requests, output.stderr.as_str()), (LISTING.map(str::to_owned).to_vec(), ""));
-        assert_eq!(service.handshakes().addresses[&refusing].connections, 2);
+        assert_eq!(proxy.connections.load(Ordering::Relaxed), 4);
         assert_eq!(only_state(state.path())["sites"][0]["outcome"], "synced");
     }
     // The edge serves it after all.
-    for connections in [2, 0] {
+    for connections in [4, 0] {
         service.reset_handshakes();
         sync(&service, state.path()).succeeds();
         assert_eq!(service.handshakes().total(), connections);
         assert_eq!(only_state(state.path())["sites"][0]["outcome"], "served");
     }
     assert_eq!(upload_count(&service), 1);
+}
+
+/// Accepts connections, reads the first message and closes them.
+struct ClosingProxy {
+    address: String,
+    connections: Arc<AtomicU64>,
+}
+
+impl ClosingProxy {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let connections = Arc::<AtomicU64>::default();
+        let count = Arc::clone(&connections);
+        std::thread::spawn(move || {
+            while let Ok((mut peer, _)) = listener.accept() {
+                count.fetch_add(1, Ordering::Relaxed);
+                let _ = peer.read(&mut [0; 4096]);
+            }
+        });
+        Self { address, connections }
+    }
 }
 
 #[test]

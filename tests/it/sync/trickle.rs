@@ -34,7 +34,7 @@ impl Fleet {
         let (requests, output) = requests_during(&self.service, || self.sync(edge).succeeds());
         assert_eq!(requests, LISTING);
         assert_eq!(output.json()["counts"]["unchanged"], LINEAGES);
-        usize::try_from(self.service.handshakes().total()).unwrap() / 2
+        usize::try_from(self.service.handshakes().total()).unwrap() / 4
     }
 
     fn sync(&self, edge: &str) -> Hook {

@@ -1,0 +1,116 @@
+//! A stale edge counts, whatever else fails: an address that still serves the old certificate, in any connection, or that
+//! refuses the name of a site.
+
+use std::num::NonZeroU64;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::harness::{
+    DAY, EdgeAddress, EdgeMode, Hook, Lineage, Sandbox, deploy, edgecert, sandbox, set_back, sync, test_ca,
+    upload_count,
+};
+
+/// A call of certbot with a new state directory.
+fn call(service: &Sandbox, lineage: &Lineage) -> Hook {
+    edgecert().called_by_certbot(lineage).against(service).args(["--json"])
+}
+
+/// An address behind which one of so many nodes serves another certificate.
+fn nodes(service: &Sandbox, nodes: u64) -> String {
+    let other = test_ca().issue(&["a.example"]).unwrap();
+    let address = EdgeAddress::serving(EdgeMode::Alternate, &other.fullchain(), &other.key);
+    service.open_edge_address(&address.every(NonZeroU64::new(nodes).unwrap()))
+}
+
+fn refusing(service: &Sandbox) -> String {
+    service.open_edge_address(&EdgeAddress::new(EdgeMode::Refuse))
+}
+
+/// Both addresses, as a setting.
+fn with_main(service: &Sandbox, other: &str) -> String {
+    format!("{},{other}", service.endpoints().edge)
+}
+
+#[test]
+fn refused_name_is_stale() {
+    // All addresses refuse the name, and one of two does.
+    for served in [0, 1] {
+        let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+        let refusing = refusing(&service);
+        let addresses = if served == 0 { refusing.clone() } else { with_main(&service, &refusing) };
+        let output = call(&service, &lineage)
+            .env("EDGECERT_EDGE_ADDRESS", addresses)
+            .args(["--wait", "1"])
+            .exits_with(75);
+        assert_eq!(output.sites(), ["a.example: stale"]);
+        let json = output.json();
+        assert_eq!(json["sites"][0]["edge"], json!({"served": served, "addresses": served + 1}));
+        let alert = format!("{refusing} rejects the handshake for this name (TLS alert unrecognized_name)");
+        assert_eq!(json["sites"][0]["detail"], *alert);
+        assert_eq!(json["error"], format!("a.example is stale: {alert}"));
+    }
+}
+
+/// The outcome that a lineage's state file records.
+fn recorded(state: &TempDir) -> Value {
+    let files = std::fs::read_dir(state.path()).unwrap().map(|file| file.unwrap().path());
+    let file = files.into_iter().find(|path| path.extension().is_some_and(|end| end == "json")).unwrap();
+    let state: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    state["sites"][0]["outcome"].clone()
+}
+
+#[test]
+fn sync_finds_refusal_and_alternating_nodes() {
+    let addresses: [fn(&Sandbox) -> String; 3] =
+        [refusing, |service| nodes(service, 2), |service| nodes(service, 3)];
+    for address in addresses {
+        let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+        let lineage = Lineage::issued_for(&["a.example"]);
+        deploy(&service, &lineage, state.path()).succeeds();
+        set_back(state.path(), DAY);
+        let address = address(&service);
+        let hook =
+            || sync(&service, state.path()).env("EDGECERT_EDGE_ADDRESS", &address).args(["--wait", "1"]);
+        for reason in [format!("a.example: {address} "), "pending since ".into()] {
+            let json = hook().args(["--json"]).exits_with(75).json();
+            let found = json["lineages"][0]["reason"].as_str().unwrap();
+            assert!(found.starts_with(&reason), "{found}");
+            assert_eq!(json["lineages"][0]["sites"][0]["outcome"], "stale", "{reason}");
+            assert_eq!(recorded(&state), "stale");
+        }
+        sync(&service, state.path()).succeeds();
+        assert_eq!(recorded(&state), "served");
+    }
+}
+
+#[test]
+fn alternating_nodes_are_stale() {
+    for count in [2, 3] {
+        let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+        let nodes = nodes(&service, count);
+        let hook = || call(&service, &lineage).env("EDGECERT_EDGE_ADDRESS", &nodes).args(["--wait", "1"]);
+        for run in 1..=3 {
+            let output = hook().exits_with(75);
+            assert_eq!(output.sites(), ["a.example: stale"], "{count} nodes, run {run}");
+            let detail = output.json()["sites"][0]["detail"].clone();
+            let expected = format!("{nodes} still serves some connections the certificate of ");
+            assert!(detail.as_str().unwrap().starts_with(&expected), "{detail}");
+            assert_eq!(upload_count(&service), run, "one look is no proof");
+        }
+        let plan = edgecert().called_by_certbot(&lineage).against(&service).args(["plan", "--json"]);
+        let json = plan.env("EDGECERT_EDGE_ADDRESS", &nodes).succeeds().json();
+        assert_eq!((&json["changed"], &json["serving"][0]["leaf"]), (&json!(true), &json!("other")));
+    }
+}
+
+#[test]
+fn served_takes_three_connections() {
+    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    call(&service, &lineage).succeeds();
+    service.reset_handshakes();
+    call(&service, &lineage).succeeds();
+    let counts = service.handshakes().addresses[&service.endpoints().edge];
+    // One more as a client that accepts other key types, to find a second certificate.
+    assert_eq!((counts.connections, counts.handshakes), (3 + 1, 3 + 1));
+}
