@@ -114,10 +114,18 @@ impl<'p> PendingSite<'p> {
     }
 
     /// Whether to handshake with the edge of the site: it serves HTTPS, is bound and not yet served, and is pushed or
-    /// this is the last round.
+    /// this is the last round. If it could not be read, only the edge can show what became of it.
     pub(super) fn is_handshake_due(&self, is_last: bool) -> bool {
-        let is_bound = self.is_bound() || !self.is_read() && self.stored.is_ok();
-        let is_due = self.is_pushed() || is_last;
-        is_bound && self.latest().serves_https() && is_due && !self.view.is_served()
+        let is_due = if self.is_read() {
+            self.is_bound() && (self.is_pushed() || is_last)
+        } else {
+            self.stored.is_ok()
+        };
+        is_due && self.latest().serves_https() && !self.view.is_served()
+    }
+
+    /// Whether neither the service nor its edge has shown what became of the upload.
+    pub(super) fn is_unknown(&self) -> bool {
+        self.stored.is_ok() && !self.is_read() && !self.view.is_served() && !self.view.has_other_leaf()
     }
 }

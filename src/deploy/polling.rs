@@ -17,9 +17,11 @@ use crate::clock::Deadline;
 use crate::settings::Verify;
 use crate::verify::Edge;
 
-/// Minimum time limit for one reading of the sites, without `--wait` and with it.
-const MIN_READ_TIMEOUT: Duration = Duration::from_secs(5);
-const MIN_READ_TIMEOUT_WITHIN_WAIT: Duration = Duration::from_secs(2);
+/// Time limit for the reading of the sites without `--wait`.
+const READ_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time limits for what is still missing when the wait is over: a reading of the sites, and a round of handshakes.
+const LAST_READ_TIMEOUT: Duration = Duration::from_secs(2);
+const LAST_CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Sites are read one by one if the account has more than this many sites for each of them.
 const LISTING_FACTOR: usize = 30;
@@ -39,31 +41,45 @@ impl Polling<'_> {
             return;
         }
         let settings = self.request.settings;
-        let mut pauses = Pauses::until(Deadline::after(settings.wait).or_sooner(self.request.deadline));
-        self.read(sites, pauses.end).await;
-        if bind_missing(self.request, sites).await {
-            self.read(sites, pauses.end).await;
+        if settings.wait.is_zero() {
+            return self.read_and_bind(sites, || READ_TIMEOUT).await;
         }
+        let mut pauses = Pauses::until(Deadline::after(settings.wait).or_sooner(self.request.deadline));
+        // A request that stalls must leave time for the handshakes.
+        let end = pauses.end;
+        let read_timeout = || end.left() / 2;
+        self.read_and_bind(sites, read_timeout).await;
         loop {
-            if settings.verify != Verify::Off && !settings.wait.is_zero() {
-                self.check_edge(sites, &pauses).await;
+            self.check_edge(sites, pauses.is_last, pauses.end).await;
+            if sites.iter().all(|site| site.is_settled(settings.verify)) {
+                return;
             }
-            let is_settled = sites.iter().all(|site| site.is_settled(settings.verify));
-            let Some(pause) = pauses.next().filter(|_| !is_settled) else { return };
+            let Some(pause) = pauses.next() else { break };
             log::info!("waiting for the edge");
             sleep(pause).await;
             if sites.iter().any(|site| site.stored.is_ok() && !site.is_pushed()) {
-                self.read(sites, pauses.end).await;
+                self.read_and_bind(sites, read_timeout).await;
             }
+        }
+        if sites.iter().any(PendingSite::is_unknown) {
+            self.read_and_bind(sites, || LAST_READ_TIMEOUT).await;
+        }
+        if sites.iter().any(|site| site.is_handshake_due(true) && !site.is_edge_checked) {
+            let end = Deadline::after(LAST_CHECK_TIMEOUT).or_sooner(self.request.deadline);
+            self.check_edge(sites, true, end).await;
+        }
+    }
+
+    /// Reads the sites, binds those that are not bound, and reads them again if there are any.
+    async fn read_and_bind(&self, sites: &mut [PendingSite<'_>], limit: impl Fn() -> Duration) {
+        self.read(sites, limit()).await;
+        if bind_missing(self.request, sites).await {
+            self.read(sites, limit()).await;
         }
     }
 
     /// Reads the sites with one listing, or one by one if they are a small part of a large account.
-    async fn read(&self, sites: &mut [PendingSite<'_>], end: Deadline) {
-        let is_waiting = !self.request.settings.wait.is_zero();
-        let minimum = if is_waiting { MIN_READ_TIMEOUT_WITHIN_WAIT } else { MIN_READ_TIMEOUT };
-        // A request that stalls must leave time for the handshakes.
-        let limit = (end.left() / 2).max(minimum);
+    async fn read(&self, sites: &mut [PendingSite<'_>], limit: Duration) {
         let is_in_time = if sites.len() * LISTING_FACTOR < self.account_sites {
             timeout(limit, self.read_each(sites)).await.is_ok()
         } else {
@@ -106,16 +122,19 @@ impl Polling<'_> {
         stream::iter(readings).buffer_unordered(MAX_REQUESTS).for_each(std::future::ready).await;
     }
 
-    /// Handshakes with the edges of the sites that are pushed; before the wait ends, of every bound site.
-    async fn check_edge(&self, sites: &mut [PendingSite<'_>], pauses: &Pauses) {
-        let due = sites.iter_mut().filter(|site| site.is_handshake_due(pauses.is_last));
+    /// Handshakes with the edges of the sites that are pushed or could not be read; in the last round, of every bound site.
+    async fn check_edge(&self, sites: &mut [PendingSite<'_>], is_last: bool, end: Deadline) {
+        if self.request.settings.verify == Verify::Off {
+            return;
+        }
+        let due = sites.iter_mut().filter(|site| site.is_handshake_due(is_last));
         let handshakes = due.map(|pending| async {
             pending.is_edge_checked = true;
             let site = match &pending.reading {
                 SiteReading::Site(site) => site,
                 SiteReading::Unread | SiteReading::Missing => pending.target.site,
             };
-            self.edge.observe(&site.domain, site.cname.as_deref(), &mut pending.view, pauses.end).await;
+            self.edge.observe(&site.domain, site.cname.as_deref(), &mut pending.view, end).await;
         });
         stream::iter(handshakes).buffer_unordered(MAX_OBSERVED_SITES).for_each(std::future::ready).await;
     }

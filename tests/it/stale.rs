@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::harness::{
-    DAY, EdgeAddress, EdgeMode, Hook, Lineage, Sandbox, deploy, edgecert, sandbox, set_back, sync, test_ca,
-    upload_count,
+    DAY, EdgeAddress, EdgeMode, Fault, Hook, Lineage, Sandbox, deploy, edgecert, sandbox, set_back, sync,
+    test_ca, upload_count,
 };
 
 /// A call of certbot with a new state directory.
@@ -32,6 +32,68 @@ fn with_main(service: &Sandbox, other: &str) -> String {
     format!("{},{other}", service.endpoints().edge)
 }
 
+/// From the second reading of the sites on, all fail.
+fn fail_rereading(service: &Sandbox, fault: Fault) {
+    service.add_fault(Fault::stall("GET /api/me/sites", 0.0).times(1));
+    service.add_fault(fault.times(999));
+}
+
+fn reading_failures() -> [(&'static str, Fault); 3] {
+    const READING: &str = "GET /api/me/sites";
+    [
+        ("403", Fault::status(READING, 403)),
+        ("503", Fault::status(READING, 503)),
+        ("stall", Fault::stall(READING, 600.0)),
+    ]
+}
+
+#[test]
+fn stale_edge_counts_without_rereading() {
+    for (name, fault) in reading_failures() {
+        for wait in ["1", "3"] {
+            let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+            call(&service, &lineage).succeeds();
+            let stale = service.open_edge_address(&EdgeAddress::new(EdgeMode::Stale));
+            lineage.renew(&["a.example"]);
+            fail_rereading(&service, fault.clone());
+            let hook = call(&service, &lineage).env("EDGECERT_EDGE_ADDRESS", with_main(&service, &stale));
+            let output = hook.args(["--wait", wait]).exits_with(75);
+            assert_eq!(output.sites(), ["a.example: stale"], "{name}, --wait {wait}");
+            let site = output.json()["sites"][0].clone();
+            assert_eq!(site["edge"], json!({"served": 1, "addresses": 2}), "{name}, --wait {wait}");
+            let detail = site["detail"].as_str().unwrap();
+            assert!(detail.starts_with(&format!("{stale} still serves the certificate of ")), "{detail}");
+        }
+    }
+}
+
+#[test]
+fn served_edge_counts_without_rereading() {
+    for (name, fault) in reading_failures() {
+        for verify in ["auto", "require"] {
+            let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+            fail_rereading(&service, fault.clone());
+            let hook = call(&service, &lineage).args(["--wait", "2", "--verify", verify]);
+            assert_eq!(hook.succeeds().sites(), ["a.example: served"], "{name}");
+        }
+    }
+}
+
+#[test]
+fn unread_site_is_not_verified() {
+    for (name, fault) in reading_failures() {
+        for (verify, code) in [("auto", 0), ("require", 75)] {
+            let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+            call(&service, &lineage).succeeds();
+            fail_rereading(&service, fault.clone());
+            let hook = call(&service, &lineage).env("EDGECERT_EDGE_ADDRESS", "127.0.0.1:1");
+            let output = hook.args(["--force", "--wait", "1", "--verify", verify]).exits_with(code);
+            assert_eq!(output.sites(), ["a.example: uploaded"], "{name}");
+            assert!(output.stdout.contains("could not be read after the upload"), "{name}");
+        }
+    }
+}
+
 #[test]
 fn refused_name_is_stale() {
     // All addresses refuse the name, and one of two does.
@@ -49,6 +111,16 @@ fn refused_name_is_stale() {
         let alert = format!("{refusing} rejects the handshake for this name (TLS alert unrecognized_name)");
         assert_eq!(json["sites"][0]["detail"], *alert);
         assert_eq!(json["error"], format!("a.example is stale: {alert}"));
+    }
+}
+
+#[test]
+fn refusal_counts_without_rereading() {
+    for (name, fault) in reading_failures() {
+        let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+        fail_rereading(&service, fault);
+        let hook = call(&service, &lineage).env("EDGECERT_EDGE_ADDRESS", refusing(&service));
+        assert_eq!(hook.args(["--wait", "2"]).exits_with(75).sites(), ["a.example: stale"], "{name}");
     }
 }
 
