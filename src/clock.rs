@@ -10,6 +10,22 @@ pub(crate) fn now() -> OffsetDateTime {
     OffsetDateTime::now_utc()
 }
 
+/// The start of a run, from which its deadline counts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Start(Instant);
+
+impl Start {
+    #[expect(clippy::disallowed_methods, reason = "the only file that reads a clock")]
+    pub(crate) fn now() -> Self {
+        Self(Instant::now())
+    }
+
+    /// The deadline this long after the start, but at most a year.
+    pub(crate) fn deadline(self, timeout: Duration) -> Deadline {
+        Deadline(self.0 + timeout.min(MAX_DURATION))
+    }
+}
+
 /// No new work starts after this instant. Time during which the machine is suspended may not count.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadline(Instant);
@@ -19,9 +35,8 @@ const MAX_DURATION: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 impl Deadline {
     /// A deadline this long from now, but at most a year.
-    #[expect(clippy::disallowed_methods, reason = "the only file that reads a clock")]
     pub(crate) fn after(duration: Duration) -> Self {
-        Self(Instant::now() + duration.min(MAX_DURATION))
+        Start::now().deadline(duration)
     }
 
     /// The time left; zero once the deadline has passed.

@@ -12,6 +12,8 @@ use std::time::Duration;
 use zeroize::Zeroizing;
 
 pub(crate) use self::staged::{StagedFile, probe, sync_directory};
+use crate::clock::Deadline;
+use crate::text::count;
 
 /// A file that is missing or cannot be read.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -38,14 +40,28 @@ impl ReadError {
 /// Read timeout for pipes; `--key <(pass show key)` may prompt for a passphrase.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// The deadline for reading the files of a command that has no time limit of its own.
+pub(crate) fn default_deadline() -> Deadline {
+    Deadline::after(READ_TIMEOUT)
+}
+
 /// Reads a file that may hold a secret. The contents are wiped on drop.
-pub(crate) fn read_secret(path: &Path, max_bytes: u64) -> Result<Zeroizing<Vec<u8>>, ReadError> {
-    read(path, max_bytes).map(Zeroizing::new)
+pub(crate) fn read_secret(
+    path: &Path,
+    max_bytes: u64,
+    deadline: Deadline,
+) -> Result<Zeroizing<Vec<u8>>, ReadError> {
+    read_until(path, max_bytes, deadline).map(Zeroizing::new)
+}
+
+/// Reads a whole file of at most `max_bytes`, with the default deadline.
+pub(crate) fn read(path: &Path, max_bytes: u64) -> Result<Vec<u8>, ReadError> {
+    read_until(path, max_bytes, default_deadline())
 }
 
 /// Reads a whole file of at most `max_bytes`. Pipes and other special files have a time limit: a pipe without a writer
 /// would block the run forever.
-pub(crate) fn read(path: &Path, max_bytes: u64) -> Result<Vec<u8>, ReadError> {
+pub(crate) fn read_until(path: &Path, max_bytes: u64, deadline: Deadline) -> Result<Vec<u8>, ReadError> {
     let fail = |kind, reason: String| ReadError { path: path.to_owned(), reason, kind };
     let failed = |error: io::Error| ReadError::new(path, &error);
     let metadata = std::fs::metadata(path).map_err(failed)?;
@@ -55,10 +71,13 @@ pub(crate) fn read(path: &Path, max_bytes: u64) -> Result<Vec<u8>, ReadError> {
         let (sender, receiver) = mpsc::channel();
         let path = path.to_owned();
         std::thread::spawn(move || sender.send(read_now(&path, max_bytes)));
+        let timeout = deadline.left().min(READ_TIMEOUT);
         let timed_out = |_| {
-            fail(io::ErrorKind::TimedOut, format!("no end of file within {} seconds", READ_TIMEOUT.as_secs()))
+            let seconds =
+                usize::try_from((timeout + Duration::from_millis(500)).as_secs()).unwrap_or_default();
+            fail(io::ErrorKind::TimedOut, format!("no end of file within {}", count(seconds, "second")))
         };
-        receiver.recv_timeout(READ_TIMEOUT).map_err(timed_out)?
+        receiver.recv_timeout(timeout).map_err(timed_out)?
     };
     let bytes = bytes.map_err(failed)?;
     if bytes.len() as u64 > max_bytes {
@@ -74,7 +93,16 @@ pub(crate) fn read(path: &Path, max_bytes: u64) -> Result<Vec<u8>, ReadError> {
 
 /// Reads UTF-8 text. It is wiped on drop, because any file may contain a key by mistake.
 pub(crate) fn read_text(path: &Path, max_bytes: u64) -> Result<Zeroizing<String>, ReadError> {
-    let bytes = read_secret(path, max_bytes)?;
+    read_text_until(path, max_bytes, default_deadline())
+}
+
+/// Reads UTF-8 text until a deadline.
+pub(crate) fn read_text_until(
+    path: &Path,
+    max_bytes: u64,
+    deadline: Deadline,
+) -> Result<Zeroizing<String>, ReadError> {
+    let bytes = read_secret(path, max_bytes, deadline)?;
     let text = std::str::from_utf8(&bytes).map_err(|_| ReadError {
         path: path.to_owned(),
         reason: "it is not UTF-8 text".into(),

@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 
+use crate::clock::Deadline;
 use crate::file;
 use crate::settings::Roots;
 
@@ -40,30 +41,30 @@ pub(crate) struct TrustStores(Mutex<Vec<(Roots, LoadResult)>>);
 type LoadResult = Result<Arc<RootCertStore>, TrustStoreError>;
 
 impl TrustStores {
-    /// Loads at least one root certificate. A failure is remembered, too.
-    pub(crate) fn load(&self, roots: &Roots) -> LoadResult {
+    /// Loads at least one root certificate until the deadline. A failure is remembered, too.
+    pub(crate) fn load(&self, roots: &Roots, deadline: Deadline) -> LoadResult {
         let mut stores = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, known)) = stores.iter().find(|(known, _)| known == roots) {
             return known.clone();
         }
-        let result = load(roots).map(Arc::new);
+        let result = load(roots, deadline).map(Arc::new);
         stores.push((roots.clone(), result.clone()));
         result
     }
 }
 
 /// Loads at least one root certificate.
-fn load(roots: &Roots) -> Result<RootCertStore, TrustStoreError> {
+fn load(roots: &Roots, deadline: Deadline) -> Result<RootCertStore, TrustStoreError> {
     match roots {
-        Roots::File(path) => from_file(path),
-        Roots::System { named, file } => of_system(*named, file.as_deref()),
+        Roots::File(path) => from_file(path, deadline),
+        Roots::System { named, file } => of_system(*named, file.as_deref(), deadline),
     }
 }
 
 /// Loads a named file, in which every certificate must be usable.
-fn from_file(path: &Path) -> Result<RootCertStore, TrustStoreError> {
+fn from_file(path: &Path, deadline: Deadline) -> Result<RootCertStore, TrustStoreError> {
     let bad = |reason: &str| TrustStoreError::CaFile { path: path.to_owned(), reason: reason.to_owned() };
-    let text = file::read(path, MAX_BYTES).map_err(|error| bad(&error.reason))?;
+    let text = file::read_until(path, MAX_BYTES, deadline).map_err(|error| bad(&error.reason))?;
     let certificates = certificates(&text).ok_or_else(|| bad("its PEM is damaged"))?;
     if certificates.is_empty() {
         return Err(bad("it holds no certificate in PEM"));
@@ -76,10 +77,10 @@ fn from_file(path: &Path) -> Result<RootCertStore, TrustStoreError> {
 }
 
 /// Loads what `SSL_CERT_FILE` and `SSL_CERT_DIR` name, else the first bundle file, else what rustls-native-certs finds.
-fn of_system(named: bool, file: Option<&Path>) -> Result<RootCertStore, TrustStoreError> {
+fn of_system(named: bool, file: Option<&Path>, deadline: Deadline) -> Result<RootCertStore, TrustStoreError> {
     // rustls-native-certs would read the whole file, whatever its size.
     if let Some(path) = file
-        && let Err(error) = file::read(path, MAX_BYTES)
+        && let Err(error) = file::read_until(path, MAX_BYTES, deadline)
         && !error.is_missing()
     {
         return Err(TrustStoreError::CaFile { path: path.to_owned(), reason: error.reason });

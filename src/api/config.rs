@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rustls::RootCertStore;
 
 use super::limiter::Limiter;
+use crate::clock::Deadline;
 use crate::secret::Secret;
 use crate::settings::{BaseUrl, Proxy, Roots, Settings};
 use crate::trust::{TrustStoreError, TrustStores};
@@ -28,24 +29,38 @@ pub(crate) struct ClientConfig {
 }
 
 impl ClientConfig {
-    /// Loads the trust store unless that has been done; sends nothing.
-    pub(crate) fn new(settings: &Settings, stores: &TrustStores) -> Result<Self, SetupError> {
+    /// Loads the trust store until the deadline, unless that has been done; sends nothing.
+    pub(crate) fn new(
+        settings: &Settings,
+        stores: &TrustStores,
+        deadline: Deadline,
+    ) -> Result<Self, SetupError> {
+        let is_plain = settings.base_url.is_plain();
         Ok(Self {
             base_url: settings.base_url.clone(),
             api_key: settings.api_key.clone(),
-            tls: tls(&settings.roots, settings.base_url.is_plain(), stores)?,
+            tls: tls(load_roots(&settings.roots, is_plain, stores, deadline)?)?,
             proxy: settings.proxy.clone(),
             limiter: Arc::new(Limiter::new()),
         })
     }
 }
 
-/// TLS with ring and the given roots. A plain connection does not load those of the system.
-fn tls(roots: &Roots, is_plain: bool, stores: &TrustStores) -> Result<rustls::ClientConfig, SetupError> {
-    let roots = match roots {
-        Roots::System { .. } if is_plain => Arc::new(RootCertStore::empty()),
-        roots => stores.load(roots)?,
-    };
+/// Loads the given roots. A plain connection does not need those of the system.
+fn load_roots(
+    roots: &Roots,
+    is_plain: bool,
+    stores: &TrustStores,
+    deadline: Deadline,
+) -> Result<Arc<RootCertStore>, TrustStoreError> {
+    match roots {
+        Roots::System { .. } if is_plain => Ok(Arc::new(RootCertStore::empty())),
+        roots => stores.load(roots, deadline),
+    }
+}
+
+/// TLS with ring and the given roots.
+fn tls(roots: Arc<RootCertStore>) -> Result<rustls::ClientConfig, SetupError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

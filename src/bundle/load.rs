@@ -8,6 +8,7 @@ use zeroize::Zeroizing;
 use super::files::{Files, MAX_BYTES};
 use super::parse::Bundle;
 use crate::cert::{self, Certificate};
+use crate::clock::Deadline;
 use crate::file::{self, ReadError};
 use crate::{pem, text};
 
@@ -24,12 +25,12 @@ pub(crate) enum LeafPeek {
     Unusable,
 }
 
-/// Loads the files. If a client may be replacing them, they are read again for up to two seconds.
-pub(crate) fn load(files: &Files) -> Result<Bundle, ReadError> {
+/// Loads the files until the deadline. If a client may be replacing them, they are read again for up to two seconds.
+pub(crate) fn load(files: &Files, deadline: Deadline) -> Result<Bundle, ReadError> {
     let mut waited = Duration::ZERO;
     let mut last: Option<(Contents, Bundle)> = None;
     loop {
-        let read = Contents::read(files).map(|contents| match last.take() {
+        let read = Contents::read(files, deadline).map(|contents| match last.take() {
             Some((same, bundle)) if same == contents => (same, bundle),
             _ => {
                 let bundle = contents.parse(files);
@@ -40,7 +41,7 @@ pub(crate) fn load(files: &Files) -> Result<Bundle, ReadError> {
             Ok((_, bundle)) => bundle.may_be_changing() && files.are_regular(),
             Err(error) => error.is_missing() && parent(&error.path).exists(),
         };
-        if !may_be_changing || waited >= RETRY_TIMEOUT {
+        if !may_be_changing || waited >= RETRY_TIMEOUT || deadline.left() <= RETRY_PAUSE {
             return read.map(|(_, bundle)| bundle);
         }
         log::debug!(
@@ -56,12 +57,12 @@ pub(crate) fn load(files: &Files) -> Result<Bundle, ReadError> {
 /// Loads the chain once, without the key and without retries.
 pub(crate) fn load_chain(files: &Files) -> Result<Bundle, ReadError> {
     let files = Files { key: None, ..files.clone() };
-    Ok(Contents::read(&files)?.parse(&files))
+    Ok(Contents::read(&files, file::default_deadline())?.parse(&files))
 }
 
 /// Compares the leaf on disk with the known fingerprint. The key is not read.
 pub(crate) fn peek_leaf(files: &Files, known: Option<&str>) -> Result<LeafPeek, ReadError> {
-    let bytes = file::read_secret(&files.cert, MAX_BYTES)?;
+    let bytes = file::read_secret(&files.cert, MAX_BYTES, file::default_deadline())?;
     let first = pem::parse(&bytes).blocks.into_iter().find_map(|block| match block {
         pem::Block::Certificate(der) => Some(der),
         _ => None,
@@ -93,8 +94,8 @@ struct Contents {
 }
 
 impl Contents {
-    fn read(files: &Files) -> Result<Self, ReadError> {
-        let read = |path: &Path| file::read_secret(path, MAX_BYTES);
+    fn read(files: &Files, deadline: Deadline) -> Result<Self, ReadError> {
+        let read = |path: &Path| file::read_secret(path, MAX_BYTES, deadline);
         let cert = read(&files.cert)?;
         let issuers = match files.issuers.as_deref().map(read) {
             Some(Err(error)) if !error.is_missing() => return Err(error),

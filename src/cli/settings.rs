@@ -2,6 +2,7 @@
 //! file.
 
 use std::marker::PhantomData;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 
 use clap::builder::{EnumValueParser, PathBufValueParser, PossibleValue, TypedValueParser};
@@ -93,6 +94,9 @@ fn arg(setting: &'static Setting) -> Arg {
         }
         Kind::Path => arg.value_parser(value_parser!(PathBuf)).value_hint(ValueHint::FilePath),
         Kind::Seconds => arg.value_parser(value_parser!(u64)),
+        Kind::PositiveSeconds => {
+            arg.value_parser(value_parser!(u64).range(1..).try_map(NonZeroU64::try_from))
+        }
         Kind::Verify => arg.value_parser(EnumValueParser::<Verify>::new()),
         Kind::TrustAnchors => arg.value_parser(trust_anchors()).value_hint(ValueHint::FilePath),
         Kind::Switch => arg
@@ -144,7 +148,7 @@ mod tests {
             ["--timeout", "5", "--rebind", "--skip-unmatched=false", "--verify", "off", "--ca-file", "a"];
         let given = [&given[..], &["--verify-every", "60", "--trust-anchors", "system"]].concat();
         let expected = Layer {
-            timeout: Some(5),
+            timeout: NonZeroU64::new(5),
             rebind: Some(true),
             skip_unmatched: Some(false),
             verify: Some(Verify::Off),
@@ -159,7 +163,7 @@ mod tests {
 
     #[test]
     fn subset_takes_no_other_flag() {
-        assert_eq!(parsed::<Connection>(&["--timeout", "5"]).unwrap().timeout, Some(5));
+        assert_eq!(parsed::<Connection>(&["--timeout", "5"]).unwrap().timeout, NonZeroU64::new(5));
         assert!(parsed::<Connection>(&["--wait", "5"]).is_err());
         assert!(parsed::<Local>(&["--edge-address", "a:1"]).unwrap().edge_address.is_some());
         assert!(parsed::<Local>(&["--timeout", "5"]).is_err());

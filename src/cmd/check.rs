@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::error::CommandError;
 use crate::report::{CertificateReport, DeployReport, SourceReport};
 use crate::trust::TrustStores;
-use crate::{bundle, clock, source};
+use crate::{bundle, clock, file, source};
 
 /// Runs the checks and reports their findings.
 pub(crate) fn run(
@@ -17,9 +17,10 @@ pub(crate) fn run(
     let env = &context.env;
     let source = source::find(&args.certificate.named(), env)?;
     report.body.source = Some(SourceReport::new(&source));
+    let deadline = file::default_deadline();
     let roots = args.trust_anchors.clone().and_then(|anchors| anchors.roots(env));
-    let store = roots.map(|roots| TrustStores::default().load(&roots)).transpose()?;
-    let bundle = bundle::load(&source.files)?;
+    let store = roots.map(|roots| TrustStores::default().load(&roots, deadline)).transpose()?;
+    let bundle = bundle::load(&source.files, deadline)?;
     report.body.certificate = bundle.chain.as_ref().ok().map(CertificateReport::new);
     let rules = CheckContext {
         domains: &args.domains,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cli::DeployArgs;
-use crate::clock::Deadline;
+use crate::clock::{Deadline, Start};
 use crate::context::Context;
 use crate::deploy::{ClientCache, DeployError, Deployment, Journal, recorded_domains, recorded_options};
 use crate::error::CommandError;
@@ -35,9 +35,12 @@ pub(crate) fn deploy(
     report: &mut DeployReport,
 ) -> Result<(), CommandError> {
     report.body.source = Some(SourceReport::new(source));
+    let start = Start::now();
     let inputs = Inputs::resolve(args, source, context);
-    let timeout = inputs.settings.as_ref().map_or(LOCK_TIMEOUT, |settings| settings.timeout);
-    let deadline = Deadline::after(timeout);
+    let deadline = match &inputs.settings {
+        Ok(settings) => start.deadline(settings.timeout),
+        Err(_) => Deadline::after(LOCK_TIMEOUT),
+    };
     let mut journal = inputs.open_journal(args, source, deadline, report)?;
     let result = inputs.settings.map_err(DeployError::from).and_then(|settings| {
         let deployment = Deployment {

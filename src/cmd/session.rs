@@ -2,7 +2,7 @@
 
 use crate::api::{ApiObject, AttemptError, Client, ClientConfig, List, Record, RequestError, Site};
 use crate::cli::SiteName;
-use crate::clock::Deadline;
+use crate::clock::{Deadline, Start};
 use crate::context::Context;
 use crate::error::{CommandError, Diagnostic, ErrorKind};
 use crate::names::Domain;
@@ -93,11 +93,13 @@ pub(super) fn with_session(
     report: &mut CommandReport,
     run: impl AsyncFnOnce(&Session, &mut CommandReport) -> Result<(), CommandError>,
 ) -> Result<(), CommandError> {
+    let start = Start::now();
     let settings = Layers::new(layer, &context.env, context.configuration()?).resolve(None)?;
-    let deadline = Deadline::after(settings.timeout);
+    let deadline = start.deadline(settings.timeout);
     let mut redactor = Redactor::default();
     redactor.hide(&settings.api_key);
-    let client = Client::new(&ClientConfig::new(&settings, &TrustStores::default())?, redactor, deadline)?;
+    let config = ClientConfig::new(&settings, &TrustStores::default(), deadline)?;
+    let client = Client::new(&config, redactor, deadline)?;
     let session = Session { client, settings, deadline };
     Runtime::new()?.block_on(run(&session, report))?
 }

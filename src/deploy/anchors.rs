@@ -8,6 +8,7 @@ use super::Deployment;
 use super::journal::Journal;
 use crate::api::SetupError;
 use crate::check::{PathRule, Status};
+use crate::clock::Deadline;
 use crate::settings::{Roots, Settings, TrustPolicy};
 use crate::trust::TrustStores;
 
@@ -33,23 +34,27 @@ impl LoadedAnchors {
                 return Ok(None);
             }
         }
-        Self::load(&settings.trust_anchors, stores)
+        Self::load(&settings.trust_anchors, stores, deployment.deadline)
     }
 
     /// Loads the anchors of a policy; `None` if the path is not to be checked.
-    pub(crate) fn load(policy: &TrustPolicy, stores: &TrustStores) -> Result<Option<Self>, SetupError> {
+    pub(crate) fn load(
+        policy: &TrustPolicy,
+        stores: &TrustStores,
+        deadline: Deadline,
+    ) -> Result<Option<Self>, SetupError> {
         match policy {
             TrustPolicy::Off => Ok(None),
             TrustPolicy::Required(roots) => {
-                Ok(Some(Self { store: stores.load(roots)?, no_path: Status::Fail }))
+                Ok(Some(Self { store: stores.load(roots, deadline)?, no_path: Status::Fail }))
             }
-            TrustPolicy::Advisory(roots) => Ok(Self::of_system(roots, stores)),
+            TrustPolicy::Advisory(roots) => Ok(Self::of_system(roots, stores, deadline)),
         }
     }
 
     /// Loads the system's roots for a warning. A system without any must not fail the run.
-    fn of_system(roots: &Roots, stores: &TrustStores) -> Option<Self> {
-        match stores.load(roots) {
+    fn of_system(roots: &Roots, stores: &TrustStores, deadline: Deadline) -> Option<Self> {
+        match stores.load(roots, deadline) {
             Ok(store) => Some(Self { store, no_path: Status::Warn }),
             Err(error) => {
                 log::info!("the path to a root is not checked: {error}");

@@ -59,7 +59,7 @@ impl ClientCache {
         }
         let config = match &self.config {
             Some(config) => Arc::clone(config),
-            None => Arc::new(ClientConfig::new(settings, &self.stores)?),
+            None => Arc::new(ClientConfig::new(settings, &self.stores, deadline)?),
         };
         let client = Client::new(&config, redactor, deadline)?;
         // The cache keeps no secret of a lineage.

@@ -96,7 +96,7 @@ impl Deployment<'_> {
         let mut files = self.source.files.clone();
         // Certificate and key may be in one file.
         files.key.get_or_insert_with(|| files.cert.clone());
-        Ok(bundle::load(&files)?)
+        Ok(bundle::load(&files, self.deadline)?)
     }
 
     fn check_context<'c>(&'c self, path: Option<PathRule<'c>>) -> CheckContext<'c> {

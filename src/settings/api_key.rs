@@ -5,6 +5,7 @@ use std::path::Path;
 use zeroize::Zeroizing;
 
 use super::SettingsError;
+use crate::clock::Deadline;
 use crate::env::Env;
 use crate::file;
 use crate::secret::Secret;
@@ -22,33 +23,34 @@ pub(super) fn find(
     named: Option<&impl AsRef<Path>>,
     configured: Option<&impl AsRef<Path>>,
     env: &Env,
+    deadline: Deadline,
 ) -> Result<Option<Secret>, SettingsError> {
     if let Some(path) = named {
-        return from_file(path.as_ref()).map(Some);
+        return from_file(path.as_ref(), deadline).map(Some);
     }
     if let Some(text) = env.text("EDGECERT_API_KEY")? {
         return parse(text, "EDGECERT_API_KEY").map(Some);
     }
     if let Some(path) = configured {
-        return from_file(path.as_ref()).map(Some);
+        return from_file(path.as_ref(), deadline).map(Some);
     }
     let credential = env.path("CREDENTIALS_DIRECTORY").map(|directory| directory.join(CREDENTIAL));
     match credential.filter(|path| path.exists()) {
-        Some(path) => parse(&read(&path)?, &text::path(&path)).map(Some),
+        Some(path) => parse(&read(&path, deadline)?, &text::path(&path)).map(Some),
         None => Ok(None),
     }
 }
 
-fn from_file(path: &Path) -> Result<Secret, SettingsError> {
-    let key = read(path)?;
+fn from_file(path: &Path, deadline: Deadline) -> Result<Secret, SettingsError> {
+    let key = read(path, deadline)?;
     if file::is_open_to_others(path) {
         return Err(SettingsError::OpenToOthers { path: path.to_owned() });
     }
     parse(&key, &text::path(path))
 }
 
-fn read(path: &Path) -> Result<Zeroizing<String>, SettingsError> {
-    Ok(file::read_text(path, MAX_BYTES)?)
+fn read(path: &Path, deadline: Deadline) -> Result<Zeroizing<String>, SettingsError> {
+    Ok(file::read_text_until(path, MAX_BYTES, deadline)?)
 }
 
 /// Parses the key. It is sent in a header, so it is one line of visible ASCII (RFC 6750, section 2.1).

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use super::layers::{base_url, check_edge_address};
-use super::{BaseUrl, Layer, Layers, Proxy, Settings, SettingsError, api_key};
+use super::{BaseUrl, Layer, Layers, Proxy, Settings, SettingsError, api_key, timeout};
+use crate::clock::Deadline;
 use crate::secret::Secret;
 
 /// Each setting, or its error.
@@ -20,8 +21,9 @@ impl Layers<'_> {
     /// Checks every setting.
     pub(crate) fn inspect(&self) -> Inspection {
         let merged = self.merge(&Layer::default(), None);
+        let deadline = Deadline::after(timeout(merged.timeout));
         let key_file = self.environment.api_key_file.as_ref().or(self.file.api_key_file.as_ref());
-        let api_key = api_key::find(self.flags.api_key_file.as_ref(), key_file, self.env);
+        let api_key = api_key::find(self.flags.api_key_file.as_ref(), key_file, self.env, deadline);
         let edge = merged.edge_address.as_deref().map(check_edge_address);
         let base_url = base_url(&merged);
         let proxy = base_url.as_ref().ok().map(|url| Proxy::find(url, self.env));

@@ -2,6 +2,7 @@
 //! list.
 
 use std::fmt::Display;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -75,7 +76,7 @@ settings! {
     /// Directory of the state files
     state_dir: PathBuf = global("DIR"),
     /// Deadline for the whole run
-    timeout: u64 = global("SECS").default(&TIMEOUT),
+    timeout: NonZeroU64 = global("SECS").default(&TIMEOUT),
     /// Wait up to SECS until the edge serves the certificate; 0 does not wait
     wait: u64 = per_lineage("SECS").default(&WAIT),
     /// Verify the result by TLS handshakes with the edge

@@ -6,8 +6,9 @@ use super::layer::{Layer, Reader, Setting};
 use super::value::Value;
 use super::{
     BaseUrl, Configuration, LineageEntry, Settings, SettingsError, TrustAnchors, TrustPolicy, address,
-    api_key, default_state_dir,
+    api_key, default_state_dir, timeout,
 };
+use crate::clock::Deadline;
 use crate::env::{Env, NotUnicode};
 
 /// The layers of settings that apply to the whole run. The methods add those of one lineage: its recorded options and
@@ -54,8 +55,9 @@ impl<'a> Layers<'a> {
         let named_key_file = self.flags.api_key_file.as_ref().or(self.recorded_key_file(recorded)?);
         let environment = self.environment.clone().or(recorded.clone());
         let key_file = environment.api_key_file.as_ref().or(self.file.api_key_file.as_ref());
-        let api_key = api_key::find(named_key_file, key_file, self.env)?;
         let merged = self.merge(recorded, entry);
+        let deadline = Deadline::after(timeout(merged.timeout));
+        let api_key = api_key::find(named_key_file, key_file, self.env, deadline)?;
         merged.edge_address.as_deref().map(check_edge_address).transpose()?;
         let base_url = base_url(&merged)?;
         Settings::new(base_url, api_key.ok_or(SettingsError::NoApiKey)?, merged, self.env)
@@ -164,6 +166,8 @@ impl Reader for Environment<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU64;
+
     use super::*;
     use crate::settings::TIMEOUT;
 
@@ -226,7 +230,8 @@ mod tests {
     #[test]
     fn record_omits_time_limits_and_invalid_values() {
         let env = env(&[("EDGECERT_BASE_URL", "secret"), ("EDGECERT_WAIT", "0"), ("EDGECERT_REBIND", "1")]);
-        let (flags, file) = (Layer { timeout: Some(5), ..Layer::default() }, Configuration::default());
+        let (flags, file) =
+            (Layer { timeout: NonZeroU64::new(5), ..Layer::default() }, Configuration::default());
         let recorded = Layers::new(&flags, &env, &file).to_record();
         assert_eq!(recorded, Layer { rebind: Some(true), ..Layer::default() });
     }

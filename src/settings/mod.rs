@@ -16,6 +16,7 @@ mod proxy;
 mod trust_anchors;
 mod value;
 
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -75,7 +76,7 @@ impl Settings {
             api_key,
             proxy,
             roots: merged.ca_file.map_or_else(|| Roots::of_system(env), Roots::File),
-            timeout: Duration::from_secs(merged.timeout.unwrap_or(TIMEOUT)),
+            timeout: timeout(merged.timeout),
             wait: Duration::from_secs(merged.wait.unwrap_or(WAIT)),
             verify: merged.verify.unwrap_or(VERIFY),
             verify_every: Duration::from_secs(merged.verify_every.unwrap_or(VERIFY_EVERY)),
@@ -94,6 +95,11 @@ impl Settings {
             && self.api_key.expose() == other.api_key.expose()
             && self.roots == other.roots
     }
+}
+
+/// The time limit of a run.
+fn timeout(seconds: Option<NonZeroU64>) -> Duration {
+    Duration::from_secs(seconds.map_or(TIMEOUT, NonZeroU64::get))
 }
 
 /// The directory that systemd created for the unit, else the system's for root, else one in the user's home.

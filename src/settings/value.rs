@@ -1,6 +1,7 @@
 //! Types of settings, and how they are written in environment variables and in the configuration file.
 
 use std::ffi::OsStr;
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,7 @@ pub(crate) enum Kind {
     Text,
     Path,
     Seconds,
+    PositiveSeconds,
     Verify,
     TrustAnchors,
     Switch,
@@ -26,6 +28,7 @@ impl Kind {
             Self::Text => "text in quotes",
             Self::Path => "a path in quotes",
             Self::Seconds => "a whole number of seconds",
+            Self::PositiveSeconds => "a whole number of seconds above 0",
             Self::Verify => "auto, require or off",
             Self::TrustAnchors => "a path, \"system\" or \"off\"",
             Self::Switch => "true or false",
@@ -87,6 +90,18 @@ impl Value for u64 {
     fn from_toml(value: &DeValue<'_>, _: &Path) -> Option<Self> {
         let number = value.as_integer()?;
         Self::from_str_radix(number.as_str(), number.radix()).ok()
+    }
+}
+
+impl Value for NonZeroU64 {
+    const KIND: Kind = Kind::PositiveSeconds;
+
+    fn from_text(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+
+    fn from_toml(value: &DeValue<'_>, directory: &Path) -> Option<Self> {
+        Self::new(u64::from_toml(value, directory)?)
     }
 }
 

@@ -180,9 +180,10 @@ fn list_account(
     deployments: &Deployments,
     stores: &Arc<TrustStores>,
 ) -> Result<ListedAccount, deploy::DeployError> {
-    let config = Arc::new(ClientConfig::new(settings, stores)?);
+    let deadline = Deadline::after(settings.timeout);
+    let config = Arc::new(ClientConfig::new(settings, stores, deadline)?);
     let mut clients = ClientCache::with_config(Arc::clone(&config), Arc::clone(stores))?;
-    let listing = clients.listing(settings, Deadline::after(settings.timeout));
+    let listing = clients.listing(settings, deadline);
     let deployments = deployments.of_service(&settings.base_url.to_string());
     Ok(ListedAccount { config, snapshot: AccountSnapshot { listing: listing?, deployments } })
 }

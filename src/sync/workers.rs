@@ -96,7 +96,7 @@ impl Worker<'_> {
                 return JobResult::Deployed(report);
             }
         };
-        if let Some(error) = missing_files(job) {
+        if let Some(error) = missing_files(job, deadline) {
             journal.mark_missing(&mut report);
             report.fail(error);
             return JobResult::FilesMissing(report);
@@ -162,10 +162,10 @@ pub(super) fn open_journal(
 
 /// Reads files again that were missing in the scan, because the client may have been replacing them. The error if they
 /// are still missing.
-fn missing_files(job: &Job<'_>) -> Option<SyncError> {
+fn missing_files(job: &Job<'_>, deadline: Deadline) -> Option<SyncError> {
     if job.reason != Reason::FilesMissing {
         return None;
     }
-    let file = bundle::load(&job.lineage.source.refresh().files).err()?;
+    let file = bundle::load(&job.lineage.source.refresh().files, deadline).err()?;
     file.is_missing().then(|| SyncError::FilesMissing { lineage: job.lineage.name.clone(), file })
 }

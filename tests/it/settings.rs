@@ -230,9 +230,26 @@ fn timeout_from_flag_variable_file() {
         let hook = hook.called_by_certbot(&lineage).env("EDGECERT_API_KEY", "k");
         hook.env("EDGECERT_BASE_URL", "http://127.0.0.1:1").exits_with(75);
     };
-    hook(edgecert().args(["--timeout", "0"]));
-    hook(edgecert().env("EDGECERT_TIMEOUT", "0"));
-    hook(configured("timeout = 0\n"));
+    hook(edgecert().args(["--timeout", "1"]));
+    hook(edgecert().env("EDGECERT_TIMEOUT", "1"));
+    hook(configured("timeout = 1\n"));
+}
+
+#[test]
+fn timeout_of_zero_is_an_error() {
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let exits_with = |hook: Hook, code, message: &str| {
+        let hook = hook.called_by_certbot(&lineage).env("EDGECERT_API_KEY", "k");
+        let output = hook.env("EDGECERT_BASE_URL", "http://127.0.0.1:1").exits_with(code);
+        assert!(output.stderr.contains(message), "{}", output.stderr);
+    };
+    exits_with(edgecert().args(["--timeout", "0"]), 2, "invalid value '0' for '--timeout <SECS>'");
+    exits_with(edgecert().args(["deploy", "--timeout", "0"]), 2, "'--timeout <SECS>'");
+    exits_with(edgecert().args(["sync", "--timeout", "0"]), 2, "'--timeout <SECS>'");
+    exits_with(edgecert().args(["sites", "list", "--timeout", "0"]), 2, "'--timeout <SECS>'");
+    let message = "expected a whole number of seconds above 0";
+    exits_with(edgecert().env("EDGECERT_TIMEOUT", "0"), 78, &format!("EDGECERT_TIMEOUT: {message}"));
+    exits_with(configured("timeout = 0\n"), 78, &format!("config.toml:1: `timeout`: {message}"));
 }
 
 #[test]

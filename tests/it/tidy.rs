@@ -11,7 +11,7 @@ const IMPORTS: [(&str, &[&str]); 33] = [
     ("text", &[]),
     ("clock", &[]),
     ("env", &[]),
-    ("file", &["text"]),
+    ("file", &["clock", "text"]),
     ("names", &["text"]),
     ("outcome", &["text"]),
     ("runtime", &[]),
@@ -22,15 +22,15 @@ const IMPORTS: [(&str, &[&str]); 33] = [
     ("pem", &["secret", "text"]),
     ("cert", &["pem", "text"]),
     ("key", &["cert", "pem", "secret"]),
-    ("bundle", &["cert", "file", "key", "pem", "text"]),
+    ("bundle", &["cert", "clock", "file", "key", "pem", "text"]),
     ("check", &["bundle", "cert", "key", "names", "text"]),
     ("source", &["bundle", "env", "file", "text"]),
     // Settings and state.
-    ("settings", &["env", "file", "names", "secret", "text"]),
+    ("settings", &["clock", "env", "file", "names", "secret", "text"]),
     ("state", &["clock", "file", "names", "outcome", "settings", "text"]),
     ("inventory", &["bundle", "env", "file", "names", "settings", "source", "state", "text"]),
     // The service.
-    ("trust", &["file", "settings", "text"]),
+    ("trust", &["clock", "file", "settings", "text"]),
     ("api", &["check", "clock", "names", "secret", "settings", "text", "trust"]),
     ("plan", &["api", "names", "text"]),
     // The edge.

@@ -84,8 +84,11 @@ impl HostLineage {
     ) -> (Self, Vec<DoctorFinding>) {
         let mut lineage = Self { source, policy, leaf: None };
         let mut findings: Vec<DoctorFinding> = open_key(&lineage.source).into_iter().collect();
-        let anchors =
-            lineage.policy.trust_anchors.as_ref().map(|anchors| LoadedAnchors::load(anchors, stores));
+        let anchors = lineage
+            .policy
+            .trust_anchors
+            .as_ref()
+            .map(|anchors| LoadedAnchors::load(anchors, stores, file::default_deadline()));
         let anchors = anchors.transpose().unwrap_or_else(|error| {
             findings.push(DoctorFinding::from_error(Subject::Lineage, error));
             None
@@ -122,7 +125,7 @@ impl HostLineage {
         let mut files = self.source.files.clone();
         // Certificate and key may be in one file.
         files.key.get_or_insert_with(|| files.cert.clone());
-        missing(&files.cert).map_or_else(|| bundle::load(&files), Err)
+        missing(&files.cert).map_or_else(|| bundle::load(&files, file::default_deadline()), Err)
     }
 
     fn check_bundle(

@@ -30,7 +30,8 @@ impl ServiceProbe {
     pub(super) fn run(settings: &Settings, stores: &TrustStores) -> Result<Self, CommandError> {
         let mut redactor = Redactor::default();
         redactor.hide(&settings.api_key);
-        let (config, deadline) = (ClientConfig::new(settings, stores)?, Deadline::after(settings.timeout));
+        let deadline = Deadline::after(settings.timeout);
+        let config = ClientConfig::new(settings, stores, deadline)?;
         let client = Client::new(&config, redactor, deadline)?.with_max_attempts(MAX_ATTEMPTS);
         let account = Runtime::new()?.block_on(client.listing())?;
         Ok(Self { account, clock_skew: client.skew() })

@@ -13,6 +13,7 @@ use crate::harness::Output;
 
 mod bundle;
 mod other_files;
+mod pipes;
 
 const MAX_MEMORY: u64 = 64_000_000;
 const MIB: usize = 1 << 20;
@@ -26,11 +27,15 @@ enum Content {
     EndlessPipe(&'static str),
     /// A pipe whose writer closes it without writing.
     EmptyPipe,
+    /// A pipe that nothing writes to or opens.
+    PipeWithoutWriter,
+    /// A pipe whose writer writes nothing and keeps it open.
+    SilentPipe,
     /// An existing file of the system.
     Existing(&'static str),
 }
 
-use Content::{EmptyPipe, EndlessPipe, Existing, Text, Zeros};
+use Content::{EmptyPipe, EndlessPipe, Existing, PipeWithoutWriter, SilentPipe, Text, Zeros};
 
 /// A hostile file, and the process that writes to it if it is a pipe.
 struct HostileFile {
@@ -46,16 +51,22 @@ impl Content {
             Zeros(size) => fs::File::create(&path).unwrap().set_len(*size).unwrap(),
             EndlessPipe(word) => writer = Some(pipe(&path, &["yes", "--", word])),
             EmptyPipe => writer = Some(pipe(&path, &["true"])),
+            PipeWithoutWriter => make_pipe(&path),
+            SilentPipe => writer = Some(pipe(&path, &["sleep", "600"])),
             Existing(other) => return HostileFile { path: other.into(), writer },
         }
         HostileFile { path, writer }
     }
 }
 
-/// Creates a named pipe and starts a program that writes to it.
-fn pipe(path: &Path, program: &[&str]) -> Child {
+fn make_pipe(path: &Path) {
     let made = Command::new("mkfifo").arg(path).status();
     assert!(made.expect("mkfifo must be installed (Debian package coreutils)").success());
+}
+
+/// Creates a named pipe and starts a program that writes to it.
+fn pipe(path: &Path, program: &[&str]) -> Child {
+    make_pipe(path);
     let script = "exec \"$@\" > \"$0\" 2> /dev/null";
     Command::new("sh").args(["-c", script]).arg(path).args(program).spawn().unwrap()
 }
