@@ -5,17 +5,10 @@ use serde_json::{Map, json};
 
 use super::pending_site::PendingSite;
 use super::request::{MAX_REQUESTS, RolloutRequest};
-use crate::plan::Action;
 
-/// Binds the sites that the plan binds explicitly, except those that the service bound when it created the record. Also
-/// those whose record was to be replaced if the service created one instead, which nothing would use.
+/// Binds the sites that the plan binds.
 pub(super) async fn bind_planned(request: &RolloutRequest<'_>, sites: &mut [PendingSite<'_>]) {
-    let is_planned = |site: &PendingSite<'_>| match site.target.action {
-        Action::Bind(..) => !site.is_bound_by_creation(),
-        Action::Replace(_) => site.target.wanted && site.stored.is_ok_and(|stored| stored.is_new),
-        _ => false,
-    };
-    bind(request, sites, is_planned).await;
+    bind(request, sites, |site: &PendingSite<'_>| site.is_binding_planned()).await;
 }
 
 /// Binds the sites that should be bound to the uploaded record and, as just read, are not. Returns whether there were

@@ -2,7 +2,7 @@
 
 use crate::api::{RequestError, SavedSite, Site};
 use crate::error::{Diagnostic as _, ErrorKind};
-use crate::plan::{Target, Upload};
+use crate::plan::{Action, Target, Upload};
 use crate::settings::Verify;
 use crate::verify::EdgeView;
 
@@ -74,6 +74,16 @@ impl<'p> PendingSite<'p> {
     /// Whether the service binds the site by itself, because the record is new and the site had none.
     pub(super) fn is_bound_by_creation(&self) -> bool {
         self.stored.is_ok_and(|stored| stored.is_new) && self.target.site.is_unbound()
+    }
+
+    /// Whether to bind it before it is read: the plan says so, and the service has not done it when it created the record.
+    /// Also if the service created a record instead of replacing one; nothing else would use it.
+    pub(super) fn is_binding_planned(&self) -> bool {
+        match self.target.action {
+            Action::Bind(..) => !self.is_bound_by_creation(),
+            Action::Replace(_) => self.target.wanted && self.stored.is_ok_and(|stored| stored.is_new),
+            _ => false,
+        }
     }
 
     /// Whether the service may have carried out an update of its `cert_id`.

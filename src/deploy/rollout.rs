@@ -42,7 +42,9 @@ pub(super) async fn run(request: &RolloutRequest<'_>, report: &mut DeployReport)
                 &own
             };
             let result = run_planned(request, listing, report).await;
-            report_gaps(request, listing, report);
+            if listing.gaps().next().is_some() {
+                report_gaps(&Names::of(request.vetted.chain().leaf.dns_names()), listing, report);
+            }
             result?;
         }
     }
@@ -50,11 +52,7 @@ pub(super) async fn run(request: &RolloutRequest<'_>, report: &mut DeployReport)
 }
 
 /// Reports what the listing may lack: as an error if that may be a site or a record for the certificate.
-fn report_gaps(request: &RolloutRequest<'_>, listing: &Listing, report: &mut DeployReport) {
-    if listing.gaps().next().is_none() {
-        return;
-    }
-    let names = Names::of(request.vetted.chain().leaf.dns_names());
+pub(super) fn report_gaps(names: &Names, listing: &Listing, report: &mut DeployReport) {
     for gap in listing.gaps() {
         if gap.may_hide(|domain| names.cover(domain)) {
             report.fail(incomplete_listing(gap));

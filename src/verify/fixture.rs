@@ -40,10 +40,11 @@ impl EdgeView {
 impl OtherLeaf {
     pub(crate) fn modelled(
         fingerprint: &str,
+        names: &[String],
         [not_before, not_after]: [OffsetDateTime; 2],
         covers_site: bool,
     ) -> Self {
         let (fingerprint, issuer) = (fingerprint.into(), "CA".into());
-        Self { fingerprint, issuer, names: Vec::new(), not_before, not_after, covers_site }
+        Self { fingerprint, issuer, names: names.to_vec(), not_before, not_after, covers_site }
     }
 }

@@ -13,7 +13,7 @@ pub(crate) use super::conversion::recorded_site;
 use super::not_needed::Contender;
 use super::pending_site::{PendingSite, SiteReading, StoredRecord};
 use super::planning::PlanInputs;
-use super::rollout::{pending_sites, report_results};
+use super::rollout::{pending_sites, report_gaps, report_results};
 use super::scope::{Scope, SurveyGroup};
 use super::survey::{Survey, tried};
 use super::upload::UploadResult;
@@ -22,10 +22,10 @@ use crate::api::{AttemptError, Listing, RequestError, SavedSite, Site};
 use crate::error::{Diagnostic as _, ErrorKind};
 use crate::names::{Domain, Names};
 use crate::outcome::ChangedRecords;
-use crate::plan::{Action, Allow, Plan, Upload};
+use crate::plan::{Allow, Plan, Upload};
 use crate::report::DeployReport;
 use crate::settings::{Settings, Verify};
-use crate::state::{LeafRank, ServiceDeployments, SiteState};
+use crate::state::{LeafRank, LeafState, ServiceDeployments, SiteState};
 use crate::verify::EdgeView;
 
 /// A lineage to deploy.
@@ -53,6 +53,7 @@ impl ModelDeployment<'_> {
     pub(crate) fn run(&self, world: &mut World) -> Option<ModelResult> {
         let mut report = DeployReport::new("deploy");
         let is_finished = self.roll_out(world, &mut report)?;
+        report_gaps(&names_of(&world.leaves[self.leaf]), self.listing, &mut report);
         if let Err(error) = is_finished {
             report.fail(error);
         }
@@ -75,7 +76,7 @@ impl ModelDeployment<'_> {
             deployments: self.deployments,
             now: world.now,
         };
-        let names = Names::of(leaf.names.iter().map(String::as_str));
+        let names = names_of(&leaf);
         let scope = Scope::new(self.domains, names, Some(&contender), &self.listing.sites);
         match scope.has_sites(&leaf.names, self.settings.skip_unmatched, &self.listing.sites, report) {
             Ok(true) => {}
@@ -137,10 +138,7 @@ impl ModelDeployment<'_> {
             return None;
         }
         let mut sites = pending_sites(plan, &results, self.settings.verify);
-        let is_planned = |site: &PendingSite<'_>| {
-            matches!(site.target.action, Action::Bind(..)) && !site.is_bound_by_creation()
-        };
-        bind(world, &mut sites, is_planned);
+        bind(world, &mut sites, |site: &PendingSite<'_>| site.is_binding_planned());
         if !sites.is_empty() {
             self.wait(world, &mut sites);
         }
@@ -182,6 +180,10 @@ impl ModelDeployment<'_> {
             read(world, sites);
         }
     }
+}
+
+fn names_of(leaf: &LeafState) -> Names {
+    Names::of(leaf.names.iter().map(String::as_str))
 }
 
 /// Whether the run is killed at this point.

@@ -73,6 +73,10 @@ pub(crate) struct Faults {
     pub(crate) is_unreadable: bool,
     /// Out of 16, how many runs are killed.
     pub(crate) killed: u8,
+    /// The listing lacks this site.
+    pub(crate) hidden_site: Option<usize>,
+    /// The listing lacks the records after this one.
+    pub(crate) hides_records_after: Option<u64>,
 }
 
 /// A request of this host that the service carried out.
@@ -213,8 +217,19 @@ impl World {
                 RecordType::Other("upload".into())
             },
         });
-        let sites = (0..self.sites.len()).map(|at| self.listed(at)).collect();
-        Listing { records: records.collect(), sites, ..Listing::default() }
+        let Faults { hidden_site, hides_records_after: last, .. } = self.faults;
+        let records = records.filter(|record| last.is_none_or(|last| record.id <= last));
+        let sites = (0..self.sites.len()).filter(|at| hidden_site != Some(*at));
+        let (records, sites) = (records.collect(), sites.map(|at| self.listed(at)).collect());
+        let Listing { site_gaps, record_gaps, hides_bindings, .. } = Listing::truncated();
+        Listing {
+            records,
+            sites,
+            site_gaps: site_gaps.into_iter().filter(|_| hidden_site.is_some()).collect(),
+            record_gaps: record_gaps.into_iter().filter(|_| last.is_some()).collect(),
+            hides_bindings: hides_bindings && hidden_site.is_some(),
+            ..Listing::default()
+        }
     }
 
     /// `GET /api/sites/{id}`
@@ -248,7 +263,7 @@ impl World {
     }
 
     fn served(&self, leaf: usize, site: usize) -> OtherLeaf {
-        let LeafState { fingerprint, not_before, not_after, .. } = &self.leaves[leaf];
-        OtherLeaf::modelled(fingerprint, [*not_before, *not_after], self.covers(leaf, site))
+        let LeafState { fingerprint, names, not_before, not_after } = &self.leaves[leaf];
+        OtherLeaf::modelled(fingerprint, names, [*not_before, *not_after], self.covers(leaf, site))
     }
 }

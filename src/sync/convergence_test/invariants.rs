@@ -59,6 +59,7 @@ impl BeforeDeployment {
     }
 
     pub(super) fn check(&self, state: &LineageState, world: &World) {
+        self.check_coverage(world);
         let changes = self.changes(world);
         assert!(!self.is_superseded || changes.is_empty(), "a superseded lineage sends {changes:?}");
         assert!(!self.has_nothing_to_do || changes.is_empty(), "nothing to do, but it sends {changes:?}");
@@ -71,6 +72,9 @@ impl BeforeDeployment {
             assert!(!is_later, "a later leaf is replaced: {change:?}");
         }
         let has_succeeded = state.result.as_ref().is_some_and(|result| result.exit_code == 0);
+        let faults = &world.faults;
+        let is_partial = faults.hidden_site.is_some() || faults.hides_records_after.is_some();
+        assert!(!has_succeeded || !is_partial, "success with an incomplete listing");
         if has_succeeded && !world.faults.is_blind {
             for site in self.wanted.iter().filter(|site| is_visible(&world.sites[**site])) {
                 // `Fixpoint` checks the sites on which another lineage supersedes this one.
@@ -78,6 +82,22 @@ impl BeforeDeployment {
                     self.check_success(&world.sites[*site], changes, world);
                 }
             }
+        }
+    }
+
+    /// No site loses coverage, unless the edges do not show what a record holds.
+    fn check_coverage(&self, world: &World) {
+        for change in self.changes(world) {
+            let Change::Upload { record, replaced: Some(old), .. } = change else { continue };
+            let [old, new] = [*old, self.leaf].map(|leaf| &world.leaves[leaf]);
+            let mut bound = world.sites.iter().filter(|site| site.cert_id == Some(*record));
+            let is_seen =
+                |site: &ModelSite| site.is_enabled && site.edges.iter().all(|edge| edge.is_reachable);
+            if world.faults.is_blind || !bound.clone().all(is_seen) {
+                continue;
+            }
+            let is_lost = |site: &ModelSite| covers(old, site.domain) && !covers(new, site.domain);
+            assert!(!bound.any(is_lost), "a site loses coverage: {change:?}");
         }
     }
 
@@ -105,14 +125,16 @@ fn is_visible(site: &ModelSite) -> bool {
     site.is_enabled && site.edges.iter().any(|edge| edge.is_reachable)
 }
 
-/// Whether handshakes show the leaf in a record.
+/// Whether handshakes with listed sites show the leaf in a record.
 fn is_seen(record: u64, world: &World) -> bool {
     let leaf = world.records[&record].leaf;
     let shows = |site: &ModelSite| {
         let is_covered = covers(&world.leaves[leaf], site.domain);
         is_covered && site.edges.iter().all(|edge| edge.is_reachable && edge.leaf == Some(leaf))
     };
-    let bound = world.sites.iter().filter(|site| site.cert_id == Some(record) && site.is_enabled);
+    let listed = world.sites.iter().enumerate().filter(|(at, _)| world.faults.hidden_site != Some(*at));
+    let listed = listed.map(|(_, site)| site);
+    let bound = listed.filter(|site| site.cert_id == Some(record) && site.is_enabled);
     let mut bound = bound.peekable();
     bound.peek().is_some() && bound.all(shows)
 }

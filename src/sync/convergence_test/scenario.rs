@@ -88,7 +88,16 @@ pub(super) fn disturb(world: &mut World, host: &mut Host, rng: &mut Rng) -> Stri
         let mut rarely = || rng.u8(..6) == 0;
         let (is_blind, is_unreadable, is_killed) = (rarely(), rarely(), rarely());
         let failing = if rng.bool() { rng.u8(..12) } else { 0 };
-        world.faults = Faults { failing, is_blind, is_unreadable, killed: if is_killed { 6 } else { 0 } };
+        let mut rarely = || rng.u8(..12) == 0;
+        let (hides_site, hides_records) = (rarely(), rarely());
+        world.faults = Faults {
+            failing,
+            is_blind,
+            is_unreadable,
+            killed: if is_killed { 6 } else { 0 },
+            hidden_site: hides_site.then(|| rng.usize(..world.sites.len())),
+            hides_records_after: hides_records.then(|| rng.u64(..=world.last_record)),
+        };
     }
     format!("{events:?}")
 }
