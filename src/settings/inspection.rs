@@ -67,7 +67,7 @@ mod tests {
         assert_eq!(
             unusable,
             [
-                "EDGECERT_TIMEOUT: expected a whole number of seconds",
+                "EDGECERT_TIMEOUT: expected a whole number of seconds above 0",
                 "EDGECERT_VERIFY: expected auto, require or off"
             ]
         );
