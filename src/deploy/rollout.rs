@@ -143,12 +143,21 @@ async fn carry_out(
     edge: &Edge<'_>,
     report: &mut DeployReport,
 ) {
-    let results = upload_planned(request, &plan.uploads, report).await;
+    let mut results = upload_planned(request, &plan.uploads, report).await;
+    find_created(&mut results, listing);
     let mut sites = pending_sites(plan, &results, request.settings.verify);
     bind_planned(request, &mut sites).await;
     Polling { request, edge, account_sites: listing.sites.len() }.wait_until_served(&mut sites).await;
 
     report_results(plan, &results, &sites, request.settings, report);
+}
+
+/// Marks records that the complete listing lacked as created: if the response to an upload is lost, the response to its
+/// repetition says that it replaced a record.
+fn find_created(results: &mut [UploadResult], listing: &Listing) {
+    for stored in results.iter_mut().flatten().filter(|_| listing.record_gaps.is_empty()) {
+        stored.is_new |= !listing.records.iter().any(|record| record.id == stored.id);
+    }
 }
 
 /// Reports the uploads that failed, and every site that an upload was planned for.

@@ -215,29 +215,43 @@ fn lists_are_shown_with_an_error() {
     assert!(output.stderr.contains("whether the account has b.example is unknown"), "{}", output.stderr);
 }
 
-#[test]
-fn created_record_is_bound() {
+/// Two sites bound to record 5, which is stored for `stored_for` and named after the first site.
+fn named_record(stored_for: &str) -> Sandbox {
     let issued = test_ca().issue(&["*.a.example"]).unwrap();
     let mut record = record(5, "*.a.example", "upload");
-    record["name"] = json!("shop.a.example");
+    (record["domain"], record["name"]) = (json!(stored_for), json!("shop.a.example"));
     (record["cert_pem"], record["key_pem"]) = (json!(issued.fullchain()), json!(issued.key));
     let site = |id: u64, domain: &str| json!({"id": id, "account": 1, "domain": domain, "cert_id": 5});
     let sites = json!([site(10, "shop.a.example"), site(11, "blog.a.example")]);
     let world = world(json!({"sites": sites, "certs": [record]}));
-    let service = sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[]);
-    let lineage = Lineage::issued_for(&["*.a.example"]);
-    let plan = hook(&service, &lineage).args(["plan"]).succeeds();
-    let both = "if the service creates a certificate instead, they are bound to that";
-    assert!(plan.stdout.contains(both), "{}", plan.stdout);
-    let output = hook(&service, &lineage).args(["--json"]).succeeds();
-    assert_eq!(output.sites(), ["blog.a.example: served", "shop.a.example: served"]);
-    assert!(["shop.a.example", "blog.a.example"].iter().all(|site| is_bound_to(&service, site, &lineage)));
-    assert_eq!(output.json()["uploads"][0]["created"], true);
-    // The next renewal replaces that record.
-    let renewed = Lineage::issued_for(&["*.a.example"]);
-    hook(&service, &renewed).succeeds();
-    assert_eq!(service.certs().len(), 2);
-    assert!(is_bound_to(&service, "blog.a.example", &renewed));
+    sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[])
+}
+
+#[test]
+fn created_record_is_bound() {
+    for (stored_for, loses_response) in
+        [("*.a.example", false), ("*.a.example", true), ("shop.a.example,blog.a.example", false)]
+    {
+        let service = named_record(stored_for);
+        let lineage = Lineage::issued_for(&["*.a.example"]);
+        let plan = hook(&service, &lineage).args(["plan"]).succeeds();
+        let both = "if the service creates a certificate instead, they are bound to that";
+        assert!(plan.stdout.contains(both), "{}", plan.stdout);
+        if loses_response {
+            service.add_fault(Fault::close_after("POST /api/certs/upload"));
+        }
+        let output = hook(&service, &lineage).args(["--json"]).succeeds();
+        assert_eq!(output.sites(), ["blog.a.example: served", "shop.a.example: served"]);
+        assert!(
+            ["shop.a.example", "blog.a.example"].iter().all(|site| is_bound_to(&service, site, &lineage))
+        );
+        assert_eq!(output.json()["uploads"][0]["created"], !loses_response);
+        // The next renewal replaces that record.
+        let renewed = Lineage::issued_for(&["*.a.example"]);
+        hook(&service, &renewed).succeeds();
+        assert_eq!(service.certs().len(), 2);
+        assert!(is_bound_to(&service, "blog.a.example", &renewed));
+    }
 }
 
 #[test]
