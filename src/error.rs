@@ -2,17 +2,23 @@
 //!
 //! Modules return typed errors that hold facts. Every error reaches the user as a [`CommandError`], which only this
 //! file builds. Errors of lower modules get their kinds and hints here; those of `deploy`, `sync` and the commands
-//! implement [`Diagnostic`] where they are defined.
+//! implement [`Diagnostic`] where they are defined. `hint` has the hints that they share.
+
+mod hint;
 
 use std::fmt::Display;
 use std::io;
 
+pub(crate) use self::hint::{
+    INTERNAL_HINT, REPEAT_HINT, RETRY_HINT, read_hint, state_dir_hint, state_file_hint, write_hint,
+};
+use self::hint::{OTHER_STATE_DIR, certificate_hint};
 use crate::check::Finding;
 use crate::file::ReadError;
 use crate::settings::FileFault;
-use crate::state::{LockTimeout, WriteError};
+use crate::state::{LockTimeout, StateDirError, WriteError, WriteFailure};
 use crate::trust::TrustStoreError;
-use crate::{api, settings, source};
+use crate::{api, file, settings, source};
 
 /// Failure class. The discriminant is the exit code, on which scripts depend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,6 +136,15 @@ impl CommandError {
         Self { message: format!("{}; {consequence}", self.message), ..self.clone() }
     }
 
+    /// Replaces the advice to let `sync` retry, for a run that is not recorded.
+    pub(crate) fn advise_repetition(&mut self) {
+        if self.kind == ErrorKind::Temporary
+            && self.hint.as_ref().is_some_and(|hint| hint.contains("`edgecert sync`"))
+        {
+            self.hint = Some(REPEAT_HINT.into());
+        }
+    }
+
     /// Joins the messages on one line. Those after the tenth are only counted.
     pub(crate) fn join(errors: &[Self]) -> String {
         const MAX_MESSAGES: usize = 10;
@@ -169,16 +184,6 @@ impl From<anyhow::Error> for CommandError {
     }
 }
 
-/// Hint for a bug in edgecert.
-pub(crate) const INTERNAL_HINT: &str = "report this, with the command and its output";
-
-/// Hint for temporary failures, which a later run retries.
-pub(crate) const RETRY_HINT: &str = "run `edgecert sync` to retry, or enable its timer";
-
-/// Hint for a state directory that cannot be used.
-pub(crate) const STATE_HINT: &str =
-    "free some space, make the directory writable for this user, or name another one with --state-dir";
-
 impl Diagnostic for FailedCheck<'_> {
     fn kind(&self) -> ErrorKind {
         ErrorKind::Refused
@@ -211,7 +216,7 @@ impl Diagnostic for api::AttemptError {
             | Self::TimedOut { .. }
             | Self::ConnectionClosed { .. }
             | Self::Unavailable { .. } => ErrorKind::Temporary,
-            Self::Untrusted { .. } | Self::TlsFailed { .. } => ErrorKind::Config,
+            Self::Untrusted { .. } | Self::NotTls { .. } | Self::NoCommonTls { .. } => ErrorKind::Config,
             Self::Unauthorized { .. } => ErrorKind::Denied,
             Self::Refused { .. } | Self::NotOk { .. } => ErrorKind::Service,
             Self::Redirected { .. } | Self::InvalidResponse { .. } => ErrorKind::Protocol,
@@ -224,8 +229,9 @@ impl Diagnostic for api::AttemptError {
             | Self::TimedOut { .. }
             | Self::ConnectionClosed { .. }
             | Self::Unavailable { .. } => RETRY_HINT,
-            Self::Untrusted { .. } => "if the service uses a private CA, pass its certificate with --ca-file",
-            Self::TlsFailed { .. } => "check scheme, host and port of the base URL",
+            Self::Untrusted { fault, .. } => certificate_hint(*fault),
+            Self::NotTls { .. } => "check scheme, host and port of the base URL",
+            Self::NoCommonTls { .. } => "check the base URL; the server must support TLS 1.2 or 1.3",
             Self::Unauthorized { .. } => "set a valid key in EDGECERT_API_KEY or in the API key file",
             Self::Redirected { .. } | Self::InvalidResponse { .. } => {
                 "check the base URL; it may belong to another server"
@@ -265,11 +271,17 @@ impl Diagnostic for TrustStoreError {
     }
 
     fn hint(&self) -> Option<String> {
-        Some(CA_FILE_HINT.into())
+        let hint = match self {
+            Self::Unreadable(error) => read_hint(error.kind),
+            Self::CaFile { .. } => "name a file with CA certificates in PEM",
+            Self::NoRoots { named: true } => "check SSL_CERT_FILE and SSL_CERT_DIR",
+            Self::NoRoots { named: false } => {
+                "install the system's CA certificates (package ca-certificates)"
+            }
+        };
+        Some(hint.into())
     }
 }
-
-const CA_FILE_HINT: &str = "name a file with CA certificates in PEM";
 
 impl Diagnostic for settings::SettingsError {
     fn kind(&self) -> ErrorKind {
@@ -280,17 +292,17 @@ impl Diagnostic for settings::SettingsError {
         Some(match self {
             Self::NoBaseUrl => "set EDGECERT_BASE_URL, or base_url in /etc/edgecert/config.toml".into(),
             Self::NoApiKey => "set EDGECERT_API_KEY, or write the key to a file and set api_key_file in /etc/edgecert/config.toml".into(),
-            Self::OpenToOthers { path } => format!("run `chmod 600 {}`", shell_word(&path.to_string_lossy())),
+            Self::OpenToOthers { path } if file::is_mounted_secret(path) => {
+                "set defaultMode: 0440 where the secret is mounted".into()
+            }
+            Self::OpenToOthers { path } => format!("run `chmod o= {}`", shell_word(&path.to_string_lossy())),
             Self::File { fault: FileFault::UnknownKey { key, .. }, .. } if key == "api_key" => {
                 "write the key to a file of its own and set `api_key_file`".into()
             }
             Self::File { fault: FileFault::UnknownKey { known, .. }, .. } => {
                 format!("known keys: {}", known.join(", "))
             }
-            Self::Read(error) if error.kind == io::ErrorKind::FileTooLarge => {
-                "check the path; the file is too large for this setting".into()
-            }
-            Self::Read(_) => "check the path and its permissions".into(),
+            Self::Read(error) => read_hint(error.kind).into(),
             Self::OtherService { url } => format!(
                 "run `edgecert sync --base-url {url} --api-key-file FILE` with the key for that service, or deploy the lineage again"
             ),
@@ -328,6 +340,7 @@ impl Diagnostic for source::SourceError {
             Self::NoSource => {
                 "run edgecert as the deploy hook of an ACME client, or pass --lineage DIR, or --cert FILE and --key FILE"
             }
+            Self::NotALineage { is_denied: true, .. } => CLIENT_USER_HINT,
             Self::NotALineage { .. } => {
                 "name the directory that holds the certificate and its key, or pass --cert FILE and --key FILE"
             }
@@ -337,6 +350,9 @@ impl Diagnostic for source::SourceError {
     }
 }
 
+const CLIENT_USER_HINT: &str = "run edgecert as the user that the ACME client runs as";
+
+/// A file with a certificate or key; errors of other files have hints of their own.
 impl Diagnostic for ReadError {
     fn kind(&self) -> ErrorKind {
         ErrorKind::NoInput
@@ -349,8 +365,8 @@ impl Diagnostic for ReadError {
             }
             io::ErrorKind::FileTooLarge => "check the path; pass the PEM file of one certificate or key",
             io::ErrorKind::IsADirectory => "name a file, or pass the directory of a lineage with --lineage",
-            io::ErrorKind::TimedOut => "check the program that writes to the pipe",
-            _ => "run edgecert as the user that the ACME client runs as",
+            io::ErrorKind::PermissionDenied => CLIENT_USER_HINT,
+            kind => read_hint(kind),
         };
         Some(hint.into())
     }
@@ -362,7 +378,23 @@ impl Diagnostic for WriteError {
     }
 
     fn hint(&self) -> Option<String> {
-        Some(STATE_HINT.into())
+        Some(match self.cause {
+            WriteFailure::Io(kind) => write_hint(kind, OTHER_STATE_DIR),
+            WriteFailure::LaterVersion => {
+                format!("run the release of edgecert that wrote it, or {OTHER_STATE_DIR}")
+            }
+            WriteFailure::Unreadable(kind) => state_file_hint(kind),
+        })
+    }
+}
+
+impl Diagnostic for StateDirError {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::NoInput
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(state_dir_hint(self.0.kind).into())
     }
 }
 

@@ -118,6 +118,11 @@ pub(crate) fn is_open_to_others(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & OTHERS != 0)
 }
 
+/// Whether a file belongs to a mounted Kubernetes secret.
+pub(crate) fn is_mounted_secret(path: &Path) -> bool {
+    path.parent().is_some_and(|directory| directory.join("..data").symlink_metadata().is_ok())
+}
+
 fn read_now(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     // Large enough for a chain and a key, so that growing leaves no copy of a secret behind.
     let mut bytes = Vec::with_capacity(16 << 10);

@@ -6,11 +6,10 @@ use std::str::FromStr;
 
 use crate::bundle::Files;
 use crate::env::Env;
-use crate::file::ReadError;
 use crate::names::{Domain, distinct};
 use crate::settings::{Configuration, LineageEntry, Location};
 use crate::source::{self, AcmeClient, Named, Source};
-use crate::state::{self, LineageState, SourceState, StateError, Store};
+use crate::state::{self, LineageState, SourceState, StateDirError, StateError, Store};
 use crate::text;
 
 /// A lineage of the inventory.
@@ -83,7 +82,7 @@ struct Entries<'a> {
 
 impl<'a> Inventory<'a> {
     /// Finds the lineages of the configuration and lists those that have a state file.
-    pub(crate) fn gather(store: Option<&'a Store>, file: &'a Configuration) -> Result<Self, ReadError> {
+    pub(crate) fn gather(store: Option<&'a Store>, file: &'a Configuration) -> Result<Self, StateDirError> {
         let recorded = store.map(Store::names).transpose()?.unwrap_or_default();
         Ok(Self { store, recorded, configured: Entries::find(file) })
     }

@@ -10,16 +10,19 @@ use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 
 use crate::clock::Deadline;
-use crate::file;
+use crate::file::{self, ReadError};
 use crate::settings::Roots;
 
 /// A trust store that cannot be used.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum TrustStoreError {
+    #[error("cannot use the CA file {}: {}", crate::text::path(&.0.path), .0.reason)]
+    Unreadable(ReadError),
     #[error("cannot use the CA file {}: {reason}", crate::text::path(path))]
-    CaFile { path: PathBuf, reason: String },
+    CaFile { path: PathBuf, reason: &'static str },
+    /// `named` is whether the environment names the trust store.
     #[error("the system's trust store holds no usable certificate")]
-    NoRoots,
+    NoRoots { named: bool },
 }
 
 /// Maximum size of a bundle file; common ones have a quarter of a megabyte.
@@ -63,8 +66,8 @@ fn load(roots: &Roots, deadline: Deadline) -> Result<RootCertStore, TrustStoreEr
 
 /// Loads a named file, in which every certificate must be usable.
 fn from_file(path: &Path, deadline: Deadline) -> Result<RootCertStore, TrustStoreError> {
-    let bad = |reason: &str| TrustStoreError::CaFile { path: path.to_owned(), reason: reason.to_owned() };
-    let text = file::read_until(path, MAX_BYTES, deadline).map_err(|error| bad(&error.reason))?;
+    let bad = |reason| TrustStoreError::CaFile { path: path.to_owned(), reason };
+    let text = file::read_until(path, MAX_BYTES, deadline).map_err(TrustStoreError::Unreadable)?;
     let certificates = certificates(&text).ok_or_else(|| bad("its PEM is damaged"))?;
     if certificates.is_empty() {
         return Err(bad("it holds no certificate in PEM"));
@@ -83,7 +86,7 @@ fn of_system(named: bool, file: Option<&Path>, deadline: Deadline) -> Result<Roo
         && let Err(error) = file::read_until(path, MAX_BYTES, deadline)
         && !error.is_missing()
     {
-        return Err(TrustStoreError::CaFile { path: path.to_owned(), reason: error.reason });
+        return Err(TrustStoreError::Unreadable(error));
     }
     let bundle = BUNDLES
         .iter()
@@ -92,7 +95,7 @@ fn of_system(named: bool, file: Option<&Path>, deadline: Deadline) -> Result<Roo
     let certificates = bundle.unwrap_or_else(|| rustls_native_certs::load_native_certs().certs);
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(certificates);
-    if roots.is_empty() { Err(TrustStoreError::NoRoots) } else { Ok(roots) }
+    if roots.is_empty() { Err(TrustStoreError::NoRoots { named }) } else { Ok(roots) }
 }
 
 /// Decodes the certificates of a bundle; `None` if a block is damaged. They are not secret, so decoding need not take

@@ -5,7 +5,7 @@ use std::io;
 
 use rustls::{AlertDescription, CertificateError};
 
-use super::error::AttemptError;
+use super::error::{AttemptError, CertificateFault};
 
 /// The phase in which an attempt failed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -20,17 +20,14 @@ pub(super) fn connection_error(error: reqwest::Error, host: &str, phase: Request
     let host = host.to_owned();
     match tls_error(&error) {
         Some(rustls::Error::InvalidCertificate(error)) => {
-            return AttemptError::Untrusted { host, reason: certificate_error(error) };
+            return AttemptError::Untrusted { host, fault: certificate_fault(error) };
         }
         Some(rustls::Error::InvalidMessage(_)) => {
-            return AttemptError::TlsFailed { host, reason: "it does not speak TLS".into() };
+            return AttemptError::NotTls { host };
         }
         Some(rustls::Error::AlertReceived(
             AlertDescription::ProtocolVersion | AlertDescription::HandshakeFailure,
-        )) => {
-            let reason = "it shares no TLS version or cipher suite with edgecert".into();
-            return AttemptError::TlsFailed { host, reason };
-        }
+        )) => return AttemptError::NoCommonTls { host },
         _ => {}
     }
     if error.is_timeout() {
@@ -69,21 +66,18 @@ fn tls_error<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a rus
     }
 }
 
-fn certificate_error(error: &CertificateError) -> String {
+fn certificate_fault(error: &CertificateError) -> CertificateFault {
     use CertificateError as E;
     match error {
-        E::UnknownIssuer => "its issuer is not in the trust store".into(),
-        E::Expired | E::ExpiredContext { .. } => "it has expired".into(),
-        E::NotValidYet | E::NotValidYetContext { .. } => "it is not valid yet".into(),
-        E::NotValidForName | E::NotValidForNameContext { .. } => "it is for another name".into(),
+        E::UnknownIssuer => CertificateFault::UnknownIssuer,
+        E::Expired | E::ExpiredContext { .. } => CertificateFault::Expired,
+        E::NotValidYet | E::NotValidYetContext { .. } => CertificateFault::NotValidYet,
+        E::NotValidForName | E::NotValidForNameContext { .. } => CertificateFault::OtherName,
         E::Other(other) => match other.0.downcast_ref() {
-            Some(webpki::Error::CaUsedAsEndEntity) => {
-                "it is a CA certificate, which a server must not present; issue a server certificate from that CA"
-                    .into()
-            }
-            Some(error) => crate::check::describe_path_error(error).into(),
-            None => "it does not verify".into(),
+            Some(webpki::Error::CaUsedAsEndEntity) => CertificateFault::IsCa,
+            Some(error) => CertificateFault::Other(crate::check::describe_path_error(error)),
+            None => CertificateFault::Other("it does not verify"),
         },
-        _ => "it does not verify".into(),
+        _ => CertificateFault::Other("it does not verify"),
     }
 }

@@ -33,11 +33,12 @@ pub(crate) enum AttemptError {
     #[error("the connection to {host} was closed before the response was complete: {reason}")]
     ConnectionClosed { host: String, reason: String },
     /// The server's certificate does not verify. Not retryable: the peer is not authenticated.
-    #[error("the TLS certificate of {host} is not trusted: {reason}")]
-    Untrusted { host: String, reason: String },
-    /// The server does not speak TLS, or shares no version or cipher suite with edgecert.
-    #[error("no TLS connection to {host}: {reason}")]
-    TlsFailed { host: String, reason: String },
+    #[error("the TLS certificate of {host} is not trusted: {fault}")]
+    Untrusted { host: String, fault: CertificateFault },
+    #[error("no TLS connection to {host}: it does not speak TLS")]
+    NotTls { host: String },
+    #[error("no TLS connection to {host}: it shares no TLS version or cipher suite with edgecert")]
+    NoCommonTls { host: String },
     /// 3xx. Never followed: the request carries a private key.
     #[error("the service redirects to {location} ({status}); redirects are never followed")]
     Redirected { status: u16, location: String },
@@ -56,6 +57,23 @@ pub(crate) enum AttemptError {
     /// A success whose body is not what the endpoint returns.
     #[error("the service sent a response ({status}) that cannot be understood{}", quote(.message))]
     InvalidResponse { status: u16, message: String },
+}
+
+/// Why the certificate of the service is not trusted; its subject is the certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum CertificateFault {
+    #[error("its issuer is not in the trust store")]
+    UnknownIssuer,
+    #[error("it has expired")]
+    Expired,
+    #[error("it is not valid yet")]
+    NotValidYet,
+    #[error("it is for another name")]
+    OtherName,
+    #[error("it is a CA certificate, which a server must not present")]
+    IsCa,
+    #[error("{0}")]
+    Other(&'static str),
 }
 
 impl RequestError {
@@ -83,7 +101,8 @@ impl AttemptError {
             | Self::Unavailable { .. }
             | Self::InvalidResponse { .. } => true,
             Self::Untrusted { .. }
-            | Self::TlsFailed { .. }
+            | Self::NotTls { .. }
+            | Self::NoCommonTls { .. }
             | Self::Redirected { .. }
             | Self::Unauthorized { .. }
             | Self::Refused { .. }
@@ -122,7 +141,8 @@ impl AttemptError {
             | Self::TimedOut { .. }
             | Self::ConnectionClosed { .. }
             | Self::Untrusted { .. }
-            | Self::TlsFailed { .. }
+            | Self::NotTls { .. }
+            | Self::NoCommonTls { .. }
             | Self::Redirected { .. } => {}
         }
         self

@@ -19,7 +19,7 @@ mod wire;
 pub(crate) use self::client::Client;
 pub(crate) use self::config::{ClientConfig, SetupError};
 pub(crate) use self::endpoints::Listing;
-pub(crate) use self::error::{AttemptError, RequestError};
+pub(crate) use self::error::{AttemptError, CertificateFault, RequestError};
 pub(crate) use self::gap::Gap;
 pub(crate) use self::limiter::MAX_CONCURRENT_REQUESTS;
 pub(crate) use self::list::List;

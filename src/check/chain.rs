@@ -21,7 +21,7 @@ pub(super) fn check(
     let is_explained = is_explained || !findings.is_empty();
     let rule = context.path.filter(|rule| rule.no_path == Status::Fail || !is_explained);
     match rule.map(|rule| (path::validate(chain, rule.anchors, context.at), rule.no_path)) {
-        Some((Err(reason), status)) => findings.push(no_path(file, reason, status)),
+        Some((Err(error), status)) => findings.push(no_path(file, &error, status)),
         Some((Ok(()), _)) => findings.push(Finding::ok(Check::Chain, "has a path to a trust anchor")),
         None if findings.is_empty() => {
             findings.push(Finding::ok(Check::Chain, text::count(chain.length(), "certificate")));
@@ -31,14 +31,17 @@ pub(super) fn check(
     findings
 }
 
-fn no_path(file: &str, reason: &str, status: Status) -> Finding {
+fn no_path(file: &str, error: &webpki::Error, status: Status) -> Finding {
+    let reason = path::describe_path_error(error);
     if status == Status::Fail {
+        let no_anchor =
+            "check that the file holds the full chain, and that the trust anchors include its root";
         return Finding::fail(Check::Chain, format!("{file} has no path to a trust anchor: {reason}"))
-            .hint("check that the file holds the full chain, and that the trust anchors include its root");
+            .hint(path::hint(error, no_anchor));
     }
+    let no_anchor = "name the root of a private CA with --trust-anchors FILE, or pass --trust-anchors off";
     let detail = format!("{file} has no path to a root of the system's trust store: {reason}");
-    Finding::warn(Check::Chain, detail)
-        .hint("name the root of a private CA with --trust-anchors FILE, or pass --trust-anchors off")
+    Finding::warn(Check::Chain, detail).hint(path::hint(error, no_anchor))
 }
 
 fn expired_issuers(file: &str, chain: &Chain, context: &CheckContext<'_>) -> impl Iterator<Item = Finding> {

@@ -27,6 +27,9 @@ pub(super) fn check(file: &str, chain: &Chain, context: &CheckContext<'_>) -> Fi
     };
     let detail = format!("{file} {reason}; browsers do not trust it");
     match context.untrusted {
+        Status::Fail if chain.leaf.is_self_issued() => {
+            Finding::fail(Check::Issuer, detail).hint("have a CA issue it, or pass --allow-untrusted")
+        }
         Status::Fail => Finding::fail(Check::Issuer, detail)
             .hint("issue it in the CA's production environment, or pass --allow-untrusted"),
         status => Finding { check: Check::Issuer, status, detail, hint: None },

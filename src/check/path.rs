@@ -11,22 +11,27 @@ use crate::bundle::Chain;
 use crate::cert::Certificate;
 
 /// Validates that the leaf, used by a TLS server, has a path to an anchor. The error says why it has none.
-pub(super) fn validate(
-    chain: &Chain,
-    anchors: &RootCertStore,
-    at: OffsetDateTime,
-) -> Result<(), &'static str> {
+pub(super) fn validate(chain: &Chain, anchors: &RootCertStore, at: OffsetDateTime) -> Result<(), Error> {
     let leaf = der(&chain.leaf);
     let issuers: Vec<CertificateDer<'_>> = chain.issuers.iter().map(der).collect();
     let seconds = u64::try_from(at.unix_timestamp()).unwrap_or(0);
     let at = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
-    EndEntityCert::try_from(&leaf)
-        .and_then(|leaf| {
-            let usage = KeyUsage::server_auth();
-            leaf.verify_for_usage(ALL_VERIFICATION_ALGS, &anchors.roots, &issuers, at, usage, None, None)
-                .map(|_| ())
-        })
-        .map_err(|error| describe_path_error(&error))
+    EndEntityCert::try_from(&leaf).and_then(|leaf| {
+        let usage = KeyUsage::server_auth();
+        leaf.verify_for_usage(ALL_VERIFICATION_ALGS, &anchors.roots, &issuers, at, usage, None, None)
+            .map(|_| ())
+    })
+}
+
+/// What to do about a path that does not validate; `no_anchor` is for a chain that ends at no anchor.
+pub(super) fn hint(error: &Error, no_anchor: &'static str) -> &'static str {
+    match error {
+        Error::UnknownIssuer => no_anchor,
+        Error::CertExpired { .. } => "renew the certificate to get a current chain",
+        Error::CertNotValidYet { .. } => "check the clock of this host",
+        Error::InvalidSignatureForPublicKey => "pass the chain of this renewal",
+        _ => "have the CA issue it again, with a chain that TLS clients accept",
+    }
 }
 
 fn der(certificate: &Certificate) -> CertificateDer<'_> {

@@ -58,6 +58,9 @@ pub(crate) fn deploy(
         deployment.run(&mut journal, &mut clients, report)
     });
     journal.finish(result, report);
+    if !journal.is_recorded() {
+        report.advise_repetition();
+    }
     Ok(())
 }
 

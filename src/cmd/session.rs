@@ -4,7 +4,7 @@ use crate::api::{ApiObject, AttemptError, Client, ClientConfig, List, Record, Re
 use crate::cli::SiteName;
 use crate::clock::{Deadline, Start};
 use crate::context::Context;
-use crate::error::{CommandError, Diagnostic, ErrorKind};
+use crate::error::{CommandError, Diagnostic, ErrorKind, REPEAT_HINT};
 use crate::names::Domain;
 use crate::report::CommandReport;
 use crate::runtime::Runtime;
@@ -64,7 +64,7 @@ impl Diagnostic for OperationError {
             matches!(self.cause.error, AttemptError::Refused { .. } | AttemptError::NotOk { .. });
         match self.refused_hint {
             Some(hint) if is_refused => Some(hint.to_owned()),
-            _ if self.kind() == ErrorKind::Temporary => Some("run the same command again later".to_owned()),
+            _ if self.kind() == ErrorKind::Temporary => Some(REPEAT_HINT.to_owned()),
             _ => self.cause.hint(),
         }
     }
@@ -82,6 +82,9 @@ impl Diagnostic for NoSuchSite {
 
 /// Hint for errors about sites that are not in the account.
 pub(super) const LIST_SITES_HINT: &str = "run `edgecert sites list` to see the sites of this account";
+
+/// Hint for a refusal whose message says what is wrong.
+pub(super) const SEE_REASON_HINT: &str = "see the reason that the service gives";
 
 /// Hint for a site that contradicts the reported success.
 pub(super) const CONTRADICTION_HINT: &str = "run the same command again, or contact the service's support";

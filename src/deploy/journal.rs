@@ -112,7 +112,7 @@ impl Journal {
                 // It may be the file of a later release.
                 if !error.is_invalid() && !self.is_read_only {
                     self.is_read_only = true;
-                    self.warn(store.refuse_overwrite(&self.name), report);
+                    self.warn(store.refuse_overwrite(&self.name, &error), report);
                 }
             }
         }
@@ -264,6 +264,11 @@ impl Journal {
             state.mark_missing(clock::now());
         }
         self.write(report);
+    }
+
+    /// Whether `sync` can retry the deployment.
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.store.is_some() && !self.is_read_only && self.write_error.is_none()
     }
 
     /// Takes the reason why the state could not be written, for a run that must not go on without it.

@@ -52,7 +52,7 @@ impl Diagnostic for SiteError<'_> {
 
     fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::NoSuchSite(_) => "create the site, or omit this --domain",
+            Self::NoSuchSite(_) => "create the site, or do not name it with --domain or in `domains`",
             Self::Blocked { blocker, .. } => blocker.hint(),
             Self::Upload { failed, .. } | Self::Bind { failed, .. } => return failed.hint(),
             Self::Missing(_) | Self::IgnoredFields { .. } => return None,

@@ -99,6 +99,11 @@ impl<B: Body> Report<B> {
         self.error = Some(CommandError::join(&self.errors));
     }
 
+    /// Replaces the advice to let `sync` retry, for a run that is not recorded.
+    pub(crate) fn advise_repetition(&mut self) {
+        self.errors.iter_mut().for_each(CommandError::advise_repetition);
+    }
+
     /// Adds the error of a result.
     pub(crate) fn record(&mut self, result: Result<(), CommandError>) {
         if let Err(error) = result {

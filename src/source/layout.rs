@@ -38,13 +38,14 @@ pub(crate) fn read(directory: &Path) -> Result<Source, SourceError> {
         return Ok(source);
     }
     let reason = "it contains no fullchain.pem, fullchain.cer, NAME.crt or tls.crt".into();
-    Err(SourceError::NotALineage { directory: directory.to_owned(), reason })
+    Err(SourceError::NotALineage { directory: directory.to_owned(), reason, is_denied: false })
 }
 
 fn list(directory: &Path) -> Result<Vec<String>, SourceError> {
     let error = |error: std::io::Error| SourceError::NotALineage {
         directory: directory.to_owned(),
         reason: reason(&error),
+        is_denied: error.kind() == std::io::ErrorKind::PermissionDenied,
     };
     let mut names: Vec<String> = fs::read_dir(directory)
         .map_err(error)?

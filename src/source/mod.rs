@@ -62,7 +62,7 @@ pub(crate) enum SourceError {
     #[error("no certificate is named, and no ACME client's variables are set")]
     NoSource,
     #[error("{} is not a lineage: {reason}", crate::text::path(directory))]
-    NotALineage { directory: PathBuf, reason: String },
+    NotALineage { directory: PathBuf, reason: String, is_denied: bool },
     #[error("{} holds {} lineages: {}", crate::text::path(directory), names.len(), crate::text::list(names))]
     SeveralLineages { directory: PathBuf, names: Vec<String> },
 }

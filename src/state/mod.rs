@@ -21,7 +21,7 @@ pub(crate) use self::lineage_state::{
     DeployOptions, LeafState, LineageState, Overrides, RunResult, SiteState, SourceState,
 };
 pub(crate) use self::lock::{Lock, LockError, LockTimeout};
-pub(crate) use self::store::{StateError, Store, WriteError};
+pub(crate) use self::store::{StateDirError, StateError, Store, WriteError, WriteFailure};
 
 /// Names the files of a lineage after `place`, a path that stays the same when it is renewed: readable, and unique even if
 /// two directories have the same name.

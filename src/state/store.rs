@@ -27,14 +27,32 @@ struct VersionHeader {
 pub(crate) struct WriteError {
     path: PathBuf,
     reason: String,
+    /// Decides the hint.
+    pub(crate) cause: WriteFailure,
+}
+
+/// Why a file was not written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WriteFailure {
+    Io(io::ErrorKind),
+    /// A later release wrote the file, which is kept.
+    LaterVersion,
+    /// The file cannot be read, and is kept.
+    Unreadable(io::ErrorKind),
 }
 
 impl WriteError {
     /// Wraps an error of the operating system.
     pub(crate) fn new(path: &Path, error: &io::Error) -> Self {
-        Self { path: path.to_owned(), reason: file::reason(error) }
+        let cause = WriteFailure::Io(error.kind());
+        Self { path: path.to_owned(), reason: file::reason(error), cause }
     }
 }
+
+/// The state directory cannot be listed.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub(crate) struct StateDirError(pub(crate) ReadError);
 
 /// The reason why a state file cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -104,7 +122,7 @@ impl Store {
     pub(crate) fn read_all(&self) -> (Vec<(String, LineageState)>, Vec<StateError>) {
         let names = match self.names() {
             Ok(names) => names,
-            Err(error) => return (Vec::new(), vec![error.into()]),
+            Err(StateDirError(error)) => return (Vec::new(), vec![error.into()]),
         };
         let (mut states, mut errors) = (Vec::new(), Vec::new());
         for name in names {
@@ -116,15 +134,19 @@ impl Store {
         (states, errors)
     }
 
-    /// The error for a state file that is kept although it cannot be read.
-    pub(crate) fn refuse_overwrite(&self, name: &str) -> WriteError {
+    /// The error for a state file that is kept although this release cannot read it.
+    pub(crate) fn refuse_overwrite(&self, name: &str, unusable: &StateError) -> WriteError {
+        let cause = match unusable {
+            StateError::Unreadable(error) => WriteFailure::Unreadable(error.kind),
+            _ => WriteFailure::LaterVersion,
+        };
         let reason = "its contents cannot be read and are kept".into();
-        WriteError { path: self.file(name, EXTENSION), reason }
+        WriteError { path: self.file(name, EXTENSION), reason, cause }
     }
 
     /// Lists the lineages that have a state file.
-    pub(crate) fn names(&self) -> Result<Vec<String>, ReadError> {
-        self.names_with(EXTENSION)
+    pub(crate) fn names(&self) -> Result<Vec<String>, StateDirError> {
+        self.names_with(EXTENSION).map_err(StateDirError)
     }
 
     /// Lists the invalid files that earlier runs renamed.
@@ -149,8 +171,7 @@ impl Store {
     /// Writes the state of a lineage. It is on disk when this returns.
     pub(crate) fn write(&self, name: &str, state: &LineageState) -> Result<(), WriteError> {
         let (path, temporary) = (self.file(name, EXTENSION), self.file(name, "new"));
-        let json = serde_json::to_vec_pretty(state)
-            .map_err(|error| WriteError { path: path.clone(), reason: error.to_string() })?;
+        let json = serde_json::to_vec_pretty(state).map_err(|error| WriteError::new(&path, &error.into()))?;
         StagedFile::write(&path, temporary, &[&json, b"\n"], MODE)
             .and_then(|staged| staged.replace())
             .and_then(|()| file::sync_directory(&self.directory))

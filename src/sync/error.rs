@@ -1,8 +1,8 @@
 //! Why `sync` cannot run, or cannot deploy a lineage.
 
-use crate::error::{Diagnostic, ErrorKind, STATE_HINT};
+use crate::error::{Diagnostic, ErrorKind, state_file_hint};
 use crate::file::ReadError;
-use crate::state::{StateError, WriteError};
+use crate::state::{StateDirError, StateError, WriteError};
 use crate::{settings, source, text};
 
 #[derive(Debug, thiserror::Error)]
@@ -10,7 +10,7 @@ pub(crate) enum SyncError {
     #[error("no state directory is set, and there is no home directory")]
     NoStateDir,
     #[error(transparent)]
-    StateDir(#[from] ReadError),
+    StateDir(#[from] StateDirError),
     #[error(transparent)]
     NotWritable(#[from] WriteError),
     #[error("{0}; its lineage was not checked")]
@@ -41,12 +41,13 @@ impl Diagnostic for SyncError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::NoStateDir => Some(STATE_HINT.into()),
+            Self::NoStateDir => Some("name one with --state-dir, or set HOME".into()),
             Self::StateDir(error) => error.hint(),
             Self::NotWritable(error) => error.hint(),
             Self::StateFile(StateError::NewerVersion { .. }) => {
                 Some("run the release of edgecert that wrote it".into())
             }
+            Self::StateFile(StateError::Unreadable(error)) => Some(state_file_hint(error.kind)),
             Self::StateFile(_) => Some("check the file and its permissions".into()),
             Self::Settings(error) => error.hint(),
             Self::Source(error) => error.hint(),

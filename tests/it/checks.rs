@@ -201,7 +201,7 @@ fn self_signed_needs_allow_untrusted() {
         certificate  a.example; P-256, expires DATE
         ---
         edgecert: error: LINEAGE/fullchain.pem is self-signed; browsers do not trust it; nothing was sent
-        edgecert: hint: issue it in the CA's production environment, or pass --allow-untrusted
+        edgecert: hint: have a CA issue it, or pass --allow-untrusted
     "#]]
     .assert_eq(&output.snapshot());
     assert_eq!(request_lines(&service).len(), 0);

@@ -33,6 +33,7 @@ mod exit_codes;
 mod faults;
 mod guards;
 mod help;
+mod hints;
 mod incomplete;
 mod kills;
 mod limbo;

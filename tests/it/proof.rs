@@ -3,48 +3,18 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::net::{SocketAddr, TcpListener};
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use expect_test::expect;
 use serde_json::json;
 
 use crate::harness::{
-    Fault, Hook, Lineage, Options, Sandbox, edgecert, request_lines, sandbox, sandbox_with, world,
+    Fault, Hook, Lineage, Options, Sandbox, TlsServer, edgecert, request_lines, sandbox, sandbox_with, world,
 };
 
 fn deploy(service: &Sandbox, lineage: &Lineage) -> Hook {
     edgecert().called_by_certbot(lineage).against(service)
-}
-
-/// `openssl s_server` as an edge that serves one certificate for every name.
-struct Server {
-    child: Child,
-    address: SocketAddr,
-}
-
-impl Server {
-    fn start(lineage: &Lineage, arguments: &[&str]) -> Self {
-        let mut child = Command::new("openssl")
-            .args(["s_server", "-accept", "127.0.0.1:0", "-naccept", "1000"])
-            .args(arguments)
-            .current_dir(lineage.path())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("openssl must be installed (Debian package openssl)");
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let address = lines.map_while(Result::ok).find_map(|line| line.strip_prefix("ACCEPT ")?.parse().ok());
-        Self { child, address: address.expect("openssl s_server prints its address") }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 #[test]
@@ -172,11 +142,11 @@ fn old_leaf_for_rsa_clients_is_stale() {
         renewed.write(&format!("old-{name}"), &old.read(name));
     }
     let own = ["-cert", "cert.pem", "-key", "privkey.pem", "-cert_chain", "chain.pem"];
-    let both = Server::start(
+    let both = TlsServer::start(
         &renewed,
         &[&own[..], &["-dcert", "old-cert.pem", "-dkey", "old-privkey.pem"]].concat(),
     );
-    let call = |server: &Server| {
+    let call = |server: &TlsServer| {
         let hook = deploy(&service, &renewed).env("EDGECERT_EDGE_ADDRESS", server.address.to_string());
         hook.args(["--wait", "2", "--json"]).run()
     };
@@ -188,7 +158,7 @@ fn old_leaf_for_rsa_clients_is_stale() {
         output.stdout
     );
 
-    let output = call(&Server::start(&renewed, &own));
+    let output = call(&TlsServer::start(&renewed, &own));
     assert_eq!((output.code, output.sites()), (0, vec!["a.example: served".to_owned()]), "{}", output.stdout);
 }
 
@@ -196,7 +166,7 @@ fn old_leaf_for_rsa_clients_is_stale() {
 fn other_intermediates_are_a_warning() {
     let service = sandbox(&["a.example"]);
     let renewed = Lineage::issued_for(&["a.example"]);
-    let alone = Server::start(&renewed, &["-cert", "cert.pem", "-key", "privkey.pem"]);
+    let alone = TlsServer::start(&renewed, &["-cert", "cert.pem", "-key", "privkey.pem"]);
     let hook = deploy(&service, &renewed).env("EDGECERT_EDGE_ADDRESS", alone.address.to_string());
     let output = hook.args(["--json"]).succeeds();
     assert_eq!(output.sites(), ["a.example: served"]);
@@ -220,7 +190,7 @@ fn every_key_type_is_verified() {
             let service = sandbox(&["a.example"]);
             let renewed = Lineage::from_openssl(key, &["-days", "20"]);
             let shown = ["-cert", "cert.pem", "-key", "privkey.pem", "-cert_chain", "chain.pem", version];
-            let server = Server::start(&renewed, &shown);
+            let server = TlsServer::start(&renewed, &shown);
             let hook = deploy(&service, &renewed).env("EDGECERT_EDGE_ADDRESS", server.address.to_string());
             let output = hook.args(["--json", "--wait", "1"]).succeeds();
             let wanted = format!("a.example: {wanted}");
@@ -239,7 +209,7 @@ fn edge_that_judges_the_chain_is_verified() {
     );
     let shown =
         ["-cert", "cert.pem", "-key", "privkey.pem", "-cert_chain", "chain.pem", "-tls1_2", "-strict"];
-    let server = Server::start(&renewed, &shown);
+    let server = TlsServer::start(&renewed, &shown);
     let hook = deploy(&service, &renewed).env("EDGECERT_EDGE_ADDRESS", server.address.to_string());
     assert_eq!(hook.args(["--json", "--wait", "3"]).succeeds().sites(), ["a.example: served"]);
 }
@@ -292,7 +262,7 @@ fn old_leaf_of_another_key_type_is_stale() {
         &["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"],
         &["-days", "20"],
     );
-    let server = Server::start(&old, &["-cert", "cert.pem", "-key", "privkey.pem"]);
+    let server = TlsServer::start(&old, &["-cert", "cert.pem", "-key", "privkey.pem"]);
     let hook = deploy(&service, &renewed).env("EDGECERT_EDGE_ADDRESS", server.address.to_string());
     // In this test the old leaf was issued later; the guard is not under test.
     let output = hook.args(["--wait", "2", "--json", "--allow-older"]).run();
@@ -317,7 +287,7 @@ fn observation_outlives_a_silent_edge() {
     let [old, renewed] = [(), ()].map(|()| Lineage::issued_for(&["a.example"]));
     deploy(&service, &renewed).succeeds();
     // One observation takes four handshakes; the first observation precedes the deployment.
-    let server = Server::start(&old, &["-cert", "cert.pem", "-key", "privkey.pem", "-naccept", "8"]);
+    let server = TlsServer::start(&old, &["-cert", "cert.pem", "-key", "privkey.pem", "-naccept", "8"]);
     let hook = deploy(&service, &renewed).env("EDGECERT_EDGE_ADDRESS", server.address.to_string());
     let output = hook.args(["--wait", "3", "--json"]).exits_with(75);
     assert_eq!(output.sites(), ["a.example: stale"]);

@@ -88,7 +88,7 @@ fn readable_api_key_file_is_refused() {
             output.snapshot()
         );
         assert!(
-            output.snapshot().contains("edgecert: hint: run `chmod 600 HOME/key`\n"),
+            output.snapshot().contains("edgecert: hint: run `chmod o= HOME/key`\n"),
             "{}",
             output.snapshot()
         );
@@ -149,7 +149,7 @@ fn configuration_error_names_line_and_key() {
     expect![[r#"
         ---
         edgecert: error: cannot read /nonexistent.toml: no such file
-        edgecert: hint: check the path and its permissions
+        edgecert: hint: check the path
     "#]]
     .assert_eq(&hook.exits_with(78).snapshot());
 }

@@ -28,7 +28,7 @@ const IMPORTS: [(&str, &[&str]); 33] = [
     // Settings and state.
     ("settings", &["clock", "env", "file", "names", "secret", "text"]),
     ("state", &["clock", "file", "names", "outcome", "settings", "text"]),
-    ("inventory", &["bundle", "env", "file", "names", "settings", "source", "state", "text"]),
+    ("inventory", &["bundle", "env", "names", "settings", "source", "state", "text"]),
     // The service.
     ("trust", &["clock", "file", "settings", "text"]),
     ("api", &["check", "clock", "names", "secret", "settings", "text", "trust"]),

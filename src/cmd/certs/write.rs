@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Diagnostic, ErrorKind};
+use crate::error::{Diagnostic, ErrorKind, write_hint};
 use crate::file::{self, StagedFile};
 use crate::secret::Secret;
 use crate::text;
@@ -23,7 +23,13 @@ pub(super) enum DownloadWriteError {
     #[error("{} already exists; nothing was written", text::path(.0))]
     Exists(PathBuf),
     #[error("cannot write {}: {reason}", text::path(path))]
-    Io { path: PathBuf, reason: String },
+    Io { path: PathBuf, reason: String, kind: io::ErrorKind },
+}
+
+impl DownloadWriteError {
+    fn new(path: &Path, error: &io::Error) -> Self {
+        Self::Io { path: path.to_owned(), reason: file::reason(error), kind: error.kind() }
+    }
 }
 
 /// Maximum length of a file name without extensions; file systems allow 255 bytes.
@@ -51,11 +57,10 @@ impl Diagnostic for DownloadWriteError {
     }
 
     fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Exists(_) => "pass --force to replace it, or name another directory",
-            Self::Io { .. } => "check the directory, its permissions and its free space",
-        };
-        Some(hint.to_owned())
+        Some(match self {
+            Self::Exists(_) => "pass --force to replace it, or name another directory".into(),
+            Self::Io { kind, .. } => write_hint(*kind, "name another directory with --out"),
+        })
     }
 }
 
@@ -84,16 +89,13 @@ impl<'a> Part<'a> {
     }
 
     fn failed(&self, error: &io::Error) -> DownloadWriteError {
-        DownloadWriteError::Io { path: self.path.clone(), reason: file::reason(error) }
+        DownloadWriteError::new(&self.path, error)
     }
 }
 
 /// Writes all files or none: all are on disk under temporary names before the first is renamed.
 pub(super) fn all(parts: &[Part<'_>], directory: &Path, force: bool) -> Result<(), DownloadWriteError> {
-    let directory_error = |error: &io::Error| DownloadWriteError::Io {
-        path: directory.to_owned(),
-        reason: file::reason(error),
-    };
+    let directory_error = |error: &io::Error| DownloadWriteError::new(directory, error);
     if let Some(part) = parts.iter().find(|part| !force && part.path.symlink_metadata().is_ok()) {
         return Err(DownloadWriteError::Exists(part.path.clone()));
     }

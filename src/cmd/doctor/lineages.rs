@@ -233,7 +233,7 @@ fn open_key(source: &Source) -> Option<DoctorFinding> {
         let remedy = "set defaultMode: 0400 where the secret is mounted";
         return Some(DoctorFinding::warn(Subject::Lineage, detail, remedy));
     }
-    let remedy = format!("run `chmod 600 {}`", shell_word(&path));
+    let remedy = format!("run `chmod o= {}`", shell_word(&path));
     Some(DoctorFinding::fail(Subject::Lineage, ErrorKind::Config, detail, remedy))
 }
 

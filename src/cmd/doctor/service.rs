@@ -69,10 +69,7 @@ fn request_failed(error: &AttemptError) -> DoctorFinding {
     use AttemptError as E;
     let hint = error.hint().unwrap_or_else(|| "see the message of the service".into());
     let (subject, remedy) = match error {
-        E::Untrusted { reason, .. } if reason.contains("valid") || reason.contains("expired") => {
-            (Subject::Tls, format!("{hint}; check the clock of this host, too"))
-        }
-        E::Untrusted { .. } | E::TlsFailed { .. } => (Subject::Tls, hint),
+        E::Untrusted { .. } | E::NotTls { .. } | E::NoCommonTls { .. } => (Subject::Tls, hint),
         E::Unauthorized { .. } => (Subject::ApiKey, hint),
         E::Unreachable { .. } | E::TimedOut { .. } | E::ConnectionClosed { .. } => {
             (Subject::Service, "check the base URL, DNS, routes, firewall and proxy".into())

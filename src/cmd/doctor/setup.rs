@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use super::finding::{DoctorFinding, Subject};
-use crate::error::{ErrorKind, shell_word};
+use crate::error::{ErrorKind, shell_word, write_hint};
 use crate::file;
 use crate::secret::Secret;
 use crate::settings::{BaseUrl, Program, SettingsError};
@@ -65,7 +65,8 @@ pub(super) fn check_state(directory: Option<&Path>) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
     if let Err(error) = probe(directory) {
         let detail = format!("cannot write to the state directory {path}: {}", file::reason(&error));
-        findings.push(fail(detail, "make it writable, or name another one with --state-dir".into()));
+        let elsewhere = "name another one with --state-dir";
+        findings.push(fail(detail, write_hint(error.kind(), elsewhere)));
     }
     if fs::metadata(directory).is_ok_and(|found| found.permissions().mode() & FORBIDDEN_MODE != 0) {
         let remedy = format!("run `chmod 700 {}`", shell_word(&path));

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::{Confirm, label};
 use crate::api::{ApiObject, RequestError, Site};
 use crate::cli::{DeleteArgs, SiteName};
-use crate::cmd::session::{CONTRADICTION_HINT, NoSuchSite, OperationError, Session};
+use crate::cmd::session::{CONTRADICTION_HINT, NoSuchSite, OperationError, SEE_REASON_HINT, Session};
 use crate::error::{CommandError, Diagnostic, ErrorKind};
 use crate::report::CommandReport;
 
@@ -78,7 +78,7 @@ fn not_deleted(site: &ApiObject<Site>, cause: RequestError) -> CommandError {
             OperationError::new(format!("{} may or may not have been deleted", label(site)), cause).into()
         }
         _ => OperationError::new(format!("{} was not deleted", label(site)), cause)
-            .refused_hint("see the reason that the service gives")
+            .refused_hint(SEE_REASON_HINT)
             .into(),
     }
 }

@@ -10,8 +10,9 @@ use zeroize::Zeroizing;
 
 use super::change::{contains, suggestion};
 use crate::cli::{FieldArgs, Origin};
-use crate::error::{CommandError, Diagnostic, ErrorKind};
-use crate::{fields, file, text};
+use crate::error::{CommandError, Diagnostic, ErrorKind, read_hint};
+use crate::file::{self, ReadError};
+use crate::{fields, text};
 
 /// Fields to save.
 pub(super) struct FieldUpdate {
@@ -29,6 +30,8 @@ pub(super) enum FieldUpdateError {
     NotJson { path: PathBuf, line: usize },
     #[error("{} holds no JSON object; nothing was sent", text::path(.0))]
     NotAnObject(PathBuf),
+    #[error(transparent)]
+    Unreadable(#[from] ReadError),
     #[error("cannot read standard input: {reason}")]
     Stdin { reason: String },
     #[error("--origin and --set origins=… set the same field")]
@@ -45,7 +48,7 @@ impl Diagnostic for FieldUpdateError {
     fn kind(&self) -> ErrorKind {
         match self {
             Self::WrongType { .. } | Self::NotJson { .. } | Self::NotAnObject(_) => ErrorKind::Refused,
-            Self::Stdin { .. } => ErrorKind::NoInput,
+            Self::Unreadable(_) | Self::Stdin { .. } => ErrorKind::NoInput,
             Self::OriginsTwice | Self::UnknownProtocol | Self::PortTwice | Self::SeveralPorts => {
                 ErrorKind::Usage
             }
@@ -60,6 +63,7 @@ impl Diagnostic for FieldUpdateError {
             Self::NotJson { .. } | Self::NotAnObject(_) => {
                 r#"write an object of fields, for example {"force_https": true}"#
             }
+            Self::Unreadable(error) => read_hint(error.kind),
             Self::Stdin { .. } => "pipe an object of fields in JSON to it",
             Self::OriginsTwice | Self::PortTwice => "use one of them",
             Self::UnknownProtocol => {
@@ -122,7 +126,10 @@ impl FieldUpdate {
 
 /// Reads an object of fields, or the output of `sites get --json`.
 fn read_file(path: &Path) -> Result<Map<String, Value>, CommandError> {
-    let text = if path == Path::new("-") { read_stdin()? } else { file::read_text(path, MAX_BYTES)? };
+    let text = match path.to_str() {
+        Some("-") => read_stdin()?,
+        _ => file::read_text(path, MAX_BYTES).map_err(FieldUpdateError::from)?,
+    };
     // Some editors write a byte order mark.
     let json = serde_json::from_str(text.trim_start_matches('\u{feff}'))
         .map_err(|error| FieldUpdateError::NotJson { path: path.to_owned(), line: error.line() })?;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::{change, label};
 use crate::api::{ApiObject, AttemptError, RequestError, Site};
 use crate::cli::{SiteArgs, SiteName};
-use crate::cmd::session::{CONTRADICTION_HINT, NoSuchSite, OperationError, Session};
+use crate::cmd::session::{CONTRADICTION_HINT, NoSuchSite, OperationError, SEE_REASON_HINT, Session};
 use crate::error::{CommandError, Diagnostic, ErrorKind};
 use crate::report::CommandReport;
 use crate::text::sanitize;
@@ -41,7 +41,8 @@ impl Diagnostic for SwitchError {
 
     fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::StillEnabled { .. } => CONTRADICTION_HINT,
+            Self::StillEnabled { reason, .. } if reason.is_empty() => CONTRADICTION_HINT,
+            Self::StillEnabled { .. } => SEE_REASON_HINT,
             Self::DisabledBySystem { .. } => {
                 "if the package's traffic is exceeded, top it up, renew it or extend it first"
             }

@@ -11,7 +11,7 @@ use super::field_update::FieldUpdate;
 use super::{change, label, plain};
 use crate::api::{ApiObject, RequestError, Site};
 use crate::cli::UpdateArgs;
-use crate::cmd::session::{NoSuchSite, OperationError, Session};
+use crate::cmd::session::{NoSuchSite, OperationError, SEE_REASON_HINT, Session};
 use crate::error::{CommandError, Diagnostic, ErrorKind};
 use crate::fields::FIELDS;
 use crate::report::{CommandReport, Style, Table};
@@ -90,7 +90,7 @@ pub(super) async fn save(
 ) -> Result<(ApiObject<Site>, Vec<String>), CommandError> {
     let id = before.known.id;
     let saved = session.client.update_site(id, fields).await;
-    let saved = saved.map_err(|cause| not_saved(cause, before))?;
+    let saved = saved.map_err(|cause| not_saved(cause, before, fields))?;
     let site = match saved.site.filter(|site| site.known.id == id) {
         Some(site) => site,
         None => session.reread_site(id).await?,
@@ -98,20 +98,19 @@ pub(super) async fn save(
     Ok((site, saved.ignored_fields))
 }
 
-fn not_saved(cause: RequestError, before: &ApiObject<Site>) -> CommandError {
+fn not_saved(cause: RequestError, before: &ApiObject<Site>, fields: &Map<String, Value>) -> CommandError {
+    let has_reference = ["cert_id", "package_id"].iter().any(|name| fields.contains_key(*name));
     let site = label(before);
     let unchanged = format!("{site} was not changed");
     match cause.refused_status() {
         Some(404) => NoSuchSite::Id { id: before.known.id }.into(),
-        Some(403) => OperationError::new(unchanged, cause)
+        Some(403) if has_reference => OperationError::new(unchanged, cause)
             .refused_hint("name a cert_id or package_id of this account")
             .into(),
         _ if cause.is_retryable() => {
             OperationError::new(format!("{site} may or may not have been changed"), cause).into()
         }
-        _ => {
-            OperationError::new(unchanged, cause).refused_hint("see the reason that the service gives").into()
-        }
+        _ => OperationError::new(unchanged, cause).refused_hint(SEE_REASON_HINT).into(),
     }
 }
 

@@ -41,7 +41,7 @@ impl Diagnostic for ForgetError {
             }
             Self::Unknown { known, .. } => format!("known lineages: {}", text::list(known)),
             Self::Ambiguous { .. } => "pass the name of one lineage".into(),
-            Self::Write(_) => "run edgecert as the user that the ACME client runs as".into(),
+            Self::Write(error) => return error.hint(),
         })
     }
 }

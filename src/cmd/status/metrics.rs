@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use time::OffsetDateTime;
 
 use super::lineage_status::{LineageStatus, SiteStatus};
-use crate::error::{Diagnostic, ErrorKind};
+use crate::error::{Diagnostic, ErrorKind, write_hint};
 use crate::file::{self, StagedFile};
 use crate::outcome::Outcome;
 use crate::text;
@@ -58,6 +58,7 @@ const METRICS: [Metric; 5] = [
 pub(super) struct MetricsError {
     path: PathBuf,
     reason: String,
+    kind: io::ErrorKind,
 }
 
 impl Diagnostic for MetricsError {
@@ -66,7 +67,7 @@ impl Diagnostic for MetricsError {
     }
 
     fn hint(&self) -> Option<String> {
-        Some("name a file in an existing directory that this user can write".into())
+        Some(write_hint(self.kind, "name another file"))
     }
 }
 
@@ -102,13 +103,14 @@ fn escape(value: &str) -> String {
 
 /// Replaces the file: the collector reads the old one or the new one.
 pub(super) fn write(path: &Path, text: &str) -> Result<(), MetricsError> {
-    let failed = |reason: String| MetricsError { path: path.to_owned(), reason };
+    let failed = |reason: String, kind| MetricsError { path: path.to_owned(), reason, kind };
     // Not to be replaced by a file: a device, or a link such as `/dev/stdout`.
     if path.symlink_metadata().is_ok_and(|metadata| !metadata.is_file()) {
-        return Err(failed("not a regular file".into()));
+        return Err(failed("not a regular file".into(), io::ErrorKind::AlreadyExists));
     }
-    let temporary = temporary_path(path).ok_or_else(|| failed("not a file name".into()))?;
-    replace(path, temporary, text).map_err(|error| failed(file::reason(&error)))
+    let temporary =
+        temporary_path(path).ok_or_else(|| failed("not a file name".into(), io::ErrorKind::IsADirectory))?;
+    replace(path, temporary, text).map_err(|error| failed(file::reason(&error), error.kind()))
 }
 
 /// Appends an extension that the collector does not read.

@@ -22,7 +22,7 @@ use self::verdict::CheckVerdict;
 use crate::cli::StatusArgs;
 use crate::clock;
 use crate::context::Context;
-use crate::error::{CommandError, Diagnostic, ErrorKind};
+use crate::error::{CommandError, Diagnostic, ErrorKind, state_dir_hint};
 use crate::file;
 use crate::inventory::Inventory;
 use crate::report::CommandReport;
@@ -36,7 +36,7 @@ enum StatusError {
     #[error("no state directory is set, and there is no home directory")]
     NoStateDirectory,
     #[error("cannot read the state directory {}: {reason}", text::path(path))]
-    UnreadableStateDirectory { path: PathBuf, reason: String },
+    UnreadableStateDirectory { path: PathBuf, reason: String, kind: io::ErrorKind },
 }
 
 impl Diagnostic for StatusError {
@@ -45,7 +45,11 @@ impl Diagnostic for StatusError {
     }
 
     fn hint(&self) -> Option<String> {
-        Some("name it with --state-dir, and run edgecert as the user that owns it".into())
+        let hint = match self {
+            Self::NoStateDirectory => "name it with --state-dir, or set HOME",
+            Self::UnreadableStateDirectory { kind, .. } => state_dir_hint(*kind),
+        };
+        Some(hint.into())
     }
 }
 
@@ -115,8 +119,8 @@ fn open_store(layers: &Layers<'_>, required: bool) -> Result<Option<Store>, Stat
         Ok(_) => Ok(Some(Store::at(&directory))),
         Err(error) if error.kind() == io::ErrorKind::NotFound && !required => Ok(None),
         Err(error) => {
-            let reason = file::reason(&error);
-            Err(StatusError::UnreadableStateDirectory { path: directory, reason })
+            let (reason, kind) = (file::reason(&error), error.kind());
+            Err(StatusError::UnreadableStateDirectory { path: directory, reason, kind })
         }
     }
 }

@@ -16,7 +16,7 @@ fn readable_private_key_is_a_fault() {
     let key = certbot.live("a.example").join("privkey.pem");
     fs::set_permissions(&key, Permissions::from_mode(0o644)).unwrap();
     let output = on_good_host(&service, &certbot).exits_with(78);
-    assert_only_fault(&output, "fail lineage: others can read the private key ", "chmod 600 /");
+    assert_only_fault(&output, "fail lineage: others can read the private key ", "chmod o= /");
 
     // A mounted secret has such a mode.
     let secret = TempDir::new().unwrap();
@@ -45,7 +45,7 @@ fn chain_without_root_is_a_fault() {
         assert_only_fault(&output, "fail lineage: ", "include its root");
     }
     let output = with(&entry("missing.pem")).exits_with(78);
-    assert_only_fault(&output, "fail lineage: cannot use the CA file ", "name a file");
+    assert_only_fault(&output, "fail lineage: cannot use the CA file ", "check the path");
 }
 
 #[test]

@@ -63,7 +63,11 @@ fn missing_package_is_exit_69() {
     let service = shop();
     let output = sites(&service, &["create", "new.example.com", "--set", "package_id=2"]).exits_with(69);
     assert!(output.stderr.contains("new.example.com was not created"), "{}", output.stderr);
-    assert!(output.stderr.contains("hint: check that the account has a package"), "{}", output.stderr);
+    assert!(
+        output.stderr.contains("hint: see the reason that the service gives; a site needs a package"),
+        "{}",
+        output.stderr
+    );
     sites(&service, &["create", "new.example.com", "--set", "package_id=1"]).succeeds();
     set_traffic(&service, 9999);
     sites(&service, &["create", "newer.example.com"]).exits_with(69);

@@ -1,0 +1,132 @@
+//! Hints: each fits the cause of the failure.
+
+use std::fs;
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::harness::{
+    Fault, Hook, Lineage, TlsServer, configured, deploy, edgecert, edit_state, sandbox, state_files, sync,
+    test_ca,
+};
+
+/// The last hint of a failed run.
+#[track_caller]
+fn hint(hook: Hook, code: i32) -> String {
+    let stderr = hook.exits_with(code).stderr;
+    let hint = stderr.lines().rev().find_map(|line| line.strip_prefix("edgecert: hint: "));
+    hint.unwrap_or_else(|| panic!("no hint: {stderr}")).to_owned()
+}
+
+#[test]
+fn only_an_unknown_issuer_suggests_a_ca_file() {
+    const CLOCK: &str = "check the clock of this host; if it is right, ";
+    let trusted = |names: &[&str], days| test_ca().issue_between(names, days).unwrap();
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let untrusted = Lineage::from_openssl(&["ecparam", "-name", "prime256v1", "-genkey"], &[]);
+    for (issued, hinted) in [
+        (
+            Some(trusted(&["localhost"], [-20, -10])),
+            format!("{CLOCK}the service has to renew its certificate"),
+        ),
+        (Some(trusted(&["localhost"], [10, 20])), format!("{CLOCK}wait until the certificate is valid")),
+        (
+            Some(trusted(&["other.example"], [-1, 10])),
+            "check the host in the base URL; the certificate has to name it".into(),
+        ),
+        (None, "if the service uses a private CA, pass its certificate with --ca-file".into()),
+    ] {
+        if let Some(issued) = &issued {
+            lineage.save(issued);
+        }
+        let files = if issued.is_some() { &lineage } else { &untrusted };
+        let server = TlsServer::start(
+            files,
+            &["-cert", "cert.pem", "-key", "privkey.pem", "-cert_chain", "chain.pem"],
+        );
+        let url = format!("https://localhost:{}", server.address.port());
+        let hook = edgecert().env("EDGECERT_BASE_URL", url).env("EDGECERT_API_KEY", "key");
+        assert_eq!(hint(hook.args(["sites", "list"]), 78), hinted);
+    }
+}
+
+#[test]
+fn later_state_suggests_the_later_release() {
+    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    let state = TempDir::new().unwrap();
+    deploy(&service, &lineage, state.path()).succeeds();
+    for file in state_files(state.path()) {
+        edit_state(&file, |state| state["version"] = json!(99));
+    }
+    for hook in [sync(&service, state.path()), configured(sync(&service, state.path()), &[&lineage])] {
+        let stderr = hook.exits_with(78).stderr;
+        assert!(stderr.contains("hint: run the release of edgecert that wrote it"), "{stderr}");
+        assert!(!stderr.contains("space") && !stderr.contains("writable"), "{stderr}");
+    }
+    let output = deploy(&service, &lineage, state.path()).succeeds();
+    assert!(!output.stderr.contains("space"), "{}", output.stderr);
+}
+
+#[test]
+fn long_files_suggest_no_other_user() {
+    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    let (home, state) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let large = home.path().join("large");
+    fs::write(&large, "x".repeat(5 << 20)).unwrap();
+    let large = large.to_str().unwrap();
+    let long = format!("/{}", "x".repeat(300));
+    deploy(&service, &lineage, state.path()).succeeds();
+    fs::copy(large, &state_files(state.path())[0]).unwrap();
+    let call = |arguments: &[&str]| edgecert().against(&service).args(arguments);
+    let rows = [
+        (
+            call(&["check", "--cert", large]),
+            66,
+            "check the path; pass the PEM file of one certificate or key",
+        ),
+        (call(&["check", "--cert", &long]), 66, "check the path"),
+        (call(&["check", "--cert", "/dev/null/x"]), 66, "check the path"),
+        (call(&["sites", "list", "--config", large]), 78, "check the path; the file is too large"),
+        (call(&["sites", "list", "--api-key-file", large]), 78, "check the path; the file is too large"),
+        (call(&["sites", "list", "--api-key-file", &long]), 78, "check the path"),
+        (
+            call(&["sites", "update", "a.example", "--from", large]),
+            66,
+            "check the path; the file is too large",
+        ),
+        (configured(sync(&service, state.path()), &[&lineage]), 78, "examine the file and move it away, or "),
+    ];
+    for (hook, code, expected) in rows {
+        let found = hint(hook, code);
+        assert!(found.starts_with(expected) && !found.contains(" user"), "{found}");
+    }
+}
+
+#[test]
+fn unusable_state_directory_suggests_another_one() {
+    let service = sandbox(&["a.example"]);
+    let at = |hook: Hook| hook.env("EDGECERT_STATE_DIR", "/dev/null/state");
+    assert_eq!(
+        hint(at(edgecert().against(&service).args(["sync"])), 78),
+        "name another directory with --state-dir"
+    );
+    assert_eq!(
+        hint(at(edgecert().args(["status", "--forget", "x"])), 66),
+        "name the state directory with --state-dir"
+    );
+}
+
+#[test]
+fn only_recorded_runs_leave_retries_to_sync() {
+    const REPEAT: &str = "run the same command again later";
+    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    let call = || {
+        service.clear_faults();
+        service.add_fault(Fault::status("GET /api/certs", 503).header("Retry-After", "3600"));
+        edgecert().called_by_certbot(&lineage).against(&service)
+    };
+    assert_eq!(hint(call(), 75), "run `edgecert sync` to retry, or enable its timer");
+    assert_eq!(hint(call().args(["plan"]), 75), REPEAT);
+    assert_eq!(hint(call().args(["deploy", "--dry-run"]), 75), REPEAT);
+    assert_eq!(hint(call().env("EDGECERT_STATE_DIR", "/dev/null/state"), 75), REPEAT);
+}
