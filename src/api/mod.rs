@@ -13,6 +13,7 @@ mod gap;
 mod limiter;
 mod list;
 mod response;
+mod timestamp;
 mod transport;
 mod wire;
 
@@ -24,6 +25,7 @@ pub(crate) use self::gap::Gap;
 pub(crate) use self::limiter::MAX_CONCURRENT_REQUESTS;
 pub(crate) use self::list::List;
 pub(crate) use self::response::Download;
+pub(crate) use self::timestamp::Timestamp;
 pub(crate) use self::wire::{ApiObject, Record, RecordType, SavedSite, Site, Uploaded};
 
 /// Parses a body as the response of each endpoint, for fuzzing.

@@ -3,11 +3,11 @@
 //! Nothing here handles secrets; `response.rs` has removed them.
 
 use serde_json::{Map, Value};
-use time::OffsetDateTime;
 
 use super::envelope::find_object;
+use super::timestamp::Timestamp;
 use crate::names::Domain;
-use crate::text::{rfc3339, sanitize};
+use crate::text::sanitize;
 
 /// A certificate stored by the service (section 2.1).
 #[derive(Clone, Debug)]
@@ -69,10 +69,15 @@ pub(crate) struct SavedSite {
 /// The response to an upload (section 4.2).
 #[derive(Clone, Debug)]
 pub(crate) struct Uploaded {
+    /// Whether it says `ok: true`.
+    pub(crate) is_ok: bool,
     pub(crate) id: u64,
     pub(crate) created: Option<bool>,
-    /// `None` if it cannot be read.
-    pub(crate) not_after: Option<OffsetDateTime>,
+    /// The domains that it shows; untrusted text.
+    pub(crate) domains: Vec<String>,
+    /// `None` if it is not shown.
+    pub(crate) not_after: Option<Timestamp>,
+    /// `None` if it is not shown; untrusted text.
     pub(crate) key_match: Option<String>,
     /// As the service sent it; its shape is not documented.
     pub(crate) bound_sites: Value,
@@ -172,12 +177,19 @@ impl SavedSite {
 impl Uploaded {
     pub(super) fn from_json(json: &Value) -> Option<Self> {
         let fields = json.as_object()?;
-        let text = |name: &str| fields.get(name).and_then(Value::as_str);
+        let key_match = fields.get("key_match").filter(|value| !value.is_null() && *value != "");
         Some(Self {
+            is_ok: fields.get("ok") == Some(&Value::Bool(true)),
             id: id(fields.get("id")?)?,
             created: fields.get("created").and_then(Value::as_bool),
-            not_after: text("not_after").and_then(timestamp),
-            key_match: text("key_match").map(str::to_owned),
+            domains: match domain_field(fields) {
+                Some(shown @ (Value::Bool(_) | Value::Number(_) | Value::Object(_))) => {
+                    vec![shown.to_string()]
+                }
+                _ => domain_texts(fields).into_iter().map(str::to_owned).collect(),
+            },
+            not_after: Timestamp::from_json(fields.get("not_after")),
+            key_match: key_match.map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)),
             bound_sites: fields.get("bound_sites").cloned().unwrap_or_else(|| Value::Array(Vec::new())),
         })
     }
@@ -185,12 +197,20 @@ impl Uploaded {
 
 /// Parses one name, several names in one string, or an array.
 pub(super) fn domains(fields: &Map<String, Value>) -> Vec<Domain> {
-    let texts: Vec<&str> = match fields.get("domain").or_else(|| fields.get("domains")) {
+    domain_texts(fields).into_iter().filter_map(|text| text.parse().ok()).collect()
+}
+
+fn domain_texts(fields: &Map<String, Value>) -> Vec<&str> {
+    let texts: Vec<&str> = match domain_field(fields) {
         Some(Value::String(text)) => text.split([',', ';', ' ', '\n']).collect(),
         Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
     };
-    texts.into_iter().filter_map(|text| text.trim().parse().ok()).collect()
+    texts.into_iter().map(str::trim).filter(|text| !text.is_empty()).collect()
+}
+
+fn domain_field(fields: &Map<String, Value>) -> Option<&Value> {
+    fields.get("domain").or_else(|| fields.get("domains"))
 }
 
 /// The record that a site is bound to; absent, null and zero mean none. An error is the start of a value that is none of
@@ -205,13 +225,6 @@ pub(super) fn binding(site: &Value) -> Result<Option<u64>, String> {
 pub(super) fn id(json: &Value) -> Option<u64> {
     let whole = || json.as_f64().filter(|number| number.fract() == 0.0)?.to_string().parse().ok();
     json.as_u64().or_else(whole).or_else(|| json.as_str()?.parse().ok())
-}
-
-/// Parses a time in RFC 3339; UTC if it has no offset, midnight if it has no time of day.
-fn timestamp(text: &str) -> Option<OffsetDateTime> {
-    let text = text.trim().replacen(' ', "T", 1);
-    let forms = [text.clone(), format!("{text}Z"), format!("{text}T00:00:00Z")];
-    forms.iter().find_map(|text| rfc3339::parse(text).ok())
 }
 
 const MAX_IGNORED_FIELDS_DEPTH: usize = 4;

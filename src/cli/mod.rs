@@ -75,7 +75,7 @@ Exit codes:
   70  internal error
   75  temporary: network, 429, 5xx, deadline, or an edge that still serves the old
       certificate; recorded for `edgecert sync` to retry
-  76  the service sent an unintelligible response
+  76  the service sent an unintelligible or contradictory response
   77  the service rejected the API key
   78  configuration error
 

@@ -20,6 +20,7 @@ mod scope;
 mod site_error;
 mod survey;
 mod upload;
+mod upload_response;
 mod verdict;
 
 use std::collections::HashMap;

@@ -7,17 +7,19 @@ use crate::settings::Verify;
 use crate::verify::EdgeView;
 
 /// The record that an upload replaced or created.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct StoredRecord {
     pub(super) id: u64,
     pub(super) is_new: bool,
+    /// Why the response does not confirm the upload; `None` if it does.
+    pub(super) contradiction: Option<String>,
 }
 
 /// A site that an upload is for, with everything observed since.
 pub(super) struct PendingSite<'p> {
     pub(super) target: &'p Target<'p>,
     pub(super) upload: &'p Upload<'p>,
-    pub(super) stored: Result<StoredRecord, &'p RequestError>,
+    pub(super) stored: Result<&'p StoredRecord, &'p RequestError>,
     pub(super) reading: SiteReading,
     /// The result of setting `cert_id`; `None` if that was not tried.
     pub(super) binding: Option<Result<SavedSite, RequestError>>,
@@ -38,7 +40,7 @@ impl<'p> PendingSite<'p> {
     pub(super) fn new(
         target: &'p Target<'p>,
         upload: &'p Upload<'p>,
-        stored: Result<StoredRecord, &'p RequestError>,
+        stored: Result<&'p StoredRecord, &'p RequestError>,
         verify: Verify,
     ) -> Self {
         let view = EdgeView::new(verify == Verify::Require);

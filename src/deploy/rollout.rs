@@ -7,7 +7,7 @@ use super::binding::bind_planned;
 use super::conversion::recorded_leaf;
 use super::error::DeployError;
 use super::not_needed::Contender;
-use super::pending_site::PendingSite;
+use super::pending_site::{PendingSite, StoredRecord};
 use super::planning::PlanInputs;
 use super::polling::Polling;
 use super::request::RolloutRequest;
@@ -185,7 +185,8 @@ fn changed_records(plan: &Plan<'_>, results: &[UploadResult], sites: &[PendingSi
     let mut changed = ChangedRecords::default();
     for (upload, result) in plan.uploads.iter().zip(results) {
         match result {
-            Ok(stored) => changed.stored.push(stored.id),
+            Ok(StoredRecord { id, contradiction: None, .. }) => changed.stored.push(*id),
+            Ok(stored) => changed.maybe_stored.extend(upload.replaces.iter().copied().chain([stored.id])),
             Err(failed) if failed.may_be_done => changed.maybe_stored.extend(&upload.replaces),
             Err(_) => {}
         }
@@ -205,7 +206,7 @@ pub(super) fn pending_sites<'p>(
     let pending = |target: &'p Target<'p>| {
         let index = target.action.upload()?;
         let (upload, result) = (plan.uploads.get(index)?, results.get(index)?);
-        Some(PendingSite::new(target, upload, result.as_ref().copied(), verify))
+        Some(PendingSite::new(target, upload, result.as_ref(), verify))
     };
     plan.targets.iter().filter_map(pending).collect()
 }

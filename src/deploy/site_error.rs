@@ -20,6 +20,10 @@ pub(super) enum SiteError<'a> {
         if failed.may_be_done { "; the service may have stored it" } else { "" }
     )]
     Upload { domain: &'a Domain, failed: &'a RequestError },
+    #[error("{domain} is not verified: {detail}")]
+    Unconfirmed { domain: &'a Domain, detail: &'a str },
+    #[error("{domain} is misbound: certificate {id} was created, and the site is not bound to it")]
+    Unused { domain: &'a Domain, id: u64 },
     #[error("{0}: the account no longer has this site")]
     Missing(&'a Domain),
     #[error("{0} may not be bound: it could not be read after the upload")]
@@ -44,7 +48,9 @@ impl Diagnostic for SiteError<'_> {
             | Self::Blocked { .. }
             | Self::Missing(_)
             | Self::IgnoredFields { .. }
+            | Self::Unused { .. }
             | Self::Misbound { .. } => ErrorKind::Service,
+            Self::Unconfirmed { .. } => ErrorKind::Protocol,
             Self::Upload { failed, .. } | Self::Bind { failed, .. } => failed.kind(),
             Self::Unread(_) | Self::Stale { .. } | Self::Unverified { .. } => ErrorKind::Temporary,
         }
@@ -57,6 +63,14 @@ impl Diagnostic for SiteError<'_> {
             Self::Upload { failed, .. } | Self::Bind { failed, .. } => return failed.hint(),
             Self::Missing(_) | Self::IgnoredFields { .. } => return None,
             Self::Unread(_) => RETRY_HINT,
+            Self::Unconfirmed { .. } => {
+                "report the response to the service; `edgecert sync` uploads again unless the edge serves the certificate"
+            }
+            Self::Unused { domain, id } => {
+                return Some(format!(
+                    "omit --wait 0 to deploy to the record that the site is bound to, or run `edgecert sites bind {domain} {id}`"
+                ));
+            }
             Self::Misbound { .. } => {
                 "pass --rebind to bind the site to the uploaded certificate, or bind it in the service"
             }

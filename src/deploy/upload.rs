@@ -5,6 +5,7 @@ use futures_util::{StreamExt as _, stream};
 use super::pending_site::StoredRecord;
 use super::request::{MAX_REQUESTS, RolloutRequest};
 use super::site_error::SiteError;
+use super::upload_response::{contradiction, is_unused};
 use super::verdict::{failed_outcome, unlisted_site};
 use crate::api::{RequestError, Uploaded};
 use crate::error::{Diagnostic as _, ErrorKind};
@@ -25,7 +26,7 @@ pub(super) async fn upload_planned(
     let answers: Vec<_> = stream::iter(sent).buffered(MAX_REQUESTS).collect().await;
     let mut results = Vec::with_capacity(uploads.len());
     for (upload, answer) in uploads.iter().zip(answers) {
-        let result = record(upload.domain, answer, report);
+        let result = record(request, upload.domain, answer, report);
         results.push(try_alternatives(request, upload, result, report).await);
     }
     results
@@ -43,7 +44,8 @@ async fn try_alternatives(
         if !result.as_ref().is_err_and(|failed| failed.kind() == ErrorKind::Service) {
             break;
         }
-        result = record(domain, request.client.upload(request.vetted, domain).await, report);
+        let answer = request.client.upload(request.vetted, domain).await;
+        result = record(request, domain, answer, report);
     }
     result
 }
@@ -59,10 +61,22 @@ pub(super) async fn upload_only(request: &RolloutRequest<'_>, report: &mut Deplo
             continue;
         }
         let answer = request.client.upload(request.vetted, domain).await;
-        let site = match record(domain, answer, report) {
-            Ok(stored) => {
-                report.body.records.stored.push(stored.id);
-                unlisted_site(domain.spelled(), Some(stored.id), Outcome::Uploaded, None)
+        let is_unused = answer.as_ref().is_ok_and(|(response, _)| is_unused(response, domain));
+        let site = match record(request, domain, answer, report) {
+            Ok(StoredRecord { contradiction: Some(detail), .. }) => {
+                report.body.records.is_any_possible = true;
+                report.fail(SiteError::Unconfirmed { domain, detail: &detail });
+                unlisted_site(domain.spelled(), None, Outcome::Queued, Some(detail))
+            }
+            Ok(StoredRecord { id, .. }) => {
+                report.body.records.stored.push(id);
+                if is_unused {
+                    let detail = format!("certificate {id} was created, and the site is not bound to it");
+                    report.fail(SiteError::Unused { domain, id });
+                    unlisted_site(domain.spelled(), None, Outcome::Misbound, Some(detail))
+                } else {
+                    unlisted_site(domain.spelled(), Some(id), Outcome::Uploaded, None)
+                }
             }
             Err(failed) => {
                 report.body.records.is_any_possible |= failed.may_be_done;
@@ -79,32 +93,33 @@ pub(super) async fn upload_only(request: &RolloutRequest<'_>, report: &mut Deplo
 
 /// Adds the result of an upload to the report.
 fn record(
+    request: &RolloutRequest<'_>,
     domain: &Domain,
     answer: Result<(Uploaded, u32), RequestError>,
     report: &mut DeployReport,
 ) -> UploadResult {
-    let domain = domain.spelled().to_owned();
     match answer {
-        Ok((value, attempts)) => {
+        Ok((response, attempts)) => {
             report.body.changed = true;
-            let stored = StoredRecord { id: value.id, is_new: value.created == Some(true) };
+            let contradiction = contradiction(&response, domain, &request.vetted.chain().leaf);
+            report.warnings.extend(contradiction.iter().map(|found| format!("{domain}: {found}")));
             report.body.uploads.push(UploadReport {
-                domain,
-                ok: true,
-                id: Some(value.id),
-                created: value.created,
-                not_after: value.not_after,
-                key_match: value.key_match,
-                bound_sites: value.bound_sites,
+                domain: domain.spelled().to_owned(),
+                ok: contradiction.is_none(),
+                id: Some(response.id),
+                created: response.created,
+                not_after: response.not_after.and_then(|shown| shown.at()),
+                key_match: response.key_match,
+                bound_sites: response.bound_sites,
                 attempts,
-                error: None,
+                error: contradiction.clone(),
             });
-            Ok(stored)
+            Ok(StoredRecord { id: response.id, is_new: response.created == Some(true), contradiction })
         }
         Err(failed) => {
             report.body.changed |= failed.may_be_done;
             report.body.uploads.push(UploadReport {
-                domain,
+                domain: domain.spelled().to_owned(),
                 ok: false,
                 id: None,
                 created: None,

@@ -62,9 +62,11 @@ pub(super) fn report_pending(pending: &PendingSite<'_>, settings: &Settings, rep
     let edge = pending.is_edge_checked.then(|| EdgeReport::new(&pending.view));
     let verdict = Verdict::of(pending, settings);
     let mut latest = pending.latest().clone();
-    if let (Ok(stored), Outcome::Served) = (pending.stored, &verdict.outcome) {
+    if let (Ok(StoredRecord { id, contradiction: None, .. }), Outcome::Served) =
+        (pending.stored, &verdict.outcome)
+    {
         // Even if the site could not be read: its edge shows the leaf.
-        latest.cert_id = Some(stored.id);
+        latest.cert_id = Some(*id);
     }
     verdict.add_to(report, pending.target, &latest, edge);
 }
@@ -110,6 +112,19 @@ impl<'a> Verdict<'a> {
 
     /// The verdict on a site that an upload was made for.
     fn of(pending: &'a PendingSite<'_>, settings: &Settings) -> Self {
+        let verdict = Self::of_observations(pending, settings);
+        let contradiction = pending.stored.ok().and_then(|stored| stored.contradiction.as_deref());
+        match contradiction.filter(|_| matches!(verdict.outcome, Outcome::Synced | Outcome::Uploaded)) {
+            // Only handshakes prove an upload that its response contradicts.
+            Some(detail) => Self::new(Outcome::Queued, detail)
+                .with_error(SiteError::Unconfirmed { domain: &pending.target.site.domain, detail })
+                .with_warnings(verdict.warnings),
+            None => verdict,
+        }
+    }
+
+    /// The verdict according to what the service and the edge show.
+    fn of_observations(pending: &'a PendingSite<'_>, settings: &Settings) -> Self {
         match (pending.stored, &pending.reading) {
             // The error is reported once for the upload, which may be for several sites.
             (Err(failed), _) => Self::new(failed_outcome(failed), failed.to_string()),
@@ -189,7 +204,7 @@ impl<'a> Verdict<'a> {
     }
 
     /// The site could not be read since the upload. If the upload replaced the record it was bound to, it still is.
-    fn unread(site: &'a Site, stored: StoredRecord, settings: &Settings) -> Self {
+    fn unread(site: &'a Site, stored: &StoredRecord, settings: &Settings) -> Self {
         let domain = &site.domain;
         let was_bound = site.cert_id == Some(stored.id);
         if was_bound && settings.verify != Verify::Require {
@@ -211,7 +226,7 @@ impl<'a> Verdict<'a> {
     }
 
     /// The upload succeeded, but the site is bound to another record or to none.
-    fn misbound(pending: &'a PendingSite<'_>, stored: StoredRecord, site: &'a Site) -> Self {
+    fn misbound(pending: &'a PendingSite<'_>, stored: &StoredRecord, site: &'a Site) -> Self {
         let (id, domain) = (stored.id, &site.domain);
         let detail = misbinding(pending, stored, site);
         match &pending.binding {
@@ -253,7 +268,7 @@ impl<'a> Verdict<'a> {
 }
 
 /// What the site is bound to in place of the uploaded record.
-fn misbinding(pending: &PendingSite<'_>, stored: StoredRecord, site: &Site) -> String {
+fn misbinding(pending: &PendingSite<'_>, stored: &StoredRecord, site: &Site) -> String {
     let id = stored.id;
     let bound = match site.cert_id {
         Some(other) => format!("bound to certificate {other}, not to the uploaded {id}"),

@@ -54,4 +54,5 @@ mod sync;
 mod tidy;
 mod timers;
 mod trust_anchors;
+mod upload_responses;
 mod worlds;

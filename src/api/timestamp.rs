@@ -1,0 +1,203 @@
+//! Times in responses: ISO 8601 with or without separators, seconds, fractions and offset, dates, and Unix times.
+
+use serde_json::Value;
+use time::{Date, Month, OffsetDateTime, PrimitiveDateTime, Time, UtcOffset};
+
+/// A time as the service shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Timestamp {
+    /// To the second.
+    At(OffsetDateTime),
+    /// Without an offset: ISO 8601 calls it local, and the time zone is unknown.
+    Local(PrimitiveDateTime),
+    /// A date in UTC.
+    On(Date),
+    /// Untrusted text.
+    Unreadable(String),
+}
+
+/// Local times differ from UTC by up to 14 hours, in steps of 15 minutes.
+const MAX_OFFSET_MINUTES: i64 = 14 * 60;
+const OFFSET_STEP_MINUTES: i64 = 15;
+
+/// Unix times from here on are in milliseconds.
+const FIRST_MILLISECONDS: i64 = 100_000_000_000;
+
+impl Timestamp {
+    /// Reads a field; `None` if it is absent, null or empty.
+    pub(super) fn from_json(json: Option<&Value>) -> Option<Self> {
+        let timestamp = match json? {
+            Value::Null => return None,
+            Value::String(text) if text.trim().is_empty() => return None,
+            Value::String(text) => parse(text.trim()),
+            Value::Number(number) => number.as_i64().and_then(unix_time),
+            _ => None,
+        };
+        let text = |json: &Value| json.as_str().map_or_else(|| json.to_string(), str::to_owned);
+        timestamp.or_else(|| json.map(|json| Self::Unreadable(text(json))))
+    }
+
+    /// The time, in UTC if it is local, at midnight if it is a date.
+    pub(crate) fn at(&self) -> Option<OffsetDateTime> {
+        match self {
+            Self::At(at) => Some(*at),
+            Self::Local(local) => Some(local.assume_utc()),
+            Self::On(date) => Some(date.midnight().assume_utc()),
+            Self::Unreadable(_) => None,
+        }
+    }
+
+    /// Whether it may stand for this time, which has no fraction of a second.
+    pub(crate) fn may_be(&self, at: OffsetDateTime) -> bool {
+        match self {
+            Self::At(shown) => *shown == at,
+            Self::Local(shown) => {
+                let offset = shown.assume_utc() - at;
+                let minutes = offset.whole_minutes();
+                minutes.abs() <= MAX_OFFSET_MINUTES
+                    && minutes % OFFSET_STEP_MINUTES == 0
+                    && offset.whole_seconds() == minutes * 60
+            }
+            Self::On(date) => *date == at.to_offset(UtcOffset::UTC).date(),
+            Self::Unreadable(_) => false,
+        }
+    }
+}
+
+fn unix_time(number: i64) -> Option<Timestamp> {
+    let seconds = if number < FIRST_MILLISECONDS { number } else { number / 1000 };
+    OffsetDateTime::from_unix_timestamp(seconds).ok().map(Timestamp::At)
+}
+
+fn parse(text: &str) -> Option<Timestamp> {
+    let (date, rest) = match text.split_once(['T', 't', ' ']) {
+        Some((date, rest)) => (parse_date(date)?, rest),
+        None => return parse_date(text).map(Timestamp::On),
+    };
+    let end = rest.find(|c: char| !c.is_ascii_digit() && !":.,".contains(c)).unwrap_or(rest.len());
+    let (time, zone) = rest.split_at_checked(end)?;
+    let at = PrimitiveDateTime::new(date, parse_time(time)?);
+    match zone.trim() {
+        "" => Some(Timestamp::Local(at)),
+        "Z" | "z" | "UTC" | "GMT" => Some(Timestamp::At(at.assume_utc())),
+        offset => Some(Timestamp::At(at.assume_offset(parse_offset(offset)?))),
+    }
+}
+
+/// `2030-01-01` or `20300101`.
+fn parse_date(text: &str) -> Option<Date> {
+    let [year, month, day] = numbers(text, '-', [4, 2, 2])?;
+    let month = Month::try_from(u8::try_from(month).ok()?).ok()?;
+    Date::from_calendar_date(year.into(), month, u8::try_from(day).ok()?).ok()
+}
+
+/// `08:00:00` or `080000`, with or without seconds and a fraction, which is dropped.
+fn parse_time(text: &str) -> Option<Time> {
+    let whole = text.split(['.', ',']).next()?;
+    let [hour, minute, second] = numbers(whole, ':', [2, 2, 2])
+        .or_else(|| numbers(whole, ':', [2, 2]).map(|[hour, minute]| [hour, minute, 0]))?;
+    let part = |number: u16| u8::try_from(number).ok();
+    Time::from_hms(part(hour)?, part(minute)?, part(second)?).ok()
+}
+
+/// `+08:00`, `+0800` or `+08`.
+fn parse_offset(text: &str) -> Option<UtcOffset> {
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => (-1, digits),
+        None => (1, text.strip_prefix('+')?),
+    };
+    let [hours, minutes] =
+        numbers(digits, ':', [2, 2]).or_else(|| numbers(digits, ':', [2]).map(|[hours]| [hours, 0]))?;
+    let part = |number: u16| i8::try_from(number).ok().map(|number| number * sign);
+    UtcOffset::from_hms(part(hours)?, part(minutes)?, 0).ok()
+}
+
+/// Numbers of these lengths, with or without a separator between them.
+fn numbers<const N: usize>(text: &str, separator: char, lengths: [usize; N]) -> Option<[u16; N]> {
+    let digits: String = text.split(separator).collect();
+    let is_separated = text.split(separator).map(str::len).eq(lengths);
+    let is_joined = digits.len() == text.len() && digits.len() == lengths.iter().sum::<usize>();
+    if !(is_separated || is_joined) || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let mut rest = digits.as_str();
+    let mut numbers = [0; N];
+    for (number, length) in numbers.iter_mut().zip(lengths) {
+        let (head, tail) = rest.split_at_checked(length)?;
+        *number = head.parse().ok()?;
+        rest = tail;
+    }
+    Some(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use time::macros::datetime;
+
+    const EXPIRY: OffsetDateTime = datetime!(2030-01-01 00:00 UTC);
+
+    fn may_be_expiry(shown: &Value) -> bool {
+        Timestamp::from_json(Some(shown)).is_some_and(|shown| shown.may_be(EXPIRY))
+    }
+
+    #[test]
+    fn one_time_has_many_forms() {
+        for shown in [
+            json!("2030-01-01T00:00:00Z"),
+            json!("2030-01-01T00:00:00.000Z"),
+            json!("2030-01-01T00:00:00,123456Z"),
+            json!("2030-01-01T00:00Z"),
+            json!("20300101T000000Z"),
+            json!("2030-01-01 00:00:00 UTC"),
+            json!("2030-01-01T00:00:00+00:00"),
+            json!("2030-01-01T08:00:00.000+0800"),
+            json!("2029-12-31T19:00:00-05"),
+            json!("2030-01-01T05:45:00+05:45"),
+            json!("2030-01-01T00:00:00"),
+            json!("2030-01-01 08:00:00"),
+            json!("2029-12-31T19:00:00"),
+            json!("2030-01-01"),
+            json!("20300101"),
+            json!(1_893_456_000),
+            json!(1_893_456_000_000_i64),
+        ] {
+            assert!(may_be_expiry(&shown), "{shown}");
+        }
+    }
+
+    #[test]
+    fn other_times_differ() {
+        for shown in [
+            json!("2030-01-01T00:00:01Z"),
+            json!("2030-01-01T08:00:00Z"),
+            json!("2030-01-01T00:00:00+08:00"),
+            json!("2030-01-01T00:07:00"),
+            json!("2030-01-01T00:00:01"),
+            json!("2030-01-01T15:00:00"),
+            json!("2030-04-01T00:00:00"),
+            json!("2030-01-02"),
+            json!("0001-01-01T00:00:00Z"),
+            json!("2030-13-01T00:00:00Z"),
+            json!("2030-1-1"),
+            json!("1 January 2030"),
+            json!("2030-01-01T00:00:00+8"),
+            json!("T"),
+            json!("\u{e9}2030-01-01T\u{e9}"),
+            json!(0),
+            json!(u64::MAX),
+            json!(true),
+            json!({}),
+        ] {
+            assert!(!may_be_expiry(&shown), "{shown}");
+        }
+    }
+
+    #[test]
+    fn absent_time_has_several_forms() {
+        for shown in [None, Some(json!(null)), Some(json!("")), Some(json!(" "))] {
+            assert_eq!(Timestamp::from_json(shown.as_ref()), None, "{shown:?}");
+        }
+    }
+}
