@@ -9,7 +9,7 @@ use crate::env::Env;
 use crate::names::{Domain, distinct};
 use crate::settings::{Configuration, LineageEntry, Location};
 use crate::source::{self, AcmeClient, Named, Source};
-use crate::state::{self, LineageState, SourceState, StateDirError, StateError, Store};
+use crate::state::{self, LineageState, RecordedOptions, SourceState, StateDirError, StateError, Store};
 use crate::text;
 
 /// A lineage of the inventory.
@@ -24,15 +24,12 @@ pub(crate) struct Member<'a> {
     pub(crate) state: Option<LineageState>,
 }
 
-impl Member<'_> {
-    /// The sites to deploy to: those given by hand to an earlier run, else those of the entry; empty: every covered
-    /// one.
-    pub(crate) fn domains(&self) -> Vec<Domain> {
-        let recorded = self.state.iter().flat_map(|state| &state.options.overrides.domains);
-        let recorded: Vec<Domain> = recorded.filter_map(|name| name.parse().ok()).collect();
-        let configured = self.entry.map(|entry| entry.domains.as_slice()).unwrap_or_default();
-        distinct(if recorded.is_empty() { configured } else { &recorded })
-    }
+/// The sites to deploy to: those that an earlier run was given, else those of the entry; empty: every covered one.
+pub(crate) fn domains(recorded: &RecordedOptions, entry: Option<&LineageEntry>) -> Vec<Domain> {
+    let recorded = recorded.overrides.domains.iter();
+    let recorded: Vec<Domain> = recorded.filter_map(|name| name.parse().ok()).collect();
+    let configured = entry.map(|entry| entry.domains.as_slice()).unwrap_or_default();
+    distinct(if recorded.is_empty() { configured } else { &recorded })
 }
 
 /// One of `of` equal shares of the lineages; `index` counts from 0.

@@ -14,7 +14,7 @@ use crate::names::{Domain, distinct};
 use crate::report::{DeployReport, SourceReport};
 use crate::settings::{self, Configuration, Layer, Layers, Settings};
 use crate::source::{self, Source};
-use crate::state::Overrides;
+use crate::state::{Origin, Overrides};
 
 /// Deploys the certificate that the command line or the hook's environment names.
 pub(crate) fn run(
@@ -23,7 +23,8 @@ pub(crate) fn run(
     report: &mut DeployReport,
 ) -> Result<(), CommandError> {
     let source = source::find(&args.certificate.named(), &context.env)?;
-    deploy(args, &source, context, report)
+    let origin = if source::is_hook(&context.env) { Origin::Hook } else { Origin::Hand };
+    deploy(args, &source, origin, context, report)
 }
 
 /// Deploys one lineage. Every failure is recorded, even a configuration error, because the ACME client does not run the
@@ -31,6 +32,7 @@ pub(crate) fn run(
 pub(crate) fn deploy(
     args: &DeployArgs,
     source: &Source,
+    origin: Origin,
     context: &Context,
     report: &mut DeployReport,
 ) -> Result<(), CommandError> {
@@ -41,13 +43,14 @@ pub(crate) fn deploy(
         Ok(settings) => start.deadline(settings.timeout),
         Err(_) => Deadline::after(LOCK_TIMEOUT),
     };
-    let mut journal = inputs.open_journal(args, source, deadline, report)?;
+    let mut journal = inputs.open_journal(args, (source, origin), deadline, report)?;
     let result = inputs.settings.map_err(DeployError::from).and_then(|settings| {
         let deployment = Deployment {
             source,
             settings: &settings,
             domains: &inputs.domains,
             guards: args.guards.guards(),
+            only_leaf: None,
             upload_only: !args.domains.is_empty() && settings.wait.is_zero(),
             force: args.force,
             dry_run: args.dry_run,
@@ -94,7 +97,7 @@ impl Inputs {
     fn open_journal(
         &self,
         args: &DeployArgs,
-        source: &Source,
+        (source, origin): (&Source, Origin),
         deadline: Deadline,
         report: &mut DeployReport,
     ) -> Result<Journal, DeployError> {
@@ -106,6 +109,6 @@ impl Inputs {
             Overrides { domains: recorded_domains(&distinct(&args.domains)), settings: self.flags.clone() };
         let (settings, guards) = (self.settings.as_ref().ok(), args.guards.guards());
         let options = recorded_options(settings, overrides, guards, &self.domains);
-        Journal::open(source, options, state_dir, deadline, report)
+        Journal::open(source, (options, origin), state_dir, deadline, report)
     }
 }

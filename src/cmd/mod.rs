@@ -15,6 +15,7 @@ use crate::cli::{Command, CommandLine, DeployArgs, Task};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::report::{AnyReport, Body, DeployReport, Report};
+use crate::state::Origin;
 pub use crate::sync::Progress;
 
 /// The prompt and the progress display of a running command.
@@ -34,7 +35,7 @@ pub fn run(
     let name = command_line.name();
     match &command_line.task {
         Task::DehydratedDeploy(source) => fill(name, |report: &mut DeployReport| {
-            deploy::deploy(&DeployArgs::default(), source, context, report)
+            deploy::deploy(&DeployArgs::default(), source, Origin::Hook, context, report)
         }),
         Task::DehydratedSync(source) => fill(name, |report: &mut DeployReport| {
             sync::run_one(source, context, interaction.progress, report)

@@ -8,6 +8,7 @@ use crate::context::Context;
 use crate::error::CommandError;
 use crate::report::{DeployReport, Report};
 use crate::source::Source;
+use crate::state::Origin;
 use crate::sync::{self, Progress, Summary, SyncOptions};
 
 /// Processes all lineages of the host.
@@ -38,6 +39,6 @@ pub(crate) fn run_one(
             summary.report_one(report);
             Ok(())
         }
-        None => deploy(&DeployArgs::default(), source, context, report),
+        None => deploy(&DeployArgs::default(), source, Origin::Hook, context, report),
     }
 }

@@ -14,6 +14,10 @@ pub(crate) enum DeployError {
     Locked(#[from] LockTimeout),
     #[error("another run of edgecert began to deploy {lineage} with other options and has not finished it")]
     NewerRun { lineage: String },
+    #[error(
+        "{lineage} was renewed during this run, whose options are for the certificate before; nothing was sent"
+    )]
+    Renewed { lineage: String },
     /// The state cannot be written, and this run must not deploy without it.
     #[error(transparent)]
     NotRecorded(WriteError),
@@ -43,7 +47,7 @@ impl Diagnostic for DeployError {
         match self {
             Self::Settings(error) => error.kind(),
             Self::Locked(error) => error.kind(),
-            Self::NewerRun { .. } => ErrorKind::Temporary,
+            Self::NewerRun { .. } | Self::Renewed { .. } => ErrorKind::Temporary,
             Self::NotRecorded(error) => error.kind(),
             Self::Unreadable(error) => error.kind(),
             Self::Setup(error) => error.kind(),
@@ -57,7 +61,7 @@ impl Diagnostic for DeployError {
         let hint = match self {
             Self::Settings(error) => return error.hint(),
             Self::Locked(error) => return error.hint(),
-            Self::NewerRun { .. } => RETRY_HINT,
+            Self::NewerRun { .. } | Self::Renewed { .. } => RETRY_HINT,
             Self::NotRecorded(error) => return error.hint(),
             Self::Unreadable(error) => return error.hint(),
             Self::Setup(error) => return error.hint(),

@@ -10,14 +10,15 @@ use time::OffsetDateTime;
 
 use super::conversion::{by_another_run, recorded_leaf, recorded_site, recorded_source};
 use super::error::DeployError;
+use crate::bundle::{self, Files, LeafPeek};
 use crate::cert::Certificate;
 use crate::clock::{self, Deadline};
 use crate::report::DeployReport;
 use crate::settings::Settings;
 use crate::source::Source;
 use crate::state::{
-    self, DeployOptions, Deployments, LineageState, Lock, LockError, ServiceDeployments, SiteState, Store,
-    WriteError,
+    self, DeployOptions, Deployments, LineageState, Lock, LockError, Origin, ServiceDeployments, SiteState,
+    Store, WriteError,
 };
 use crate::text::{self, rfc3339_millis};
 
@@ -26,6 +27,7 @@ pub(crate) struct Journal {
     name: String,
     source: state::SourceState,
     options: DeployOptions,
+    origin: Origin,
     /// The leaf on disk, once it is known.
     leaf: Option<state::LeafState>,
     /// `None` if there is no usable state directory.
@@ -46,12 +48,12 @@ impl Journal {
     /// Locks the lineage, waiting for another run until the deadline, and reads its state.
     pub(crate) fn open(
         source: &Source,
-        options: DeployOptions,
+        (options, origin): (DeployOptions, Origin),
         directory: Option<&Path>,
         deadline: Deadline,
         report: &mut DeployReport,
     ) -> Result<Self, DeployError> {
-        let mut journal = Self::new(source, options);
+        let mut journal = Self { options, origin, ..Self::new(source) };
         match directory {
             _ if is_pipe(&source.files.cert) => {
                 let reason = format!("{} is not a regular file", text::path(&source.files.cert));
@@ -74,16 +76,17 @@ impl Journal {
     /// A journal that only reads, for a run that changes nothing.
     pub(crate) fn read_only(source: &Source, directory: Option<&Path>, report: &mut DeployReport) -> Self {
         let store = directory.filter(|directory| directory.is_dir()).map(Store::at);
-        let mut journal = Self { store, is_read_only: true, ..Self::new(source, DeployOptions::default()) };
+        let mut journal = Self { store, is_read_only: true, ..Self::new(source) };
         journal.read(report);
         journal
     }
 
-    fn new(source: &Source, options: DeployOptions) -> Self {
+    fn new(source: &Source) -> Self {
         Self {
             name: state::lineage_name(&source.stable_path()),
             source: recorded_source(source),
-            options,
+            options: DeployOptions::default(),
+            origin: Origin::State,
             leaf: None,
             store: None,
             lock: None,
@@ -209,7 +212,7 @@ impl Journal {
         let known_service = before.as_ref().and_then(|before| before.options.service.clone());
         options.service = options.service.or(known_service);
         let (source, leaf) = (self.source.clone(), self.leaf.clone());
-        self.state = Some(LineageState::begin(before, source, options, leaf, clock::now()));
+        self.state = Some(LineageState::begin(before, source, (options, self.origin), leaf, clock::now()));
         self.has_begun = true;
         self.write_checked_path(report);
     }
@@ -227,6 +230,7 @@ impl Journal {
                 }
                 return;
             }
+            self.leaf = self.leaf.take().or_else(|| self.peek_leaf());
             self.begin(report);
         }
         if let Some(state) = &mut self.state {
@@ -235,6 +239,17 @@ impl Journal {
             state.finish(report.exit_code(), error, sites, &report.body.records, clock::now());
         }
         self.write(report);
+    }
+
+    /// The leaf that the options of this run are for although it did not come to read it; `None` if that cannot be read,
+    /// or if the options are from the state.
+    fn peek_leaf(&self) -> Option<state::LeafState> {
+        self.store.as_ref().filter(|_| self.origin != Origin::State)?;
+        let state::SourceState { cert, issuers, key, .. } = self.source.clone();
+        match bundle::peek_leaf(&Files { cert, issuers, key }, None) {
+            Ok(LeafPeek::Other(leaf)) => Some(recorded_leaf(&leaf)),
+            _ => None,
+        }
     }
 
     /// Updates sites without a deployment, and keeps the rest of the state. `checked_at` is set if the edges of all sites

@@ -34,6 +34,7 @@ pub(crate) use self::request::AccountSnapshot;
 use self::request::RolloutRequest;
 pub(crate) use self::rollout::incomplete_listing;
 use crate::bundle::{self, Bundle};
+use crate::cert::Certificate;
 use crate::check::{self, CheckContext, PathRule, Status, Vetted};
 use crate::clock::{self, Deadline};
 use crate::names::Domain;
@@ -51,6 +52,8 @@ pub(crate) struct Deployment<'a> {
     /// The sites that must get the certificate, each once; empty means every covered site.
     pub(crate) domains: &'a [Domain],
     pub(crate) guards: Guards,
+    /// Fingerprint of the leaf that these options are for; `None`: they are for any.
+    pub(crate) only_leaf: Option<&'a str>,
     /// Upload for `domains` and do nothing else: no listing, no guards, no waiting.
     pub(crate) upload_only: bool,
     /// Upload even for sites that have the leaf.
@@ -75,6 +78,7 @@ impl Deployment<'_> {
         let bundle = self.load_bundle()?;
         report.body.certificate = bundle.chain.as_ref().ok().map(CertificateReport::new);
         if let Ok(chain) = &bundle.chain {
+            self.check_leaf(&chain.leaf, journal)?;
             journal.set_leaf(&chain.leaf);
         }
         let anchors = LoadedAnchors::for_deployment(self, journal, clients.trust_stores())?;
@@ -98,6 +102,16 @@ impl Deployment<'_> {
         // Certificate and key may be in one file.
         files.key.get_or_insert_with(|| files.cert.clone());
         Ok(bundle::load(&files, self.deadline)?)
+    }
+
+    /// Fails if the client has renewed the lineage since its options were read.
+    fn check_leaf(&self, leaf: &Certificate, journal: &Journal) -> Result<(), DeployError> {
+        match self.only_leaf {
+            Some(only) if leaf.fingerprint() != only => {
+                Err(DeployError::Renewed { lineage: journal.lineage().to_owned() })
+            }
+            _ => Ok(()),
+        }
     }
 
     fn check_context<'c>(&'c self, path: Option<PathRule<'c>>) -> CheckContext<'c> {

@@ -11,6 +11,16 @@ use super::{
 use crate::clock::Deadline;
 use crate::env::{Env, NotUnicode};
 
+/// The settings of a lineage that its state file holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RecordedSettings {
+    /// Flags and variables of an earlier run. They come before the configuration.
+    pub(crate) options: Layer,
+    /// Base URL, key file and CA file of an earlier run. They apply only if nothing else names the service; the files, if
+    /// it is the same one.
+    pub(crate) service: Layer,
+}
+
 /// The layers of settings that apply to the whole run. The methods add those of one lineage: its recorded options and
 /// its configuration entry.
 pub(crate) struct Layers<'a> {
@@ -40,27 +50,42 @@ impl<'a> Layers<'a> {
 
     /// Resolves the settings of a run without recorded options.
     pub(crate) fn resolve(&self, entry: Option<&LineageEntry>) -> Result<Settings, SettingsError> {
-        self.resolve_recorded(&Layer::default(), entry)
+        self.resolve_recorded(&RecordedSettings::default(), entry)
     }
 
-    /// Resolves the settings for a lineage; `recorded` are the flags and variables of the run that deployed it.
+    /// Resolves the settings for a lineage that was deployed before.
     pub(crate) fn resolve_recorded(
         &self,
-        recorded: &Layer,
+        recorded: &RecordedSettings,
         entry: Option<&LineageEntry>,
     ) -> Result<Settings, SettingsError> {
         if let Some(error) = self.unusable.first() {
             return Err(error.clone());
         }
+        let (recorded, last) = self.with_service(recorded, entry);
+        let recorded = &recorded;
         let named_key_file = self.flags.api_key_file.as_ref().or(self.recorded_key_file(recorded)?);
         let environment = self.environment.clone().or(recorded.clone());
         let key_file = environment.api_key_file.as_ref().or(self.file.api_key_file.as_ref());
-        let merged = self.merge(recorded, entry);
+        let merged = self.merge(recorded, entry).or(last.clone());
         let deadline = Deadline::after(timeout(merged.timeout));
-        let api_key = api_key::find(named_key_file, key_file, self.env, deadline)?;
+        let api_key = match api_key::find(named_key_file, key_file, self.env, deadline)? {
+            None => api_key::find(last.api_key_file.as_ref(), None::<&PathBuf>, self.env, deadline)?,
+            found => found,
+        };
         merged.edge_address.as_deref().map(check_edge_address).transpose()?;
         let base_url = base_url(&merged)?;
         Settings::new(base_url, api_key.ok_or(SettingsError::NoApiKey)?, merged, self.env)
+    }
+
+    /// Splits what is recorded into the layer before the configuration and the one after all others.
+    fn with_service(&self, recorded: &RecordedSettings, entry: Option<&LineageEntry>) -> (Layer, Layer) {
+        let RecordedSettings { options, service } = recorded;
+        match (self.merge(options, entry).base_url, &service.base_url) {
+            (None, _) => (options.clone().or(service.clone()), Layer::default()),
+            (Some(own), Some(url)) if address::is_same_url(&own, url) => (options.clone(), service.clone()),
+            _ => (options.clone(), Layer::default()),
+        }
     }
 
     /// The recorded key file, if the recorded base URL is used: `EDGECERT_API_KEY` may be the key for another service.
@@ -170,6 +195,7 @@ mod tests {
 
     use super::*;
     use crate::settings::TIMEOUT;
+    use std::path::Path;
 
     fn env(variables: &[(&str, &str)]) -> Env {
         variables.iter().copied().collect()
@@ -219,11 +245,44 @@ mod tests {
         let (flags, mut file) = (Layer::default(), Configuration::default());
         file.layer.base_url = Some("https://here.example".into());
         let layers = Layers::new(&flags, &env, &file);
-        let recorded = |url: &str| Layer { base_url: Some(url.into()), ..Layer::default() };
+        let recorded = |url: &str| RecordedSettings {
+            options: Layer { base_url: Some(url.into()), ..Layer::default() },
+            ..RecordedSettings::default()
+        };
         assert!(layers.resolve_recorded(&recorded("https://here.example/"), None).is_ok());
         let elsewhere = layers.resolve_recorded(&recorded("https://there.example"), None);
         assert!(
             matches!(elsewhere, Err(SettingsError::OtherService { url }) if url == "https://there.example")
+        );
+    }
+
+    #[test]
+    fn service_of_last_run_is_a_fallback() {
+        let layer = |url: Option<&str>, key: Option<&str>| Layer {
+            base_url: url.map(Into::into),
+            api_key_file: key.map(Into::into),
+            ..Layer::default()
+        };
+        let recorded = RecordedSettings {
+            options: Layer::default(),
+            service: layer(Some("https://last.example"), Some("/k")),
+        };
+        let file = Configuration::default();
+        // The base URL that a variable names, and whether the recorded file is read.
+        for (named, is_read) in
+            [(None, true), (Some("https://last.example/"), true), (Some("https://other.example"), false)]
+        {
+            let variables: Vec<_> = named.map(|url| ("EDGECERT_BASE_URL", url)).into_iter().collect();
+            let (env, flags) = (env(&variables), Layer::default());
+            let error = Layers::new(&flags, &env, &file).resolve_recorded(&recorded, None).err().unwrap();
+            let has_read = matches!(&error, SettingsError::Read(missing) if missing.path == Path::new("/k"));
+            assert_eq!(has_read, is_read, "{named:?}: {error}");
+        }
+        let env = env(&[("EDGECERT_API_KEY", "k"), ("EDGECERT_BASE_URL", "https://last.example")]);
+        let flags = Layer::default();
+        assert!(
+            Layers::new(&flags, &env, &file).resolve_recorded(&recorded, None).is_ok(),
+            "a variable is first"
         );
     }
 

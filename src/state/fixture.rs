@@ -3,7 +3,7 @@
 use time::OffsetDateTime;
 use time::macros::datetime;
 
-use super::{DeployOptions, LeafState, LineageState, SiteState, SourceState};
+use super::{DeployOptions, LeafState, LineageState, Origin, SiteState, SourceState};
 use crate::outcome::{ChangedRecords, Outcome};
 
 pub(super) const ISSUED: OffsetDateTime = datetime!(2026-01-01 00:00 UTC);
@@ -20,11 +20,13 @@ pub(super) fn leaf(fingerprint: &str, not_before: OffsetDateTime) -> LeafState {
     }
 }
 
+pub(super) fn source() -> SourceState {
+    SourceState { client: "files".into(), cert: "/c".into(), issuers: None, key: None, directory: None }
+}
+
 pub(super) fn begin(before: Option<LineageState>, leaf: LeafState, now: OffsetDateTime) -> LineageState {
-    let source =
-        SourceState { client: "files".into(), cert: "/c".into(), issuers: None, key: None, directory: None };
     let options = DeployOptions { service: Some(SERVICE.into()), ..DeployOptions::default() };
-    LineageState::begin(before, source, options, Some(leaf), now)
+    LineageState::begin(before, source(), (options, Origin::Hook), Some(leaf), now)
 }
 
 /// A site to which record 5 is bound.

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
+use super::options::{DeployOptions, LaterOptions, Origin};
 use super::records::RecordMemory;
 use crate::outcome::{ChangedRecords, Outcome};
-use crate::settings::Layer;
 use crate::text::rfc3339;
 
 /// Version of the state files; raised when a field changes its meaning or is removed.
@@ -22,6 +22,9 @@ pub(crate) struct LineageState {
     pub(crate) source: SourceState,
     #[serde(rename = "order")]
     pub(crate) options: DeployOptions,
+    /// The options for later leaves; `None`: written by an earlier release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) later: Option<LaterOptions>,
     /// The leaf to deploy; `None`: no run has been able to read one.
     #[serde(rename = "certificate")]
     pub(crate) leaf: Option<LeafState>,
@@ -67,31 +70,6 @@ pub(crate) struct SourceState {
     pub(crate) issuers: Option<PathBuf>,
     pub(crate) key: Option<PathBuf>,
     pub(crate) directory: Option<PathBuf>,
-}
-
-/// How a lineage is to be deployed. The API key is not part of it: every run reads it from its own settings.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(clippy::struct_excessive_bools, reason = "one for each guard")]
-pub(crate) struct DeployOptions {
-    /// Base URL of the service; `None`: no run has been able to read its settings.
-    pub(crate) service: Option<String>,
-    /// The sites to deploy to; empty: every covered one.
-    pub(crate) domains: Vec<String>,
-    /// Settings of the command line and the environment, for the runs that retry.
-    #[serde(rename = "asked")]
-    pub(crate) overrides: Overrides,
-    pub(crate) allow_shrink: bool,
-    pub(crate) allow_older: bool,
-    pub(crate) replace_lets: bool,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) allow_partial: bool,
-}
-
-/// Options of a run that are not from the configuration file, which every run reads again.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Overrides {
-    pub(crate) domains: Vec<String>,
-    pub(crate) settings: Layer,
 }
 
 /// A leaf, identified by its fingerprint.
@@ -144,10 +122,11 @@ impl LineageState {
     pub(crate) fn begin(
         before: Option<Self>,
         source: SourceState,
-        options: DeployOptions,
+        (options, origin): (DeployOptions, Origin),
         leaf: Option<LeafState>,
         now: OffsetDateTime,
     ) -> Self {
+        let later = LaterOptions::after(before.as_ref(), &options, origin);
         let known = before.as_ref().and_then(|before| before.leaf.clone());
         let is_new = leaf.is_some() && leaf != known;
         let generation = before.as_ref().map_or(0, |before| before.generation) + u64::from(is_new);
@@ -161,6 +140,7 @@ impl LineageState {
             version: VERSION,
             source,
             options,
+            later: Some(later),
             leaf: leaf.or(known),
             generation,
             begun_at: now,

@@ -7,6 +7,7 @@
 mod deployments;
 mod lineage_state;
 mod lock;
+mod options;
 mod records;
 mod store;
 
@@ -17,10 +18,9 @@ use ring::digest::{SHA256, digest};
 use crate::text;
 
 pub(crate) use self::deployments::{Deployments, LeafRank, ServiceDeployments, StoredLeaf};
-pub(crate) use self::lineage_state::{
-    DeployOptions, LeafState, LineageState, Overrides, RunResult, SiteState, SourceState,
-};
+pub(crate) use self::lineage_state::{LeafState, LineageState, RunResult, SiteState, SourceState};
 pub(crate) use self::lock::{Lock, LockError, LockTimeout};
+pub(crate) use self::options::{DeployOptions, Origin, Overrides, RecordedOptions};
 pub(crate) use self::store::{StateDirError, StateError, Store, WriteError, WriteFailure};
 
 /// Names the files of a lineage after `place`, a path that stays the same when it is renewed: readable, and unique even if

@@ -8,11 +8,11 @@ use super::error::SyncError;
 use crate::bundle::{self, LeafPeek};
 use crate::deploy::recorded_leaf;
 use crate::file::ReadError;
-use crate::inventory::{Member, Shard};
+use crate::inventory::{self, Member, Shard};
 use crate::names::Domain;
-use crate::settings::{self, Guards, Layer, Layers, LineageEntry, Settings};
+use crate::settings::{self, Guards, Layers, LineageEntry, RecordedSettings, Settings};
 use crate::source::Source;
-use crate::state::{self, DeployOptions, Deployments, LeafState, LineageState, Overrides};
+use crate::state::{self, Deployments, LeafState, LineageState, Overrides, RecordedOptions};
 use crate::text::rfc3339_millis;
 
 /// A lineage that can be deployed.
@@ -22,10 +22,12 @@ pub(super) struct Candidate {
     pub(super) settings: Arc<Settings>,
     /// The sites that must get the certificate, each once; empty means every covered site.
     pub(super) domains: Vec<Domain>,
-    /// Settings of its last run that are not from the configuration.
+    /// Recorded options for the leaf on disk that are not from the configuration.
     pub(super) overrides: Overrides,
     /// The guards that its last run overrode, if the leaf is still the one that they were overridden for.
     pub(super) guards: Guards,
+    /// Fingerprint of the leaf that these options are for; `None`: they are for later ones, too.
+    pub(super) only_leaf: Option<String>,
     /// The leaf on disk; `None` if it cannot be read.
     pub(super) leaf: Option<LeafState>,
     /// The sites as the last deployment reported them.
@@ -72,7 +74,7 @@ pub(super) struct Scan<'a> {
     layers: &'a Layers<'a>,
     shard: Option<Shard>,
     /// Cache of resolved settings, keyed by their inputs, which are the same for most lineages.
-    resolved: Vec<(Layer, Option<&'a LineageEntry>, Arc<Settings>)>,
+    resolved: Vec<(RecordedSettings, Option<&'a LineageEntry>, Arc<Settings>)>,
     /// The deployments of all lineages so far, in any shard.
     pub(super) deployments: Deployments,
 }
@@ -95,24 +97,24 @@ impl<'a> Scan<'a> {
     }
 
     fn try_examine(&mut self, member: Member<'a>) -> Result<ScanResult, SyncError> {
-        let domains = member.domains();
         let Member { name, source, entry, state } = member;
         let source = source?;
         let leaf = LeafOnDisk::read(&source, state.as_ref());
+        let recorded = state.as_ref().map(|state| state.options_for(leaf.is_recorded)).unwrap_or_default();
+        let domains = inventory::domains(&recorded, entry);
         // Nobody needs the files of a superseded lineage.
         let is_reported = |state: &LineageState| state.missing_since.is_some() || state.is_superseded();
         if leaf.is_missing && state.as_ref().is_some_and(is_reported) {
             return Ok(ScanResult::StillMissing);
         }
-        let recorded = state.as_ref().map(|state| state.options.overrides.settings.clone());
-        let settings = self.settings(&recorded.unwrap_or_default(), entry)?;
-        let candidate = Candidate::new(name, source, settings, domains, leaf, state);
+        let settings = self.settings(&recorded.settings(), entry)?;
+        let candidate = Candidate::new((name, source), settings, (domains, recorded), leaf, state);
         Ok(ScanResult::Candidate(Box::new(candidate)))
     }
 
     fn settings(
         &mut self,
-        recorded: &Layer,
+        recorded: &RecordedSettings,
         entry: Option<&'a LineageEntry>,
     ) -> Result<Arc<Settings>, settings::SettingsError> {
         let is_same_entry = |other: Option<&LineageEntry>| match (other, entry) {
@@ -122,7 +124,7 @@ impl<'a> Scan<'a> {
         };
         let mut resolved = self.resolved.iter();
         if let Some((.., settings)) =
-            resolved.find(|(layer, entry, _)| layer == recorded && is_same_entry(*entry))
+            resolved.find(|(known, entry, _)| known == recorded && is_same_entry(*entry))
         {
             return Ok(Arc::clone(settings));
         }
@@ -135,21 +137,22 @@ impl<'a> Scan<'a> {
 impl Candidate {
     /// Examines a lineage that is not reported as missing.
     pub(super) fn new(
-        name: String,
-        source: Source,
+        (name, source): (String, Source),
         settings: Arc<Settings>,
-        domains: Vec<Domain>,
+        (domains, recorded): (Vec<Domain>, RecordedOptions),
         leaf: LeafOnDisk,
         state: Option<LineageState>,
     ) -> Self {
-        let options = state.as_ref().map(|state| state.options.clone()).unwrap_or_default();
         let reason = match &state {
             None => Some(Reason::New),
             Some(_) if leaf.is_missing => Some(Reason::FilesMissing),
             Some(state) => reason(state, &leaf, &settings, &domains),
         };
+        // Going back to an older leaf is not repeated once it has succeeded: another lineage may have replaced it since.
         let is_retry = matches!(reason, Some(Reason::Pending(_)));
-        let guards = if leaf.is_recorded { recorded_guards(&options, is_retry) } else { Guards::default() };
+        let RecordedOptions { overrides, guards, is_for_one_leaf, .. } = recorded;
+        let guards = Guards { allow_older: guards.allow_older && is_retry, ..guards };
+        let only_leaf = leaf.leaf.as_ref().filter(|_| is_for_one_leaf).map(|leaf| leaf.fingerprint.clone());
         let begun = state.as_ref().map(|state| state.begun_at);
         let edge_seen_at =
             state.as_ref().and_then(|state| state.edge_checked_at.or(state.last_success)).or(begun);
@@ -159,8 +162,9 @@ impl Candidate {
             source,
             settings,
             domains,
-            overrides: options.overrides,
+            overrides,
             guards,
+            only_leaf,
             leaf: leaf.leaf,
             sites: sites.unwrap_or_default(),
             edge_seen_at,
@@ -193,17 +197,6 @@ impl LeafOnDisk {
             is_recorded: matches!(peek, Ok(LeafPeek::Known)),
             leaf,
         }
-    }
-}
-
-/// The guards that the last run overrode. Going back to an older leaf is not repeated once it has succeeded: another
-/// lineage may have replaced it since.
-fn recorded_guards(options: &DeployOptions, is_retry: bool) -> Guards {
-    Guards {
-        allow_shrink: options.allow_shrink,
-        allow_older: options.allow_older && is_retry,
-        replace_lets: options.replace_lets,
-        allow_partial: options.allow_partial,
     }
 }
 

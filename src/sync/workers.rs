@@ -15,6 +15,7 @@ use crate::bundle;
 use crate::clock::Deadline;
 use crate::deploy::{self, AccountSnapshot, ClientCache, Deployment, Journal, recorded_options};
 use crate::report::{DeployReport, SourceReport};
+use crate::state::Origin;
 use crate::trust::TrustStores;
 
 /// An account, reached and listed once for all its lineages.
@@ -136,6 +137,7 @@ impl Worker<'_> {
             settings: &lineage.settings,
             domains: &lineage.domains,
             guards: lineage.guards,
+            only_leaf: lineage.only_leaf.as_deref(),
             upload_only: false,
             force: false,
             dry_run: false,
@@ -155,6 +157,7 @@ pub(super) fn open_journal(
 ) -> Result<Journal, deploy::DeployError> {
     let (settings, overrides) = (Some(lineage.settings.as_ref()), lineage.overrides.clone());
     let options = recorded_options(settings, overrides, lineage.guards, &lineage.domains);
+    let options = (options, Origin::State);
     let mut journal = Journal::open(&lineage.source, options, Some(state_dir), deadline, report)?;
     journal.compare_with_scan(lineage.begun)?;
     Ok(journal)

@@ -6,17 +6,17 @@ use std::path::Path;
 use time::OffsetDateTime;
 
 use super::finding::{DoctorFinding, Subject};
-use crate::bundle::{self, Bundle, Chain};
+use crate::bundle::{self, Bundle, Chain, LeafPeek};
 use crate::check::{self, CheckContext, PathRule, Status};
 use crate::deploy::LoadedAnchors;
 use crate::error::{ErrorKind, shell_word};
 use crate::file::{self, ReadError};
-use crate::inventory::{Inventory, Member};
+use crate::inventory::{self, Inventory, Member};
 use crate::names::{Domain, Names};
 use crate::plan::Allow;
 use crate::settings::{Layers, TrustPolicy};
 use crate::source::{AcmeClient, Source};
-use crate::state::{Deployments, LineageState, StateError};
+use crate::state::{Deployments, LineageState, RecordedOptions, StateError};
 use crate::text;
 use crate::trust::TrustStores;
 
@@ -193,16 +193,16 @@ impl Superseded {
 
 impl DeployPolicy {
     fn new(member: &Member<'_>, layers: &Layers<'_>) -> Self {
-        let recorded = member.state.as_ref().map(|state| state.options.clone()).unwrap_or_default();
+        let recorded = recorded_options(member);
         let options = layers.lineage_options(&recorded.overrides.settings, member.entry);
         Self {
-            domains: member.domains(),
+            domains: inventory::domains(&recorded, member.entry),
             allow: Allow {
                 rebind: options.rebind,
-                shrink: recorded.allow_shrink,
-                older: recorded.allow_older,
-                lets: recorded.replace_lets,
-                partial: recorded.allow_partial,
+                shrink: recorded.guards.allow_shrink,
+                older: recorded.guards.allow_older,
+                lets: recorded.guards.replace_lets,
+                partial: recorded.guards.allow_partial,
             },
             allow_untrusted: options.allow_untrusted,
             skip_unmatched: options.skip_unmatched,
@@ -210,6 +210,16 @@ impl DeployPolicy {
             superseded: member.state.as_ref().and_then(Superseded::recorded),
         }
     }
+}
+
+/// The options that the state of a lineage holds for its certificate on disk.
+fn recorded_options(member: &Member<'_>) -> RecordedOptions {
+    let (Some(state), Ok(source)) = (&member.state, &member.source) else {
+        return RecordedOptions::default();
+    };
+    let known = state.leaf.as_ref().map(|leaf| leaf.fingerprint.as_str());
+    let is_recorded = matches!(bundle::peek_leaf(&source.files, known), Ok(LeafPeek::Known));
+    state.options_for(is_recorded)
 }
 
 /// Converts the finding of a local check, unless nothing is wrong.

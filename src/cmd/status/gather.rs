@@ -64,7 +64,9 @@ impl LineageStatus {
         let begun = state.and_then(|state| state.pending_since);
         let unseen =
             || matches!(disk, DiskStatus::Leaf { age: LeafAge::Newer, .. }).then(|| modified.unwrap_or(now));
-        let recorded_edge = state.and_then(|state| state.options.overrides.settings.edge_address.clone());
+        let is_recorded = matches!(disk, DiskStatus::Leaf { age: LeafAge::Same, .. } | DiskStatus::Missing);
+        let recorded = state.map(|state| state.options_for(is_recorded)).unwrap_or_default();
+        let recorded_edge = recorded.overrides.settings.edge_address;
         Self {
             name,
             client,
@@ -211,7 +213,7 @@ mod tests {
     use super::*;
     use crate::cert::KeyType;
     use crate::outcome::ChangedRecords;
-    use crate::state::{DeployOptions, SourceState};
+    use crate::state::{DeployOptions, Origin, SourceState};
     use time::macros::datetime;
 
     /// Site outcomes; the exit code of the last run and whether it reported sites; whether the record of the first site
@@ -240,7 +242,7 @@ mod tests {
             directory: None,
         };
         let now = leaf.not_before;
-        LineageState::begin(before, source, DeployOptions::default(), Some(leaf), now)
+        LineageState::begin(before, source, (DeployOptions::default(), Origin::Hook), Some(leaf), now)
     }
 
     /// A lineage whose leaf `old` was deployed, and whose leaf `new` ended as given.

@@ -20,7 +20,9 @@ use crate::names::Domain;
 use crate::outcome::ChangedRecords;
 use crate::settings::{Guards, Settings, Verify};
 use crate::source::Source;
-use crate::state::{Deployments, LineageState, Overrides, ServiceDeployments, SourceState};
+use crate::state::{
+    Deployments, LineageState, Origin, Overrides, RecordedOptions, ServiceDeployments, SourceState,
+};
 use crate::verify::EdgeView;
 
 #[derive(Debug)]
@@ -153,8 +155,9 @@ impl HostLineage {
         let recorded = self.state.as_ref().and_then(|state| state.leaf.as_ref());
         let leaf =
             LeafOnDisk { is_missing: false, is_recorded: recorded == Some(leaf), leaf: Some(leaf.clone()) };
-        let (source, settings) = (self.source.clone(), Arc::clone(&self.settings));
-        Candidate::new(self.name.clone(), source, settings, self.domains.clone(), leaf, self.state.clone())
+        let place = (self.name.clone(), self.source.clone());
+        let options = (self.domains.clone(), RecordedOptions::default());
+        Candidate::new(place, Arc::clone(&self.settings), options, leaf, self.state.clone())
     }
 
     /// The state after the intent is written.
@@ -164,7 +167,7 @@ impl HostLineage {
         let settings = Some(self.settings.as_ref());
         let options = recorded_options(settings, Overrides::default(), Guards::default(), &self.domains);
         let leaf = Some(world.leaves[self.leaf].clone());
-        LineageState::begin(self.state.clone(), source, options, leaf, world.now)
+        LineageState::begin(self.state.clone(), source, (options, Origin::State), leaf, world.now)
     }
 
     fn mark_superseded(&mut self, superseded: &SupersededSites<'_>, world: &World) {

@@ -107,7 +107,7 @@ impl Host {
 type Event = fn(&Host);
 
 /// Events that store nothing in the record of at least one site.
-const EVENTS: [(&str, Event); 12] = [
+const EVENTS: [(&str, Event); 16] = [
     ("nothing", |_| {}),
     ("guarded", |host| {
         host.save(20, &SITES);
@@ -144,6 +144,23 @@ const EVENTS: [(&str, Event); 12] = [
     ("files missing for a time", |host| {
         fs::remove_file(host.lineage.file("fullchain.pem")).unwrap();
         host.sync().exits_with(66);
+    }),
+    ("other site only", |host| {
+        host.save(20, &SITES);
+        host.by_hand(&["--domain", "b.example", "--allow-older"]).succeeds();
+    }),
+    ("no site covered", |host| {
+        host.save(1, &["c.example"]);
+        host.by_hand(&["--skip-unmatched"]).succeeds();
+    }),
+    ("bare upload for the other site", |host| {
+        host.save(20, &SITES);
+        host.by_hand(&["--domain", "b.example", "--wait", "0"]).succeeds();
+    }),
+    ("bare upload refused", |host| {
+        host.service.add_fault(Fault::status(UPLOAD, 403).times(1));
+        host.save(20, &SITES);
+        host.by_hand(&["--domain", "a.example", "--wait", "0"]).exits_with(69);
     }),
 ];
 

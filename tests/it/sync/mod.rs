@@ -1,5 +1,6 @@
 //! `edgecert sync` finishes what a failed or missing hook left pending; an unchanged inventory costs one listing.
 
+mod by_hand;
 mod content_drift;
 mod crowd;
 mod drift;

@@ -12,7 +12,7 @@ use super::{change, deploy, file, is_bound_to, only_state, sync};
 use crate::harness::{Hook, Lineage, sandbox, upload_count};
 
 /// Runs `sync` with an action between its scan and its deployment, and returns the exit code.
-fn sync_with(mut sync: Hook, state: &Path, action: impl FnOnce()) -> i32 {
+pub(super) fn sync_with(mut sync: Hook, state: &Path, action: impl FnOnce()) -> i32 {
     let lock = File::open(file(state, "lock")).unwrap();
     lock.lock().unwrap();
     let command = sync.command().arg("-v").stdout(Stdio::null()).stderr(Stdio::piped());

@@ -1,0 +1,238 @@
+//! Options given by hand hold for their certificate; `sync` deploys later ones with the options of the hook and of the
+//! configuration.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+
+use edgecert_sandbox::Authority;
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::race::sync_with;
+use super::{change, deploy, is_bound_to, requests_during, sync};
+use crate::harness::{
+    DAY, Fault, Hook, IssuedCert, Lineage, Options, Sandbox, edgecert, edit_state, record, sandbox,
+    sandbox_with, set_back, state_files, test_ca, world,
+};
+
+const SITES: [&str; 2] = ["a.example", "b.example"];
+
+struct Host {
+    service: Sandbox,
+    state: TempDir,
+    lineage: Lineage,
+}
+
+impl Host {
+    fn new() -> Self {
+        let service = account(&[("a.example", 5), ("b.example", 6)], &[(5, "a.example"), (6, "b.example")]);
+        Self { service, state: TempDir::new().unwrap(), lineage: Lineage::issued_for(&SITES) }
+    }
+
+    /// A run of the lineage's hook.
+    fn hook(&self) -> Hook {
+        deploy(&self.service, &self.lineage, self.state.path())
+    }
+
+    /// A run for the lineage that a user starts.
+    fn by_hand(&self) -> Hook {
+        let hook = edgecert().against(&self.service).env("EDGECERT_STATE_DIR", self.state.path());
+        hook.args(["--lineage".as_ref(), self.lineage.path()])
+    }
+
+    fn sync(&self) -> Hook {
+        sync(&self.service, self.state.path())
+    }
+
+    /// The sites whose record holds the certificate on disk.
+    fn reached(&self) -> Vec<String> {
+        let sites = self.service.sites().into_iter();
+        let sites = sites.map(|site| site["domain"].as_str().unwrap().to_owned());
+        sites.filter(|site| is_bound_to(&self.service, site, &self.lineage)).collect()
+    }
+
+    /// Writes a key file with the key of the service.
+    fn key_file(&self) -> PathBuf {
+        let path = self.lineage.file("api-key");
+        fs::write(&path, self.service.endpoints().api_key.as_bytes()).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        path
+    }
+}
+
+/// A service whose sites are bound to these records.
+fn account(sites: &[(&str, u64)], records: &[(u64, &str)]) -> Sandbox {
+    let sites = (1..).zip(sites);
+    let sites: Vec<_> = sites
+        .map(|(id, (domain, cert))| json!({"id": id, "account": 1, "domain": domain, "cert_id": cert}))
+        .collect();
+    let records: Vec<_> = records.iter().map(|(id, domain)| record(*id, domain, "upload")).collect();
+    let world = world(json!({"sites": sites, "certs": records}));
+    sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[])
+}
+
+#[test]
+fn domain_by_hand_is_for_one_certificate() {
+    let host = Host::new();
+    host.by_hand().for_domain("b.example").succeeds();
+    for _ in 0..2 {
+        set_back(host.state.path(), DAY);
+        let output = host.sync().succeeds();
+        assert_eq!(
+            (output.stdout.as_str(), host.reached()),
+            ("1 lineage: 1 unchanged\n", vec!["b.example".to_owned()])
+        );
+    }
+    host.lineage.renew(&SITES);
+    host.sync().succeeds();
+    assert_eq!(host.reached(), SITES);
+}
+
+#[test]
+fn retry_keeps_options_given_by_hand() {
+    let host = Host::new();
+    for fault in ["POST /api/certs/upload", "GET /api/me/sites"] {
+        host.lineage.renew(&SITES);
+        host.service.add_fault(Fault::status(fault, 503).times(99));
+        host.by_hand().for_domain("b.example").args(["--timeout", "1"]).exits_with(75);
+        host.service.clear_faults();
+        host.sync().succeeds();
+        assert_eq!(host.reached(), ["b.example"], "{fault}");
+    }
+    // It fails before it has read the certificate.
+    host.lineage.renew(&SITES);
+    host.by_hand().for_domain("b.example").without_env("EDGECERT_API_KEY").exits_with(78);
+    host.sync().succeeds();
+    assert_eq!(host.reached(), ["b.example"]);
+    host.lineage.renew(&SITES);
+    host.sync().succeeds();
+    assert_eq!(host.reached(), SITES);
+}
+
+#[test]
+fn run_by_hand_keeps_the_hooks_options() {
+    let host = Host::new();
+    host.hook().for_domain("b.example").succeeds();
+    host.lineage.renew(&SITES);
+    host.by_hand().for_domain("a.example").succeeds();
+    assert_eq!(host.reached(), ["a.example"]);
+    host.lineage.renew(&SITES);
+    host.sync().succeeds();
+    assert_eq!(host.reached(), ["b.example"]);
+    // The hook's last run decides.
+    host.hook().succeeds();
+    host.lineage.renew(&SITES);
+    host.sync().succeeds();
+    assert_eq!(host.reached(), SITES);
+}
+
+/// A flag, sites with the records that they are bound to, records with their domains, a certificate to deploy, and the exit
+/// code without the flag.
+type PermissionRow<'a> =
+    (&'a str, &'a [(&'a str, u64)], &'a [(u64, &'a str)], &'a dyn Fn() -> IssuedCert, i32);
+
+#[test]
+fn permission_by_hand_ends_with_its_certificate() {
+    let staging = Authority::new("(STAGING) Pretend Pear X1").unwrap();
+    let trusted = |name| test_ca().issue(&[name]).unwrap();
+    let one = &[(5, "a.example")][..];
+    // The service replaces the one that the site is not bound to.
+    let two = &[(5, "a.example"), (6, "a.example")][..];
+    let rows: [PermissionRow<'_>; 4] = [
+        ("--allow-untrusted", &[("a.example", 5)], one, &|| staging.issue(&["a.example"]).unwrap(), 65),
+        ("--skip-unmatched", &[("a.example", 5)], one, &|| trusted("c.example"), 69),
+        ("--allow-shrink", &[("a.example", 5), ("b.example", 5)], one, &|| trusted("a.example"), 65),
+        ("--rebind", &[("a.example", 6)], two, &|| trusted("a.example"), 69),
+    ];
+    for (permission, sites, records, issue, code) in rows {
+        let service = account(sites, records);
+        let host = Host { service, ..Host::new() };
+        host.lineage.save(&issue());
+        host.by_hand().exits_with(code);
+        host.by_hand().args([permission]).succeeds();
+        host.sync().succeeds();
+        host.lineage.save(&issue());
+        if permission == "--rebind" {
+            change(&host.service, "/api/sites/1/update", &json!({"cert_id": 6}));
+        }
+        for _ in 0..2 {
+            let output = host.sync().exits_with(code);
+            assert_eq!(host.reached(), [""; 0], "{permission}: {}", output.stderr);
+        }
+        // The next hook has the options that it is given, whatever was given by hand.
+        host.hook().args([permission]).succeeds();
+    }
+}
+
+#[test]
+fn setting_by_hand_is_for_one_certificate() {
+    let host = Host::new();
+    let outcomes = |hook: Hook| hook.args(["--json"]).succeeds().json();
+    let first = outcomes(host.by_hand().args(["--verify", "off"]));
+    assert_eq!(first["sites"][0]["outcome"], "synced");
+    host.lineage.renew(&SITES);
+    let later = outcomes(host.sync());
+    assert_eq!(later["lineages"][0]["sites"][0]["outcome"], "served");
+}
+
+#[test]
+fn service_named_by_hand_is_still_reached() {
+    let host = Host::new();
+    let key_file = host.key_file();
+    let bare = || edgecert().env("EDGECERT_STATE_DIR", host.state.path());
+    let named = [host.service.endpoints().api.as_str(), "--api-key-file"];
+    let by_hand = bare().args(["--lineage".as_ref(), host.lineage.path()]).args(["--base-url"]).args(named);
+    by_hand.args([&key_file]).succeeds();
+    let edge = ["--edge-address", &host.service.endpoints().edge];
+    host.lineage.renew(&SITES);
+    bare().args(["sync"]).args(edge).succeeds();
+    assert_eq!(host.reached(), SITES);
+
+    // The configuration names the same service, but no key.
+    host.lineage.renew(&SITES);
+    let configured = |hook: Hook, text: &str| {
+        let config = hook.write_file("config.toml", text);
+        hook.env("EDGECERT_CONFIG", config)
+    };
+    let own = format!("base_url = '{}'\n", host.service.endpoints().api);
+    configured(bare().args(["sync"]).args(edge), &own).succeeds();
+    assert_eq!(host.reached(), SITES);
+
+    // It names another one, which the key is not for.
+    let other = sandbox(&SITES);
+    host.lineage.renew(&SITES);
+    let elsewhere = format!("base_url = '{}'\n", other.endpoints().api);
+    let sync =
+        || configured(bare().args(["sync"]).args(["--edge-address", &other.endpoints().edge]), &elsewhere);
+    let (requests, output) = requests_during(&host.service, || sync().exits_with(78));
+    assert!(output.stderr.contains("no API key is set"), "{}", output.stderr);
+    let key = other.endpoints().api_key.clone();
+    let (more, _) = requests_during(&host.service, || sync().env("EDGECERT_API_KEY", key).succeeds());
+    assert_eq!((requests, more), (Vec::new(), Vec::new()));
+    assert!(is_bound_to(&other, "a.example", &host.lineage));
+}
+
+#[test]
+fn renewal_during_sync_gets_no_options_by_hand() {
+    let host = Host::new();
+    host.service.add_fault(Fault::status("GET /api/me/sites", 503).times(99));
+    host.by_hand().for_domain("b.example").args(["--timeout", "1"]).exits_with(75);
+    host.service.clear_faults();
+    let code = sync_with(host.sync(), host.state.path(), || host.lineage.renew(&SITES));
+    assert_eq!((code, host.reached()), (75, vec![]));
+    host.sync().succeeds();
+    assert_eq!(host.reached(), SITES);
+}
+
+#[test]
+fn options_of_earlier_release_are_reused() {
+    let host = Host::new();
+    host.hook().for_domain("b.example").succeeds();
+    edit_state(&state_files(host.state.path())[0], |state| {
+        state.as_object_mut().unwrap().remove("later");
+    });
+    host.lineage.renew(&SITES);
+    host.sync().succeeds();
+    assert_eq!(host.reached(), ["b.example"]);
+}
