@@ -5,95 +5,24 @@ use std::net::SocketAddr;
 
 use time::OffsetDateTime;
 
-use super::handshake_error::{Cause, HandshakeError};
-use crate::cert::Certificate;
-use crate::names::Domain;
+use super::handshake_error::Cause;
+use super::observation::{Observation, OtherLeaf, ServedChain};
 use crate::text;
 
-/// What the latest handshakes with an address showed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Observation {
-    /// No handshake was made yet.
-    Unchecked,
-    /// It serves the expected leaf, in every handshake.
-    Expected { chain: ServedChain },
-    /// It serves another leaf.
-    Other {
-        /// `None` if it cannot be parsed.
-        leaf: Option<OtherLeaf>,
-        /// The clients or connections that get it, if not all do.
-        clients: Option<&'static str>,
-    },
-    /// It serves no leaf.
-    Failed(HandshakeError),
-}
-
-impl Observation {
-    fn is_other(&self) -> bool {
-        matches!(self, Self::Other { .. })
-    }
-
-    fn is_expected(&self) -> bool {
-        matches!(self, Self::Expected { .. })
-    }
-
-    fn failed_with(&self, cause: Cause) -> bool {
-        matches!(self, Self::Failed(error) if error.cause == cause)
-    }
-}
-
-/// The chain that is served with the expected leaf, compared with the chain to deploy. The worst is last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum ServedChain {
-    /// The same chain, or the chain to deploy is unknown.
-    Same,
-    /// Other intermediates.
-    Other,
-    /// No intermediate, or one that did not issue the leaf, although there are others to deploy.
-    Broken,
-}
-
-/// A leaf that an edge serves, other than the expected one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct OtherLeaf {
-    pub(crate) fingerprint: String,
-    /// Short name of its issuer, sanitized.
-    pub(crate) issuer: String,
-    /// The DNS names that it covers; untrusted text.
-    pub(crate) names: Vec<String>,
-    pub(crate) not_before: OffsetDateTime,
-    pub(crate) not_after: OffsetDateTime,
-    /// Whether it covers the site.
-    pub(super) covers_site: bool,
-}
-
-impl OtherLeaf {
-    pub(super) fn new(leaf: &Certificate, site: &Domain) -> Self {
-        Self {
-            fingerprint: leaf.fingerprint(),
-            issuer: leaf.issuer.short.clone(),
-            names: leaf.names(),
-            not_before: leaf.not_before,
-            not_after: leaf.not_after,
-            covers_site: site.is_covered_by_any(leaf.dns_names()),
-        }
-    }
-
-    fn describe(leaf: Option<&Self>) -> String {
-        leaf.map_or_else(
-            || "a certificate that cannot be read".into(),
-            |leaf| {
-                let expiry = text::rfc3339(leaf.not_after);
-                format!("the certificate of {} that expires at {expiry}", leaf.issuer)
-            },
-        )
-    }
+/// Rounds of handshakes with one address.
+#[derive(Debug, Default)]
+struct Rounds {
+    /// In which some connections showed the expected leaf and others did not.
+    mixed: u32,
+    /// The latest ones in which all connections showed it.
+    good: u32,
 }
 
 /// What the edge of one site serves.
 #[derive(Debug)]
 pub(crate) struct EdgeView {
     addresses: BTreeMap<SocketAddr, Observation>,
+    rounds: BTreeMap<SocketAddr, Rounds>,
     /// The latest issued of the other leaves that cover the site and were served to any kind of client.
     latest_other: Option<OtherLeaf>,
     /// Why there may be further addresses.
@@ -105,7 +34,8 @@ pub(crate) struct EdgeView {
 impl EdgeView {
     /// Creates a view without observations. If it is strict, addresses that this host has no route to count.
     pub(crate) fn new(is_strict: bool) -> Self {
-        Self { addresses: BTreeMap::new(), latest_other: None, unresolved: Vec::new(), is_strict }
+        let (addresses, rounds) = (BTreeMap::new(), BTreeMap::new());
+        Self { addresses, rounds, latest_other: None, unresolved: Vec::new(), is_strict }
     }
 
     /// Whether there may be unknown addresses.
@@ -123,15 +53,23 @@ impl EdgeView {
         self.unresolved = reasons;
     }
 
-    /// Records an observation. A failure does not replace another leaf that was observed before, nor a refusal.
-    pub(super) fn record(&mut self, address: SocketAddr, observation: Observation) {
+    /// Records the observation of a round of handshakes. A failure does not replace another leaf that was observed before, nor
+    /// a refusal.
+    pub(super) fn record(&mut self, address: SocketAddr, observation: Observation, is_mixed: bool) {
+        let rounds = self.rounds.entry(address).or_default();
+        rounds.mixed += u32::from(is_mixed);
+        rounds.good = if observation.is_expected() { rounds.good + 1 } else { 0 };
         let known = self.addresses.entry(address).or_insert(Observation::Unchecked);
         let says_less = match &observation {
+            // Each connection may reach another node. The more often some were stale, the likelier is a round by luck.
+            Observation::Expected { .. } => rounds.good <= rounds.mixed,
             Observation::Failed(error) if error.is_refusal() => known.is_other(),
-            Observation::Failed(_) => known.is_other() || known.failed_with(Cause::Refused),
-            _ => false,
+            Observation::Failed(error) => {
+                known.is_other() || known.failed_with(Cause::Refused) || error.cause == Cause::TooLittleTime
+            }
+            Observation::Other { .. } | Observation::Unchecked => false,
         };
-        if !says_less && !observation.failed_with(Cause::TooLittleTime) {
+        if !says_less {
             *known = observation;
         }
     }
@@ -265,5 +203,38 @@ impl EdgeView {
         let has_route = |observation: &Observation| !observation.failed_with(Cause::NoRoute);
         let any = !self.is_strict && self.addresses.values().any(has_route);
         self.addresses.iter().filter(move |(_, observation)| !any || has_route(observation))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use time::macros::datetime;
+
+    /// Records rounds: `+` shows the expected leaf, `-` another one, `/` both.
+    fn is_served_after(rounds: &str) -> bool {
+        let mut view = EdgeView::new(false);
+        let address = SocketAddr::from(([192, 0, 2, 1], 443));
+        view.add_addresses(vec![address]);
+        let dates = [datetime!(2026-01-01 00:00 UTC), datetime!(2026-04-01 00:00 UTC)];
+        let leaf = OtherLeaf::modelled("other", &[], dates, true);
+        for round in rounds.chars() {
+            let other = Observation::Other { leaf: Some(leaf.clone()), clients: None };
+            let observation =
+                if round == '+' { Observation::Expected { chain: ServedChain::Same } } else { other };
+            view.record(address, observation, round == '/');
+        }
+        assert_eq!(view.stale().is_empty(), view.is_served(), "{rounds}");
+        view.is_served()
+    }
+
+    #[test]
+    fn mixed_rounds_call_for_more() {
+        for rounds in ["+", "-+", "---+", "/++", "-/-++", "//+++", "/+/+++"] {
+            assert!(is_served_after(rounds), "{rounds}");
+        }
+        for rounds in ["-", "/", "/+", "/+-+", "//++", "/+/++", "+/"] {
+            assert!(!is_served_after(rounds), "{rounds}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The leaf that an edge is expected to serve, and how what it serves differs.
 
-use super::edge_view::{OtherLeaf, ServedChain};
 use super::handshake::HandshakeResult;
+use super::observation::{OtherLeaf, ServedChain};
 use super::schemes::ClientKinds;
 use crate::bundle::Chain;
 use crate::cert::{self, Certificate, KeyType};

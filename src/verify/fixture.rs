@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use time::OffsetDateTime;
 
-use super::edge_view::{Observation, ServedChain};
 use super::handshake_error::{Cause, HandshakeError};
+use super::observation::{Observation, ServedChain};
 use super::{EdgeView, OtherLeaf};
 
 /// What an address shows in a handshake.
@@ -33,7 +33,7 @@ impl EdgeView {
             Shown::Refusal => failed(Cause::Refused),
             Shown::Unreachable => failed(Cause::Unreachable),
         };
-        self.record(address, observation);
+        self.record(address, observation, false);
     }
 }
 

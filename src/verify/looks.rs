@@ -9,10 +9,10 @@ use std::net::SocketAddr;
 use futures_util::future::{join, join_all};
 use rustls::pki_types::ServerName;
 
-use super::edge_view::{Observation, OtherLeaf};
 use super::expected::ExpectedLeaf;
 use super::handshake::{HandshakeResult, Handshakes};
 use super::handshake_error::HandshakeError;
+use super::observation::{Observation, OtherLeaf};
 use super::schemes::{ANY, ClientKinds, NO_RSA_CLIENTS};
 use crate::clock::Deadline;
 use crate::names::Domain;
@@ -59,6 +59,15 @@ impl Looks {
         site: &Domain,
     ) -> impl Iterator<Item = OtherLeaf> {
         self.own.iter().chain(&self.other).filter_map(|result| expected.other_leaf(result, site))
+    }
+
+    /// Whether clients of one kind got the expected leaf in some connections only.
+    pub(super) fn are_mixed(&self, expected: &ExpectedLeaf<'_>) -> bool {
+        let is_shown = |result: &HandshakeResult| expected.is_shown(result);
+        let is_not =
+            |result: &HandshakeResult| result.is_refused() || !result.chain.is_empty() && !is_shown(result);
+        let kinds = [&self.own, &self.other];
+        kinds.iter().any(|results| results.iter().any(is_shown) && results.iter().any(is_not))
     }
 
     /// What the looks show together.

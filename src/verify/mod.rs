@@ -8,6 +8,7 @@ mod expected;
 mod handshake;
 mod handshake_error;
 mod looks;
+mod observation;
 mod resolve;
 mod schemes;
 
@@ -18,10 +19,11 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio::time::sleep;
 
-pub(crate) use self::edge_view::{EdgeView, OtherLeaf};
+pub(crate) use self::edge_view::EdgeView;
 use self::expected::ExpectedLeaf;
 pub(crate) use self::handshake::Handshakes;
 use self::looks::Looks;
+pub(crate) use self::observation::OtherLeaf;
 use self::resolve::{resolve_address, resolve_cname, server_name};
 use crate::bundle::Chain;
 use crate::cert::KeyType;
@@ -89,7 +91,8 @@ impl<'a> Edge<'a> {
             for leaf in looks.other_leaves(&self.expected, domain) {
                 view.note_other(leaf);
             }
-            view.record(*address, looks.observation(&self.expected, domain));
+            let is_mixed = looks.are_mixed(&self.expected);
+            view.record(*address, looks.observation(&self.expected, domain), is_mixed);
         }
     }
 

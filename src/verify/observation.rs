@@ -1,0 +1,88 @@
+//! What one round of handshakes with an address shows.
+
+use time::OffsetDateTime;
+
+use super::handshake_error::{Cause, HandshakeError};
+use crate::cert::Certificate;
+use crate::names::Domain;
+use crate::text;
+
+/// What the latest handshakes with an address showed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Observation {
+    /// No handshake was made yet.
+    Unchecked,
+    /// It serves the expected leaf, in every handshake.
+    Expected { chain: ServedChain },
+    /// It serves another leaf.
+    Other {
+        /// `None` if it cannot be parsed.
+        leaf: Option<OtherLeaf>,
+        /// The clients or connections that get it, if not all do.
+        clients: Option<&'static str>,
+    },
+    /// It serves no leaf.
+    Failed(HandshakeError),
+}
+
+impl Observation {
+    pub(super) fn is_other(&self) -> bool {
+        matches!(self, Self::Other { .. })
+    }
+
+    pub(super) fn is_expected(&self) -> bool {
+        matches!(self, Self::Expected { .. })
+    }
+
+    pub(super) fn failed_with(&self, cause: Cause) -> bool {
+        matches!(self, Self::Failed(error) if error.cause == cause)
+    }
+}
+
+/// The chain that is served with the expected leaf, compared with the chain to deploy. The worst is last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum ServedChain {
+    /// The same chain, or the chain to deploy is unknown.
+    Same,
+    /// Other intermediates.
+    Other,
+    /// No intermediate, or one that did not issue the leaf, although there are others to deploy.
+    Broken,
+}
+
+/// A leaf that an edge serves, other than the expected one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OtherLeaf {
+    pub(crate) fingerprint: String,
+    /// Short name of its issuer, sanitized.
+    pub(crate) issuer: String,
+    /// The DNS names that it covers; untrusted text.
+    pub(crate) names: Vec<String>,
+    pub(crate) not_before: OffsetDateTime,
+    pub(crate) not_after: OffsetDateTime,
+    /// Whether it covers the site.
+    pub(super) covers_site: bool,
+}
+
+impl OtherLeaf {
+    pub(super) fn new(leaf: &Certificate, site: &Domain) -> Self {
+        Self {
+            fingerprint: leaf.fingerprint(),
+            issuer: leaf.issuer.short.clone(),
+            names: leaf.names(),
+            not_before: leaf.not_before,
+            not_after: leaf.not_after,
+            covers_site: site.is_covered_by_any(leaf.dns_names()),
+        }
+    }
+
+    pub(super) fn describe(leaf: Option<&Self>) -> String {
+        leaf.map_or_else(
+            || "a certificate that cannot be read".into(),
+            |leaf| {
+                let expiry = text::rfc3339(leaf.not_after);
+                format!("the certificate of {} that expires at {expiry}", leaf.issuer)
+            },
+        )
+    }
+}
