@@ -19,7 +19,7 @@ use self::strict::Numbers;
 pub use self::strict::Repair;
 use crate::cert::{KeyType, PublicKey, SUPPORTED_KEY_TYPES, algorithm_name};
 use crate::pem::{self, KeyFormat};
-use crate::secret::Secret;
+use crate::secret::{Redactor, Secret};
 
 /// A private key of a supported type whose private and public parts match.
 pub struct PrivateKey {
@@ -77,6 +77,13 @@ impl PrivateKey {
     /// The key as PEM, in the format in which it was read.
     pub fn pem(&self) -> &Secret {
         &self.pem
+    }
+
+    /// Hides the numbers of the key, which are the same in every format.
+    pub fn hide_in(&self, redactor: &mut Redactor) {
+        for number in &self.numbers.secrets {
+            redactor.hide_number(number);
+        }
     }
 
     /// How the PEM differs from what was read.

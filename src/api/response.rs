@@ -5,6 +5,8 @@ use serde_json::{Map, Value};
 
 use super::envelope::find_object;
 use super::error::AttemptError;
+use crate::key::PrivateKey;
+use crate::pem::{self, Block};
 use crate::secret::{Redactor, Secret};
 
 /// Maximum length of a message taken from a response.
@@ -111,19 +113,38 @@ impl Download {
         let record = find_object(json, &|value| value.get("cert_pem").is_some_and(Value::is_string))?;
         let text = |name: &str| record.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
         let key_pem = text("key_pem").map(|key| Secret::new(key.to_owned()));
-        let mut key_redactor = Redactor::default();
-        if let Some(key) = &key_pem {
-            key_redactor.hide(key);
-        }
         let mut shown = record.clone();
         redactor.clean_json(&mut shown);
-        key_redactor.clean_json(&mut shown);
+        if let Some(key) = &key_pem {
+            remove_key(key, &mut shown);
+        }
         let Value::Object(mut json) = shown else { return None };
         json.remove("ok");
         let field = |name: &str| json.get(name).and_then(Value::as_str).map(str::to_owned);
         let (name, domain) = (field("name"), field("domain"));
         Some(Self { name, domain, cert_pem: text("cert_pem")?.to_owned(), key_pem, json })
     }
+}
+
+/// Removes a downloaded key from the record.
+fn remove_key(key: &Secret, record: &mut Value) {
+    let (mut numbers, mut text) = (Redactor::default(), Redactor::default());
+    let blocks = pem::parse(key.expose().as_bytes()).blocks.into_iter();
+    let keys = blocks.filter_map(|block| match block {
+        Block::Key(format, der) => PrivateKey::from_der(format, &der).ok(),
+        _ => None,
+    });
+    for key in keys {
+        key.hide_in(&mut numbers);
+    }
+    text.hide(key);
+    // A certificate has its public key and some identifiers in common with the text of its key.
+    let cert = record.get_mut("cert_pem").map(Value::take);
+    text.clean_json(record);
+    if let (Some(cert), Value::Object(record)) = (cert, &mut *record) {
+        record.insert("cert_pem".into(), cert);
+    }
+    numbers.clean_json(record);
 }
 
 /// The reason in an error body.

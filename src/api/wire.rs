@@ -9,6 +9,9 @@ use super::timestamp::Timestamp;
 use crate::names::Domain;
 use crate::text::sanitize;
 
+/// Longest name in DNS, with the final dot (RFC 1035, section 2.3.4).
+const MAX_HOST_NAME: usize = 254;
+
 /// A certificate stored by the service (section 2.1).
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
@@ -40,7 +43,7 @@ pub(crate) struct Site {
     pub(crate) unreadable_cert_id: Option<String>,
     /// Whether the service reports the configuration as pushed to the edge; absent means false.
     pub(crate) config_synced: bool,
-    /// Host name of the site's edge; untrusted text.
+    /// Host name of the site's edge; untrusted text, but not longer than a host name can be.
     pub(crate) cname: Option<String>,
     /// Whether acceleration is on; absent means true.
     pub(crate) enabled: bool,
@@ -121,7 +124,7 @@ impl FromJson for Site {
             cert_id,
             unreadable_cert_id,
             config_synced: flag("config_synced").unwrap_or(false),
-            cname: text("cname"),
+            cname: text("cname").filter(|name| name.len() <= MAX_HOST_NAME),
             enabled: flag("enabled").unwrap_or(true),
             https_enabled: flag("https_enabled").unwrap_or(true),
             disabled_reason: text("disabled_reason"),

@@ -6,7 +6,7 @@ use super::error::DeployError;
 use crate::api::{Client, ClientConfig, Listing};
 use crate::clock::Deadline;
 use crate::runtime::Runtime;
-use crate::secret::{Redactor, Secret};
+use crate::secret::Redactor;
 use crate::settings::Settings;
 use crate::trust::TrustStores;
 
@@ -38,22 +38,18 @@ impl ClientCache {
         settings: &Settings,
         deadline: Deadline,
     ) -> Result<Listing, DeployError> {
-        let client = self.client(settings, &[], deadline)?;
+        let client = self.client(settings, Redactor::default(), deadline)?;
         Ok(self.runtime.block_on(client.listing())??)
     }
 
-    /// Returns a client that removes the API key and these secrets from all responses.
+    /// Returns a client that removes the API key and what the redactor knows from all responses.
     pub(super) fn client(
         &mut self,
         settings: &Settings,
-        secrets: &[&Secret],
+        mut redactor: Redactor,
         deadline: Deadline,
     ) -> Result<Client, DeployError> {
-        let mut redactor = Redactor::default();
         redactor.hide(&settings.api_key);
-        for secret in secrets {
-            redactor.hide(secret);
-        }
         if let Some(client) = &self.client {
             return Ok(client.for_task(redactor, deadline));
         }

@@ -40,6 +40,7 @@ use crate::clock::{self, Deadline};
 use crate::names::Domain;
 use crate::plan::Allow;
 use crate::report::{CertificateReport, DeployReport};
+use crate::secret::Redactor;
 use crate::settings::{Guards, Settings};
 use crate::source::Source;
 use crate::state::ServiceDeployments;
@@ -140,7 +141,10 @@ impl Deployment<'_> {
         let deployed = journal.deployed_sites(self.settings, deployments);
         let missed = if self.force { HashMap::new() } else { journal.missed_sites(self.settings) };
         journal.begin(report);
-        let client = clients.client(self.settings, &[vetted.key().pem()], self.deadline)?;
+        let mut redactor = Redactor::default();
+        redactor.hide(vetted.key().pem());
+        vetted.key().hide_in(&mut redactor);
+        let client = clients.client(self.settings, redactor, self.deadline)?;
         let request = RolloutRequest {
             client: &client,
             vetted,

@@ -30,7 +30,7 @@ pub(super) enum SiteError<'a> {
     Unread(&'a Domain),
     #[error("{domain} could not be bound to certificate {id}: {failed}")]
     Bind { domain: &'a Domain, id: u64, failed: &'a RequestError },
-    #[error("{domain} could not be bound to certificate {id}: the service ignored {}", text::list(fields))]
+    #[error("{domain} could not be bound to certificate {id}: the service ignored {}", text::sanitize(&text::list(fields)))]
     IgnoredFields { domain: &'a Domain, id: u64, fields: Vec<String> },
     #[error("{domain} is misbound: {detail}")]
     Misbound { domain: &'a Domain, detail: String },

@@ -1,5 +1,7 @@
 //! Secrets: the API key and the private key appear in no output, file or argument, even if the service echoes them.
 
+mod encodings;
+
 use std::path::Path;
 
 use crate::harness::{API_KEY, Fault, Hook, Lineage, Options, Output, edgecert, sandbox, sandbox_with};

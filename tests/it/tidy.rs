@@ -31,7 +31,8 @@ const IMPORTS: [(&str, &[&str]); 33] = [
     ("inventory", &["bundle", "env", "names", "settings", "source", "state", "text"]),
     // The service.
     ("trust", &["clock", "file", "settings", "text"]),
-    ("api", &["check", "clock", "names", "secret", "settings", "text", "trust"]),
+    // `key` and `pem`, to remove the numbers of a downloaded key from the rest of its record.
+    ("api", &["check", "clock", "key", "names", "pem", "secret", "settings", "text", "trust"]),
     ("plan", &["api", "names", "text"]),
     // The edge.
     ("verify", &["bundle", "cert", "clock", "names", "text"]),

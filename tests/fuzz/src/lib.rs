@@ -62,9 +62,11 @@ pub fn key(input: &[u8]) {
     };
     if let Ok(key) = PrivateKey::from_der(format, der) {
         let read = pem::parse(key.pem().expose().as_bytes());
-        assert!(
-            matches!(read.blocks.as_slice(), [Block::Key(read_format, bytes)] if *read_format == format && bytes.as_slice() == der)
-        );
+        let [Block::Key(read_format, bytes)] = read.blocks.as_slice() else { panic!("not one key") };
+        assert_eq!(*read_format, format);
+        assert!(!key.repairs().is_empty() || bytes.as_slice() == der);
+        let again = PrivateKey::from_der(format, bytes).expect("a repaired key is a key");
+        assert!(again.repairs().is_empty(), "a repaired key needs no repair");
     }
 }
 
