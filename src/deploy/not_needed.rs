@@ -44,9 +44,7 @@ pub(super) fn current_sites(
         let is_deployed = deployed.get(&site.id) == Some(&record);
         match survey.view(site.id) {
             // Another upload does not make an address respond.
-            Some(view) => {
-                view.is_current() || is_deployed && !view.has_other_leaf() && view.refusals().is_empty()
-            }
+            Some(view) => view.is_current() || is_deployed && !view.may_change(),
             // A handshake cannot show the certificate of a site without HTTPS.
             None => is_deployed && (verify == Verify::Off || !site.serves_https()),
         }

@@ -161,19 +161,18 @@ impl<'a> Verdict<'a> {
     /// The site already has the leaf, so nothing was sent for it. Without a view, the state file says so.
     fn current(site: &'a Site, view: Option<&EdgeView>, settings: &Settings) -> Self {
         let domain = &site.domain;
-        match view {
-            Some(view) if view.is_served() => Self::served(domain, view),
-            Some(view) => {
-                let reason = text::list(&view.unverified());
-                let verdict = Self::new(Outcome::Synced, reason.clone());
-                if settings.verify == Verify::Require {
-                    verdict.with_error(SiteError::Unverified { domain, reason })
-                } else {
-                    verdict.with_warnings([format!("{domain}: {reason}")])
-                }
-            }
-            None if settings.verify == Verify::Off => Self::new(Outcome::Synced, VERIFY_OFF),
-            None => Self::new(Outcome::Synced, without_https(site)),
+        let (reason, is_known) = match view {
+            Some(view) if view.is_served() => return Self::served(domain, view),
+            Some(view) => (text::list(&view.unverified()), false),
+            None if settings.verify == Verify::Off => (VERIFY_OFF.to_owned(), true),
+            None => (without_https(site), true),
+        };
+        let verdict = Self::new(Outcome::Synced, reason.clone());
+        match settings.verify {
+            Verify::Require => verdict.with_error(SiteError::Unverified { domain, reason }),
+            // The run that deployed the leaf has warned.
+            Verify::Auto | Verify::Off if is_known => verdict,
+            Verify::Auto | Verify::Off => verdict.with_warnings([format!("{domain}: {reason}")]),
         }
     }
 

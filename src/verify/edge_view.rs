@@ -113,16 +113,20 @@ impl EdgeView {
         let is_out_of_reach = |observation: &Observation| {
             observation.failed_with(Cause::NoRoute) || observation.failed_with(Cause::Unreachable)
         };
-        // Many clients cannot fetch missing intermediates, and an upload may add them.
-        let is_current = |observation: &Observation| {
-            matches!(observation, Observation::Expected { chain: ServedChain::Same | ServedChain::Other })
-        };
+        let is_current =
+            |observation: &Observation| observation.is_expected() && !observation.has_broken_chain();
         !self.is_incomplete()
             && self.addresses.values().any(is_current)
             && self
                 .addresses
                 .values()
                 .all(|observation| is_current(observation) || is_out_of_reach(observation))
+    }
+
+    /// Whether an upload may improve what an address showed: another leaf, a broken chain or a refusal.
+    pub(crate) fn may_change(&self) -> bool {
+        let has_broken_chain = || self.addresses.values().any(Observation::has_broken_chain);
+        self.has_other_leaf() || has_broken_chain() || !self.refusals().is_empty()
     }
 
     /// Whether a connection broke during its handshake, which says nothing about what the address serves.

@@ -34,6 +34,11 @@ impl Observation {
         matches!(self, Self::Expected { .. })
     }
 
+    /// Many clients cannot fetch missing intermediates.
+    pub(super) fn has_broken_chain(&self) -> bool {
+        matches!(self, Self::Expected { chain: ServedChain::Broken })
+    }
+
     pub(super) fn failed_with(&self, cause: Cause) -> bool {
         matches!(self, Self::Failed(error) if error.cause == cause)
     }

@@ -43,7 +43,7 @@ const WITHOUT_STATE: [Row; 17] = [
     ),
 ];
 
-const WITH_STATE: [Row; 10] = [
+const WITH_STATE: [Row; 13] = [
     ("off", unverified, 0, 0, "synced"),
     (
         "off, forced",
@@ -73,8 +73,17 @@ const WITH_STATE: [Row; 10] = [
         0,
         "uploaded",
     ),
+    ("no intermediate", without_intermediate, 1, 0, "served"),
+    ("foreign intermediate", with_foreign_intermediate, 1, 0, "served"),
     ("edge refuses", refusing, 1, 75, "stale"),
     ("disabled", disabled, 0, 0, "synced"),
+    (
+        "disabled, required",
+        |service, lineage, hook| disabled(service, lineage, hook).args(["--verify", "require"]),
+        0,
+        75,
+        "synced",
+    ),
     (
         "disabled, renewed",
         |service, lineage, hook| disabled(service, lineage, renewed(service, lineage, hook)),
