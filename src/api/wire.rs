@@ -99,7 +99,7 @@ impl FromJson for Record {
     fn from_json(json: &Value) -> Option<Self> {
         let fields = json.as_object()?;
         let kind = match fields.get("type").and_then(Value::as_str) {
-            Some("lets") => RecordType::System,
+            Some(kind) if kind.trim().eq_ignore_ascii_case("lets") => RecordType::System,
             other => RecordType::Other(other.unwrap_or_default().to_owned()),
         };
         let name = fields.get("name").and_then(Value::as_str).and_then(|name| name.parse().ok());
@@ -303,6 +303,14 @@ mod tests {
         {
             let record = Record::from_json(&json!({"id": 1, "domain": domain, "type": "lets"})).unwrap();
             assert_eq!((record.domains.len(), record.kind), (2, RecordType::System), "{domain}");
+        }
+    }
+
+    #[test]
+    fn system_type_is_recognised_in_any_case() {
+        for kind in ["lets", "Lets", "LETS", " lets "] {
+            let record = Record::from_json(&json!({"id": 1, "type": kind})).unwrap();
+            assert_eq!(record.kind, RecordType::System, "{kind}");
         }
     }
 
