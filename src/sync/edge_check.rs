@@ -46,11 +46,13 @@ impl<'a> CheckedLineage<'a> {
         self.views.insert(site, view);
     }
 
-    /// Why the lineage has to be deployed: an edge serves another leaf, or refuses the name.
+    /// Why the lineage has to be deployed: an edge serves another leaf, or refuses the name, or cannot be reached although
+    /// it has to be.
     pub(super) fn drift(&self) -> Option<Reason> {
         self.check.sites.iter().find_map(|site| {
             let view = self.views.get(&site.id)?;
-            let first = view.others().into_iter().chain(view.refusals()).next()?;
+            let unverified = self.is_strict().then(|| view.unverified()).into_iter().flatten();
+            let first = view.others().into_iter().chain(view.refusals()).chain(unverified).next()?;
             Some(Reason::Drifted(format!("{}: {first}", site.domain)))
         })
     }

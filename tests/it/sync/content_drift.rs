@@ -171,6 +171,23 @@ fn unserved_site_is_checked_in_every_run() {
     assert_eq!(upload_count(&service), 1);
 }
 
+#[test]
+fn required_edge_has_to_be_reached() {
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let require = |hook: Hook| hook.args(["--verify", "require", "--verify-every", "1"]);
+    let hook = deploy(&service, &lineage, state.path()).args(["--verify", "require"]);
+    hook.succeeds();
+    let unreachable = |hook: Hook| hook.env("EDGECERT_EDGE_ADDRESS", "127.0.0.1:1");
+    set_back(state.path(), DAY);
+    for _ in 0..2 {
+        let output = unreachable(require(sync(&service, state.path()))).exits_with(75);
+        assert!(output.stderr.contains("127.0.0.1:1 refuses connections"), "{}", output.stderr);
+    }
+    require(sync(&service, state.path())).succeeds();
+    assert_eq!(upload_count(&service), 1);
+}
+
 /// Accepts connections, reads the first message and closes them.
 struct ClosingProxy {
     address: String,
