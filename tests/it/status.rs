@@ -9,7 +9,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{Hook, Lineage, Sandbox, edgecert, request_lines, sandbox};
+use crate::harness::{EdgeAddress, EdgeMode, Hook, Lineage, Sandbox, edgecert, request_lines, sandbox};
 
 fn deploy(service: &Sandbox, lineage: &Lineage, state: &Path) -> Hook {
     edgecert().called_by_certbot(lineage).against(service).env("EDGECERT_STATE_DIR", state)
@@ -167,6 +167,19 @@ fn verify_shows_what_is_served() {
     );
     let output = status(state.path(), &["--verify", "--edge-address", "nonsense"]).exits_with(78);
     assert!(output.stderr.contains("edge address: expected HOST:PORT"), "{}", output.stderr);
+}
+
+#[test]
+fn refused_name_is_a_warning() {
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example"]);
+    deploy(&service, &lineage, state.path()).succeeds();
+    let refusing = service.open_edge_address(&EdgeAddress::new(EdgeMode::Refuse));
+    let verify = ["--verify", "--edge-address", &refusing];
+    let output = status(state.path(), &verify).args(["--check"]).exits_with(1);
+    let expected = format!("a.example: {refusing} rejects the handshake for this name");
+    assert!(output.stdout.contains(&expected), "{}", output.stdout);
+    assert_eq!(lineage_status(state.path(), &verify)["sites"][0]["served"]["outcome"], "stale");
 }
 
 #[test]

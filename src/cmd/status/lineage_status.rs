@@ -89,7 +89,7 @@ pub(super) struct EdgeStatus {
     pub(super) served: usize,
     /// Number of addresses.
     pub(super) addresses: usize,
-    /// One message for each address that serves another leaf.
+    /// One message for each address that serves another leaf or refuses the name.
     pub(super) stale: Vec<String>,
     /// Earliest expiry of those leaves.
     pub(super) stale_until: Option<OffsetDateTime>,

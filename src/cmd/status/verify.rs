@@ -78,12 +78,17 @@ async fn observe(edge: &Edge<'_>, site: &SiteStatus) -> EdgeStatus {
     };
     let (mut view, deadline) = (EdgeView::new(false), Deadline::after(SITE_TIMEOUT));
     edge.observe_with_retries(&domain, site.cname.as_deref(), &mut view, deadline).await;
-    EdgeStatus::new(&view)
+    // The edge of a site that was never served may have a reason to refuse its name: the site may be disabled.
+    EdgeStatus::new(&view, site.outcome == Outcome::Served)
 }
 
 impl EdgeStatus {
-    fn new(view: &EdgeView) -> Self {
-        let ((served, addresses), stale) = (view.served_of(), view.stale());
+    /// `was_served`: a refusal of the name is as bad as another leaf.
+    fn new(view: &EdgeView, was_served: bool) -> Self {
+        let ((served, addresses), mut stale) = (view.served_of(), view.stale());
+        if was_served {
+            stale.extend(view.refusals());
+        }
         let outcome = match () {
             () if view.is_served() => EdgeOutcome::Served,
             () if !stale.is_empty() => EdgeOutcome::Stale,
