@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use crate::env::Env;
 use crate::report::Style;
-use crate::settings::{self, Configuration, ConfigurationFile, Program};
+use crate::settings::{self, Configuration, ConfigurationFile, Layer, Program};
 
 /// The environment, the configuration file and the output style of a run.
 pub struct Context {
@@ -32,6 +32,12 @@ impl Context {
     /// The program to run after a failure, if the configuration file names one; other faults of the file do not matter.
     pub(crate) fn on_failure(&self) -> Option<&Program> {
         self.file().on_failure.as_ref()
+    }
+
+    /// What can be used of a configuration file that is invalid: where to record that.
+    pub(crate) fn without_configuration(&self) -> Configuration {
+        let layer = Layer { state_dir: self.file().state_dir.clone(), ..Layer::default() };
+        Configuration { layer, ..Configuration::default() }
     }
 
     fn file(&self) -> &ConfigurationFile {

@@ -12,7 +12,7 @@ use crate::error::CommandError;
 use crate::inventory;
 use crate::names::{Domain, distinct};
 use crate::report::{DeployReport, SourceReport};
-use crate::settings::{self, Configuration, Layer, Layers, Settings};
+use crate::settings::{self, Layer, Layers, Settings};
 use crate::source::{self, Source};
 use crate::state::{Origin, Overrides};
 
@@ -81,8 +81,8 @@ struct Inputs {
 
 impl Inputs {
     fn resolve(args: &DeployArgs, source: &Source, context: &Context) -> Self {
-        let (configuration, empty) = (context.configuration(), Configuration::default());
-        let file = configuration.as_ref().map_or(&empty, |file| *file);
+        let (configuration, rest) = (context.configuration(), context.without_configuration());
+        let file = configuration.as_ref().map_or(&rest, |file| *file);
         let layers = Layers::new(&args.settings.layer, &context.env, file);
         let entry = inventory::entry_of(file, source);
         let domains = match entry {

@@ -20,6 +20,8 @@ pub(crate) struct ConfigurationFile {
     pub(crate) contents: Result<Configuration, SettingsError>,
     /// Program to run after a failure. It is known even if the rest of the file is invalid: that is a failure, too.
     pub(crate) on_failure: Option<Program>,
+    /// The key `state_dir`, likewise: the failure has to be recorded where later runs look for it.
+    pub(crate) state_dir: Option<PathBuf>,
 }
 
 /// The contents of a configuration file; empty if there is no file.
@@ -49,14 +51,14 @@ pub(crate) enum Location {
 
 /// Reads the named file, or the first default file that exists.
 pub(crate) fn read(named: Option<&Path>, env: &Env) -> ConfigurationFile {
-    let without_program = |contents| ConfigurationFile { contents, on_failure: None };
+    let without_contents = |contents| ConfigurationFile { contents, on_failure: None, state_dir: None };
     let named = named.map(Path::to_owned).or_else(|| env.path("EDGECERT_CONFIG"));
     let Some(path) = named.or_else(|| default_paths(env).find(|path| exists(path))) else {
-        return without_program(Ok(Configuration::default()));
+        return without_contents(Ok(Configuration::default()));
     };
     match file::read_text(&path, MAX_BYTES) {
         Ok(text) => parser::parse(&path, &text),
-        Err(error) => without_program(Err(error.into())),
+        Err(error) => without_contents(Err(error.into())),
     }
 }
 

@@ -5,6 +5,7 @@
 mod address;
 mod api_key;
 mod configuration;
+mod damaged;
 mod error;
 mod guards;
 mod inspection;

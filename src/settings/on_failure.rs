@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::process::geteuid;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeValue;
 
 use crate::{file, text};
 
@@ -63,21 +63,6 @@ impl Program {
         let directory = file.parent().unwrap_or(Path::new(""));
         let name = if name.contains('/') { directory.join(name) } else { name.into() };
         Ok(Self { name, arguments: words.collect(), file: file.to_owned() })
-    }
-
-    /// Finds the key in a file that is not valid TOML: in the first line that begins with it, if that line, or the
-    /// lines that its list takes, can be parsed by themselves.
-    pub(super) fn from_damaged(text: &str, file: &Path) -> Option<Self> {
-        let is_key = |line: &&str| {
-            line.trim_start().strip_prefix(KEY).is_some_and(|rest| rest.trim_start().starts_with('='))
-        };
-        let before = text.split_inclusive('\n').take_while(|line| !is_key(line)).map(str::len).sum();
-        let rest: &str = text.get(before..)?;
-        let (document, errors) = DeTable::parse_recoverable(rest);
-        let value = document.get_ref().get(KEY)?;
-        let end = rest.get(value.span().end..)?.find('\n').map_or(rest.len(), |at| value.span().end + at);
-        let is_damaged = errors.iter().any(|error| error.span().is_none_or(|span| span.start <= end));
-        if is_damaged { None } else { Self::from_toml(value.get_ref(), file).ok() }
     }
 
     /// Whether nobody but root and this user can choose the program, by changing or replacing the configuration file.

@@ -13,13 +13,16 @@ use super::configuration::ConfigurationFile;
 use super::layer::{Layer, Reader, SETTINGS, Setting};
 use super::value::Value;
 use super::{
-    BaseUrl, Configuration, FileFault, LineageEntry, Location, Program, SettingsError, address, on_failure,
+    BaseUrl, Configuration, FileFault, LineageEntry, Location, Program, SettingsError, address, damaged,
+    on_failure,
 };
 use crate::names::{Domain, NotADomain};
 use crate::text::sanitize;
 
 /// Keys of the file other than settings.
 const GLOBAL_KEYS: &[&str] = &[on_failure::KEY, "lineage"];
+/// The setting that is read even if the rest of the file is invalid.
+const STATE_DIR: &str = "state_dir";
 /// Keys of a `[[lineage]]` other than settings.
 const LINEAGE_KEYS: &[&str] = &["name", "path", "cert", "key", "domains"];
 
@@ -31,17 +34,26 @@ pub(super) fn parse(path: &Path, text: &str) -> ConfigurationFile {
         Ok(document) => document,
         Err(error) => {
             let contents = Err(at_line(syntax_fault(text, &error)));
-            return ConfigurationFile { contents, on_failure: Program::from_damaged(text, path) };
+            let on_failure =
+                damaged::find(text, on_failure::KEY, |value| Program::from_toml(value, path).ok());
+            let state_dir = damaged::find(text, STATE_DIR, |value| Value::from_toml(value, directory(path)));
+            return ConfigurationFile { contents, on_failure, state_dir };
         }
     };
     let mut parser = DocumentParser { path, faults: Vec::new() };
     let configuration = parser.configuration(document.get_ref());
     let on_failure = parser.on_failure(document.get_ref());
+    let state_dir = configuration.layer.state_dir.clone();
     let contents = match parser.faults.into_iter().min_by_key(|(offset, _)| *offset) {
         Some(fault) => Err(at_line(fault)),
         None => Ok(configuration),
     };
-    ConfigurationFile { contents, on_failure }
+    ConfigurationFile { contents, on_failure, state_dir }
+}
+
+/// The directory that paths in a file are relative to.
+fn directory(file: &Path) -> &Path {
+    file.parent().unwrap_or(Path::new(""))
 }
 
 /// Collects the faults of a file, with their offsets.
@@ -140,7 +152,7 @@ impl DocumentParser<'_> {
 
     fn value<T: Value>(&mut self, table: &DeTable<'_>, key: &'static str) -> Option<T> {
         let value = table.get(key)?;
-        let read = T::from_toml(value.get_ref(), self.path.parent().unwrap_or(Path::new("")));
+        let read = T::from_toml(value.get_ref(), directory(self.path));
         if read.is_none() {
             self.fault(value.span(), FileFault::WrongType { key, expected: T::KIND.expected() });
         }

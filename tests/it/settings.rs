@@ -4,6 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 
 use expect_test::expect;
+use tempfile::TempDir;
 
 use crate::harness::{Hook, Lineage, Options, edgecert, request_lines, sandbox, sandbox_with};
 
@@ -286,4 +287,21 @@ fn ca_file_from_flag_variable_file() {
         "{}",
         missing.stderr
     );
+}
+
+#[test]
+fn invalid_file_still_names_state_directory() {
+    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    for fault in ["unknown = 1\n", "wait = \n"] {
+        let home = TempDir::new().unwrap();
+        let config = home.path().join("config.toml");
+        let run = |text: &str| {
+            fs::write(&config, format!("state_dir = 'kept'\n{text}")).unwrap();
+            let hook = edgecert().against(&service).without_env("EDGECERT_STATE_DIR");
+            hook.env("EDGECERT_CONFIG", &config)
+        };
+        run(fault).called_by_certbot(&lineage).exits_with(78);
+        let output = run("").args(["sync"]).succeeds();
+        assert!(output.stdout.contains("(pending since "), "{fault}{}", output.stdout);
+    }
 }
