@@ -29,6 +29,9 @@ const PROGRAM_TIMEOUT: Duration = Duration::from_secs(25);
 /// Variables that the program inherits, besides `LC_…`. Never `EDGECERT_…`: one of them holds the API key.
 const INHERITED_VARIABLES: [&str; 6] = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ"];
 
+/// Names the command that failed. A run that has it was started by the program, which must not start itself again.
+const COMMAND_VARIABLE: &str = "EDGECERT_COMMAND";
+
 /// Socket of syslog or journald.
 const LOG_SOCKET: &str = "/dev/log";
 
@@ -52,6 +55,9 @@ pub enum NotifyError {
     /// Another user could make this one run any program.
     #[error("did not run {}, named by on_failure: {reason}; {remedy}", path(name))]
     Untrusted { name: PathBuf, reason: String, remedy: String },
+    /// It would call itself without end.
+    #[error("did not run {}, named by on_failure, because it started this run itself", path(name))]
+    Nested { name: PathBuf },
     #[error("cannot start {}, named by on_failure: {reason}", path(name))]
     NotStarted { name: PathBuf, reason: String },
     #[error("killed {}, named by on_failure, after {} seconds", path(name), limit.as_secs())]
@@ -93,7 +99,11 @@ pub fn report_failure(report: &dyn AnyReport, context: &Context) -> Result<(), N
     }
     // First, because the program may take long.
     log(ERROR, &notification.line());
-    context.on_failure().map_or(Ok(()), |program| run_program(program, &notification, &context.env))
+    let Some(program) = context.on_failure() else { return Ok(()) };
+    if context.env.raw(COMMAND_VARIABLE).is_some() {
+        return Err(NotifyError::Nested { name: program.name.clone() });
+    }
+    run_program(program, &notification, &context.env)
 }
 
 /// Writes a warning to the system log.
@@ -134,7 +144,7 @@ fn environment<'a>(notification: &Notification, env: &'a Env) -> Vec<(&'a OsStr,
     let inherited = INHERITED_VARIABLES.iter().filter_map(|name| Some((OsStr::new(name), env.raw(name)?)));
     let all = inherited.chain(env.with_prefix("LC_")).map(|(name, value)| (name, value.to_owned()));
     let own = [
-        (OsStr::new("EDGECERT_COMMAND"), notification.command.into()),
+        (OsStr::new(COMMAND_VARIABLE), notification.command.into()),
         (OsStr::new("EDGECERT_EXIT_CODE"), notification.exit_code.to_string().into()),
     ];
     all.chain(own).collect()

@@ -10,7 +10,7 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::{Fault, Hook, Lineage, Output, Sandbox, edgecert, sandbox};
+use crate::harness::{Fault, Hook, Lineage, Output, Sandbox, binary, edgecert, sandbox};
 
 /// A directory with a configuration file whose `on_failure` program records its input, arguments and environment.
 struct Recorder {
@@ -314,4 +314,17 @@ fn panic_names_command_and_notifies() {
     assert!(error.starts_with("internal error: panic at "), "{error}");
     assert_eq!(recorder.read("report"), output.stdout);
     assert!(recorder.read("environment").contains("EDGECERT_COMMAND=sync\n"));
+}
+
+#[test]
+fn program_may_run_edgecert() {
+    let recorder = Recorder::with("#!/bin/sh\ncd \"${0%/*}\"\necho run >> runs\nexec \"$@\" 2>> errors\n");
+    let program = binary();
+    let recorder = recorder.with_config(&format!(
+        "on_failure = ['./notify', '{}', 'sync', '--config', 'config.toml', '--state-dir', '/dev/null/state']\n",
+        program.display()
+    ));
+    recorder.attach_to(failing_sync()).exits_with(78);
+    assert_eq!(recorder.read("runs"), "run\n");
+    assert!(recorder.read("errors").contains("did not run ./notify"), "{}", recorder.read("errors"));
 }
