@@ -5,6 +5,8 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use rustix::process::{Resource, getrlimit};
+
 /// A file that is complete on disk under a temporary name. Dropping it removes that name.
 #[derive(Debug)]
 pub(crate) struct StagedFile {
@@ -16,6 +18,7 @@ impl StagedFile {
     /// Writes the parts of a file's contents to `temporary`, which is in the same directory as `path`, and syncs it.
     /// The umask applies to `mode`.
     pub(crate) fn write(path: &Path, temporary: PathBuf, contents: &[&[u8]], mode: u32) -> io::Result<Self> {
+        check_size_limit(contents.iter().map(|part| part.len()).sum())?;
         // A killed run may have left one behind, with other permissions.
         let _ = fs::remove_file(&temporary);
         let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary)?;
@@ -60,6 +63,7 @@ impl Drop for StagedFile {
 /// Checks that a file can be written, by writing it and removing it: the mode of a directory does not show whether its
 /// file system is full or read-only. Another run may remove the file first.
 pub(crate) fn probe(path: &Path) -> io::Result<()> {
+    check_size_limit(1)?;
     let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
     let written = file.and_then(|mut file| {
         file.write_all(b"\n")?;
@@ -70,6 +74,13 @@ pub(crate) fn probe(path: &Path) -> io::Result<()> {
         _ => Err(error),
     });
     written.and(removed)
+}
+
+/// Fails if this process may not write a file of this size (`ulimit -f`): the system would kill it by a signal.
+fn check_size_limit(size: usize) -> io::Result<()> {
+    let limit = getrlimit(Resource::Fsize).current;
+    let is_allowed = limit.is_none_or(|limit| u64::try_from(size).is_ok_and(|size| size <= limit));
+    if is_allowed { Ok(()) } else { Err(rustix::io::Errno::FBIG.into()) }
 }
 
 /// Syncs a directory, so that renames in it survive a power failure.

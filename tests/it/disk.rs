@@ -93,7 +93,8 @@ fn assert_warned(output: &Output, state: &Path, at: &str) {
     let line = output.stderr.lines().find(|line| warnings.iter().any(|warning| line.contains(warning)));
     let line = line.unwrap_or_else(|| panic!("{at}: no warning: {}", output.stderr));
     assert!(line.contains(state.to_str().unwrap()), "{at}: {line}");
-    let reasons = ["No space left on device", "Input/output error", "Read-only file system"];
+    let reasons =
+        ["No space left on device", "Input/output error", "Read-only file system", "File too large"];
     assert!(reasons.iter().any(|reason| line.ends_with(reason)), "{at}: {line}");
 }
 
@@ -230,6 +231,15 @@ fn full_disk_stops_no_deployment() {
     scene.assert_deployed("a full disk");
     let left: Vec<&str> = output.stderr.lines().skip_while(|line| *line != "filler").collect();
     assert!(left.len() == 1 || left.len() == 2 && left[1].contains(".lock"), "{}", output.stderr);
+}
+
+#[test]
+fn file_size_limit_stops_no_deployment() {
+    let scene = Scene::new();
+    let output = scene.deploy().under(&["/usr/bin/prlimit", "--fsize=0"]).succeeds();
+    assert_warned(&output, &scene.state(), "a file size limit");
+    scene.assert_deployed("a file size limit");
+    scene.sync().under(&["/usr/bin/prlimit", "--fsize=0"]).exits_with(78);
 }
 
 #[test]
