@@ -404,7 +404,8 @@ impl Diagnostic for LockTimeout {
     }
 
     fn hint(&self) -> Option<String> {
-        Some("wait for that run to finish; the lock is released when its process ends".into())
+        let hint = "wait for that run to finish, then repeat this one: its options are not recorded";
+        Some(hint.into())
     }
 }
 

@@ -18,6 +18,8 @@ pub(crate) enum DeployError {
         "{lineage} was renewed during this run, whose options are for the certificate before; nothing was sent"
     )]
     Renewed { lineage: String },
+    #[error("the state of {lineage} was deleted while sync ran; nothing was sent for it")]
+    Forgotten { lineage: String },
     /// The state cannot be written, and this run must not deploy without it.
     #[error(transparent)]
     NotRecorded(WriteError),
@@ -47,7 +49,7 @@ impl Diagnostic for DeployError {
         match self {
             Self::Settings(error) => error.kind(),
             Self::Locked(error) => error.kind(),
-            Self::NewerRun { .. } | Self::Renewed { .. } => ErrorKind::Temporary,
+            Self::NewerRun { .. } | Self::Renewed { .. } | Self::Forgotten { .. } => ErrorKind::Temporary,
             Self::NotRecorded(error) => error.kind(),
             Self::Unreadable(error) => error.kind(),
             Self::Setup(error) => error.kind(),
@@ -62,6 +64,7 @@ impl Diagnostic for DeployError {
             Self::Settings(error) => return error.hint(),
             Self::Locked(error) => return error.hint(),
             Self::NewerRun { .. } | Self::Renewed { .. } => RETRY_HINT,
+            Self::Forgotten { .. } => "to deploy the lineage again, run its hook",
             Self::NotRecorded(error) => return error.hint(),
             Self::Unreadable(error) => return error.hint(),
             Self::Setup(error) => return error.hint(),

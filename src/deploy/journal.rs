@@ -124,7 +124,15 @@ impl Journal {
     /// Compares the state with the scan of `sync`, which did not hold the lock. `begun` is the start of the last run that
     /// the scan found. If another run has begun since and failed with other options, this run must not overwrite them.
     pub(crate) fn compare_with_scan(&mut self, begun: Option<OffsetDateTime>) -> Result<(), DeployError> {
-        let Some(state) = &self.state else { return Ok(()) };
+        let Some(state) = &self.state else {
+            let is_known = self.store.is_some() && !self.is_read_only;
+            let is_forgotten = is_known && begun.is_some();
+            return if is_forgotten {
+                Err(DeployError::Forgotten { lineage: self.name.clone() })
+            } else {
+                Ok(())
+            };
+        };
         // Not `<`: the clock may have been set back in between.
         self.has_newer_run = begun != Some(state.begun_at);
         if self.has_newer_run && state.pending_since.is_some() && state.options != self.options {

@@ -9,7 +9,7 @@ use std::process::Stdio;
 use tempfile::TempDir;
 
 use super::{change, deploy, file, is_bound_to, only_state, sync};
-use crate::harness::{Hook, Lineage, sandbox, upload_count};
+use crate::harness::{Hook, Lineage, sandbox, state_files, upload_count};
 
 /// Runs `sync` with an action between its scan and its deployment, and returns the exit code.
 pub(super) fn sync_with(mut sync: Hook, state: &Path, action: impl FnOnce()) -> i32 {
@@ -100,4 +100,17 @@ fn mounted_secret_may_change_during_sync() {
     });
     assert_eq!(code, 0);
     assert!(is_bound_to(&service, "a.example", &lineage));
+}
+
+#[test]
+fn forgotten_lineage_stays_forgotten() {
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example"]);
+    deploy(&service, &lineage, state.path()).succeeds();
+    lineage.renew(&["a.example"]);
+    // Has the same effect as `status --forget`, which takes the lock first.
+    let forget = || fs::remove_file(file(state.path(), "json")).unwrap();
+    let code = sync_with(sync(&service, state.path()), state.path(), forget);
+    assert_eq!((code, upload_count(&service)), (75, 1));
+    assert!(state_files(state.path()).is_empty());
 }
