@@ -214,9 +214,12 @@ impl LineageState {
         self.has_succeeded() && self.leaf.as_ref() == Some(leaf) && self.options == *options
     }
 
-    /// The record of each site that a leaf was deployed to, by site.
+    /// The record of each site that a leaf was deployed to, by site. That of a site whose push was not confirmed holds the
+    /// leaf, too: without it, a run that ends at its deadline would be followed by one that uploads the same again.
     pub(crate) fn deployed_sites(&self, service: &str, leaf: &LeafState) -> HashMap<u64, u64> {
-        self.records_of(service, leaf, |outcome| matches!(outcome, Outcome::Served | Outcome::Synced))
+        let has_leaf =
+            |outcome: &Outcome| matches!(outcome, Outcome::Served | Outcome::Synced | Outcome::Uploaded);
+        self.records_of(service, leaf, has_leaf)
     }
 
     /// The record of each site that a leaf did not reach because this record feeds the site, by site.

@@ -74,8 +74,8 @@ impl StateError {
     }
 }
 
-/// Maximum size of a state file.
-const MAX_BYTES: u64 = 4 << 20;
+/// Maximum size of a state file; enough for as many sites as a listing can have.
+const MAX_BYTES: u64 = 64 << 20;
 const EXTENSION: &str = "json";
 const QUARANTINED: &str = "damaged";
 
@@ -263,6 +263,16 @@ mod tests {
         }
         written["order"]["asked"]["settings"] = json!({});
         assert_eq!(written, file());
+    }
+
+    #[test]
+    fn state_of_many_sites_is_read() {
+        let (_directory, store) = store(&file());
+        let mut state = store.read("x").unwrap().unwrap();
+        let site = state.sites.pop().unwrap();
+        state.sites = vec![site; 50_000];
+        store.write("x", &state).unwrap();
+        assert_eq!(store.read("x").unwrap(), Some(state));
     }
 
     #[test]

@@ -139,6 +139,21 @@ fn pending_lineage_sends_the_rest() {
 }
 
 #[test]
+fn unconfirmed_push_needs_no_second_upload() {
+    let (service, state) = (two_records(), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example", "b.example"]);
+    let unverified = |hook: Hook| hook.args(["--verify", "off", "--wait", "1"]);
+    service.add_fault(Fault::status("POST /api/certs/upload", 503).header("Retry-After", "3600"));
+    service.hold_pushes(true);
+    unverified(deploy(&service, &lineage, state.path())).exits_with(75);
+    service.hold_pushes(false);
+    let before = upload_count(&service);
+    unverified(sync(&service, state.path())).succeeds();
+    assert_eq!(upload_count(&service) - before, 1, "only what failed");
+    assert!(is_bound_to(&service, "a.example", &lineage) && is_bound_to(&service, "b.example", &lineage));
+}
+
+#[test]
 fn survey_costs_no_round_trip() {
     let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
     for run in ["first", "renewal"] {
