@@ -167,16 +167,19 @@ impl LineageState {
         now: OffsetDateTime,
     ) {
         self.remember(&sites, changed, now);
-        if exit_code == 0 {
-            self.pending_since = None;
-            self.last_success = Some(now);
-        }
         if !sites.is_empty() {
             self.sites = sites;
             let service = self.options.service.clone();
             self.sites_leaf = self.leaf.clone().map(|leaf| DatedLeaf { leaf, at: now, service });
         }
         self.result = Some(RunResult { at: now, exit_code, error });
+        if exit_code == 0 {
+            self.last_success = Some(now);
+            match self.take_interrupted() {
+                Some(options) => self.options = options,
+                None => self.pending_since = None,
+            }
+        }
     }
 
     /// Base URL of the service that `sites` belong to.
@@ -209,9 +212,12 @@ impl LineageState {
         self.result.as_ref().is_some_and(|result| result.exit_code == 0)
     }
 
-    /// Whether the last run deployed this leaf with these options.
+    /// Whether the last run deployed this leaf with these options, and nothing is pending.
     pub(crate) fn is_done(&self, leaf: &LeafState, options: &DeployOptions) -> bool {
-        self.has_succeeded() && self.leaf.as_ref() == Some(leaf) && self.options == *options
+        self.has_succeeded()
+            && self.pending_since.is_none()
+            && self.leaf.as_ref() == Some(leaf)
+            && self.options == *options
     }
 
     /// The record of each site that a leaf was deployed to, by site. That of a site whose push was not confirmed holds the

@@ -48,6 +48,9 @@ pub(super) struct LaterOptions {
     hook: Overrides,
     /// Base URL, key file and CA file of the last run by hand: if nothing else names the service, it can still be reached.
     service: Layer,
+    /// Those of a pending deployment that a run by hand is not for; it remains pending after that run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    interrupted: Option<DeployOptions>,
 }
 
 /// The options that a state file holds for a certificate.
@@ -70,10 +73,17 @@ impl RecordedOptions {
 impl LaterOptions {
     /// Those after a run with these options.
     pub(super) fn after(before: Option<&LineageState>, options: &DeployOptions, origin: Origin) -> Self {
+        let pending = before.filter(|before| before.pending_since.is_some()).map(|before| &before.options);
         let before = before.map(LineageState::later_options).unwrap_or_default();
+        // Another choice of sites by hand replaces an earlier one, which may have been a mistake.
+        let pending = pending.filter(|pending| pending.overrides.domains == before.hook.domains);
         match origin {
-            Origin::Hook => Self { hook: options.overrides.clone(), ..before },
-            Origin::Hand => Self { service: service_of(options, before.service), ..before },
+            Origin::Hook => Self { hook: options.overrides.clone(), interrupted: None, ..before },
+            Origin::Hand => {
+                let interrupted = before.interrupted.or_else(|| pending.cloned());
+                let interrupted = interrupted.filter(|interrupted| !options.include(interrupted));
+                Self { service: service_of(options, before.service), interrupted, ..before }
+            }
             Origin::State => before,
         }
     }
@@ -92,11 +102,26 @@ fn service_of(options: &DeployOptions, before: Layer) -> Layer {
     if before.base_url == service.base_url { service.or(before) } else { service }
 }
 
+impl DeployOptions {
+    /// Whether a deployment with these options is for all sites of one with the others.
+    fn include(&self, others: &Self) -> bool {
+        let is_same_service = others.service.is_none() || others.service == self.service;
+        let has_all =
+            !others.domains.is_empty() && others.domains.iter().all(|one| self.domains.contains(one));
+        is_same_service && (self.domains.is_empty() || has_all)
+    }
+}
+
 impl LineageState {
+    /// Takes the options of the deployment that the current run interrupted, if any.
+    pub(super) fn take_interrupted(&mut self) -> Option<DeployOptions> {
+        self.later.as_mut()?.interrupted.take()
+    }
+
     /// The options for the leaf on disk; `is_recorded` says whether it is that of the last run. A guard is overridden for
     /// one certificate only.
     pub(crate) fn options_for(&self, is_recorded: bool) -> RecordedOptions {
-        let LaterOptions { hook, service } = self.later_options();
+        let LaterOptions { hook, service, .. } = self.later_options();
         if !is_recorded {
             return RecordedOptions { overrides: hook, service, ..RecordedOptions::default() };
         }
@@ -109,7 +134,7 @@ impl LineageState {
 
     /// The options for other leaves. An earlier release did not tell who gave those of the last run.
     fn later_options(&self) -> LaterOptions {
-        let earlier = || LaterOptions { hook: self.options.overrides.clone(), service: Layer::default() };
+        let earlier = || LaterOptions { hook: self.options.overrides.clone(), ..LaterOptions::default() };
         self.later.clone().unwrap_or_else(earlier)
     }
 }

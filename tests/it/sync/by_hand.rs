@@ -10,7 +10,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::race::sync_with;
-use super::{change, deploy, is_bound_to, requests_during, sync};
+use super::{change, deploy, is_bound_to, only_state, requests_during, sync};
 use crate::harness::{
     DAY, Fault, Hook, IssuedCert, Lineage, Options, Sandbox, edgecert, edit_state, record, sandbox,
     sandbox_with, set_back, state_files, test_ca, world,
@@ -87,6 +87,39 @@ fn domain_by_hand_is_for_one_certificate() {
     host.lineage.renew(&SITES);
     host.sync().succeeds();
     assert_eq!(host.reached(), SITES);
+}
+
+#[test]
+fn run_by_hand_leaves_other_sites_pending() {
+    // The run by hand, and whether it ends the pending deployment of both sites.
+    let rows: [(&[&str], bool); 4] = [
+        (&["--domain", "a.example"], false),
+        (&["--domain", "a.example", "--wait", "0"], false),
+        (&["--domain", "a.example", "--domain", "b.example"], false),
+        (&[], true),
+    ];
+    for (arguments, ends) in rows {
+        let host = Host::new();
+        host.service.add_fault(Fault::status("POST /api/certs/upload", 503).times(99));
+        host.hook().args(["--timeout", "1"]).exits_with(75);
+        host.service.clear_faults();
+        host.by_hand().args(arguments).succeeds();
+        let is_pending = !only_state(host.state.path())["pending_since"].is_null();
+        assert_eq!(is_pending, !ends, "{arguments:?}");
+        for _ in 0..2 {
+            host.sync().succeeds();
+            assert_eq!(host.reached(), SITES, "{arguments:?}");
+        }
+        assert!(only_state(host.state.path())["pending_since"].is_null(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn choice_by_hand_replaces_an_earlier_one() {
+    let host = Host::new();
+    host.by_hand().for_domain("typo.example").exits_with(65);
+    host.by_hand().for_domain("a.example").succeeds();
+    assert!(only_state(host.state.path())["pending_since"].is_null());
 }
 
 #[test]
