@@ -9,7 +9,9 @@ use crate::env::Env;
 use crate::names::{Domain, distinct};
 use crate::settings::{Configuration, LineageEntry, Location};
 use crate::source::{self, AcmeClient, Named, Source};
-use crate::state::{self, LineageState, RecordedOptions, SourceState, StateDirError, StateError, Store};
+use crate::state::{
+    self, DamagedFile, LineageState, RecordedOptions, SourceState, StateDirError, StateError, Store,
+};
 use crate::text;
 
 /// A lineage of the inventory.
@@ -63,6 +65,8 @@ pub(crate) struct Inventory<'a> {
     store: Option<&'a Store>,
     /// Names of the lineages that have a state file.
     recorded: Vec<String>,
+    /// The invalid state files of other lineages.
+    damaged: Vec<DamagedFile>,
     configured: Entries<'a>,
 }
 
@@ -80,22 +84,24 @@ struct Entries<'a> {
 impl<'a> Inventory<'a> {
     /// Finds the lineages of the configuration and lists those that have a state file.
     pub(crate) fn gather(store: Option<&'a Store>, file: &'a Configuration) -> Result<Self, StateDirError> {
-        let recorded = store.map(Store::names).transpose()?.unwrap_or_default();
-        Ok(Self { store, recorded, configured: Entries::find(file) })
+        let (recorded, damaged) = store.map(Store::list).transpose()?.unwrap_or_default();
+        Ok(Self { store, recorded, damaged, configured: Entries::find(file) })
     }
 
     /// Finds the lineages of the configuration only.
     pub(crate) fn configured(file: &'a Configuration) -> Self {
-        Self { store: None, recorded: Vec::new(), configured: Entries::find(file) }
+        Self { store: None, recorded: Vec::new(), damaged: Vec::new(), configured: Entries::find(file) }
     }
 
     /// Upper bound on the number of lineages.
     pub(crate) fn len(&self) -> usize {
-        self.recorded.len() + self.configured.found.len() + self.configured.unusable.len()
+        let configured = self.configured.found.len() + self.configured.unusable.len();
+        self.recorded.len() + self.damaged.len() + configured
     }
 
     /// Visits each lineage, those deployed before first. Errors of state files are passed to `on_error`.
     pub(crate) fn visit(self, mut visitor: impl FnMut(Member<'a>), mut on_error: impl FnMut(StateError)) {
+        self.damaged.into_iter().for_each(|file| on_error(file.into()));
         let mut configured = self.configured;
         for name in self.recorded {
             let state = match self.store.map_or(Ok(None), |store| store.read(&name)) {

@@ -37,7 +37,7 @@ pub(crate) struct StatusArgs {
 
     /// Delete the state file of a lineage, given by name, directory or certificate
     #[arg(long, value_name = "LINEAGE", conflicts_with_all = ["verify", "check", "metrics"])]
-    pub(crate) forget: Option<String>,
+    pub(crate) forget: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) settings: SettingArgs<Local>,

@@ -4,6 +4,7 @@
 //! and never hold a private key or the API key. `store` reads and writes them, `lock` keeps two runs off one
 //! lineage.
 
+mod damaged;
 mod deployments;
 mod lineage_state;
 mod lock;
@@ -17,6 +18,7 @@ use ring::digest::{SHA256, digest};
 
 use crate::text;
 
+pub(crate) use self::damaged::DamagedFile;
 pub(crate) use self::deployments::{Deployments, LeafRank, ServiceDeployments, StoredLeaf};
 pub(crate) use self::lineage_state::{LeafState, LineageState, RunResult, SiteState, SourceState};
 pub(crate) use self::lock::{Lock, LockError, LockTimeout};

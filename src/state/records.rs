@@ -119,8 +119,9 @@ impl LineageState {
         let mut memory = self.records.take().unwrap_or_default();
         if let (Some(service), Some(leaf)) = (&self.options.service, &self.leaf) {
             let mut stored = Stored::new(service, leaf, now);
-            let bound = sites.iter().filter(|site| site.outcome.is_bound()).filter_map(|site| site.cert_id);
-            stored.records = memory.without_known(service, leaf, bound);
+            let served = sites.iter().filter(|site| site.outcome == Outcome::Served);
+            let observed = served.filter_map(|site| site.cert_id);
+            stored.records = memory.without_known(service, leaf, observed);
             stored.records.extend(&changed.stored);
             stored.maybe.extend(&changed.maybe_stored);
             if changed.is_any_possible {

@@ -6,6 +6,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use super::LineageState;
+use super::damaged::{DamagedFile, quarantine};
 use super::lineage_state::VERSION;
 use crate::file::{self, ReadError, StagedFile};
 use crate::text;
@@ -57,8 +58,11 @@ pub(crate) struct StateDirError(pub(crate) ReadError);
 /// The reason why a state file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StateError {
-    #[error("{} is not a valid state file; renamed to {}", text::path(path), text::path(renamed_to))]
-    Quarantined { path: PathBuf, renamed_to: PathBuf },
+    #[error("{} is not a valid state file; renamed to {}", text::path(path), text::path(&file.path))]
+    Quarantined { path: PathBuf, file: DamagedFile },
+    /// An earlier run renamed it.
+    #[error(transparent)]
+    Damaged(#[from] DamagedFile),
     #[error("{} is not a valid state file and cannot be renamed: {reason}", text::path(path))]
     NotQuarantined { path: PathBuf, reason: String },
     #[error(transparent)]
@@ -70,14 +74,22 @@ pub(crate) enum StateError {
 impl StateError {
     /// Whether the file is invalid, so that it may be replaced: there is nothing in it to resume.
     pub(crate) fn is_invalid(&self) -> bool {
-        matches!(self, Self::Quarantined { .. } | Self::NotQuarantined { .. })
+        matches!(self, Self::Quarantined { .. } | Self::Damaged(_) | Self::NotQuarantined { .. })
+    }
+
+    /// The file, if it was renamed because it is invalid.
+    pub(crate) fn damaged(&self) -> Option<&DamagedFile> {
+        match self {
+            Self::Quarantined { file, .. } | Self::Damaged(file) => Some(file),
+            Self::NotQuarantined { .. } | Self::Unreadable(_) | Self::NewerVersion { .. } => None,
+        }
     }
 }
 
 /// Maximum size of a state file; enough for as many sites as a listing can have.
-const MAX_BYTES: u64 = 64 << 20;
+pub(super) const MAX_BYTES: u64 = 64 << 20;
 const EXTENSION: &str = "json";
-const QUARANTINED: &str = "damaged";
+pub(super) const QUARANTINED: &str = "damaged";
 
 /// State files are for their owner only.
 const MODE: u32 = 0o600;
@@ -114,7 +126,7 @@ impl Store {
             Ok(VersionHeader { version }) if version > VERSION.into() => {
                 Err(StateError::NewerVersion { path, version })
             }
-            _ => serde_json::from_slice(&bytes).map(Some).map_err(|_| quarantine(path)),
+            _ => serde_json::from_slice(&bytes).map(Some).map_err(|_| quarantine(name, &path)),
         }
     }
 
@@ -146,26 +158,46 @@ impl Store {
 
     /// Lists the lineages that have a state file.
     pub(crate) fn names(&self) -> Result<Vec<String>, StateDirError> {
-        self.names_with(EXTENSION).map_err(StateDirError)
-    }
-
-    /// Lists the invalid files that earlier runs renamed.
-    pub(crate) fn quarantined(&self) -> Vec<PathBuf> {
-        let names = self.names_with(QUARANTINED).unwrap_or_default();
-        names.iter().map(|name| self.file(name, QUARANTINED)).collect()
-    }
-
-    fn names_with(&self, extension: &str) -> Result<Vec<String>, ReadError> {
-        let unreadable = |error: io::Error| ReadError::new(&self.directory, &error);
         let mut names = Vec::new();
-        for entry in fs::read_dir(&self.directory).map_err(unreadable)? {
-            let path = entry.map_err(unreadable)?.path();
-            if path.extension().is_some_and(|other| other == extension) {
-                names.extend(path.file_stem().and_then(|stem| stem.to_str()).map(str::to_owned));
-            }
-        }
+        self.visit_files(|name, extension| names.extend((extension == EXTENSION).then(|| name.to_owned())))?;
         names.sort();
         Ok(names)
+    }
+
+    /// Lists the lineages that have a state file, and those whose invalid file an earlier run renamed and that have no
+    /// other one since.
+    pub(crate) fn list(&self) -> Result<(Vec<String>, Vec<DamagedFile>), StateDirError> {
+        let (mut names, mut damaged) = (Vec::new(), Vec::new());
+        self.visit_files(|name, extension| match extension {
+            EXTENSION => names.push(name.to_owned()),
+            QUARANTINED => damaged.push(name.to_owned()),
+            _ => {}
+        })?;
+        names.sort();
+        damaged.sort();
+        damaged.retain(|name| names.binary_search(name).is_err());
+        let read = |name: String| {
+            let path = self.file(&name, QUARANTINED);
+            DamagedFile::read(name, path)
+        };
+        Ok((names, damaged.into_iter().map(read).collect()))
+    }
+
+    /// Whether a lineage has a state file.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.file(name, EXTENSION).exists()
+    }
+
+    /// Visits the names and extensions of all files.
+    fn visit_files(&self, mut visitor: impl FnMut(&str, &str)) -> Result<(), StateDirError> {
+        let unreadable = |error: io::Error| StateDirError(ReadError::new(&self.directory, &error));
+        for entry in fs::read_dir(&self.directory).map_err(unreadable)? {
+            let file = entry.map_err(unreadable)?.file_name();
+            if let Some((name, extension)) = file.to_str().and_then(|file| file.rsplit_once('.')) {
+                visitor(name, extension);
+            }
+        }
+        Ok(())
     }
 
     /// Writes the state of a lineage. It is on disk when this returns.
@@ -178,26 +210,24 @@ impl Store {
             .map_err(|error| WriteError::new(&path, &error))
     }
 
-    /// Deletes the state of a lineage. Its lock file stays: another run may hold it.
+    /// Deletes the state of a lineage, valid or not. Its lock file stays: another run may hold it.
     pub(crate) fn forget(&self, name: &str) -> Result<(), WriteError> {
-        let path = self.file(name, EXTENSION);
-        let removed = fs::remove_file(&path).and_then(|()| file::sync_directory(&self.directory));
-        removed.map_err(|error| WriteError::new(&path, &error))
+        for extension in [QUARANTINED, EXTENSION] {
+            let path = self.file(name, extension);
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(WriteError::new(&path, &error));
+                }
+                Ok(()) | Err(_) => {}
+            }
+        }
+        file::sync_directory(&self.directory).map_err(|error| WriteError::new(&self.directory, &error))
     }
 
     /// Checks that files can be written. All runs use one file name, so that killed runs leave at most one file behind.
     pub(crate) fn probe(&self) -> Result<(), WriteError> {
         let path = self.file(".probe", "new");
         file::probe(&path).map_err(|error| WriteError::new(&path, &error))
-    }
-}
-
-/// Renames an invalid file.
-fn quarantine(path: PathBuf) -> StateError {
-    let renamed_to = path.with_extension(QUARANTINED);
-    match fs::rename(&path, &renamed_to) {
-        Ok(()) => StateError::Quarantined { path, renamed_to },
-        Err(error) => StateError::NotQuarantined { path, reason: file::reason(&error) },
     }
 }
 

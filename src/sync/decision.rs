@@ -23,6 +23,8 @@ pub(super) enum Decision<'a> {
     /// Handshakes with these sites decide.
     CheckEdge(EdgeCheck<'a>),
     Deploy(Reason),
+    /// Nothing can be done: the deployed leaf expired at this time, and there is no later one on disk.
+    Expired(OffsetDateTime),
     /// Nothing but to record which sites are newly superseded.
     MarkSuperseded(SupersededSites<'a>),
     /// Nothing: it is already recorded as superseded on all its sites.
@@ -70,6 +72,10 @@ pub(super) fn decide<'a>(
         || drift(lineage, index, &recorded, &kept, has_all && !(kept.is_empty() && superseded.is_empty()));
     if let Some(reason) = lineage.reason.clone().or_else(drift) {
         return Decision::Deploy(reason);
+    }
+    let until = lineage.leaf.as_ref().map(|leaf| leaf.not_after);
+    if let Some(until) = until.filter(|until| *until < now && !kept.is_empty()) {
+        return Decision::Expired(until);
     }
     let sites = kept.into_iter().chain(reached_sites(lineage, index)).collect();
     let check = edge_check(lineage, &recorded, sites, now);

@@ -1,8 +1,13 @@
 //! Why `sync` cannot run, or cannot deploy a lineage.
 
+use std::path::PathBuf;
+
+use time::OffsetDateTime;
+
+use super::scan::Candidate;
 use crate::error::{Diagnostic, ErrorKind, state_file_hint};
 use crate::file::ReadError;
-use crate::state::{StateDirError, StateError, WriteError};
+use crate::state::{DamagedFile, StateDirError, StateError, WriteError};
 use crate::{settings, source, text};
 
 #[derive(Debug, thiserror::Error)]
@@ -15,6 +20,8 @@ pub(crate) enum SyncError {
     NotWritable(#[from] WriteError),
     #[error("{0}; its lineage was not checked")]
     StateFile(StateError),
+    #[error("{} is an invalid state file, so {} {}", text::path(&.0.path), .0.lineage, .0.consequence())]
+    Damaged(DamagedFile),
     #[error(transparent)]
     Settings(#[from] settings::SettingsError),
     #[error(transparent)]
@@ -25,17 +32,31 @@ pub(crate) enum SyncError {
         file.reason
     )]
     FilesMissing { lineage: String, file: ReadError },
+    #[error(
+        "{lineage}: the deployed certificate expired at {}, and {} holds no later one",
+        text::rfc3339(*at),
+        text::path(cert)
+    )]
+    Expired { lineage: String, cert: PathBuf, at: OffsetDateTime },
+}
+
+impl SyncError {
+    /// The error for a lineage whose deployed leaf has expired.
+    pub(super) fn expired(lineage: &Candidate, at: OffsetDateTime) -> Self {
+        Self::Expired { lineage: lineage.name.clone(), cert: lineage.source.files.cert.clone(), at }
+    }
 }
 
 impl Diagnostic for SyncError {
     fn kind(&self) -> ErrorKind {
         match self {
-            Self::NoStateDir | Self::StateFile(_) => ErrorKind::Config,
+            Self::NoStateDir | Self::StateFile(_) | Self::Damaged(_) => ErrorKind::Config,
             Self::StateDir(error) => error.kind(),
             Self::NotWritable(error) => error.kind(),
             Self::Settings(error) => error.kind(),
             Self::Source(error) => error.kind(),
             Self::FilesMissing { .. } => ErrorKind::NoInput,
+            Self::Expired { .. } => ErrorKind::Refused,
         }
     }
 
@@ -49,10 +70,16 @@ impl Diagnostic for SyncError {
             }
             Self::StateFile(StateError::Unreadable(error)) => Some(state_file_hint(error.kind)),
             Self::StateFile(_) => Some("check the file and its permissions".into()),
+            Self::Damaged(DamagedFile { lineage, .. }) => Some(format!(
+                "deploy the lineage again, for example with `edgecert deploy --lineage DIR`, or run `edgecert status --forget {lineage}`"
+            )),
             Self::Settings(error) => error.hint(),
             Self::Source(error) => error.hint(),
             Self::FilesMissing { lineage, .. } => Some(format!(
                 "restore the files, or run `edgecert status --forget {lineage}`; this is reported once"
+            )),
+            Self::Expired { lineage, .. } => Some(format!(
+                "renew it with its ACME client, or run `edgecert status --forget {lineage}` if it is no longer needed"
             )),
         }
     }

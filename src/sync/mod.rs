@@ -32,7 +32,7 @@ use crate::deploy::{self, AccountSnapshot, ClientCache};
 use crate::inventory::{Inventory, Member, Shard, entry_of};
 use crate::settings::{Layer, Layers, Settings};
 use crate::source::Source;
-use crate::state::{self, Deployments, Store};
+use crate::state::{self, DamagedFile, Deployments, Store};
 use crate::text;
 use crate::trust::TrustStores;
 
@@ -75,14 +75,20 @@ pub(crate) fn run(
     }
     let mut errors = Vec::new();
     inventory.visit(|member| sync.scan(member), |error| errors.push(error));
+    let mut summary = sync.deploy(progress);
+    let is_mine = |name: &str| options.shard.is_none_or(|shard| shard.contains(name));
     for error in errors {
-        if error.is_invalid() {
-            sync.summary.add_warnings([error.to_string()]);
-        } else {
-            sync.summary.add_unreadable_state(error);
+        match error.damaged() {
+            None => summary.add_unusable_state(SyncError::StateFile(error)),
+            Some(file) if !is_mine(&file.lineage) => {}
+            Some(file) if store.has(&file.lineage) => summary.add_warnings([taken_as_new(file)]),
+            Some(file) if file.is_pending => {
+                summary.add_unusable_state(SyncError::Damaged(file.clone()));
+            }
+            Some(_) => summary.add_warnings([error.to_string()]),
         }
     }
-    Ok(sync.deploy(progress))
+    Ok(summary)
 }
 
 /// Processes one lineage; `None` if it has no readable state.
@@ -105,6 +111,12 @@ pub(crate) fn run_one(
     }
     sync.scan(Member { name, source: Ok(source.clone()), entry, state: Some(state) });
     Ok(Some(sync.deploy(progress)))
+}
+
+/// The warning for a lineage that this run deployed because it is configured.
+fn taken_as_new(file: &DamagedFile) -> String {
+    let DamagedFile { lineage, path, .. } = file;
+    format!("{} is an invalid state file; {lineage} was taken as a new lineage", text::path(path))
 }
 
 fn nothing_to_sync(state_dir: &Path) -> String {

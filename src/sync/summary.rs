@@ -12,7 +12,6 @@ use crate::deploy;
 use crate::error::CommandError;
 use crate::outcome::Outcome;
 use crate::report::{Body, DeployBody, DeployReport, Report, Style};
-use crate::state::StateError;
 use crate::text::{count, sanitize};
 
 /// The result of a run.
@@ -108,9 +107,9 @@ impl Summary {
         self.add(name, LineageResult::Failed, None, report);
     }
 
-    /// Adds a lineage whose state file cannot be read.
-    pub(super) fn add_unreadable_state(&mut self, error: StateError) {
-        self.fail(1, SyncError::StateFile(error).into());
+    /// Adds a lineage whose state file cannot be used.
+    pub(super) fn add_unusable_state(&mut self, error: SyncError) {
+        self.fail(1, error.into());
     }
 
     /// Adds what the listing of an account may lack. If it is known to lack nothing but certain domains, the lineages for

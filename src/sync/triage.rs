@@ -7,6 +7,7 @@ use time::OffsetDateTime;
 use super::account_index::AccountIndex;
 use super::decision::{Decision, SupersededSites, decide};
 use super::edge_check::{self, CheckedLineage};
+use super::error::SyncError;
 use super::scan::{Candidate, Reason};
 use super::state_updates::{record_edge_check, record_superseded};
 use super::summary::Summary;
@@ -37,6 +38,9 @@ impl Triage<'_> {
                 Decision::Unchanged => self.summary.add_unchanged(1),
                 Decision::StillSuperseded => self.summary.add_still_superseded(1),
                 Decision::Deploy(reason) => due.push((lineage, reason)),
+                Decision::Expired(at) => {
+                    self.summary.add_failed(&lineage.name, SyncError::expired(lineage, at));
+                }
                 Decision::MarkSuperseded(superseded) => {
                     checked.extend(self.mark_superseded(lineage, superseded));
                 }

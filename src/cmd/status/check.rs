@@ -9,6 +9,7 @@ use super::verdict::{Alert, CheckVerdict, Level};
 use crate::cli::StatusArgs;
 use crate::error::ErrorKind;
 use crate::state::RunResult;
+use crate::state::StateError;
 use crate::text::{count, humanize, rfc3339, sanitize};
 
 /// Default of `--max-lag`, in seconds.
@@ -33,15 +34,15 @@ impl Thresholds {
     }
 }
 
-/// Evaluates the lineages. Each warning about a state file becomes an alert.
+/// Evaluates the lineages. Each error of a state file becomes an alert.
 pub(super) fn evaluate(
     lineages: &[LineageStatus],
-    state_warnings: &[String],
+    state_errors: &[StateError],
     thresholds: Thresholds,
     now: OffsetDateTime,
 ) -> CheckVerdict {
-    let state_alerts = state_warnings.iter().map(|text| Alert::new(Level::Warning, None, text.clone(), 0));
-    let mut alerts: Vec<Alert> = state_alerts.collect();
+    let mut alerts: Vec<Alert> =
+        state_errors.iter().map(|error| state_alert(error, thresholds.max_lag, now)).collect();
     alerts.extend(lineages.iter().flat_map(|lineage| alerts_of(lineage, thresholds, now)));
     // Stable: lineages stay in the order of their names.
     alerts.sort_by_key(|alert| Reverse((alert.level, alert.urgency)));
@@ -57,11 +58,22 @@ pub(super) fn evaluate(
     }
 }
 
+/// The alert for a state file. A damaged one may be that of a deployment which has been pending since it was written.
+fn state_alert(error: &StateError, max_lag: Duration, now: OffsetDateTime) -> Alert {
+    let written_at = error.damaged().filter(|file| file.is_pending).and_then(|file| file.written_at);
+    let level = match written_at {
+        Some(at) if now - at > max_lag => Level::Critical,
+        _ => Level::Warning,
+    };
+    Alert::new(level, None, error.to_string(), 0)
+}
+
 fn alerts_of(lineage: &LineageStatus, thresholds: Thresholds, now: OffsetDateTime) -> Vec<Alert> {
     if lineage.is_superseded() {
         return Vec::new();
     }
     let mut alerts: Vec<Alert> = pending_alert(lineage, thresholds.max_lag, now).into_iter().collect();
+    alerts.extend(pending_expiry_alert(lineage, now));
     alerts.extend(expiry_alert(lineage, thresholds.warn_days, now));
     alerts.extend(disk_warning(lineage).map(|text| warning(lineage, text)));
     // While a deployment is pending, the edges serve the previous leaf; which its lag accounts for.
@@ -95,6 +107,13 @@ fn pending_alert(lineage: &LineageStatus, max_lag: Duration, now: OffsetDateTime
     let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
     let text = format!("pending for {}{reason}", humanize(lag));
     Some(Alert::new(level, Some(lineage.name.clone()), text, lag.whole_seconds()))
+}
+
+/// The alert for a certificate that has expired before it was deployed.
+fn pending_expiry_alert(lineage: &LineageStatus, now: OffsetDateTime) -> Option<Alert> {
+    let until = lineage.pending_until.filter(|until| *until < now)?;
+    let text = format!("the pending certificate expired at {}", rfc3339(until));
+    Some(Alert::new(Level::Critical, Some(lineage.name.clone()), text, i64::MAX))
 }
 
 /// The alert for the certificate that expires first.
@@ -144,6 +163,7 @@ mod tests {
     use super::super::fixture::{NOW, deployed, edge, missing, pending, renewed};
     use super::*;
     use crate::outcome::Outcome;
+    use crate::state::DamagedFile;
 
     const THRESHOLDS: Thresholds = Thresholds { max_lag: Duration::DAY, warn_days: 14 };
 
@@ -198,6 +218,14 @@ mod tests {
             (deployed("x", 0), 1),
             (deployed("x", -1), 2),
             (pending("x", -1, Duration::ZERO), 2),
+            (LineageStatus { pending_until: Some(NOW), ..pending("x", 60, Duration::HOUR) }, 0),
+            (
+                LineageStatus {
+                    pending_until: Some(NOW - Duration::SECOND),
+                    ..pending("x", 60, Duration::HOUR)
+                },
+                2,
+            ),
             (missing("x"), 1),
             (unneeded, 0),
             (superseded, 0),
@@ -211,10 +239,21 @@ mod tests {
     }
 
     #[test]
-    fn invalid_state_file_is_a_warning() {
-        let verdict = evaluate(&[deployed("x", 60)], &["x.json is invalid".into()], THRESHOLDS, NOW);
-        assert_eq!(verdict.level, Level::Warning);
-        assert!(verdict.to_line().starts_with("EDGECERT WARNING - x.json is invalid | "));
+    fn damaged_state_file_may_be_pending() {
+        let damaged = |is_pending, age| {
+            let (lineage, path) = ("x".to_owned(), "/x.damaged".into());
+            let file = DamagedFile { lineage, path, is_pending, written_at: Some(NOW - age) };
+            evaluate(&[deployed("y", 60)], &[StateError::Damaged(file)], THRESHOLDS, NOW)
+        };
+        let (short, long) = (Duration::hours(23), Duration::hours(25));
+        for (is_pending, age, level) in
+            [(true, short, Level::Warning), (true, long, Level::Critical), (false, long, Level::Warning)]
+        {
+            assert_eq!(damaged(is_pending, age).level, level, "{is_pending} {age}");
+        }
+        let line = "EDGECERT CRITICAL - /x.damaged is an invalid state file, so x may be pending and is not retried; \
+                    deploy it again, or run `edgecert status --forget x` | ";
+        assert!(damaged(true, long).to_line().starts_with(line), "{}", damaged(true, long).to_line());
     }
 
     #[test]

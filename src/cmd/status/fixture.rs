@@ -29,6 +29,7 @@ pub(super) fn deployed(name: &str, days: i64) -> LineageStatus {
         generation: 1,
         pending_since: None,
         is_begun: false,
+        pending_until: None,
         last_success: Some(NOW - Duration::days(30)),
         last_error: None,
         sites: vec![SiteStatus {

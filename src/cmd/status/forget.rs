@@ -1,6 +1,5 @@
 //! `status --forget`: deletes the state of a lineage. Lock files stay, because another run may hold one.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -9,7 +8,7 @@ use crate::error::{CommandError, Diagnostic, ErrorKind};
 use crate::inventory::{Inventory, Member};
 use crate::report::CommandReport;
 use crate::settings::Configuration;
-use crate::state::{LockError, Store, WriteError};
+use crate::state::{LockError, StateError, Store, WriteError};
 use crate::text;
 
 /// How long to wait for another run on the lineage.
@@ -18,10 +17,10 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 /// The reason why a lineage was not forgotten.
 #[derive(Debug, thiserror::Error)]
 enum ForgetError {
-    #[error("there is no state of a lineage {}; nothing was forgotten", text::sanitize(wanted))]
-    Unknown { wanted: String, known: Vec<String> },
-    #[error("{} holds {}; nothing was forgotten", text::sanitize(wanted), text::list(names))]
-    Ambiguous { wanted: String, names: Vec<String> },
+    #[error("there is no state of a lineage {}; nothing was forgotten", text::path(wanted))]
+    Unknown { wanted: PathBuf, known: Vec<String> },
+    #[error("{} holds {}; nothing was forgotten", text::path(wanted), text::list(names))]
+    Ambiguous { wanted: PathBuf, names: Vec<String> },
     #[error("{0}; nothing was forgotten")]
     Write(#[from] WriteError),
 }
@@ -56,7 +55,7 @@ struct Recorded {
 
 /// Forgets the lineage with this name, directory or certificate.
 pub(super) fn run(
-    wanted: &str,
+    wanted: &Path,
     store: Option<&Store>,
     configuration: &Configuration,
     report: &mut CommandReport,
@@ -66,22 +65,16 @@ pub(super) fn run(
     };
     // This may quarantine a file, which can then be forgotten, too.
     let recorded = recorded(store, configuration, report)?;
-    let (state_files, quarantined) = (store.names()?, store.quarantined());
-    let names: BTreeSet<String> =
-        quarantined.iter().filter_map(|path| stem(path)).chain(state_files.iter().cloned()).collect();
-    let name = find(wanted, &names.into_iter().collect::<Vec<_>>(), &recorded)?;
+    let (mut names, damaged) = store.list()?;
+    names.extend(damaged.into_iter().map(|file| file.lineage));
+    names.sort();
+    let name = find(wanted, &names, &recorded)?;
     let lock = match store.lock(&name, Deadline::after(LOCK_TIMEOUT)) {
         Ok(lock) => lock,
         Err(LockError::Timeout(error)) => return Err(error.into()),
         Err(LockError::Write(error)) => return Err(ForgetError::from(error).into()),
     };
-    for path in quarantined.iter().filter(|path| stem(path).as_ref() == Some(&name)) {
-        let removed = std::fs::remove_file(path);
-        removed.map_err(|error| ForgetError::from(WriteError::new(path, &error)))?;
-    }
-    if state_files.contains(&name) {
-        store.forget(&name).map_err(ForgetError::from)?;
-    }
+    store.forget(&name).map_err(ForgetError::from)?;
     drop(lock);
     if recorded.iter().any(|recorded| recorded.name == name && recorded.is_configured) {
         let warning =
@@ -104,21 +97,22 @@ fn recorded(
         let paths = [Some(state.source.cert), state.source.directory].into_iter().flatten().collect();
         recorded.push(Recorded { name: member.name, paths, is_configured: member.entry.is_some() });
     };
-    let warnings = &mut report.warnings;
-    Inventory::gather(Some(store), configuration)?.visit(visit, |error| warnings.push(error.to_string()));
+    let mut warn = |error: StateError| {
+        // It may be the one to forget.
+        if !matches!(error, StateError::Damaged(_)) {
+            report.warnings.push(error.to_string());
+        }
+    };
+    Inventory::gather(Some(store), configuration)?.visit(visit, &mut warn);
     Ok(recorded)
 }
 
-fn stem(path: &Path) -> Option<String> {
-    Some(path.file_stem()?.to_str()?.to_owned())
-}
-
 /// Finds the name of the lineage.
-fn find(wanted: &str, names: &[String], recorded: &[Recorded]) -> Result<String, ForgetError> {
-    if let Some(name) = names.iter().find(|name| *name == wanted) {
+fn find(wanted: &Path, names: &[String], recorded: &[Recorded]) -> Result<String, ForgetError> {
+    if let Some(name) = names.iter().find(|name| wanted.to_str() == Some(name)) {
         return Ok(name.clone());
     }
-    let forms = [std::path::absolute(wanted).ok(), Path::new(wanted).canonicalize().ok()];
+    let forms = [std::path::absolute(wanted).ok(), wanted.canonicalize().ok()];
     let is_wanted = |path: &PathBuf| {
         let is_same = |form: &PathBuf| form == path || path.canonicalize().is_ok_and(|path| path == *form);
         forms.iter().flatten().any(is_same)

@@ -64,6 +64,7 @@ impl LineageStatus {
         let begun = state.and_then(|state| state.pending_since);
         let unseen =
             || matches!(disk, DiskStatus::Leaf { age: LeafAge::Newer, .. }).then(|| modified.unwrap_or(now));
+        let pending_since = begun.or_else(unseen);
         let is_recorded = matches!(disk, DiskStatus::Leaf { age: LeafAge::Same, .. } | DiskStatus::Missing);
         let recorded = state.map(|state| state.options_for(is_recorded)).unwrap_or_default();
         let recorded_edge = recorded.overrides.settings.edge_address;
@@ -75,8 +76,9 @@ impl LineageStatus {
             is_recorded: state.is_some(),
             generation: state.map_or(0, |state| state.generation),
             // The clock that set the file's time may have been ahead.
-            pending_since: begun.or_else(unseen).map(|since| since.min(now)),
+            pending_since: pending_since.map(|since| since.min(now)),
             is_begun: begun.is_some(),
+            pending_until: pending_since.and_then(|_| latest_expiry(&disk, state)),
             last_success: state.and_then(|state| state.last_success),
             last_error: state.and_then(|state| state.result.clone()).filter(|result| result.exit_code != 0),
             deployed: state.and_then(LineageState::deployed).map(LeafSummary::recorded),
@@ -103,9 +105,16 @@ impl LineageStatus {
             }
         }
         if self.is_superseded() {
-            (self.pending_since, self.is_begun, self.deployed, self.last_error) = (None, false, None, None);
+            (self.pending_since, self.is_begun, self.pending_until) = (None, false, None);
+            (self.deployed, self.last_error) = (None, None);
         }
     }
+}
+
+/// Expiry of the leaf on disk, or else of the recorded one.
+fn latest_expiry(disk: &DiskStatus, state: Option<&LineageState>) -> Option<OffsetDateTime> {
+    let recorded = || Some(state?.leaf.as_ref()?.not_after);
+    disk.leaf().map(|leaf| leaf.not_after).or_else(recorded)
 }
 
 impl DiskStatus {

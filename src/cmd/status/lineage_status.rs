@@ -25,6 +25,8 @@ pub(super) struct LineageStatus {
     pub(super) pending_since: Option<OffsetDateTime>,
     /// Whether a run has begun the pending deployment.
     pub(super) is_begun: bool,
+    /// When the pending leaf expires; `None`: nothing is pending, or it is unknown.
+    pub(super) pending_until: Option<OffsetDateTime>,
     pub(super) last_success: Option<OffsetDateTime>,
     /// The last run, if it failed.
     pub(super) last_error: Option<RunResult>,

@@ -14,7 +14,7 @@ mod verdict;
 mod verify;
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use self::check::Thresholds;
 use self::lineage_status::LineageStatus;
@@ -75,13 +75,9 @@ fn show(args: &StatusArgs, context: &Context, report: &mut CommandReport) -> Res
     if let Some(lineage) = &args.forget {
         return forget::run(lineage, store.as_ref(), configuration, report);
     }
-    // Before `gather`, which reports the files that it quarantines itself.
-    let quarantined = store.as_ref().map(Store::quarantined).unwrap_or_default();
     let now = clock::now();
     let inventory = Inventory::gather(store.as_ref(), configuration)?;
     let (mut lineages, state_errors) = gather::gather(inventory, now);
-    let mut warnings: Vec<String> = state_errors.iter().map(ToString::to_string).collect();
-    warnings.extend(quarantined.iter().map(|path| quarantine_warning(path)));
     if args.verify {
         let edges_of = |lineage: &LineageStatus| Ok(layers.edge_addresses(lineage.edge_address.as_deref())?);
         verify::verify(&mut lineages, edges_of)?;
@@ -90,14 +86,14 @@ fn show(args: &StatusArgs, context: &Context, report: &mut CommandReport) -> Res
     let metrics = args.metrics.as_deref();
     let written = metrics.map_or(Ok(()), |path| metrics::write(path, &metrics::format(&lineages, now)));
     if args.check {
-        let mut verdict = check::evaluate(&lineages, &warnings, Thresholds::from_args(args), now);
+        let mut verdict = check::evaluate(&lineages, &state_errors, Thresholds::from_args(args), now);
         if let Err(error) = written {
             verdict.fail(&error.to_string());
         }
         add_verdict(&verdict, report);
         return Ok(());
     }
-    report.warnings.extend(warnings);
+    report.warnings.extend(state_errors.iter().map(ToString::to_string));
     if args.metrics.is_none() {
         report.body.text = table::text(&lineages, now, context.style);
     }
@@ -123,15 +119,6 @@ fn open_store(layers: &Layers<'_>, required: bool) -> Result<Option<Store>, Stat
             Err(StatusError::UnreadableStateDirectory { path: directory, reason, kind })
         }
     }
-}
-
-fn quarantine_warning(path: &Path) -> String {
-    let name = path.file_stem().unwrap_or_default().to_string_lossy();
-    format!(
-        "{} is an invalid state file; examine it, then run `edgecert status --forget {}`",
-        text::path(path),
-        text::sanitize(&name)
-    )
 }
 
 #[cfg(test)]

@@ -75,7 +75,7 @@ impl Host {
         let mut due = Vec::new();
         for (candidate, lineage) in candidates.iter().zip(&mut self.lineages) {
             let check = match decide(candidate, &index, &deployments, world.now) {
-                Decision::Unchanged | Decision::StillSuperseded => None,
+                Decision::Unchanged | Decision::StillSuperseded | Decision::Expired(_) => None,
                 Decision::Deploy(reason) => {
                     due.push((candidate, reason));
                     None

@@ -234,7 +234,8 @@ impl Fixpoint<'_> {
     /// A lineage that succeeded is served, or superseded by one that is, or that reports why not.
     fn check_success(&self, at: usize, site: usize) {
         let (world, lineage) = (self.world, &self.host.lineages[at]);
-        if !lineage.has_succeeded() || !lineage.requested(world).contains(&site) {
+        // If its leaf has expired, every `sync` fails.
+        if !lineage.has_succeeded() || !lineage.is_valid(world) || !lineage.requested(world).contains(&site) {
             return;
         }
         let name = &lineage.name;

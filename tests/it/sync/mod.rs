@@ -3,7 +3,9 @@
 mod by_hand;
 mod content_drift;
 mod crowd;
+mod damaged;
 mod drift;
+mod expired;
 mod fleet;
 mod race;
 mod rest;
