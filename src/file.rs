@@ -1,5 +1,6 @@
 //! Reads small files with limits on size and time, and describes I/O errors.
 
+pub(crate) mod recorded_path;
 mod staged;
 
 use std::fs::File;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::value::{Kind, Value};
 use super::{TIMEOUT, TrustAnchors, VERIFY, VERIFY_EVERY, Verify, WAIT};
+use crate::file::recorded_path;
 
 /// One setting, as help and errors describe it.
 #[derive(Clone, Copy)]
@@ -33,7 +34,7 @@ pub(crate) trait Reader {
 }
 
 macro_rules! settings {
-    ($(#[doc = $help:literal] $name:ident: $type:ty = $setting:expr,)+) => {
+    ($(#[doc = $help:literal] $(#[serde($serde:meta)])? $name:ident: $type:ty = $setting:expr,)+) => {
         /// The settings from one source; `None` if unset there.
         #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(default)]
@@ -42,7 +43,7 @@ macro_rules! settings {
         pub(crate) struct Layer {
             $(
                 #[doc = $help]
-                #[serde(skip_serializing_if = "Option::is_none")]
+                #[serde(skip_serializing_if = "Option::is_none" $(, $serde)?)]
                 pub(crate) $name: Option<$type>,
             )+
         }
@@ -70,8 +71,10 @@ settings! {
     /// Base URL of the service, for example https://api.example.net
     base_url: String = global("URL"),
     /// File that holds the API key; EDGECERT_API_KEY holds the key itself
+    #[serde(with = "recorded_path::option")]
     api_key_file: PathBuf = global("FILE"),
     /// CA certificates to trust instead of the system's trust store
+    #[serde(with = "recorded_path::option")]
     ca_file: PathBuf = global("FILE"),
     /// Directory of the state files
     state_dir: PathBuf = global("DIR"),

@@ -8,6 +8,7 @@ use toml::de::DeValue;
 
 use super::value::{Kind, Value};
 use crate::env::Env;
+use crate::file::recorded_path;
 
 /// Trusted root certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,12 +30,15 @@ impl Roots {
 
 /// The value of the setting `trust_anchors`. State files spell it as variables do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "PathBuf", into = "PathBuf")]
+#[serde(from = "RecordedPath", into = "RecordedPath")]
 pub(crate) enum TrustAnchors {
     Off,
     System,
     File(PathBuf),
 }
+
+#[derive(Serialize, Deserialize)]
+struct RecordedPath(#[serde(with = "recorded_path")] PathBuf);
 
 const OFF: &str = "off";
 const SYSTEM: &str = "system";
@@ -50,13 +54,19 @@ impl From<PathBuf> for TrustAnchors {
     }
 }
 
-impl From<TrustAnchors> for PathBuf {
+impl From<RecordedPath> for TrustAnchors {
+    fn from(RecordedPath(path): RecordedPath) -> Self {
+        path.into()
+    }
+}
+
+impl From<TrustAnchors> for RecordedPath {
     fn from(anchors: TrustAnchors) -> Self {
-        match anchors {
+        Self(match anchors {
             TrustAnchors::Off => OFF.into(),
             TrustAnchors::System => SYSTEM.into(),
             TrustAnchors::File(path) => path,
-        }
+        })
     }
 }
 

@@ -8,6 +8,7 @@ use time::OffsetDateTime;
 
 use super::options::{DeployOptions, LaterOptions, Origin};
 use super::records::RecordMemory;
+use crate::file::recorded_path;
 use crate::outcome::{ChangedRecords, Outcome};
 use crate::text::rfc3339;
 
@@ -66,9 +67,13 @@ pub(crate) struct LineageState {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SourceState {
     pub(crate) client: String,
+    #[serde(with = "recorded_path")]
     pub(crate) cert: PathBuf,
+    #[serde(with = "recorded_path::option")]
     pub(crate) issuers: Option<PathBuf>,
+    #[serde(with = "recorded_path::option")]
     pub(crate) key: Option<PathBuf>,
+    #[serde(with = "recorded_path::option")]
     pub(crate) directory: Option<PathBuf>,
 }
 

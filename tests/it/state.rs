@@ -2,6 +2,7 @@
 
 mod earlier_release;
 mod memory;
+mod paths;
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
