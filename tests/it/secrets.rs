@@ -130,7 +130,8 @@ fn only_state_files_are_written() {
         strace.env(name, value.unwrap());
     }
     let output = strace.output().expect("strace must be installed (Debian package strace)");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    // The edge refuses the name until the first push.
+    assert_eq!(output.status.code(), Some(75), "{}", String::from_utf8_lossy(&output.stderr));
     let calls = std::fs::read_to_string(&trace).unwrap();
     assert!(calls.contains("execve("), "the trace is empty");
     let home = hook.command().get_current_dir().map(Path::to_owned).unwrap();
