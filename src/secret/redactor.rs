@@ -27,6 +27,10 @@ const PRIVATE_KEY: &str = "PRIVATE KEY";
 /// Fields of JSON objects that hold a private key.
 const PRIVATE_KEY_FIELDS: [&str; 3] = ["key_pem", "private_key", "privkey"];
 
+/// A text is searched in parts of this length, each with the beginning of the next one.
+const PART_BYTES: usize = 64 << 10;
+const OVERLAP_BYTES: usize = 4 << 10;
+
 /// Longer than any key. A service may return anything as a key; of more than this only the start is searched for.
 const MAX_SECRET_BYTES: usize = 32 << 10;
 
@@ -64,17 +68,26 @@ impl Redactor {
         if !self.may_change(text) {
             return text.to_owned();
         }
-        let decoded = Decoded::new(text);
         let mut cleaned = String::with_capacity(text.len());
         let mut end = 0;
-        for found in self.index().find(&decoded.bytes) {
-            let source = decoded.source(found.bytes);
-            let source = if found.is_plain { source } else { whole_word(text, source) };
-            if source.start >= end {
+        for (start, part) in parts(text) {
+            let decoded = Decoded::new(part);
+            for found in self.index().find(&decoded.bytes) {
+                let source = decoded.source(found.bytes);
+                let mut source = start + source.start..start + source.end;
+                if source.end <= end {
+                    continue;
+                }
+                source.start = source.start.max(end);
+                if !found.is_plain {
+                    source = whole_word(text, end, source);
+                }
                 cleaned.push_str(text.get(end..source.start).unwrap_or_default());
-                cleaned.push_str(REDACTED);
+                if source.start > end || cleaned.is_empty() {
+                    cleaned.push_str(REDACTED);
+                }
+                end = source.end;
             }
-            end = end.max(source.end);
         }
         cleaned.push_str(text.get(end..).unwrap_or_default());
         cleaned
@@ -138,11 +151,22 @@ fn may_hide(byte: u8) -> bool {
     may_begin_escape(byte) || !matches!(byte, b' '..=b'~' | b'\n' | b'\r' | b'\t')
 }
 
-/// Extends a part of a text to the characters around it that may belong to the same secret.
-fn whole_word(text: &str, part: Range<usize>) -> Range<usize> {
-    let (before, after) = (text.get(..part.start), text.get(part.end..));
-    let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
-    let start = before.trim_end_matches(is_secret_char).len();
+/// Splits a text into parts, with their positions, because a decoded text takes much more memory. They overlap, so that
+/// every fragment of a secret is whole in one of them.
+fn parts(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let boundary = |at: usize| (at..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+    (0..text.len()).step_by(PART_BYTES).map(move |start| {
+        let start = boundary(start);
+        (start, text.get(start..boundary(start + PART_BYTES + OVERLAP_BYTES)).unwrap_or_default())
+    })
+}
+
+/// Extends a part of a text to the characters around it that may belong to the same secret, but not to those before
+/// `from`.
+fn whole_word(text: &str, from: usize, part: Range<usize>) -> Range<usize> {
+    let before = text.get(from..part.start).unwrap_or_default();
+    let after = text.get(part.end..).unwrap_or_default();
+    let start = from + before.trim_end_matches(is_secret_char).len();
     let end = text.len() - after.trim_start_matches(is_secret_char).len();
     start..end
 }

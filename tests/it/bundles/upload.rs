@@ -17,7 +17,8 @@ fn upload_is_clean_and_leaf_first() {
     let with_root = format!("{chain}{root}");
     let one_line = |text: &str| {
         let body = text.replace('\n', "");
-        body.replace("-----BEGIN CERTIFICATE-----", "\n-----BEGIN CERTIFICATE-----\n")
+        let body = body.replace("-----BEGIN CERTIFICATE-----", "\n-----BEGIN CERTIFICATE-----\n");
+        body.replace("-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\n")
             .replace("-----END", "\n-----END")
     };
     let rows = [
@@ -28,7 +29,8 @@ fn upload_is_clean_and_leaf_first() {
         ("blank lines", chain.replace('\n', "\n\n"), key.replace('\n', "\n \n"), &chain),
         ("text around", format!("Bag Attributes\n  a: b\n{leaf}x\n{ica}y"), format!("a\n{key}b"), &chain),
         ("old labels", chain.replace("CERT", "X509 CERT"), key.clone(), &chain),
-        ("one long line", one_line(&chain), key.clone(), &chain),
+        ("one long line", one_line(&chain), one_line(&key), &chain),
+        ("short lines", wrapped(&chain, 16), wrapped(&key, 9), &chain),
         (
             "no line feed between blocks",
             chain.replace("-----\n-----", "----------"),
@@ -65,6 +67,15 @@ fn certificate_and_key_share_one_file() {
     assert_eq!(record["cert_pem"], format!("{leaf}{ica}"));
     assert_eq!(record["key_sha256"], sha256(&key));
     assert_eq!(output.json()["checks"][0]["detail"], "2 certificates and a private key");
+}
+
+/// Wraps the base64 of PEM at this many columns.
+fn wrapped(pem: &str, columns: usize) -> String {
+    let lines = pem.lines().flat_map(|line| {
+        let columns = if line.starts_with("-----") { line.len() } else { columns };
+        line.as_bytes().chunks(columns).map(|part| format!("{}\n", std::str::from_utf8(part).unwrap()))
+    });
+    lines.collect()
 }
 
 /// The digest of a text in the sandbox's notation.

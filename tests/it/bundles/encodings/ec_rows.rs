@@ -118,6 +118,7 @@ fn sec1_rows(key: &Key, curve: Curve) -> Vec<Row> {
         row("long scalar, no curve", key.sec1(&long, false, point), repaired(ADDED_CURVE)),
         row("nothing but a short scalar", key.sec1(&short, false, None), repaired(curve.shorter)),
         row("nothing but a long scalar", key.sec1(&long, false, None), repaired(curve.longer)),
+        row("PKCS#8 inside", pkcs8(0, &key.algorithm(), &strict, &[]), Sent::Refused(BROKEN_EC)),
         row("scalar of zeros", key.sec1(&[0; 32], true, None), Sent::Refused(BROKEN_EC)),
         row("no scalar", key.sec1(&[], true, None), Sent::Refused(BROKEN_EC)),
     ];
@@ -146,6 +147,7 @@ fn pkcs8_rows(key: &Key, curve: Curve) -> Vec<Row> {
         row("curve inside only", pkcs8(0, &unnamed, &inner, &[]), repaired(ADDED_CURVE)),
         row("curve inside, NULL outside", pkcs8(0, &null, &inner, &[]), repaired(ADDED_CURVE)),
         row("no curve", pkcs8(0, &unnamed, &key.sec1(scalar, false, point), &[]), repaired(ADDED_CURVE)),
+        row("SEC1 inside", inner.clone(), Sent::Refused(BROKEN_PKCS8)),
         row(
             "a byte after the inner end",
             pkcs8(0, &named, &[inner.as_slice(), &[0]].concat(), &[]),
