@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use backon::BackoffBuilder as _;
-use serde_json::Value;
-use tokio::time::sleep;
+use tokio::task::spawn_blocking;
+use tokio::time::{sleep, timeout};
 
 use super::config::{ClientConfig, SetupError};
 use super::error::{AttemptError, RequestError};
@@ -51,19 +51,25 @@ impl Client {
         self.transport.skew()
     }
 
-    /// Sends a request, with retries, and parses the response.
-    pub(super) async fn call<T>(
+    /// Sends a request, with retries, and reads the response.
+    pub(super) async fn call<T: Send + 'static>(
         &self,
         request: &Request,
-        parse: impl Fn(&Value) -> Option<T>,
+        read: impl Fn(Response) -> Result<T, AttemptError> + Copy + Send + 'static,
     ) -> Result<T, RequestError> {
-        let (value, _) = self.retry(request, async || self.send(request).await?.read(&parse)).await?;
+        let (value, _) = self.retry(request, async || self.attempt(request, read).await).await?;
         Ok(value)
     }
 
-    /// Sends a request once.
-    pub(super) async fn send(&self, request: &Request) -> Result<Response<'_>, AttemptError> {
-        self.transport.send(request, self.deadline).await
+    /// Sends a request once and reads the response.
+    pub(super) async fn attempt<T: Send + 'static>(
+        &self,
+        request: &Request,
+        read: impl FnOnce(Response) -> Result<T, AttemptError> + Send + 'static,
+    ) -> Result<T, AttemptError> {
+        let response = self.transport.send(request, self.deadline).await?;
+        let result = read_until(self.deadline, response, read).await;
+        result.unwrap_or_else(|| Err(AttemptError::TimedOut { host: self.transport.peer().to_owned() }))
     }
 
     /// Repeats `attempt` until it succeeds, fails for good, or no time is left for another one. Also returns the
@@ -108,6 +114,19 @@ impl Client {
     }
 }
 
+/// Reads a response; `None` if that takes until the deadline. A large one is read in a thread of its own, which ends with
+/// the process.
+async fn read_until<T: Send + 'static>(
+    deadline: Deadline,
+    response: Response,
+    read: impl FnOnce(Response) -> T + Send + 'static,
+) -> Option<T> {
+    if !response.is_large() {
+        return Some(read(response));
+    }
+    timeout(deadline.left(), spawn_blocking(move || read(response))).await.ok()?.ok()
+}
+
 /// Pauses between attempts: 0.2 s, doubled up to 10 s, each with up to as much again at random, so that many hosts do
 /// not come back at the same moment.
 fn delays() -> impl Iterator<Item = Duration> {
@@ -117,4 +136,23 @@ fn delays() -> impl Iterator<Item = Duration> {
         .with_jitter()
         .without_max_times()
         .build()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, mpsc};
+
+    use super::*;
+    use crate::runtime::Runtime;
+
+    #[test]
+    fn reading_ends_at_deadline() {
+        let runtime = Runtime::new().unwrap();
+        let (keep_reading, end) = mpsc::channel::<()>();
+        let response = Response::new(200, Ok("[]".repeat(1 << 20)), Arc::default());
+        let read = move |_| end.recv();
+        let deadline = Deadline::after(Duration::from_millis(10));
+        assert_eq!(runtime.block_on(read_until(deadline, response, read)).unwrap(), None);
+        drop(keep_reading);
+    }
 }

@@ -4,6 +4,7 @@ use futures_util::future::try_join;
 use serde_json::{Map, Value, json};
 
 use super::client::Client;
+use super::envelope::ListKind;
 use super::error::{AttemptError, RequestError};
 use super::gap::Gap;
 use super::list::List;
@@ -55,7 +56,7 @@ impl Client {
 
     /// `GET /api/certs` (section 4.1), as `Record` or `ApiObject<Record>`.
     pub(crate) async fn records<T: FromJson<Known = Record>>(&self) -> Result<List<T>, RequestError> {
-        self.call(&Request::get("/api/certs"), List::of_records).await
+        self.call(&Request::get("/api/certs"), |response| response.read_list(ListKind::Records)).await
     }
 
     /// `POST /api/certs/upload` (section 4.2). Replaces the record of the domain in place, so repeating it is safe.
@@ -71,15 +72,16 @@ impl Client {
             "key_pem": vetted.key().pem().expose(),
         });
         let request = Request::post("/api/certs/upload", Some(body));
-        self.retry(&request, async || self.send(&request).await?.read(Uploaded::from_json)).await
+        let read = |response: Response| response.read(Uploaded::from_json);
+        self.retry(&request, async || self.attempt(&request, read).await).await
     }
 
     /// `GET /api/certs/{id}/download` (section 4.3). Errors omit the service's message, which may hold the key.
     pub(crate) async fn download(&self, id: u64) -> Result<Download, RequestError> {
         let request = Request::get(format!("/api/certs/{id}/download"));
         let attempt = async || {
-            let response = self.send(&request).await;
-            response.and_then(Response::download).map_err(AttemptError::without_message)
+            let attempt = self.attempt(&request, Response::download).await;
+            attempt.map_err(AttemptError::without_message)
         };
         let (download, _) = self.retry(&request, attempt).await?;
         Ok(download)
@@ -87,20 +89,21 @@ impl Client {
 
     /// `GET /api/me/sites` (section 4.4), as `Site` or `ApiObject<Site>`.
     pub(crate) async fn sites<T: FromJson<Known = Site>>(&self) -> Result<List<T>, RequestError> {
-        self.call(&Request::get("/api/me/sites"), List::of_sites).await
+        self.call(&Request::get("/api/me/sites"), |response| response.read_list(ListKind::Sites)).await
     }
 
     /// `GET /api/sites/{id}` (section 4.5). A response with another site is invalid.
     pub(crate) async fn site(&self, id: u64) -> Result<ApiObject<Site>, RequestError> {
-        let parse = |json: &Value| ApiObject::of_site(json).filter(|site| site.known.id == id);
-        self.call(&Request::get(format!("/api/sites/{id}")), parse).await
+        let parse = move |json: &Value| ApiObject::of_site(json).filter(|site| site.known.id == id);
+        let request = Request::get(format!("/api/sites/{id}"));
+        self.call(&request, move |response| response.read(parse)).await
     }
 
     /// `POST /api/sites` (section 4.6). Sent once: if the response were lost, a second request would be refused
     /// because the site exists.
     pub(crate) async fn create_site(&self, fields: &Map<String, Value>) -> Result<SavedSite, RequestError> {
         let request = Request::post("/api/sites", Some(Value::Object(fields.clone())));
-        let saved = self.send(&request).await.and_then(|response| response.read(SavedSite::from_json));
+        let saved = self.attempt(&request, |response| response.read(SavedSite::from_json)).await;
         saved.map_err(|error| RequestError {
             request: request.to_string(),
             attempts: 1,
@@ -117,7 +120,7 @@ impl Client {
     ) -> Result<SavedSite, RequestError> {
         let body = Value::Object(fields.clone());
         let request = Request::post(format!("/api/sites/{id}/update"), Some(body));
-        self.call(&request, SavedSite::from_json).await
+        self.call(&request, |response| response.read(SavedSite::from_json)).await
     }
 
     /// `POST /api/sites/{id}/enable` or `…/disable` (section 4.8). Repeating it is safe. Success proves nothing: the
@@ -125,16 +128,15 @@ impl Client {
     pub(crate) async fn set_enabled(&self, id: u64, enabled: bool) -> Result<(), RequestError> {
         let verb = if enabled { "enable" } else { "disable" };
         let request = Request::post(format!("/api/sites/{id}/{verb}"), None);
-        self.retry(&request, async || self.send(&request).await?.check_ok()).await?;
-        Ok(())
+        self.call(&request, Response::check_ok).await
     }
 
     /// `DELETE /api/sites/{id}` (section 4.9). If a retry finds no site, an earlier attempt has deleted it.
     pub(crate) async fn delete_site(&self, id: u64) -> Result<(), RequestError> {
         let request = Request::delete(format!("/api/sites/{id}"));
-        match self.retry(&request, async || self.send(&request).await?.check_ok()).await {
+        match self.call(&request, Response::check_ok).await {
             Err(error) if error.attempts > 1 && error.refused_status() == Some(404) => Ok(()),
-            result => result.map(|_| ()),
+            result => result,
         }
     }
 }
@@ -144,7 +146,7 @@ impl Listing {
     /// An empty listing of an account that has more than that.
     pub(crate) fn truncated() -> Self {
         let truncated = serde_json::json!({"list": [], "total": 1});
-        let lists = List::of_records(&truncated).zip(List::of_sites(&truncated));
+        let lists = List::of(&truncated, ListKind::Records).zip(List::of(&truncated, ListKind::Sites));
         lists.map(|(records, sites)| Self::new(records, sites)).unwrap_or_default()
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::envelope::ListKind;
 use super::response::reason;
-use super::wire::{domains, id};
+use super::wire::domains;
 use crate::names::Domain;
 use crate::text::{count, sanitize};
 
@@ -43,9 +43,10 @@ const TOTAL_FIELDS: [&str; 3] = ["total", "total_count", "totalCount"];
 const NEXT_PAGE_FIELDS: [&str; 6] = ["has_more", "hasMore", "next", "next_page", "nextPage", "next_cursor"];
 
 impl Gap {
-    /// The gaps that a response shows apart from the elements of its list.
-    pub(super) fn of_response(json: &Value, list: &Value, kind: ListKind) -> Vec<Self> {
-        let listed = list.as_array().map_or(0, |elements| distinct(elements));
+    /// The gaps that a response shows apart from the elements of its list. `listed` is the number of these, `None` if the
+    /// list is null.
+    pub(super) fn of_response(json: &Value, listed: Option<usize>, kind: ListKind) -> Vec<Self> {
+        let (is_null, listed) = (listed.is_none(), listed.unwrap_or_default());
         let total = find_all(json, &TOTAL_FIELDS).into_iter().filter_map(number).max();
         let has_more = find_all(json, &NEXT_PAGE_FIELDS).into_iter().any(is_set);
         let message = reported_error(json).map(|error| {
@@ -57,17 +58,10 @@ impl Gap {
             truncated.map(|total| Self::Truncated { kind, listed, total }),
             (truncated.is_none() && has_more).then_some(Self::Paged { kind, listed }),
             // `null` is how some services write an empty list.
-            (list.is_null() && total != Some(0)).then_some(Self::Null { kind }),
+            (is_null && total != Some(0)).then_some(Self::Null { kind }),
             message.map(|message| Self::Error { kind, message }),
         ];
         gaps.into_iter().flatten().collect()
-    }
-
-    /// The gap that unreadable elements leave; `None` if there are none.
-    pub(super) fn of_elements(elements: &[&Value], kind: ListKind) -> Option<Self> {
-        let number = elements.len();
-        let domains = UnreadableDomains::of(elements);
-        (number > 0).then_some(Self::Unreadable { kind, number, domains })
     }
 
     /// Whether the list may lack an element for a domain that meets the condition.
@@ -80,28 +74,15 @@ impl Gap {
 }
 
 impl UnreadableDomains {
-    fn of(elements: &[&Value]) -> Self {
-        let mut all = Self::default();
-        for element in elements {
-            let fields = element.as_object();
-            let known = fields.map(domains).unwrap_or_default();
-            let text = fields.and_then(|fields| fields.get("domain")).and_then(Value::as_str);
-            let has_none = text.is_some_and(|text| text.trim().is_empty());
-            all.has_unknown |= known.is_empty() && !has_none;
-            all.known.extend(known);
-        }
-        all
+    /// Adds the domains of an element.
+    pub(super) fn add(&mut self, element: &Value) {
+        let fields = element.as_object();
+        let known = fields.map(domains).unwrap_or_default();
+        let text = fields.and_then(|fields| fields.get("domain")).and_then(Value::as_str);
+        let has_none = text.is_some_and(|text| text.trim().is_empty());
+        self.has_unknown |= known.is_empty() && !has_none;
+        self.known.extend(known);
     }
-}
-
-/// The number of elements, where those with the same `id` count once: another page may have been sent twice.
-fn distinct(elements: &[Value]) -> usize {
-    let ids = elements.iter().filter_map(|element| element.get("id").and_then(id));
-    let mut ids: Vec<u64> = ids.collect();
-    let with_id = ids.len();
-    ids.sort_unstable();
-    ids.dedup();
-    elements.len() - (with_id - ids.len())
 }
 
 /// The values of fields with these names in `json` and the objects in it, but not in list elements.

@@ -10,6 +10,7 @@ mod endpoints;
 mod envelope;
 mod error;
 mod gap;
+mod json;
 mod limiter;
 mod list;
 mod response;
@@ -17,9 +18,12 @@ mod timestamp;
 mod transport;
 mod wire;
 
+use std::sync::Arc;
+
 pub(crate) use self::client::Client;
 pub(crate) use self::config::{ClientConfig, SetupError};
 pub(crate) use self::endpoints::Listing;
+use self::envelope::ListKind;
 pub(crate) use self::error::{AttemptError, CertificateFault, RequestError};
 pub(crate) use self::gap::Gap;
 pub(crate) use self::limiter::MAX_CONCURRENT_REQUESTS;
@@ -30,7 +34,10 @@ pub(crate) use self::wire::{ApiObject, Record, RecordType, SavedSite, Site, Uplo
 
 /// Parses a body as the response of each endpoint, for fuzzing.
 #[doc(hidden)]
-pub fn parse_response(json: &serde_json::Value) {
-    let _ = (List::<Record>::of_records(json), List::<Site>::of_sites(json));
-    let _ = (ApiObject::of_site(json), SavedSite::from_json(json), Uploaded::from_json(json));
+pub fn parse_response(body: &str) {
+    let response = || response::Response::new(200, Ok(body.to_owned()), Arc::default());
+    let _ = response().read_list::<Record>(ListKind::Records);
+    let _ = response().read_list::<ApiObject<Site>>(ListKind::Sites);
+    let _ = (response().read(ApiObject::of_site), response().read(SavedSite::from_json));
+    let _ = (response().read(Uploaded::from_json), response().download(), response().check_ok());
 }

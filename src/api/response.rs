@@ -1,10 +1,15 @@
 //! A response as it arrived. Its JSON and its text are private and are released only after redaction; a downloaded
 //! private key is the one exception.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
-use super::envelope::find_object;
+use super::envelope::{ListKind, find_object};
 use super::error::AttemptError;
+use super::json::{self, JsonError};
+use super::list::List;
+use super::wire::FromJson;
 use crate::key::PrivateKey;
 use crate::pem::{self, Block};
 use crate::secret::{Redactor, Secret};
@@ -26,16 +31,18 @@ const REASON_FIELDS: [&str; 10] = [
     "data",
 ];
 
+/// Maximum size of an error body that is parsed for its reason.
+const MAX_ERROR_BYTES: usize = 64 << 10;
+
+/// Size of a body that takes noticeable time to read.
+const LARGE_BODY_BYTES: usize = 1 << 20;
+
 /// A response with any status.
-pub(super) struct Response<'r> {
+pub(super) struct Response {
     status: u16,
-    /// `None` if the body is not JSON. May hold secrets.
-    json: Option<Value>,
-    /// Whether the JSON has to be redacted.
-    may_hold_secrets: bool,
-    /// The start of the body. May hold secrets.
-    text: String,
-    redactor: &'r Redactor,
+    /// May hold secrets. An error if it was too large to be received.
+    body: Result<String, JsonError>,
+    redactor: Arc<Redactor>,
 }
 
 /// A certificate record with its chain and private key (section 2.2).
@@ -51,60 +58,101 @@ pub(crate) struct Download {
     pub(crate) json: Map<String, Value>,
 }
 
-impl<'r> Response<'r> {
-    /// `body` is `None` if it was too large to be read.
-    pub(super) fn new(status: u16, body: Option<String>, redactor: &'r Redactor) -> Self {
-        let Some(mut text) = body else {
-            let text = "it is larger than 32 MiB".into();
-            return Self { status, json: None, may_hold_secrets: false, text, redactor };
-        };
-        let json = serde_json::from_str(&text).ok();
-        let may_hold_secrets = redactor.may_change_json(&text);
-        if let Some((end, _)) = text.char_indices().nth(MAX_MESSAGE_CHARS) {
-            text.truncate(end);
-            text.shrink_to_fit();
-        }
-        Self { status, json, may_hold_secrets, text, redactor }
+impl Response {
+    pub(super) fn new(status: u16, body: Result<String, JsonError>, redactor: Arc<Redactor>) -> Self {
+        Self { status, body, redactor }
     }
 
     pub(super) fn status(&self) -> u16 {
         self.status
     }
 
-    /// The service's message: the reason in the JSON, or else the start of the body.
+    /// Whether reading it takes noticeable time.
+    pub(super) fn is_large(&self) -> bool {
+        self.body.as_ref().is_ok_and(|body| body.len() > LARGE_BODY_BYTES)
+    }
+
+    /// The service's message in an error: the reason in the JSON, or else the start of the body.
     pub(super) fn message(&self) -> String {
-        let message = self.json.as_ref().and_then(reason).unwrap_or(&self.text);
-        let start: String = message.chars().take(MAX_MESSAGE_CHARS).collect();
-        self.redactor.clean(&start)
+        let small = self.body.as_ref().ok().filter(|body| body.len() <= MAX_ERROR_BYTES);
+        self.message_in(small.and_then(|body| json::parse(body).ok()).as_ref())
     }
 
     /// Parses the JSON of a success; `None` from `parse` means that it is not what the endpoint returns.
-    pub(super) fn read<T>(mut self, parse: impl Fn(&Value) -> Option<T>) -> Result<T, AttemptError> {
-        self.check_ok()?;
-        if let Some(json) = self.json.as_mut().filter(|_| self.may_hold_secrets) {
-            self.redactor.clean_json(json);
-        }
-        self.json.as_ref().and_then(parse).ok_or_else(|| self.invalid())
+    pub(super) fn read<T>(self, parse: impl FnOnce(&Value) -> Option<T>) -> Result<T, AttemptError> {
+        let mut json = self.json(json::parse)?;
+        self.cleaner()(&mut json);
+        parse(&json).ok_or_else(|| self.invalid(Some(&json)))
+    }
+
+    /// Reads a list of sites or records.
+    pub(super) fn read_list<T: FromJson>(self, kind: ListKind) -> Result<List<T>, AttemptError> {
+        let outline = self.json(json::outline)?;
+        let invalid = |error| self.unusable(error);
+        let body = self.body.as_ref().map_err(|error| invalid(error.clone()))?;
+        let reason = reason(&outline).map(str::to_owned);
+        let list = List::read(body, outline, kind, &self.cleaner()).map_err(invalid)?;
+        list.ok_or_else(|| self.invalid(reason.map(Value::String).as_ref()))
     }
 
     /// Reads a downloaded record, with its key.
     pub(super) fn download(self) -> Result<Download, AttemptError> {
-        self.check_ok()?;
-        let download = self.json.as_ref().and_then(|json| Download::from_json(json, self.redactor));
-        download.ok_or_else(|| self.invalid())
+        let json = self.json(json::parse)?;
+        Download::from_json(&json, &self.redactor).ok_or_else(|| self.invalid(Some(&json)))
     }
 
     /// Accepts any body, even an empty one, unless it says that the request was not carried out.
-    pub(super) fn check_ok(&self) -> Result<(), AttemptError> {
-        match self.json.as_ref().and_then(|json| json.get("ok")) {
-            Some(Value::Bool(false)) => Err(AttemptError::NotOk { message: self.message() }),
-            _ => Ok(()),
+    pub(super) fn check_ok(self) -> Result<(), AttemptError> {
+        match self.body.as_ref().map(|body| json::parse(body)) {
+            Ok(Err(JsonError::Syntax)) => Ok(()),
+            _ => self.json(json::parse).map(|_| ()),
         }
     }
 
-    fn invalid(&self) -> AttemptError {
-        AttemptError::InvalidResponse { status: self.status, message: self.message() }
+    /// Parses the body of a success unless it says that the request was not carried out.
+    fn json(&self, parse: fn(&str) -> Result<Value, JsonError>) -> Result<Value, AttemptError> {
+        let body = self.body.as_ref().map_err(Clone::clone);
+        let json = body.and_then(|body| parse(body)).map_err(|error| self.unusable(error))?;
+        match json.get("ok") {
+            Some(Value::Bool(false)) => Err(AttemptError::NotOk { message: self.message_in(Some(&json)) }),
+            _ => Ok(json),
+        }
     }
+
+    /// Removes secrets, if the body may hold any.
+    fn cleaner(&self) -> impl Fn(&mut Value) {
+        let may_hold_secrets = self.body.as_ref().is_ok_and(|body| self.redactor.may_change_json(body));
+        move |json| {
+            if may_hold_secrets {
+                self.redactor.clean_json(json);
+            }
+        }
+    }
+
+    fn message_in(&self, json: Option<&Value>) -> String {
+        let body = self.body.as_ref().map_or_else(ToString::to_string, |body| start_of(body));
+        let message = json.and_then(reason).map_or(body, start_of);
+        self.redactor.clean(&message)
+    }
+
+    fn invalid(&self, json: Option<&Value>) -> AttemptError {
+        AttemptError::InvalidResponse { status: self.status, message: self.message_in(json) }
+    }
+
+    fn unusable(&self, error: JsonError) -> AttemptError {
+        match error {
+            JsonError::Syntax => self.invalid(None),
+            error => {
+                let message = self.redactor.clean(&error.to_string());
+                AttemptError::InvalidResponse { status: self.status, message }
+            }
+        }
+    }
+}
+
+/// The start of a text, for a message.
+fn start_of(text: &str) -> String {
+    text.chars().take(MAX_MESSAGE_CHARS).collect()
 }
 
 impl Download {
@@ -165,14 +213,14 @@ mod tests {
     const KEY: &str = "-----BEGIN PRIVATE KEY-----\nMIGHAgEAMBMGByqGSM49\n-----END PRIVATE KEY-----\n";
     const KEY_BODY: &str = "MIGHAgEAMBMGByqGSM49";
 
-    fn redactor() -> Redactor {
+    fn redactor() -> Arc<Redactor> {
         let mut redactor = Redactor::default();
         redactor.hide(&Secret::new("key-0123456789".into()));
-        redactor
+        Arc::new(redactor)
     }
 
     fn read(status: u16, json: &Value) -> Result<Value, AttemptError> {
-        Response::new(status, Some(json.to_string()), &redactor()).read(|json| Some(json.clone()))
+        Response::new(status, Ok(json.to_string()), redactor()).read(|json| Some(json.clone()))
     }
 
     #[test]
@@ -190,8 +238,7 @@ mod tests {
             "bad key-0123456789".to_owned(),
         ];
         for body in bodies {
-            let redactor = redactor();
-            let error = Response::new(200, Some(body), &redactor).read(|_| None::<()>).unwrap_err();
+            let error = Response::new(200, Ok(body), redactor()).read(|_| None::<()>).unwrap_err();
             assert!(error.to_string().ends_with(": bad [redacted]"), "{error}");
         }
     }
@@ -211,8 +258,7 @@ mod tests {
             "more": [{"key_pem": "x", "copy": KEY, "line": KEY_BODY}],
         });
         for json in [json.clone(), json!({"data": {"cert": json}})] {
-            let redactor = redactor();
-            let download = Response::new(200, Some(json.to_string()), &redactor).download().unwrap();
+            let download = Response::new(200, Ok(json.to_string()), redactor()).download().unwrap();
             assert_eq!(download.key_pem.unwrap().expose(), KEY);
             let shown = Value::Object(download.json).to_string();
             assert!(!shown.contains("MIGH") && !shown.contains("key_pem"), "{shown}");

@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::config::{ClientConfig, SetupError};
 use super::connection::{RequestPhase, connection_error, innermost_reason};
 use super::error::AttemptError;
+use super::json::JsonError;
 use super::limiter::Limiter;
 use super::response::Response;
 use crate::clock::Deadline;
@@ -62,7 +63,7 @@ pub(super) struct Transport {
     /// Names the service in errors.
     peer: String,
     limiter: Arc<Limiter>,
-    redactor: Redactor,
+    redactor: Arc<Redactor>,
     skew: Cell<Option<time::Duration>>,
 }
 
@@ -84,14 +85,19 @@ impl Transport {
         };
         let http = builder.build().map_err(failed)?;
         let peer = peer(&base_url, config.proxy.as_ref());
-        Ok(Self { http, base_url, peer, limiter, redactor, skew: Cell::default() })
+        Ok(Self { http, base_url, peer, limiter, redactor: Arc::new(redactor), skew: Cell::default() })
     }
 
     /// The same connections with other secrets.
     pub(super) fn with_redactor(&self, redactor: Redactor) -> Self {
         let (http, limiter) = (self.http.clone(), Arc::clone(&self.limiter));
         let (base_url, peer) = (self.base_url.clone(), self.peer.clone());
-        Self { http, base_url, peer, limiter, redactor, skew: Cell::default() }
+        Self { http, base_url, peer, limiter, redactor: Arc::new(redactor), skew: Cell::default() }
+    }
+
+    /// The service's host and port.
+    pub(super) fn peer(&self) -> &str {
+        &self.peer
     }
 
     /// How far this host's clock is ahead of the service's; `None` until a response has a `Date`.
@@ -100,11 +106,7 @@ impl Transport {
     }
 
     /// Sends a request once, as soon as the limiter permits it.
-    pub(super) async fn send(
-        &self,
-        request: &Request,
-        deadline: Deadline,
-    ) -> Result<Response<'_>, AttemptError> {
+    pub(super) async fn send(&self, request: &Request, deadline: Deadline) -> Result<Response, AttemptError> {
         let permit = self.limiter.acquire(deadline).await.map_err(|backoff| self.not_sent(backoff))?;
         let result = self.attempt(request, deadline).await;
         self.limiter.release(permit, &result);
@@ -120,7 +122,7 @@ impl Transport {
         AttemptError::Unavailable { status: 429, retry_after: Some(backoff), message }
     }
 
-    async fn attempt(&self, request: &Request, deadline: Deadline) -> Result<Response<'_>, AttemptError> {
+    async fn attempt(&self, request: &Request, deadline: Deadline) -> Result<Response, AttemptError> {
         let url = self.base_url.join(&request.path);
         let timeout = deadline.left().min(ATTEMPT_TIMEOUT);
         let mut builder = self.http.request(request.method.clone(), url).timeout(timeout);
@@ -138,15 +140,11 @@ impl Transport {
             .await
             .map_err(|error| connection_error(error, &self.peer, RequestPhase::Response))?;
         log::info!("{request}: {status}");
-        self.classify(&headers, Response::new(status.as_u16(), body, &self.redactor))
+        self.classify(&headers, Response::new(status.as_u16(), body, Arc::clone(&self.redactor)))
     }
 
     /// Turns a response that is not a success into an error.
-    fn classify<'r>(
-        &self,
-        headers: &HeaderMap,
-        response: Response<'r>,
-    ) -> Result<Response<'r>, AttemptError> {
+    fn classify(&self, headers: &HeaderMap, response: Response) -> Result<Response, AttemptError> {
         match response.status() {
             200..=299 => Ok(response),
             status @ 300..=399 => Err(AttemptError::Redirected { status, location: self.location(headers) }),
@@ -204,15 +202,18 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some((date - crate::clock::now()).try_into().unwrap_or_default())
 }
 
-/// The body as text; `None` if it is larger than `MAX_BODY_BYTES`.
-async fn read_body(mut response: reqwest::Response) -> Result<Option<String>, reqwest::Error> {
-    let mut bytes = Vec::new();
+/// The body as text.
+async fn read_body(mut response: reqwest::Response) -> Result<Result<String, JsonError>, reqwest::Error> {
+    // With its length known, no memory is taken for growth.
+    let length =
+        response.content_length().and_then(|length| usize::try_from(length).ok()).unwrap_or_default();
+    let mut bytes = Vec::with_capacity(length.min(MAX_BODY_BYTES));
     while let Some(chunk) = response.chunk().await? {
         if bytes.len() + chunk.len() > MAX_BODY_BYTES {
-            return Ok(None);
+            return Ok(Err(JsonError::TooLarge("32 MiB")));
         }
         bytes.extend_from_slice(&chunk);
     }
     let lossy = |error: std::string::FromUtf8Error| String::from_utf8_lossy(error.as_bytes()).into_owned();
-    Ok(Some(String::from_utf8(bytes).unwrap_or_else(lossy)))
+    Ok(Ok(String::from_utf8(bytes).unwrap_or_else(lossy)))
 }

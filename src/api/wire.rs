@@ -87,8 +87,11 @@ pub(crate) struct Uploaded {
 }
 
 /// A representation of `Known`: the object alone, or with its JSON.
-pub(crate) trait FromJson: Sized {
+pub(crate) trait FromJson: Send + Sized + 'static {
     type Known;
+
+    /// Whether it holds all of the JSON.
+    const KEEPS_JSON: bool = false;
 
     fn from_json(json: &Value) -> Option<Self>;
 }
@@ -153,6 +156,8 @@ impl Site {
 
 impl<T: FromJson> FromJson for ApiObject<T> {
     type Known = T::Known;
+
+    const KEEPS_JSON: bool = true;
 
     fn from_json(json: &Value) -> Option<Self> {
         Some(Self { known: T::from_json(json)?, json: json.as_object()?.clone() })

@@ -1,7 +1,7 @@
 //! Removes the secrets of a run from text that comes from outside.
 
-use std::cell::OnceCell;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use serde_json::Value;
 use zeroize::Zeroizing;
@@ -16,7 +16,7 @@ use super::index::{Hidden, Index, MIN_SECRET_BYTES, Window};
 pub struct Redactor {
     hidden: Vec<Hidden>,
     /// Built for the first text.
-    index: OnceCell<Index>,
+    index: OnceLock<Index>,
 }
 
 pub(super) const REDACTED: &str = "[redacted]";
@@ -55,7 +55,7 @@ impl Redactor {
         if bytes.len() >= MIN_SECRET_BYTES {
             let text = if text.len() > MAX_SECRET_BYTES { Zeroizing::default() } else { text };
             self.hidden.push(Hidden { text, bytes: Zeroizing::new(bytes.to_vec()), is_file });
-            self.index = OnceCell::new();
+            self.index = OnceLock::new();
         }
     }
 

@@ -1,4 +1,4 @@
-//! Hostile input files: the hook exits with a documented code within 64 MB of address space.
+//! Hostile input files and responses: the hook exits with a documented code within limits of memory and time.
 //!
 //! `prlimit --as` limits mapped memory, so resident memory stays below that too, even in a debug build. An allocation
 //! beyond the limit aborts the process, which the tests report as a death by signal.
@@ -14,6 +14,7 @@ use crate::harness::Output;
 mod bundle;
 mod other_files;
 mod pipes;
+mod responses;
 
 const MAX_MEMORY: u64 = 64_000_000;
 const MIB: usize = 1 << 20;

@@ -50,10 +50,20 @@ pub(crate) fn edgecert() -> Hook {
 
 /// Starts building a run whose address space is limited to this many bytes.
 pub(crate) fn edgecert_with_memory(bytes: u64) -> Hook {
+    limited(&format!("--as={bytes}"))
+}
+
+/// Starts building a run whose heap and stacks are limited to this many bytes. Unlike the address space, they do not
+/// include what threads reserve without using it.
+pub(crate) fn edgecert_with_heap(bytes: u64) -> Hook {
+    limited(&format!("--data={bytes}"))
+}
+
+fn limited(limit: &str) -> Hook {
     const PRLIMIT: &str = "/usr/bin/prlimit";
     assert!(Path::new(PRLIMIT).exists(), "prlimit must be installed (Debian package util-linux)");
     let mut command = Command::new(PRLIMIT);
-    command.arg(format!("--as={bytes}")).arg(binary());
+    command.arg(limit).arg(binary());
     Hook::new(command)
 }
 

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 pub(crate) use edgecert_sandbox::{
     Account, EdgeAddress, EdgeMode, Fault, IssuedCert, Options, RecordedRequest, Sandbox, World,
 };
-pub(crate) use hook::{Hook, Output, binary, edgecert, edgecert_with_memory, env_var};
+pub(crate) use hook::{Hook, Output, binary, edgecert, edgecert_with_heap, edgecert_with_memory, env_var};
 pub(crate) use lineage::{Lineage, generate_key, test_ca};
 pub(crate) use openssl::{openssl, sign_between};
 pub(crate) use runs::{LISTING, change, configured, deploy, is_bound_to, requests_during, sync};

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue, StatusCode, header};
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use crate::faults::{Fault, FaultAction};
@@ -66,7 +67,8 @@ fn status_response(fault: &Fault) -> Response {
 }
 
 fn guess_content_type(text: &str) -> &'static str {
-    if serde_json::from_str::<Value>(text).is_ok() {
+    // Without building the value, which may take many times the memory of a large text.
+    if serde_json::from_str::<IgnoredAny>(text).is_ok() {
         "application/json"
     } else if text.trim_start().starts_with('<') {
         "text/html; charset=utf-8"

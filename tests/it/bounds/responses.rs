@@ -1,0 +1,166 @@
+//! Hostile and odd JSON from the service.
+
+use serde_json::{Value, json};
+
+use super::{MIB, assert_all_bounded, check_output};
+use crate::harness::{Fault, Hook, Lineage, Sandbox, edgecert, edgecert_with_heap, sandbox};
+
+const MAX_HEAP: u64 = 200_000_000;
+const BODY_BYTES: usize = 30 * MIB;
+const UPLOAD: &str = "POST /api/certs/upload";
+
+/// An array of 30 MiB.
+fn array_of(element: &str) -> String {
+    format!("[{}{element}]", format!("{element},").repeat(BODY_BYTES / (element.len() + 1)))
+}
+
+#[test]
+fn tiny_objects_stay_within_200_mb() {
+    let elements = "it holds more than 100,000 elements; retrying";
+    let values = "it holds more than 32 MiB of values; retrying";
+    let fields: Vec<String> = (0..BODY_BYTES / 12).map(|number| format!("\"{number:07}\":0")).collect();
+    let rows = [
+        (array_of("{}"), "plan", elements),
+        (array_of(r#"{"id":1}"#), "plan", elements),
+        (array_of(r#"{"id":1,"domain":"a.example"}"#), "plan", elements),
+        (array_of(r#"{"id":1,"domain":"a.example"}"#), "sites list", elements),
+        (format!(r#"{{"data":{{"sites":{}}}}}"#, array_of(r#"{"id":1}"#)), "plan", elements),
+        (format!("[{}]", array_of("{}")), "plan", values),
+        (format!(r#"[{{"id":1,"domain":"a.example","x":{}}}]"#, array_of("[]")), "plan", values),
+        (format!("{{{}}}", fields.join(",")), "plan", values),
+        ("[".repeat(BODY_BYTES), "plan", "it is nested more than 100 levels deep; retrying"),
+    ];
+    let lineage = Lineage::issued_for(&["a.example"]);
+    assert_all_bounded(&rows, |(body, command, message)| {
+        let service = sandbox(&["a.example"]);
+        // Both listings are read at the same time.
+        for listing in ["GET /api/me/sites", "GET /api/certs"] {
+            service.add_fault(Fault::status(listing, 200).body(body.as_str()));
+        }
+        let hook = edgecert_with_heap(MAX_HEAP).called_by_certbot(&lineage).against(&service);
+        let start: String = body.chars().take(20).collect();
+        check_output(&start, &hook.args(command.split(' ')).args(["--timeout", "300"]).run(), 0, message)
+    });
+}
+
+#[test]
+fn too_large_listing_is_invalid() {
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let service = sandbox(&["a.example"]);
+    let body = format!("[{}{{}}]", "{},".repeat(100_000));
+    service.add_fault(Fault::status("GET /api/me/sites", 200).body(body).times(99));
+    let output = deploy(&service, &lineage).exits_with(76);
+    assert!(output.stderr.contains("it holds more than 100,000 elements"), "{}", output.stderr);
+    assert!(service.certs().is_empty());
+}
+
+/// What a large account may have is read, and takes little more memory than its text.
+#[test]
+fn large_listing_is_deployed() {
+    let site = |number: usize| {
+        json!({
+            "id": number, "domain": format!("s{number}.example"), "cname": format!("s{number}.edge.invalid"),
+            "enabled": true, "cert_id": null, "origins": [{"addr": "192.0.2.1", "weight": 1, "status": true}],
+            "origin_protocol": "https", "http_enabled": true, "https_enabled": true, "force_https": true,
+            "cache_rules": [], "security": {}, "config_synced": true, "created_at": "2026-01-01T00:00:00Z",
+        })
+    };
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let service = sandbox(&["a.example"]);
+    let own = service.sites()[0]["id"].clone();
+    let mut sites: Vec<Value> = (10_000..40_000).map(site).collect();
+    sites.push(json!({"id": own, "domain": "a.example", "cert_id": null, "enabled": true}));
+    let total = sites.len();
+    let listing = json!({"sites": sites, "total": total}).to_string();
+    drop(sites);
+    service.add_fault(Fault::status("GET /api/me/sites", 200).body(listing));
+    let hook = edgecert_with_heap(64_000_000).called_by_certbot(&lineage).against(&service);
+    assert_eq!(hook.args(["--json"]).succeeds().sites(), ["a.example: served"]);
+}
+
+fn deploy(service: &Sandbox, lineage: &Lineage) -> Hook {
+    edgecert().called_by_certbot(lineage).against(service).args(["--wait", "2"])
+}
+
+#[test]
+fn byte_order_mark_is_accepted() {
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let service = sandbox(&["a.example"]);
+    let id = &service.sites()[0]["id"];
+    let sites = json!({"sites": [{"id": id, "domain": "a.example", "cert_id": null}], "total": 1});
+    for (listing, body) in
+        [("GET /api/certs", json!({"certs": [], "total": 0})), ("GET /api/me/sites", sites)]
+    {
+        service.add_fault(Fault::status(listing, 200).body(format!("\u{feff}{body}")));
+    }
+    let output = deploy(&service, &lineage).succeeds();
+    assert!(!output.stderr.contains("retrying"), "{}", output.stderr);
+}
+
+/// A field that an object has twice, with different values, is not used: programs differ in which one they take.
+#[test]
+fn contradictory_fields_are_not_used() {
+    const SITES: &str = "GET /api/me/sites";
+    let twice = |field: &str| format!("the field `{field}` occurs twice with different values");
+    let unreadable = || "cannot be understood".to_owned();
+    let rows = [
+        (SITES, r#"[{"id":ID,"id":9,"domain":"a.example"}]"#, unreadable()),
+        (SITES, r#"[{"id":ID,"domain":"b.example","domain":"a.example"}]"#, unreadable()),
+        (SITES, r#"[{"id":ID,"domain":"a.example","cert_id":5,"cert_id":6}]"#, unreadable()),
+        (SITES, r#"{"total":9,"sites":[],"total":0}"#, twice("total")),
+        (SITES, r#"{"ok":false,"sites":[],"ok":true}"#, twice("ok")),
+        (SITES, r#"{"data":{"sites":[],"sites":[]}}"#, twice("sites")),
+        ("GET /api/certs", r#"{"certs":[],"certs":null}"#, twice("certs")),
+        (UPLOAD, r#"{"ok":false,"ok":true,"id":"1001","created":true}"#, twice("ok")),
+        (UPLOAD, r#"{"ok":true,"id":"1001","id":"1002","created":true}"#, twice("id")),
+    ];
+    let lineage = Lineage::issued_for(&["a.example"]);
+    for (endpoint, body, message) in rows {
+        let service = sandbox(&["a.example"]);
+        let body = body.replace("ID", &service.sites()[0]["id"].to_string());
+        service.add_fault(Fault::status(endpoint, 200).body(body.as_str()).times(99));
+        let output = deploy(&service, &lineage).exits_with(76);
+        assert!(output.stderr.contains(&message), "{body}: {}", output.stderr);
+    }
+}
+
+#[test]
+fn repeated_equal_field_is_harmless() {
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let service = sandbox(&["a.example"]);
+    let id = &service.sites()[0]["id"];
+    let site = format!(r#"{{"id":{id},"id":{id},"domain":"a.example","cert_id":null,"cert_id":null}}"#);
+    let body = format!(r#"{{"sites":[{site}],"total":1,"total":1}}"#);
+    service.add_fault(Fault::status("GET /api/me/sites", 200).body(body));
+    deploy(&service, &lineage).succeeds();
+}
+
+/// An element that contradicts itself does not hide the others.
+#[test]
+fn contradictory_site_is_a_gap() {
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let service = sandbox(&["a.example"]);
+    let id = service.sites()[0]["id"].clone();
+    let body = format!(
+        r#"{{"sites":[{{"id":{id},"domain":"a.example","cert_id":null}},{{"id":9,"domain":"b.example","cert_id":5,"cert_id":6}}]}}"#
+    );
+    service.add_fault(Fault::status("GET /api/me/sites", 200).body(body).times(99));
+    let output = deploy(&service, &lineage).run();
+    assert_ne!(output.code, 0, "{}", output.stderr);
+    assert!(output.stderr.contains("has 1 element that cannot be read"), "{}", output.stderr);
+    assert_eq!(service.certs().len(), 1, "what is listed is deployed");
+}
+
+#[test]
+fn deep_nesting_is_invalid() {
+    let lineage = Lineage::issued_for(&["a.example"]);
+    for (open, close) in [("[", "]"), (r#"{"sites":"#, "}"), (r#"{"x":[{"x":"#, "}]}")] {
+        for depth in [200, 100_000] {
+            let service = sandbox(&["a.example"]);
+            let body = format!("{}1{}", open.repeat(depth), close.repeat(depth));
+            service.add_fault(Fault::status("GET /api/me/sites", 200).body(body).times(99));
+            let output = deploy(&service, &lineage).exits_with(76);
+            assert!(output.stderr.contains("it is nested more than 100 levels deep"), "{}", output.stderr);
+        }
+    }
+}
