@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use super::binding::bind_planned;
 use super::conversion::recorded_leaf;
 use super::error::DeployError;
+use super::left_behind::left_by_renewal;
 use super::not_needed::Contender;
 use super::pending_site::{PendingSite, StoredRecord};
 use super::planning::PlanInputs;
@@ -84,6 +85,9 @@ async fn run_planned(
     if !scope.has_sites(&names, may_skip(request, listing), &listing.sites, report)? {
         return Ok(());
     }
+    let covered = Names::of(request.vetted.chain().leaf.dns_names());
+    let left = left_by_renewal(request.lineage, &covered, listing, request.deployments);
+    report.warnings.extend(left);
     let edge = Edge::new(request.vetted.chain(), &request.settings.edge_addresses)
         .context("cannot set up TLS for the handshakes with the edge")?;
     let survey = Survey::run(request, &edge, &scope.survey_groups(listing, !request.allow.older)).await;

@@ -136,6 +136,16 @@ impl ServiceDeployments {
         hosts
     }
 
+    /// Whether a lineage was deployed to a site by its last run.
+    pub(crate) fn has_any(&self, site: &Domain) -> bool {
+        self.sites.contains_key(site.host())
+    }
+
+    /// Whether another lineage was.
+    pub(crate) fn has_other(&self, site: &Domain, lineage: &str) -> bool {
+        self.sites.get(site.host()).into_iter().flatten().any(|known| known.lineage != lineage)
+    }
+
     /// The leaves that a record may hold; several if responses to uploads were lost.
     pub(crate) fn leaves_in(&self, record: u64) -> impl Iterator<Item = &StoredLeaf> {
         self.records.get(&record).into_iter().flat_map(RecordContents::leaves)

@@ -28,7 +28,7 @@ use self::workers::{JobResult, ListedAccount, Workers};
 use crate::api::ClientConfig;
 use crate::clock::{self, Deadline};
 use crate::context::Context;
-use crate::deploy::{self, AccountSnapshot, ClientCache};
+use crate::deploy::{self, AccountSnapshot, ClientCache, left_behind};
 use crate::inventory::{Inventory, Member, Shard, entry_of};
 use crate::settings::{Layer, Layers, Settings};
 use crate::source::Source;
@@ -165,6 +165,7 @@ impl<'a> Sync<'a> {
         for (number, (account, (settings, members))) in accounts.iter().zip(&members_of).enumerate() {
             let AccountSnapshot { listing, deployments } = &account.snapshot;
             summary.add_gaps(listing.gaps());
+            summary.add_warnings(left_behind(listing, deployments, clock::now()));
             let index = AccountIndex::new(listing);
             let mut triage = Triage { state_dir: &state_dir, now: clock::now(), summary: &mut summary };
             schedule.add(triage.run(members, &index, deployments, settings), &index, number);

@@ -78,3 +78,24 @@ fn missed_site_causes_no_further_upload() {
     sync(&service, state.path()).args(["--rebind"]).succeeds();
     assert!(is_bound_to(&service, "a.example", &lineage));
 }
+
+#[test]
+fn dropped_name_is_reported() {
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let (kept, both) =
+        (Lineage::issued_for(&["a.example"]), Lineage::issued_for(&["a.example", "b.example"]));
+    deploy(&service, &kept, state.path()).succeeds();
+    service.add_site("b.example");
+    both.renew_between(&["a.example", "b.example"], [-80, 10]);
+    // Only `b.example`, because `a.example` has a certificate that was issued later.
+    deploy(&service, &both, state.path()).succeeds();
+    let message = "warning: b.example keeps an earlier certificate of ";
+    both.renew(&["a.example"]);
+    let output = deploy(&service, &both, state.path()).succeeds();
+    assert_eq!(output.stderr.matches(message).count(), 1, "{}", output.stderr);
+    let output = sync(&service, state.path()).succeeds();
+    assert_eq!(output.stderr.matches(message).count(), 1, "{}", output.stderr);
+    both.renew(&["a.example", "b.example"]);
+    let output = deploy(&service, &both, state.path()).succeeds();
+    assert!(!output.stderr.contains(message), "{}", output.stderr);
+}
