@@ -1,5 +1,5 @@
-//! Why a list of sites or records may be incomplete. What such a list holds is used; what it lacks is never taken as
-//! absent.
+//! Why a list of sites or records may be incomplete. Such a list is used for what it holds; what it lacks may exist all
+//! the same.
 
 use serde_json::Value;
 

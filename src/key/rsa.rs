@@ -66,7 +66,7 @@ fn crt_values(key: &RsaPrivateKey) -> Option<[Zeroizing<BigUint>; 3]> {
     Some([d_p, d_q, Zeroizing::new(key.qinv()?.to_biguint()?)])
 }
 
-/// Brings the values of a file below their moduli.
+/// Reduces the values of a file modulo their primes.
 fn reduced(
     key: &RsaPrivateKey,
     [d_p, d_q, q_inv]: &[Zeroizing<BigUint>; 3],

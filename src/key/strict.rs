@@ -1,7 +1,7 @@
 //! The form in which a private key is sent: the one that the strictest readers take.
 //!
 //! ring needs the public key in an EC key, Go the curve; both and OpenSSL need version 1 of PKCS#8; RFC 5915 fixes the
-//! length of the scalar. A key in this form is sent as it was read; any other one is written anew from its numbers.
+//! length of the scalar. A key in this form is sent as it was read; any other one is encoded again from its numbers.
 
 use std::fmt;
 
@@ -59,8 +59,8 @@ impl fmt::Display for Repair {
 /// The numbers of a private key, without their encoding.
 pub(super) struct Numbers {
     pub(super) public_key: PublicKey,
-    /// What nobody else may know, in the order in which it is written: the scalar in full length, the seed, or the RSA
-    /// numbers from the private exponent to the coefficient.
+    /// The secret values in the order of their encoding: the scalar in full length, the seed, or the RSA numbers from the
+    /// private exponent to the coefficient.
     pub(super) secrets: Vec<Zeroizing<Vec<u8>>>,
     /// How the encoding that they were read from deviates.
     pub(super) repairs: Vec<Repair>,

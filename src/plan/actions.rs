@@ -20,7 +20,7 @@ pub(crate) struct Upload<'a> {
     /// The records that it may replace; the service replaces one of them in place. If empty, the upload creates a record,
     /// which the service binds to every covered site without a certificate.
     pub(crate) replaces: Vec<u64>,
-    /// Whether a record that it is to replace is stored for other domains and only named after this one. If the service
+    /// Whether the records that it may replace are only named after the domain and stored for others. If the service
     /// creates a record instead, the sites are bound to that.
     pub(crate) may_create: bool,
     /// Other domains for which the record may be created if the service refuses this one.

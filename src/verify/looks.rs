@@ -20,7 +20,7 @@ use crate::names::Domain;
 /// Handshakes that must all show the leaf, each on a connection of its own.
 const LOOKS: usize = 3;
 
-/// Who gets another leaf if some looks showed it.
+/// Clients that get another leaf if only some of the handshakes showed it.
 const SOME_CONNECTIONS: &str = "some connections";
 
 /// The results of handshakes with one address as both kinds of clients, because it may hold a certificate for each.

@@ -1,5 +1,5 @@
-//! The care that setting `cert_id` takes, in every command that does: the certificate has to cover the site before, and
-//! the site has to be bound to it afterwards.
+//! Checks around a change of `cert_id`, for every command that makes one: the certificate covers the site, and afterwards
+//! the site is bound to it.
 
 use super::label;
 use crate::api::{ApiObject, Site};
