@@ -40,7 +40,25 @@ pub(crate) struct UnreadableDomains {
 const MAX_DEPTH: usize = 4;
 
 const TOTAL_FIELDS: [&str; 3] = ["total", "total_count", "totalCount"];
-const NEXT_PAGE_FIELDS: [&str; 6] = ["has_more", "hasMore", "next", "next_page", "nextPage", "next_cursor"];
+/// Set to anything if there is another page.
+const NEXT_PAGE_FIELDS: [&str; 14] = [
+    "has_more",
+    "hasMore",
+    "has_next",
+    "hasNext",
+    "next",
+    "next_page",
+    "nextPage",
+    "next_cursor",
+    "nextCursor",
+    "next_page_token",
+    "nextPageToken",
+    "next_page_url",
+    "nextPageUrl",
+    "truncated",
+];
+/// The number of pages; the first one is read.
+const PAGES_FIELDS: [&str; 5] = ["pages", "total_pages", "totalPages", "last_page", "lastPage"];
 
 impl Gap {
     /// The gaps that a response shows apart from the elements of its list. `listed` is the number of these, `None` if the
@@ -48,7 +66,9 @@ impl Gap {
     pub(super) fn of_response(json: &Value, listed: Option<usize>, kind: ListKind) -> Vec<Self> {
         let (is_null, listed) = (listed.is_none(), listed.unwrap_or_default());
         let total = find_all(json, &TOTAL_FIELDS).into_iter().filter_map(number).max();
-        let has_more = find_all(json, &NEXT_PAGE_FIELDS).into_iter().any(is_set);
+        let pages = find_all(json, &PAGES_FIELDS).into_iter().filter_map(number).max();
+        let has_pages = total.is_none() && pages.is_some_and(|pages| pages > 1);
+        let has_more = has_pages || find_all(json, &NEXT_PAGE_FIELDS).into_iter().any(is_set);
         let message = reported_error(json).map(|error| {
             let message = reason(error).map_or_else(|| error.to_string(), str::to_owned);
             sanitize(&message)
