@@ -76,11 +76,12 @@ impl Client {
         self.retry(&request, async || self.attempt(&request, read).await).await
     }
 
-    /// `GET /api/certs/{id}/download` (section 4.3). Errors omit the service's message, which may hold the key.
+    /// `GET /api/certs/{id}/download` (section 4.3). A response with another record is invalid. Errors omit the service's
+    /// message, which may hold the key.
     pub(crate) async fn download(&self, id: u64) -> Result<Download, RequestError> {
         let request = Request::get(format!("/api/certs/{id}/download"));
         let attempt = async || {
-            let attempt = self.attempt(&request, Response::download).await;
+            let attempt = self.attempt(&request, move |response| response.download(id)).await;
             attempt.map_err(AttemptError::without_message)
         };
         let (download, _) = self.retry(&request, attempt).await?;

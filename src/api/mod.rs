@@ -39,5 +39,5 @@ pub fn parse_response(body: &str) {
     let _ = response().read_list::<Record>(ListKind::Records);
     let _ = response().read_list::<ApiObject<Site>>(ListKind::Sites);
     let _ = (response().read(ApiObject::of_site), response().read(SavedSite::from_json));
-    let _ = (response().read(Uploaded::from_json), response().download(), response().check_ok());
+    let _ = (response().read(Uploaded::from_json), response().download(5), response().check_ok());
 }

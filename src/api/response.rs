@@ -9,7 +9,7 @@ use super::envelope::{ListKind, find_object};
 use super::error::AttemptError;
 use super::json::{self, JsonError};
 use super::list::List;
-use super::wire::FromJson;
+use super::wire::{self, FromJson};
 use crate::key::PrivateKey;
 use crate::pem::{self, Block};
 use crate::secret::{Redactor, Secret};
@@ -95,10 +95,13 @@ impl Response {
         list.ok_or_else(|| self.invalid(reason.map(Value::String).as_ref()))
     }
 
-    /// Reads a downloaded record, with its key.
-    pub(super) fn download(self) -> Result<Download, AttemptError> {
+    /// Reads the downloaded record with this ID, and its key.
+    pub(super) fn download(self, id: u64) -> Result<Download, AttemptError> {
         let json = self.json(json::parse)?;
-        Download::from_json(&json, &self.redactor).ok_or_else(|| self.invalid(Some(&json)))
+        let is_other =
+            |download: &Download| download.json.get("id").is_some_and(|found| wire::id(found) != Some(id));
+        let download = Download::from_json(&json, &self.redactor).filter(|download| !is_other(download));
+        download.ok_or_else(|| self.invalid(Some(&json)))
     }
 
     /// Accepts any body, even an empty one, unless it says that the request was not carried out.
@@ -258,7 +261,7 @@ mod tests {
             "more": [{"key_pem": "x", "copy": KEY, "line": KEY_BODY}],
         });
         for json in [json.clone(), json!({"data": {"cert": json}})] {
-            let download = Response::new(200, Ok(json.to_string()), redactor()).download().unwrap();
+            let download = Response::new(200, Ok(json.to_string()), redactor()).download(5).unwrap();
             assert_eq!(download.key_pem.unwrap().expose(), KEY);
             let shown = Value::Object(download.json).to_string();
             assert!(!shown.contains("MIGH") && !shown.contains("key_pem"), "{shown}");

@@ -103,6 +103,17 @@ fn private_key_is_never_printed() {
 }
 
 #[test]
+fn download_of_another_record_is_invalid() {
+    let (service, _) = wildcard();
+    let other = test_ca().issue(&["b.example"]).unwrap();
+    let body = json!({"ok": true, "id": 6, "cert_pem": other.fullchain(), "key_pem": other.key});
+    service.add_fault(Fault::status("GET /api/certs/5/download", 200).body(body).times(9));
+    let directory = TempDir::new().unwrap();
+    certs(&service, &["download", "5", "--out"]).args([directory.path()]).exits_with(76);
+    assert_eq!(directory.path().read_dir().unwrap().count(), 0);
+}
+
+#[test]
 fn garbled_download_prints_no_key() {
     let (service, key) = wildcard();
     let line = key.lines().nth(1).unwrap();
