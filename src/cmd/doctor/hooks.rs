@@ -30,10 +30,13 @@ pub(super) fn check_managed(lineage: &HostLineage, host: &Host<'_>) -> DoctorFin
             let config = text::path(&config);
             fail(format!("the hook for {title} in {config} does not exist or is not executable"), REPAIR)
         }
-        HookStatus::NotInstalled { config, command } => fail(
-            format!("{} does not call edgecert for {title}", text::path(&config)),
-            format!("run `{command}`"),
-        ),
+        HookStatus::NotDeploying { config, remedy } => {
+            let config = text::path(&config);
+            fail(format!("{config} calls edgecert, but not to deploy {title}"), remedy)
+        }
+        HookStatus::NotInstalled { config, remedy } => {
+            fail(format!("{} does not call edgecert for {title}", text::path(&config)), remedy)
+        }
         HookStatus::Unknown => unknown(lineage.source.client, &title),
     }
 }
@@ -69,14 +72,20 @@ pub(super) fn check_unmanaged(unmanaged: &Unmanaged<'_>, covered_by_others: bool
             let config = text::path(config);
             fail(format!("{covers}, but its hook in {config} does not exist or is not executable"), REPAIR)
         }
-        HookStatus::NotInstalled { .. } | HookStatus::Unknown if covered_by_others => DoctorFinding::warn(
-            Subject::Hook,
-            format!("{covers}, as another lineage does, and has no hook"),
-            "ignore it, or delete the lineage that is not needed",
-        ),
-        HookStatus::NotInstalled { command, .. } => {
-            fail(format!("{covers}, but has no hook"), format!("run `{command}`"))
+        HookStatus::NotDeploying { .. } | HookStatus::NotInstalled { .. } | HookStatus::Unknown
+            if covered_by_others =>
+        {
+            DoctorFinding::warn(
+                Subject::Hook,
+                format!("{covers}, as another lineage does, and has no hook"),
+                "ignore it, or delete the lineage that is not needed",
+            )
         }
+        HookStatus::NotDeploying { config, remedy } => {
+            let config = text::path(config);
+            fail(format!("{covers}, but its hook in {config} does not deploy it"), remedy)
+        }
+        HookStatus::NotInstalled { remedy, .. } => fail(format!("{covers}, but has no hook"), remedy),
         HookStatus::Unknown => fail(
             format!("{covers}, but was never deployed and is not configured"),
             "call edgecert from the client's hook (see the README), or name the lineage in a [[lineage]] of the configuration",

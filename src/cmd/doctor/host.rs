@@ -4,6 +4,8 @@ use std::fs::{self, Metadata};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use rustix::process::geteuid;
+
 use crate::env::Env;
 use crate::file;
 
@@ -12,28 +14,70 @@ pub(super) struct Host<'a> {
     /// The directory that replaces `/`.
     pub(super) root: PathBuf,
     pub(super) env: &'a Env,
+    /// The user that runs `doctor`.
+    pub(super) uid: u32,
+    /// The program that runs `doctor`.
+    pub(super) program: PathBuf,
+}
+
+/// Whether a command word names a program that can be run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ProgramStatus {
+    Found,
+    /// It has no path, and is in none of the directories that are searched.
+    NotInPath,
+    /// There is no executable file at this path.
+    Missing,
+    /// It depends on a variable.
+    Unknown,
 }
 
 /// Maximum size of a file of an ACME client or of cron.
 const MAX_BYTES: u64 = 256 << 10;
 
-/// Search path of the programs that call hooks.
+/// Search path of the programs that call hooks, and of systemd.
 const USUAL_PATH: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
-impl Host<'_> {
+/// `USUAL_PATH` as directories to search.
+pub(super) fn usual_path() -> Vec<String> {
+    USUAL_PATH.map(str::to_owned).to_vec()
+}
+
+impl<'a> Host<'a> {
+    /// This host.
+    pub(super) fn new(env: &'a Env) -> Self {
+        // Replaced while it runs, the program may be gone.
+        let program = std::env::current_exe().ok().filter(|path| path.exists());
+        let program = program.unwrap_or_else(|| "edgecert".into());
+        Self { root: "/".into(), env, uid: geteuid().as_raw(), program }
+    }
+
     /// Places a path below the root.
     pub(super) fn at(&self, path: impl AsRef<Path>) -> PathBuf {
         let path = path.as_ref();
         self.root.join(path.strip_prefix("/").unwrap_or(path))
     }
 
-    /// Whether a command word names an executable: a path must be one, a bare name must be in one of the
-    /// usual directories.
-    pub(super) fn has_program(&self, word: &str) -> bool {
-        if word.contains('/') {
-            return is_executable(&self.at(word));
+    /// The file that a command word names; `None` if there is none, or if that depends on a variable.
+    pub(super) fn find_program(&self, word: &str, path: &[String]) -> Option<PathBuf> {
+        if word.starts_with('/') {
+            return Some(self.at(word)).filter(|file| file.exists());
         }
-        USUAL_PATH.iter().any(|directory| is_executable(&self.at(directory).join(word)))
+        let is_bare = !word.contains(['/', '$', '~']) && !word.is_empty();
+        let mut files = path.iter().filter(|_| is_bare).map(|directory| self.at(directory).join(word));
+        files.find(|file| is_executable(file))
+    }
+
+    /// Whether a command word names an executable.
+    pub(super) fn program_status(&self, word: &str, path: &[String]) -> ProgramStatus {
+        let is_bare = !word.contains('/');
+        match self.find_program(word, path) {
+            Some(file) if is_executable(&file) => ProgramStatus::Found,
+            // `~/bin/edgecert` and `$HOME/bin/edgecert` are for the shell to expand.
+            _ if word.contains(['$', '~']) || !is_bare && !word.starts_with('/') => ProgramStatus::Unknown,
+            _ if is_bare => ProgramStatus::NotInPath,
+            _ => ProgramStatus::Missing,
+        }
     }
 }
 

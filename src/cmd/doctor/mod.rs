@@ -2,6 +2,7 @@
 //!
 //! One file per subject. A check that fails does not stop the others.
 
+mod calls;
 mod clients;
 mod coverage;
 mod finding;
@@ -13,6 +14,7 @@ mod service;
 mod setup;
 mod timer;
 mod unmanaged;
+mod user;
 
 use time::OffsetDateTime;
 
@@ -21,6 +23,7 @@ use self::finding::{DoctorFinding, Subject};
 use self::host::Host;
 use self::lineages::{HostLineage, Managed};
 use self::service::ServiceProbe;
+use self::user::SyncFiles;
 use crate::api::Listing;
 use crate::cli::DoctorArgs;
 use crate::clock;
@@ -44,7 +47,7 @@ struct Doctor<'a> {
 
 /// Runs the command. The most severe finding decides the exit code.
 pub(crate) fn run(args: &DoctorArgs, context: &Context, report: &mut CommandReport) {
-    let host = Host { root: "/".into(), env: &context.env };
+    let host = Host::new(&context.env);
     let mut doctor = Doctor {
         host,
         now: clock::now(),
@@ -71,6 +74,11 @@ impl Doctor<'_> {
         let layers = Layers::new(&args.settings.layer, &context.env, configuration);
         let inspection = layers.inspect();
         let (settings, has_api_key) = (layers.inspected_settings(&inspection), inspection.api_key.is_ok());
+        let files = SyncFiles {
+            state_dir: inspection.state_dir.clone(),
+            is_default: inspection.has_default_state_dir,
+            api_key_file: inspection.api_key_file,
+        };
         let state_dir = inspection.state_dir;
         self.findings.extend(setup::check_settings(
             result,
@@ -87,7 +95,7 @@ impl Doctor<'_> {
             let deployments = deployments.of_service(&settings.base_url.to_string());
             self.compare(account, &lineages, &deployments);
         }
-        self.findings.push(timer::check(&self.host));
+        self.findings.push(timer::check(&self.host, &files));
     }
 
     /// Probes the service, and returns the contents of the account.

@@ -8,8 +8,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use tempfile::TempDir;
 
-use super::{Certbot, TIMER, assert_only_fault, doctor, on_good_host, private_directory};
-use crate::harness::{Sandbox, edgecert, sandbox, test_ca};
+use super::{Certbot, assert_only_fault, doctor, on_good_host, private_directory};
+use crate::harness::{Sandbox, UNITS, binary, edgecert, sandbox, test_ca};
 
 #[test]
 fn deployed_lineage_needs_its_hook() {
@@ -25,7 +25,7 @@ fn deployed_lineage_needs_its_hook() {
     assert_only_fault(
         &call().exits_with(78),
         "fail hook: ",
-        "certbot reconfigure --cert-name a.example --deploy-hook edgecert",
+        "certbot reconfigure --cert-name a.example --deploy-hook 'HOOK; edgecert'",
     );
 }
 
@@ -97,12 +97,14 @@ fn acme_sh_hook_is_found() {
     };
     call(&reload(program.to_str().unwrap())).succeeds();
     call("Le_DeployHook='edgecert,'\n").succeeds();
-    for lines in [String::new(), reload("service nginx reload"), "Le_DeployHook='haproxy,'\n".into()] {
-        assert_only_fault(
-            &call(&lines).exits_with(78),
-            "fail hook: ",
-            "acme.sh --install-cert -d a.example --ecc --reloadcmd edgecert",
-        );
+    for (lines, hook) in [
+        (String::new(), "edgecert`"),
+        (reload("service nginx reload"), "'HOOK; edgecert'`, with the present hook instead of HOOK"),
+        (reload("edgecert check"), "'HOOK; edgecert'`"),
+        ("Le_DeployHook='haproxy,'\n".into(), "edgecert`"),
+    ] {
+        let remedy = format!("acme.sh --install-cert -d a.example --ecc --reloadcmd {hook}");
+        assert_only_fault(&call(&lines).exits_with(78), "fail hook: ", &remedy);
     }
 }
 
@@ -134,16 +136,136 @@ fn unmanaged_lineage_of_a_site_is_a_fault() {
 }
 
 #[test]
+fn hook_has_to_deploy() {
+    let (service, certbot) =
+        (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"], &["b.example"]]));
+    let call = || on_good_host(&service, &certbot);
+    let program = certbot.path("bin/edgecert").display().to_string();
+    let (own, other) = (certbot.live("a.example"), certbot.live("b.example"));
+    let rows = [
+        ("PROGRAM", true),
+        ("PROGRAM deploy --json", true),
+        ("PROGRAM sync", true),
+        ("PROGRAM --domain a.example --verify off", true),
+        ("PROGRAM --lineage OWN", true),
+        ("PROGRAM --lineage \"$RENEWED_LINEAGE\"", true),
+        ("sh -c 'PROGRAM --json'", true),
+        ("EDGECERT_WAIT=5 PROGRAM", true),
+        ("/usr/bin/env A=1 nice -n 5 PROGRAM", true),
+        ("flock /tmp/lock PROGRAM", true),
+        ("systemctl reload nginx; PROGRAM", true),
+        ("test -x PROGRAM && PROGRAM", true),
+        ("if [ -n \"$RENEWED_LINEAGE\" ]; then PROGRAM; fi", true),
+        ("PROGRAM check", false),
+        ("PROGRAM plan", false),
+        ("PROGRAM status", false),
+        ("PROGRAM doctor", false),
+        ("PROGRAM --dry-run", false),
+        ("PROGRAM deploy --dry-run", false),
+        ("PROGRAM --help", false),
+        ("PROGRAM --no-such-flag", false),
+        ("PROGRAM --lineage OTHER", false),
+        ("echo PROGRAM", false),
+        ("true # PROGRAM", false),
+        ("true || PROGRAM", false),
+        ("test -x PROGRAM", false),
+        ("logger -t acme PROGRAM failed", false),
+        ("/usr/bin/edgecert-sandbox", false),
+    ];
+    for (row, works) in rows {
+        let command = row.replace("PROGRAM", &program).replace("OWN", own.to_str().unwrap());
+        let command = command.replace("OTHER", other.to_str().unwrap());
+        certbot.attach("a.example", &command);
+        if works {
+            call().succeeds();
+        } else {
+            let remedy =
+                "certbot reconfigure --cert-name a.example --deploy-hook 'HOOK; edgecert'`, with the present";
+            assert_only_fault(&call().exits_with(78), "fail hook: ", remedy);
+        }
+    }
+}
+
+#[test]
+fn script_of_a_hook_is_read() {
+    let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
+    certbot.attach("a.example", "/bin/true");
+    let program = certbot.path("bin/edgecert").display().to_string();
+    for (script, works) in [
+        ("#!/bin/sh\nset -e\nexec PROGRAM \"$@\"\n", true),
+        ("#!/bin/bash\nfor d in $RENEWED_DOMAINS; do PROGRAM --domain \"$d\"; done\n", true),
+        ("#!/bin/sh\ncase $1 in deploy) PROGRAM ;; esac\n", true),
+        ("#!/bin/sh\n# PROGRAM\n", false),
+        ("#!/bin/sh\nexit 0\nPROGRAM\n", false),
+        ("#!/bin/sh\nPROGRAM check --lineage \"$RENEWED_LINEAGE\"\n", false),
+        ("#!/bin/sh\necho \"call PROGRAM by hand\"\n", false),
+    ] {
+        // Whatever its name is.
+        certbot.write("renewal-hooks/deploy/edgecert", &script.replace("PROGRAM", &program), 0o755);
+        let output = on_good_host(&service, &certbot).run();
+        assert_eq!(output.code, if works { 0 } else { 78 }, "{script}: {}", output.stdout);
+    }
+}
+
+#[test]
 fn missing_timer_has_a_remedy() {
     let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
     let hook = on_good_host(&service, &certbot);
-    let timer = hook.write_file(TIMER, "");
-    fs::remove_file(&timer).unwrap();
-    std::os::unix::fs::symlink("/nonexistent/edgecert-sync.timer", &timer).unwrap();
-    let output = hook.exits_with(78);
-    assert_only_fault(
-        &output,
-        "fail timer: no timer runs edgecert sync",
-        "systemctl enable --now edgecert-sync.timer",
+    let timer = hook.write_file(&format!("{UNITS}/edgecert-sync.timer"), "");
+    fs::remove_file(timer).unwrap();
+    let remedy = format!("`crontab -e` and add the line: 17 * * * * {} sync --splay 600", binary().display());
+    assert_only_fault(&hook.exits_with(78), "fail timer: no timer runs edgecert sync", &remedy);
+}
+
+#[test]
+fn daily_timer_is_a_fault() {
+    let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
+    let hook = on_good_host(&service, &certbot);
+    hook.write_file(
+        &format!("{UNITS}/edgecert-sync.timer.d/daily.conf"),
+        "[Timer]\nOnCalendar=\nOnCalendar=daily\n",
     );
+    let output = hook.exits_with(78);
+    assert_only_fault(&output, "fail timer: no timer runs edgecert sync", "crontab -e");
+    assert!(output.stdout.contains("timer does not run it more often than once a day"), "{}", output.stdout);
+}
+
+#[test]
+fn only_working_crontab_lines_count() {
+    let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
+    let directory = TempDir::new().unwrap();
+    let crontab = directory.path().join("crontab");
+    let bind = format!("{}:/etc/crontab", crontab.display());
+    let program = binary().display().to_string();
+    for (line, reason) in [
+        ("17 * * * * root PROGRAM sync --splay 600", None),
+        ("17 * * * * root test -x PROGRAM && flock /tmp/lock PROGRAM sync", None),
+        ("17 * * * * root echo PROGRAM sync", Some("")),
+        ("17 * * * * root PROGRAM status", Some("")),
+        ("17 * * * * PROGRAM sync", Some("")),
+        ("@reboot root PROGRAM sync", Some("crontab does not run it more often than once a day")),
+        ("0 3 * * * root PROGRAM sync", Some("crontab does not run it more often than once a day")),
+        ("17 * * * * root PROGRAM-not sync", Some("which does not exist or is not executable")),
+        (
+            "17 * * * * nobody PROGRAM sync",
+            Some("crontab runs it as nobody, a user that cannot write to the state directory"),
+        ),
+        (
+            "17 * * * * no-such-user PROGRAM sync",
+            Some("crontab runs it as no-such-user, a user that does not exist"),
+        ),
+    ] {
+        fs::write(&crontab, line.replace("PROGRAM", &program) + "\n").unwrap();
+        fs::set_permissions(&crontab, Permissions::from_mode(0o644)).unwrap();
+        let hook = edgecert().against(&service).args(["doctor", "--json"]);
+        hook.write_file(".config/edgecert/config.toml", &certbot.entries(&["a.example"], ""));
+        let output = hook.under(&["proot", "-b", &bind]).run();
+        match reason {
+            None => assert_eq!(output.code, 0, "{line}: {}", output.stdout),
+            Some(reason) => {
+                assert_only_fault(&output, "fail timer: no timer runs edgecert sync", "crontab -e");
+                assert!(output.stdout.contains(reason), "{line}: {}", output.stdout);
+            }
+        }
+    }
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::{Hook, Output, Sandbox, edgecert, test_ca};
+use crate::harness::{Hook, Output, Sandbox, edgecert, enable_timer, test_ca};
 
 /// certbot's directories with a lineage for each row of names, hooked to edgecert; the first name is the lineage's.
 struct Certbot {
@@ -70,12 +70,10 @@ fn private_directory() -> TempDir {
     directory
 }
 
-const TIMER: &str = ".config/systemd/user/timers.target.wants/edgecert-sync.timer";
-
 /// A call on a host with a timer and a configuration file.
 fn doctor(service: &Sandbox, configuration: &str) -> Hook {
     let hook = edgecert().against(service).args(["doctor", "--json"]);
-    hook.write_file(TIMER, "");
+    enable_timer(&hook);
     hook.write_file(".config/edgecert/config.toml", configuration);
     hook
 }

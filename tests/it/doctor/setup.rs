@@ -7,8 +7,8 @@ use expect_test::expect;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{Certbot, TIMER, assert_only_fault, doctor, faults, on_good_host};
-use crate::harness::{Fault, Options, edgecert, sandbox, sandbox_with};
+use super::{Certbot, assert_only_fault, doctor, faults, on_good_host};
+use crate::harness::{Fault, Options, edgecert, enable_timer, sandbox, sandbox_with};
 
 #[test]
 fn good_setup_has_no_fault() {
@@ -23,7 +23,7 @@ fn good_setup_has_no_fault() {
     assert_eq!(service.requests().len(), 2, "one listing of certificates, one of sites");
 
     let hook = edgecert().against(&service).args(["doctor"]);
-    hook.write_file(TIMER, "");
+    enable_timer(&hook);
     hook.write_file(".config/edgecert/config.toml", &certbot.entries(&["a.example"], ""));
     let shown = hook.succeeds().snapshot().replace(certbot.home.path().to_str().unwrap(), "CERTBOT");
     expect![[r#"

@@ -8,6 +8,7 @@ mod openssl;
 mod runs;
 mod skip;
 mod state_files;
+mod timer;
 mod tls_server;
 mod trace;
 
@@ -22,6 +23,7 @@ pub(crate) use openssl::{openssl, sign_between};
 pub(crate) use runs::{LISTING, change, configured, deploy, is_bound_to, requests_during, sync};
 pub(crate) use skip::{print_uncaptured, skip};
 pub(crate) use state_files::{DAY, edit_state, set_back, state_files};
+pub(crate) use timer::{UNITS, enable_timer};
 pub(crate) use tls_server::TlsServer;
 pub(crate) use trace::{open_count, system_calls};
 
