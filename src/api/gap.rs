@@ -127,7 +127,8 @@ fn reported_error(json: &Value) -> Option<&Value> {
     let is_failure = is_false("ok")
         || is_false("success")
         || ["error", "fail", "failed"].contains(&status)
-        || (400..600).contains(&code);
+        || (400..600).contains(&code)
+        || (40_000..60_000).contains(&code);
     let wrapped = || ["data", "result"].iter().filter_map(|wrapper| fields.get(*wrapper));
     error.or_else(|| is_failure.then_some(json)).or_else(|| wrapped().find_map(reported_error))
 }

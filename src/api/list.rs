@@ -198,6 +198,7 @@ mod tests {
             (json!({"sites": [], "errors": [{"message": "down"}]}), Some(error("down"))),
             (json!({"data": {"ok": false, "sites": [], "message": "down"}}), Some(error("down"))),
             (json!({"code": 403, "message": "forbidden", "data": []}), Some(error("forbidden"))),
+            (json!({"code": 40301, "message": "forbidden", "data": []}), Some(error("forbidden"))),
             (json!({"code": 200, "message": "success", "data": []}), None),
         ] {
             assert_eq!(gaps(&json), Vec::from_iter(expected), "{json}");

@@ -36,10 +36,10 @@ pub(crate) enum DeployError {
     )]
     NoSiteCovered { sites: usize, names: Vec<String> },
     #[error(
-        "the service lists no site, although this host deployed to {} before; nothing was sent",
+        "the account no longer has {}, to which this host deployed before; nothing was sent",
         text::list(sites)
     )]
-    NoSiteListed { sites: Vec<String> },
+    SitesGone { sites: Vec<String> },
     #[error("internal error: {0:#}")]
     Internal(#[from] anyhow::Error),
 }
@@ -54,7 +54,7 @@ impl Diagnostic for DeployError {
             Self::Unreadable(error) => error.kind(),
             Self::Setup(error) => error.kind(),
             Self::Request(error) => error.kind(),
-            Self::NoSiteCovered { .. } | Self::NoSiteListed { .. } => ErrorKind::Service,
+            Self::NoSiteCovered { .. } | Self::SitesGone { .. } => ErrorKind::Service,
             Self::Internal(_) => ErrorKind::Internal,
         }
     }
@@ -72,8 +72,8 @@ impl Diagnostic for DeployError {
             Self::NoSiteCovered { .. } => {
                 "check that the API key is for the right account, or pass --skip-unmatched in a hook that runs for every lineage"
             }
-            Self::NoSiteListed { .. } => {
-                "check that the API key is for the right account; if its sites were deleted, run `edgecert status --forget`"
+            Self::SitesGone { .. } => {
+                "check that the API key is for the right account; if the sites were deleted, run `edgecert status --forget LINEAGE`"
             }
             Self::Internal(_) => INTERNAL_HINT,
         };

@@ -78,10 +78,7 @@ async fn run_planned(
     let is_contending = !request.allow.older;
     let scope = Scope::new(request.domains, names, is_contending.then_some(&contender), &listing.sites);
     let names = request.vetted.chain().leaf.names();
-    let hosts = request.deployments.hosts();
-    if listing.sites.is_empty() && listing.site_gaps.is_empty() && !hosts.is_empty() {
-        return Err(DeployError::NoSiteListed { sites: hosts });
-    }
+    require_earlier_sites(request, &scope, listing)?;
     if !scope.has_sites(&names, may_skip(request, listing), &listing.sites, report)? {
         return Ok(());
     }
@@ -112,6 +109,21 @@ async fn run_planned(
     report_untouched(&plan, &survey, request.settings, report);
     report.body.sites.sort_by(|a, b| a.domain.cmp(&b.domain));
     Ok(())
+}
+
+/// Fails if no requested site is listed although the lineage was deployed before: the API key may be that of another
+/// account.
+fn require_earlier_sites(
+    request: &RolloutRequest<'_>,
+    scope: &Scope<'_>,
+    listing: &Listing,
+) -> Result<(), DeployError> {
+    if !listing.site_gaps.is_empty() || scope.requests_any(&listing.sites) {
+        return Ok(());
+    }
+    let listed = listing.sites.iter().map(|site| &site.domain);
+    let sites = request.deployments.missing_hosts(request.lineage, listed);
+    if sites.is_empty() { Ok(()) } else { Err(DeployError::SitesGone { sites }) }
 }
 
 /// Whether the run succeeds without a covered site. An incomplete listing may lack one.

@@ -64,6 +64,10 @@ impl<'a> Scope<'a> {
         if self.domains.is_empty() { self.covers(&site.domain) } else { self.domains.contains(&site.domain) }
     }
 
+    pub(super) fn requests_any(&self, sites: &[Site]) -> bool {
+        sites.iter().any(|site| self.requests(site))
+    }
+
     /// Whether a site must get the certificate.
     fn wants(&self, site: &Site) -> bool {
         self.requests(site) && !self.superseded.contains_key(&site.id)
@@ -120,7 +124,7 @@ impl<'a> Scope<'a> {
             let outcome = if may_skip { Outcome::Skipped } else { Outcome::Refused };
             report.body.sites.push(unlisted_site(domain.spelled(), None, outcome, Some(NO_SITE.into())));
         }
-        let any = sites.iter().any(|site| self.requests(site));
+        let any = self.requests_any(sites);
         if any || !self.domains.is_empty() {
             return Ok(any);
         }

@@ -1,7 +1,7 @@
 //! What this host deployed, according to its state files: the leaf in each record, for the guard `Older`, and the lineages
 //! of each site, to decide which of them is superseded.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use time::OffsetDateTime;
 
@@ -129,11 +129,21 @@ impl Deployments {
 }
 
 impl ServiceDeployments {
-    /// The hosts of the sites that this host deployed to, sorted.
-    pub(crate) fn hosts(&self) -> Vec<String> {
-        let mut hosts: Vec<String> = self.sites.keys().cloned().collect();
-        hosts.sort_unstable();
-        hosts
+    /// The deployed sites that an account does not list, sorted: those of a lineage, or of all lineages if it lists none.
+    pub(crate) fn missing_hosts<'a>(
+        &self,
+        lineage: &str,
+        listed: impl Iterator<Item = &'a Domain>,
+    ) -> Vec<String> {
+        let listed: HashSet<&str> = listed.map(Domain::host).collect();
+        let is_own =
+            |deployments: &Vec<SiteDeployment>| deployments.iter().any(|site| site.lineage == lineage);
+        let missing = self.sites.iter().filter(|(host, deployments)| {
+            !listed.contains(host.as_str()) && (listed.is_empty() || is_own(deployments))
+        });
+        let mut missing: Vec<String> = missing.map(|(host, _)| host.clone()).collect();
+        missing.sort_unstable();
+        missing
     }
 
     /// Whether a lineage was deployed to a site by its last run.

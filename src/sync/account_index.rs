@@ -76,11 +76,6 @@ impl<'a> AccountIndex<'a> {
         self.listing.record_gaps.is_empty() && !self.record_ids.contains(&record)
     }
 
-    /// Whether the account has no site, as far as the service lists it.
-    pub(super) fn has_no_site(&self) -> bool {
-        self.listing.sites.is_empty()
-    }
-
     /// A gap of the listing that may hide a site or a record of a lineage.
     pub(super) fn gap_for(&self, lineage: &Candidate) -> Option<&'a Gap> {
         let names = lineage.leaf.iter().flat_map(|leaf| &leaf.names).map(String::as_str);

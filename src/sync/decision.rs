@@ -68,6 +68,10 @@ pub(super) fn decide<'a>(
             Decision::MarkSuperseded(SupersededSites { sites: superseded, is_complete: true, check: None })
         };
     }
+    let is_gone = kept.is_empty() && superseded.is_empty() && recorded.is_any_bound();
+    if is_gone && lineage.reason.is_none() {
+        return Decision::Deploy(Reason::Drifted("the account no longer has its sites".into()));
+    }
     let drift =
         || drift(lineage, index, &recorded, &kept, has_all && !(kept.is_empty() && superseded.is_empty()));
     if let Some(reason) = lineage.reason.clone().or_else(drift) {
@@ -116,9 +120,6 @@ fn drift(
     sites: &[&Site],
     has_sites: bool,
 ) -> Option<Reason> {
-    if index.has_no_site() && !recorded.by_host.is_empty() {
-        return Some(Reason::Drifted("the account has no site any more".into()));
-    }
     if !has_sites && !lineage.settings.skip_unmatched {
         return Some(Reason::Drifted("a site is missing".into()));
     }
@@ -219,6 +220,10 @@ impl<'s> RecordedSites<'s> {
 
     fn find(&self, site: &Site) -> Option<&'s state::SiteState> {
         self.by_id.get(&site.id).or_else(|| self.by_host.get(site.domain.host())).copied()
+    }
+
+    fn is_any_bound(&self) -> bool {
+        self.by_host.values().any(|site| site.outcome.is_bound())
     }
 
     fn are_superseded(&self, sites: &[(&Site, String)]) -> bool {

@@ -174,7 +174,7 @@ fn empty_account_is_drift() {
     lists(&service, SITES, json!({"sites": [], "total": 0}));
     for _ in 0..2 {
         let output = skipping(sync(&service, state.path())).exits_with(69);
-        let message = "the service lists no site, although this host deployed to a.example";
+        let message = "the account no longer has a.example, to which this host deployed before";
         assert!(output.stderr.contains(message), "{}", output.stderr);
         skipping(deploy(&service, &lineage, state.path())).exits_with(69);
     }
@@ -182,6 +182,24 @@ fn empty_account_is_drift() {
     skipping(deploy(&service, &other, state.path())).exits_with(69);
     service.clear_faults();
     skipping(sync(&service, state.path())).succeeds();
+}
+
+#[test]
+fn lost_sites_are_not_skipped() {
+    let (service, state) = (sandbox(&["a.example", "b.example"]), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let skipping = |hook: Hook| hook.env("EDGECERT_SKIP_UNMATCHED", "true");
+    skipping(deploy(&service, &lineage, state.path())).succeeds();
+    let other = service.sites().remove(1);
+    lists(&service, SITES, json!({"sites": [other], "total": 1}));
+    let message = "the account no longer has a.example, to which this host deployed before";
+    for hook in [sync(&service, state.path()), deploy(&service, &lineage, state.path())] {
+        let output = skipping(hook).exits_with(69);
+        assert!(output.stderr.contains(message), "{}", output.stderr);
+    }
+    // A lineage that was never deployed to the account is none of its business.
+    let unrelated = Lineage::issued_for(&["c.example"]);
+    skipping(deploy(&service, &unrelated, state.path())).succeeds();
 }
 
 #[test]
