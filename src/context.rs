@@ -34,7 +34,7 @@ impl Context {
         self.file().on_failure.as_ref()
     }
 
-    /// What can be used of a configuration file that is invalid: where to record that.
+    /// The usable part of an invalid configuration file: where to record the failure.
     pub(crate) fn without_configuration(&self) -> Configuration {
         let layer = Layer { state_dir: self.file().state_dir.clone(), ..Layer::default() };
         Configuration { layer, ..Configuration::default() }

@@ -97,7 +97,7 @@ pub(crate) fn read_text(path: &Path, max_bytes: u64) -> Result<Zeroizing<String>
     read_text_until(path, max_bytes, default_deadline())
 }
 
-/// Reads UTF-8 text until a deadline.
+/// Reads UTF-8 text within a deadline.
 pub(crate) fn read_text_until(
     path: &Path,
     max_bytes: u64,

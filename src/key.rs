@@ -1,5 +1,5 @@
-//! Private keys: reads PKCS#1, SEC1 and PKCS#8, brings them into the form that every reader takes, and pairs a key with
-//! the public key of a certificate.
+//! Private keys: reads PKCS#1, SEC1 and PKCS#8, converts them to the form that every reader accepts, and pairs a key
+//! with the public key of a certificate.
 //!
 //! The public key is computed from the private one. A public key stored in the same file is not trusted: it only has to
 //! agree. Nothing is signed or decrypted here.
@@ -55,7 +55,7 @@ const EC: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2.1");
 const ED25519: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.101.112");
 
 impl PrivateKey {
-    /// Reads a key, checks that its parts match, and brings it into the strict form.
+    /// Reads a key, checks that its parts match, and converts it to the strict form.
     pub fn from_der(format: KeyFormat, der: &[u8]) -> Result<Self, KeyError> {
         let (numbers, algorithm) = match format {
             KeyFormat::Pkcs1 => (rsa::read(der)?, None),

@@ -56,7 +56,7 @@ fn run(command_line: &CommandLine, env: Env, ui: Ui) -> u8 {
         Err(lost) if command_line.is_read() => {
             command_line.exit_code_without_output(report.exit_code(), ui.fail(lost))
         }
-        // The exit code says what became of the change.
+        // The exit code still reports the result of the change.
         Err(lost) => {
             warn(ui, &lost, notifies);
             report.exit_code()

@@ -55,7 +55,7 @@ pub enum NotifyError {
     /// Another user could make this one run any program.
     #[error("did not run {}, named by on_failure: {reason}; {remedy}", path(name))]
     Untrusted { name: PathBuf, reason: String, remedy: String },
-    /// It would call itself without end.
+    /// It would call itself endlessly.
     #[error("did not run {}, named by on_failure, because it started this run itself", path(name))]
     Nested { name: PathBuf },
     #[error("cannot start {}, named by on_failure: {reason}", path(name))]

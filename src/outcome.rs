@@ -49,7 +49,7 @@ impl Outcome {
         matches!(self, Self::Served | Self::Synced | Self::Uploaded | Self::Stale)
     }
 
-    /// Whether nothing was stored, as far as is known, so that the site keeps what it had.
+    /// Whether nothing was stored, as far as is known, so that the site keeps its certificate.
     pub(crate) fn is_failed(&self) -> bool {
         matches!(self, Self::Queued | Self::Guarded | Self::Refused)
     }

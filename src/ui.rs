@@ -21,7 +21,7 @@ pub struct Ui {
     stderr: Style,
 }
 
-/// Standard output could not be written. A reader that closed its pipe has seen what it wanted, and is not an error.
+/// Standard output could not be written. A pipe that its reader has closed is not an error.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write standard output: {reason}")]
 pub struct OutputLost {
@@ -163,7 +163,7 @@ fn style(stream: &(impl IsTerminal + AsFd), env: &Env) -> Style {
     Style { colour: !is_plain, width }
 }
 
-/// Writes and flushes the text. Errors of standard error are ignored: there is no place left to report them.
+/// Writes and flushes the text. Errors of standard error are ignored: there is nowhere left to report them.
 fn write(mut stream: impl io::Write, text: &str) -> io::Result<()> {
     stream.write_all(text.as_bytes()).and_then(|()| stream.flush())
 }

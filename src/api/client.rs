@@ -114,8 +114,8 @@ impl Client {
     }
 }
 
-/// Reads a response; `None` if that takes until the deadline. A large one is read in a thread of its own, which ends with
-/// the process.
+/// Reads a response; `None` if the deadline passes first. A large response is read in a separate thread, which may
+/// run until the process exits.
 async fn read_until<T: Send + 'static>(
     deadline: Deadline,
     response: Response,

@@ -29,7 +29,7 @@ pub(crate) struct ClientConfig {
 }
 
 impl ClientConfig {
-    /// Loads the trust store until the deadline, unless that has been done; sends nothing.
+    /// Loads the trust store within the deadline unless it is already loaded; sends nothing.
     pub(crate) fn new(
         settings: &Settings,
         stores: &TrustStores,
@@ -46,7 +46,7 @@ impl ClientConfig {
     }
 }
 
-/// Loads the given roots. A plain connection does not need those of the system.
+/// Loads the given roots. A plain HTTP connection does not need the system's roots.
 fn load_roots(
     roots: &Roots,
     is_plain: bool,

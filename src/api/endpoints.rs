@@ -41,7 +41,7 @@ impl Listing {
         }
     }
 
-    /// Why sites or records may be missing; none for a complete listing.
+    /// Why sites or records may be missing; empty for a complete listing.
     pub(crate) fn gaps(&self) -> impl Iterator<Item = &Gap> {
         self.site_gaps.iter().chain(&self.record_gaps)
     }
@@ -76,8 +76,8 @@ impl Client {
         self.retry(&request, async || self.attempt(&request, read).await).await
     }
 
-    /// `GET /api/certs/{id}/download` (section 4.3). A response with another record is invalid. Errors omit the service's
-    /// message, which may hold the key.
+    /// `GET /api/certs/{id}/download` (section 4.3). A response for a different record is invalid. Errors omit the
+    /// service's message, which may hold the key.
     pub(crate) async fn download(&self, id: u64) -> Result<Download, RequestError> {
         let request = Request::get(format!("/api/certs/{id}/download"));
         let attempt = async || {
@@ -144,7 +144,7 @@ impl Client {
 
 #[cfg(test)]
 impl Listing {
-    /// An empty listing of an account that has more than that.
+    /// An empty listing that reports a larger total.
     pub(crate) fn truncated() -> Self {
         let truncated = serde_json::json!({"list": [], "total": 1});
         let lists = List::of(&truncated, ListKind::Records).zip(List::of(&truncated, ListKind::Sites));

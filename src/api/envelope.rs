@@ -28,7 +28,7 @@ pub(crate) enum ListKind {
 }
 
 impl ListKind {
-    /// An element as users know it.
+    /// The name of an element in messages.
     pub(super) fn noun(self) -> &'static str {
         match self {
             Self::Records => "certificate",
@@ -43,7 +43,7 @@ impl ListKind {
         }
     }
 
-    /// Whether an empty array under any other key is an empty list. The key of the sites is documented.
+    /// Whether an empty array under an unknown key is an empty list. Not for sites, whose key is documented.
     fn may_be_empty_under_any_key(self) -> bool {
         self == Self::Records
     }

@@ -59,7 +59,7 @@ pub(crate) enum AttemptError {
     InvalidResponse { status: u16, message: String },
 }
 
-/// Why the certificate of the service is not trusted; its subject is the certificate.
+/// Why the service's certificate is not trusted: a clause whose subject is the certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CertificateFault {
     #[error("its issuer is not in the trust store")]

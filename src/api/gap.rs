@@ -1,5 +1,5 @@
-//! Why a list of sites or records may be incomplete. Such a list is used for what it holds; what it lacks may exist all
-//! the same.
+//! Why a list of sites or records may be incomplete. The elements of such a list are used; an element that it lacks
+//! may still exist.
 
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ pub(crate) enum Gap {
     Paged { kind: ListKind, listed: usize },
     #[error("the service sent null as its list of {kind}")]
     Null { kind: ListKind },
-    /// A success that reports an error beside its list. `message` is free of secrets.
+    /// A successful response that reports an error beside its list. `message` is free of secrets.
     #[error("the service reported an error with its list of {kind}: {message}")]
     Error { kind: ListKind, message: String },
     #[error("the service's list of {kind} has {} that cannot be read", count(*number, "element"))]
@@ -40,7 +40,7 @@ pub(crate) struct UnreadableDomains {
 const MAX_DEPTH: usize = 4;
 
 const TOTAL_FIELDS: [&str; 3] = ["total", "total_count", "totalCount"];
-/// Set to anything if there is another page.
+/// Non-empty if there is another page.
 const NEXT_PAGE_FIELDS: [&str; 14] = [
     "has_more",
     "hasMore",
@@ -57,12 +57,12 @@ const NEXT_PAGE_FIELDS: [&str; 14] = [
     "nextPageUrl",
     "truncated",
 ];
-/// The number of pages; the first one is read.
+/// The number of pages, of which only the first is read.
 const PAGES_FIELDS: [&str; 5] = ["pages", "total_pages", "totalPages", "last_page", "lastPage"];
 
 impl Gap {
-    /// The gaps that a response shows apart from the elements of its list. `listed` is the number of these, `None` if the
-    /// list is null.
+    /// The gaps that a response shows apart from the elements of its list. `listed` is the number of its elements,
+    /// `None` if the list is null.
     pub(super) fn of_response(json: &Value, listed: Option<usize>, kind: ListKind) -> Vec<Self> {
         let (is_null, listed) = (listed.is_none(), listed.unwrap_or_default());
         let total = find_all(json, &TOTAL_FIELDS).into_iter().filter_map(number).max();
@@ -77,7 +77,7 @@ impl Gap {
         let gaps = [
             truncated.map(|total| Self::Truncated { kind, listed, total }),
             (truncated.is_none() && has_more).then_some(Self::Paged { kind, listed }),
-            // `null` is how some services write an empty list.
+            // Some services write an empty list as `null`.
             (is_null && total != Some(0)).then_some(Self::Null { kind }),
             message.map(|message| Self::Error { kind, message }),
         ];
@@ -117,7 +117,8 @@ fn find_all_within<'a>(json: &'a Value, names: &[&str], depth: usize) -> Vec<&'a
     found
 }
 
-/// What a success reports as its error. Only wrappers count: other objects may have fields of the same names.
+/// The error that a successful response reports. Only wrappers count: other objects may have fields of the same
+/// names.
 fn reported_error(json: &Value) -> Option<&Value> {
     let fields = json.as_object()?;
     let error = ["error", "errors"].iter().filter_map(|name| fields.get(*name)).find(|error| is_set(error));
@@ -133,7 +134,7 @@ fn reported_error(json: &Value) -> Option<&Value> {
     error.or_else(|| is_failure.then_some(json)).or_else(|| wrapped().find_map(reported_error))
 }
 
-/// Whether a value is anything but null, false, zero or empty.
+/// Whether a value is neither null, false, zero nor empty.
 fn is_set(value: &Value) -> bool {
     match value {
         Value::Null => false,

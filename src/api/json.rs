@@ -1,8 +1,8 @@
-//! Reads JSON from the service within limits: a hostile or broken response takes neither much memory nor much stack,
-//! and what contradicts itself is not used.
+//! Reads JSON from the service within limits: a hostile or broken response cannot exhaust memory or the stack, and
+//! objects that contradict themselves are not used.
 //!
-//! A list is read twice: without most of its elements, to find it in its wrapper, and then element by element, so that
-//! it is never in memory as a whole.
+//! A list is read twice: without most of its elements, to find it in its wrapper, and then element by element, so
+//! that it is never in memory at once.
 
 mod value;
 
@@ -15,10 +15,10 @@ use serde_json::{Deserializer, Value};
 
 use self::value::ValueSeed;
 
-/// Maximum number of nested arrays and objects. That of `serde_json` is a little higher.
+/// Maximum nesting of arrays and objects, a little below the limit of `serde_json`.
 const MAX_DEPTH: usize = 100;
 
-/// Maximum memory of a value, by estimate.
+/// Maximum estimated memory of a value.
 const MAX_VALUE_BYTES: usize = 32 << 20;
 
 /// Why a response cannot be used.
@@ -28,22 +28,22 @@ pub(super) enum JsonError {
     Syntax,
     #[error("it is nested more than {MAX_DEPTH} levels deep")]
     TooDeep,
-    /// What it holds more of than the limit, such as `32 MiB`.
+    /// The limit that it exceeds, such as `32 MiB`.
     #[error("it holds more than {0}")]
     TooLarge(&'static str),
-    /// The outermost object has a field twice. An object within it is replaced by this message.
+    /// The outermost object has a field twice. A nested object that does is replaced by this message.
     #[error("the field `{0}` occurs twice with different values")]
     Ambiguous(String),
 }
 
-/// Parses a text. An object that has a field twice, with different values, is replaced by a message: programs differ in
-/// which of the values they use.
+/// Parses JSON text. An object that has a field twice with different values is replaced by a message, because
+/// programs differ in which value they use.
 pub(super) fn parse(text: &str) -> Result<Value, JsonError> {
     let limits = Limits::default();
     limits.read(text, ValueSeed { limits: &limits, depth: 0, is_outline: false })
 }
 
-/// Parses a text but keeps only the first elements of arrays that are not elements themselves.
+/// Parses JSON text, but keeps only the first elements of arrays that are not elements themselves.
 pub(super) fn outline(text: &str) -> Result<Value, JsonError> {
     let limits = Limits::default();
     limits.read(text, ValueSeed { limits: &limits, depth: 0, is_outline: true })
@@ -61,7 +61,7 @@ pub(super) fn path_of(outline: &Value, target: &Value) -> Option<Vec<String>> {
     })
 }
 
-/// Parses the elements of the array at `path` one by one. `visit` also gets the memory of the element, by estimate.
+/// Parses the elements of the array at `path` one by one. `visit` also gets the element's estimated memory.
 pub(super) fn for_each_element(
     text: &str,
     path: &[String],

@@ -20,12 +20,12 @@ pub(crate) struct List<T> {
     pub(crate) hides_bindings: bool,
 }
 
-/// Maximum memory of the JSON in a list, by estimate.
+/// Maximum estimated memory of the JSON in a list.
 const MAX_JSON_BYTES: usize = 128 << 20;
 
 impl<T: FromJson> List<T> {
-    /// Reads the list in a response, of which `outline` is the outline. `clean` removes secrets. `None` if there is no
-    /// list, or if none of its elements can be read.
+    /// Reads the list in the response with this `outline`. `clean` removes secrets. `None` if there is no list, or if
+    /// none of its elements can be read.
     pub(super) fn read(
         text: &str,
         mut outline: Value,
@@ -61,11 +61,11 @@ impl<T: FromJson> List<T> {
 /// The elements of a list that have been read.
 struct Elements<T> {
     items: Vec<T>,
-    /// How many elements there are.
+    /// The number of elements.
     number: usize,
     /// The IDs of the elements that have one.
     ids: Vec<u64>,
-    /// Memory of the JSON in `items`, by estimate.
+    /// Estimated memory of the JSON in `items`.
     json_bytes: usize,
     /// Records that unreadable elements are bound to.
     unreadable: Vec<u64>,
@@ -115,7 +115,7 @@ impl<T: FromJson> Elements<T> {
         self.unreadable_domains.add(element);
     }
 
-    /// The number of elements, where those with the same `id` count once: another page may have been sent twice.
+    /// The number of elements, counting those with the same `id` once: a page may have been sent twice.
     fn count_distinct(&mut self) -> usize {
         let with_id = self.ids.len();
         self.ids.sort_unstable();

@@ -34,7 +34,7 @@ const REASON_FIELDS: [&str; 10] = [
 /// Maximum size of an error body that is parsed for its reason.
 const MAX_ERROR_BYTES: usize = 64 << 10;
 
-/// Size of a body that takes noticeable time to read.
+/// Size from which reading a body takes noticeable time.
 const LARGE_BODY_BYTES: usize = 1 << 20;
 
 /// A response with any status.
@@ -112,7 +112,7 @@ impl Response {
         }
     }
 
-    /// Parses the body of a success unless it says that the request was not carried out.
+    /// Parses the body of a successful response unless it says that the request was not carried out.
     fn json(&self, parse: fn(&str) -> Result<Value, JsonError>) -> Result<Value, AttemptError> {
         let body = self.body.as_ref().map_err(Clone::clone);
         let json = body.and_then(|body| parse(body)).map_err(|error| self.unusable(error))?;

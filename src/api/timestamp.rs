@@ -3,7 +3,7 @@
 use serde_json::Value;
 use time::{Date, Month, OffsetDateTime, PrimitiveDateTime, Time, UtcOffset};
 
-/// A time as the service shows it.
+/// A time as the service sends it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Timestamp {
     /// To the second.
@@ -47,7 +47,7 @@ impl Timestamp {
         }
     }
 
-    /// Whether it may stand for this time, which has no fraction of a second.
+    /// Whether it may mean this time, which has no fraction of a second.
     pub(crate) fn may_be(&self, at: OffsetDateTime) -> bool {
         match self {
             Self::At(shown) => *shown == at,

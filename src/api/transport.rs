@@ -204,7 +204,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 
 /// The body as text.
 async fn read_body(mut response: reqwest::Response) -> Result<Result<String, JsonError>, reqwest::Error> {
-    // With its length known, no memory is taken for growth.
+    // If the length is known, the buffer never has to grow.
     let length =
         response.content_length().and_then(|length| usize::try_from(length).ok()).unwrap_or_default();
     let mut bytes = Vec::with_capacity(length.min(MAX_BODY_BYTES));

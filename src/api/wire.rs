@@ -136,7 +136,7 @@ impl FromJson for Site {
 }
 
 impl Record {
-    /// Whether its only domain is this one, so that an upload for the domain certainly replaces it.
+    /// Whether its only domain is this one, so that an upload for the domain is certain to replace it.
     pub(crate) fn is_stored_for_only(&self, domain: &Domain) -> bool {
         self.domains.as_slice() == [domain.clone()]
     }

@@ -25,7 +25,7 @@ pub(crate) enum LeafPeek {
     Unusable,
 }
 
-/// Loads the files until the deadline. If a client may be replacing them, they are read again for up to two seconds.
+/// Loads the files within the deadline. If a client may be replacing them, they are read again for up to two seconds.
 pub(crate) fn load(files: &Files, deadline: Deadline) -> Result<Bundle, ReadError> {
     let mut waited = Duration::ZERO;
     let mut last: Option<(Contents, Bundle)> = None;

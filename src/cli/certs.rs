@@ -48,7 +48,7 @@ pub(crate) struct DownloadArgs {
 }
 
 impl CertsCommand {
-    /// Whether the output is what the command is run for. A download to files is not.
+    /// Whether the command is run for its output. A download to files is not.
     pub(super) fn is_read(&self) -> bool {
         match self {
             Self::List(_) => true,

@@ -120,7 +120,7 @@ impl CommandLine {
         }
     }
 
-    /// Whether the output is what the command is run for: it changes nothing, so without its output it has failed.
+    /// Whether the command is run for its output: it changes nothing, so it has failed if its output is lost.
     pub fn is_read(&self) -> bool {
         match &self.task {
             Task::Command(command) => command.is_read(),
@@ -128,8 +128,8 @@ impl CommandLine {
         }
     }
 
-    /// The exit code of a command that is run for its output, which is lost: the more severe one of its own and that of
-    /// the loss.
+    /// The exit code of a command that is run for its output if that is lost: its own or that of the loss, whichever
+    /// is more severe.
     pub fn exit_code_without_output(&self, own: u8, lost: u8) -> u8 {
         match &self.task {
             // A monitoring plugin without output has failed.

@@ -159,7 +159,7 @@ impl Session {
     }
 }
 
-/// Fails if a list may lack elements, after what it holds was shown.
+/// Fails if a list may lack elements, after its elements were shown.
 pub(super) fn require_complete<T>(list: &List<T>) -> Result<(), CommandError> {
     list.gaps.first().map_or(Ok(()), |gap| Err(gap.into()))
 }

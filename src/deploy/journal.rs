@@ -249,7 +249,7 @@ impl Journal {
         self.write(report);
     }
 
-    /// The leaf that the options of this run are for although it did not come to read it; `None` if that cannot be read,
+    /// The leaf that the options of this run are for if the run ended before reading it; `None` if it cannot be read,
     /// or if the options are from the state.
     fn peek_leaf(&self) -> Option<state::LeafState> {
         self.store.as_ref().filter(|_| self.origin != Origin::State)?;

@@ -8,7 +8,7 @@ use crate::names::Names;
 use crate::state::{ServiceDeployments, StoredLeaf};
 use crate::text::rfc3339;
 
-/// A certificate that expires sooner, and that no lineage renews, is reported by every `sync`.
+/// A certificate that expires within this time, and that no lineage renews, is reported by every `sync`.
 const DUE: Duration = Duration::days(14);
 
 /// The sites with a certificate that a lineage deployed before its names changed to these.

@@ -55,7 +55,7 @@ pub(crate) struct Deployment<'a> {
     /// The sites that must get the certificate, each once; empty means every covered site.
     pub(crate) domains: &'a [Domain],
     pub(crate) guards: Guards,
-    /// Fingerprint of the leaf that these options are for; `None`: they are for any.
+    /// Fingerprint of the leaf that these options are for; `None` if they are for any leaf.
     pub(crate) only_leaf: Option<&'a str>,
     /// Upload for `domains` and do nothing else: no listing, no guards, no waiting.
     pub(crate) upload_only: bool,

@@ -78,8 +78,9 @@ impl<'p> PendingSite<'p> {
         self.stored.is_ok_and(|stored| stored.is_new) && self.target.site.is_unbound()
     }
 
-    /// Whether to bind it before it is read: the plan says so, and the service has not done it when it created the record.
-    /// Also if the service created a record instead of replacing one; nothing else would use it.
+    /// Whether to bind the site before reading it: because the plan says so and the service did not bind it when it
+    /// created the record, or because the service created a record instead of replacing one, which nothing else would
+    /// use.
     pub(super) fn is_binding_planned(&self) -> bool {
         match self.target.action {
             Action::Bind(..) => !self.is_bound_by_creation(),
@@ -126,7 +127,7 @@ impl<'p> PendingSite<'p> {
     }
 
     /// Whether to handshake with the edge of the site: it serves HTTPS, is bound and not yet served, and is pushed or
-    /// this is the last round. If it could not be read, only the edge can show what became of it.
+    /// this is the last round. If it could not be read, only the edge can show the result.
     pub(super) fn is_handshake_due(&self, is_last: bool) -> bool {
         let is_due = if self.is_read() {
             self.is_bound() && (self.is_pushed() || is_last)

@@ -17,9 +17,9 @@ use crate::clock::Deadline;
 use crate::settings::Verify;
 use crate::verify::Edge;
 
-/// Time limit for the reading of the sites without `--wait`.
+/// Time limit for reading the sites without `--wait`.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time limits for what is still missing when the wait is over: a reading of the sites, and a round of handshakes.
+/// Time limits for what is still missing after the wait: reading the sites, and a round of handshakes.
 const LAST_READ_TIMEOUT: Duration = Duration::from_secs(2);
 const LAST_CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -140,7 +140,7 @@ impl Polling<'_> {
     }
 }
 
-/// A site whose binding cannot be read tells nothing.
+/// A site whose binding cannot be read proves nothing.
 fn reading(site: Site) -> SiteReading {
     if site.unreadable_cert_id.is_some() { SiteReading::Unread } else { SiteReading::Site(site) }
 }

@@ -168,8 +168,8 @@ async fn carry_out(
     report_results(plan, &results, &sites, request.settings, report);
 }
 
-/// Marks records that the complete listing lacked as created: if the response to an upload is lost, the response to its
-/// repetition says that it replaced a record.
+/// Marks records that the complete listing lacked as created: if the response to an upload is lost, the response to
+/// its retry says that a record was replaced.
 fn find_created(results: &mut [UploadResult], listing: &Listing) {
     for stored in results.iter_mut().flatten().filter(|_| listing.record_gaps.is_empty()) {
         stored.is_new |= !listing.records.iter().any(|record| record.id == stored.id);
@@ -196,7 +196,7 @@ pub(super) fn report_results(
     }
 }
 
-/// The records that hold the leaf since the uploads, or may hold it.
+/// The records that hold, or may hold, the leaf after the uploads.
 fn changed_records(plan: &Plan<'_>, results: &[UploadResult], sites: &[PendingSite<'_>]) -> ChangedRecords {
     let mut changed = ChangedRecords::default();
     for (upload, result) in plan.uploads.iter().zip(results) {

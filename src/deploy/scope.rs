@@ -108,7 +108,7 @@ impl<'a> Scope<'a> {
 
     /// Reports the domains that are not sites of the account, and returns whether any site is left to deploy to.
     ///
-    /// No covered site is an error unless `may_skip`. `names` are those of the leaf.
+    /// It is an error if no site is covered, unless `may_skip`. `names` are those of the leaf.
     pub(super) fn has_sites(
         &self,
         names: &[String],

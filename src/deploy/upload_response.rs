@@ -1,6 +1,6 @@
 //! Compares the response to an upload with what was uploaded.
 //!
-//! What a response does not show is no contradiction, except `ok`, which says that the upload was carried out.
+//! A field that the response omits is not a contradiction, except `ok`, which says that the upload was carried out.
 
 use serde_json::Value;
 

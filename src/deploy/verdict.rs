@@ -142,7 +142,7 @@ impl<'a> Verdict<'a> {
         }
     }
 
-    /// What the edge shows decides, if it shows anything.
+    /// The edge decides, if it shows anything.
     fn shown(site: &'a Site, view: &EdgeView) -> Option<Self> {
         if view.is_served() {
             return Some(Self::served(&site.domain, view));
@@ -170,7 +170,7 @@ impl<'a> Verdict<'a> {
         let verdict = Self::new(Outcome::Synced, reason.clone());
         match settings.verify {
             Verify::Require => verdict.with_error(SiteError::Unverified { domain, reason }),
-            // The run that deployed the leaf has warned.
+            // The run that deployed the leaf has already warned.
             Verify::Auto | Verify::Off if is_known => verdict,
             Verify::Auto | Verify::Off => verdict.with_warnings([format!("{domain}: {reason}")]),
         }
@@ -182,7 +182,8 @@ impl<'a> Verdict<'a> {
             .with_error(SiteError::Stale { domain: &site.domain, observations })
     }
 
-    /// No address shows another leaf or refuses the name, but not every address showed the new one, so only the service's own report is left.
+    /// No address shows another leaf or refuses the name, but not every address showed the new one, so only the
+    /// service's own report remains.
     fn unverified(pending: &PendingSite<'_>, site: &'a Site, settings: &Settings) -> Self {
         let domain = &site.domain;
         let outcome = if site.config_synced { Outcome::Synced } else { Outcome::Uploaded };

@@ -13,7 +13,7 @@ pub(crate) const RETRY_HINT: &str = "run `edgecert sync` to retry, or enable its
 /// Hint for temporary failures of runs that are not recorded, so that only the user can retry them.
 pub(crate) const REPEAT_HINT: &str = "run the same command again later";
 
-/// How to leave a state directory alone.
+/// How to use another state directory.
 pub(super) const OTHER_STATE_DIR: &str = "name another directory with --state-dir";
 
 /// What to do about a file that cannot be read.

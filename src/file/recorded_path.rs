@@ -1,5 +1,5 @@
-//! Serde adapter for the paths in state files: `#[serde(with = "crate::file::recorded_path")]`. A path that is not UTF-8 is
-//! kept, byte by byte; any other one is text.
+//! Serde adapter for the paths in state files: `#[serde(with = "crate::file::recorded_path")]`. A path that is not
+//! UTF-8 is stored as bytes, any other as text.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

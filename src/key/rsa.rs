@@ -116,7 +116,7 @@ mod tests {
         }
     }
 
-    /// Half of the keys that Go makes are like this, and every reader takes them.
+    /// Half of the keys that Go generates are like this, and every reader accepts them.
     #[test]
     fn smaller_prime_may_be_first() {
         let read = checked([3233u16, 17, 413, 53, 61, 49, 53, 20].map(BigUint::from)).unwrap();

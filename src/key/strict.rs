@@ -1,4 +1,4 @@
-//! The form in which a private key is sent: the one that the strictest readers take.
+//! The form in which a private key is sent: the one that the strictest readers accept.
 //!
 //! ring needs the public key in an EC key, Go the curve; both and OpenSSL need version 1 of PKCS#8; RFC 5915 fixes the
 //! length of the scalar. A key in this form is sent as it was read; any other one is encoded again from its numbers.
@@ -19,7 +19,7 @@ use crate::pem::KeyFormat;
 /// A deviation from the strict form that was repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repair {
-    /// The scalar of an EC key has this many bytes and should have that many.
+    /// The scalar of an EC key has the first number of bytes and should have the second.
     ScalarLength { found: usize, wanted: usize },
     /// An EC key lacks its public key.
     NoPublicKey,
@@ -87,7 +87,7 @@ impl Numbers {
             .map(Zeroizing::new)
     }
 
-    /// Encodes what PKCS#8 wraps. There the curve is named outside.
+    /// Encodes what PKCS#8 wraps. There the outer structure names the curve.
     fn unwrapped(&self, format: KeyFormat) -> Option<Zeroizing<Vec<u8>>> {
         let secrets: Vec<&[u8]> = self.secrets.iter().map(|number| number.as_slice()).collect();
         let der = match (&self.public_key, secrets.as_slice()) {

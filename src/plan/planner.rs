@@ -104,7 +104,7 @@ impl<'p, 'a> Planner<'p, 'a> {
         None
     }
 
-    /// Returns a site whose binding cannot be read if its `cert_id` may be set nevertheless.
+    /// Returns a site whose binding cannot be read if its `cert_id` may be set anyway.
     fn rebind(&mut self, site: &'a Site) -> Option<Unplaced<'a>> {
         let blocker = Blocker::UnreadableBinding(site.unreadable_cert_id.clone().unwrap_or_default());
         if self.request.allow.rebind {

@@ -92,8 +92,9 @@ pub(super) fn may_begin_escape(byte: u8) -> bool {
     matches!(byte, b'%' | b'&' | b'\\')
 }
 
-/// Makes bytes equal that mean the same in some encoding: letters of either case, the two alphabets of base64. 0 is a
-/// byte that does not count: white space, control characters, and the colons between the bytes of a hexadecimal number.
+/// Maps bytes that mean the same in some encoding to one byte: letters of either case, the two alphabets of base64. 0
+/// marks a byte that is ignored: white space, control characters, and the colons between the bytes of a hexadecimal
+/// number.
 pub(super) fn folded(byte: u8) -> u8 {
     #[expect(clippy::indexing_slicing, reason = "computed by the compiler")]
     const FOLDED: [u8; 256] = {

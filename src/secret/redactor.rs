@@ -31,7 +31,7 @@ const PRIVATE_KEY_FIELDS: [&str; 3] = ["key_pem", "private_key", "privkey"];
 const PART_BYTES: usize = 64 << 10;
 const OVERLAP_BYTES: usize = 4 << 10;
 
-/// Longer than any key. A service may return anything as a key; of more than this only the start is searched for.
+/// Longer than any key. A service may return anything as a key; only this much of a longer one is searched for.
 const MAX_SECRET_BYTES: usize = 32 << 10;
 
 impl Redactor {
@@ -44,7 +44,7 @@ impl Redactor {
         self.add(body, text.as_bytes(), text.starts_with("-----"));
     }
 
-    /// Adds the number that a private key consists of, as it is written in whatever structure.
+    /// Adds the number that a private key consists of, whatever structure contains it.
     pub fn hide_number(&mut self, number: &[u8]) {
         let zeros = number.iter().take_while(|byte| **byte == 0).count();
         self.add(Zeroizing::default(), number.get(zeros..).unwrap_or_default(), false);

@@ -78,7 +78,7 @@ impl<'a> Layers<'a> {
         Settings::new(base_url, api_key.ok_or(SettingsError::NoApiKey)?, merged, self.env)
     }
 
-    /// Splits what is recorded into the layer before the configuration and the one after all others.
+    /// Splits the recorded settings into the layer before the configuration and the one after all others.
     fn with_service(&self, recorded: &RecordedSettings, entry: Option<&LineageEntry>) -> (Layer, Layer) {
         let RecordedSettings { options, service } = recorded;
         match (self.merge(options, entry).base_url, &service.base_url) {

@@ -22,7 +22,7 @@ pub(crate) struct DamagedFile {
     /// Name of the lineage.
     pub(crate) lineage: String,
     pub(crate) path: PathBuf,
-    /// Whether a deployment is pending, or may be: the file does not tell.
+    /// Whether a deployment is pending, or may be because the file does not say.
     pub(crate) is_pending: bool,
     /// When the file was written; `None`: unknown.
     pub(crate) written_at: Option<OffsetDateTime>,

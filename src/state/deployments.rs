@@ -151,7 +151,7 @@ impl ServiceDeployments {
         self.sites.contains_key(site.host())
     }
 
-    /// Whether another lineage was.
+    /// Whether another lineage was deployed to a site by its last run.
     pub(crate) fn has_other(&self, site: &Domain, lineage: &str) -> bool {
         self.sites.get(site.host()).into_iter().flatten().any(|known| known.lineage != lineage)
     }

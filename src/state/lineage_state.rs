@@ -225,8 +225,8 @@ impl LineageState {
             && self.options == *options
     }
 
-    /// The record of each site that a leaf was deployed to, by site. That of a site whose push was not confirmed holds the
-    /// leaf, too: without it, a run that ends at its deadline would be followed by one that uploads the same again.
+    /// The record of each site that a leaf was deployed to, by site. Sites whose push was not confirmed are included;
+    /// otherwise the run after one that ended at its deadline would repeat the upload.
     pub(crate) fn deployed_sites(&self, service: &str, leaf: &LeafState) -> HashMap<u64, u64> {
         let has_leaf =
             |outcome: &Outcome| matches!(outcome, Outcome::Served | Outcome::Synced | Outcome::Uploaded);

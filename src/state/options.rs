@@ -44,11 +44,12 @@ pub(crate) enum Origin {
 /// The options for certificates after that of the last run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LaterOptions {
-    /// Those that a hook gave last.
+    /// The options of the last hook.
     hook: Overrides,
     /// Base URL, key file and CA file of the last run by hand: if nothing else names the service, it can still be reached.
     service: Layer,
-    /// Those of a pending deployment that a run by hand is not for; it remains pending after that run.
+    /// The options of a pending deployment that a run by hand does not complete, and that remains pending after that
+    /// run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     interrupted: Option<DeployOptions>,
 }
@@ -71,7 +72,7 @@ impl RecordedOptions {
 }
 
 impl LaterOptions {
-    /// Those after a run with these options.
+    /// The options for later certificates after a run with these options.
     pub(super) fn after(before: Option<&LineageState>, options: &DeployOptions, origin: Origin) -> Self {
         let pending = before.filter(|before| before.pending_since.is_some()).map(|before| &before.options);
         let before = before.map(LineageState::later_options).unwrap_or_default();
@@ -103,7 +104,7 @@ fn service_of(options: &DeployOptions, before: Layer) -> Layer {
 }
 
 impl DeployOptions {
-    /// Whether a deployment with these options is for all sites of one with the others.
+    /// Whether a deployment with these options is for all sites of a deployment with the others.
     fn include(&self, others: &Self) -> bool {
         let is_same_service = others.service.is_none() || others.service == self.service;
         let has_all =
@@ -132,7 +133,7 @@ impl LineageState {
         RecordedOptions { overrides, service, guards, is_for_one_leaf }
     }
 
-    /// The options for other leaves. An earlier release did not tell who gave those of the last run.
+    /// The options for other leaves. An earlier release did not record who gave those of the last run.
     fn later_options(&self) -> LaterOptions {
         let earlier = || LaterOptions { hook: self.options.overrides.clone(), ..LaterOptions::default() };
         self.later.clone().unwrap_or_else(earlier)

@@ -1,5 +1,5 @@
-//! What the records of a service hold, as far as the runs on one lineage know. A leaf is remembered until another one was
-//! really stored in its record: the guard `Older` depends on it.
+//! What the records of a service hold, as far as the runs on one lineage know. A leaf is remembered until another one
+//! has actually been stored in its record: the guard `Older` depends on it.
 
 use std::collections::BTreeSet;
 
@@ -71,8 +71,8 @@ impl RecordMemory {
         self.0.retain(|known| !known.records.is_empty() || !known.maybe.is_empty());
     }
 
-    /// The records for which it is news that they hold a leaf, as the edge shows. That does not disprove a leaf that was
-    /// issued later: it may have been stored since.
+    /// The records that were not known to hold a leaf that the edge now shows. That does not rule out a leaf that was
+    /// issued later, which may have been stored since.
     fn without_known(
         &self,
         service: &str,
@@ -85,7 +85,7 @@ impl RecordMemory {
         records.filter(|record| !known.contains(record)).collect()
     }
 
-    /// The records of a service of which anything is remembered.
+    /// The records of a service about which anything is remembered.
     fn records_of(&self, service: &str) -> impl Iterator<Item = u64> {
         self.of_service(service).flat_map(RememberedLeaf::all)
     }

@@ -164,8 +164,8 @@ impl Store {
         Ok(names)
     }
 
-    /// Lists the lineages that have a state file, and those whose invalid file an earlier run renamed and that have no
-    /// other one since.
+    /// Lists the lineages that have a state file, and those whose invalid file an earlier run renamed and that have
+    /// had no new one since.
     pub(crate) fn list(&self) -> Result<(Vec<String>, Vec<DamagedFile>), StateDirError> {
         let (mut names, mut damaged) = (Vec::new(), Vec::new());
         self.visit_files(|name, extension| match extension {

@@ -12,9 +12,9 @@ use crate::text;
 /// Rounds of handshakes with one address.
 #[derive(Debug, Default)]
 struct Rounds {
-    /// In which some connections showed the expected leaf and others did not.
+    /// Rounds in which some connections showed the expected leaf and others did not.
     mixed: u32,
-    /// The latest ones in which all connections showed it.
+    /// The latest rounds, in which all connections showed it.
     good: u32,
 }
 
@@ -61,7 +61,8 @@ impl EdgeView {
         rounds.good = if observation.is_expected() { rounds.good + 1 } else { 0 };
         let known = self.addresses.entry(address).or_insert(Observation::Unchecked);
         let says_less = match &observation {
-            // Each connection may reach another node. The more often some were stale, the likelier is a round by luck.
+            // Each connection may reach a different node. The more often some were stale, the likelier it is that a
+            // round passes by chance.
             Observation::Expected { .. } => rounds.good <= rounds.mixed,
             Observation::Failed(error) if error.is_refusal() => known.is_other(),
             Observation::Failed(error) => {

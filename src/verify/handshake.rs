@@ -108,7 +108,7 @@ impl Handshakes {
             Err(_) => Some(HandshakeError::timed_out(limit, "does not respond")),
         };
         let chain = std::mem::take(&mut *verifier.captured.lock().unwrap_or_else(PoisonError::into_inner));
-        // With its certificate an edge accepts the name. It may require one of the client, too.
+        // An edge that sends its certificate accepts the name, even if it then requires a client certificate.
         let error = if chain.is_empty() { error } else { error.map(HandshakeError::without_refusal) };
         HandshakeResult { chain, error }
     }

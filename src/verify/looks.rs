@@ -1,6 +1,6 @@
-//! Looks at one address: several handshakes at once, and what they show together.
+//! Looks at one address: makes several handshakes at once and combines their results.
 //!
-//! One look is no proof, because an address may stand for several nodes.
+//! A single look is not proof, because an address may stand for several nodes.
 
 use std::iter::repeat_n;
 use std::mem::swap;
@@ -20,7 +20,7 @@ use crate::names::Domain;
 /// Handshakes that must all show the leaf, each on a connection of its own.
 const LOOKS: usize = 3;
 
-/// Clients that get another leaf if only some of the handshakes showed it.
+/// Description of the clients that get another leaf if only some of the handshakes showed it.
 const SOME_CONNECTIONS: &str = "some connections";
 
 /// The results of handshakes with one address as both kinds of clients, because it may hold a certificate for each.
@@ -40,7 +40,7 @@ impl Looks {
     ) -> Self {
         let ClientKinds { own, other, .. } = expected.client_kinds();
         let look = |schemes| handshakes.handshake(address, name, schemes, deadline);
-        // The leaf is shown to one kind only. Which one is unknown if the key type is.
+        // Only one kind gets the leaf. If the key type is unknown, so is the kind.
         let other_looks = if expected.has_key_type() { 1 } else { LOOKS };
         let own = join_all(repeat_n(own, LOOKS).map(look));
         let other = join_all(repeat_n(other, other_looks).map(look));
@@ -70,7 +70,7 @@ impl Looks {
         kinds.iter().any(|results| results.iter().any(is_shown) && results.iter().any(is_not))
     }
 
-    /// What the looks show together.
+    /// The combined result of the looks.
     pub(super) fn observation(self, expected: &ExpectedLeaf<'_>, site: &Domain) -> Observation {
         let Self { mut own, mut other } = self;
         let is_shown_to =

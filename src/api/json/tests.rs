@@ -1,4 +1,4 @@
-//! Tests of the limits, and that within them the result is that of `serde_json`.
+//! Tests the limits, and that the result within them equals that of `serde_json`.
 
 use super::value::{MAX_ELEMENTS, OUTLINE_ELEMENTS};
 use super::*;

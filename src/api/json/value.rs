@@ -8,7 +8,7 @@ use serde_json::{Map, Number, Value};
 use super::{JsonError, Limits, MAX_DEPTH};
 use crate::text::sanitize;
 
-/// Number of elements that an outline keeps of an array.
+/// Number of elements of an array that an outline keeps.
 pub(super) const OUTLINE_ELEMENTS: usize = 100;
 
 /// Maximum number of elements of such an array. No account has more sites.

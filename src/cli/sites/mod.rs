@@ -197,7 +197,7 @@ pub(crate) struct BindArgs {
 }
 
 impl SitesCommand {
-    /// Whether the output is what the command is run for: it changes nothing.
+    /// Whether the command is run for its output: it changes nothing.
     pub(super) fn is_read(&self) -> bool {
         matches!(self, Self::List(_) | Self::Get(_))
     }

@@ -156,7 +156,7 @@ impl Coverage<'_> {
                 let later = held.filter(|held| held.issued > leaf.issued && held.expires >= self.now);
                 later.max_by_key(|held| held.issued)
             },
-            // A deployment learns more from the edges; a finding of its own tells that the listing is incomplete.
+            // A deployment learns more from the edges; a separate finding reports the incomplete listing.
             keeps_names: &|_| true,
             not_needed: &HashMap::new(),
             missed: &HashMap::new(),

@@ -23,7 +23,7 @@ pub(super) enum HookStatus {
     NotInPath { config: PathBuf },
     /// The client calls a file that does not exist or is not executable.
     Broken { config: PathBuf },
-    /// The client calls edgecert for something else than a deployment.
+    /// The client calls edgecert for something other than a deployment.
     NotDeploying { config: PathBuf, remedy: String },
     /// The client does not call edgecert.
     NotInstalled { config: PathBuf, remedy: String },
@@ -155,7 +155,7 @@ impl Detector<'_> {
         }
     }
 
-    /// How a shell command calls edgecert, itself or by a script; `None`: it does not.
+    /// How a shell command calls edgecert, directly or through a script; `None` if it does not.
     fn command(&self, command: &str) -> Option<HookCall> {
         self.best(&self.finder.in_text(command))
     }

@@ -46,7 +46,7 @@ pub(super) fn usual_path() -> Vec<String> {
 impl<'a> Host<'a> {
     /// This host.
     pub(super) fn new(env: &'a Env) -> Self {
-        // Replaced while it runs, the program may be gone.
+        // The program's file may be gone if it was replaced while running.
         let program = std::env::current_exe().ok().filter(|path| path.exists());
         let program = program.unwrap_or_else(|| "edgecert".into());
         Self { root: "/".into(), env, uid: geteuid().as_raw(), program }
@@ -73,7 +73,7 @@ impl<'a> Host<'a> {
         let is_bare = !word.contains('/');
         match self.find_program(word, path) {
             Some(file) if is_executable(&file) => ProgramStatus::Found,
-            // `~/bin/edgecert` and `$HOME/bin/edgecert` are for the shell to expand.
+            // Only a shell expands `~/bin/edgecert` and `$HOME/bin/edgecert`.
             _ if word.contains(['$', '~']) || !is_bare && !word.starts_with('/') => ProgramStatus::Unknown,
             _ if is_bare => ProgramStatus::NotInPath,
             _ => ProgramStatus::Missing,

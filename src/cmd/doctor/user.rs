@@ -20,7 +20,7 @@ pub(super) struct User {
 pub(super) struct SyncFiles {
     /// The state directory; `None` if there is none.
     pub(super) state_dir: Option<PathBuf>,
-    /// Whether no flag, variable or file sets it, so that each user has another one.
+    /// Whether no flag, variable or file sets it, so that each user has a different one.
     pub(super) is_default: bool,
     pub(super) api_key_file: Option<PathBuf>,
 }

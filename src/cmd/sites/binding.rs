@@ -11,7 +11,7 @@ use crate::names::Domain;
 use crate::report::CommandReport;
 use crate::text::{list, sanitize};
 
-/// Why a site is not bound as asked for.
+/// Why a site is not bound as requested.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BindingError {
     #[error("{uncovered}; nothing was changed")]
@@ -93,7 +93,8 @@ impl<'a> Binding<'a> {
 
     /// Returns the names of the certificate if they are known not to cover the domain.
     ///
-    /// Only the certificate itself counts: the listing may show fewer names than it has, or a name that it lacks.
+    /// Only the certificate itself counts: the listing may show fewer names than the certificate has, or a name that
+    /// it does not have.
     async fn names_if_uncovered(
         &self,
         cert: u64,

@@ -87,8 +87,8 @@ fn warning(lineage: &LineageStatus, text: String) -> Alert {
     Alert::new(Level::Warning, Some(lineage.name.clone()), text, 0)
 }
 
-/// The alert for a deployment that is pending for too long, or that time alone does not finish: the service's responses
-/// cannot be understood.
+/// The alert for a deployment that has been pending for too long, or that waiting does not finish because the
+/// service's responses are unintelligible.
 fn pending_alert(lineage: &LineageStatus, max_lag: Duration, now: OffsetDateTime) -> Option<Alert> {
     let lag = lineage.lag(now)?;
     let is_unintelligible = |result: &RunResult| result.exit_code == ErrorKind::Protocol.exit_code();

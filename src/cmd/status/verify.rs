@@ -83,7 +83,7 @@ async fn observe(edge: &Edge<'_>, site: &SiteStatus) -> EdgeStatus {
 }
 
 impl EdgeStatus {
-    /// `was_served`: a refusal of the name is as bad as another leaf.
+    /// If the site `was_served`, a refusal of the name is as bad as another leaf.
     fn new(view: &EdgeView, was_served: bool) -> Self {
         let ((served, addresses), mut stale) = (view.served_of(), view.stale());
         if was_served {

@@ -83,7 +83,7 @@ pub(crate) struct Faults {
 #[derive(Clone, Debug)]
 #[expect(dead_code, reason = "for the messages of failing tests")]
 pub(crate) enum Change {
-    /// `replaced` is the leaf before. If the response was lost, only `replaced` tells which record it was.
+    /// `replaced` is the previous leaf. If the response was lost, only `replaced` identifies the record.
     Upload { leaf: usize, record: u64, replaced: Option<usize>, is_lost: bool },
     /// `from` is the record before.
     Bind { site: usize, from: Option<u64>, to: u64 },

@@ -105,7 +105,7 @@ impl LogEntry<'_> {
     }
 }
 
-/// Returns text of a request in the form that the log may hold.
+/// Returns text of a request in the form in which it may be logged.
 pub(crate) fn shortened(text: &str) -> String {
     match text.char_indices().nth(MAX_TEXT_CHARS) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
@@ -113,7 +113,7 @@ pub(crate) fn shortened(text: &str) -> String {
     }
 }
 
-/// Returns the notices on a request in the form that the log may hold.
+/// Returns the notices on a request in the form in which they may be logged.
 pub(crate) fn shortened_notices(notices: Vec<String>) -> Vec<String> {
     let more = notices.len().saturating_sub(MAX_NOTICES);
     let summary = (more > 0).then(|| format!("and {more} more notices"));

@@ -16,7 +16,7 @@ pub(in crate::cmd::doctor) fn words(line: &str) -> Vec<String> {
     }
 }
 
-/// A word, and whether any of it was quoted: a quoted keyword is none.
+/// A word, and whether any of it was quoted: a quoted keyword is an ordinary word.
 #[derive(Default)]
 pub(super) struct Word {
     pub(super) text: String,
@@ -148,7 +148,7 @@ impl<'t> Lexer<'t> {
                     self.double_quoted(&mut word.text);
                 }
                 '\\' => match self.chars.next() {
-                    // A line that continues.
+                    // Line continuation.
                     Some('\n') | None => {}
                     Some(c) => {
                         word.is_quoted = true;
@@ -185,7 +185,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// Reads what follows a `$`: a variable, of which a default value is taken, or a command.
+    /// Reads what follows a `$`: a variable, whose default value is used if it has one, or a command.
     fn expansion(&mut self, text: &mut String) {
         let (open, close) = match self.chars.peek() {
             Some('{') => ('{', '}'),
@@ -210,7 +210,7 @@ impl<'t> Lexer<'t> {
         text.push('$');
     }
 
-    /// Reads up to the bracket that closes one.
+    /// Reads up to the matching closing bracket.
     fn balanced(&mut self, open: char, close: char) -> String {
         let (mut inner, mut depth) = (String::new(), 1);
         for c in self.chars.by_ref() {

@@ -1,4 +1,4 @@
-//! Finds the calls of edgecert in commands, through shells, wrappers and scripts, and what they do.
+//! Finds the calls of edgecert in commands, also through shells, wrappers and scripts, and determines what they do.
 
 mod lexer;
 mod shell;
@@ -17,13 +17,13 @@ use crate::source::Named;
 /// The name of the program.
 pub(super) const PROGRAM: &str = "edgecert";
 
-/// The simulated service, which is no edgecert.
+/// The simulated service, which is not edgecert itself.
 const SANDBOX: &str = "edgecert-sandbox";
 
-/// Scripts that call each other are followed this far.
+/// Maximum depth of scripts that call each other.
 const MAX_DEPTH: usize = 4;
 
-/// Programs of the distribution do not call edgecert, and reading all that a script runs would take long.
+/// Programs of the distribution do not call edgecert, and reading every program that a script runs would be slow.
 const DISTRIBUTION: [&str; 6] = ["/bin", "/sbin", "/lib", "/usr/bin", "/usr/sbin", "/usr/lib"];
 
 /// A call of edgecert.
@@ -36,7 +36,7 @@ pub(super) struct Call {
     pub(super) user: Option<String>,
     /// Variables that are set for it.
     environment: Vec<(String, String)>,
-    /// Whether the arguments were guessed from a script in another language than that of the shell.
+    /// Whether the arguments were guessed from a script that is not a shell script.
     is_guess: bool,
 }
 
@@ -144,7 +144,7 @@ impl CallFinder<'_> {
         is_link || name.starts_with(PROGRAM) && name != SANDBOX && !is_script()
     }
 
-    /// Calls in a script; none if a program `is_run` that is not executable.
+    /// Calls in a script; none if it `is_run` as a program but is not executable.
     fn in_script(&self, word: &str, is_run: bool, outer: &Call, depth: usize) -> Vec<Call> {
         let Some(path) = self.host.find_program(word, self.path) else { return Vec::new() };
         let is_of_distribution =
@@ -198,7 +198,7 @@ impl Call {
                 Task::DehydratedDeploy(_) => Action::Deploy { cert: None, lineage: None },
                 Task::Command(_) | Task::DehydratedSync(_) => Action::Other,
             },
-            // Words such as `"$@"` are known to the script only.
+            // Only the script knows the value of words such as `"$@"`.
             Invocation::Usage(_) if self.arguments.iter().any(|word| word.contains('$')) => {
                 self.guessed_action()
             }

@@ -1,14 +1,14 @@
 //! Splits shell text into the simple commands that it may run, for finding calls of edgecert in it.
 //!
-//! This is no shell: nothing is evaluated. Words that depend on variables keep a `$`. Commands that are never reached,
-//! because of an `exit` above them or after `false &&`, are left out; other conditions are assumed to hold.
+//! This is not a shell: nothing is evaluated. Words that depend on variables keep a `$`. Commands that are never
+//! reached, because of an `exit` above them or after `false &&`, are left out; other conditions are assumed to hold.
 
 use super::lexer::{Lexer, Operator, Token, Word};
 
 /// The words of a simple command, with its assignments.
 pub(super) type SimpleCommand = Vec<String>;
 
-/// Substitutions inside each other are followed this far.
+/// Maximum depth of nested substitutions.
 const MAX_DEPTH: usize = 8;
 
 /// Splits a script or a command line.
@@ -80,7 +80,7 @@ impl List {
                 "{" => self.enclosing.push("{"),
                 keyword @ ("for" | "select" | "case") => {
                     self.enclosing.push(if keyword == "case" { "case" } else { "do" });
-                    // Their words are no command.
+                    // Their words are not commands.
                     words.clear();
                     return;
                 }

@@ -13,7 +13,7 @@ pub(super) enum Inner<'a> {
     Unit(&'a str),
 }
 
-/// A wrapper's command, and the user that runs it if that is another one.
+/// A wrapper's command, and the user that it runs as, if a different one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unwrapped<'a> {
     pub(super) inner: Inner<'a>,
@@ -33,7 +33,7 @@ struct Wrapper {
 /// How a wrapper names the user that runs the command.
 enum SwitchedUser {
     Unchanged,
-    /// With one of these options, else root.
+    /// By one of these options; without it, root.
     Option(&'static [&'static str]),
     Operand,
 }

@@ -154,7 +154,7 @@ mod tests {
     fn is_frequent_for_systemd(text: &str) -> bool {
         let mut command = Command::new("systemd-analyze");
         command.env_clear().env("PATH", "/usr/bin:/bin").env("TZ", "UTC").env("LC_ALL", "C");
-        // A run is not listed at the time from which they are counted.
+        // A run at the base time itself is not listed.
         let output = command
             .args(["calendar", "--base-time=2027-01-31 23:59:59", "--iterations=800", text])
             .output()

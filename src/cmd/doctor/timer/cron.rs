@@ -14,7 +14,7 @@ const SYSTEM_CRONTABS: [&str; 2] = ["/etc/crontab", "/etc/cron.d"];
 /// Directories of users' crontabs, each named after its user.
 pub(super) const SPOOLS: [&str; 3] = ["/var/spool/cron/crontabs", "/var/spool/cron", "/etc/crontabs"];
 
-/// Directories of scripts that cron runs as root, and how often a day.
+/// Directories of scripts that cron runs as root, and how many times a day.
 const SCRIPT_DIRECTORIES: [(&str, u32); 5] = [
     ("/etc/cron.hourly", 24),
     ("/etc/periodic/15min", 96),
@@ -183,7 +183,7 @@ pub(super) fn schedule(line: &str) -> Option<(Runs, &str)> {
     let mut fields = Vec::with_capacity(FIELDS.len());
     for notation in &FIELDS {
         let (word, after) = rest.split_once(char::is_whitespace)?;
-        // `0~59` is a minute at random.
+        // `0~59` is a random minute.
         let word = word.split('~').next().unwrap_or_default();
         fields.push(Field::parse(word, notation)?);
         rest = after.trim_start();

@@ -1,4 +1,4 @@
-//! A scheduled call of edgecert, and why it does not serve as the timer.
+//! A scheduled call of edgecert, and why it does not count as a timer.
 
 use std::path::PathBuf;
 
@@ -28,12 +28,12 @@ pub(super) enum JobUser {
     Named(String),
     /// The user that runs `doctor`.
     Own,
-    /// One that systemd makes for each run, and that owns the prepared directory.
+    /// A dynamic user, which systemd allocates for each run and which owns the prepared directory.
     Dynamic,
 }
 
 impl Job {
-    /// Whether it runs `sync`, and if so, why that does not work; `None`: it does something else.
+    /// Whether it runs `sync`, and if so, why that does not work; `None` if it does something else.
     pub(super) fn fault(&self, files: &SyncFiles, host: &Host<'_>) -> Option<Result<(), String>> {
         let Action::Sync { state_dir } = self.call.action() else { return None };
         let program = text::sanitize(&self.call.program);

@@ -1,5 +1,5 @@
-//! Checks from the files of systemd and cron whether they run `edgecert sync` regularly: as a user that has the state of
-//! the hooks, with a program that exists, and more often than once a day.
+//! Checks in the files of systemd and cron whether they run `edgecert sync` regularly: as a user with the hooks'
+//! state, with a program that exists, and more often than once a day.
 
 mod calendar;
 mod cron;
@@ -65,7 +65,7 @@ fn near_miss(job: &Job, result: &Result<(), String>) -> String {
     format!("{} {reason}", text::path(&job.place))
 }
 
-/// How to run `sync` every hour. `crontab -e` has no column for the user, who is the one that runs it.
+/// How to run `sync` every hour. Crontabs of `crontab -e` have no column for the user: the jobs run as their owner.
 fn remedy(host: &Host<'_>, system: &Units<'_>) -> String {
     let program = shell_word(&text::path(&host.program));
     let crontab = format!("run `crontab -e` and add the line: 17 * * * * {program} sync --splay 600");

@@ -5,12 +5,12 @@
 pub(super) struct Runs([u32; 7]);
 
 impl Runs {
-    /// As many runs every day.
+    /// The same number of runs every day.
     pub(super) fn daily(number: u32) -> Self {
         Self([number; 7])
     }
 
-    /// As many runs on these days of the week.
+    /// The same number of runs on each of these days of the week.
     pub(super) fn on_days(number: u32, is_on: impl Fn(u32) -> bool) -> Self {
         let mut days = 0..7;
         Self([(); 7].map(|()| if days.next().is_some_and(&is_on) { number } else { 0 }))
@@ -41,9 +41,9 @@ pub(super) struct Notation {
     pub(super) max: u32,
     /// Names of the values, from `min` on, compared by their first three letters.
     pub(super) names: &'static [&'static str],
-    /// What separates the ends of a range.
+    /// Separator between the ends of a range.
     pub(super) ranges: &'static [&'static str],
-    /// Whether `3/4` stands for a value, and all others that many apart.
+    /// Whether `3/4` means 3 and every fourth value after it.
     pub(super) repeats_values: bool,
 }
 

@@ -9,7 +9,7 @@ use super::runs::Runs;
 use crate::cmd::doctor::calls::{Call, CallFinder, words};
 use crate::cmd::doctor::host::{Host, entries, file_name, read_text, usual_path};
 
-/// Directories of units, the first ones override the others.
+/// Directories of units; earlier ones override later ones.
 const SYSTEM: [&str; 5] = [
     "/etc/systemd/system",
     "/run/systemd/system",
@@ -218,7 +218,7 @@ fn exec_words(command: &str) -> Vec<String> {
     const PREFIXES: [char; 6] = ['@', '-', ':', '+', '!', '|'];
     let mut words = words(command.trim_start_matches(PREFIXES));
     let has_name = command.chars().take_while(|c| PREFIXES.contains(c)).any(|c| c == '@');
-    // The name that the program gets instead of its own.
+    // With `@`, the second word is the program's `argv[0]`.
     if has_name && words.len() > 1 {
         words.remove(1);
     }

@@ -330,7 +330,7 @@ fn remedy_fits_its_place() {
     assert_eq!(remedy(&host), format!("run `systemctl enable --now edgecert-sync.timer`, or {crontab}"));
     host.uid = 33;
     assert_eq!(remedy(&host), crontab);
-    // What is pasted works.
+    // The suggested lines work when pasted.
     let line = crontab.split_once(": ").unwrap().1;
     TestHost::with("var/spool/cron/crontabs/root", &format!("{line}\n")).assert_found(true, line);
     let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join("hooks");

@@ -67,7 +67,7 @@ fn status_response(fault: &Fault) -> Response {
 }
 
 fn guess_content_type(text: &str) -> &'static str {
-    // Without building the value, which may take many times the memory of a large text.
+    // Avoids building the value, which may take many times the memory of a large text.
     if serde_json::from_str::<IgnoredAny>(text).is_ok() {
         "application/json"
     } else if text.trim_start().starts_with('<') {

@@ -20,7 +20,7 @@ impl Signals {
         Ok(Self { interrupt: interrupt?, terminate: terminate?, hangup })
     }
 
-    /// Waits for a signal and returns the exit code of a program that it ends, as shells report it.
+    /// Waits for a signal and returns the exit code that shells report for a program that it ends.
     pub(super) async fn recv(&mut self) -> u8 {
         let hangup = async {
             match &mut self.hangup {
@@ -36,7 +36,7 @@ impl Signals {
     }
 }
 
-/// Whether the program was started with SIGHUP ignored. Only Linux tells.
+/// Whether the program was started with SIGHUP ignored. Only Linux shows this.
 fn is_hangup_ignored() -> bool {
     const SIGHUP_BIT: u64 = 1;
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -20,7 +20,7 @@ pub struct EdgeAddress {
     /// The certificate of the modes `other` and `alternate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub serves: Option<ServedCert>,
-    /// In the mode `alternate`, how many connections there are for each that gets the certificate; 2 if absent.
+    /// In the mode `alternate`, one in this many connections gets the certificate; 2 if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<NonZeroU64>,
     /// Loopback address to listen on; a free port of 127.0.0.1 if absent.
@@ -116,7 +116,7 @@ impl EdgeAddress {
 pub(crate) struct Behavior {
     mode: EdgeMode,
     leaf: Option<PreparedTls>,
-    /// How many connections there are for each that gets `leaf`.
+    /// One in this many connections gets `leaf`.
     every: u64,
     /// What the main address served when this one was opened, in the mode `stale`.
     stale: Option<EdgeTable>,
@@ -148,7 +148,7 @@ impl Behavior {
         }
     }
 
-    /// Returns what a handshake is answered with on the connection with this number, counted from 1.
+    /// Returns the response to a handshake on the connection with this number, counted from 1.
     pub(super) fn respond(&self, app: &App, connection: u64, name: Option<&str>) -> Option<Arc<EdgeSite>> {
         match self.leaf.as_ref().filter(|_| connection.is_multiple_of(self.every)) {
             Some(leaf) => Some(Arc::new(EdgeSite::overridden(None, name.unwrap_or_default(), leaf))),

@@ -64,7 +64,7 @@ impl Hook {
         command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", home).current_dir(home);
         command.envs(variables.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // With what it starts, the hook is a process group of its own, which can be killed as a whole.
+        // The hook and the processes that it starts form a process group, which can be killed as a whole.
         command.process_group(0);
         let file_error = |source| Error::File { path: self.path.clone(), source };
         let mut child = command.spawn().map_err(file_error)?;
@@ -125,7 +125,7 @@ impl RunningHook {
 
     /// Takes the lines that have arrived, and returns whether there will be no more.
     fn has_read_all(&self, lines: &mut Vec<String>) -> bool {
-        // Not all that arrive meanwhile: the output may be endless.
+        // Not those that arrive meanwhile: the output may be endless.
         for _ in 0..QUEUED_LINES {
             match self.lines.try_recv() {
                 Ok(line) if lines.len() < MAX_LINES => lines.push(line),

@@ -66,8 +66,8 @@ impl Lineage {
         Ok(())
     }
 
-    /// Creates a lineage below `files` for the same names. It is issued later by at least a second, the unit of the dates in
-    /// certificates: of two lineages for one site, the hook deploys the later one.
+    /// Creates a lineage below `files` for the same names. It is issued at least a second later, the resolution of
+    /// dates in certificates: of two lineages for one site, the hook deploys the later one.
     pub(super) fn recreate(&self, files: &Path, authority: &Authority) -> Result<Self, Error> {
         while clock::now().as_second() == self.not_before {
             std::thread::sleep(POLL_INTERVAL);
