@@ -42,8 +42,9 @@ fn messages(
 ) -> Vec<String> {
     let message = |site: &Site| {
         let mut stored = deployments.leaves_in(site.cert_id?).filter(|leaf| leaf.is_certain);
+        // The names are parsed last, and rarely: that is the expensive part.
         let leaf = stored.find(|leaf| {
-            site.domain.is_covered_by_any(leaf.names.iter().map(String::as_str)) && is_left(site, leaf)
+            is_left(site, leaf) && site.domain.is_covered_by_any(leaf.names.iter().map(String::as_str))
         })?;
         Some(format!(
             "{} keeps an earlier certificate of {}, which expires at {}; no lineage of this host covers it any more",
