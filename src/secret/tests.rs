@@ -1,4 +1,4 @@
-//! What is redacted, in which encodings, and what is left alone.
+//! Tests of redaction: the encodings of secrets that it removes, and the text that it keeps.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};

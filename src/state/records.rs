@@ -175,7 +175,7 @@ mod tests {
         memory.add(Stored { records, maybe, ..Stored::new(service, &leaf(fingerprint, ISSUED), DAY_1) });
     }
 
-    /// What is remembered, as `fingerprint records maybe`.
+    /// Formats each remembered leaf as `fingerprint records maybe`.
     fn shown(memory: &RecordMemory) -> Vec<String> {
         let ids = |holders: &[Holder]| holders.iter().map(|holder| holder.id).collect::<Vec<_>>();
         let shown = memory.leaves().iter();

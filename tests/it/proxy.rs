@@ -123,7 +123,7 @@ fn malformed_proxy_is_exit_78() {
         );
     }
     assert_eq!(service.requests().len(), 0, "nothing was sent past the proxy");
-    // What is not used may be wrong.
+    // A malformed proxy is no error if no request would use it.
     list(&service).env("HTTPS_PROXY", "http://").env("NO_PROXY", "127.0.0.1").succeeds();
     list(&service).env("HTTP_PROXY", "http://").succeeds();
     list(&service).env("https_proxy", "").env("HTTPS_PROXY", "").succeeds();

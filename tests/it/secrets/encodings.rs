@@ -80,7 +80,7 @@ fn encoded_api_keys_are_redacted() {
     }
 }
 
-/// What is secret in the lineage's key, and the DER of the key in every format.
+/// Returns the secret parts of the lineage's key, and its DER in every format.
 fn secrets_and_formats(lineage: &Lineage, traditional: &[&str]) -> (Vec<Vec<u8>>, [Vec<u8>; 2]) {
     let files = ["-in", "privkey.pem", "-outform", "DER", "-out"];
     openssl(lineage.path(), &[traditional, &files, &["traditional.der"]].concat());

@@ -48,7 +48,7 @@ pub(super) fn accepts(label: &str, der: &[u8]) -> bool {
     key.is_some()
 }
 
-/// What is left of an encoding.
+/// The unread rest of an encoding.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
