@@ -7,7 +7,7 @@ mod edge_view;
 mod expected;
 mod handshake;
 mod handshake_error;
-mod looks;
+mod handshake_round;
 mod observation;
 mod resolve;
 mod schemes;
@@ -22,7 +22,7 @@ use tokio::time::sleep;
 pub(crate) use self::edge_view::EdgeView;
 use self::expected::ExpectedLeaf;
 pub(crate) use self::handshake::Handshakes;
-use self::looks::Looks;
+use self::handshake_round::HandshakeRound;
 pub(crate) use self::observation::OtherLeaf;
 use self::resolve::{resolve_address, resolve_cname, server_name};
 use crate::bundle::Chain;
@@ -84,15 +84,15 @@ impl<'a> Edge<'a> {
             view.set_unresolved(reasons);
         }
         let pending = view.pending();
-        let looks = pending
+        let rounds = pending
             .iter()
-            .map(|address| Looks::take(&self.handshakes, &self.expected, *address, &name, deadline));
-        for (address, looks) in pending.iter().zip(join_all(looks).await) {
-            for leaf in looks.other_leaves(&self.expected, domain) {
+            .map(|address| HandshakeRound::run(&self.handshakes, &self.expected, *address, &name, deadline));
+        for (address, round) in pending.iter().zip(join_all(rounds).await) {
+            for leaf in round.other_leaves(&self.expected, domain) {
                 view.note_other(leaf);
             }
-            let is_mixed = looks.are_mixed(&self.expected);
-            view.record(*address, looks.observation(&self.expected, domain), is_mixed);
+            let is_mixed = round.is_mixed(&self.expected);
+            view.record(*address, round.observation(&self.expected, domain), is_mixed);
         }
     }
 

@@ -17,33 +17,9 @@ pub(super) struct ClientKinds {
     pub(super) other_name: &'static str,
 }
 
-const ECDSA: Schemes = &[S::ECDSA_NISTP256_SHA256, S::ECDSA_NISTP384_SHA384, S::ECDSA_NISTP521_SHA512];
-const RSA: Schemes = &[
-    S::RSA_PSS_SHA256,
-    S::RSA_PSS_SHA384,
-    S::RSA_PSS_SHA512,
-    S::RSA_PKCS1_SHA256,
-    S::RSA_PKCS1_SHA384,
-    S::RSA_PKCS1_SHA512,
-];
-/// Every key type that can be deployed.
+/// Every key type that can be deployed, in an order that makes each of the sets below a part of it.
 pub(super) const ANY: Schemes = &[
-    S::ECDSA_NISTP256_SHA256,
-    S::ECDSA_NISTP384_SHA384,
-    S::ECDSA_NISTP521_SHA512,
     S::ED25519,
-    S::RSA_PSS_SHA256,
-    S::RSA_PSS_SHA384,
-    S::RSA_PSS_SHA512,
-    S::RSA_PKCS1_SHA256,
-    S::RSA_PKCS1_SHA384,
-    S::RSA_PKCS1_SHA512,
-];
-const ED25519: Schemes = &[S::ED25519];
-const NOT_ECDSA: Schemes = RSA;
-const NOT_RSA: Schemes =
-    &[S::ECDSA_NISTP256_SHA256, S::ECDSA_NISTP384_SHA384, S::ECDSA_NISTP521_SHA512, S::ED25519];
-const NOT_ED25519: Schemes = &[
     S::ECDSA_NISTP256_SHA256,
     S::ECDSA_NISTP384_SHA384,
     S::ECDSA_NISTP521_SHA512,
@@ -54,6 +30,11 @@ const NOT_ED25519: Schemes = &[
     S::RSA_PKCS1_SHA384,
     S::RSA_PKCS1_SHA512,
 ];
+const NOT_RSA: Schemes = ANY.split_at(4).0;
+const RSA: Schemes = ANY.split_at(4).1;
+const ED25519: Schemes = NOT_RSA.split_at(1).0;
+const ECDSA: Schemes = NOT_RSA.split_at(1).1;
+const NOT_ED25519: Schemes = ANY.split_at(1).1;
 
 pub(super) const ONLY_RSA_CLIENTS: &str = "clients that accept only RSA";
 pub(super) const NO_RSA_CLIENTS: &str = "clients that do not accept RSA";
@@ -66,7 +47,7 @@ impl ClientKinds {
             Some(KeyType::Ed25519) => {
                 Self { own: ED25519, other: NOT_ED25519, other_name: "clients that do not accept Ed25519" }
             }
-            Some(_) => Self { own: ECDSA, other: NOT_ECDSA, other_name: ONLY_RSA_CLIENTS },
+            Some(_) => Self { own: ECDSA, other: RSA, other_name: ONLY_RSA_CLIENTS },
             None => Self { own: NOT_RSA, other: RSA, other_name: ONLY_RSA_CLIENTS },
         }
     }
@@ -75,6 +56,14 @@ impl ClientKinds {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_hold_one_key_type() {
+        assert_eq!(ED25519, [S::ED25519]);
+        let name = |scheme: &S| scheme.as_str().unwrap();
+        assert!(ECDSA.len() == 3 && ECDSA.iter().all(|scheme| name(scheme).starts_with("ECDSA_")));
+        assert!(RSA.len() == 6 && RSA.iter().all(|scheme| name(scheme).starts_with("RSA_")));
+    }
 
     #[test]
     fn client_kinds_do_not_overlap() {

@@ -1,6 +1,6 @@
-//! Looks at one address: makes several handshakes at once and combines their results.
+//! One round of handshakes with an address: several at once, and their combined result.
 //!
-//! A single look is not proof, because an address may stand for several nodes.
+//! A single handshake is not proof, because an address may stand for several nodes.
 
 use std::iter::repeat_n;
 use std::mem::swap;
@@ -17,21 +17,21 @@ use super::schemes::{ANY, ClientKinds, NO_RSA_CLIENTS};
 use crate::clock::Deadline;
 use crate::names::Domain;
 
-/// Handshakes that must all show the leaf, each on a connection of its own.
-const LOOKS: usize = 3;
+/// Handshakes per round that must all show the leaf, each on a connection of its own.
+const HANDSHAKES: usize = 3;
 
 /// Description of the clients that get another leaf if only some of the handshakes showed it.
 const SOME_CONNECTIONS: &str = "some connections";
 
-/// The results of handshakes with one address as both kinds of clients, because it may hold a certificate for each.
-pub(super) struct Looks {
+/// The results of a round, in which both kinds of clients connect, because an address may hold a certificate for each.
+pub(super) struct HandshakeRound {
     own: Vec<HandshakeResult>,
     other: Vec<HandshakeResult>,
 }
 
-impl Looks {
+impl HandshakeRound {
     /// Makes the handshakes.
-    pub(super) async fn take(
+    pub(super) async fn run(
         handshakes: &Handshakes,
         expected: &ExpectedLeaf<'_>,
         address: SocketAddr,
@@ -39,15 +39,15 @@ impl Looks {
         deadline: Deadline,
     ) -> Self {
         let ClientKinds { own, other, .. } = expected.client_kinds();
-        let look = |schemes| handshakes.handshake(address, name, schemes, deadline);
+        let handshake = |schemes| handshakes.handshake(address, name, schemes, deadline);
         // Only one kind gets the leaf. If the key type is unknown, so is the kind.
-        let other_looks = if expected.has_key_type() { 1 } else { LOOKS };
-        let own = join_all(repeat_n(own, LOOKS).map(look));
-        let other = join_all(repeat_n(other, other_looks).map(look));
+        let other_count = if expected.has_key_type() { 1 } else { HANDSHAKES };
+        let own = join_all(repeat_n(own, HANDSHAKES).map(handshake));
+        let other = join_all(repeat_n(other, other_count).map(handshake));
         let (mut own, other) = join(own, other).await;
         // An edge may refuse both kinds and accept clients that do not choose.
         if own.iter().chain(&other).all(HandshakeResult::is_refused) {
-            own = join_all(repeat_n(ANY, LOOKS).map(look)).await;
+            own = join_all(repeat_n(ANY, HANDSHAKES).map(handshake)).await;
         }
         Self { own, other }
     }
@@ -62,7 +62,7 @@ impl Looks {
     }
 
     /// Whether clients of one kind got the expected leaf in some connections only.
-    pub(super) fn are_mixed(&self, expected: &ExpectedLeaf<'_>) -> bool {
+    pub(super) fn is_mixed(&self, expected: &ExpectedLeaf<'_>) -> bool {
         let is_shown = |result: &HandshakeResult| expected.is_shown(result);
         let is_not =
             |result: &HandshakeResult| result.is_refused() || !result.chain.is_empty() && !is_shown(result);
@@ -70,7 +70,7 @@ impl Looks {
         kinds.iter().any(|results| results.iter().any(is_shown) && results.iter().any(is_not))
     }
 
-    /// The combined result of the looks.
+    /// The combined result.
     pub(super) fn observation(self, expected: &ExpectedLeaf<'_>, site: &Domain) -> Observation {
         let Self { mut own, mut other } = self;
         let is_shown_to =
