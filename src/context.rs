@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use crate::env::Env;
 use crate::report::Style;
-use crate::settings::{self, Configuration, ConfigurationFile, Layer, Program};
+use crate::settings::{self, Configuration, ConfigurationFile, EffectiveSetting, Layer, Program};
 
 /// The environment, the configuration file and the output style of a run.
 pub struct Context {
@@ -26,7 +26,7 @@ impl Context {
 
     /// The configuration file in effect, or why it cannot be used. Reads the file on the first call.
     pub(crate) fn configuration(&self) -> Result<&Configuration, settings::SettingsError> {
-        self.file().contents.as_ref().map_err(Clone::clone)
+        self.file().contents()
     }
 
     /// The program to run after a failure, if the configuration file names one; other faults of the file do not matter.
@@ -36,8 +36,13 @@ impl Context {
 
     /// The usable part of an invalid configuration file: where to record the failure.
     pub(crate) fn without_configuration(&self) -> Configuration {
-        let layer = Layer { state_dir: self.file().state_dir.clone(), ..Layer::default() };
-        Configuration { layer, ..Configuration::default() }
+        self.file().only_state_dir()
+    }
+
+    /// Every setting in effect, with its origin; reads the API key. `flags` are those of the command.
+    #[expect(dead_code, reason = "for `doctor --settings`")]
+    pub(crate) fn effective_settings(&self, flags: &Layer) -> Vec<EffectiveSetting> {
+        settings::effective(flags, self.config.as_deref(), &self.env, self.file())
     }
 
     fn file(&self) -> &ConfigurationFile {

@@ -1,6 +1,6 @@
 //! Finds the API key in a file, a variable or a systemd credential. It is never an argument: every user can read those.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
@@ -17,27 +17,50 @@ const CREDENTIAL: &str = "edgecert-api-key";
 /// Maximum size of a key file; no API key is longer.
 const MAX_BYTES: u64 = 16 << 10;
 
-/// Reads the API key from the first source that is set: the file `named` for this run, `EDGECERT_API_KEY`, the
-/// `configured` file, the systemd credential.
+/// The variable that holds the key itself.
+pub(super) const VARIABLE: &str = "EDGECERT_API_KEY";
+
+/// Where the API key is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum KeyLocation {
+    File(PathBuf),
+    Variable,
+    Credential(PathBuf),
+}
+
+/// Reads the API key, if any.
 pub(super) fn find(
     named: Option<&impl AsRef<Path>>,
     configured: Option<&impl AsRef<Path>>,
     env: &Env,
     deadline: Deadline,
 ) -> Result<Option<Secret>, SettingsError> {
-    if let Some(path) = named {
-        return from_file(path.as_ref(), deadline).map(Some);
+    KeyLocation::find(named, configured, env).map(|location| location.read(env, deadline)).transpose()
+}
+
+impl KeyLocation {
+    /// The first that is set: the file `named` for this run, the variable, the `configured` file, the systemd credential.
+    pub(super) fn find(
+        named: Option<&impl AsRef<Path>>,
+        configured: Option<&impl AsRef<Path>>,
+        env: &Env,
+    ) -> Option<Self> {
+        let file = |path: &Path| Self::File(path.to_owned());
+        let named = named.map(|path| file(path.as_ref()));
+        let variable = || env.raw(VARIABLE).map(|_| Self::Variable);
+        let configured = || configured.map(|path| file(path.as_ref()));
+        let credential = || Some(env.path("CREDENTIALS_DIRECTORY")?.join(CREDENTIAL));
+        let credential = || credential().filter(|path| path.exists()).map(Self::Credential);
+        named.or_else(variable).or_else(configured).or_else(credential)
     }
-    if let Some(text) = env.text("EDGECERT_API_KEY")? {
-        return parse(text, "EDGECERT_API_KEY").map(Some);
-    }
-    if let Some(path) = configured {
-        return from_file(path.as_ref(), deadline).map(Some);
-    }
-    let credential = env.path("CREDENTIALS_DIRECTORY").map(|directory| directory.join(CREDENTIAL));
-    match credential.filter(|path| path.exists()) {
-        Some(path) => parse(&read(&path, deadline)?, &text::path(&path)).map(Some),
-        None => Ok(None),
+
+    /// Reads the key.
+    pub(super) fn read(&self, env: &Env, deadline: Deadline) -> Result<Secret, SettingsError> {
+        match self {
+            Self::File(path) => from_file(path, deadline),
+            Self::Variable => parse(env.text(VARIABLE)?.unwrap_or_default(), VARIABLE),
+            Self::Credential(path) => parse(&read(path, deadline)?, &text::path(path)),
+        }
     }
 }
 

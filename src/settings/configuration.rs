@@ -1,5 +1,6 @@
 //! The configuration file: its contents, and where it is searched for.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -14,24 +15,31 @@ const SYSTEM: &str = "/etc/edgecert/config.toml";
 /// Maximum size of the file, enough for a thousand lineages. Parsing takes a hundred times as much memory.
 const MAX_BYTES: u64 = 256 << 10;
 
-/// The configuration file in effect.
+/// The configuration file in effect; empty if there is none.
+#[derive(Default)]
 pub(crate) struct ConfigurationFile {
-    /// The contents, or why they cannot be used.
-    pub(crate) contents: Result<Configuration, SettingsError>,
+    pub(crate) path: Option<PathBuf>,
+    /// The valid part of the contents.
+    pub(super) valid: Configuration,
+    /// Why the rest cannot be used, in the order of the file.
+    pub(super) faults: Vec<SettingsError>,
     /// Program to run after a failure. It is known even if the rest of the file is invalid: that is a failure, too.
     pub(crate) on_failure: Option<Program>,
-    /// The key `state_dir`, likewise: the failure has to be recorded where later runs look for it.
-    pub(crate) state_dir: Option<PathBuf>,
 }
 
-/// The contents of a configuration file; empty if there is no file.
+/// The contents of a configuration file.
 #[derive(Default)]
 pub(crate) struct Configuration {
     /// Settings for all lineages.
     pub(crate) layer: Layer,
+    /// Their lines, and those of invalid ones.
+    pub(super) lines: KeyLines,
     /// The `[[lineage]]` entries, in order.
     pub(crate) lineages: Vec<LineageEntry>,
 }
+
+/// The line of each key of a table.
+pub(super) type KeyLines = BTreeMap<&'static str, usize>;
 
 /// A `[[lineage]]` entry.
 pub(crate) struct LineageEntry {
@@ -40,6 +48,8 @@ pub(crate) struct LineageEntry {
     pub(crate) domains: Vec<Domain>,
     /// Settings for this lineage only.
     pub(crate) layer: Layer,
+    /// Their lines, and those of invalid ones.
+    pub(super) lines: KeyLines,
 }
 
 /// Where a lineage is.
@@ -49,16 +59,40 @@ pub(crate) enum Location {
     Files { cert: PathBuf, key: PathBuf },
 }
 
+impl ConfigurationFile {
+    /// The contents, or the first reason why they cannot be used.
+    pub(crate) fn contents(&self) -> Result<&Configuration, SettingsError> {
+        self.faults.first().map_or(Ok(&self.valid), |fault| Err(fault.clone()))
+    }
+
+    /// The state directory alone, which is used even if the rest of the file is invalid: the failure has to be recorded
+    /// where later runs look for it.
+    pub(crate) fn only_state_dir(&self) -> Configuration {
+        let layer = Layer { state_dir: self.valid.layer.state_dir.clone(), ..Layer::default() };
+        Configuration { layer, ..Configuration::default() }
+    }
+}
+
+impl Configuration {
+    /// Whether a line has a setting.
+    pub(super) fn has_line(&self, line: usize) -> bool {
+        let tables = self.lineages.iter().map(|entry| &entry.lines).chain([&self.lines]);
+        tables.flat_map(BTreeMap::values).any(|found| *found == line)
+    }
+}
+
 /// Reads the named file, or the first default file that exists.
 pub(crate) fn read(named: Option<&Path>, env: &Env) -> ConfigurationFile {
-    let without_contents = |contents| ConfigurationFile { contents, on_failure: None, state_dir: None };
     let named = named.map(Path::to_owned).or_else(|| env.path("EDGECERT_CONFIG"));
     let Some(path) = named.or_else(|| default_paths(env).find(|path| exists(path))) else {
-        return without_contents(Ok(Configuration::default()));
+        return ConfigurationFile::default();
     };
     match file::read_text(&path, MAX_BYTES) {
         Ok(text) => parser::parse(&path, &text),
-        Err(error) => without_contents(Err(error.into())),
+        Err(error) => {
+            let faults = vec![error.into()];
+            ConfigurationFile { path: Some(path), faults, ..ConfigurationFile::default() }
+        }
     }
 }
 

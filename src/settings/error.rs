@@ -30,6 +30,16 @@ pub(crate) enum SettingsError {
     OtherService { url: String },
 }
 
+impl SettingsError {
+    /// The variable, setting or file that cannot be used.
+    pub(super) fn name(&self) -> Option<&str> {
+        match self {
+            Self::Invalid { name, .. } | Self::NotUnicode(NotUnicode(name)) => Some(name),
+            _ => None,
+        }
+    }
+}
+
 /// What is wrong with a line of the configuration file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FileFault {

@@ -63,6 +63,11 @@ macro_rules! settings {
             pub(crate) fn or(self, lower: Self) -> Self {
                 Self { $($name: self.$name.or(lower.$name),)+ }
             }
+
+            /// The value of each setting as text, in the order of [`SETTINGS`].
+            pub(super) fn texts(&self) -> Vec<Option<String>> {
+                vec![$(self.$name.as_ref().map(Value::text)),+]
+            }
         }
     };
 }
@@ -73,9 +78,9 @@ settings! {
     /// File that holds the API key; EDGECERT_API_KEY holds the key itself
     #[serde(with = "recorded_path::option")]
     api_key_file: PathBuf = global("FILE"),
-    /// CA certificates to trust instead of the system's trust store
+    /// CA certificates to trust for requests to the service
     #[serde(with = "recorded_path::option")]
-    ca_file: PathBuf = global("FILE"),
+    ca_file: PathBuf = global("FILE").default(&"the system's trust store"),
     /// Directory of the state files
     state_dir: PathBuf = global("DIR"),
     /// Deadline for the whole run
@@ -111,6 +116,12 @@ const fn per_lineage(value_name: &'static str) -> Setting {
 impl Setting {
     const fn default(self, default: &'static (dyn Display + Sync)) -> Self {
         Self { default: Some(default), ..self }
+    }
+
+    /// The default as it would be written, or described.
+    pub(super) fn default_text(&self) -> Option<String> {
+        let off = (self.kind == Kind::Switch).then(|| false.text());
+        self.default.map(ToString::to_string).or(off)
     }
 
     /// The environment variable, such as `EDGECERT_BASE_URL`.

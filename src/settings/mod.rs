@@ -6,6 +6,7 @@ mod address;
 mod api_key;
 mod configuration;
 mod damaged;
+mod effective;
 mod error;
 mod guards;
 mod inspection;
@@ -25,6 +26,7 @@ pub(crate) use self::address::BaseUrl;
 pub(crate) use self::configuration::{
     Configuration, ConfigurationFile, LineageEntry, Location, read as read_configuration,
 };
+pub(crate) use self::effective::{EffectiveSetting, effective};
 pub(crate) use self::error::{FileFault, SettingsError};
 pub(crate) use self::guards::Guards;
 pub(crate) use self::layer::{Layer, Reader, SETTINGS, Setting};

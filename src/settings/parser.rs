@@ -9,7 +9,7 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::configuration::ConfigurationFile;
+use super::configuration::{ConfigurationFile, KeyLines};
 use super::layer::{Layer, Reader, SETTINGS, Setting};
 use super::value::Value;
 use super::{
@@ -26,29 +26,25 @@ const STATE_DIR: &str = "state_dir";
 /// Keys of a `[[lineage]]` other than settings.
 const LINEAGE_KEYS: &[&str] = &["name", "path", "cert", "key", "domains"];
 
-/// Parses the text. The first fault in the file is the error.
+/// Parses the text.
 pub(super) fn parse(path: &Path, text: &str) -> ConfigurationFile {
-    let at_line =
-        |(offset, fault)| SettingsError::File { path: path.to_owned(), line: line_of(text, offset), fault };
-    let document = match DeTable::parse(text) {
-        Ok(document) => document,
+    let mut parser = DocumentParser { path, text, faults: Vec::new() };
+    let (valid, on_failure) = match DeTable::parse(text) {
+        Ok(document) => {
+            let valid = parser.configuration(document.get_ref());
+            (valid, parser.on_failure(document.get_ref()))
+        }
         Err(error) => {
-            let contents = Err(at_line(syntax_fault(text, &error)));
-            let on_failure =
-                damaged::find(text, on_failure::KEY, |value| Program::from_toml(value, path).ok());
-            let state_dir = damaged::find(text, STATE_DIR, |value| Value::from_toml(value, directory(path)));
-            return ConfigurationFile { contents, on_failure, state_dir };
+            parser.faults.push(syntax_fault(text, &error));
+            parser.damaged()
         }
     };
-    let mut parser = DocumentParser { path, faults: Vec::new() };
-    let configuration = parser.configuration(document.get_ref());
-    let on_failure = parser.on_failure(document.get_ref());
-    let state_dir = configuration.layer.state_dir.clone();
-    let contents = match parser.faults.into_iter().min_by_key(|(offset, _)| *offset) {
-        Some(fault) => Err(at_line(fault)),
-        None => Ok(configuration),
-    };
-    ConfigurationFile { contents, on_failure, state_dir }
+    let mut faults = parser.faults;
+    faults.sort_by_key(|(offset, _)| *offset);
+    let at_line =
+        |(offset, fault)| SettingsError::File { path: path.to_owned(), line: line_of(text, offset), fault };
+    let faults = faults.into_iter().map(at_line).collect();
+    ConfigurationFile { path: Some(path.to_owned()), valid, faults, on_failure }
 }
 
 /// The directory that paths in a file are relative to.
@@ -59,10 +55,27 @@ fn directory(file: &Path) -> &Path {
 /// Collects the faults of a file, with their offsets.
 struct DocumentParser<'a> {
     path: &'a Path,
+    text: &'a str,
     faults: Vec<(usize, FileFault)>,
 }
 
 impl DocumentParser<'_> {
+    /// What is read even from text that is not TOML.
+    fn damaged(&self) -> (Configuration, Option<Program>) {
+        let program =
+            damaged::find(self.text, on_failure::KEY, |value| Program::from_toml(value, self.path).ok());
+        let state_dir =
+            damaged::find(self.text, STATE_DIR, |value| Value::from_toml(value, directory(self.path)));
+        let places = [
+            (on_failure::KEY, program.as_ref().map(|found| found.1)),
+            (STATE_DIR, state_dir.as_ref().map(|found| found.1)),
+        ];
+        let lines =
+            places.into_iter().filter_map(|(key, offset)| Some((key, line_of(self.text, offset?)))).collect();
+        let layer = Layer { state_dir: state_dir.map(|found| found.0), ..Layer::default() };
+        (Configuration { layer, lines, ..Configuration::default() }, program.map(|found| found.0))
+    }
+
     fn configuration(&mut self, table: &DeTable<'_>) -> Configuration {
         let layer = self.layer(table, GLOBAL_KEYS, |_| true);
         if let Some(url) = &layer.base_url {
@@ -81,7 +94,7 @@ impl DocumentParser<'_> {
             }
             None => Vec::new(),
         };
-        Configuration { layer, lineages }
+        Configuration { layer, lines: self.lines(table), lineages }
     }
 
     fn on_failure(&mut self, table: &DeTable<'_>) -> Option<Program> {
@@ -110,7 +123,7 @@ impl DocumentParser<'_> {
                 return None;
             }
         };
-        Some(LineageEntry { location, domains, layer })
+        Some(LineageEntry { location, domains, layer, lines: self.lines(table) })
     }
 
     fn domains(&mut self, table: &DeTable<'_>) -> Vec<Domain> {
@@ -148,6 +161,13 @@ impl DocumentParser<'_> {
             self.fault(key.span(), fault);
         }
         Layer::read(&mut TableReader { parser: self, table, allowed })
+    }
+
+    /// The lines of the settings in a table, and of `on_failure`.
+    fn lines(&self, table: &DeTable<'_>) -> KeyLines {
+        let keys = SETTINGS.iter().map(|setting| setting.name).chain([on_failure::KEY]);
+        let line = |key| Some((key, line_of(self.text, table.get(key)?.span().start)));
+        keys.filter_map(line).collect()
     }
 
     fn value<T: Value>(&mut self, table: &DeTable<'_>, key: &'static str) -> Option<T> {
@@ -218,7 +238,7 @@ mod tests {
     const FILE: &str = "/etc/edgecert/config.toml";
 
     fn error(text: &str) -> String {
-        parse(Path::new(FILE), text).contents.err().unwrap().to_string()
+        parse(Path::new(FILE), text).contents().err().unwrap().to_string()
     }
 
     #[test]
@@ -281,7 +301,8 @@ mod tests {
     #[test]
     fn paths_are_relative_to_file() {
         let text = "api_key_file = \"key\"\ntrust_anchors = \"ca.pem\"\n[[lineage]]\ncert = \"c.pem\"\nkey = \"/k.pem\"\nwait = 5\ntrust_anchors = \"off\"\nverify_every = 0\n";
-        let file = parse(Path::new(FILE), text).contents.unwrap();
+        let file = parse(Path::new(FILE), text);
+        let file = file.contents().unwrap();
         assert_eq!(file.layer.api_key_file, Some("/etc/edgecert/key".into()));
         let location = Location::Files { cert: "/etc/edgecert/c.pem".into(), key: "/k.pem".into() };
         assert_eq!(file.lineages[0].location, location);

@@ -10,6 +10,7 @@ use super::{BaseUrl, SettingsError};
 use crate::env::{Env, NotUnicode};
 use crate::names::Domain;
 use crate::secret::Secret;
+use crate::text::sanitize;
 
 /// Variables with the proxy for https, the first one that is set counts.
 const PROXY: [&str; 4] = ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"];
@@ -62,6 +63,13 @@ impl Proxy {
             |error: ProxyError| SettingsError::Invalid { name: variable.into(), reason: error.to_string() };
         let (url, credentials) = parse(text).map_err(invalid)?;
         Ok(Some(Self { url, credentials, variable }))
+    }
+
+    /// The proxy, without its credentials.
+    pub(super) fn text(&self) -> String {
+        let url = self.url.as_str().trim_end_matches('/');
+        let credentials = self.credentials.as_ref().map_or("", |_| ", with credentials");
+        format!("{}{credentials}", sanitize(url))
     }
 }
 

@@ -9,6 +9,7 @@ use toml::de::DeValue;
 use super::value::{Kind, Value};
 use crate::env::Env;
 use crate::file::recorded_path;
+use crate::text;
 
 /// Trusted root certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,6 +87,14 @@ impl Value for TrustAnchors {
             Self::File(path) => Self::File(directory.join(path)),
             keyword => keyword,
         })
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Self::Off => OFF.into(),
+            Self::System => SYSTEM.into(),
+            Self::File(path) => text::path(path),
+        }
     }
 }
 

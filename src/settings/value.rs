@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use toml::de::DeValue;
 
-use crate::text::display_as_serialized;
+use crate::text::{self, display_as_serialized, sanitize};
 
 /// Type of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +50,9 @@ pub(crate) trait Value: Clone + Send + Sync + 'static {
 
     /// Reads a value of the configuration file; a path is relative to the file's directory.
     fn from_toml(value: &DeValue<'_>, directory: &Path) -> Option<Self>;
+
+    /// Writes the value as a variable would have it, safe to print.
+    fn text(&self) -> String;
 }
 
 impl Value for String {
@@ -61,6 +64,10 @@ impl Value for String {
 
     fn from_toml(value: &DeValue<'_>, _: &Path) -> Option<Self> {
         value.as_str().map(str::to_owned)
+    }
+
+    fn text(&self) -> String {
+        sanitize(self)
     }
 }
 
@@ -78,6 +85,10 @@ impl Value for PathBuf {
     fn from_toml(value: &DeValue<'_>, directory: &Path) -> Option<Self> {
         value.as_str().map(|path| directory.join(path))
     }
+
+    fn text(&self) -> String {
+        text::path(self)
+    }
 }
 
 impl Value for u64 {
@@ -91,6 +102,10 @@ impl Value for u64 {
         let number = value.as_integer()?;
         Self::from_str_radix(number.as_str(), number.radix()).ok()
     }
+
+    fn text(&self) -> String {
+        self.to_string()
+    }
 }
 
 impl Value for NonZeroU64 {
@@ -102,6 +117,10 @@ impl Value for NonZeroU64 {
 
     fn from_toml(value: &DeValue<'_>, directory: &Path) -> Option<Self> {
         Self::new(u64::from_toml(value, directory)?)
+    }
+
+    fn text(&self) -> String {
+        self.to_string()
     }
 }
 
@@ -118,6 +137,10 @@ impl Value for bool {
 
     fn from_toml(value: &DeValue<'_>, _: &Path) -> Option<Self> {
         value.as_bool()
+    }
+
+    fn text(&self) -> String {
+        self.to_string()
     }
 }
 
@@ -150,5 +173,9 @@ impl Value for Verify {
     fn from_toml(value: &DeValue<'_>, _: &Path) -> Option<Self> {
         let text = value.as_str()?;
         Self::ALL.into_iter().find(|mode| mode.to_string() == text)
+    }
+
+    fn text(&self) -> String {
+        self.to_string()
     }
 }

@@ -1,0 +1,333 @@
+//! Lists the settings in effect, each with its value and where that comes from.
+//!
+//! A value is shown as it would be written. Of the API key only the length is shown, of a proxy no credentials, and of
+//! an invalid value nothing: a secret may be in its place by mistake.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use super::api_key::{self, KeyLocation};
+use super::layers::{base_url, check_edge_address};
+use super::{
+    BaseUrl, ConfigurationFile, Layer, Layers, LineageEntry, Location, Proxy, SETTINGS, Setting,
+    SettingsError, on_failure, timeout,
+};
+use crate::clock::Deadline;
+use crate::env::Env;
+use crate::text::{count, path};
+
+const CONFIG_VARIABLE: &str = "EDGECERT_CONFIG";
+const STATE_DIRECTORY: &str = "STATE_DIRECTORY";
+
+/// A setting in effect.
+#[derive(Clone, Debug)]
+#[cfg_attr(not(test), expect(dead_code, reason = "for `doctor --settings`"))]
+pub(crate) struct EffectiveSetting {
+    /// Key in the configuration file; also `config`, `api_key` and `proxy`.
+    pub(crate) key: &'static str,
+    /// The lineage whose `[[lineage]]` entry has the setting; `None` for the whole run.
+    pub(crate) lineage: Option<String>,
+    /// `None` if it is unset without a default, or invalid.
+    pub(crate) value: Option<String>,
+    pub(crate) origin: ValueOrigin,
+    /// Why it is invalid, or missing although it is required.
+    pub(crate) error: Option<SettingsError>,
+}
+
+/// Where the value of a setting comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ValueOrigin {
+    /// The flag, without dashes.
+    Flag(String),
+    /// The environment variable.
+    Variable(String),
+    /// A line of the configuration file.
+    Line {
+        file: PathBuf,
+        line: usize,
+    },
+    /// The file that holds the API key.
+    KeyFile(PathBuf),
+    /// The systemd credential that holds the API key.
+    Credential(PathBuf),
+    Default,
+}
+
+impl fmt::Display for ValueOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag(flag) => write!(f, "flag --{flag}"),
+            Self::Variable(name) => write!(f, "variable {name}"),
+            Self::Line { file, line } => write!(f, "{} line {line}", path(file)),
+            Self::KeyFile(file) => write!(f, "file {}", path(file)),
+            Self::Credential(file) => write!(f, "credential {}", path(file)),
+            Self::Default => f.write_str("default"),
+        }
+    }
+}
+
+/// Lists every setting, then those of `[[lineage]]` entries. `config` is the value of `--config`. Reads the API key, which
+/// may be in a pipe.
+pub(crate) fn effective(
+    flags: &Layer,
+    config: Option<&Path>,
+    env: &Env,
+    file: &ConfigurationFile,
+) -> Vec<EffectiveSetting> {
+    let layers = Layers::new(flags, env, &file.valid);
+    let list = List { flags: flags.texts(), environment: layers.environment.texts(), file, layers };
+    let mut settings = vec![list.config_file(config)];
+    settings.extend(SETTINGS.iter().enumerate().map(|(at, setting)| list.setting(at, setting)));
+    settings.extend([list.api_key(), list.proxy(), list.on_failure()]);
+    settings.extend(file.valid.lineages.iter().flat_map(|entry| list.entry(entry)));
+    settings
+}
+
+/// The sources of the settings; texts are in the order of [`SETTINGS`].
+struct List<'a> {
+    flags: Vec<Option<String>>,
+    environment: Vec<Option<String>>,
+    file: &'a ConfigurationFile,
+    layers: Layers<'a>,
+}
+
+impl List<'_> {
+    fn config_file(&self, flag: Option<&Path>) -> EffectiveSetting {
+        let origin = match (flag, self.layers.env.raw(CONFIG_VARIABLE)) {
+            (Some(_), _) => ValueOrigin::Flag("config".into()),
+            (None, Some(_)) => ValueOrigin::Variable(CONFIG_VARIABLE.into()),
+            (None, None) => ValueOrigin::Default,
+        };
+        // Faults in lines of settings are shown with these.
+        let is_known = |fault: &&SettingsError| match fault {
+            SettingsError::File { line, .. } => !self.file.valid.has_line(*line),
+            _ => true,
+        };
+        let error = self.file.faults.iter().find(is_known).cloned();
+        let value = self.file.path.as_deref().map(path);
+        EffectiveSetting { key: "config", lineage: None, value, origin, error }
+    }
+
+    fn setting(&self, at: usize, setting: &'static Setting) -> EffectiveSetting {
+        let text = |texts: &[Option<String>]| texts.get(at).cloned().flatten();
+        let variable = setting.variable();
+        let is_variable_set = self.layers.env.raw(&variable).is_some();
+        let line = self.file.valid.lines.get(setting.name);
+        let (value, origin, error) = if let Some(value) = text(&self.flags) {
+            (Some(value), ValueOrigin::Flag(setting.flag()), None)
+        } else if is_variable_set {
+            let error = self.layers.unusable.iter().find(|error| error.name() == Some(&variable));
+            (text(&self.environment), ValueOrigin::Variable(variable), error.cloned())
+        } else if let Some(line) = line {
+            (text(&self.file.valid.layer.texts()), self.line(*line), self.fault_at(*line))
+        } else {
+            self.default(setting)
+        };
+        let given = value.as_deref().filter(|_| origin != ValueOrigin::Default);
+        let error = error.or_else(|| invalid_text(setting, given));
+        let value = value.filter(|_| error.is_none());
+        EffectiveSetting { key: setting.name, lineage: None, value, origin, error }
+    }
+
+    fn default(&self, setting: &Setting) -> (Option<String>, ValueOrigin, Option<SettingsError>) {
+        match setting.name {
+            "base_url" => (None, ValueOrigin::Default, self.missing(SettingsError::NoBaseUrl)),
+            "state_dir" => {
+                let has_unit = self.layers.env.raw(STATE_DIRECTORY).is_some();
+                let unit = || ValueOrigin::Variable(STATE_DIRECTORY.into());
+                let origin = if has_unit { unit() } else { ValueOrigin::Default };
+                (self.layers.state_dir().as_deref().map(path), origin, None)
+            }
+            _ => (setting.default_text(), ValueOrigin::Default, None),
+        }
+    }
+
+    fn api_key(&self) -> EffectiveSetting {
+        let Layers { flags, environment, file, env, .. } = &self.layers;
+        let configured = environment.api_key_file.as_ref().or(file.api_key_file.as_ref());
+        let location = KeyLocation::find(flags.api_key_file.as_ref(), configured, env);
+        let merged = self.layers.merge(&Layer::default(), None);
+        let key =
+            location.as_ref().map(|location| location.read(env, Deadline::after(timeout(merged.timeout))));
+        let (value, error) = match key {
+            Some(Ok(key)) => (Some(count(key.expose().chars().count(), "character")), None),
+            Some(Err(error)) => (None, Some(error)),
+            None => (None, self.missing(SettingsError::NoApiKey)),
+        };
+        let origin = match location {
+            Some(KeyLocation::File(path)) => ValueOrigin::KeyFile(path),
+            Some(KeyLocation::Variable) => ValueOrigin::Variable(api_key::VARIABLE.into()),
+            Some(KeyLocation::Credential(path)) => ValueOrigin::Credential(path),
+            None => ValueOrigin::Default,
+        };
+        EffectiveSetting { key: "api_key", lineage: None, value, origin, error }
+    }
+
+    /// The proxy for requests to the base URL.
+    fn proxy(&self) -> EffectiveSetting {
+        let url: Option<BaseUrl> = base_url(&self.layers.merge(&Layer::default(), None)).ok();
+        let variable = |name: &str| ValueOrigin::Variable(name.to_owned());
+        let (value, origin, error) = match url.map(|url| Proxy::find(&url, self.layers.env)) {
+            Some(Ok(Some(proxy))) => (Some(proxy.text()), variable(proxy.variable), None),
+            Some(Err(error)) => {
+                let origin = error.name().map_or(ValueOrigin::Default, variable);
+                (None, origin, Some(error))
+            }
+            Some(Ok(None)) | None => (None, ValueOrigin::Default, None),
+        };
+        EffectiveSetting { key: "proxy", lineage: None, value, origin, error }
+    }
+
+    /// The program, without its arguments: there may be a secret among them.
+    fn on_failure(&self) -> EffectiveSetting {
+        let key = on_failure::KEY;
+        let line = self.file.valid.lines.get(key);
+        let value = self.file.on_failure.as_ref().map(|program| match program.arguments.len() {
+            0 => path(&program.name),
+            arguments => format!("{} ({})", path(&program.name), count(arguments, "argument")),
+        });
+        let origin = line.map_or(ValueOrigin::Default, |line| self.line(*line));
+        let error = line.and_then(|line| self.fault_at(*line));
+        EffectiveSetting { key, lineage: None, value, origin, error }
+    }
+
+    /// The settings that an entry has of its own, and that neither a flag nor a variable overrides.
+    fn entry(&self, entry: &LineageEntry) -> Vec<EffectiveSetting> {
+        let lineage = match &entry.location {
+            Location::Directory(directory) => path(directory),
+            Location::Files { cert, .. } => path(cert),
+        };
+        let setting = |(at, (setting, value)): (usize, (&'static Setting, Option<String>))| {
+            let line = *entry.lines.get(setting.name)?;
+            let is_overridden = self.flags.get(at)?.is_some() || self.environment.get(at)?.is_some();
+            let error = self.fault_at(line).or_else(|| invalid_text(setting, value.as_deref()));
+            let value = value.filter(|_| error.is_none());
+            let lineage = Some(lineage.clone());
+            let row = EffectiveSetting { key: setting.name, lineage, value, origin: self.line(line), error };
+            (!is_overridden).then_some(row)
+        };
+        SETTINGS.iter().zip(entry.layer.texts()).enumerate().filter_map(setting).collect()
+    }
+
+    fn line(&self, line: usize) -> ValueOrigin {
+        ValueOrigin::Line { file: self.file.path.clone().unwrap_or_default(), line }
+    }
+
+    fn fault_at(&self, wanted: usize) -> Option<SettingsError> {
+        let is_there =
+            |fault: &&SettingsError| matches!(fault, SettingsError::File { line, .. } if *line == wanted);
+        self.file.faults.iter().find(is_there).cloned()
+    }
+
+    /// A setting is not missing if the file that may hold it is invalid.
+    fn missing(&self, error: SettingsError) -> Option<SettingsError> {
+        self.file.faults.is_empty().then_some(error)
+    }
+}
+
+/// Why the text of a valid type is no valid value.
+fn invalid_text(setting: &Setting, text: Option<&str>) -> Option<SettingsError> {
+    let layer = Layer { base_url: text.map(str::to_owned), ..Layer::default() };
+    match setting.name {
+        "base_url" if text.is_some() => base_url(&layer).err(),
+        "edge_address" => check_edge_address(text?).err(),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+    use crate::settings::parser;
+
+    const FILE: &str = "/etc/edgecert/config.toml";
+
+    /// One line for each setting: key, value or error, origin.
+    fn lines(flags: &Layer, variables: &[(&str, &str)], text: &str) -> Vec<String> {
+        let env: Env = variables.iter().copied().collect();
+        let file = parser::parse(Path::new(FILE), text);
+        let line = |setting: EffectiveSetting| {
+            let lineage = setting.lineage.map(|lineage| format!("{lineage}: ")).unwrap_or_default();
+            let error = setting.error.map(|error| format!("error: {error}"));
+            let both: Vec<String> = setting.value.into_iter().chain(error).collect();
+            let value = if both.is_empty() { "unset".to_owned() } else { both.join("; ") };
+            format!("{lineage}{} = {value} ({})", setting.key, setting.origin)
+        };
+        effective(flags, None, &env, &file).into_iter().map(line).collect()
+    }
+
+    #[test]
+    fn every_setting_has_an_origin() {
+        let flags = Layer { wait: Some(5), ..Layer::default() };
+        let variables = [
+            ("EDGECERT_WAIT", "7"),
+            ("EDGECERT_TIMEOUT", "60"),
+            ("EDGECERT_API_KEY", "0123456789"),
+            ("STATE_DIRECTORY", "/run/state"),
+            ("https_proxy", "http://user:hunter2@proxy.example:3128"),
+        ];
+        let text = "base_url = 'https://api.example.net'\n\nwait = 9\nrebind = true\n\
+                    on_failure = ['mail', '-s', 'hunter2']\n\
+                    [[lineage]]\npath = '/certs/a'\nverify = 'off'\nwait = 1\n";
+        let expected = [
+            "config = /etc/edgecert/config.toml (default)",
+            "base_url = https://api.example.net (/etc/edgecert/config.toml line 1)",
+            "api_key_file = unset (default)",
+            "ca_file = the system's trust store (default)",
+            "state_dir = /run/state (variable STATE_DIRECTORY)",
+            "timeout = 60 (variable EDGECERT_TIMEOUT)",
+            "wait = 5 (flag --wait)",
+            "verify = auto (default)",
+            "verify_every = 86400 (default)",
+            "edge_address = the site's cname, port 443 (default)",
+            "trust_anchors = a warning, with the system's roots (default)",
+            "rebind = true (/etc/edgecert/config.toml line 4)",
+            "allow_untrusted = false (default)",
+            "skip_unmatched = false (default)",
+            "api_key = 10 characters (variable EDGECERT_API_KEY)",
+            "proxy = http://proxy.example:3128, with credentials (variable https_proxy)",
+            "on_failure = mail (2 arguments) (/etc/edgecert/config.toml line 5)",
+            "/certs/a: verify = off (/etc/edgecert/config.toml line 8)",
+        ];
+        assert_eq!(lines(&flags, &variables, text), expected);
+    }
+
+    #[test]
+    fn invalid_values_are_listed_without_hiding_others() {
+        let variables = [("EDGECERT_WAIT", "soon"), ("https_proxy", "socks5://hunter2")];
+        let text = "base_url = 'https://api.example.net'\ntimeout = 0\nbasurl = 1\nverify = 'off'\n";
+        let found = lines(&Layer::default(), &variables, text);
+        let expected = [
+            "config = /etc/edgecert/config.toml; error: /etc/edgecert/config.toml:3: unknown key `basurl` (default)",
+            "timeout = error: /etc/edgecert/config.toml:2: `timeout`: expected a whole number of seconds above 0 (/etc/edgecert/config.toml line 2)",
+            "wait = error: EDGECERT_WAIT: expected a whole number of seconds (variable EDGECERT_WAIT)",
+            "verify = off (/etc/edgecert/config.toml line 4)",
+        ];
+        for expected in expected {
+            assert!(found.iter().any(|line| line == expected), "{expected}\n{found:#?}");
+        }
+        let proxy = found.iter().find(|line| line.starts_with("proxy")).unwrap();
+        assert!(proxy.starts_with("proxy = error: https_proxy: ") && !proxy.contains("hunter2"), "{proxy}");
+        let broken = lines(&Layer::default(), &[], "wait = \nstate_dir = '/kept'\n");
+        assert!(broken.contains(&format!("state_dir = /kept ({FILE} line 2)")), "{broken:#?}");
+        assert!(broken.contains(&"base_url = unset (default)".into()), "the file may hold it: {broken:#?}");
+    }
+
+    #[test]
+    fn api_key_is_a_length_and_a_place() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let key = directory.path().join("edgecert-api-key");
+        fs::write(&key, "hunter2\n").unwrap();
+        fs::set_permissions(&key, Permissions::from_mode(0o600)).unwrap();
+        let (name, folder) = (key.to_str().unwrap(), directory.path().to_str().unwrap());
+        for (key_file, origin) in [(name, "file"), ("", "credential")] {
+            let variables = [("EDGECERT_API_KEY_FILE", key_file), ("CREDENTIALS_DIRECTORY", folder)];
+            let found = lines(&Layer::default(), &variables, "");
+            assert!(found.contains(&format!("api_key = 7 characters ({origin} {name})")), "{found:#?}");
+            assert!(!found.join("\n").contains("hunter2"));
+        }
+    }
+}
