@@ -1,5 +1,6 @@
 //! Formats values for terminals: sanitizes untrusted text, and writes times, durations, counts and lists.
 
+pub mod people;
 pub mod rfc3339;
 
 use std::fmt::Write as _;

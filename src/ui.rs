@@ -155,12 +155,23 @@ impl Progress for Bar {
 
 fn style(stream: &(impl IsTerminal + AsFd), env: &Env) -> Style {
     if !stream.is_terminal() {
-        return Style { colour: false, width: None };
+        return Style::PLAIN;
     }
     let size = rustix::termios::tcgetwinsize(stream);
     let width = size.ok().map(|size| usize::from(size.ws_col)).filter(|width| *width > 0);
-    let is_plain = env.raw("NO_COLOR").is_some() || env.raw("TERM").is_some_and(|term| term == "dumb");
-    Style { colour: !is_plain, width }
+    Style { colour: env.raw("NO_COLOR").is_none() && !is_dumb(env), unicode: is_utf8(env), width }
+}
+
+/// Whether the terminal understands no escape sequences.
+fn is_dumb(env: &Env) -> bool {
+    env.raw("TERM").is_some_and(|term| term == "dumb")
+}
+
+/// Whether the locale's character set is UTF-8.
+fn is_utf8(env: &Env) -> bool {
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| env.raw(name));
+    let locale = locale.map(|locale| locale.to_string_lossy().to_lowercase()).unwrap_or_default();
+    locale.contains("utf-8") || locale.contains("utf8")
 }
 
 /// Writes and flushes the text. Errors of standard error are ignored: there is nowhere left to report them.
@@ -183,4 +194,25 @@ impl log::Log for Logger {
     }
 
     fn flush(&self) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locale_decides_about_unicode() {
+        let rows: [(&[(&str, &str)], bool); 7] = [
+            (&[], false),
+            (&[("LANG", "C.UTF-8")], true),
+            (&[("LANG", "de_DE.utf8")], true),
+            (&[("LANG", "en_US.UTF-8"), ("LC_ALL", "C")], false),
+            (&[("LANG", "C"), ("LC_CTYPE", "C.UTF-8")], true),
+            (&[("LANG", "en_US.UTF-8"), ("LC_ALL", "")], true),
+            (&[("LANG", "de_DE.ISO-8859-1")], false),
+        ];
+        for (variables, expected) in rows {
+            assert_eq!(is_utf8(&variables.iter().copied().collect()), expected, "{variables:?}");
+        }
+    }
 }

@@ -12,12 +12,17 @@ use super::settings::{Local, SettingArgs};
 Examples:
   edgecert status
   edgecert status --verify
+  edgecert status --wide
   edgecert status --check --max-lag 7200 --warn-days 20
   edgecert status --metrics /var/lib/prometheus/node-exporter/edgecert.prom")]
 pub(crate) struct StatusArgs {
     /// Check what the edge of each site serves, by TLS handshakes
     #[arg(long)]
     pub(crate) verify: bool,
+
+    /// Add columns: the certificate on disk, the record, and the last outcome
+    #[arg(long, conflicts_with_all = ["check", "metrics", "forget"])]
+    pub(crate) wide: bool,
 
     /// Print one line for a monitoring system; exit 0 (OK), 1 (warning) or 2 (critical)
     #[arg(long)]

@@ -3,7 +3,8 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::text::{self, Style};
+use super::style::Style;
+use super::text;
 use super::{CertificateReport, ServingReport, SiteReport, SourceReport, UploadReport};
 use crate::check::Finding;
 use crate::outcome::{ChangedRecords, Outcome};

@@ -2,8 +2,10 @@
 
 mod body;
 mod edge;
+mod style;
 mod table;
 mod text;
+mod wrap;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -20,9 +22,11 @@ use crate::text::rfc3339;
 
 pub(crate) use self::body::{Body, DeployBody, Output};
 pub(crate) use self::edge::{EdgeReport, ServingReport};
+pub(crate) use self::style::Sign;
+pub use self::style::Style;
 pub(crate) use self::table::{Cell, Table};
-pub use self::text::Style;
 pub(crate) use self::text::{error_lines, finding_line, warning_line};
+pub(crate) use self::wrap::Wrapped;
 
 /// Version of the JSON object; raised when a field changes its meaning or is removed.
 const VERSION: u8 = 1;

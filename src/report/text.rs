@@ -2,34 +2,16 @@
 
 use std::fmt::Write as _;
 
-use anstyle::{AnsiColor, Style as Ansi};
+use anstyle::AnsiColor;
 use serde_json::Value;
 
 use super::edge::ServedLeaf;
+use super::style::Style;
 use super::{DeployBody, ServingReport, UploadReport};
 use crate::check::Status;
 use crate::error::CommandError;
 use crate::outcome::Outcome;
 use crate::text::{count, list, rfc3339, sanitize};
-
-/// What an output stream can display.
-#[derive(Clone, Copy, Debug)]
-pub struct Style {
-    /// Whether escape sequences may be used.
-    pub(crate) colour: bool,
-    /// Columns of the terminal; `None` if the stream is not a terminal, so that lines may have any length.
-    pub(crate) width: Option<usize>,
-}
-
-impl Style {
-    pub(crate) fn paint(self, text: &str, colour: AnsiColor) -> String {
-        if !self.colour {
-            return text.to_owned();
-        }
-        let style = Ansi::new().fg_color(Some(colour.into())).bold();
-        format!("{style}{text}{style:#}")
-    }
-}
 
 pub(super) fn deployment(report: &DeployBody, command: &str, style: Style) -> String {
     let mut lines = String::new();
@@ -187,7 +169,7 @@ mod tests {
 
     #[test]
     fn colour_follows_the_style() {
-        assert_eq!(warning_line("x", Style { colour: false, width: None }), "edgecert: warning: x\n");
-        assert!(warning_line("x", Style { colour: true, width: None }).contains('\u{1b}'));
+        assert_eq!(warning_line("x", Style::PLAIN), "edgecert: warning: x\n");
+        assert!(warning_line("x", Style { colour: true, ..Style::PLAIN }).contains('\u{1b}'));
     }
 }

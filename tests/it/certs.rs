@@ -44,7 +44,7 @@ fn certificates_are_listed_with_bound_sites() {
     let (service, _) = wildcard();
     let output = certs(&service, &["list"]).succeeds();
     let lines: Vec<&str> = output.stdout.lines().collect();
-    assert!(lines[0].starts_with("id  domain") && lines[0].ends_with("sites bound"), "{}", lines[0]);
+    assert!(lines[0].starts_with("ID  DOMAIN") && lines[0].ends_with("SITES BOUND"), "{}", lines[0]);
     let words: Vec<&str> = lines[1].split_whitespace().collect();
     assert_eq!(
         (words[0], words[1], words[2], words[4]),

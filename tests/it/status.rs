@@ -108,15 +108,16 @@ fn table_shows_each_site() {
     deploy(&service, &lineage, state.path()).succeeds();
     let output = status(state.path(), &[]).succeeds();
     let lines: Vec<&str> = output.stdout.lines().collect();
-    assert_eq!((lines.len(), output.stderr.as_str()), (3, ""), "{}", output.stdout);
-    assert!(lines[0].starts_with("lineage"), "{}", lines[0]);
-    for (line, site) in lines[1..].iter().zip(["a.example", "b.example"]) {
-        assert!(line.starts_with(&format!("{}  {site}  ", name(state.path()))), "{line}");
-        assert!(
-            line.contains(" same leaf") && line.contains("  served  ") && line.ends_with("  -"),
-            "{line}"
-        );
+    assert_eq!((lines.len(), output.stderr.as_str()), (4, ""), "{}", output.stdout);
+    assert!(lines[0].starts_with("SITE "), "{}", lines[0]);
+    for (line, site) in lines[1..3].iter().zip(["a.example", "b.example"]) {
+        assert!(line.starts_with(&format!("* {site}  served ")), "{line}");
+        assert!(line.ends_with(&format!("  {}", name(state.path()))), "{line}");
     }
+    assert_eq!(lines[3], "2 sites: 2 served");
+    let wide = status(state.path(), &["--wide"]).succeeds().stdout;
+    let row = wide.lines().nth(1).unwrap();
+    assert!(row.contains(" same leaf") && row.ends_with("  served"), "{row}");
     let nothing = status(&state.path().join("none"), &[]).succeeds();
     assert!(nothing.stdout.starts_with("no lineage is known"), "{}", nothing.stdout);
     assert!(!state.path().join("none").exists());
@@ -151,14 +152,14 @@ fn verify_shows_what_is_served() {
         (&seen["outcome"], &seen["served"], &seen["addresses"]),
         (&json!("served"), &json!(1), &json!(1))
     );
-    assert!(status(state.path(), &["--verify"]).succeeds().stdout.contains("  served 1/1  "));
+    assert!(status(state.path(), &["--verify"]).succeeds().stdout.contains("* a.example  served 1/1  "));
 
     let old = lineage_status(state.path(), &[])["on_disk"]["not_after"].clone();
     lineage.renew(&["a.example"]);
     let seen = served(&["--verify"]);
     assert_eq!((&seen["outcome"], &seen["not_after"]), (&json!("stale"), &old));
     assert!(seen["stale"][0].as_str().unwrap().contains("still serves the certificate of"), "{seen}");
-    assert!(status(state.path(), &["--verify"]).succeeds().stdout.contains("  stale 0/1, "));
+    assert!(status(state.path(), &["--verify"]).succeeds().stdout.contains("x a.example  stale 0/1, "));
 
     let seen = served(&["--verify", "--edge-address", "127.0.0.1:1"]);
     assert_eq!(

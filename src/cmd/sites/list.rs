@@ -31,7 +31,9 @@ pub(super) async fn run(
     let sites = &list.items;
     report.body.set("sites", sites.iter().map(|site| &site.json).collect::<Vec<_>>());
     let expiries = expiries(&session.settings);
-    let mut table = Table::new(&["id", "domain", "cname", "enabled", "status", "certificate", "synced"]);
+    const HEADS: [&str; 7] = ["id", "domain", "cname", "enabled", "status", "certificate", "synced"];
+    let mut table =
+        Table::new(&HEADS).keeping("domain", &["cname", "status", "synced", "enabled", "certificate"]);
     for site in sites {
         table.row(cells(site, &expiries));
     }

@@ -95,7 +95,7 @@ fn show(args: &StatusArgs, context: &Context, report: &mut CommandReport) -> Res
     }
     report.warnings.extend(state_errors.iter().map(ToString::to_string));
     if args.metrics.is_none() {
-        report.body.text = table::text(&lineages, now, context.style);
+        report.body.text = table::text(&lineages, args.wide, now, context.style);
     }
     Ok(written?)
 }

@@ -1,17 +1,20 @@
-//! The status as a table: a row for each site of each lineage.
+//! The status as a table: a row for each site of each lineage, those that need attention first.
+
+use std::collections::BTreeMap;
 
 use anstyle::AnsiColor;
 use time::OffsetDateTime;
 
 use super::lineage_status::{
-    DiskStatus, EdgeOutcome, EdgeStatus, LeafAge, LineageStatus, SiteStatus, days_left,
+    DiskStatus, EdgeOutcome, EdgeStatus, LeafAge, LineageStatus, Phase, SiteStatus, days_left,
 };
 use crate::outcome::Outcome;
-use crate::report::{Cell, Style, Table};
-use crate::text::{humanize, sanitize};
+use crate::report::{Cell, Sign, Style, Table, Wrapped};
+use crate::text::{count, people, sanitize};
 
-const HEADERS: [&str; 8] =
-    ["lineage", "site", "on disk", "on record", "served", "pending for", "days left", "last error"];
+const HEADS: [&str; 7] = ["site", "state", "expires", "lineage", "on disk", "on record", "served"];
+/// Number of columns without `--wide`.
+const NARROW: usize = 4;
 
 /// A certificate that expires in fewer days is highlighted.
 const SOON_DAYS: i64 = 14;
@@ -19,36 +22,209 @@ const SOON_DAYS: i64 = 14;
 const SHORT_FINGERPRINT: usize = 8;
 const EMPTY: &str = "-";
 
-/// Formats the table.
-pub(super) fn text(lineages: &[LineageStatus], now: OffsetDateTime, style: Style) -> String {
+/// A row of the table.
+struct Row<'a> {
+    lineage: &'a LineageStatus,
+    site: Option<&'a SiteStatus>,
+    sign: Sign,
+    /// The state without its duration, which the last line counts.
+    word: String,
+    state: String,
+}
+
+/// Formats the table. If it is `wide`, with fingerprints and records.
+pub(super) fn text(lineages: &[LineageStatus], wide: bool, now: OffsetDateTime, style: Style) -> String {
     if lineages.is_empty() {
         return "no lineage is known: none has been deployed, and the configuration names none\n".into();
     }
-    let mut table = Table::new(&HEADERS);
-    for lineage in lineages {
-        if lineage.sites.is_empty() {
-            table.row(row(lineage, None, now));
+    let rows = rows(lineages, now);
+    let (heads, droppable): (&[&'static str], &[&str]) = if wide {
+        (&HEADS, &["lineage", "served", "on record", "on disk"])
+    } else {
+        (HEADS.get(..NARROW).unwrap_or_default(), &["lineage", "expires"])
+    };
+    let mut table = Table::new(heads).keeping("site", droppable);
+    let mut last: Option<&LineageStatus> = None;
+    for row in &rows {
+        table.row(row.cells(now).into_iter().take(heads.len()));
+        if last.is_none_or(|last| !std::ptr::eq(last, row.lineage)) {
+            let notes = notes(row.lineage, now);
+            notes.iter().take(if wide { notes.len() } else { 1 }).for_each(|note| table.note(note));
         }
-        for site in &lineage.sites {
-            table.row(row(lineage, Some(site), now));
-        }
+        row.edge_notes().for_each(|note| table.note(&people::with_times(note, now)));
+        last = Some(row.lineage);
     }
-    table.to_text(style)
+    table.to_text(style) + &last_line(&rows, wide, style)
 }
 
-fn row(lineage: &LineageStatus, site: Option<&SiteStatus>, now: OffsetDateTime) -> [Cell; 8] {
-    let deployed = || lineage.deployed.as_ref().map(|leaf| leaf.not_after);
-    let until = site.and_then(SiteStatus::expiry).or_else(deployed);
-    [
-        Cell::from(&lineage.name),
-        site.map_or(EMPTY.into(), |site| Cell::from(&site.domain)),
-        on_disk(&lineage.disk, now),
-        site.map_or(EMPTY.into(), on_record),
-        site.map_or(EMPTY.into(), |site| served(site, now)),
-        lineage.lag(now).map_or(EMPTY.into(), |lag| Cell::coloured(humanize(lag), AnsiColor::Yellow)),
-        until.map_or(EMPTY.into(), |until| days(until, now)),
-        last_error(lineage),
-    ]
+/// The rows, those of the lineages that need attention first.
+fn rows(lineages: &[LineageStatus], now: OffsetDateTime) -> Vec<Row<'_>> {
+    let mut groups: Vec<Vec<Row<'_>>> = Vec::with_capacity(lineages.len());
+    for lineage in lineages {
+        let mut rows: Vec<Row<'_>> =
+            lineage.sites.iter().map(|site| Row::new(lineage, Some(site), now)).collect();
+        if rows.is_empty() {
+            rows.push(Row::new(lineage, None, now));
+        }
+        rows.sort_by_key(|row| row.urgency());
+        groups.push(rows);
+    }
+    groups.sort_by_key(|rows| rows.first().map(Row::urgency));
+    groups.into_iter().flatten().collect()
+}
+
+/// Counts the sites in each state.
+fn last_line(rows: &[Row<'_>], wide: bool, style: Style) -> String {
+    let mut counts: BTreeMap<(u8, &str), usize> = BTreeMap::new();
+    for row in rows.iter().filter(|row| row.site.is_some()) {
+        *counts.entry((u8::MAX - row.urgency(), &row.word)).or_default() += 1;
+    }
+    let sites = rows.iter().filter(|row| row.site.is_some()).count();
+    let parts: Vec<String> = counts.iter().map(|((_, word), number)| format!("{number} {word}")).collect();
+    let mut line = count(sites, "site");
+    if sites > 0 {
+        line = format!("{line}: {}", parts.join(", "));
+    }
+    if rows.len() > sites {
+        line = format!("{line}; {} without a site", count(rows.len() - sites, "lineage"));
+    }
+    let line = Wrapped::new("", 0, 0, style).words(&line);
+    let has_hint = style.width.is_some() && !wide;
+    if has_hint { line.unbroken("(--wide: fingerprints, records)", 3).finish() } else { line.finish() }
+}
+
+impl<'a> Row<'a> {
+    fn new(lineage: &'a LineageStatus, site: Option<&'a SiteStatus>, now: OffsetDateTime) -> Self {
+        let (sign, word, score) = state(lineage, site);
+        let is_waiting = matches!(lineage.phase(), Phase::Pending | Phase::Renewed | Phase::New);
+        let gap = if score.is_empty() { " " } else { ", " };
+        let lag = lineage.lag(now).filter(|_| is_waiting).map(|lag| format!("{gap}{}", people::short(lag)));
+        let state = format!("{word}{score}{}", lag.unwrap_or_default());
+        let mut row = Self { lineage, site, sign, word, state };
+        if sign != Sign::Skipped
+            && let Some(until) = row.expiry()
+        {
+            let is_soon = days_left(until, now) < SOON_DAYS;
+            let least = if until < now { Sign::Failed } else { Sign::Warning };
+            row.sign = if is_soon { sign.max(least) } else { sign };
+        }
+        row
+    }
+
+    /// The most urgent first.
+    fn urgency(&self) -> u8 {
+        match self.sign {
+            Sign::Failed => 0,
+            Sign::Warning => 1,
+            Sign::Skipped => 3,
+            _ => 2,
+        }
+    }
+
+    /// Expiry of the leaf that visitors get.
+    fn expiry(&self) -> Option<OffsetDateTime> {
+        let deployed = || self.lineage.deployed.as_ref().map(|leaf| leaf.not_after);
+        self.site.and_then(SiteStatus::expiry).or_else(deployed)
+    }
+
+    fn cells(&self, now: OffsetDateTime) -> [Cell; 7] {
+        let domain = self.site.map_or(EMPTY, |site| &site.domain);
+        let state = match self.sign {
+            Sign::Ok => Cell::from(&self.state),
+            sign => Cell::coloured(&self.state, sign.colour()),
+        };
+        [
+            Cell::signed(self.sign, domain),
+            state,
+            self.expiry().map_or(EMPTY.into(), |until| time_left(until, now)),
+            Cell::from(&self.lineage.name),
+            on_disk(&self.lineage.disk, now),
+            self.site.map_or(EMPTY.into(), on_record),
+            self.site.map_or(EMPTY.into(), |site| Cell::from(site.outcome.to_string())),
+        ]
+    }
+
+    /// What is wrong with the edge, after handshakes.
+    fn edge_notes(&self) -> impl Iterator<Item = &'a String> + use<'a> {
+        let edge = self.site.and_then(|site| site.edge.as_ref());
+        edge.into_iter().flat_map(|edge| edge.stale.iter().chain(&edge.unreachable))
+    }
+}
+
+/// The state of a site: its sign, a word, and how many addresses serve the leaf.
+fn state(lineage: &LineageStatus, site: Option<&SiteStatus>) -> (Sign, String, String) {
+    let without_score = |sign, word: &str| (sign, word.to_owned(), String::new());
+    match (lineage.phase(), &lineage.disk) {
+        (Phase::Superseded, _) => return without_score(Sign::Skipped, "superseded"),
+        (_, DiskStatus::Unreadable(_)) => return without_score(Sign::Failed, "unreadable"),
+        (Phase::Gone, _) if lineage.is_needed() => return without_score(Sign::Failed, "gone"),
+        (Phase::Gone, _) => return without_score(Sign::Skipped, "gone"),
+        _ => {}
+    }
+    let (sign, word, score) = site.map_or_else(|| without_score(Sign::Ok, "no site"), observed);
+    let waiting = if lineage.last_error.is_some() { Sign::Failed } else { Sign::Warning };
+    match lineage.phase() {
+        _ if sign == Sign::Failed || sign == Sign::Warning => (sign, word, score),
+        Phase::Pending => without_score(waiting, "pending"),
+        Phase::Renewed => without_score(Sign::Warning, "renewed"),
+        Phase::New => without_score(Sign::Warning, "new"),
+        _ if lineage.last_error.is_some() => (sign.max(Sign::Warning), word, score),
+        _ => (sign, word, score),
+    }
+}
+
+/// The state of a site by itself: what its edge served, or else the last outcome.
+fn observed(site: &SiteStatus) -> (Sign, String, String) {
+    let Some(EdgeStatus { outcome, served, addresses, .. }) = &site.edge else {
+        let sign = match &site.outcome {
+            Outcome::Skipped | Outcome::Superseded => Sign::Skipped,
+            outcome if outcome.is_deployed() => Sign::Ok,
+            _ => Sign::Failed,
+        };
+        return (sign, site.outcome.to_string(), String::new());
+    };
+    let sign = match outcome {
+        EdgeOutcome::Served => Sign::Ok,
+        EdgeOutcome::Stale => Sign::Failed,
+        EdgeOutcome::Unreachable => Sign::Warning,
+    };
+    let score = if *addresses > 0 { format!(" {served}/{addresses}") } else { String::new() };
+    (sign, outcome.to_string(), score)
+}
+
+/// What is wrong with a lineage, and what to do; the most important first.
+fn notes(lineage: &LineageStatus, now: OffsetDateTime) -> Vec<String> {
+    let mut notes = Vec::new();
+    if lineage.is_superseded() {
+        return notes;
+    }
+    match &lineage.disk {
+        DiskStatus::Leaf { leaf, .. } if leaf.not_after < now => {
+            let date = people::date(leaf.not_after);
+            notes.push(format!("certificate expired {date}; renew it with the ACME client"));
+        }
+        DiskStatus::Unreadable(reason) => notes.push(reason.clone()),
+        DiskStatus::Missing if lineage.is_needed() => {
+            let cert = lineage.cert.as_deref().unwrap_or("its certificate");
+            notes.push(format!("{cert} is missing"));
+        }
+        DiskStatus::Leaf { .. } | DiskStatus::Missing => {}
+    }
+    if let Some(result) = &lineage.last_error {
+        let exit_code = || format!("exit code {}", result.exit_code);
+        let error = result.error.as_deref().map_or_else(exit_code, sanitize);
+        notes.push(people::with_times(&error, now));
+    }
+    match &lineage.disk {
+        DiskStatus::Leaf { age: LeafAge::Newer, .. } if !lineage.is_begun => {
+            notes.push("no run has seen the certificate on disk; run `edgecert sync`".into());
+        }
+        DiskStatus::Leaf { age: LeafAge::Older, .. } => {
+            notes.push("the certificate on disk is older than the deployed one".into());
+        }
+        _ => {}
+    }
+    notes
 }
 
 fn on_disk(disk: &DiskStatus, now: OffsetDateTime) -> Cell {
@@ -58,7 +234,7 @@ fn on_disk(disk: &DiskStatus, now: OffsetDateTime) -> Cell {
         DiskStatus::Unreadable(_) => return Cell::coloured("unreadable", AnsiColor::Red),
     };
     let fingerprint: String = leaf.fingerprint.chars().take(SHORT_FINGERPRINT).collect();
-    let left = time_left(leaf.not_after, now);
+    let left = left(leaf.not_after, now);
     match age {
         LeafAge::Same => Cell::from(format!("{fingerprint} {left}")),
         LeafAge::Newer => Cell::coloured(format!("{fingerprint} {left}, renewed"), AnsiColor::Yellow),
@@ -75,48 +251,17 @@ fn on_record(site: &SiteStatus) -> Cell {
     }
 }
 
-fn served(site: &SiteStatus, now: OffsetDateTime) -> Cell {
-    let Some(edge) = &site.edge else {
-        let outcome = site.outcome.to_string();
-        let is_good =
-            site.outcome.is_deployed() || matches!(site.outcome, Outcome::Skipped | Outcome::Superseded);
-        return if is_good { Cell::from(outcome) } else { Cell::coloured(outcome, AnsiColor::Red) };
-    };
-    let EdgeStatus { outcome, served, addresses, .. } = edge;
-    match outcome {
-        EdgeOutcome::Served => Cell::from(format!("{outcome} {served}/{addresses}")),
-        EdgeOutcome::Stale => {
-            let left = edge.stale_until.map_or("no date".into(), |until| time_left(until, now));
-            Cell::coloured(format!("{outcome} {served}/{addresses}, {left}"), AnsiColor::Red)
-        }
-        EdgeOutcome::Unreachable if *served == 0 => Cell::coloured(outcome.to_string(), AnsiColor::Yellow),
-        EdgeOutcome::Unreachable => {
-            Cell::coloured(format!("{outcome}, served {served}/{addresses}"), AnsiColor::Yellow)
-        }
-    }
-}
-
-fn days(until: OffsetDateTime, now: OffsetDateTime) -> Cell {
+fn time_left(until: OffsetDateTime, now: OffsetDateTime) -> Cell {
+    let text = left(until, now);
     match days_left(until, now) {
-        _ if until < now => Cell::coloured("expired", AnsiColor::Red),
-        days if days < SOON_DAYS => Cell::coloured(days.to_string(), AnsiColor::Yellow),
-        days => Cell::from(days.to_string()),
+        _ if until < now => Cell::coloured(text, AnsiColor::Red),
+        days if days < SOON_DAYS => Cell::coloured(text, AnsiColor::Yellow),
+        _ => Cell::from(text),
     }
 }
 
-fn time_left(until: OffsetDateTime, now: OffsetDateTime) -> String {
-    if until < now { "expired".into() } else { format!("{} d", days_left(until, now)) }
-}
-
-fn last_error(lineage: &LineageStatus) -> Cell {
-    match (&lineage.disk, &lineage.last_error) {
-        (_, Some(result)) => {
-            let exit_code = || format!("exit code {}", result.exit_code);
-            Cell::coloured(result.error.as_deref().map_or_else(exit_code, sanitize), AnsiColor::Red)
-        }
-        (DiskStatus::Unreadable(reason), None) => Cell::coloured(reason, AnsiColor::Red),
-        _ => EMPTY.into(),
-    }
+fn left(until: OffsetDateTime, now: OffsetDateTime) -> String {
+    if until < now { "expired".into() } else { people::short(until - now) }
 }
 
 #[cfg(test)]
@@ -125,33 +270,52 @@ mod tests {
     use super::*;
     use time::Duration;
 
-    const PLAIN: Style = Style { colour: false, width: None };
-
-    #[test]
-    fn each_site_has_a_row() {
-        let mut expired = deployed("expired", -3);
-        expired.sites[0].outcome = Outcome::Stale;
+    fn lineages() -> [LineageStatus; 6] {
+        let mut stale = deployed("stale", -3);
+        stale.sites[0].outcome = Outcome::Stale;
         let mut fresh = renewed("new", Duration::minutes(9));
         fresh.sites.clear();
         fresh.deployed = None;
-        let lineages = [
-            deployed("fine", 60),
-            pending("late", 9, Duration::days(3)),
-            renewed("renewed", Duration::hours(5)),
-            expired,
-            missing("gone"),
-            fresh,
-        ];
+        fresh.is_recorded = false;
+        let fine = deployed("fine", 60);
+        let late = pending("late", 9, Duration::days(3));
+        [fine, late, renewed("renewed", Duration::hours(5)), stale, missing("gone"), fresh]
+    }
+
+    #[test]
+    fn failures_come_first() {
         expect_test::expect![[r"
-            lineage  site       on disk                 on record        served  pending for  days left  last error
-            fine     a.example  aaaafine 60 d           1042 same leaf   served  -            60         -
-            late     a.example  aaaalate 9 d            1042 same leaf   served  3 days       9          the service cannot be reached
-            renewed  a.example  bbbbbbbb 89 d, renewed  1042 other leaf  served  5 hours      20         -
-            expired  a.example  aexpired expired        1042 same leaf   stale   -            expired    -
-            gone     a.example  gone                    1042 same leaf   served  -            40         -
-            new      -          bbbbbbbb 89 d, renewed  -                -       9 minutes    -          -
-        "]].assert_eq(&text(&lineages, NOW, PLAIN));
-        assert!(text(&[], NOW, PLAIN).starts_with("no lineage is known"));
+            SITE         STATE        EXPIRES  LINEAGE
+            x a.example  pending 3 d  9 d      late
+                the service cannot be reached
+            x a.example  stale        expired  stale
+                certificate expired 18 Nov 2026; renew it with the ACME client
+            x a.example  gone         40 d     gone
+                /live/gone/fullchain.pem is missing
+            ! a.example  renewed 5 h  20 d     renewed
+                no run has seen the certificate on disk; run `edgecert sync`
+            ! -          new 9 min    -        new
+                no run has seen the certificate on disk; run `edgecert sync`
+            * a.example  served       60 d     fine
+            5 sites: 1 served, 1 renewed, 1 gone, 1 pending, 1 stale; 1 lineage without a site
+        "]]
+        .assert_eq(&text(&lineages(), false, NOW, Style::PLAIN));
+        assert!(text(&[], false, NOW, Style::PLAIN).starts_with("no lineage is known"));
+    }
+
+    #[test]
+    fn wide_table_shows_fingerprints_and_records() {
+        let [fine, late, renewed, ..] = lineages();
+        expect_test::expect![[r"
+            SITE         STATE        EXPIRES  LINEAGE  ON DISK                 ON RECORD        SERVED
+            x a.example  pending 3 d  9 d      late     aaaalate 9 d            1042 same leaf   served
+                the service cannot be reached
+            ! a.example  renewed 5 h  20 d     renewed  bbbbbbbb 89 d, renewed  1042 other leaf  served
+                no run has seen the certificate on disk; run `edgecert sync`
+            * a.example  served       60 d     fine     aaaafine 60 d           1042 same leaf   served
+            3 sites: 1 served, 1 renewed, 1 pending
+        "]]
+        .assert_eq(&text(&[fine, late, renewed], true, NOW, Style::PLAIN));
     }
 
     #[test]
@@ -159,23 +323,25 @@ mod tests {
         let row = |edge| {
             let mut lineage = deployed("x", 60);
             lineage.sites[0].edge = Some(edge);
-            text(&[lineage], NOW, PLAIN)
+            text(&[lineage], false, NOW, Style::PLAIN)
         };
-        assert!(row(edge(2, None)).contains("  served 2/2  -            60"));
-        assert!(row(edge(1, Some(6))).contains("  stale 1/2, 6 d  -            6 "));
-        assert!(row(edge(1, None)).contains("  unreachable, served 1/2  "));
-        assert!(row(EdgeStatus::unreachable("")).contains("  unreachable  "));
+        assert!(row(edge(2, None)).contains("* a.example  served 2/2  60 d"));
+        assert!(row(edge(1, Some(6))).contains("x a.example  stale 1/2  6 d"));
+        assert!(row(edge(1, Some(6))).contains("\n    192.0.2.1:443 serves another\n"));
+        assert!(row(edge(1, None)).contains("! a.example  unreachable 1/2  "));
+        assert!(row(EdgeStatus::unreachable("")).contains("! a.example  unreachable  "));
     }
 
     #[test]
     fn problems_are_highlighted_on_terminals() {
-        let style = Style { colour: true, width: Some(200) };
-        let highlights =
-            |lineage| text(&[lineage], NOW, style).lines().last().unwrap().matches("\u{1b}[0m").count();
-        assert_eq!(highlights(deployed("x", 60)), 0);
-        assert_eq!(highlights(deployed("x", 13)), 1, "days left");
-        assert_eq!(highlights(deployed("x", -1)), 1, "expired");
-        assert_eq!(highlights(pending("x", 60, Duration::days(1))), 2, "pending, and why");
-        assert_eq!(highlights(missing("x")), 1);
+        let style = Style { colour: true, width: Some(200), ..Style::PLAIN };
+        let highlights = |lineage: LineageStatus| {
+            let text = text(&[lineage], false, NOW, style);
+            text.lines().nth(1).unwrap().matches("\u{1b}[0m").count()
+        };
+        assert_eq!(highlights(deployed("x", 60)), 1, "the sign");
+        assert_eq!(highlights(deployed("x", 13)), 3, "sign, state and days left");
+        assert_eq!(highlights(pending("x", 60, Duration::days(1))), 2, "sign and state");
+        assert_eq!(highlights(missing("x")), 2);
     }
 }

@@ -16,7 +16,7 @@ fn only_own_sites_are_listed() {
     let output = sites(&service, &["list"]).succeeds();
     let lines: Vec<&str> = output.stdout.lines().collect();
     assert_eq!(lines.len(), 3, "{}", output.stdout);
-    assert!(lines[0].starts_with("id  domain"), "{}", lines[0]);
+    assert!(lines[0].starts_with("ID  DOMAIN"), "{}", lines[0]);
     let words: Vec<&str> = lines[1].split_whitespace().collect();
     assert_eq!(
         (words[0], words[1], words[3], words[5], words[6]),

@@ -36,7 +36,7 @@ fn diff_shows_only_changes() {
     let arguments = ["update", "10", "--set", "http3=true", "--set", "http2=true", "--diff"];
     let output = sites(&service, &arguments).succeeds();
     let lines: Vec<Vec<&str>> = output.stdout.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(lines[1..], [vec!["field", "before", "after"], vec!["http3", "false", "true"]]);
+    assert_eq!(lines[1..], [vec!["FIELD", "BEFORE", "AFTER"], vec!["http3", "false", "true"]]);
     let json =
         sites(&service, &["update", "10", "--set", "http3=false", "--diff", "--json"]).succeeds().json();
     assert_eq!(json["diff"], json!([{"field": "http3", "before": true, "after": false}]));

@@ -1,0 +1,80 @@
+//! The style of an output stream: colour, signs and width.
+
+use anstyle::{AnsiColor, Style as Ansi};
+
+/// What an output stream can display.
+#[derive(Clone, Copy, Debug)]
+pub struct Style {
+    /// Whether escape sequences may be used.
+    pub(crate) colour: bool,
+    /// Whether signs may be other than ASCII.
+    pub(crate) unicode: bool,
+    /// Columns of the terminal; `None` if the stream is not a terminal, so that lines may have any length.
+    pub(crate) width: Option<usize>,
+}
+
+/// A sign at the start of a line. The order is that of the lines: what needs attention is last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Sign {
+    Ok,
+    /// Left alone on purpose.
+    Skipped,
+    Unchanged,
+    Create,
+    Replace,
+    Warning,
+    Failed,
+}
+
+impl Style {
+    /// The style of a pipe or file.
+    pub(crate) const PLAIN: Self = Self { colour: false, unicode: false, width: None };
+
+    pub(crate) fn paint(self, text: &str, colour: AnsiColor) -> String {
+        if !self.colour {
+            return text.to_owned();
+        }
+        let style = Ansi::new().fg_color(Some(colour.into())).bold();
+        format!("{style}{text}{style:#}")
+    }
+
+    pub(crate) fn sign(self, sign: Sign) -> String {
+        self.paint(if self.unicode { sign.unicode() } else { sign.ascii() }, sign.colour())
+    }
+
+    /// What ends a truncated text.
+    pub(crate) fn ellipsis(self) -> &'static str {
+        if self.unicode { "…" } else { "..." }
+    }
+}
+
+impl Sign {
+    fn unicode(self) -> &'static str {
+        match self {
+            Self::Ok => "✓",
+            Self::Failed => "✗",
+            _ => self.ascii(),
+        }
+    }
+
+    fn ascii(self) -> &'static str {
+        match self {
+            Self::Ok => "*",
+            Self::Skipped => "-",
+            Self::Unchanged => "=",
+            Self::Create => "+",
+            Self::Replace => "~",
+            Self::Warning => "!",
+            Self::Failed => "x",
+        }
+    }
+
+    pub(crate) fn colour(self) -> AnsiColor {
+        match self {
+            Self::Ok | Self::Create => AnsiColor::Green,
+            Self::Skipped | Self::Unchanged => AnsiColor::Cyan,
+            Self::Replace | Self::Warning => AnsiColor::Yellow,
+            Self::Failed => AnsiColor::Red,
+        }
+    }
+}

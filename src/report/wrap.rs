@@ -1,0 +1,103 @@
+//! Wraps text at the width of the terminal. Words are never broken, because users paste them.
+
+use unicode_width::UnicodeWidthStr as _;
+
+use super::Style;
+
+/// Fewest columns for text beside its indentation; on narrower terminals, lines are indented less.
+const MIN_TEXT: usize = 24;
+/// Indentation on narrow terminals.
+const NARROW_INDENT: usize = 4;
+
+/// Lines in the making.
+pub(crate) struct Wrapped {
+    text: String,
+    width: Option<usize>,
+    /// Columns of the last line.
+    column: usize,
+    /// Indentation of the lines that follow the first.
+    indent: usize,
+}
+
+impl Wrapped {
+    /// Starts with a prefix of this many columns, which is not wrapped. Later lines are indented by `indent` columns.
+    pub(crate) fn new(prefix: &str, columns: usize, indent: usize, style: Style) -> Self {
+        let is_narrow = style.width.is_some_and(|width| width < indent + MIN_TEXT);
+        let indent = if is_narrow { indent.min(NARROW_INDENT) } else { indent };
+        Self { text: prefix.to_owned(), width: style.width, column: columns, indent }
+    }
+
+    /// Adds words. Spaces between them are kept on a line.
+    pub(crate) fn words(mut self, text: &str) -> Self {
+        let mut gap = 0;
+        for word in text.split(' ') {
+            if word.is_empty() {
+                gap += 1;
+                continue;
+            }
+            self.word(word, gap);
+            gap = 1;
+        }
+        self
+    }
+
+    /// Adds text that stays on one line if it fits there.
+    pub(crate) fn unbroken(mut self, text: &str, gap: usize) -> Self {
+        let is_longer = self.width.is_some_and(|width| text.width() + self.indent > width);
+        if is_longer {
+            return self.words(&format!("{:gap$}{text}", ""));
+        }
+        self.word(text, gap);
+        self
+    }
+
+    /// The lines, each with its line feed.
+    pub(crate) fn finish(mut self) -> String {
+        self.text.truncate(self.text.trim_end().len());
+        self.text.push('\n');
+        self.text
+    }
+
+    fn word(&mut self, word: &str, gap: usize) {
+        let end = self.column + gap + word.width();
+        if self.width.is_some_and(|width| end > width) && self.column > self.indent {
+            self.text.truncate(self.text.trim_end().len());
+            self.text.push('\n');
+            self.text.push_str(&" ".repeat(self.indent));
+            self.column = self.indent + word.width();
+        } else {
+            self.text.push_str(&" ".repeat(gap));
+            self.column = end;
+        }
+        self.text.push_str(word);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrapped(text: &str, width: usize) -> String {
+        Wrapped::new("  * key  ", 9, 9, Style { width: Some(width), ..Style::PLAIN }).words(text).finish()
+    }
+
+    #[test]
+    fn later_lines_are_indented() {
+        assert_eq!(
+            wrapped("one two three four five six", 33),
+            "  * key  one two three four five\n         six\n"
+        );
+        assert_eq!(wrapped("one two three four", 20), "  * key  one two\n    three four\n");
+        let piped = Wrapped::new("* ", 2, 2, Style::PLAIN).words(&"word ".repeat(99)).finish();
+        assert_eq!(piped.lines().count(), 1);
+    }
+
+    #[test]
+    fn words_are_never_broken() {
+        let word = "a".repeat(60);
+        for width in [1, 20, 40, 80] {
+            let text = wrapped(&format!("{word} and {word}"), width);
+            assert_eq!(text.matches(&word).count(), 2, "{width}: {text}");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Times for people: dates to the minute with what they mean, and durations in one unit.
+
+use time::format_description::BorrowedFormatItem;
+use time::macros::format_description;
+use time::{Duration, OffsetDateTime, UtcOffset};
+
+use super::{humanize, rfc3339};
+
+/// Formats a date: `19 Feb 2027`.
+pub fn date(at: OffsetDateTime) -> String {
+    format(at, format_description!("[day padding:none] [month repr:short] [year]"))
+}
+
+/// Formats a time to the minute, without the year if that is the current one: `21 Nov 23:34 UTC`.
+pub fn minute(at: OffsetDateTime, now: OffsetDateTime) -> String {
+    if at.to_offset(UtcOffset::UTC).year() == now.to_offset(UtcOffset::UTC).year() {
+        format(at, format_description!("[day padding:none] [month repr:short] [hour]:[minute] UTC"))
+    } else {
+        format(at, format_description!("[day padding:none] [month repr:short] [year] [hour]:[minute] UTC"))
+    }
+}
+
+/// Formats when something expires or has expired: `expires 19 Feb 2027 (89 days)`.
+pub fn expiry(at: OffsetDateTime, now: OffsetDateTime) -> String {
+    let (verb, ago) = if at < now { ("expired", " ago") } else { ("expires", "") };
+    format!("{verb} {} ({}{ago})", date(at), humanize(at - now))
+}
+
+/// Formats since when something has been so: `21 Nov 23:34 UTC (2 hours)`.
+pub fn since(at: OffsetDateTime, now: OffsetDateTime) -> String {
+    format!("{} ({})", minute(at, now), humanize(now - at))
+}
+
+/// Formats a duration in its largest fitting unit, for tables: `12 d`, `3 h`, `9 min`, `40 s`.
+pub fn short(duration: Duration) -> String {
+    let duration = duration.abs();
+    match () {
+        () if duration >= Duration::days(2) => format!("{} d", duration.whole_days()),
+        () if duration >= Duration::hours(2) => format!("{} h", duration.whole_hours()),
+        () if duration >= Duration::minutes(2) => format!("{} min", duration.whole_minutes()),
+        () => format!("{} s", duration.whole_seconds()),
+    }
+}
+
+/// Formats how long a run took: `2.1 s`, `92 s`, `5 min 3 s`.
+pub fn elapsed(duration: std::time::Duration) -> String {
+    match duration.as_secs() {
+        0..10 => format!("{:.1} s", duration.as_secs_f64().max(0.1)),
+        seconds @ 10..120 => format!("{seconds} s"),
+        seconds => format!("{} min {} s", seconds / 60, seconds % 60),
+    }
+}
+
+/// Replaces the RFC 3339 times in a sentence by times for people: `11 Dec 23:34 UTC (in 20 days)`.
+pub fn with_times(text: &str, now: OffsetDateTime) -> String {
+    let replace = |word: &str| {
+        let inner = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+        let is_time = inner.len() >= 20 && inner.as_bytes().get(10) == Some(&b'T');
+        let Some(at) = is_time.then(|| rfc3339::parse(inner).ok()).flatten() else { return word.to_owned() };
+        let distance = humanize(at - now);
+        let distance = if at < now { format!("{distance} ago") } else { format!("in {distance}") };
+        word.replace(inner, &format!("{} ({distance})", minute(at, now)))
+    };
+    text.split(' ').map(replace).collect::<Vec<_>>().join(" ")
+}
+
+fn format(at: OffsetDateTime, description: &[BorrowedFormatItem<'_>]) -> String {
+    at.to_offset(UtcOffset::UTC).format(description).unwrap_or_else(|_| rfc3339(at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use time::macros::datetime;
+
+    const NOW: OffsetDateTime = datetime!(2026-11-22 02:00 UTC);
+
+    #[test]
+    fn times_say_what_they_mean() {
+        let at = datetime!(2026-11-21 23:34:56.789 UTC);
+        assert_eq!(since(at, NOW), "21 Nov 23:34 UTC (2 hours)");
+        assert_eq!(expiry(datetime!(2027-02-19 23:34:27 UTC), NOW), "expires 19 Feb 2027 (89 days)");
+        assert_eq!(expiry(datetime!(2026-11-02 02:00 +1), NOW), "expired 2 Nov 2026 (20 days ago)");
+    }
+
+    #[test]
+    fn sentences_keep_their_other_words() {
+        let text =
+            "a.example: serves X, which expires at 2026-12-12T03:00:00Z; issued at 2025-11-22T02:00:00.5Z.";
+        assert_eq!(
+            with_times(text, NOW),
+            "a.example: serves X, which expires at 12 Dec 03:00 UTC (in 20 days); \
+             issued at 22 Nov 2025 02:00 UTC (364 days ago)."
+        );
+        for text in ["", "no  time", "2026-12-12T03:00:00X", "äöü 2026-12-12"] {
+            assert_eq!(with_times(text, NOW), text);
+        }
+    }
+
+    #[test]
+    fn durations_have_one_unit() {
+        use std::time::Duration as Elapsed;
+        let rows = [
+            (0, "0.1 s"),
+            (40, "0.1 s"),
+            (2_149, "2.1 s"),
+            (9_999, "10.0 s"),
+            (10_400, "10 s"),
+            (92_000, "92 s"),
+        ];
+        for (millis, shown) in rows {
+            assert_eq!(elapsed(Elapsed::from_millis(millis)), shown);
+        }
+        assert_eq!(elapsed(Elapsed::from_secs(303)), "5 min 3 s");
+        for (seconds, shown) in
+            [(40, "40 s"), (600, "10 min"), (7_200, "2 h"), (200_000, "2 d"), (-86_400, "24 h")]
+        {
+            assert_eq!(short(Duration::seconds(seconds)), shown);
+        }
+    }
+}
