@@ -4,7 +4,7 @@ use clap::{Args, ValueHint};
 use time::OffsetDateTime;
 
 use super::CertificateArgs;
-use super::settings::trust_anchors;
+use super::settings::SettingParser;
 use crate::names::Domain;
 use crate::settings::TrustAnchors;
 use crate::text::rfc3339;
@@ -27,7 +27,7 @@ pub(crate) struct CheckArgs {
     pub(crate) domains: Vec<Domain>,
 
     /// Require a path to a root in FILE, or with `system` to a root of the system
-    #[arg(long, value_name = "FILE", value_parser = trust_anchors(), value_hint = ValueHint::FilePath, help_heading = None::<&'static str>)]
+    #[arg(long, value_name = "FILE", value_parser = SettingParser::<TrustAnchors>::NEW, value_hint = ValueHint::FilePath, help_heading = None::<&'static str>)]
     pub(crate) trust_anchors: Option<TrustAnchors>,
 
     /// Check as of this time instead of now, for example 2027-01-31T00:00:00Z

@@ -1,14 +1,18 @@
 //! Flags of settings, made from the list in `settings`. A flag has no default here: it would shadow the configuration
 //! file.
 
+use std::ffi::OsStr;
 use std::marker::PhantomData;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 
-use clap::builder::{EnumValueParser, PathBufValueParser, PossibleValue, TypedValueParser};
-use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueEnum, ValueHint, value_parser};
+use clap::builder::{PossibleValue, TypedValueParser};
+use clap::error::ErrorKind;
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueHint};
 
-use crate::settings::{Kind, Layer, Reader, SETTINGS, Setting, TrustAnchors, Value, Verify};
+use crate::settings::{
+    BaseUrl, EdgeAddresses, Kind, Layer, Reader, SETTINGS, Setting, TrustAnchors, Value, Verify,
+};
 
 /// The flags of the settings that a command takes.
 #[derive(Clone, Debug, Default)]
@@ -89,47 +93,69 @@ fn arg(setting: &'static Setting) -> Arg {
     let arg = Arg::new(setting.name).long(setting.flag()).value_name(setting.value_name).help(help(setting));
     match setting.kind {
         Kind::Text => arg,
-        Kind::Path if setting.value_name == "DIR" => {
-            arg.value_parser(value_parser!(PathBuf)).value_hint(ValueHint::DirPath)
+        Kind::Url => arg.value_parser(SettingParser::<BaseUrl>::NEW),
+        Kind::EdgeAddresses => arg.value_parser(SettingParser::<EdgeAddresses>::NEW),
+        Kind::Path => {
+            let is_directory = setting.value_name == "DIR";
+            let hint = if is_directory { ValueHint::DirPath } else { ValueHint::FilePath };
+            arg.value_parser(SettingParser::<PathBuf>::NEW).value_hint(hint)
         }
-        Kind::Path => arg.value_parser(value_parser!(PathBuf)).value_hint(ValueHint::FilePath),
-        Kind::Seconds => arg.value_parser(value_parser!(u64)),
-        Kind::PositiveSeconds => {
-            arg.value_parser(value_parser!(u64).range(1..).try_map(NonZeroU64::try_from))
+        Kind::Seconds => arg.value_parser(SettingParser::<u64>::NEW),
+        Kind::PositiveSeconds => arg.value_parser(SettingParser::<NonZeroU64>::NEW),
+        Kind::Verify => arg.value_parser(SettingParser::<Verify>::NEW),
+        Kind::TrustAnchors => {
+            arg.value_parser(SettingParser::<TrustAnchors>::NEW).value_hint(ValueHint::FilePath)
         }
-        Kind::Verify => arg.value_parser(EnumValueParser::<Verify>::new()),
-        Kind::TrustAnchors => arg.value_parser(trust_anchors()).value_hint(ValueHint::FilePath),
         Kind::Switch => arg
-            .value_parser(value_parser!(bool))
+            .value_parser(SettingParser::<bool>::NEW)
             .num_args(0..=1)
             .require_equals(true)
-            .default_missing_value("true"),
+            .default_missing_value("yes"),
     }
 }
 
-/// Parses a file, `system` or `off`.
-pub(super) fn trust_anchors() -> impl TypedValueParser<Value = TrustAnchors> {
-    PathBufValueParser::new().map(TrustAnchors::from)
+/// Parses the value of a setting as variables spell it.
+#[derive(Clone)]
+pub(super) struct SettingParser<T>(PhantomData<fn() -> T>);
+
+impl<T> SettingParser<T> {
+    pub(super) const NEW: Self = Self(PhantomData);
+}
+
+impl<T: Value> TypedValueParser for SettingParser<T> {
+    type Value = T;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<T, clap::Error> {
+        T::from_os(value).map_err(|error| {
+            let flag = arg.map(ToString::to_string).unwrap_or_default();
+            let reason = error.describe(&format!("'{}'", value.to_string_lossy()));
+            let message = format!("invalid value for '{flag}': {reason}\n");
+            clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
+        })
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue>>> {
+        match T::KIND {
+            Kind::Switch => Some(Box::new(["yes", "no"].into_iter().map(PossibleValue::new))),
+            Kind::Verify => Some(Box::new(
+                Verify::ALL.iter().map(|mode| PossibleValue::new(mode.to_string()).help(mode_help(*mode))),
+            )),
+            _ => None,
+        }
+    }
+}
+
+fn mode_help(mode: Verify) -> &'static str {
+    match mode {
+        Verify::Auto => "Verify; an unreachable edge is a warning",
+        Verify::Require => "Verify; an unreachable edge is a failure",
+        Verify::Off => "Do not verify",
+    }
 }
 
 fn help(setting: &Setting) -> String {
     let default = setting.default.map(|default| format!(" [default: {default}]")).unwrap_or_default();
     format!("{}{default} [env: {}]", setting.help, setting.variable())
-}
-
-impl ValueEnum for Verify {
-    fn value_variants<'a>() -> &'a [Self] {
-        &Self::ALL
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        let help = match self {
-            Self::Auto => "Verify; an unreachable edge is a warning",
-            Self::Require => "Verify; an unreachable edge is a failure",
-            Self::Off => "Do not verify",
-        };
-        Some(PossibleValue::new(self.to_string()).help(help))
-    }
 }
 
 #[cfg(test)]

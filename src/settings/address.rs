@@ -5,11 +5,13 @@ use std::net::IpAddr;
 use std::str::FromStr;
 
 use reqwest::Url;
+use serde::{Deserialize, Serialize};
 
 use crate::names::Domain;
 
 /// Base URL of the service: https, or plain http on loopback; without credentials; ends in a slash.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub(crate) struct BaseUrl(Url);
 
 /// Why text is not a base URL.
@@ -25,8 +27,15 @@ pub(crate) enum UrlError {
     PlainHttp,
 }
 
-/// What a valid list of edge addresses looks like.
-pub(super) const EXPECTED_EDGES: &str = "expected HOST:PORT";
+/// `HOST:PORT` of each edge to verify, at least one; IPv6 addresses are in brackets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub(crate) struct EdgeAddresses(Vec<String>);
+
+/// Text that is not a list of edge addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected HOST:PORT")]
+pub(crate) struct NotEdgeAddresses;
 
 impl BaseUrl {
     /// The URL of a path below the base.
@@ -57,18 +66,30 @@ impl FromStr for BaseUrl {
     type Err = UrlError;
 
     fn from_str(text: &str) -> Result<Self, UrlError> {
-        let mut url = Url::parse(text).map_err(|_| UrlError::NotAUrl)?;
+        // `Url` would drop or encode them.
+        if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
+            return Err(UrlError::NotAUrl);
+        }
+        let url = Url::parse(text).map_err(|_| UrlError::NotAUrl)?;
+        if url.port() == Some(0) { Err(UrlError::NotAUrl) } else { url.try_into() }
+    }
+}
+
+impl TryFrom<Url> for BaseUrl {
+    type Error = UrlError;
+
+    fn try_from(mut url: Url) -> Result<Self, UrlError> {
         if !url.username().is_empty() || url.password().is_some() {
             return Err(UrlError::HasCredentials);
-        }
-        if url.query().is_some() || url.fragment().is_some() {
-            return Err(UrlError::HasQuery);
         }
         match (url.scheme(), url.host_str()) {
             ("https", Some(_)) => {}
             ("http", Some(host)) if is_loopback(host) => {}
             ("http", Some(_)) => return Err(UrlError::PlainHttp),
             _ => return Err(UrlError::NotAUrl),
+        }
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err(UrlError::HasQuery);
         }
         if !url.path().ends_with('/') {
             url.set_path(&format!("{}/", url.path()));
@@ -77,9 +98,19 @@ impl FromStr for BaseUrl {
     }
 }
 
-/// Whether two texts are the same base URL.
-pub(super) fn is_same_url(one: &str, other: &str) -> bool {
-    matches!((one.parse::<BaseUrl>(), other.parse::<BaseUrl>()), (Ok(one), Ok(other)) if one == other)
+/// Reads a URL that an earlier run recorded, which may have had laxer rules.
+impl TryFrom<String> for BaseUrl {
+    type Error = UrlError;
+
+    fn try_from(text: String) -> Result<Self, UrlError> {
+        Url::parse(&text).map_err(|_| UrlError::NotAUrl)?.try_into()
+    }
+}
+
+impl From<BaseUrl> for String {
+    fn from(url: BaseUrl) -> Self {
+        url.to_string()
+    }
 }
 
 fn is_loopback(host: &str) -> bool {
@@ -87,14 +118,39 @@ fn is_loopback(host: &str) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Whether a text is a list of edges: `HOST:PORT`, separated by commas, IPv6 addresses in brackets.
-pub(super) fn is_edge_list(text: &str) -> bool {
-    text.split(',').map(str::trim).all(is_edge)
+impl EdgeAddresses {
+    pub(crate) fn into_vec(self) -> Vec<String> {
+        self.0
+    }
 }
 
-/// Splits a list of edges.
-pub(super) fn split(text: &str) -> Vec<String> {
-    text.split(',').map(|edge| edge.trim().to_owned()).collect()
+impl fmt::Display for EdgeAddresses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join(","))
+    }
+}
+
+impl FromStr for EdgeAddresses {
+    type Err = NotEdgeAddresses;
+
+    fn from_str(text: &str) -> Result<Self, NotEdgeAddresses> {
+        let edges: Vec<String> = text.split(',').map(|edge| edge.trim().to_owned()).collect();
+        if edges.iter().all(|edge| is_edge(edge)) { Ok(Self(edges)) } else { Err(NotEdgeAddresses) }
+    }
+}
+
+impl TryFrom<String> for EdgeAddresses {
+    type Error = NotEdgeAddresses;
+
+    fn try_from(text: String) -> Result<Self, NotEdgeAddresses> {
+        text.parse()
+    }
+}
+
+impl From<EdgeAddresses> for String {
+    fn from(edges: EdgeAddresses) -> Self {
+        edges.to_string()
+    }
 }
 
 fn is_edge(text: &str) -> bool {
@@ -126,7 +182,13 @@ mod tests {
             ("https://api.example.net?x=1", Err(UrlError::HasQuery)),
             ("https://api.example.net#x", Err(UrlError::HasQuery)),
             ("ftp://api.example.net", Err(UrlError::NotAUrl)),
+            ("ftp://user:word@api.example.net", Err(UrlError::HasCredentials)),
             ("api.example.net", Err(UrlError::NotAUrl)),
+            ("https://api .example.net", Err(UrlError::NotAUrl)),
+            ("https://api.example.net/a b", Err(UrlError::NotAUrl)),
+            ("https://api.example.net/\u{a0}", Err(UrlError::NotAUrl)),
+            ("https://api.example.net:0", Err(UrlError::NotAUrl)),
+            ("https://api.example.net:70000", Err(UrlError::NotAUrl)),
             ("", Err(UrlError::NotAUrl)),
         ];
         for (url, expected) in rows {
@@ -154,8 +216,10 @@ mod tests {
             ("::1:443", false),
             (":443", false),
             ("edge.example:0", false),
+            ("edge.example:70000", false),
+            ("", false),
         ] {
-            assert_eq!(is_edge_list(text), accepted, "{text}");
+            assert_eq!(text.parse::<EdgeAddresses>().is_ok(), accepted, "{text}");
         }
     }
 }

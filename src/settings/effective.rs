@@ -7,10 +7,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::api_key::{self, KeyLocation};
-use super::layers::{base_url, check_edge_address};
 use super::{
-    BaseUrl, ConfigurationFile, Layer, Layers, LineageEntry, Location, Proxy, SETTINGS, Setting,
-    SettingsError, on_failure, timeout,
+    ConfigurationFile, Layer, Layers, LineageEntry, Location, Proxy, SETTINGS, Setting, SettingsError,
+    on_failure, timeout,
 };
 use crate::clock::Deadline;
 use crate::env::Env;
@@ -123,9 +122,6 @@ impl List<'_> {
         } else {
             self.default(setting)
         };
-        let given = value.as_deref().filter(|_| origin != ValueOrigin::Default);
-        let error = error.or_else(|| invalid_text(setting, given));
-        let value = value.filter(|_| error.is_none());
         EffectiveSetting { key: setting.name, lineage: None, value, origin, error }
     }
 
@@ -165,7 +161,7 @@ impl List<'_> {
 
     /// The proxy for requests to the base URL.
     fn proxy(&self) -> EffectiveSetting {
-        let url: Option<BaseUrl> = base_url(&self.layers.merge(&Layer::default(), None)).ok();
+        let url = self.layers.merge(&Layer::default(), None).base_url;
         let variable = |name: &str| ValueOrigin::Variable(name.to_owned());
         let (value, origin, error) = match url.map(|url| Proxy::find(&url, self.layers.env)) {
             Some(Ok(Some(proxy))) => (Some(proxy.text()), variable(proxy.variable), None),
@@ -200,8 +196,7 @@ impl List<'_> {
         let setting = |(at, (setting, value)): (usize, (&'static Setting, Option<String>))| {
             let line = *entry.lines.get(setting.name)?;
             let is_overridden = self.flags.get(at)?.is_some() || self.environment.get(at)?.is_some();
-            let error = self.fault_at(line).or_else(|| invalid_text(setting, value.as_deref()));
-            let value = value.filter(|_| error.is_none());
+            let error = self.fault_at(line);
             let lineage = Some(lineage.clone());
             let row = EffectiveSetting { key: setting.name, lineage, value, origin: self.line(line), error };
             (!is_overridden).then_some(row)
@@ -222,16 +217,6 @@ impl List<'_> {
     /// A setting is not missing if the file that may hold it is invalid.
     fn missing(&self, error: SettingsError) -> Option<SettingsError> {
         self.file.faults.is_empty().then_some(error)
-    }
-}
-
-/// Why the text of a valid type is no valid value.
-fn invalid_text(setting: &Setting, text: Option<&str>) -> Option<SettingsError> {
-    let layer = Layer { base_url: text.map(str::to_owned), ..Layer::default() };
-    match setting.name {
-        "base_url" if text.is_some() => base_url(&layer).err(),
-        "edge_address" => check_edge_address(text?).err(),
-        _ => None,
     }
 }
 
@@ -302,8 +287,8 @@ mod tests {
         let found = lines(&Layer::default(), &variables, text);
         let expected = [
             "config = /etc/edgecert/config.toml; error: /etc/edgecert/config.toml:3: unknown key `basurl` (default)",
-            "timeout = error: /etc/edgecert/config.toml:2: `timeout`: expected a whole number of seconds above 0 (/etc/edgecert/config.toml line 2)",
-            "wait = error: EDGECERT_WAIT: expected a whole number of seconds (variable EDGECERT_WAIT)",
+            "timeout = error: /etc/edgecert/config.toml:2: `timeout`: expected a whole number of seconds above 0, not 0 (/etc/edgecert/config.toml line 2)",
+            "wait = error: EDGECERT_WAIT: expected a whole number of seconds, not \"soon\" (variable EDGECERT_WAIT)",
             "verify = off (/etc/edgecert/config.toml line 4)",
         ];
         for expected in expected {

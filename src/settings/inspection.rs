@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use super::layers::{base_url, check_edge_address};
 use super::{BaseUrl, Layer, Layers, Proxy, Settings, SettingsError, api_key, timeout};
 use crate::clock::Deadline;
 use crate::secret::Secret;
@@ -28,12 +27,13 @@ impl Layers<'_> {
         let deadline = Deadline::after(timeout(merged.timeout));
         let key_file = self.environment.api_key_file.as_ref().or(self.file.api_key_file.as_ref());
         let api_key = api_key::find(self.flags.api_key_file.as_ref(), key_file, self.env, deadline);
-        let edge = merged.edge_address.as_deref().map(check_edge_address);
-        let base_url = base_url(&merged);
+        let (invalid_url, unusable): (Vec<_>, Vec<_>) =
+            self.unusable.iter().cloned().partition(|error| error.name() == Some("EDGECERT_BASE_URL"));
+        let missing_url = || invalid_url.first().cloned().unwrap_or(SettingsError::NoBaseUrl);
+        let base_url = merged.base_url.ok_or_else(missing_url);
         let proxy = base_url.as_ref().ok().map(|url| Proxy::find(url, self.env));
-        let errors = edge.and_then(Result::err).into_iter().chain(proxy.and_then(Result::err));
         Inspection {
-            unusable: self.unusable.iter().cloned().chain(errors).collect(),
+            unusable: unusable.into_iter().chain(proxy.and_then(Result::err)).collect(),
             base_url,
             api_key: api_key.and_then(|key| key.ok_or(SettingsError::NoApiKey)),
             state_dir: self.state_dir(),
@@ -73,8 +73,8 @@ mod tests {
         assert_eq!(
             unusable,
             [
-                "EDGECERT_TIMEOUT: expected a whole number of seconds above 0",
-                "EDGECERT_VERIFY: expected auto, require or off"
+                "EDGECERT_TIMEOUT: expected a whole number of seconds above 0, not \"soon\"",
+                "EDGECERT_VERIFY: expected auto, require or off, not \"perhaps\""
             ]
         );
         assert!(inspection.base_url.is_ok() && matches!(inspection.api_key, Err(SettingsError::NoApiKey)));

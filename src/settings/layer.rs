@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::value::{Kind, Value};
-use super::{TIMEOUT, TrustAnchors, VERIFY, VERIFY_EVERY, Verify, WAIT};
+use super::{BaseUrl, EdgeAddresses, TIMEOUT, TrustAnchors, VERIFY, VERIFY_EVERY, Verify, WAIT};
 use crate::file::recorded_path;
 
 /// One setting, as help and errors describe it.
@@ -74,7 +74,7 @@ macro_rules! settings {
 
 settings! {
     /// Base URL of the service, for example https://api.example.net
-    base_url: String = global("URL"),
+    base_url: BaseUrl = global("URL"),
     /// File that holds the API key; EDGECERT_API_KEY holds the key itself
     #[serde(with = "recorded_path::option")]
     api_key_file: PathBuf = global("FILE"),
@@ -92,7 +92,7 @@ settings! {
     /// How often `sync` checks what the edge serves for an unchanged lineage; 0 disables the check
     verify_every: u64 = per_lineage("SECS").default(&VERIFY_EVERY),
     /// Edges to verify, separated by commas
-    edge_address: String = per_lineage("HOST:PORT").default(&"the site's cname, port 443"),
+    edge_address: EdgeAddresses = per_lineage("HOST:PORT").default(&"the site's cname, port 443"),
     /// Refuse chains that lead to no root in FILE, or with `system` to no root of the system; `off` disables the check
     trust_anchors: TrustAnchors = per_lineage("FILE").default(&"a warning, with the system's roots"),
     /// Rebind covered sites that are bound to another record

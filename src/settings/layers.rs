@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::layer::{Layer, Reader, Setting};
 use super::value::Value;
 use super::{
-    BaseUrl, Configuration, LineageEntry, Settings, SettingsError, TrustAnchors, TrustPolicy, address,
+    BaseUrl, Configuration, EdgeAddresses, LineageEntry, Settings, SettingsError, TrustAnchors, TrustPolicy,
     api_key, default_state_dir, timeout,
 };
 use crate::clock::Deadline;
@@ -48,6 +48,11 @@ impl<'a> Layers<'a> {
         Self { env, flags, environment, unusable: reader.unusable, file: &configuration.layer }
     }
 
+    /// Fails if a variable is invalid, even if a flag overrides it.
+    pub(crate) fn require_valid(&self) -> Result<(), SettingsError> {
+        self.unusable.first().map_or(Ok(()), |error| Err(error.clone()))
+    }
+
     /// Resolves the settings of a run without recorded options.
     pub(crate) fn resolve(&self, entry: Option<&LineageEntry>) -> Result<Settings, SettingsError> {
         self.resolve_recorded(&RecordedSettings::default(), entry)
@@ -59,9 +64,7 @@ impl<'a> Layers<'a> {
         recorded: &RecordedSettings,
         entry: Option<&LineageEntry>,
     ) -> Result<Settings, SettingsError> {
-        if let Some(error) = self.unusable.first() {
-            return Err(error.clone());
-        }
+        self.require_valid()?;
         let (recorded, last) = self.with_service(recorded, entry);
         let recorded = &recorded;
         let named_key_file = self.flags.api_key_file.as_ref().or(self.recorded_key_file(recorded)?);
@@ -73,8 +76,7 @@ impl<'a> Layers<'a> {
             None => api_key::find(last.api_key_file.as_ref(), None::<&PathBuf>, self.env, deadline)?,
             found => found,
         };
-        merged.edge_address.as_deref().map(check_edge_address).transpose()?;
-        let base_url = base_url(&merged)?;
+        let base_url = merged.base_url.clone().ok_or(SettingsError::NoBaseUrl)?;
         Settings::new(base_url, api_key.ok_or(SettingsError::NoApiKey)?, merged, self.env)
     }
 
@@ -83,7 +85,7 @@ impl<'a> Layers<'a> {
         let RecordedSettings { options, service } = recorded;
         match (self.merge(options, entry).base_url, &service.base_url) {
             (None, _) => (options.clone().or(service.clone()), Layer::default()),
-            (Some(own), Some(url)) if address::is_same_url(&own, url) => (options.clone(), service.clone()),
+            (Some(own), Some(url)) if own == *url => (options.clone(), service.clone()),
             _ => (options.clone(), Layer::default()),
         }
     }
@@ -93,9 +95,9 @@ impl<'a> Layers<'a> {
         let is_overridden = self.flags.base_url.is_some() || self.environment.base_url.is_some();
         let Some(url) = recorded.base_url.as_ref().filter(|_| !is_overridden) else { return Ok(None) };
         let has_key_file = self.flags.api_key_file.is_some() || recorded.api_key_file.is_some();
-        let is_elsewhere = |own: &String| !address::is_same_url(own, url);
+        let is_elsewhere = |own: &BaseUrl| own != url;
         if !has_key_file && self.file.base_url.as_ref().is_some_and(is_elsewhere) {
-            return Err(SettingsError::OtherService { url: url.clone() });
+            return Err(SettingsError::OtherService { url: url.to_string() });
         }
         Ok(recorded.api_key_file.as_ref())
     }
@@ -116,29 +118,22 @@ impl<'a> Layers<'a> {
         self.merge(&Layer::default(), None).state_dir.or_else(|| default_state_dir(self.env))
     }
 
-    /// The edges to verify, even if other settings are invalid; if empty, the addresses of each site's `cname`.
+    /// The edges to verify; if empty, the addresses of each site's `cname`.
     /// `lineage` is the value from the lineage's state or entry.
-    pub(crate) fn edge_addresses(&self, lineage: Option<&str>) -> Result<Vec<String>, SettingsError> {
-        // A variable that is not UTF-8 is an error; it does not count as unset.
-        self.env.text("EDGECERT_EDGE_ADDRESS")?;
-        let recorded = Layer { edge_address: lineage.map(str::to_owned), ..Layer::default() };
-        let merged = self.merge(&recorded, None).edge_address;
-        merged.as_deref().map(check_edge_address).transpose()?;
-        Ok(merged.as_deref().map(address::split).unwrap_or_default())
+    pub(crate) fn edge_addresses(&self, lineage: Option<&EdgeAddresses>) -> Vec<String> {
+        let recorded = Layer { edge_address: lineage.cloned(), ..Layer::default() };
+        self.merge(&recorded, None).edge_address.map(EdgeAddresses::into_vec).unwrap_or_default()
     }
 
     /// Flags and variables to record, so that a later run can repeat this one. Invalid values are left out: a secret
     /// may be in their place.
     pub(crate) fn to_record(&self) -> Layer {
-        let environment = if self.unusable.is_empty() { self.environment.clone() } else { Layer::default() };
-        let given = self.flags.clone().or(environment);
+        let given = self.flags.clone().or(self.environment.clone());
         let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
         Layer {
-            base_url: given.base_url.filter(|url| url.parse::<BaseUrl>().is_ok()),
             api_key_file: given.api_key_file.filter(|path| path.is_file()).map(absolute),
             ca_file: given.ca_file.filter(|path| path.is_file()).map(absolute),
             trust_anchors: given.trust_anchors.as_ref().map(TrustAnchors::to_record),
-            edge_address: given.edge_address.filter(|text| address::is_edge_list(text)),
             // The later run has a deadline and a state directory of its own.
             state_dir: None,
             timeout: None,
@@ -154,19 +149,6 @@ impl<'a> Layers<'a> {
     }
 }
 
-pub(super) fn base_url(merged: &Layer) -> Result<BaseUrl, SettingsError> {
-    let text = merged.base_url.as_deref().ok_or(SettingsError::NoBaseUrl)?;
-    text.parse().map_err(|error: address::UrlError| invalid("base URL", &error.to_string()))
-}
-
-pub(super) fn check_edge_address(text: &str) -> Result<(), SettingsError> {
-    if address::is_edge_list(text) { Ok(()) } else { Err(invalid("edge address", address::EXPECTED_EDGES)) }
-}
-
-fn invalid(name: &str, reason: &str) -> SettingsError {
-    SettingsError::Invalid { name: name.to_owned(), reason: reason.to_owned() }
-}
-
 /// Reads `EDGECERT_…` variables.
 struct Environment<'a> {
     env: &'a Env,
@@ -177,15 +159,16 @@ impl Reader for Environment<'_> {
     fn read<T: Value>(&mut self, setting: &'static Setting) -> Option<T> {
         let variable = setting.variable();
         let raw = self.env.raw(&variable)?;
-        let value = T::from_variable(raw);
-        if value.is_none() {
-            self.unusable.push(if raw.to_str().is_some() {
-                invalid(&variable, &format!("expected {}", T::KIND.expected()))
-            } else {
-                NotUnicode(variable).into()
-            });
-        }
-        value
+        let fault = match (T::from_os(raw), raw.to_str()) {
+            (Ok(value), _) => return Some(value),
+            (Err(error), Some(text)) => {
+                let reason = error.describe(&format!("{:?}", text.trim()));
+                SettingsError::Invalid { name: variable, reason }
+            }
+            (Err(_), None) => NotUnicode(variable).into(),
+        };
+        self.unusable.push(fault);
+        None
     }
 }
 
@@ -225,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn unusable_variable_is_named_without_value() {
+    fn unusable_variable_is_named_with_value() {
         let (flags, file) = (Layer::default(), Configuration::default());
         for (name, value) in [
             ("EDGECERT_TIMEOUT", "soon"),
@@ -235,7 +218,10 @@ mod tests {
         ] {
             let env = env(&[(name, value)]);
             let error = Layers::new(&flags, &env, &file).resolve(None).err().unwrap().to_string();
-            assert!(error.starts_with(name) && !error.contains(value), "{error}");
+            assert!(
+                error.starts_with(&format!("{name}: ")) && error.ends_with(&format!("not {value:?}")),
+                "{error}"
+            );
         }
     }
 
@@ -243,10 +229,10 @@ mod tests {
     fn recorded_service_needs_its_own_key() {
         let env = env(&[("EDGECERT_API_KEY", "k")]);
         let (flags, mut file) = (Layer::default(), Configuration::default());
-        file.layer.base_url = Some("https://here.example".into());
+        file.layer.base_url = "https://here.example".parse().ok();
         let layers = Layers::new(&flags, &env, &file);
         let recorded = |url: &str| RecordedSettings {
-            options: Layer { base_url: Some(url.into()), ..Layer::default() },
+            options: Layer { base_url: url.parse().ok(), ..Layer::default() },
             ..RecordedSettings::default()
         };
         assert!(layers.resolve_recorded(&recorded("https://here.example/"), None).is_ok());
@@ -259,7 +245,7 @@ mod tests {
     #[test]
     fn service_of_last_run_is_a_fallback() {
         let layer = |url: Option<&str>, key: Option<&str>| Layer {
-            base_url: url.map(Into::into),
+            base_url: url.and_then(|url| url.parse().ok()),
             api_key_file: key.map(Into::into),
             ..Layer::default()
         };

@@ -17,12 +17,13 @@ mod parser;
 mod proxy;
 mod trust_anchors;
 mod value;
+mod value_error;
 
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub(crate) use self::address::BaseUrl;
+pub(crate) use self::address::{BaseUrl, EdgeAddresses};
 pub(crate) use self::configuration::{
     Configuration, ConfigurationFile, LineageEntry, Location, read as read_configuration,
 };
@@ -84,7 +85,7 @@ impl Settings {
             verify: merged.verify.unwrap_or(VERIFY),
             verify_every: Duration::from_secs(merged.verify_every.unwrap_or(VERIFY_EVERY)),
             state_dir: merged.state_dir.or_else(|| default_state_dir(env)),
-            edge_addresses: merged.edge_address.as_deref().map(address::split).unwrap_or_default(),
+            edge_addresses: merged.edge_address.map(EdgeAddresses::into_vec).unwrap_or_default(),
             trust_anchors: TrustPolicy::new(merged.trust_anchors, env),
             rebind: merged.rebind.unwrap_or(false),
             allow_untrusted: merged.allow_untrusted.unwrap_or(false),

@@ -12,10 +12,7 @@ use toml::de::{DeTable, DeValue};
 use super::configuration::{ConfigurationFile, KeyLines};
 use super::layer::{Layer, Reader, SETTINGS, Setting};
 use super::value::Value;
-use super::{
-    BaseUrl, Configuration, FileFault, LineageEntry, Location, Program, SettingsError, address, damaged,
-    on_failure,
-};
+use super::{Configuration, FileFault, LineageEntry, Location, Program, SettingsError, damaged, on_failure};
 use crate::names::{Domain, NotADomain};
 use crate::text::sanitize;
 
@@ -65,7 +62,7 @@ impl DocumentParser<'_> {
         let program =
             damaged::find(self.text, on_failure::KEY, |value| Program::from_toml(value, self.path).ok());
         let state_dir =
-            damaged::find(self.text, STATE_DIR, |value| Value::from_toml(value, directory(self.path)));
+            damaged::find(self.text, STATE_DIR, |value| Value::from_toml(value, directory(self.path)).ok());
         let places = [
             (on_failure::KEY, program.as_ref().map(|found| found.1)),
             (STATE_DIR, state_dir.as_ref().map(|found| found.1)),
@@ -78,12 +75,6 @@ impl DocumentParser<'_> {
 
     fn configuration(&mut self, table: &DeTable<'_>) -> Configuration {
         let layer = self.layer(table, GLOBAL_KEYS, |_| true);
-        if let Some(url) = &layer.base_url {
-            self.check(table, "base_url", url.parse::<BaseUrl>());
-        }
-        if let Some(edges) = &layer.edge_address {
-            self.check(table, "edge_address", check_edges(edges));
-        }
         let lineages = match table.get("lineage").map(|value| (value.span(), value.get_ref())) {
             Some((_, DeValue::Array(entries))) => {
                 entries.iter().filter_map(|entry| self.entry(entry)).collect()
@@ -172,11 +163,12 @@ impl DocumentParser<'_> {
 
     fn value<T: Value>(&mut self, table: &DeTable<'_>, key: &'static str) -> Option<T> {
         let value = table.get(key)?;
-        let read = T::from_toml(value.get_ref(), directory(self.path));
-        if read.is_none() {
-            self.fault(value.span(), FileFault::WrongType { key, expected: T::KIND.expected() });
-        }
-        read
+        T::from_toml(value.get_ref(), directory(self.path))
+            .map_err(|error| {
+                let reason = error.describe(self.text.get(value.span()).unwrap_or_default());
+                self.fault(value.span(), FileFault::Invalid { key, reason });
+            })
+            .ok()
     }
 
     /// Returns a checked value, or reports why it is invalid.
@@ -213,10 +205,6 @@ impl Reader for TableReader<'_, '_, '_> {
     }
 }
 
-fn check_edges(text: &str) -> Result<(), &'static str> {
-    if address::is_edge_list(text) { Ok(()) } else { Err(address::EXPECTED_EDGES) }
-}
-
 /// Converts a TOML syntax error to a fault with its offset.
 fn syntax_fault(text: &str, error: &toml::de::Error) -> (usize, FileFault) {
     let offset = error.span().map_or(0, |span| span.start);
@@ -242,31 +230,44 @@ mod tests {
     }
 
     #[test]
-    fn error_names_line_and_key_without_value() {
+    fn error_names_line_key_and_value() {
         let rows = [
-            ("base_url = \"x\"\nbasurl = \"secret\"\n", "1: `base_url`: expected a URL such as https://HOST"),
+            (
+                "base_url = \"x.y\"\nbasurl = \"secret\"\n",
+                "1: `base_url`: expected a URL such as https://HOST, not \"x.y\"",
+            ),
             ("wait = 1\nbasurl = \"secret\"\n", "2: unknown key `basurl`"),
             (
-                "\nbase_url = \"http://secret.example\"\n",
-                "2: `base_url`: plain http is for loopback addresses only, because requests contain the private key",
+                "\nbase_url = \"http://a.example\"\n",
+                "2: `base_url`: expected https, not \"http://a.example\": plain http is for loopback addresses only, because requests contain the private key",
             ),
             ("edge_address = \"secret\"\n", "1: `edge_address`: expected HOST:PORT"),
             ("[lineage]\npath = \"a\"\n", "1: expected `[[lineage]]`, in double brackets"),
             ("lineage = [1]\n", "1: expected `[[lineage]]`, in double brackets"),
             ("api_key = \"secret\"\n", "1: unknown key `api_key`"),
-            ("\ntimeout = \"secret\"\n", "2: `timeout`: expected a whole number of seconds above 0"),
-            ("timeout = -1\n", "1: `timeout`: expected a whole number of seconds above 0"),
-            ("timeout = 0\n", "1: `timeout`: expected a whole number of seconds above 0"),
-            ("wait = -1\n", "1: `wait`: expected a whole number of seconds"),
-            ("verify = \"secret\"\n", "1: `verify`: expected auto, require or off"),
-            ("verify_every = \"secret\"\n", "1: `verify_every`: expected a whole number of seconds"),
-            ("trust_anchors = true\n", "1: `trust_anchors`: expected a path, \"system\" or \"off\""),
-            ("ca_file = 1\n", "1: `ca_file`: expected a path in quotes"),
-            ("[[lineage]]\npath = \"a\"\nrebind = 1\n", "3: `rebind`: expected true or false"),
+            (
+                "\ntimeout = \"soon\"\n",
+                "2: `timeout`: expected a whole number of seconds above 0, not \"soon\"",
+            ),
+            ("timeout = -1\n", "1: `timeout`: expected a whole number of seconds above 0, not -1"),
+            ("timeout = 0\n", "1: `timeout`: expected a whole number of seconds above 0, not 0"),
+            ("wait = -1\n", "1: `wait`: expected a whole number of seconds, not -1"),
+            ("verify = 'on'\n", "1: `verify`: expected auto, require or off, not 'on'"),
+            ("verify_every = \"1h\"\n", "1: `verify_every`: expected a whole number of seconds, not \"1h\""),
+            (
+                "trust_anchors = true\n",
+                "1: `trust_anchors`: expected a path, \"system\" or \"off\", not true",
+            ),
+            ("ca_file = 1\n", "1: `ca_file`: expected a path in quotes, not 1"),
+            ("state_dir = \"\"\n", "1: `state_dir`: expected a path in quotes, not \"\""),
+            (
+                "[[lineage]]\npath = \"a\"\nrebind = 2\n",
+                "3: `rebind`: expected yes or no, true or false, on or off, 1 or 0, not 2",
+            ),
             ("[[lineage]]\npath = \"a\"\ntimeout = 1\n", "3: unknown key `timeout`"),
-            ("[[lineage]]\npath = \"a\"\nname = 1\n", "3: `name`: expected text in quotes"),
+            ("[[lineage]]\npath = \"a\"\nname = 1\n", "3: `name`: expected text in quotes, not 1"),
             ("[[lineage]]\npth = \"a\"\n", "2: unknown key `pth`"),
-            ("[[lineage]]\npath = 1\n", "2: `path`: expected a path in quotes"),
+            ("[[lineage]]\npath = 1\n", "2: `path`: expected a path in quotes, not 1"),
             ("\n[[lineage]]\nname = \"x\"\n", "2: a `[[lineage]]` needs either `path`, or `cert` and `key`"),
             ("[[lineage]]\npath = \"a\"\ndomains = [\"a\",\n\"b c\"]\n", "4: `domains`: not a domain name"),
             ("[[lineage]]\npath = \"a\"\ndomains = \"a\"\n", "3: `domains`: expected a list of domain names"),

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use toml::de::DeValue;
 
 use super::value::{Kind, Value};
+use super::value_error::ValueError;
 use crate::env::Env;
 use crate::file::recorded_path;
 use crate::text;
@@ -74,16 +75,16 @@ impl From<TrustAnchors> for RecordedPath {
 impl Value for TrustAnchors {
     const KIND: Kind = Kind::TrustAnchors;
 
-    fn from_variable(value: &OsStr) -> Option<Self> {
-        Some(PathBuf::from(value).into())
+    fn from_text(text: &str) -> Result<Self, ValueError> {
+        Self::from_os(OsStr::new(text))
     }
 
-    fn from_text(text: &str) -> Option<Self> {
-        Some(PathBuf::from(text).into())
+    fn from_os(value: &OsStr) -> Result<Self, ValueError> {
+        if value.is_empty() { Err(ValueError::Not(Self::KIND)) } else { Ok(PathBuf::from(value).into()) }
     }
 
-    fn from_toml(value: &DeValue<'_>, directory: &Path) -> Option<Self> {
-        Some(match Self::from_text(value.as_str()?)? {
+    fn from_toml(value: &DeValue<'_>, directory: &Path) -> Result<Self, ValueError> {
+        Ok(match Self::from_text(value.as_str().ok_or(ValueError::Not(Self::KIND))?)? {
             Self::File(path) => Self::File(directory.join(path)),
             keyword => keyword,
         })
@@ -157,7 +158,7 @@ mod tests {
             (" off", TrustAnchors::File(" off".into())),
         ];
         for (text, expected) in rows {
-            assert_eq!(TrustAnchors::from_variable(OsStr::new(text)), Some(expected.clone()), "{text}");
+            assert_eq!(TrustAnchors::from_os(OsStr::new(text)), Ok(expected.clone()), "{text}");
             let json = serde_json::to_string(&expected).unwrap();
             assert_eq!(json, format!("{text:?}"));
             assert_eq!(serde_json::from_str::<TrustAnchors>(&json).unwrap(), expected);

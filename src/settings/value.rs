@@ -1,4 +1,4 @@
-//! Types of settings, and how they are written in environment variables and in the configuration file.
+//! Types of settings, and how they are written in flags, environment variables and the configuration file.
 
 use std::ffi::OsStr;
 use std::num::NonZeroU64;
@@ -7,16 +7,20 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use toml::de::DeValue;
 
+use super::address::{BaseUrl, EdgeAddresses, NotEdgeAddresses};
+use super::value_error::ValueError;
 use crate::text::{self, display_as_serialized, sanitize};
 
 /// Type of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Text,
+    Url,
     Path,
     Seconds,
     PositiveSeconds,
     Verify,
+    EdgeAddresses,
     TrustAnchors,
     Switch,
 }
@@ -26,30 +30,34 @@ impl Kind {
     pub(crate) fn expected(self) -> &'static str {
         match self {
             Self::Text => "text in quotes",
+            Self::Url => "a URL in quotes",
             Self::Path => "a path in quotes",
             Self::Seconds => "a whole number of seconds",
             Self::PositiveSeconds => "a whole number of seconds above 0",
             Self::Verify => "auto, require or off",
+            Self::EdgeAddresses => "HOST:PORT",
             Self::TrustAnchors => "a path, \"system\" or \"off\"",
-            Self::Switch => "true or false",
+            Self::Switch => "yes or no, true or false, on or off, 1 or 0",
         }
     }
 }
 
-/// A type of setting values.
+/// A type of setting values. Flags, variables and the file spell a value alike.
 pub(crate) trait Value: Clone + Send + Sync + 'static {
     const KIND: Kind;
 
-    /// Reads the value of an environment variable.
-    fn from_variable(value: &OsStr) -> Option<Self> {
-        Self::from_text(value.to_str()?.trim())
+    /// Reads text without surrounding whitespace.
+    fn from_text(text: &str) -> Result<Self, ValueError>;
+
+    /// Reads the value of a flag or a variable.
+    fn from_os(value: &OsStr) -> Result<Self, ValueError> {
+        Self::from_text(value.to_str().ok_or(ValueError::Not(Self::KIND))?.trim())
     }
 
-    /// Reads text without surrounding whitespace.
-    fn from_text(text: &str) -> Option<Self>;
-
     /// Reads a value of the configuration file; a path is relative to the file's directory.
-    fn from_toml(value: &DeValue<'_>, directory: &Path) -> Option<Self>;
+    fn from_toml(value: &DeValue<'_>, _directory: &Path) -> Result<Self, ValueError> {
+        Self::from_text(value.as_str().ok_or(ValueError::Not(Self::KIND))?.trim())
+    }
 
     /// Writes the value as a variable would have it, safe to print.
     fn text(&self) -> String;
@@ -58,12 +66,8 @@ pub(crate) trait Value: Clone + Send + Sync + 'static {
 impl Value for String {
     const KIND: Kind = Kind::Text;
 
-    fn from_text(text: &str) -> Option<Self> {
-        Some(text.to_owned())
-    }
-
-    fn from_toml(value: &DeValue<'_>, _: &Path) -> Option<Self> {
-        value.as_str().map(str::to_owned)
+    fn from_text(text: &str) -> Result<Self, ValueError> {
+        Ok(text.to_owned())
     }
 
     fn text(&self) -> String {
@@ -71,19 +75,45 @@ impl Value for String {
     }
 }
 
+impl Value for BaseUrl {
+    const KIND: Kind = Kind::Url;
+
+    fn from_text(text: &str) -> Result<Self, ValueError> {
+        text.parse().map_err(ValueError::Url)
+    }
+
+    fn text(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Value for EdgeAddresses {
+    const KIND: Kind = Kind::EdgeAddresses;
+
+    fn from_text(text: &str) -> Result<Self, ValueError> {
+        text.parse().map_err(|NotEdgeAddresses| ValueError::Not(Self::KIND))
+    }
+
+    fn text(&self) -> String {
+        self.to_string()
+    }
+}
+
 impl Value for PathBuf {
     const KIND: Kind = Kind::Path;
 
-    fn from_variable(value: &OsStr) -> Option<Self> {
-        Some(value.into())
+    fn from_text(text: &str) -> Result<Self, ValueError> {
+        Self::from_os(OsStr::new(text))
     }
 
-    fn from_text(text: &str) -> Option<Self> {
-        Some(text.into())
+    /// Reads the path as it is: it may be any bytes, with blanks at the ends.
+    fn from_os(value: &OsStr) -> Result<Self, ValueError> {
+        if value.is_empty() { Err(ValueError::Not(Self::KIND)) } else { Ok(value.into()) }
     }
 
-    fn from_toml(value: &DeValue<'_>, directory: &Path) -> Option<Self> {
-        value.as_str().map(|path| directory.join(path))
+    fn from_toml(value: &DeValue<'_>, directory: &Path) -> Result<Self, ValueError> {
+        let path = value.as_str().ok_or(ValueError::Not(Self::KIND))?;
+        Ok(directory.join(Self::from_text(path)?))
     }
 
     fn text(&self) -> String {
@@ -94,13 +124,13 @@ impl Value for PathBuf {
 impl Value for u64 {
     const KIND: Kind = Kind::Seconds;
 
-    fn from_text(text: &str) -> Option<Self> {
-        text.parse().ok()
+    fn from_text(text: &str) -> Result<Self, ValueError> {
+        text.parse().map_err(|_| ValueError::Not(Self::KIND))
     }
 
-    fn from_toml(value: &DeValue<'_>, _: &Path) -> Option<Self> {
-        let number = value.as_integer()?;
-        Self::from_str_radix(number.as_str(), number.radix()).ok()
+    fn from_toml(value: &DeValue<'_>, _: &Path) -> Result<Self, ValueError> {
+        let number = value.as_integer().ok_or(ValueError::Not(Self::KIND))?;
+        Self::from_str_radix(number.as_str(), number.radix()).map_err(|_| ValueError::Not(Self::KIND))
     }
 
     fn text(&self) -> String {
@@ -111,12 +141,13 @@ impl Value for u64 {
 impl Value for NonZeroU64 {
     const KIND: Kind = Kind::PositiveSeconds;
 
-    fn from_text(text: &str) -> Option<Self> {
-        text.parse().ok()
+    fn from_text(text: &str) -> Result<Self, ValueError> {
+        text.parse().map_err(|_| ValueError::Not(Self::KIND))
     }
 
-    fn from_toml(value: &DeValue<'_>, directory: &Path) -> Option<Self> {
-        Self::new(u64::from_toml(value, directory)?)
+    fn from_toml(value: &DeValue<'_>, directory: &Path) -> Result<Self, ValueError> {
+        let number = u64::from_toml(value, directory).ok().and_then(Self::new);
+        number.ok_or(ValueError::Not(Self::KIND))
     }
 
     fn text(&self) -> String {
@@ -127,16 +158,22 @@ impl Value for NonZeroU64 {
 impl Value for bool {
     const KIND: Kind = Kind::Switch;
 
-    fn from_text(text: &str) -> Option<Self> {
+    fn from_text(text: &str) -> Result<Self, ValueError> {
         match text.to_ascii_lowercase().as_str() {
-            "1" | "true" | "yes" | "on" => Some(true),
-            "0" | "false" | "no" | "off" => Some(false),
-            _ => None,
+            "1" | "true" | "yes" | "on" => Ok(true),
+            "0" | "false" | "no" | "off" => Ok(false),
+            _ => Err(ValueError::Not(Self::KIND)),
         }
     }
 
-    fn from_toml(value: &DeValue<'_>, _: &Path) -> Option<Self> {
-        value.as_bool()
+    /// Reads a TOML boolean, or the words and numbers that variables may have.
+    fn from_toml(value: &DeValue<'_>, _: &Path) -> Result<Self, ValueError> {
+        match value {
+            DeValue::Boolean(value) => Ok(*value),
+            DeValue::Integer(number) => Self::from_text(number.as_str()),
+            DeValue::String(text) => Self::from_text(text.trim()),
+            _ => Err(ValueError::Not(Self::KIND)),
+        }
     }
 
     fn text(&self) -> String {
@@ -165,14 +202,9 @@ display_as_serialized!(Verify);
 impl Value for Verify {
     const KIND: Kind = Kind::Verify;
 
-    fn from_text(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|mode| mode.to_string().eq_ignore_ascii_case(text))
-    }
-
-    /// Parses the exact word: unlike variables, the file is case-sensitive, as TOML is.
-    fn from_toml(value: &DeValue<'_>, _: &Path) -> Option<Self> {
-        let text = value.as_str()?;
-        Self::ALL.into_iter().find(|mode| mode.to_string() == text)
+    fn from_text(text: &str) -> Result<Self, ValueError> {
+        let mode = Self::ALL.into_iter().find(|mode| mode.to_string().eq_ignore_ascii_case(text));
+        mode.ok_or(ValueError::Not(Self::KIND))
     }
 
     fn text(&self) -> String {

@@ -92,10 +92,10 @@ impl LaterOptions {
 
 /// Where a run by hand reached the service. The key and CA files of an earlier run remain if it was the same service.
 fn service_of(options: &DeployOptions, before: Layer) -> Layer {
-    let Some(url) = &options.service else { return before };
+    let Some(url) = options.service.as_ref().and_then(|url| url.parse().ok()) else { return before };
     let given = &options.overrides.settings;
     let service = Layer {
-        base_url: Some(url.clone()),
+        base_url: Some(url),
         api_key_file: given.api_key_file.clone(),
         ca_file: given.ca_file.clone(),
         ..Layer::default()
@@ -149,12 +149,12 @@ mod tests {
     /// Every setting that is recorded.
     fn given(service: &str) -> Layer {
         Layer {
-            base_url: Some(service.into()),
+            base_url: service.parse().ok(),
             api_key_file: Some("/key".into()),
             ca_file: Some("/ca".into()),
             verify: Some(Verify::Off),
             verify_every: Some(0),
-            edge_address: Some("192.0.2.1:443".into()),
+            edge_address: "192.0.2.1:443".parse().ok(),
             trust_anchors: Some(TrustAnchors::Off),
             rebind: Some(true),
             allow_untrusted: Some(true),
@@ -165,7 +165,7 @@ mod tests {
 
     fn run(before: Option<LineageState>, settings: Layer, origin: Origin) -> LineageState {
         let options = DeployOptions {
-            service: Some(settings.base_url.clone().unwrap_or_else(|| SERVICE.into())),
+            service: Some(settings.base_url.as_ref().map_or_else(|| SERVICE.into(), ToString::to_string)),
             overrides: Overrides { domains: vec!["a.example".into()], settings },
             allow_shrink: true,
             allow_older: true,
@@ -187,11 +187,10 @@ mod tests {
         assert!(own.guards.allow_shrink && own.guards.allow_older && own.is_for_one_leaf);
         let later = state.options_for(false);
         assert_eq!((later.overrides, later.guards), (Overrides::default(), Guards::default()));
-        let [base_url, api_key_file, ca_file] = [SERVICE, "/key", "/ca"].map(Some);
         let service = Layer {
-            base_url: base_url.map(Into::into),
-            api_key_file: api_key_file.map(Into::into),
-            ca_file: ca_file.map(Into::into),
+            base_url: SERVICE.parse().ok(),
+            api_key_file: Some("/key".into()),
+            ca_file: Some("/ca".into()),
             ..Layer::default()
         };
         assert_eq!(later.service, service, "where the service is, is not a permission");
@@ -219,7 +218,7 @@ mod tests {
         let first = run(None, given(SERVICE), Origin::Hand);
         let same = run(Some(first.clone()), Layer::default(), Origin::Hand);
         assert_eq!(same.options_for(false).service, first.options_for(false).service);
-        let other = Layer { base_url: Some("https://other.example.net".into()), ..Layer::default() };
+        let other = Layer { base_url: "https://other.example.net".parse().ok(), ..Layer::default() };
         let elsewhere = run(Some(first), other.clone(), Origin::Hand);
         assert_eq!(elsewhere.options_for(false).service, other);
     }

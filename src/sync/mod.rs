@@ -63,6 +63,7 @@ pub(crate) fn run(
 ) -> Result<Summary, SyncError> {
     let configuration = context.configuration()?;
     let layers = Layers::new(options.flags, &context.env, configuration);
+    layers.require_valid()?;
     let state_dir = layers.state_dir().ok_or(SyncError::NoStateDir)?;
     let store = Store::open(&state_dir)?;
     store.probe()?;

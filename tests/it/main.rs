@@ -55,4 +55,5 @@ mod tidy;
 mod timers;
 mod trust_anchors;
 mod upload_responses;
+mod values;
 mod worlds;

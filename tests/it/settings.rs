@@ -220,8 +220,8 @@ fn edge_address_from_flag_variable_file() {
     assert!(is_served(deploy(configured(&format!("edge_address = {address:?}\n")))));
     let twice = format!("{address}, {address}");
     assert!(is_served(deploy(edgecert()).args(["--edge-address", &twice])));
-    deploy(edgecert()).args(["--edge-address", "127.0.0.1"]).exits_with(78);
-    deploy(edgecert()).args(["--edge-address", &format!("{address},")]).exits_with(78);
+    deploy(edgecert()).args(["--edge-address", "127.0.0.1"]).exits_with(2);
+    deploy(edgecert()).args(["--edge-address", &format!("{address},")]).exits_with(2);
 }
 
 #[test]
@@ -244,7 +244,11 @@ fn timeout_of_zero_is_an_error() {
         let output = hook.env("EDGECERT_BASE_URL", "http://127.0.0.1:1").exits_with(code);
         assert!(output.stderr.contains(message), "{}", output.stderr);
     };
-    exits_with(edgecert().args(["--timeout", "0"]), 2, "invalid value '0' for '--timeout <SECS>'");
+    exits_with(
+        edgecert().args(["--timeout", "0"]),
+        2,
+        "invalid value for '--timeout <SECS>': expected a whole number of seconds above 0, not '0'",
+    );
     exits_with(edgecert().args(["deploy", "--timeout", "0"]), 2, "'--timeout <SECS>'");
     exits_with(edgecert().args(["sync", "--timeout", "0"]), 2, "'--timeout <SECS>'");
     exits_with(edgecert().args(["sites", "list", "--timeout", "0"]), 2, "'--timeout <SECS>'");
@@ -292,7 +296,7 @@ fn ca_file_from_flag_variable_file() {
 #[test]
 fn invalid_file_still_names_state_directory() {
     let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
-    for fault in ["unknown = 1\n", "wait = \n"] {
+    for fault in ["unknown = 1\n", "wait = \n", "wait = 'soon'\n", "base_url = 'x'\n"] {
         let home = TempDir::new().unwrap();
         let config = home.path().join("config.toml");
         let run = |text: &str| {

@@ -6,6 +6,7 @@ use time::{Duration, OffsetDateTime};
 
 use crate::cert::KeyType;
 use crate::outcome::Outcome;
+use crate::settings::EdgeAddresses;
 use crate::source::AcmeClient;
 use crate::state::RunResult;
 use crate::text::display_as_serialized;
@@ -35,7 +36,7 @@ pub(super) struct LineageStatus {
     pub(super) deployed: Option<LeafSummary>,
     pub(super) sites: Vec<SiteStatus>,
     /// Edge to connect to instead of those of the sites, as recorded or configured.
-    pub(super) edge_address: Option<String>,
+    pub(super) edge_address: Option<EdgeAddresses>,
 }
 
 /// What the files of a lineage hold.

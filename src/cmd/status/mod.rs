@@ -71,6 +71,7 @@ pub(crate) fn run(
 fn show(args: &StatusArgs, context: &Context, report: &mut CommandReport) -> Result<(), CommandError> {
     let configuration = context.configuration()?;
     let layers = Layers::new(&args.settings.layer, &context.env, configuration);
+    layers.require_valid()?;
     let store = open_store(&layers, args.check)?;
     if let Some(lineage) = &args.forget {
         return forget::run(lineage, store.as_ref(), configuration, report);
@@ -79,7 +80,7 @@ fn show(args: &StatusArgs, context: &Context, report: &mut CommandReport) -> Res
     let inventory = Inventory::gather(store.as_ref(), configuration)?;
     let (mut lineages, state_errors) = gather::gather(inventory, now);
     if args.verify {
-        let edges_of = |lineage: &LineageStatus| Ok(layers.edge_addresses(lineage.edge_address.as_deref())?);
+        let edges_of = |lineage: &LineageStatus| layers.edge_addresses(lineage.edge_address.as_ref());
         verify::verify(&mut lineages, edges_of)?;
     }
     report.body.set("lineages", json::lineages(&lineages));

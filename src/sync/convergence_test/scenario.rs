@@ -27,7 +27,7 @@ static SETTINGS: LazyLock<[Arc<Settings>; 4]> = LazyLock::new(|| {
 
 fn settings(rebind: bool, verify: Verify) -> Arc<Settings> {
     let flags = Layer {
-        base_url: Some("https://api.example.net".into()),
+        base_url: "https://api.example.net".parse().ok(),
         rebind: Some(rebind),
         verify: Some(verify),
         verify_every: Some(3600),

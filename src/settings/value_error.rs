@@ -1,0 +1,96 @@
+//! Why a value of a setting cannot be used. A message repeats the value unless that may be a secret in the wrong place.
+
+use super::address::UrlError;
+use super::value::Kind;
+use crate::text::sanitize;
+
+/// Why a value cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ValueError {
+    /// It is not of this kind.
+    Not(Kind),
+    Url(UrlError),
+}
+
+/// Maximum length of a number, switch or mode that is repeated. No API key is as short.
+const MAX_WORD: usize = 12;
+/// The same for digits, signs and points.
+const MAX_NUMBER: usize = 24;
+/// The same for URLs and addresses.
+const MAX_ADDRESS: usize = 100;
+
+impl ValueError {
+    /// The reason, with the value as it was written.
+    pub(crate) fn describe(self, found: &str) -> String {
+        let not = self.shown(found).map(|found| format!(", not {found}")).unwrap_or_default();
+        match self {
+            Self::Not(kind) => format!("expected {}{not}", kind.expected()),
+            Self::Url(UrlError::NotAUrl) => format!("{}{not}", UrlError::NotAUrl),
+            Self::Url(UrlError::PlainHttp) => format!("expected https{not}: {}", UrlError::PlainHttp),
+            Self::Url(error @ (UrlError::HasCredentials | UrlError::HasQuery)) => error.to_string(),
+        }
+    }
+
+    /// The value for a message; `None` if it may be a secret.
+    fn shown(self, found: &str) -> Option<String> {
+        let bare = found.trim_matches(['"', '\'']);
+        let is_address = matches!(self, Self::Not(Kind::Url | Kind::EdgeAddresses) | Self::Url(_));
+        let is_number = bare.chars().all(|c| c.is_ascii_digit() || "+-._".contains(c));
+        let max = match () {
+            () if is_address => MAX_ADDRESS,
+            () if is_number => MAX_NUMBER,
+            () => MAX_WORD,
+        };
+        let is_harmless = if is_address { looks_like_an_address(bare) } else { true };
+        let is_short = bare.chars().count() <= max;
+        (is_short && is_harmless).then(|| sanitize(found))
+    }
+}
+
+/// Whether text may be a misspelled address or URL without credentials and query.
+fn looks_like_an_address(text: &str) -> bool {
+    let has_secret = text.contains(['@', '?', '#', '&', '=']);
+    let has_host =
+        text.is_empty() || text.contains("://") || text.contains(['.', '[']) || text.contains("localhost");
+    has_host && !has_secret
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_values_are_repeated() {
+        let seconds = "expected a whole number of seconds";
+        let url = "expected a URL such as https://HOST";
+        let rows = [
+            (ValueError::Not(Kind::Seconds), "\"abc\"", format!("{seconds}, not \"abc\"")),
+            (
+                ValueError::Not(Kind::Seconds),
+                "99999999999999999999",
+                format!("{seconds}, not 99999999999999999999"),
+            ),
+            (ValueError::Not(Kind::Seconds), "\u{1b}[2J", format!("{seconds}, not [2J")),
+            (ValueError::Not(Kind::Seconds), "\"sk_live_4242424242\"", seconds.to_owned()),
+            (
+                ValueError::Not(Kind::EdgeAddresses),
+                "edge.example",
+                "expected HOST:PORT, not edge.example".to_owned(),
+            ),
+            (ValueError::Not(Kind::EdgeAddresses), "10045:f3a9c1d77be", "expected HOST:PORT".to_owned()),
+            (
+                ValueError::Url(UrlError::NotAUrl),
+                "\"api.example.net\"",
+                format!("{url}, not \"api.example.net\""),
+            ),
+            (ValueError::Url(UrlError::NotAUrl), "ftp://user:word@api.example.net", url.to_owned()),
+            (ValueError::Url(UrlError::NotAUrl), "sk_live_4242424242", url.to_owned()),
+        ];
+        for (error, found, expected) in rows {
+            assert_eq!(error.describe(found), expected, "{found}");
+        }
+        let credentials =
+            ValueError::Url(UrlError::HasCredentials).describe("https://user:word@api.example.net");
+        assert!(!credentials.contains("word@"), "{credentials}");
+    }
+}
