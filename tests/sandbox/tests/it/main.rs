@@ -21,6 +21,7 @@ mod handshakes;
 mod keys;
 mod kills;
 mod quirks;
+mod readme;
 mod request_log;
 mod sites;
 mod startup;

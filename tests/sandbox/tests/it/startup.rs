@@ -118,19 +118,6 @@ fn invalid_worlds_are_refused() {
 }
 
 #[test]
-fn documented_world_is_accepted() {
-    let world = json!({
-        "accounts": [{ "id": 1, "api_keys": ["sandbox-key"], "packages": [
-            { "id": 1, "expires_at": "2030-01-01T00:00:00Z", "traffic_limit": 1000, "traffic_used": 0 }] }],
-        "sites": [{ "id": 10, "account": 1, "domain": "a.example", "cert_id": 5 }],
-        "certs": [{ "id": 5, "account": 1, "domain": "a.example", "name": "a.example", "type": "lets", "cert_pem": "…", "key_pem": "…" }],
-    });
-    let server = Server::start_with(&world, &[]);
-    assert_eq!(server.site(10)["cert_id"], 5);
-    assert_eq!(server.certs()[0]["type"], "lets");
-}
-
-#[test]
 fn port_in_use_is_named() {
     let server = Server::start();
     let taken = server.url("edge");
