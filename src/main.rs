@@ -21,7 +21,7 @@ fn main() -> ExitCode {
     let env = Env::capture();
     let ui = Ui::new(wants_json(&arguments), &env);
     exit_on_panic(ui, command_name(&arguments), None);
-    match Invocation::parse(&arguments, &env) {
+    match Invocation::parse(&arguments, &env, ui.width()) {
         Invocation::Ignored => ExitCode::SUCCESS,
         Invocation::Help(text) => ExitCode::from(ui.print(&text).map_or_else(|lost| ui.fail(lost), |()| 0)),
         Invocation::NoCommand(help) => {

@@ -60,6 +60,11 @@ impl Ui {
         self.stdout
     }
 
+    /// The width of standard output; `None` if it is not a terminal.
+    pub fn width(&self) -> Option<usize> {
+        self.stdout.width
+    }
+
     /// Prints a report, its warnings and its errors.
     pub fn print_report(&self, report: &dyn AnyReport) -> Result<(), OutputLost> {
         self.print_diagnostics(report.warnings(), report.errors());

@@ -52,14 +52,14 @@ pub struct UsageError {
 }
 
 impl Invocation {
-    /// Parses the arguments; the first one is the program.
-    pub fn parse(arguments: &[OsString], env: &Env) -> Self {
+    /// Parses the arguments; the first one is the program. Help is wrapped at `width` columns, by default 100.
+    pub fn parse(arguments: &[OsString], env: &Env, width: Option<usize>) -> Self {
         match dehydrated::call(arguments.get(1..).unwrap_or_default()) {
             Some(dehydrated::Call::Deploy(source)) => Self::hook(Task::DehydratedDeploy(source)),
             Some(dehydrated::Call::Unchanged(source)) => Self::hook(Task::DehydratedSync(source)),
             Some(dehydrated::Call::Other) => Self::Ignored,
             Some(dehydrated::Call::Incomplete) => Self::Usage(UsageError::incomplete_call()),
-            None => Self::parse_flags(arguments, env),
+            None => Self::parse_flags(arguments, env, width.unwrap_or(HELP_WIDTH)),
         }
     }
 
@@ -67,8 +67,8 @@ impl Invocation {
         Self::Command(Box::new(CommandLine { task, config: None, verbosity: 0 }))
     }
 
-    fn parse_flags(arguments: &[OsString], env: &Env) -> Self {
-        let Cli { common, deploy, command } = match Cli::read(arguments.iter().cloned()) {
+    fn parse_flags(arguments: &[OsString], env: &Env, width: usize) -> Self {
+        let Cli { common, deploy, command } = match Cli::read(arguments.iter().cloned(), width) {
             Ok(cli) => cli,
             Err(error) if !error.use_stderr() => return Self::Help(error.render().to_string()),
             Err(error) => {
@@ -79,12 +79,15 @@ impl Invocation {
         let command = match command {
             Some(command) => command,
             None if is_deployable(&deploy, env) || common.json => Command::Deploy(deploy),
-            None => return Self::NoCommand(Cli::help()),
+            None => return Self::NoCommand(Cli::help(width)),
         };
         let task = Task::Command(command);
         Self::Command(Box::new(CommandLine { task, config: common.config, verbosity: common.verbose }))
     }
 }
+
+/// Width of the help without a terminal.
+const HELP_WIDTH: usize = 100;
 
 /// Whether a call without a command has a certificate to deploy.
 fn is_deployable(args: &DeployArgs, env: &Env) -> bool {

@@ -183,9 +183,12 @@ pub(crate) enum Shell {
 }
 
 impl Cli {
-    /// Parses the arguments. Help and version are errors too, as in clap.
-    pub(crate) fn read(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Result<Self, clap::Error> {
-        let mut command = Self::root();
+    /// Parses the arguments. Help and version are errors too, as in clap; they are wrapped at this many columns.
+    pub(crate) fn read(
+        arguments: impl IntoIterator<Item = std::ffi::OsString>,
+        width: usize,
+    ) -> Result<Self, clap::Error> {
+        let mut command = Self::root().term_width(width);
         let matches = command.try_get_matches_from_mut(arguments)?;
         if let Some((name, _)) = matches.subcommand()
             && let Some(flag) = misplaced_flag(&matches)
@@ -205,8 +208,8 @@ impl Cli {
     }
 
     /// The short help.
-    pub(crate) fn help() -> String {
-        Self::root().render_help().to_string()
+    pub(crate) fn help(width: usize) -> String {
+        Self::root().term_width(width).render_help().to_string()
     }
 
     /// The definition. The short help omits the flags of `deploy`, so that it fits a terminal.

@@ -47,6 +47,24 @@ fn short_help_fits_a_terminal() {
 }
 
 #[test]
+fn help_is_wrapped_between_words() {
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    for arguments in [&["-h"][..], &["--help"], &["sync", "--help"], &["sites", "update", "-h"]] {
+        let piped = edgecert().args(arguments).env("COLUMNS", "40").succeeds().stdout;
+        assert!(piped.lines().any(|line| line.len() > 80), "{piped}");
+        for columns in [1, 20, 80, 120] {
+            let shown = edgecert().args(arguments).shows_on_terminal(columns);
+            assert_eq!((shown.code, words(&shown.text)), (0, words(&piped)), "{columns} columns");
+        }
+        let shown = edgecert().args(arguments).shows_on_terminal(80).text;
+        // Examples are not wrapped, so that they can be pasted.
+        let is_wrapped = |line: &&str| !line.trim_start().starts_with("edgecert ");
+        let long = shown.lines().filter(is_wrapped).find(|line| line.chars().count() > 80);
+        assert_eq!(long, None, "{arguments:?}");
+    }
+}
+
+#[test]
 fn help_is_a_command_too() {
     assert_eq!(edgecert().args(["help"]).succeeds().stdout, help(&[]));
     for command in commands().iter().filter(|command| command[0] != "help") {

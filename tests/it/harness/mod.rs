@@ -8,6 +8,7 @@ mod openssl;
 mod runs;
 mod skip;
 mod state_files;
+mod terminal;
 mod timer;
 mod tls_server;
 mod trace;

@@ -1,7 +1,7 @@
 //! `sites delete` (sections 3 and 4.9): irreversible, so it asks for confirmation.
 
 use std::io::Write as _;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use serde_json::json;
 
@@ -36,14 +36,7 @@ fn delete_needs_terminal_or_yes() {
 /// Runs `sites delete 10` on a terminal and types a line.
 fn at_a_terminal(service: &Sandbox, line: &str) -> (Option<i32>, String) {
     let mut hook = sites(service, &["delete", "10"]);
-    let quoted = |word: &std::ffi::OsStr| format!("'{}'", word.to_str().unwrap());
-    let command = hook.command();
-    let words: Vec<String> =
-        std::iter::once(command.get_program()).chain(command.get_args()).map(quoted).collect();
-    let mut script = Command::new("script");
-    script.args(["--quiet", "--return", "--command", &words.join(" "), "/dev/null"]).env_clear();
-    script.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?)))).env("SHELL", "/bin/sh");
-    let started = script.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+    let started = hook.on_terminal(200).stdin(Stdio::piped()).spawn();
     let mut child = started.expect("script must be installed (Debian package bsdutils)");
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(format!("{line}\n").as_bytes()).unwrap();

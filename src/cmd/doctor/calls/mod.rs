@@ -185,7 +185,7 @@ impl Call {
         let env: Env = [("RENEWED_LINEAGE", "/")].into_iter().collect();
         let words = std::iter::once(PROGRAM).chain(self.arguments.iter().map(String::as_str));
         let words: Vec<OsString> = words.map(OsString::from).collect();
-        match Invocation::parse(&words, &env) {
+        match Invocation::parse(&words, &env, None) {
             Invocation::Command(command_line) => match &command_line.task {
                 Task::Command(Command::Deploy(args)) if !args.dry_run => {
                     let Named { cert, lineage, .. } = args.certificate.named();
