@@ -20,10 +20,24 @@ impl Start {
         Self(Instant::now())
     }
 
+    /// The present moment of the run.
+    #[expect(clippy::disallowed_methods, reason = "the only file that reads a clock")]
+    pub(crate) fn moment(self) -> Moment {
+        Moment { now: now(), elapsed: self.0.elapsed() }
+    }
+
     /// The deadline this long after the start, but at most a year.
     pub(crate) fn deadline(self, timeout: Duration) -> Deadline {
         Deadline(self.0 + timeout.min(MAX_DURATION))
     }
+}
+
+/// A moment of a run, for its report.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    pub(crate) now: OffsetDateTime,
+    /// Time since the start of the run.
+    pub(crate) elapsed: Duration,
 }
 
 /// No new work starts after this instant. Time during which the machine is suspended may not count.

@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::clock::Start;
 use crate::env::Env;
 use crate::error::{CommandError, Diagnostic, ErrorKind};
 use crate::file;
@@ -19,6 +20,7 @@ pub struct Ui {
     json: bool,
     stdout: Style,
     stderr: Style,
+    start: Start,
 }
 
 /// Standard output could not be written. A pipe that its reader has closed is not an error.
@@ -50,9 +52,10 @@ impl Diagnostic for OutputLost {
 }
 
 impl Ui {
-    /// Detects what standard output and standard error can display.
+    /// Begins a run: detects what standard output and standard error can display.
     pub fn new(json: bool, env: &Env) -> Self {
-        Self { json, stdout: style(&io::stdout(), env), stderr: style(&io::stderr(), env) }
+        let (stdout, stderr) = (style(&io::stdout(), env), style(&io::stderr(), env));
+        Self { json, stdout, stderr, start: Start::now() }
     }
 
     /// The style of standard output.
@@ -65,10 +68,17 @@ impl Ui {
         self.stdout.width
     }
 
-    /// Prints a report, its warnings and its errors.
+    /// Prints the warnings, the report and the errors, in this order: what to do is last.
     pub fn print_report(&self, report: &dyn AnyReport) -> Result<(), OutputLost> {
-        self.print_diagnostics(report.warnings(), report.errors());
-        self.print(&if self.json { report.to_json() + "\n" } else { report.to_text(self.stdout) })
+        self.print_diagnostics(report.warnings(), &[]);
+        let text = if self.json {
+            report.to_json() + "\n"
+        } else {
+            report.to_text(self.stdout, self.start.moment())
+        };
+        let printed = self.print(&text);
+        self.print_diagnostics(&[], report.errors());
+        printed
     }
 
     /// Prints text to standard output.

@@ -85,6 +85,7 @@ pub(super) fn by_another_run(site: &state::SiteState, at: &str) -> Option<SiteRe
         outcome: site.outcome.clone(),
         detail: Some(format!("deployed by another run at {at}")),
         edge: None,
+        is_required: true,
         cname: site.cname.clone(),
     })
 }

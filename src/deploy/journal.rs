@@ -20,7 +20,7 @@ use crate::state::{
     self, DeployOptions, Deployments, LineageState, Lock, LockError, Origin, ServiceDeployments, SiteState,
     Store, WriteError,
 };
-use crate::text::{self, rfc3339_millis};
+use crate::text::{self, rfc3339};
 
 /// The state of one lineage while it is deployed.
 pub(crate) struct Journal {
@@ -209,7 +209,7 @@ impl Journal {
         if !(waited || self.has_newer_run) || !state.is_done(leaf, options) {
             return false;
         }
-        let at = state.last_success.map(rfc3339_millis).unwrap_or_default();
+        let at = state.last_success.map(rfc3339).unwrap_or_default();
         report.body.sites = state.sites.iter().filter_map(|site| by_another_run(site, &at)).collect();
         true
     }

@@ -75,7 +75,7 @@ impl Diagnostic for SiteError<'_> {
                 "pass --rebind to bind the site to the uploaded certificate, or bind it in the service"
             }
             Self::Stale { .. } => {
-                "run `edgecert sync` to check again, or enable its timer; if it stays stale, contact the service"
+                "run `edgecert sync`, or enable its timer; if it stays stale, contact the service"
             }
             Self::Unverified { .. } => {
                 "check that this host can reach the edge, raise --wait, or pass --verify auto"

@@ -91,6 +91,7 @@ pub(super) fn unlisted_site(
         outcome,
         detail,
         edge: None,
+        is_required: true,
         cname: None,
     }
 }
@@ -262,6 +263,7 @@ impl<'a> Verdict<'a> {
             outcome: self.outcome,
             detail: self.detail,
             edge,
+            is_required,
             cname: latest.cname.clone(),
         });
     }

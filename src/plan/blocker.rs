@@ -70,6 +70,36 @@ impl Blocker {
         )
     }
 
+    /// The reason in a few words, with the flag that overrides it. The error has the details.
+    pub(super) fn summary(&self) -> String {
+        let (reason, flag) = match self {
+            Self::UnknownRecord(id) => {
+                (format!("bound to certificate {id}, which is not listed"), "--rebind")
+            }
+            Self::SeveralDomains { id, .. } => {
+                (format!("certificate {id} is stored for several domains"), "--rebind")
+            }
+            Self::NotCovered(id, domain) | Self::NoSuchSite(id, domain) => {
+                (format!("bound to certificate {id} of {domain}"), "--rebind")
+            }
+            Self::Ambiguous { id, domain } => {
+                (format!("certificate {id} is one of several for {domain}"), "--rebind")
+            }
+            Self::NoRecord => return "no record to bind it to".into(),
+            Self::UnreadableBinding(_) => ("its cert_id cannot be read".into(), "--rebind"),
+            Self::SystemIssued(id) => (format!("the service renews certificate {id}"), "--replace-lets"),
+            Self::Shrink { id, uncovered_sites } => {
+                let sites = text::count(uncovered_sites.len(), "uncovered site");
+                (format!("certificate {id} is also bound to {sites}"), "--allow-shrink")
+            }
+            Self::HiddenSites(_) | Self::HiddenRecord(_) => {
+                ("the service's list is incomplete".into(), "--allow-partial")
+            }
+            Self::Older { id, .. } => (format!("certificate {id} is newer"), "--allow-older"),
+        };
+        format!("{reason} ({flag})")
+    }
+
     pub(crate) fn hint(&self) -> &'static str {
         match self {
             Self::SystemIssued(_) => {

@@ -20,6 +20,12 @@ pub(crate) struct Step {
     /// The sites that get the new certificate by this step.
     pub(crate) sites: Vec<String>,
     pub(crate) reason: String,
+    /// The site, or sites, and the reason in a few words, for the text.
+    #[serde(skip)]
+    pub(crate) summary: String,
+    /// Whether a requested site does not get the certificate.
+    #[serde(skip)]
+    pub(crate) is_blocked: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -57,7 +63,9 @@ impl Step {
     pub(crate) fn upload_only(domain: &Domain) -> Self {
         let reason = "--domain with --wait 0: no listing, no guards, no wait".to_owned();
         let domain = domain.to_string();
-        Self { action: StepAction::Upload, domain, cert_ids: Vec::new(), sites: Vec::new(), reason }
+        let summary = format!("{domain}: {reason}");
+        let (cert_ids, sites) = (Vec::new(), Vec::new());
+        Self { action: StepAction::Upload, domain, cert_ids, sites, reason, summary, is_blocked: false }
     }
 }
 
@@ -97,13 +105,21 @@ impl Plan<'_> {
                 (StepAction::Replace, reason)
             }
         };
-        let reason = if upload.may_create {
-            format!("{reason}; if the service creates a certificate instead, they are bound to that")
-        } else {
-            reason
-        };
         let (domain, cert_ids) = (upload.domain.to_string(), upload.replaces.clone());
-        Step { action, domain, cert_ids, sites, reason }
+        let subject = if sites.is_empty() { &domain } else { &list };
+        let mut summary = match cert_ids.as_slice() {
+            [] if sites.is_empty() => format!("{subject}: {reason}"),
+            [] => format!("{subject}: no certificate yet"),
+            [id] => format!("{subject} (certificate {id})"),
+            _ => format!("{subject}: {reason}"),
+        };
+        let mut reason = reason;
+        if upload.may_create {
+            const CREATED: &str = "; if the service creates a certificate instead, they are bound to that";
+            reason.push_str(CREATED);
+            summary.push_str(CREATED);
+        }
+        Step { action, domain, cert_ids, sites, reason, summary, is_blocked: false }
     }
 
     fn site_step(&self, target: &Target<'_>) -> Option<Step> {
@@ -124,6 +140,16 @@ impl Plan<'_> {
         };
         let domain = target.site.domain.to_string();
         let sites = if action == StepAction::Bind { vec![domain.clone()] } else { Vec::new() };
-        Some(Step { action, domain, cert_ids: target.site.cert_id.into_iter().collect(), sites, reason })
+        let blocker = match &target.action {
+            Action::Leave(blocker) => Some(blocker),
+            _ => None,
+        };
+        let summary = match blocker {
+            Some(blocker) => format!("{domain}: {}", blocker.summary()),
+            None => format!("{domain}: {reason}"),
+        };
+        let cert_ids = target.site.cert_id.into_iter().collect();
+        let is_blocked = blocker.is_some() && target.wanted;
+        Some(Step { action, domain, cert_ids, sites, reason, summary, is_blocked })
     }
 }

@@ -15,5 +15,5 @@ mod request;
 
 pub(crate) use self::actions::{Action, Plan, Target, Upload};
 pub(crate) use self::blocker::Blocker;
-pub(crate) use self::display::{Step, superseded_reason};
+pub(crate) use self::display::{Step, StepAction, superseded_reason};
 pub(crate) use self::request::{Account, Allow, NotNeeded, PlanRequest, RecordLeaf};

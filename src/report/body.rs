@@ -3,23 +3,22 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::style::Style;
-use super::text;
-use super::{CertificateReport, ServingReport, SiteReport, SourceReport, UploadReport};
+use super::text::Frame;
+use super::{CertificateReport, ServingReport, SiteReport, SourceReport, UploadReport, deployment};
 use crate::check::Finding;
 use crate::outcome::{ChangedRecords, Outcome};
 use crate::plan::Step;
 
 /// The body of a report.
 pub(crate) trait Body: Serialize + Default {
-    /// Formats the lines for standard output; `command` is the command's name.
-    fn to_text(&self, command: &str, style: Style) -> String;
+    /// Formats the lines for standard output.
+    fn to_text(&self, frame: &Frame<'_>) -> String;
 }
 
 /// A body that a command sets when it has done its work. Until then, the report has none of its fields.
 impl<B: Body> Body for Option<B> {
-    fn to_text(&self, command: &str, style: Style) -> String {
-        self.as_ref().map(|body| body.to_text(command, style)).unwrap_or_default()
+    fn to_text(&self, frame: &Frame<'_>) -> String {
+        self.as_ref().map(|body| body.to_text(frame)).unwrap_or_default()
     }
 }
 
@@ -52,8 +51,8 @@ impl DeployBody {
 }
 
 impl Body for DeployBody {
-    fn to_text(&self, command: &str, style: Style) -> String {
-        text::deployment(self, command, style)
+    fn to_text(&self, frame: &Frame<'_>) -> String {
+        deployment::text(self, frame)
     }
 }
 
@@ -76,7 +75,7 @@ impl Output {
 }
 
 impl Body for Output {
-    fn to_text(&self, _command: &str, _style: Style) -> String {
+    fn to_text(&self, _frame: &Frame<'_>) -> String {
         self.text.clone()
     }
 }

@@ -1,10 +1,13 @@
 //! The result of a command: one generic type, printed as text or as the JSON object for scripts.
 
 mod body;
+mod deployment;
 mod edge;
+mod plan;
 mod style;
 mod table;
 mod text;
+mod uploads;
 mod wrap;
 
 use serde::Serialize;
@@ -14,6 +17,7 @@ use time::OffsetDateTime;
 use crate::bundle::Chain;
 use crate::cert::Certificate;
 use crate::check::{Finding, Status};
+use crate::clock::Moment;
 use crate::error::{CommandError, ErrorKind, FailedCheck};
 use crate::outcome::Outcome;
 use crate::plan::Step;
@@ -25,7 +29,7 @@ pub(crate) use self::edge::{EdgeReport, ServingReport};
 pub(crate) use self::style::Sign;
 pub use self::style::Style;
 pub(crate) use self::table::{Cell, Table};
-pub(crate) use self::text::{error_lines, finding_line, warning_line};
+pub(crate) use self::text::{Frame, error_lines, finding_counts, finding_lines, warning_line};
 pub(crate) use self::wrap::Wrapped;
 
 /// Version of the JSON object; raised when a field changes its meaning or is removed.
@@ -62,8 +66,8 @@ pub trait AnyReport {
     fn warnings(&self) -> &[String];
     /// Formats the JSON object. It is indented, because lego stops reading at a line of 64 KiB.
     fn to_json(&self) -> String;
-    /// Formats the lines for standard output.
-    fn to_text(&self, style: Style) -> String;
+    /// Formats the lines for standard output, at the end of the run.
+    fn to_text(&self, style: Style, moment: Moment) -> String;
 }
 
 /// Creates the report of a panic at a source location.
@@ -164,8 +168,10 @@ impl<B: Body> AnyReport for Report<B> {
             .unwrap_or_else(|_| format!(r#"{{"version":{VERSION},"ok":false,"exit_code":70}}"#))
     }
 
-    fn to_text(&self, style: Style) -> String {
-        self.body.to_text(self.command, style)
+    fn to_text(&self, style: Style, moment: Moment) -> String {
+        let Moment { now, elapsed } = moment;
+        let (errors, warnings) = (&*self.errors, &*self.warnings);
+        self.body.to_text(&Frame { command: self.command, style, now, elapsed, errors, warnings })
     }
 }
 
@@ -243,6 +249,9 @@ pub(crate) struct SiteReport {
     pub(crate) detail: Option<String>,
     /// `null` if no handshake was tried.
     pub(crate) edge: Option<EdgeReport>,
+    /// Whether the run fails unless the site gets the certificate; not part of the JSON object.
+    #[serde(skip)]
+    pub(crate) is_required: bool,
     /// Host name of the edge, for later handshakes; not part of the JSON object.
     #[serde(skip)]
     pub(crate) cname: Option<String>,

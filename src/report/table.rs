@@ -100,11 +100,8 @@ impl Table {
         let mut text = line(&heads, &widths, style);
         for row in &self.rows {
             text.push_str(&line(&row.cells, &widths, style));
-            let indent = " ".repeat(NOTE_INDENT);
             let notes = row.notes.iter();
-            text.extend(
-                notes.map(|note| Wrapped::new(&indent, NOTE_INDENT, NOTE_INDENT, style).words(note).finish()),
-            );
+            text.extend(notes.map(|note| Wrapped::indented(NOTE_INDENT, style).words(note).finish()));
         }
         text
     }

@@ -27,6 +27,12 @@ impl Wrapped {
         Self { text: prefix.to_owned(), width: style.width, column: columns, indent }
     }
 
+    /// Starts with a line that is indented like the later ones.
+    pub(crate) fn indented(indent: usize, style: Style) -> Self {
+        let empty = Self::new("", 0, indent, style);
+        Self { text: " ".repeat(empty.indent), column: empty.indent, ..empty }
+    }
+
     /// Adds words. Spaces between them are kept on a line.
     pub(crate) fn words(mut self, text: &str) -> Self {
         let mut gap = 0;

@@ -13,7 +13,7 @@ use crate::names::Domain;
 use crate::settings::{self, Guards, Layers, LineageEntry, RecordedSettings, Settings};
 use crate::source::Source;
 use crate::state::{self, Deployments, LeafState, LineageState, Overrides, RecordedOptions};
-use crate::text::rfc3339_millis;
+use crate::text::rfc3339;
 
 /// A lineage that can be deployed.
 pub(super) struct Candidate {
@@ -47,7 +47,7 @@ pub(super) enum Reason {
     New,
     #[error("renewed")]
     Renewed,
-    #[error("pending since {}", rfc3339_millis(*.0))]
+    #[error("pending since {}", rfc3339(*.0))]
     Pending(OffsetDateTime),
     #[error("options changed")]
     OptionsChanged,

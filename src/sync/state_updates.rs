@@ -82,6 +82,7 @@ impl SupersededSites<'_> {
 
 fn superseded_site(site: &Site, reason: &str) -> SiteReport {
     SiteReport {
+        is_required: true,
         id: Some(site.id),
         domain: site.domain.spelled().to_owned(),
         cert_id_before: site.cert_id,

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use anstyle::AnsiColor;
 use serde::{Serialize, Serializer};
 
 use super::error::SyncError;
@@ -11,8 +10,8 @@ use crate::api::Gap;
 use crate::deploy;
 use crate::error::CommandError;
 use crate::outcome::Outcome;
-use crate::report::{Body, DeployBody, DeployReport, Report, Style};
-use crate::text::{count, sanitize};
+use crate::report::{Body, DeployBody, DeployReport, Frame, Report, Sign, Wrapped};
+use crate::text::{count, people, sanitize};
 
 /// The result of a run.
 #[derive(Default, Serialize)]
@@ -42,7 +41,7 @@ struct Counts {
 struct LineageReport {
     name: String,
     result: LineageResult,
-    reason: Option<String>,
+    reason: Option<Reason>,
     report: DeployReport,
 }
 
@@ -97,7 +96,7 @@ impl Summary {
             None if report.body.is_superseded() => LineageResult::Superseded,
             None => LineageResult::Deployed,
         };
-        self.add(name, result, Some(reason.to_string()), report);
+        self.add(name, result, Some(reason.clone()), report);
     }
 
     /// Adds a lineage that could not be scanned.
@@ -137,7 +136,7 @@ impl Summary {
         self.errors.push(error);
     }
 
-    fn add(&mut self, name: &str, result: LineageResult, reason: Option<String>, report: DeployReport) {
+    fn add(&mut self, name: &str, result: LineageResult, reason: Option<Reason>, report: DeployReport) {
         self.counts.total += 1;
         match result {
             LineageResult::Deployed => self.counts.deployed += 1,
@@ -182,54 +181,62 @@ impl Summary {
 }
 
 impl Body for Summary {
-    fn to_text(&self, _command: &str, style: Style) -> String {
-        let mut text = String::new();
-        for lineage in &self.lineages {
-            lineage.write(&mut text, style);
-        }
+    fn to_text(&self, frame: &Frame<'_>) -> String {
+        let mut lineages: Vec<&LineageReport> = self.lineages.iter().collect();
+        // What needs attention is last.
+        lineages.sort_by_key(|lineage| lineage.result.sign());
+        let mut text: String = lineages.iter().map(|lineage| lineage.lines(frame)).collect();
         let Counts { total, unchanged, deployed, failed, gone, superseded } = self.counts;
         let parts = [
             (unchanged, "unchanged"),
             (deployed, "deployed"),
-            (failed, "failed"),
-            (gone, "gone"),
             (superseded, "superseded"),
+            (gone, "gone"),
+            (failed, "failed"),
         ];
         let parts = parts.iter().filter(|(number, _)| *number > 0);
         let parts: Vec<String> = parts.map(|(number, word)| format!("{number} {word}")).collect();
         if total > 0 {
-            let _ = writeln!(text, "{}: {}", count(total, "lineage"), parts.join(", "));
+            let (total, elapsed) = (count(total, "lineage"), people::elapsed(frame.elapsed));
+            let _ = writeln!(text, "{total}: {} ({elapsed})", parts.join(", "));
         }
         text
     }
 }
 
+impl LineageResult {
+    fn sign(self) -> Sign {
+        match self {
+            Self::Deployed => Sign::Ok,
+            Self::Superseded => Sign::Skipped,
+            Self::Gone => Sign::Warning,
+            Self::Failed => Sign::Failed,
+        }
+    }
+}
+
 impl LineageReport {
-    fn write(&self, text: &mut String, style: Style) {
-        let colour = match self.result {
-            LineageResult::Deployed => AnsiColor::Green,
-            LineageResult::Failed => AnsiColor::Red,
-            LineageResult::Gone => AnsiColor::Yellow,
-            LineageResult::Superseded => AnsiColor::Cyan,
-        };
-        let result = self.result.to_string();
-        let pad = " ".repeat(12 - result.len());
-        let reason =
-            self.reason.as_ref().map(|reason| format!(" ({})", sanitize(reason))).unwrap_or_default();
-        let result = style.paint(&result, colour);
-        let _ = writeln!(text, "{result}{pad} {}{reason}{}", self.name, self.sites());
+    fn lines(&self, frame: &Frame<'_>) -> String {
+        const INDENT: usize = 4;
+        let prefix = format!("{} ", frame.style.sign(self.result.sign()));
+        let reason = self.reason.as_ref().map(|reason| match reason {
+            Reason::Pending(since) => format!(" (pending since {})", people::since(*since, frame.now)),
+            reason => format!(" ({})", people::with_times(&sanitize(&reason.to_string()), frame.now)),
+        });
+        let text =
+            format!("{:<10}  {}{}{}", self.result, self.name, reason.unwrap_or_default(), self.sites());
+        Wrapped::new(&prefix, 2, INDENT, frame.style).words(&text).finish()
     }
 
-    /// The outcomes of the first sites.
+    /// The outcomes of the first sites, failures first.
     fn sites(&self) -> String {
         const MAX_SHOWN: usize = 5;
-        let sites = &self.report.body.sites;
-        let shown: Vec<String> = sites
-            .iter()
-            .filter(|site| site.outcome != Outcome::Skipped)
-            .take(MAX_SHOWN)
-            .map(|site| format!("{} {}", sanitize(&site.domain), site.outcome))
-            .collect();
+        let sites = self.report.body.sites.iter().filter(|site| site.outcome != Outcome::Skipped);
+        let mut sites: Vec<_> = sites.collect();
+        sites.sort_by_key(|site| site.outcome.is_deployed());
+        let shown = sites.iter().take(MAX_SHOWN);
+        let shown: Vec<String> =
+            shown.map(|site| format!("{} {}", sanitize(&site.domain), site.outcome)).collect();
         let more = sites.len().saturating_sub(MAX_SHOWN);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         if shown.is_empty() { String::new() } else { format!(": {}{more}", shown.join(", ")) }
@@ -243,7 +250,7 @@ impl Serialize for LineageReport {
         struct Fields<'a> {
             name: &'a str,
             state: LineageResult,
-            reason: Option<&'a str>,
+            reason: Option<String>,
             exit_code: u8,
             #[serde(flatten)]
             body: &'a DeployBody,
@@ -253,7 +260,7 @@ impl Serialize for LineageReport {
         let fields = Fields {
             name: &self.name,
             state: self.result,
-            reason: self.reason.as_deref(),
+            reason: self.reason.as_ref().map(ToString::to_string),
             exit_code: self.report.exit_code(),
             body: &self.report.body,
             warnings: &self.report.warnings,

@@ -86,7 +86,9 @@ fn refusal_is_one_line_and_sends_nothing() {
     let lineage = Lineage::issued_for(&["a.example"]);
     lineage.write("privkey.pem", &other.read("privkey.pem"));
     expect![[r#"
-        certificate  a.example; P-256, expires DATE
+        a.example   P-256, expires DATE (TIME)
+          x checked   key failed
+        failed after TIME
         ---
         edgecert: error: LINEAGE/privkey.pem is not the private key of LINEAGE/fullchain.pem: both are P-256, but of different pairs; nothing was sent
         edgecert: hint: pass the key and the certificate of the same renewal
@@ -100,7 +102,9 @@ fn refusal_is_one_line_and_sends_nothing() {
     let lineage = Lineage::issued_for(&["example.com", "www.example.com"]);
     let output = deploy(&lineage).for_domain("a.example").exits_with(65);
     expect![[r#"
-        certificate  example.com and www.example.com; P-256, expires DATE
+        example.com, www.example.com   P-256, expires DATE (TIME)
+          x checked   names failed
+        failed after TIME
         ---
         edgecert: error: LINEAGE/fullchain.pem does not cover a.example, only example.com and www.example.com; nothing was sent
         edgecert: hint: renew it with a.example among its names, or omit --domain a.example
@@ -164,15 +168,16 @@ fn check_report_lists_every_check() {
     let output =
         edgecert().with_filter_for(&lineage).args(["check", "--lineage"]).args([lineage.path()]).succeeds();
     expect![[r#"
-        certificate  a.example; P-256, expires DATE
-        pem          warn: LINEAGE/fullchain.pem: dropped a duplicate of a.example
-        pem          warn: LINEAGE/fullchain.pem: moved the leaf to the front
-        validity     ok: valid until DATE, for 89 days
-        names        ok: covers a.example
-        key          ok: P-256, key and certificate match
-        purpose      ok: may authenticate a TLS server
-        chain        ok: 2 certificates
-        issuer       ok: edgecert test intermediate
+        a.example   P-256, expires DATE (TIME)
+          ! pem       LINEAGE/fullchain.pem: dropped a duplicate of a.example
+          ! pem       LINEAGE/fullchain.pem: moved the leaf to the front
+          * validity  valid until DATE (in TIME)
+          * names     covers a.example
+          * key       P-256, key and certificate match
+          * purpose   may authenticate a TLS server
+          * chain     2 certificates
+          * issuer    edgecert test intermediate
+        2 warnings, 6 passed
         ---
     "#]]
     .assert_eq(&output.snapshot());
@@ -198,7 +203,9 @@ fn self_signed_needs_allow_untrusted() {
     openssl(lineage.path(), &arguments);
     let output = edgecert().called_by_certbot(&lineage).against(&service).exits_with(65);
     expect![[r#"
-        certificate  a.example; P-256, expires DATE
+        a.example   P-256, expires DATE (TIME)
+          x checked   issuer failed
+        failed after TIME
         ---
         edgecert: error: LINEAGE/fullchain.pem is self-signed; browsers do not trust it; nothing was sent
         edgecert: hint: have a CA issue it, or pass --allow-untrusted

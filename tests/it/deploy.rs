@@ -18,12 +18,15 @@ fn first_certificate_is_created_and_bound() {
     let renewed = Lineage::issued_for(&["a.example", "*.b.example"]);
     let output = edgecert().called_by_certbot(&renewed).against(&service).succeeds();
     expect![[r#"
-        certificate  a.example and *.b.example; P-256, expires DATE
-        uploaded     a.example: certificate 1001, created: true (a new record), key_match: unverified, bound_sites: a.example and x.b.example
-        site         a.example: served 1/1
-        site         x.b.example: served 1/1
+        a.example, *.b.example   P-256, expires DATE (TIME)
+          * checked   dates, names, key, purpose, chain, issuer
+          * uploaded  certificate 1001 (created), bound to 2 sites
+          * served    a.example    1/1
+          * served    x.b.example  1/1
+        done in TIME
         ---
-    "#]].assert_eq(&output.snapshot());
+    "#]]
+    .assert_eq(&output.snapshot());
     assert_eq!(upload_count(&service), 1, "one creation binds both");
 }
 
@@ -37,11 +40,14 @@ fn renewal_replaces_the_record_in_place() {
     let output =
         edgecert().called_by_certbot(&lineage).against(&service).args(["--verify", "off"]).succeeds();
     expect![[r#"
-        certificate  a.example; P-256, expires DATE
-        uploaded     a.example: certificate 1001, created: false (replaced in place), key_match: unverified, bound_sites: none
-        site         a.example: synced, not verified because of --verify off
+        a.example   P-256, expires DATE (TIME)
+          * checked   dates, names, key, purpose, chain, issuer
+          * uploaded  certificate 1001 (replaced), bound to 1 site
+          * synced    a.example  not verified because of --verify off
+        done in TIME
         ---
-    "#]].assert_eq(&output.snapshot());
+    "#]]
+    .assert_eq(&output.snapshot());
     let second = service.certs();
     assert_eq!((first.len(), second.len()), (1, 1), "no second record");
     assert_eq!(first[0]["id"], second[0]["id"]);
@@ -86,7 +92,7 @@ fn json_report_has_the_documented_fields() {
             {
               "check": "validity",
               "status": "ok",
-              "detail": "valid until DATE, for 89 days"
+              "detail": "valid until DATE, for TIME"
             },
             {
               "check": "names",
@@ -263,7 +269,9 @@ fn no_covered_site_is_an_error() {
     let renewed = Lineage::issued_for(&["a.example"]);
     let output = edgecert().called_by_certbot(&renewed).against(&service).exits_with(69);
     expect![[r#"
-        certificate  a.example; P-256, expires DATE
+        a.example   P-256, expires DATE (TIME)
+          * checked   dates, names, key, purpose, chain, issuer
+        failed after TIME
         ---
         edgecert: error: none of the account's 1 site is covered by the certificate for a.example; nothing was sent
         edgecert: hint: check that the API key is for the right account, or pass --skip-unmatched in a hook that runs for every lineage

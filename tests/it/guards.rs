@@ -46,8 +46,10 @@ fn shrink_guard_keeps_names_of_bound_sites() {
     let lineage = Lineage::issued_for(&["a.example"]);
     let output = deploy(&service, &lineage).exits_with(65);
     expect![[r#"
-        certificate  a.example; P-256, expires DATE
-        site         a.example: guarded, certificate 5 is also bound to b.example, which the new certificate does not cover
+        a.example   P-256, expires DATE (TIME)
+          * checked   dates, names, key, purpose, chain, issuer
+          x guarded   a.example
+        failed after TIME
         ---
         edgecert: error: a.example is guarded: certificate 5 is also bound to b.example, which the new certificate does not cover; nothing was sent for it
         edgecert: hint: add those names to the certificate, or pass --rebind to bind this site to a record of its own, or --allow-shrink to replace the certificate anyway

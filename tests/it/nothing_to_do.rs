@@ -174,10 +174,10 @@ fn plan_shows_what_is_served() {
     fresh(&service, &lineage).succeeds();
     let text = plan().succeeds().snapshot();
     expect![[r#"
-        certificate  a.example and b.example; P-256, expires DATE
+        a.example, b.example   P-256, expires DATE (TIME)
+          = unchanged  a.example (5 is this certificate)
+          = unchanged  b.example (6 is this certificate)
         nothing to do: every site has this certificate
-        serving      a.example: this certificate
-        serving      b.example: this certificate
         ---
     "#]]
     .assert_eq(&text);
@@ -189,10 +189,11 @@ fn plan_shows_what_is_served() {
 
     replace_second(&service);
     expect![[r#"
-        certificate  a.example and b.example; P-256, expires DATE
-        replace      b.example: b.example is bound to certificate 6
-        serving      a.example: this certificate
-        serving      b.example: EDGE serves the certificate of edgecert test intermediate that expires at DATE
+        a.example, b.example   P-256, expires DATE (TIME)
+          = unchanged  a.example (5 is this certificate)
+          ~ replace    b.example (certificate 6)
+                       now: EDGE serves the certificate of edgecert test intermediate that expires at DATE (in TIME)
+        1 to replace, 1 unchanged; nothing was changed
         ---
     "#]]
     .assert_eq(&plan().succeeds().snapshot());

@@ -26,16 +26,15 @@ fn plan_gives_reasons_and_changes_nothing() {
 
     let output = edgecert().called_by_certbot(&renewed).against(&service).args(["plan"]).exits_with(65);
     expect![[r#"
-        certificate  *.example; P-256, expires DATE
-        replace      b.example: a.example and b.example are bound to certificate 5
-        create       c.example: c.example has no certificate
-        guard        d.example: the service itself issues and renews certificate 6
-        leave        e.example: it is bound to certificate 7, which is stored for other.test, and the new certificate does not cover other.test
-        serving      a.example: EDGE serves the certificate of edgecert test intermediate that expires at DATE
-        serving      b.example: EDGE serves the certificate of edgecert test intermediate that expires at DATE
-        serving      c.example: unknown: not observed
-        serving      d.example: EDGE serves the certificate of edgecert test intermediate that expires at DATE
-        serving      e.example: EDGE serves the certificate of edgecert test intermediate that expires at DATE
+        *.example   P-256, expires DATE (TIME)
+          ~ replace   a.example and b.example (certificate 5)
+                      now: EDGE serves the certificate of edgecert test intermediate that expires at DATE (in TIME)
+          + create    c.example: no certificate yet
+          ! blocked   d.example: the service renews certificate 6 (--replace-lets)
+                      now: EDGE serves the certificate of edgecert test intermediate that expires at DATE (in TIME)
+          ! blocked   e.example: bound to certificate 7 of other.test (--rebind)
+                      now: EDGE serves the certificate of edgecert test intermediate that expires at DATE (in TIME)
+        1 to create, 2 to replace, 2 blocked; nothing was changed
         ---
         edgecert: error: d.example is guarded: the service itself issues and renews certificate 6; nothing was sent for it
         edgecert: hint: let the service renew it, or pass --replace-lets to replace it, or --rebind to bind the site to another record
@@ -46,16 +45,15 @@ fn plan_gives_reasons_and_changes_nothing() {
     let rebind =
         edgecert().called_by_certbot(&renewed).against(&service).args(["plan", "--rebind", "--replace-lets"]);
     expect![[r#"
-        certificate  *.example; P-256, expires DATE
-        replace      b.example: a.example and b.example are bound to certificate 5
-        replace      d.example: d.example is bound to certificate 6
-        create       c.example: c.example has no certificate
-        bind         e.example: to the record uploaded for b.example: it is bound to certificate 7, which is stored for other.test, and the new certificate does not cover other.test
-        serving      a.example: EDGE serves the certificate of edgecert test intermediate that expires at DATE
-        serving      b.example: EDGE serves the certificate of edgecert test intermediate that expires at DATE
-        serving      c.example: unknown: not observed
-        serving      d.example: EDGE serves the certificate of edgecert test intermediate that expires at DATE
-        serving      e.example: EDGE serves the certificate of edgecert test intermediate that expires at DATE
+        *.example   P-256, expires DATE (TIME)
+          ~ replace   a.example and b.example (certificate 5)
+                      now: EDGE serves the certificate of edgecert test intermediate that expires at DATE (in TIME)
+          ~ replace   d.example (certificate 6)
+                      now: EDGE serves the certificate of edgecert test intermediate that expires at DATE (in TIME)
+          + create    c.example: no certificate yet
+          ~ bind      e.example: to the record uploaded for b.example: it is bound to certificate 7, which is stored for other.test, and the new certificate does not cover other.test
+                      now: EDGE serves the certificate of edgecert test intermediate that expires at DATE (in TIME)
+        1 to create, 3 to replace, 1 to bind; nothing was changed
         ---
     "#]].assert_eq(&rebind.succeeds().snapshot());
 
@@ -94,7 +92,7 @@ fn upload_only_plan_needs_no_service() {
     let hook = edgecert().called_by_certbot(&renewed).against(&service).args(["plan", "--wait", "0"]);
     let output = hook.for_domain("a.example").succeeds();
     assert!(
-        output.stdout.contains("upload       a.example: --domain with --wait 0: no listing"),
+        output.stdout.contains("+ upload    a.example: --domain with --wait 0: no listing"),
         "{}",
         output.stdout
     );

@@ -177,7 +177,7 @@ fn missing_state_directory_is_a_warning() {
         "{}",
         output.stderr
     );
-    assert!(output.stdout.contains("a.example: served"), "{}", output.stdout);
+    assert!(output.stdout.contains("* served    a.example"), "{}", output.stdout);
 }
 
 #[test]

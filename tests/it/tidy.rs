@@ -38,7 +38,8 @@ const IMPORTS: [(&str, &[&str]); 33] = [
     ("verify", &["bundle", "cert", "clock", "names", "text"]),
     // Errors and reports.
     ("error", &["api", "check", "file", "settings", "source", "state", "trust"]),
-    ("report", &["bundle", "cert", "check", "error", "outcome", "plan", "source", "text", "verify"]),
+    // `clock` for the moment at which a report is made.
+    ("report", &["bundle", "cert", "check", "clock", "error", "outcome", "plan", "source", "text", "verify"]),
     // Read once per run.
     ("context", &["env", "report", "settings"]),
     ("notify", &["context", "env", "error", "file", "report", "settings", "text"]),
@@ -109,7 +110,7 @@ const IMPORTS: [(&str, &[&str]); 33] = [
             "verify",
         ],
     ),
-    ("ui", &["env", "error", "file", "report", "sync"]),
+    ("ui", &["clock", "env", "error", "file", "report", "sync"]),
     ("lib", &[]),
     ("main", &[]),
 ];

@@ -108,7 +108,7 @@ fn unit_permits_needed_system_calls() {
     call().called_by_certbot(&lineage).args(["--wait", "0"]).succeeds();
     lineage.renew(&["a.example"]);
     let output = call().args(["sync"]).under(&wrapper).succeeds();
-    assert!(output.stdout.ends_with("1 lineage: 1 deployed\n"), "{}", output.stdout);
+    assert!(output.shown().ends_with("1 lineage: 1 deployed (TIME)\n"), "{}", output.stdout);
     let used = system_calls(&lineage.read("trace"));
     assert!(
         used.contains("clone3") || used.contains("clone"),

@@ -75,9 +75,11 @@ fn unset_warns_once_per_leaf() {
     };
     let first = deploy();
     expect![[r#"
-        certificate  a.example; P-256, expires DATE
-        uploaded     a.example: certificate 1001, created: true (a new record), key_match: unverified, bound_sites: a.example
-        site         a.example: served 1/1
+        a.example   P-256, expires DATE (TIME)
+          ! checked   dates, names, key, purpose, chain, issuer; 1 warning
+          * uploaded  certificate 1001 (created), bound to 1 site
+          * served    a.example  1/1
+        done in TIME
         ---
         edgecert: warning: LINEAGE/fullchain.pem has no path to a root of the system's trust store: the chain does not end at one; name the root of a private CA with --trust-anchors FILE, or pass --trust-anchors off
     "#]]

@@ -1,11 +1,12 @@
 //! The result of one check of the set-up, and how to repair what is wrong.
 
 use serde::Serialize;
+use time::OffsetDateTime;
 
 use crate::check::Status;
 use crate::error::{CommandError, ErrorKind};
-use crate::report::{Style, finding_line};
-use crate::text::display_as_serialized;
+use crate::report::{Style, finding_lines};
+use crate::text::{display_as_serialized, people};
 
 /// The result of one check.
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -67,9 +68,9 @@ impl DoctorFinding {
         Self::fail(subject, error.kind(), error.message(), remedy)
     }
 
-    /// The line of the finding with its remedy.
-    pub(super) fn line(&self, style: Style) -> String {
-        let remedy = self.remedy.as_ref().map(|remedy| format!("; {remedy}")).unwrap_or_default();
-        finding_line(&self.subject.to_string(), self.status, &format!("{}{remedy}", self.detail), style)
+    /// The lines of the finding and its remedy.
+    pub(super) fn lines(&self, now: OffsetDateTime, style: Style) -> String {
+        let (detail, remedy) = (people::with_times(&self.detail, now), self.remedy.as_deref());
+        finding_lines(&self.subject.to_string(), self.status, &detail, remedy, style)
     }
 }

@@ -30,7 +30,7 @@ use crate::clock;
 use crate::context::Context;
 use crate::error::ErrorKind;
 use crate::inventory::Inventory;
-use crate::report::CommandReport;
+use crate::report::{CommandReport, finding_counts};
 use crate::settings::{Configuration, Layers, Settings};
 use crate::state::{Deployments, ServiceDeployments, Store};
 use crate::trust::TrustStores;
@@ -56,9 +56,10 @@ pub(crate) fn run(args: &DoctorArgs, context: &Context, report: &mut CommandRepo
         warnings: Vec::new(),
     };
     doctor.check(args, context);
-    let Doctor { findings, warnings, .. } = doctor;
+    let Doctor { findings, warnings, now, .. } = doctor;
     report.warnings.extend(warnings);
-    report.body.text = findings.iter().map(|finding| finding.line(context.style)).collect();
+    report.body.text = findings.iter().map(|finding| finding.lines(now, context.style)).collect();
+    report.body.text += &finding_counts(findings.iter().map(|finding| finding.status));
     let most_severe = ErrorKind::most_severe(findings.iter().filter_map(|finding| finding.kind));
     report.exit_with(most_severe.map_or(0, ErrorKind::exit_code));
     report.body.set("findings", findings);

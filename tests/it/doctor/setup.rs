@@ -27,15 +27,16 @@ fn good_setup_has_no_fault() {
     hook.write_file(".config/edgecert/config.toml", &certbot.entries(&["a.example"], ""));
     let shown = hook.succeeds().snapshot().replace(certbot.home.path().to_str().unwrap(), "CERTBOT");
     expect![[r#"
-        base-url     ok: API
-        state        ok: HOME/state
-        service      ok: reachable; 1 site and 0 certificates
-        api-key      ok: accepted by the service
-        clock        ok: within a minute of the service's
-        lineage      ok: CERTBOT/live/a.example: a.example and b.example
-        hook         ok: CERTBOT/renewal/a.example.conf calls edgecert for CERTBOT/live/a.example
-        site         ok: 1 site, each covered by one lineage
-        timer        ok: HOME/.config/systemd/user/timers.target.wants/edgecert-sync.timer runs edgecert sync
+          * base-url  API
+          * state     HOME/state
+          * service   reachable; 1 site and 0 certificates
+          * api-key   accepted by the service
+          * clock     within a minute of the service's
+          * lineage   CERTBOT/live/a.example: a.example and b.example
+          * hook      CERTBOT/renewal/a.example.conf calls edgecert for CERTBOT/live/a.example
+          * site      1 site, each covered by one lineage
+          * timer     HOME/.config/systemd/user/timers.target.wants/edgecert-sync.timer runs edgecert sync
+        9 passed
         ---
     "#]]
     .assert_eq(&shown);

@@ -8,7 +8,7 @@ use edgecert_sandbox::Sandbox;
 use serde_json::Value;
 use tempfile::{NamedTempFile, TempDir};
 
-use super::{Lineage, test_ca};
+use super::{Lineage, scrub_times, test_ca};
 
 /// Builder for one run of the hook.
 pub(crate) struct Hook {
@@ -205,13 +205,18 @@ impl Output {
         sites.iter().map(|site| format!("{}: {}", field(site, "domain"), field(site, "outcome"))).collect()
     }
 
+    /// Standard output without dates and durations.
+    pub(crate) fn shown(&self) -> String {
+        scrub_times(&self.stdout)
+    }
+
     /// Standard output and standard error, with text that differs from run to run replaced by placeholders.
     pub(crate) fn snapshot(&self) -> String {
         let mut text = format!("{}---\n{}", self.stdout, self.stderr);
         for (value, placeholder) in &self.filters {
             text = text.replace(value, placeholder);
         }
-        mask_dates_and_fingerprints(&text)
+        scrub_times(&mask_dates_and_fingerprints(&text))
     }
 }
 

@@ -6,6 +6,7 @@ mod hook;
 mod lineage;
 mod openssl;
 mod runs;
+mod scrub;
 mod skip;
 mod state_files;
 mod terminal;
@@ -22,8 +23,10 @@ pub(crate) use hook::{Hook, Output, binary, edgecert, edgecert_with_heap, edgece
 pub(crate) use lineage::{Lineage, generate_key, test_ca};
 pub(crate) use openssl::{openssl, sign_between};
 pub(crate) use runs::{LISTING, change, configured, deploy, is_bound_to, requests_during, sync};
+pub(crate) use scrub::scrub_times;
 pub(crate) use skip::{print_uncaptured, skip};
 pub(crate) use state_files::{DAY, edit_state, set_back, state_files};
+
 pub(crate) use timer::{UNITS, enable_timer};
 pub(crate) use tls_server::TlsServer;
 pub(crate) use trace::{open_count, system_calls};

@@ -73,7 +73,7 @@ impl Host {
     /// Runs `sync`; returns its summary of the lineage and the number of uploads.
     fn sync(&self) -> (String, usize) {
         let before = upload_count(&self.service);
-        let stdout = self.call(&["sync"]).succeeds().stdout;
+        let stdout = self.call(&["sync"]).succeeds().shown();
         let first = stdout.lines().next().unwrap();
         let name = self.state_file().file_stem().unwrap().to_str().unwrap().to_owned();
         (first.replace(&name, "NAME"), upload_count(&self.service) - before)
@@ -91,46 +91,46 @@ fn status_and_sync_read_earlier_files() {
         (
             "deployed",
             "deployed, a.example served (true), last_success 2026-11-21T22:28:28Z",
-            ("1 lineage: 1 unchanged", 0),
+            ("1 lineage: 1 unchanged (TIME)", 0),
         ),
         (
             "two_sites",
             "deployed, a.example served (true), b.example served (true), last_success 2026-11-21T22:28:32Z",
-            ("1 lineage: 1 unchanged", 0),
+            ("1 lineage: 1 unchanged (TIME)", 0),
         ),
         (
             "upload_only",
             "deployed, a.example uploaded (true), last_success 2026-11-21T22:28:29Z",
-            ("1 lineage: 1 unchanged", 0),
+            ("1 lineage: 1 unchanged (TIME)", 0),
         ),
         (
             "pending",
             "pending, a.example queued (null), pending_since 2026-11-21T22:28:28Z, \
              last_success 2026-11-21T22:28:28Z, exit code 75 at 2026-11-21T22:28:29.712Z",
-            ("deployed     NAME (pending since 2026-11-21T22:28:28.773Z): a.example served", 0),
+            ("* deployed    NAME (pending since DATE (TIME)): a.example served", 0),
         ),
         (
             "refused",
             "pending, a.example refused (null), pending_since 2026-11-21T22:28:29Z, \
              exit code 69 at 2026-11-21T22:28:29.761Z",
-            ("deployed     NAME (pending since 2026-11-21T22:28:29.739Z): a.example served", 0),
+            ("* deployed    NAME (pending since DATE (TIME)): a.example served", 0),
         ),
         (
             "interrupted",
             "pending, pending_since 2026-11-21T22:28:32Z",
-            ("deployed     NAME (pending since 2026-11-21T22:28:32.199Z): a.example served", 0),
+            ("* deployed    NAME (pending since DATE (TIME)): a.example served", 0),
         ),
         (
             "missing",
             "deployed, a.example served (true), last_success 2026-11-21T22:28:30Z",
-            ("deployed     NAME (its files are back): a.example served", 0),
+            ("* deployed    NAME (its files are back): a.example served", 0),
         ),
     ];
     for (fixture, status, (line, uploads)) in rows {
         let host = Host::with(fixture);
         assert_eq!(host.status(), status, "{fixture}");
         assert_eq!(host.sync(), (line.to_owned(), uploads), "{fixture}");
-        assert_eq!(host.sync(), ("1 lineage: 1 unchanged".to_owned(), 0), "{fixture}");
+        assert_eq!(host.sync(), ("1 lineage: 1 unchanged (TIME)".to_owned(), 0), "{fixture}");
     }
 }
 
@@ -139,5 +139,5 @@ fn missing_files_are_reported_once() {
     let host = Host::with("missing");
     fs::remove_file(host.lineage.file("fullchain.pem")).unwrap();
     assert!(host.status().starts_with("gone, "), "{}", host.status());
-    assert_eq!(host.sync(), ("1 lineage: 1 gone".to_owned(), 0));
+    assert_eq!(host.sync(), ("1 lineage: 1 gone (TIME)".to_owned(), 0));
 }

@@ -70,7 +70,11 @@ fn damaged_pending_state_fails_every_sync() {
         for _ in 0..3 {
             let output = host.sync().exits_with(78);
             host.assert_unresolved(&output);
-            assert!(output.stdout.ends_with("2 lineages: 1 unchanged, 1 failed\n"), "{}", output.stdout);
+            assert!(
+                output.shown().ends_with("2 lineages: 1 unchanged, 1 failed (TIME)\n"),
+                "{}",
+                output.stdout
+            );
             let shown = host.status(&[]).succeeds();
             assert!(
                 shown.stderr.contains(&format!("`edgecert status --forget {}`", host.name())),
@@ -98,7 +102,7 @@ fn deploying_again_resolves_a_damaged_state() {
     host.sync().exits_with(78);
     deploy(&host.service, &host.lineage, host.state.path()).succeeds();
     let output = host.sync().succeeds();
-    assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("2 lineages: 2 unchanged\n", ""));
+    assert_eq!((&*output.shown(), &*output.stderr), ("2 lineages: 2 unchanged (TIME)\n", ""));
     assert_eq!(host.status(&["--check"]).succeeds().stderr, "");
     assert!(host.kept().exists(), "kept for inspection");
 }

@@ -75,7 +75,7 @@ fn unconfirmed_push_is_checked_again() {
     service.hold_pushes(false);
     let (requests, output) = requests_during(&service, || sync(&service, state.path()).succeeds());
     assert_eq!(requests, LISTING);
-    assert_eq!(output.stdout, "1 lineage: 1 unchanged\n");
+    assert_eq!(output.shown(), "1 lineage: 1 unchanged (TIME)\n");
     assert_eq!(only_state(state.path())["sites"][0]["outcome"], "served");
     let (requests, _) = requests_during(&service, || sync(&service, state.path()).succeeds());
     assert_eq!(requests, LISTING);

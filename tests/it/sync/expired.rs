@@ -30,7 +30,7 @@ fn sync_fails_if_deployed_certificate_has_expired() {
             cert.display()
         );
         assert_eq!(output.stderr, error);
-        assert!(output.stdout.ends_with("1 lineage: 1 failed\n"), "{}", output.stdout);
+        assert!(output.shown().ends_with("1 lineage: 1 failed (TIME)\n"), "{}", output.stdout);
     }
     lineage.renew(&["a.example"]);
     sync(&service, state.path()).succeeds();

@@ -45,7 +45,11 @@ fn pending_deployment_is_finished_once() {
     // The environment of both calls names the service.
     let output = sync(&service, state.path()).succeeds();
     assert!(output.stdout.contains("(pending since "), "{}", output.stdout);
-    assert!(output.stdout.ends_with("a.example served\n1 lineage: 1 deployed\n"), "{}", output.stdout);
+    assert!(
+        output.shown().ends_with("a.example served\n1 lineage: 1 deployed (TIME)\n"),
+        "{}",
+        output.stdout
+    );
     assert!(is_bound_to(&service, "a.example", &lineage));
 
     let (requests, output) =
@@ -143,7 +147,7 @@ fn missing_files_are_reported_once() {
     assert!(output.stderr.contains("the files of the lineage are missing"), "{}", output.stderr);
     assert!(output.stderr.contains("`edgecert status --forget "), "{}", output.stderr);
     let output = sync(&service, state.path()).succeeds();
-    assert_eq!(output.stdout, "1 lineage: 1 gone\n");
+    assert_eq!(output.shown(), "1 lineage: 1 gone (TIME)\n");
     // The files are back, renewed.
     lineage.renew(&["a.example"]);
     sync(&service, state.path()).succeeds();
@@ -184,7 +188,7 @@ fn unchanged_cert_finishes_pending_work() {
     let down = call("deploy_cert").env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
     down.env("EDGECERT_TIMEOUT", "1").exits_with(75);
     let output = call("unchanged_cert").succeeds();
-    assert!(output.stdout.contains("a.example: served"), "{}", output.stdout);
+    assert!(output.stdout.contains("* served    a.example"), "{}", output.stdout);
     assert!(is_bound_to(&service, "a.example", &lineage));
 }
 

@@ -1,0 +1,196 @@
+//! The text of the reports of `deploy` and `check`: the certificate, then a line for each step and site, failures last.
+
+use std::collections::BTreeMap;
+
+use unicode_width::UnicodeWidthStr as _;
+
+use super::style::Sign;
+use super::text::{Frame, Line, finding_counts, finding_lines, lines};
+use super::wrap::Wrapped;
+use super::{CertificateReport, DeployBody, SiteReport, UploadReport, plan, uploads};
+use crate::check::{Check, Finding, Status};
+use crate::outcome::Outcome;
+use crate::text::{count, list, people, sanitize};
+
+/// Sites that share an outcome are listed up to this number, and otherwise counted, unless they failed.
+const MAX_LISTED: usize = 8;
+/// Names of the certificate that are listed.
+const MAX_NAMES: usize = 5;
+/// Domains are aligned up to this width.
+const MAX_DOMAIN_WIDTH: usize = 40;
+const GAP: &str = "  ";
+
+pub(super) fn text(report: &DeployBody, frame: &Frame<'_>) -> String {
+    let header = report.certificate.as_ref().map(|certificate| header(certificate, frame));
+    let rest = match &report.plan {
+        _ if frame.command == "check" => check(&report.checks, frame),
+        Some(steps) => plan::text(steps, report, frame),
+        None => deployment(report, frame),
+    };
+    header.unwrap_or_default() + &rest
+}
+
+/// Names, key type and expiry of the certificate.
+fn header(certificate: &CertificateReport, frame: &Frame<'_>) -> String {
+    let (names, more) = certificate.names.split_at(certificate.names.len().min(MAX_NAMES));
+    let mut names = names.join(", ");
+    if !more.is_empty() {
+        names = format!("{names} and {} more", more.len());
+    }
+    let expiry = people::expiry(certificate.not_after, frame.now);
+    let key = format!("{}, {expiry}", certificate.key_type);
+    Wrapped::new("", 0, 2, frame.style).words(&names).unbroken(&key, 3).finish()
+}
+
+fn check(checks: &[Finding], frame: &Frame<'_>) -> String {
+    let finding = |finding: &Finding| {
+        let hint = finding.hint.as_deref().filter(|hint| !frame.has_hint(hint));
+        let detail = match (finding.check, finding.status) {
+            // The rest is how long that is, which people read after the date.
+            (Check::Validity, Status::Ok) => finding.detail.split(", for ").next().unwrap_or_default(),
+            _ => &finding.detail,
+        };
+        let detail = people::with_times(detail, frame.now);
+        finding_lines(&finding.check.to_string(), finding.status, &detail, hint, frame.style)
+    };
+    let counts = finding_counts(checks.iter().map(|finding| finding.status));
+    checks.iter().map(finding).chain([counts]).collect()
+}
+
+fn deployment(report: &DeployBody, frame: &Frame<'_>) -> String {
+    let mut steps: Vec<Line> = checked(&report.checks).into_iter().collect();
+    steps.extend(uploads::lines(report));
+    steps.extend(sites(&report.sites, frame));
+    let last = match nothing_to_do(report) {
+        _ if steps.is_empty() && report.certificate.is_none() => String::new(),
+        _ if !frame.errors.is_empty() => format!("failed after {}\n", people::elapsed(frame.elapsed)),
+        Some(sentence) => format!("{sentence} ({})\n", people::elapsed(frame.elapsed)),
+        None => format!("done in {}\n", people::elapsed(frame.elapsed)),
+    };
+    lines(&steps, frame.style) + &last
+}
+
+/// Says that no site needs anything, so that nothing was sent or would be.
+pub(super) fn nothing_to_do(report: &DeployBody) -> Option<&'static str> {
+    let outcomes = || report.sites.iter().map(|site| &site.outcome);
+    let is_current = |outcome: &Outcome| matches!(outcome, Outcome::Served | Outcome::Synced);
+    if report.changed || report.sites.is_empty() || !report.uploads.is_empty() {
+        None
+    } else if outcomes().all(is_current) {
+        Some("nothing to do: every site has this certificate")
+    } else if outcomes().all(|outcome| is_current(outcome) || *outcome == Outcome::Superseded) {
+        Some("nothing to do")
+    } else {
+        None
+    }
+}
+
+/// What was checked, or which checks failed; the errors and warnings say why.
+pub(super) fn checked(checks: &[Finding]) -> Option<Line> {
+    let with = |statuses: &[Status]| {
+        let mut words: Vec<&str> = Vec::new();
+        let is_told = |finding: &&Finding| {
+            // That files can be read goes without saying.
+            statuses.contains(&finding.status) && (finding.check, finding.status) != (Check::Pem, Status::Ok)
+        };
+        for finding in checks.iter().filter(is_told) {
+            let word = word(finding.check);
+            if !words.contains(&word) {
+                words.push(word);
+            }
+        }
+        words
+    };
+    let (failed, passed) = (with(&[Status::Fail]), with(&[Status::Ok, Status::Warn]));
+    let warnings = checks.iter().filter(|finding| finding.status == Status::Warn).count();
+    if !failed.is_empty() {
+        return Some(Line::new(Sign::Failed, "checked", format!("{} failed", list(&failed))));
+    }
+    let warned = if warnings > 0 { format!("; {}", count(warnings, "warning")) } else { String::new() };
+    let sign = if warnings > 0 { Sign::Warning } else { Sign::Ok };
+    (!passed.is_empty()).then(|| Line::new(sign, "checked", format!("{}{warned}", passed.join(", "))))
+}
+
+fn word(check: Check) -> &'static str {
+    match check {
+        Check::Pem => "files",
+        Check::Validity => "dates",
+        Check::Names => "names",
+        Check::Key => "key",
+        Check::Purpose => "purpose",
+        Check::Chain => "chain",
+        Check::Issuer => "issuer",
+    }
+}
+
+/// The sites, failures last. Many that share an outcome are counted.
+fn sites(sites: &[SiteReport], frame: &Frame<'_>) -> Vec<Line> {
+    // An upload without a listing says no more about its site than the line of the upload.
+    let sites = sites.iter().filter(|site| !(site.id.is_none() && site.outcome == Outcome::Uploaded));
+    let mut groups: BTreeMap<(Sign, String, String), Vec<&SiteReport>> = BTreeMap::new();
+    for site in sites {
+        let detail = site.detail.as_deref().filter(|detail| !frame.is_said(detail));
+        let detail = detail.map(|detail| people::with_times(detail, frame.now)).unwrap_or_default();
+        groups.entry((sign(site, frame), site.outcome.to_string(), detail)).or_default().push(site);
+    }
+    let is_counted = |sign: Sign, sites: &[&SiteReport]| sites.len() > MAX_LISTED && sign < Sign::Warning;
+    let shown = groups.iter().filter(|((sign, ..), sites)| !is_counted(*sign, sites));
+    let domains = shown.flat_map(|(_, sites)| sites).map(|site| sanitize(&site.domain).width());
+    let width = domains.filter(|width| *width <= MAX_DOMAIN_WIDTH).max().unwrap_or_default();
+    let mut lines = Vec::new();
+    for ((sign, outcome, detail), sites) in &groups {
+        let line = |name: &str, score: String| {
+            let parts = [format!("{name:<width$}"), score, detail.clone()];
+            let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+            Line::new(*sign, outcome, parts.join(GAP))
+        };
+        if is_counted(*sign, sites) {
+            lines.push(line(&count(sites.len(), "site"), score(sites)));
+        } else {
+            lines.extend(sites.iter().map(|site| line(&sanitize(&site.domain), score(&[site]))));
+        }
+    }
+    lines
+}
+
+/// How many edge addresses serve the leaf, of how many.
+fn score(sites: &[&SiteReport]) -> String {
+    let edges = || sites.iter().filter_map(|site| site.edge);
+    let (served, addresses): (usize, usize) =
+        (edges().map(|edge| edge.served).sum(), edges().map(|edge| edge.addresses).sum());
+    if addresses > 0 { format!("{served}/{addresses}") } else { String::new() }
+}
+
+fn sign(site: &SiteReport, frame: &Frame<'_>) -> Sign {
+    match &site.outcome {
+        Outcome::Served => Sign::Ok,
+        // A warning says why it is not verified.
+        Outcome::Synced | Outcome::Uploaded => {
+            if site.detail.as_deref().is_some_and(|detail| frame.is_said(detail)) {
+                Sign::Warning
+            } else {
+                Sign::Ok
+            }
+        }
+        Outcome::Skipped | Outcome::Superseded => Sign::Skipped,
+        Outcome::Stale
+        | Outcome::Misbound
+        | Outcome::Queued
+        | Outcome::Refused
+        | Outcome::Guarded
+        | Outcome::Unknown(_) => {
+            if site.is_required {
+                Sign::Failed
+            } else {
+                Sign::Skipped
+            }
+        }
+    }
+}
+
+impl UploadReport {
+    /// Whether the service stored the certificate.
+    pub(super) fn is_stored(&self) -> bool {
+        self.id.is_some()
+    }
+}
