@@ -56,9 +56,52 @@ fn real_hook_passes_every_step() {
     ] {
         assert!(text.contains(expected), "{expected}: {text}");
     }
-    assert!(text.ends_with("\nall steps passed\n") && !text.contains("FAILED"), "{text}");
+    assert!(text.contains("\nall steps passed\n") && !text.contains("FAILED"), "{text}");
     assert!(!text.contains('\x1b'), "no colour without a terminal");
+    assert!(text.is_ascii(), "no other characters without a UTF-8 locale: {text}");
     assert!(!text.contains("sandbox-key") && !text.contains("PRIVATE KEY"), "{text}");
+}
+
+/// A successful rehearsal ends with the steps of the README.
+#[test]
+fn next_steps_are_those_of_the_readme() {
+    let text = text(&rehearse(&hook(), &[]));
+    let readme = include_str!("../../../README.md");
+    let (_, next) = text.split_once("\nwhat to do next").unwrap();
+    let lines = next.lines().filter_map(|line| line.strip_prefix("  "));
+    let commands: Vec<_> = lines.filter(|line| !line.starts_with('#')).collect();
+    assert!(commands.len() > 5, "{next}");
+    for command in commands {
+        assert!(readme.contains(command), "{command}");
+    }
+}
+
+#[test]
+fn hook_output_stands_out_on_terminals() {
+    let (_dir, hook) = script_hook("echo \"the hook's locale is $LC_CTYPE\"; exit 3");
+    let on_terminal = |variables: &[&str]| {
+        let command = format!(
+            "env -i {} EDGECERT_BIN={} {} rehearse",
+            variables.join(" "),
+            hook.display(),
+            sandbox().display()
+        );
+        let output =
+            Command::new("script").args(["-qec", &command, "/dev/null"]).stdin(Stdio::null()).output();
+        String::from_utf8(output.unwrap().stdout).unwrap()
+    };
+    let text = on_terminal(&["TERM=xterm", "LANG=en_US.UTF-8"]);
+    assert!(text.contains("\x1b[36m│\x1b[0m the hook's locale is C.UTF-8\r\n"), "{text}");
+    assert!(text.contains("\x1b[2m1. first certificate: "), "{text}");
+    assert!(text.contains("\x1b[2m✓ the edge serves no certificate yet\x1b[0m"), "{text}");
+    assert!(text.contains("\x1b[31m✗\x1b[0m the hook exits 0; found exit code 3"), "{text}");
+    for variables in [["TERM=dumb"], ["NO_COLOR=1"]] {
+        let text = on_terminal(&variables);
+        assert!(text.contains("   | the hook's locale is \r\n") && text.contains("ok the edge"), "{text}");
+        assert!(text.is_ascii() && !text.contains('\x1b'), "{variables:?}: {text}");
+    }
+    let text = on_terminal(&["TERM=xterm", "LC_ALL=C", "LANG=en_US.UTF-8"]);
+    assert!(text.is_ascii() && text.contains('\x1b'), "{text}");
 }
 
 /// Also a certificate issued today or just now, which the rehearsal's own must replace.
@@ -76,7 +119,7 @@ fn own_lineage_can_be_rehearsed() {
         let output = rehearse(&hook(), &["--lineage", dir.path().to_str().unwrap()]);
         let text = text(&output);
         assert_eq!(output.status.code(), Some(0), "{text}");
-        assert!(text.contains("ok mine.example is bound to record 1001"), "{text}");
+        assert!(text.contains("ok record 1001 is bound to mine.example only"), "{text}");
         let files = std::fs::read_dir(dir.path()).unwrap().count();
         assert_eq!(files, 2, "the lineage is not modified");
     }
@@ -95,7 +138,7 @@ fn broken_hooks_fail_the_rehearsal() {
         assert_eq!(output.status.code(), Some(1), "{text}");
         assert!(text.contains(expected), "{text}");
         assert!(!text.contains("2. renewal"), "the remaining steps are skipped: {text}");
-        assert_eq!(script.contains("stdout"), text.contains("\n    stdout\n"), "{text}");
+        assert_eq!(script.contains("stdout"), text.contains("\n   | stdout\n"), "{text}");
     }
 }
 
@@ -115,7 +158,10 @@ fn hook_gets_certbots_environment() {
         "600",
     ];
     for line in lines {
-        assert!(text.lines().any(|shown| shown.trim().starts_with(line)), "{line}: {text}");
+        assert!(
+            text.lines().any(|shown| shown.trim_start_matches([' ', '|']).starts_with(line)),
+            "{line}: {text}"
+        );
     }
     assert!(!text.contains("EDGECERT_BIN="), "{text}");
 }

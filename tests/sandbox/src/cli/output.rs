@@ -1,7 +1,7 @@
-//! Prints; nothing else in this program does. Colours are used on terminals only, and a closed pipe is not
-//! an error.
+//! Prints; nothing else in this program does. Colours are used where the terminal and its user permit them, signs beyond
+//! ASCII where the locale does, and a closed pipe is not an error.
 
-use std::io::{IsTerminal, Write, stderr, stdout};
+use std::io::Write;
 
 /// An ANSI text style.
 #[derive(Clone, Copy)]
@@ -26,19 +26,15 @@ impl Style {
         }
     }
 
-    /// Styles a text for standard output.
+    /// Styles a text; the stream that prints it removes the style if it must not be used.
     pub(crate) fn paint(self, text: &str) -> String {
-        self.paint_if(stdout().is_terminal(), text)
-    }
-
-    fn paint_if(self, is_terminal: bool, text: &str) -> String {
-        if is_terminal { format!("\x1b[{}m{text}\x1b[0m", self.code()) } else { text.to_owned() }
+        format!("\x1b[{}m{text}\x1b[0m", self.code())
     }
 }
 
 /// Prints a line to standard output.
 pub(crate) fn line(text: &str) {
-    drop(writeln!(stdout(), "{text}"));
+    drop(writeln!(anstream::stdout(), "{text}"));
 }
 
 /// Prints an error to standard error.
@@ -62,6 +58,33 @@ pub(crate) fn notice(message: &str) {
 }
 
 fn labelled(style: Style, label: &str, message: &str) {
-    let label = style.paint_if(stderr().is_terminal(), &format!("{label}:"));
-    drop(writeln!(stderr(), "edgecert-sandbox: {label} {message}"));
+    let label = style.paint(&format!("{label}:"));
+    drop(writeln!(anstream::stderr(), "edgecert-sandbox: {label} {message}"));
+}
+
+/// Signs in front of lines.
+pub(crate) struct Signs {
+    pub(crate) passed: &'static str,
+    pub(crate) failed: &'static str,
+    pub(crate) bar: &'static str,
+}
+
+impl Signs {
+    /// Picks signs that the locale can show.
+    pub(crate) fn new(is_utf8: bool) -> Self {
+        if is_utf8 {
+            Self { passed: "✓", failed: "✗", bar: "│" }
+        } else {
+            Self { passed: "ok", failed: "FAILED", bar: "|" }
+        }
+    }
+}
+
+/// Returns whether the locale of the user is one with UTF-8. The first variable that is set decides.
+#[expect(clippy::disallowed_methods, reason = "the one place where this program reads the locale")]
+pub(crate) fn is_utf8_locale() -> bool {
+    let variables = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(std::env::var_os);
+    let locale = variables.into_iter().find(|value| !value.is_empty()).unwrap_or_default();
+    let locale = locale.to_string_lossy().to_lowercase();
+    locale.ends_with("utf-8") || locale.ends_with("utf8")
 }

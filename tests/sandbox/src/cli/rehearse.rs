@@ -8,28 +8,49 @@ use std::time::Duration;
 use edgecert_sandbox::{Error, Event, Hook, Interrupt, rehearse};
 
 use super::RehearseArgs;
-use super::output::{Style, error, line};
+use super::output::{Signs, Style, error, is_utf8_locale, line};
 use super::signals::Signals;
 
+/// What to do after a rehearsal, as in the README.
+const NEXT: [(&str, &[&str]); 7] = [
+    ("install", &["cargo install --locked --root /usr/local --path ."]),
+    ("store the API key", &["install -D -m 600 /dev/stdin /etc/edgecert/api-key"]),
+    ("write base_url and api_key_file to /etc/edgecert/config.toml", &[]),
+    ("deploy once by hand", &["RENEWED_LINEAGE=/etc/letsencrypt/live/example.com edgecert"]),
+    ("attach it to certbot", &["ln -s /usr/local/bin/edgecert /etc/letsencrypt/renewal-hooks/deploy/"]),
+    (
+        "retry failures every hour",
+        &[
+            "install -m 644 hooks/systemd/edgecert-sync.service hooks/systemd/edgecert-sync.timer /etc/systemd/system/",
+            "systemctl daemon-reload",
+            "systemctl enable --now edgecert-sync.timer",
+        ],
+    ),
+    ("check the setup", &["edgecert doctor"]),
+];
+
 /// Rehearses, and returns success only if every check passed.
-#[expect(clippy::disallowed_methods, reason = "the only variable that this program reads")]
+#[expect(clippy::disallowed_methods, reason = "the one setting of this program that is a variable")]
 pub(crate) fn run(args: &RehearseArgs) -> Result<ExitCode, Error> {
     let explicit = std::env::var_os("EDGECERT_BIN").filter(|path| !path.is_empty()).map(PathBuf::from);
     let time_limit = Duration::from_secs(args.hook_timeout);
-    let hook = Hook::find(explicit.as_deref(), std::env::current_exe().ok().as_deref(), time_limit)?;
+    let is_utf8 = is_utf8_locale();
+    let hook =
+        Hook::find(explicit.as_deref(), std::env::current_exe().ok().as_deref(), time_limit)?.utf8(is_utf8);
     // Before the rehearsal creates anything that would have to be removed.
     let (interrupt, exit_code) = interrupt_on_signal()?;
     line(&format!("rehearsing {} against a temporary sandbox on this machine", hook.path().display()));
-    let mut steps = 0;
+    let (mut steps, signs) = (0, Signs::new(is_utf8));
     let result = rehearse(&hook, args.lineage.as_deref(), &interrupt, &mut |event| {
-        if matches!(event, Event::Step(_)) {
+        if matches!(event, Event::Step { .. }) {
             steps += 1;
         }
-        print(&event, steps);
+        print(&event, steps, &signs);
     });
     match (result, exit_code.get()) {
         (Ok(true), _) => {
-            line("\nall steps passed");
+            line(&format!("\n{}", Style::Green.paint("all steps passed")));
+            print_next();
             Ok(ExitCode::SUCCESS)
         }
         (Ok(false), _) => {
@@ -59,14 +80,31 @@ fn interrupt_on_signal() -> Result<(Interrupt, Arc<OnceLock<u8>>), Error> {
     Ok((interrupt, exit_code))
 }
 
-fn print(event: &Event, step: u32) {
+/// The hook's commands and output stand out; everything else is dim.
+fn print(event: &Event, step: u32, signs: &Signs) {
     line(&match event {
-        Event::Step(title) => format!("\n{}", Style::Bold.paint(&format!("{step}. {title}"))),
-        Event::Note(text) => text.clone(),
-        Event::Output(text) => format!("    {}", Style::Dim.paint(text)),
-        Event::Passed(expected) => format!("  {} {expected}", Style::Green.paint("ok")),
+        Event::Step { title, summary } => {
+            format!("\n{}", Style::Dim.paint(&format!("{step}. {title}: {summary}")))
+        }
+        Event::Note(text) => Style::Dim.paint(&format!("   {text}")),
+        Event::Command(text) => format!("   {}", Style::Bold.paint(&format!("$ {text}"))),
+        Event::Output(text) => format!("   {} {text}", Style::Cyan.paint(signs.bar)),
+        Event::Passed(expected) => {
+            format!("   {}", Style::Dim.paint(&format!("{} {expected}", signs.passed)))
+        }
         Event::Failed { expected, found } => {
-            format!("  {} {expected}; found {found}", Style::Red.paint("FAILED"))
+            format!("   {} {expected}; found {found}", Style::Red.paint(signs.failed))
         }
     });
+}
+
+fn print_next() {
+    line("\nwhat to do next, as root, in the directory of this source:");
+    for (purpose, commands) in NEXT {
+        line(&Style::Dim.paint(&format!("  # {purpose}")));
+        for command in commands {
+            line(&format!("  {command}"));
+        }
+    }
+    line(&Style::Dim.paint("README.md explains each step and shows how to attach other ACME clients"));
 }

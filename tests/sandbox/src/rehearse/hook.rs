@@ -27,6 +27,8 @@ pub(super) type Variable = (&'static str, String);
 pub struct Hook {
     path: PathBuf,
     time_limit: Duration,
+    /// Whether its output may contain characters beyond ASCII.
+    is_utf8: bool,
 }
 
 impl Hook {
@@ -37,9 +39,15 @@ impl Hook {
         let path = explicit.map(Path::to_owned).or(sibling).unwrap_or_else(|| PathBuf::from("edgecert"));
         // Absolute, because the hook runs in another directory.
         match path.canonicalize() {
-            Ok(path) if path.is_file() => Ok(Self { path, time_limit }),
+            Ok(path) if path.is_file() => Ok(Self { path, time_limit, is_utf8: false }),
             _ => Err(Error::HookNotFound(path)),
         }
+    }
+
+    /// Gives the hook a UTF-8 locale, as certbot does, instead of the locale `C`.
+    #[must_use]
+    pub fn utf8(self, is_utf8: bool) -> Self {
+        Self { is_utf8, ..self }
     }
 
     /// Returns the path of the executable.
@@ -52,7 +60,7 @@ impl Hook {
         self.time_limit
     }
 
-    /// Starts the hook in `home` with these arguments and variables and no other but `PATH` and `HOME`.
+    /// Starts the hook in `home` with these arguments and variables and no other but `PATH`, `HOME` and a locale.
     pub(super) fn start(
         &self,
         home: &Path,
@@ -62,6 +70,9 @@ impl Hook {
         let mut command = Command::new(&self.path);
         command.args(arguments);
         command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", home).current_dir(home);
+        if self.is_utf8 {
+            command.env("LC_CTYPE", "C.UTF-8");
+        }
         command.envs(variables.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // The hook and the processes that it starts form a process group, which can be killed as a whole.

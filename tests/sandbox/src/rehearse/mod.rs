@@ -21,14 +21,24 @@ use lineage::Lineage;
 /// Pause between two looks at the hook, the service or the clock.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
+/// certbot's variable with the names of the certificate.
+const RENEWED_DOMAINS: &str = "RENEWED_DOMAINS";
+
 /// What happens in a rehearsal, for printing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// A step begins.
-    Step(String),
-    /// What happens next, and why.
+    Step {
+        /// What is rehearsed.
+        title: String,
+        /// What happens in the step.
+        summary: String,
+    },
+    /// What happens besides.
     Note(String),
-    /// A command, a variable that it is given, or a line of its output.
+    /// The hook is started with these variables and arguments.
+    Command(String),
+    /// A line of the hook's output.
     Output(String),
     /// A check passed.
     Passed(String),
@@ -41,14 +51,18 @@ pub enum Event {
     },
 }
 
-/// A title and the function that runs the step.
-type Step = (&'static str, fn(&mut Rehearsal<'_>) -> Result<(), Error>);
+/// A title, a summary, and the function that runs the step.
+type Step = (&'static str, &'static str, fn(&mut Rehearsal<'_>) -> Result<(), Error>);
 
 const STEPS: [Step; 4] = [
-    ("first certificate", steps::first_certificate),
-    ("renewal", steps::renewal),
-    ("unreliable service", steps::unreliable_service),
-    ("service outage", steps::service_outage),
+    ("first certificate", "certbot saves it and runs its deploy hook", steps::first_certificate),
+    ("renewal", "the service takes a moment to push it to the edge", steps::renewal),
+    (
+        "unreliable service",
+        "it responds 503, then stores the upload, but its response is lost",
+        steps::unreliable_service,
+    ),
+    ("service outage", "it responds 503 to everything; the hook has 2 seconds", steps::service_outage),
 ];
 
 /// Runs the steps until one fails and returns whether all passed. The first step deploys the certificate in
@@ -62,8 +76,8 @@ pub fn rehearse(
 ) -> Result<bool, Error> {
     let mut rehearsal = Rehearsal::new(hook, lineage, interrupt, on_event)?;
     steps::set_up(&mut rehearsal);
-    for (title, run) in STEPS {
-        rehearsal.report(Event::Step(title.to_owned()));
+    for (title, summary, run) in STEPS {
+        rehearsal.report(Event::Step { title: title.to_owned(), summary: summary.to_owned() });
         run(&mut rehearsal)?;
         if rehearsal.has_failed {
             break;
@@ -123,10 +137,6 @@ impl<'a> Rehearsal<'a> {
         self.report(Event::Note(text.into()));
     }
 
-    fn output(&mut self, text: impl Into<String>) {
-        self.report(Event::Output(text.into()));
-    }
-
     /// Reports whether a check passed; `found` is shown only if it did not.
     fn check(&mut self, passed: bool, expected: impl Into<String>, found: impl Into<String>) {
         let expected = expected.into();
@@ -154,21 +164,19 @@ impl<'a> Rehearsal<'a> {
     fn start_deploy(&mut self, settings: &[Variable]) -> Result<RunningHook, Error> {
         let certbot = [
             ("RENEWED_LINEAGE", self.lineage.directory.display().to_string()),
-            ("RENEWED_DOMAINS", self.lineage.names.join(" ")),
+            (RENEWED_DOMAINS, self.lineage.names.join(" ")),
         ];
         self.start(&[], &[&certbot, settings].concat())
     }
 
-    /// Starts the hook and reports its variables, except for the fixed settings, and its command line.
+    /// Starts the hook and reports its command line with its variables, except for the fixed settings, and for one that
+    /// the hook has no use for.
     fn start(&mut self, arguments: &[&str], variables: &[Variable]) -> Result<RunningHook, Error> {
-        for (name, value) in variables {
-            self.output(format!("{name}='{value}'"));
-        }
-        let mut command = self.hook.path().display().to_string();
-        for argument in arguments {
-            command = format!("{command} {argument}");
-        }
-        self.output(format!("$ {command}"));
+        let shown = variables.iter().filter(|(name, _)| *name != RENEWED_DOMAINS);
+        let mut words: Vec<String> = shown.map(|(name, value)| format!("{name}={value}")).collect();
+        words.push("edgecert".to_owned());
+        words.extend(arguments.iter().map(|argument| (*argument).to_owned()));
+        self.report(Event::Command(words.join(" ")));
         let settings = self.settings()?;
         self.hook.start(self.files.path(), arguments, &[&settings, variables].concat())
     }
@@ -201,7 +209,7 @@ impl<'a> Rehearsal<'a> {
     fn finish(&mut self, running: RunningHook, expected: i32) -> Result<(), Error> {
         let (end, lines) = running.wait(self.interrupt)?;
         for line in lines {
-            self.output(line);
+            self.report(Event::Output(line));
         }
         let passed = end == HookEnd::Exit(expected);
         self.check(passed, format!("the hook exits {expected}"), self.describe(end));

@@ -18,22 +18,14 @@ pub(super) fn set_up(rehearsal: &mut Rehearsal<'_>) {
     for domain in covered.iter().map(String::as_str).chain([BYSTANDER]) {
         rehearsal.sandbox.add_site(domain);
     }
-    let endpoints = rehearsal.sandbox.endpoints();
-    let text = format!(
-        "the API is at {}, the edge at {}; the sites are {} and {BYSTANDER}",
-        endpoints.api,
-        endpoints.edge,
-        covered.join(", ")
-    );
-    rehearsal.note(text);
+    let names = rehearsal.lineage.names.join(", ");
+    rehearsal.note(format!("certificate  {names}"));
+    rehearsal.note(format!("sites        {}, {BYSTANDER}", covered.join(", ")));
 }
 
 /// The first certificate is uploaded and bound to the sites that it covers, and to no other.
 pub(super) fn first_certificate(rehearsal: &mut Rehearsal<'_>) -> Result<(), Error> {
-    rehearsal.note("no site has a certificate yet, so the edge refuses handshakes");
     check_not_served(rehearsal);
-    let names = rehearsal.lineage.names.join(" and ");
-    rehearsal.note(format!("certbot has saved a certificate for {names} and runs its deploy hook"));
     rehearsal.deploy()?;
     let records = record_ids(rehearsal);
     rehearsal.record = records.first().copied();
@@ -54,13 +46,11 @@ pub(super) fn renewal(rehearsal: &mut Rehearsal<'_>) -> Result<(), Error> {
     } else {
         rehearsal.lineage.renew(&rehearsal.authority)?;
     }
-    rehearsal.note("weeks later certbot has renewed the certificate with a new key and runs the hook again");
     rehearsal.sandbox.hold_pushes(true);
     let running = rehearsal.start_deploy(&[])?;
     let running = wait_for_upload(rehearsal, running);
-    rehearsal.note("the service has accepted the upload but not pushed it to the edge yet");
     check_still_served(rehearsal, &old_leaf);
-    rehearsal.note("the service pushes the change to the edge, which the hook has been waiting for");
+    rehearsal.note("now the service pushes it");
     rehearsal.sandbox.hold_pushes(false);
     rehearsal.finish(running, 0)?;
     check_record_replaced(rehearsal);
@@ -72,10 +62,6 @@ pub(super) fn renewal(rehearsal: &mut Rehearsal<'_>) -> Result<(), Error> {
 /// The service fails once and then loses a response: the hook retries, and no duplicate record appears.
 pub(super) fn unreliable_service(rehearsal: &mut Rehearsal<'_>) -> Result<(), Error> {
     rehearsal.lineage.renew(&rehearsal.authority)?;
-    rehearsal.note(
-        "at the next renewal the service first responds 503, then stores the upload but closes the connection \
-         without responding",
-    );
     rehearsal.sandbox.add_fault(Fault::status(UPLOAD, 503).header("Retry-After", "0").body("busy"));
     rehearsal.sandbox.add_fault(Fault::close_after(UPLOAD));
     let uploads_before = completed_uploads(rehearsal);
@@ -92,25 +78,23 @@ pub(super) fn unreliable_service(rehearsal: &mut Rehearsal<'_>) -> Result<(), Er
 pub(super) fn service_outage(rehearsal: &mut Rehearsal<'_>) -> Result<(), Error> {
     let old_leaf = rehearsal.lineage.fingerprint.clone();
     rehearsal.lineage.renew(&rehearsal.authority)?;
-    rehearsal.note("at the next renewal the service responds 503 to every request; the hook has 2 seconds");
     rehearsal.sandbox.add_fault(Fault::status("*", 503).body("maintenance").times(u32::MAX));
     let running = rehearsal.start_deploy(&[("EDGECERT_TIMEOUT", "2".to_owned())])?;
     rehearsal.finish(running, EXIT_TEMPORARY)?;
     check_still_served(rehearsal, &old_leaf);
-    rehearsal
-        .note("certbot does not run the hook again; the service recovers, and a timer runs `edgecert sync`");
+    rehearsal.note("the service recovers; certbot does not run the hook again, but the timer runs sync");
     rehearsal.sandbox.clear_faults();
     rehearsal.sync()?;
     check_record_replaced(rehearsal);
     check_bindings(rehearsal);
     check_served(rehearsal);
-    rehearsal.note("the next run of the timer has nothing to do");
+    rehearsal.note("the timer again");
     let requests_before = rehearsal.sandbox.requests().len();
     rehearsal.sync()?;
     let requests = rehearsal.sandbox.requests().len() - requests_before;
     rehearsal.check(
         requests == 2,
-        "the hook listed certificates and sites once and sent nothing else",
+        "it listed certificates and sites and sent nothing else",
         format!("{requests} requests"),
     );
     Ok(())
