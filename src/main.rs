@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fmt::Display;
 use std::process::ExitCode;
 
-use edgecert::cli::{CommandLine, Invocation, command_name, wants_json};
+use edgecert::cli::{CommandLine, Invocation, UsageError, command_name, wants_json};
 use edgecert::cmd::{self, Interaction};
 use edgecert::context::Context;
 use edgecert::env::Env;
@@ -28,15 +28,27 @@ fn main() -> ExitCode {
             ui.print_usage(&help);
             ExitCode::from(USAGE_ERROR)
         }
-        Invocation::Usage(error) if wants_json(&arguments) => {
-            let _ = ui.print_report(&error.report());
-            ExitCode::from(USAGE_ERROR)
-        }
         Invocation::Usage(error) => {
-            ui.print_usage(&format!("edgecert: {}", error.text));
+            fail_usage(error, wants_json(&arguments), env, ui);
             ExitCode::from(USAGE_ERROR)
         }
         Invocation::Command(command_line) => ExitCode::from(run(&command_line, env, ui)),
+    }
+}
+
+/// Prints a usage error. That of a hook also goes to [`notify`].
+fn fail_usage(error: UsageError, json: bool, env: Env, ui: Ui) {
+    let UsageError { is_from_hook, .. } = error;
+    let context = Context::new(env, error.config.clone(), ui.style());
+    if !json {
+        ui.print_usage(&format!("edgecert: {}", error.text));
+    }
+    let report = error.report();
+    if json {
+        let _ = ui.print_report(&report);
+    }
+    if is_from_hook && let Err(error) = notify::report_usage_error(&report, &context) {
+        warn(ui, &error, true);
     }
 }
 

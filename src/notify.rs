@@ -94,16 +94,22 @@ fn messages(errors: &[CommandError]) -> String {
 /// Reports a failure to the system log and to the `on_failure` program. Does nothing after a success.
 pub fn report_failure(report: &dyn AnyReport, context: &Context) -> Result<(), NotifyError> {
     let notification = Notification::new(report);
-    if !notification.is_failure() {
-        return Ok(());
-    }
+    if notification.is_failure() { send(&notification, context) } else { Ok(()) }
+}
+
+/// Reports the usage error of a hook, which nobody sees unless standard error is a terminal.
+pub fn report_usage_error(report: &dyn AnyReport, context: &Context) -> Result<(), NotifyError> {
+    if io::stderr().is_terminal() { Ok(()) } else { send(&Notification::new(report), context) }
+}
+
+fn send(notification: &Notification, context: &Context) -> Result<(), NotifyError> {
     // First, because the program may take long.
     log(ERROR, &notification.line());
     let Some(program) = context.on_failure() else { return Ok(()) };
     if context.env.raw(COMMAND_VARIABLE).is_some() {
         return Err(NotifyError::Nested { name: program.name.clone() });
     }
-    run_program(program, &notification, &context.env)
+    run_program(program, notification, &context.env)
 }
 
 /// Writes a warning to the system log.

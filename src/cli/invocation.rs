@@ -47,6 +47,10 @@ pub(crate) enum Task {
 #[derive(Debug)]
 pub struct UsageError {
     command: &'static str,
+    /// The value of `--config`.
+    pub config: Option<PathBuf>,
+    /// Whether an ACME client made the call, which may drop exit code and output.
+    pub is_from_hook: bool,
     /// The message and the usage, for standard error.
     pub text: String,
 }
@@ -72,8 +76,13 @@ impl Invocation {
             Ok(cli) => cli,
             Err(error) if !error.use_stderr() => return Self::Help(error.render().to_string()),
             Err(error) => {
-                let text = error.render().to_string();
-                return Self::Usage(UsageError { command: command_name(arguments), text });
+                let command = command_name(arguments);
+                return Self::Usage(UsageError {
+                    command,
+                    config: config(arguments),
+                    is_from_hook: source::is_hook(env) && ["deploy", "sync"].contains(&command),
+                    text: error.render().to_string(),
+                });
             }
         };
         let command = match command {
@@ -173,10 +182,10 @@ impl Command {
 impl UsageError {
     fn incomplete_call() -> Self {
         let text = "error: arguments are missing after deploy_cert or unchanged_cert\n\nUsage: edgecert deploy_cert|unchanged_cert DOMAIN KEYFILE CERTFILE FULLCHAINFILE CHAINFILE [TIMESTAMP]\n";
-        Self { command: "deploy", text: text.into() }
+        Self { command: "deploy", config: None, is_from_hook: true, text: text.into() }
     }
 
-    /// The error as a report, for JSON.
+    /// The error as a report.
     pub fn report(self) -> impl AnyReport {
         let mut report = DeployReport::new(self.command);
         report.fail(self);
@@ -201,6 +210,13 @@ impl Diagnostic for UsageError {
 /// Whether the arguments ask for JSON, even if they cannot be parsed.
 pub fn wants_json(arguments: &[OsString]) -> bool {
     arguments.iter().any(|argument| argument == "--json")
+}
+
+/// The value of `--config`, even if the other arguments cannot be parsed.
+fn config(arguments: &[OsString]) -> Option<PathBuf> {
+    let after = arguments.iter().skip_while(|word| *word != "--config").nth(1);
+    let joined = || arguments.iter().find_map(|word| word.to_str()?.strip_prefix("--config="));
+    after.map(PathBuf::from).or_else(|| joined().map(PathBuf::from))
 }
 
 /// Commands that a usage error may belong to.

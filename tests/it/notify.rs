@@ -122,12 +122,13 @@ fn only_failed_deploy_and_sync_notify() {
         assert_ne!(output.code, 0);
     }
 
-    let silent: [(i32, Hook); 6] = [
+    let silent: [(i32, Hook); 7] = [
         (0, edgecert().called_by_certbot(&lineage).against(&service)),
         (77, deploy_with_rejected_key(&service, &lineage).args(["plan"])),
         (77, deploy_with_rejected_key(&service, &lineage).args(["--dry-run"])),
         (65, edgecert().called_by_certbot(&lineage).args(["check", "--domain", "b.example"])),
         (2, edgecert().args(["--no-such-flag"])),
+        (2, edgecert().called_by_certbot(&lineage).args(["check", "--no-such-flag"])),
         (2, edgecert().args(["deploy"])),
     ];
     for (code, hook) in silent {
@@ -135,6 +136,30 @@ fn only_failed_deploy_and_sync_notify() {
         recorder.attach_to(hook).exits_with(code);
         assert!(!recorder.path("environment").exists(), "exit code {code}");
     }
+}
+
+#[test]
+fn usage_error_of_hook_notifies() {
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let wrong: [&[&str]; 3] =
+        [&["--edge-address", "nonsense"], &["--wait=soon", "--json"], &["--no-such-flag"]];
+    for arguments in wrong {
+        let recorder = Recorder::with(SCRIPT);
+        let hook = edgecert().called_by_certbot(&lineage).args(arguments);
+        let (output, lines) = run_with_system_log(recorder.home.path(), recorder.attach_to(hook), &[]);
+        assert_eq!(output.code, 2);
+        let report: Value = serde_json::from_str(&recorder.read("report")).expect(&output.stderr);
+        assert_eq!((&report["command"], &report["exit_code"]), (&"deploy".into(), &2.into()));
+        let [line] = lines.as_slice() else { panic!("expected one line: {lines:?}") };
+        assert!(
+            line.contains("]: deploy failed with exit code 2; ") && line.contains(&arguments[0][..6]),
+            "{line}"
+        );
+    }
+    let recorder = Recorder::with(SCRIPT);
+    let named = ["--config".into(), recorder.path("config.toml"), "--no-such-flag".into()];
+    edgecert().called_by_certbot(&lineage).args(named).exits_with(2);
+    assert!(recorder.path("environment").exists(), "--config names the file");
 }
 
 #[test]
