@@ -33,6 +33,7 @@ mod outcome;
 #[doc(hidden)]
 pub mod pem;
 mod plan;
+mod progress;
 #[doc(hidden)]
 pub mod report;
 mod runtime;

@@ -3,15 +3,18 @@
 
 use std::io::{self, IsTerminal, Write as _};
 use std::os::fd::AsFd;
+use std::sync::OnceLock;
+use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::clock::Start;
 use crate::env::Env;
 use crate::error::{CommandError, Diagnostic, ErrorKind};
 use crate::file;
+use crate::progress::{Phase, Progress};
 use crate::report::{AnyReport, Style, error_lines, warning_line};
-use crate::sync::Progress;
+use crate::text::count;
 
 /// Standard output and standard error of a run: format and styles.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +24,7 @@ pub struct Ui {
     stdout: Style,
     stderr: Style,
     start: Start,
+    shows_progress: bool,
 }
 
 /// Standard output could not be written. A pipe that its reader has closed is not an error.
@@ -55,7 +59,9 @@ impl Ui {
     /// Begins a run: detects what standard output and standard error can display.
     pub fn new(json: bool, env: &Env) -> Self {
         let (stdout, stderr) = (style(&io::stdout(), env), style(&io::stderr(), env));
-        Self { json, stdout, stderr, start: Start::now() }
+        let is_wide = stderr.width.is_none_or(|width| width >= MIN_PROGRESS_WIDTH);
+        let shows_progress = io::stderr().is_terminal() && !is_dumb(env) && is_wide;
+        Self { json, stdout, stderr, start: Start::now(), shows_progress }
     }
 
     /// The style of standard output.
@@ -70,6 +76,7 @@ impl Ui {
 
     /// Prints the warnings, the report and the errors, in this order: what to do is last.
     pub fn print_report(&self, report: &dyn AnyReport) -> Result<(), OutputLost> {
+        erase_progress();
         self.print_diagnostics(report.warnings(), &[]);
         let text = if self.json {
             report.to_json() + "\n"
@@ -126,9 +133,9 @@ impl Ui {
         read.is_ok() && matches!(line.trim().to_lowercase().as_str(), "y" | "yes")
     }
 
-    /// Returns the progress bar, which stays hidden until a run starts it.
+    /// Returns what shows the progress on standard error, or nothing unless that is a terminal.
     pub fn progress(&self) -> impl Progress + use<> {
-        Bar(ProgressBar::hidden())
+        ProgressLine { is_shown: self.shows_progress, unicode: self.stderr.unicode }
     }
 
     /// Starts logging to standard error: warnings, with `-v` also steps, with `-vv` everything.
@@ -144,27 +151,85 @@ impl Ui {
     }
 }
 
-/// A progress bar on standard error, for at least two lineages.
-struct Bar(ProgressBar);
+/// The progress line, once a run has one. The log and the report have to erase it.
+static LINE: OnceLock<ProgressBar> = OnceLock::new();
 
-impl Progress for Bar {
-    fn start(&self, lineages: usize) {
-        if lineages < 2 {
+/// Fewest columns for a progress line.
+const MIN_PROGRESS_WIDTH: usize = 40;
+
+/// A line on standard error that is erased before anything else is written.
+struct ProgressLine {
+    is_shown: bool,
+    unicode: bool,
+}
+
+impl ProgressLine {
+    /// Shows a line. The time starts anew with a wait, and with work on several lineages.
+    fn show(&self, template: &str, length: u64, message: String) {
+        if !self.is_shown {
             return;
         }
-        self.0.set_draw_target(ProgressDrawTarget::stderr());
-        self.0.set_length(lineages as u64);
-        if let Ok(style) = ProgressStyle::with_template("{pos} of {len} lineages {wide_bar} {eta}") {
-            self.0.set_style(style);
+        let ticks = if self.unicode { "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ " } else { "|/-\\ " };
+        let Ok(style) = ProgressStyle::with_template(template) else { return };
+        let seconds = |state: &ProgressState, text: &mut dyn std::fmt::Write| {
+            let _ = write!(text, "{}", state.elapsed().as_secs());
+        };
+        let style = style.tick_chars(ticks).progress_chars(if self.unicode { "━━ " } else { "=> " });
+        let line = LINE.get_or_init(ProgressBar::hidden);
+        if template != STEP && !(template == WAIT && line.message().starts_with(WAITING)) {
+            line.reset_elapsed();
+        }
+        line.set_style(style.with_key("seconds", seconds));
+        line.set_length(length);
+        line.set_message(message);
+        if line.is_hidden() {
+            line.set_draw_target(ProgressDrawTarget::stderr());
+            line.enable_steady_tick(TICK);
+        }
+    }
+}
+
+/// Time between two pictures of the spinner.
+const TICK: Duration = Duration::from_millis(120);
+const WAITING: &str = "waiting";
+const STEP: &str = "  {spinner} {wide_msg}";
+const WAIT: &str = "  {spinner} {msg}, {seconds} of {len} s";
+const LINEAGES: &str = "{pos} of {len} lineages {wide_bar} {eta}";
+
+impl Progress for ProgressLine {
+    fn enter(&self, phase: Phase) {
+        let step = |word: &str, text: &str| format!("{word:<8}  {text}");
+        let (template, limit, message) = match phase {
+            Phase::Checking => (STEP, None, step("checking", "certificate and key")),
+            Phase::Reading => (STEP, None, step("reading", "sites, certificates and edges")),
+            Phase::Uploading { uploads } => (STEP, None, step("uploading", &count(uploads, "certificate"))),
+            Phase::Pushing { limit } => (WAIT, Some(limit), step(WAITING, "edge push")),
+            Phase::Verifying { served, sites, limit } => {
+                (WAIT, Some(limit), step(WAITING, &format!("{served} of {} served", count(sites, "site"))))
+            }
+        };
+        self.show(template, limit.map_or(0, |limit| limit.as_secs()), message);
+    }
+
+    fn start(&self, lineages: usize) {
+        if lineages > 1 {
+            self.show(LINEAGES, lineages as u64, String::new());
         }
     }
 
     fn advance(&self) {
-        self.0.inc(1);
+        if let Some(line) = LINE.get() {
+            line.inc(1);
+        }
     }
+}
 
-    fn finish(&self) {
-        self.0.finish_and_clear();
+/// Erases the progress line for good.
+fn erase_progress() {
+    if let Some(line) = LINE.get() {
+        line.disable_steady_tick();
+        line.finish_and_clear();
+        line.set_draw_target(ProgressDrawTarget::hidden());
     }
 }
 
@@ -204,7 +269,8 @@ impl log::Log for Logger {
 
     fn log(&self, record: &log::Record<'_>) {
         if self.enabled(record.metadata()) {
-            let _ = writeln!(io::stderr(), "edgecert: {}", record.args());
+            let write = || _ = writeln!(io::stderr(), "edgecert: {}", record.args());
+            LINE.get().map_or_else(write, |line| line.suspend(write));
         }
     }
 

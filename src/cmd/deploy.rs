@@ -11,6 +11,7 @@ use crate::deploy::{ClientCache, DeployError, Deployment, Journal, recorded_doma
 use crate::error::CommandError;
 use crate::inventory;
 use crate::names::{Domain, distinct};
+use crate::progress::Progress;
 use crate::report::{DeployReport, SourceReport};
 use crate::settings::{self, Layer, Layers, Settings};
 use crate::source::{self, Source};
@@ -20,20 +21,21 @@ use crate::state::{Origin, Overrides};
 pub(crate) fn run(
     args: &DeployArgs,
     context: &Context,
+    progress: &dyn Progress,
     report: &mut DeployReport,
 ) -> Result<(), CommandError> {
     let source = source::find(&args.certificate.named(), &context.env)?;
     let origin = if source::is_hook(&context.env) { Origin::Hook } else { Origin::Hand };
-    deploy(args, &source, origin, context, report)
+    deploy(args, (&source, origin), context, progress, report)
 }
 
 /// Deploys one lineage. Every failure is recorded, even a configuration error, because the ACME client does not run the
 /// hook again.
 pub(crate) fn deploy(
     args: &DeployArgs,
-    source: &Source,
-    origin: Origin,
+    (source, origin): (&Source, Origin),
     context: &Context,
+    progress: &dyn Progress,
     report: &mut DeployReport,
 ) -> Result<(), CommandError> {
     report.body.source = Some(SourceReport::new(source));
@@ -56,6 +58,7 @@ pub(crate) fn deploy(
             dry_run: args.dry_run,
             account: None,
             deadline,
+            progress,
         };
         let mut clients = ClientCache::new(Arc::default())?;
         deployment.run(&mut journal, &mut clients, report)

@@ -14,9 +14,9 @@ pub use self::sites::Confirm;
 use crate::cli::{Command, CommandLine, DeployArgs, Task};
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::progress::Progress;
 use crate::report::{AnyReport, Body, DeployReport, Report};
 use crate::state::Origin;
-pub use crate::sync::Progress;
 
 /// The prompt and the progress display of a running command.
 #[derive(Clone, Copy)]
@@ -35,7 +35,13 @@ pub fn run(
     let name = command_line.name();
     match &command_line.task {
         Task::DehydratedDeploy(source) => fill(name, |report: &mut DeployReport| {
-            deploy::deploy(&DeployArgs::default(), source, Origin::Hook, context, report)
+            deploy::deploy(
+                &DeployArgs::default(),
+                (source, Origin::Hook),
+                context,
+                interaction.progress,
+                report,
+            )
         }),
         Task::DehydratedSync(source) => fill(name, |report: &mut DeployReport| {
             sync::run_one(source, context, interaction.progress, report)
@@ -52,10 +58,10 @@ fn run_command(
 ) -> Box<dyn AnyReport> {
     let Interaction { confirm, progress } = interaction;
     match command {
-        Command::Deploy(args) => fill(name, |report| deploy::run(args, context, report)),
+        Command::Deploy(args) => fill(name, |report| deploy::run(args, context, progress, report)),
         Command::Plan(args) => fill(name, |report| {
             let args = DeployArgs { dry_run: true, ..args.deploy.clone() };
-            deploy::run(&args, context, report)
+            deploy::run(&args, context, progress, report)
         }),
         Command::Check(args) => fill(name, |report| check::run(args, context, report)),
         Command::Sync(args) => fill(name, |report| sync::run(args, context, progress, report)),

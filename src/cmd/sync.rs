@@ -6,10 +6,11 @@ use super::deploy::deploy;
 use crate::cli::{DeployArgs, SyncArgs};
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::progress::Progress;
 use crate::report::{DeployReport, Report};
 use crate::source::Source;
 use crate::state::Origin;
-use crate::sync::{self, Progress, Summary, SyncOptions};
+use crate::sync::{self, Summary, SyncOptions};
 
 /// Processes all lineages of the host.
 pub(crate) fn run(
@@ -39,6 +40,6 @@ pub(crate) fn run_one(
             summary.report_one(report);
             Ok(())
         }
-        None => deploy(&DeployArgs::default(), source, Origin::Hook, context, report),
+        None => deploy(&DeployArgs::default(), (source, Origin::Hook), context, progress, report),
     }
 }

@@ -41,6 +41,7 @@ use crate::check::{self, CheckContext, PathRule, Status, Vetted};
 use crate::clock::{self, Deadline};
 use crate::names::Domain;
 use crate::plan::Allow;
+use crate::progress::{Phase, Progress};
 use crate::report::{CertificateReport, DeployReport};
 use crate::secret::Redactor;
 use crate::settings::{Guards, Settings};
@@ -66,6 +67,7 @@ pub(crate) struct Deployment<'a> {
     /// The account as listed before; `None` lists it.
     pub(crate) account: Option<&'a AccountSnapshot>,
     pub(crate) deadline: Deadline,
+    pub(crate) progress: &'a dyn Progress,
 }
 
 impl Deployment<'_> {
@@ -77,6 +79,7 @@ impl Deployment<'_> {
         clients: &mut ClientCache,
         report: &mut DeployReport,
     ) -> Result<(), DeployError> {
+        self.progress.enter(Phase::Checking);
         self.warn_of_readable_key(report);
         let bundle = self.load_bundle()?;
         report.body.certificate = bundle.chain.as_ref().ok().map(CertificateReport::new);
@@ -162,6 +165,7 @@ impl Deployment<'_> {
             force: self.force,
             dry_run: self.dry_run,
             deadline: self.deadline,
+            progress: self.progress,
         };
         clients.block_on(rollout::run(&request, report))?
     }

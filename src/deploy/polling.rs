@@ -14,6 +14,7 @@ use super::pending_site::{PendingSite, SiteReading};
 use super::request::{MAX_OBSERVED_SITES, MAX_REQUESTS, RolloutRequest};
 use crate::api::Site;
 use crate::clock::Deadline;
+use crate::progress::Phase;
 use crate::settings::Verify;
 use crate::verify::Edge;
 
@@ -48,12 +49,14 @@ impl Polling<'_> {
         // A request that stalls must leave time for the handshakes.
         let end = pauses.end;
         let read_timeout = || end.left() / 2;
+        self.show(sites);
         self.read_and_bind(sites, read_timeout).await;
         loop {
             self.check_edge(sites, pauses.is_last, pauses.end).await;
             if sites.iter().all(|site| site.is_settled(settings.verify)) {
                 return;
             }
+            self.show(sites);
             let Some(pause) = pauses.next() else { break };
             log::info!("waiting for the edge");
             sleep(pause).await;
@@ -68,6 +71,18 @@ impl Polling<'_> {
             let end = Deadline::after(LAST_CHECK_TIMEOUT).or_sooner(self.request.deadline);
             self.check_edge(sites, true, end).await;
         }
+    }
+
+    /// Shows what the wait is for: the push, or the edge afterwards.
+    fn show(&self, sites: &[PendingSite<'_>]) {
+        let limit = self.request.settings.wait;
+        let is_pushed = sites.iter().all(|site| site.stored.is_err() || site.is_pushed());
+        self.request.progress.enter(if is_pushed {
+            let served = sites.iter().filter(|site| site.view.is_served()).count();
+            Phase::Verifying { served, sites: sites.len(), limit }
+        } else {
+            Phase::Pushing { limit }
+        });
     }
 
     /// Reads the sites, binds those that are not bound, and reads them again if there are any.

@@ -7,6 +7,7 @@ use crate::check::Vetted;
 use crate::clock::Deadline;
 use crate::names::Domain;
 use crate::plan::Allow;
+use crate::progress::Progress;
 use crate::settings::Settings;
 use crate::state::ServiceDeployments;
 
@@ -40,6 +41,7 @@ pub(super) struct RolloutRequest<'a> {
     /// Plan, and change nothing.
     pub(super) dry_run: bool,
     pub(super) deadline: Deadline,
+    pub(super) progress: &'a dyn Progress,
 }
 
 /// An account as it was listed once for many deployments.

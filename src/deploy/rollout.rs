@@ -23,6 +23,7 @@ use crate::error::CommandError;
 use crate::names::Names;
 use crate::outcome::ChangedRecords;
 use crate::plan::{Plan, Step, Target};
+use crate::progress::Phase;
 use crate::report::{DeployReport, ServingReport};
 use crate::settings::{Settings, Verify};
 use crate::state::LeafRank;
@@ -35,6 +36,7 @@ pub(super) async fn run(request: &RolloutRequest<'_>, report: &mut DeployReport)
         (true, true) => report.set_plan(request.domains.iter().map(Step::upload_only).collect()),
         (true, false) => upload_only(request, report).await,
         (false, _) => {
+            request.progress.enter(Phase::Reading);
             let own;
             let listing = if let Some(listing) = request.listing {
                 listing

@@ -12,6 +12,7 @@ use crate::error::{Diagnostic as _, ErrorKind};
 use crate::names::Domain;
 use crate::outcome::Outcome;
 use crate::plan::Upload;
+use crate::progress::Phase;
 use crate::report::{DeployReport, UploadReport};
 
 pub(super) type UploadResult = Result<StoredRecord, RequestError>;
@@ -22,6 +23,7 @@ pub(super) async fn upload_planned(
     uploads: &[Upload<'_>],
     report: &mut DeployReport,
 ) -> Vec<UploadResult> {
+    request.progress.enter(Phase::Uploading { uploads: uploads.len() });
     let sent = uploads.iter().map(|upload| request.client.upload(request.vetted, upload.domain));
     let answers: Vec<_> = stream::iter(sent).buffered(MAX_REQUESTS).collect().await;
     let mut results = Vec::with_capacity(uploads.len());
@@ -52,6 +54,7 @@ async fn try_alternatives(
 
 /// Uploads for each domain and does nothing else: no listing, no guards, no waiting.
 pub(super) async fn upload_only(request: &RolloutRequest<'_>, report: &mut DeployReport) {
+    request.progress.enter(Phase::Uploading { uploads: request.domains.len() });
     let mut rejected = None;
     for domain in request.domains {
         // The other uploads would fail for the same reason; do not send the private key again.

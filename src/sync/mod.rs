@@ -30,6 +30,7 @@ use crate::clock::{self, Deadline};
 use crate::context::Context;
 use crate::deploy::{self, AccountSnapshot, ClientCache, left_behind};
 use crate::inventory::{Inventory, Member, Shard, entry_of};
+use crate::progress::{Phase, Progress};
 use crate::settings::{Layer, Layers, Settings};
 use crate::source::Source;
 use crate::state::{self, DamagedFile, Deployments, Store};
@@ -43,16 +44,6 @@ pub(crate) struct SyncOptions<'a> {
     pub(crate) splay: Duration,
     /// The lineages to process; `None` means all.
     pub(crate) shard: Option<Shard>,
-}
-
-/// Receives the progress of a run.
-pub trait Progress {
-    /// Work begins.
-    fn start(&self, lineages: usize);
-    /// One more lineage is done.
-    fn advance(&self);
-    /// All lineages are done.
-    fn finish(&self);
 }
 
 /// Processes all lineages of the host.
@@ -152,6 +143,7 @@ impl<'a> Sync<'a> {
     /// Lists each account once and does what every lineage needs.
     fn deploy(self, progress: &dyn Progress) -> Summary {
         let Self { scan, state_dir, lineages, mut summary } = self;
+        progress.enter(Phase::Reading);
         let (mut accounts, mut members_of, stores) = (Vec::new(), Vec::new(), Arc::default());
         for (settings, members) in by_account(&lineages) {
             match list_account(&settings, &scan.deployments, &stores) {
@@ -172,7 +164,13 @@ impl<'a> Sync<'a> {
             schedule.add(triage.run(members, &index, deployments, settings), &index, number);
         }
         progress.start(schedule.len());
-        let workers = Workers { accounts: &accounts, state_dir: &state_dir, stores: &stores };
+        let workers = Workers {
+            accounts: &accounts,
+            state_dir: &state_dir,
+            stores: &stores,
+            // Several deployments at once have no common phase.
+            progress: if schedule.len() == 1 { progress } else { &() },
+        };
         let mut on_done = |job: &Job<'_>, result| {
             progress.advance();
             match result {
@@ -184,7 +182,6 @@ impl<'a> Sync<'a> {
         };
         workers.deploy_independent(&schedule.independent, &mut on_done);
         workers.deploy_conflicting(&schedule.conflicting, &mut on_done);
-        progress.finish();
         summary
     }
 }

@@ -14,6 +14,7 @@ use crate::api::{ClientConfig, MAX_CONCURRENT_REQUESTS};
 use crate::bundle;
 use crate::clock::Deadline;
 use crate::deploy::{self, AccountSnapshot, ClientCache, Deployment, Journal, recorded_options};
+use crate::progress::Progress;
 use crate::report::{DeployReport, SourceReport};
 use crate::state::Origin;
 use crate::trust::TrustStores;
@@ -36,6 +37,8 @@ pub(super) struct Workers<'a> {
     pub(super) accounts: &'a [ListedAccount],
     pub(super) state_dir: &'a Path,
     pub(super) stores: &'a Arc<TrustStores>,
+    /// Progress of each deployment.
+    pub(super) progress: &'a dyn Progress,
 }
 
 impl Workers<'_> {
@@ -143,6 +146,7 @@ impl Worker<'_> {
             dry_run: false,
             account: self.use_snapshot.then_some(&account.snapshot),
             deadline,
+            progress: self.shared.progress,
         };
         deployment.run(journal, clients, report)
     }

@@ -41,6 +41,7 @@ mod nothing_to_do;
 mod notify;
 mod output;
 mod plan;
+mod progress;
 mod proof;
 mod proxy;
 mod readme;

@@ -27,6 +27,7 @@ pub(crate) use scrub::scrub_times;
 pub(crate) use skip::{print_uncaptured, skip};
 pub(crate) use state_files::{DAY, edit_state, set_back, state_files};
 
+pub(crate) use terminal::screen;
 pub(crate) use timer::{UNITS, enable_timer};
 pub(crate) use tls_server::TlsServer;
 pub(crate) use trace::{open_count, system_calls};

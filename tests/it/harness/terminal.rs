@@ -36,3 +36,58 @@ impl Hook {
         Shown { code: output.status.code().unwrap(), text }
     }
 }
+
+/// What remains on the screen of a terminal after it was sent this text. Only what progress lines need is understood:
+/// carriage returns, moves up, and erasing a line.
+pub(crate) fn screen(text: &str) -> String {
+    let (mut lines, mut row, mut column) = (vec![Vec::new()], 0, 0);
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        match c {
+            '\r' => column = 0,
+            '\n' => {
+                (row, column) = (row + 1, 0);
+                lines.resize(lines.len().max(row + 1), Vec::new());
+            }
+            '\u{1b}' => {
+                assert_eq!(rest.next(), Some('['), "only control sequences are understood");
+                let sequence: Vec<char> = rest.by_ref().take_while_inclusive(|c| !c.is_ascii_alphabetic());
+                match sequence.iter().collect::<String>().as_str() {
+                    "2K" | "K" => lines[row].clear(),
+                    "1A" => row = row.saturating_sub(1),
+                    "1B" => row += 1,
+                    colour if colour.ends_with('m') => {}
+                    other => panic!("{other:?} is not understood"),
+                }
+            }
+            c => {
+                let line: &mut Vec<char> = &mut lines[row];
+                line.resize(line.len().max(column + 1), ' ');
+                line[column] = c;
+                column += 1;
+            }
+        }
+    }
+    let lines: Vec<String> =
+        lines.iter().map(|line| line.iter().collect::<String>().trim_end().to_owned()).collect();
+    lines.join("\n")
+}
+
+/// Takes items up to and including the first that fails a test.
+trait TakeWhileInclusive: Iterator {
+    fn take_while_inclusive(self, passes: impl Fn(&Self::Item) -> bool) -> Vec<Self::Item>;
+}
+
+impl<I: Iterator> TakeWhileInclusive for I {
+    fn take_while_inclusive(self, passes: impl Fn(&I::Item) -> bool) -> Vec<I::Item> {
+        let mut taken = Vec::new();
+        for item in self {
+            let is_last = !passes(&item);
+            taken.push(item);
+            if is_last {
+                break;
+            }
+        }
+        taken
+    }
+}
