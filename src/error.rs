@@ -89,6 +89,12 @@ pub(crate) trait Diagnostic: Display {
     fn hint(&self) -> Option<String> {
         None
     }
+
+    /// Whether the command line names something that does not exist. Nothing was sent for it, and a retry would fail
+    /// again.
+    fn is_misuse(&self) -> bool {
+        false
+    }
 }
 
 /// One failure as the user sees it.
@@ -98,6 +104,7 @@ pub struct CommandError {
     kind: ErrorKind,
     message: String,
     hint: Option<String>,
+    is_misuse: bool,
 }
 
 impl CommandError {
@@ -114,6 +121,11 @@ impl CommandError {
     /// What the user can do.
     pub(crate) fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
+    }
+
+    /// Whether the command line names something that does not exist.
+    pub(crate) fn is_misuse(&self) -> bool {
+        self.is_misuse
     }
 
     /// Prefixes the message with the lineage's name, unless it already begins with it.
@@ -165,11 +177,20 @@ impl<E: Diagnostic + ?Sized> Diagnostic for &E {
     fn hint(&self) -> Option<String> {
         (**self).hint()
     }
+
+    fn is_misuse(&self) -> bool {
+        (**self).is_misuse()
+    }
 }
 
 impl<E: Diagnostic> From<E> for CommandError {
     fn from(error: E) -> Self {
-        Self { kind: error.kind(), message: error.to_string(), hint: error.hint() }
+        Self {
+            kind: error.kind(),
+            message: error.to_string(),
+            hint: error.hint(),
+            is_misuse: error.is_misuse(),
+        }
     }
 }
 
@@ -180,6 +201,7 @@ impl From<anyhow::Error> for CommandError {
             kind: ErrorKind::Internal,
             message: format!("internal error: {error:#}"),
             hint: Some(INTERNAL_HINT.into()),
+            is_misuse: false,
         }
     }
 }
@@ -191,6 +213,10 @@ impl Diagnostic for FailedCheck<'_> {
 
     fn hint(&self) -> Option<String> {
         self.0.hint.clone()
+    }
+
+    fn is_misuse(&self) -> bool {
+        self.0.uncovered.is_some()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::names::Domain;
 use crate::text;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -37,23 +38,26 @@ pub struct Finding {
     /// What to do about it, in the imperative.
     #[serde(skip)]
     pub hint: Option<String>,
+    /// The requested domain that the leaf does not cover, if that is the failure.
+    #[serde(skip)]
+    pub uncovered: Option<Domain>,
 }
 
 impl Finding {
     pub(super) fn ok(check: Check, detail: impl Into<String>) -> Self {
-        Self { check, status: Status::Ok, detail: detail.into(), hint: None }
+        Self { check, status: Status::Ok, detail: detail.into(), hint: None, uncovered: None }
     }
 
     pub(super) fn skipped(check: Check, detail: impl Into<String>) -> Self {
-        Self { check, status: Status::Skipped, detail: detail.into(), hint: None }
+        Self { check, status: Status::Skipped, detail: detail.into(), hint: None, uncovered: None }
     }
 
     pub(super) fn warn(check: Check, detail: impl Into<String>) -> Self {
-        Self { check, status: Status::Warn, detail: detail.into(), hint: None }
+        Self { check, status: Status::Warn, detail: detail.into(), hint: None, uncovered: None }
     }
 
     pub(super) fn fail(check: Check, detail: impl Into<String>) -> Self {
-        Self { check, status: Status::Fail, detail: detail.into(), hint: None }
+        Self { check, status: Status::Fail, detail: detail.into(), hint: None, uncovered: None }
     }
 
     pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {

@@ -32,7 +32,7 @@ pub(super) fn check(file: &str, chain: &Chain, context: &CheckContext<'_>) -> Fi
         }
         Status::Fail => Finding::fail(Check::Issuer, detail)
             .hint("issue it in the CA's production environment, or pass --allow-untrusted"),
-        status => Finding { check: Check::Issuer, status, detail, hint: None },
+        status => Finding { check: Check::Issuer, status, detail, hint: None, uncovered: None },
     }
 }
 

@@ -17,7 +17,9 @@ pub(super) fn check(file: &str, leaf: &Certificate, domains: &[Domain]) -> Vec<F
     let findings: Vec<Finding> = uncovered
         .map(|domain| {
             let hint = format!("renew it with {domain} among its names, or omit --domain {domain}");
-            Finding::fail(Check::Names, format!("{file} does not cover {domain}, only {covered}")).hint(hint)
+            let detail = format!("{file} does not cover {domain}, only {covered}");
+            let finding = Finding::fail(Check::Names, detail).hint(hint);
+            Finding { uncovered: Some(domain.clone()), ..finding }
         })
         .collect();
     if findings.is_empty() {

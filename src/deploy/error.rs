@@ -79,4 +79,8 @@ impl Diagnostic for DeployError {
         };
         Some(hint.into())
     }
+
+    fn is_misuse(&self) -> bool {
+        matches!(self, Self::Unreadable(error) if error.is_missing())
+    }
 }

@@ -34,6 +34,8 @@ pub(crate) struct Journal {
     store: Option<Store>,
     lock: Option<Lock>,
     state: Option<LineageState>,
+    /// The state before the intent of this run, if that is by hand.
+    before: Option<LineageState>,
     /// Whether another run began after `sync` had scanned the lineage.
     has_newer_run: bool,
     has_begun: bool,
@@ -91,6 +93,7 @@ impl Journal {
             store: None,
             lock: None,
             state: None,
+            before: None,
             has_newer_run: false,
             has_begun: false,
             is_read_only: false,
@@ -217,6 +220,7 @@ impl Journal {
     /// Writes the intent to deploy.
     pub(crate) fn begin(&mut self, report: &mut DeployReport) {
         let (mut options, before) = (self.options.clone(), self.state.take());
+        self.before = before.as_ref().filter(|_| self.origin == Origin::Hand).cloned();
         let known_service = before.as_ref().and_then(|before| before.options.service.clone());
         options.service = options.service.or(known_service);
         let (source, leaf) = (self.source.clone(), self.leaf.clone());
@@ -226,10 +230,15 @@ impl Journal {
     }
 
     /// Adds an error to the report and writes the result, which has the report's exit code and message. A failure
-    /// before the intent was written is recorded, too, because the ACME client does not run the hook again.
+    /// before the intent was written is recorded, too, because the ACME client does not run the hook again. A mistake by
+    /// hand is not: `sync` would repeat it in every run.
     pub(crate) fn finish(&mut self, result: Result<(), DeployError>, report: &mut DeployReport) {
         if let Err(error) = result {
             report.fail(error);
+        }
+        if self.origin == Origin::Hand && report.is_misuse() && !report.body.changed {
+            self.withdraw(report);
+            return;
         }
         if !self.has_begun {
             if report.exit_code() == 0 {
@@ -247,6 +256,22 @@ impl Journal {
             state.finish(report.exit_code(), error, sites, &report.body.records, clock::now());
         }
         self.write(report);
+    }
+
+    /// Restores the state before this run.
+    fn withdraw(&mut self, report: &mut DeployReport) {
+        if !self.has_begun {
+            return;
+        }
+        self.state = self.before.take();
+        match (&self.store, &self.state) {
+            (Some(store), None) if !self.is_read_only => {
+                if let Err(error) = store.withdraw(&self.name) {
+                    self.warn(error, report);
+                }
+            }
+            _ => self.write(report),
+        }
     }
 
     /// The leaf that the options of this run are for if the run ended before reading it; `None` if it cannot be read,

@@ -83,6 +83,10 @@ impl Diagnostic for SiteError<'_> {
         };
         Some(hint.into())
     }
+
+    fn is_misuse(&self) -> bool {
+        matches!(self, Self::NoSuchSite(_))
+    }
 }
 
 /// The outcome of a site that the plan leaves alone because of a blocker.

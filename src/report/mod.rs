@@ -130,6 +130,11 @@ impl<B: Body> Report<B> {
         &self.errors
     }
 
+    /// Whether the command line caused every failure, by naming what does not exist, so that nothing was sent.
+    pub(crate) fn is_misuse(&self) -> bool {
+        !self.errors.is_empty() && self.errors.iter().all(CommandError::is_misuse)
+    }
+
     /// The most severe failure class; `None` if nothing failed.
     pub(crate) fn kind(&self) -> Option<ErrorKind> {
         self.kind

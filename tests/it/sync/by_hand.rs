@@ -16,37 +16,41 @@ use crate::harness::{
     sandbox_with, set_back, state_files, test_ca, world,
 };
 
-const SITES: [&str; 2] = ["a.example", "b.example"];
+pub(super) const SITES: [&str; 2] = ["a.example", "b.example"];
 
-struct Host {
-    service: Sandbox,
-    state: TempDir,
-    lineage: Lineage,
+pub(super) struct Host {
+    pub(super) service: Sandbox,
+    pub(super) state: TempDir,
+    pub(super) lineage: Lineage,
 }
 
 impl Host {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let service = account(&[("a.example", 5), ("b.example", 6)], &[(5, "a.example"), (6, "b.example")]);
         Self { service, state: TempDir::new().unwrap(), lineage: Lineage::issued_for(&SITES) }
     }
 
     /// A run of the lineage's hook.
-    fn hook(&self) -> Hook {
+    pub(super) fn hook(&self) -> Hook {
         deploy(&self.service, &self.lineage, self.state.path())
     }
 
     /// A run for the lineage that a user starts.
-    fn by_hand(&self) -> Hook {
-        let hook = edgecert().against(&self.service).env("EDGECERT_STATE_DIR", self.state.path());
-        hook.args(["--lineage".as_ref(), self.lineage.path()])
+    pub(super) fn by_hand(&self) -> Hook {
+        self.call().args(["--lineage".as_ref(), self.lineage.path()])
     }
 
-    fn sync(&self) -> Hook {
+    /// A run that is not a hook's.
+    pub(super) fn call(&self) -> Hook {
+        edgecert().against(&self.service).env("EDGECERT_STATE_DIR", self.state.path())
+    }
+
+    pub(super) fn sync(&self) -> Hook {
         sync(&self.service, self.state.path())
     }
 
     /// The sites whose record holds the certificate on disk.
-    fn reached(&self) -> Vec<String> {
+    pub(super) fn reached(&self) -> Vec<String> {
         let sites = self.service.sites().into_iter();
         let sites = sites.map(|site| site["domain"].as_str().unwrap().to_owned());
         sites.filter(|site| is_bound_to(&self.service, site, &self.lineage)).collect()

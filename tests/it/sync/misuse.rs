@@ -1,0 +1,126 @@
+//! A mistake on the command line that sent nothing is not remembered; everything else that fails is.
+
+use std::fs;
+
+use edgecert_sandbox::Authority;
+
+use super::by_hand::{Host, SITES};
+use super::{only_state, requests_during};
+use crate::harness::{Fault, Hook, state_files};
+
+/// Names of the certificate; the account has no site for the last one.
+const NAMES: [&str; 3] = ["a.example", "b.example", "c.example"];
+
+fn host() -> Host {
+    let host = Host::new();
+    host.lineage.renew(&NAMES);
+    host
+}
+
+/// Mistakes, each with its exit code.
+fn mistakes(host: &Host) -> Vec<(Hook, i32)> {
+    let missing = ["--cert".as_ref(), host.lineage.file("fullchain.pem").as_os_str()].map(ToOwned::to_owned);
+    vec![
+        (host.by_hand().for_domain("blog.example"), 65),
+        (host.by_hand().for_domain("blog.example").for_domain("a.example"), 65),
+        (host.by_hand().for_domain("c.example"), 69),
+        (host.call().args(missing).args(["--key", "/nonexistent/privkey.pem"]), 66),
+    ]
+}
+
+#[test]
+fn mistake_leaves_no_state_file() {
+    for row in 0..4 {
+        let host = host();
+        let (hook, code) = mistakes(&host).swap_remove(row);
+        hook.exits_with(code);
+        assert!(state_files(host.state.path()).is_empty(), "row {row}");
+        let (requests, output) = requests_during(&host.service, || host.sync().succeeds());
+        assert!(
+            requests.is_empty() && output.stderr.contains("no lineage was ever deployed"),
+            "{}",
+            output.stderr
+        );
+    }
+}
+
+#[test]
+fn mistake_leaves_state_as_it_was() {
+    // What the hook does before, its exit code, and the exit code of `sync` afterwards.
+    for (fault, code) in [(None, 0), (Some("POST /api/certs/upload"), 75)] {
+        let host = host();
+        if let Some(fault) = fault {
+            host.service.add_fault(Fault::status(fault, 503).times(99));
+        }
+        host.hook().args(["--timeout", "1"]).for_domain("b.example").exits_with(code);
+        host.service.clear_faults();
+        let before = only_state(host.state.path());
+        for (hook, code) in mistakes(&host) {
+            hook.exits_with(code);
+            assert_eq!(only_state(host.state.path()), before);
+        }
+        host.sync().succeeds();
+        assert_eq!(host.reached(), ["b.example"], "what was pending is done");
+        host.lineage.renew(&NAMES);
+        for (hook, code) in mistakes(&host) {
+            hook.exits_with(code);
+        }
+        host.sync().succeeds();
+        assert_eq!(host.reached(), ["b.example"], "the renewal is found");
+    }
+}
+
+#[test]
+fn mistake_of_a_hook_is_remembered() {
+    let host = host();
+    host.hook().for_domain("blog.example").exits_with(65);
+    assert!(!only_state(host.state.path())["pending_since"].is_null());
+    host.sync().exits_with(65);
+}
+
+#[test]
+fn other_failures_by_hand_are_remembered() {
+    let rows: [(&str, &dyn Fn(&Host) -> Hook, i32); 6] = [
+        ("no API key", &|host| host.by_hand().without_env("EDGECERT_API_KEY"), 78),
+        ("wrong API key", &|host| host.by_hand().env("EDGECERT_API_KEY", "wrong"), 77),
+        (
+            "unreachable",
+            &|host| host.by_hand().args(["--base-url", "http://127.0.0.1:1", "--timeout", "1"]),
+            75,
+        ),
+        (
+            "key of another certificate",
+            &|host| {
+                fs::write(
+                    host.lineage.file("privkey.pem"),
+                    &Authority::new("x").unwrap().issue(&SITES).unwrap().key,
+                )
+                .unwrap();
+                host.by_hand()
+            },
+            65,
+        ),
+        (
+            "untrusted issuer, and a mistake",
+            &|host| {
+                host.lineage
+                    .save(&Authority::new("(STAGING) Pretend Pear X1").unwrap().issue(&SITES).unwrap());
+                host.by_hand().for_domain("blog.example")
+            },
+            65,
+        ),
+        (
+            "no covered site",
+            &|host| {
+                host.lineage.renew(&["new.example"]);
+                host.by_hand()
+            },
+            69,
+        ),
+    ];
+    for (name, run, code) in rows {
+        let host = host();
+        run(&host).exits_with(code);
+        assert!(!only_state(host.state.path())["pending_since"].is_null(), "{name}");
+    }
+}
