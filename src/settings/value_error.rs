@@ -37,22 +37,23 @@ impl ValueError {
         let is_address = matches!(self, Self::Not(Kind::Url | Kind::EdgeAddresses) | Self::Url(_));
         let is_number = bare.chars().all(|c| c.is_ascii_digit() || "+-._".contains(c));
         let max = match () {
-            () if is_address => MAX_ADDRESS,
+            () if is_address && has_credentials(bare) => 0,
+            () if is_address && has_host(bare) => MAX_ADDRESS,
             () if is_number => MAX_NUMBER,
             () => MAX_WORD,
         };
-        let is_harmless = if is_address { looks_like_an_address(bare) } else { true };
-        let is_short = bare.chars().count() <= max;
-        (is_short && is_harmless).then(|| sanitize(found))
+        (bare.chars().count() <= max).then(|| sanitize(found))
     }
 }
 
-/// Whether text may be a misspelled address or URL without credentials and query.
-fn looks_like_an_address(text: &str) -> bool {
-    let has_secret = text.contains(['@', '?', '#', '&', '=']);
-    let has_host =
-        text.is_empty() || text.contains("://") || text.contains(['.', '[']) || text.contains("localhost");
-    has_host && !has_secret
+/// Whether a misspelled address or URL may hold credentials, in its authority or its query.
+fn has_credentials(text: &str) -> bool {
+    text.contains(['@', '?', '#', '&', '='])
+}
+
+/// Whether text looks like an address or a URL, unlike an API key.
+fn has_host(text: &str) -> bool {
+    text.contains("://") || text.contains(['.', '[']) || text.contains("localhost")
 }
 
 #[cfg(test)]

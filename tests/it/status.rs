@@ -166,8 +166,8 @@ fn verify_shows_what_is_served() {
         (&seen["outcome"], &seen["unreachable"]),
         (&json!("unreachable"), &json!(["127.0.0.1:1 refuses connections"]))
     );
-    let output = status(state.path(), &["--verify", "--edge-address", "nonsense"]).exits_with(78);
-    assert!(output.stderr.contains("edge address: expected HOST:PORT"), "{}", output.stderr);
+    let output = status(state.path(), &["--verify", "--edge-address", "nonsense"]).exits_with(2);
+    assert!(output.stderr.contains("expected HOST:PORT, not 'nonsense'"), "{}", output.stderr);
 }
 
 #[test]
