@@ -21,7 +21,7 @@ const KEYS: [(&[&str], usize); 7] = [
 /// Runs openssl and returns its output, or `None` if it fails.
 fn openssl(directory: &Path, arguments: &[&str]) -> Option<Vec<u8>> {
     let output = Command::new("openssl").args(arguments).current_dir(directory).output();
-    let output = output.expect("openssl must be installed (Debian package openssl)");
+    let output = output.expect("cannot run here: openssl is not installed (Debian package openssl)");
     output.status.success().then_some(output.stdout)
 }
 

@@ -176,7 +176,12 @@ fn key_is_read_from_pipe() {
         .args([lineage.file("fullchain.pem")])
         .args(["--key", "/dev/stdin"]);
     let mut hook = hook;
-    let mut child = hook.command().stdin(std::process::Stdio::piped()).spawn().unwrap();
+    let mut child = hook
+        .command()
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
     let mut pipe = child.stdin.take().unwrap();
     std::io::Write::write_all(&mut pipe, lineage.read("privkey.pem").as_bytes()).unwrap();
     drop(pipe);

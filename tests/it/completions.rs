@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use crate::harness::{edgecert, env_var};
+use crate::harness::{edgecert, env_var, require};
 
 fn script(shell: &str) -> String {
     edgecert().args(["completions", shell]).succeeds().stdout
@@ -12,6 +12,7 @@ fn script(shell: &str) -> String {
 /// Runs a script in a shell and returns its output.
 #[track_caller]
 fn run_shell(shell: &str, arguments: &[&str], text: &str) -> String {
+    require(shell, shell);
     let mut child = Command::new(shell)
         .args(arguments)
         .env_clear()
@@ -20,7 +21,7 @@ fn run_shell(shell: &str, arguments: &[&str], text: &str) -> String {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .unwrap_or_else(|error| panic!("{shell} must be installed (Debian package {shell}): {error}"));
+        .unwrap();
     child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);

@@ -10,7 +10,7 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::{Hook, Lineage, Output, Sandbox, edgecert, print_uncaptured, sandbox, skip};
+use crate::harness::{Hook, Lineage, Output, Sandbox, cannot_run, edgecert, print_uncaptured, sandbox};
 
 const SITE: &str = "a.example";
 
@@ -202,9 +202,8 @@ fn failed_write_fails_sync_until_repaired() {
     assert!(failures > 2 * WRITING_CALLS.len(), "{failures}");
 }
 
-/// Deploys in a mount namespace with another file system at the state directory, after a script. Returns `None` and
-/// skips the test where no file system may be mounted.
-fn mounted(test: &str, scene: &Scene, script: &str) -> Option<Output> {
+/// Deploys in a mount namespace with another file system at the state directory, after a script.
+fn mounted(scene: &Scene, script: &str) -> Output {
     const UNSHARE: [&str; 5] = ["unshare", "--map-root-user", "--mount", "sh", "-c"];
     fs::create_dir(scene.state()).unwrap();
     let state = scene.state();
@@ -212,20 +211,18 @@ fn mounted(test: &str, scene: &Scene, script: &str) -> Option<Output> {
     let mut probe = Command::new(UNSHARE[0]);
     let allowed = probe.args(&UNSHARE[1..]).arg(&mount).output().expect("unshare is in util-linux");
     if !allowed.status.success() {
-        let reason = String::from_utf8_lossy(&allowed.stderr);
-        skip(test, &format!("no file system may be mounted here: {reason}"));
-        return None;
+        cannot_run(&format!("no file system may be mounted: {}", String::from_utf8_lossy(&allowed.stderr)));
     }
     let list = format!("cd {} && ls -A >&2", state.display());
     let script = format!("{mount} && {script}; \"$@\"; code=$?; {list}; exit $code");
-    Some(scene.deploy().under(&[&UNSHARE[..], &[&script, "sh"]].concat()).run())
+    scene.deploy().under(&[&UNSHARE[..], &[&script, "sh"]].concat()).run()
 }
 
 #[test]
 fn full_disk_stops_no_deployment() {
     let scene = Scene::new();
     let fill = format!("! cat /dev/zero > {}/filler 2> /dev/null", scene.state().display());
-    let Some(output) = mounted("disk::full_disk_stops_no_deployment", &scene, &fill) else { return };
+    let output = mounted(&scene, &fill);
     assert_eq!(output.code, 0, "{}", output.stderr);
     assert_warned(&output, &scene.state(), "a full disk");
     scene.assert_deployed("a full disk");
@@ -247,9 +244,7 @@ fn read_only_directory_stops_no_deployment() {
     let scene = Scene::new();
     // Not a remount: in the namespace of another user than root that would fail.
     let remount = format!("mount -t tmpfs -o ro none {}", scene.state().display());
-    let Some(output) = mounted("disk::read_only_directory_stops_no_deployment", &scene, &remount) else {
-        return;
-    };
+    let output = mounted(&scene, &remount);
     assert_eq!(output.code, 0, "{}", output.stderr);
     assert_warned(&output, &scene.state(), "a read-only directory");
     scene.assert_deployed("a read-only directory");

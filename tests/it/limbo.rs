@@ -59,7 +59,7 @@ fn data() -> Option<PathBuf> {
 fn cases(file: &Path) -> Vec<Case> {
     assert!(file.is_file(), "{} is missing from the test data", file.display());
     let xz = Command::new("xz").arg("-dc").arg(file).stdout(Stdio::piped()).spawn();
-    let mut xz = xz.expect("xz must be installed (Debian package xz-utils)");
+    let mut xz = xz.expect("cannot run here: xz is not installed (Debian package xz-utils)");
     let mut text = String::new();
     xz.stdout.take().unwrap().read_to_string(&mut text).unwrap();
     assert!(xz.wait().unwrap().success(), "xz cannot read {}", file.display());

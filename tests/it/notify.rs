@@ -10,7 +10,7 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::{Fault, Hook, Lineage, Output, Sandbox, binary, edgecert, sandbox};
+use crate::harness::{Fault, Hook, Lineage, Output, Sandbox, binary, edgecert, require, sandbox};
 
 /// A directory with a configuration file whose `on_failure` program records its input, arguments and environment.
 struct Recorder {
@@ -311,7 +311,7 @@ fn lost_output_is_logged() {
 fn terminal_run_skips_system_log() {
     let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
     let directory = TempDir::new().unwrap();
-    // `script` of util-linux provides a terminal.
+    require("script", "bsdutils");
     let wrapper = ["sh", "-c", "exec script -qec \"$0\" /dev/null"];
     let (output, lines) =
         run_with_system_log(directory.path(), deploy_with_rejected_key(&service, &lineage), &wrapper);

@@ -1,7 +1,7 @@
 //! Verification: handshakes with every address of the edge, and what is reported where they fail.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, ErrorKind};
 use std::net::{SocketAddr, TcpListener};
 use std::process::Stdio;
 use std::time::Duration;
@@ -10,7 +10,8 @@ use expect_test::expect;
 use serde_json::json;
 
 use crate::harness::{
-    Fault, Hook, Lineage, Options, Sandbox, TlsServer, edgecert, request_lines, sandbox, sandbox_with, world,
+    Fault, Hook, Lineage, Options, Sandbox, TlsServer, cannot_run, edgecert, request_lines, sandbox,
+    sandbox_with, world,
 };
 
 fn deploy(service: &Sandbox, lineage: &Lineage) -> Hook {
@@ -216,6 +217,9 @@ fn cname_leads_to_the_edge() {
     let process = std::process::id().to_be_bytes();
     let address = format!("127.{}.{}.{}:443", process[1] | 64, process[2], process[3] | 1);
     let edge_listen: SocketAddr = address.parse().unwrap();
+    if TcpListener::bind(edge_listen).is_err_and(|error| error.kind() == ErrorKind::PermissionDenied) {
+        cannot_run("port 443 needs the privilege to bind it");
+    }
     let service = sandbox_with(
         Options { edge_listen, push_delay: Duration::ZERO, ..Options::default() },
         &["a.example"],

@@ -9,7 +9,10 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{EdgeAddress, EdgeMode, Hook, Lineage, Sandbox, edgecert, request_lines, sandbox};
+use crate::harness::{
+    EdgeAddress, EdgeMode, Hook, Lineage, PYTHON, Sandbox, edgecert, request_lines, require_python_module,
+    sandbox,
+};
 
 fn deploy(service: &Sandbox, lineage: &Lineage, state: &Path) -> Hook {
     edgecert().called_by_certbot(lineage).against(service).env("EDGECERT_STATE_DIR", state)
@@ -294,10 +297,9 @@ from prometheus_client.parser import text_string_to_metric_families as families
 found = [f for f in families(open(sys.argv[1]).read())]
 assert all(f.type == 'gauge' and f.documentation for f in found)
 print(json.dumps([[s.name, s.labels['lineage'], s.labels['site'], int(s.value)] for f in found for s in f.samples]))";
-    let output = Command::new("/usr/bin/python3").args(["-c", script]).arg(file).output();
-    let output = output.expect("python3 must be installed (Debian package python3-prometheus-client)");
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "(Debian package python3-prometheus-client) {stderr}");
+    require_python_module("prometheus_client", "python3-prometheus-client");
+    let output = Command::new(PYTHON).args(["-c", script]).arg(file).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::harness::{Sandbox, edgecert};
+use crate::harness::{Sandbox, edgecert, require};
 
 /// An ACME client, its home directory and environment.
 pub(super) struct Client {
@@ -90,15 +90,11 @@ impl Client {
     /// Runs the client to completion in its home directory.
     #[track_caller]
     pub(super) fn run<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> ClientOutput {
+        require(self.program, self.package);
         let mut command = Command::new(self.program);
         command.args(arguments).env_clear().envs(self.variables.iter().map(|(name, value)| (name, value)));
         command.current_dir(self.home.path()).stdin(Stdio::null());
-        let output = match command.output() {
-            Ok(output) => output,
-            Err(error) => {
-                panic!("{} must be installed (Debian package {}): {error}", self.program, self.package)
-            }
-        };
+        let output = command.output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         let code = output.status.code().expect("the client was not killed by a signal");
         ClientOutput { code, stdout: text(output.stdout), stderr: text(output.stderr) }

@@ -1,7 +1,7 @@
 //! The hook under ACME clients: the real client against Pebble where Debian packages it, otherwise the client's file
 //! layout, variables and way of calling.
 //!
-//! The service is a sandbox inside the test. A missing client fails the test and names its Debian package.
+//! The service is a sandbox inside the test. A test whose client is missing says so and names its Debian package.
 
 mod acme_sh;
 mod acmed;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::harness::test_ca;
+use crate::harness::{require, test_ca};
 
 /// A running Pebble server, killed on drop.
 pub(super) struct Pebble {
@@ -41,6 +41,7 @@ impl Pebble {
         }});
         fs::write(files.path().join("config.json"), config.to_string()).unwrap();
         let log = fs::File::create(files.path().join(LOG)).unwrap();
+        require("pebble", "pebble");
         let process = Command::new("pebble")
             .args(["-config", "config.json"])
             .current_dir(files.path())
@@ -53,7 +54,7 @@ impl Pebble {
             .stdout(log.try_clone().unwrap())
             .stderr(log)
             .spawn()
-            .unwrap_or_else(|error| panic!("pebble must be installed (Debian package pebble): {error}"));
+            .unwrap();
         let mut pebble = Self { process, port, files };
         pebble.wait_until_ready();
         pebble

@@ -8,7 +8,7 @@ use edgecert_sandbox::Sandbox;
 use serde_json::Value;
 use tempfile::{NamedTempFile, TempDir};
 
-use super::{Lineage, scrub_times, test_ca};
+use super::{Lineage, require, require_isolation, require_tracer, scrub_times, test_ca};
 
 /// Builder for one run of the hook.
 pub(crate) struct Hook {
@@ -60,9 +60,8 @@ pub(crate) fn edgecert_with_heap(bytes: u64) -> Hook {
 }
 
 fn limited(limit: &str) -> Hook {
-    const PRLIMIT: &str = "/usr/bin/prlimit";
-    assert!(Path::new(PRLIMIT).exists(), "prlimit must be installed (Debian package util-linux)");
-    let mut command = Command::new(PRLIMIT);
+    require("prlimit", "util-linux");
+    let mut command = Command::new("prlimit");
     command.arg(limit).arg(binary());
     Hook::new(command)
 }
@@ -121,6 +120,9 @@ impl Hook {
     /// Runs the hook under another program, such as `["strace", "-f"]`.
     pub(crate) fn under(mut self, wrapper: &[&str]) -> Self {
         let (program, arguments) = wrapper.split_first().unwrap();
+        if ["strace", "proot"].contains(program) {
+            require_tracer(program);
+        }
         let mut command = Command::new(program);
         command.args(arguments).arg(self.command.get_program()).args(self.command.get_args());
         command.env_clear();
@@ -153,12 +155,13 @@ impl Hook {
 
     /// The underlying command, for tests that spawn it themselves.
     pub(crate) fn command(&mut self) -> &mut Command {
+        require_isolation(self.command.get_args().map(OsStr::to_string_lossy));
         &mut self.command
     }
 
     /// Runs the hook to completion.
     pub(crate) fn run(mut self) -> Output {
-        let output = self.command.output().unwrap_or_else(|error| {
+        let output = self.command().output().unwrap_or_else(|error| {
             panic!("cannot run {}: {error}", self.command.get_program().display());
         });
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("output is UTF-8");

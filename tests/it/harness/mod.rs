@@ -24,7 +24,10 @@ pub(crate) use lineage::{Lineage, generate_key, test_ca};
 pub(crate) use openssl::{openssl, sign_between};
 pub(crate) use runs::{LISTING, change, configured, deploy, is_bound_to, requests_during, sync};
 pub(crate) use scrub::scrub_times;
-pub(crate) use skip::{print_uncaptured, skip};
+use skip::require_isolation;
+pub(crate) use skip::{
+    PYTHON, cannot_run, print_uncaptured, require, require_python_module, require_tracer, skip,
+};
 pub(crate) use state_files::{DAY, edit_state, set_back, state_files};
 
 pub(crate) use terminal::screen;

@@ -11,7 +11,7 @@ pub(crate) fn openssl(directory: &Path, arguments: &[&str]) {
         .args(arguments)
         .current_dir(directory)
         .output()
-        .expect("openssl must be installed (Debian package openssl)");
+        .expect("cannot run here: openssl is not installed (Debian package openssl)");
     assert!(output.status.success(), "openssl {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 

@@ -49,5 +49,8 @@ pub(crate) fn change(service: &Sandbox, path: &str, body: &Value) {
     let mut curl = Command::new("/usr/bin/curl");
     curl.args(["-sf", "-X", "POST", "-H", "Content-Type: application/json", "-d", &body]);
     curl.args(["-H", &format!("Authorization: Bearer {}", ready.api_key), &format!("{}{path}", ready.api)]);
-    assert!(curl.output().expect("curl must be installed (Debian package curl)").status.success(), "{path}");
+    assert!(
+        curl.output().expect("cannot run here: curl is not installed (Debian package curl)").status.success(),
+        "{path}"
+    );
 }

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use super::Hook;
+use super::{Hook, require};
 
 /// What a terminal showed, and the exit code.
 pub(crate) struct Shown {
@@ -19,6 +19,7 @@ impl Hook {
         let words: Vec<String> =
             std::iter::once(command.get_program()).chain(command.get_args()).map(quoted).collect();
         let line = format!("stty cols {columns} rows 50; exec {}", words.join(" "));
+        require("script", "bsdutils");
         let mut script = Command::new("script");
         script.args(["--quiet", "--return", "--command", &line, "/dev/null"]).env_clear();
         script.env("TERM", "xterm").env("LANG", "C.UTF-8").env("SHELL", "/bin/sh");
@@ -30,8 +31,7 @@ impl Hook {
 
     /// Runs the hook on a terminal with UTF-8 and this many columns.
     pub(crate) fn shows_on_terminal(mut self, columns: usize) -> Shown {
-        let output = self.on_terminal(columns).output();
-        let output = output.expect("script must be installed (Debian package bsdutils)");
+        let output = self.on_terminal(columns).output().unwrap();
         let text = String::from_utf8(output.stdout).expect("output is UTF-8").replace("\r\n", "\n");
         Shown { code: output.status.code().unwrap(), text }
     }

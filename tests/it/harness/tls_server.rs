@@ -24,7 +24,7 @@ impl TlsServer {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .expect("openssl must be installed (Debian package openssl)");
+            .expect("cannot run here: openssl is not installed (Debian package openssl)");
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let address = lines.map_while(Result::ok).find_map(|line| line.strip_prefix("ACCEPT ")?.parse().ok());
         Self { child, address: address.expect("openssl s_server prints its address") }

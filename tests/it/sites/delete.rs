@@ -36,8 +36,7 @@ fn delete_needs_terminal_or_yes() {
 /// Runs `sites delete 10` on a terminal and types a line.
 fn at_a_terminal(service: &Sandbox, line: &str) -> (Option<i32>, String) {
     let mut hook = sites(service, &["delete", "10"]);
-    let started = hook.on_terminal(200).stdin(Stdio::piped()).spawn();
-    let mut child = started.expect("script must be installed (Debian package bsdutils)");
+    let mut child = hook.on_terminal(200).stdin(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(format!("{line}\n").as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();

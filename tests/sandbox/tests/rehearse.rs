@@ -240,7 +240,7 @@ fn interrupted_rehearsal_leaves_nothing() {
         let mut text = String::new();
         life.read_line(&mut text).unwrap();
         assert_ne!(std::fs::read_dir(temporary.path()).unwrap().count(), 0);
-        let kill = Command::new("kill").args([&format!("-{signal}"), &rehearsal.id().to_string()]).status();
+        let kill = Command::new("sh").args(["-c", &format!("kill -{signal} {}", rehearsal.id())]).status();
         assert!(kill.unwrap().success());
         let output = rehearsal.wait_with_output().unwrap();
         life.read_to_string(&mut text).unwrap();

@@ -45,7 +45,9 @@ fn assert_conforms(quirks: u64, examples: &str) {
         .args(["--no-color", "--warnings", "off"])
         .current_dir(home.path())
         .output()
-        .unwrap_or_else(|error| panic!("{}: {error}; {HINT}", schemathesis()));
+        .unwrap_or_else(|error| {
+            panic!("cannot run here: schemathesis is not installed (PyPI): {error}; {HINT}")
+        });
     let stdout = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{stdout}{}", String::from_utf8_lossy(&output.stderr));
     assert!(sandbox.requests().len() > 100, "too few requests:\n{stdout}");

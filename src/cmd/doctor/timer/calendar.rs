@@ -158,7 +158,7 @@ mod tests {
         let output = command
             .args(["calendar", "--base-time=2027-01-31 23:59:59", "--iterations=800", text])
             .output()
-            .expect("systemd-analyze must be installed (Debian package systemd)");
+            .expect("cannot run here: systemd-analyze is not installed (Debian package systemd)");
         let listed = String::from_utf8(output.stdout).unwrap();
         let mut days: BTreeMap<String, u32> = BTreeMap::new();
         for line in listed.lines().filter(|line| line.contains(" UTC") && !line.contains("(in UTC)")) {

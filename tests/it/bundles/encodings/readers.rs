@@ -9,7 +9,7 @@ use rustls::pki_types::PrivateKeyDer;
 use tempfile::TempDir;
 
 use super::{PKCS1, SEC1, go_rules};
-use crate::harness::der;
+use crate::harness::{PYTHON, der, require_python_module};
 
 /// Name, PEM label and DER.
 type Key = (String, &'static str, Vec<u8>);
@@ -39,7 +39,7 @@ pub(super) fn refusals(keys: &[Key]) -> Vec<(String, Vec<&'static str>)> {
 
 fn is_accepted_by_openssl(file: &str) -> bool {
     let output = Command::new("openssl").args(["pkey", "-check", "-noout", "-in", file]).output();
-    let output = output.expect("openssl must be installed (Debian package openssl)");
+    let output = output.expect("cannot run here: openssl is not installed (Debian package openssl)");
     output.status.success() && String::from_utf8_lossy(&output.stdout).contains("Key is valid")
 }
 
@@ -55,10 +55,9 @@ for name in sys.argv[1:]:
     except Exception:
         print('False')
 ";
-    let output = Command::new("/usr/bin/python3").args(["-c", script]).args(files).output();
-    let output = output.expect("python3 must be installed (Debian package python3-cryptography)");
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "(Debian package python3-cryptography) {stderr}");
+    require_python_module("cryptography", "python3-cryptography");
+    let output = Command::new(PYTHON).args(["-c", script]).args(files).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap().lines().map(|line| line == "True").collect()
 }
 

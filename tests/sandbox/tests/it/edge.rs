@@ -47,9 +47,10 @@ fn replaced_record_is_served_after_push() {
             .args(["s_client", "-connect", server.url("edge"), "-servername", "a.example"])
             .stdin(Stdio::null())
             .output();
-        let output =
-            String::from_utf8(child.expect("openssl must be installed (Debian package openssl)").stdout)
-                .unwrap();
+        let output = String::from_utf8(
+            child.expect("cannot run here: openssl is not installed (Debian package openssl)").stdout,
+        )
+        .unwrap();
         let pem = &output[output.find("-----BEGIN").unwrap()..];
         TestCert { cert_pem: pem.to_owned(), key_pem: String::new() }.fingerprint()
     };
@@ -170,7 +171,7 @@ fn curl_gets_pages_over_both_versions() {
             .arg(format!("a.example:{port}:127.0.0.1"))
             .arg(format!("https://a.example:{port}/"))
             .output();
-        let output = output.expect("curl must be installed (Debian package curl)");
+        let output = output.expect("cannot run here: curl is not installed (Debian package curl)");
         let output = String::from_utf8(output.stdout).unwrap();
         assert_eq!(output, format!("rehearsal edge: a.example from []\n {expected}"));
     }

@@ -35,7 +35,7 @@ fn curl_cert_list(server: &Server, more: &[&str]) -> (i32, String) {
     }
     command.args(["-s", "-w", " %{http_code}", "-H"]).arg(format!("Authorization: Bearer {KEY}")).args(more);
     let output = command.arg(format!("{}/api/certs", server.url("api"))).output();
-    let output = output.expect("curl must be installed (Debian package curl)");
+    let output = output.expect("cannot run here: curl is not installed (Debian package curl)");
     (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
 }
 

@@ -74,7 +74,7 @@ fn signals_stop_it_cleanly() {
         let ca = server.ready["ca_file"].as_str().unwrap().to_owned();
         let api = server.url("api").strip_prefix("https://").unwrap().to_owned();
         assert!(std::path::Path::new(&ca).exists());
-        let kill = Command::new("kill").args([&format!("-{signal}"), &server.pid().to_string()]).status();
+        let kill = Command::new("sh").args(["-c", &format!("kill -{signal} {}", server.pid())]).status();
         assert!(kill.unwrap().success());
         assert_eq!(server.wait(), Some(0));
         assert!(!std::path::Path::new(&ca).exists(), "the CA file is removed");

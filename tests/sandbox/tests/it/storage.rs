@@ -73,7 +73,7 @@ fn nothing_is_kept_without_data() {
 fn database_is_one_versioned_file() {
     let data = TempDir::new().unwrap();
     let server = start_in(&data);
-    let kill = Command::new("kill").args(["-TERM", &server.pid().to_string()]).status();
+    let kill = Command::new("sh").args(["-c", &format!("kill -TERM {}", server.pid())]).status();
     assert!(kill.unwrap().success());
     assert_eq!(server.wait(), Some(0));
     let files: Vec<_> =

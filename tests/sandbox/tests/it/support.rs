@@ -325,7 +325,7 @@ pub(crate) fn openssl(args: &[&str], input: &str) -> String {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn();
-    let mut child = child.expect("openssl must be installed (Debian package openssl)");
+    let mut child = child.expect("cannot run here: openssl is not installed (Debian package openssl)");
     child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "openssl {args:?}: {}", String::from_utf8_lossy(&output.stderr));
