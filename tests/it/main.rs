@@ -52,6 +52,7 @@ mod stale;
 mod state;
 mod status;
 mod sync;
+mod test_run;
 mod tidy;
 mod timers;
 mod trust_anchors;

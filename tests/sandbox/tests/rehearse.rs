@@ -88,7 +88,8 @@ fn hook_output_stands_out_on_terminals() {
         );
         let output =
             Command::new("script").args(["-qec", &command, "/dev/null"]).stdin(Stdio::null()).output();
-        String::from_utf8(output.unwrap().stdout).unwrap()
+        let output = output.expect("cannot run here: script is not installed (Debian package bsdutils)");
+        String::from_utf8(output.stdout).unwrap()
     };
     let text = on_terminal(&["TERM=xterm", "LANG=en_US.UTF-8"]);
     assert!(text.contains("\x1b[36m│\x1b[0m the hook's locale is C.UTF-8\r\n"), "{text}");
