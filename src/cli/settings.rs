@@ -100,8 +100,10 @@ fn arg(setting: &'static Setting) -> Arg {
             let hint = if is_directory { ValueHint::DirPath } else { ValueHint::FilePath };
             arg.value_parser(SettingParser::<PathBuf>::NEW).value_hint(hint)
         }
-        Kind::Seconds => arg.value_parser(SettingParser::<u64>::NEW),
-        Kind::PositiveSeconds => arg.value_parser(SettingParser::<NonZeroU64>::NEW),
+        Kind::Seconds => arg.value_parser(SettingParser::<u64>::NEW).allow_negative_numbers(true),
+        Kind::PositiveSeconds => {
+            arg.value_parser(SettingParser::<NonZeroU64>::NEW).allow_negative_numbers(true)
+        }
         Kind::Verify => arg.value_parser(SettingParser::<Verify>::NEW),
         Kind::TrustAnchors => {
             arg.value_parser(SettingParser::<TrustAnchors>::NEW).value_hint(ValueHint::FilePath)

@@ -128,7 +128,11 @@ impl Value for u64 {
         text.parse().map_err(|_| ValueError::Not(Self::KIND))
     }
 
+    /// Reads a TOML integer, or digits in quotes.
     fn from_toml(value: &DeValue<'_>, _: &Path) -> Result<Self, ValueError> {
+        if let Some(text) = value.as_str() {
+            return Self::from_text(text.trim());
+        }
         let number = value.as_integer().ok_or(ValueError::Not(Self::KIND))?;
         Self::from_str_radix(number.as_str(), number.radix()).map_err(|_| ValueError::Not(Self::KIND))
     }

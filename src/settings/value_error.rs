@@ -18,6 +18,8 @@ const MAX_WORD: usize = 12;
 const MAX_NUMBER: usize = 24;
 /// The same for URLs and addresses.
 const MAX_ADDRESS: usize = 100;
+/// The same for each label of a host name in them.
+const MAX_LABEL: usize = 20;
 
 impl ValueError {
     /// The reason, with the value as it was written.
@@ -38,7 +40,7 @@ impl ValueError {
         let is_number = bare.chars().all(|c| c.is_ascii_digit() || "+-._".contains(c));
         let max = match () {
             () if is_address && has_credentials(bare) => 0,
-            () if is_address && has_host(bare) => MAX_ADDRESS,
+            () if is_address && looks_like_an_address(bare) => MAX_ADDRESS,
             () if is_number => MAX_NUMBER,
             () => MAX_WORD,
         };
@@ -51,9 +53,31 @@ fn has_credentials(text: &str) -> bool {
     text.contains(['@', '?', '#', '&', '='])
 }
 
-/// Whether text looks like an address or a URL, unlike an API key.
-fn has_host(text: &str) -> bool {
-    text.contains("://") || text.contains(['.', '[']) || text.contains("localhost")
+/// Whether text consists of URLs or addresses, possibly misspelled, without long words, which may be secret.
+fn looks_like_an_address(text: &str) -> bool {
+    text.split(',').map(str::trim).all(|address| {
+        let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let (host, port) = authority.rsplit_once(':').unwrap_or((authority, ""));
+        is_host(host) && is_word(port) && path.split('/').all(is_word)
+    })
+}
+
+/// Whether text can be a host name, or part of an IP address. Keys have upper-case letters, long words, or no dot.
+fn is_host(text: &str) -> bool {
+    let is_ip = !text.is_empty() && text.chars().all(|c| c.is_ascii_hexdigit() || ".:[]".contains(c));
+    let is_name = || {
+        let last = text.rsplit('.').next().unwrap_or_default();
+        text.split('.').all(is_word) && last.chars().all(|c| c.is_ascii_lowercase())
+    };
+    let has_dot = text.contains(['.', '[']) || text == "localhost" || text.is_empty();
+    has_dot && (is_ip || is_name())
+}
+
+/// Whether text is a label, a port or a part of a path that is too short for a key.
+fn is_word(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-._ ".contains(c);
+    text.len() <= MAX_LABEL && text.chars().all(is_plain)
 }
 
 #[cfg(test)]
@@ -86,6 +110,22 @@ mod tests {
             ),
             (ValueError::Url(UrlError::NotAUrl), "ftp://user:word@api.example.net", url.to_owned()),
             (ValueError::Url(UrlError::NotAUrl), "sk_live_4242424242", url.to_owned()),
+            (
+                ValueError::Url(UrlError::NotAUrl),
+                "SG.ngeVfQFYQlKU0ufo8x5d1A.TwL2iGABf9DHoTf-09kq",
+                url.to_owned(),
+            ),
+            (ValueError::Url(UrlError::NotAUrl), "eyJhbGciOi.eyJzdWIi.c2ln", url.to_owned()),
+            (
+                ValueError::Url(UrlError::NotAUrl),
+                "ftp://api.example.net/v2",
+                format!("{url}, not ftp://api.example.net/v2"),
+            ),
+            (
+                ValueError::Not(Kind::EdgeAddresses),
+                "127.0.0.1:443, edge.example:https",
+                "expected HOST:PORT, not 127.0.0.1:443, edge.example:https".to_owned(),
+            ),
         ];
         for (error, found, expected) in rows {
             assert_eq!(error.describe(found), expected, "{found}");

@@ -72,6 +72,21 @@ fn wrong_flag_is_a_usage_error() {
 }
 
 #[test]
+fn negative_number_is_a_value() {
+    let lineage = Lineage::issued_for(&["a.example"]);
+    for flag in ["--wait", "--timeout", "--verify-every"] {
+        assert_names(hook(&lineage).args([flag, "-1"]), 2, &[flag, "'-1'"]);
+    }
+}
+
+#[test]
+fn numbers_may_be_quoted() {
+    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    let hook = with_file(edgecert(), "timeout = '30'\nwait = \" 5 \"\n");
+    hook.called_by_certbot(&lineage).against(&service).succeeds();
+}
+
+#[test]
 fn wrong_variable_is_a_configuration_error() {
     let lineage = Lineage::issued_for(&["a.example"]);
     for (key, values) in WRONG {
