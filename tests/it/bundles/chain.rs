@@ -13,14 +13,8 @@ fn chain_must_reach_a_trust_anchor() {
         ["client.crt", "pss.crt", "pss-root.crt"].map(|name| fixtures.pem(name));
     let other_root = crate::harness::test_ca().root().to_owned();
     let rows = [
-        ("complete", format!("{leaf}{ica}"), &root, 0, "chain        ok: has a path to a trust anchor"),
-        (
-            "anchored at the intermediate",
-            leaf.clone(),
-            &ica,
-            0,
-            "chain        ok: has a path to a trust anchor",
-        ),
+        ("complete", format!("{leaf}{ica}"), &root, 0, "* chain     has a path to a trust anchor"),
+        ("anchored at the intermediate", leaf.clone(), &ica, 0, "* chain     has a path to a trust anchor"),
         (
             "leaf alone",
             leaf.clone(),
@@ -50,7 +44,7 @@ fn chain_must_reach_a_trust_anchor() {
             65,
             "a certificate of the chain is not for TLS servers",
         ),
-        ("signed with RSASSA-PSS", pss, &pss_root, 0, "chain        ok: has a path to a trust anchor"),
+        ("signed with RSASSA-PSS", pss, &pss_root, 0, "* chain     has a path to a trust anchor"),
     ];
     for (name, chain, anchors, code, message) in rows {
         let hook = edgecert();

@@ -61,7 +61,7 @@ fn test_issuers_are_refused_by_name() {
         assert!(output.contains("or pass --allow-untrusted"), "{subject}: {output}");
         assert_eq!(upload_count(&service), uploads_before, "{subject}");
         let report = edgecert().args(["check", "--lineage"]).args([lineage.path()]).succeeds().snapshot();
-        assert!(report.contains("issuer       warn: "), "{subject}: {report}");
+        assert!(report.contains("! issuer    "), "{subject}: {report}");
     }
 }
 

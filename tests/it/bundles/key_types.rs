@@ -82,16 +82,16 @@ fn rsa_sizes_and_pss_keys_pair() {
     let rows: [(&[&str], &str); 4] = [
         (
             &rsa("rsa_keygen_bits:1024"),
-            "key          warn: LINEAGE/fullchain.pem has an RSA key of 1024 bits; browsers require 2048",
+            "! key       LINEAGE/fullchain.pem has an RSA key of 1024 bits; browsers require 2048",
         ),
-        (&rsa("rsa_keygen_bits:4096"), "key          ok: RSA-4096, key and certificate match"),
+        (&rsa("rsa_keygen_bits:4096"), "* key       RSA-4096, key and certificate match"),
         (
             &["genpkey", "-algorithm", "RSA-PSS", "-pkeyopt", "rsa_keygen_bits:2048"],
-            "key          warn: LINEAGE/fullchain.pem has an RSASSA-PSS key; browsers require a plain RSA key (rsaEncryption)",
+            "! key       LINEAGE/fullchain.pem has an RSASSA-PSS key; browsers require a plain RSA key (rsaEncryption)",
         ),
         (
             &["pkey", "-in", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/keys/rsa-8192.pem")],
-            "key          ok: RSA-8192, key and certificate match",
+            "* key       RSA-8192, key and certificate match",
         ),
     ];
     for (key, message) in rows {
@@ -178,7 +178,7 @@ fn sec1_without_public_key_pairs() {
         let key = lineage.read("parameters.pem") + &lineage.read("sec1.pem");
         assert!(key.contains("BEGIN EC PARAMETERS") && key.contains("BEGIN EC PRIVATE KEY"), "{key}");
         let cert = lineage.read("fullchain.pem");
-        let message = "key.pem: added the public key\npem          ok: cleaned: an `EC PARAMETERS` block in the key file\n";
+        let message = "key.pem: added the public key\n  * pem       cleaned: an `EC PARAMETERS` block in the key file\n";
         assert_check(curve, cert.as_bytes(), key.as_bytes(), 0, message);
         assert_check(curve, cert.as_bytes(), key.as_bytes(), 0, "key and certificate match");
     }
@@ -222,7 +222,7 @@ fn mixed_private_and_public_parts_are_refused() {
 #[test]
 fn pss_certificate_with_pss_key_pairs() {
     let fixtures = fixtures();
-    let message = "key          warn: HOME/cert.pem has an RSASSA-PSS key";
+    let message = "! key       HOME/cert.pem has an RSASSA-PSS key";
     for name in ["pss", "pss-only"] {
         let (cert, key) = (fixtures.pem(&format!("{name}.crt")), fixtures.pem(&format!("{name}.key")));
         assert_check(name, cert.as_bytes(), key.as_bytes(), 0, message);

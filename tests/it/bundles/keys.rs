@@ -11,10 +11,10 @@ fn key_files_are_cleaned_or_refused() {
     let chain = fixtures.pem("leaf.crt") + &fixtures.pem("ica.crt");
     let [key, other] = ["leaf.key", "other.key"].map(|name| fixtures.pem(name));
     let rows: Vec<(&str, String, i32, &str)> = vec![
-        ("plain", key.clone(), 0, "key          ok: P-256"),
+        ("plain", key.clone(), 0, "* key       P-256"),
         ("CRLF", key.replace('\n', "\r\n"), 0, "and a private key; cleaned: line endings in the key file\n"),
         ("with its chain", format!("{chain}{key}"), 0, "; cleaned: a certificate in the key file\n"),
-        ("duplicate", format!("{key}{key}"), 0, "key          ok: P-256"),
+        ("duplicate", format!("{key}{key}"), 0, "* key       P-256"),
         ("two keys", format!("{key}{other}"), 65, "holds 2 different private keys: P-256, P-256"),
         (
             "many keys",

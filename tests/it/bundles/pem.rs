@@ -13,80 +13,80 @@ fn certificate_files_are_repaired_or_refused() {
     let key = fixtures.pem("leaf.key");
     let chain = format!("{leaf}{ica}");
     let first_half = |text: &str| text[..text.len() / 2].to_owned();
-    let ok = "pem          ok: 2 certificates and a private key";
+    let ok = "* pem       2 certificates and a private key";
     let rows: Vec<(&str, String, i32, &str)> = vec![
         ("plain", chain.clone(), 0, ok),
         (
             "CRLF",
             chain.replace('\n', "\r\n"),
             0,
-            "pem          ok: 2 certificates and a private key; cleaned: line endings\n",
+            "* pem       2 certificates and a private key; cleaned: line endings\n",
         ),
         (
             "lone CR",
             chain.replace('\n', "\r"),
             0,
-            "pem          ok: 2 certificates and a private key; cleaned: line endings\n",
+            "* pem       2 certificates and a private key; cleaned: line endings\n",
         ),
         (
             "byte order mark",
             format!("\u{feff}{chain}"),
             0,
-            "pem          ok: 2 certificates and a private key; cleaned: a byte order mark\n",
+            "* pem       2 certificates and a private key; cleaned: a byte order mark\n",
         ),
         (
             "blank lines",
             chain.replace('\n', "\n\n"),
             0,
-            "pem          ok: 2 certificates and a private key; cleaned: whitespace\n",
+            "* pem       2 certificates and a private key; cleaned: whitespace\n",
         ),
         (
             "indented",
             chain.replace('\n', "\n  "),
             0,
-            "pem          ok: 2 certificates and a private key; cleaned: a missing newline and whitespace\n",
+            "* pem       2 certificates and a private key; cleaned: a missing newline and whitespace\n",
         ),
         (
             "bag attributes",
             format!("Bag Attributes\n    localKeyID: 01\nsubject=CN = a\n{chain}"),
             0,
-            "pem          ok: 2 certificates and a private key; cleaned: text outside the blocks and whitespace\n",
+            "* pem       2 certificates and a private key; cleaned: text outside the blocks and whitespace\n",
         ),
         (
             "trusted label",
             chain.replace("CERTIFICATE", "TRUSTED CERTIFICATE"),
             0,
-            "pem          ok: 2 certificates and a private key; cleaned: a non-standard label\n",
+            "* pem       2 certificates and a private key; cleaned: a non-standard label\n",
         ),
         (
             "old label",
             chain.replace("CERTIFICATE", "X509 CERTIFICATE"),
             0,
-            "pem          ok: 2 certificates and a private key; cleaned: a non-standard label\n",
+            "* pem       2 certificates and a private key; cleaned: a non-standard label\n",
         ),
         (
             "tail of a longer file",
             format!("{chain}MIIBstray\n-----END CERTIFICATE-----\n"),
             0,
-            "pem          ok: 2 certificates and a private key; cleaned: text outside the blocks and the rest of an older file\n",
+            "* pem       2 certificates and a private key; cleaned: text outside the blocks and the rest of an older file\n",
         ),
         (
             "with its key",
             format!("{key}{chain}"),
             0,
-            "pem          ok: 2 certificates and a private key; cleaned: a private key\n",
+            "* pem       2 certificates and a private key; cleaned: a private key\n",
         ),
         (
             "no last line feed",
             chain.trim_end().to_owned(),
             0,
-            "pem          ok: 2 certificates and a private key; cleaned: a missing newline\n",
+            "* pem       2 certificates and a private key; cleaned: a missing newline\n",
         ),
         ("replacement character after the chain", format!("{chain}\u{fffd}"), 0, ok),
         ("chain before leaf", format!("{ica}{leaf}"), 0, "moved the leaf to the front"),
         ("chain out of order", format!("{leaf}{root}{ica}"), 0, "sorted the chain by issuer"),
         ("duplicates", format!("{leaf}{ica}{leaf}{ica}"), 0, "dropped a duplicate of a.example"),
-        ("root included", format!("{chain}{root}"), 0, "pem          ok: 3 certificates"),
+        ("root included", format!("{chain}{root}"), 0, "* pem       3 certificates"),
         (
             "unrelated certificate",
             format!("{chain}{}", Lineage::issued_for(&["b.example"]).read("chain.pem")),
@@ -109,7 +109,7 @@ fn certificate_files_are_repaired_or_refused() {
             "repaired and cleaned",
             format!("{ica}{leaf}").replace('\n', "\r\n"),
             0,
-            "moved the leaf to the front\npem          ok: cleaned: line endings\n",
+            "moved the leaf to the front\n  * pem       cleaned: line endings\n",
         ),
         (
             "unrelated intermediate",

