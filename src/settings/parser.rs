@@ -241,7 +241,7 @@ mod tests {
                 "\nbase_url = \"http://a.example\"\n",
                 "2: `base_url`: expected https, not \"http://a.example\": plain http is for loopback addresses only, because requests contain the private key",
             ),
-            ("edge_address = \"secret\"\n", "1: `edge_address`: expected HOST:PORT"),
+            ("edge_address = \"secret_0123456789\"\n", "1: `edge_address`: expected HOST:PORT"),
             ("[lineage]\npath = \"a\"\n", "1: expected `[[lineage]]`, in double brackets"),
             ("lineage = [1]\n", "1: expected `[[lineage]]`, in double brackets"),
             ("api_key = \"secret\"\n", "1: unknown key `api_key`"),
