@@ -19,6 +19,16 @@ pub struct Context {
     file: OnceLock<ConfigurationFile>,
 }
 
+/// Where the configuration was searched for.
+pub(crate) enum ConfigurationPaths {
+    /// The file in effect.
+    Read(PathBuf),
+    /// There is a file, but it cannot be used; the error names it.
+    Invalid,
+    /// There is none in these places.
+    Missing(Vec<PathBuf>),
+}
+
 impl Context {
     pub fn new(env: Env, config: Option<PathBuf>, style: Style) -> Self {
         Self { env, style, config, file: OnceLock::new() }
@@ -40,9 +50,17 @@ impl Context {
     }
 
     /// Every setting in effect, with its origin; reads the API key. `flags` are those of the command.
-    #[expect(dead_code, reason = "for `doctor --settings`")]
     pub(crate) fn effective_settings(&self, flags: &Layer) -> Vec<EffectiveSetting> {
         settings::effective(flags, self.config.as_deref(), &self.env, self.file())
+    }
+
+    /// Which configuration file is in effect.
+    pub(crate) fn configuration_paths(&self) -> ConfigurationPaths {
+        match (&self.file().path, self.configuration()) {
+            (Some(_), Err(_)) => ConfigurationPaths::Invalid,
+            (Some(path), Ok(_)) => ConfigurationPaths::Read(path.clone()),
+            (None, _) => ConfigurationPaths::Missing(settings::default_paths(&self.env).collect()),
+        }
     }
 
     fn file(&self) -> &ConfigurationFile {

@@ -96,7 +96,8 @@ pub(crate) fn read(named: Option<&Path>, env: &Env) -> ConfigurationFile {
     }
 }
 
-fn default_paths(env: &Env) -> impl Iterator<Item = PathBuf> {
+/// The places of the configuration file, unless one is named.
+pub(crate) fn default_paths(env: &Env) -> impl Iterator<Item = PathBuf> {
     let home = env.path("XDG_CONFIG_HOME").or_else(|| env.path("HOME").map(|home| home.join(".config")));
     [Some(PathBuf::from(SYSTEM)), home.map(|home| home.join("edgecert/config.toml"))].into_iter().flatten()
 }

@@ -20,7 +20,6 @@ const STATE_DIRECTORY: &str = "STATE_DIRECTORY";
 
 /// A setting in effect.
 #[derive(Clone, Debug)]
-#[cfg_attr(not(test), expect(dead_code, reason = "for `doctor --settings`"))]
 pub(crate) struct EffectiveSetting {
     /// Key in the configuration file; also `config`, `api_key` and `proxy`.
     pub(crate) key: &'static str,

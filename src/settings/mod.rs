@@ -25,9 +25,9 @@ use std::time::Duration;
 
 pub(crate) use self::address::{BaseUrl, EdgeAddresses};
 pub(crate) use self::configuration::{
-    Configuration, ConfigurationFile, LineageEntry, Location, read as read_configuration,
+    Configuration, ConfigurationFile, LineageEntry, Location, default_paths, read as read_configuration,
 };
-pub(crate) use self::effective::{EffectiveSetting, effective};
+pub(crate) use self::effective::{EffectiveSetting, ValueOrigin, effective};
 pub(crate) use self::error::{FileFault, SettingsError};
 pub(crate) use self::guards::Guards;
 pub(crate) use self::layer::{Layer, Reader, SETTINGS, Setting};

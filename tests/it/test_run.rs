@@ -191,7 +191,7 @@ fn packages_are_installed_quietly() {
 fn selected_tests_need_fewer_packages() {
     for (test, packages) in [
         ("clients::lego::x", ": bsdutils iproute2 lego openssl pebble\n"),
-        ("cmd::doctor::timer::calendar::x", ": bsdutils iproute2 openssl systemd\n"),
+        ("cmd::doctor::schedule::calendar::x", ": bsdutils iproute2 openssl systemd\n"),
     ] {
         let stubs = Stubs::new(&format!("{test}: test\n\n1 test, 0 benchmarks\n"), SECOND_PASSED);
         stubs.add("dpkg-query", "case \"$*\" in *curl) echo installed ;; esac");
@@ -253,7 +253,7 @@ fn refused_namespaces_are_reported() {
     assert_eq!((code, shown.as_str()), (Some(0), "unshare: Operation not permitted\n"));
     // A test that needs them says so, which `tests/progress` counts as skipped.
     let mut test = Command::new(std::env::current_exe().unwrap());
-    test.args(["--exact", "doctor::setup::good_setup_has_no_fault"]);
+    test.args(["--exact", "proxy::lower_case_variables_precede_as_for_curl"]);
     let (code, shown) = text(&test.env("EDGECERT_TEST_ISOLATED", "refused").output().unwrap());
     let reason = "cannot run here: the hooks and timers of this host are visible: refused\n";
     assert!(code == Some(101) && shown.contains(reason), "{shown:?}");

@@ -68,7 +68,7 @@ mod tests {
             std::fs::write(at(path), "").unwrap();
         }
         let env: Env = [("HOME", at("home")), ("LEGO_PATH", at("lego"))].into_iter().collect();
-        let (found, denied) = find(&Host { root: root.path().to_owned(), ..Host::new(&env) });
+        let (found, denied) = find(&Host::new(root.path().to_owned(), &env));
         let line = |source: &Source| {
             let cert = source.files.cert.strip_prefix(root.path()).unwrap();
             format!("{} {}", source.client, cert.display())

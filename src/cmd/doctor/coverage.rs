@@ -7,6 +7,7 @@ use time::OffsetDateTime;
 
 use super::finding::{DoctorFinding, Subject};
 use super::lineages::HostLineage;
+use super::uncovered;
 use crate::api::{Listing, RecordType, Site};
 use crate::deploy::record_leaf;
 use crate::error::ErrorKind;
@@ -36,21 +37,22 @@ type ContestedSites<'a> = BTreeMap<u64, (&'a Site, Vec<String>)>;
 type SharedRecords = BTreeMap<u64, (Vec<String>, Vec<String>)>;
 
 impl Coverage<'_> {
-    /// One finding for each problem, or a single `ok` finding.
+    /// One finding for each problem, or a single `ok` finding for all covered sites; then those of the other sites.
     pub(super) fn findings(&self) -> Vec<DoctorFinding> {
         let contested = self.contested_sites();
         let shared = self.shared_records(&contested);
         let mut findings: Vec<DoctorFinding> =
             self.managed.iter().flat_map(|lineage| self.unmatched(lineage)).collect();
-        findings.extend(self.sites().iter().filter_map(|site| self.uncovered(site)));
+        let uncovered: Vec<&Site> = self.sites().iter().filter(|site| self.is_uncovered(site)).collect();
         findings.extend(contested.values().map(|(site, lineages)| contested_finding(site, lineages)));
         findings.extend(shared.values().map(|(sites, lineages)| shared_finding(sites, lineages)));
         for lineage in self.deployed() {
             findings.extend(self.blocked(lineage, &contested, &shared));
         }
-        if findings.is_empty() {
-            findings.push(DoctorFinding::ok(Subject::Site, self.summary()));
+        if findings.is_empty() && uncovered.len() < self.sites().len() {
+            findings.push(DoctorFinding::ok(Subject::Site, self.summary(uncovered.len())));
         }
+        findings.extend(uncovered::findings(&uncovered, self.deployments));
         findings
     }
 
@@ -72,9 +74,9 @@ impl Coverage<'_> {
         records.any(|record| Some(record.id) == site.cert_id && record.kind == RecordType::System)
     }
 
-    fn summary(&self) -> String {
+    fn summary(&self, uncovered: usize) -> String {
         let renewed_by_service = self.sites().iter().filter(|site| self.is_renewed_by_service(site)).count();
-        let covered = text::count(self.sites().len() - renewed_by_service, "site");
+        let covered = text::count(self.sites().len() - renewed_by_service - uncovered, "site");
         match renewed_by_service {
             0 => format!("{covered}, each covered by one lineage"),
             number => {
@@ -104,16 +106,10 @@ impl Coverage<'_> {
         vec![DoctorFinding::fail(Subject::Lineage, ErrorKind::Service, detail, remedy)]
     }
 
-    /// Reports a site that nothing renews.
-    fn uncovered(&self, site: &Site) -> Option<DoctorFinding> {
+    /// Whether neither a lineage of this host nor the service renews a site.
+    fn is_uncovered(&self, site: &Site) -> bool {
         let mut lineages = self.deployed().chain(self.idle.iter().copied());
-        let is_renewed = lineages.any(|lineage| lineage.is_deployed_to(&site.domain));
-        if is_renewed || self.is_renewed_by_service(site) {
-            return None;
-        }
-        let detail = format!("{} is covered by no lineage of this host", site.domain);
-        let remedy = "add it to a certificate that edgecert deploys, or let the service issue one";
-        Some(DoctorFinding::fail(Subject::Site, ErrorKind::Service, detail, remedy))
+        !lineages.any(|lineage| lineage.is_deployed_to(&site.domain)) && !self.is_renewed_by_service(site)
     }
 
     fn contested_sites(&self) -> ContestedSites<'_> {

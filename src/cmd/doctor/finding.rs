@@ -35,6 +35,7 @@ pub(super) enum Subject {
     Hook,
     Site,
     Record,
+    Renewal,
     Timer,
 }
 
@@ -44,6 +45,11 @@ impl DoctorFinding {
     /// A check that passed.
     pub(super) fn ok(subject: Subject, detail: impl Into<String>) -> Self {
         Self { subject, status: Status::Ok, detail: detail.into(), remedy: None, kind: None }
+    }
+
+    /// Something that this host is not responsible for.
+    pub(super) fn note(subject: Subject, detail: impl Into<String>) -> Self {
+        Self { status: Status::Skipped, ..Self::ok(subject, detail) }
     }
 
     /// A problem that deserves attention but breaks nothing.

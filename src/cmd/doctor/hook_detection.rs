@@ -4,12 +4,14 @@
 
 use std::path::{Path, PathBuf};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-
-use super::calls::{Action, Call, CallFinder, PROGRAM};
+use super::calls::{Action, Call, CallFinder, Program};
+use super::client_files::{
+    acme_sh_value, certbot_hooks, decode_command, dehydrated_hook, version_without_reconfigure,
+};
+use super::hooks::ATTACH;
 use super::host::{Host, ProgramStatus, entries, file_name, is_executable, read_text, usual_path};
-use super::timer::Units;
+use super::renewals::{Caller, Renewals};
+use super::schedule::{Job, Units};
 use crate::error::shell_word;
 use crate::source::{self, AcmeClient, Named, Source};
 use crate::text;
@@ -19,8 +21,8 @@ use crate::text;
 pub(super) enum HookStatus {
     /// The client calls edgecert.
     Installed { config: PathBuf },
-    /// The client calls edgecert without a path, and it is not in the usual directories.
-    NotInPath { config: PathBuf },
+    /// The client calls edgecert without a path, and does not find it.
+    NotInPath { config: PathBuf, miss: PathMiss },
     /// The client calls a file that does not exist or is not executable.
     Broken { config: PathBuf },
     /// The client calls edgecert for something other than a deployment.
@@ -31,14 +33,39 @@ pub(super) enum HookStatus {
     Unknown,
 }
 
-/// How a command calls edgecert, the best first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// A program that a hook does not find.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PathMiss {
+    pub(super) program: String,
+    /// What runs the hook; `None`: nothing that is known, so that the usual directories are searched.
+    pub(super) caller: Option<Caller>,
+}
+
+/// How a command calls edgecert.
+#[derive(Clone)]
 enum HookCall {
     Works,
-    NotInPath,
+    NotInPath(PathMiss),
     Broken,
     /// It deploys nothing, or another lineage.
     NoDeployment,
+}
+
+impl HookCall {
+    /// The best has the lowest rank.
+    fn rank(&self) -> u8 {
+        match self {
+            Self::Works => 0,
+            Self::NotInPath(_) => 1,
+            Self::Broken => 2,
+            Self::NoDeployment => 3,
+        }
+    }
+
+    /// The call in a file that is not executable.
+    fn broken(self) -> Self {
+        if self.rank() < Self::Broken.rank() { Self::Broken } else { self }
+    }
 }
 
 impl HookStatus {
@@ -54,9 +81,9 @@ impl HookStatus {
         remedy: String,
     ) -> Self {
         let calls = calls.filter_map(|(config, call)| Some((config, call?)));
-        match calls.min_by_key(|(_, call)| *call) {
+        match calls.min_by_key(|(_, call)| call.rank()) {
             Some((config, HookCall::Works)) => Self::Installed { config },
-            Some((config, HookCall::NotInPath)) => Self::NotInPath { config },
+            Some((config, HookCall::NotInPath(miss))) => Self::NotInPath { config, miss },
             Some((config, HookCall::Broken)) => Self::Broken { config },
             Some((config, HookCall::NoDeployment)) => Self::NotDeploying { config, remedy },
             None => Self::NotInstalled { config: client_config, remedy },
@@ -65,19 +92,25 @@ impl HookStatus {
 }
 
 /// Detects the hook of a lineage.
-pub(super) fn detect(source: &Source, host: &Host<'_>) -> HookStatus {
-    let (path, units) = (usual_path(), Units::of_system(host));
+pub(super) fn detect(source: &Source, host: &Host<'_>, renewals: &Renewals<'_>) -> HookStatus {
+    // Also finds programs that the client does not find, to report them.
+    let path = [usual_path(), host.own_path()].concat();
+    let units = Units::of_system(host, Program::Edgecert);
     let calls_of_unit = |name: &str| units.calls(name);
-    let finder = CallFinder { host, path: &path, unit_calls: Some(&calls_of_unit) };
-    let detector = Detector { source, finder };
+    let finder =
+        CallFinder { host, wanted: Program::Edgecert, path: &path, unit_calls: Some(&calls_of_unit) };
+    let jobs = renewals.jobs(source).collect();
+    let detector = Detector { source, finder, callers: renewals.callers(source), jobs };
     let cert = &source.files.cert;
     let acme_sh = || detector.acme_sh(source.files.key.as_deref()?);
     let status = match source.client {
         AcmeClient::AcmeSh => acme_sh(),
         AcmeClient::Certbot => detector.certbot(cert.parent()),
-        // Files given one by one may be certbot's or acme.sh's.
-        AcmeClient::Files => detector.certbot(cert.parent()).or_else(acme_sh),
-        AcmeClient::Lego | AcmeClient::Dehydrated | AcmeClient::Kubernetes => None,
+        AcmeClient::Lego => detector.lego(),
+        AcmeClient::Dehydrated => detector.dehydrated(),
+        // Files given one by one may be those of any client.
+        AcmeClient::Files => detector.certbot(cert.parent()).or_else(acme_sh).or_else(|| detector.lego()),
+        AcmeClient::Kubernetes => None,
     };
     status.unwrap_or(HookStatus::Unknown)
 }
@@ -85,6 +118,9 @@ pub(super) fn detect(source: &Source, host: &Host<'_>) -> HookStatus {
 struct Detector<'a> {
     source: &'a Source,
     finder: CallFinder<'a>,
+    callers: Vec<Caller>,
+    /// The scheduled calls of the client.
+    jobs: Vec<&'a Job>,
 }
 
 impl Detector<'_> {
@@ -104,10 +140,58 @@ impl Detector<'_> {
             let call = self.directory_entry(&entry);
             (entry, call)
         });
+        let scheduled = self.scheduled_hooks(&["--deploy-hook", "--renew-hook"]);
+        let calls = own.chain(global).chain(directory).chain(scheduled);
+        Some(HookStatus::from_calls(calls, renewal.clone(), self.certbot_remedy(lineage, &renewal_text)))
+    }
+
+    fn certbot_remedy(&self, lineage: &Path, renewal: &str) -> String {
         let name = shell_word(&text::sanitize(file_name(lineage)));
-        let has_hook = certbot_hooks(&renewal_text).next().is_some();
-        let remedy = install(&format!("certbot reconfigure --cert-name {name} --deploy-hook"), has_hook);
-        Some(HookStatus::from_calls(own.chain(global).chain(directory), renewal.clone(), remedy))
+        let has_hook = certbot_hooks(renewal).next().is_some();
+        let Some((major, minor)) = version_without_reconfigure(renewal) else {
+            return self.install(&format!("certbot reconfigure --cert-name {name} --deploy-hook"), has_hook);
+        };
+        let renew = format!("certbot renew --force-renewal --cert-name {name} --deploy-hook");
+        let renew = self.install(&renew, has_hook);
+        let program = shell_word(&text::path(&self.finder.host.own_program()));
+        let certbot = lineage.parent().and_then(Path::parent).unwrap_or(lineage);
+        let directory = shell_word(&text::path(&certbot.join("renewal-hooks/deploy")));
+        format!(
+            "{renew}, or, for every lineage, `ln -s {program} {directory}/` (certbot {major}.{minor} has no `reconfigure`)"
+        )
+    }
+
+    /// The hooks that scheduled calls of the client name on their command lines.
+    fn scheduled_hooks(&self, options: &[&str]) -> Vec<(PathBuf, Option<HookCall>)> {
+        let hooks = self.jobs.iter().filter_map(|job| Some((job.place.clone(), job.call.option(options)?)));
+        hooks.map(|(place, hook)| (place, self.command(hook))).collect()
+    }
+
+    /// lego does not record its hooks.
+    fn lego(&self) -> Option<HookStatus> {
+        let hooks = self.scheduled_hooks(&["--deploy-hook", "--renew-hook"]).into_iter();
+        only_known(hooks)
+    }
+
+    fn dehydrated(&self) -> Option<HookStatus> {
+        let configured = dehydrated_hook(self.finder.host);
+        let configured = configured.map(|(file, hook)| (file, self.command(&hook)));
+        only_known(self.scheduled_hooks(&["--hook", "-k"]).into_iter().chain(configured))
+    }
+
+    /// How to install the hook with a command that replaces the present one.
+    fn install(&self, command: &str, has_hook: bool) -> String {
+        let host = self.finder.host;
+        let is_found =
+            self.callers.iter().all(|caller| host.find_program("edgecert", &caller.path).is_some())
+                && host.find_program("edgecert", &usual_path()).is_some();
+        let program = if is_found { "edgecert".to_owned() } else { text::path(&host.own_program()) };
+        let program = shell_word(&program);
+        if has_hook {
+            format!("run `{command} 'HOOK; {program}'`, with the present hook instead of HOOK")
+        } else {
+            format!("run `{command} {program}`")
+        }
     }
 
     /// An entry of `renewal-hooks/deploy`; certbot skips names that end in `~`.
@@ -122,19 +206,16 @@ impl Detector<'_> {
             Some(text) => self.finder.in_text(&text),
             None => self.finder.in_entry(entry),
         };
-        self.best(&calls).map(|call| call.max(HookCall::Broken))
+        self.best(&calls).map(HookCall::broken)
     }
 
     /// acme.sh has `DOMAIN.conf` beside the key: shell assignments, with commands in base64.
     fn acme_sh(&self, key: &Path) -> Option<HookStatus> {
         let conf = key.with_extension("conf");
         let conf_text = read_text(&conf)?;
-        let value = |name: &str| {
-            let line = conf_text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
-            line.map(|value| value.trim().trim_matches('\''))
-        };
+        let value = |name: &str| acme_sh_value(&conf_text, name);
         let domain = value("Le_Domain")?;
-        let commands = ["Le_ReloadCmd", "Le_RenewHook"].into_iter().filter_map(value).map(decode);
+        let commands = ["Le_ReloadCmd", "Le_RenewHook"].into_iter().filter_map(value).map(decode_command);
         let commands = commands.map(|command| self.command(&command));
         let home = key.parent()?.parent()?;
         let hooks = value("Le_DeployHook").unwrap_or_default().split(',');
@@ -142,7 +223,7 @@ impl Detector<'_> {
         let ecc = if file_name(key.parent()?).ends_with("_ecc") { " --ecc" } else { "" };
         let domain = shell_word(&text::sanitize(domain));
         let has_hook = value("Le_ReloadCmd").is_some_and(|command| !command.is_empty());
-        let remedy = install(&format!("acme.sh --install-cert -d {domain}{ecc} --reloadcmd"), has_hook);
+        let remedy = self.install(&format!("acme.sh --install-cert -d {domain}{ecc} --reloadcmd"), has_hook);
         let calls = commands.chain(hooks).map(|call| (conf.clone(), call));
         Some(HookStatus::from_calls(calls, conf.clone(), remedy))
     }
@@ -151,7 +232,7 @@ impl Detector<'_> {
     fn deploy_hook(&self, hook: &str, home: &Path) -> Option<HookCall> {
         match read_text(&home.join("deploy").join(format!("{hook}.sh"))) {
             Some(script) => self.best(&self.finder.in_text(&script)),
-            None => (hook == PROGRAM).then_some(HookCall::Works),
+            None => (hook == Program::Edgecert.name()).then_some(HookCall::Works),
         }
     }
 
@@ -161,7 +242,7 @@ impl Detector<'_> {
     }
 
     fn best(&self, calls: &[Call]) -> Option<HookCall> {
-        calls.iter().map(|call| self.judge(call)).min()
+        calls.iter().map(|call| self.judge(call)).min_by_key(HookCall::rank)
     }
 
     fn judge(&self, call: &Call) -> HookCall {
@@ -170,12 +251,25 @@ impl Detector<'_> {
             Action::Sync { .. } => true,
             Action::Other => false,
         };
-        match self.finder.status(call) {
-            _ if !deploys => HookCall::NoDeployment,
-            ProgramStatus::Found | ProgramStatus::Unknown => HookCall::Works,
-            ProgramStatus::NotInPath => HookCall::NotInPath,
-            ProgramStatus::Missing => HookCall::Broken,
+        if !deploys {
+            return HookCall::NoDeployment;
         }
+        let usual = usual_path();
+        let callers = self.callers.iter().map(|caller| (caller.path.as_slice(), Some(caller)));
+        let callers = callers.chain(self.callers.is_empty().then_some((usual.as_slice(), None)));
+        let judged = callers.map(|(path, caller)| {
+            let finder = CallFinder { path, ..self.finder };
+            match finder.status(call) {
+                ProgramStatus::Found | ProgramStatus::Unknown => HookCall::Works,
+                ProgramStatus::NotInPath => {
+                    let program = finder.not_found(call).unwrap_or_default().to_owned();
+                    HookCall::NotInPath(PathMiss { program, caller: caller.cloned() })
+                }
+                ProgramStatus::Missing => HookCall::Broken,
+            }
+        });
+        // Whatever runs the hook next has to find it.
+        judged.max_by_key(HookCall::rank).unwrap_or(HookCall::Works)
     }
 
     /// Whether the files or the directory that a call names are those of another lineage. A variable may name any.
@@ -192,36 +286,8 @@ impl Detector<'_> {
     }
 }
 
-/// How to install the hook with a command that replaces the present one.
-fn install(command: &str, has_hook: bool) -> String {
-    if has_hook {
-        format!("run `{command} 'HOOK; edgecert'`, with the present hook instead of HOOK")
-    } else {
-        format!("run `{command} edgecert`")
-    }
-}
-
-/// The deploy hooks of a file in `ConfigObj` syntax.
-fn certbot_hooks(text: &str) -> impl Iterator<Item = &str> {
-    text.lines().filter_map(|line| {
-        let (key, value) = line.split_once('=')?;
-        let key = key.trim().replace('-', "_");
-        let value = unquote(value.trim());
-        (["renew_hook", "deploy_hook"].contains(&key.as_str()) && !value.is_empty()).then_some(value)
-    })
-}
-
-/// A value without the quotes around it, and without a comment after them.
-fn unquote(value: &str) -> &str {
-    let Some(quote) = value.chars().next().filter(|first| "'\"".contains(*first)) else { return value };
-    let inner = value.trim_start_matches(quote);
-    inner.split(quote).next().unwrap_or_default()
-}
-
-/// Decodes a command of acme.sh.
-fn decode(value: &str) -> String {
-    let inner =
-        value.strip_prefix("__ACME_BASE64__START_").and_then(|rest| rest.strip_suffix("__ACME_BASE64__END_"));
-    let bytes = inner.and_then(|inner| STANDARD.decode(inner).ok());
-    bytes.map_or_else(|| value.to_owned(), |bytes| String::from_utf8_lossy(&bytes).into_owned())
+/// The status of hooks among which others may exist.
+fn only_known(hooks: impl Iterator<Item = (PathBuf, Option<HookCall>)>) -> Option<HookStatus> {
+    let mut hooks = hooks.filter(|(_, call)| call.is_some()).peekable();
+    hooks.peek().is_some().then(|| HookStatus::from_calls(hooks, PathBuf::new(), ATTACH.to_owned()))
 }

@@ -4,28 +4,30 @@ use super::finding::{DoctorFinding, Subject};
 use super::hook_detection::{self, HookStatus};
 use super::host::Host;
 use super::lineages::HostLineage;
+use super::path_miss;
+use super::renewals::Renewals;
 use super::unmanaged::Unmanaged;
 use crate::error::{ErrorKind, shell_word};
 use crate::source::AcmeClient;
 use crate::text;
 
+/// For clients whose configuration holds no hook, or one that edgecert cannot name a command for.
+pub(super) const ATTACH: &str = "see \"Attach it to your ACME client\" in the README";
+
 const REPAIR: &str = "install edgecert there, or correct the path";
 
 /// Checks whether the client of a managed lineage calls edgecert.
-pub(super) fn check_managed(lineage: &HostLineage, host: &Host<'_>) -> DoctorFinding {
+pub(super) fn check_managed(
+    lineage: &HostLineage,
+    host: &Host<'_>,
+    renewals: &Renewals<'_>,
+) -> DoctorFinding {
     let title = lineage.title();
-    match hook_detection::detect(&lineage.source, host) {
+    match hook_detection::detect(&lineage.source, host, renewals) {
         HookStatus::Installed { config } => {
             DoctorFinding::ok(Subject::Hook, format!("{} calls edgecert for {title}", text::path(&config)))
         }
-        HookStatus::NotInPath { config } => DoctorFinding::warn(
-            Subject::Hook,
-            format!(
-                "{} calls edgecert for {title} without a path, and it is in none of the usual directories",
-                text::path(&config)
-            ),
-            "use its absolute path, or link it into /usr/local/bin",
-        ),
+        HookStatus::NotInPath { config, miss } => path_miss::finding(&title, &config, &miss, host),
         HookStatus::Broken { config } => {
             let config = text::path(&config);
             fail(format!("the hook for {title} in {config} does not exist or is not executable"), REPAIR)
@@ -52,18 +54,23 @@ fn unknown(client: AcmeClient, title: &str) -> DoctorFinding {
             format!(
                 "{client} does not record hooks, so it is not known whether it calls edgecert for {title}"
             ),
-            "see \"Attach it to your ACME client\" in the README",
+            ATTACH,
         ),
     }
 }
 
 /// Checks a lineage that covers sites and was never deployed or configured.
-pub(super) fn check_unmanaged(unmanaged: &Unmanaged<'_>, covered_by_others: bool) -> DoctorFinding {
+pub(super) fn check_unmanaged(
+    unmanaged: &Unmanaged<'_>,
+    covered_by_others: bool,
+    host: &Host<'_>,
+) -> DoctorFinding {
     let title = unmanaged.lineage.title();
     let domains: Vec<String> = unmanaged.sites.iter().map(|site| site.domain.to_string()).collect();
     let covers = format!("{title} covers {}", text::list(&domains));
     match &unmanaged.hook {
-        HookStatus::Installed { .. } | HookStatus::NotInPath { .. } => DoctorFinding::warn(
+        HookStatus::NotInPath { config, miss } => path_miss::finding(&title, config, miss, host),
+        HookStatus::Installed { .. } => DoctorFinding::warn(
             Subject::Hook,
             format!("{covers} and has a hook, but was never deployed"),
             format!("run `edgecert --lineage {}`", shell_word(&title)),

@@ -6,6 +6,7 @@ use std::path::Path;
 use time::OffsetDateTime;
 
 use super::finding::{DoctorFinding, Subject};
+use crate::api::Site;
 use crate::bundle::{self, Bundle, Chain, LeafPeek};
 use crate::check::{self, CheckContext, PathRule, Status};
 use crate::deploy::LoadedAnchors;
@@ -210,6 +211,22 @@ impl DeployPolicy {
             superseded: member.state.as_ref().and_then(Superseded::recorded),
         }
     }
+}
+
+/// Reports that no lineage of this host covers a site of the account.
+pub(super) fn none(sites: &[Site]) -> DoctorFinding {
+    let remedy = match sites.first() {
+        Some(site) => {
+            let domain = shell_word(&site.domain.to_string());
+            format!(
+                "issue a certificate with an ACME client that runs edgecert, for example with `certbot certonly -d {domain} \
+                 --deploy-hook edgecert`, or deploy an existing one with `edgecert --lineage DIR`"
+            )
+        }
+        None => "create a site with `edgecert sites create`".to_owned(),
+    };
+    let detail = "no lineage of this host covers a site of the account, and none is configured";
+    DoctorFinding::warn(Subject::Lineage, detail, remedy)
 }
 
 /// The options that the state of a lineage holds for its certificate on disk.

@@ -3,6 +3,7 @@
 //! One file per subject. A check that fails does not stop the others.
 
 mod calls;
+mod client_files;
 mod clients;
 mod coverage;
 mod finding;
@@ -10,9 +11,15 @@ mod hook_detection;
 mod hooks;
 mod host;
 mod lineages;
+mod next;
+mod path_miss;
+mod renewals;
+mod schedule;
 mod service;
+mod settings;
 mod setup;
 mod timer;
+mod uncovered;
 mod unmanaged;
 mod user;
 
@@ -22,6 +29,7 @@ use self::coverage::Coverage;
 use self::finding::{DoctorFinding, Subject};
 use self::host::Host;
 use self::lineages::{HostLineage, Managed};
+use self::renewals::Renewals;
 use self::service::ServiceProbe;
 use self::user::SyncFiles;
 use crate::api::Listing;
@@ -31,38 +39,50 @@ use crate::context::Context;
 use crate::error::ErrorKind;
 use crate::inventory::Inventory;
 use crate::report::{CommandReport, finding_counts};
-use crate::settings::{Configuration, Layers, Settings};
+use crate::settings::{Configuration, Layers, Settings, SettingsError};
+use crate::source::Source;
 use crate::state::{Deployments, ServiceDeployments, Store};
 use crate::trust::TrustStores;
 
 /// The findings so far.
 struct Doctor<'a> {
-    host: Host<'a>,
+    host: &'a Host<'a>,
+    renewals: Renewals<'a>,
     now: OffsetDateTime,
     /// Shared by the probe and the checks of all lineages.
     stores: TrustStores,
     findings: Vec<DoctorFinding>,
     warnings: Vec<String>,
+    /// Whether anything names the service or the API key.
+    has_settings: bool,
 }
 
 /// Runs the command. The most severe finding decides the exit code.
 pub(crate) fn run(args: &DoctorArgs, context: &Context, report: &mut CommandReport) {
-    let host = Host::new(&context.env);
+    if args.lists_settings {
+        return settings::list(&args.settings.layer, context, report);
+    }
+    let host = Host::new(args.root.clone(), &context.env);
     let mut doctor = Doctor {
-        host,
+        host: &host,
+        renewals: Renewals::find(&host),
         now: clock::now(),
         stores: TrustStores::default(),
         findings: Vec::new(),
         warnings: Vec::new(),
+        has_settings: true,
     };
     doctor.check(args, context);
-    let Doctor { findings, warnings, now, .. } = doctor;
+    let Doctor { findings, warnings, has_settings, now, .. } = doctor;
     report.warnings.extend(warnings);
+    let next = next::step(&findings, has_settings, host.uid == 0);
     report.body.text = findings.iter().map(|finding| finding.lines(now, context.style)).collect();
     report.body.text += &finding_counts(findings.iter().map(|finding| finding.status));
+    report.body.text.push_str(&next::line(next.as_deref()));
     let most_severe = ErrorKind::most_severe(findings.iter().filter_map(|finding| finding.kind));
     report.exit_with(most_severe.map_or(0, ErrorKind::exit_code));
     report.body.set("findings", findings);
+    report.body.set("next", next);
 }
 
 impl Doctor<'_> {
@@ -81,6 +101,10 @@ impl Doctor<'_> {
             api_key_file: inspection.api_key_file,
         };
         let state_dir = inspection.state_dir;
+        let is_unset = matches!(inspection.base_url, Err(SettingsError::NoBaseUrl))
+            && matches!(inspection.api_key, Err(SettingsError::NoApiKey));
+        self.has_settings = !is_unset || result.is_err();
+        self.findings.extend(setup::configuration_file(&context.configuration_paths()));
         self.findings.extend(setup::check_settings(
             result,
             inspection.unusable,
@@ -95,8 +119,10 @@ impl Doctor<'_> {
         if let (Some(account), Some(settings)) = (&account, &settings) {
             let deployments = deployments.of_service(&settings.base_url.to_string());
             self.compare(account, &lineages, &deployments);
+        } else {
+            self.check_renewals(lineages.iter());
         }
-        self.findings.push(timer::check(&self.host, &files));
+        self.findings.push(timer::check(self.host, &files));
     }
 
     /// Probes the service, and returns the contents of the account.
@@ -135,20 +161,32 @@ impl Doctor<'_> {
         }
         lineages.sort_by_key(HostLineage::title);
         let readable = lineages.iter().filter(|lineage| lineage.leaf.is_some());
-        self.findings.extend(readable.map(|lineage| hooks::check_managed(lineage, &self.host)));
+        self.findings
+            .extend(readable.map(|lineage| hooks::check_managed(lineage, self.host, &self.renewals)));
         (lineages, managed.deployments)
     }
 
     /// Compares the lineages of this host, managed or not, with the account.
     fn compare(&mut self, account: &Listing, managed: &[HostLineage], deployments: &ServiceDeployments) {
-        let (unmanaged, findings) = unmanaged::find(&self.host, managed, &account.sites);
+        let (unmanaged, findings) = unmanaged::find(self.host, &self.renewals, managed, &account.sites);
         self.findings.extend(findings);
-        self.findings.extend(unmanaged::check_hooks(&unmanaged, managed));
+        self.findings.extend(unmanaged::check_hooks(&unmanaged, managed, self.host));
         let (hooked, idle): (Vec<_>, Vec<_>) =
             unmanaged.iter().partition(|unmanaged| unmanaged.hook.is_installed());
-        let [hooked, idle] =
+        let [hooked, idle]: [Vec<&HostLineage>; 2] =
             [hooked, idle].map(|list| list.into_iter().map(|other| &other.lineage).collect());
+        self.check_renewals(managed.iter().chain(hooked.iter().copied()));
+        if managed.is_empty() && unmanaged.is_empty() {
+            self.findings.push(lineages::none(&account.sites));
+        }
         let coverage = Coverage { account, managed, hooked, idle, deployments, now: self.now };
         self.findings.extend(coverage.findings());
+    }
+
+    /// Checks whether something runs the ACME clients of lineages that are deployed at each renewal.
+    fn check_renewals<'l>(&mut self, lineages: impl Iterator<Item = &'l HostLineage>) {
+        let readable = lineages.filter(|lineage| lineage.leaf.is_some());
+        let sources: Vec<&Source> = readable.map(|lineage| &lineage.source).collect();
+        self.findings.extend(self.renewals.check(&sources));
     }
 }

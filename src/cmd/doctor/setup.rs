@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use super::finding::{DoctorFinding, Subject};
+use crate::context::ConfigurationPaths;
 use crate::error::{ErrorKind, shell_word, write_hint};
 use crate::file;
 use crate::secret::Secret;
@@ -14,6 +15,19 @@ use crate::text;
 
 /// Permissions that a state directory must not give: write for the group, anything for others.
 const FORBIDDEN_MODE: u32 = 0o027;
+
+/// Names the configuration file, or the places without one. Its faults are separate findings.
+pub(super) fn configuration_file(paths: &ConfigurationPaths) -> Option<DoctorFinding> {
+    let detail = match paths {
+        ConfigurationPaths::Read(file) => text::path(file),
+        ConfigurationPaths::Invalid => return None,
+        ConfigurationPaths::Missing(places) => {
+            let places: Vec<String> = places.iter().map(|path| text::path(path)).collect();
+            format!("no configuration file: looked for {}", text::list(&places))
+        }
+    };
+    Some(DoctorFinding::ok(Subject::Settings, detail))
+}
 
 /// Reports what is wrong with the configuration file and the variables, with the base URL, and with the API key. A setting
 /// is not missing if the file that may hold it is invalid.

@@ -7,6 +7,7 @@ use super::finding::DoctorFinding;
 use super::hook_detection::{self, HookStatus};
 use super::host::Host;
 use super::lineages::{DeployPolicy, HostLineage, LeafNames};
+use super::renewals::Renewals;
 use super::{clients, hooks};
 use crate::api::Site;
 use crate::bundle::{self, Files};
@@ -24,6 +25,7 @@ pub(super) struct Unmanaged<'a> {
 /// Finds the unmanaged lineages that cover sites, and reports directories that cannot be searched.
 pub(super) fn find<'a>(
     host: &Host<'_>,
+    renewals: &Renewals<'_>,
     managed: &[HostLineage],
     sites: &'a [Site],
 ) -> (Vec<Unmanaged<'a>>, Vec<DoctorFinding>) {
@@ -36,7 +38,7 @@ pub(super) fn find<'a>(
         if sites.is_empty() {
             return None;
         }
-        let hook = hook_detection::detect(&lineage.source, host);
+        let hook = hook_detection::detect(&lineage.source, host, renewals);
         Some(Unmanaged { lineage, sites, hook })
     });
     (unmanaged.collect(), denied)
@@ -51,11 +53,15 @@ fn read(source: Source) -> Option<HostLineage> {
 }
 
 /// Checks the hooks of unmanaged lineages.
-pub(super) fn check_hooks(unmanaged: &[Unmanaged<'_>], managed: &[HostLineage]) -> Vec<DoctorFinding> {
+pub(super) fn check_hooks(
+    unmanaged: &[Unmanaged<'_>],
+    managed: &[HostLineage],
+    host: &Host<'_>,
+) -> Vec<DoctorFinding> {
     let hooked = unmanaged.iter().filter(|other| other.hook.is_installed()).map(|other| &other.lineage);
     let deployed: Vec<&HostLineage> = managed.iter().chain(hooked).collect();
     let is_deployed_to = |site: &&Site| deployed.iter().any(|lineage| lineage.is_deployed_to(&site.domain));
     let finding =
-        |other: &Unmanaged<'_>| hooks::check_unmanaged(other, other.sites.iter().all(is_deployed_to));
+        |other: &Unmanaged<'_>| hooks::check_unmanaged(other, other.sites.iter().all(is_deployed_to), host);
     unmanaged.iter().map(finding).collect()
 }

@@ -4,10 +4,10 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use edgecert_sandbox::Authority;
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{Certbot, assert_only_fault, doctor, faults, on_good_host, private_directory};
+use super::{Certbot, assert_only_fault, doctor, faults, findings, on_good_host, private_directory};
 use crate::harness::{Lineage, Options, edgecert, record, sandbox, sandbox_with, test_ca, world};
 
 #[test]
@@ -74,23 +74,53 @@ fn lineage_without_site_is_a_fault() {
 }
 
 #[test]
-fn uncovered_site_is_a_fault() {
+fn site_of_another_host_is_a_note() {
     let certbot = Certbot::with_lineages(&[&["a.example"]]);
-    let kinds = |kind: &str| {
-        let sites = json!([
-            {"id": 1, "account": 1, "domain": "a.example", "cert_id": null},
-            {"id": 2, "account": 1, "domain": "b.example", "cert_id": 5},
-        ]);
+    let account = |sites: &[&str], kind: &str| {
+        let site = |(at, domain): (usize, &&str)| {
+            let cert = (at > 0).then_some(5);
+            json!({"id": at + 1, "account": 1, "domain": domain, "cert_id": cert})
+        };
+        let sites: Vec<Value> = sites.iter().enumerate().map(site).collect();
         let world = world(json!({"sites": sites, "certs": [record(5, "b.example", kind)]}));
         sandbox_with(Options { world, ..Options::default() }, &[])
     };
-    on_good_host(&kinds("lets"), &certbot).succeeds();
-    let output = on_good_host(&kinds("uploaded"), &certbot).exits_with(69);
-    assert_only_fault(
-        &output,
-        "fail site: b.example is covered by no lineage of this host; ",
-        "add it to a certificate",
+    let notes = |service| {
+        let output = on_good_host(&service, &certbot).succeeds();
+        assert_eq!(faults(&output), [""; 0]);
+        let sites = findings(&output).into_iter().filter(|line| line.starts_with("site "));
+        sites.collect::<Vec<_>>()
+    };
+    let own = "site ok: 1 site, each covered by one lineage";
+    assert_eq!(
+        notes(account(&["a.example", "b.example"], "lets")),
+        [format!("{own}; 1 site renewed by the service")]
     );
+    let other = "site skipped: 1 site is not covered by this host: b.example";
+    assert_eq!(notes(account(&["a.example", "b.example"], "uploaded")), [own, other]);
+    let names = ["a.example", "b.example", "c.example", "d.example", "e.example"];
+    let others = "site skipped: 4 sites are not covered by this host: b.example, c.example and 2 more";
+    assert_eq!(notes(account(&names, "uploaded")), [own, others]);
+}
+
+#[test]
+fn site_that_nobody_renews_is_a_warning() {
+    let (certbot, state) = (Certbot::with_lineages(&[&["a.example", "b.example"]]), private_directory());
+    let call = |service| on_good_host(service, &certbot).env("EDGECERT_STATE_DIR", state.path()).succeeds();
+    let service = sandbox(&["a.example", "c.example", "d.example"]);
+    let begins =
+        "warn site: c.example and d.example have no certificate, and no lineage of this host covers them; ";
+    assert_only_fault(&call(&service), begins, "add the names to a certificate");
+
+    // A renewal dropped a name.
+    let service = sandbox(&["a.example", "b.example"]);
+    let hook = edgecert().against(&service).env("EDGECERT_STATE_DIR", state.path());
+    hook.env("RENEWED_LINEAGE", certbot.live("a.example")).succeeds();
+    certbot.renew("a.example", &["a.example"]);
+    let begins = "warn site: no lineage of this host covers b.example any more; the certificates deployed earlier stay";
+    let output = on_good_host(&service, &certbot).env("EDGECERT_STATE_DIR", state.path()).run();
+    let found = faults(&output);
+    assert!(found.iter().any(|fault| fault.starts_with(begins)), "{found:?}");
 }
 
 #[test]

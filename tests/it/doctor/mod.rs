@@ -1,8 +1,12 @@
 //! `edgecert doctor`: no fault in a good setup, and each setup fault by name.
 
+mod callers;
 mod hooks;
 mod lineages;
+mod next;
+mod settings;
 mod setup;
+mod timers;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,7 +15,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::{Hook, Output, Sandbox, edgecert, enable_timer, test_ca};
+use crate::harness::{Hook, Output, Sandbox, edgecert, test_ca};
 
 /// certbot's directories with a lineage for each row of names, hooked to edgecert; the first name is the lineage's.
 struct Certbot {
@@ -37,7 +41,7 @@ impl Certbot {
 
     fn attach(&self, name: &str, command: impl AsRef<Path>) {
         let record =
-            format!("version = 2.1.0\n[renewalparams]\nrenew_hook = {}\n", command.as_ref().display());
+            format!("version = 2.8.0\n[renewalparams]\nrenew_hook = {}\n", command.as_ref().display());
         self.write(&format!("renewal/{name}.conf"), &record, 0o644);
     }
 
@@ -70,10 +74,9 @@ fn private_directory() -> TempDir {
     directory
 }
 
-/// A call on a host with a timer and a configuration file.
+/// A call on a host with a configuration file.
 fn doctor(service: &Sandbox, configuration: &str) -> Hook {
-    let hook = edgecert().against(service).args(["doctor", "--json"]);
-    enable_timer(&hook);
+    let hook = edgecert().against(service).args(["doctor", "--json"]).on_host();
     hook.write_file(".config/edgecert/config.toml", configuration);
     hook
 }
@@ -83,7 +86,7 @@ fn on_good_host(service: &Sandbox, certbot: &Certbot) -> Hook {
     doctor(service, &certbot.entries(&["a.example"], ""))
 }
 
-/// The findings that are not `ok`, as `status subject: detail; remedy`.
+/// The findings that need attention, as `status subject: detail; remedy`.
 fn faults(output: &Output) -> Vec<String> {
     let json = output.json();
     let findings = json["findings"].as_array().unwrap().iter();
@@ -93,7 +96,20 @@ fn faults(output: &Output) -> Vec<String> {
             ["status", "subject", "detail", "remedy"].map(|field| word(finding, field));
         format!("{status} {subject}: {detail}; {remedy}")
     };
-    findings.filter(|finding| finding["status"] != "ok").map(line).collect()
+    let is_fault = |finding: &&Value| finding["status"] == "warn" || finding["status"] == "fail";
+    findings.filter(is_fault).map(line).collect()
+}
+
+/// All findings, as `subject status: detail`.
+fn findings(output: &Output) -> Vec<String> {
+    let json = output.json();
+    let findings = json["findings"].as_array().unwrap().iter();
+    let word = |finding: &Value, field: &str| finding[field].as_str().unwrap().to_owned();
+    let line = |finding: &Value| {
+        let [subject, status, detail] = ["subject", "status", "detail"].map(|field| word(finding, field));
+        format!("{subject} {status}: {detail}")
+    };
+    findings.map(line).collect()
 }
 
 /// Expects a single fault, by the start of its line and a part of its remedy.

@@ -7,38 +7,34 @@ use expect_test::expect;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{Certbot, assert_only_fault, doctor, faults, on_good_host};
-use crate::harness::{Fault, Options, edgecert, enable_timer, sandbox, sandbox_with};
+use super::{Certbot, assert_only_fault, doctor, faults, findings, on_good_host};
+use crate::harness::{Fault, Options, sandbox, sandbox_with};
 
 #[test]
 fn good_setup_has_no_fault() {
     let (service, certbot) =
         (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example", "b.example"]]));
     let hook = on_good_host(&service, &certbot);
-    let json = hook.succeeds().json();
-    assert_eq!(
-        (&json["ok"], &json["command"], &json["error"]),
-        (&json!(true), &json!("doctor"), &json!(null))
-    );
+    let (host, home) = (hook.host_path("").display().to_string(), hook.home().display().to_string());
+    let output = hook.succeeds();
+    let json = output.json();
+    let report = (&json["ok"], &json["command"], &json["error"], &json["next"]);
+    assert_eq!(report, (&json!(true), &json!("doctor"), &json!(null), &json!(null)));
     assert_eq!(service.requests().len(), 2, "one listing of certificates, one of sites");
-
-    let hook = edgecert().against(&service).args(["doctor"]);
-    enable_timer(&hook);
-    hook.write_file(".config/edgecert/config.toml", &certbot.entries(&["a.example"], ""));
-    let shown = hook.succeeds().snapshot().replace(certbot.home.path().to_str().unwrap(), "CERTBOT");
-    expect![[r#"
-          * base-url  API
-          * state     HOME/state
-          * service   reachable; 1 site and 0 certificates
-          * api-key   accepted by the service
-          * clock     within a minute of the service's
-          * lineage   CERTBOT/live/a.example: a.example and b.example
-          * hook      CERTBOT/renewal/a.example.conf calls edgecert for CERTBOT/live/a.example
-          * site      1 site, each covered by one lineage
-          * timer     HOME/.config/systemd/user/timers.target.wants/edgecert-sync.timer runs edgecert sync
-        9 passed
-        ---
-    "#]]
+    let shown = findings(&output).join("\n").replace(certbot.home.path().to_str().unwrap(), "CERTBOT");
+    let shown = shown.replace(&host, "/").replace(&home, "HOME").replace(&service.endpoints().api, "API");
+    expect![[r"
+        settings ok: HOME/.config/edgecert/config.toml
+        base-url ok: API
+        state ok: HOME/state
+        service ok: reachable; 1 site and 0 certificates
+        api-key ok: accepted by the service
+        clock ok: within a minute of the service's
+        lineage ok: CERTBOT/live/a.example: a.example and b.example
+        hook ok: CERTBOT/renewal/a.example.conf calls edgecert for CERTBOT/live/a.example
+        renewal ok: /etc/systemd/system/timers.target.wants/certbot.timer runs certbot
+        site ok: 1 site, each covered by one lineage
+        timer ok: /etc/systemd/system/timers.target.wants/edgecert-sync.timer runs edgecert sync"]]
     .assert_eq(&shown);
 }
 
@@ -54,7 +50,8 @@ fn missing_api_key_stops_no_check() {
         .iter()
         .map(|finding| finding["subject"].as_str().unwrap())
         .collect();
-    assert_eq!(subjects, ["base-url", "api-key", "state", "service", "clock", "lineage", "hook", "timer"]);
+    let before = ["settings", "base-url", "api-key", "state", "service", "clock"];
+    assert_eq!(subjects, [&before[..], &["lineage", "hook", "renewal", "timer"]].concat());
 }
 
 #[test]
@@ -75,7 +72,7 @@ fn bad_base_url_is_a_fault() {
     let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
     let call = || on_good_host(&service, &certbot).without_env("EDGECERT_BASE_URL");
     assert_only_fault(&call().exits_with(78), "fail base-url: no base URL is set; ", "base_url in");
-    let output = call().args(["--base-url", "http://api.example.net"]).run();
+    let output = call().env("EDGECERT_BASE_URL", "http://api.example.net").run();
     assert_eq!(output.code, 78);
     assert!(output.stdout.contains("plain http is for loopback addresses only"), "{}", output.stdout);
     assert_eq!(service.requests().len(), 0);

@@ -145,6 +145,11 @@ impl Hook {
         self.roots.path()
     }
 
+    /// The hook's home.
+    pub(crate) fn home(&self) -> &Path {
+        self.home.path()
+    }
+
     /// Writes a file below the hook's home and returns its path.
     pub(crate) fn write_file(&self, name: &str, text: &str) -> PathBuf {
         let path = self.home.path().join(name);

@@ -3,6 +3,7 @@
 
 pub(crate) mod der;
 mod hook;
+mod host;
 mod lineage;
 mod openssl;
 mod runs;
@@ -10,7 +11,6 @@ mod scrub;
 mod skip;
 mod state_files;
 mod terminal;
-mod timer;
 mod tls_server;
 mod trace;
 
@@ -29,9 +29,7 @@ pub(crate) use skip::{
     PYTHON, cannot_run, print_uncaptured, require, require_python_module, require_tracer, skip,
 };
 pub(crate) use state_files::{DAY, edit_state, set_back, state_files};
-
 pub(crate) use terminal::screen;
-pub(crate) use timer::{UNITS, enable_timer};
 pub(crate) use tls_server::TlsServer;
 pub(crate) use trace::{open_count, system_calls};
 

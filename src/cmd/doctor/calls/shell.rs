@@ -97,7 +97,7 @@ impl List {
     }
 
     fn add(&mut self, words: Vec<String>, operator: Operator) {
-        let program = words.iter().find(|word| !super::is_assignment(word)).cloned();
+        let program = words.iter().find(|word| super::assignment(word).is_none()).cloned();
         let is_skipped = matches!(
             (self.before, self.condition.as_deref()),
             (Operator::And, Some("false")) | (Operator::Or, Some("true" | ":"))

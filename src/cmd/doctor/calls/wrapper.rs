@@ -62,6 +62,8 @@ const WRAPPERS: &[Wrapper] = &[
     with_operands(&["chrt"], &["-T", "-P", "-D"], 1),
     with_operands(&["flock"], &["-w", "-E", "--wait", "--timeout", "--conflict-exit-code"], 1),
     with_operands(&["lckdo", "setlock"], &["-W"], 1),
+    // `snap run certbot.renew`
+    with_operands(&["snap"], &["--timer"], 1),
     with_operands(&["taskset"], &[], 1),
     with_operands(&["timeout"], &["-s", "-k", "--signal", "--kill-after"], 1),
     Wrapper {
@@ -100,6 +102,11 @@ const fn with_operands(
     operands: usize,
 ) -> Wrapper {
     Wrapper { names, valued, operands, user: SwitchedUser::Unchanged }
+}
+
+/// Whether a program replaces the search path: sudo by `secure_path`, doas by its own default.
+pub(super) fn resets_path(program: &str) -> bool {
+    program.rsplit('/').next().is_some_and(|name| ["sudo", "doas"].contains(&name))
 }
 
 /// The command that a program runs, if that is known; the first word is the program.

@@ -32,6 +32,7 @@ impl TestHost {
         let host = Self { root, env, uid: 0 };
         host.write("usr/local/bin/edgecert", "\u{7f}ELF", 0o755);
         host.write("usr/bin/flock", "\u{7f}ELF", 0o755);
+        host.write("usr/sbin/cron", "\u{7f}ELF", 0o755);
         host.write("etc/passwd", PASSWD, 0o644);
         host.write("etc/group", "root:x:0:\nweb:x:33:\nops:x:44:\nadm:x:45:ops,web\n", 0o644);
         host.write("var/lib/edgecert/x.json", "{}", 0o600);
@@ -52,8 +53,13 @@ impl TestHost {
     /// A host whose timer is enabled, with one more file.
     fn with_timer(path: &str, text: &str) -> Self {
         let host = Self::with(WANTS, "-> /lib/systemd/system/edgecert-sync.timer");
+        host.boot_with_systemd();
         host.add(path, text);
         host
+    }
+
+    fn boot_with_systemd(&self) {
+        fs::create_dir_all(self.at("run/systemd/system")).unwrap();
     }
 
     fn add(&self, path: &str, text: &str) {
@@ -260,9 +266,11 @@ fn units_need_each_other_and_a_link() {
     }
     // Any timer may start the service, and the user's own ones count, too.
     let host = TestHost::with("etc/systemd/system/timers.target.wants/mine.timer", "-> ../mine.timer");
+    host.boot_with_systemd();
     host.add("etc/systemd/system/mine.timer", "[Timer]\nOnCalendar=*:0/30\nUnit=edgecert-sync.service\n");
     host.assert_found(true, "another timer");
     let host = TestHost::with("root/.config/systemd/user/timers.target.wants/mine.timer", "-> ../mine.timer");
+    host.boot_with_systemd();
     host.add("root/.config/systemd/user/mine.timer", HOURLY);
     host.add("root/.config/systemd/user/mine.service", ONESHOT);
     host.assert_found(true, "a timer of the user");
@@ -327,11 +335,23 @@ fn remedy_fits_its_place() {
     let remedy = |host: &TestHost| host.check().remedy.unwrap();
     let crontab = "run `crontab -e` and add the line: 17 * * * * /usr/local/bin/edgecert sync --splay 600";
     let mut host = TestHost::new();
-    assert_eq!(remedy(&host), format!("run `systemctl enable --now edgecert-sync.timer`, or {crontab}"));
+    let cron =
+        "run `install -m 644 hooks/cron/edgecert-sync /etc/cron.d/edgecert-sync` in the source directory";
+    assert_eq!(remedy(&host), cron);
+    host.boot_with_systemd();
+    assert_eq!(remedy(&host), "run `systemctl enable --now edgecert-sync.timer`");
+    fs::remove_file(host.at(TIMER)).unwrap();
+    let units = remedy(&host);
+    assert!(units.starts_with("run `install -m 644 hooks/systemd/edgecert-sync.service hooks/systemd/edgecert-sync.timer /etc/systemd/system/ && systemctl daemon-reload && systemctl enable"), "{units}");
     host.uid = 33;
     assert_eq!(remedy(&host), crontab);
-    // The suggested lines work when pasted.
-    let line = crontab.split_once(": ").unwrap().1;
+    fs::remove_file(host.at("usr/sbin/cron")).unwrap();
+    assert_eq!(remedy(&host), format!("install cron (`apt install cron`), {crontab}"));
+}
+
+#[test]
+fn suggested_timers_work() {
+    let line = "17 * * * * /usr/local/bin/edgecert sync --splay 600";
     TestHost::with("var/spool/cron/crontabs/root", &format!("{line}\n")).assert_found(true, line);
     let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join("hooks");
     let read = |path: &str| fs::read_to_string(installed.join(path)).unwrap();
@@ -339,4 +359,69 @@ fn remedy_fits_its_place() {
     let host = TestHost::with_timer(TIMER, &read("systemd/edgecert-sync.timer"));
     host.add(SERVICE, &read("systemd/edgecert-sync.service"));
     host.assert_found(true, "hooks/systemd");
+}
+
+/// A change of a host with a timer, and the beginning of the reason and the remedy that follow from it.
+#[track_caller]
+fn assert_broken(host: &TestHost, reason: &str, remedy: &str) {
+    let finding = host.check();
+    assert_eq!(finding.status, Status::Fail);
+    assert!(finding.detail.contains(reason), "{}", finding.detail);
+    assert!(finding.remedy.as_deref().unwrap().contains(remedy), "{:?}", finding.remedy);
+}
+
+#[test]
+fn missing_parts_of_timers_are_named() {
+    let remove = |host: &TestHost, path: &str| fs::remove_file(host.at(path)).unwrap();
+    let host = TestHost::with_timer("etc/motd", "");
+    remove(&host, SERVICE);
+    assert_broken(
+        &host,
+        "edgecert-sync.timer starts edgecert-sync.service, which is not installed",
+        "install -m 644",
+    );
+    let host = TestHost::with_timer("etc/motd", "");
+    remove(&host, TIMER);
+    assert_broken(
+        &host,
+        "starts edgecert-sync.timer, which is not installed",
+        "hooks/systemd/edgecert-sync.timer",
+    );
+    let host = TestHost::with_timer("root/.cargo/bin/edgecert", "#!/bin/sh\n");
+    remove(&host, "usr/local/bin/edgecert");
+    let mut host = TestHost { env: env_with_path(&host, "/usr/bin:/root/.cargo/bin"), ..host };
+    let install = "run `install -m 755 /root/.cargo/bin/edgecert /usr/local/bin/edgecert`";
+    assert_broken(&host, "runs /usr/local/bin/edgecert, which does not exist", install);
+    host.uid = 33;
+    assert_broken(&host, "runs /usr/local/bin/edgecert, which does not exist", install);
+    let host = TestHost::with(WANTS, "-> /lib/systemd/system/edgecert-sync.timer");
+    assert_broken(&host, "because systemd is not running here", "hooks/cron/edgecert-sync");
+    let host = TestHost::with("etc/crontab", "17 * * * * root /usr/local/bin/edgecert sync\n");
+    remove(&host, "usr/sbin/cron");
+    assert_broken(&host, "because no cron daemon is installed", "apt install cron");
+    host.add("lib/systemd/system-generators/systemd-crontab-generator", "#!/bin/sh\n");
+    host.boot_with_systemd();
+    host.assert_found(true, "systemd-cron");
+}
+
+fn env_with_path(host: &TestHost, path: &str) -> Env {
+    let home = host.root.path().join("root");
+    [("LOGNAME", "root"), ("HOME", home.to_str().unwrap()), ("PATH", path)].into_iter().collect()
+}
+
+#[test]
+fn jobs_for_another_init_are_left_out() {
+    let rows = [
+        ("test -x /usr/bin/env -a \\! -d /run/systemd/system && edgecert sync", [true, false]),
+        ("[ ! -d /run/systemd/system ] && edgecert sync", [true, false]),
+        ("[ -d /run/systemd/system ] || edgecert sync", [true, false]),
+        ("test -d /run/systemd/system && edgecert sync", [false, true]),
+    ];
+    for (command, [without, with]) in rows {
+        let line = format!("PATH=/usr/local/bin\n17 * * * * root {command}\n");
+        let host = TestHost::with("etc/crontab", &line);
+        host.assert_found(without, command);
+        host.boot_with_systemd();
+        host.assert_found(with, command);
+    }
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::{Host, NAMES};
-use crate::harness::{Lineage, configured, edgecert, edit_state, enable_timer, state_files, upload_count};
+use crate::harness::{Lineage, configured, edgecert, edit_state, state_files, upload_count};
 
 /// The number of series that say that a site is superseded; the site has two series.
 fn superseded_series(host: &Host) -> usize {
@@ -74,8 +74,7 @@ fn doctor_only_warns() {
     let host = Host::deployed();
     let faults = |lineages: &[&Lineage]| {
         let hook = edgecert().against(&host.service).env("EDGECERT_STATE_DIR", host.state.path());
-        enable_timer(&hook);
-        let json = configured(hook.args(["doctor", "--json"]), lineages).succeeds().json();
+        let json = configured(hook.args(["doctor", "--json"]).on_host(), lineages).succeeds().json();
         let findings = json["findings"].as_array().unwrap().clone();
         let is_fault = |finding: &Value| finding["subject"] != "hook" && finding["status"] != "ok";
         findings.into_iter().filter(is_fault).collect::<Vec<_>>()

@@ -3,16 +3,17 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use super::job::{Job, JobUser};
+use super::job::{Job, JobUser, Scheduler};
 use super::runs::{Field, Notation, Runs};
-use crate::cmd::doctor::calls::{Call, CallFinder, UnitCalls};
+use crate::cmd::doctor::calls::{Call, CallFinder, Program, UnitCalls};
 use crate::cmd::doctor::host::{Host, entries, file_name, is_executable, read_text, usual_path};
 
 /// System crontabs, and a directory of them. Their lines name a user.
 const SYSTEM_CRONTABS: [&str; 2] = ["/etc/crontab", "/etc/cron.d"];
 
 /// Directories of users' crontabs, each named after its user.
-pub(super) const SPOOLS: [&str; 3] = ["/var/spool/cron/crontabs", "/var/spool/cron", "/etc/crontabs"];
+pub(in crate::cmd::doctor) const SPOOLS: [&str; 3] =
+    ["/var/spool/cron/crontabs", "/var/spool/cron", "/etc/crontabs"];
 
 /// Directories of scripts that cron runs as root, and how many times a day.
 const SCRIPT_DIRECTORIES: [(&str, u32); 5] = [
@@ -38,8 +39,8 @@ const fn field(min: u32, max: u32, names: &'static [&'static str]) -> Notation {
     Notation { min, max, names, ranges: &["-"], repeats_values: false }
 }
 
-/// All jobs that call edgecert.
-pub(super) fn jobs(host: &Host<'_>, calls_of_unit: UnitCalls<'_>) -> Vec<Job> {
+/// All jobs that call a program.
+pub(super) fn jobs(host: &Host<'_>, wanted: Program, calls_of_unit: UnitCalls<'_>) -> Vec<Job> {
     let files =
         |paths: &[&str]| -> Vec<PathBuf> { paths.iter().flat_map(|path| crontabs(&host.at(path))).collect() };
     // A user may be able to read their own crontab in a directory that cannot be listed.
@@ -52,9 +53,11 @@ pub(super) fn jobs(host: &Host<'_>, calls_of_unit: UnitCalls<'_>) -> Vec<Job> {
     let system = files(&SYSTEM_CRONTABS).into_iter().map(|file| (file, true));
     let tables = system.chain(users.into_iter().map(|file| (file, false)));
     let mut jobs: Vec<Job> = tables
-        .flat_map(|(file, is_system)| Crontab { file, is_system, host, calls_of_unit }.jobs())
+        .flat_map(|(file, is_system)| Crontab { file, is_system, host, wanted, calls_of_unit }.jobs())
         .collect();
-    jobs.extend(SCRIPT_DIRECTORIES.iter().flat_map(|(directory, runs)| scripts(host, directory, *runs)));
+    jobs.extend(
+        SCRIPT_DIRECTORIES.iter().flat_map(|(directory, runs)| scripts(host, wanted, directory, *runs)),
+    );
     jobs
 }
 
@@ -72,18 +75,19 @@ fn has_cron_name(path: &Path) -> bool {
     !file_name(path).is_empty() && !file_name(path).contains('.') && !file_name(path).ends_with('~')
 }
 
-fn scripts(host: &Host<'_>, directory: &str, runs: u32) -> Vec<Job> {
+fn scripts(host: &Host<'_>, wanted: Program, directory: &str, runs: u32) -> Vec<Job> {
     let scripts = entries(&host.at(directory)).into_iter();
     let scripts = scripts.filter(|path| has_cron_name(path) && is_executable(path));
     let path = usual_path();
-    let finder = CallFinder { host, path: &path, unit_calls: None };
+    let finder = CallFinder { host, wanted, path: &path, unit_calls: None };
     scripts
         .flat_map(|script| {
             let inside = Path::new("/").join(script.strip_prefix(&host.root).unwrap_or(&script));
             let job = |call: Call| Job {
-                program: finder.status(&call),
                 place: script.clone(),
+                scheduler: Scheduler::Cron,
                 runs: Runs::daily(runs),
+                path: path.clone(),
                 user: JobUser::Named("root".into()),
                 prepared_state_dir: None,
                 call,
@@ -98,6 +102,7 @@ struct Crontab<'a> {
     /// Whether its lines name a user.
     is_system: bool,
     host: &'a Host<'a>,
+    wanted: Program,
     calls_of_unit: UnitCalls<'a>,
 }
 
@@ -133,15 +138,24 @@ impl Crontab<'_> {
         let path = variables.iter().rev().find(|(name, _)| name == "PATH");
         let path = path.map_or(PATH, |(_, value)| value);
         let path: Vec<String> = path.split(':').map(str::to_owned).collect();
-        let finder = CallFinder { host: self.host, path: &path, unit_calls: Some(self.calls_of_unit) };
+        let finder = CallFinder {
+            host: self.host,
+            wanted: self.wanted,
+            path: &path,
+            unit_calls: Some(self.calls_of_unit),
+        };
         let job = |call: Call| Job {
-            program: finder.status(&call),
             place: self.file.clone(),
+            scheduler: Scheduler::Cron,
             runs,
+            path: path.clone(),
             user: JobUser::Named(user.to_owned()),
             prepared_state_dir: None,
             call: call.with_environment(variables),
         };
+        if is_for_other_init(command, self.host.has_systemd()) {
+            return Vec::new();
+        }
         finder.in_text(&before_percent(command)).into_iter().map(job).collect()
     }
 }
@@ -152,6 +166,20 @@ fn variable(line: &str) -> Option<(String, String)> {
     let (name, value) = (name.trim(), value.trim());
     let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     is_name.then(|| (name.to_owned(), value.trim_matches(['"', '\'']).to_owned()))
+}
+
+/// Whether a command does nothing under the present init system. Debian's packages leave the work to their timers where
+/// systemd runs: `test -x /usr/bin/certbot -a \! -d /run/systemd/system && …`.
+fn is_for_other_init(command: &str, has_systemd: bool) -> bool {
+    let Some((before, after)) = command.split_once("-d /run/systemd/system") else { return false };
+    let is_negated = before.trim_end().ends_with('!');
+    let after = after.trim_start_matches([' ', ']']);
+    let needs_systemd = match () {
+        () if after.starts_with("&&") => !is_negated,
+        () if after.starts_with("||") => is_negated,
+        () => return false,
+    };
+    needs_systemd != has_systemd
 }
 
 /// The command of a line: what follows an unescaped `%` is its input.

@@ -2,7 +2,7 @@
 
 /// The number of runs on each day of the week, Sunday first. Days that a schedule may skip have none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Runs([u32; 7]);
+pub(in crate::cmd::doctor) struct Runs([u32; 7]);
 
 impl Runs {
     /// The same number of runs every day.
@@ -17,13 +17,13 @@ impl Runs {
     }
 
     /// The runs of both schedules.
-    pub(super) fn and(self, other: Self) -> Self {
+    pub(in crate::cmd::doctor) fn and(self, other: Self) -> Self {
         let mut others = other.0.into_iter();
         Self(self.0.map(|number| number.saturating_add(others.next().unwrap_or_default())))
     }
 
     /// Whether it fires more often than once a day.
-    pub(super) fn is_frequent(self) -> bool {
+    pub(in crate::cmd::doctor) fn is_frequent(self) -> bool {
         self.0.into_iter().all(|number| number > 1)
     }
 }

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::Schedule;
 use super::calendar;
-use super::job::{Job, JobUser};
+use super::job::{Job, JobUser, Scheduler};
+use super::obstacle::Obstacle;
 use super::runs::Runs;
-use crate::cmd::doctor::calls::{Call, CallFinder, words};
+use crate::cmd::doctor::calls::{Call, CallFinder, Program, words};
 use crate::cmd::doctor::host::{Host, entries, file_name, read_text, usual_path};
 
 /// Directories of units; earlier ones override later ones.
@@ -25,6 +27,8 @@ const SECONDS_PER_DAY: f64 = 86_400.0;
 /// The units of the system, or of the user that runs `doctor`.
 pub(in crate::cmd::doctor) struct Units<'a> {
     host: &'a Host<'a>,
+    /// The program whose calls are searched for.
+    wanted: Program,
     directories: Vec<PathBuf>,
     is_system: bool,
 }
@@ -36,26 +40,32 @@ struct Unit {
 }
 
 impl<'a> Units<'a> {
-    pub(in crate::cmd::doctor) fn of_system(host: &'a Host<'a>) -> Self {
+    pub(in crate::cmd::doctor) fn of_system(host: &'a Host<'a>, wanted: Program) -> Self {
         let directories = SYSTEM.iter().map(|path| host.at(path)).collect();
-        Self { host, directories, is_system: true }
+        Self { host, wanted, directories, is_system: true }
     }
 
-    pub(super) fn of_user(host: &'a Host<'a>) -> Self {
+    pub(super) fn of_user(host: &'a Host<'a>, wanted: Program) -> Self {
         let home = host.env.path("HOME");
         let config = host.env.path("XDG_CONFIG_HOME").or_else(|| Some(home.as_ref()?.join(".config")));
         let own = config.map(|config| config.join("systemd/user"));
         let directories = own.into_iter().chain(USER.iter().map(|path| host.at(path)));
-        Self { host, directories: directories.collect(), is_system: false }
+        Self { host, wanted, directories: directories.collect(), is_system: false }
     }
 
-    /// The jobs of all enabled timers whose services call edgecert.
-    pub(super) fn jobs(&self) -> Vec<Job> {
-        self.enabled_timers().into_iter().flat_map(|(name, link)| self.timer_jobs(&name, &link)).collect()
+    /// Adds the enabled timers whose services call the program, and those of its name that cannot call anything.
+    pub(super) fn add_timers(&self, schedule: &mut Schedule) {
+        for (name, link) in self.enabled_timers() {
+            match self.timer_jobs(&name, &link) {
+                Ok(jobs) => schedule.jobs.extend(jobs),
+                Err(obstacle) if name.contains(self.wanted.name()) => schedule.broken.push((link, obstacle)),
+                Err(_) => {}
+            }
+        }
     }
 
     /// Whether a unit of this name is installed.
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(in crate::cmd::doctor) fn has(&self, name: &str) -> bool {
         self.load(name).is_some()
     }
 
@@ -63,7 +73,9 @@ impl<'a> Units<'a> {
     pub(in crate::cmd::doctor) fn calls(&self, name: &str) -> Vec<Call> {
         let name = if name.contains('.') { name.to_owned() } else { format!("{name}.service") };
         let service = self.load(&name);
-        service.map(|service| self.service_calls(&service)).unwrap_or_default()
+        let Some(service) = service else { return Vec::new() };
+        let path = self.path_of(&service);
+        self.service_calls(&service).into_iter().map(|call| call.with_path(&path)).collect()
     }
 
     /// The names of timers that a target pulls in, with the links that enable them.
@@ -75,34 +87,50 @@ impl<'a> Units<'a> {
         timers.map(|link| (file_name(&link).to_owned(), link)).collect()
     }
 
-    fn timer_jobs(&self, name: &str, link: &Path) -> Vec<Job> {
-        let Some(timer) = self.load(name) else { return Vec::new() };
+    fn timer_jobs(&self, name: &str, link: &Path) -> Result<Vec<Job>, Obstacle> {
+        let timer = self.load(name).ok_or_else(|| Obstacle::NoUnit(name.to_owned()))?;
         let default = format!("{}.service", name.trim_end_matches(".timer"));
-        let service = timer.last("Timer", "Unit").unwrap_or(&default).to_owned();
-        let Some(service) = self.load(&service) else { return Vec::new() };
-        let path = usual_path();
-        let finder = CallFinder { host: self.host, path: &path, unit_calls: None };
+        let service_name = timer.last("Timer", "Unit").unwrap_or(&default);
+        let service = self.load(service_name).ok_or_else(|| Obstacle::NoUnit(service_name.to_owned()))?;
         let job = |call: Call| Job {
             place: link.to_owned(),
+            scheduler: Scheduler::Systemd { service: service_name.to_owned() },
             runs: timer.runs(),
-            program: finder.status(&call),
+            path: self.path_of(&service),
             user: self.user_of(&service),
             prepared_state_dir: self.state_directory(&service),
             call,
         };
-        self.service_calls(&service).into_iter().map(job).collect()
+        Ok(self.service_calls(&service).into_iter().map(job).collect())
     }
 
     fn service_calls(&self, service: &Unit) -> Vec<Call> {
-        let path = usual_path();
-        let finder = CallFinder { host: self.host, path: &path, unit_calls: None };
-        let assignments = service.list("Service", "Environment").into_iter().flat_map(words);
-        let pair =
-            |word: String| word.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let environment: Vec<(String, String)> = assignments.filter_map(pair).collect();
+        let (path, environment) = (self.path_of(service), self.environment(service));
+        let finder = CallFinder { host: self.host, wanted: self.wanted, path: &path, unit_calls: None };
         let commands = service.list("Service", "ExecStart").into_iter();
         let calls = commands.flat_map(|command| finder.in_words(&exec_words(command)));
         calls.map(|call| call.with_environment(&environment)).collect()
+    }
+
+    /// The variables of a service. Those of a file override those of the unit.
+    fn environment(&self, service: &Unit) -> Vec<(String, String)> {
+        let mut assignments: Vec<String> =
+            service.list("Service", "Environment").into_iter().flat_map(words).collect();
+        for file in service.list("Service", "EnvironmentFile") {
+            let text = read_text(&self.host.at(file.trim_start_matches('-'))).unwrap_or_default();
+            let lines = text.lines().map(str::trim).filter(|line| !line.starts_with(['#', ';']));
+            assignments.extend(lines.flat_map(words));
+        }
+        let pair =
+            |word: &String| word.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assignments.iter().filter_map(pair).collect()
+    }
+
+    /// The search path of a service.
+    fn path_of(&self, service: &Unit) -> Vec<String> {
+        let environment = self.environment(service);
+        let path = environment.iter().rev().find(|(name, _)| name == "PATH");
+        path.map_or_else(usual_path, |(_, path)| path.split(':').map(str::to_owned).collect())
     }
 
     fn user_of(&self, service: &Unit) -> JobUser {

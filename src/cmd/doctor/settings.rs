@@ -1,0 +1,85 @@
+//! `doctor --settings`: the settings in effect and where each comes from. Sends no request.
+
+use serde::Serialize;
+
+use crate::context::Context;
+use crate::error::{CommandError, ErrorKind};
+use crate::report::{Cell, CommandReport, Style, Table};
+use crate::settings::{EffectiveSetting, Layer, ValueOrigin};
+use crate::text;
+
+/// One setting in the JSON report.
+#[derive(Serialize)]
+struct Row {
+    key: &'static str,
+    /// The lineage whose `[[lineage]]` entry has it; `null` for the whole run.
+    lineage: Option<String>,
+    /// `null` if it is unset or invalid.
+    value: Option<String>,
+    origin: String,
+    error: Option<String>,
+    hint: Option<String>,
+    #[serde(skip)]
+    kind: Option<ErrorKind>,
+    /// Whether nothing sets it.
+    #[serde(skip)]
+    is_default: bool,
+}
+
+/// Lists the settings. The most severe invalid one decides the exit code.
+pub(super) fn list(flags: &Layer, context: &Context, report: &mut CommandReport) {
+    let rows: Vec<Row> = context.effective_settings(flags).into_iter().map(Row::new).collect();
+    let most_severe = ErrorKind::most_severe(rows.iter().filter_map(|row| row.kind));
+    report.exit_with(most_severe.map_or(0, ErrorKind::exit_code));
+    report.body.text = to_text(&rows, context.style);
+    report.body.set("settings", rows);
+}
+
+impl Row {
+    fn new(setting: EffectiveSetting) -> Self {
+        let error = setting.error.map(CommandError::from);
+        Self {
+            key: setting.key,
+            lineage: setting.lineage,
+            value: setting.value,
+            origin: setting.origin.to_string(),
+            is_default: setting.origin == ValueOrigin::Default,
+            error: error.as_ref().map(|error| error.message().to_owned()),
+            hint: error.as_ref().and_then(|error| error.hint().map(str::to_owned)),
+            kind: error.as_ref().map(CommandError::kind),
+        }
+    }
+}
+
+/// A table for the whole run, and one for the lineages with settings of their own.
+fn to_text(rows: &[Row], style: Style) -> String {
+    let (own, global): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| row.lineage.is_some());
+    let global = table(Table::new(&["setting", "value", "from"]).keeping("value", &[]), &global, style);
+    if own.is_empty() {
+        return global;
+    }
+    let heads = ["lineage", "setting", "value", "from"];
+    format!("{global}\n{}", table(Table::new(&heads).keeping("value", &[]), &own, style))
+}
+
+fn table(mut table: Table, rows: &[&Row], style: Style) -> String {
+    for row in rows {
+        let absent = match &row.error {
+            Some(_) if row.is_default => "missing",
+            Some(_) => "invalid",
+            None => "-",
+        };
+        let value = row.value.as_deref().unwrap_or(absent);
+        let cells = [Some(row.key), Some(value), Some(row.origin.as_str())];
+        let cells = row.lineage.as_deref().into_iter().chain(cells.into_iter().flatten());
+        table.row(cells.map(Cell::from));
+        if let Some(error) = &row.error {
+            table.note(&text::sanitize(&message(error, row.hint.as_deref())));
+        }
+    }
+    table.to_text(style)
+}
+
+fn message(error: &str, hint: Option<&str>) -> String {
+    hint.map_or_else(|| error.to_owned(), |hint| format!("{error}; {hint}"))
+}
