@@ -3,12 +3,13 @@
 #   acme.sh --deploy -d example.com --deploy-hook edgecert
 # acme.sh saves the hook and runs it after each renewal.
 #
-# edgecert reads its settings from its configuration file or the environment. Set EDGECERT_BIN if edgecert is not in the
-# PATH that cron uses.
+# edgecert reads its settings from its configuration file or the environment. cron's PATH may lack /usr/local/bin, so
+# edgecert is looked for there, too. EDGECERT_BIN names another place.
 
 # Arguments: domain key cert ca fullchain pfx
 edgecert_deploy() {
+  _edgecert_bin="${EDGECERT_BIN:-$(command -v edgecert || echo /usr/local/bin/edgecert)}"
   # Passed as the variables of a reload command: edgecert then detects a full chain left over from an earlier certificate.
   Le_Domain="$1" CERT_KEY_PATH="$2" CERT_PATH="$3" CA_CERT_PATH="$4" CERT_FULLCHAIN_PATH="$5" \
-    "${EDGECERT_BIN:-edgecert}" deploy
+    "$_edgecert_bin" deploy
 }

@@ -51,7 +51,7 @@ const HELP_TEMPLATE: &str = "\
 
 Examples:
   certbot reconfigure --cert-name example.com --deploy-hook edgecert
-  acme.sh --install-cert -d example.com --reloadcmd edgecert
+  acme.sh --install-cert -d example.com --reloadcmd /usr/local/bin/edgecert
   edgecert --lineage /etc/letsencrypt/live/example.com
   edgecert plan --lineage /etc/letsencrypt/live/example.com
   edgecert check --cert fullchain.pem --key privkey.pem

@@ -9,7 +9,9 @@ use edgecert_sandbox::Authority;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::harness::{Hook, Lineage, Options, Sandbox, edgecert, sandbox, scrub_times, world};
+use crate::harness::{
+    Hook, Lineage, Options, Sandbox, edgecert, require_tracer, sandbox, scrub_times, world,
+};
 
 const README: &str = "README.md";
 const REFERENCE: &str = "hooks/README.md";
@@ -256,8 +258,8 @@ fn acme_sh_hook_hands_over_the_renewal() {
         .arg(&script)
         .arg(lineage.path())
         .env_clear()
-        .envs(variables)
-        .env("EDGECERT_BIN", program);
+        .envs(variables.clone())
+        .env("EDGECERT_BIN", &program);
     let output = shell.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(service.certs()[0]["cert_pem"], lineage.read("fullchain.pem"));
@@ -269,4 +271,14 @@ fn acme_sh_hook_hands_over_the_renewal() {
     lineage.write("fullchain.pem", &stale);
     assert!(shell.output().unwrap().status.success());
     assert_eq!(service.certs()[0]["cert_pem"], renewed);
+
+    // cron finds it outside its PATH.
+    require_tracer("proot");
+    lineage.renew(&["a.example"]);
+    let bind = format!("{}:/usr/local/bin/edgecert", Path::new(&program).display());
+    let mut cron = Command::new("proot");
+    cron.args(["-b", &bind, "sh", "-c", call]).arg(&script).arg(lineage.path()).env_clear().envs(variables);
+    let output = cron.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(service.certs()[0]["cert_pem"], lineage.read("fullchain.pem"));
 }
