@@ -133,8 +133,8 @@ impl FieldType {
             Self::Origins => {
                 r#"a list of origins like {"addr":"192.0.2.10","weight":1,"status":true}"#.into()
             }
-            Self::Array => "a list ([…])".into(),
-            Self::Object => "an object ({…})".into(),
+            Self::Array => "a list ([...])".into(),
+            Self::Object => "an object ({...})".into(),
             Self::Any => "anything".into(),
         }
     }

@@ -47,7 +47,10 @@ impl Diagnostic for ChangeError {
                 format!("run `edgecert sites get {id}` to see the fields that can be set")
             }
             Self::Ignored { id, suggestions, .. } => {
-                format!("{}; set it with `edgecert sites update {id} --set …`", suggestions.join("; "))
+                format!(
+                    "{}; set it with `edgecert sites update {id} --set FIELD=VALUE`",
+                    suggestions.join("; ")
+                )
             }
         })
     }

@@ -34,7 +34,7 @@ pub(super) enum FieldUpdateError {
     Unreadable(#[from] ReadError),
     #[error("cannot read standard input: {reason}")]
     Stdin { reason: String },
-    #[error("--origin and --set origins=… set the same field")]
+    #[error("--origin and --set origins=VALUE set the same field")]
     OriginsTwice,
     #[error("--origin has a port, but the protocol of the origins is unknown")]
     UnknownProtocol,
