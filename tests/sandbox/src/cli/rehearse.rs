@@ -14,7 +14,10 @@ use super::signals::Signals;
 /// What to do after a rehearsal, as in the README.
 const NEXT: [(&str, &[&str]); 7] = [
     ("install", &["cargo install --locked --root /usr/local --path ."]),
-    ("store the API key", &["install -D -m 600 /dev/stdin /etc/edgecert/api-key"]),
+    (
+        "store the API key",
+        &["install -D -m 600 /dev/null /etc/edgecert/api-key  # then write the key into it"],
+    ),
     ("write base_url and api_key_file to /etc/edgecert/config.toml", &[]),
     ("deploy once by hand", &["RENEWED_LINEAGE=/etc/letsencrypt/live/example.com edgecert"]),
     ("attach it to certbot", &["ln -s /usr/local/bin/edgecert /etc/letsencrypt/renewal-hooks/deploy/"]),

@@ -64,9 +64,9 @@ impl Store {
         query.query_row([key], |row| row.get(0)).optional()
     }
 
-    /// Returns a key of the first account, for the ready file.
+    /// Returns the key of the first account that the world lists first, for the ready file.
     pub(crate) fn first_key(&self) -> rusqlite::Result<Option<String>> {
-        let sql = "SELECT key FROM api_key ORDER BY account, key LIMIT 1";
+        let sql = "SELECT key FROM api_key ORDER BY account, rowid LIMIT 1";
         self.connection.query_row(sql, [], |row| row.get(0)).optional()
     }
 

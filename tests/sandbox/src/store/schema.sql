@@ -1,7 +1,7 @@
 -- Schema version 1. Times are seconds since 1970, except push_at, which is in milliseconds.
 -- domain_key is the canonical form of domain (lower-case A-labels), by which domains are compared.
 CREATE TABLE account (id INTEGER PRIMARY KEY);
-CREATE TABLE api_key (key TEXT PRIMARY KEY, account INTEGER NOT NULL REFERENCES account) WITHOUT ROWID;
+CREATE TABLE api_key (key TEXT PRIMARY KEY, account INTEGER NOT NULL REFERENCES account);
 CREATE TABLE package (
     id INTEGER PRIMARY KEY,
     account INTEGER NOT NULL REFERENCES account,

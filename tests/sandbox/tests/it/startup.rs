@@ -68,6 +68,15 @@ fn ready_file_lists_endpoints_and_key() {
 }
 
 #[test]
+fn ready_file_has_first_key_of_world() {
+    let mut world = test_world();
+    let account = &mut world["accounts"][0];
+    account["api_keys"] = json!(["sandbox-key", "a-key-of-another-host"]);
+    let server = Server::start_with(&world, &[]);
+    assert_eq!(server.ready["api_key"], "sandbox-key");
+}
+
+#[test]
 fn signals_stop_it_cleanly() {
     for signal in ["TERM", "INT", "HUP"] {
         let server = Server::start_with(&test_world(), &["--tls"]);
