@@ -16,7 +16,7 @@ const NEXT: [(&str, &[&str]); 7] = [
     ("install", &["cargo install --locked --root /usr/local --path ."]),
     (
         "store the API key",
-        &["install -D -m 600 /dev/null /etc/edgecert/api-key  # then write the key into it"],
+        &["install -D -m 600 /dev/stdin /etc/edgecert/api-key  # paste the key, then press Enter and Ctrl-D"],
     ),
     ("write base_url and api_key_file to /etc/edgecert/config.toml", &[]),
     ("deploy once by hand", &["RENEWED_LINEAGE=/etc/letsencrypt/live/example.com edgecert"]),
