@@ -162,7 +162,8 @@ impl Lineage {
 
     /// Whether a call of the client covers it. Without options, the client's configuration decides, which is assumed to.
     fn is_renewed_by(&self, job: &Job) -> bool {
-        let directory = job.call.option(&["--config-dir", "--home", "--config-home", "--path"]);
+        let directory = job.call.option(&["--config-dir", "--config-home"]);
+        let directory = directory.or_else(|| job.call.option(&["--home", "--path"]));
         let is_elsewhere = |named: &str| {
             let home = self.home.as_deref().map(real_path);
             named.starts_with('/') && home != Some(real_path(Path::new(named)))

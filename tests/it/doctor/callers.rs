@@ -3,6 +3,8 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 
+use tempfile::TempDir;
+
 use super::{Certbot, assert_only_fault, doctor, faults, on_good_host};
 use crate::harness::{Hook, Sandbox, sandbox};
 
@@ -285,29 +287,31 @@ fn hook_on_the_command_line_counts() {
 
 #[test]
 fn acme_sh_keeps_the_path_of_its_user() {
-    let service = sandbox(&["a.example"]);
-    let call = |account: &str| {
-        let home = tempfile::TempDir::new().unwrap();
-        let directory = super::hooks::acme_sh(home.path(), "Le_ReloadCmd='edgecert'\n");
-        fs::write(home.path().join("account.conf"), account).unwrap();
-        fs::set_permissions(home.path(), Permissions::from_mode(0o700)).unwrap();
+    let (service, home) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let directory = super::hooks::acme_sh(home.path(), "Le_ReloadCmd='edgecert'\n");
+    let call = |options: &str, path: &str| {
+        fs::write(home.path().join("account.conf"), format!("USER_PATH='{path}'\n")).unwrap();
         let hook = doctor(&service, &format!("[[lineage]]\npath = '{}'\n", directory.display()));
-        let output = install_with_cargo(hook).run();
-        drop(home);
-        output
+        let options = options.replace("HOME", home.path().to_str().unwrap());
+        let line = format!("7 3 * * * root \"/usr/local/bin\"/acme.sh --cron {options} > /dev/null\n");
+        hook.write_host_file("etc/cron.d/acme", &line, 0o644);
+        install_with_cargo(hook).run()
     };
-    assert_eq!(call("USER_PATH='/usr/bin:/root/.cargo/bin'\n").code, 0);
-    let output = call("USER_PATH='/usr/bin:/bin'\n");
-    assert_only_fault(&output, "fail hook: ", "run `install -m 755 /root/.cargo/bin/edgecert");
-    assert!(
-        faults(&output)[0].contains("cron.d/acme does not find it in its PATH /usr/bin:/bin:/usr/local/bin")
-    );
+    for options in ["", "--home \"HOME\"", "--home /usr/local/bin --config-home HOME"] {
+        assert_eq!(faults(&call(options, "/usr/bin:/root/.cargo/bin")), [""; 0], "{options}");
+        let output = call(options, "/usr/sbin:/bin");
+        assert_only_fault(&output, "fail hook: ", "run `install -m 755 /root/.cargo/bin/edgecert");
+        let path = "cron.d/acme does not find it in its PATH /usr/sbin:/bin:/usr/bin:/bin; ";
+        assert!(faults(&output)[0].contains(path), "{:?}", faults(&output));
+    }
+    let found = faults(&call("--home /home/other/.acme.sh", "/usr/bin"));
+    assert!(found[1].starts_with("warn renewal: no timer and no crontab runs acme.sh, "), "{found:?}");
 }
 
 #[test]
 fn hooks_of_lego_and_dehydrated_are_found() {
     let service = sandbox(&["a.example"]);
-    let home = tempfile::TempDir::new().unwrap();
+    let home = TempDir::new().unwrap();
     let path = home.path().join("certificates");
     let issued = crate::harness::test_ca().issue(&["a.example"]).unwrap();
     fs::create_dir(&path).unwrap();
