@@ -78,7 +78,7 @@ pub(crate) fn run(args: &DoctorArgs, context: &Context, report: &mut CommandRepo
     let next = next::step(&findings, has_settings, host.uid == 0);
     report.body.text = findings.iter().map(|finding| finding.lines(now, context.style)).collect();
     report.body.text += &finding_counts(findings.iter().map(|finding| finding.status));
-    report.body.text.push_str(&next::line(next.as_deref()));
+    report.body.text.push_str(&next::line(next.as_deref(), context.style));
     let most_severe = ErrorKind::most_severe(findings.iter().filter_map(|finding| finding.kind));
     report.exit_with(most_severe.map_or(0, ErrorKind::exit_code));
     report.body.set("findings", findings);

@@ -2,9 +2,11 @@
 
 use super::finding::DoctorFinding;
 use crate::check::Status;
+use crate::report::{Style, Wrapped};
 
 /// The line after the last finding when everything is set up.
 const NOTHING: &str = "nothing is left to do";
+const LABEL: &str = "next: ";
 
 /// The remedy of the first failure, else of the first warning; `None` if nothing is left to do.
 pub(super) fn step(findings: &[DoctorFinding], has_settings: bool, is_root: bool) -> Option<String> {
@@ -18,7 +20,8 @@ pub(super) fn step(findings: &[DoctorFinding], has_settings: bool, is_root: bool
     remedies.next()
 }
 
-/// The last line of the text.
-pub(super) fn line(step: Option<&str>) -> String {
-    step.map_or_else(|| format!("{NOTHING}\n"), |step| format!("next: {step}\n"))
+/// The last line of the text, wrapped at the width of the terminal.
+pub(super) fn line(step: Option<&str>, style: Style) -> String {
+    let Some(step) = step else { return format!("{NOTHING}\n") };
+    Wrapped::new(LABEL, LABEL.len(), LABEL.len(), style).words(step).finish()
 }
