@@ -105,6 +105,10 @@ fn path_of_the_unit_counts() {
         let output = hook.run();
         assert_eq!(output.code, if works { 0 } else { 78 }, "{drop_in}: {:?}", faults(&output));
     }
+    let hook = install_with_cargo(with_hook(&service, &certbot, "edgecert"));
+    let manager = format!("[Manager]\nDefaultEnvironment=LANG=C {path}\n");
+    hook.write_host_file("etc/systemd/system.conf.d/path.conf", &manager, 0o644);
+    hook.succeeds();
 }
 
 #[test]

@@ -114,8 +114,8 @@ impl<'a> Units<'a> {
 
     /// The variables of a service. Those of a file override those of the unit.
     fn environment(&self, service: &Unit) -> Vec<(String, String)> {
-        let mut assignments: Vec<String> =
-            service.list("Service", "Environment").into_iter().flat_map(words).collect();
+        let mut assignments = self.default_environment();
+        assignments.extend(service.list("Service", "Environment").into_iter().flat_map(words));
         for file in service.list("Service", "EnvironmentFile") {
             let text = read_text(&self.host.at(file.trim_start_matches('-'))).unwrap_or_default();
             let lines = text.lines().map(str::trim).filter(|line| !line.starts_with(['#', ';']));
@@ -124,6 +124,18 @@ impl<'a> Units<'a> {
         let pair =
             |word: &String| word.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
         assignments.iter().filter_map(pair).collect()
+    }
+
+    /// The variables that the configuration of the service manager gives every service.
+    fn default_environment(&self) -> Vec<String> {
+        let name = if self.is_system { "system.conf" } else { "user.conf" };
+        let file = self.host.at("/etc/systemd").join(name);
+        let drop_ins = entries(&file.with_file_name(format!("{name}.d")));
+        let files =
+            std::iter::once(file).chain(drop_ins.into_iter().filter(|file| has_extension(file, "conf")));
+        let lines = files.filter_map(|file| read_text(&file)).flat_map(|text| parse(&text)).collect();
+        let manager = Unit { lines };
+        manager.list("Manager", "DefaultEnvironment").into_iter().flat_map(words).collect()
     }
 
     /// The search path of a service.
