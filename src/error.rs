@@ -9,14 +9,14 @@ mod hint;
 use std::fmt::Display;
 use std::io;
 
-pub(crate) use self::hint::{
-    INTERNAL_HINT, REPEAT_HINT, RETRY_HINT, read_hint, state_dir_hint, state_file_hint, write_hint,
-};
+pub(crate) use self::hint::{INTERNAL_HINT, read_hint, state_dir_hint, state_file_hint, write_hint};
 use self::hint::{OTHER_STATE_DIR, certificate_hint};
 use crate::check::Finding;
 use crate::file::ReadError;
+use crate::hint::{Hint, Place};
 use crate::settings::FileFault;
 use crate::state::{LockTimeout, StateDirError, WriteError, WriteFailure};
+pub(crate) use crate::text::shell_word;
 use crate::trust::TrustStoreError;
 use crate::{api, file, settings, source};
 
@@ -85,8 +85,13 @@ pub(crate) trait Diagnostic: Display {
     /// The failure class.
     fn kind(&self) -> ErrorKind;
 
-    /// What the user can do, in the imperative.
-    fn hint(&self) -> Option<String> {
+    /// What the user can do.
+    fn hint(&self) -> Option<Hint> {
+        None
+    }
+
+    /// What was not sent because of it, for commands that send something.
+    fn unsent(&self) -> Option<&'static str> {
         None
     }
 
@@ -98,12 +103,18 @@ pub(crate) trait Diagnostic: Display {
 }
 
 /// One failure as the user sees it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct CommandError {
     kind: ErrorKind,
     message: String,
-    hint: Option<String>,
+    /// See [`Diagnostic::unsent`]; `None` once it is part of the message.
+    unsent: Option<&'static str>,
+    hint: Option<Hint>,
+    /// The text of the hint.
+    advice: Option<String>,
+    /// Whether the place is known where it is read.
+    is_placed: bool,
     is_misuse: bool,
 }
 
@@ -120,12 +131,34 @@ impl CommandError {
 
     /// What the user can do.
     pub(crate) fn hint(&self) -> Option<&str> {
-        self.hint.as_deref()
+        self.advice.as_deref()
+    }
+
+    /// Adapts message and hint to the place where they are read, unless they are for a more specific one.
+    pub(crate) fn placed(mut self, place: &Place) -> Self {
+        if !self.is_placed {
+            self.is_placed = true;
+            if let Some(unsent) = self.unsent.take().filter(|_| place.command.sends()) {
+                self = self.with_consequence(unsent);
+            }
+            self.advise(place);
+        }
+        self
+    }
+
+    /// Adapts the hint to a place.
+    pub(crate) fn advise(&mut self, place: &Place) {
+        self.advice = self.hint.as_ref().map(|hint| hint.at(place));
     }
 
     /// Whether the command line names something that does not exist.
     pub(crate) fn is_misuse(&self) -> bool {
         self.is_misuse
+    }
+
+    /// Whether both read the same.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        (self.kind, &self.message, &self.advice) == (other.kind, &other.message, &other.advice)
     }
 
     /// Prefixes the message with the lineage's name, unless it already begins with it.
@@ -148,15 +181,6 @@ impl CommandError {
         Self { message: format!("{}; {consequence}", self.message), ..self.clone() }
     }
 
-    /// Replaces the advice to let `sync` retry, for a run that is not recorded.
-    pub(crate) fn advise_repetition(&mut self) {
-        if self.kind == ErrorKind::Temporary
-            && self.hint.as_ref().is_some_and(|hint| hint.contains("`edgecert sync`"))
-        {
-            self.hint = Some(REPEAT_HINT.into());
-        }
-    }
-
     /// Joins the messages on one line. Those after the tenth are only counted.
     pub(crate) fn join(errors: &[Self]) -> String {
         const MAX_MESSAGES: usize = 10;
@@ -174,8 +198,12 @@ impl<E: Diagnostic + ?Sized> Diagnostic for &E {
         (**self).kind()
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         (**self).hint()
+    }
+
+    fn unsent(&self) -> Option<&'static str> {
+        (**self).unsent()
     }
 
     fn is_misuse(&self) -> bool {
@@ -185,10 +213,14 @@ impl<E: Diagnostic + ?Sized> Diagnostic for &E {
 
 impl<E: Diagnostic> From<E> for CommandError {
     fn from(error: E) -> Self {
+        let hint = error.hint();
         Self {
             kind: error.kind(),
             message: error.to_string(),
-            hint: error.hint(),
+            unsent: error.unsent(),
+            advice: hint.as_ref().map(ToString::to_string),
+            hint,
+            is_placed: false,
             is_misuse: error.is_misuse(),
         }
     }
@@ -197,12 +229,21 @@ impl<E: Diagnostic> From<E> for CommandError {
 /// An error without a type of its own is a bug.
 impl From<anyhow::Error> for CommandError {
     fn from(error: anyhow::Error) -> Self {
-        Self {
-            kind: ErrorKind::Internal,
-            message: format!("internal error: {error:#}"),
-            hint: Some(INTERNAL_HINT.into()),
-            is_misuse: false,
-        }
+        InternalError(error).into()
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("internal error: {0:#}")]
+struct InternalError(anyhow::Error);
+
+impl Diagnostic for InternalError {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Internal
+    }
+
+    fn hint(&self) -> Option<Hint> {
+        Some(INTERNAL_HINT.into())
     }
 }
 
@@ -211,8 +252,12 @@ impl Diagnostic for FailedCheck<'_> {
         ErrorKind::Refused
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         self.0.hint.clone()
+    }
+
+    fn unsent(&self) -> Option<&'static str> {
+        Some("nothing was sent")
     }
 
     fn is_misuse(&self) -> bool {
@@ -222,7 +267,7 @@ impl Diagnostic for FailedCheck<'_> {
 
 /// A failed local check. It refuses the certificate before anything is sent.
 #[derive(Debug, thiserror::Error)]
-#[error("{}; nothing was sent", .0.detail)]
+#[error("{}", .0.detail)]
 pub(crate) struct FailedCheck<'a>(pub(crate) &'a Finding);
 
 impl Diagnostic for api::RequestError {
@@ -230,7 +275,7 @@ impl Diagnostic for api::RequestError {
         self.error.kind()
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         self.error.hint()
     }
 }
@@ -249,12 +294,12 @@ impl Diagnostic for api::AttemptError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         let hint = match self {
             Self::Unreachable { .. }
             | Self::TimedOut { .. }
             | Self::ConnectionClosed { .. }
-            | Self::Unavailable { .. } => RETRY_HINT,
+            | Self::Unavailable { .. } => return Some(Hint::RETRY),
             Self::Untrusted { fault, .. } => certificate_hint(*fault),
             Self::NotTls { .. } => "check scheme, host and port of the base URL",
             Self::NoCommonTls { .. } => "check the base URL; the server must support TLS 1.2 or 1.3",
@@ -273,7 +318,7 @@ impl Diagnostic for api::Gap {
         ErrorKind::Protocol
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         Some("report the incomplete list to the service's support".into())
     }
 }
@@ -283,7 +328,7 @@ impl Diagnostic for api::SetupError {
         ErrorKind::Config
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
             Self::TrustStore(error) => error.hint(),
             Self::Client(_) => None,
@@ -296,7 +341,7 @@ impl Diagnostic for TrustStoreError {
         ErrorKind::Config
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         let hint = match self {
             Self::Unreadable(error) => read_hint(error.kind),
             Self::CaFile { .. } => "name a file with CA certificates in PEM",
@@ -314,26 +359,27 @@ impl Diagnostic for settings::SettingsError {
         ErrorKind::Config
     }
 
-    fn hint(&self) -> Option<String> {
-        Some(match self {
+    fn hint(&self) -> Option<Hint> {
+        let hint = match self {
             Self::NoBaseUrl => "set EDGECERT_BASE_URL, or base_url in /etc/edgecert/config.toml".into(),
             Self::NoApiKey => "set EDGECERT_API_KEY, or write the key to a file and set api_key_file in /etc/edgecert/config.toml".into(),
             Self::OpenToOthers { path } if file::is_mounted_secret(path) => {
                 "set defaultMode: 0440 where the secret is mounted".into()
             }
-            Self::OpenToOthers { path } => format!("run `chmod o= {}`", shell_word(&path.to_string_lossy())),
+            Self::OpenToOthers { path } => format!("run `chmod o= {}`", shell_word(&path.to_string_lossy())).into(),
             Self::File { fault: FileFault::UnknownKey { key, .. }, .. } if key == "api_key" => {
                 "write the key to a file of its own and set `api_key_file`".into()
             }
             Self::File { fault: FileFault::UnknownKey { known, .. }, .. } => {
-                format!("known keys: {}", known.join(", "))
+                format!("known keys: {}", known.join(", ")).into()
             }
             Self::Read(error) => read_hint(error.kind).into(),
             Self::OtherService { url } => format!(
                 "run `edgecert sync --base-url {url} --api-key-file FILE` with the key for that service, or deploy the lineage again"
-            ),
+            ).into(),
             Self::Invalid { .. } | Self::File { .. } | Self::NotUnicode(_) => return None,
-        })
+        };
+        Some(hint)
     }
 }
 
@@ -342,10 +388,10 @@ impl Diagnostic for settings::Distrust {
         ErrorKind::Config
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         Some(match self {
             Self::Writable { path } | Self::Replaceable { directory: path } => {
-                format!("run `chmod go-w {}`", shell_word(&path.to_string_lossy()))
+                format!("run `chmod go-w {}`", shell_word(&path.to_string_lossy())).into()
             }
             Self::Foreign { .. } => "make root its owner, or the user that runs edgecert".into(),
             Self::Unknown { .. } => "check the path and its permissions".into(),
@@ -361,16 +407,14 @@ impl Diagnostic for source::SourceError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         let hint = match self {
             Self::NoSource => {
                 "run edgecert as the deploy hook of an ACME client, or pass --lineage DIR, or --cert FILE and --key FILE"
             }
             Self::NotALineage { is_denied: true, .. } => CLIENT_USER_HINT,
-            Self::NotALineage { .. } => {
-                "name the directory that holds the certificate and its key, or pass --cert FILE and --key FILE"
-            }
-            Self::SeveralLineages { .. } => "name the files of one of them with --cert FILE and --key FILE",
+            Self::NotALineage { .. } => return Some(Hint::NameLineage),
+            Self::SeveralLineages { .. } => return Some(Hint::NameFiles),
         };
         Some(hint.into())
     }
@@ -384,7 +428,7 @@ impl Diagnostic for ReadError {
         ErrorKind::NoInput
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         let hint = match self.kind {
             io::ErrorKind::NotFound => {
                 "check the path; acme.sh and `lego --filename` may name files that they did not write"
@@ -403,13 +447,13 @@ impl Diagnostic for WriteError {
         ErrorKind::Config
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         Some(match self.cause {
-            WriteFailure::Io(kind) => write_hint(kind, OTHER_STATE_DIR),
+            WriteFailure::Io(kind) => write_hint(kind, OTHER_STATE_DIR).into(),
             WriteFailure::LaterVersion => {
-                format!("run the release of edgecert that wrote it, or {OTHER_STATE_DIR}")
+                format!("run the release of edgecert that wrote it, or {OTHER_STATE_DIR}").into()
             }
-            WriteFailure::Unreadable(kind) => state_file_hint(kind),
+            WriteFailure::Unreadable(kind) => state_file_hint(kind).into(),
         })
     }
 }
@@ -419,7 +463,7 @@ impl Diagnostic for StateDirError {
         ErrorKind::NoInput
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         Some(state_dir_hint(self.0.kind).into())
     }
 }
@@ -429,16 +473,9 @@ impl Diagnostic for LockTimeout {
         ErrorKind::Temporary
     }
 
-    fn hint(&self) -> Option<String> {
-        let hint = "wait for that run to finish, then repeat this one: its options are not recorded";
-        Some(hint.into())
+    fn hint(&self) -> Option<Hint> {
+        Some(Hint::Wait)
     }
-}
-
-/// Quotes a word for pasting into a shell.
-pub(crate) fn shell_word(text: &str) -> String {
-    let is_plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c));
-    if is_plain { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 #[cfg(test)]
@@ -462,11 +499,5 @@ mod tests {
         let error = CommandError::from(anyhow::anyhow!("surprise").context("cannot start"));
         assert_eq!(error.kind(), ErrorKind::Internal);
         assert_eq!(error.message(), "internal error: cannot start: surprise");
-    }
-
-    #[test]
-    fn shell_word_is_quoted_when_needed() {
-        assert_eq!(shell_word("/etc/edgecert/key"), "/etc/edgecert/key");
-        assert_eq!(shell_word("/a b/it's"), r"'/a b/it'\''s'");
     }
 }

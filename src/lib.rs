@@ -22,6 +22,7 @@ pub mod env;
 mod error;
 mod fields;
 mod file;
+pub mod hint;
 mod inventory;
 #[doc(hidden)]
 pub mod key;

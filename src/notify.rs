@@ -136,7 +136,7 @@ fn run_program(program: &Program, notification: &Notification, env: &Env) -> Res
     program.trust().map_err(|distrust| NotifyError::Untrusted {
         name: program.name.clone(),
         reason: distrust.to_string(),
-        remedy: distrust.hint().unwrap_or_default(),
+        remedy: distrust.hint().map(String::from).unwrap_or_default(),
     })?;
     // Standard output is for the report alone, so the output of the program goes to standard error.
     let output = || io::stderr().as_fd().try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from);

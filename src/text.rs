@@ -102,6 +102,12 @@ pub fn list<T: AsRef<str>>(items: &[T]) -> String {
     }
 }
 
+/// Quotes a word for pasting into a shell.
+pub fn shell_word(text: &str) -> String {
+    let is_plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c));
+    if is_plain { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,5 +141,11 @@ mod tests {
         assert_eq!(list(&["a", "b", "c"]), "a, b and c");
         let many: Vec<String> = (0..12).map(|n| n.to_string()).collect();
         assert_eq!(list(&many), "0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more");
+    }
+
+    #[test]
+    fn shell_word_is_quoted_when_needed() {
+        assert_eq!(shell_word("/etc/edgecert/key"), "/etc/edgecert/key");
+        assert_eq!(shell_word("/a b/it's"), r"'/a b/it'\''s'");
     }
 }

@@ -12,6 +12,7 @@ use crate::clock::Start;
 use crate::env::Env;
 use crate::error::{CommandError, Diagnostic, ErrorKind};
 use crate::file;
+use crate::hint::Hint;
 use crate::progress::{Phase, Progress};
 use crate::report::{AnyReport, Style, error_lines, warning_line};
 use crate::text::count;
@@ -49,9 +50,9 @@ impl Diagnostic for OutputLost {
         ErrorKind::NoInput
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         let action = if self.is_full { "free some space" } else { "redirect it elsewhere" };
-        Some(format!("the output is incomplete; {action}, then run the command again"))
+        Some(format!("the output is incomplete; {action}, then run the command again").into())
     }
 }
 

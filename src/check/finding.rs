@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::hint::Hint;
 use crate::names::Domain;
 use crate::text;
 
@@ -35,9 +36,8 @@ pub struct Finding {
     pub status: Status,
     /// Names the file, unless the status is `ok` or `skipped`.
     pub detail: String,
-    /// What to do about it, in the imperative.
     #[serde(skip)]
-    pub hint: Option<String>,
+    pub hint: Option<Hint>,
     /// The requested domain that the leaf does not cover, if that is the failure.
     #[serde(skip)]
     pub uncovered: Option<Domain>,
@@ -60,7 +60,7 @@ impl Finding {
         Self { check, status: Status::Fail, detail: detail.into(), hint: None, uncovered: None }
     }
 
-    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub(super) fn hint(mut self, hint: impl Into<Hint>) -> Self {
         self.hint = Some(hint.into());
         self
     }

@@ -5,6 +5,7 @@
 use super::context::CheckContext;
 use super::finding::{Check, Finding, Status};
 use crate::bundle::Chain;
+use crate::hint::{Hint, Override};
 use crate::text;
 
 /// Test issuers: lower-case substrings of the name, all of which must occur, and a description. `ZeroSSL` publishes no
@@ -21,17 +22,20 @@ const TEST_ISSUERS: [(&[&str], &str); 6] = [
 /// Words in the host names of test directories.
 const TEST_HOST_WORDS: [&str; 4] = ["staging", "test", "test4", "pebble"];
 
+const ALLOW_UNTRUSTED: Override = Override { flag: "--allow-untrusted", purpose: "to deploy it anyway" };
+
 pub(super) fn check(file: &str, chain: &Chain, context: &CheckContext<'_>) -> Finding {
     let Some(reason) = untrusted(chain, context.directory) else {
         return Finding::ok(Check::Issuer, chain.leaf.issuer.short.clone());
     };
     let detail = format!("{file} {reason}; browsers do not trust it");
     match context.untrusted {
-        Status::Fail if chain.leaf.is_self_issued() => {
-            Finding::fail(Check::Issuer, detail).hint("have a CA issue it, or pass --allow-untrusted")
-        }
-        Status::Fail => Finding::fail(Check::Issuer, detail)
-            .hint("issue it in the CA's production environment, or pass --allow-untrusted"),
+        Status::Fail if chain.leaf.is_self_issued() => Finding::fail(Check::Issuer, detail)
+            .hint(Hint::Override { instead: "have a CA issue it", flags: &[ALLOW_UNTRUSTED] }),
+        Status::Fail => Finding::fail(Check::Issuer, detail).hint(Hint::Override {
+            instead: "issue it in the CA's production environment",
+            flags: &[ALLOW_UNTRUSTED],
+        }),
         status => Finding { check: Check::Issuer, status, detail, hint: None, uncovered: None },
     }
 }

@@ -2,6 +2,7 @@
 
 use super::finding::{Check, Finding};
 use crate::cert::Certificate;
+use crate::hint::Hint;
 use crate::names::Domain;
 use crate::text::{list, sanitize};
 
@@ -16,7 +17,8 @@ pub(super) fn check(file: &str, leaf: &Certificate, domains: &[Domain]) -> Vec<F
     let uncovered = domains.iter().filter(|domain| !domain.is_covered_by_any(leaf.dns_names()));
     let findings: Vec<Finding> = uncovered
         .map(|domain| {
-            let hint = format!("renew it with {domain} among its names, or omit --domain {domain}");
+            let instead = format!("renew it with {domain} among its names");
+            let hint = Hint::OmitDomain { instead, domain: domain.to_string() };
             let detail = format!("{file} does not cover {domain}, only {covered}");
             let finding = Finding::fail(Check::Names, detail).hint(hint);
             Finding { uncovered: Some(domain.clone()), ..finding }

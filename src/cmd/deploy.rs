@@ -9,6 +9,7 @@ use crate::clock::{Deadline, Start};
 use crate::context::Context;
 use crate::deploy::{ClientCache, DeployError, Deployment, Journal, recorded_domains, recorded_options};
 use crate::error::CommandError;
+use crate::hint::{Command, Place};
 use crate::inventory;
 use crate::names::{Domain, distinct};
 use crate::progress::Progress;
@@ -39,6 +40,14 @@ pub(crate) fn deploy(
     report: &mut DeployReport,
 ) -> Result<(), CommandError> {
     report.body.source = Some(SourceReport::new(source));
+    let command = match origin {
+        _ if args.dry_run => Command::Plan,
+        Origin::Hook => Command::Hook,
+        Origin::Hand | Origin::State => Command::Deploy,
+    };
+    let has_domain_flag = !args.domains.is_empty();
+    let place = Place { command, is_recorded: false, lineage: Some(source.flags()), has_domain_flag };
+    report.set_place(place.clone());
     let start = Start::now();
     let inputs = Inputs::resolve(args, source, context);
     let deadline = match &inputs.settings {
@@ -64,9 +73,7 @@ pub(crate) fn deploy(
         deployment.run(&mut journal, &mut clients, report)
     });
     journal.finish(result, report);
-    if !journal.is_recorded() {
-        report.advise_repetition();
-    }
+    report.set_place(Place { is_recorded: journal.is_recorded(), ..place });
     Ok(())
 }
 

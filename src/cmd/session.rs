@@ -4,7 +4,8 @@ use crate::api::{ApiObject, AttemptError, Client, ClientConfig, List, Record, Re
 use crate::cli::SiteName;
 use crate::clock::{Deadline, Start};
 use crate::context::Context;
-use crate::error::{CommandError, Diagnostic, ErrorKind, REPEAT_HINT};
+use crate::error::{CommandError, Diagnostic, ErrorKind};
+use crate::hint::Hint;
 use crate::names::Domain;
 use crate::report::CommandReport;
 use crate::runtime::Runtime;
@@ -59,12 +60,11 @@ impl Diagnostic for OperationError {
         self.cause.kind()
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         let is_refused =
             matches!(self.cause.error, AttemptError::Refused { .. } | AttemptError::NotOk { .. });
         match self.refused_hint {
-            Some(hint) if is_refused => Some(hint.to_owned()),
-            _ if self.kind() == ErrorKind::Temporary => Some(REPEAT_HINT.to_owned()),
+            Some(hint) if is_refused => Some(hint.into()),
             _ => self.cause.hint(),
         }
     }
@@ -75,8 +75,8 @@ impl Diagnostic for NoSuchSite {
         ErrorKind::Service
     }
 
-    fn hint(&self) -> Option<String> {
-        Some(LIST_SITES_HINT.to_owned())
+    fn hint(&self) -> Option<Hint> {
+        Some(LIST_SITES_HINT.into())
     }
 }
 

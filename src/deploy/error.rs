@@ -1,8 +1,9 @@
 //! Why a deployment stopped before it had a result for each site.
 
 use crate::api::{RequestError, SetupError};
-use crate::error::{Diagnostic, ErrorKind, INTERNAL_HINT, RETRY_HINT};
+use crate::error::{Diagnostic, ErrorKind, INTERNAL_HINT};
 use crate::file::ReadError;
+use crate::hint::Hint;
 use crate::state::{LockTimeout, WriteError};
 use crate::{settings, text};
 
@@ -14,11 +15,9 @@ pub(crate) enum DeployError {
     Locked(#[from] LockTimeout),
     #[error("another run of edgecert began to deploy {lineage} with other options and has not finished it")]
     NewerRun { lineage: String },
-    #[error(
-        "{lineage} was renewed during this run, whose options are for the certificate before; nothing was sent"
-    )]
+    #[error("{lineage} was renewed during this run, whose options are for the certificate before")]
     Renewed { lineage: String },
-    #[error("the state of {lineage} was deleted while sync ran; nothing was sent for it")]
+    #[error("the state of {lineage} was deleted while sync ran")]
     Forgotten { lineage: String },
     /// The state cannot be written, and this run must not deploy without it.
     #[error(transparent)]
@@ -30,16 +29,13 @@ pub(crate) enum DeployError {
     #[error(transparent)]
     Request(#[from] RequestError),
     #[error(
-        "none of the account's {} is covered by the certificate for {}; nothing was sent",
+        "none of the account's {} is covered by the certificate for {}",
         text::count(*sites, "site"),
         text::list(names)
     )]
     NoSiteCovered { sites: usize, names: Vec<String> },
-    #[error(
-        "the account no longer has {}, to which this host deployed before; nothing was sent",
-        text::list(sites)
-    )]
-    SitesGone { sites: Vec<String> },
+    #[error("the account no longer has {}, to which this host deployed before", text::list(sites))]
+    SitesGone { lineage: String, sites: Vec<String> },
     #[error("internal error: {0:#}")]
     Internal(#[from] anyhow::Error),
 }
@@ -59,25 +55,35 @@ impl Diagnostic for DeployError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         let hint = match self {
             Self::Settings(error) => return error.hint(),
             Self::Locked(error) => return error.hint(),
-            Self::NewerRun { .. } | Self::Renewed { .. } => RETRY_HINT,
+            Self::NewerRun { .. } | Self::Renewed { .. } => return Some(Hint::RETRY),
             Self::Forgotten { .. } => "to deploy the lineage again, run its hook",
             Self::NotRecorded(error) => return error.hint(),
             Self::Unreadable(error) => return error.hint(),
             Self::Setup(error) => return error.hint(),
             Self::Request(error) => return error.hint(),
-            Self::NoSiteCovered { .. } => {
-                "check that the API key is for the right account, or pass --skip-unmatched in a hook that runs for every lineage"
-            }
-            Self::SitesGone { .. } => {
-                "check that the API key is for the right account; if the sites were deleted, run `edgecert status --forget LINEAGE`"
+            Self::NoSiteCovered { .. } => return Some(Hint::NoSite),
+            Self::SitesGone { lineage, .. } => {
+                return Some(format!(
+                    "check that the API key is for the right account; if the sites were deleted, run `edgecert status --forget {lineage}`"
+                ).into());
             }
             Self::Internal(_) => INTERNAL_HINT,
         };
         Some(hint.into())
+    }
+
+    fn unsent(&self) -> Option<&'static str> {
+        match self {
+            Self::Renewed { .. } | Self::NoSiteCovered { .. } | Self::SitesGone { .. } => {
+                Some("nothing was sent")
+            }
+            Self::Forgotten { .. } => Some("nothing was sent for it"),
+            _ => None,
+        }
     }
 
     fn is_misuse(&self) -> bool {

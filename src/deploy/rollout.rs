@@ -125,7 +125,11 @@ fn require_earlier_sites(
     }
     let listed = listing.sites.iter().map(|site| &site.domain);
     let sites = request.deployments.missing_hosts(request.lineage, listed);
-    if sites.is_empty() { Ok(()) } else { Err(DeployError::SitesGone { sites }) }
+    if sites.is_empty() {
+        Ok(())
+    } else {
+        Err(DeployError::SitesGone { lineage: request.lineage.to_owned(), sites })
+    }
 }
 
 /// Whether the run succeeds without a covered site. An incomplete listing may lack one.

@@ -2,7 +2,8 @@
 //! the other sites.
 
 use crate::api::RequestError;
-use crate::error::{Diagnostic, ErrorKind, RETRY_HINT};
+use crate::error::{Diagnostic, ErrorKind};
+use crate::hint::{Hint, Override};
 use crate::names::Domain;
 use crate::outcome::Outcome;
 use crate::plan::Blocker;
@@ -10,9 +11,9 @@ use crate::text;
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SiteError<'a> {
-    #[error("the account has no site {0}; nothing was sent for it")]
+    #[error("the account has no site {0}")]
     NoSuchSite(&'a Domain),
-    #[error("{domain} is {}: {blocker}; nothing was sent for it", blocked_outcome(blocker))]
+    #[error("{domain} is {}: {blocker}", blocked_outcome(blocker))]
     Blocked { domain: &'a Domain, blocker: &'a Blocker },
     #[error(
         "the upload for {domain} failed: {failed} ({}){}",
@@ -56,38 +57,46 @@ impl Diagnostic for SiteError<'_> {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         let hint = match self {
-            Self::NoSuchSite(_) => "create the site, or do not name it with --domain or in `domains`",
+            Self::NoSuchSite(domain) => {
+                Hint::OmitDomain { instead: "create the site".into(), domain: domain.to_string() }
+            }
             Self::Blocked { blocker, .. } => blocker.hint(),
             Self::Upload { failed, .. } | Self::Bind { failed, .. } => return failed.hint(),
             Self::Missing(_) | Self::IgnoredFields { .. } => return None,
-            Self::Unread(_) => RETRY_HINT,
+            Self::Unread(_) => Hint::RETRY,
             Self::Unconfirmed { .. } => {
-                "report the response to the service; `edgecert sync` uploads again unless the edge serves the certificate"
+                Hint::Retry { first: "report the response to the service", lasting: "" }
             }
-            Self::Unused { domain, id } => {
-                return Some(format!(
-                    "omit --wait 0 to deploy to the record that the site is bound to, or run `edgecert sites bind {domain} {id}`"
-                ));
-            }
+            Self::Unused { domain, id } => format!(
+                "omit --wait 0 to deploy to the record that the site is bound to, or run `edgecert sites bind {domain} {id}`"
+            )
+            .into(),
             Self::Misbound { .. } => {
-                "pass --rebind to bind the site to the uploaded certificate, or bind it in the service"
+                Hint::Override { instead: "bind it in the service", flags: &[REBIND] }
             }
             Self::Stale { .. } => {
-                "run `edgecert sync`, or enable its timer; if it stays stale, contact the service"
+                Hint::Retry { first: "", lasting: "if it stays stale, contact the service" }
             }
             Self::Unverified { .. } => {
-                "check that this host can reach the edge, raise --wait, or pass --verify auto"
+                "check that this host can reach the edge, raise --wait, or pass --verify auto".into()
             }
         };
-        Some(hint.into())
+        Some(hint)
+    }
+
+    fn unsent(&self) -> Option<&'static str> {
+        matches!(self, Self::NoSuchSite(_) | Self::Blocked { .. }).then_some("nothing was sent for it")
     }
 
     fn is_misuse(&self) -> bool {
         matches!(self, Self::NoSuchSite(_))
     }
 }
+
+const REBIND: Override =
+    Override { flag: "--rebind", purpose: "to bind the site to the uploaded certificate" };
 
 /// The outcome of a site that the plan leaves alone because of a blocker.
 pub(super) fn blocked_outcome(blocker: &Blocker) -> Outcome {

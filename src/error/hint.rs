@@ -7,12 +7,6 @@ use crate::api::CertificateFault;
 /// Hint for a bug in edgecert.
 pub(crate) const INTERNAL_HINT: &str = "report this, with the command and its output";
 
-/// Hint for temporary failures, which a later run retries.
-pub(crate) const RETRY_HINT: &str = "run `edgecert sync` to retry, or enable its timer";
-
-/// Hint for temporary failures of runs that are not recorded, so that only the user can retry them.
-pub(crate) const REPEAT_HINT: &str = "run the same command again later";
-
 /// How to use another state directory.
 pub(super) const OTHER_STATE_DIR: &str = "name another directory with --state-dir";
 

@@ -1,6 +1,7 @@
 //! Why a site does not get the certificate: it is impossible, or a guard refuses because it would break something else.
 
 use super::request::RecordLeaf;
+use crate::hint::{Hint, Override};
 use crate::names::Domain;
 use crate::text;
 
@@ -100,34 +101,51 @@ impl Blocker {
         format!("{reason} ({flag})")
     }
 
-    pub(crate) fn hint(&self) -> &'static str {
-        match self {
-            Self::SystemIssued(_) => {
-                "let the service renew it, or pass --replace-lets to replace it, or --rebind to bind the site to another record"
-            }
-            Self::Shrink { .. } => {
-                "add those names to the certificate, or pass --rebind to bind this site to a record of its own, or --allow-shrink to replace the certificate anyway"
-            }
-            Self::HiddenSites(_) | Self::HiddenRecord(_) => {
-                "deploy again when the service lists everything, or pass --allow-partial to replace the certificate anyway"
-            }
+    pub(crate) fn hint(&self) -> Hint {
+        let (instead, flags): (_, &'static [Override]) = match self {
+            Self::SystemIssued(_) => (
+                "let the service renew it",
+                &[
+                    Override { flag: "--replace-lets", purpose: "to replace it" },
+                    Override { flag: REBIND, purpose: "to bind the site to another record" },
+                ],
+            ),
+            Self::Shrink { .. } => (
+                "add those names to the certificate",
+                &[
+                    Override { flag: REBIND, purpose: "to bind this site to a record of its own" },
+                    Override { flag: "--allow-shrink", purpose: "to replace the certificate anyway" },
+                ],
+            ),
+            Self::HiddenSites(_) | Self::HiddenRecord(_) => (
+                "deploy again when the service lists everything",
+                &[Override { flag: "--allow-partial", purpose: "to replace the certificate anyway" }],
+            ),
             Self::UnreadableBinding(_) => {
-                "report this value to the service's support, or pass --rebind to bind the site to the uploaded record"
+                ("report this value to the service's support", &[REBIND_TO_UPLOADED])
             }
-            Self::Older { .. } => "deploy the latest renewal, or pass --allow-older to go back to this one",
+            Self::Older { .. } => (
+                "deploy the latest renewal",
+                &[Override { flag: "--allow-older", purpose: "to go back to this one" }],
+            ),
             Self::NoRecord => {
-                "upload a certificate for the site's own domain in the service, then deploy again"
+                ("upload a certificate for the site's own domain in the service, then deploy again", &[])
             }
             Self::UnknownRecord(_)
             | Self::SeveralDomains { .. }
             | Self::NotCovered(..)
             | Self::NoSuchSite(..)
             | Self::Ambiguous { .. } => {
-                "pass --rebind to bind the site to the uploaded record, or bind it in the service"
+                ("bind the site to another record in the service", &[REBIND_TO_UPLOADED])
             }
-        }
+        };
+        Hint::Override { instead, flags }
     }
 }
+
+const REBIND: &str = "--rebind";
+const REBIND_TO_UPLOADED: Override =
+    Override { flag: REBIND, purpose: "to bind the site to the uploaded record" };
 
 /// Identifies a leaf by its issuer and the start of its fingerprint.
 fn identify(leaf: &RecordLeaf) -> String {

@@ -44,7 +44,8 @@ fn header(certificate: &CertificateReport, frame: &Frame<'_>) -> String {
 
 fn check(checks: &[Finding], frame: &Frame<'_>) -> String {
     let finding = |finding: &Finding| {
-        let hint = finding.hint.as_deref().filter(|hint| !frame.has_hint(hint));
+        let hint = finding.hint.as_ref().map(ToString::to_string);
+        let hint = hint.as_deref().filter(|hint| !frame.has_hint(hint));
         let detail = match (finding.check, finding.status) {
             // The rest is how long that is, which people read after the date.
             (Check::Validity, Status::Ok) => finding.detail.split(", for ").next().unwrap_or_default(),

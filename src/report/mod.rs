@@ -19,6 +19,7 @@ use crate::cert::Certificate;
 use crate::check::{Finding, Status};
 use crate::clock::Moment;
 use crate::error::{CommandError, ErrorKind, FailedCheck};
+use crate::hint::{Command, Place};
 use crate::outcome::Outcome;
 use crate::plan::Step;
 use crate::source::{AcmeClient, Source};
@@ -49,6 +50,8 @@ pub(crate) struct Report<B> {
     error: Option<String>,
     #[serde(skip)]
     errors: Vec<CommandError>,
+    #[serde(skip)]
+    pub(crate) place: Place,
     /// The most severe failure class.
     #[serde(skip)]
     kind: Option<ErrorKind>,
@@ -94,22 +97,24 @@ impl<B: Body> Report<B> {
             warnings: Vec::new(),
             error: None,
             errors: Vec::new(),
+            place: Place { command: Command::of_report(command), ..Place::default() },
             kind: None,
         }
     }
 
     /// Adds a failure. The most severe one decides the exit code; earlier results stay in the report.
     pub(crate) fn fail(&mut self, error: impl Into<CommandError>) {
-        let error = error.into();
+        let error = error.into().placed(&self.place);
         self.kind = ErrorKind::most_severe(self.kind.into_iter().chain([error.kind()]));
         self.errors.push(error);
         self.exit_with(self.kind.map_or(0, ErrorKind::exit_code));
         self.error = Some(CommandError::join(&self.errors));
     }
 
-    /// Replaces the advice to let `sync` retry, for a run that is not recorded.
-    pub(crate) fn advise_repetition(&mut self) {
-        self.errors.iter_mut().for_each(CommandError::advise_repetition);
+    /// Sets where failures are read, for those so far and those to come.
+    pub(crate) fn set_place(&mut self, place: Place) {
+        self.errors.iter_mut().for_each(|error| error.advise(&place));
+        self.place = place;
     }
 
     /// Adds the error of a result.
@@ -196,9 +201,10 @@ impl DeployReport {
 
     /// Adds a failure for each failed check.
     pub(crate) fn fail_checks(&mut self) {
-        let checks = std::mem::take(&mut self.body.checks);
-        for finding in checks.iter().filter(|finding| finding.status == Status::Fail) {
+        let mut checks = std::mem::take(&mut self.body.checks);
+        for finding in checks.iter_mut().filter(|finding| finding.status == Status::Fail) {
             self.fail(FailedCheck(finding));
+            finding.hint = finding.hint.take().map(|hint| hint.at(&self.place).into());
         }
         self.body.checks = checks;
     }

@@ -16,6 +16,7 @@ use self::hook::Hook;
 use crate::bundle::Files;
 use crate::env::Env;
 use crate::text::display_as_serialized;
+use crate::text::shell_word;
 
 /// The ACME client that renewed the certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,6 +129,21 @@ impl Source {
         match (directory, cert.file_name()) {
             (Some(directory), Some(name)) => directory.join(name),
             _ => std::path::absolute(cert).unwrap_or_else(|_| cert.clone()),
+        }
+    }
+
+    /// The flags that name the lineage for a shell in any directory.
+    pub(crate) fn flags(&self) -> String {
+        let word = |path: &Path| {
+            let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+            shell_word(&crate::text::path(&absolute))
+        };
+        // A directory of lego holds several lineages.
+        let is_directory = !matches!(self.client, AcmeClient::Files | AcmeClient::Lego);
+        match (&self.directory, &self.files.key) {
+            (Some(directory), _) if is_directory => format!("--lineage {}", word(directory)),
+            (_, Some(key)) => format!("--cert {} --key {}", word(&self.files.cert), word(key)),
+            (_, None) => format!("--cert {}", word(&self.files.cert)),
         }
     }
 

@@ -7,6 +7,7 @@ use time::OffsetDateTime;
 use super::scan::Candidate;
 use crate::error::{Diagnostic, ErrorKind, state_file_hint};
 use crate::file::ReadError;
+use crate::hint::Hint;
 use crate::state::{DamagedFile, StateDirError, StateError, WriteError};
 use crate::{settings, source, text};
 
@@ -60,7 +61,7 @@ impl Diagnostic for SyncError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
             Self::NoStateDir => Some("name one with --state-dir, or set HOME".into()),
             Self::StateDir(error) => error.hint(),
@@ -68,19 +69,19 @@ impl Diagnostic for SyncError {
             Self::StateFile(StateError::NewerVersion { .. }) => {
                 Some("run the release of edgecert that wrote it".into())
             }
-            Self::StateFile(StateError::Unreadable(error)) => Some(state_file_hint(error.kind)),
+            Self::StateFile(StateError::Unreadable(error)) => Some(state_file_hint(error.kind).into()),
             Self::StateFile(_) => Some("check the file and its permissions".into()),
             Self::Damaged(DamagedFile { lineage, .. }) => Some(format!(
                 "deploy the lineage again, for example with `edgecert deploy --lineage DIR`, or run `edgecert status --forget {lineage}`"
-            )),
+            ).into()),
             Self::Settings(error) => error.hint(),
             Self::Source(error) => error.hint(),
             Self::FilesMissing { lineage, .. } => Some(format!(
                 "restore the files, or run `edgecert status --forget {lineage}`; this is reported once"
-            )),
+            ).into()),
             Self::Expired { lineage, .. } => Some(format!(
                 "renew it with its ACME client, or run `edgecert status --forget {lineage}` if it is no longer needed"
-            )),
+            ).into()),
         }
     }
 }

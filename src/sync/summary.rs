@@ -9,6 +9,7 @@ use super::scan::Reason;
 use crate::api::Gap;
 use crate::deploy;
 use crate::error::CommandError;
+use crate::hint::{Command, Place};
 use crate::outcome::Outcome;
 use crate::report::{Body, DeployBody, DeployReport, Frame, Report, Sign, Wrapped};
 use crate::text::{count, people, sanitize};
@@ -102,6 +103,7 @@ impl Summary {
     /// Adds a lineage that could not be scanned.
     pub(super) fn add_failed(&mut self, name: &str, error: SyncError) {
         let mut report = DeployReport::new("deploy");
+        report.set_place(Place { command: Command::Sync, ..Place::default() });
         report.fail(error);
         self.add(name, LineageResult::Failed, None, report);
     }
@@ -155,7 +157,9 @@ impl Summary {
         for LineageReport { name, report: lineage, .. } in &self.lineages {
             report.warnings.extend(lineage.warnings.iter().map(|warning| format!("{name}: {warning}")));
             // An incomplete listing is a failure of each lineage, and is reported once.
-            for error in lineage.errors().iter().filter(|error| !self.errors.contains(error)) {
+            for error in
+                lineage.errors().iter().filter(|error| !self.errors.iter().any(|known| known.is_same(error)))
+            {
                 report.fail(error.for_lineage(name));
             }
         }

@@ -14,6 +14,7 @@ use crate::api::{ClientConfig, MAX_CONCURRENT_REQUESTS};
 use crate::bundle;
 use crate::clock::Deadline;
 use crate::deploy::{self, AccountSnapshot, ClientCache, Deployment, Journal, recorded_options};
+use crate::hint::{Command, Place};
 use crate::progress::Progress;
 use crate::report::{DeployReport, SourceReport};
 use crate::state::Origin;
@@ -92,6 +93,12 @@ impl Worker<'_> {
         let lineage = job.lineage;
         let mut report = DeployReport::new("deploy");
         report.body.source = Some(SourceReport::new(&lineage.source));
+        report.set_place(Place {
+            command: Command::Sync,
+            is_recorded: true,
+            lineage: Some(lineage.source.flags()),
+            has_domain_flag: false,
+        });
         let deadline = Deadline::after(lineage.settings.timeout);
         let mut journal = match open_journal(lineage, self.shared.state_dir, deadline, &mut report) {
             Ok(journal) => journal,

@@ -52,7 +52,7 @@ fn shrink_guard_keeps_names_of_bound_sites() {
         failed after TIME
         ---
         edgecert: error: a.example is guarded: certificate 5 is also bound to b.example, which the new certificate does not cover; nothing was sent for it
-        edgecert: hint: add those names to the certificate, or pass --rebind to bind this site to a record of its own, or --allow-shrink to replace the certificate anyway
+        edgecert: hint: add those names to the certificate, or run `edgecert deploy --lineage LINEAGE --rebind` to bind this site to a record of its own, or with --allow-shrink to replace the certificate anyway
     "#]].assert_eq(&output.snapshot());
     assert_eq!(upload_count(&service), 0);
 
@@ -91,7 +91,7 @@ fn older_guard_keeps_newer_edge_certificate() {
             && shown.contains(") was issued at DATE, later than the new one"),
         "{shown}"
     );
-    assert!(shown.contains("or pass --allow-older to go back to this one"), "{shown}");
+    assert!(shown.contains("--allow-older` to go back to this one"), "{shown}");
     deploy(&service, &older).args(["--rebind"]).exits_with(65);
     assert_eq!(upload_count(&service), 1, "only the newer one was sent");
 

@@ -86,11 +86,9 @@ fn hidden_sites_may_lose_coverage() {
         let uploads = usize::from(code == 76);
         assert_eq!((output.code, upload_count(&service)), (code, uploads), "{body}: {}", output.stderr);
         if code == 65 {
-            assert!(
-                output.stderr.contains(
-                    "hint: deploy again when the service lists everything, or pass --allow-partial"
-                )
-            );
+            assert!(output.stderr.contains(
+                "hint: deploy again when the service lists everything, or run `edgecert deploy --lineage "
+            ));
             let output = run(&service, &["--allow-partial"]);
             assert_eq!((output.code, upload_count(&service)), (76, 1), "{body}: {}", output.stderr);
         }

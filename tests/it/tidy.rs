@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// The modules of `src`, lowest first, each with the modules that it imports. A missing import is a design change: add it
 /// in the commit that needs it, and say why there.
-const IMPORTS: [(&str, &[&str]); 34] = [
+const IMPORTS: [(&str, &[&str]); 35] = [
     // The ground floor.
     ("text", &[]),
     ("clock", &[]),
@@ -15,6 +15,8 @@ const IMPORTS: [(&str, &[&str]); 34] = [
     ("names", &["text"]),
     ("outcome", &["text"]),
     ("runtime", &[]),
+    // What to do about a failure; from the checks up, every module has failures.
+    ("hint", &[]),
     ("secret", &["text"]),
     ("progress", &[]),
     // Shared by completions and by the checks of `sites update`.
@@ -24,7 +26,7 @@ const IMPORTS: [(&str, &[&str]); 34] = [
     ("cert", &["pem", "text"]),
     ("key", &["cert", "pem", "secret"]),
     ("bundle", &["cert", "clock", "file", "key", "pem", "text"]),
-    ("check", &["bundle", "cert", "key", "names", "text"]),
+    ("check", &["bundle", "cert", "hint", "key", "names", "text"]),
     ("source", &["bundle", "env", "file", "text"]),
     // Settings and state.
     ("settings", &["clock", "env", "file", "names", "secret", "text"]),
@@ -34,13 +36,16 @@ const IMPORTS: [(&str, &[&str]); 34] = [
     ("trust", &["clock", "file", "settings", "text"]),
     // `key` and `pem`, to remove the numbers of a downloaded key from the rest of its record.
     ("api", &["check", "clock", "key", "names", "pem", "secret", "settings", "text", "trust"]),
-    ("plan", &["api", "names", "text"]),
+    ("plan", &["api", "hint", "names", "text"]),
     // The edge.
     ("verify", &["bundle", "cert", "clock", "names", "text"]),
     // Errors and reports.
-    ("error", &["api", "check", "file", "settings", "source", "state", "trust"]),
+    ("error", &["api", "check", "file", "hint", "settings", "source", "state", "text", "trust"]),
     // `clock` for the moment at which a report is made.
-    ("report", &["bundle", "cert", "check", "clock", "error", "outcome", "plan", "source", "text", "verify"]),
+    (
+        "report",
+        &["bundle", "cert", "check", "clock", "error", "hint", "outcome", "plan", "source", "text", "verify"],
+    ),
     // Read once per run.
     ("context", &["env", "report", "settings"]),
     ("notify", &["context", "env", "error", "file", "report", "settings", "text"]),
@@ -48,7 +53,7 @@ const IMPORTS: [(&str, &[&str]); 34] = [
     (
         "deploy",
         &[
-            "api", "bundle", "cert", "check", "clock", "error", "file", "names", "outcome", "plan",
+            "api", "bundle", "cert", "check", "clock", "error", "file", "hint", "names", "outcome", "plan",
             "progress", "report", "runtime", "secret", "settings", "source", "state", "text", "trust",
             "verify",
         ],
@@ -64,6 +69,7 @@ const IMPORTS: [(&str, &[&str]); 34] = [
             "deploy",
             "error",
             "file",
+            "hint",
             "inventory",
             "names",
             "outcome",
@@ -97,6 +103,7 @@ const IMPORTS: [(&str, &[&str]); 34] = [
             "error",
             "fields",
             "file",
+            "hint",
             "inventory",
             "names",
             "outcome",
@@ -114,7 +121,7 @@ const IMPORTS: [(&str, &[&str]); 34] = [
             "verify",
         ],
     ),
-    ("ui", &["clock", "env", "error", "file", "progress", "report", "text"]),
+    ("ui", &["clock", "env", "error", "file", "hint", "progress", "report", "text"]),
     ("lib", &[]),
     ("main", &[]),
 ];

@@ -12,6 +12,7 @@ use crate::cli::DownloadArgs;
 use crate::clock;
 use crate::cmd::session::{OperationError, Session};
 use crate::error::{CommandError, Diagnostic, ErrorKind};
+use crate::hint::Hint;
 use crate::report::{CertificateReport, CommandReport};
 use crate::text::{self, rfc3339};
 
@@ -42,14 +43,14 @@ impl Diagnostic for DownloadError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         let hint = match self {
             Self::KeyToStdout => "name a directory with --out, or pass --cert-only",
             Self::KeyInDamagedChain => "report it to the service's support",
             Self::Unprintable { .. } => "write it to a directory with --out DIR and inspect it",
             Self::NoKey { .. } => "pass --cert-only if you need only the certificate",
         };
-        Some(hint.to_owned())
+        Some(hint.into())
     }
 }
 

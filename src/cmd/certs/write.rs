@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Diagnostic, ErrorKind, write_hint};
 use crate::file::{self, StagedFile};
+use crate::hint::Hint;
 use crate::secret::Secret;
 use crate::text;
 
@@ -56,10 +57,10 @@ impl Diagnostic for DownloadWriteError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         Some(match self {
             Self::Exists(_) => "pass --force to replace it, or name another directory".into(),
-            Self::Io { kind, .. } => write_hint(*kind, "name another directory with --out"),
+            Self::Io { kind, .. } => write_hint(*kind, "name another directory with --out").into(),
         })
     }
 }

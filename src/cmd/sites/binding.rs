@@ -7,6 +7,7 @@ use crate::bundle::{Bundle, Files};
 use crate::cert::Certificate;
 use crate::cmd::session::{CONTRADICTION_HINT, Session};
 use crate::error::{CommandError, Diagnostic, ErrorKind};
+use crate::hint::Hint;
 use crate::names::Domain;
 use crate::report::CommandReport;
 use crate::text::{list, sanitize};
@@ -28,12 +29,12 @@ impl Diagnostic for BindingError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         let hint = match self {
             Self::Uncovered { .. } => "bind another certificate, or pass --allow-uncovered",
             Self::NotBound { .. } => CONTRADICTION_HINT,
         };
-        Some(hint.to_owned())
+        Some(hint.into())
     }
 }
 

@@ -13,6 +13,7 @@ use crate::clock::Deadline;
 use crate::cmd::session::Session;
 use crate::error::{CommandError, Diagnostic, ErrorKind};
 use crate::fields;
+use crate::hint::Hint;
 use crate::report::CommandReport;
 use crate::text::{humanize, list, sanitize};
 
@@ -40,18 +41,17 @@ impl Diagnostic for ChangeError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         Some(match self {
-            Self::NotPushed { flag, .. } => format!("wait longer with {flag}"),
+            Self::NotPushed { flag, .. } => format!("wait longer with {flag}").into(),
             Self::Ignored { id, suggestions, .. } if suggestions.is_empty() => {
-                format!("run `edgecert sites get {id}` to see the fields that can be set")
+                format!("run `edgecert sites get {id}` to see the fields that can be set").into()
             }
-            Self::Ignored { id, suggestions, .. } => {
-                format!(
-                    "{}; set it with `edgecert sites update {id} --set FIELD=VALUE`",
-                    suggestions.join("; ")
-                )
-            }
+            Self::Ignored { id, suggestions, .. } => format!(
+                "{}; set it with `edgecert sites update {id} --set FIELD=VALUE`",
+                suggestions.join("; ")
+            )
+            .into(),
         })
     }
 }

@@ -13,6 +13,7 @@ use crate::api::{ApiObject, RequestError, SavedSite, Site};
 use crate::cli::CreateArgs;
 use crate::cmd::session::{LIST_SITES_HINT, OperationError, Session};
 use crate::error::{CommandError, Diagnostic, ErrorKind};
+use crate::hint::Hint;
 use crate::names::Domain;
 use crate::report::CommandReport;
 
@@ -39,12 +40,12 @@ impl Diagnostic for CreateError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         Some(match self {
-            Self::OtherDomain(_) => "name the domain once".to_owned(),
-            Self::Exists { id, .. } => format!("run `edgecert sites update {id}` to change it"),
-            Self::Missing { .. } => LIST_SITES_HINT.to_owned(),
-            Self::NotCreated { .. } => "run the same command again".to_owned(),
+            Self::OtherDomain(_) => "name the domain once".into(),
+            Self::Exists { id, .. } => format!("run `edgecert sites update {id}` to change it").into(),
+            Self::Missing { .. } => LIST_SITES_HINT.into(),
+            Self::NotCreated { .. } => "run the same command again".into(),
         })
     }
 }

@@ -7,6 +7,7 @@ use crate::api::{ApiObject, RequestError, Site};
 use crate::cli::{DeleteArgs, SiteName};
 use crate::cmd::session::{CONTRADICTION_HINT, NoSuchSite, OperationError, SEE_REASON_HINT, Session};
 use crate::error::{CommandError, Diagnostic, ErrorKind};
+use crate::hint::Hint;
 use crate::report::CommandReport;
 
 /// Why a site was not deleted.
@@ -29,13 +30,13 @@ impl Diagnostic for DeleteError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         let hint = match self {
             Self::NoTerminal(_) => "pass --yes, or run the command on a terminal",
             Self::NotConfirmed { .. } => "answer y to delete it",
             Self::StillThere { .. } => CONTRADICTION_HINT,
         };
-        Some(hint.to_owned())
+        Some(hint.into())
     }
 }
 

@@ -12,6 +12,7 @@ use super::change::{contains, suggestion};
 use crate::cli::{FieldArgs, Origin};
 use crate::error::{CommandError, Diagnostic, ErrorKind, read_hint};
 use crate::file::{self, ReadError};
+use crate::hint::Hint;
 use crate::{fields, text};
 
 /// Fields to save.
@@ -55,7 +56,7 @@ impl Diagnostic for FieldUpdateError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         let hint = match self {
             Self::WrongType { .. } => {
                 r#"give each field a value of its type, for example --set force_https=true or --set 'origins=[{"addr":"192.0.2.10","weight":1,"status":true}]'"#
@@ -71,7 +72,7 @@ impl Diagnostic for FieldUpdateError {
             }
             Self::SeveralPorts => "give every --origin the same port",
         };
-        Some(hint.to_owned())
+        Some(hint.into())
     }
 }
 

@@ -7,6 +7,7 @@ use crate::api::{ApiObject, AttemptError, RequestError, Site};
 use crate::cli::{SiteArgs, SiteName};
 use crate::cmd::session::{CONTRADICTION_HINT, NoSuchSite, OperationError, SEE_REASON_HINT, Session};
 use crate::error::{CommandError, Diagnostic, ErrorKind};
+use crate::hint::Hint;
 use crate::report::CommandReport;
 use crate::text::sanitize;
 
@@ -39,7 +40,7 @@ impl Diagnostic for SwitchError {
         ErrorKind::Service
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         let hint = match self {
             Self::StillEnabled { reason, .. } if reason.is_empty() => CONTRADICTION_HINT,
             Self::StillEnabled { .. } => SEE_REASON_HINT,
@@ -50,7 +51,7 @@ impl Diagnostic for SwitchError {
                 "check whether the package is expired or used up; top it up, renew it or extend it first"
             }
         };
-        Some(hint.to_owned())
+        Some(hint.into())
     }
 }
 

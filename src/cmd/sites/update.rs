@@ -14,6 +14,7 @@ use crate::cli::UpdateArgs;
 use crate::cmd::session::{NoSuchSite, OperationError, SEE_REASON_HINT, Session};
 use crate::error::{CommandError, Diagnostic, ErrorKind};
 use crate::fields::FIELDS;
+use crate::hint::Hint;
 use crate::report::{CommandReport, Style, Table};
 use crate::text::sanitize;
 
@@ -27,8 +28,8 @@ impl Diagnostic for NoField {
         ErrorKind::Usage
     }
 
-    fn hint(&self) -> Option<String> {
-        Some("name one with --set, --origin or --from".to_owned())
+    fn hint(&self) -> Option<Hint> {
+        Some("name one with --set, --origin or --from".into())
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::clock::Deadline;
 use crate::error::{CommandError, Diagnostic, ErrorKind};
+use crate::hint::Hint;
 use crate::inventory::{Inventory, Member};
 use crate::report::CommandReport;
 use crate::settings::Configuration;
@@ -33,12 +34,12 @@ impl Diagnostic for ForgetError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         Some(match self {
             Self::Unknown { known, .. } if known.is_empty() => {
                 "there is no state at all; check --state-dir and EDGECERT_STATE_DIR".into()
             }
-            Self::Unknown { known, .. } => format!("known lineages: {}", text::list(known)),
+            Self::Unknown { known, .. } => format!("known lineages: {}", text::list(known)).into(),
             Self::Ambiguous { .. } => "pass the name of one lineage".into(),
             Self::Write(error) => return error.hint(),
         })

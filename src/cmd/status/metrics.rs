@@ -10,6 +10,7 @@ use time::OffsetDateTime;
 use super::lineage_status::{LineageStatus, SiteStatus};
 use crate::error::{Diagnostic, ErrorKind, write_hint};
 use crate::file::{self, StagedFile};
+use crate::hint::Hint;
 use crate::outcome::Outcome;
 use crate::text;
 
@@ -66,8 +67,8 @@ impl Diagnostic for MetricsError {
         ErrorKind::Config
     }
 
-    fn hint(&self) -> Option<String> {
-        Some(write_hint(self.kind, "name another file"))
+    fn hint(&self) -> Option<Hint> {
+        Some(write_hint(self.kind, "name another file").into())
     }
 }
 

@@ -24,6 +24,7 @@ use crate::clock;
 use crate::context::Context;
 use crate::error::{CommandError, Diagnostic, ErrorKind, state_dir_hint};
 use crate::file;
+use crate::hint::Hint;
 use crate::inventory::Inventory;
 use crate::report::CommandReport;
 use crate::settings::Layers;
@@ -44,7 +45,7 @@ impl Diagnostic for StatusError {
         ErrorKind::NoInput
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         let hint = match self {
             Self::NoStateDirectory => "name it with --state-dir, or set HOME",
             Self::UnreadableStateDirectory { kind, .. } => state_dir_hint(*kind),

@@ -58,7 +58,7 @@ fn test_issuers_are_refused_by_name() {
             output.contains(environment) && output.contains("browsers do not trust it"),
             "{subject}: {output}"
         );
-        assert!(output.contains("or pass --allow-untrusted"), "{subject}: {output}");
+        assert!(output.contains(" --allow-untrusted` to deploy it anyway"), "{subject}: {output}");
         assert_eq!(upload_count(&service), uploads_before, "{subject}");
         let report = edgecert().args(["check", "--lineage"]).args([lineage.path()]).succeeds().snapshot();
         assert!(report.contains("! issuer    "), "{subject}: {report}");

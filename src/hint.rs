@@ -1,0 +1,283 @@
+//! What the user can do about a failure. Where that depends on the command that failed, the hint says so as data, and the
+//! text is made when the place is known.
+
+use std::borrow::Cow;
+use std::fmt;
+
+/// What the user can do, in the imperative.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hint {
+    /// The same everywhere.
+    Text(Cow<'static, str>),
+    /// A later run may succeed.
+    Retry {
+        /// What to do first; may be empty.
+        first: &'static str,
+        /// What to do if it fails again; may be empty.
+        lasting: &'static str,
+    },
+    /// Another run holds the lineage.
+    Wait,
+    /// Deploy with one of these flags.
+    Override {
+        /// What to do in place of that; may be empty.
+        instead: &'static str,
+        /// The flags to choose from.
+        flags: &'static [Override],
+    },
+    /// Deploy without a site.
+    OmitDomain {
+        /// What to do in place of that.
+        instead: String,
+        /// The site's domain.
+        domain: String,
+    },
+    /// The account has no site for the certificate.
+    NoSite,
+    /// A directory is not a lineage.
+    NameLineage,
+    /// A directory holds several lineages.
+    NameFiles,
+}
+
+/// A flag of `edgecert deploy` that overrides a refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Override {
+    /// The flag, with its dashes.
+    pub flag: &'static str,
+    /// What it is for, as in "to replace it".
+    pub purpose: &'static str,
+}
+
+/// Where a failure is read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) command: Command,
+    /// Whether `sync` retries the deployment.
+    pub(crate) is_recorded: bool,
+    /// The flags that name the lineage, such as `--lineage /certs/a`; `None`: none is known.
+    pub(crate) lineage: Option<String>,
+    /// Whether the command line names sites with `--domain`.
+    pub(crate) has_domain_flag: bool,
+}
+
+/// The command that failed, as far as hints depend on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Command {
+    /// `deploy` by hand.
+    Deploy,
+    /// `deploy` in the hook of an ACME client: nobody can add a flag to that run.
+    Hook,
+    Plan,
+    Check,
+    Sync,
+    /// A command that does not deploy.
+    #[default]
+    Other,
+}
+
+impl Command {
+    /// The command with this name in reports.
+    pub(crate) fn of_report(name: &str) -> Self {
+        match name {
+            "deploy" => Self::Deploy,
+            "plan" => Self::Plan,
+            "check" => Self::Check,
+            "sync" => Self::Sync,
+            _ => Self::Other,
+        }
+    }
+
+    /// Whether it could have sent something, so that "nothing was sent" is news.
+    pub(crate) fn sends(self) -> bool {
+        matches!(self, Self::Deploy | Self::Hook | Self::Sync)
+    }
+
+    /// Whether the user can repeat it with other flags for the lineage.
+    fn takes_lineage_flags(self) -> bool {
+        matches!(self, Self::Deploy | Self::Plan)
+    }
+}
+
+impl Place {
+    /// The command that deploys the lineage by hand.
+    fn deploy(&self) -> String {
+        format!("edgecert deploy {}", self.lineage.as_deref().unwrap_or("--lineage DIR"))
+    }
+}
+
+impl Hint {
+    /// A later run may succeed.
+    pub(crate) const RETRY: Self = Self::Retry { first: "", lasting: "" };
+
+    /// The text for a reader at this place.
+    pub(crate) fn at(&self, place: &Place) -> String {
+        match self {
+            Self::Text(text) => text.clone().into_owned(),
+            Self::Retry { first, lasting } => join(&[first, retry(place), lasting], "; "),
+            Self::Wait => wait(place).to_owned(),
+            Self::Override { instead, flags } => join(&[instead, &override_with(flags, place)], ", or "),
+            Self::OmitDomain { instead, domain } => join(&[instead, &omit_domain(domain, place)], ", or "),
+            Self::NoSite => no_site(place).to_owned(),
+            Self::NameLineage => name_lineage(place).to_owned(),
+            Self::NameFiles => name_files(place).to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Hint {
+    /// Writes the text for a command that does not deploy.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.at(&Place::default()))
+    }
+}
+
+impl From<&'static str> for Hint {
+    fn from(text: &'static str) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<String> for Hint {
+    fn from(text: String) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<Hint> for String {
+    fn from(hint: Hint) -> Self {
+        hint.to_string()
+    }
+}
+
+fn retry(place: &Place) -> &'static str {
+    match place.command {
+        Command::Deploy | Command::Hook if place.is_recorded => {
+            "run `edgecert sync` to retry, or let a timer run it"
+        }
+        Command::Sync => "run `edgecert sync` again later, or let a timer run it",
+        _ => "run the same command again later",
+    }
+}
+
+fn wait(place: &Place) -> &'static str {
+    match place.command {
+        Command::Sync => "wait for that run to finish, then run `edgecert sync` again",
+        _ => "wait for that run to finish, then repeat this one: its options are not recorded",
+    }
+}
+
+fn override_with(flags: &[Override], place: &Place) -> String {
+    let Some((first, others)) = flags.split_first() else { return String::new() };
+    let Override { flag, purpose } = first;
+    let direct = place.command.takes_lineage_flags();
+    let first = if direct {
+        format!("pass {flag} {purpose}")
+    } else {
+        format!("run `{} {flag}` {purpose}", place.deploy())
+    };
+    let preposition = if direct { "" } else { "with " };
+    let other = |Override { flag, purpose }: &Override| format!(", or {preposition}{flag} {purpose}");
+    first + &others.iter().map(other).collect::<String>()
+}
+
+fn omit_domain(domain: &str, place: &Place) -> String {
+    match place.command {
+        Command::Check => format!("omit --domain {domain}"),
+        Command::Deploy | Command::Plan if place.has_domain_flag => format!("omit --domain {domain}"),
+        Command::Hook if place.has_domain_flag => format!("omit --domain {domain} in the hook"),
+        Command::Sync => {
+            format!("name it neither in the hook nor in `domains`, and run `{}`", place.deploy())
+        }
+        _ => "remove it from `domains` in the configuration file".to_owned(),
+    }
+}
+
+fn no_site(place: &Place) -> &'static str {
+    match place.command {
+        Command::Hook => {
+            "check that the API key is for the right account, or pass --skip-unmatched in a hook that runs for every lineage"
+        }
+        Command::Sync => {
+            "check that the API key is for the right account, or set `skip_unmatched = true` in the configuration file"
+        }
+        _ => {
+            "check that the lineage is the right one and the API key for the right account, or pass --skip-unmatched"
+        }
+    }
+}
+
+fn name_lineage(place: &Place) -> &'static str {
+    match place.command {
+        Command::Sync | Command::Other => {
+            "correct `path` in its [[lineage]], or name its files with `cert` and `key`"
+        }
+        _ => "name the directory that holds the certificate and its key, or pass --cert FILE and --key FILE",
+    }
+}
+
+fn name_files(place: &Place) -> &'static str {
+    match place.command {
+        Command::Sync | Command::Other => {
+            "name the files of one of them with `cert` and `key` in its [[lineage]]"
+        }
+        _ => "name the files of one of them with --cert FILE and --key FILE",
+    }
+}
+
+/// Joins the parts that are not empty.
+fn join(parts: &[&str], separator: &str) -> String {
+    let parts: Vec<&str> = parts.iter().copied().filter(|part| !part.is_empty()).collect();
+    parts.join(separator)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hints_follow_the_place() {
+        let place = |command, is_recorded| Place {
+            command,
+            is_recorded,
+            lineage: Some("--lineage /certs/a".into()),
+            has_domain_flag: true,
+        };
+        let flags = &[
+            Override { flag: "--allow-older", purpose: "to go back to it" },
+            Override { flag: "--rebind", purpose: "to keep both" },
+        ];
+        let older = Hint::Override { instead: "renew it", flags };
+        let omit = Hint::OmitDomain { instead: "renew it".into(), domain: "a.example".into() };
+        let rows = [
+            (&Hint::RETRY, Command::Deploy, true, "run `edgecert sync` to retry, or let a timer run it"),
+            (&Hint::RETRY, Command::Deploy, false, "run the same command again later"),
+            (&Hint::RETRY, Command::Plan, true, "run the same command again later"),
+            (&Hint::RETRY, Command::Other, false, "run the same command again later"),
+            (&Hint::RETRY, Command::Sync, true, "run `edgecert sync` again later, or let a timer run it"),
+            (
+                &older,
+                Command::Plan,
+                false,
+                "renew it, or pass --allow-older to go back to it, or --rebind to keep both",
+            ),
+            (
+                &older,
+                Command::Hook,
+                true,
+                "renew it, or run `edgecert deploy --lineage /certs/a --allow-older` to go back to it, or with --rebind to keep both",
+            ),
+            (&omit, Command::Check, false, "renew it, or omit --domain a.example"),
+            (
+                &omit,
+                Command::Sync,
+                true,
+                "renew it, or name it neither in the hook nor in `domains`, and run `edgecert deploy --lineage /certs/a`",
+            ),
+        ];
+        for (hint, command, is_recorded, expected) in rows {
+            assert_eq!(hint.at(&place(command, is_recorded)), expected, "{command:?}");
+        }
+        assert!(older.to_string().contains("`edgecert deploy --lineage DIR --allow-older`"));
+    }
+}

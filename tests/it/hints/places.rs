@@ -1,0 +1,207 @@
+//! Hints can be followed from where the user stands: each command that a hint names exists and takes the flags that it
+//! shows, and a flag that is to be passed is one of the command that failed.
+
+use edgecert_sandbox::Authority;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::harness::{
+    Fault, Hook, Lineage, Options, Sandbox, edgecert, record, sandbox_with, test_ca, world,
+};
+
+/// A service with a site, a lineage, and how a run fails.
+struct Scene {
+    service: Sandbox,
+    lineage: Lineage,
+    state: TempDir,
+    base_path: &'static str,
+    arguments: Vec<&'static str>,
+    variables: Vec<(&'static str, &'static str)>,
+}
+
+impl Scene {
+    fn new(certs: &[Value], other_sites: &[Value]) -> Self {
+        let mut sites = vec![json!({"id": 10, "account": 1, "domain": "a.example", "cert_id": 5})];
+        sites.extend_from_slice(other_sites);
+        let world = world(json!({"sites": sites, "certs": certs}));
+        let service = sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[]);
+        let lineage = Lineage::issued_for(&["a.example", "new.example"]);
+        let state = TempDir::new().unwrap();
+        Self { service, lineage, state, base_path: "", arguments: Vec::new(), variables: Vec::new() }
+    }
+
+    fn plain() -> Self {
+        Self::new(&[record(5, "a.example", "upload")], &[])
+    }
+
+    fn of_staging() -> Self {
+        let scene = Self::plain();
+        let issuer = Authority::new("(STAGING) Pretend Pear X1").unwrap();
+        scene.lineage.save(&issuer.issue(&["a.example"]).unwrap());
+        scene
+    }
+
+    /// The edge serves a later certificate, which another host deployed.
+    fn of_older() -> Self {
+        let scene = Self::plain();
+        let later = Lineage::issued_for(&["a.example"]);
+        edgecert().called_by_certbot(&later).against(&scene.service).succeeds();
+        scene.lineage.save(&test_ca().issue_between(&["a.example"], [-5, 85]).unwrap());
+        scene
+    }
+
+    fn call(&self) -> Hook {
+        let url = format!("{}{}", self.service.endpoints().api, self.base_path);
+        let hook = edgecert().against(&self.service).env("EDGECERT_STATE_DIR", self.state.path());
+        let hook = hook.env("EDGECERT_BASE_URL", url).env("EDGECERT_TIMEOUT", "2");
+        self.variables.iter().fold(hook, |hook, (name, value)| hook.env(name, value))
+    }
+
+    /// A run by hand.
+    fn by_hand(&self, command: &str) -> Hook {
+        self.call().args([command, "--lineage"]).args([self.lineage.path()])
+    }
+}
+
+/// The failures, by name.
+fn scenes() -> Vec<(&'static str, Scene)> {
+    let unavailable = Scene::plain();
+    for path in ["GET /api/certs", "GET /api/me/sites", "GET /api/certs/5/download"] {
+        unavailable.service.add_fault(Fault::status(path, 503).times(999));
+    }
+    let other = json!({"id": 11, "account": 1, "domain": "b.example", "cert_id": 5});
+    let uncovering = Scene::plain();
+    uncovering.lineage.renew(&["c.example"]);
+    let stale = Scene::plain();
+    stale.service.hold_pushes(true);
+    vec![
+        ("unavailable", unavailable),
+        ("older", Scene::of_older()),
+        ("shrink", Scene::new(&[record(5, "a.example", "upload")], &[other])),
+        ("lets", Scene::new(&[record(5, "a.example", "lets")], &[])),
+        ("other record", Scene::new(&[record(5, "other.test", "upload")], &[])),
+        ("staging", Scene::of_staging()),
+        ("uncovered", Scene { arguments: vec!["--domain", "blog.example"], ..Scene::plain() }),
+        ("no such site", Scene { arguments: vec!["--domain", "new.example"], ..Scene::plain() }),
+        ("no covered site", uncovering),
+        ("key", Scene { variables: vec![("EDGECERT_API_KEY", "wrong")], ..Scene::plain() }),
+        ("no key", Scene { variables: vec![("EDGECERT_API_KEY", "")], ..Scene::plain() }),
+        ("base URL", Scene { base_path: "/v2", ..Scene::plain() }),
+        ("path of the API", Scene { base_path: "/api/certs", ..Scene::plain() }),
+        ("stale", Scene { arguments: vec!["--wait", "1"], ..stale }),
+    ]
+}
+
+fn hints(stderr: &str) -> Vec<&str> {
+    stderr.lines().filter_map(|line| line.strip_prefix("edgecert: hint: ")).collect()
+}
+
+/// The long help of a command, given by its words.
+fn help(command: &[&str]) -> Option<String> {
+    let output = edgecert().args(command).args(["--help"]).run();
+    (output.code == 0).then_some(output.stdout)
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-')
+}
+
+fn is_name(word: &str) -> bool {
+    word.chars().all(|c| c.is_ascii_lowercase())
+}
+
+/// The words of a call that may name a command.
+fn names<'a>(call: &[&'a str]) -> Vec<&'a str> {
+    call.iter().copied().take_while(|word| is_name(word)).take(2).collect()
+}
+
+/// Checks what a hint names; `command` is the one that failed.
+#[track_caller]
+fn assert_followable(command: &[&str], hint: &str) {
+    let is_for_deploy =
+        hint.contains("in the hook") || hint.contains("in a hook") || hint.contains(", or with --");
+    for (at, part) in hint.split('`').enumerate() {
+        let call: Vec<&str> = part.split(' ').collect();
+        let named = match (at % 2, call.split_first()) {
+            (1, Some((&"edgecert", rest))) => names(rest),
+            (1, _) => continue,
+            _ if is_for_deploy => vec!["deploy"],
+            _ => command.to_vec(),
+        };
+        let known = help(&named).or_else(|| help(&named[..1]));
+        let known = known.unwrap_or_else(|| panic!("{command:?}: `{part}` is no command: {hint}"));
+        for flag in words(part).filter(|word| word.len() > 2 && word.starts_with("--")) {
+            assert!(words(&known).any(|word| word == flag), "{command:?}: {named:?} has no {flag}: {hint}");
+        }
+    }
+}
+
+#[test]
+fn hints_of_deployments_can_be_followed() {
+    for (name, scene) in scenes() {
+        let deploy = |hook: Hook| hook.args(&scene.arguments).run();
+        let hook = || scene.call().called_by_certbot(&scene.lineage);
+        // The first run is recorded, so that `sync` finds it.
+        let runs = [
+            (["deploy"], true, deploy(hook())),
+            (["deploy"], false, deploy(hook().env("EDGECERT_STATE_DIR", "/dev/null/state"))),
+            (["sync"], true, scene.call().args(["sync"]).run()),
+            (["deploy"], true, deploy(scene.by_hand("deploy"))),
+            (["plan"], false, deploy(scene.by_hand("plan"))),
+        ];
+        for (command, is_recorded, output) in runs {
+            assert!(output.code != 0 || (name, command) == ("stale", ["plan"]), "{name}: {command:?}");
+            for hint in hints(&output.stderr) {
+                assert_followable(&command, hint);
+                assert!(is_recorded || !hint.contains("edgecert sync"), "{name}: {command:?}: {hint}");
+                assert!(!hint.contains("systemctl") && !hint.contains("its timer"), "{name}: {hint}");
+            }
+            let speaks_of_sending = output.stderr.contains("nothing was sent");
+            assert!(command != ["plan"] || !speaks_of_sending, "{name}: {}", output.stderr);
+        }
+    }
+}
+
+#[test]
+fn hints_of_other_commands_can_be_followed() {
+    let commands: [&[&str]; 7] = [
+        &["certs", "list"],
+        &["certs", "download", "5", "--out", "x"],
+        &["sites", "list"],
+        &["sites", "get", "a.example"],
+        &["sites", "update", "a.example", "--set", "remark=x"],
+        &["sites", "bind", "a.example", "99"],
+        &["status", "--forget", "x"],
+    ];
+    let failures = ["unavailable", "key", "no key", "base URL", "path of the API"];
+    for (name, scene) in scenes().into_iter().filter(|(name, _)| failures.contains(name)) {
+        for command in commands {
+            let output = scene.call().args(command).run();
+            assert_ne!(output.code, 0, "{name}: {command:?}");
+            for hint in hints(&output.stderr) {
+                assert_followable(&names(command), hint);
+                assert!(!hint.contains("edgecert sync"), "{name}: {command:?}: {hint}");
+            }
+        }
+    }
+}
+
+#[test]
+fn check_says_nothing_of_sending() {
+    let scene = Scene::of_staging();
+    let output = scene.by_hand("check").args(["--domain", "blog.example"]).exits_with(65);
+    assert!(!output.stderr.contains("sent"), "{}", output.stderr);
+    let expected = "renew it with blog.example among its names, or omit --domain blog.example";
+    assert_eq!(hints(&output.stderr), [expected]);
+}
+
+#[test]
+fn sync_names_the_command_that_overrides() {
+    let scene = Scene::of_older();
+    scene.call().called_by_certbot(&scene.lineage).exits_with(65);
+    let output = scene.call().args(["sync"]).exits_with(65);
+    let command = format!("deploy --lineage {} --allow-older", scene.lineage.path().display());
+    assert!(output.stderr.contains(&format!("run `edgecert {command}`")), "{}", output.stderr);
+    scene.call().args(command.split(' ')).succeeds();
+    scene.call().args(["sync"]).succeeds();
+}
