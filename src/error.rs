@@ -14,7 +14,7 @@ use self::hint::{OTHER_STATE_DIR, certificate_hint};
 use crate::check::Finding;
 use crate::file::ReadError;
 use crate::hint::{Hint, Place};
-use crate::settings::FileFault;
+use crate::settings::{BaseUrl, FileFault};
 use crate::state::{LockTimeout, StateDirError, WriteError, WriteFailure};
 pub(crate) use crate::text::shell_word;
 use crate::trust::TrustStoreError;
@@ -289,8 +289,10 @@ impl Diagnostic for api::AttemptError {
             | Self::Unavailable { .. } => ErrorKind::Temporary,
             Self::Untrusted { .. } | Self::NotTls { .. } | Self::NoCommonTls { .. } => ErrorKind::Config,
             Self::Unauthorized { .. } => ErrorKind::Denied,
-            Self::Refused { .. } | Self::NotOk { .. } => ErrorKind::Service,
-            Self::Redirected { .. } | Self::InvalidResponse { .. } => ErrorKind::Protocol,
+            Self::Refused { .. } | Self::NoSuchList { .. } | Self::NotOk { .. } => ErrorKind::Service,
+            Self::Redirected { .. } | Self::WebPage { .. } | Self::InvalidResponse { .. } => {
+                ErrorKind::Protocol
+            }
         }
     }
 
@@ -304,12 +306,23 @@ impl Diagnostic for api::AttemptError {
             Self::NotTls { .. } => "check scheme, host and port of the base URL",
             Self::NoCommonTls { .. } => "check the base URL; the server must support TLS 1.2 or 1.3",
             Self::Unauthorized { .. } => "set a valid key in EDGECERT_API_KEY or in the API key file",
+            Self::NoSuchList { base_url, .. } | Self::WebPage { base_url, .. } => {
+                return Some(base_url_hint(base_url));
+            }
             Self::Redirected { .. } | Self::InvalidResponse { .. } => {
                 "check the base URL; it may belong to another server"
             }
             Self::Refused { .. } | Self::NotOk { .. } => return None,
         };
         Some(hint.into())
+    }
+}
+
+/// What to do about a base URL at which there is no such service.
+fn base_url_hint(base_url: &BaseUrl) -> Hint {
+    match base_url.before_api() {
+        Some(url) => format!("set the base URL to {url}; edgecert adds the path from /api on").into(),
+        None => "check the base URL; it is the part before /api".into(),
     }
 }
 

@@ -12,6 +12,7 @@ use super::response::Response;
 use super::transport::{Request, Transport};
 use crate::clock::Deadline;
 use crate::secret::Redactor;
+use crate::settings::BaseUrl;
 
 /// Attempts of a request whose response cannot be parsed; the next one is unlikely to differ.
 const MAX_INVALID_RESPONSES: u32 = 4;
@@ -44,6 +45,10 @@ impl Client {
     pub(crate) fn for_task(&self, redactor: Redactor, deadline: Deadline) -> Self {
         let transport = self.transport.with_redactor(redactor);
         Self { transport, deadline, max_attempts: self.max_attempts }
+    }
+
+    pub(super) fn base_url(&self) -> &BaseUrl {
+        self.transport.base_url()
     }
 
     /// How far this host's clock is ahead of the service's; `None` until a response has a `Date`.

@@ -56,7 +56,7 @@ impl Client {
 
     /// `GET /api/certs` (section 4.1), as `Record` or `ApiObject<Record>`.
     pub(crate) async fn records<T: FromJson<Known = Record>>(&self) -> Result<List<T>, RequestError> {
-        self.call(&Request::get("/api/certs"), |response| response.read_list(ListKind::Records)).await
+        self.list("/api/certs", ListKind::Records).await
     }
 
     /// `POST /api/certs/upload` (section 4.2). Replaces the record of the domain in place, so repeating it is safe.
@@ -90,7 +90,13 @@ impl Client {
 
     /// `GET /api/me/sites` (section 4.4), as `Site` or `ApiObject<Site>`.
     pub(crate) async fn sites<T: FromJson<Known = Site>>(&self) -> Result<List<T>, RequestError> {
-        self.call(&Request::get("/api/me/sites"), |response| response.read_list(ListKind::Sites)).await
+        self.list("/api/me/sites", ListKind::Sites).await
+    }
+
+    /// Lists sites or records. Every account has both lists, so a server without them is another one.
+    async fn list<T: FromJson>(&self, path: &'static str, kind: ListKind) -> Result<List<T>, RequestError> {
+        let list = self.call(&Request::get(path), move |response| response.read_list(kind)).await;
+        list.map_err(|failed| RequestError { error: failed.error.of_list(self.base_url(), path), ..failed })
     }
 
     /// `GET /api/sites/{id}` (section 4.5). A response with another site is invalid.

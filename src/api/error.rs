@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::settings::BaseUrl;
 use crate::text::sanitize;
 
 /// A request that failed after all its attempts.
@@ -51,6 +52,12 @@ pub(crate) enum AttemptError {
     /// Any other status that is not a success, such as 400, 403 and 404.
     #[error("the service refused the request ({status}){}", quote(.message))]
     Refused { status: u16, message: String },
+    /// 404 for a list that every account has: the base URL is wrong.
+    #[error("{base_url} has no {path} (404){}", quote(.message))]
+    NoSuchList { base_url: BaseUrl, path: &'static str, message: String },
+    /// A web page in place of a list.
+    #[error("{base_url}{path} is a web page ({status}), not a list in JSON")]
+    WebPage { base_url: BaseUrl, path: &'static str, status: u16 },
     /// A success whose body says `ok: false`.
     #[error("the service answered ok:false{}", quote(.message))]
     NotOk { message: String },
@@ -99,6 +106,7 @@ impl AttemptError {
             | Self::TimedOut { .. }
             | Self::ConnectionClosed { .. }
             | Self::Unavailable { .. }
+            | Self::WebPage { .. }
             | Self::InvalidResponse { .. } => true,
             Self::Untrusted { .. }
             | Self::NotTls { .. }
@@ -106,6 +114,7 @@ impl AttemptError {
             | Self::Redirected { .. }
             | Self::Unauthorized { .. }
             | Self::Refused { .. }
+            | Self::NoSuchList { .. }
             | Self::NotOk { .. } => false,
         }
     }
@@ -135,6 +144,7 @@ impl AttemptError {
             Self::Unauthorized { message }
             | Self::Unavailable { message, .. }
             | Self::Refused { message, .. }
+            | Self::NoSuchList { message, .. }
             | Self::NotOk { message }
             | Self::InvalidResponse { message, .. } => message.clear(),
             Self::Unreachable { .. }
@@ -143,10 +153,31 @@ impl AttemptError {
             | Self::Untrusted { .. }
             | Self::NotTls { .. }
             | Self::NoCommonTls { .. }
+            | Self::WebPage { .. }
             | Self::Redirected { .. } => {}
         }
         self
     }
+
+    /// The error of a request for a list, which a wrong base URL may explain.
+    pub(super) fn of_list(self, base_url: &BaseUrl, path: &'static str) -> Self {
+        let base_url = base_url.clone();
+        match self {
+            Self::Refused { status: 404, message } => {
+                let message = if is_web_page(&message) { String::new() } else { message };
+                Self::NoSuchList { base_url, path, message }
+            }
+            Self::InvalidResponse { status, message } if is_web_page(&message) => {
+                Self::WebPage { base_url, path, status }
+            }
+            error => error,
+        }
+    }
+}
+
+/// Whether the start of a body is HTML.
+fn is_web_page(body: &str) -> bool {
+    body.trim_start().starts_with('<')
 }
 
 /// The service's message after a colon; empty if there is none.

@@ -95,6 +95,10 @@ impl Transport {
         Self { http, base_url, peer, limiter, redactor: Arc::new(redactor), skew: Cell::default() }
     }
 
+    pub(super) fn base_url(&self) -> &BaseUrl {
+        &self.base_url
+    }
+
     /// The service's host and port.
     pub(super) fn peer(&self) -> &str {
         &self.peer

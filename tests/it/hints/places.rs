@@ -205,3 +205,35 @@ fn sync_names_the_command_that_overrides() {
     scene.call().args(command.split(' ')).succeeds();
     scene.call().args(["sync"]).succeeds();
 }
+
+#[test]
+fn wrong_base_url_is_shown() {
+    let part = "check the base URL; it is the part before /api";
+    let rows = [
+        ("/v2", "URL/v2 has no /api/", part),
+        ("/api", "URL/api has no /api/", "set the base URL to URL; "),
+        ("/v2/api/certs/", "URL/v2/api/certs has no /api/", "set the base URL to URL/v2; "),
+    ];
+    for (base_path, message, hint) in rows {
+        let scene = Scene { base_path, ..Scene::plain() };
+        let list = scene.call().args(["sites", "list"]);
+        for hook in [scene.by_hand("deploy"), scene.by_hand("plan"), list] {
+            let stderr = hook.exits_with(69).stderr.replace(&scene.service.endpoints().api, "URL");
+            assert!(stderr.contains(message) && stderr.contains(" (404)"), "{stderr}");
+            assert!(stderr.contains(&format!("hint: {hint}")), "{stderr}");
+        }
+    }
+}
+
+#[test]
+fn web_page_of_another_server_is_recognised() {
+    let scene = Scene::plain();
+    for path in ["GET /api/certs", "GET /api/me/sites"] {
+        let page = "<!doctype html><title>Welcome</title>";
+        scene.service.add_fault(Fault::status(path, 200).body(page).times(99));
+    }
+    let output = scene.call().args(["sites", "list"]).exits_with(76);
+    let message = "/api/me/sites is a web page (200), not a list in JSON";
+    assert!(output.stderr.contains(message), "{}", output.stderr);
+    assert_eq!(hints(&output.stderr), ["check the base URL; it is the part before /api"]);
+}
