@@ -48,7 +48,9 @@ fn check(checks: &[Finding], frame: &Frame<'_>) -> String {
         let hint = hint.as_deref().filter(|hint| !frame.has_hint(hint));
         let detail = match (finding.check, finding.status) {
             // The rest is how long that is, which people read after the date.
-            (Check::Validity, Status::Ok) => finding.detail.split(", for ").next().unwrap_or_default(),
+            (Check::Validity, Status::Ok | Status::Fail) => {
+                finding.detail.rsplit_once(", ").map_or(&*finding.detail, |(before, _)| before)
+            }
             _ => &finding.detail,
         };
         let detail = people::with_times(detail, frame.now);

@@ -34,7 +34,7 @@ pub(crate) struct Cell {
 }
 
 /// Columns are shortened to this width before any is dropped.
-const READABLE_WIDTH: usize = 8;
+const READABLE_WIDTH: usize = 10;
 /// Minimum width of a shortened column.
 const MIN_WIDTH: usize = 3;
 const GAP: &str = "  ";

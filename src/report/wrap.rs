@@ -33,15 +33,22 @@ impl Wrapped {
         Self { text: " ".repeat(empty.indent), column: empty.indent, ..empty }
     }
 
-    /// Adds words. Spaces between them are kept on a line.
+    /// Adds words. Spaces between them are kept on a line; dates and durations stay on one line.
     pub(crate) fn words(mut self, text: &str) -> Self {
-        let mut gap = 0;
-        for word in text.split(' ') {
+        let (mut gap, mut unit) = (0, String::new());
+        let mut words = text.split(' ').peekable();
+        while let Some(word) = words.next() {
             if word.is_empty() {
                 gap += 1;
                 continue;
             }
-            self.word(word, gap);
+            unit.push_str(word);
+            if words.peek().is_some_and(|next| belong_together(word, next)) {
+                unit.push(' ');
+                continue;
+            }
+            self.word(&unit, gap);
+            unit.clear();
             gap = 1;
         }
         self
@@ -79,6 +86,19 @@ impl Wrapped {
     }
 }
 
+/// Whether two words are of one date or duration: `19 Feb 2027 23:34 UTC (in 89 days)`.
+fn belong_together(word: &str, next: &str) -> bool {
+    let is_number = |word: &str| word.parse::<u32>().is_ok();
+    let bare = word.trim_start_matches('(');
+    let is_unit = next.starts_with(|c: char| c.is_ascii_alphabetic());
+    let is_time = next.len() == 5 && next.as_bytes().get(2) == Some(&b':');
+    word == "(in" && is_number(next)
+        || is_number(bare) && (is_unit || is_time)
+        || is_time
+        || word.len() == 3 && word.starts_with(char::is_uppercase) && is_number(next)
+        || next.starts_with("UTC")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,6 +116,15 @@ mod tests {
         assert_eq!(wrapped("one two three four", 20), "  * key  one two\n    three four\n");
         let piped = Wrapped::new("* ", 2, 2, Style::PLAIN).words(&"word ".repeat(99)).finish();
         assert_eq!(piped.lines().count(), 1);
+    }
+
+    #[test]
+    fn dates_stay_on_one_line() {
+        let text = wrapped("it expires on 19 Feb 2027 23:34 UTC (in 89 days), not later", 40);
+        assert_eq!(
+            text,
+            "  * key  it expires on\n         19 Feb 2027 23:34 UTC\n         (in 89 days), not later\n"
+        );
     }
 
     #[test]

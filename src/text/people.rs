@@ -51,17 +51,26 @@ pub fn elapsed(duration: std::time::Duration) -> String {
     }
 }
 
-/// Replaces the RFC 3339 times in a sentence by times for people: `11 Dec 23:34 UTC (in 20 days)`.
+/// Replaces the RFC 3339 times in a sentence by times for people: `on 11 Dec 2026 (in 20 days)`, and within two days
+/// `at 21 Nov 23:34 UTC (2 hours ago)`.
 pub fn with_times(text: &str, now: OffsetDateTime) -> String {
-    let replace = |word: &str| {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split(' ') {
         let inner = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
         let is_time = inner.len() >= 20 && inner.as_bytes().get(10) == Some(&b'T');
-        let Some(at) = is_time.then(|| rfc3339::parse(inner).ok()).flatten() else { return word.to_owned() };
-        let distance = humanize(at - now);
+        let Some(at) = is_time.then(|| rfc3339::parse(inner).ok()).flatten() else {
+            words.push(word.to_owned());
+            continue;
+        };
+        let (distance, is_near) = (humanize(at - now), (at - now).abs() < Duration::days(2));
         let distance = if at < now { format!("{distance} ago") } else { format!("in {distance}") };
-        word.replace(inner, &format!("{} ({distance})", minute(at, now)))
-    };
-    text.split(' ').map(replace).collect::<Vec<_>>().join(" ")
+        if let Some(before) = words.last_mut().filter(|before| *before == "at" && !is_near) {
+            "on".clone_into(before);
+        }
+        let time = if is_near { minute(at, now) } else { date(at) };
+        words.push(word.replace(inner, &format!("{time} ({distance})")));
+    }
+    words.join(" ")
 }
 
 fn format(at: OffsetDateTime, description: &[BorrowedFormatItem<'_>]) -> String {
@@ -89,9 +98,9 @@ mod tests {
             "a.example: serves X, which expires at 2026-12-12T03:00:00Z; issued at 2025-11-22T02:00:00.5Z.";
         assert_eq!(
             with_times(text, NOW),
-            "a.example: serves X, which expires at 12 Dec 03:00 UTC (in 20 days); \
-             issued at 22 Nov 2025 02:00 UTC (364 days ago)."
+            "a.example: serves X, which expires on 12 Dec 2026 (in 20 days); issued on 22 Nov 2025 (364 days ago)."
         );
+        assert_eq!(with_times("at 2026-11-22T23:00:00Z", NOW), "at 22 Nov 23:00 UTC (in 21 hours)");
         for text in ["", "no  time", "2026-12-12T03:00:00X", "äöü 2026-12-12"] {
             assert_eq!(with_times(text, NOW), text);
         }

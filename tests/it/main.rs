@@ -37,6 +37,7 @@ mod hints;
 mod incomplete;
 mod kills;
 mod limbo;
+mod look;
 mod nothing_to_do;
 mod notify;
 mod output;

@@ -1,5 +1,6 @@
 //! The status as a table: a row for each site of each lineage, those that need attention first.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use anstyle::AnsiColor;
@@ -75,12 +76,15 @@ fn rows(lineages: &[LineageStatus], now: OffsetDateTime) -> Vec<Row<'_>> {
 
 /// Counts the sites in each state.
 fn last_line(rows: &[Row<'_>], wide: bool, style: Style) -> String {
-    let mut counts: BTreeMap<(u8, &str), usize> = BTreeMap::new();
+    let mut counts: BTreeMap<&str, (u8, usize)> = BTreeMap::new();
     for row in rows.iter().filter(|row| row.site.is_some()) {
-        *counts.entry((u8::MAX - row.urgency(), &row.word)).or_default() += 1;
+        let (urgency, number) = counts.entry(&row.word).or_insert((row.urgency(), 0));
+        (*urgency, *number) = ((*urgency).min(row.urgency()), *number + 1);
     }
+    let mut counts: Vec<(&str, (u8, usize))> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, (urgency, _))| Reverse(*urgency));
     let sites = rows.iter().filter(|row| row.site.is_some()).count();
-    let parts: Vec<String> = counts.iter().map(|((_, word), number)| format!("{number} {word}")).collect();
+    let parts: Vec<String> = counts.iter().map(|(word, (_, number))| format!("{number} {word}")).collect();
     let mut line = count(sites, "site");
     if sites > 0 {
         line = format!("{line}: {}", parts.join(", "));
@@ -101,14 +105,24 @@ impl<'a> Row<'a> {
         let lag = lineage.lag(now).filter(|_| is_waiting).map(|lag| format!("{gap}{}", people::short(lag)));
         let state = format!("{word}{score}{}", lag.unwrap_or_default());
         let mut row = Self { lineage, site, sign, word, state };
-        if sign != Sign::Skipped
-            && let Some(until) = row.expiry()
-        {
-            let is_soon = days_left(until, now) < SOON_DAYS;
-            let least = if until < now { Sign::Failed } else { Sign::Warning };
-            row.sign = if is_soon { sign.max(least) } else { sign };
+        if sign != Sign::Skipped {
+            row.sign = sign.max(row.expiry_sign(now));
         }
         row
+    }
+
+    /// How bad it is when the leaf that visitors get expires, or that the one on disk has.
+    fn expiry_sign(&self, now: OffsetDateTime) -> Sign {
+        let is_past = |until: OffsetDateTime| until < now;
+        let is_soon = |until| days_left(until, now) < SOON_DAYS;
+        let on_disk = self.lineage.disk.leaf().map(|leaf| leaf.not_after);
+        if self.expiry().is_some_and(is_past) || on_disk.is_some_and(is_past) {
+            Sign::Failed
+        } else if self.expiry().is_some_and(is_soon) {
+            Sign::Warning
+        } else {
+            Sign::Ok
+        }
     }
 
     /// The most urgent first.
@@ -201,7 +215,7 @@ fn notes(lineage: &LineageStatus, now: OffsetDateTime) -> Vec<String> {
     match &lineage.disk {
         DiskStatus::Leaf { leaf, .. } if leaf.not_after < now => {
             let date = people::date(leaf.not_after);
-            notes.push(format!("certificate expired {date}; renew it with the ACME client"));
+            notes.push(format!("the certificate on disk expired {date}; renew it with the ACME client"));
         }
         DiskStatus::Unreadable(reason) => notes.push(reason.clone()),
         DiskStatus::Missing if lineage.is_needed() => {
@@ -289,7 +303,7 @@ mod tests {
             x a.example  pending 3 d  9 d      late
                 the service cannot be reached
             x a.example  stale        expired  stale
-                certificate expired 18 Nov 2026; renew it with the ACME client
+                the certificate on disk expired 18 Nov 2026; renew it with the ACME client
             x a.example  gone         40 d     gone
                 /live/gone/fullchain.pem is missing
             ! a.example  renewed 5 h  20 d     renewed

@@ -1,0 +1,294 @@
+//! What the outputs look like: captures on terminals of 80 and 120 columns, without UTF-8, and in a pipe. Each is a file in
+//! `look/`, without dates and durations; UPDATE_EXPECT=1 rewrites them.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::time::Duration;
+
+use edgecert_sandbox::IssuedCert;
+use expect_test::{ExpectFile, expect_file};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::harness::{
+    DAY, Hook, Options, Sandbox, binary, edgecert, sandbox_with, scrub_times, set_back, test_ca, world,
+};
+
+/// A host with lineages, and the service that it deploys to.
+struct Scene {
+    service: Sandbox,
+    /// All directories are below it. Its length is fixed, so that lines wrap at the same words.
+    root: TempDir,
+}
+
+fn issue(names: &[&str], days: [i64; 2]) -> IssuedCert {
+    test_ca().issue_between(names, days).unwrap()
+}
+
+fn record(id: u64, domain: &str, issued: &IssuedCert) -> Value {
+    json!({"id": id, "account": 1, "domain": domain, "name": domain, "type": "upload",
+        "cert_pem": issued.fullchain(), "key_pem": issued.key})
+}
+
+impl Scene {
+    /// Sites with the record that each is bound to, and the certificates in these records.
+    fn new(sites: &[(&str, Option<u64>)], records: &[(u64, &str, &IssuedCert)]) -> Self {
+        let site = |(at, (domain, cert)): (usize, &(&str, Option<u64>))| json!({"id": 10 + at, "account": 1, "domain": domain, "cert_id": cert});
+        let sites: Vec<Value> = sites.iter().enumerate().map(site).collect();
+        let records: Vec<Value> =
+            records.iter().map(|(id, domain, issued)| record(*id, domain, issued)).collect();
+        let world = world(json!({"sites": sites, "certs": records}));
+        let service = sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[]);
+        let root = tempfile::Builder::new().prefix("look-").rand_bytes(5).tempdir_in("/tmp").unwrap();
+        Self { service, root }
+    }
+
+    /// A shop and a blog, each with a certificate that expires soon.
+    fn shop_and_blog() -> Self {
+        let [shop, blog] = [&SHOP[..], &["blog.example.com"]].map(|names| issue(names, [-80, 10]));
+        let sites = [(SHOP[0], Some(5)), (SHOP[1], Some(5)), ("blog.example.com", Some(6))];
+        Self::new(&sites, &[(5, SHOP[0], &shop), (6, "blog.example.com", &blog)])
+    }
+
+    fn write(&self, lineage: &str, issued: &IssuedCert) {
+        let directory = self.root.path().join(lineage);
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(directory.join("fullchain.pem"), issued.fullchain()).unwrap();
+        fs::write(directory.join("privkey.pem"), &issued.key).unwrap();
+        restrict(&directory.join("privkey.pem"), 0o600);
+    }
+
+    fn hook(&self, arguments: &[&str]) -> Hook {
+        let hook = edgecert().against(&self.service).args(arguments).env("HOME", self.root.path());
+        let mut hook = hook.env("EDGECERT_STATE_DIR", self.root.path().join("state"));
+        hook.command().current_dir(self.root.path());
+        hook
+    }
+
+    fn deploy(&self, lineage: &str, issued: &IssuedCert) -> Hook {
+        self.write(lineage, issued);
+        self.hook(&["--lineage", lineage, "--wait", "1"])
+    }
+
+    /// Enables an hourly timer of the user.
+    fn enable_timer(&self) {
+        let units = self.root.path().join(".config/systemd/user");
+        fs::create_dir_all(units.join("timers.target.wants")).unwrap();
+        let service = format!("[Service]\nType=oneshot\nExecStart={} sync\n", binary().display());
+        fs::write(units.join("edgecert-sync.service"), service).unwrap();
+        fs::write(units.join("edgecert-sync.timer"), "[Timer]\nOnCalendar=hourly\n").unwrap();
+        let link = units.join("timers.target.wants/edgecert-sync.timer");
+        symlink(units.join("edgecert-sync.timer"), link).unwrap();
+    }
+
+    /// Replaces what differs from run to run, by text of the same width where lines are wrapped at it.
+    fn scrub(&self, text: &str) -> String {
+        let endpoints = self.service.endpoints();
+        let text = text
+            .replace(&endpoints.edge, "192.0.2.1:44343")
+            .replace(&endpoints.api, "http://192.0.2.1:44340");
+        let text = text.replace(self.root.path().to_str().unwrap(), "/home/webmaster");
+        scrub_times(&without_hashes(&text))
+    }
+}
+
+/// Replaces hexadecimal digits of hashes by zeros. They may be truncated.
+fn without_hashes(text: &str) -> String {
+    let mut scrubbed = String::new();
+    for word in text.split_inclusive(|c: char| !c.is_ascii_alphanumeric()) {
+        let digits = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+        let is_hash = digits.len() >= 7 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        scrubbed.push_str(&if is_hash { "0".repeat(digits.len()) } else { digits.to_owned() });
+        scrubbed.push_str(&word[digits.len()..]);
+    }
+    scrubbed
+}
+
+const SHOP: [&str; 2] = ["shop.example.com", "www.shop.example.com"];
+
+fn restrict(path: &Path, mode: u32) {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// Captures a run, each time in a new scene.
+#[track_caller]
+fn capture(file: ExpectFile, prepare: impl Fn() -> (Scene, Hook)) {
+    let mut text = String::new();
+    for (title, columns, locale) in
+        [("80 columns", 80, "C.UTF-8"), ("120 columns", 120, "C.UTF-8"), ("80 columns, LANG=C", 80, "C")]
+    {
+        let (scene, hook) = prepare();
+        let shown = hook.env("TERM", "dumb").env("LANG", locale).shows_on_terminal(columns).text;
+        assert!(locale != "C" || shown.is_ascii(), "{shown}");
+        // A long path is not broken.
+        let has_room = |line: &&str| line.split(' ').all(|word| word.len() + 14 <= columns);
+        let longest = shown.lines().filter(has_room).map(|line| line.chars().count()).max();
+        assert!(longest.unwrap_or_default() <= columns, "{longest:?} columns:\n{shown}");
+        text.push_str(&format!("== {title}\n{}", scene.scrub(&shown)));
+    }
+    let (scene, hook) = prepare();
+    let output = hook.env("LANG", "C.UTF-8").run();
+    assert!(output.stdout.is_ascii() && output.stderr.is_ascii(), "{}{}", output.stdout, output.stderr);
+    text.push_str(&format!("== piped\n{}", scene.scrub(&output.stdout)));
+    if !output.stderr.is_empty() {
+        text.push_str(&format!("== piped, standard error\n{}", scene.scrub(&output.stderr)));
+    }
+    file.assert_eq(&text);
+}
+
+#[test]
+fn deploy_that_succeeds() {
+    capture(expect_file!["look/deploy.txt"], || {
+        let scene = Scene::shop_and_blog();
+        let hook = scene.deploy("shop", &issue(&SHOP, [0, 90]));
+        (scene, hook)
+    });
+}
+
+#[test]
+fn deploy_that_fails() {
+    capture(expect_file!["look/deploy-failed.txt"], || {
+        let scene = Scene::shop_and_blog();
+        scene.service.hold_pushes(true);
+        let hook = scene.deploy("blog", &issue(&["blog.example.com"], [0, 90]));
+        (scene, hook)
+    });
+}
+
+#[test]
+fn deploy_to_many_sites() {
+    capture(expect_file!["look/deploy-many.txt"], || {
+        let names: Vec<String> = (1..=12).map(|number| format!("s{number:02}.example.com")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let mut sites: Vec<(&str, Option<u64>)> = names.iter().map(|name| (*name, Some(5))).collect();
+        sites[11].1 = Some(6);
+        let later = issue(&["s12.example.com"], [1, 91]);
+        let scene = Scene::new(&sites, &[(5, names[0], &issue(&names, [-80, 10])), (6, names[11], &later)]);
+        let hook = scene.deploy("many", &issue(&names, [-1, 89]));
+        (scene, hook)
+    });
+}
+
+#[test]
+fn deploy_with_nothing_to_do() {
+    capture(expect_file!["look/deploy-nothing.txt"], || {
+        let current = issue(&SHOP, [-20, 70]);
+        let sites = [(SHOP[0], Some(5)), (SHOP[1], Some(5))];
+        let scene = Scene::new(&sites, &[(5, SHOP[0], &current)]);
+        let hook = scene.deploy("shop", &current);
+        (scene, hook)
+    });
+}
+
+#[test]
+fn check_with_findings() {
+    capture(expect_file!["look/check.txt"], || {
+        let scene = Scene::shop_and_blog();
+        let expired = issue(&SHOP, [-100, -10]);
+        scene.write("shop", &expired);
+        // Without its intermediate.
+        fs::write(scene.root.path().join("shop/fullchain.pem"), &expired.cert).unwrap();
+        let hook = scene.hook(&["check", "--lineage", "shop"]);
+        (scene, hook)
+    });
+}
+
+#[test]
+fn plan_with_every_step() {
+    const NAMES: [&str; 5] = [
+        "api.example.com",
+        "blog.example.com",
+        "cdn.example.com",
+        "shop.example.com",
+        "www.shop.example.com",
+    ];
+    capture(expect_file!["look/plan.txt"], || {
+        let current = issue(&NAMES, [-10, 80]);
+        let records = [
+            (5, "shop.example.com", &current),
+            (6, "blog.example.com", &issue(&["blog.example.com"], [-1, 89])),
+            (7, "api.example.com", &issue(&["api.example.com"], [-80, 10])),
+        ];
+        let sites = [
+            (NAMES[0], Some(7)),
+            (NAMES[1], Some(6)),
+            (NAMES[2], None),
+            (NAMES[3], Some(5)),
+            (NAMES[4], Some(5)),
+        ];
+        let scene = Scene::new(&sites, &records);
+        scene.write("shop", &current);
+        let hook = scene.hook(&["plan", "--lineage", "shop"]);
+        (scene, hook)
+    });
+}
+
+/// A host on which the shop was renewed, the blog is pending, and the certificate of the API has expired.
+fn busy_host() -> Scene {
+    let sites = [
+        (SHOP[0], None),
+        (SHOP[1], None),
+        ("api.example.com", None),
+        ("blog.example.com", None),
+        ("docs.example.com", None),
+    ];
+    let scene = Scene::new(&sites, &[]);
+    for (lineage, names) in
+        [("shop", &SHOP[..]), ("api", &["api.example.com"]), ("docs", &["docs.example.com"])]
+    {
+        scene.deploy(lineage, &issue(names, [-30, 60])).succeeds();
+    }
+    scene.deploy("blog", &issue(&["blog.example.com"], [-30, 60])).succeeds();
+    scene.service.hold_pushes(true);
+    scene.deploy("blog", &issue(&["blog.example.com"], [0, 90])).exits_with(75);
+    set_back(&scene.root.path().join("state"), DAY);
+    scene.service.hold_pushes(false);
+    scene.service.push_now();
+    scene.write("shop", &issue(&SHOP, [0, 90]));
+    scene.write("api", &issue(&["api.example.com"], [-20, -10]));
+    for lineage in ["shop", "api"] {
+        let file = scene.root.path().join(lineage).join("fullchain.pem");
+        let file = fs::File::options().append(true).open(file).unwrap();
+        let written = file.metadata().unwrap().modified().unwrap();
+        file.set_modified(written - Duration::from_secs(3 * 3600)).unwrap();
+    }
+    scene
+}
+
+#[test]
+fn sync_with_every_result() {
+    capture(expect_file!["look/sync.txt"], || {
+        let scene = busy_host();
+        fs::remove_dir_all(scene.root.path().join("docs")).unwrap();
+        let hook = scene.hook(&["sync"]);
+        (scene, hook)
+    });
+}
+
+#[test]
+fn status_of_a_busy_host() {
+    capture(expect_file!["look/status.txt"], || {
+        let scene = busy_host();
+        let hook = scene.hook(&["status"]);
+        (scene, hook)
+    });
+    capture(expect_file!["look/status-wide.txt"], || {
+        let scene = busy_host();
+        let hook = scene.hook(&["status", "--wide"]);
+        (scene, hook)
+    });
+}
+
+#[test]
+fn doctor_with_findings() {
+    capture(expect_file!["look/doctor.txt"], || {
+        let scene = Scene::shop_and_blog();
+        scene.deploy("shop", &issue(&SHOP, [0, 90])).succeeds();
+        restrict(&scene.root.path().join("shop/privkey.pem"), 0o644);
+        scene.enable_timer();
+        let hook = scene.hook(&["doctor"]);
+        (scene, hook)
+    });
+}
