@@ -2,7 +2,6 @@
 //! `look/`, without dates and durations; UPDATE_EXPECT=1 rewrites them.
 
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::harness::{
-    DAY, Hook, Options, Sandbox, binary, edgecert, sandbox_with, scrub_times, set_back, test_ca, world,
+    DAY, Hook, Options, Sandbox, edgecert, sandbox_with, scrub_times, set_back, test_ca, world,
 };
 
 /// A host with lineages, and the service that it deploys to.
@@ -71,17 +70,6 @@ impl Scene {
         self.hook(&["--lineage", lineage, "--wait", "1"])
     }
 
-    /// Enables an hourly timer of the user.
-    fn enable_timer(&self) {
-        let units = self.root.path().join(".config/systemd/user");
-        fs::create_dir_all(units.join("timers.target.wants")).unwrap();
-        let service = format!("[Service]\nType=oneshot\nExecStart={} sync\n", binary().display());
-        fs::write(units.join("edgecert-sync.service"), service).unwrap();
-        fs::write(units.join("edgecert-sync.timer"), "[Timer]\nOnCalendar=hourly\n").unwrap();
-        let link = units.join("timers.target.wants/edgecert-sync.timer");
-        symlink(units.join("edgecert-sync.timer"), link).unwrap();
-    }
-
     /// Replaces what differs from run to run, by text of the same width where lines are wrapped at it.
     fn scrub(&self, text: &str) -> String {
         let endpoints = self.service.endpoints();
@@ -105,6 +93,9 @@ fn without_hashes(text: &str) -> String {
     scrubbed
 }
 
+/// The directory of a hook's host in captures; as wide as a temporary directory.
+const HOME: &str = "/tmp/.tmp000000";
+
 const SHOP: [&str; 2] = ["shop.example.com", "www.shop.example.com"];
 
 fn restrict(path: &Path, mode: u32) {
@@ -120,18 +111,20 @@ fn capture(file: ExpectFile, prepare: impl Fn() -> (Scene, Hook)) {
         [("80 columns", 80, "C.UTF-8"), ("120 columns", 120, "C.UTF-8"), ("80 columns, LANG=C", 80, "C")]
     {
         let (scene, hook) = prepare();
+        let home = hook.home().to_str().unwrap().to_owned();
         let shown = hook.env("TERM", "dumb").env("LANG", locale).shows_on_terminal(columns).text;
         assert!(locale != "C" || shown.is_ascii(), "{shown}");
         // A long path is not broken.
         let has_room = |line: &&str| line.split(' ').all(|word| word.len() + 14 <= columns);
         let longest = shown.lines().filter(has_room).map(|line| line.chars().count()).max();
         assert!(longest.unwrap_or_default() <= columns, "{longest:?} columns:\n{shown}");
-        text.push_str(&format!("== {title}\n{}", scene.scrub(&shown)));
+        text.push_str(&format!("== {title}\n{}", scene.scrub(&shown.replace(&home, HOME))));
     }
     let (scene, hook) = prepare();
+    let home = hook.home().to_str().unwrap().to_owned();
     let output = hook.env("LANG", "C.UTF-8").run();
     assert!(output.stdout.is_ascii() && output.stderr.is_ascii(), "{}{}", output.stdout, output.stderr);
-    text.push_str(&format!("== piped\n{}", scene.scrub(&output.stdout)));
+    text.push_str(&format!("== piped\n{}", scene.scrub(&output.stdout.replace(&home, HOME))));
     if !output.stderr.is_empty() {
         text.push_str(&format!("== piped, standard error\n{}", scene.scrub(&output.stderr)));
     }
@@ -287,8 +280,7 @@ fn doctor_with_findings() {
         let scene = Scene::shop_and_blog();
         scene.deploy("shop", &issue(&SHOP, [0, 90])).succeeds();
         restrict(&scene.root.path().join("shop/privkey.pem"), 0o644);
-        scene.enable_timer();
-        let hook = scene.hook(&["doctor"]);
+        let hook = scene.hook(&["doctor"]).on_host();
         (scene, hook)
     });
 }
