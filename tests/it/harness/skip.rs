@@ -16,8 +16,8 @@ const DIRECTORIES: [&str; 4] = ["/usr/bin", "/usr/sbin", "/bin", "/sbin"];
 /// Debian's Python, which has the modules of Debian packages.
 pub(crate) const PYTHON: &str = "/usr/bin/python3";
 
-/// The system's configuration of edgecert. A test that could see it would depend on it.
-const SYSTEM_CONFIGURATION: &str = "/etc/edgecert";
+/// The system's configuration file of edgecert. A test that could see it would depend on it.
+const SYSTEM_CONFIGURATION: &str = "/etc/edgecert/config.toml";
 
 /// Prints a line to standard error. The test harness captures `eprintln!`, but not this.
 pub(crate) fn print_uncaptured(line: &str) {
