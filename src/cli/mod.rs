@@ -164,6 +164,8 @@ Examples:
   edgecert completions zsh > _edgecert
   edgecert completions fish > edgecert.fish
 
+The scripts also offer lineages, and domains of sites deployed to before, without a request to the service.
+
 On Debian, the shells load these files:
   /usr/share/bash-completion/completions/edgecert
   /usr/share/zsh/vendor-completions/_edgecert
@@ -171,15 +173,24 @@ On Debian, the shells load these files:
 pub(crate) struct CompletionsArgs {
     /// Shell to print the script for
     #[arg(value_enum, value_name = "SHELL")]
-    pub(crate) shell: Shell,
+    pub(crate) output: CompletionOutput,
 }
 
-/// A shell with a completion script.
+/// A completion script or, for the scripts, one kind of values from files of this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Shell {
+pub(crate) enum CompletionOutput {
     Bash,
     Zsh,
     Fish,
+    /// Directories of lineages, for `--lineage`.
+    #[value(hide = true)]
+    Lineages,
+    /// Directories of the lineages that have a state file, for `--forget`.
+    #[value(hide = true)]
+    Recorded,
+    /// Domains of sites.
+    #[value(hide = true)]
+    Domains,
 }
 
 impl Cli {

@@ -72,7 +72,7 @@ fn run_command(
         }),
         Command::Certs(args) => fill(name, |report| certs::run(args, context, report)),
         Command::Sites(args) => fill(name, |report| sites::run(args, context, confirm, report)),
-        Command::Completions(args) => fill(name, |report| completions::run(*args, report)),
+        Command::Completions(args) => fill(name, |report| completions::run(*args, context, report)),
     }
 }
 

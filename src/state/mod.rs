@@ -9,6 +9,7 @@ mod deployments;
 mod lineage_state;
 mod lock;
 mod options;
+mod peek;
 mod records;
 mod store;
 

@@ -88,7 +88,7 @@ impl StateError {
 
 /// Maximum size of a state file; enough for as many sites as a listing can have.
 pub(super) const MAX_BYTES: u64 = 64 << 20;
-const EXTENSION: &str = "json";
+pub(super) const EXTENSION: &str = "json";
 pub(super) const QUARANTINED: &str = "damaged";
 
 /// State files are for their owner only.
