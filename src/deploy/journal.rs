@@ -13,6 +13,7 @@ use super::error::DeployError;
 use crate::bundle::{self, Files, LeafPeek};
 use crate::cert::Certificate;
 use crate::clock::{self, Deadline};
+use crate::error::ErrorKind;
 use crate::report::DeployReport;
 use crate::settings::Settings;
 use crate::source::Source;
@@ -39,6 +40,8 @@ pub(crate) struct Journal {
     /// Whether another run began after `sync` had scanned the lineage.
     has_newer_run: bool,
     has_begun: bool,
+    /// Whether the state is that from before this run.
+    is_withdrawn: bool,
     /// Whether the state file must stay as it is.
     is_read_only: bool,
     write_error: Option<WriteError>,
@@ -96,6 +99,7 @@ impl Journal {
             before: None,
             has_newer_run: false,
             has_begun: false,
+            is_withdrawn: false,
             is_read_only: false,
             write_error: None,
             path_checked: None,
@@ -236,7 +240,7 @@ impl Journal {
         if let Err(error) = result {
             report.fail(error);
         }
-        if self.origin == Origin::Hand && report.is_misuse() && !report.body.changed {
+        if self.leaves_nothing_to_retry(report) {
             self.withdraw(report);
             return;
         }
@@ -258,8 +262,27 @@ impl Journal {
         self.write(report);
     }
 
+    /// Whether this run by hand failed and sent nothing, and a retry would only fail again: it was a mistake, a check or a
+    /// guard refused although nothing was pending, or it was for other files or another service than before. `sync` finds a
+    /// renewal with the state from before, too.
+    fn leaves_nothing_to_retry(&self, report: &DeployReport) -> bool {
+        let Some(kind) = report.kind().filter(|_| self.origin == Origin::Hand && !report.body.changed) else {
+            return false;
+        };
+        let before = if self.has_begun { &self.before } else { &self.state };
+        let is_refused = matches!(kind, ErrorKind::Refused | ErrorKind::NoInput);
+        let service = self.options.service.as_ref();
+        let has_nothing_new = |before: &LineageState| {
+            let is_other_service = service.is_some() && service != before.options.service.as_ref();
+            is_refused && before.source != self.source
+                || before.is_settled() && (is_refused || is_other_service)
+        };
+        report.is_misuse() || before.as_ref().is_some_and(has_nothing_new)
+    }
+
     /// Restores the state before this run.
     fn withdraw(&mut self, report: &mut DeployReport) {
+        self.is_withdrawn = true;
         if !self.has_begun {
             return;
         }
@@ -316,7 +339,7 @@ impl Journal {
 
     /// Whether `sync` can retry the deployment.
     pub(crate) fn is_recorded(&self) -> bool {
-        self.store.is_some() && !self.is_read_only && self.write_error.is_none()
+        self.store.is_some() && !self.is_read_only && !self.is_withdrawn && self.write_error.is_none()
     }
 
     /// Takes the reason why the state could not be written, for a run that must not go on without it.
