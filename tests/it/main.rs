@@ -31,6 +31,7 @@ mod disk;
 mod doctor;
 mod exit_codes;
 mod faults;
+mod first_hour;
 mod guards;
 mod help;
 mod hints;

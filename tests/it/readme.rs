@@ -13,21 +13,21 @@ use crate::harness::{
     Hook, Lineage, Options, Sandbox, edgecert, require_tracer, sandbox, scrub_times, world,
 };
 
-const README: &str = "README.md";
+pub(crate) const README: &str = "README.md";
 const REFERENCE: &str = "hooks/README.md";
 const DOCUMENTS: [&str; 3] = [README, REFERENCE, "src/ARCHITECTURE.md"];
-const SANDBOX: &str = "tests/sandbox/README.md";
+pub(crate) const SANDBOX: &str = "tests/sandbox/README.md";
 
-fn root() -> &'static Path {
+pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn read(document: &str) -> String {
+pub(crate) fn read(document: &str) -> String {
     fs::read_to_string(root().join(document)).unwrap_or_else(|error| panic!("{document}: {error}"))
 }
 
 /// The code blocks of a language.
-fn blocks(document: &str, language: &str) -> Vec<String> {
+pub(crate) fn blocks(document: &str, language: &str) -> Vec<String> {
     let text = read(document);
     let starts = text.split(&format!("```{language}\n")).skip(1).map(str::to_owned).collect::<Vec<_>>();
     starts.iter().map(|rest| rest.split("```").next().unwrap().to_owned()).collect()

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Boots a bare Debian 12 with systemd, and runs the script on standard input in it. Prints the script's output and exits
+# with its exit code.
+#
+# usage: container.sh PACKAGES HOOKS PROGRAM...
+#
+# PACKAGES (separated by commas) are installed, because the container has no network but loopback. HOOKS is copied to
+# ~/edgecert, PROGRAMs to /walk. The caller runs this in mount and PID namespaces of its own: all files are in a
+# temporary file system that ends with them, and so do all processes.
+set -euo pipefail
+packages=$1 hooks=$2
+shift 2
+
+mount -t tmpfs -o mode=755 tmpfs /mnt
+root=/mnt/root
+mmdebstrap --quiet --mode=root --variant=minbase --include="systemd,systemd-sysv,dbus,$packages" bookworm "$root"
+# systemd-nspawn leaves files in /run if it is killed.
+mount -t tmpfs -o mode=755 tmpfs /run
+
+mkdir -p "$root/walk" "$root/root/edgecert"
+cp -r "$hooks" "$root/root/edgecert/hooks"
+cp "$@" "$root/walk/"
+for program; do
+    chroot "$root" "/walk/$(basename "$program")" --version >/dev/null
+done
+cat >"$root/walk/script"
+cat >"$root/etc/systemd/system/walk.service" <<'UNIT'
+[Service]
+Type=exec
+WorkingDirectory=/root/edgecert
+Environment=HOME=/root
+ExecStart=/bin/bash /walk/script
+ExecStopPost=/bin/sh -c 'case $$EXIT_CODE in exited) exec systemctl exit $$EXIT_STATUS ;; *) exec systemctl exit 1 ;; esac'
+StandardInput=null
+StandardOutput=append:/walk/log
+StandardError=inherit
+UNIT
+mkdir -p "$root/etc/systemd/system/multi-user.target.wants"
+ln -s ../walk.service "$root/etc/systemd/system/multi-user.target.wants/"
+
+status=0
+timeout --kill-after=10 200 systemd-nspawn --quiet --directory="$root" --boot --register=no --keep-unit \
+    --private-network --link-journal=no --resolv-conf=off --timezone=off --console=pipe </dev/null >&2 || status=$?
+cat "$root/walk/log"
+exit "$status"

@@ -1,0 +1,142 @@
+//! Script of the walk: the commands of the documents in the order in which a reader runs them, and checks between them.
+
+use crate::readme::{README, SANDBOX, blocks, read};
+
+/// The script, and what it takes from the documents.
+pub(super) struct Script {
+    pub(super) text: String,
+    /// Debian packages that the documents install.
+    pub(super) packages: Vec<String>,
+    /// Commands that were replaced, each with the reason.
+    pub(super) substitutions: Vec<String>,
+}
+
+impl Script {
+    /// Takes every command of the two documents except for cron, of which a host with systemd has no need.
+    pub(super) fn from_documents() -> Self {
+        let [install, rehearse, key, deploy, timer, _cron, doctor] =
+            blocks(README, "sh").try_into().expect(README);
+        let [serve, certbot, renewal] = blocks(SANDBOX, "sh").try_into().expect(SANDBOX);
+        let [configuration] = blocks(README, "toml").try_into().expect(README);
+        let mut script = Self { text: PRELUDE.to_owned(), packages: Vec::new(), substitutions: Vec::new() };
+
+        let install = script.replace(&install, "apt-get update\n", "", "the container has no network");
+        let install = script.replace(&install, "build-essential ", "", "nothing is compiled");
+        let rustup = line_with(&install, "sh.rustup.rs");
+        let install = script.replace(&install, &rustup, RUSTUP, "cargo copies the programs under test");
+        script.add(&install);
+        script.add(&rehearse);
+        script.add(&format!("{{\n{key}}} <<< a-key"));
+        script.add(&format!("cat > /etc/edgecert/config.toml << 'END'\n{configuration}END"));
+
+        script.add(&serve);
+        script.add(&certbot);
+        script.add(&deploy);
+        script.add(&attach_command());
+        let start = line_with(&renewal, "systemctl start certbot.service");
+        let proof = script.replace(&renewal, &start, "", "certbot.timer starts it a second later");
+        script.add(TIMER_ELAPSES);
+        script.add(&format!("{{\n{proof}}} > /walk/fingerprints"));
+        script.add(FINGERPRINTS);
+
+        script.add(&timer);
+        script.add(&doctor);
+        script.add(END);
+        script
+    }
+
+    fn add(&mut self, commands: &str) {
+        for line in commands.lines().filter(|line| line.contains("apt-get install")) {
+            let words = line.split(' ').skip_while(|word| *word != "install").skip(1);
+            self.packages.extend(words.filter(|word| !word.starts_with('-')).map(str::to_owned));
+        }
+        self.text.push_str(commands);
+        self.text.push('\n');
+    }
+
+    /// Replaces a part of a block, which must be there.
+    fn replace(&mut self, block: &str, part: &str, replacement: &str, reason: &str) -> String {
+        assert!(block.contains(part), "{part} is missing in: {block}");
+        self.substitutions.push(format!("`{}`: {reason}", part.trim()));
+        block.replace(part, replacement)
+    }
+}
+
+fn line_with(block: &str, part: &str) -> String {
+    block.split_inclusive('\n').find(|line| line.contains(part)).expect(part).to_owned()
+}
+
+/// The command that attaches edgecert to every version of certbot: the first code span of its row.
+fn attach_command() -> String {
+    let readme = read(README);
+    let row =
+        readme.lines().find(|line| line.starts_with("| certbot, every certificate |")).expect("the row");
+    row.split('`').nth(1).unwrap().to_owned()
+}
+
+const PRELUDE: &str = r#"set -euxo pipefail
+trap 'echo "walk: error: this command failed: $BASH_COMMAND"' ERR
+fail() {
+    trap - ERR
+    echo "walk: error: $*"
+    exit 1
+}
+# Stands for cargo: copies the programs under test instead of compiling them.
+cat > /walk/cargo << 'END'
+#!/bin/sh -eu
+root=$HOME/.cargo path=. command=$1
+shift
+while [ $# -gt 0 ]; do
+    case $1 in
+    --root) root=$2 && shift 2 ;;
+    --path) path=$2 && shift 2 ;;
+    --locked | --workspace) shift ;;
+    *) echo "cargo: unexpected argument $1" && exit 2 ;;
+    esac
+done
+case $command,$path in
+build,.) set -- edgecert edgecert-sandbox && to=target/debug ;;
+install,.) set -- edgecert && to=$root/bin ;;
+install,tests/sandbox) set -- edgecert-sandbox && to=$root/bin ;;
+*) echo "cargo: unexpected command $command" && exit 2 ;;
+esac
+mkdir -p "$to"
+for program; do cp "/walk/$program" "$to/"; done
+END
+"#;
+
+const RUSTUP: &str = r#"install -D -m 755 /walk/cargo ~/.cargo/bin/cargo
+echo 'export PATH="$HOME/.cargo/bin:$PATH"' > ~/.cargo/env
+"#;
+
+/// Makes certbot.timer elapse after a second instead of at noon or midnight, and waits until its service has run.
+const TIMER_ELAPSES: &str = r#"before=$(sha256sum /etc/letsencrypt/live/example.com/fullchain.pem)
+soon=/run/systemd/system/certbot.timer.d/soon.conf
+mkdir -p "${soon%/*}"
+printf '[Timer]\nOnActiveSec=1s\nAccuracySec=1ms\nRandomizedDelaySec=0\n' > $soon
+systemctl daemon-reload
+systemctl restart certbot.timer
+grep --max-count=1 -E 'Finished|Failed' <(journalctl --follow --unit=certbot.service)
+rm $soon
+systemctl daemon-reload
+[[ $before != "$(sha256sum /etc/letsencrypt/live/example.com/fullchain.pem)" ]] || fail "certbot.timer renewed nothing""#;
+
+/// Compares the fingerprints that the proof has printed.
+const FINGERPRINTS: &str = r#"if [[ $(wc -l < /walk/fingerprints) != 2 || $(sort -u /walk/fingerprints | wc -l) != 1 ]]; then
+    hook=/etc/letsencrypt/renewal-hooks/deploy/edgecert
+    fail "certbot.timer has renewed the certificate, but the edge does not serve it; the hook:" \
+        "$(ls -l --dereference $hook 2>&1)" "$(grep -i hook /var/log/letsencrypt/letsencrypt.log)"
+fi"#;
+
+const END: &str = r#"[[ $(systemctl show --property=ExecMainStatus --value edgecert-sync.service) == 0 ]]
+[[ -n $(systemctl show --property=ExecMainExitTimestamp --value edgecert-sync.service) ]]
+systemctl is-enabled certbot.timer edgecert-sync.timer
+systemctl is-active certbot.timer edgecert-sync.timer
+edgecert doctor --json > /walk/doctor
+python3 - << 'END'
+import json
+for finding in json.load(open("/walk/doctor"))["findings"]:
+    assert finding["status"] == "ok" or "a test server" in finding["detail"], finding
+END
+set +x
+echo "walk: complete""#;
