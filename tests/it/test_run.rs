@@ -297,11 +297,12 @@ fn doctor_sees_nothing_of_the_host() {
 
 #[test]
 fn shell_scripts_pass_shellcheck() {
-    const SCRIPTS: [&str; 7] = [
+    const SCRIPTS: [&str; 8] = [
         ".ci/run",
         "hooks/acme.sh/edgecert.sh",
         "tests/fuzz/run",
         "tests/isolated",
+        "tests/it/first_hour/container.sh",
         "tests/progress",
         "tests/run",
         "tests/sandbox/install-schemathesis",

@@ -4,16 +4,20 @@
 #
 # usage: container.sh PACKAGES HOOKS PROGRAM...
 #
-# PACKAGES (separated by commas) are installed, because the container has no network but loopback. HOOKS is copied to
-# ~/edgecert, PROGRAMs to /walk. The caller runs this in mount and PID namespaces of its own: all files are in a
-# temporary file system that ends with them, and so do all processes.
+# PACKAGES are installed beforehand, because the container has no network but loopback. HOOKS is copied to ~/edgecert,
+# PROGRAMs to /walk. The caller runs this in mount and PID namespaces of its own: all files are in a temporary file
+# system that ends with them, and so do all processes. Without output on standard output, the host permits no container.
 set -euo pipefail
 packages=$1 hooks=$2
 shift 2
 
 mount -t tmpfs -o mode=755 tmpfs /mnt
 root=/mnt/root
-mmdebstrap --quiet --mode=root --variant=minbase --include="systemd,systemd-sysv,dbus,$packages" bookworm "$root"
+mmdebstrap --quiet --mode=root --variant=minbase --skip=cleanup/apt --include=systemd,systemd-sysv,dbus bookworm "$root"
+cp /etc/resolv.conf "$root/etc/resolv.conf"
+# shellcheck disable=SC2086 # PACKAGES is a list.
+chroot "$root" env DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends $packages >/dev/null ||
+    { echo "walk: error: cannot install $packages" && exit 1; }
 # systemd-nspawn leaves files in /run if it is killed.
 mount -t tmpfs -o mode=755 tmpfs /run
 
