@@ -443,6 +443,9 @@ impl Diagnostic for ReadError {
 
     fn hint(&self) -> Option<Hint> {
         let hint = match self.kind {
+            io::ErrorKind::NotFound if self.path.starts_with("/dev/fd") => {
+                "it was a pipe of an earlier run; run that command again"
+            }
             io::ErrorKind::NotFound => {
                 "check the path; acme.sh and `lego --filename` may name files that they did not write"
             }

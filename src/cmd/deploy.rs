@@ -73,7 +73,7 @@ pub(crate) fn deploy(
         deployment.run(&mut journal, &mut clients, report)
     });
     journal.finish(result, report);
-    report.set_place(Place { is_recorded: journal.is_recorded(), ..place });
+    report.set_place(Place { is_recorded: journal.can_be_retried(), ..place });
     Ok(())
 }
 

@@ -337,9 +337,11 @@ impl Journal {
         self.write(report);
     }
 
-    /// Whether `sync` can retry the deployment.
-    pub(crate) fn is_recorded(&self) -> bool {
-        self.store.is_some() && !self.is_read_only && !self.is_withdrawn && self.write_error.is_none()
+    /// Whether `sync` can retry the deployment: it is recorded, and a later run can read the key.
+    pub(crate) fn can_be_retried(&self) -> bool {
+        let is_recorded =
+            self.store.is_some() && !self.is_read_only && !self.is_withdrawn && self.write_error.is_none();
+        is_recorded && !self.source.key.as_deref().is_some_and(is_pipe)
     }
 
     /// Takes the reason why the state could not be written, for a run that must not go on without it.

@@ -207,6 +207,18 @@ fn sync_names_the_command_that_overrides() {
 }
 
 #[test]
+fn piped_key_is_not_left_to_sync() {
+    let (_, scene) = scenes().into_iter().find(|(name, _)| *name == "unavailable").unwrap();
+    let [cert, key] = ["fullchain.pem", "privkey.pem"].map(|name| scene.lineage.file(name));
+    let script = format!("\"$0\" \"$@\" --cert {} --key <(cat {})", cert.display(), key.display());
+    let output = scene.call().under(&["bash", "-c", &script]).exits_with(75);
+    assert_eq!(hints(&output.stderr), ["run the same command again later"]);
+    scene.service.clear_faults();
+    let output = scene.call().args(["sync"]).exits_with(66);
+    assert_eq!(hints(&output.stderr), ["it was a pipe of an earlier run; run that command again"]);
+}
+
+#[test]
 fn wrong_base_url_is_shown() {
     let part = "check the base URL; it is the part before /api";
     let rows = [
