@@ -54,10 +54,10 @@ pub(crate) enum AttemptError {
     Refused { status: u16, message: String },
     /// 404 for a list that every account has: the base URL is wrong.
     #[error("{base_url} has no {path} (404){}", quote(.message))]
-    NoSuchList { base_url: BaseUrl, path: &'static str, message: String },
+    NoSuchList { base_url: Box<BaseUrl>, path: &'static str, message: String },
     /// A web page in place of a list.
     #[error("{base_url}{path} is a web page ({status}), not a list in JSON")]
-    WebPage { base_url: BaseUrl, path: &'static str, status: u16 },
+    WebPage { base_url: Box<BaseUrl>, path: &'static str, status: u16 },
     /// A success whose body says `ok: false`.
     #[error("the service answered ok:false{}", quote(.message))]
     NotOk { message: String },
@@ -161,7 +161,7 @@ impl AttemptError {
 
     /// The error of a request for a list, which a wrong base URL may explain.
     pub(super) fn of_list(self, base_url: &BaseUrl, path: &'static str) -> Self {
-        let base_url = base_url.clone();
+        let base_url = Box::new(base_url.clone());
         match self {
             Self::Refused { status: 404, message } => {
                 let message = if is_web_page(&message) { String::new() } else { message };

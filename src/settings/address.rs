@@ -50,7 +50,7 @@ impl BaseUrl {
         let mut url = self.0.clone();
         let segments: Vec<&str> = self.0.path_segments()?.collect();
         let api = segments.iter().rposition(|segment| *segment == "api")?;
-        url.set_path(&segments.iter().take(api).map(|segment| format!("{segment}/")).collect::<String>());
+        url.set_path(&format!("{}/", segments.get(..api)?.join("/")));
         Some(Self(url))
     }
 
