@@ -21,7 +21,6 @@ impl Start {
     }
 
     /// The present moment of the run.
-    #[expect(clippy::disallowed_methods, reason = "the only file that reads a clock")]
     pub(crate) fn moment(self) -> Moment {
         Moment { now: now(), elapsed: self.0.elapsed() }
     }

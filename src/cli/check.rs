@@ -15,7 +15,7 @@ use crate::text::rfc3339;
 Examples:
   edgecert check --lineage /etc/letsencrypt/live/example.com
   edgecert check --cert fullchain.pem --key privkey.pem --domain example.com
-  edgecert check --lineage /etc/letsencrypt/live/example.com --at 2027-01-31T00:00:00Z
+  edgecert check --cert fullchain.pem --at 2027-01-31T00:00:00Z
 
 With --cert and without --key, the check of the key is skipped.")]
 pub(crate) struct CheckArgs {

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn shown(domains: usize, bound_sites: Value, created: bool) -> String {
+    fn shown(domains: usize, bound_sites: &Value, created: bool) -> String {
         let upload = |at: usize| UploadReport {
             domain: format!("{at}.example"),
             ok: true,
@@ -98,8 +98,8 @@ mod tests {
             (json!([1, 2, 3, 4]), ", bound to 4 sites"),
         ];
         for (value, expected) in rows {
-            assert_eq!(shown(2, value, true), format!("certificate 5 for 0.example (created){expected}"));
+            assert_eq!(shown(2, &value, true), format!("certificate 5 for 0.example (created){expected}"));
         }
-        assert_eq!(shown(1, json!(["a.example"]), false), "certificate 5 (replaced), bound to 1 site");
+        assert_eq!(shown(1, &json!(["a.example"]), false), "certificate 5 (replaced), bound to 1 site");
     }
 }

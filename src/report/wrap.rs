@@ -92,11 +92,11 @@ fn belong_together(word: &str, next: &str) -> bool {
     let bare = word.trim_start_matches('(');
     let is_unit = next.starts_with(|c: char| c.is_ascii_alphabetic());
     let is_time = next.len() == 5 && next.as_bytes().get(2) == Some(&b':');
-    word == "(in" && is_number(next)
-        || is_number(bare) && (is_unit || is_time)
-        || is_time
-        || word.len() == 3 && word.starts_with(char::is_uppercase) && is_number(next)
+    let is_month = word.len() == 3 && word.starts_with(char::is_uppercase);
+    is_time
         || next.starts_with("UTC")
+        || is_number(bare) && is_unit
+        || is_number(next) && (is_month || word == "(in")
 }
 
 #[cfg(test)]

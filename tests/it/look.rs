@@ -1,5 +1,5 @@
 //! What the outputs look like: captures on terminals of 80 and 120 columns, without UTF-8, and in a pipe. Each is a file in
-//! `look/`, without dates and durations; UPDATE_EXPECT=1 rewrites them.
+//! `look/`, without dates and durations; `UPDATE_EXPECT=1` rewrites them.
 
 use std::fs;
 use std::path::Path;
@@ -105,8 +105,9 @@ fn restrict(path: &Path, mode: u32) {
 
 /// Captures a run, each time in a new scene.
 #[track_caller]
-fn capture(file: ExpectFile, prepare: impl Fn() -> (Scene, Hook)) {
+fn capture(file: &ExpectFile, prepare: impl Fn() -> (Scene, Hook)) {
     let mut text = String::new();
+    let mut add = |title: &str, shown: &str| text.extend(["== ", title, "\n", shown]);
     for (title, columns, locale) in
         [("80 columns", 80, "C.UTF-8"), ("120 columns", 120, "C.UTF-8"), ("80 columns, LANG=C", 80, "C")]
     {
@@ -118,22 +119,22 @@ fn capture(file: ExpectFile, prepare: impl Fn() -> (Scene, Hook)) {
         let has_room = |line: &&str| line.split(' ').all(|word| word.len() + 14 <= columns);
         let longest = shown.lines().filter(has_room).map(|line| line.chars().count()).max();
         assert!(longest.unwrap_or_default() <= columns, "{longest:?} columns:\n{shown}");
-        text.push_str(&format!("== {title}\n{}", scene.scrub(&shown.replace(&home, HOME))));
+        add(title, &scene.scrub(&shown.replace(&home, HOME)));
     }
     let (scene, hook) = prepare();
     let home = hook.home().to_str().unwrap().to_owned();
     let output = hook.env("LANG", "C.UTF-8").run();
     assert!(output.stdout.is_ascii() && output.stderr.is_ascii(), "{}{}", output.stdout, output.stderr);
-    text.push_str(&format!("== piped\n{}", scene.scrub(&output.stdout.replace(&home, HOME))));
+    add("piped", &scene.scrub(&output.stdout.replace(&home, HOME)));
     if !output.stderr.is_empty() {
-        text.push_str(&format!("== piped, standard error\n{}", scene.scrub(&output.stderr)));
+        add("piped, standard error", &scene.scrub(&output.stderr));
     }
     file.assert_eq(&text);
 }
 
 #[test]
 fn deploy_that_succeeds() {
-    capture(expect_file!["look/deploy.txt"], || {
+    capture(&expect_file!["look/deploy.txt"], || {
         let scene = Scene::shop_and_blog();
         let hook = scene.deploy("shop", &issue(&SHOP, [0, 90]));
         (scene, hook)
@@ -142,7 +143,7 @@ fn deploy_that_succeeds() {
 
 #[test]
 fn deploy_that_fails() {
-    capture(expect_file!["look/deploy-failed.txt"], || {
+    capture(&expect_file!["look/deploy-failed.txt"], || {
         let scene = Scene::shop_and_blog();
         scene.service.hold_pushes(true);
         let hook = scene.deploy("blog", &issue(&["blog.example.com"], [0, 90]));
@@ -152,7 +153,7 @@ fn deploy_that_fails() {
 
 #[test]
 fn deploy_to_many_sites() {
-    capture(expect_file!["look/deploy-many.txt"], || {
+    capture(&expect_file!["look/deploy-many.txt"], || {
         let names: Vec<String> = (1..=12).map(|number| format!("s{number:02}.example.com")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let mut sites: Vec<(&str, Option<u64>)> = names.iter().map(|name| (*name, Some(5))).collect();
@@ -166,7 +167,7 @@ fn deploy_to_many_sites() {
 
 #[test]
 fn deploy_with_nothing_to_do() {
-    capture(expect_file!["look/deploy-nothing.txt"], || {
+    capture(&expect_file!["look/deploy-nothing.txt"], || {
         let current = issue(&SHOP, [-20, 70]);
         let sites = [(SHOP[0], Some(5)), (SHOP[1], Some(5))];
         let scene = Scene::new(&sites, &[(5, SHOP[0], &current)]);
@@ -177,7 +178,7 @@ fn deploy_with_nothing_to_do() {
 
 #[test]
 fn check_with_findings() {
-    capture(expect_file!["look/check.txt"], || {
+    capture(&expect_file!["look/check.txt"], || {
         let scene = Scene::shop_and_blog();
         let expired = issue(&SHOP, [-100, -10]);
         scene.write("shop", &expired);
@@ -197,7 +198,7 @@ fn plan_with_every_step() {
         "shop.example.com",
         "www.shop.example.com",
     ];
-    capture(expect_file!["look/plan.txt"], || {
+    capture(&expect_file!["look/plan.txt"], || {
         let current = issue(&NAMES, [-10, 80]);
         let records = [
             (5, "shop.example.com", &current),
@@ -252,7 +253,7 @@ fn busy_host() -> Scene {
 
 #[test]
 fn sync_with_every_result() {
-    capture(expect_file!["look/sync.txt"], || {
+    capture(&expect_file!["look/sync.txt"], || {
         let scene = busy_host();
         fs::remove_dir_all(scene.root.path().join("docs")).unwrap();
         let hook = scene.hook(&["sync"]);
@@ -262,12 +263,12 @@ fn sync_with_every_result() {
 
 #[test]
 fn status_of_a_busy_host() {
-    capture(expect_file!["look/status.txt"], || {
+    capture(&expect_file!["look/status.txt"], || {
         let scene = busy_host();
         let hook = scene.hook(&["status"]);
         (scene, hook)
     });
-    capture(expect_file!["look/status-wide.txt"], || {
+    capture(&expect_file!["look/status-wide.txt"], || {
         let scene = busy_host();
         let hook = scene.hook(&["status", "--wide"]);
         (scene, hook)
@@ -276,11 +277,45 @@ fn status_of_a_busy_host() {
 
 #[test]
 fn doctor_with_findings() {
-    capture(expect_file!["look/doctor.txt"], || {
+    capture(&expect_file!["look/doctor.txt"], || {
         let scene = Scene::shop_and_blog();
         scene.deploy("shop", &issue(&SHOP, [0, 90])).succeeds();
         restrict(&scene.root.path().join("shop/privkey.pem"), 0o644);
         let hook = scene.hook(&["doctor"]).on_host();
         (scene, hook)
     });
+}
+
+/// No output breaks a word or panics, however narrow the terminal is.
+#[test]
+fn narrow_terminals_break_no_word() {
+    let scene = Scene::shop_and_blog();
+    scene.write("shop", &issue(&SHOP, [0, 90]));
+    let words = |text: &str| {
+        let text = text.replace(['\u{2713}'], "*");
+        scrub_times(&text).split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let hook = |arguments: &[&str]| scene.hook(arguments).env("TERM", "dumb");
+    let wrapped: [&[&str]; 3] =
+        [&["check", "--lineage", "shop"], &["plan", "--lineage", "shop"], &["--lineage", "shop", "--force"]];
+    for arguments in wrapped {
+        let piped = hook(arguments).succeeds();
+        for columns in [1, 20, 40] {
+            let shown = hook(arguments).shows_on_terminal(columns);
+            assert_eq!((shown.code, words(&shown.text)), (0, words(&piped.stdout)), "{columns} columns");
+        }
+    }
+    let tables: [&[&str]; 5] = [
+        &["status"],
+        &["status", "--wide"],
+        &["sites", "list"],
+        &["sites", "get", SHOP[0]],
+        &["certs", "list"],
+    ];
+    for (arguments, columns) in tables.iter().flat_map(|table| [1, 20, 80].map(|columns| (table, columns))) {
+        let shown = hook(arguments).shows_on_terminal(columns);
+        assert_eq!(shown.code, 0, "{arguments:?}, {columns} columns: {}", shown.text);
+        let is_whole = shown.text.contains(SHOP[0]);
+        assert!(is_whole || columns < 80, "{arguments:?}: {}", shown.text);
+    }
 }

@@ -86,8 +86,8 @@ pub(crate) struct SiteArgs {
 #[command(after_help = "\
 Examples:
   edgecert sites create new.example.com --origin 192.0.2.10
-  edgecert sites create new.example.com --origin 192.0.2.10:8080,weight=2 --origin 192.0.2.11:8080 \
---set origin_protocol=http --set force_https=true --wait
+  edgecert sites create new.example.com --origin 192.0.2.10 --origin 192.0.2.11
+  edgecert sites create new.example.com --origin 192.0.2.10,weight=2 --wait
   edgecert sites create new.example.com --from site.json")]
 pub(crate) struct CreateArgs {
     /// Domain to accelerate
@@ -109,7 +109,7 @@ pub(crate) struct CreateArgs {
 #[command(after_help = "\
 Examples:
   edgecert sites update shop.example.com --set force_https=true --diff
-  edgecert sites update 10 --set load_balance=weight --set remark='the shop' --wait
+  edgecert sites update 10 --set load_balance=weight --set remark='the shop'
   edgecert sites update 10 --from site.json")]
 pub(crate) struct UpdateArgs {
     /// ID or domain of the site

@@ -14,7 +14,7 @@ use crate::cmd::session::{OperationError, Session};
 use crate::error::{CommandError, Diagnostic, ErrorKind};
 use crate::hint::Hint;
 use crate::report::{CertificateReport, CommandReport};
-use crate::text::{self, rfc3339};
+use crate::text::{self, people, rfc3339};
 
 /// Why a certificate was not downloaded, or only in part.
 #[derive(Debug, thiserror::Error)]
@@ -132,9 +132,9 @@ fn describe(bundle: &Bundle, id: u64, report: &mut CommandReport) {
     };
     let leaf = &chain.leaf;
     report.body.set("certificate", CertificateReport::new(chain));
-    let (now, not_after) = (clock::now(), rfc3339(leaf.not_after));
+    let now = clock::now();
     if now > leaf.not_after {
-        report.warnings.push(format!("certificate {id} expired at {not_after}"));
+        report.warnings.push(format!("certificate {id} expired at {}", rfc3339(leaf.not_after)));
     }
     let names: Vec<String> = leaf.names().iter().map(|name| text::sanitize(name)).collect();
     let paired = match &bundle.key {
@@ -155,8 +155,6 @@ fn describe(bundle: &Bundle, id: u64, report: &mut CommandReport) {
         }
     };
     report.body.set("paired", paired);
-    let left = text::humanize(leaf.not_after - now);
-    let until = if now > leaf.not_after { format!("expired {left} ago") } else { format!("{left} left") };
     let pairing = match paired {
         Some(true) => "; key and certificate are a pair",
         Some(false) => "; key and certificate are NOT a pair",
@@ -164,8 +162,9 @@ fn describe(bundle: &Bundle, id: u64, report: &mut CommandReport) {
     };
     let _ = writeln!(
         report.body.text,
-        "certificate {id}: {}, until {not_after} ({until}){pairing}",
-        text::list(&names)
+        "certificate {id}: {}; {}{pairing}",
+        text::list(&names),
+        people::expiry(leaf.not_after, now)
     );
 }
 

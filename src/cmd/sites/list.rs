@@ -16,6 +16,8 @@ use crate::settings::Settings;
 use crate::state::{LineageState, Store};
 use crate::text::count;
 
+const HEADS: [&str; 7] = ["id", "domain", "cname", "enabled", "status", "certificate", "synced"];
+
 /// Days left below which a certificate is highlighted.
 const EXPIRES_SOON_DAYS: i64 = 14;
 
@@ -31,7 +33,6 @@ pub(super) async fn run(
     let sites = &list.items;
     report.body.set("sites", sites.iter().map(|site| &site.json).collect::<Vec<_>>());
     let expiries = expiries(&session.settings);
-    const HEADS: [&str; 7] = ["id", "domain", "cname", "enabled", "status", "certificate", "synced"];
     let mut table =
         Table::new(&HEADS).keeping("domain", &["cname", "status", "synced", "enabled", "certificate"]);
     for site in sites {

@@ -67,7 +67,7 @@ fn rows(lineages: &[LineageStatus], now: OffsetDateTime) -> Vec<Row<'_>> {
         if rows.is_empty() {
             rows.push(Row::new(lineage, None, now));
         }
-        rows.sort_by_key(|row| row.urgency());
+        rows.sort_by_key(Row::urgency);
         groups.push(rows);
     }
     groups.sort_by_key(|rows| rows.first().map(Row::urgency));
