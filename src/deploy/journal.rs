@@ -24,6 +24,7 @@ use crate::state::{
 use crate::text::{self, rfc3339};
 
 /// The state of one lineage while it is deployed.
+#[expect(clippy::struct_excessive_bools, reason = "independent facts about one run")]
 pub(crate) struct Journal {
     name: String,
     source: state::SourceState,

@@ -128,9 +128,12 @@ fn mistake_of_a_hook_is_remembered() {
     host.sync().exits_with(65);
 }
 
+/// What is wrong, a run, and its exit code.
+type FailureRow<'a> = (&'a str, &'a dyn Fn(&Host) -> Hook, i32);
+
 #[test]
 fn other_failures_by_hand_are_remembered() {
-    let rows: [(&str, &dyn Fn(&Host) -> Hook, i32); 6] = [
+    let rows: [FailureRow<'_>; 6] = [
         ("no API key", &|host| host.by_hand().without_env("EDGECERT_API_KEY"), 78),
         ("wrong API key", &|host| host.by_hand().env("EDGECERT_API_KEY", "wrong"), 77),
         (
