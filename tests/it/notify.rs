@@ -10,7 +10,9 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::{Fault, Hook, Lineage, Output, Sandbox, binary, edgecert, require, sandbox};
+use crate::harness::{
+    Fault, Hook, Lineage, Output, Sandbox, binary, edgecert, require, require_trusted_root, sandbox,
+};
 
 /// A directory with a configuration file whose `on_failure` program records its input, arguments and environment.
 struct Recorder {
@@ -28,6 +30,7 @@ const SCRIPT: &str = "#!/bin/sh\n\
 impl Recorder {
     /// Installs this script as the `on_failure` program.
     fn with(script: &str) -> Self {
+        require_trusted_root();
         let recorder = Self { home: TempDir::new().unwrap() };
         fs::write(recorder.path("notify"), script).unwrap();
         fs::set_permissions(recorder.path("notify"), fs::Permissions::from_mode(0o755)).unwrap();

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use crate::harness::{Hook, Lineage, Options, Sandbox, edgecert, sandbox_with};
+use crate::harness::{Hook, Lineage, Options, Sandbox, edgecert, require, sandbox_with};
 
 /// A proxy on loopback that keeps the lines that clients send before the tunnel.
 struct Proxy {
@@ -127,6 +127,7 @@ fn malformed_proxy_is_exit_78() {
 
 /// Whether a program uses the proxy of its environment.
 fn is_proxied(command: &mut Command, variables: &[(&str, &str)]) -> bool {
+    require("curl", "curl");
     let proxy = Proxy::start(false);
     command.env("HTTPS_PROXY", proxy.url("")).envs(variables.iter().copied());
     command.output().unwrap();

@@ -297,7 +297,7 @@ from prometheus_client.parser import text_string_to_metric_families as families
 found = [f for f in families(open(sys.argv[1]).read())]
 assert all(f.type == 'gauge' and f.documentation for f in found)
 print(json.dumps([[s.name, s.labels['lineage'], s.labels['site'], int(s.value)] for f in found for s in f.samples]))";
-    require_python_module("prometheus_client", "python3-prometheus-client");
+    require_python_module("prometheus_client.parser", "python3-prometheus-client");
     let output = Command::new(PYTHON).args(["-c", script]).arg(file).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()

@@ -253,7 +253,7 @@ fn refused_namespaces_are_reported() {
     assert_eq!((code, shown.as_str()), (Some(0), "unshare: Operation not permitted\n"));
     // A test that needs them says so, which `tests/progress` counts as skipped.
     let mut test = Command::new(std::env::current_exe().unwrap());
-    test.args(["--exact", "proxy::lower_case_variables_precede_as_for_curl"]);
+    test.args(["--exact", "proxy::malformed_proxy_is_exit_78"]);
     let (code, shown) = text(&test.env("EDGECERT_TEST_ISOLATED", "refused").output().unwrap());
     let reason = "cannot run here: the hooks and timers of this host are visible: refused\n";
     assert!(code == Some(101) && shown.contains(reason), "{shown:?}");

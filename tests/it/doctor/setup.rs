@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{Certbot, assert_only_fault, doctor, faults, findings, on_good_host};
-use crate::harness::{Fault, Options, sandbox, sandbox_with};
+use crate::harness::{Fault, Options, require_trusted_root, sandbox, sandbox_with};
 
 #[test]
 fn good_setup_has_no_fault() {
@@ -138,6 +138,7 @@ fn wrong_clock_is_a_fault() {
 
 #[test]
 fn distrusted_on_failure_is_a_fault() {
+    require_trusted_root();
     let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
     let call = |mode| {
         let text = format!("on_failure = [\"mail\"]\n{}", certbot.entries(&["a.example"], ""));

@@ -2,6 +2,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -68,6 +69,16 @@ pub(crate) fn require_tracer(program: &str) {
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap().trim();
     if u64::from_str_radix(effective, 16).unwrap() & SYS_PTRACE == 0 {
         cannot_run(&format!("{program} may not trace the hook: {}", why_not_isolated().unwrap_or_default()));
+    }
+}
+
+/// Ends the test if edgecert runs no `on_failure` program, because the directories above belong to neither root nor this
+/// user. In namespaces of a user other than root, root is not known.
+#[track_caller]
+pub(crate) fn require_trusted_root() {
+    let [owner, user] = ["/", "/proc/self"].map(|path| fs::metadata(path).unwrap().uid());
+    if owner != 0 && owner != user {
+        cannot_run("in this user's namespaces, / does not belong to root");
     }
 }
 

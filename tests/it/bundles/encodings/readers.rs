@@ -55,7 +55,7 @@ for name in sys.argv[1:]:
     except Exception:
         print('False')
 ";
-    require_python_module("cryptography", "python3-cryptography");
+    require_python_module("cryptography.hazmat", "python3-cryptography");
     let output = Command::new(PYTHON).args(["-c", script]).args(files).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap().lines().map(|line| line == "True").collect()
