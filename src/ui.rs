@@ -195,7 +195,7 @@ const TICK: Duration = Duration::from_millis(120);
 const WAITING: &str = "waiting";
 const STEP: &str = "  {spinner} {wide_msg}";
 const WAIT: &str = "  {spinner} {msg}, {seconds} of {len} s";
-const LINEAGES: &str = "{pos} of {len} lineages {wide_bar} {eta}";
+const LINEAGES: &str = "{pos} of {len} lineages {wide_bar} {elapsed}";
 
 impl Progress for ProgressLine {
     fn enter(&self, phase: Phase) {

@@ -11,13 +11,11 @@ pub(super) fn check(file: &str, leaf: &Certificate, at: OffsetDateTime) -> Findi
     // Validity counts in whole seconds and includes the last one (RFC 5280, section 4.1.2.5).
     let at = at.replace_nanosecond(0).unwrap_or(at);
     if at > leaf.not_after {
-        let ago = humanize(at - leaf.not_after);
-        return Finding::fail(Check::Validity, format!("{file} expired at {not_after}, {ago} ago"))
+        return Finding::fail(Check::Validity, format!("{file} expired at {not_after}"))
             .hint("renew it with the ACME client, then deploy the renewal");
     }
     if at < leaf.not_before {
-        let ahead = humanize(leaf.not_before - at);
-        let detail = format!("{file} is not valid before {not_before}, {ahead} from now");
+        let detail = format!("{file} is not valid before {not_before}");
         return Finding::fail(Check::Validity, detail).hint("check this host's clock, or wait until then");
     }
     let left = leaf.not_after - at;

@@ -58,7 +58,7 @@ impl Subset for Local {
 
 impl<S: Subset> Args for SettingArgs<S> {
     fn augment_args(command: Command) -> Command {
-        const HEADING: &str = "Settings (flag, else environment, else configuration file)";
+        const HEADING: &str = "Settings (flag, variable or file)";
         let settings = SETTINGS.iter().filter(|setting| S::contains(setting));
         command.next_help_heading(HEADING).args(settings.map(arg))
     }

@@ -112,12 +112,15 @@ pub(crate) fn finding_counts(statuses: impl Iterator<Item = Status>) -> String {
     if parts.is_empty() { String::new() } else { format!("{}\n", parts.join(", ")) }
 }
 
-/// Formats errors as `edgecert: error: …`, each followed by a line `edgecert: hint: …` if it has a hint.
+/// Formats errors as `edgecert: error: …`, each followed by a line `edgecert: hint: …` if it has a hint. A hint that the
+/// next error has, too, is left out.
 pub(crate) fn error_lines(errors: &[CommandError], style: Style) -> String {
     let mut lines = String::new();
-    for error in errors {
+    for (at, error) in errors.iter().enumerate() {
         lines.push_str(&diagnostic("error", error.message(), AnsiColor::Red, style));
-        lines.extend(error.hint().map(|hint| diagnostic("hint", hint, AnsiColor::Cyan, style)));
+        let next = errors.get(at + 1).and_then(CommandError::hint);
+        let hint = error.hint().filter(|hint| Some(*hint) != next);
+        lines.extend(hint.map(|hint| diagnostic("hint", hint, AnsiColor::Cyan, style)));
     }
     lines
 }
@@ -136,6 +139,14 @@ fn diagnostic(word: &str, text: &str, colour: AnsiColor, style: Style) -> String
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hint_of_several_errors_is_given_once() {
+        let lost = || CommandError::from(anyhow::anyhow!("x"));
+        let text = error_lines(&[lost(), lost()], Style::PLAIN);
+        assert_eq!(text.matches("hint: ").count(), 1, "{text}");
+        assert!(text.lines().last().is_some_and(|line| line.starts_with("edgecert: hint: ")), "{text}");
+    }
 
     #[test]
     fn colour_follows_the_style() {

@@ -178,7 +178,8 @@ fn state(lineage: &LineageStatus, site: Option<&SiteStatus>) -> (Sign, String, S
     let (sign, word, score) = site.map_or_else(|| without_score(Sign::Ok, "no site"), observed);
     let waiting = if lineage.last_error.is_some() { Sign::Failed } else { Sign::Warning };
     match lineage.phase() {
-        _ if sign == Sign::Failed || sign == Sign::Warning => (sign, word, score),
+        // A pending deployment does not concern a site that has another lineage.
+        _ if matches!(sign, Sign::Failed | Sign::Warning | Sign::Skipped) => (sign, word, score),
         Phase::Pending => without_score(waiting, "pending"),
         Phase::Renewed => without_score(Sign::Warning, "renewed"),
         Phase::New => without_score(Sign::Warning, "new"),
