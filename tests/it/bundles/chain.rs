@@ -81,7 +81,7 @@ fn likely_chain_problems_are_warnings() {
         (
             "expired intermediate",
             format!("{expired_leaf}{expired_ica}"),
-            "the intermediate Expired Intermediate expired at DATE",
+            "the intermediate Expired Intermediate expired on DATE",
         ),
     ];
     for (name, chain, message) in rows {
