@@ -263,9 +263,9 @@ impl Journal {
         self.write(report);
     }
 
-    /// Whether this run by hand failed and sent nothing, and a retry would only fail again: it was a mistake, a check or a
-    /// guard refused although nothing was pending, or it was for other files or another service than before. `sync` finds a
-    /// renewal with the state from before, too.
+    /// Whether this run by hand failed and sent nothing, and a retry would only fail again: it was a mistake, or the lineage
+    /// has a state from before and a check or a guard refused or the run was for another service. `sync` finds a renewal
+    /// and what was pending with that state, too.
     fn leaves_nothing_to_retry(&self, report: &DeployReport) -> bool {
         let Some(kind) = report.kind().filter(|_| self.origin == Origin::Hand && !report.body.changed) else {
             return false;
@@ -273,12 +273,9 @@ impl Journal {
         let before = if self.has_begun { &self.before } else { &self.state };
         let is_refused = matches!(kind, ErrorKind::Refused | ErrorKind::NoInput);
         let service = self.options.service.as_ref();
-        let has_nothing_new = |before: &LineageState| {
-            let is_other_service = service.is_some() && service != before.options.service.as_ref();
-            is_refused && before.source != self.source
-                || before.is_settled() && (is_refused || is_other_service)
-        };
-        report.is_misuse() || before.as_ref().is_some_and(has_nothing_new)
+        let is_other_service =
+            |before: &LineageState| service.is_some() && service != before.options.service.as_ref();
+        report.is_misuse() || before.as_ref().is_some_and(|before| is_refused || is_other_service(before))
     }
 
     /// Restores the state before this run.

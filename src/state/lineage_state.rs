@@ -217,11 +217,6 @@ impl LineageState {
         self.result.as_ref().is_some_and(|result| result.exit_code == 0)
     }
 
-    /// Whether nothing is pending, and the files were there.
-    pub(crate) fn is_settled(&self) -> bool {
-        self.pending_since.is_none() && self.missing_since.is_none()
-    }
-
     /// Whether the last run deployed this leaf with these options, and nothing is pending.
     pub(crate) fn is_done(&self, leaf: &LeafState, options: &DeployOptions) -> bool {
         self.has_succeeded()

@@ -97,7 +97,7 @@ fn refusal_is_one_line_and_sends_nothing() {
     let lineage = expired_lineage();
     let output = deploy(&lineage).exits_with(65).snapshot();
     assert!(output.contains("edgecert: error: LINEAGE/fullchain.pem expired at DATE"), "{output}");
-    assert!(output.contains("ago; nothing was sent\nedgecert: hint: "), "{output}");
+    assert!(output.contains("; nothing was sent\nedgecert: hint: "), "{output}");
 
     let lineage = Lineage::issued_for(&["example.com", "www.example.com"]);
     let output = deploy(&lineage).for_domain("a.example").exits_with(65);

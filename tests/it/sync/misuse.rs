@@ -92,12 +92,12 @@ fn refused_run_by_hand_leaves_state() {
             ["--cert".into(), host.lineage.file("fullchain.pem"), "--key".into(), other_key(host)];
         host.call().args(arguments)
     };
-    let settled: [(Run, i32); 3] = [
+    let refused: [(Run, i32); 3] = [
         (with_other_key, 65),
         (|host| host.by_hand().args(["--trust-anchors".as_ref(), other_root(host).as_os_str()]), 65),
         (|host| host.by_hand().args(["--base-url", "http://127.0.0.1:1", "--timeout", "1"]), 75),
     ];
-    for (row, (run, code)) in settled.into_iter().enumerate() {
+    for (row, (run, code)) in refused.into_iter().enumerate() {
         let host = host();
         host.hook().succeeds();
         let before = only_state(host.state.path());
@@ -109,15 +109,17 @@ fn refused_run_by_hand_leaves_state() {
         assert!(host.sync().succeeds().stdout.contains("1 deployed"), "row {row}: the renewal is found");
     }
 
-    // What is pending remains pending with the files of the hook.
-    let host = host();
-    host.service.add_fault(Fault::status("POST /api/certs/upload", 503).times(99));
-    host.hook().args(["--timeout", "1"]).exits_with(75);
-    host.service.clear_faults();
-    let before = only_state(host.state.path());
-    with_other_key(&host).exits_with(65);
-    assert_eq!(only_state(host.state.path()), before);
-    host.sync().succeeds();
+    // What is pending remains pending with the files and options of the hook.
+    for (run, code) in refused {
+        let host = host();
+        host.service.add_fault(Fault::status("POST /api/certs/upload", 503).times(99));
+        host.hook().args(["--timeout", "1"]).exits_with(75);
+        host.service.clear_faults();
+        let before = only_state(host.state.path());
+        run(&host).exits_with(code);
+        assert_eq!(only_state(host.state.path()), before);
+        host.sync().succeeds();
+    }
 }
 
 #[test]
