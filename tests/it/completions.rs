@@ -244,10 +244,10 @@ fn bash_offers_lineages_and_domains() {
     let host = Host::new();
     let bash = |words: &[&str]| bash_with(&host.variables(), words);
     let client = host.text(".acme.sh/c.example_ecc");
-    assert_eq!(bash(&["edgecert", "deploy", "--lineage", &host.text(".acme")]), [client.clone()]);
+    assert_eq!(bash(&["edgecert", "deploy", "--lineage", &host.text(".acme")]), [client.as_str()]);
     assert_eq!(bash(&["edgecert", "--lineage", "=", &host.text(".acme")]), [client]);
     let quoted = host.text("configured/\\$\\(touch\\ pwned\\)");
-    assert_eq!(bash(&["edgecert", "check", "--lineage", &host.text("conf")]), [quoted.clone()]);
+    assert_eq!(bash(&["edgecert", "check", "--lineage", &host.text("conf")]), [quoted.as_str()]);
     assert_eq!(bash(&["edgecert", "check", "--lineage", &host.text("configured/\\$")]), [quoted]);
     let recorded = host.deployed();
     let offered = bash(&["edgecert", "status", "--forget", &recorded[..recorded.len() - 2]]);

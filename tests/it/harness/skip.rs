@@ -8,7 +8,7 @@ use std::process::Command;
 
 use super::env_var;
 
-/// The bit of the capability CAP_SYS_PTRACE.
+/// The bit of the capability `CAP_SYS_PTRACE`.
 const SYS_PTRACE: u64 = 1 << 19;
 
 /// Where Debian packages install programs.
