@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use tempfile::TempDir;
 
 use super::{Certbot, assert_only_fault, doctor, faults, on_good_host};
-use crate::harness::{Hook, Sandbox, sandbox};
+use crate::harness::{Hook, Sandbox, require_root, sandbox};
 
 const TIMER: &str = "etc/systemd/system/timers.target.wants/certbot.timer";
 const SERVICE: &str = "etc/systemd/system/certbot.service.d/path.conf";
@@ -225,6 +225,7 @@ fn idle_client_is_reported() {
 
 #[test]
 fn broken_caller_is_a_fault() {
+    require_root();
     let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
     let call = |removed: &str| {
         let hook = with_hook(&service, &certbot, "edgecert");

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{Certbot, doctor, faults, findings, on_good_host, private_directory};
-use crate::harness::{edgecert, sandbox};
+use crate::harness::{edgecert, require_root, sandbox};
 
 #[test]
 fn fresh_host_is_told_to_configure() {
@@ -25,6 +25,7 @@ fn fresh_host_is_told_to_configure() {
 
 #[test]
 fn each_step_leads_to_the_next() {
+    require_root();
     let (service, state) = (sandbox(&["a.example"]), private_directory());
     let certbot = Certbot::with_lineages(&[]);
     let call = |configuration: &str| {

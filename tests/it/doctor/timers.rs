@@ -1,13 +1,14 @@
 //! `doctor` on timers: whether one runs `sync`.
 
 use super::{Certbot, assert_only_fault, on_good_host};
-use crate::harness::sandbox;
+use crate::harness::{require_root, sandbox};
 
 /// The link that enables the timer.
 const TIMER: &str = "etc/systemd/system/timers.target.wants/edgecert-sync.timer";
 
 #[test]
 fn missing_timer_has_a_remedy() {
+    require_root();
     let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
     let hook = on_good_host(&service, &certbot);
     hook.remove_host_file(TIMER);
@@ -17,6 +18,7 @@ fn missing_timer_has_a_remedy() {
 
 #[test]
 fn daily_timer_is_a_fault() {
+    require_root();
     let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
     let hook = on_good_host(&service, &certbot);
     let drop_in = "[Timer]\nOnCalendar=\nOnCalendar=daily\n";

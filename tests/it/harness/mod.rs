@@ -26,7 +26,7 @@ pub(crate) use runs::{LISTING, change, configured, deploy, is_bound_to, requests
 pub(crate) use scrub::scrub_times;
 use skip::require_isolation;
 pub(crate) use skip::{
-    PYTHON, cannot_run, print_uncaptured, require, require_python_module, require_tracer,
+    PYTHON, cannot_run, print_uncaptured, require, require_python_module, require_root, require_tracer,
     require_trusted_root, skip,
 };
 pub(crate) use state_files::{DAY, edit_state, set_back, state_files};

@@ -82,6 +82,14 @@ pub(crate) fn require_trusted_root() {
     }
 }
 
+/// Ends the test unless it runs as root, if only in a namespace: it expects the remedies that root gets.
+#[track_caller]
+pub(crate) fn require_root() {
+    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+        cannot_run("it needs root, if only in a namespace");
+    }
+}
+
 /// Ends the test if a run with these arguments could see the configuration, hooks or timers of the host.
 #[track_caller]
 pub(crate) fn require_isolation(arguments: impl Iterator<Item = impl AsRef<str>>) {
