@@ -23,9 +23,9 @@ pub struct Context {
 pub(crate) enum ConfigurationPaths {
     /// The file in effect.
     Read(PathBuf),
-    /// There is a file, but it cannot be used; the error names it.
+    /// The file cannot be used; the error names it.
     Invalid,
-    /// There is none in these places.
+    /// There is none; these places were searched.
     Missing(Vec<PathBuf>),
 }
 

@@ -1,5 +1,5 @@
-//! What the user can do about a failure. Where that depends on the command that failed, the hint says so as data, and the
-//! text is made when the place is known.
+//! Hints: what the user can do about a failure. If that depends on the command that failed, the hint holds data, and
+//! its text is written once the command is known.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::fmt;
 /// What the user can do, in the imperative.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hint {
-    /// The same everywhere.
+    /// A text that is the same for every command.
     Text(Cow<'static, str>),
     /// A later run may succeed.
     Retry {
@@ -45,11 +45,11 @@ pub enum Hint {
 pub struct Override {
     /// The flag, with its dashes.
     pub flag: &'static str,
-    /// What it is for, as in "to replace it".
+    /// Its purpose as an infinitive, such as "to replace it".
     pub purpose: &'static str,
 }
 
-/// Where a failure is read.
+/// The context of a failure, as far as hints depend on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) command: Command,
@@ -88,7 +88,7 @@ impl Command {
         }
     }
 
-    /// Whether it could have sent something, so that "nothing was sent" is news.
+    /// Whether it can send something, so that "nothing was sent" is worth saying.
     pub(crate) fn sends(self) -> bool {
         matches!(self, Self::Deploy | Self::Hook | Self::Sync)
     }
@@ -110,7 +110,7 @@ impl Hint {
     /// A later run may succeed.
     pub(crate) const RETRY: Self = Self::Retry { first: "", lasting: "" };
 
-    /// The text for a reader at this place.
+    /// Formats the hint for a place.
     pub(crate) fn at(&self, place: &Place) -> String {
         match self {
             Self::Text(text) => text.clone().into_owned(),

@@ -165,7 +165,7 @@ struct ProgressLine {
 }
 
 impl ProgressLine {
-    /// Shows a line. The time starts anew with a wait, and with work on several lineages.
+    /// Shows a line. The elapsed time restarts with a wait, and with work on several lineages.
     fn show(&self, template: &str, length: u64, message: String) {
         if !self.is_shown {
             return;
@@ -190,7 +190,7 @@ impl ProgressLine {
     }
 }
 
-/// Time between two pictures of the spinner.
+/// Time between two frames of the spinner.
 const TICK: Duration = Duration::from_millis(120);
 const WAITING: &str = "waiting";
 const STEP: &str = "  {spinner} {wide_msg}";
@@ -243,7 +243,7 @@ fn style(stream: &(impl IsTerminal + AsFd), env: &Env) -> Style {
     Style { colour: env.raw("NO_COLOR").is_none() && !is_dumb(env), unicode: is_utf8(env), width }
 }
 
-/// Whether the terminal understands no escape sequences.
+/// Whether the terminal does not support escape sequences.
 fn is_dumb(env: &Env) -> bool {
     env.raw("TERM").is_some_and(|term| term == "dumb")
 }

@@ -93,7 +93,7 @@ impl Client {
         self.list("/api/me/sites", ListKind::Sites).await
     }
 
-    /// Lists sites or records. Every account has both lists, so a server without them is another one.
+    /// Lists sites or records. Every account has both lists, so a server without them is not the service.
     async fn list<T: FromJson>(&self, path: &'static str, kind: ListKind) -> Result<List<T>, RequestError> {
         let list = self.call(&Request::get(path), move |response| response.read_list(kind)).await;
         list.map_err(|failed| RequestError { error: failed.error.of_list(self.base_url(), path), ..failed })

@@ -159,7 +159,7 @@ impl AttemptError {
         self
     }
 
-    /// The error of a request for a list, which a wrong base URL may explain.
+    /// The error of a request for a list, which may be due to a wrong base URL.
     pub(super) fn of_list(self, base_url: &BaseUrl, path: &'static str) -> Self {
         let base_url = Box::new(base_url.clone());
         match self {

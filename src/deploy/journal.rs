@@ -235,8 +235,8 @@ impl Journal {
     }
 
     /// Adds an error to the report and writes the result, which has the report's exit code and message. A failure
-    /// before the intent was written is recorded, too, because the ACME client does not run the hook again. A mistake by
-    /// hand is not: `sync` would repeat it in every run.
+    /// before the intent was written is recorded, too, because the ACME client does not run the hook again. A mistake
+    /// by hand is not: `sync` would repeat it in every run.
     pub(crate) fn finish(&mut self, result: Result<(), DeployError>, report: &mut DeployReport) {
         if let Err(error) = result {
             report.fail(error);
@@ -263,9 +263,9 @@ impl Journal {
         self.write(report);
     }
 
-    /// Whether this run by hand failed and sent nothing, and a retry would only fail again: it was a mistake, or the lineage
-    /// has a state from before and a check or a guard refused or the run was for another service. `sync` finds a renewal
-    /// and what was pending with that state, too.
+    /// Whether this run by hand failed, sent nothing, and would only fail again: it was a mistake, or the lineage has
+    /// an earlier state and a check or a guard refused or the run was for another service. With that state, `sync`
+    /// still finds a renewal and what was pending.
     fn leaves_nothing_to_retry(&self, report: &DeployReport) -> bool {
         let Some(kind) = report.kind().filter(|_| self.origin == Origin::Hand && !report.body.changed) else {
             return false;

@@ -14,7 +14,7 @@ use crate::text::{count, list, people, sanitize};
 
 /// Sites that share an outcome are listed up to this number, and otherwise counted, unless they failed.
 const MAX_LISTED: usize = 8;
-/// Names of the certificate that are listed.
+/// Maximum number of the certificate's names that are listed.
 const MAX_NAMES: usize = 5;
 /// Domains are aligned up to this width.
 const MAX_DOMAIN_WIDTH: usize = 40;
@@ -47,7 +47,7 @@ fn check(checks: &[Finding], frame: &Frame<'_>) -> String {
         let hint = finding.hint.as_ref().map(ToString::to_string);
         let hint = hint.as_deref().filter(|hint| !frame.has_hint(hint));
         let detail = match (finding.check, finding.status) {
-            // The rest is how long that is, which people read after the date.
+            // The rest is the time left, which reads best after the date.
             (Check::Validity, Status::Ok | Status::Fail) => {
                 finding.detail.rsplit_once(", ").map_or(&*finding.detail, |(before, _)| before)
             }

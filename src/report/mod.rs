@@ -111,7 +111,7 @@ impl<B: Body> Report<B> {
         self.error = Some(CommandError::join(&self.errors));
     }
 
-    /// Sets where failures are read, for those so far and those to come.
+    /// Sets the place of failures, for those so far and those to come.
     pub(crate) fn set_place(&mut self, place: Place) {
         self.errors.iter_mut().for_each(|error| error.advise(&place));
         self.place = place;

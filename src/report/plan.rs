@@ -44,7 +44,7 @@ fn unchanged(report: &DeployBody) -> BTreeMap<Option<u64>, Vec<String>> {
     unchanged
 }
 
-/// What the edges of the sites of a step serve now, said once if that is the same for all.
+/// What the edges of a step's sites serve now, stated once if it is the same for all.
 fn served_now(step: &Step, report: &DeployBody, frame: &Frame<'_>) -> Vec<String> {
     let is_of_step = |serving: &&ServingReport| {
         if step.sites.is_empty() {

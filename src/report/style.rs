@@ -7,13 +7,13 @@ use anstyle::{AnsiColor, Style as Ansi};
 pub struct Style {
     /// Whether escape sequences may be used.
     pub(crate) colour: bool,
-    /// Whether signs may be other than ASCII.
+    /// Whether signs may be outside ASCII.
     pub(crate) unicode: bool,
     /// Columns of the terminal; `None` if the stream is not a terminal, so that lines may have any length.
     pub(crate) width: Option<usize>,
 }
 
-/// A sign at the start of a line. The order is that of the lines: what needs attention is last.
+/// A sign at the start of a line, in the order of the lines: what needs attention comes last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Sign {
     Ok,

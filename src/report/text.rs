@@ -24,7 +24,7 @@ pub(crate) struct Frame<'a> {
 }
 
 impl Frame<'_> {
-    /// Whether an error or a warning says this, too; nothing is said twice.
+    /// Whether an error or a warning already says this; nothing is said twice.
     pub(super) fn is_said(&self, detail: &str) -> bool {
         self.errors.iter().any(|error| error.message().contains(detail))
             || self.warnings.iter().any(|warning| warning.contains(detail))
@@ -112,8 +112,8 @@ pub(crate) fn finding_counts(statuses: impl Iterator<Item = Status>) -> String {
     if parts.is_empty() { String::new() } else { format!("{}\n", parts.join(", ")) }
 }
 
-/// Formats errors as `edgecert: error: …`, each followed by a line `edgecert: hint: …` if it has a hint. A hint that the
-/// next error has, too, is left out.
+/// Formats errors as `edgecert: error: …`, each followed by a line `edgecert: hint: …` if it has a hint. A hint that
+/// the next error has, too, is left out.
 pub(crate) fn error_lines(errors: &[CommandError], style: Style) -> String {
     let mut lines = String::new();
     for (at, error) in errors.iter().enumerate() {

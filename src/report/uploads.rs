@@ -9,7 +9,7 @@ use super::text::Line;
 use super::{DeployBody, UploadReport};
 use crate::text::{count, list, sanitize};
 
-/// Sites of a record that are listed; more are counted.
+/// Maximum number of a record's sites that are listed; more are counted.
 const MAX_LISTED: usize = 3;
 
 /// A line for each upload that the service has stored. The errors are about the others.

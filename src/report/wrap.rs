@@ -9,7 +9,7 @@ const MIN_TEXT: usize = 24;
 /// Indentation on narrow terminals.
 const NARROW_INDENT: usize = 4;
 
-/// Lines in the making.
+/// Lines being built.
 pub(crate) struct Wrapped {
     text: String,
     width: Option<usize>,

@@ -39,7 +39,8 @@ pub(super) fn find(
 }
 
 impl KeyLocation {
-    /// The first that is set: the file `named` for this run, the variable, the `configured` file, the systemd credential.
+    /// The first that is set: the file `named` for this run, the variable, the `configured` file, the systemd
+    /// credential.
     pub(super) fn find(
         named: Option<&impl AsRef<Path>>,
         configured: Option<&impl AsRef<Path>>,

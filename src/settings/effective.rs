@@ -1,7 +1,7 @@
 //! Lists the settings in effect, each with its value and where that comes from.
 //!
-//! A value is shown as it would be written. Of the API key only the length is shown, of a proxy no credentials, and of
-//! an invalid value nothing: a secret may be in its place by mistake.
+//! A value is shown as it would be written, but only the length of the API key, a proxy without its credentials, and no
+//! invalid value, because it may be a misplaced secret.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -64,8 +64,8 @@ impl fmt::Display for ValueOrigin {
     }
 }
 
-/// Lists every setting, then those of `[[lineage]]` entries. `config` is the value of `--config`. Reads the API key, which
-/// may be in a pipe.
+/// Lists every setting, then those of `[[lineage]]` entries. `config` is the value of `--config`. Reads the API key,
+/// which may be in a pipe.
 pub(crate) fn effective(
     flags: &Layer,
     config: Option<&Path>,

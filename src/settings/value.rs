@@ -42,7 +42,8 @@ impl Kind {
     }
 }
 
-/// A type of setting values. Flags, variables and the file spell a value alike.
+/// A type of setting values. A value is written the same way in flags, variables and the
+/// file.
 pub(crate) trait Value: Clone + Send + Sync + 'static {
     const KIND: Kind;
 

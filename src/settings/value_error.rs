@@ -1,4 +1,4 @@
-//! Why a value of a setting cannot be used. A message repeats the value unless that may be a secret in the wrong place.
+//! Why a value of a setting cannot be used. A message repeats the value unless it may be a misplaced secret.
 
 use super::address::UrlError;
 use super::value::Kind;
@@ -12,13 +12,13 @@ pub(crate) enum ValueError {
     Url(UrlError),
 }
 
-/// Maximum length of a number, switch or mode that is repeated. No API key is as short.
+/// Maximum length of a number, switch or mode that is repeated. No API key is that short.
 const MAX_WORD: usize = 12;
-/// The same for digits, signs and points.
+/// Maximum length of digits, signs and points that are repeated.
 const MAX_NUMBER: usize = 24;
-/// The same for URLs and addresses.
+/// Maximum length of a URL or address that is repeated.
 const MAX_ADDRESS: usize = 100;
-/// The same for each label of a host name in them.
+/// Maximum length of each label of a host name in them.
 const MAX_LABEL: usize = 20;
 
 impl ValueError {

@@ -1,4 +1,4 @@
-//! Reads state files for completions: only what those offer, whatever the rest holds, and without changing the directory.
+//! Reads state files for completions: only what they offer, regardless of the rest, and without changing the directory.
 
 use std::path::{Path, PathBuf};
 

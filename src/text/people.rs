@@ -1,4 +1,4 @@
-//! Times for people: dates to the minute with what they mean, and durations in one unit.
+//! Formats times for reading: dates, to the minute at most, with the time that is left or has passed, and durations.
 
 use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
@@ -26,7 +26,7 @@ pub fn expiry(at: OffsetDateTime, now: OffsetDateTime) -> String {
     format!("{verb} {} ({}{ago})", date(at), humanize(at - now))
 }
 
-/// Formats since when something has been so: `21 Nov 23:34 UTC (2 hours)`.
+/// Formats the time since which a state lasts: `21 Nov 23:34 UTC (2 hours)`.
 pub fn since(at: OffsetDateTime, now: OffsetDateTime) -> String {
     format!("{} ({})", minute(at, now), humanize(now - at))
 }
@@ -51,7 +51,7 @@ pub fn elapsed(duration: std::time::Duration) -> String {
     }
 }
 
-/// Replaces the RFC 3339 times in a sentence by times for people: `on 11 Dec 2026 (in 20 days)`, and within two days
+/// Replaces RFC 3339 times in a sentence with readable ones: `on 11 Dec 2026 (in 20 days)`, and within two days
 /// `at 21 Nov 23:34 UTC (2 hours ago)`.
 pub fn with_times(text: &str, now: OffsetDateTime) -> String {
     let mut words: Vec<String> = Vec::new();

@@ -22,7 +22,7 @@ fn run_shell(shell: &str, arguments: &[&str], text: &str) -> String {
     run_shell_with(shell, arguments, &[], text)
 }
 
-/// Likewise, with these variables.
+/// Runs a shell with these variables.
 #[track_caller]
 fn run_shell_with(shell: &str, arguments: &[&str], variables: &[(&str, PathBuf)], text: &str) -> String {
     require(shell, shell);
@@ -283,7 +283,7 @@ fn fish_offers_lineages_and_domains() {
     assert!(!host.path("pwned").exists());
 }
 
-/// What zsh makes of a line of which Tab is pressed at the end, as the arguments of edgecert.
+/// The arguments of edgecert after zsh completes a line with Tab at its end.
 #[track_caller]
 fn zsh_completes(host: &Host, line: &str) -> String {
     fs::create_dir_all(host.path("zsh")).unwrap();

@@ -1,4 +1,5 @@
-//! What the outputs look like: captures on terminals of 80 and 120 columns, without UTF-8, and in a pipe. Each is a file in
+//! Appearance of the outputs: captures on terminals of 80 and 120 columns, without UTF-8, and in a pipe. Each is a file
+//! in
 //! `look/`, without dates and durations; `UPDATE_EXPECT=1` rewrites them.
 
 use std::fs;

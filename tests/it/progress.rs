@@ -1,4 +1,4 @@
-//! Progress on a terminal: what it shows while a run waits, and that nothing of it remains.
+//! Progress on a terminal: shown while a run waits, erased afterwards.
 
 use std::io::{Read as _, Write as _};
 use std::process::Stdio;

@@ -1,4 +1,4 @@
-//! `tests/run` and its parts, with programs in the place of cargo, apt-get and others that print what a case needs.
+//! `tests/run` and its parts, with stubs of cargo, apt-get and other programs that print what a case needs.
 
 use std::fs::{self, Permissions};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

@@ -56,7 +56,7 @@ fn configured(configuration: &Configuration) -> impl Iterator<Item = PathBuf> {
     })
 }
 
-/// The path as text; `None` if it cannot be shown as it is, for a candidate has to be the path itself.
+/// The path as text; `None` if it would have to be escaped, because a candidate has to be the path itself.
 fn offered(path: &Path) -> Option<String> {
     path.to_str().map(str::to_owned).filter(|name| *name == text::path(path))
 }

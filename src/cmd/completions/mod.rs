@@ -20,8 +20,8 @@ use anyhow::Context as _;
 
 const NAME: &str = "edgecert";
 
-/// Wraps clap's function: completes the values of a field after `--set FIELD=`, adds no space after `=`, and adds lineages
-/// and domains.
+/// Wraps clap's function: completes the values of a field after `--set FIELD=`, adds no space after `=`, and offers
+/// lineages and domains.
 const BASH: &str = r#"
 _edgecert_candidates() {
     local word quoted

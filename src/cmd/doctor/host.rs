@@ -20,7 +20,7 @@ pub(super) struct Host<'a> {
     pub(super) program: PathBuf,
 }
 
-/// Whether a command word names a program that can be run, the best first.
+/// Whether a command word names a program that can be run; the best status first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ProgramStatus {
     Found,

@@ -4,7 +4,7 @@ use super::finding::DoctorFinding;
 use crate::check::Status;
 use crate::report::{Style, Wrapped};
 
-/// The line after the last finding when everything is set up.
+/// The last line if everything is set up.
 const NOTHING: &str = "nothing is left to do";
 const LABEL: &str = "next: ";
 

@@ -10,7 +10,7 @@ use super::schedule::{SPOOLS, Scheduler, install};
 use crate::error::{ErrorKind, shell_word};
 use crate::text;
 
-/// Where programs are installed that are not of the distribution.
+/// Directory for programs that do not come from the distribution.
 const TARGET: &str = "/usr/local/bin";
 
 /// Reports that the hook in a file has no effect, although the shell of the user that runs `doctor` may find it.
@@ -50,7 +50,7 @@ fn remedy(miss: &PathMiss, found: Option<&Path>, host: &Host<'_>) -> String {
     steps.join(", and ")
 }
 
-/// How to let a caller search `TARGET`.
+/// How to add `TARGET` to the PATH of a caller.
 fn set_path(caller: &Caller) -> String {
     let path = USUAL_PATH.join(":");
     match &caller.scheduler {

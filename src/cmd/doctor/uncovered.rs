@@ -1,4 +1,5 @@
-//! Sites that no lineage of this host covers. Usually they belong to other hosts of the account; some have nobody. Pure.
+//! Sites that no lineage of this host covers. Usually other hosts of the account renew them, but for some
+//! nobody does. Pure.
 
 use time::OffsetDateTime;
 
@@ -7,10 +8,10 @@ use crate::api::Site;
 use crate::state::ServiceDeployments;
 use crate::text::{self, rfc3339};
 
-/// Names listed before the rest is only counted.
+/// Maximum number of names listed; the rest are counted.
 const MAX_NAMES: usize = 3;
 
-/// One finding for the sites that other hosts may renew, and one for each kind that certainly nobody does.
+/// One finding for the sites that other hosts may renew, and one for each kind that certainly nobody renews.
 pub(super) fn findings(sites: &[&Site], deployments: &ServiceDeployments) -> Vec<DoctorFinding> {
     let (left, others): (Vec<&Site>, Vec<&Site>) =
         sites.iter().partition(|site| left_expiry(site, deployments).is_some());
@@ -26,7 +27,7 @@ pub(super) fn findings(sites: &[&Site], deployments: &ServiceDeployments) -> Vec
     left.into_iter().chain(bare).chain(others).collect()
 }
 
-/// When the certificate expires that this host deployed to a site earlier.
+/// Expiry of the certificate that this host deployed to a site earlier.
 fn left_expiry(site: &Site, deployments: &ServiceDeployments) -> Option<OffsetDateTime> {
     let stored = deployments.leaves_in(site.cert_id?).filter(|leaf| leaf.is_certain);
     let covering = stored.filter(|leaf| site.domain.is_covered_by_any(leaf.names.iter().map(String::as_str)));

@@ -28,7 +28,7 @@ struct Row<'a> {
     lineage: &'a LineageStatus,
     site: Option<&'a SiteStatus>,
     sign: Sign,
-    /// The state without its duration, which the last line counts.
+    /// The state without its duration; the last line counts the sites in each.
     word: String,
     state: String,
 }
@@ -111,7 +111,7 @@ impl<'a> Row<'a> {
         row
     }
 
-    /// How bad it is when the leaf that visitors get expires, or that the one on disk has.
+    /// Severity of the expiry: of the leaf that visitors get, or of one on disk that has expired.
     fn expiry_sign(&self, now: OffsetDateTime) -> Sign {
         let is_past = |until: OffsetDateTime| until < now;
         let is_soon = |until| days_left(until, now) < SOON_DAYS;

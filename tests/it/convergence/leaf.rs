@@ -17,7 +17,7 @@ pub(super) const DOMAINS: [&str; 7] =
 /// A leaf, and what it is compared by.
 pub(super) struct Leaf {
     pub(super) names: Vec<&'static str>,
-    /// When it was issued, when it expires, both in days from today, and its fingerprint: of several leaves, the greatest one is to be served.
+    /// Days from today to issue and to expiry, and the fingerprint. Of several leaves, the greatest is to be served.
     pub(super) rank: (i64, i64, String),
     pub(super) issued: IssuedCert,
 }

@@ -72,8 +72,8 @@ pub(crate) fn require_tracer(program: &str) {
     }
 }
 
-/// Ends the test if edgecert runs no `on_failure` program, because the directories above belong to neither root nor this
-/// user. In namespaces of a user other than root, root is not known.
+/// Ends the test if edgecert runs no `on_failure` program, because the directories above belong to neither root nor
+/// this user. In namespaces of a user other than root, root is not known.
 #[track_caller]
 pub(crate) fn require_trusted_root() {
     let [owner, user] = ["/", "/proc/self"].map(|path| fs::metadata(path).unwrap().uid());

@@ -1,4 +1,4 @@
-//! Hints can be followed from where the user stands: each command that a hint names exists and takes the flags that it
+//! Hints can be followed where they are read: each command that a hint names exists and takes the flags that it
 //! shows, and a flag that is to be passed is one of the command that failed.
 
 use edgecert_sandbox::Authority;

@@ -1,4 +1,4 @@
-//! A mistake on the command line that sent nothing is not remembered; everything else that fails is.
+//! A mistake on the command line that sent nothing is not recorded; every other failure is.
 
 use std::fs;
 

@@ -105,8 +105,8 @@ impl Call {
         scripts.chain([self.program.as_str()].into_iter().filter(|program| *program != SNAP_APP))
     }
 
-    /// The directories that are searched for it: the caller's, as changed by the commands around it. One that depends on
-    /// an unknown variable keeps its `$`.
+    /// The directories that are searched for it: the caller's, as changed by the commands around it. One that depends
+    /// on an unknown variable keeps its `$`.
     pub(in crate::cmd::doctor) fn search_path(&self, callers: &[String], host: &Host<'_>) -> Vec<String> {
         let mut path = callers.to_vec();
         for (_, value) in self.environment.iter().filter(|(name, _)| name == "PATH") {

@@ -17,7 +17,8 @@ use super::host::{Host, ProgramStatus, USUAL_PATH, file_name, is_executable, rea
 /// Maximum depth of scripts that call each other.
 const MAX_DEPTH: usize = 4;
 
-/// Programs of the distribution call neither edgecert nor an ACME client, and reading every program that a script runs would be slow.
+/// Directories whose programs are not searched: those of the distribution call neither edgecert nor an ACME client, and
+/// reading every program that a script runs would be slow.
 const DISTRIBUTION: [&str; 6] = ["/bin", "/sbin", "/lib", "/usr/bin", "/usr/sbin", "/usr/lib"];
 
 /// Finds the calls of a service unit.

@@ -79,8 +79,8 @@ fn near_miss(timer: &Judged) -> String {
     format!("{} {reason}", text::path(&timer.place))
 }
 
-/// How to run `sync` every hour, with what this host has. Crontabs of `crontab -e` have no column for the user: the jobs
-/// run as their owner.
+/// How to run `sync` every hour, with what this host has. Crontabs of `crontab -e` have no column for the user: the
+/// jobs run as their owner.
 fn set_up(host: &Host<'_>) -> String {
     let program = shell_word(&text::path(&host.program));
     let install = if host.has_cron() { "" } else { "install cron (`apt install cron`), " };

@@ -1,5 +1,5 @@
-//! Prints; nothing else in this program does. Colours are used where the terminal and its user permit them, signs beyond
-//! ASCII where the locale does, and a closed pipe is not an error.
+//! Prints; nothing else in this program does. Colours are used where the terminal and its user permit them, signs
+//! beyond ASCII where the locale does, and a closed pipe is not an error.
 
 use std::io::Write;
 
