@@ -1,6 +1,5 @@
 //! Appearance of the outputs: captures on terminals of 80 and 120 columns, without UTF-8, and in a pipe. Each is a file
-//! in
-//! `look/`, without dates and durations; `UPDATE_EXPECT=1` rewrites them.
+//! in `look/`, without dates and durations; `UPDATE_EXPECT=1` rewrites them.
 
 use std::fs;
 use std::path::Path;
@@ -94,7 +93,7 @@ fn without_hashes(text: &str) -> String {
     scrubbed
 }
 
-/// The directory of a hook's host in captures; as wide as a temporary directory.
+/// Directory of a hook's host in captures, as wide as a temporary one.
 const HOME: &str = "/tmp/.tmp000000";
 
 const SHOP: [&str; 2] = ["shop.example.com", "www.shop.example.com"];

@@ -160,8 +160,8 @@ impl Lineage {
         Self { name: file_name(directory).to_owned(), home: home.map(Path::to_owned) }
     }
 
-    /// Whether a call of the client covers it. Without options, it is assumed to: the client's
-    /// configuration decides.
+    /// Whether a call of the client covers it. Without options, the client's configuration decides,
+    /// and the call is assumed to cover it.
     fn is_renewed_by(&self, job: &Job) -> bool {
         let directory = job.call.option(&["--config-dir", "--config-home"]);
         let directory = directory.or_else(|| job.call.option(&["--home", "--path"]));

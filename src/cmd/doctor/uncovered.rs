@@ -1,5 +1,5 @@
-//! Sites that no lineage of this host covers. Usually other hosts of the account renew them, but for some
-//! nobody does. Pure.
+//! Sites that no lineage of this host covers. Usually another host of the account renews them, but some are renewed by
+//! nobody. Pure.
 
 use time::OffsetDateTime;
 

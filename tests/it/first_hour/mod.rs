@@ -1,4 +1,4 @@
-//! First hour of a new user: the commands of README.md and tests/sandbox/README.md, run one after another on a bare
+//! The first hour of a new user: the commands of README.md and tests/sandbox/README.md, run one after another on a bare
 //! Debian 12, lead to a renewed certificate that the edge serves, and to a timer for `sync`.
 
 mod script;

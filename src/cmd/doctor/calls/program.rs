@@ -35,8 +35,7 @@ impl Program {
         name == self.name() || self == Self::Certbot && is_certbot()
     }
 
-    /// Whether a file of this name is the program, provided that it is not a script: `edgecert-1.2`,
-    /// `lego_linux_amd64`.
+    /// Whether a file of this name, unless it is a script, is the program: `edgecert-1.2`, `lego_linux_amd64`.
     pub(super) fn may_be_named(self, name: &str) -> bool {
         name.starts_with(self.name()) && name != SANDBOX
     }
