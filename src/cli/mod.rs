@@ -136,7 +136,7 @@ pub(crate) enum Command {
     Plan(PlanArgs),
     /// Retry failures, deploy renewals, repair drift (for timers)
     Sync(SyncArgs),
-    /// Show each lineage and its sites: on disk, on record, served
+    /// Show the state of each site and its lineage
     Status(StatusArgs),
     /// Check settings, service, lineages, hooks and timers
     Doctor(DoctorArgs),

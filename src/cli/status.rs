@@ -6,7 +6,7 @@ use clap::{Args, ValueHint};
 
 use super::settings::{Local, SettingArgs};
 
-/// Show each lineage and its sites: on disk, on record, served
+/// Show the state of each site and its lineage
 #[derive(Args, Clone, Debug, Default)]
 #[command(after_help = "\
 Examples:

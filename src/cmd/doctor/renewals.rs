@@ -137,7 +137,7 @@ impl<'a> Renewals<'a> {
             (Program::AcmeSh, _) => "run `acme.sh --install-cronjob`".into(),
             (Program::Dehydrated, _) => crontab("/usr/bin/dehydrated --cron"),
             (Program::Lego | Program::Edgecert, _) => {
-                crontab("lego … renew --renew-hook edgecert, with the options of `lego run`")
+                crontab("lego renew --renew-hook /usr/local/bin/edgecert, with the options of `lego run`")
             }
         }
     }

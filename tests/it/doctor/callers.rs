@@ -236,7 +236,7 @@ fn broken_caller_is_a_fault() {
     for (removed, reason, remedy) in [
         (
             format!("{units}/certbot.service"),
-            "starts certbot.service, which is not installed",
+            "starts certbot.service, which is missing",
             "install certbot.service",
         ),
         (

@@ -27,7 +27,7 @@ impl Obstacle {
     pub(in crate::cmd::doctor) fn reason(&self) -> String {
         match self {
             Self::NoUnit(name) => {
-                format!("starts {}, which is not installed or masked", text::sanitize(name))
+                format!("starts {}, which is missing or masked", text::sanitize(name))
             }
             Self::NoSystemd => "has no effect, because systemd is not running here".into(),
             Self::NoCron => "has no effect, because no cron daemon is installed".into(),
