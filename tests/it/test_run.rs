@@ -107,6 +107,7 @@ fn summary_counts_each_test_once() {
     for (output, skips, strict, code, summary) in [
         (PASSED, "", "", 0, "4 passed, 0 failed, 0 skipped"),
         (&failed, "", "", 1, "3 passed, 1 failed, 0 skipped"),
+        (&one_not_passed("left != right\ncannot run here: x"), "", "", 1, "3 passed, 1 failed, 0 skipped"),
         (&skipped, "", "", 0, "3 passed, 0 failed, 1 skipped"),
         (&one_not_passed(&not_found), "", "", 0, "3 passed, 0 failed, 1 skipped"),
         (&one_not_passed(&denied), "", "", 1, "3 passed, 1 failed, 0 skipped"),
@@ -201,6 +202,13 @@ fn selected_tests_need_fewer_packages() {
 }
 
 #[test]
+fn filter_without_tests_is_an_error() {
+    let (code, shown) = Stubs::new("", "").run(&["no_such_test"], "");
+    assert_eq!(code, Some(1));
+    assert!(shown.ends_with("error: no test matches no_such_test\n"), "{shown:?}");
+}
+
+#[test]
 fn missing_requirements_are_named() {
     let rust_version =
         read("Cargo.toml").lines().find_map(|line| line.strip_prefix("rust-version = ").map(str::to_owned));
@@ -232,6 +240,7 @@ fn tests_see_no_variables_of_the_caller() {
     let stubs = Stubs::new("", "");
     let mut command = isolated(&stubs, "env");
     command.envs([
+        ("SHELLOPTS", "braceexpand:hashall"),
         ("http_proxy", "x"),
         ("EDGECERT_BASE_URL", "x"),
         ("CERT_PATH", "x"),

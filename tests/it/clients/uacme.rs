@@ -28,8 +28,7 @@ impl Uacme {
         let (directory, trusted) = (self.ca.directory(), self.ca.ca_file());
         let proot = format!("proot -b '{}':/etc/ssl/certs/ca-certificates.crt", trusted.display());
         let uacme = format!("uacme --yes --confdir uacme --type EC --acme-url {directory}");
-        let output = self.shell.run(["-c", &format!("{proot} {uacme} {command} {suffix}")]);
-        output
+        self.shell.run(["-c", &format!("{proot} {uacme} {command} {suffix}")])
     }
 
     /// Runs the cron line of uacme's documentation. `true` accepts every challenge.
