@@ -239,11 +239,7 @@ fn broken_caller_is_a_fault() {
             "starts certbot.service, which is missing",
             "install certbot.service",
         ),
-        (
-            format!("{units}/certbot.timer"),
-            "starts certbot.timer, which is not installed",
-            "install certbot.timer",
-        ),
+        (format!("{units}/certbot.timer"), "starts certbot.timer, which is missing", "install certbot.timer"),
         ("usr/bin/certbot".into(), "runs /usr/bin/certbot, which does not exist", "install /usr/bin/certbot"),
     ] {
         let output = call(&removed).exits_with(78);
