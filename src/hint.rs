@@ -163,7 +163,7 @@ fn retry(place: &Place) -> &'static str {
 fn wait(place: &Place) -> &'static str {
     match place.command {
         Command::Sync => "wait for that run to finish, then run `edgecert sync` again",
-        _ => "wait for that run to finish, then repeat this one: its options are not recorded",
+        _ => "wait for that run to finish, then run this command again; its options were not recorded",
     }
 }
 
@@ -187,7 +187,7 @@ fn omit_domain(domain: &str, place: &Place) -> String {
         Command::Deploy | Command::Plan if place.has_domain_flag => format!("omit --domain {domain}"),
         Command::Hook if place.has_domain_flag => format!("omit --domain {domain} in the hook"),
         Command::Sync => {
-            format!("name it neither in the hook nor in `domains`, and run `{}`", place.deploy())
+            format!("remove it from the hook and from `domains`, then run `{}`", place.deploy())
         }
         _ => "remove it from `domains` in the configuration file".to_owned(),
     }
@@ -272,7 +272,7 @@ mod tests {
                 &omit,
                 Command::Sync,
                 true,
-                "renew it, or name it neither in the hook nor in `domains`, and run `edgecert deploy --lineage /certs/a`",
+                "renew it, or remove it from the hook and from `domains`, then run `edgecert deploy --lineage /certs/a`",
             ),
         ];
         for (hint, command, is_recorded, expected) in rows {

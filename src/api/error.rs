@@ -53,10 +53,10 @@ pub(crate) enum AttemptError {
     #[error("the service refused the request ({status}){}", quote(.message))]
     Refused { status: u16, message: String },
     /// 404 for a list that every account has: the base URL is wrong.
-    #[error("{base_url} has no {path} (404){}", quote(.message))]
+    #[error("there is no {path} at {base_url} (404){}", quote(.message))]
     NoSuchList { base_url: Box<BaseUrl>, path: &'static str, message: String },
     /// A web page in place of a list.
-    #[error("{base_url}{path} is a web page ({status}), not a list in JSON")]
+    #[error("{base_url}{path} returned a web page ({status}) instead of a JSON list")]
     WebPage { base_url: Box<BaseUrl>, path: &'static str, status: u16 },
     /// A success whose body says `ok: false`.
     #[error("the service answered ok:false{}", quote(.message))]

@@ -61,7 +61,7 @@ pub(crate) struct PlanArgs {
 // these flags.
 #[derive(Args, Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "four separate guards")]
-#[command(next_help_heading = "Guards to override")]
+#[command(next_help_heading = "Overrides of guards")]
 pub(crate) struct GuardArgs {
     /// Replace a record even if another site bound to it loses coverage
     #[arg(long)]

@@ -213,8 +213,7 @@ impl LineageResult {
         match self {
             Self::Deployed => Sign::Ok,
             Self::Superseded => Sign::Skipped,
-            Self::Gone => Sign::Warning,
-            Self::Failed => Sign::Failed,
+            Self::Gone | Self::Failed => Sign::Failed,
         }
     }
 }

@@ -159,7 +159,7 @@ fn lock_wait_ends_at_the_deadline() {
     let (mut child, _stderr) = start_until(&mut first, "waiting for the edge");
     let output = deploy(&service, &lineage, state.path()).args(["--timeout", "1"]).exits_with(75);
     assert!(output.stderr.contains("another run of edgecert is still deploying"), "{}", output.stderr);
-    assert!(output.stderr.contains("its options are not recorded"), "{}", output.stderr);
+    assert!(output.stderr.contains("its options were not recorded"), "{}", output.stderr);
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(upload_count(&service), 1);

@@ -49,13 +49,16 @@ fn unknown(client: AcmeClient, title: &str) -> DoctorFinding {
             let detail = format!("{title} belongs to no client with hooks; `edgecert sync` deploys renewals");
             DoctorFinding::ok(Subject::Hook, detail)
         }
-        client => DoctorFinding::warn(
-            Subject::Hook,
-            format!(
-                "{client} does not record hooks, so it is not known whether it calls edgecert for {title}"
-            ),
-            ATTACH,
-        ),
+        client => {
+            let reason = match client {
+                AcmeClient::Certbot | AcmeClient::AcmeSh => {
+                    "its configuration for this lineage was not found"
+                }
+                _ => "it does not record hooks",
+            };
+            let detail = format!("cannot tell whether {client} calls edgecert for {title}: {reason}");
+            DoctorFinding::warn(Subject::Hook, detail, ATTACH)
+        }
     }
 }
 

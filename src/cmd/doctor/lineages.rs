@@ -225,7 +225,7 @@ pub(super) fn none(sites: &[Site]) -> DoctorFinding {
         }
         None => "create a site with `edgecert sites create`".to_owned(),
     };
-    let detail = "no lineage of this host covers a site of the account, and none is configured";
+    let detail = "no lineage is configured, and none found on this host covers a site of the account";
     DoctorFinding::warn(Subject::Lineage, detail, remedy)
 }
 

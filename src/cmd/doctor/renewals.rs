@@ -107,7 +107,7 @@ impl<'a> Renewals<'a> {
             if has_unreadable_spool(self.host) {
                 return None;
             }
-            let detail = format!("no timer and no crontab runs {name}, so nothing renews {title}");
+            let detail = format!("no timer or crontab runs {name}, so nothing renews {title}");
             return Some(DoctorFinding::warn(Subject::Renewal, detail, self.set_up(program)));
         }
         let reasons: Vec<String> = obstacles

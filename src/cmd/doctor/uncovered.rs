@@ -46,8 +46,8 @@ fn left_behind(sites: &[&Site], deployments: &ServiceDeployments) -> DoctorFindi
 }
 
 fn without_certificate(sites: &[&Site]) -> DoctorFinding {
-    let verb = if sites.len() == 1 { "has" } else { "have" };
-    let detail = format!("{} {verb} no certificate, and no lineage of this host covers them", names(sites));
+    let (verb, them) = if sites.len() == 1 { ("has", "it") } else { ("have", "them") };
+    let detail = format!("{} {verb} no certificate, and no lineage of this host covers {them}", names(sites));
     let remedy = "add the names to a certificate that edgecert deploys, or let the service issue one";
     DoctorFinding::warn(Subject::Site, detail, remedy)
 }

@@ -216,7 +216,7 @@ fn notes(lineage: &LineageStatus, now: OffsetDateTime) -> Vec<String> {
     match &lineage.disk {
         DiskStatus::Leaf { leaf, .. } if leaf.not_after < now => {
             let date = people::date(leaf.not_after);
-            notes.push(format!("the certificate on disk expired {date}; renew it with the ACME client"));
+            notes.push(format!("the certificate on disk expired on {date}; renew it with the ACME client"));
         }
         DiskStatus::Unreadable(reason) => notes.push(reason.clone()),
         DiskStatus::Missing if lineage.is_needed() => {
@@ -304,7 +304,7 @@ mod tests {
             x a.example  pending 3 d  9 d      late
                 the service cannot be reached
             x a.example  stale        expired  stale
-                the certificate on disk expired 18 Nov 2026; renew it with the ACME client
+                the certificate on disk expired on 18 Nov 2026; renew it with the ACME client
             x a.example  gone         40 d     gone
                 /live/gone/fullchain.pem is missing
             ! a.example  renewed 5 h  20 d     renewed

@@ -222,9 +222,9 @@ fn piped_key_is_not_left_to_sync() {
 fn wrong_base_url_is_shown() {
     let part = "check the base URL; it is the part before /api";
     let rows = [
-        ("/v2", "URL/v2 has no /api/", part),
-        ("/api", "URL/api has no /api/", "set the base URL to URL; "),
-        ("/v2/api/certs/", "URL/v2/api/certs has no /api/", "set the base URL to URL/v2; "),
+        ("/v2", " at URL/v2 (404)", part),
+        ("/api", " at URL/api (404)", "set the base URL to URL; "),
+        ("/v2/api/certs/", " at URL/v2/api/certs (404)", "set the base URL to URL/v2; "),
     ];
     for (base_path, message, hint) in rows {
         let scene = Scene { base_path, ..Scene::plain() };
@@ -245,7 +245,7 @@ fn web_page_of_another_server_is_recognised() {
         scene.service.add_fault(Fault::status(path, 200).body(page).times(99));
     }
     let output = scene.call().args(["sites", "list"]).exits_with(76);
-    let message = "/api/me/sites is a web page (200), not a list in JSON";
+    let message = "/api/me/sites returned a web page (200) instead of a JSON list";
     assert!(output.stderr.contains(message), "{}", output.stderr);
     assert_eq!(hints(&output.stderr), ["check the base URL; it is the part before /api"]);
 }

@@ -377,16 +377,12 @@ fn missing_parts_of_timers_are_named() {
     remove(&host, SERVICE);
     assert_broken(
         &host,
-        "edgecert-sync.timer starts edgecert-sync.service, which is not installed",
+        "edgecert-sync.timer starts edgecert-sync.service, which is missing",
         "install -m 644",
     );
     let host = TestHost::with_timer("etc/motd", "");
     remove(&host, TIMER);
-    assert_broken(
-        &host,
-        "starts edgecert-sync.timer, which is not installed",
-        "hooks/systemd/edgecert-sync.timer",
-    );
+    assert_broken(&host, "starts edgecert-sync.timer, which is missing", "hooks/systemd/edgecert-sync.timer");
     let host = TestHost::with_timer("root/.cargo/bin/edgecert", "#!/bin/sh\n");
     remove(&host, "usr/local/bin/edgecert");
     let mut host = TestHost { env: env_with_path(&host, "/usr/bin:/root/.cargo/bin"), ..host };
