@@ -66,7 +66,7 @@ pub(crate) struct Place {
 pub(crate) enum Command {
     /// `deploy` by hand.
     Deploy,
-    /// `deploy` in the hook of an ACME client: nobody can add a flag to that run.
+    /// `deploy` in an ACME client's hook, whose command line the user cannot change for one run.
     Hook,
     Plan,
     Check,

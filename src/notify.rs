@@ -97,7 +97,7 @@ pub fn report_failure(report: &dyn AnyReport, context: &Context) -> Result<(), N
     if notification.is_failure() { send(&notification, context) } else { Ok(()) }
 }
 
-/// Reports the usage error of a hook, which nobody sees unless standard error is a terminal.
+/// Reports the usage error of a hook, unless the user sees it on a terminal.
 pub fn report_usage_error(report: &dyn AnyReport, context: &Context) -> Result<(), NotifyError> {
     if io::stderr().is_terminal() { Ok(()) } else { send(&Notification::new(report), context) }
 }

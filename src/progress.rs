@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Receives the progress of a run. Runs that nobody watches pass `&()`.
+/// Receives the progress of a run; `&()` ignores it.
 pub trait Progress: Sync {
     /// A phase of a deployment begins or goes on.
     fn enter(&self, phase: Phase);

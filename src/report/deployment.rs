@@ -88,7 +88,7 @@ pub(super) fn nothing_to_do(report: &DeployBody) -> Option<&'static str> {
     }
 }
 
-/// What was checked, or which checks failed; the errors and warnings say why.
+/// The line of the local checks: all of them, or those that failed. The errors and warnings give the reasons.
 pub(super) fn checked(checks: &[Finding]) -> Option<Line> {
     let with = |statuses: &[Status]| {
         let mut words: Vec<&str> = Vec::new();

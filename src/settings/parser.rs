@@ -57,7 +57,7 @@ struct DocumentParser<'a> {
 }
 
 impl DocumentParser<'_> {
-    /// What is read even from text that is not TOML.
+    /// The settings that are read even from invalid TOML.
     fn damaged(&self) -> (Configuration, Option<Program>) {
         let program =
             damaged::find(self.text, on_failure::KEY, |value| Program::from_toml(value, self.path).ok());

@@ -212,17 +212,16 @@ impl Store {
 
     /// Deletes the state file of a lineage that had none before this run.
     pub(crate) fn withdraw(&self, name: &str) -> Result<(), WriteError> {
-        let path = self.file(name, EXTENSION);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            result => result.and_then(|()| file::sync_directory(&self.directory)),
-        }
-        .map_err(|error| WriteError::new(&path, &error))
+        self.delete(name, &[EXTENSION])
     }
 
     /// Deletes the state of a lineage, valid or not. Its lock file stays: another run may hold it.
     pub(crate) fn forget(&self, name: &str) -> Result<(), WriteError> {
-        for extension in [QUARANTINED, EXTENSION] {
+        self.delete(name, &[QUARANTINED, EXTENSION])
+    }
+
+    fn delete(&self, name: &str, extensions: &[&str]) -> Result<(), WriteError> {
+        for extension in extensions {
             let path = self.file(name, extension);
             match fs::remove_file(&path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {

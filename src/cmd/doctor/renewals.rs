@@ -115,7 +115,7 @@ impl<'a> Renewals<'a> {
             .map(|(place, obstacle)| format!("{} {}", text::path(place), obstacle.reason()))
             .collect();
         let detail = format!("nothing renews {title} with {name}: {}", reasons.join("; "));
-        // What is installed already is repaired rather than replaced.
+        // Repairing an installed timer comes before installing another one.
         let repaired = obstacles.iter().find(|(_, obstacle)| *obstacle != Obstacle::NoSystemd);
         let remedy =
             repaired.map_or_else(|| self.set_up(program), |(_, obstacle)| obstacle.remedy(self.host));

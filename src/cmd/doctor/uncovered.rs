@@ -1,5 +1,4 @@
-//! Sites that no lineage of this host covers. Usually another host of the account renews them, but some are renewed by
-//! nobody. Pure.
+//! Sites that no lineage of this host covers. Usually another host of the account renews them. Pure.
 
 use time::OffsetDateTime;
 
@@ -11,7 +10,7 @@ use crate::text::{self, rfc3339};
 /// Maximum number of names listed; the rest are counted.
 const MAX_NAMES: usize = 3;
 
-/// One finding for the sites that other hosts may renew, and one for each kind that certainly nobody renews.
+/// Warns about sites that no host can be renewing, of each kind in one finding, and notes the others.
 pub(super) fn findings(sites: &[&Site], deployments: &ServiceDeployments) -> Vec<DoctorFinding> {
     let (left, others): (Vec<&Site>, Vec<&Site>) =
         sites.iter().partition(|site| left_expiry(site, deployments).is_some());

@@ -158,7 +158,7 @@ impl<'a> Row<'a> {
         ]
     }
 
-    /// What is wrong with the edge, after handshakes.
+    /// Faults of the edge that the handshakes found.
     fn edge_notes(&self) -> impl Iterator<Item = &'a String> + use<'a> {
         let edge = self.site.and_then(|site| site.edge.as_ref());
         edge.into_iter().flat_map(|edge| edge.stale.iter().chain(&edge.unreachable))
@@ -207,7 +207,7 @@ fn observed(site: &SiteStatus) -> (Sign, String, String) {
     (sign, outcome.to_string(), score)
 }
 
-/// What is wrong with a lineage, and what to do; the most important first.
+/// Faults of a lineage, each with its remedy, the most important first.
 fn notes(lineage: &LineageStatus, now: OffsetDateTime) -> Vec<String> {
     let mut notes = Vec::new();
     if lineage.is_superseded() {

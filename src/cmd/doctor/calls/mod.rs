@@ -28,7 +28,7 @@ pub(super) type UnitCalls<'a> = &'a dyn Fn(&str) -> Vec<Call>;
 #[derive(Clone, Copy)]
 pub(super) struct CallFinder<'a> {
     pub(super) host: &'a Host<'a>,
-    /// What is searched for.
+    /// The program whose calls are searched for.
     pub(super) wanted: Program,
     /// Directories of programs that are named without a path.
     pub(super) path: &'a [String],
