@@ -1,13 +1,10 @@
-//! Reports failures that the ACME client would swallow: certbot drops the exit code, acmed the output.
+//! The `on_failure` program: edgecert's only child process.
 //!
-//! The `on_failure` program receives the report, and the system log a line. The program is edgecert's only child
-//! process; it gets a minimal environment, no secret, and no open file but standard error. Nothing here changes the
-//! exit code.
+//! It receives the report, a minimal environment, no secret, and no open file but standard error.
 
 use std::ffi::OsStr;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, Write as _};
 use std::os::fd::AsFd as _;
-use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -16,12 +13,11 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
-use crate::context::Context;
+use super::Notification;
 use crate::env::Env;
-use crate::error::{CommandError, Diagnostic as _, ErrorKind};
-use crate::report::AnyReport;
+use crate::error::Diagnostic as _;
 use crate::settings::Program;
-use crate::text::{path, sanitize};
+use crate::text::path;
 
 /// Time limit for the `on_failure` program. lego kills a hook after 120 seconds, of which the run itself may take 90.
 const PROGRAM_TIMEOUT: Duration = Duration::from_secs(25);
@@ -31,23 +27,6 @@ const INHERITED_VARIABLES: [&str; 6] = ["PATH", "HOME", "USER", "LOGNAME", "LANG
 
 /// Names the command that failed. A run that has it was started by the program, which must not start itself again.
 const COMMAND_VARIABLE: &str = "EDGECERT_COMMAND";
-
-/// Socket of syslog or journald.
-const LOG_SOCKET: &str = "/dev/log";
-
-/// Priorities of log lines (RFC 3164): facility daemon, severity error or warning.
-const ERROR: u8 = 27;
-const WARNING: u8 = 28;
-
-/// What to report about a run.
-struct Notification {
-    command: &'static str,
-    exit_code: u8,
-    /// The messages on one line, each preceded by a semicolon.
-    error: String,
-    /// The JSON report.
-    report: String,
-}
 
 /// The `on_failure` program did not run, or failed.
 #[derive(Debug, thiserror::Error)]
@@ -66,73 +45,11 @@ pub enum NotifyError {
     Failed { name: PathBuf, status: ExitStatus },
 }
 
-impl Notification {
-    /// Describes how a command ended.
-    fn new(report: &dyn AnyReport) -> Self {
-        let error = messages(report.errors());
-        Self { command: report.command(), exit_code: report.exit_code(), error, report: report.to_json() }
-    }
-
-    /// Whether the run failed. A usage error does not count, because the user sees it.
-    fn is_failure(&self) -> bool {
-        self.exit_code != 0 && self.exit_code != ErrorKind::Usage.exit_code()
-    }
-
-    /// The line for the system log.
-    fn line(&self) -> String {
-        let Self { command, exit_code, error, .. } = self;
-        format!("{command} failed with exit code {exit_code}{error}")
-    }
-}
-
-/// Joins the first messages; a log may truncate longer lines.
-fn messages(errors: &[CommandError]) -> String {
-    const MAX_MESSAGES: usize = 3;
-    errors.iter().take(MAX_MESSAGES).flat_map(|error| ["; ".to_owned(), sanitize(error.message())]).collect()
-}
-
-/// Reports a failure to the system log and to the `on_failure` program. Does nothing after a success.
-pub fn report_failure(report: &dyn AnyReport, context: &Context) -> Result<(), NotifyError> {
-    let notification = Notification::new(report);
-    if notification.is_failure() { send(&notification, context) } else { Ok(()) }
-}
-
-/// Reports the usage error of a hook, unless the user sees it on a terminal.
-pub fn report_usage_error(report: &dyn AnyReport, context: &Context) -> Result<(), NotifyError> {
-    if io::stderr().is_terminal() { Ok(()) } else { send(&Notification::new(report), context) }
-}
-
-fn send(notification: &Notification, context: &Context) -> Result<(), NotifyError> {
-    // First, because the program may take long.
-    log(ERROR, &notification.line());
-    let Some(program) = context.on_failure() else { return Ok(()) };
-    if context.env.raw(COMMAND_VARIABLE).is_some() {
+/// Runs the program with the report on its standard input.
+pub(super) fn run(program: &Program, notification: &Notification, env: &Env) -> Result<(), NotifyError> {
+    if env.raw(COMMAND_VARIABLE).is_some() {
         return Err(NotifyError::Nested { name: program.name.clone() });
     }
-    run_program(program, notification, &context.env)
-}
-
-/// Writes a warning to the system log.
-pub fn log_warning(warning: &str) {
-    log(WARNING, &sanitize(warning));
-}
-
-/// Writes a line to the system log, unless standard error is a terminal. It is dropped if nothing listens or the socket
-/// is full; nothing waits for it.
-fn log(priority: u8, line: &str) {
-    if io::stderr().is_terminal() {
-        return;
-    }
-    let Ok(socket) = UnixDatagram::unbound() else { return };
-    let message = format!("<{priority}>edgecert[{}]: {line}", std::process::id());
-    let _ = socket
-        .set_nonblocking(true)
-        .and_then(|()| socket.connect(LOG_SOCKET))
-        .and_then(|()| socket.send(message.as_bytes()));
-}
-
-/// Runs the program with the report on its standard input.
-fn run_program(program: &Program, notification: &Notification, env: &Env) -> Result<(), NotifyError> {
     program.trust().map_err(|distrust| NotifyError::Untrusted {
         name: program.name.clone(),
         reason: distrust.to_string(),
@@ -196,17 +113,6 @@ mod tests {
     use std::io::Read as _;
 
     use super::*;
-    use crate::error::Diagnostic;
-
-    #[derive(Debug, thiserror::Error)]
-    #[error("{0}")]
-    struct Untrusted(&'static str);
-
-    impl Diagnostic for Untrusted {
-        fn kind(&self) -> ErrorKind {
-            ErrorKind::Temporary
-        }
-    }
 
     fn shell(script: &str) -> Command {
         let mut command = Command::new("sh");
@@ -252,13 +158,5 @@ mod tests {
             run_with_timeout(&mut Command::new("./no-such-program"), String::new(), PROGRAM_TIMEOUT)
                 .unwrap_err();
         assert_eq!(missing.to_string(), "cannot start ./no-such-program, named by on_failure: no such file");
-    }
-
-    #[test]
-    fn log_entry_is_one_line() {
-        let errors = [Untrusted("a\nb\u{1b}[2Jc").into()];
-        let notification =
-            Notification { command: "sync", exit_code: 75, error: messages(&errors), report: String::new() };
-        assert_eq!(notification.line(), "sync failed with exit code 75; a b [2Jc");
     }
 }
