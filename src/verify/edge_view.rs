@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use time::OffsetDateTime;
-
 use super::handshake_error::Cause;
 use super::observation::{Observation, OtherLeaf, ServedChain};
 use crate::text;
@@ -170,13 +168,13 @@ impl EdgeView {
         self.addresses.iter().filter_map(describe).collect()
     }
 
-    /// Earliest expiry of the other leaves that are still served.
-    pub(crate) fn stale_until(&self) -> Option<OffsetDateTime> {
-        let not_after = |observation: &Observation| match observation {
-            Observation::Other { leaf, .. } => leaf.as_ref().map(|leaf| leaf.not_after),
+    /// The leaf that expires first among the other leaves that are still served.
+    pub(crate) fn earliest_other(&self) -> Option<&OtherLeaf> {
+        let leaves = self.addresses.values().filter_map(|observation| match observation {
+            Observation::Other { leaf, .. } => leaf.as_ref(),
             _ => None,
-        };
-        self.addresses.values().filter_map(not_after).min()
+        });
+        leaves.min_by_key(|leaf| leaf.not_after)
     }
 
     /// Why it is unknown what the edge serves: an entry for each unresolved name and each address without a leaf.

@@ -111,7 +111,7 @@ fn pending_alert(lineage: &LineageStatus, max_lag: Duration, now: OffsetDateTime
 
 /// The alert for a certificate that has expired before it was deployed.
 fn pending_expiry_alert(lineage: &LineageStatus, now: OffsetDateTime) -> Option<Alert> {
-    let until = lineage.pending_until.filter(|until| *until < now)?;
+    let until = lineage.pending_validity.map(|validity| validity.not_after).filter(|until| *until < now)?;
     let text = format!("the pending certificate expired at {}", rfc3339(until));
     Some(Alert::new(Level::Critical, Some(lineage.name.clone()), text, i64::MAX))
 }
@@ -160,7 +160,7 @@ fn performance_data(pending: usize, lag: Duration, left: Option<i64>, thresholds
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{NOW, deployed, edge, missing, pending, renewed};
+    use super::super::fixture::{NOW, deployed, edge, missing, pending, renewed, until};
     use super::*;
     use crate::outcome::Outcome;
     use crate::state::DamagedFile;
@@ -205,7 +205,7 @@ mod tests {
         let mut unneeded = missing("x");
         unneeded.sites.clear();
         let mut superseded = deployed("x", -1);
-        (superseded.sites[0].outcome, superseded.sites[0].not_after) = (Outcome::Superseded, None);
+        (superseded.sites[0].outcome, superseded.sites[0].validity) = (Outcome::Superseded, None);
         let mut configured = LineageStatus { is_configured: true, is_recorded: false, ..missing("x") };
         configured.sites.clear();
         let rows = [
@@ -218,10 +218,10 @@ mod tests {
             (deployed("x", 0), 1),
             (deployed("x", -1), 2),
             (pending("x", -1, Duration::ZERO), 2),
-            (LineageStatus { pending_until: Some(NOW), ..pending("x", 60, Duration::HOUR) }, 0),
+            (LineageStatus { pending_validity: Some(until(NOW)), ..pending("x", 60, Duration::HOUR) }, 0),
             (
                 LineageStatus {
-                    pending_until: Some(NOW - Duration::SECOND),
+                    pending_validity: Some(until(NOW - Duration::SECOND)),
                     ..pending("x", 60, Duration::HOUR)
                 },
                 2,

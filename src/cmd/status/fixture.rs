@@ -4,7 +4,7 @@ use time::macros::datetime;
 use time::{Duration, OffsetDateTime};
 
 use super::lineage_status::{
-    DiskStatus, EdgeOutcome, EdgeStatus, LeafAge, LeafSummary, LineageStatus, SiteStatus,
+    DiskStatus, EdgeOutcome, EdgeStatus, LeafAge, LeafSummary, LineageStatus, SiteStatus, Validity,
 };
 use crate::cert::KeyType;
 use crate::outcome::Outcome;
@@ -13,12 +13,17 @@ use crate::state::RunResult;
 
 pub(super) const NOW: OffsetDateTime = datetime!(2026-11-21 12:00 UTC);
 
+/// The dates of a leaf with a lifetime of 90 days.
+pub(super) fn until(not_after: OffsetDateTime) -> Validity {
+    Validity { not_before: not_after - Duration::days(90), not_after }
+}
+
 /// A lineage that is deployed to one site and expires in this many days.
 pub(super) fn deployed(name: &str, days: i64) -> LineageStatus {
     let leaf = LeafSummary {
         fingerprint: format!("{name:a>8}").repeat(8),
         names: vec!["a.example".into()],
-        not_after: NOW + Duration::days(days) + Duration::hours(1),
+        validity: until(NOW + Duration::days(days) + Duration::hours(1)),
     };
     LineageStatus {
         name: name.into(),
@@ -29,7 +34,7 @@ pub(super) fn deployed(name: &str, days: i64) -> LineageStatus {
         generation: 1,
         pending_since: None,
         is_begun: false,
-        pending_until: None,
+        pending_validity: None,
         last_success: Some(NOW - Duration::days(30)),
         last_error: None,
         sites: vec![SiteStatus {
@@ -40,7 +45,7 @@ pub(super) fn deployed(name: &str, days: i64) -> LineageStatus {
             outcome: Outcome::Served,
             detail: None,
             is_on_record: Some(true),
-            not_after: Some(leaf.not_after),
+            validity: Some(leaf.validity),
             edge: None,
         }],
         disk: DiskStatus::Leaf { leaf: leaf.clone(), key_type: KeyType::P256, age: LeafAge::Same },
@@ -66,7 +71,7 @@ pub(super) fn renewed(name: &str, lag: Duration) -> LineageStatus {
     let leaf = LeafSummary {
         fingerprint: "b".repeat(64),
         names: Vec::new(),
-        not_after: NOW + Duration::days(89) + Duration::hours(1),
+        validity: until(NOW + Duration::days(89) + Duration::hours(1)),
     };
     lineage.pending_since = Some(NOW - lag);
     lineage.disk = DiskStatus::Leaf { leaf, key_type: KeyType::P256, age: LeafAge::Newer };
@@ -93,7 +98,7 @@ pub(super) fn edge(served: usize, stale_days: Option<i64>) -> EdgeStatus {
         served,
         addresses: 2,
         stale: if stale_days.is_some() { others("192.0.2.1:443 serves another") } else { Vec::new() },
-        stale_until: stale_days.map(|days| NOW + Duration::days(days)),
+        stale_validity: stale_days.map(|days| until(NOW + Duration::days(days))),
         unreachable: if stale_days.is_none() { others("192.0.2.1:443 does not answer") } else { Vec::new() },
     }
 }

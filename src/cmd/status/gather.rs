@@ -6,7 +6,7 @@ use std::time::UNIX_EPOCH;
 
 use time::OffsetDateTime;
 
-use super::lineage_status::{DiskStatus, LeafAge, LeafSummary, LineageStatus, SiteStatus};
+use super::lineage_status::{DiskStatus, LeafAge, LeafSummary, LineageStatus, SiteStatus, Validity};
 use crate::bundle::{self, Files};
 use crate::cert::Certificate;
 use crate::inventory::{Inventory, Member};
@@ -78,7 +78,7 @@ impl LineageStatus {
             // The clock that set the file's time may have been ahead.
             pending_since: pending_since.map(|since| since.min(now)),
             is_begun: begun.is_some(),
-            pending_until: pending_since.and_then(|_| latest_expiry(&disk, state)),
+            pending_validity: pending_since.and_then(|_| latest_validity(&disk, state)),
             last_success: state.and_then(|state| state.last_success),
             last_error: state.and_then(|state| state.result.clone()).filter(|result| result.exit_code != 0),
             deployed: state.and_then(LineageState::deployed).map(LeafSummary::recorded),
@@ -101,20 +101,20 @@ impl LineageStatus {
             if let Some(later) = later {
                 site.outcome = Outcome::Superseded;
                 site.detail = Some(plan::superseded_reason(&later.lineage, later.rank.issued));
-                (site.is_on_record, site.not_after) = (None, None);
+                (site.is_on_record, site.validity) = (None, None);
             }
         }
         if self.is_superseded() {
-            (self.pending_since, self.is_begun, self.pending_until) = (None, false, None);
+            (self.pending_since, self.is_begun, self.pending_validity) = (None, false, None);
             (self.deployed, self.last_error) = (None, None);
         }
     }
 }
 
-/// Expiry of the leaf on disk, or else of the recorded one.
-fn latest_expiry(disk: &DiskStatus, state: Option<&LineageState>) -> Option<OffsetDateTime> {
-    let recorded = || Some(state?.leaf.as_ref()?.not_after);
-    disk.leaf().map(|leaf| leaf.not_after).or_else(recorded)
+/// Dates of the leaf on disk, or else of the recorded one.
+fn latest_validity(disk: &DiskStatus, state: Option<&LineageState>) -> Option<Validity> {
+    let recorded = || Some(Validity::recorded(state?.leaf.as_ref()?));
+    disk.leaf().map(|leaf| leaf.validity).or_else(recorded)
 }
 
 impl DiskStatus {
@@ -145,7 +145,8 @@ impl DiskStatus {
             Some(recorded) if leaf.not_before < recorded.not_before => LeafAge::Older,
             _ => LeafAge::Newer,
         };
-        let summary = LeafSummary { fingerprint, names: leaf.names(), not_after: leaf.not_after };
+        let validity = Validity { not_before: leaf.not_before, not_after: leaf.not_after };
+        let summary = LeafSummary { fingerprint, names: leaf.names(), validity };
         Self::Leaf { leaf: summary, key_type: leaf.public_key.key_type(), age }
     }
 
@@ -164,7 +165,14 @@ impl DiskStatus {
 
 impl LeafSummary {
     fn recorded(leaf: &LeafState) -> Self {
-        Self { fingerprint: leaf.fingerprint.clone(), names: leaf.names.clone(), not_after: leaf.not_after }
+        let validity = Validity::recorded(leaf);
+        Self { fingerprint: leaf.fingerprint.clone(), names: leaf.names.clone(), validity }
+    }
+}
+
+impl Validity {
+    fn recorded(leaf: &LeafState) -> Self {
+        Self { not_before: leaf.not_before, not_after: leaf.not_after }
     }
 }
 
@@ -182,7 +190,7 @@ fn sites(state: &LineageState, disk: &DiskStatus) -> Vec<SiteStatus> {
             outcome: sanitized(&site.outcome),
             detail: site.detail.as_deref().map(text::sanitize),
             is_on_record: recorded.zip(on_disk).map(|(recorded, disk)| recorded.fingerprint == *disk),
-            not_after: served.map(|leaf| leaf.not_after),
+            validity: served.map(Validity::recorded),
             edge: None,
         }
     };
@@ -298,11 +306,11 @@ mod tests {
             (&[Served], None, Some(false), Some(2027)),
         ];
         for (outcomes, end, on_record, year) in rows {
-            let leaf =
-                LeafSummary { fingerprint: "new".into(), names: Vec::new(), not_after: self::year(2028) };
+            let validity = Validity { not_before: self::year(2027), not_after: self::year(2028) };
+            let leaf = LeafSummary { fingerprint: "new".into(), names: Vec::new(), validity };
             let disk = DiskStatus::Leaf { leaf, key_type: KeyType::P256, age: LeafAge::Same };
             let sites = sites(&state(outcomes, end), &disk);
-            let found = (sites[0].is_on_record, sites[0].not_after.map(OffsetDateTime::year));
+            let found = (sites[0].is_on_record, sites[0].validity.map(|validity| validity.not_after.year()));
             assert_eq!(found, (on_record, year), "{outcomes:?} {end:?}");
         }
     }

@@ -93,7 +93,7 @@ impl<'a> LineageJson<'a> {
 
 impl<'a> LeafJson<'a> {
     fn new(leaf: &'a LeafSummary) -> Self {
-        Self { fingerprint: &leaf.fingerprint, not_after: leaf.not_after, names: &leaf.names }
+        Self { fingerprint: &leaf.fingerprint, not_after: leaf.validity.not_after, names: &leaf.names }
     }
 }
 
@@ -106,7 +106,7 @@ impl<'a> SiteJson<'a> {
             on_record: site.is_on_record,
             outcome: &site.outcome,
             detail: site.detail.as_deref(),
-            not_after: site.not_after,
+            not_after: site.validity.map(|validity| validity.not_after),
             served: site.edge.as_ref().map(EdgeJson::new),
         }
     }
@@ -118,7 +118,7 @@ impl<'a> EdgeJson<'a> {
             outcome: edge.outcome,
             served: edge.served,
             addresses: edge.addresses,
-            not_after: edge.stale_until,
+            not_after: edge.stale_validity.map(|validity| validity.not_after),
             stale: &edge.stale,
             unreachable: &edge.unreachable,
         }

@@ -26,8 +26,8 @@ pub(super) struct LineageStatus {
     pub(super) pending_since: Option<OffsetDateTime>,
     /// Whether a run has begun the pending deployment.
     pub(super) is_begun: bool,
-    /// When the pending leaf expires; `None`: nothing is pending, or it is unknown.
-    pub(super) pending_until: Option<OffsetDateTime>,
+    /// Dates of the pending leaf; `None`: nothing is pending, or they are unknown.
+    pub(super) pending_validity: Option<Validity>,
     pub(super) last_success: Option<OffsetDateTime>,
     /// The last run, if it failed.
     pub(super) last_error: Option<RunResult>,
@@ -65,6 +65,13 @@ pub(super) enum LeafAge {
 pub(super) struct LeafSummary {
     pub(super) fingerprint: String,
     pub(super) names: Vec<String>,
+    pub(super) validity: Validity,
+}
+
+/// The dates of a leaf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Validity {
+    pub(super) not_before: OffsetDateTime,
     pub(super) not_after: OffsetDateTime,
 }
 
@@ -78,8 +85,8 @@ pub(super) struct SiteStatus {
     pub(super) detail: Option<String>,
     /// Whether its record holds the leaf on disk; `None`: unknown.
     pub(super) is_on_record: Option<bool>,
-    /// Expiry of the leaf that visitors get, as recorded or just served; `None`: unknown.
-    pub(super) not_after: Option<OffsetDateTime>,
+    /// Dates of the leaf that visitors get, as recorded or just served; `None`: unknown.
+    pub(super) validity: Option<Validity>,
     /// What its edge serves now; `None`: it was not checked.
     pub(super) edge: Option<EdgeStatus>,
 }
@@ -94,8 +101,8 @@ pub(super) struct EdgeStatus {
     pub(super) addresses: usize,
     /// One message for each address that serves another leaf or refuses the name.
     pub(super) stale: Vec<String>,
-    /// Earliest expiry of those leaves.
-    pub(super) stale_until: Option<OffsetDateTime>,
+    /// Dates of the leaf among those that expires first.
+    pub(super) stale_validity: Option<Validity>,
     /// Why the others could not be checked.
     pub(super) unreachable: Vec<String>,
 }
@@ -157,14 +164,19 @@ impl LineageStatus {
 
     /// Whether missing files are a problem: the lineage is configured, being deployed, or still served.
     pub(super) fn is_needed(&self) -> bool {
-        self.is_configured || self.is_begun || self.sites.iter().any(|site| site.not_after.is_some())
+        self.is_configured || self.is_begun || self.sites.iter().any(|site| site.validity.is_some())
     }
 }
 
 impl SiteStatus {
-    /// Expiry of the leaf that visitors get: as served now, or else as recorded.
+    /// Dates of the leaf that visitors get: as served now, or else as recorded.
+    pub(super) fn served_validity(&self) -> Option<Validity> {
+        self.edge.as_ref().and_then(|edge| edge.stale_validity).or(self.validity)
+    }
+
+    /// Expiry of the leaf that visitors get.
     pub(super) fn expiry(&self) -> Option<OffsetDateTime> {
-        self.edge.as_ref().and_then(|edge| edge.stale_until).or(self.not_after)
+        self.served_validity().map(|validity| validity.not_after)
     }
 }
 
@@ -176,7 +188,7 @@ impl EdgeStatus {
             served: 0,
             addresses: 0,
             stale: Vec::new(),
-            stale_until: None,
+            stale_validity: None,
             unreachable: vec![reason.to_owned()],
         }
     }

@@ -32,7 +32,7 @@ const METRICS: [Metric; 5] = [
         name: "edgecert_certificate_not_after_timestamp_seconds",
         help: "When the deployed certificate expires.",
         value: |lineage, site, _| {
-            let deployed = || lineage.deployed.as_ref().map(|leaf| leaf.not_after);
+            let deployed = || lineage.deployed.as_ref().map(|leaf| leaf.validity.not_after);
             site.map_or_else(deployed, SiteStatus::expiry).map(OffsetDateTime::unix_timestamp)
         },
     },
@@ -133,7 +133,7 @@ fn replace(path: &Path, temporary: PathBuf, text: &str) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{NOW, deployed, missing, pending};
+    use super::super::fixture::{NOW, deployed, missing, pending, until};
     use super::*;
     use time::Duration;
 
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn site_has_its_own_expiry() {
         let mut lineage = deployed("x", 60);
-        lineage.sites[0].not_after = Some(OffsetDateTime::UNIX_EPOCH);
+        lineage.sites[0].validity = Some(until(OffsetDateTime::UNIX_EPOCH));
         let text = format(&[lineage], NOW);
         assert!(text.contains("not_after_timestamp_seconds{lineage=\"x\",site=\"a.example\"} 0\n"), "{text}");
     }

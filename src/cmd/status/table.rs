@@ -115,7 +115,7 @@ impl<'a> Row<'a> {
     fn expiry_sign(&self, now: OffsetDateTime) -> Sign {
         let is_past = |until: OffsetDateTime| until < now;
         let is_soon = |until| days_left(until, now) < SOON_DAYS;
-        let on_disk = self.lineage.disk.leaf().map(|leaf| leaf.not_after);
+        let on_disk = self.lineage.disk.leaf().map(|leaf| leaf.validity.not_after);
         if self.expiry().is_some_and(is_past) || on_disk.is_some_and(is_past) {
             Sign::Failed
         } else if self.expiry().is_some_and(is_soon) {
@@ -137,7 +137,7 @@ impl<'a> Row<'a> {
 
     /// Expiry of the leaf that visitors get.
     fn expiry(&self) -> Option<OffsetDateTime> {
-        let deployed = || self.lineage.deployed.as_ref().map(|leaf| leaf.not_after);
+        let deployed = || self.lineage.deployed.as_ref().map(|leaf| leaf.validity.not_after);
         self.site.and_then(SiteStatus::expiry).or_else(deployed)
     }
 
@@ -214,8 +214,8 @@ fn notes(lineage: &LineageStatus, now: OffsetDateTime) -> Vec<String> {
         return notes;
     }
     match &lineage.disk {
-        DiskStatus::Leaf { leaf, .. } if leaf.not_after < now => {
-            let date = people::date(leaf.not_after);
+        DiskStatus::Leaf { leaf, .. } if leaf.validity.not_after < now => {
+            let date = people::date(leaf.validity.not_after);
             notes.push(format!("the certificate on disk expired on {date}; renew it with the ACME client"));
         }
         DiskStatus::Unreadable(reason) => notes.push(reason.clone()),
@@ -249,7 +249,7 @@ fn on_disk(disk: &DiskStatus, now: OffsetDateTime) -> Cell {
         DiskStatus::Unreadable(_) => return Cell::coloured("unreadable", AnsiColor::Red),
     };
     let fingerprint: String = leaf.fingerprint.chars().take(SHORT_FINGERPRINT).collect();
-    let left = left(leaf.not_after, now);
+    let left = left(leaf.validity.not_after, now);
     match age {
         LeafAge::Same => Cell::from(format!("{fingerprint} {left}")),
         LeafAge::Newer => Cell::coloured(format!("{fingerprint} {left}, renewed"), AnsiColor::Yellow),

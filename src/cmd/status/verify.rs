@@ -6,7 +6,9 @@ use std::time::Duration;
 use anyhow::Context as _;
 use futures_util::{StreamExt as _, stream};
 
-use super::lineage_status::{DiskStatus, EdgeOutcome, EdgeStatus, LeafSummary, LineageStatus, SiteStatus};
+use super::lineage_status::{
+    DiskStatus, EdgeOutcome, EdgeStatus, LeafSummary, LineageStatus, SiteStatus, Validity,
+};
 use crate::cert::KeyType;
 use crate::clock::Deadline;
 use crate::error::CommandError;
@@ -66,7 +68,7 @@ impl HandshakeTarget<'_> {
         let edge = Edge::for_leaf(&leaf.fingerprint, key_type.cloned(), edges, handshakes);
         let status = observe(&edge, site).await;
         if status.outcome == EdgeOutcome::Served {
-            site.not_after = Some(leaf.not_after);
+            site.validity = Some(leaf.validity);
         }
         site.edge = Some(status);
     }
@@ -94,7 +96,9 @@ impl EdgeStatus {
             () if !stale.is_empty() => EdgeOutcome::Stale,
             () => EdgeOutcome::Unreachable,
         };
-        let (stale_until, unreachable) = (view.stale_until(), view.unverified());
-        Self { outcome, served, addresses, stale, stale_until, unreachable }
+        let earliest = view.earliest_other();
+        let stale_validity =
+            earliest.map(|leaf| Validity { not_before: leaf.not_before, not_after: leaf.not_after });
+        Self { outcome, served, addresses, stale, stale_validity, unreachable: view.unverified() }
     }
 }
