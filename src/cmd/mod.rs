@@ -64,7 +64,10 @@ fn run_command(
             deploy::run(&args, context, progress, report)
         }),
         Command::Check(args) => fill(name, |report| check::run(args, context, report)),
-        Command::Sync(args) => fill(name, |report| sync::run(args, context, progress, report)),
+        Command::Sync(args) => fill(name, |report| {
+            sync::run(args, context, progress, report);
+            Ok(())
+        }),
         Command::Status(args) => fill(name, |report| status::run(args, context, report)),
         Command::Doctor(args) => fill(name, |report| {
             doctor::run(args, context, report);

@@ -4,28 +4,54 @@ use std::time::Duration;
 
 use super::deploy::deploy;
 use crate::cli::{DeployArgs, SyncArgs};
+use crate::clock;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::progress::Progress;
 use crate::report::{DeployReport, Report};
+use crate::settings::Layers;
 use crate::source::Source;
-use crate::state::Origin;
+use crate::state::{Origin, Store, WriteError};
 use crate::sync::{self, Summary, SyncOptions};
+use crate::text::sanitize;
 
-/// Processes all lineages of the host.
+/// Processes all lineages of the host, and records how that ended.
 pub(crate) fn run(
     args: &SyncArgs,
     context: &Context,
     progress: &dyn Progress,
     report: &mut Report<Option<Summary>>,
-) -> Result<(), CommandError> {
+) {
     let options = SyncOptions {
         flags: &args.settings.layer,
         splay: Duration::from_secs(args.splay),
         shard: args.shard,
     };
-    sync::run(&options, context, progress)?.report(report);
-    Ok(())
+    match sync::run(&options, context, progress) {
+        Ok(summary) => {
+            summary.report(report);
+            let recorded = record(args, context, report);
+            report.record(recorded.map_err(CommandError::from));
+        }
+        Err(error) => {
+            report.fail(error);
+            if let Err(error) = record(args, context, report) {
+                log::info!("{error}");
+            }
+        }
+    }
+}
+
+/// Records when this run ended, and how; the last thing that a run does, so that one which is killed does not count. An
+/// invalid configuration is recorded where `deploy` records it.
+fn record(args: &SyncArgs, context: &Context, report: &Report<Option<Summary>>) -> Result<(), WriteError> {
+    let rest = context.without_configuration();
+    let file = context.configuration().unwrap_or(&rest);
+    let layers = Layers::new(&args.settings.layer, &context.env, file);
+    let Some(state_dir) = layers.state_dir() else { return Ok(()) };
+    let message = report.errors().first().map(|error| sanitize(error.message()));
+    let shard = args.shard.map(|shard| (shard.index, shard.of));
+    Store::open(&state_dir)?.record_sync(shard, (report.exit_code(), message), clock::now())
 }
 
 /// Processes one lineage, and deploys it if it has no readable state.

@@ -12,6 +12,7 @@ mod options;
 mod peek;
 mod records;
 mod store;
+mod sync_record;
 
 use std::path::Path;
 
@@ -25,6 +26,7 @@ pub(crate) use self::lineage_state::{LeafState, LineageState, RunResult, SiteSta
 pub(crate) use self::lock::{Lock, LockError, LockTimeout};
 pub(crate) use self::options::{DeployOptions, Origin, Overrides, RecordedOptions};
 pub(crate) use self::store::{StateDirError, StateError, Store, WriteError, WriteFailure};
+pub(crate) use self::sync_record::{LastSync, SyncRecord};
 
 /// Names the files of a lineage after `place`, a path that stays the same when it is renewed: readable, and unique even if
 /// two directories have the same name.

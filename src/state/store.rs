@@ -18,8 +18,8 @@ pub(crate) struct Store {
 
 /// The part that state files of all versions have.
 #[derive(serde::Deserialize)]
-struct VersionHeader {
-    version: u64,
+pub(super) struct VersionHeader {
+    pub(super) version: u64,
 }
 
 /// A failure to write a state file or the directory.
@@ -48,7 +48,15 @@ impl WriteError {
         let cause = WriteFailure::Io(error.kind());
         Self { path: path.to_owned(), reason: file::reason(error), cause }
     }
+
+    /// The error for a file that is kept because a later release wrote it.
+    pub(super) fn later_version(path: PathBuf) -> Self {
+        Self { path, reason: KEPT.into(), cause: WriteFailure::LaterVersion }
+    }
 }
+
+/// Why a file that cannot be read is not written.
+const KEPT: &str = "its contents cannot be read and are kept";
 
 /// The state directory cannot be listed.
 #[derive(Debug, thiserror::Error)]
@@ -92,7 +100,7 @@ pub(super) const EXTENSION: &str = "json";
 pub(super) const QUARANTINED: &str = "damaged";
 
 /// State files are for their owner only.
-const MODE: u32 = 0o600;
+pub(super) const MODE: u32 = 0o600;
 
 impl Store {
     /// Opens a directory, creating it if necessary.
@@ -105,6 +113,16 @@ impl Store {
     /// Opens an existing directory.
     pub(crate) fn at(directory: &Path) -> Self {
         Self { directory: directory.to_owned() }
+    }
+
+    /// Path of a file.
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
+    /// Syncs the directory, so that renames in it survive a power failure.
+    pub(super) fn sync_to_disk(&self) -> io::Result<()> {
+        file::sync_directory(&self.directory)
     }
 
     /// Path of a lineage's file with this extension.
@@ -152,8 +170,7 @@ impl Store {
             StateError::Unreadable(error) => WriteFailure::Unreadable(error.kind),
             _ => WriteFailure::LaterVersion,
         };
-        let reason = "its contents cannot be read and are kept".into();
-        WriteError { path: self.file(name, EXTENSION), reason, cause }
+        WriteError { path: self.file(name, EXTENSION), reason: KEPT.into(), cause }
     }
 
     /// Lists the lineages that have a state file.
@@ -206,7 +223,7 @@ impl Store {
         let json = serde_json::to_vec_pretty(state).map_err(|error| WriteError::new(&path, &error.into()))?;
         StagedFile::write(&path, temporary, &[&json, b"\n"], MODE)
             .and_then(|staged| staged.replace())
-            .and_then(|()| file::sync_directory(&self.directory))
+            .and_then(|()| self.sync_to_disk())
             .map_err(|error| WriteError::new(&path, &error))
     }
 

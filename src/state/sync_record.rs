@@ -1,0 +1,346 @@
+//! The record of the last `sync`: when it ended, and how. A run that is killed leaves the record of the one before.
+//!
+//! Each share of `sync --shard I/N` has a file of its own, so that no run waits for another. The names have no extension:
+//! earlier releases ignore these files.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
+
+use super::store::{MODE, Store, VersionHeader, WriteError};
+use crate::file::{self, ReadError, StagedFile};
+use crate::text::{self, count, rfc3339};
+
+const VERSION: u64 = 1;
+const NAME: &str = "last-sync";
+/// Maximum size of a file; the message is one short line.
+const MAX_BYTES: u64 = 64 << 10;
+
+/// How a `sync` ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SyncRecord {
+    #[serde(with = "rfc3339::millis")]
+    pub(crate) ended_at: OffsetDateTime,
+    pub(crate) exit_code: u8,
+    /// The first error, on one line; `None` if there was none.
+    pub(crate) message: Option<String>,
+    /// End of the first of the failed runs in a row; `None` after a success.
+    #[serde(with = "rfc3339::millis::option")]
+    pub(crate) failing_since: Option<OffsetDateTime>,
+}
+
+/// What is known of the last `sync`.
+#[derive(Debug, Default)]
+pub(crate) struct LastSync {
+    /// `None` if there was none, or not for all lineages: see `faults`. If the shares of the lineages have runs of their
+    /// own, the time is that of the share which has been waiting for the longest, and a failure of any share counts.
+    pub(crate) record: Option<SyncRecord>,
+    /// Files that cannot be used, and shares that never ran.
+    pub(crate) faults: Vec<SyncRecordFault>,
+}
+
+/// Why it is not known when `sync` last ran.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SyncRecordFault {
+    #[error(transparent)]
+    Unreadable(#[from] ReadError),
+    #[error("{} is not a valid record of a sync; the next one replaces it", text::path(path))]
+    Invalid { path: PathBuf },
+    #[error("{} has version {version}; this edgecert reads versions up to {VERSION}", text::path(path))]
+    NewerVersion { path: PathBuf, version: u64 },
+    #[error("sync has never run for {} of {of}, and never for all", count(shards(*missing), "shard"))]
+    MissingShards { missing: u64, of: u64 },
+}
+
+/// The file.
+#[derive(Serialize)]
+struct Versioned<'a> {
+    version: u64,
+    #[serde(flatten)]
+    record: &'a SyncRecord,
+}
+
+/// The record of one of `of` shares of the lineages; if that is 1, of all lineages.
+struct ShardRecord {
+    of: u64,
+    record: SyncRecord,
+}
+
+/// A share of the lineages: its index, and the number of shares.
+type ShardNumber = (u64, u64);
+
+const ALL: ShardNumber = (0, 1);
+
+impl SyncRecord {
+    /// Whichever ended last.
+    fn newer<'a>(&'a self, other: Option<&'a Self>) -> &'a Self {
+        other.filter(|other| other.ended_at > self.ended_at).unwrap_or(self)
+    }
+
+    /// Adds another share: the older time, and the failure that has lasted longer.
+    fn and(self, other: Self) -> Self {
+        let since = |record: &Self| record.failing_since.unwrap_or(record.ended_at);
+        let is_worse = other.exit_code != 0 && (self.exit_code == 0 || since(&other) < since(&self));
+        let ended_at = self.ended_at.min(other.ended_at);
+        Self { ended_at, ..if is_worse { other } else { self } }
+    }
+}
+
+impl LastSync {
+    /// Combines the record of the last run for all lineages with those of shares.
+    fn of(records: Vec<ShardRecord>, mut faults: Vec<SyncRecordFault>) -> Self {
+        let (full, mut shards): (Vec<_>, Vec<_>) = records.into_iter().partition(|shard| shard.of == ALL.1);
+        let full = full.into_iter().next().map(|shard| shard.record);
+        // Files of another number of shares are left over.
+        let newest = shards.iter().max_by_key(|shard| shard.record.ended_at);
+        let Some(of) = newest.map(|shard| shard.of) else { return Self { record: full, faults } };
+        shards.retain(|shard| shard.of == of);
+        let missing = of.saturating_sub(shards.len() as u64);
+        if missing > 0 && full.is_none() {
+            faults.push(SyncRecordFault::MissingShards { missing, of });
+            return Self { record: None, faults };
+        }
+        let shards = shards.iter().map(|shard| shard.record.newer(full.as_ref()));
+        let others = full.as_ref().filter(|_| missing > 0);
+        Self { record: shards.chain(others).cloned().reduce(SyncRecord::and), faults }
+    }
+}
+
+impl Store {
+    /// Records the end of a `sync`, for all lineages or for a share: its index, and the number of shares.
+    pub(crate) fn record_sync(
+        &self,
+        shard: Option<ShardNumber>,
+        (exit_code, message): (u8, Option<String>),
+        now: OffsetDateTime,
+    ) -> Result<(), WriteError> {
+        let (path, all) = (self.path(&file_name(shard.unwrap_or(ALL))), self.path(NAME));
+        let own = match read(&path) {
+            Ok(own) => own,
+            Err(SyncRecordFault::NewerVersion { .. }) => return Err(WriteError::later_version(path)),
+            Err(_) => None,
+        };
+        let full = read(&all).unwrap_or_default();
+        let before = own.as_ref().map(|own| own.newer(full.as_ref())).or(full.as_ref());
+        let failing = before.filter(|before| before.exit_code != 0);
+        let since = failing.map_or(now, |before| before.failing_since.unwrap_or(before.ended_at));
+        let failing_since = (exit_code != 0).then_some(since);
+        let record = SyncRecord { ended_at: now, exit_code, message, failing_since };
+        let failed = |error| WriteError::new(&path, &error);
+        let json = serde_json::to_vec(&Versioned { version: VERSION, record: &record });
+        let json = json.map_err(|error| failed(error.into()))?;
+        // A name of its own, because another run may end at this moment.
+        let temporary = self.path(&format!("{NAME}.{:08x}.new", fastrand::u32(..)));
+        StagedFile::write(&path, temporary, &[&json, b"\n"], MODE)
+            .and_then(|staged| staged.replace())
+            .and_then(|()| self.sync_to_disk())
+            .map_err(failed)
+    }
+
+    /// Reads when `sync` last ended, and how.
+    pub(crate) fn last_sync(&self) -> LastSync {
+        let (mut records, mut faults) = (Vec::new(), Vec::new());
+        let names = match self.file_names() {
+            Ok(names) => names,
+            Err(error) if error.is_missing() => return LastSync::default(),
+            Err(error) => return LastSync { record: None, faults: vec![error.into()] },
+        };
+        for (name, of) in names.iter().filter_map(|name| Some((name, shares(name)?))) {
+            match read(&self.path(name)) {
+                Ok(record) => records.extend(record.map(|record| ShardRecord { of, record })),
+                Err(fault) => faults.push(fault),
+            }
+        }
+        LastSync::of(records, faults)
+    }
+
+    /// The names of all files.
+    fn file_names(&self) -> Result<Vec<String>, ReadError> {
+        let directory = self.path("");
+        let unreadable = |error: std::io::Error| ReadError::new(&directory, &error);
+        let entries = fs::read_dir(&directory).map_err(unreadable)?;
+        let names = entries.map(|entry| Ok(entry.map_err(unreadable)?.file_name().into_string().ok()));
+        names.filter_map(Result::transpose).collect()
+    }
+}
+
+fn file_name(shard: ShardNumber) -> String {
+    if shard == ALL { NAME.into() } else { format!("{NAME}-{}-of-{}", shard.0, shard.1) }
+}
+
+/// The number of shares that the name of a file gives; `None`: it is another file.
+fn shares(name: &str) -> Option<u64> {
+    let (index, of) = match name.strip_prefix(NAME)? {
+        "" => ALL,
+        rest => {
+            let (index, of) = rest.strip_prefix('-')?.split_once("-of-")?;
+            (index.parse().ok()?, of.parse().ok()?)
+        }
+    };
+    (index < of && name == file_name((index, of))).then_some(of)
+}
+
+/// For [`count`].
+fn shards(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+/// Reads a file; `None` if there is none.
+fn read(path: &Path) -> Result<Option<SyncRecord>, SyncRecordFault> {
+    let bytes = match file::read(path, MAX_BYTES) {
+        Ok(bytes) => bytes,
+        Err(error) if error.is_missing() => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    match serde_json::from_slice(&bytes) {
+        Ok(VersionHeader { version }) if version > VERSION => {
+            Err(SyncRecordFault::NewerVersion { path: path.to_owned(), version })
+        }
+        _ => serde_json::from_slice(&bytes)
+            .map(Some)
+            .map_err(|_| SyncRecordFault::Invalid { path: path.to_owned() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+    use tempfile::TempDir;
+    use time::Duration;
+    use time::macros::datetime;
+
+    const NOW: OffsetDateTime = datetime!(2026-11-22 12:00 UTC);
+
+    fn store() -> (TempDir, Store) {
+        let directory = TempDir::new().unwrap();
+        let store = Store::at(directory.path());
+        (directory, store)
+    }
+
+    fn hour(hours: i64) -> OffsetDateTime {
+        NOW + Duration::hours(hours)
+    }
+
+    /// A run: shard, exit code, hour.
+    type Run = (Option<ShardNumber>, u8, i64);
+    /// Hour, exit code, hour of the first failure.
+    type Last = Option<(i64, u8, Option<i64>)>;
+
+    fn run(store: &Store, runs: &[Run]) {
+        for (shard, exit_code, at) in runs {
+            let message = (*exit_code != 0).then(|| format!("error at {at}"));
+            store.record_sync(*shard, (*exit_code, message), hour(*at)).unwrap();
+        }
+    }
+
+    fn last(store: &Store) -> Last {
+        let hours = |at: OffsetDateTime| (at - NOW).whole_hours();
+        let record = store.last_sync().record?;
+        Some((hours(record.ended_at), record.exit_code, record.failing_since.map(hours)))
+    }
+
+    #[test]
+    fn record_is_a_small_private_file() {
+        let (directory, store) = store();
+        assert_eq!(last(&store), None);
+        run(&store, &[(None, 75, 1)]);
+        let path = directory.path().join("last-sync");
+        assert_eq!(
+            fs::read_to_string(&path).unwrap(),
+            "{\"version\":1,\"ended_at\":\"2026-11-22T13:00:00Z\",\"exit_code\":75,\"message\":\"error at 1\",\
+             \"failing_since\":\"2026-11-22T13:00:00Z\"}\n"
+        );
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+        assert!(store.names().unwrap().is_empty());
+    }
+
+    #[test]
+    fn failures_in_a_row_have_one_beginning() {
+        let (_directory, store) = store();
+        for (exit_code, at, expected) in
+            [(0, 1, None), (75, 2, Some(2)), (78, 3, Some(2)), (0, 4, None), (65, 5, Some(5))]
+        {
+            run(&store, &[(None, exit_code, at)]);
+            assert_eq!(last(&store), Some((at, exit_code, expected)));
+        }
+    }
+
+    #[test]
+    fn shards_count_together() {
+        let (first, second) = (Some((0, 2)), Some((1, 2)));
+        let rows: [(&[Run], Last); 13] = [
+            (&[(first, 0, 1), (second, 0, 3)], Some((1, 0, None))),
+            (&[(first, 0, 1), (second, 75, 3)], Some((1, 75, Some(3)))),
+            (&[(first, 78, 1), (second, 75, 3), (first, 78, 4)], Some((3, 78, Some(1)))),
+            (&[(first, 0, 1)], None),
+            (&[(Some((0, 1)), 65, 1)], Some((1, 65, Some(1)))),
+            (&[(None, 0, 1), (first, 0, 3)], Some((1, 0, None))),
+            (&[(first, 0, 1), (None, 0, 3)], Some((3, 0, None))),
+            (&[(first, 75, 1), (second, 75, 1), (None, 0, 3)], Some((3, 0, None))),
+            (&[(first, 75, 1), (None, 0, 3), (first, 75, 4)], Some((3, 75, Some(4)))),
+            (&[(None, 75, 3), (first, 0, 4), (second, 0, 5)], Some((4, 0, None))),
+            // Another number of shares.
+            (&[(Some((0, 3)), 75, 1), (first, 0, 2), (second, 0, 3)], Some((2, 0, None))),
+            (&[(first, 0, 2), (second, 0, 3), (Some((0, 3)), 0, 4)], None),
+            (&[(None, 0, 1), (Some((5, u64::MAX)), 0, 4)], Some((1, 0, None))),
+        ];
+        for (number, (runs, expected)) in rows.into_iter().enumerate() {
+            let (_directory, store) = store();
+            run(&store, runs);
+            assert_eq!(last(&store), expected, "row {number}");
+        }
+        let (_directory, store) = store();
+        run(&store, &[(Some((3, 4)), 0, 1)]);
+        let faults = store.last_sync().faults;
+        assert_eq!(faults[0].to_string(), "sync has never run for 3 shards of 4, and never for all");
+    }
+
+    #[test]
+    fn unusable_record_is_a_fault() {
+        let (directory, store) = store();
+        let path = directory.path().join("last-sync");
+        for garbage in [
+            "",
+            "{",
+            "[]",
+            "\0\0\0",
+            r#"{"version":1,"ended_at":"yesterday","exit_code":0}"#,
+            r#"{"version":1,"ended_at":"2026-11-22T13:00:00Z","exit_code":4096,"message":null,"failing_since":null}"#,
+        ] {
+            fs::write(&path, garbage).unwrap();
+            let LastSync { record, faults } = store.last_sync();
+            assert_eq!((record, faults.len()), (None, 1), "{garbage}");
+            run(&store, &[(None, 0, 1)]);
+            assert_eq!(last(&store), Some((1, 0, None)));
+        }
+        let later = r#"{"version":2,"ended":"now"}"#;
+        fs::write(&path, later).unwrap();
+        assert!(matches!(store.last_sync().faults[..], [SyncRecordFault::NewerVersion { version: 2, .. }]));
+        store.record_sync(None, (0, None), NOW).unwrap_err();
+        assert_eq!(fs::read_to_string(&path).unwrap(), later);
+    }
+
+    #[test]
+    fn other_files_are_ignored() {
+        let (directory, store) = store();
+        for name in [
+            "last-sync-1-of-1",
+            "last-sync-00-of-1",
+            "last-sync-0-of-1",
+            "last-sync.1234abcd.new",
+            "last-sync-x",
+            "last-syncs",
+            "last-sync-a-0123456789.json",
+        ] {
+            fs::write(directory.path().join(name), "{}").unwrap();
+        }
+        let LastSync { record, faults } = store.last_sync();
+        assert!(record.is_none() && faults.is_empty(), "{faults:?}");
+        assert!(Store::at(Path::new("/no/such/directory")).last_sync().faults.is_empty());
+    }
+}
