@@ -7,6 +7,7 @@ mod check;
 mod forget;
 mod gather;
 mod json;
+mod last_sync;
 mod lineage_status;
 mod metrics;
 mod table;
@@ -78,6 +79,7 @@ fn show(args: &StatusArgs, context: &Context, report: &mut CommandReport) -> Res
         return forget::run(lineage, store.as_ref(), configuration, report);
     }
     let now = clock::now();
+    let last_sync = store.as_ref().map(Store::last_sync).unwrap_or_default();
     let inventory = Inventory::gather(store.as_ref(), configuration)?;
     let (mut lineages, state_errors) = gather::gather(inventory, now);
     if args.verify {
@@ -85,8 +87,9 @@ fn show(args: &StatusArgs, context: &Context, report: &mut CommandReport) -> Res
         verify::verify(&mut lineages, edges_of)?;
     }
     report.body.set("lineages", json::lineages(&lineages));
-    let metrics = args.metrics.as_deref();
-    let written = metrics.map_or(Ok(()), |path| metrics::write(path, &metrics::format(&lineages, now)));
+    report.body.set("last_sync", last_sync::json(&last_sync));
+    let metrics = || metrics::format(&lineages, now) + &last_sync::metrics(&last_sync);
+    let written = args.metrics.as_deref().map_or(Ok(()), |path| metrics::write(path, &metrics()));
     if args.check {
         let mut verdict = check::evaluate(&lineages, &state_errors, Thresholds::from_args(args), now);
         if let Err(error) = written {
@@ -96,8 +99,10 @@ fn show(args: &StatusArgs, context: &Context, report: &mut CommandReport) -> Res
         return Ok(());
     }
     report.warnings.extend(state_errors.iter().map(ToString::to_string));
+    report.warnings.extend(last_sync.faults.iter().map(ToString::to_string));
     if args.metrics.is_none() {
         report.body.text = table::text(&lineages, args.wide, now, context.style);
+        report.body.text += &last_sync::text(&last_sync, now, context.style);
     }
     Ok(written?)
 }

@@ -1,0 +1,120 @@
+//! The last `sync` of this host: the last line of the table, a field of the JSON object, and two metrics.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use time::{Duration, OffsetDateTime};
+
+use crate::report::{Sign, Style, Wrapped};
+use crate::state::{LastSync, SyncRecord};
+use crate::text::{humanize, people, rfc3339};
+
+/// A last run that is older is highlighted.
+const OLD: Duration = Duration::hours(3);
+
+#[derive(Serialize)]
+pub(super) struct LastSyncJson<'a> {
+    #[serde(with = "rfc3339")]
+    at: OffsetDateTime,
+    exit_code: u8,
+    message: Option<&'a str>,
+    #[serde(serialize_with = "rfc3339::option::serialize")]
+    failing_since: Option<OffsetDateTime>,
+}
+
+/// The JSON object; `None` if there was no run.
+pub(super) fn json(last: &LastSync) -> Option<LastSyncJson<'_>> {
+    let SyncRecord { ended_at, exit_code, message, failing_since } = last.record.as_ref()?;
+    let message = message.as_deref();
+    Some(LastSyncJson { at: *ended_at, exit_code: *exit_code, message, failing_since: *failing_since })
+}
+
+/// Formats the line below the table.
+pub(super) fn text(last: &LastSync, now: OffsetDateTime, style: Style) -> String {
+    let Some(record) = &last.record else { return line(Some(Sign::Warning), "never", style) };
+    // The clock that set the time may have been ahead.
+    let age = (now - record.ended_at).max(Duration::ZERO);
+    let (ago, exit_code) = (humanize(age), record.exit_code);
+    let mut text = format!("{ago} ago, exit code {exit_code}");
+    if let Some(since) = record.failing_since.filter(|since| *since < record.ended_at) {
+        let _ = write!(text, ", failing since {}", people::since(since.min(now), now));
+    }
+    if let Some(message) = &record.message {
+        let _ = write!(text, ": {}", people::with_times(message, now));
+    }
+    let sign = match exit_code {
+        0 if age > OLD => Some(Sign::Warning),
+        0 => None,
+        _ => Some(Sign::Failed),
+    };
+    line(sign, &text, style)
+}
+
+fn line(sign: Option<Sign>, text: &str, style: Style) -> String {
+    const INDENT: usize = 4;
+    let (prefix, columns) = sign.map_or((String::new(), 0), |sign| (format!("{} ", style.sign(sign)), 2));
+    Wrapped::new(&prefix, columns, INDENT, style).words(&format!("last sync: {text}")).finish()
+}
+
+/// Formats the metrics, which have no labels; nothing if there was no run.
+pub(super) fn metrics(last: &LastSync) -> String {
+    let Some(SyncRecord { ended_at, exit_code, .. }) = &last.record else { return String::new() };
+    let mut text = String::new();
+    for (name, help, value) in [
+        ("edgecert_last_sync_timestamp_seconds", "When sync last ended.", ended_at.unix_timestamp()),
+        ("edgecert_last_sync_exit_code", "Exit code of the last sync.", i64::from(*exit_code)),
+    ] {
+        let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}\n");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::NOW;
+    use super::*;
+
+    fn last(age: Duration, exit_code: u8, failing: Option<Duration>) -> LastSync {
+        let message = (exit_code != 0).then(|| "the service cannot be reached".to_owned());
+        let ended_at = NOW - age;
+        let record = SyncRecord { ended_at, exit_code, message, failing_since: failing.map(|age| NOW - age) };
+        LastSync { record: Some(record), faults: Vec::new() }
+    }
+
+    #[test]
+    fn line_says_when_and_how() {
+        let minutes = Duration::minutes(12);
+        let rows = [
+            (LastSync::default(), "! last sync: never\n"),
+            (last(minutes, 0, None), "last sync: 12 minutes ago, exit code 0\n"),
+            (last(-minutes, 0, None), "last sync: 0 seconds ago, exit code 0\n"),
+            (last(Duration::hours(4), 0, None), "! last sync: 4 hours ago, exit code 0\n"),
+            (
+                last(minutes, 75, Some(minutes)),
+                "x last sync: 12 minutes ago, exit code 75: the service cannot be reached\n",
+            ),
+            (
+                last(minutes, 75, Some(Duration::hours(5))),
+                "x last sync: 12 minutes ago, exit code 75, failing since 21 Nov 07:00 UTC (5 hours): \
+                 the service cannot be reached\n",
+            ),
+        ];
+        for (last, expected) in rows {
+            assert_eq!(text(&last, NOW, Style::PLAIN), expected);
+        }
+    }
+
+    #[test]
+    fn metrics_need_a_run() {
+        assert_eq!(metrics(&LastSync::default()), "");
+        expect_test::expect![[r"
+            # HELP edgecert_last_sync_timestamp_seconds When sync last ended.
+            # TYPE edgecert_last_sync_timestamp_seconds gauge
+            edgecert_last_sync_timestamp_seconds 1795261680
+            # HELP edgecert_last_sync_exit_code Exit code of the last sync.
+            # TYPE edgecert_last_sync_exit_code gauge
+            edgecert_last_sync_exit_code 75
+        "]]
+        .assert_eq(&metrics(&last(Duration::minutes(12), 75, None)));
+    }
+}
