@@ -24,6 +24,11 @@ impl Env {
         self.0.get(OsStr::new(name)).map(OsString::as_os_str).filter(|value| !value.is_empty())
     }
 
+    /// Whether a variable exists, even if it is empty.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.contains_key(OsStr::new(name))
+    }
+
     /// The value of a variable as a path.
     pub(crate) fn path(&self, name: &str) -> Option<PathBuf> {
         self.raw(name).map(PathBuf::from)

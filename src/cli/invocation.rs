@@ -80,7 +80,7 @@ impl Invocation {
                 return Self::Usage(UsageError {
                     command,
                     config: config(arguments),
-                    is_from_hook: source::is_hook(env) && ["deploy", "sync"].contains(&command),
+                    is_from_hook: is_hook(env) && ["deploy", "sync"].contains(&command),
                     text: error.render().to_string(),
                 });
             }
@@ -98,9 +98,14 @@ impl Invocation {
 /// Width of the help without a terminal.
 const HELP_WIDTH: usize = 100;
 
-/// Whether a call without a command has a certificate to deploy.
+/// Whether a call without a command is `deploy`.
 fn is_deployable(args: &DeployArgs, env: &Env) -> bool {
-    args.certificate.cert.is_some() || args.certificate.lineage.is_some() || source::is_hook(env)
+    args.certificate.named().is_given() || is_hook(env)
+}
+
+/// Whether an ACME client runs this as a hook, if only as the wrong one.
+fn is_hook(env: &Env) -> bool {
+    source::is_hook(env) || source::is_certbot_post_hook(env)
 }
 
 impl CommandLine {

@@ -15,7 +15,7 @@ use crate::names::{Domain, distinct};
 use crate::progress::Progress;
 use crate::report::{DeployReport, SourceReport};
 use crate::settings::{self, Layer, Layers, Settings};
-use crate::source::{self, Source};
+use crate::source::{self, Source, SourceError};
 use crate::state::{Origin, Overrides};
 
 /// Deploys the certificate that the command line or the hook's environment names.
@@ -25,7 +25,11 @@ pub(crate) fn run(
     progress: &dyn Progress,
     report: &mut DeployReport,
 ) -> Result<(), CommandError> {
-    let source = source::find(&args.certificate.named(), &context.env)?;
+    let named = args.certificate.named();
+    if !args.dry_run && !named.is_given() && source::is_certbot_post_hook(&context.env) {
+        return Err(SourceError::CertbotPostHook.into());
+    }
+    let source = source::find(&named, &context.env)?;
     let origin = if source::is_hook(&context.env) { Origin::Hook } else { Origin::Hand };
     deploy(args, (&source, origin), context, progress, report)
 }

@@ -160,6 +160,7 @@ impl Diagnostic for source::SourceError {
     fn kind(&self) -> ErrorKind {
         match self {
             Self::NoSource => ErrorKind::Usage,
+            Self::CertbotPostHook => ErrorKind::Config,
             Self::NotALineage { .. } | Self::SeveralLineages { .. } => ErrorKind::NoInput,
         }
     }
@@ -169,11 +170,18 @@ impl Diagnostic for source::SourceError {
             Self::NoSource => {
                 "run edgecert as the deploy hook of an ACME client, or pass --lineage DIR, or --cert FILE and --key FILE"
             }
+            Self::CertbotPostHook => {
+                "run `certbot reconfigure --cert-name NAME --deploy-hook edgecert --post-hook ''` for each lineage, or use `edgecert sync` as the post hook"
+            }
             Self::NotALineage { is_denied: true, .. } => CLIENT_USER_HINT,
             Self::NotALineage { .. } => return Some(Hint::NameLineage),
             Self::SeveralLineages { .. } => return Some(Hint::NameFiles),
         };
         Some(hint.into())
+    }
+
+    fn unsent(&self) -> Option<&'static str> {
+        matches!(self, Self::CertbotPostHook).then_some("nothing was sent")
     }
 }
 

@@ -23,6 +23,16 @@ impl Hook {
         Self::certbot(env).or_else(|| Self::acme_sh(env)).or_else(|| Self::lego(env))
     }
 
+    /// Whether certbot runs its post hook, once per run and without naming the lineages.
+    ///
+    /// From 4.2 on, it sets `FAILED_DOMAINS` for post hooks and for nothing else, even if no renewal failed.
+    /// `RENEWED_LINEAGE` says nothing then: it is left over from the last deploy hook of the run.
+    pub(super) fn is_certbot_post_hook(env: &Env) -> bool {
+        let is_certbot =
+            env.has("FAILED_DOMAINS") || env.raw("RENEWED_DOMAINS").is_some() && Self::certbot(env).is_none();
+        is_certbot && Self::acme_sh(env).is_none() && Self::lego(env).is_none()
+    }
+
     fn certbot(env: &Env) -> Option<Self> {
         env.path("RENEWED_LINEAGE").map(|lineage| Self::Certbot { lineage })
     }
@@ -131,6 +141,31 @@ mod tests {
         ];
         for (variables, client, files) in rows {
             assert_eq!(found(variables), Some((client, files)), "{variables:?}");
+        }
+    }
+
+    #[test]
+    fn post_hook_of_certbot_is_recognised() {
+        let (renewed, failed) = (("RENEWED_DOMAINS", "a b"), ("FAILED_DOMAINS", "c"));
+        let (lineage, none_failed) = (("RENEWED_LINEAGE", "/l/a"), ("FAILED_DOMAINS", ""));
+        let rows: [(&[(&str, &str)], bool); 12] = [
+            (&[renewed, none_failed], true),
+            (&[("RENEWED_DOMAINS", ""), failed], true),
+            // A failed `certonly`.
+            (&[("RENEWED_DOMAINS", ""), none_failed], true),
+            (&[renewed, failed, lineage], true),
+            (&[renewed, none_failed, lineage], true),
+            (&[renewed], true),
+            (&[renewed, ("RENEWED_LINEAGE", "")], true),
+            (&[renewed, lineage], false),
+            (&[("RENEWED_DOMAINS", "")], false),
+            (&[], false),
+            (&[failed, ("LEGO_CERT_PATH", "c"), ("LEGO_CERT_KEY_PATH", "k")], false),
+            (&[renewed, ("CERT_KEY_PATH", "/k"), ("CERT_PATH", "/c")], false),
+        ];
+        for (variables, expected) in rows {
+            let env = variables.iter().copied().collect();
+            assert_eq!(Hook::is_certbot_post_hook(&env), expected, "{variables:?}");
         }
     }
 

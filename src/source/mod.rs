@@ -62,6 +62,10 @@ pub(crate) struct Source {
 pub(crate) enum SourceError {
     #[error("no certificate is named, and no ACME client's variables are set")]
     NoSource,
+    #[error(
+        "certbot runs edgecert as a post hook, which does not name the renewed lineages; use --deploy-hook, not --post-hook"
+    )]
+    CertbotPostHook,
     #[error("{} is not a lineage: {reason}", crate::text::path(directory))]
     NotALineage { directory: PathBuf, reason: String, is_denied: bool },
     #[error("{} holds {} lineages: {}", crate::text::path(directory), names.len(), crate::text::list(names))]
@@ -74,6 +78,13 @@ pub(crate) struct Named {
     pub(crate) cert: Option<PathBuf>,
     pub(crate) key: Option<PathBuf>,
     pub(crate) lineage: Option<PathBuf>,
+}
+
+impl Named {
+    /// Whether the command line or the configuration names a certificate.
+    pub(crate) fn is_given(&self) -> bool {
+        self.cert.is_some() || self.lineage.is_some()
+    }
 }
 
 /// Finds the lineage: the first of the named files, the named directory, the hook's variables.
@@ -92,6 +103,11 @@ pub(crate) fn find(named: &Named, env: &Env) -> Result<Source, SourceError> {
 /// Whether the variables of an ACME client's hook are set.
 pub(crate) fn is_hook(env: &Env) -> bool {
     Hook::detect(env).is_some()
+}
+
+/// Whether certbot runs its post hook, in which a call without named files has nothing to deploy.
+pub(crate) fn is_certbot_post_hook(env: &Env) -> bool {
+    Hook::is_certbot_post_hook(env)
 }
 
 /// Returns the source of a lineage deployed before. Some clients move their files at a renewal; those are located

@@ -298,6 +298,46 @@ fn failure_is_one_system_log_line() {
     }
 }
 
+/// The variables of certbot's post hook, from 4.2 on.
+fn called_as_post_hook(hook: Hook) -> Hook {
+    hook.env("RENEWED_DOMAINS", "").env("FAILED_DOMAINS", "b.example")
+}
+
+#[test]
+fn certbot_post_hook_notifies() {
+    let advice = "use --deploy-hook, not --post-hook; nothing was sent";
+    for arguments in [&[][..], &["deploy"], &["--domain", "a.example"], &["--json"]] {
+        let recorder = Recorder::with(SCRIPT);
+        let hook = recorder.attach_to(called_as_post_hook(edgecert().args(arguments)));
+        let (output, lines) = run_with_system_log(recorder.home.path(), hook, &[]);
+        assert_eq!(output.code, 78, "{}", output.stderr);
+        assert!(output.stderr.contains(advice), "{}", output.stderr);
+        let [line] = lines.as_slice() else { panic!("expected one line: {lines:?}") };
+        assert!(line.contains("]: deploy failed with exit code 78; ") && line.contains(advice), "{line}");
+        let report: Value = serde_json::from_str(&recorder.read("report")).unwrap();
+        assert_eq!((&report["command"], &report["exit_code"]), (&"deploy".into(), &78.into()));
+        assert!(report["error"].as_str().unwrap().contains(advice), "{report}");
+        assert_eq!(output.state, "", "nothing is recorded");
+    }
+}
+
+#[test]
+fn post_hook_variables_concern_deploy_only() {
+    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    let call = |arguments: &[&str]| called_as_post_hook(edgecert().against(&service)).args(arguments);
+    for arguments in [&["status"][..], &["sync"], &["sites", "list"], &["help"], &["--version"]] {
+        call(arguments).succeeds();
+    }
+    for arguments in [&["plan"][..], &["check"], &["deploy", "--dry-run"]] {
+        let output = call(arguments).exits_with(2);
+        assert!(output.stderr.contains("no certificate is named"), "{}", output.stderr);
+    }
+    call(&["--lineage", lineage.path().to_str().unwrap()]).succeeds();
+    // Another client that certbot's post hook runs.
+    let [cert, key] = ["fullchain.pem", "privkey.pem"].map(|name| lineage.file(name));
+    call(&[]).env("LEGO_CERT_PATH", cert).env("LEGO_CERT_KEY_PATH", key).succeeds();
+}
+
 #[test]
 fn lost_output_is_logged() {
     let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));

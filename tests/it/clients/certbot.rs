@@ -1,8 +1,10 @@
-//! certbot with the hook as `--deploy-hook`.
+//! certbot with the hook as `--deploy-hook`, and by mistake as `--post-hook`.
+//!
+//! certbot is Debian's, or the one that `EDGECERT_TEST_CERTBOT` names.
 
 use tempfile::TempDir;
 
-use crate::harness::{Lineage, Sandbox, edgecert, sandbox};
+use crate::harness::{Lineage, Sandbox, edgecert, env_var, sandbox};
 
 use super::{Client, ClientOutput, Pebble, certificates, only_record, served_record};
 
@@ -15,7 +17,9 @@ struct Certbot {
 impl Certbot {
     fn deploying_to(service: &Sandbox) -> Self {
         let ca = Pebble::start();
-        let client = Client::new("certbot", "certbot").env("REQUESTS_CA_BUNDLE", ca.ca_file());
+        let other = env_var("EDGECERT_TEST_CERTBOT").map(Client::of_program);
+        let client = other.unwrap_or_else(|| Client::new("certbot", "certbot"));
+        let client = client.env("REQUESTS_CA_BUNDLE", ca.ca_file());
         Self { client: client.deploying_to(service), ca }
     }
 
@@ -149,6 +153,47 @@ fn certbot_directory_is_a_lineage() {
     let output = edgecert().against(&service).args(["--json", "--allow-untrusted", "--lineage"]).args([live]);
     assert_eq!(output.succeeds().json()["source"]["client"], "certbot");
     assert_eq!(served_record(&service, &["a.example"]).chain, certbot.chain());
+}
+
+/// Whether certbot tells post hooks which domains were renewed, as from 4.2 on.
+fn describes_post_hooks(certbot: &Certbot) -> bool {
+    let version = certbot.run(&["--version"], &[]).succeeds().stdout;
+    let version = version.trim().strip_prefix("certbot ").unwrap();
+    let mut numbers = version.split('.').map(|number| number.parse::<u32>().unwrap());
+    (numbers.next().unwrap(), numbers.next().unwrap()) >= (4, 2)
+}
+
+#[test]
+fn post_hook_is_a_configuration_error() {
+    // Without a deploy hook, certbot before 4.2 sets no variable; after one, those of the last lineage are left.
+    for (deploy_hook, earlier) in [("", 2), ("true", 0)] {
+        let service = sandbox(&["a.example"]);
+        let certbot = Certbot::deploying_to(&service);
+        let hook = certbot.client.path_text("edgecert");
+        let code = if describes_post_hooks(&certbot) { 78 } else { earlier };
+        let options = ["--deploy-hook", deploy_hook, "--post-hook", &hook];
+        let outputs = [certbot.certonly(&options, &["a.example"]), certbot.renew(&[])];
+        for output in outputs.map(ClientOutput::succeeds) {
+            let expected = format!("Hook 'post-hook' reported error code {code}");
+            assert_eq!(output.stderr.contains(&expected), code != 0, "{}", output.stderr);
+            assert_eq!(output.stderr.contains("use --deploy-hook, not --post-hook"), code == 78);
+        }
+        assert_eq!(service.certs().is_empty(), code != 0);
+    }
+}
+
+#[test]
+fn post_hook_may_run_sync() {
+    let service = sandbox(&["a.example"]);
+    let certbot = Certbot::deploying_to(&service);
+    certbot.certonly(&[], &["a.example"]).succeeds();
+    let first = served_record(&service, &["a.example"]);
+    let sync = format!("{} sync", certbot.client.path_text("edgecert"));
+    let output = certbot.renew(&["--deploy-hook", "true", "--post-hook", &sync]).succeeds();
+    assert!(!output.stderr.contains("reported error"), "{}", output.stderr);
+    let renewed = served_record(&service, &["a.example"]);
+    assert_eq!((renewed.id, &renewed.chain), (first.id, &certbot.chain()));
+    assert_ne!(renewed.chain, first.chain);
 }
 
 #[test]

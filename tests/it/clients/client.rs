@@ -12,8 +12,7 @@ use crate::harness::{Sandbox, edgecert, require};
 
 /// An ACME client, its home directory and environment.
 pub(super) struct Client {
-    program: &'static str,
-    package: &'static str,
+    program: OsString,
     home: TempDir,
     variables: Vec<(String, OsString)>,
 }
@@ -27,12 +26,18 @@ pub(super) struct ClientOutput {
 
 impl Client {
     /// Sets up a program of a Debian package. Its home contains a link `edgecert` to the hook.
-    pub(super) fn new(program: &'static str, package: &'static str) -> Self {
+    pub(super) fn new(program: &str, package: &str) -> Self {
+        require(program, package);
+        Self::of_program(program.into())
+    }
+
+    /// Sets up a program that the host may have beside the one of Debian.
+    pub(super) fn of_program(program: OsString) -> Self {
         let home = TempDir::new().unwrap();
         symlink(edgecert().command().get_program(), home.path().join("edgecert")).unwrap();
         let path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".into();
         let variables = vec![("PATH".into(), path), ("HOME".into(), home.path().into())];
-        Self { program, package, home, variables }
+        Self { program, home, variables }
     }
 
     /// Sets a variable for the client and its hook.
@@ -90,8 +95,7 @@ impl Client {
     /// Runs the client to completion in its home directory.
     #[track_caller]
     pub(super) fn run<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> ClientOutput {
-        require(self.program, self.package);
-        let mut command = Command::new(self.program);
+        let mut command = Command::new(&self.program);
         command.args(arguments).env_clear().envs(self.variables.iter().map(|(name, value)| (name, value)));
         command.current_dir(self.home.path()).stdin(Stdio::null());
         let output = command.output().unwrap();
