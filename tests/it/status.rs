@@ -318,7 +318,7 @@ fn prometheus_parses_the_metrics() {
     let output = status(state.path(), &["--metrics", file.to_str().unwrap()]).succeeds();
     assert_eq!(output.stdout, "");
     let samples = parse_metrics(&file);
-    assert_eq!(samples.len(), 10, "{samples:?}");
+    assert_eq!(samples.len(), 12, "{samples:?}");
     for site in ["a.example", "back\\slash and \"quotes\""] {
         let value = |metric: &str| {
             let found = samples.iter().find(|(name, _, other, _)| name == metric && other == site);
@@ -328,7 +328,9 @@ fn prometheus_parses_the_metrics() {
         };
         assert_eq!((value("edgecert_pending"), value("edgecert_deploy_lag_seconds")), (0, 0));
         assert_eq!(value("edgecert_last_success_timestamp_seconds"), 1_767_225_600);
-        assert!(value("edgecert_certificate_not_after_timestamp_seconds") > 1_790_000_000);
+        let [from, until] = ["before", "after"]
+            .map(|end| value(&format!("edgecert_certificate_not_{end}_timestamp_seconds")));
+        assert!(from < until && until > 1_790_000_000, "{from} {until}");
     }
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o644);
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "no temporary file is left");

@@ -4,7 +4,7 @@ use serde::Serialize;
 use time::OffsetDateTime;
 
 use super::lineage_status::{
-    DiskStatus, EdgeOutcome, EdgeStatus, LeafSummary, LineageStatus, Phase, SiteStatus,
+    DiskStatus, EdgeOutcome, EdgeStatus, LeafSummary, LineageStatus, Phase, SiteStatus, Validity,
 };
 use crate::outcome::Outcome;
 use crate::source::AcmeClient;
@@ -34,6 +34,8 @@ pub(super) struct LineageJson<'a> {
 struct LeafJson<'a> {
     fingerprint: &'a str,
     #[serde(with = "rfc3339")]
+    not_before: OffsetDateTime,
+    #[serde(with = "rfc3339")]
     not_after: OffsetDateTime,
     names: &'a [String],
 }
@@ -47,6 +49,8 @@ struct SiteJson<'a> {
     on_record: Option<bool>,
     outcome: &'a Outcome,
     detail: Option<&'a str>,
+    #[serde(serialize_with = "rfc3339::option::serialize")]
+    not_before: Option<OffsetDateTime>,
     #[serde(serialize_with = "rfc3339::option::serialize")]
     not_after: Option<OffsetDateTime>,
     served: Option<EdgeJson<'a>>,
@@ -93,7 +97,8 @@ impl<'a> LineageJson<'a> {
 
 impl<'a> LeafJson<'a> {
     fn new(leaf: &'a LeafSummary) -> Self {
-        Self { fingerprint: &leaf.fingerprint, not_after: leaf.validity.not_after, names: &leaf.names }
+        let Validity { not_before, not_after } = leaf.validity;
+        Self { fingerprint: &leaf.fingerprint, not_before, not_after, names: &leaf.names }
     }
 }
 
@@ -106,6 +111,7 @@ impl<'a> SiteJson<'a> {
             on_record: site.is_on_record,
             outcome: &site.outcome,
             detail: site.detail.as_deref(),
+            not_before: site.validity.map(|validity| validity.not_before),
             not_after: site.validity.map(|validity| validity.not_after),
             served: site.edge.as_ref().map(EdgeJson::new),
         }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use time::OffsetDateTime;
 
-use super::lineage_status::{LineageStatus, SiteStatus};
+use super::lineage_status::{LineageStatus, SiteStatus, Validity};
 use crate::error::{Diagnostic, ErrorKind, write_hint};
 use crate::file::{self, StagedFile};
 use crate::hint::Hint;
@@ -22,19 +22,21 @@ struct Metric {
     value: fn(&LineageStatus, Option<&SiteStatus>, OffsetDateTime) -> Option<i64>,
 }
 
-const METRICS: [Metric; 5] = [
+const METRICS: [Metric; 6] = [
     Metric {
         name: "edgecert_deploy_lag_seconds",
         help: "How long the current certificate has been waiting to be deployed; 0 if it is deployed.",
         value: |lineage, _, now| Some(lineage.lag(now).unwrap_or_default().whole_seconds()),
     },
     Metric {
+        name: "edgecert_certificate_not_before_timestamp_seconds",
+        help: "When the validity of the deployed certificate began.",
+        value: |lineage, site, _| Some(validity(lineage, site)?.not_before.unix_timestamp()),
+    },
+    Metric {
         name: "edgecert_certificate_not_after_timestamp_seconds",
         help: "When the deployed certificate expires.",
-        value: |lineage, site, _| {
-            let deployed = || lineage.deployed.as_ref().map(|leaf| leaf.validity.not_after);
-            site.map_or_else(deployed, SiteStatus::expiry).map(OffsetDateTime::unix_timestamp)
-        },
+        value: |lineage, site, _| Some(validity(lineage, site)?.not_after.unix_timestamp()),
     },
     Metric {
         name: "edgecert_pending",
@@ -52,6 +54,12 @@ const METRICS: [Metric; 5] = [
         value: |_, site, _| site.map(|site| i64::from(site.outcome == Outcome::Superseded)),
     },
 ];
+
+/// Dates of the leaf that the visitors of a site get, or of the one that a lineage without sites deployed.
+fn validity(lineage: &LineageStatus, site: Option<&SiteStatus>) -> Option<Validity> {
+    let deployed = || lineage.deployed.as_ref().map(|leaf| leaf.validity);
+    site.map_or_else(deployed, SiteStatus::served_validity)
+}
 
 /// The metrics file cannot be written.
 #[derive(Debug, thiserror::Error)]
@@ -143,11 +151,14 @@ mod tests {
         fresh.sites.clear();
         (fresh.deployed, fresh.last_success) = (None, None);
         let text = format(&[fresh, pending("shop", 20, Duration::hours(2))], NOW);
-        expect_test::expect![[r#"
+        expect_test::expect![[r##"
             # HELP edgecert_deploy_lag_seconds How long the current certificate has been waiting to be deployed; 0 if it is deployed.
             # TYPE edgecert_deploy_lag_seconds gauge
             edgecert_deploy_lag_seconds{lineage="new",site=""} 0
             edgecert_deploy_lag_seconds{lineage="shop",site="a.example"} 7200
+            # HELP edgecert_certificate_not_before_timestamp_seconds When the validity of the deployed certificate began.
+            # TYPE edgecert_certificate_not_before_timestamp_seconds gauge
+            edgecert_certificate_not_before_timestamp_seconds{lineage="shop",site="a.example"} 1789218000
             # HELP edgecert_certificate_not_after_timestamp_seconds When the deployed certificate expires.
             # TYPE edgecert_certificate_not_after_timestamp_seconds gauge
             edgecert_certificate_not_after_timestamp_seconds{lineage="shop",site="a.example"} 1796994000
@@ -161,7 +172,7 @@ mod tests {
             # HELP edgecert_superseded Whether another lineage provides the certificate of the site.
             # TYPE edgecert_superseded gauge
             edgecert_superseded{lineage="shop",site="a.example"} 0
-        "#]]
+        "##]]
         .assert_eq(&text);
     }
 
