@@ -10,7 +10,7 @@ pub(crate) fn now() -> OffsetDateTime {
     OffsetDateTime::now_utc()
 }
 
-/// The start of a run, from which its deadline counts.
+/// A start, from which time is measured by a clock that is never set: of a run, or of a push.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Start(Instant);
 
@@ -22,7 +22,12 @@ impl Start {
 
     /// The present moment of the run.
     pub(crate) fn moment(self) -> Moment {
-        Moment { now: now(), elapsed: self.0.elapsed() }
+        Moment { now: now(), elapsed: self.elapsed() }
+    }
+
+    /// The time since the start.
+    pub(crate) fn elapsed(self) -> Duration {
+        self.0.elapsed()
     }
 
     /// The deadline this long after the start, but at most a year.

@@ -41,6 +41,7 @@ mod runtime;
 #[doc(hidden)]
 pub mod secret;
 mod settings;
+mod sightings;
 mod source;
 mod state;
 mod sync;

@@ -1,13 +1,16 @@
 //! Converts between the types of a deployment and those of the state.
 
+use std::collections::HashMap;
+
 use crate::cert::Certificate;
 use crate::names::Domain;
 use crate::outcome::Outcome;
 use crate::plan::RecordLeaf;
 use crate::report::SiteReport;
 use crate::settings::{Guards, Settings};
+use crate::sightings::{EdgeFindings, EdgeMemory};
 use crate::source::Source;
-use crate::state::{self, DeployOptions, LeafRank, Overrides, StoredLeaf};
+use crate::state::{self, DeployOptions, LeafRank, Overrides, SiteState, StoredLeaf};
 use crate::text::rfc3339;
 
 /// The options of a deployment. The service is unknown if the settings could not be resolved.
@@ -60,19 +63,35 @@ pub(crate) fn record_leaf(stored: &StoredLeaf) -> RecordLeaf {
     RecordLeaf { issued, expires, fingerprint, issuer: None, names, is_certain: stored.is_certain }
 }
 
-pub(crate) fn recorded_site(site: &SiteReport) -> state::SiteState {
-    state::SiteState {
+/// The sites that a run reported, with what is known of their edges from earlier runs, which reported `before`.
+pub(crate) fn recorded_sites(sites: &[SiteReport], before: &[SiteState]) -> Vec<SiteState> {
+    let by_id: HashMap<u64, &SiteState> = before.iter().filter_map(|site| Some((site.id?, site))).collect();
+    // The bare upload reports no ids.
+    let host = |domain: &str| Some(domain.parse::<Domain>().ok()?.host().to_owned());
+    let by_host: HashMap<String, &SiteState> =
+        before.iter().filter_map(|site| Some((host(&site.domain)?, site))).collect();
+    let known = |site: &SiteReport| {
+        let by_id = site.id.and_then(|id| by_id.get(&id));
+        by_id.or_else(|| by_host.get(&host(&site.domain)?)).map(|site| site.edge.clone())
+    };
+    sites.iter().map(|site| recorded_site(site, known(site).unwrap_or_default())).collect()
+}
+
+fn recorded_site(site: &SiteReport, mut edge: EdgeMemory) -> SiteState {
+    edge.add(&site.findings);
+    SiteState {
         id: site.id,
         domain: site.domain.clone(),
         cname: site.cname.clone(),
         cert_id: site.cert_id,
         outcome: site.outcome.clone(),
         detail: site.detail.clone(),
+        edge,
     }
 }
 
 /// The report of a site that another run deployed at this time.
-pub(super) fn by_another_run(site: &state::SiteState, at: &str) -> Option<SiteReport> {
+pub(super) fn by_another_run(site: &SiteState, at: &str) -> Option<SiteReport> {
     // Written by another release; its meaning is unknown.
     if matches!(site.outcome, Outcome::Unknown(_)) {
         return None;
@@ -87,5 +106,6 @@ pub(super) fn by_another_run(site: &state::SiteState, at: &str) -> Option<SiteRe
         edge: None,
         is_required: true,
         cname: site.cname.clone(),
+        findings: EdgeFindings::default(),
     })
 }

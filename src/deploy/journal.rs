@@ -8,7 +8,7 @@ use std::path::Path;
 
 use time::OffsetDateTime;
 
-use super::conversion::{by_another_run, recorded_leaf, recorded_site, recorded_source};
+use super::conversion::{by_another_run, recorded_leaf, recorded_sites, recorded_source};
 use super::error::DeployError;
 use crate::bundle::{self, Files, LeafPeek};
 use crate::cert::Certificate;
@@ -257,7 +257,8 @@ impl Journal {
         }
         if let Some(state) = &mut self.state {
             let error = report.error().map(str::to_owned);
-            let sites = report.body.sites.iter().map(recorded_site).collect();
+            let sites = recorded_sites(&report.body.sites, &state.sites);
+            report.body.longest_push().into_iter().for_each(|push| state.add_push(push));
             state.finish(report.exit_code(), error, sites, &report.body.records, clock::now());
         }
         self.write(report);
@@ -315,7 +316,7 @@ impl Journal {
         report: &mut DeployReport,
     ) {
         if let Some(state) = &mut self.state {
-            state.update_sites(update, checked_at);
+            state.update_sites(update, checked_at, clock::now());
         }
         self.write(report);
     }

@@ -103,6 +103,7 @@ impl Polling<'_> {
         if !is_in_time {
             log::warn!("cannot read the sites after the upload: no answer in time");
         }
+        sites.iter_mut().for_each(PendingSite::note_push);
     }
 
     async fn read_listing(&self, sites: &mut [PendingSite<'_>]) {
@@ -152,6 +153,7 @@ impl Polling<'_> {
             self.edge.observe(&site.domain, site.cname.as_deref(), &mut pending.view, end).await;
         });
         stream::iter(handshakes).buffer_unordered(MAX_OBSERVED_SITES).for_each(std::future::ready).await;
+        sites.iter_mut().for_each(PendingSite::note_push);
     }
 }
 

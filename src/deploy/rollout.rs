@@ -14,7 +14,7 @@ use super::polling::Polling;
 use super::request::RolloutRequest;
 use super::scope::Scope;
 use super::site_error::SiteError;
-use super::survey::Survey;
+use super::survey::{EdgeLog, Survey};
 use super::upload::{UploadResult, upload_only, upload_planned};
 use super::verdict::{report_pending, report_untouched};
 use crate::api::{Gap, Listing};
@@ -102,13 +102,14 @@ async fn run_planned(
         force: request.force,
     };
     let plan = planning.plan();
+    let log = EdgeLog { survey: &survey, leaf: recorded_leaf(&request.vetted.chain().leaf).to_seen() };
     if request.dry_run {
         report.set_plan(plan.steps());
         report.body.serving = Some(serving(&plan, &survey));
     } else {
-        carry_out(request, &plan, listing, &edge, report).await;
+        carry_out(request, &plan, listing, &edge, &log, report).await;
     }
-    report_untouched(&plan, &survey, request.settings, report);
+    report_untouched(&plan, &log, request.settings, report);
     report.body.sites.sort_by(|a, b| a.domain.cmp(&b.domain));
     Ok(())
 }
@@ -163,6 +164,7 @@ async fn carry_out(
     plan: &Plan<'_>,
     listing: &Listing,
     edge: &Edge<'_>,
+    log: &EdgeLog<'_>,
     report: &mut DeployReport,
 ) {
     let mut results = upload_planned(request, &plan.uploads, report).await;
@@ -171,7 +173,7 @@ async fn carry_out(
     bind_planned(request, &mut sites).await;
     Polling { request, edge, account_sites: listing.sites.len() }.wait_until_served(&mut sites).await;
 
-    report_results(plan, &results, &sites, request.settings, report);
+    report_results(plan, &results, &sites, log, request.settings, report);
 }
 
 /// Marks records that the complete listing lacked as created: if the response to an upload is lost, the response to
@@ -187,6 +189,7 @@ pub(super) fn report_results(
     plan: &Plan<'_>,
     results: &[UploadResult],
     sites: &[PendingSite<'_>],
+    log: &EdgeLog<'_>,
     settings: &Settings,
     report: &mut DeployReport,
 ) {
@@ -198,7 +201,7 @@ pub(super) fn report_results(
         }
     }
     for site in sites {
-        report_pending(site, settings, report);
+        report_pending(site, log, settings, report);
     }
 }
 

@@ -13,6 +13,7 @@ use crate::api::Site;
 use crate::clock::Deadline;
 use crate::plan::RecordLeaf;
 use crate::settings::Verify;
+use crate::sightings::{EdgeFindings, Push, SeenLeaf};
 use crate::verify::{Edge, EdgeView, OtherLeaf};
 
 /// The survey ends if no leaf has been seen for this long, because an unresponsive edge must not fail the deployment.
@@ -105,6 +106,26 @@ fn record_leaf(leaf: &OtherLeaf) -> RecordLeaf {
         issuer: Some(leaf.issuer.clone()),
         names: leaf.names.clone(),
         is_certain: true,
+    }
+}
+
+/// What a deployment saw of the edges before its uploads, for the state.
+pub(super) struct EdgeLog<'a> {
+    pub(super) survey: &'a Survey,
+    /// The leaf to deploy.
+    pub(super) leaf: SeenLeaf,
+}
+
+impl EdgeLog<'_> {
+    /// What is known of the edge of a site, with the handshakes after the uploads if there were any.
+    pub(super) fn findings(&self, site: &Site, later: Option<&EdgeView>) -> EdgeFindings {
+        let views = self.survey.view(site.id).into_iter().chain(later);
+        EdgeFindings {
+            // Visitors get no certificate.
+            is_void: !site.serves_https(),
+            seen: views.map(|view| view.sightings(&self.leaf)).collect(),
+            push: Push::NotBegun,
+        }
     }
 }
 

@@ -2,12 +2,13 @@
 
 use futures_util::{StreamExt as _, stream};
 
-use super::pending_site::StoredRecord;
+use super::pending_site::{StoredRecord, open_push};
 use super::request::{MAX_REQUESTS, RolloutRequest};
 use super::site_error::SiteError;
 use super::upload_response::{contradiction, is_unused};
 use super::verdict::{failed_outcome, unlisted_site};
 use crate::api::{RequestError, Uploaded};
+use crate::clock::Start;
 use crate::error::{Diagnostic as _, ErrorKind};
 use crate::names::Domain;
 use crate::outcome::Outcome;
@@ -17,6 +18,9 @@ use crate::report::{DeployReport, UploadReport};
 
 pub(super) type UploadResult = Result<StoredRecord, RequestError>;
 
+/// A response, the number of attempts, and when the response arrived.
+type Answer = Result<(Uploaded, u32, Start), RequestError>;
+
 /// Makes the planned uploads concurrently. The results are in the order of the plan.
 pub(super) async fn upload_planned(
     request: &RolloutRequest<'_>,
@@ -24,7 +28,7 @@ pub(super) async fn upload_planned(
     report: &mut DeployReport,
 ) -> Vec<UploadResult> {
     request.progress.enter(Phase::Uploading { uploads: uploads.len() });
-    let sent = uploads.iter().map(|upload| request.client.upload(request.vetted, upload.domain));
+    let sent = uploads.iter().map(|upload| upload_for(request, upload.domain));
     let answers: Vec<_> = stream::iter(sent).buffered(MAX_REQUESTS).collect().await;
     let mut results = Vec::with_capacity(uploads.len());
     for (upload, answer) in uploads.iter().zip(answers) {
@@ -46,7 +50,7 @@ async fn try_alternatives(
         if !result.as_ref().is_err_and(|failed| failed.kind() == ErrorKind::Service) {
             break;
         }
-        let answer = request.client.upload(request.vetted, domain).await;
+        let answer = upload_for(request, domain).await;
         result = record(request, domain, answer, report);
     }
     result
@@ -63,9 +67,11 @@ pub(super) async fn upload_only(request: &RolloutRequest<'_>, report: &mut Deplo
             report.body.sites.push(unlisted_site(domain.spelled(), None, Outcome::Refused, detail));
             continue;
         }
-        let answer = request.client.upload(request.vetted, domain).await;
-        let is_unused = answer.as_ref().is_ok_and(|(response, _)| is_unused(response, domain));
-        let site = match record(request, domain, answer, report) {
+        let answer = upload_for(request, domain).await;
+        let is_unused = answer.as_ref().is_ok_and(|(response, ..)| is_unused(response, domain));
+        let result = record(request, domain, answer, report);
+        let push = open_push(result.as_ref());
+        let mut site = match result {
             Ok(StoredRecord { contradiction: Some(detail), .. }) => {
                 report.body.records.is_any_possible = true;
                 report.fail(SiteError::Unconfirmed { domain, detail: &detail });
@@ -90,19 +96,25 @@ pub(super) async fn upload_only(request: &RolloutRequest<'_>, report: &mut Deplo
                 unlisted_site(domain.spelled(), None, failed_outcome(&failed), Some(failed.to_string()))
             }
         };
+        site.findings.push = push;
         report.body.sites.push(site);
     }
+}
+
+async fn upload_for(request: &RolloutRequest<'_>, domain: &Domain) -> Answer {
+    let (response, attempts) = request.client.upload(request.vetted, domain).await?;
+    Ok((response, attempts, Start::now()))
 }
 
 /// Adds the result of an upload to the report.
 fn record(
     request: &RolloutRequest<'_>,
     domain: &Domain,
-    answer: Result<(Uploaded, u32), RequestError>,
+    answer: Answer,
     report: &mut DeployReport,
 ) -> UploadResult {
     match answer {
-        Ok((response, attempts)) => {
+        Ok((response, attempts, at)) => {
             report.body.changed = true;
             let contradiction = contradiction(&response, domain, &request.vetted.chain().leaf);
             report.warnings.extend(contradiction.iter().map(|found| format!("{domain}: {found}")));
@@ -117,7 +129,7 @@ fn record(
                 attempts,
                 error: contradiction.clone(),
             });
-            Ok(StoredRecord { id: response.id, is_new: response.created == Some(true), contradiction })
+            Ok(StoredRecord { id: response.id, is_new: response.created == Some(true), contradiction, at })
         }
         Err(failed) => {
             report.body.changed |= failed.may_be_done;

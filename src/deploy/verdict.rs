@@ -5,13 +5,14 @@
 
 use super::pending_site::{PendingSite, SiteReading, StoredRecord};
 use super::site_error::{SiteError, blocked_outcome};
-use super::survey::Survey;
+use super::survey::EdgeLog;
 use crate::api::{RequestError, Site};
 use crate::names::Domain;
 use crate::outcome::Outcome;
 use crate::plan::{Action, Blocker, NotNeeded, Plan, Target, superseded_reason};
 use crate::report::{DeployReport, EdgeReport, SiteReport};
 use crate::settings::{Settings, Verify};
+use crate::sightings::EdgeFindings;
 use crate::text;
 use crate::verify::EdgeView;
 
@@ -31,18 +32,19 @@ struct Verdict<'a> {
 /// Reports the sites that the plan leaves as they are.
 pub(super) fn report_untouched(
     plan: &Plan<'_>,
-    survey: &Survey,
+    log: &EdgeLog<'_>,
     settings: &Settings,
     report: &mut DeployReport,
 ) {
     for target in &plan.targets {
-        let mut edge = None;
-        let verdict = match (&target.action, target.site.cert_id) {
-            (Action::Leave(blocker), _) => Verdict::blocked(target.site, blocker),
+        let (site, mut edge) = (target.site, None);
+        let mut findings = log.findings(site, None);
+        let verdict = match (&target.action, site.cert_id) {
+            (Action::Leave(blocker), _) => Verdict::blocked(site, blocker),
             (Action::NotNeeded(NotNeeded::Current), _) => {
-                let view = survey.view(target.site.id);
+                let view = log.survey.view(site.id);
                 edge = view.map(EdgeReport::new);
-                Verdict::current(target.site, view, settings)
+                Verdict::current(site, view, settings)
             }
             (Action::NotNeeded(NotNeeded::Superseded { lineage, issued }), _) => {
                 Verdict::new(Outcome::Superseded, superseded_reason(lineage, *issued))
@@ -53,12 +55,20 @@ pub(super) fn report_untouched(
             (Action::Ignore, None) => Verdict::new(Outcome::Skipped, "not requested"),
             _ => continue,
         };
-        verdict.add_to(report, target, target.site, edge);
+        // Its visitors get the certificate of another lineage, or of another tool.
+        findings.is_void |=
+            matches!(target.action, Action::Ignore | Action::NotNeeded(NotNeeded::Superseded { .. }));
+        verdict.add_to(report, target, site, (edge, findings));
     }
 }
 
 /// Reports a site that an upload was made for.
-pub(super) fn report_pending(pending: &PendingSite<'_>, settings: &Settings, report: &mut DeployReport) {
+pub(super) fn report_pending(
+    pending: &PendingSite<'_>,
+    log: &EdgeLog<'_>,
+    settings: &Settings,
+    report: &mut DeployReport,
+) {
     let edge = pending.is_edge_checked.then(|| EdgeReport::new(&pending.view));
     let verdict = Verdict::of(pending, settings);
     let mut latest = pending.latest().clone();
@@ -68,7 +78,9 @@ pub(super) fn report_pending(pending: &PendingSite<'_>, settings: &Settings, rep
         // Even if the site could not be read: its edge shows the leaf.
         latest.cert_id = Some(*id);
     }
-    verdict.add_to(report, pending.target, &latest, edge);
+    let push = pending.push(&verdict.outcome);
+    let findings = EdgeFindings { push, ..log.findings(&latest, Some(&pending.view)) };
+    verdict.add_to(report, pending.target, &latest, (edge, findings));
 }
 
 /// The outcome after a request that failed.
@@ -93,6 +105,7 @@ pub(super) fn unlisted_site(
         edge: None,
         is_required: true,
         cname: None,
+        findings: EdgeFindings::default(),
     }
 }
 
@@ -247,7 +260,13 @@ impl<'a> Verdict<'a> {
     }
 
     /// Adds the verdict to the report. The error of a site that was not requested is only a warning.
-    fn add_to(self, report: &mut DeployReport, target: &Target<'_>, latest: &Site, edge: Option<EdgeReport>) {
+    fn add_to(
+        self,
+        report: &mut DeployReport,
+        target: &Target<'_>,
+        latest: &Site,
+        (edge, findings): (Option<EdgeReport>, EdgeFindings),
+    ) {
         report.warnings.extend(self.warnings);
         let is_required = target.wanted || matches!(target.action, Action::NotNeeded(_));
         match self.error {
@@ -265,6 +284,7 @@ impl<'a> Verdict<'a> {
             edge,
             is_required,
             cname: latest.cname.clone(),
+            findings,
         });
     }
 }

@@ -1,5 +1,7 @@
 //! The part of a report that differs from command to command.
 
+use std::time::Duration;
+
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -8,6 +10,7 @@ use super::{CertificateReport, ServingReport, SiteReport, SourceReport, UploadRe
 use crate::check::Finding;
 use crate::outcome::{ChangedRecords, Outcome};
 use crate::plan::Step;
+use crate::sightings::Push;
 
 /// The body of a report.
 pub(crate) trait Body: Serialize + Default {
@@ -44,6 +47,15 @@ pub(crate) struct DeployBody {
 }
 
 impl DeployBody {
+    /// The longest push that the run measured.
+    pub(crate) fn longest_push(&self) -> Option<Duration> {
+        let pushes = self.sites.iter().filter_map(|site| match site.findings.push {
+            Push::Ended(duration) => Some(duration),
+            Push::NotBegun | Push::Open(_) => None,
+        });
+        pushes.max()
+    }
+
     /// Whether other lineages provide the certificate of all its sites.
     pub(crate) fn is_superseded(&self) -> bool {
         !self.sites.is_empty() && self.sites.iter().all(|site| site.outcome == Outcome::Superseded)

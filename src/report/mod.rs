@@ -22,6 +22,7 @@ use crate::error::{CommandError, ErrorKind, FailedCheck};
 use crate::hint::{Command, Place};
 use crate::outcome::Outcome;
 use crate::plan::Step;
+use crate::sightings::EdgeFindings;
 use crate::source::{AcmeClient, Source};
 use crate::text::rfc3339;
 
@@ -266,6 +267,9 @@ pub(crate) struct SiteReport {
     /// Host name of the edge, for later handshakes; not part of the JSON object.
     #[serde(skip)]
     pub(crate) cname: Option<String>,
+    /// For the state; not part of the JSON object.
+    #[serde(skip)]
+    pub(crate) findings: EdgeFindings,
 }
 
 impl SourceReport {

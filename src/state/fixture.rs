@@ -5,6 +5,7 @@ use time::macros::datetime;
 
 use super::{DeployOptions, LeafState, LineageState, Origin, SiteState, SourceState};
 use crate::outcome::{ChangedRecords, Outcome};
+use crate::sightings::EdgeMemory;
 
 pub(super) const ISSUED: OffsetDateTime = datetime!(2026-01-01 00:00 UTC);
 pub(super) const DAY_1: OffsetDateTime = datetime!(2026-02-01 00:00 UTC);
@@ -38,6 +39,7 @@ pub(super) fn served() -> Vec<SiteState> {
         cert_id: Some(5),
         outcome: Outcome::Served,
         detail: None,
+        edge: EdgeMemory::default(),
     }]
 }
 

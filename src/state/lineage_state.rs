@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
@@ -10,6 +11,7 @@ use super::options::{DeployOptions, LaterOptions, Origin};
 use super::records::RecordMemory;
 use crate::file::recorded_path;
 use crate::outcome::{ChangedRecords, Outcome};
+use crate::sightings::{EdgeMemory, SeenLeaf};
 use crate::text::rfc3339;
 
 /// Version of the state files; raised when a field changes its meaning or is removed.
@@ -61,6 +63,9 @@ pub(crate) struct LineageState {
     /// When `sync` last checked the edges of all sites without a deployment; `None`: not since the last deployment.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "rfc3339::millis::option")]
     pub(crate) edge_checked_at: Option<OffsetDateTime>,
+    /// The longest push measured so far, in milliseconds; `None`: there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    longest_push_ms: Option<u64>,
 }
 
 /// Where the files of a lineage are. The paths are absolute; every run reads the files again.
@@ -86,6 +91,13 @@ pub(crate) struct LeafState {
     pub(crate) not_before: OffsetDateTime,
     #[serde(with = "rfc3339")]
     pub(crate) not_after: OffsetDateTime,
+}
+
+impl LeafState {
+    /// The leaf as the addresses of an edge may serve it.
+    pub(crate) fn to_seen(&self) -> SeenLeaf {
+        SeenLeaf { fingerprint: self.fingerprint.clone(), not_after: self.not_after }
+    }
 }
 
 /// A leaf, and the end of the run that deployed it.
@@ -120,6 +132,8 @@ pub(crate) struct SiteState {
     pub(crate) cert_id: Option<u64>,
     pub(crate) outcome: Outcome,
     pub(crate) detail: Option<String>,
+    #[serde(default, skip_serializing_if = "EdgeMemory::is_empty")]
+    pub(crate) edge: EdgeMemory,
 }
 
 impl LineageState {
@@ -139,8 +153,12 @@ impl LineageState {
         let previously_deployed = before.as_ref().and_then(|before| before.deployed().cloned());
         let path_checked = before.as_ref().and_then(|before| before.path_checked.clone());
         let records = before.as_ref().map(Self::records).unwrap_or_default();
-        let (last_success, sites, sites_leaf) =
+        let longest_push_ms = before.as_ref().and_then(|before| before.longest_push_ms);
+        let (last_success, mut sites, sites_leaf) =
             before.map(|before| (before.last_success, before.sites, before.sites_leaf)).unwrap_or_default();
+        if is_new {
+            sites.iter_mut().for_each(|site| site.edge.abandon_push());
+        }
         Self {
             version: VERSION,
             source,
@@ -159,6 +177,7 @@ impl LineageState {
             previously_deployed,
             path_checked,
             edge_checked_at: None,
+            longest_push_ms,
         }
     }
 
@@ -174,6 +193,7 @@ impl LineageState {
         self.remember(&sites, changed, now);
         if !sites.is_empty() {
             self.sites = sites;
+            self.end_pushes(now);
             let service = self.options.service.clone();
             self.sites_leaf = self.leaf.clone().map(|leaf| DatedLeaf { leaf, at: now, service });
         }
@@ -198,9 +218,29 @@ impl LineageState {
         &mut self,
         update: impl FnMut(&mut SiteState),
         checked_at: Option<OffsetDateTime>,
+        now: OffsetDateTime,
     ) {
         self.sites.iter_mut().for_each(update);
+        self.end_pushes(now);
         self.edge_checked_at = checked_at.or(self.edge_checked_at);
+    }
+
+    /// Measures the pushes of earlier runs that have ended since.
+    fn end_pushes(&mut self, now: OffsetDateTime) {
+        let has_ended = |site: &&mut SiteState| matches!(site.outcome, Outcome::Served | Outcome::Synced);
+        let ended = self.sites.iter_mut().filter(has_ended).filter_map(|site| site.edge.end_push(now)).max();
+        ended.into_iter().for_each(|push| self.add_push(push));
+    }
+
+    /// Remembers how long a push took if none took longer.
+    pub(crate) fn add_push(&mut self, push: Duration) {
+        let millis = u64::try_from(push.as_millis()).unwrap_or(u64::MAX);
+        self.longest_push_ms = self.longest_push_ms.max(Some(millis));
+    }
+
+    /// The longest push measured so far; `None`: there was none.
+    pub(crate) fn longest_push(&self) -> Option<Duration> {
+        self.longest_push_ms.map(Duration::from_millis)
     }
 
     /// Records that the files of the lineage are missing.

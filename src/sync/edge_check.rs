@@ -70,6 +70,9 @@ impl<'a> CheckedLineage<'a> {
             |site: &Site| known.domain.parse::<Domain>().is_ok_and(|domain| domain == site.domain);
         let site = sites.find(|site| known.id.map_or_else(|| has_domain(site), |id| site.id == id));
         let Some(view) = site.and_then(|site| self.views.get(&site.id)) else { return };
+        if let Some(leaf) = &self.lineage.leaf {
+            known.edge.see(&view.sightings(&leaf.to_seen()));
+        }
         if view.is_served() {
             (known.outcome, known.detail) = (Outcome::Served, None);
         } else {
@@ -82,7 +85,9 @@ impl<'a> CheckedLineage<'a> {
         let has_changed = |site: &SiteState| {
             let mut updated = site.clone();
             self.update(&mut updated);
-            updated != *site
+            // The addresses of an edge may change in every run; only what they serve matters.
+            let is_same_edge = updated.edge.is_equivalent(&site.edge);
+            !is_same_edge || SiteState { edge: site.edge.clone(), ..updated } != *site
         };
         self.checked_at(now).is_some() || self.lineage.sites.iter().any(has_changed)
     }

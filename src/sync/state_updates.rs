@@ -13,6 +13,7 @@ use crate::api::Site;
 use crate::clock::Deadline;
 use crate::outcome::Outcome;
 use crate::report::{DeployReport, SiteReport, SourceReport};
+use crate::sightings::{EdgeFindings, EdgeMemory};
 use crate::state::SiteState;
 
 /// Time to wait for another run on the lineage; what that run records is newer anyway.
@@ -76,6 +77,7 @@ impl SupersededSites<'_> {
         let mut sites = self.sites.iter();
         if let Some((_, reason)) = sites.find(|(site, _)| known.id == Some(site.id)) {
             (known.outcome, known.detail) = (Outcome::Superseded, Some(reason.clone()));
+            known.edge = EdgeMemory::default();
         }
     }
 }
@@ -90,6 +92,7 @@ fn superseded_site(site: &Site, reason: &str) -> SiteReport {
         outcome: Outcome::Superseded,
         detail: Some(reason.to_owned()),
         edge: None,
+        findings: EdgeFindings { is_void: true, ..EdgeFindings::default() },
         cname: site.cname.clone(),
     }
 }

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use super::handshake_error::Cause;
 use super::observation::{Observation, OtherLeaf, ServedChain};
+use crate::sightings::{NewSightings, SeenLeaf};
 use crate::text;
 
 /// Rounds of handshakes with one address.
@@ -175,6 +176,13 @@ impl EdgeView {
             _ => None,
         });
         leaves.min_by_key(|leaf| leaf.not_after)
+    }
+
+    /// What the addresses that count showed, given the expected leaf.
+    pub(crate) fn sightings(&self, expected: &SeenLeaf) -> NewSightings {
+        let addresses = self.relevant();
+        let addresses = addresses.map(|(address, observation)| (*address, observation.sighting(expected)));
+        NewSightings { addresses: addresses.collect(), is_complete: !self.is_incomplete() }
     }
 
     /// Why it is unknown what the edge serves: an entry for each unresolved name and each address without a leaf.

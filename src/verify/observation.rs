@@ -5,6 +5,7 @@ use time::OffsetDateTime;
 use super::handshake_error::{Cause, HandshakeError};
 use crate::cert::Certificate;
 use crate::names::Domain;
+use crate::sightings::{SeenLeaf, Sighting};
 use crate::text;
 
 /// What the latest handshakes with an address showed.
@@ -32,6 +33,22 @@ impl Observation {
 
     pub(super) fn is_expected(&self) -> bool {
         matches!(self, Self::Expected { .. })
+    }
+
+    /// What visitors get, given the expected leaf; `None`: it is unknown.
+    pub(super) fn sighting(&self, expected: &SeenLeaf) -> Option<Sighting> {
+        match self {
+            Self::Unchecked => None,
+            Self::Expected { .. } => Some(Sighting::Leaf(expected.clone())),
+            Self::Other { leaf: Some(leaf), clients } => {
+                // Other clients or connections get the expected leaf.
+                let shared = clients.map(|_| expected.not_after);
+                let not_after = shared.map_or(leaf.not_after, |until| until.min(leaf.not_after));
+                Some(Sighting::Leaf(SeenLeaf { fingerprint: leaf.fingerprint.clone(), not_after }))
+            }
+            Self::Other { leaf: None, .. } => Some(Sighting::Nothing),
+            Self::Failed(error) => error.is_refusal().then_some(Sighting::Nothing),
+        }
     }
 
     /// Many clients cannot fetch missing intermediates.

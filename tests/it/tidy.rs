@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// The modules of `src`, lowest first, each with the modules that it imports. A missing import is a design change: add it
 /// in the commit that needs it, and say why there.
-const IMPORTS: [(&str, &[&str]); 35] = [
+const IMPORTS: [(&str, &[&str]); 36] = [
     // The ground floor.
     ("text", &[]),
     ("clock", &[]),
@@ -14,6 +14,8 @@ const IMPORTS: [(&str, &[&str]); 35] = [
     ("file", &["clock", "text"]),
     ("names", &["text"]),
     ("outcome", &["text"]),
+    // From `verify` to `state`.
+    ("sightings", &["text"]),
     ("runtime", &[]),
     // What to do about a failure; from the checks up, every module has failures.
     ("hint", &[]),
@@ -30,7 +32,7 @@ const IMPORTS: [(&str, &[&str]); 35] = [
     ("source", &["bundle", "env", "file", "text"]),
     // Settings and state.
     ("settings", &["clock", "env", "file", "names", "secret", "text"]),
-    ("state", &["clock", "file", "names", "outcome", "settings", "text"]),
+    ("state", &["clock", "sightings", "file", "names", "outcome", "settings", "text"]),
     ("inventory", &["bundle", "env", "names", "settings", "source", "state", "text"]),
     // The service.
     ("trust", &["clock", "file", "settings", "text"]),
@@ -38,13 +40,26 @@ const IMPORTS: [(&str, &[&str]); 35] = [
     ("api", &["check", "clock", "key", "names", "pem", "secret", "settings", "text", "trust"]),
     ("plan", &["api", "hint", "names", "text"]),
     // The edge.
-    ("verify", &["bundle", "cert", "clock", "names", "text"]),
+    ("verify", &["bundle", "cert", "clock", "sightings", "names", "text"]),
     // Errors and reports.
     ("error", &["api", "check", "file", "hint", "settings", "source", "state", "text", "trust"]),
     // `clock` for the moment at which a report is made.
     (
         "report",
-        &["bundle", "cert", "check", "clock", "error", "hint", "outcome", "plan", "source", "text", "verify"],
+        &[
+            "bundle",
+            "cert",
+            "check",
+            "clock",
+            "error",
+            "hint",
+            "outcome",
+            "plan",
+            "sightings",
+            "source",
+            "text",
+            "verify",
+        ],
     ),
     // Read once per run.
     ("context", &["env", "report", "settings"]),
@@ -53,8 +68,27 @@ const IMPORTS: [(&str, &[&str]); 35] = [
     (
         "deploy",
         &[
-            "api", "bundle", "cert", "check", "clock", "error", "file", "hint", "names", "outcome", "plan",
-            "progress", "report", "runtime", "secret", "settings", "source", "state", "text", "trust",
+            "api",
+            "bundle",
+            "cert",
+            "check",
+            "clock",
+            "error",
+            "file",
+            "hint",
+            "names",
+            "outcome",
+            "plan",
+            "progress",
+            "report",
+            "runtime",
+            "secret",
+            "settings",
+            "sightings",
+            "source",
+            "state",
+            "text",
+            "trust",
             "verify",
         ],
     ),
@@ -78,6 +112,7 @@ const IMPORTS: [(&str, &[&str]); 35] = [
             "report",
             "runtime",
             "settings",
+            "sightings",
             "source",
             "state",
             "text",
@@ -113,6 +148,7 @@ const IMPORTS: [(&str, &[&str]); 35] = [
             "runtime",
             "secret",
             "settings",
+            "sightings",
             "source",
             "state",
             "sync",

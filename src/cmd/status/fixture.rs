@@ -8,6 +8,7 @@ use super::lineage_status::{
 };
 use crate::cert::KeyType;
 use crate::outcome::Outcome;
+use crate::sightings::EdgeMemory;
 use crate::source::AcmeClient;
 use crate::state::RunResult;
 
@@ -36,6 +37,7 @@ pub(super) fn deployed(name: &str, days: i64) -> LineageStatus {
         is_begun: false,
         pending_validity: None,
         last_success: Some(NOW - Duration::days(30)),
+        longest_push: None,
         last_error: None,
         sites: vec![SiteStatus {
             id: Some(1),
@@ -47,6 +49,9 @@ pub(super) fn deployed(name: &str, days: i64) -> LineageStatus {
             is_on_record: Some(true),
             validity: Some(leaf.validity),
             edge: None,
+            seen: EdgeMemory::default(),
+            slack: None,
+            serves_leaf: None,
         }],
         disk: DiskStatus::Leaf { leaf: leaf.clone(), key_type: KeyType::P256, age: LeafAge::Same },
         deployed: Some(leaf),

@@ -80,6 +80,7 @@ impl LineageStatus {
             is_begun: begun.is_some(),
             pending_validity: pending_since.and_then(|_| latest_validity(&disk, state)),
             last_success: state.and_then(|state| state.last_success),
+            longest_push: state.and_then(LineageState::longest_push),
             last_error: state.and_then(|state| state.result.clone()).filter(|result| result.exit_code != 0),
             deployed: state.and_then(LineageState::deployed).map(LeafSummary::recorded),
             sites: state.map(|state| sites(state, &disk)).unwrap_or_default(),
@@ -192,6 +193,9 @@ fn sites(state: &LineageState, disk: &DiskStatus) -> Vec<SiteStatus> {
             is_on_record: recorded.zip(on_disk).map(|(recorded, disk)| recorded.fingerprint == *disk),
             validity: served.map(Validity::recorded),
             edge: None,
+            seen: site.edge.clone(),
+            slack: None,
+            serves_leaf: None,
         }
     };
     state.sites.iter().map(site).collect()
@@ -230,6 +234,7 @@ mod tests {
     use super::*;
     use crate::cert::KeyType;
     use crate::outcome::ChangedRecords;
+    use crate::sightings::EdgeMemory;
     use crate::state::{DeployOptions, Origin, SourceState};
     use time::macros::datetime;
 
@@ -271,6 +276,7 @@ mod tests {
             cert_id: Some(5),
             outcome: outcome.clone(),
             detail: None,
+            edge: EdgeMemory::default(),
         };
         let sites: Vec<SiteState> = outcomes.iter().map(site).collect();
         let mut state = begin(None, leaf("old", 2026));

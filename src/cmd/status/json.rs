@@ -1,7 +1,7 @@
 //! The status as JSON; scripts rely on its keys.
 
 use serde::Serialize;
-use time::OffsetDateTime;
+use time::{Duration, OffsetDateTime};
 
 use super::lineage_status::{
     DiskStatus, EdgeOutcome, EdgeStatus, LeafSummary, LineageStatus, Phase, SiteStatus, Validity,
@@ -54,6 +54,9 @@ struct SiteJson<'a> {
     #[serde(serialize_with = "rfc3339::option::serialize")]
     not_after: Option<OffsetDateTime>,
     served: Option<EdgeJson<'a>>,
+    /// Whether every address was last seen to serve the leaf.
+    serves_leaf: Option<bool>,
+    slack_seconds: Option<i64>,
 }
 
 #[derive(Serialize)]
@@ -114,6 +117,8 @@ impl<'a> SiteJson<'a> {
             not_before: site.validity.map(|validity| validity.not_before),
             not_after: site.validity.map(|validity| validity.not_after),
             served: site.edge.as_ref().map(EdgeJson::new),
+            serves_leaf: site.serves_leaf,
+            slack_seconds: site.slack.map(Duration::whole_seconds),
         }
     }
 }

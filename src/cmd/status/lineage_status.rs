@@ -7,6 +7,7 @@ use time::{Duration, OffsetDateTime};
 use crate::cert::KeyType;
 use crate::outcome::Outcome;
 use crate::settings::EdgeAddresses;
+use crate::sightings::EdgeMemory;
 use crate::source::AcmeClient;
 use crate::state::RunResult;
 use crate::text::display_as_serialized;
@@ -29,6 +30,8 @@ pub(super) struct LineageStatus {
     /// Dates of the pending leaf; `None`: nothing is pending, or they are unknown.
     pub(super) pending_validity: Option<Validity>,
     pub(super) last_success: Option<OffsetDateTime>,
+    /// The longest push that its runs measured.
+    pub(super) longest_push: Option<std::time::Duration>,
     /// The last run, if it failed.
     pub(super) last_error: Option<RunResult>,
     pub(super) disk: DiskStatus,
@@ -89,6 +92,12 @@ pub(super) struct SiteStatus {
     pub(super) validity: Option<Validity>,
     /// What its edge serves now; `None`: it was not checked.
     pub(super) edge: Option<EdgeStatus>,
+    /// What its edge was last seen to serve, just now or by an earlier run.
+    pub(super) seen: EdgeMemory,
+    /// How long until visitors notice if nothing works from now on; `None`: it is unknown, or up to another lineage.
+    pub(super) slack: Option<Duration>,
+    /// Whether every address was last seen to serve the leaf; `None`: none was seen, or it is up to another lineage.
+    pub(super) serves_leaf: Option<bool>,
 }
 
 /// What the addresses of an edge serve.
@@ -148,6 +157,11 @@ impl LineageStatus {
             DiskStatus::Leaf { age: LeafAge::Newer, .. } => Phase::Renewed,
             _ => Phase::Deployed,
         }
+    }
+
+    /// The leaf that its sites should serve: the one on disk, or else the one deployed last.
+    pub(super) fn leaf(&self) -> Option<&LeafSummary> {
+        self.disk.leaf().or(self.deployed.as_ref())
     }
 
     /// How long it has been pending.

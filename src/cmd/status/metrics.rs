@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use time::OffsetDateTime;
+use time::{Duration, OffsetDateTime};
 
 use super::lineage_status::{LineageStatus, SiteStatus, Validity};
 use crate::error::{Diagnostic, ErrorKind, write_hint};
@@ -22,7 +22,7 @@ struct Metric {
     value: fn(&LineageStatus, Option<&SiteStatus>, OffsetDateTime) -> Option<i64>,
 }
 
-const METRICS: [Metric; 6] = [
+const METRICS: [Metric; 8] = [
     Metric {
         name: "edgecert_deploy_lag_seconds",
         help: "How long the current certificate has been waiting to be deployed; 0 if it is deployed.",
@@ -37,6 +37,16 @@ const METRICS: [Metric; 6] = [
         name: "edgecert_certificate_not_after_timestamp_seconds",
         help: "When the deployed certificate expires.",
         value: |lineage, site, _| Some(validity(lineage, site)?.not_after.unix_timestamp()),
+    },
+    Metric {
+        name: "edgecert_served",
+        help: "Whether every edge address was last seen to serve the certificate.",
+        value: |_, site, _| site?.serves_leaf.map(i64::from),
+    },
+    Metric {
+        name: "edgecert_slack_seconds",
+        help: "How long until visitors notice if nothing works from now on.",
+        value: |_, site, _| site?.slack.map(Duration::whole_seconds),
     },
     Metric {
         name: "edgecert_pending",
@@ -142,15 +152,17 @@ fn replace(path: &Path, temporary: PathBuf, text: &str) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::super::fixture::{NOW, deployed, missing, pending, until};
+    use super::super::slack;
     use super::*;
-    use time::Duration;
 
     #[test]
     fn each_site_has_a_series() {
         let mut fresh = deployed("new", 60);
         fresh.sites.clear();
         (fresh.deployed, fresh.last_success) = (None, None);
-        let text = format(&[fresh, pending("shop", 20, Duration::hours(2))], NOW);
+        let mut lineages = [fresh, pending("shop", 20, Duration::hours(2))];
+        slack::fill(&mut lineages, NOW);
+        let text = format(&lineages, NOW);
         expect_test::expect![[r##"
             # HELP edgecert_deploy_lag_seconds How long the current certificate has been waiting to be deployed; 0 if it is deployed.
             # TYPE edgecert_deploy_lag_seconds gauge
@@ -162,6 +174,12 @@ mod tests {
             # HELP edgecert_certificate_not_after_timestamp_seconds When the deployed certificate expires.
             # TYPE edgecert_certificate_not_after_timestamp_seconds gauge
             edgecert_certificate_not_after_timestamp_seconds{lineage="shop",site="a.example"} 1796994000
+            # HELP edgecert_served Whether every edge address was last seen to serve the certificate.
+            # TYPE edgecert_served gauge
+            edgecert_served{lineage="shop",site="a.example"} 1
+            # HELP edgecert_slack_seconds How long until visitors notice if nothing works from now on.
+            # TYPE edgecert_slack_seconds gauge
+            edgecert_slack_seconds{lineage="shop",site="a.example"} 1731600
             # HELP edgecert_pending Whether a certificate is waiting to be deployed.
             # TYPE edgecert_pending gauge
             edgecert_pending{lineage="new",site=""} 0

@@ -10,6 +10,7 @@ mod json;
 mod last_sync;
 mod lineage_status;
 mod metrics;
+mod slack;
 mod table;
 mod verdict;
 mod verify;
@@ -86,6 +87,8 @@ fn show(args: &StatusArgs, context: &Context, report: &mut CommandReport) -> Res
         let edges_of = |lineage: &LineageStatus| layers.edge_addresses(lineage.edge_address.as_ref());
         verify::verify(&mut lineages, edges_of)?;
     }
+    let longest_push = slack::fill(&mut lineages, now);
+    report.body.set("push_seconds_longest", longest_push.map(|push| push.as_secs_f64()));
     report.body.set("lineages", json::lineages(&lineages));
     report.body.set("last_sync", last_sync::json(&last_sync));
     let metrics = || metrics::format(&lineages, now) + &last_sync::metrics(&last_sync);

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use anstyle::AnsiColor;
-use time::OffsetDateTime;
+use time::{Duration, OffsetDateTime};
 
 use super::lineage_status::{
     DiskStatus, EdgeOutcome, EdgeStatus, LeafAge, LineageStatus, Phase, SiteStatus, days_left,
@@ -13,9 +13,10 @@ use crate::outcome::Outcome;
 use crate::report::{Cell, Sign, Style, Table, Wrapped};
 use crate::text::{count, people, sanitize};
 
-const HEADS: [&str; 7] = ["site", "state", "expires", "lineage", "on disk", "on record", "served"];
+const HEADS: [&str; 8] =
+    ["site", "state", "expires", "safe for", "lineage", "on disk", "on record", "served"];
 /// Number of columns without `--wide`.
-const NARROW: usize = 4;
+const NARROW: usize = 5;
 
 /// A certificate that expires in fewer days is highlighted.
 const SOON_DAYS: i64 = 14;
@@ -40,9 +41,9 @@ pub(super) fn text(lineages: &[LineageStatus], wide: bool, now: OffsetDateTime, 
     }
     let rows = rows(lineages, now);
     let (heads, droppable): (&[&'static str], &[&str]) = if wide {
-        (&HEADS, &["lineage", "served", "on record", "on disk"])
+        (&HEADS, &["lineage", "safe for", "served", "on record", "on disk"])
     } else {
-        (HEADS.get(..NARROW).unwrap_or_default(), &["lineage", "expires"])
+        (HEADS.get(..NARROW).unwrap_or_default(), &["lineage", "safe for", "expires"])
     };
     let mut table = Table::new(heads).keeping("site", droppable);
     let mut last: Option<&LineageStatus> = None;
@@ -141,7 +142,7 @@ impl<'a> Row<'a> {
         self.site.and_then(SiteStatus::expiry).or_else(deployed)
     }
 
-    fn cells(&self, now: OffsetDateTime) -> [Cell; 7] {
+    fn cells(&self, now: OffsetDateTime) -> [Cell; 8] {
         let domain = self.site.map_or(EMPTY, |site| &site.domain);
         let state = match self.sign {
             Sign::Ok => Cell::from(&self.state),
@@ -151,6 +152,7 @@ impl<'a> Row<'a> {
             Cell::signed(self.sign, domain),
             state,
             self.expiry().map_or(EMPTY.into(), |until| time_left(until, now)),
+            self.site.map_or(EMPTY.into(), |site| safe_for(site, now)),
             Cell::from(&self.lineage.name),
             on_disk(&self.lineage.disk, now),
             self.site.map_or(EMPTY.into(), on_record),
@@ -275,6 +277,16 @@ fn time_left(until: OffsetDateTime, now: OffsetDateTime) -> Cell {
     }
 }
 
+/// How long the visitors of a site notice nothing if nothing works from now on.
+fn safe_for(site: &SiteStatus, now: OffsetDateTime) -> Cell {
+    match site.slack {
+        None => EMPTY.into(),
+        Some(slack) if slack.is_positive() => people::short(slack).into(),
+        Some(_) if site.is_expired(now) => Cell::coloured("expired", AnsiColor::Red),
+        Some(_) => Cell::coloured(people::short(Duration::ZERO), AnsiColor::Red),
+    }
+}
+
 fn left(until: OffsetDateTime, now: OffsetDateTime) -> String {
     if until < now { "expired".into() } else { people::short(until - now) }
 }
@@ -282,6 +294,7 @@ fn left(until: OffsetDateTime, now: OffsetDateTime) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::fixture::{NOW, deployed, edge, missing, pending, renewed};
+    use super::super::slack;
     use super::*;
     use time::Duration;
 
@@ -294,26 +307,29 @@ mod tests {
         fresh.is_recorded = false;
         let fine = deployed("fine", 60);
         let late = pending("late", 9, Duration::days(3));
-        [fine, late, renewed("renewed", Duration::hours(5)), stale, missing("gone"), fresh]
+        let mut lineages =
+            [fine, late, renewed("renewed", Duration::hours(5)), stale, missing("gone"), fresh];
+        slack::fill(&mut lineages, NOW);
+        lineages
     }
 
     #[test]
     fn failures_come_first() {
-        expect_test::expect![[r"
-            SITE         STATE        EXPIRES  LINEAGE
-            x a.example  pending 3 d  9 d      late
+        expect_test::expect![[r#"
+            SITE         STATE        EXPIRES  SAFE FOR  LINEAGE
+            x a.example  pending 3 d  9 d      9 d       late
                 the service cannot be reached
-            x a.example  stale        expired  stale
+            x a.example  stale        expired  expired   stale
                 the certificate on disk expired on 18 Nov 2026; renew it with the ACME client
-            x a.example  gone         40 d     gone
+            x a.example  gone         40 d     40 d      gone
                 /live/gone/fullchain.pem is missing
-            ! a.example  renewed 5 h  20 d     renewed
+            ! a.example  renewed 5 h  20 d     20 d      renewed
                 no run has seen the certificate on disk; run `edgecert sync`
-            ! -          new 9 min    -        new
+            ! -          new 9 min    -        -         new
                 no run has seen the certificate on disk; run `edgecert sync`
-            * a.example  served       60 d     fine
+            * a.example  served       60 d     60 d      fine
             5 sites: 1 served, 1 renewed, 1 gone, 1 pending, 1 stale; 1 lineage without a site
-        "]]
+        "#]]
         .assert_eq(&text(&lineages(), false, NOW, Style::PLAIN));
         assert!(text(&[], false, NOW, Style::PLAIN).starts_with("no lineage is known"));
     }
@@ -321,27 +337,28 @@ mod tests {
     #[test]
     fn wide_table_shows_fingerprints_and_records() {
         let [fine, late, renewed, ..] = lineages();
-        expect_test::expect![[r"
-            SITE         STATE        EXPIRES  LINEAGE  ON DISK                 ON RECORD        SERVED
-            x a.example  pending 3 d  9 d      late     aaaalate 9 d            1042 same leaf   served
+        expect_test::expect![[r#"
+            SITE         STATE        EXPIRES  SAFE FOR  LINEAGE  ON DISK                 ON RECORD        SERVED
+            x a.example  pending 3 d  9 d      9 d       late     aaaalate 9 d            1042 same leaf   served
                 the service cannot be reached
-            ! a.example  renewed 5 h  20 d     renewed  bbbbbbbb 89 d, renewed  1042 other leaf  served
+            ! a.example  renewed 5 h  20 d     20 d      renewed  bbbbbbbb 89 d, renewed  1042 other leaf  served
                 no run has seen the certificate on disk; run `edgecert sync`
-            * a.example  served       60 d     fine     aaaafine 60 d           1042 same leaf   served
+            * a.example  served       60 d     60 d      fine     aaaafine 60 d           1042 same leaf   served
             3 sites: 1 served, 1 renewed, 1 pending
-        "]]
+        "#]]
         .assert_eq(&text(&[fine, late, renewed], true, NOW, Style::PLAIN));
     }
 
     #[test]
     fn handshake_replaces_recorded_outcome() {
         let row = |edge| {
-            let mut lineage = deployed("x", 60);
-            lineage.sites[0].edge = Some(edge);
-            text(&[lineage], false, NOW, Style::PLAIN)
+            let mut lineages = [deployed("x", 60)];
+            lineages[0].sites[0].edge = Some(edge);
+            slack::fill(&mut lineages, NOW);
+            text(&lineages, false, NOW, Style::PLAIN)
         };
-        assert!(row(edge(2, None)).contains("* a.example  served 2/2  60 d"));
-        assert!(row(edge(1, Some(6))).contains("x a.example  stale 1/2  6 d"));
+        assert!(row(edge(2, None)).contains("* a.example  served 2/2  60 d     60 d "));
+        assert!(row(edge(1, Some(6))).contains("x a.example  stale 1/2  6 d      6 d "));
         assert!(row(edge(1, Some(6))).contains("\n    192.0.2.1:443 serves another\n"));
         assert!(row(edge(1, None)).contains("! a.example  unreachable 1/2  "));
         assert!(row(EdgeStatus::unreachable("")).contains("! a.example  unreachable  "));

@@ -15,6 +15,7 @@ use crate::error::CommandError;
 use crate::names::Domain;
 use crate::outcome::Outcome;
 use crate::runtime::Runtime;
+use crate::sightings::SeenLeaf;
 use crate::verify::{Edge, EdgeView, Handshakes};
 
 /// Maximum number of sites that are checked at once.
@@ -66,7 +67,8 @@ impl HandshakeTarget<'_> {
     async fn verify(self, handshakes: &Arc<Handshakes>) {
         let Self { leaf, key_type, edges, site } = self;
         let edge = Edge::for_leaf(&leaf.fingerprint, key_type.cloned(), edges, handshakes);
-        let status = observe(&edge, site).await;
+        let expected = SeenLeaf { fingerprint: leaf.fingerprint.clone(), not_after: leaf.validity.not_after };
+        let status = observe(&edge, &expected, site).await;
         if status.outcome == EdgeOutcome::Served {
             site.validity = Some(leaf.validity);
         }
@@ -74,14 +76,20 @@ impl HandshakeTarget<'_> {
     }
 }
 
-async fn observe(edge: &Edge<'_>, site: &SiteStatus) -> EdgeStatus {
+async fn observe(edge: &Edge<'_>, expected: &SeenLeaf, site: &mut SiteStatus) -> EdgeStatus {
     let Ok(domain) = site.domain.parse::<Domain>() else {
         return EdgeStatus::unreachable("its domain is not a domain name");
     };
     let (mut view, deadline) = (EdgeView::new(false), Deadline::after(SITE_TIMEOUT));
     edge.observe_with_retries(&domain, site.cname.as_deref(), &mut view, deadline).await;
     // The edge of a site that was never served may have a reason to refuse its name: the site may be disabled.
-    EdgeStatus::new(&view, site.outcome == Outcome::Served)
+    let was_served = site.outcome == Outcome::Served;
+    let mut sightings = view.sightings(expected);
+    if !was_served && !site.seen.has_sightings() {
+        sightings.ignore_refusals();
+    }
+    site.seen.see(&sightings);
+    EdgeStatus::new(&view, was_served)
 }
 
 impl EdgeStatus {

@@ -9,16 +9,17 @@ use self::world::Failure;
 pub(crate) use self::world::{
     Change, Faults, ModelEdge, ModelRecord, ModelSite, NAMES, SITE_NAMES, World, covers,
 };
-pub(crate) use super::conversion::recorded_site;
+pub(crate) use super::conversion::recorded_sites;
 use super::not_needed::Contender;
 use super::pending_site::{PendingSite, SiteReading, StoredRecord};
 use super::planning::PlanInputs;
 use super::rollout::{pending_sites, report_gaps, report_results};
 use super::scope::{Scope, SurveyGroup};
-use super::survey::{Survey, tried};
+use super::survey::{EdgeLog, Survey, tried};
 use super::upload::UploadResult;
 use super::verdict::report_untouched;
 use crate::api::{AttemptError, Listing, RequestError, SavedSite, Site};
+use crate::clock::Start;
 use crate::error::{Diagnostic as _, ErrorKind};
 use crate::names::{Domain, Names};
 use crate::outcome::ChangedRecords;
@@ -37,6 +38,8 @@ pub(crate) struct ModelDeployment<'a> {
     pub(crate) deployments: &'a ServiceDeployments,
     pub(crate) deployed: &'a HashMap<u64, u64>,
     pub(crate) missed: &'a HashMap<u64, u64>,
+    /// The sites of earlier runs.
+    pub(crate) known: &'a [SiteState],
     pub(crate) listing: &'a Listing,
 }
 
@@ -60,7 +63,7 @@ impl ModelDeployment<'_> {
         Some(ModelResult {
             exit_code: report.exit_code(),
             error: report.error().map(str::to_owned),
-            sites: report.body.sites.iter().map(recorded_site).collect(),
+            sites: recorded_sites(&report.body.sites, self.known),
             records: report.body.records,
         })
     }
@@ -99,8 +102,9 @@ impl ModelDeployment<'_> {
         if is_killed(world) {
             return None;
         }
-        self.carry_out(world, &plan, report)?;
-        report_untouched(&plan, &survey, self.settings, report);
+        let log = EdgeLog { survey: &survey, leaf: leaf.to_seen() };
+        self.carry_out(world, &plan, &log, report)?;
+        report_untouched(&plan, &log, self.settings, report);
         Some(Ok(()))
     }
 
@@ -131,7 +135,13 @@ impl ModelDeployment<'_> {
     }
 
     /// Uploads, binds, waits and reports. `None` if the run is killed.
-    fn carry_out(&self, world: &mut World, plan: &Plan<'_>, report: &mut DeployReport) -> Option<()> {
+    fn carry_out(
+        &self,
+        world: &mut World,
+        plan: &Plan<'_>,
+        log: &EdgeLog<'_>,
+        report: &mut DeployReport,
+    ) -> Option<()> {
         let results: Vec<UploadResult> =
             plan.uploads.iter().map(|upload| self.upload(world, upload)).collect();
         if is_killed(world) {
@@ -142,7 +152,7 @@ impl ModelDeployment<'_> {
         if !sites.is_empty() {
             self.wait(world, &mut sites);
         }
-        report_results(plan, &results, &sites, self.settings, report);
+        report_results(plan, &results, &sites, log, self.settings, report);
         Some(())
     }
 
@@ -159,7 +169,7 @@ impl ModelDeployment<'_> {
 
     fn upload_for(&self, world: &mut World, domain: &Domain) -> UploadResult {
         let (id, is_new) = world.upload(World::index_of(domain), self.leaf).map_err(request_error)?;
-        Ok(StoredRecord { id, is_new, contradiction: None })
+        Ok(StoredRecord { id, is_new, contradiction: None, at: Start::now() })
     }
 
     /// The wait with one pause, in which the configuration reaches the edges unless its push is held.

@@ -14,7 +14,7 @@ use super::super::scan::{Candidate, LeafOnDisk, Reason};
 use super::super::schedule::{Job, Schedule};
 use super::invariants::BeforeDeployment;
 use crate::api::Listing;
-use crate::deploy::model::{Change, ModelDeployment, ModelResult, World, recorded_site};
+use crate::deploy::model::{Change, ModelDeployment, ModelResult, World, recorded_sites};
 use crate::deploy::recorded_options;
 use crate::names::Domain;
 use crate::outcome::ChangedRecords;
@@ -138,6 +138,7 @@ impl Host {
             deployments,
             deployed: &deployed,
             missed: &missed,
+            known: &state.sites,
             listing,
         };
         if let Some(ModelResult { exit_code, error, sites, records }) = deployment.run(world) {
@@ -173,11 +174,11 @@ impl HostLineage {
     fn mark_superseded(&mut self, superseded: &SupersededSites<'_>, world: &World) {
         if superseded.is_complete {
             let mut state = self.begin(world);
-            let sites = superseded.reports().iter().map(recorded_site).collect();
+            let sites = recorded_sites(&superseded.reports(), &state.sites);
             state.finish(0, None, sites, &ChangedRecords::default(), world.now);
             self.state = Some(state);
         } else if let Some(state) = &mut self.state {
-            state.update_sites(|site| superseded.update(site), None);
+            state.update_sites(|site| superseded.update(site), None, world.now);
         }
     }
 
@@ -191,7 +192,7 @@ impl HostLineage {
         }
         let drift = checked.drift();
         if let (None, true, Some(state)) = (&drift, checked.has_changes(world.now), &mut self.state) {
-            state.update_sites(|site| checked.update(site), checked.checked_at(world.now));
+            state.update_sites(|site| checked.update(site), checked.checked_at(world.now), world.now);
         }
         drift
     }

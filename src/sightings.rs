@@ -1,0 +1,279 @@
+//! What is known of the edge of a site from run to run: what each address was last seen to serve, and a push that was
+//! not seen to end. Both decide how long visitors notice nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::time::Duration as Elapsed;
+
+use serde::{Deserialize, Serialize};
+use time::{Duration, OffsetDateTime};
+
+use crate::text::rfc3339;
+
+/// What is known of the edge of a site.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct EdgeMemory {
+    /// What each address was last seen to serve; those that never showed anything are absent.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    seen: BTreeMap<SocketAddr, Sighting>,
+    /// When the service confirmed the upload of the current leaf; `None`: its push has ended, or it is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "rfc3339::millis::option")]
+    uploaded_at: Option<OffsetDateTime>,
+}
+
+/// What an address showed in handshakes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Sighting {
+    /// A leaf; of several, the one that expires first.
+    Leaf(SeenLeaf),
+    /// A refusal of the name, or a certificate that cannot be read.
+    Nothing,
+}
+
+/// A leaf that an address served.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct SeenLeaf {
+    pub(crate) fingerprint: String,
+    #[serde(with = "rfc3339")]
+    pub(crate) not_after: OffsetDateTime,
+}
+
+/// What handshakes with the edge of a site showed at one time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NewSightings {
+    /// The addresses of the edge; `None`: it showed nothing new, because it could not be reached.
+    pub(crate) addresses: BTreeMap<SocketAddr, Option<Sighting>>,
+    /// Whether there are no other addresses.
+    pub(crate) is_complete: bool,
+}
+
+impl NewSightings {
+    /// Takes addresses without a leaf for unreachable.
+    pub(crate) fn ignore_refusals(&mut self) {
+        for seen in self.addresses.values_mut() {
+            seen.take_if(|seen| *seen == Sighting::Nothing);
+        }
+    }
+}
+
+/// What a deployment found out about the edge of a site.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct EdgeFindings {
+    /// Whether what was seen before no longer counts, because visitors get no certificate, or not from this lineage.
+    pub(crate) is_void: bool,
+    /// In the order of the handshakes.
+    pub(crate) seen: Vec<NewSightings>,
+    pub(crate) push: Push,
+}
+
+/// How long a deployment took to reach the edge of a site, from the response to its upload.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Push {
+    /// Nothing was uploaded.
+    #[default]
+    NotBegun,
+    /// It has not ended. The upload was at this time, unless that is unknown.
+    Open(Option<OffsetDateTime>),
+    Ended(Elapsed),
+}
+
+/// A push that ended between two runs is not measured if more time than this has passed: `sync` looks at a site whose
+/// push is open in every run, so nothing looked.
+const MAX_PUSH_BETWEEN_RUNS: Duration = Duration::DAY;
+
+impl EdgeMemory {
+    /// Whether nothing is known.
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether an address was ever seen to serve anything.
+    pub(crate) fn has_sightings(&self) -> bool {
+        !self.seen.is_empty()
+    }
+
+    /// Adds what handshakes showed. An address that showed nothing new keeps what it was last seen to serve.
+    pub(crate) fn see(&mut self, new: &NewSightings) {
+        if new.is_complete {
+            self.seen.retain(|address, _| new.addresses.contains_key(address));
+        }
+        let seen = new.addresses.iter().filter_map(|(address, seen)| Some((*address, seen.clone()?)));
+        self.seen.extend(seen);
+    }
+
+    /// Adds what a deployment found out.
+    pub(crate) fn add(&mut self, findings: &EdgeFindings) {
+        if findings.is_void {
+            *self = Self::default();
+        }
+        findings.seen.iter().for_each(|seen| self.see(seen));
+        match findings.push {
+            Push::NotBegun => {}
+            Push::Open(at) => self.uploaded_at = at,
+            Push::Ended(_) => self.uploaded_at = None,
+        }
+    }
+
+    /// Forgets a push that was not seen to end: there is another leaf to deploy.
+    pub(crate) fn abandon_push(&mut self) {
+        self.uploaded_at = None;
+    }
+
+    /// Ends a push that an earlier run began. Returns how long it took at most, unless the clock was set back since, or
+    /// nothing looked for too long.
+    pub(crate) fn end_push(&mut self, now: OffsetDateTime) -> Option<Elapsed> {
+        let took = now - self.uploaded_at.take()?;
+        (took <= MAX_PUSH_BETWEEN_RUNS).then(|| took.try_into().ok())?
+    }
+
+    /// How long until visitors notice if nothing works from now on and a push takes this long; `None`: nothing was seen.
+    pub(crate) fn slack(&self, push: Duration, now: OffsetDateTime) -> Option<Duration> {
+        let slack = |seen: &Sighting| match seen {
+            Sighting::Leaf(leaf) => slack(leaf.not_after, push, now),
+            Sighting::Nothing => Duration::ZERO,
+        };
+        self.seen.values().map(slack).min()
+    }
+
+    /// Whether every address was last seen to serve this leaf; `None`: nothing was seen.
+    pub(crate) fn serves(&self, fingerprint: &str) -> Option<bool> {
+        let is_leaf =
+            |seen: &Sighting| matches!(seen, Sighting::Leaf(leaf) if leaf.fingerprint == fingerprint);
+        self.has_sightings().then(|| self.seen.values().all(is_leaf))
+    }
+
+    /// Whether two memories lead to the same conclusions, although the addresses of the edge may have changed.
+    pub(crate) fn is_equivalent(&self, other: &Self) -> bool {
+        let distinct = |memory: &Self| memory.seen.values().cloned().collect::<BTreeSet<_>>();
+        self.uploaded_at == other.uploaded_at && distinct(self) == distinct(other)
+    }
+}
+
+/// How long until visitors of a leaf with this expiry notice if nothing works from now on and a push takes this long.
+pub(crate) fn slack(not_after: OffsetDateTime, push: Duration, now: OffsetDateTime) -> Duration {
+    (not_after - now).saturating_sub(push)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use time::macros::datetime;
+
+    const NOW: OffsetDateTime = datetime!(2026-11-22 12:00 UTC);
+    const PUSH: Duration = Duration::HOUR;
+
+    fn leaf(fingerprint: &str, hours: i64) -> Sighting {
+        Sighting::Leaf(SeenLeaf { fingerprint: fingerprint.into(), not_after: NOW + Duration::hours(hours) })
+    }
+
+    /// What handshakes with the addresses 1, 2, … showed.
+    fn seen(addresses: &[Option<Sighting>], is_complete: bool) -> NewSightings {
+        let address = |number| SocketAddr::from(([192, 0, 2, number], 443));
+        let addresses = (1..).zip(addresses).map(|(number, seen)| (address(number), seen.clone())).collect();
+        NewSightings { addresses, is_complete }
+    }
+
+    fn memory(rounds: &[NewSightings]) -> EdgeMemory {
+        let mut memory = EdgeMemory::default();
+        rounds.iter().for_each(|seen| memory.see(seen));
+        memory
+    }
+
+    #[test]
+    fn earliest_expiry_that_was_seen_counts() {
+        let (old, new) = (|| Some(leaf("old", 10)), || Some(leaf("new", 90)));
+        let nothing = || Some(Sighting::Nothing);
+        let complete = |addresses: &[_]| seen(addresses, true);
+        // The slack in hours with a push of one hour, and whether every address serves `new`.
+        let rows = [
+            (vec![], None, None),
+            (vec![complete(&[None])], None, None),
+            (vec![complete(&[new()])], Some(89), Some(true)),
+            (vec![complete(&[new(), old()])], Some(9), Some(false)),
+            (vec![complete(&[new(), nothing()])], Some(0), Some(false)),
+            (vec![complete(&[Some(leaf("new", -2)), nothing()])], Some(-3), Some(false)),
+            (vec![complete(&[Some(leaf("new", 0))])], Some(-1), Some(true)),
+            // An upload that could not be verified: the address was last seen to serve the old leaf.
+            (vec![complete(&[old()]), complete(&[None])], Some(9), Some(false)),
+            (vec![complete(&[old(), old()]), complete(&[new(), None])], Some(9), Some(false)),
+            (
+                vec![complete(&[old(), old()]), complete(&[None, None]), complete(&[new(), new()])],
+                Some(89),
+                Some(true),
+            ),
+            (vec![complete(&[nothing()]), complete(&[None])], Some(0), Some(false)),
+            (vec![complete(&[nothing()]), complete(&[new()])], Some(89), Some(true)),
+            // The edge has fewer addresses than before, or they could not be looked up.
+            (vec![complete(&[new(), old()]), complete(&[new()])], Some(89), Some(true)),
+            (vec![complete(&[new(), old()]), seen(&[new()], false)], Some(9), Some(false)),
+            (vec![complete(&[old()]), seen(&[], false)], Some(9), Some(false)),
+        ];
+        for (number, (rounds, hours, serves)) in rows.iter().enumerate() {
+            let memory = memory(rounds);
+            let slack = memory.slack(PUSH, NOW).map(Duration::whole_hours);
+            assert_eq!((slack, memory.serves("new")), (*hours, *serves), "row {number}");
+        }
+        let expired = memory(&[complete(&[Some(leaf("new", -1))])]);
+        assert_eq!(expired.slack(Duration::MAX, NOW), Some(Duration::MIN), "no overflow");
+    }
+
+    #[test]
+    fn push_ends_once_and_in_time() {
+        let ended = |begun: Duration| {
+            let mut memory = EdgeMemory::default();
+            memory.add(&EdgeFindings { push: Push::Open(Some(NOW + begun)), ..EdgeFindings::default() });
+            (memory.end_push(NOW).map(|took| took.as_secs()), memory.end_push(NOW))
+        };
+        for (begun, took) in
+            [(0, Some(0)), (-90, Some(90)), (-86_400, Some(86_400)), (-86_401, None), (1, None)]
+        {
+            assert_eq!(ended(Duration::seconds(begun)), (took, None), "{begun}");
+        }
+        let mut memory = memory(&[seen(&[Some(leaf("new", 1))], true)]);
+        let steps = [
+            (Push::NotBegun, None),
+            (Push::Open(Some(NOW)), Some(NOW)),
+            (Push::NotBegun, Some(NOW)),
+            (Push::Open(None), None),
+            (Push::Open(Some(NOW)), Some(NOW)),
+            (Push::Ended(Elapsed::ZERO), None),
+        ];
+        for (push, uploaded_at) in steps {
+            memory.add(&EdgeFindings { push, ..EdgeFindings::default() });
+            assert_eq!(memory.uploaded_at, uploaded_at, "{push:?}");
+        }
+        memory.add(&EdgeFindings { is_void: true, ..EdgeFindings::default() });
+        assert!(memory.is_empty());
+    }
+
+    #[test]
+    fn only_changes_of_leaves_matter() {
+        let new = || Some(leaf("new", 90));
+        let one = memory(&[seen(&[new()], true)]);
+        let two = memory(&[seen(&[None, new()], true)]);
+        assert!(one != two && one.is_equivalent(&two));
+        assert!(!one.is_equivalent(&EdgeMemory::default()));
+        assert!(!one.is_equivalent(&memory(&[seen(&[new(), Some(Sighting::Nothing)], true)])));
+    }
+
+    #[test]
+    fn state_file_holds_addresses_and_leaves() {
+        let mut memory = memory(&[seen(&[Some(leaf("ab", 0)), Some(Sighting::Nothing)], true)]);
+        memory.add(&EdgeFindings { push: Push::Open(Some(NOW)), ..EdgeFindings::default() });
+        let json = serde_json::to_value(&memory).unwrap();
+        let expected = serde_json::json!({
+            "seen": {
+                "192.0.2.1:443": {"fingerprint": "ab", "not_after": "2026-11-22T12:00:00Z"},
+                "192.0.2.2:443": null,
+            },
+            "uploaded_at": "2026-11-22T12:00:00Z",
+        });
+        assert_eq!(json, expected);
+        assert_eq!(serde_json::from_value::<EdgeMemory>(json).unwrap(), memory);
+        assert_eq!(
+            serde_json::from_value::<EdgeMemory>(serde_json::json!({})).unwrap(),
+            EdgeMemory::default()
+        );
+    }
+}
