@@ -1,15 +1,18 @@
 //! The record of the last `sync`: when it ended, and how. A run that is killed leaves the record of the one before.
 //!
-//! Each share of `sync --shard I/N` has a file of its own, so that no run waits for another. The names have no extension:
+//! Each share of `sync --shard I/N` has a file of its own, so that no share waits for another. The names have no extension:
 //! earlier releases ignore these files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
+use super::LockError;
 use super::store::{MODE, Store, VersionHeader, WriteError};
+use crate::clock::Deadline;
 use crate::file::{self, ReadError, StagedFile};
 use crate::text::{self, count, rfc3339};
 
@@ -17,6 +20,7 @@ const VERSION: u64 = 1;
 const NAME: &str = "last-sync";
 /// Maximum size of a file; the message is one short line.
 const MAX_BYTES: u64 = 64 << 10;
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How a `sync` ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,13 +120,20 @@ impl Store {
         (exit_code, message): (u8, Option<String>),
         now: OffsetDateTime,
     ) -> Result<(), WriteError> {
-        let (path, all) = (self.path(&file_name(shard.unwrap_or(ALL))), self.path(NAME));
+        let name = file_name(shard.unwrap_or(ALL));
+        let path = self.path(&name);
+        // Two runs may end at the same moment. If the other one hangs, its record has to do.
+        let _lock = match self.lock(&name, Deadline::after(LOCK_TIMEOUT)) {
+            Err(LockError::Timeout(_)) => return Ok(()),
+            Err(LockError::Write(error)) => return Err(error),
+            Ok(lock) => lock,
+        };
         let own = match read(&path) {
             Ok(own) => own,
             Err(SyncRecordFault::NewerVersion { .. }) => return Err(WriteError::later_version(path)),
             Err(_) => None,
         };
-        let full = read(&all).unwrap_or_default();
+        let full = read(&self.path(NAME)).unwrap_or_default();
         let before = own.as_ref().map(|own| own.newer(full.as_ref())).or(full.as_ref());
         let failing = before.filter(|before| before.exit_code != 0);
         let since = failing.map_or(now, |before| before.failing_since.unwrap_or(before.ended_at));
@@ -131,9 +142,7 @@ impl Store {
         let failed = |error| WriteError::new(&path, &error);
         let json = serde_json::to_vec(&Versioned { version: VERSION, record: &record });
         let json = json.map_err(|error| failed(error.into()))?;
-        // A name of its own, because another run may end at this moment.
-        let temporary = self.path(&format!("{NAME}.{:08x}.new", fastrand::u32(..)));
-        StagedFile::write(&path, temporary, &[&json, b"\n"], MODE)
+        StagedFile::write(&path, self.file(&name, "new"), &[&json, b"\n"], MODE)
             .and_then(|staged| staged.replace())
             .and_then(|()| self.sync_to_disk())
             .map_err(failed)
@@ -255,7 +264,7 @@ mod tests {
              \"failing_since\":\"2026-11-22T13:00:00Z\"}\n"
         );
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2, "the file and its lock");
         assert!(store.names().unwrap().is_empty());
     }
 
@@ -332,7 +341,7 @@ mod tests {
             "last-sync-1-of-1",
             "last-sync-00-of-1",
             "last-sync-0-of-1",
-            "last-sync.1234abcd.new",
+            "last-sync.new",
             "last-sync-x",
             "last-syncs",
             "last-sync-a-0123456789.json",

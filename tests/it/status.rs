@@ -111,13 +111,13 @@ fn table_shows_each_site() {
     deploy(&service, &lineage, state.path()).succeeds();
     let output = status(state.path(), &[]).succeeds();
     let lines: Vec<&str> = output.stdout.lines().collect();
-    assert_eq!((lines.len(), output.stderr.as_str()), (4, ""), "{}", output.stdout);
+    assert_eq!((lines.len(), output.stderr.as_str()), (5, ""), "{}", output.stdout);
     assert!(lines[0].starts_with("SITE "), "{}", lines[0]);
     for (line, site) in lines[1..3].iter().zip(["a.example", "b.example"]) {
         assert!(line.starts_with(&format!("* {site}  served ")), "{line}");
         assert!(line.ends_with(&format!("  {}", name(state.path()))), "{line}");
     }
-    assert_eq!(lines[3], "2 sites: 2 served");
+    assert_eq!(lines[3..], ["2 sites: 2 served", "! last sync: never"]);
     let wide = status(state.path(), &["--wide"]).succeeds().stdout;
     let row = wide.lines().nth(1).unwrap();
     assert!(row.contains(" same leaf") && row.ends_with("  served"), "{row}");
