@@ -7,7 +7,9 @@ use std::sync::OnceLock;
 
 use crate::env::Env;
 use crate::report::Style;
-use crate::settings::{self, Configuration, ConfigurationFile, EffectiveSetting, Layer, Program};
+use crate::settings::{
+    self, Configuration, ConfigurationFile, EffectiveSetting, HeartbeatUrl, Layer, Program,
+};
 
 /// The environment, the configuration file and the output style of a run.
 pub struct Context {
@@ -42,6 +44,11 @@ impl Context {
     /// The program to run after a failure, if the configuration file names one; other faults of the file do not matter.
     pub(crate) fn on_failure(&self) -> Option<&Program> {
         self.file().on_failure.as_ref()
+    }
+
+    /// The URL to call after each `sync`, if the configuration file names one; other faults of the file do not matter.
+    pub(crate) fn heartbeat_url(&self) -> Option<&HeartbeatUrl> {
+        self.file().heartbeat_url.as_ref()
     }
 
     /// The usable part of an invalid configuration file: where to record the failure.

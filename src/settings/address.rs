@@ -54,9 +54,8 @@ impl BaseUrl {
         Some(Self(url))
     }
 
-    /// The host; an IPv6 address is in brackets.
-    pub(super) fn host(&self) -> &str {
-        self.0.host_str().unwrap_or_default()
+    pub(super) fn as_url(&self) -> &Url {
+        &self.0
     }
 
     /// Whether requests are sent without TLS, which is allowed on loopback only.
@@ -122,7 +121,8 @@ impl From<BaseUrl> for String {
     }
 }
 
-fn is_loopback(host: &str) -> bool {
+/// Whether the host of a URL is this machine.
+pub(super) fn is_loopback(host: &str) -> bool {
     let host = host.trim_matches(['[', ']']);
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{Layer, Program, SettingsError, parser};
+use super::{HeartbeatUrl, Layer, Program, SettingsError, parser};
 use crate::env::Env;
 use crate::names::Domain;
 use crate::{file, text};
@@ -25,6 +25,8 @@ pub(crate) struct ConfigurationFile {
     pub(super) faults: Vec<SettingsError>,
     /// Program to run after a failure. It is known even if the rest of the file is invalid: that is a failure, too.
     pub(crate) on_failure: Option<Program>,
+    /// URL to call after each `sync`, known as long as `on_failure` would be.
+    pub(crate) heartbeat_url: Option<HeartbeatUrl>,
 }
 
 /// The contents of a configuration file.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::api_key::{self, KeyLocation};
 use super::{
     ConfigurationFile, Layer, Layers, LineageEntry, Location, Proxy, SETTINGS, Setting, SettingsError,
-    on_failure, timeout,
+    heartbeat_url, on_failure, timeout,
 };
 use crate::clock::Deadline;
 use crate::env::Env;
@@ -76,7 +76,7 @@ pub(crate) fn effective(
     let list = List { flags: flags.texts(), environment: layers.environment.texts(), file, layers };
     let mut settings = vec![list.config_file(config)];
     settings.extend(SETTINGS.iter().enumerate().map(|(at, setting)| list.setting(at, setting)));
-    settings.extend([list.api_key(), list.proxy(), list.on_failure()]);
+    settings.extend([list.api_key(), list.proxy(), list.on_failure(), list.heartbeat_url()]);
     settings.extend(file.valid.lineages.iter().flat_map(|entry| list.entry(entry)));
     settings
 }
@@ -186,6 +186,16 @@ impl List<'_> {
         EffectiveSetting { key, lineage: None, value, origin, error }
     }
 
+    /// Whether there is a heartbeat URL, which is a secret.
+    fn heartbeat_url(&self) -> EffectiveSetting {
+        let key = heartbeat_url::KEY;
+        let line = self.file.valid.lines.get(key);
+        let value = self.file.heartbeat_url.as_ref().map(|_| "set, not shown".to_owned());
+        let origin = line.map_or(ValueOrigin::Default, |line| self.line(*line));
+        let error = line.and_then(|line| self.fault_at(*line));
+        EffectiveSetting { key, lineage: None, value, origin, error }
+    }
+
     /// The settings that an entry has of its own, and that neither a flag nor a variable overrides.
     fn entry(&self, entry: &LineageEntry) -> Vec<EffectiveSetting> {
         let lineage = match &entry.location {
@@ -254,7 +264,7 @@ mod tests {
             ("https_proxy", "http://user:hunter2@proxy.example:3128"),
         ];
         let text = "base_url = 'https://api.example.net'\n\nwait = 9\nrebind = true\n\
-                    on_failure = ['mail', '-s', 'hunter2']\n\
+                    on_failure = ['mail', '-s', 'hunter2']\nheartbeat_url = 'https://hunter2/'\n\
                     [[lineage]]\npath = '/certs/a'\nverify = 'off'\nwait = 1\n";
         let expected = [
             "config = /etc/edgecert/config.toml (default)",
@@ -274,7 +284,8 @@ mod tests {
             "api_key = 10 characters (variable EDGECERT_API_KEY)",
             "proxy = http://proxy.example:3128, with credentials (variable https_proxy)",
             "on_failure = mail (2 arguments) (/etc/edgecert/config.toml line 5)",
-            "/certs/a: verify = off (/etc/edgecert/config.toml line 8)",
+            "heartbeat_url = set, not shown (/etc/edgecert/config.toml line 6)",
+            "/certs/a: verify = off (/etc/edgecert/config.toml line 9)",
         ];
         assert_eq!(lines(&flags, &variables, text), expected);
     }

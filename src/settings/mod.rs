@@ -9,6 +9,7 @@ mod damaged;
 mod effective;
 mod error;
 mod guards;
+mod heartbeat_url;
 mod inspection;
 mod layer;
 mod layers;
@@ -30,6 +31,7 @@ pub(crate) use self::configuration::{
 pub(crate) use self::effective::{EffectiveSetting, ValueOrigin, effective};
 pub(crate) use self::error::{FileFault, SettingsError};
 pub(crate) use self::guards::Guards;
+pub(crate) use self::heartbeat_url::HeartbeatUrl;
 pub(crate) use self::layer::{Layer, Reader, SETTINGS, Setting};
 pub(crate) use self::layers::{Layers, RecordedSettings};
 pub(crate) use self::on_failure::{Distrust, Program};

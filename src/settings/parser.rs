@@ -12,12 +12,15 @@ use toml::de::{DeTable, DeValue};
 use super::configuration::{ConfigurationFile, KeyLines};
 use super::layer::{Layer, Reader, SETTINGS, Setting};
 use super::value::Value;
-use super::{Configuration, FileFault, LineageEntry, Location, Program, SettingsError, damaged, on_failure};
+use super::{
+    Configuration, FileFault, HeartbeatUrl, LineageEntry, Location, Program, SettingsError, damaged,
+    heartbeat_url, on_failure,
+};
 use crate::names::{Domain, NotADomain};
 use crate::text::sanitize;
 
 /// Keys of the file other than settings.
-const GLOBAL_KEYS: &[&str] = &[on_failure::KEY, "lineage"];
+const GLOBAL_KEYS: &[&str] = &[on_failure::KEY, heartbeat_url::KEY, "lineage"];
 /// The setting that is read even if the rest of the file is invalid.
 const STATE_DIR: &str = "state_dir";
 /// Keys of a `[[lineage]]` other than settings.
@@ -26,10 +29,10 @@ const LINEAGE_KEYS: &[&str] = &["name", "path", "cert", "key", "domains"];
 /// Parses the text.
 pub(super) fn parse(path: &Path, text: &str) -> ConfigurationFile {
     let mut parser = DocumentParser { path, text, faults: Vec::new() };
-    let (valid, on_failure) = match DeTable::parse(text) {
+    let (valid, on_failure, heartbeat_url) = match DeTable::parse(text) {
         Ok(document) => {
-            let valid = parser.configuration(document.get_ref());
-            (valid, parser.on_failure(document.get_ref()))
+            let table = document.get_ref();
+            (parser.configuration(table), parser.on_failure(table), parser.heartbeat_url(table))
         }
         Err(error) => {
             parser.faults.push(syntax_fault(text, &error));
@@ -41,7 +44,7 @@ pub(super) fn parse(path: &Path, text: &str) -> ConfigurationFile {
     let at_line =
         |(offset, fault)| SettingsError::File { path: path.to_owned(), line: line_of(text, offset), fault };
     let faults = faults.into_iter().map(at_line).collect();
-    ConfigurationFile { path: Some(path.to_owned()), valid, faults, on_failure }
+    ConfigurationFile { path: Some(path.to_owned()), valid, faults, on_failure, heartbeat_url }
 }
 
 /// The directory that paths in a file are relative to.
@@ -58,19 +61,23 @@ struct DocumentParser<'a> {
 
 impl DocumentParser<'_> {
     /// The settings that are read even from invalid TOML.
-    fn damaged(&self) -> (Configuration, Option<Program>) {
+    fn damaged(&self) -> (Configuration, Option<Program>, Option<HeartbeatUrl>) {
         let program =
             damaged::find(self.text, on_failure::KEY, |value| Program::from_toml(value, self.path).ok());
+        let heartbeat =
+            damaged::find(self.text, heartbeat_url::KEY, |value| HeartbeatUrl::from_toml(value).ok());
         let state_dir =
             damaged::find(self.text, STATE_DIR, |value| Value::from_toml(value, directory(self.path)).ok());
         let places = [
             (on_failure::KEY, program.as_ref().map(|found| found.1)),
+            (heartbeat_url::KEY, heartbeat.as_ref().map(|found| found.1)),
             (STATE_DIR, state_dir.as_ref().map(|found| found.1)),
         ];
         let lines =
             places.into_iter().filter_map(|(key, offset)| Some((key, line_of(self.text, offset?)))).collect();
         let layer = Layer { state_dir: state_dir.map(|found| found.0), ..Layer::default() };
-        (Configuration { layer, lines, ..Configuration::default() }, program.map(|found| found.0))
+        let valid = Configuration { layer, lines, ..Configuration::default() };
+        (valid, program.map(|found| found.0), heartbeat.map(|found| found.0))
     }
 
     fn configuration(&mut self, table: &DeTable<'_>) -> Configuration {
@@ -91,6 +98,11 @@ impl DocumentParser<'_> {
     fn on_failure(&mut self, table: &DeTable<'_>) -> Option<Program> {
         let program = Program::from_toml(table.get(on_failure::KEY)?.get_ref(), self.path);
         self.check(table, on_failure::KEY, program)
+    }
+
+    fn heartbeat_url(&mut self, table: &DeTable<'_>) -> Option<HeartbeatUrl> {
+        let url = HeartbeatUrl::from_toml(table.get(heartbeat_url::KEY)?.get_ref());
+        self.check(table, heartbeat_url::KEY, url)
     }
 
     fn entry(&mut self, entry: &Spanned<DeValue<'_>>) -> Option<LineageEntry> {
@@ -154,9 +166,9 @@ impl DocumentParser<'_> {
         Layer::read(&mut TableReader { parser: self, table, allowed })
     }
 
-    /// The lines of the settings in a table, and of `on_failure`.
+    /// The lines of the settings in a table, and of `on_failure` and `heartbeat_url`.
     fn lines(&self, table: &DeTable<'_>) -> KeyLines {
-        let keys = SETTINGS.iter().map(|setting| setting.name).chain([on_failure::KEY]);
+        let keys = SETTINGS.iter().map(|setting| setting.name).chain([on_failure::KEY, heartbeat_url::KEY]);
         let line = |key| Some((key, line_of(self.text, table.get(key)?.span().start)));
         keys.filter_map(line).collect()
     }

@@ -1,4 +1,4 @@
-//! The proxy for requests to the service, from the variables that curl reads. They may hold a password, so an error
+//! The proxy for requests to the service and to `heartbeat_url`, from the variables that curl reads. They may hold a password, so an error
 //! names the variable only.
 
 use std::net::IpAddr;
@@ -49,14 +49,19 @@ enum ProxyError {
 impl Proxy {
     /// The proxy for requests to a base URL; `None` if they are sent directly.
     pub(super) fn find(base_url: &BaseUrl, env: &Env) -> Result<Option<Self>, SettingsError> {
+        Self::for_url(base_url.as_url(), env)
+    }
+
+    /// The proxy for requests to any URL.
+    pub(super) fn for_url(target: &Url, env: &Env) -> Result<Option<Self>, SettingsError> {
         // A proxy could read a plain request, and loopback needs none.
-        if base_url.is_plain() {
+        if target.scheme() == "http" {
             return Ok(None);
         }
         let (Some((variable, text)), exempt) = (first(env, &PROXY)?, first(env, &NO_PROXY)?) else {
             return Ok(None);
         };
-        if exempt.is_some_and(|(_, list)| is_exempt(base_url.host(), list)) {
+        if exempt.is_some_and(|(_, list)| is_exempt(target.host_str().unwrap_or_default(), list)) {
             return Ok(None);
         }
         let invalid =

@@ -1,0 +1,123 @@
+//! The `heartbeat_url` key of the configuration file: the URL that is called after each `sync`. Whoever knows it could
+//! report for this host, so it is a secret: neither errors nor `Debug` show it.
+
+use std::fmt;
+
+use reqwest::Url;
+use toml::de::DeValue;
+
+use super::address::is_loopback;
+use super::{Proxy, SettingsError};
+use crate::env::Env;
+
+/// Name of the key.
+pub(super) const KEY: &str = "heartbeat_url";
+
+/// An https URL, or plain http on loopback.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct HeartbeatUrl(Url);
+
+/// Why a value is not a heartbeat URL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum HeartbeatUrlError {
+    #[error("expected a URL in quotes, such as \"https://HOST/ID\"; the value is a secret and not shown")]
+    NotAUrl,
+    #[error("plain http is for loopback addresses only, because the URL is a secret")]
+    PlainHttp,
+    #[error("it has a fragment, which is never sent")]
+    HasFragment,
+}
+
+impl HeartbeatUrl {
+    /// Reads the value of the key.
+    pub(super) fn from_toml(value: &DeValue<'_>) -> Result<Self, HeartbeatUrlError> {
+        Self::parse(value.as_str().ok_or(HeartbeatUrlError::NotAUrl)?.trim())
+    }
+
+    fn parse(text: &str) -> Result<Self, HeartbeatUrlError> {
+        // `Url` would drop or encode them.
+        if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
+            return Err(HeartbeatUrlError::NotAUrl);
+        }
+        let url = Url::parse(text).map_err(|_| HeartbeatUrlError::NotAUrl)?;
+        match (url.scheme(), url.host_str()) {
+            _ if url.port() == Some(0) => Err(HeartbeatUrlError::NotAUrl),
+            _ if url.fragment().is_some() => Err(HeartbeatUrlError::HasFragment),
+            ("https", Some(_)) => Ok(Self(url)),
+            ("http", Some(host)) if is_loopback(host) => Ok(Self(url)),
+            ("http", Some(_)) => Err(HeartbeatUrlError::PlainHttp),
+            _ => Err(HeartbeatUrlError::NotAUrl),
+        }
+    }
+
+    /// The URL to call after a run: the exit code is the last segment of the path; a query stays behind it.
+    pub(crate) fn with_exit_code(&self, exit_code: u8) -> Url {
+        let mut url = self.0.clone();
+        // Only URLs without a host, such as `mailto:`, have no segments.
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().push(&exit_code.to_string());
+        }
+        url
+    }
+
+    /// Whether it is called without TLS, which is allowed on loopback only.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.0.scheme() == "http"
+    }
+
+    /// The proxy through which it is called; `None`: directly.
+    pub(crate) fn proxy(&self, env: &Env) -> Result<Option<Proxy>, SettingsError> {
+        Proxy::for_url(&self.0, env)
+    }
+}
+
+impl fmt::Debug for HeartbeatUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HeartbeatUrl")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_code_is_the_last_segment() {
+        for (url, called) in [
+            ("https://hc.example", "https://hc.example/75"),
+            ("https://hc.example/", "https://hc.example/75"),
+            ("https://hc.example/ping/abc", "https://hc.example/ping/abc/75"),
+            ("https://hc.example/ping/abc/", "https://hc.example/ping/abc/75"),
+            ("https://hc.example:8443/abc?create=1&x=/", "https://hc.example:8443/abc/75?create=1&x=/"),
+            ("https://hc.example?msg=a%20b", "https://hc.example/75?msg=a%20b"),
+            ("https://hc.example/a%2Fb", "https://hc.example/a%2Fb/75"),
+            ("https://user:word@hc.example/abc", "https://user:word@hc.example/abc/75"),
+            ("http://[::1]:8000/abc", "http://[::1]:8000/abc/75"),
+        ] {
+            assert_eq!(HeartbeatUrl::parse(url).unwrap().with_exit_code(75).as_str(), called);
+        }
+    }
+
+    #[test]
+    fn other_values_are_refused_unseen() {
+        use HeartbeatUrlError as E;
+        for (url, expected) in [
+            ("http://hc.example/secret", E::PlainHttp),
+            ("http://192.168.0.1/secret", E::PlainHttp),
+            ("https://hc.example/secret#now", E::HasFragment),
+            ("ftp://hc.example/secret", E::NotAUrl),
+            ("mailto:secret@hc.example", E::NotAUrl),
+            ("hc.example/secret", E::NotAUrl),
+            ("https://hc.example/a secret", E::NotAUrl),
+            ("https://hc.example:0/secret", E::NotAUrl),
+            ("https://", E::NotAUrl),
+            ("", E::NotAUrl),
+        ] {
+            let error = HeartbeatUrl::parse(url).unwrap_err();
+            assert_eq!(error, expected, "{url}");
+            assert!(!error.to_string().contains("secret/") && !error.to_string().contains("hc.example"));
+        }
+        let url = HeartbeatUrl::parse("https://hc.example/secret").unwrap();
+        assert_eq!(format!("{url:?}"), "HeartbeatUrl");
+    }
+}
