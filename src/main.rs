@@ -97,7 +97,7 @@ fn exit_on_panic(ui: Ui, command: &'static str, context: Option<&'static Context
         let report = internal_error(command, &place);
         let _ = ui.print_report(&report);
         if let Some(context) = context {
-            let _ = notify::report_failure(&report, context);
+            notify::report_panic(&report, context);
         }
         std::process::exit(i32::from(report.exit_code()));
     }));

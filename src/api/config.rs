@@ -47,7 +47,7 @@ impl ClientConfig {
 }
 
 /// Loads the given roots. A plain HTTP connection does not need the system's roots.
-fn load_roots(
+pub(super) fn load_roots(
     roots: &Roots,
     is_plain: bool,
     stores: &TrustStores,
@@ -60,7 +60,7 @@ fn load_roots(
 }
 
 /// TLS with ring and the given roots.
-fn tls(roots: Arc<RootCertStore>) -> Result<rustls::ClientConfig, SetupError> {
+pub(super) fn tls(roots: Arc<RootCertStore>) -> Result<rustls::ClientConfig, SetupError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

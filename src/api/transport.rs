@@ -12,8 +12,9 @@ use reqwest::header::{
 use serde_json::Value;
 
 use super::config::{ClientConfig, SetupError};
-use super::connection::{RequestPhase, connection_error, innermost_reason};
+use super::connection::{RequestPhase, connection_error};
 use super::error::AttemptError;
+use super::http::http_client;
 use super::json::JsonError;
 use super::limiter::Limiter;
 use super::response::Response;
@@ -24,7 +25,6 @@ use crate::text;
 
 /// Time limit of one attempt. Shorter than most deadlines, so that a stalled connection is replaced.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(25);
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum size of a response body.
 const MAX_BODY_BYTES: usize = 32 << 20;
@@ -70,20 +70,7 @@ pub(super) struct Transport {
 impl Transport {
     pub(super) fn new(config: &ClientConfig, redactor: Redactor) -> Result<Self, SetupError> {
         let (base_url, limiter) = (config.base_url.clone(), Arc::clone(&config.limiter));
-        let builder = reqwest::Client::builder()
-            .user_agent(concat!("edgecert/", env!("CARGO_PKG_VERSION")))
-            .default_headers(default_headers(config)?)
-            .redirect(reqwest::redirect::Policy::none())
-            .referer(false)
-            .connect_timeout(CONNECT_TIMEOUT)
-            .tls_backend_preconfigured(config.tls.clone());
-        let failed = |error: reqwest::Error| SetupError::Client(innermost_reason(&error));
-        let builder = match &config.proxy {
-            Some(proxy) => builder.proxy(client_proxy(proxy).map_err(failed)?),
-            // Otherwise reqwest would read the variables itself, and ignore invalid ones.
-            None => builder.no_proxy(),
-        };
-        let http = builder.build().map_err(failed)?;
+        let http = http_client(config.tls.clone(), config.proxy.as_ref(), default_headers(config)?)?;
         let peer = peer(&base_url, config.proxy.as_ref());
         Ok(Self { http, base_url, peer, limiter, redactor: Arc::new(redactor), skew: Cell::default() })
     }
@@ -172,14 +159,6 @@ impl Transport {
 fn peer(base_url: &BaseUrl, proxy: Option<&Proxy>) -> String {
     let proxy = proxy.map(|proxy| format!(" (through the proxy in {})", proxy.variable));
     format!("{}{}", base_url.join("").authority(), proxy.unwrap_or_default())
-}
-
-fn client_proxy(proxy: &Proxy) -> reqwest::Result<reqwest::Proxy> {
-    let client = reqwest::Proxy::https(proxy.url.clone())?;
-    Ok(match &proxy.credentials {
-        Some(credentials) => client.basic_auth(credentials.user.expose(), credentials.password.expose()),
-        None => client,
-    })
 }
 
 fn default_headers(config: &ClientConfig) -> Result<HeaderMap, SetupError> {

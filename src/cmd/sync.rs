@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use super::deploy::deploy;
 use crate::cli::{DeployArgs, SyncArgs};
-use crate::clock;
+use crate::clock::{self, Start};
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::notify::{log_warning, send_heartbeat};
 use crate::progress::Progress;
 use crate::report::{DeployReport, Report};
 use crate::settings::Layers;
@@ -15,7 +16,7 @@ use crate::state::{Origin, Store, WriteError};
 use crate::sync::{self, Summary, SyncOptions};
 use crate::text::sanitize;
 
-/// Processes all lineages of the host, and records how that ended.
+/// Processes all lineages of the host, records how that ended, and sends the heartbeat.
 pub(crate) fn run(
     args: &SyncArgs,
     context: &Context,
@@ -27,6 +28,7 @@ pub(crate) fn run(
         splay: Duration::from_secs(args.splay),
         shard: args.shard,
     };
+    let start = Start::now();
     match sync::run(&options, context, progress) {
         Ok(summary) => {
             summary.report(report);
@@ -39,6 +41,10 @@ pub(crate) fn run(
                 log::info!("{error}");
             }
         }
+    }
+    if let Err(error) = send_heartbeat(report, start.moment(), context) {
+        log_warning(&error.to_string());
+        report.warnings.push(error.to_string());
     }
 }
 

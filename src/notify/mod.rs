@@ -1,17 +1,22 @@
 //! Reports failures that the ACME client would swallow: certbot drops the exit code, acmed the output.
 //!
-//! The `on_failure` program receives the report, and the system log a line. Nothing here changes the exit code.
+//! The `on_failure` program receives the report, and the system log a line. The heartbeat also tells of successes.
+//! Nothing here changes the exit code.
 
+mod heartbeat;
 mod on_failure;
 mod system_log;
 
 use std::io::{self, IsTerminal as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::clock::Start;
 use crate::context::Context;
 use crate::error::{CommandError, ErrorKind};
 use crate::report::AnyReport;
 use crate::text::sanitize;
 
+pub(crate) use heartbeat::send_heartbeat;
 pub use on_failure::NotifyError;
 pub use system_log::log_warning;
 
@@ -54,6 +59,19 @@ fn messages(errors: &[CommandError]) -> String {
 pub fn report_failure(report: &dyn AnyReport, context: &Context) -> Result<(), NotifyError> {
     let notification = Notification::new(report);
     if notification.is_failure() { send(&notification, context) } else { Ok(()) }
+}
+
+/// Reports a panic like any failure. If `sync` panics, its heartbeat is sent, too: the host is alive.
+pub fn report_panic(report: &dyn AnyReport, context: &Context) {
+    // A second panic, in this function, would call it again.
+    static IS_REPORTED: AtomicBool = AtomicBool::new(false);
+    if IS_REPORTED.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    if report.command() == "sync" {
+        let _ = send_heartbeat(report, Start::now().moment(), context);
+    }
+    let _ = report_failure(report, context);
 }
 
 /// Reports the usage error of a hook, unless the user sees it on a terminal.

@@ -63,7 +63,8 @@ const IMPORTS: [(&str, &[&str]); 36] = [
     ),
     // Read once per run.
     ("context", &["env", "report", "settings"]),
-    ("notify", &["context", "env", "error", "file", "report", "settings", "text"]),
+    // `api` and `runtime` for the heartbeat, which is an HTTP request.
+    ("notify", &["api", "clock", "context", "env", "error", "file", "report", "runtime", "settings", "text"]),
     // The engines.
     (
         "deploy",
@@ -141,6 +142,8 @@ const IMPORTS: [(&str, &[&str]); 36] = [
             "hint",
             "inventory",
             "names",
+            // The heartbeat of `sync`, before its report is printed: a failure is one of its warnings.
+            "notify",
             "outcome",
             "plan",
             "progress",

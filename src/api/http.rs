@@ -1,0 +1,66 @@
+//! The HTTP client: no redirects, no proxy but the one that the settings name, TLS with ring. Also for requests to other
+//! servers than the service.
+
+use std::time::Duration;
+
+use reqwest::Client;
+use reqwest::header::HeaderMap;
+
+use super::config::{SetupError, load_roots, tls};
+use super::connection::{RequestPhase, connection_error, innermost_reason};
+use super::error::AttemptError;
+use crate::clock::Deadline;
+use crate::settings::{Proxy, Roots};
+use crate::trust::TrustStores;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Makes a client that sends these headers with each request.
+pub(super) fn http_client(
+    tls: rustls::ClientConfig,
+    proxy: Option<&Proxy>,
+    headers: HeaderMap,
+) -> Result<Client, SetupError> {
+    let builder = Client::builder()
+        .user_agent(concat!("edgecert/", env!("CARGO_PKG_VERSION")))
+        .default_headers(headers)
+        .redirect(reqwest::redirect::Policy::none())
+        .referer(false)
+        .connect_timeout(CONNECT_TIMEOUT)
+        .tls_backend_preconfigured(tls);
+    let failed = |error: reqwest::Error| SetupError::Client(innermost_reason(&error));
+    let builder = match proxy {
+        Some(proxy) => builder.proxy(client_proxy(proxy).map_err(failed)?),
+        // Otherwise reqwest would read the variables itself, and ignore invalid ones.
+        None => builder.no_proxy(),
+    };
+    builder.build().map_err(failed)
+}
+
+fn client_proxy(proxy: &Proxy) -> reqwest::Result<reqwest::Proxy> {
+    let client = reqwest::Proxy::https(proxy.url.clone())?;
+    Ok(match &proxy.credentials {
+        Some(credentials) => client.basic_auth(credentials.user.expose(), credentials.password.expose()),
+        None => client,
+    })
+}
+
+/// Makes a client for another server than the service: it does not know the API key.
+pub(crate) fn anonymous_client(
+    roots: &Roots,
+    is_plain: bool,
+    proxy: Option<&Proxy>,
+    deadline: Deadline,
+) -> Result<Client, SetupError> {
+    let roots = load_roots(roots, is_plain, &TrustStores::default(), deadline)?;
+    http_client(tls(roots)?, proxy, HeaderMap::new())
+}
+
+/// Why a request to another server failed, naming neither its URL nor its host.
+pub(crate) fn failure_reason(error: reqwest::Error) -> String {
+    match connection_error(error, "its server", RequestPhase::Request) {
+        AttemptError::Unreachable { reason, .. } | AttemptError::ConnectionClosed { reason, .. } => reason,
+        AttemptError::TimedOut { .. } => "its server did not respond in time".into(),
+        error => error.to_string(),
+    }
+}

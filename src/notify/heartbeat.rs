@@ -1,0 +1,109 @@
+//! The heartbeat: calls `heartbeat_url` after each `sync`, so that its receiver notices a host whose timer died, or one
+//! that cannot notify anybody. A failure is a warning. The URL is a secret, which no message names.
+
+use std::thread;
+use std::time::Duration;
+
+use crate::api::{SetupError, anonymous_client, failure_reason};
+use crate::clock::{Deadline, Moment};
+use crate::context::Context;
+use crate::env::Env;
+use crate::error::CommandError;
+use crate::file;
+use crate::report::{AnyReport, Style};
+use crate::runtime::Runtime;
+use crate::settings::{HeartbeatUrl, Roots, SettingsError};
+use crate::text::sanitize_untruncated;
+
+/// Time limit for the whole call.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Longest summary, in characters.
+const MAX_SUMMARY: usize = 1000;
+
+/// The heartbeat URL was not called, or its server did not accept the call.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HeartbeatError {
+    #[error("cannot call heartbeat_url: {0}")]
+    Settings(#[from] SettingsError),
+    #[error("cannot call heartbeat_url: {0}")]
+    Setup(#[from] SetupError),
+    #[error("cannot call heartbeat_url: {0}")]
+    Failed(String),
+    #[error("heartbeat_url did not respond within {} seconds", TIMEOUT.as_secs())]
+    TimedOut,
+    #[error("heartbeat_url responded with status {status}, expected 200 to 299")]
+    Status { status: u16 },
+    #[error("heartbeat_url redirects ({status}); redirects are never followed")]
+    Redirected { status: u16 },
+}
+
+/// Calls the heartbeat URL, if there is one, with the exit code and a summary of a run.
+pub(crate) fn send_heartbeat(
+    report: &dyn AnyReport,
+    moment: Moment,
+    context: &Context,
+) -> Result<(), HeartbeatError> {
+    let Some(url) = context.heartbeat_url() else { return Ok(()) };
+    let (exit_code, summary) = (report.exit_code(), summary(report, moment));
+    // In a thread of its own: after a panic, this one may be inside a runtime.
+    let call = || call(url, exit_code, summary, &context.env);
+    thread::scope(|scope| match thread::Builder::new().spawn_scoped(scope, call) {
+        Ok(thread) => thread.join().unwrap_or_else(|_| Err(HeartbeatError::Failed("internal error".into()))),
+        Err(error) => Err(HeartbeatError::Failed(file::reason(&error))),
+    })
+}
+
+fn call(url: &HeartbeatUrl, exit_code: u8, summary: String, env: &Env) -> Result<(), HeartbeatError> {
+    let deadline = Deadline::after(TIMEOUT);
+    let proxy = url.proxy(env)?;
+    let client = anonymous_client(&Roots::of_system(env), url.is_plain(), proxy.as_ref(), deadline)?;
+    let request = client.post(url.with_exit_code(exit_code));
+    let request = request.header("Content-Type", "text/plain; charset=utf-8").body(summary);
+    log::info!("calling heartbeat_url with exit code {exit_code}");
+    let failed = |error: anyhow::Error| HeartbeatError::Failed(error.to_string());
+    let runtime = Runtime::new().map_err(failed)?;
+    // A timeout of the client would not cover the look-up of the name.
+    let response = async { tokio::time::timeout(deadline.left(), request.send()).await };
+    let response = runtime.block_on(response).map_err(failed)?.map_err(|_| HeartbeatError::TimedOut)?;
+    let status = response.map_err(|error| HeartbeatError::Failed(failure_reason(error)))?.status().as_u16();
+    log::info!("heartbeat_url responded with status {status}");
+    match status {
+        200..=299 => Ok(()),
+        300..=399 => Err(HeartbeatError::Redirected { status }),
+        _ => Err(HeartbeatError::Status { status }),
+    }
+}
+
+/// The last line of the report and the first error; if there is neither, the first warning.
+fn summary(report: &dyn AnyReport, moment: Moment) -> String {
+    let text = report.to_text(Style::PLAIN, moment);
+    let error = report.errors().first().map(CommandError::message);
+    let mut parts: Vec<&str> = text.lines().last().into_iter().chain(error).collect();
+    if parts.is_empty() {
+        parts.extend(report.warnings().first().map(String::as_str));
+    }
+    sanitize_untruncated(&parts.join("; ")).chars().take(MAX_SUMMARY).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Start;
+    use crate::report::CommandReport;
+
+    #[test]
+    fn summary_is_one_short_line() {
+        let mut report = CommandReport::new("sync");
+        report.warnings.push("no lineage\nwas ever deployed".into());
+        let moment = Start::now().moment();
+        assert_eq!(summary(&report, moment), "no lineage was ever deployed");
+        report.body.text = "* deployed  shop\n1 lineage: 1 deployed (0.1 s)\n".into();
+        assert_eq!(summary(&report, moment), "1 lineage: 1 deployed (0.1 s)");
+        report.fail(anyhow::anyhow!("two\r\nlines\u{1b}[2J {}", "x".repeat(5000)));
+        report.fail(anyhow::anyhow!("another"));
+        let summary = summary(&report, moment);
+        let start = "1 lineage: 1 deployed (0.1 s); internal error: two lines [2J xxx";
+        assert!(summary.starts_with(start) && summary.chars().count() == MAX_SUMMARY, "{summary}");
+    }
+}
