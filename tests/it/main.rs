@@ -33,6 +33,7 @@ mod exit_codes;
 mod faults;
 mod first_hour;
 mod guards;
+mod heartbeat;
 mod help;
 mod hints;
 mod incomplete;

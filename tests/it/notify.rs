@@ -253,7 +253,7 @@ fn writable_configuration_names_no_program() {
 
 /// Runs a hook and returns the lines that it sends to the system log. Creating `/dev/log` needs root, so proot maps a
 /// socket to it.
-fn run_with_system_log(directory: &Path, hook: Hook, wrapper: &[&str]) -> (Output, Vec<String>) {
+pub(crate) fn run_with_system_log(directory: &Path, hook: Hook, wrapper: &[&str]) -> (Output, Vec<String>) {
     let path = directory.join("log");
     let _ = fs::remove_file(&path);
     let log = UnixDatagram::bind(&path).unwrap();

@@ -1,0 +1,432 @@
+//! The heartbeat: `sync` calls `heartbeat_url` with its exit code and a summary, whatever happened, and a receiver that
+//! cannot be reached is only a warning. The URL is a secret.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Lines, Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+
+use tempfile::TempDir;
+
+use crate::harness::{Hook, Lineage, Output, deploy, edgecert, require, require_trusted_root, sandbox};
+use crate::notify::run_with_system_log;
+
+/// The secret part of each URL.
+const ID: &str = "5bf66975-d4c7-4bf5-bcc8-b8d8a82ea278";
+
+/// A call as it arrived.
+struct Call {
+    /// Method and path.
+    line: String,
+    headers: Vec<String>,
+    body: String,
+}
+
+/// A receiver of heartbeats on loopback.
+struct Heartbeats {
+    port: u16,
+    calls: Receiver<Call>,
+}
+
+impl Heartbeats {
+    /// Starts a receiver that answers every call with this text; without one, it never answers.
+    fn answering(answer: Option<&'static str>) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (sender, calls) = mpsc::channel();
+        thread::spawn(move || {
+            let mut silent = Vec::new();
+            for client in listener.incoming() {
+                let client = client.unwrap();
+                let Some(call) = read_call(&client) else { continue };
+                // Before the answer, so that it has arrived when the run ends.
+                if sender.send(call).is_err() {
+                    return;
+                }
+                match answer {
+                    Some(answer) => drop((&client).write_all(answer.as_bytes())),
+                    None => silent.push(client),
+                }
+            }
+        });
+        Self { port, calls }
+    }
+
+    fn start() -> Self {
+        Self::answering(Some("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nOK"))
+    }
+
+    fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/{ID}", self.port)
+    }
+
+    /// The only call since the last one that was asked for.
+    #[track_caller]
+    fn only_call(&self) -> Call {
+        let call = self.calls.try_recv().expect("a heartbeat arrives before the run ends");
+        assert!(self.calls.try_recv().is_err(), "there is one heartbeat only");
+        call
+    }
+
+    /// Method and path of the only call.
+    #[track_caller]
+    fn only_line(&self) -> String {
+        self.only_call().line
+    }
+}
+
+fn read_call(client: &TcpStream) -> Option<Call> {
+    let mut reader = BufReader::new(client.try_clone().ok()?);
+    let mut head = Vec::new();
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).ok()? == 0 {
+            return None;
+        }
+        match line.trim_end() {
+            "" => break,
+            line => head.push(line.to_lowercase()),
+        }
+    }
+    let length =
+        head.iter().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok()).unwrap_or(0);
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    let line = head.remove(0).trim_end_matches(" http/1.1").to_owned();
+    Some(Call { line, headers: head, body: String::from_utf8(body).ok()? })
+}
+
+/// Adds a configuration file with this heartbeat URL, and these other lines.
+fn with_heartbeat(hook: Hook, url: &str, lines: &str) -> Hook {
+    let config = hook.write_file("config.toml", &format!("heartbeat_url = \"{url}\"\n{lines}"));
+    hook.env("EDGECERT_CONFIG", config)
+}
+
+/// A `sync` of nothing, which succeeds.
+fn sync_nothing(url: &str) -> Hook {
+    with_heartbeat(edgecert().args(["sync"]), url, "")
+}
+
+/// A `sync` that fails, because it has to deploy a lineage to a service that cannot be reached.
+fn failing_sync(url: &str, lineage: &Lineage) -> Hook {
+    let service = "base_url = \"http://127.0.0.1:1\"\ntimeout = 1\n";
+    let lines = format!("{service}[[lineage]]\npath = '{}'\n", lineage.path().display());
+    with_heartbeat(edgecert().env("EDGECERT_API_KEY", "a-key-of-this-test").args(["sync"]), url, &lines)
+}
+
+#[track_caller]
+fn assert_warns(output: &Output, warning: &str) {
+    let line = format!("edgecert: warning: {warning}");
+    assert!(output.stderr.lines().any(|found| found.starts_with(&line)), "{line}\n{}", output.stderr);
+}
+
+#[test]
+fn each_outcome_arrives_with_a_summary() {
+    let (heartbeats, state) = (Heartbeats::start(), TempDir::new().unwrap());
+    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    deploy(&service, &lineage, state.path()).succeeds();
+    let sync = edgecert().against(&service).env("EDGECERT_STATE_DIR", state.path()).args(["sync"]);
+    let output = with_heartbeat(sync, &heartbeats.url(), "").succeeds();
+    assert_eq!(output.stderr, "");
+    let call = heartbeats.only_call();
+    assert_eq!(call.line, format!("post /{ID}/0"));
+    assert!(call.headers.iter().any(|header| header == "content-type: text/plain; charset=utf-8"));
+    assert!(call.body.starts_with("1 lineage: 1 unchanged (") && call.body.ends_with(" s)"), "{}", call.body);
+
+    let output = failing_sync(&heartbeats.url(), &lineage).exits_with(75);
+    let call = heartbeats.only_call();
+    assert_eq!(call.line, format!("post /{ID}/75"));
+    let error = output.stderr.lines().find_map(|line| line.strip_prefix("edgecert: error: ")).unwrap();
+    assert!(call.body.starts_with("1 lineage: 1 failed (") && call.body.ends_with(error), "{}", call.body);
+    assert_eq!(call.body.lines().count(), 1);
+
+    let output =
+        with_heartbeat(edgecert().args(["sync"]), &heartbeats.url(), "timeout = \"soon\"\n").exits_with(78);
+    let call = heartbeats.only_call();
+    assert_eq!(call.line, format!("post /{ID}/78"));
+    assert!(output.stderr.contains(&call.body) && call.body.contains("`timeout`: expected"), "{}", call.body);
+}
+
+#[test]
+fn damaged_configuration_still_sends_78() {
+    let heartbeats = Heartbeats::start();
+    for lines in ["base_url = https://unquoted\n", "basurl = 1\n", "[[lineage]]\n", "on_failure = 5\n"] {
+        with_heartbeat(edgecert().args(["sync"]), &heartbeats.url(), lines).exits_with(78);
+        assert_eq!(heartbeats.only_line(), format!("post /{ID}/78"), "{lines}");
+    }
+    let output =
+        with_heartbeat(edgecert().args(["sync"]), &heartbeats.url(), "").env("EDGECERT_WAIT", "soon");
+    output.exits_with(78);
+    assert_eq!(heartbeats.only_line(), format!("post /{ID}/78"));
+}
+
+#[test]
+fn other_commands_send_no_heartbeat() {
+    let heartbeats = Heartbeats::start();
+    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    let call = |arguments: &[&str]| {
+        with_heartbeat(edgecert().against(&service).args(arguments), &heartbeats.url(), "")
+    };
+    call(&["--lineage", lineage.path().to_str().unwrap()]).succeeds();
+    call(&["status"]).succeeds();
+    call(&["sync", "--no-such-flag"]).exits_with(2);
+    let [key, cert, chain] = ["privkey.pem", "fullchain.pem", "chain.pem"].map(|name| lineage.file(name));
+    let dehydrated = ["unchanged_cert".into(), "a.example".into(), key, cert.clone(), cert, chain];
+    call(&[]).args(dehydrated.iter().map(PathBuf::from)).succeeds();
+    assert!(heartbeats.calls.try_recv().is_err());
+}
+
+#[test]
+fn code_is_joined_to_the_path() {
+    let heartbeats = Heartbeats::start();
+    let base = format!("http://127.0.0.1:{}", heartbeats.port);
+    for (url, line) in [
+        (base.clone(), "post /0"),
+        (format!("{base}/ping/{ID}/"), &*format!("post /ping/{ID}/0")),
+        (
+            format!("{base}/api/push/{ID}?status=up&msg=a%20b"),
+            &*format!("post /api/push/{ID}/0?status=up&msg=a%20b"),
+        ),
+        (format!("http://localhost:{}/{ID}", heartbeats.port), &*format!("post /{ID}/0")),
+    ] {
+        let output = sync_nothing(&url).args(["--shard", "1/2"]).succeeds();
+        assert_eq!(heartbeats.only_line(), line);
+        assert!(!output.stderr.contains("heartbeat"), "{}", output.stderr);
+    }
+    sync_nothing(&format!("http://user:pass%20word@127.0.0.1:{}/{ID}", heartbeats.port)).succeeds();
+    let headers = heartbeats.only_call().headers;
+    assert!(
+        headers.iter().any(|header| header == "authorization: basic dxnlcjpwyxnzihdvcmq="),
+        "{headers:?}"
+    );
+}
+
+#[test]
+fn unsuccessful_call_is_only_a_warning() {
+    let target = Heartbeats::start();
+    let redirect: &'static str = Box::leak(
+        format!("HTTP/1.1 302 Found\r\nLocation: {}\r\nContent-Length: 0\r\n\r\n", target.url()).into(),
+    );
+    let rows = [
+        ("HTTP/1.1 204 No Content\r\n\r\n", None),
+        ("HTTP/1.1 202 Accepted\r\nContent-Length: 5\r\n\r\nshort", None),
+        (
+            "HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n",
+            Some("heartbeat_url responded with status 500, expected 200 to 299"),
+        ),
+        (
+            "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
+            Some("heartbeat_url responded with status 404, expected 200 to 299"),
+        ),
+        (redirect, Some("heartbeat_url redirects (302); redirects are never followed")),
+        ("nonsense\r\n\r\n", Some("cannot call heartbeat_url: ")),
+        ("", Some("cannot call heartbeat_url: ")),
+    ];
+    for (answer, warning) in rows {
+        let heartbeats = Heartbeats::answering(Some(answer));
+        let output = sync_nothing(&heartbeats.url()).args(["--json"]).succeeds();
+        heartbeats.only_call();
+        let warnings = output.json()["warnings"].to_string();
+        assert_eq!(warnings.contains("heartbeat_url"), warning.is_some(), "{warnings}");
+        if let Some(warning) = warning {
+            assert_warns(&output, warning);
+            assert!(warnings.contains(warning), "{warnings}");
+        }
+    }
+    assert!(target.calls.try_recv().is_err(), "the redirect was followed");
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let output = failing_sync(&format!("http://127.0.0.1:1/{ID}"), &lineage).exits_with(75);
+    assert_warns(&output, "cannot call heartbeat_url: ");
+    let output = sync_nothing(&format!("https://no-such-host.invalid/{ID}")).succeeds();
+    assert_warns(&output, "cannot call heartbeat_url: ");
+}
+
+#[test]
+fn silent_receiver_ends_nothing() {
+    let heartbeats = Heartbeats::answering(None);
+    let output = sync_nothing(&heartbeats.url()).succeeds();
+    assert_eq!(heartbeats.only_line(), format!("post /{ID}/0"));
+    assert_warns(&output, "heartbeat_url did not respond within 10 seconds");
+}
+
+/// nginx with a certificate of the test CA, which passes the calls on to a receiver.
+struct Nginx {
+    process: Child,
+    /// Open, because a write to a closed pipe would kill it.
+    _log: Lines<BufReader<ChildStderr>>,
+    port: u16,
+    _directory: TempDir,
+}
+
+impl Nginx {
+    fn before(heartbeats: &Heartbeats, lineage: &Lineage) -> Self {
+        require("nginx", "nginx-light");
+        let directory = TempDir::new().unwrap();
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+        let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
+        let temporary: String = temporary.iter().map(|name| format!("{name}_temp_path {name};\n")).collect();
+        let (files, receiver) = (lineage.path().display(), heartbeats.port);
+        let config = format!(
+            "daemon off; master_process off; pid nginx.pid; error_log stderr notice;\nevents {{}}\nhttp {{\n\
+             access_log off;\n{temporary}server {{\nlisten 127.0.0.1:{port} ssl;\n\
+             ssl_certificate {files}/fullchain.pem;\nssl_certificate_key {files}/privkey.pem;\n\
+             location / {{ proxy_pass http://127.0.0.1:{receiver}; }}\n}}\n}}\n"
+        );
+        fs::write(directory.path().join("nginx.conf"), config).unwrap();
+        let mut nginx = Command::new("nginx");
+        nginx.args(["-e", "stderr", "-c", "nginx.conf", "-p"]).arg(directory.path());
+        let mut process = nginx.stderr(Stdio::piped()).spawn().unwrap();
+        // Logged once it listens.
+        let mut log = BufReader::new(process.stderr.take().unwrap()).lines();
+        let first = log.next().expect("nginx writes a line when it starts").unwrap();
+        assert!(first.contains("event method"), "{first}");
+        Self { process, _log: log, port, _directory: directory }
+    }
+}
+
+impl Drop for Nginx {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn https_needs_a_trusted_certificate() {
+    let (heartbeats, lineage) = (Heartbeats::start(), Lineage::issued_for(&["localhost"]));
+    let nginx = Nginx::before(&heartbeats, &lineage);
+    let url = |host: &str| format!("https://{host}:{}/{ID}", nginx.port);
+    let output = sync_nothing(&url("localhost")).succeeds();
+    assert!(!output.stderr.contains("heartbeat_url"), "{}", output.stderr);
+    let call = heartbeats.only_call();
+    assert_eq!(call.line.trim_end_matches(" http/1.0"), format!("post /{ID}/0"), "{}", output.stderr);
+    assert!(call.body.starts_with("no lineage was ever deployed"), "{}", call.body);
+
+    let untrusted = "cannot call heartbeat_url: the TLS certificate of its server is not trusted: it";
+    assert_warns(&sync_nothing(&url("127.0.0.1")).succeeds(), &format!("{untrusted} is for another name"));
+    // The CA of the service is not that of the receiver.
+    let hook = sync_nothing(&url("localhost"));
+    let ca = hook.system_roots().to_owned();
+    let output = hook.env("SSL_CERT_FILE", lineage.file("cert.pem")).env("EDGECERT_CA_FILE", ca).succeeds();
+    assert_warns(&output, &format!("{untrusted}s issuer is not in the trust store"));
+    assert!(heartbeats.calls.try_recv().is_err());
+}
+
+#[test]
+fn panic_is_a_heartbeat_too() {
+    let (heartbeats, lineage) = (Heartbeats::start(), Lineage::issued_for(&["a.example"]));
+    // Starting the thread that reads the pipe fails, which `sync` does not handle.
+    let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "inject=clone3:error=EAGAIN:when=1"];
+    let hook = failing_sync(&heartbeats.url(), &lineage).without_env("EDGECERT_API_KEY");
+    let pipe = hook.home().join("api-key");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    hook.env("EDGECERT_API_KEY_FILE", &pipe).under(&strace).exits_with(70);
+    let call = heartbeats.only_call();
+    assert_eq!(call.line, format!("post /{ID}/70"));
+    assert!(call.body.contains("internal error: panic at "), "{}", call.body);
+}
+
+#[test]
+fn proxy_is_read_as_curl_reads_it() {
+    let proxy = Heartbeats::answering(Some("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"));
+    let variable = format!("http://127.0.0.1:{}", proxy.port);
+    let output = sync_nothing(&format!("https://hc.invalid/{ID}")).env("https_proxy", &variable).succeeds();
+    assert_eq!(proxy.only_line(), "connect hc.invalid:443");
+    assert_warns(&output, "cannot call heartbeat_url: ");
+    let output =
+        sync_nothing(&format!("https://hc.invalid/{ID}")).env("https_proxy", "socks5://hunter2").succeeds();
+    assert_warns(&output, "cannot call heartbeat_url: https_proxy: ");
+    assert!(!output.stderr.contains("hunter2"), "{}", output.stderr);
+    let output = sync_nothing(&format!("https://hc.invalid/{ID}")).env("https_proxy", &variable);
+    output.env("no_proxy", "invalid").succeeds();
+    sync_nothing(&proxy.url()).env("https_proxy", &variable).env("http_proxy", &variable).succeeds();
+    assert_eq!(proxy.only_line(), format!("post /{ID}/0"), "loopback needs no proxy");
+}
+
+#[test]
+fn url_is_shown_nowhere() {
+    require_trusted_root();
+    let (refusing, lineage) = (
+        Heartbeats::answering(Some("HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n")),
+        Lineage::issued_for(&["a.example"]),
+    );
+    let redirecting =
+        Heartbeats::answering(Some("HTTP/1.1 307 x\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n"));
+    let urls = [
+        Heartbeats::start().url(),
+        refusing.url(),
+        redirecting.url(),
+        format!("http://127.0.0.1:1/{ID}?{ID}"),
+        format!("https://127.0.0.1:1/{ID}"),
+        format!("https://{ID}.invalid/{ID}"),
+        format!("https://127.0.0.1:{}/{ID}", refusing.port),
+    ];
+    for url in urls {
+        let home = TempDir::new().unwrap();
+        let script = home.path().join("notify");
+        fs::write(&script, "#!/bin/sh\n{ cat; tr '\\0' '\\n' < /proc/self/environ; } > \"${0%/*}/seen\"\n")
+            .unwrap();
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+        let hook = edgecert().args(["sync", "--json", "-vv"]).env("EDGECERT_API_KEY", "a-key-of-this-test");
+        let lines = format!(
+            "base_url = \"http://127.0.0.1:1\"\ntimeout = 1\non_failure = ['{}']\n[[lineage]]\npath = '{}'\n",
+            script.display(),
+            lineage.path().display()
+        );
+        let (output, log) = run_with_system_log(home.path(), with_heartbeat(hook, &url, &lines), &[]);
+        assert_eq!(output.code, 75, "{}", output.stderr);
+        let seen = fs::read_to_string(home.path().join("seen")).unwrap();
+        assert!(seen.contains("EDGECERT_EXIT_CODE=75") && output.stderr.contains("heartbeat_url"), "{seen}");
+        let is_logged = log.iter().any(|line| line.contains("heartbeat_url"));
+        assert_eq!(is_logged, seen.contains("heartbeat_url"), "{url}: {log:?}");
+        let text = [output.stdout, output.stderr, output.state, seen, log.concat()].concat();
+        for part in [&*url, ID, &ID[..13]] {
+            assert!(!text.contains(part), "{part} in {text}");
+        }
+    }
+}
+
+#[test]
+fn invalid_url_is_named_by_its_line() {
+    let rows = [
+        (
+            format!("\"http://hc.example/{ID}\""),
+            "plain http is for loopback addresses only, because the URL is a secret",
+        ),
+        (
+            format!("\"{ID}\""),
+            "expected a URL in quotes, such as \"https://HOST/ID\"; the value is a secret and not shown",
+        ),
+        (format!("[\"https://{ID}\"]"), "expected a URL in quotes"),
+        (format!("\"https://hc.example/{ID}#x\""), "it has a fragment, which is never sent"),
+        (format!("https://hc.example/{ID}?a=b"), "expected newline"),
+        (format!("\"https://hc.example/{ID}"), "`heartbeat_url`: "),
+    ];
+    for (value, reason) in rows {
+        for arguments in [&["sync", "-vv"][..], &["sync", "--json"], &["doctor", "--settings"], &["status"]] {
+            let hook = edgecert().args(arguments);
+            let config = hook.write_file("config.toml", &format!("\nheartbeat_url = {value}\n"));
+            let output = hook.env("EDGECERT_CONFIG", config).exits_with(78);
+            let text = format!("{}{}{}", output.stdout, output.stderr, output.state);
+            assert!(!text.contains(ID), "{text}");
+            let is_named = text.contains("config.toml:2: ") || text.contains("config.toml line 2");
+            assert!(is_named && text.replace("\\\"", "\"").contains(reason), "{reason}\n{text}");
+        }
+    }
+    let hook = edgecert().args(["doctor", "--settings", "--json"]).without_env("EDGECERT_STATE_DIR");
+    let output =
+        with_heartbeat(hook, &format!("https://hc.example/{ID}"), "base_url = \"https://api.example\"\n")
+            .run();
+    let shown = output.json()["settings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|row| row["key"] == "heartbeat_url")
+        .cloned();
+    assert_eq!(shown.unwrap()["value"], "set, not shown");
+    assert!(!output.stdout.contains(ID) && !output.stderr.contains(ID));
+}
