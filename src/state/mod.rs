@@ -26,7 +26,7 @@ pub(crate) use self::lineage_state::{LeafState, LineageState, RunResult, SiteSta
 pub(crate) use self::lock::{Lock, LockError, LockTimeout};
 pub(crate) use self::options::{DeployOptions, Origin, Overrides, RecordedOptions};
 pub(crate) use self::store::{StateDirError, StateError, Store, WriteError, WriteFailure};
-pub(crate) use self::sync_record::{LastSync, SyncRecord};
+pub(crate) use self::sync_record::{LastSync, SyncRecord, SyncRecordFault};
 
 /// Names the files of a lineage after `place`, a path that stays the same when it is renewed: readable, and unique even if
 /// two directories have the same name.
@@ -41,6 +41,11 @@ pub(crate) fn lineage_name(place: &Path) -> String {
         .collect();
     let unique = text::hex(digest.as_ref().get(..5).unwrap_or_default());
     format!("{}-{unique}", plain.trim_start_matches('.'))
+}
+
+/// The one of `of` shares of the lineages that a lineage belongs to, which is the same on every host.
+pub(crate) fn shard_of(name: &str, of: u64) -> u64 {
+    stable_hash(name) % of
 }
 
 /// Hashes a name to an evenly distributed number that is the same on every host.

@@ -3,6 +3,7 @@
 //! Each share of `sync --shard I/N` has a file of its own, so that no share waits for another. The names have no extension:
 //! earlier releases ignore these files.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,8 +11,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
-use super::LockError;
 use super::store::{MODE, Store, VersionHeader, WriteError};
+use super::{LockError, shard_of};
 use crate::clock::Deadline;
 use crate::file::{self, ReadError, StagedFile};
 use crate::text::{self, count, rfc3339};
@@ -20,6 +21,8 @@ const VERSION: u64 = 1;
 const NAME: &str = "last-sync";
 /// Maximum size of a file; the message is one short line.
 const MAX_BYTES: u64 = 64 << 10;
+/// A record may be this far in the future, because the clock may have been corrected since.
+const MAX_SKEW: time::Duration = time::Duration::minutes(5);
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How a `sync` ended.
@@ -38,10 +41,10 @@ pub(crate) struct SyncRecord {
 /// What is known of the last `sync`.
 #[derive(Debug, Default)]
 pub(crate) struct LastSync {
-    /// `None` if there was none, or not for all lineages: see `faults`. If the shares of the lineages have runs of their
+    /// `None` if there was none, or if it is unknown for the reason in `faults`. If the shares of the lineages have runs of their
     /// own, the time is that of the share which has been waiting for the longest, and a failure of any share counts.
     pub(crate) record: Option<SyncRecord>,
-    /// Files that cannot be used, and shares that never ran.
+    /// Files that cannot be used, and shares that have lineages but never ran.
     pub(crate) faults: Vec<SyncRecordFault>,
 }
 
@@ -50,12 +53,12 @@ pub(crate) struct LastSync {
 pub(crate) enum SyncRecordFault {
     #[error(transparent)]
     Unreadable(#[from] ReadError),
-    #[error("{} is not a valid record of a sync; the next one replaces it", text::path(path))]
-    Invalid { path: PathBuf },
+    #[error("{} is not a valid record of a sync: {reason}; the next sync replaces it", text::path(path))]
+    Invalid { path: PathBuf, reason: String },
     #[error("{} has version {version}; this edgecert reads versions up to {VERSION}", text::path(path))]
     NewerVersion { path: PathBuf, version: u64 },
-    #[error("sync has never run for {} of {of}, and never for all", count(shards(*missing), "shard"))]
-    MissingShards { missing: u64, of: u64 },
+    #[error("sync has never run for {} of {of} that lineages of this host belong to", count(*missing, "shard"))]
+    MissingShards { missing: usize, of: u64 },
 }
 
 /// The file.
@@ -68,7 +71,7 @@ struct Versioned<'a> {
 
 /// The record of one of `of` shares of the lineages; if that is 1, of all lineages.
 struct ShardRecord {
-    of: u64,
+    number: ShardNumber,
     record: SyncRecord,
 }
 
@@ -93,21 +96,27 @@ impl SyncRecord {
 }
 
 impl LastSync {
-    /// Combines the record of the last run for all lineages with those of shares.
-    fn of(records: Vec<ShardRecord>, mut faults: Vec<SyncRecordFault>) -> Self {
-        let (full, mut shards): (Vec<_>, Vec<_>) = records.into_iter().partition(|shard| shard.of == ALL.1);
+    /// Combines the record of the last run for all lineages with those of shares. A share without `lineages` does not
+    /// matter: another host with a state directory of its own may process it.
+    fn of<'a>(
+        records: Vec<ShardRecord>,
+        mut faults: Vec<SyncRecordFault>,
+        lineages: impl Iterator<Item = &'a str>,
+    ) -> Self {
+        let (full, mut shards): (Vec<_>, Vec<_>) = records.into_iter().partition(|shard| shard.number == ALL);
         let full = full.into_iter().next().map(|shard| shard.record);
         // Files of another number of shares are left over.
         let newest = shards.iter().max_by_key(|shard| shard.record.ended_at);
-        let Some(of) = newest.map(|shard| shard.of) else { return Self { record: full, faults } };
-        shards.retain(|shard| shard.of == of);
-        let missing = of.saturating_sub(shards.len() as u64);
-        if missing > 0 && full.is_none() {
-            faults.push(SyncRecordFault::MissingShards { missing, of });
+        let Some((_, of)) = newest.map(|shard| shard.number) else { return Self { record: full, faults } };
+        shards.retain(|shard| shard.number.1 == of);
+        let mut missing: BTreeSet<u64> = lineages.map(|name| shard_of(name, of)).collect();
+        missing.retain(|index| shards.iter().all(|shard| shard.number.0 != *index));
+        if !missing.is_empty() && full.is_none() {
+            faults.push(SyncRecordFault::MissingShards { missing: missing.len(), of });
             return Self { record: None, faults };
         }
         let shards = shards.iter().map(|shard| shard.record.newer(full.as_ref()));
-        let others = full.as_ref().filter(|_| missing > 0);
+        let others = full.as_ref().filter(|_| !missing.is_empty());
         Self { record: shards.chain(others).cloned().reduce(SyncRecord::and), faults }
     }
 }
@@ -128,12 +137,12 @@ impl Store {
             Err(LockError::Write(error)) => return Err(error),
             Ok(lock) => lock,
         };
-        let own = match read(&path) {
+        let own = match read(&path, now) {
             Ok(own) => own,
             Err(SyncRecordFault::NewerVersion { .. }) => return Err(WriteError::later_version(path)),
             Err(_) => None,
         };
-        let full = read(&self.path(NAME)).unwrap_or_default();
+        let full = read(&self.path(NAME), now).unwrap_or_default();
         let before = own.as_ref().map(|own| own.newer(full.as_ref())).or(full.as_ref());
         let failing = before.filter(|before| before.exit_code != 0);
         let since = failing.map_or(now, |before| before.failing_since.unwrap_or(before.ended_at));
@@ -149,20 +158,21 @@ impl Store {
     }
 
     /// Reads when `sync` last ended, and how.
-    pub(crate) fn last_sync(&self) -> LastSync {
+    pub(crate) fn last_sync(&self, now: OffsetDateTime) -> LastSync {
         let (mut records, mut faults) = (Vec::new(), Vec::new());
         let names = match self.file_names() {
             Ok(names) => names,
             Err(error) if error.is_missing() => return LastSync::default(),
             Err(error) => return LastSync { record: None, faults: vec![error.into()] },
         };
-        for (name, of) in names.iter().filter_map(|name| Some((name, shares(name)?))) {
-            match read(&self.path(name)) {
-                Ok(record) => records.extend(record.map(|record| ShardRecord { of, record })),
+        for (name, number) in names.iter().filter_map(|name| Some((name, shard_number(name)?))) {
+            match read(&self.path(name), now) {
+                Ok(record) => records.extend(record.map(|record| ShardRecord { number, record })),
                 Err(fault) => faults.push(fault),
             }
         }
-        LastSync::of(records, faults)
+        let lineages = names.iter().filter_map(|name| name.strip_suffix(".json"));
+        LastSync::of(records, faults, lineages)
     }
 
     /// The names of all files.
@@ -179,8 +189,8 @@ fn file_name(shard: ShardNumber) -> String {
     if shard == ALL { NAME.into() } else { format!("{NAME}-{}-of-{}", shard.0, shard.1) }
 }
 
-/// The number of shares that the name of a file gives; `None`: it is another file.
-fn shares(name: &str) -> Option<u64> {
+/// The share that the name of a file gives; `None`: it is another file.
+fn shard_number(name: &str) -> Option<ShardNumber> {
     let (index, of) = match name.strip_prefix(NAME)? {
         "" => ALL,
         rest => {
@@ -188,29 +198,31 @@ fn shares(name: &str) -> Option<u64> {
             (index.parse().ok()?, of.parse().ok()?)
         }
     };
-    (index < of && name == file_name((index, of))).then_some(of)
-}
-
-/// For [`count`].
-fn shards(number: u64) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
+    (index < of && name == file_name((index, of))).then_some((index, of))
 }
 
 /// Reads a file; `None` if there is none.
-fn read(path: &Path) -> Result<Option<SyncRecord>, SyncRecordFault> {
+fn read(path: &Path, now: OffsetDateTime) -> Result<Option<SyncRecord>, SyncRecordFault> {
+    let invalid = |reason: String| SyncRecordFault::Invalid { path: path.to_owned(), reason };
+    // Reading a pipe would wait for a writer.
+    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Err(invalid("not a regular file".into()));
+    }
     let bytes = match file::read(path, MAX_BYTES) {
         Ok(bytes) => bytes,
         Err(error) if error.is_missing() => return Ok(None),
         Err(error) => return Err(error.into()),
     };
-    match serde_json::from_slice(&bytes) {
-        Ok(VersionHeader { version }) if version > VERSION => {
-            Err(SyncRecordFault::NewerVersion { path: path.to_owned(), version })
-        }
-        _ => serde_json::from_slice(&bytes)
-            .map(Some)
-            .map_err(|_| SyncRecordFault::Invalid { path: path.to_owned() }),
+    if let Ok(VersionHeader { version }) = serde_json::from_slice(&bytes)
+        && version > VERSION
+    {
+        return Err(SyncRecordFault::NewerVersion { path: path.to_owned(), version });
     }
+    let record: SyncRecord = serde_json::from_slice(&bytes).map_err(|_| invalid("it is damaged".into()))?;
+    if record.ended_at > now + MAX_SKEW {
+        return Err(invalid(format!("its time is in the future, {}", rfc3339(record.ended_at))));
+    }
+    Ok(Some(record))
 }
 
 #[cfg(test)]
@@ -248,7 +260,7 @@ mod tests {
 
     fn last(store: &Store) -> Last {
         let hours = |at: OffsetDateTime| (at - NOW).whole_hours();
-        let record = store.last_sync().record?;
+        let record = store.last_sync(hour(9)).record?;
         Some((hours(record.ended_at), record.exit_code, record.failing_since.map(hours)))
     }
 
@@ -299,14 +311,30 @@ mod tests {
             (&[(None, 0, 1), (Some((5, u64::MAX)), 0, 4)], Some((1, 0, None))),
         ];
         for (number, (runs, expected)) in rows.into_iter().enumerate() {
-            let (_directory, store) = store();
+            let (directory, store) = store();
+            // Lineages of every share, some of two.
+            for name in ["a", "b", "c", "d", "e"] {
+                fs::write(directory.path().join(name).with_extension("json"), "{}").unwrap();
+            }
             run(&store, runs);
             assert_eq!(last(&store), expected, "row {number}");
         }
-        let (_directory, store) = store();
-        run(&store, &[(Some((3, 4)), 0, 1)]);
-        let faults = store.last_sync().faults;
-        assert_eq!(faults[0].to_string(), "sync has never run for 3 shards of 4, and never for all");
+    }
+
+    #[test]
+    fn share_without_lineages_need_not_run() {
+        let (directory, store) = store();
+        run(&store, &[(Some((shard_of("a", 97), 97)), 0, 1)]);
+        assert_eq!(last(&store), Some((1, 0, None)));
+        for (name, expected) in [("a", Some((1, 0, None))), ("b", None)] {
+            fs::write(directory.path().join(name).with_extension("json"), "{}").unwrap();
+            assert_eq!(last(&store), expected);
+        }
+        let [fault] = &store.last_sync(hour(9)).faults[..] else { panic!("one fault") };
+        let text = "sync has never run for 1 shard of 97 that lineages of this host belong to";
+        assert_eq!(fault.to_string(), text);
+        run(&store, &[(Some((shard_of("b", 97), 97)), 75, 2)]);
+        assert_eq!(last(&store), Some((1, 75, Some(2))));
     }
 
     #[test]
@@ -320,16 +348,25 @@ mod tests {
             "\0\0\0",
             r#"{"version":1,"ended_at":"yesterday","exit_code":0}"#,
             r#"{"version":1,"ended_at":"2026-11-22T13:00:00Z","exit_code":4096,"message":null,"failing_since":null}"#,
+            r#"{"version":1,"ended_at":"2027-11-22T13:00:00Z","exit_code":0,"message":null,"failing_since":null}"#,
         ] {
             fs::write(&path, garbage).unwrap();
-            let LastSync { record, faults } = store.last_sync();
+            let LastSync { record, faults } = store.last_sync(hour(9));
             assert_eq!((record, faults.len()), (None, 1), "{garbage}");
             run(&store, &[(None, 0, 1)]);
             assert_eq!(last(&store), Some((1, 0, None)));
         }
+        fs::remove_file(&path).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap();
+        assert_eq!(store.last_sync(NOW).faults.len(), 1);
+        run(&store, &[(None, 0, 1)]);
+        assert_eq!(last(&store), Some((1, 0, None)));
         let later = r#"{"version":2,"ended":"now"}"#;
         fs::write(&path, later).unwrap();
-        assert!(matches!(store.last_sync().faults[..], [SyncRecordFault::NewerVersion { version: 2, .. }]));
+        assert!(matches!(
+            store.last_sync(hour(9)).faults[..],
+            [SyncRecordFault::NewerVersion { version: 2, .. }]
+        ));
         store.record_sync(None, (0, None), NOW).unwrap_err();
         assert_eq!(fs::read_to_string(&path).unwrap(), later);
     }
@@ -348,8 +385,8 @@ mod tests {
         ] {
             fs::write(directory.path().join(name), "{}").unwrap();
         }
-        let LastSync { record, faults } = store.last_sync();
+        let LastSync { record, faults } = store.last_sync(hour(9));
         assert!(record.is_none() && faults.is_empty(), "{faults:?}");
-        assert!(Store::at(Path::new("/no/such/directory")).last_sync().faults.is_empty());
+        assert!(Store::at(Path::new("/no/such/directory")).last_sync(NOW).faults.is_empty());
     }
 }

@@ -268,7 +268,7 @@ impl Nginx {
         let directory = TempDir::new().unwrap();
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
         let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
-        let temporary: String = temporary.iter().map(|name| format!("{name}_temp_path {name};\n")).collect();
+        let temporary = temporary.map(|name| format!("{name}_temp_path {name};\n")).concat();
         let (files, receiver) = (lineage.path().display(), heartbeats.port);
         let config = format!(
             "daemon off; master_process off; pid nginx.pid; error_log stderr notice;\nevents {{}}\nhttp {{\n\

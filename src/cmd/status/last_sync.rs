@@ -22,7 +22,7 @@ pub(super) struct LastSyncJson<'a> {
     failing_since: Option<OffsetDateTime>,
 }
 
-/// The JSON object; `None` if there was no run.
+/// The JSON object; `None` if there was no run, or if it is unknown.
 pub(super) fn json(last: &LastSync) -> Option<LastSyncJson<'_>> {
     let SyncRecord { ended_at, exit_code, message, failing_since } = last.record.as_ref()?;
     let message = message.as_deref();
@@ -31,8 +31,11 @@ pub(super) fn json(last: &LastSync) -> Option<LastSyncJson<'_>> {
 
 /// Formats the line below the table.
 pub(super) fn text(last: &LastSync, now: OffsetDateTime, style: Style) -> String {
-    let Some(record) = &last.record else { return line(Some(Sign::Warning), "never", style) };
-    // The clock that set the time may have been ahead.
+    let Some(record) = &last.record else {
+        let word = if last.faults.is_empty() { "never" } else { "unknown" };
+        return line(Some(Sign::Warning), word, style);
+    };
+    // The clock may have been corrected since.
     let age = (now - record.ended_at).max(Duration::ZERO);
     let (ago, exit_code) = (humanize(age), record.exit_code);
     let mut text = format!("{ago} ago, exit code {exit_code}");
@@ -56,7 +59,7 @@ fn line(sign: Option<Sign>, text: &str, style: Style) -> String {
     Wrapped::new(&prefix, columns, INDENT, style).words(&format!("last sync: {text}")).finish()
 }
 
-/// Formats the metrics, which have no labels; nothing if there was no run.
+/// Formats the metrics, which have no labels; nothing if there was no run, or if it is unknown.
 pub(super) fn metrics(last: &LastSync) -> String {
     let Some(SyncRecord { ended_at, exit_code, .. }) = &last.record else { return String::new() };
     let mut text = String::new();
@@ -73,6 +76,7 @@ pub(super) fn metrics(last: &LastSync) -> String {
 mod tests {
     use super::super::fixture::NOW;
     use super::*;
+    use crate::state::SyncRecordFault;
 
     fn last(age: Duration, exit_code: u8, failing: Option<Duration>) -> LastSync {
         let message = (exit_code != 0).then(|| "the service cannot be reached".to_owned());
@@ -84,7 +88,9 @@ mod tests {
     #[test]
     fn line_says_when_and_how() {
         let minutes = Duration::minutes(12);
+        let fault = SyncRecordFault::MissingShards { missing: 1, of: 2 };
         let rows = [
+            (LastSync { record: None, faults: vec![fault] }, "! last sync: unknown\n"),
             (LastSync::default(), "! last sync: never\n"),
             (last(minutes, 0, None), "last sync: 12 minutes ago, exit code 0\n"),
             (last(-minutes, 0, None), "last sync: 0 seconds ago, exit code 0\n"),

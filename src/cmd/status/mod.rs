@@ -80,7 +80,7 @@ fn show(args: &StatusArgs, context: &Context, report: &mut CommandReport) -> Res
         return forget::run(lineage, store.as_ref(), configuration, report);
     }
     let now = clock::now();
-    let last_sync = store.as_ref().map(Store::last_sync).unwrap_or_default();
+    let last_sync = store.as_ref().map(|store| store.last_sync(now)).unwrap_or_default();
     let inventory = Inventory::gather(store.as_ref(), configuration)?;
     let (mut lineages, state_errors) = gather::gather(inventory, now);
     if args.verify {
