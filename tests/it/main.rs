@@ -40,6 +40,7 @@ mod incomplete;
 mod kills;
 mod limbo;
 mod look;
+mod monitoring;
 mod nothing_to_do;
 mod notify;
 mod output;

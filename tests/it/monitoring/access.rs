@@ -1,0 +1,83 @@
+//! A monitoring user cannot read the state directory: the check says so, and how sudo changes that.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+use super::host::Host;
+use crate::harness::{binary, cannot_run, require};
+use crate::readme::root;
+
+const SUDOERS: &str = "hooks/monitoring/sudoers";
+
+/// Lays out a host in a mount namespace of its own: edgecert as installed, the state of `$2`, and `$3` as the only sudoers
+/// file. Then runs the rest as the user nagios.
+const LAYOUT: &str = r#"set -e
+mount -t tmpfs -o mode=755 none /usr/local/bin
+cp "$1" /usr/local/bin/edgecert
+cp -r "$2" "$4/state"
+mount -t tmpfs -o mode=755 none /var/lib
+cp -r "$4/state" /var/lib/edgecert
+chmod 700 /var/lib/edgecert
+chown -R root:root /var/lib/edgecert
+cp "$3" "$4/sudoers"
+chmod 440 "$4/sudoers"
+mount --bind "$4/sudoers" /etc/sudoers
+shift 4
+exec setpriv --reuid nagios --regid nagios --clear-groups "$@"
+"#;
+
+/// Runs a command as the user nagios on a host with this state.
+fn as_nagios(host: &Host, command: &[&str]) -> Output {
+    let scratch = TempDir::new().unwrap();
+    let mut layout = Command::new("unshare");
+    layout.args(["--mount", "sh", "-c", LAYOUT, "sh"]).arg(binary()).arg(host.state.path());
+    layout.arg(root().join(SUDOERS)).arg(scratch.path()).args(command);
+    layout.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").current_dir("/").output().unwrap()
+}
+
+/// Ends the test unless there are users other than root.
+fn require_users() {
+    let users = fs::read_to_string("/proc/self/uid_map").unwrap();
+    if users.split_whitespace().ne(["0", "0", "4294967295"]) || !Path::new("/proc/self").exists() {
+        cannot_run("it becomes another user, which needs root");
+    }
+    require("sudo", "sudo");
+    require("nagios4", "nagios4-core");
+}
+
+#[test]
+fn sudo_allows_the_check_only() {
+    require_users();
+    let host = Host::healthy();
+    let is_allowed = |arguments: &str| {
+        let command = format!("sudo -n -l /usr/local/bin/edgecert {arguments} > /dev/null 2>&1");
+        as_nagios(&host, &["sh", "-c", &command]).status.success()
+    };
+    for arguments in [
+        "status --check",
+        "status --check -t 30",
+        "status --check --json -t 2",
+        "status --check -t 30 -w 25% -c 36h --lag-warning 1.5 --lag-critical 2d --sync-warning off --sync-critical 1w",
+    ] {
+        assert!(is_allowed(arguments), "{arguments}");
+    }
+    for arguments in [
+        "",
+        "status",
+        "deploy",
+        "status --check --metrics /etc/passwd",
+        "status --check -t 30 --config /tmp/config.toml",
+        "status --check --state-dir /tmp",
+        "status --check -w --config",
+        "status --forget x",
+        "sync status --check",
+    ] {
+        assert!(!is_allowed(arguments), "{arguments}");
+    }
+    let mode = fs::metadata(root().join(SUDOERS)).unwrap().permissions().mode();
+    assert_eq!(mode & 0o111, 0);
+}

@@ -1,0 +1,67 @@
+//! The alert rules: promtool accepts them and runs their tests. Rules, dashboard and reference name the metrics that the
+//! program writes, and no others.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use super::exposition::written_metrics;
+use super::host::Host;
+use crate::harness::require;
+use crate::readme::{read, root};
+
+pub(super) const RULES: &str = "hooks/prometheus/edgecert.rules.yml";
+const RULE_TESTS: &str = "hooks/prometheus/edgecert.rules.test.yml";
+const DASHBOARD: &str = "hooks/prometheus/dashboard.json";
+const REFERENCE: &str = "hooks/README.md";
+
+/// Runs promtool; returns what it prints.
+fn promtool(arguments: &[&str]) -> String {
+    require("promtool", "prometheus");
+    let output = Command::new("promtool").args(arguments).current_dir(root()).env_clear().output().unwrap();
+    let printed = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    assert!(output.status.success(), "{printed}");
+    printed
+}
+
+#[test]
+fn promtool_accepts_the_rules() {
+    let printed = promtool(&["check", "rules", "--lint-fatal", RULES]);
+    let rules = read(RULES).lines().filter(|line| line.trim_start().starts_with("expr:")).count();
+    assert!(printed.contains(&format!("SUCCESS: {rules} rules found")), "{printed}");
+}
+
+#[test]
+fn rules_pass_their_tests() {
+    let tests = read(RULE_TESTS);
+    promtool(&["test", "rules", RULE_TESTS]);
+    // Each alert has been seen.
+    for line in read(RULES).lines() {
+        if let Some(name) = line.trim().strip_prefix("- alert: ") {
+            assert!(tests.contains(&format!("alertname: {name}\n")), "no test expects {name}");
+        }
+    }
+}
+
+/// The metrics of edgecert that a file names, without comments.
+fn named_metrics(file: &str) -> BTreeSet<String> {
+    let text = read(file);
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+    // A colon belongs to the name of a recording rule.
+    let words =
+        lines.flat_map(|line| line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != ':'));
+    words.filter(|word| word.starts_with("edgecert_")).map(str::to_owned).collect()
+}
+
+#[test]
+fn metrics_have_one_name_everywhere() {
+    let written = written_metrics(&Host::healthy());
+    let [rules, tests, dashboard] = [RULES, RULE_TESTS, DASHBOARD].map(named_metrics);
+    let used = &rules | &dashboard;
+    assert_eq!(used, written, "metrics in the rules or the dashboard (left) and those written (right)");
+    assert!(tests.is_subset(&written), "{:?} in {RULE_TESTS}", &tests - &written);
+    let reference = read(REFERENCE);
+    let rows = reference.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    let documented: BTreeSet<String> =
+        rows.filter(|name| name.starts_with("edgecert_")).map(str::to_owned).collect();
+    assert_eq!(documented, written, "metrics in {REFERENCE} (left) and those written (right)");
+}
