@@ -43,11 +43,6 @@ pub(crate) fn lineage_name(place: &Path) -> String {
     format!("{}-{unique}", plain.trim_start_matches('.'))
 }
 
-/// The one of `of` shares of the lineages that a lineage belongs to, which is the same on every host.
-pub(crate) fn shard_of(name: &str, of: u64) -> u64 {
-    stable_hash(name) % of
-}
-
 /// Hashes a name to an evenly distributed number that is the same on every host.
 pub(crate) fn stable_hash(name: &str) -> u64 {
     let digest = digest(&SHA256, name.as_bytes());

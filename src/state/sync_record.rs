@@ -3,7 +3,6 @@
 //! Each share of `sync --shard I/N` has a file of its own, so that no share waits for another. The names have no extension:
 //! earlier releases ignore these files.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,11 +10,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
+use super::LockError;
 use super::store::{MODE, Store, VersionHeader, WriteError};
-use super::{LockError, shard_of};
 use crate::clock::Deadline;
 use crate::file::{self, ReadError, StagedFile};
-use crate::text::{self, count, rfc3339};
+use crate::text::{self, rfc3339};
 
 const VERSION: u64 = 1;
 const NAME: &str = "last-sync";
@@ -44,7 +43,7 @@ pub(crate) struct LastSync {
     /// `None` if there was none, or if it is unknown for the reason in `faults`. If the shares of the lineages have runs of their
     /// own, the time is that of the share which has been waiting for the longest, and a failure of any share counts.
     pub(crate) record: Option<SyncRecord>,
-    /// Files that cannot be used, and shares that have lineages but never ran.
+    /// Files that cannot be used.
     pub(crate) faults: Vec<SyncRecordFault>,
 }
 
@@ -57,8 +56,6 @@ pub(crate) enum SyncRecordFault {
     Invalid { path: PathBuf, reason: String },
     #[error("{} has version {version}; this edgecert reads versions up to {VERSION}", text::path(path))]
     NewerVersion { path: PathBuf, version: u64 },
-    #[error("sync has never run for {} of {of} that lineages of this host belong to", count(*missing, "shard"))]
-    MissingShards { missing: usize, of: u64 },
 }
 
 /// The file.
@@ -96,28 +93,17 @@ impl SyncRecord {
 }
 
 impl LastSync {
-    /// Combines the record of the last run for all lineages with those of shares. A share without `lineages` does not
-    /// matter: another host with a state directory of its own may process it.
-    fn of<'a>(
-        records: Vec<ShardRecord>,
-        mut faults: Vec<SyncRecordFault>,
-        lineages: impl Iterator<Item = &'a str>,
-    ) -> Self {
+    /// Combines the record of the last run for all lineages with those of shares. A share without a record does not
+    /// count: another host with a state directory of its own may process it.
+    fn of(records: Vec<ShardRecord>, faults: Vec<SyncRecordFault>) -> Self {
         let (full, mut shards): (Vec<_>, Vec<_>) = records.into_iter().partition(|shard| shard.number == ALL);
         let full = full.into_iter().next().map(|shard| shard.record);
         // Files of another number of shares are left over.
         let newest = shards.iter().max_by_key(|shard| shard.record.ended_at);
         let Some((_, of)) = newest.map(|shard| shard.number) else { return Self { record: full, faults } };
         shards.retain(|shard| shard.number.1 == of);
-        let mut missing: BTreeSet<u64> = lineages.map(|name| shard_of(name, of)).collect();
-        missing.retain(|index| shards.iter().all(|shard| shard.number.0 != *index));
-        if !missing.is_empty() && full.is_none() {
-            faults.push(SyncRecordFault::MissingShards { missing: missing.len(), of });
-            return Self { record: None, faults };
-        }
-        let shards = shards.iter().map(|shard| shard.record.newer(full.as_ref()));
-        let others = full.as_ref().filter(|_| !missing.is_empty());
-        Self { record: shards.chain(others).cloned().reduce(SyncRecord::and), faults }
+        let shards = shards.iter().map(|shard| shard.record.newer(full.as_ref()).clone());
+        Self { record: shards.reduce(SyncRecord::and), faults }
     }
 }
 
@@ -171,8 +157,7 @@ impl Store {
                 Err(fault) => faults.push(fault),
             }
         }
-        let lineages = names.iter().filter_map(|name| name.strip_suffix(".json"));
-        LastSync::of(records, faults, lineages)
+        LastSync::of(records, faults)
     }
 
     /// The names of all files.
@@ -298,43 +283,23 @@ mod tests {
             (&[(first, 0, 1), (second, 0, 3)], Some((1, 0, None))),
             (&[(first, 0, 1), (second, 75, 3)], Some((1, 75, Some(3)))),
             (&[(first, 78, 1), (second, 75, 3), (first, 78, 4)], Some((3, 78, Some(1)))),
-            (&[(first, 0, 1)], None),
+            (&[(first, 0, 1)], Some((1, 0, None))),
             (&[(Some((0, 1)), 65, 1)], Some((1, 65, Some(1)))),
-            (&[(None, 0, 1), (first, 0, 3)], Some((1, 0, None))),
+            (&[(None, 0, 1), (first, 0, 3)], Some((3, 0, None))),
             (&[(first, 0, 1), (None, 0, 3)], Some((3, 0, None))),
             (&[(first, 75, 1), (second, 75, 1), (None, 0, 3)], Some((3, 0, None))),
-            (&[(first, 75, 1), (None, 0, 3), (first, 75, 4)], Some((3, 75, Some(4)))),
+            (&[(first, 75, 1), (None, 0, 3), (first, 75, 4)], Some((4, 75, Some(4)))),
             (&[(None, 75, 3), (first, 0, 4), (second, 0, 5)], Some((4, 0, None))),
             // Another number of shares.
             (&[(Some((0, 3)), 75, 1), (first, 0, 2), (second, 0, 3)], Some((2, 0, None))),
-            (&[(first, 0, 2), (second, 0, 3), (Some((0, 3)), 0, 4)], None),
-            (&[(None, 0, 1), (Some((5, u64::MAX)), 0, 4)], Some((1, 0, None))),
+            (&[(first, 0, 2), (second, 0, 3), (Some((0, 3)), 0, 4)], Some((4, 0, None))),
+            (&[(None, 0, 1), (Some((5, u64::MAX)), 0, 4)], Some((4, 0, None))),
         ];
         for (number, (runs, expected)) in rows.into_iter().enumerate() {
-            let (directory, store) = store();
-            // Lineages of every share, some of two.
-            for name in ["a", "b", "c", "d", "e"] {
-                fs::write(directory.path().join(name).with_extension("json"), "{}").unwrap();
-            }
+            let (_directory, store) = store();
             run(&store, runs);
             assert_eq!(last(&store), expected, "row {number}");
         }
-    }
-
-    #[test]
-    fn share_without_lineages_need_not_run() {
-        let (directory, store) = store();
-        run(&store, &[(Some((shard_of("a", 97), 97)), 0, 1)]);
-        assert_eq!(last(&store), Some((1, 0, None)));
-        for (name, expected) in [("a", Some((1, 0, None))), ("b", None)] {
-            fs::write(directory.path().join(name).with_extension("json"), "{}").unwrap();
-            assert_eq!(last(&store), expected);
-        }
-        let [fault] = &store.last_sync(hour(9)).faults[..] else { panic!("one fault") };
-        let text = "sync has never run for 1 shard of 97 that lineages of this host belong to";
-        assert_eq!(fault.to_string(), text);
-        run(&store, &[(Some((shard_of("b", 97), 97)), 75, 2)]);
-        assert_eq!(last(&store), Some((1, 75, Some(2))));
     }
 
     #[test]

@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn line_says_when_and_how() {
         let minutes = Duration::minutes(12);
-        let fault = SyncRecordFault::MissingShards { missing: 1, of: 2 };
+        let fault = SyncRecordFault::NewerVersion { path: "/x".into(), version: 2 };
         let rows = [
             (LastSync { record: None, faults: vec![fault] }, "! last sync: unknown\n"),
             (LastSync::default(), "! last sync: never\n"),
