@@ -93,9 +93,10 @@ impl EdgeMemory {
         !self.seen.is_empty()
     }
 
-    /// Adds what handshakes showed. An address that showed nothing new keeps what it was last seen to serve.
+    /// Adds what handshakes showed. An address that showed nothing new keeps what it was last seen to serve; one that the
+    /// edge no longer has is kept until another one shows something.
     pub(crate) fn see(&mut self, new: &NewSightings) {
-        if new.is_complete {
+        if new.is_complete && new.addresses.values().any(Option::is_some) {
             self.seen.retain(|address, _| new.addresses.contains_key(address));
         }
         let seen = new.addresses.iter().filter_map(|(address, seen)| Some((*address, seen.clone()?)));
@@ -107,7 +108,9 @@ impl EdgeMemory {
         if findings.is_void {
             *self = Self::default();
         }
-        findings.seen.iter().for_each(|seen| self.see(seen));
+        for seen in &findings.seen {
+            self.see(seen);
+        }
         match findings.push {
             Push::NotBegun => {}
             Push::Open(at) => self.uploaded_at = at,
@@ -176,7 +179,9 @@ mod tests {
 
     fn memory(rounds: &[NewSightings]) -> EdgeMemory {
         let mut memory = EdgeMemory::default();
-        rounds.iter().for_each(|seen| memory.see(seen));
+        for seen in rounds {
+            memory.see(seen);
+        }
         memory
     }
 
@@ -208,6 +213,8 @@ mod tests {
             (vec![complete(&[new(), old()]), complete(&[new()])], Some(89), Some(true)),
             (vec![complete(&[new(), old()]), seen(&[new()], false)], Some(9), Some(false)),
             (vec![complete(&[old()]), seen(&[], false)], Some(9), Some(false)),
+            (vec![complete(&[None, old()]), complete(&[None])], Some(9), Some(false)),
+            (vec![complete(&[None, old()]), complete(&[new()])], Some(89), Some(true)),
         ];
         for (number, (rounds, hours, serves)) in rows.iter().enumerate() {
             let memory = memory(rounds);

@@ -258,7 +258,9 @@ impl Journal {
         if let Some(state) = &mut self.state {
             let error = report.error().map(str::to_owned);
             let sites = recorded_sites(&report.body.sites, &state.sites);
-            report.body.longest_push().into_iter().for_each(|push| state.add_push(push));
+            if let Some(push) = report.body.longest_push() {
+                state.add_push(push);
+            }
             state.finish(report.exit_code(), error, sites, &report.body.records, clock::now());
         }
         self.write(report);

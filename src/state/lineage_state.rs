@@ -157,7 +157,9 @@ impl LineageState {
         let (last_success, mut sites, sites_leaf) =
             before.map(|before| (before.last_success, before.sites, before.sites_leaf)).unwrap_or_default();
         if is_new {
-            sites.iter_mut().for_each(|site| site.edge.abandon_push());
+            for site in &mut sites {
+                site.edge.abandon_push();
+            }
         }
         Self {
             version: VERSION,
@@ -229,7 +231,9 @@ impl LineageState {
     fn end_pushes(&mut self, now: OffsetDateTime) {
         let has_ended = |site: &&mut SiteState| matches!(site.outcome, Outcome::Served | Outcome::Synced);
         let ended = self.sites.iter_mut().filter(has_ended).filter_map(|site| site.edge.end_push(now)).max();
-        ended.into_iter().for_each(|push| self.add_push(push));
+        if let Some(push) = ended {
+            self.add_push(push);
+        }
     }
 
     /// Remembers how long a push took if none took longer.

@@ -52,6 +52,7 @@ mod readme;
 mod secrets;
 mod settings;
 mod sites;
+mod slack;
 mod stale;
 mod state;
 mod status;

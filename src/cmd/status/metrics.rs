@@ -163,7 +163,7 @@ mod tests {
         let mut lineages = [fresh, pending("shop", 20, Duration::hours(2))];
         slack::fill(&mut lineages, NOW);
         let text = format(&lineages, NOW);
-        expect_test::expect![[r##"
+        expect_test::expect![[r#"
             # HELP edgecert_deploy_lag_seconds How long the current certificate has been waiting to be deployed; 0 if it is deployed.
             # TYPE edgecert_deploy_lag_seconds gauge
             edgecert_deploy_lag_seconds{lineage="new",site=""} 0
@@ -190,7 +190,7 @@ mod tests {
             # HELP edgecert_superseded Whether another lineage provides the certificate of the site.
             # TYPE edgecert_superseded gauge
             edgecert_superseded{lineage="shop",site="a.example"} 0
-        "##]]
+        "#]]
         .assert_eq(&text);
     }
 

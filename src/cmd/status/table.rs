@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn failures_come_first() {
-        expect_test::expect![[r#"
+        expect_test::expect![[r"
             SITE         STATE        EXPIRES  SAFE FOR  LINEAGE
             x a.example  pending 3 d  9 d      9 d       late
                 the service cannot be reached
@@ -329,7 +329,7 @@ mod tests {
                 no run has seen the certificate on disk; run `edgecert sync`
             * a.example  served       60 d     60 d      fine
             5 sites: 1 served, 1 renewed, 1 gone, 1 pending, 1 stale; 1 lineage without a site
-        "#]]
+        "]]
         .assert_eq(&text(&lineages(), false, NOW, Style::PLAIN));
         assert!(text(&[], false, NOW, Style::PLAIN).starts_with("no lineage is known"));
     }
@@ -337,7 +337,7 @@ mod tests {
     #[test]
     fn wide_table_shows_fingerprints_and_records() {
         let [fine, late, renewed, ..] = lineages();
-        expect_test::expect![[r#"
+        expect_test::expect![[r"
             SITE         STATE        EXPIRES  SAFE FOR  LINEAGE  ON DISK                 ON RECORD        SERVED
             x a.example  pending 3 d  9 d      9 d       late     aaaalate 9 d            1042 same leaf   served
                 the service cannot be reached
@@ -345,7 +345,7 @@ mod tests {
                 no run has seen the certificate on disk; run `edgecert sync`
             * a.example  served       60 d     60 d      fine     aaaafine 60 d           1042 same leaf   served
             3 sites: 1 served, 1 renewed, 1 pending
-        "#]]
+        "]]
         .assert_eq(&text(&[fine, late, renewed], true, NOW, Style::PLAIN));
     }
 

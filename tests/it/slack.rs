@@ -1,0 +1,399 @@
+//! Slack: how long visitors notice nothing if nothing works from now on. JSON, table and metrics show the same.
+
+use std::fs;
+use std::thread;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use time::{Duration, OffsetDateTime};
+
+use crate::harness::{
+    DAY, EdgeAddress, EdgeMode, Hook, Lineage, Sandbox, change, configured, deploy, edgecert, edit_state,
+    request_lines, sandbox, set_back, state_files, sync, test_ca,
+};
+
+const SITES: [&str; 1] = ["a.example"];
+
+/// A host with a lineage of one site, and the service that it deploys to.
+struct Host {
+    service: Sandbox,
+    state: TempDir,
+    lineage: Lineage,
+}
+
+/// What `status` shows of the only site.
+#[derive(Debug, PartialEq)]
+struct Shown {
+    /// In whole days.
+    slack: Option<i64>,
+    serves_leaf: Option<bool>,
+}
+
+/// A slack of more than this many days, but not of one day more.
+fn days(days: i64, serves_leaf: Option<bool>) -> Shown {
+    Shown { slack: Some(days), serves_leaf }
+}
+
+impl Host {
+    /// A host whose leaf expires 9 days after today.
+    fn new() -> Self {
+        let lineage = Lineage::issued_for(&SITES);
+        lineage.renew_between(&SITES, [-80, 10]);
+        Self { service: sandbox(&SITES), state: TempDir::new().unwrap(), lineage }
+    }
+
+    fn deployed() -> Self {
+        let host = Self::new();
+        host.deploy().succeeds();
+        assert_eq!(host.shown(), days(9, Some(true)));
+        host
+    }
+
+    /// Renews the lineage, with a leaf that expires in 39 days after today.
+    fn renew(&self) {
+        self.lineage.renew_between(&SITES, [-1, 40]);
+    }
+
+    fn deploy(&self) -> Hook {
+        deploy(&self.service, &self.lineage, self.state.path())
+    }
+
+    fn sync(&self) -> Hook {
+        sync(&self.service, self.state.path())
+    }
+
+    fn status(&self, arguments: &[&str]) -> Hook {
+        let status = edgecert().args(["status"]).args(arguments);
+        status.env("EDGECERT_STATE_DIR", self.state.path())
+    }
+
+    /// What `status` shows, after a comparison of JSON, metrics and table.
+    #[track_caller]
+    fn shown(&self) -> Shown {
+        let metrics = TempDir::new().unwrap();
+        let file = metrics.path().join("edgecert.prom");
+        let json = self.status(&["--json", "--metrics", file.to_str().unwrap()]).succeeds().json();
+        let site = &json["lineages"][0]["sites"][0];
+        let text = fs::read_to_string(file).unwrap();
+        let metric = |name: &str| {
+            let line = text.lines().find(|line| line.starts_with(&format!("{name}{{")))?;
+            Some(line.rsplit_once(' ').unwrap().1.parse::<i64>().unwrap())
+        };
+        let (slack, serves_leaf) = (site["slack_seconds"].as_i64(), site["serves_leaf"].as_bool());
+        assert_eq!(metric("edgecert_slack_seconds"), slack, "{text}");
+        assert_eq!(metric("edgecert_served"), serves_leaf.map(i64::from), "{text}");
+        let table = self.status(&[]).succeeds().stdout;
+        let [head, row] = [0, 1].map(|line| table.lines().nth(line).unwrap());
+        let cell = &row[head.find("SAFE FOR").unwrap()..head.find("LINEAGE").unwrap()];
+        let days = slack.map(|slack| slack.div_euclid(DAY));
+        let expected = match days {
+            None => "-".to_owned(),
+            Some(..0) => "expired".to_owned(),
+            Some(0) => "0 s".to_owned(),
+            Some(days) => format!("{days} d"),
+        };
+        assert_eq!(cell.trim(), expected, "{table}");
+        Shown { slack: days, serves_leaf }
+    }
+
+    fn recorded(&self) -> Value {
+        serde_json::from_slice(&fs::read(&state_files(self.state.path())[0]).unwrap()).unwrap()
+    }
+
+    fn edit(&self, change: impl FnOnce(&mut Value)) {
+        edit_state(&state_files(self.state.path())[0], change);
+    }
+
+    fn longest_push(&self) -> Option<f64> {
+        self.status(&["--json"]).succeeds().json()["push_seconds_longest"].as_f64()
+    }
+
+    /// Opens another address of the edge. Returns it, and both as a setting.
+    fn second_address(&self, address: &EdgeAddress) -> (String, String) {
+        let second = self.service.open_edge_address(address);
+        let both = format!("{},{second}", self.service.endpoints().edge);
+        (second, both)
+    }
+
+    /// When the upload was whose push was not seen to end.
+    fn uploaded_at(&self) -> Value {
+        self.recorded()["sites"][0]["edge"]["uploaded_at"].clone()
+    }
+
+    /// Sets the time of that upload back by this many seconds.
+    fn age_upload(&self, seconds: i64) {
+        let at = OffsetDateTime::now_utc() - Duration::seconds(seconds);
+        let at = at.format(&time::format_description::well_known::Rfc3339).unwrap();
+        self.edit(|state| state["sites"][0]["edge"]["uploaded_at"] = json!(at));
+    }
+}
+
+#[test]
+fn slack_is_time_left_minus_push() {
+    let host = Host::deployed();
+    let push = host.longest_push().unwrap();
+    assert!(push > 0.0, "{push}");
+    host.edit(|state| state["longest_push_ms"] = json!(90_000_500));
+    let left = |at: OffsetDateTime| {
+        let json = host.status(&["--json"]).succeeds().json();
+        let site = &json["lineages"][0]["sites"][0];
+        let until = site["not_after"].as_str().unwrap();
+        let until = OffsetDateTime::parse(until, &time::format_description::well_known::Rfc3339).unwrap();
+        (site["slack_seconds"].as_i64().unwrap(), (until - at).whole_seconds() - 90_000)
+    };
+    let (slack, latest) = left(OffsetDateTime::now_utc());
+    let (_, earliest) = left(OffsetDateTime::now_utc());
+    assert!((earliest - 2..=latest).contains(&slack), "{earliest} {slack} {latest}");
+}
+
+#[test]
+fn longest_push_is_remembered() {
+    let host = Host::deployed();
+    host.edit(|state| state["longest_push_ms"] = json!(1));
+    host.renew();
+    host.service.hold_pushes(true);
+    thread::scope(|scope| {
+        let run = scope.spawn(|| host.deploy().succeeds());
+        let readings =
+            || request_lines(&host.service).iter().filter(|line| *line == "GET /api/me/sites").count();
+        let before = readings();
+        // Before each reading but the first is a pause.
+        while readings() < before + 4 {
+            thread::yield_now();
+        }
+        host.service.hold_pushes(false);
+        host.service.push_now();
+        run.join().unwrap();
+    });
+    let push = host.longest_push().unwrap();
+    assert!(push > 0.1, "{push}");
+    assert_eq!(host.shown(), days(39, Some(true)));
+
+    host.edit(|state| state["longest_push_ms"] = json!(DAY * 1000));
+    for _ in 0..2 {
+        host.lineage.renew_between(&SITES, [-1, 40]);
+        host.deploy().succeeds();
+        assert_eq!(host.longest_push(), Some(86_400.0), "longer than that of this run");
+        assert_eq!(host.shown(), days(38, Some(true)));
+    }
+    // It counts for every lineage of the host.
+    let other = Lineage::issued_for(&["b.example"]);
+    host.service.add_site("b.example");
+    deploy(&host.service, &other, host.state.path()).succeeds();
+    let json = host.status(&["--json"]).succeeds().json();
+    let slacks = json["lineages"].as_array().unwrap().iter().map(|lineage| &lineage["sites"][0]);
+    for site in slacks {
+        let until = site["not_after"].as_str().unwrap();
+        let until = OffsetDateTime::parse(until, &time::format_description::well_known::Rfc3339).unwrap();
+        let left = (until - OffsetDateTime::now_utc()).whole_seconds();
+        assert!(site["slack_seconds"].as_i64().unwrap() - left < -DAY + 60, "{site}");
+    }
+    host.status(&["--forget", host.lineage.path().to_str().unwrap()]).succeeds();
+    assert!(host.longest_push().unwrap() < 86_400.0);
+}
+
+#[test]
+fn stale_address_limits_the_slack() {
+    let host = Host::deployed();
+    let (stale, both) = host.second_address(&EdgeAddress::new(EdgeMode::Stale));
+    host.renew();
+    host.deploy().env("EDGECERT_EDGE_ADDRESS", &both).args(["--wait", "1"]).exits_with(75);
+    assert_eq!(host.shown(), days(9, Some(false)));
+    assert!(host.uploaded_at().is_string());
+
+    // It cannot be reached any more, and was last seen to serve the old leaf.
+    host.service.close_edge_address(&stale);
+    let output = host.sync().env("EDGECERT_EDGE_ADDRESS", &both).args(["--wait", "1"]).succeeds();
+    assert!(output.stdout.contains("a.example synced"), "{}", output.stdout);
+    assert_eq!(host.shown(), days(9, Some(false)));
+    // It no longer belongs to the edge.
+    host.sync().succeeds();
+    assert_eq!(host.shown(), days(39, Some(true)));
+}
+
+#[test]
+fn alternating_nodes_limit_the_slack() {
+    let host = Host::deployed();
+    for (until, slack) in [(5, 4), (60, 39)] {
+        host.renew();
+        let other = test_ca().issue_between(&SITES, [-30, until]).unwrap();
+        let nodes = EdgeAddress::serving(EdgeMode::Alternate, &other.fullchain(), &other.key);
+        let (nodes, _) = host.second_address(&nodes);
+        host.deploy().env("EDGECERT_EDGE_ADDRESS", &nodes).args(["--wait", "1"]).exits_with(75);
+        assert_eq!(host.shown(), days(slack, Some(false)), "{until}");
+    }
+}
+
+#[test]
+fn unverified_upload_does_not_lengthen_slack() {
+    let host = Host::new();
+    let (same, _) = host.second_address(&EdgeAddress::new(EdgeMode::Same));
+    let deploy = || host.deploy().env("EDGECERT_EDGE_ADDRESS", &same);
+    deploy().succeeds();
+    assert_eq!(host.shown(), days(9, Some(true)));
+    host.service.close_edge_address(&same);
+    host.renew();
+    let output = deploy().args(["--wait", "1", "--json"]).succeeds();
+    assert_eq!(output.sites(), ["a.example: synced"]);
+    assert_eq!(host.shown(), days(9, Some(false)), "last seen to serve the old leaf");
+    assert_eq!(host.uploaded_at(), Value::Null, "the service confirmed the push");
+    // The bare upload looks at no edge, and knows no addresses.
+    deploy().args(["--domain", "a.example", "--wait", "0"]).succeeds();
+    assert_eq!(host.shown(), days(9, Some(false)));
+    host.sync().succeeds();
+    assert_eq!(host.shown(), days(39, Some(true)));
+}
+
+#[test]
+fn unseen_edge_counts_as_recorded() {
+    for arguments in [&["--verify", "off"][..], &["--wait", "1", "--edge-address", "127.0.0.1:1"]] {
+        let host = Host::new();
+        for slack in [9, 39] {
+            host.deploy().without_env("EDGECERT_EDGE_ADDRESS").args(arguments).succeeds();
+            assert_eq!(host.shown(), days(slack, None), "{arguments:?}");
+            host.renew();
+        }
+        host.sync().succeeds();
+    }
+}
+
+#[test]
+fn refused_name_leaves_no_slack() {
+    let host = Host::deployed();
+    let (_, both) = host.second_address(&EdgeAddress::new(EdgeMode::Refuse));
+    host.renew();
+    host.deploy().env("EDGECERT_EDGE_ADDRESS", &both).args(["--wait", "1"]).exits_with(75);
+    assert_eq!(host.shown(), days(0, Some(false)));
+    host.sync().succeeds();
+    assert_eq!(host.shown(), days(39, Some(true)));
+}
+
+#[test]
+fn expired_leaf_has_negative_slack() {
+    let host = Host::deployed();
+    let expired = test_ca().issue_between(&SITES, [-90, -3]).unwrap();
+    let (_, both) =
+        host.second_address(&EdgeAddress::serving(EdgeMode::Other, &expired.fullchain(), &expired.key));
+    host.renew();
+    host.deploy().env("EDGECERT_EDGE_ADDRESS", &both).args(["--wait", "1"]).exits_with(75);
+    assert_eq!(host.shown(), days(-4, Some(false)));
+}
+
+#[test]
+fn new_handshakes_are_not_recorded() {
+    let host = Host::deployed();
+    let other = test_ca().issue_between(&SITES, [-30, 5]).unwrap();
+    let (second, both) =
+        host.second_address(&EdgeAddress::serving(EdgeMode::Other, &other.fullchain(), &other.key));
+    let before = host.recorded();
+    let verified = |edge: &str| {
+        let status = host.status(&["--verify", "--json"]).env("EDGECERT_EDGE_ADDRESS", edge);
+        let site = status.succeeds().json()["lineages"][0]["sites"][0].clone();
+        (site["slack_seconds"].as_i64().map(|slack| slack / DAY), site["serves_leaf"].as_bool())
+    };
+    assert_eq!(verified(&both), (Some(4), Some(false)));
+    assert_eq!(verified(&second), (Some(4), Some(false)));
+    assert_eq!(verified("127.0.0.1:1"), (Some(9), Some(true)), "as recorded");
+    assert_eq!(host.recorded(), before);
+    assert_eq!(host.shown(), days(9, Some(true)));
+}
+
+#[test]
+fn edge_check_of_sync_counts() {
+    let host = Host::deployed();
+    // As an earlier release would have left it.
+    host.edit(|state| {
+        state.as_object_mut().unwrap().remove("longest_push_ms");
+        state["sites"][0].as_object_mut().unwrap().remove("edge");
+    });
+    assert_eq!((host.shown(), host.longest_push()), (days(9, Some(true)), None));
+    set_back(host.state.path(), DAY);
+    host.sync().succeeds();
+    let seen = &host.recorded()["sites"][0]["edge"]["seen"][&host.service.endpoints().edge];
+    assert_eq!(seen["fingerprint"], host.recorded()["certificate"]["fingerprint"]);
+    assert_eq!((host.shown(), host.longest_push()), (days(9, Some(true)), None), "nothing was pushed");
+}
+
+#[test]
+fn nothing_to_do_measures_nothing() {
+    let host = Host::deployed();
+    fs::remove_file(&state_files(host.state.path())[0]).unwrap();
+    host.deploy().succeeds();
+    assert_eq!((host.shown(), host.longest_push()), (days(9, Some(true)), None));
+}
+
+#[test]
+fn later_run_completes_the_push() {
+    let host = Host::deployed();
+    host.renew();
+    host.service.hold_pushes(true);
+    host.deploy().args(["--wait", "1"]).exits_with(75);
+    assert_eq!(host.shown(), days(9, Some(false)));
+    assert!(host.uploaded_at().is_string());
+    host.service.hold_pushes(false);
+    host.service.push_now();
+    let mut state = host.recorded();
+    state["longest_push_ms"] = json!(1);
+    // The clock was set back since, nothing has looked for more than a day, and a push of ten minutes.
+    for (seconds, push) in [(-600, 0.001), (DAY + 60, 0.001), (600, 600.0)] {
+        host.edit(|other| *other = state.clone());
+        host.age_upload(seconds);
+        host.sync().succeeds();
+        assert_eq!((host.shown(), host.uploaded_at()), (days(39, Some(true)), Value::Null));
+        assert!((push..push + 300.0).contains(&host.longest_push().unwrap()), "{seconds}");
+    }
+    host.sync().succeeds();
+    assert!((600.0..900.0).contains(&host.longest_push().unwrap()), "measured once");
+}
+
+#[test]
+fn next_leaf_abandons_the_push() {
+    let host = Host::deployed();
+    host.service.hold_pushes(true);
+    host.renew();
+    host.deploy().args(["--wait", "1"]).exits_with(75);
+    host.age_upload(600);
+    host.renew();
+    let hook = host.deploy().env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
+    hook.args(["--timeout", "1"]).exits_with(75);
+    assert_eq!(host.uploaded_at(), Value::Null);
+    assert_eq!(host.shown(), days(9, Some(false)));
+}
+
+#[test]
+fn bare_upload_is_measured_by_sync() {
+    let host = Host::new();
+    host.deploy().args(["--domain", "a.example", "--wait", "0"]).succeeds();
+    assert_eq!((host.shown(), host.longest_push()), (days(9, None), None));
+    host.age_upload(600);
+    host.sync().succeeds();
+    assert_eq!(host.shown(), days(9, Some(true)));
+    assert!((600.0..900.0).contains(&host.longest_push().unwrap()));
+}
+
+#[test]
+fn site_without_https_forgets_its_edge() {
+    let host = Host::deployed();
+    let id = host.service.sites()[0]["id"].as_u64().unwrap();
+    change(&host.service, &format!("/api/sites/{id}/update"), &json!({"https_enabled": false}));
+    host.renew();
+    let output = host.deploy().args(["--wait", "1", "--json"]).succeeds();
+    assert_eq!(output.sites(), ["a.example: synced"]);
+    assert_eq!(host.shown(), days(39, None), "visitors of a site without HTTPS notice nothing");
+}
+
+#[test]
+fn superseded_site_has_no_slack() {
+    let host = Host::deployed();
+    let newer = Lineage::issued_for(&SITES);
+    deploy(&host.service, &newer, host.state.path()).succeeds();
+    host.sync().succeeds();
+    let json = configured(host.status(&["--json"]), &[&host.lineage, &newer]).succeeds().json();
+    let lineages = json["lineages"].as_array().unwrap();
+    let superseded = lineages.iter().find(|lineage| lineage["state"] == "superseded").unwrap();
+    let site = &superseded["sites"][0];
+    assert_eq!((&site["slack_seconds"], &site["serves_leaf"]), (&Value::Null, &Value::Null));
+    let other = lineages.iter().find(|lineage| lineage["state"] == "deployed").unwrap();
+    assert_eq!(other["sites"][0]["serves_leaf"], true);
+    assert!(other["sites"][0]["slack_seconds"].as_i64().unwrap() > 80 * DAY);
+}
