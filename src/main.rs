@@ -48,7 +48,7 @@ fn fail_usage(error: UsageError, json: bool, env: Env, ui: Ui) {
         let _ = ui.print_report(&report);
     }
     if is_from_hook && let Err(error) = notify::report_usage_error(&report, &context) {
-        warn(ui, &error, true);
+        warn(ui, &error, Some(report.command()));
     }
 }
 
@@ -70,21 +70,22 @@ fn run(command_line: &CommandLine, env: Env, ui: Ui) -> u8 {
         }
         // The exit code still reports the result of the change.
         Err(lost) => {
-            warn(ui, &lost, notifies);
+            warn(ui, &lost, notifies.then_some(command_line.name()));
             report.exit_code()
         }
     };
-    if notifies && let Err(error) = notify::report_failure(report.as_ref(), context) {
-        warn(ui, &error, true);
+    if notifies && let Err(error) = notify::report(report.as_ref(), context) {
+        warn(ui, &error, Some(report.command()));
     }
     exit_code
 }
 
-/// Prints a warning about the run itself and, if the caller may drop the output, also writes it to the system log.
-fn warn(ui: Ui, warning: &dyn Display, is_logged: bool) {
+/// Prints a warning about the run itself. If the caller may drop the output, the system log gets it, too, as a warning of
+/// this command.
+fn warn(ui: Ui, warning: &dyn Display, logged_for: Option<&str>) {
     ui.warn(&warning.to_string());
-    if is_logged {
-        notify::log_warning(&warning.to_string());
+    if let Some(command) = logged_for {
+        notify::log_warning(command, &warning.to_string());
     }
 }
 

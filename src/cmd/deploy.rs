@@ -16,7 +16,7 @@ use crate::progress::Progress;
 use crate::report::{DeployReport, SourceReport};
 use crate::settings::{self, Layer, Layers, Settings};
 use crate::source::{self, Source, SourceError};
-use crate::state::{Origin, Overrides};
+use crate::state::{self, Origin, Overrides};
 
 /// Deploys the certificate that the command line or the hook's environment names.
 pub(crate) fn run(
@@ -44,6 +44,7 @@ pub(crate) fn deploy(
     report: &mut DeployReport,
 ) -> Result<(), CommandError> {
     report.body.source = Some(SourceReport::new(source));
+    report.body.lineage = Some(state::lineage_name(&source.stable_path()));
     let command = match origin {
         _ if args.dry_run => Command::Plan,
         Origin::Hook => Command::Hook,

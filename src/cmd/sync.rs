@@ -12,7 +12,7 @@ use crate::progress::Progress;
 use crate::report::{DeployReport, Report};
 use crate::settings::Layers;
 use crate::source::Source;
-use crate::state::{Origin, Store, WriteError};
+use crate::state::{self, Origin, Store, WriteError};
 use crate::sync::{self, Summary, SyncOptions};
 use crate::text::sanitize;
 
@@ -43,7 +43,7 @@ pub(crate) fn run(
         }
     }
     if let Err(error) = send_heartbeat(report, start.moment(), context) {
-        log_warning(&error.to_string());
+        log_warning("sync", &error.to_string());
         report.warnings.push(error.to_string());
     }
 }
@@ -67,6 +67,7 @@ pub(crate) fn run_one(
     progress: &dyn Progress,
     report: &mut DeployReport,
 ) -> Result<(), CommandError> {
+    report.body.lineage = Some(state::lineage_name(&source.stable_path()));
     match sync::run_one(source, context, progress)? {
         Some(summary) => {
             summary.report_one(report);

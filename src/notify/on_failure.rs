@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
-use super::Notification;
 use crate::env::Env;
 use crate::error::Diagnostic as _;
+use crate::report::AnyReport;
 use crate::settings::Program;
 use crate::text::path;
 
@@ -46,7 +46,7 @@ pub enum NotifyError {
 }
 
 /// Runs the program with the report on its standard input.
-pub(super) fn run(program: &Program, notification: &Notification, env: &Env) -> Result<(), NotifyError> {
+pub(super) fn run(program: &Program, report: &dyn AnyReport, env: &Env) -> Result<(), NotifyError> {
     if env.raw(COMMAND_VARIABLE).is_some() {
         return Err(NotifyError::Nested { name: program.name.clone() });
     }
@@ -58,17 +58,17 @@ pub(super) fn run(program: &Program, notification: &Notification, env: &Env) -> 
     // Standard output is for the report alone, so the output of the program goes to standard error.
     let output = || io::stderr().as_fd().try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from);
     let mut command = Command::new(&program.name);
-    command.args(&program.arguments).env_clear().envs(environment(notification, env));
+    command.args(&program.arguments).env_clear().envs(environment(report, env));
     command.stdin(Stdio::piped()).stdout(output()).stderr(output());
-    run_with_timeout(&mut command, notification.report.clone() + "\n", PROGRAM_TIMEOUT)
+    run_with_timeout(&mut command, report.to_json() + "\n", PROGRAM_TIMEOUT)
 }
 
-fn environment<'a>(notification: &Notification, env: &'a Env) -> Vec<(&'a OsStr, std::ffi::OsString)> {
+fn environment<'a>(report: &dyn AnyReport, env: &'a Env) -> Vec<(&'a OsStr, std::ffi::OsString)> {
     let inherited = INHERITED_VARIABLES.iter().filter_map(|name| Some((OsStr::new(name), env.raw(name)?)));
     let all = inherited.chain(env.with_prefix("LC_")).map(|(name, value)| (name, value.to_owned()));
     let own = [
-        (OsStr::new(COMMAND_VARIABLE), notification.command.into()),
-        (OsStr::new("EDGECERT_EXIT_CODE"), notification.exit_code.to_string().into()),
+        (OsStr::new(COMMAND_VARIABLE), report.command().into()),
+        (OsStr::new("EDGECERT_EXIT_CODE"), report.exit_code().to_string().into()),
     ];
     all.chain(own).collect()
 }

@@ -1,32 +1,40 @@
-//! The system log: syslog or journald.
+//! The system log: journald with fields where it runs, else syslog with a line of the same content.
+//!
+//! The journal's native protocol is a datagram of `NAME=value` lines. The crates for it (libsystemd 0.7,
+//! systemd-journal-logger 2.2) send on sockets that block for as long as journald does not read, which could hang a
+//! hook. An entry has at most a few KiB, so it never needs the protocol's way for large ones, a memory file.
 
 use std::io::{self, IsTerminal as _};
 use std::os::unix::net::UnixDatagram;
+use std::time::Duration;
 
-use crate::text::sanitize;
+use super::log_entry::LogEntry;
 
-/// Socket of syslog or journald.
-const LOG_SOCKET: &str = "/dev/log";
+/// Socket of journald's native protocol.
+const JOURNAL_SOCKET: &str = "/run/systemd/journal/socket";
 
-/// Priorities of log lines (RFC 3164): facility daemon, severity error or warning.
-pub(super) const ERROR: u8 = 27;
-const WARNING: u8 = 28;
+/// Socket of syslog.
+const SYSLOG_SOCKET: &str = "/dev/log";
 
-/// Writes a warning to the system log.
-pub fn log_warning(warning: &str) {
-    log(WARNING, &sanitize(warning));
-}
+/// Time limit for one entry if the log does not read. A burst of entries can exceed its queue for a moment.
+const TIMEOUT: Duration = Duration::from_millis(100);
 
-/// Writes a line to the system log, unless standard error is a terminal. It is dropped if nothing listens or the socket
-/// is full; nothing waits for it.
-pub(super) fn log(priority: u8, line: &str) {
-    if io::stderr().is_terminal() {
+/// Writes entries to the log, unless standard error is a terminal. If nothing listens, or does not read in time, they
+/// are lost.
+pub(super) fn write(entries: &[LogEntry<'_>]) {
+    if entries.is_empty() || io::stderr().is_terminal() {
         return;
     }
     let Ok(socket) = UnixDatagram::unbound() else { return };
-    let message = format!("<{priority}>edgecert[{}]: {line}", std::process::id());
-    let _ = socket
-        .set_nonblocking(true)
-        .and_then(|()| socket.connect(LOG_SOCKET))
-        .and_then(|()| socket.send(message.as_bytes()));
+    let format = if socket.connect(JOURNAL_SOCKET).is_ok() {
+        LogEntry::fields
+    } else if socket.connect(SYSLOG_SOCKET).is_ok() {
+        LogEntry::line
+    } else {
+        return;
+    };
+    if socket.set_write_timeout(Some(TIMEOUT)).is_ok() {
+        // After a failure, the others are not tried, so that the time limits do not add up.
+        let _ = entries.iter().try_for_each(|entry| socket.send(format(entry).as_bytes()).map(drop));
+    }
 }

@@ -6,8 +6,12 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::text::Frame;
-use super::{CertificateReport, ServingReport, SiteReport, SourceReport, UploadReport, deployment};
+use super::{
+    CertificateReport, DeploymentResult, ServingReport, SiteReport, SourceReport, UploadReport, deployment,
+    deployment_result,
+};
 use crate::check::Finding;
+use crate::error::CommandError;
 use crate::outcome::{ChangedRecords, Outcome};
 use crate::plan::Step;
 use crate::sightings::Push;
@@ -16,6 +20,11 @@ use crate::sightings::Push;
 pub(crate) trait Body: Serialize + Default {
     /// Formats the lines for standard output.
     fn to_text(&self, frame: &Frame<'_>) -> String;
+
+    /// How the deployment of each lineage ended, in a run with this exit code and these errors.
+    fn deployments<'a>(&'a self, _exit_code: u8, _errors: &'a [CommandError]) -> Vec<DeploymentResult<'a>> {
+        Vec::new()
+    }
 }
 
 /// A body that a command sets when it has done its work. Until then, the report has none of its fields.
@@ -23,11 +32,18 @@ impl<B: Body> Body for Option<B> {
     fn to_text(&self, frame: &Frame<'_>) -> String {
         self.as_ref().map(|body| body.to_text(frame)).unwrap_or_default()
     }
+
+    fn deployments<'a>(&'a self, exit_code: u8, errors: &'a [CommandError]) -> Vec<DeploymentResult<'a>> {
+        self.as_ref().map(|body| body.deployments(exit_code, errors)).unwrap_or_default()
+    }
 }
 
 /// The body of the reports of `deploy`, `plan` and `check`.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct DeployBody {
+    /// The lineage's name, for the system log; not part of the JSON object.
+    #[serde(skip)]
+    pub(crate) lineage: Option<String>,
     /// Whether the run sent anything that changes the service; for a plan, whether `deploy` would.
     pub(crate) changed: bool,
     pub(crate) source: Option<SourceReport>,
@@ -65,6 +81,15 @@ impl DeployBody {
 impl Body for DeployBody {
     fn to_text(&self, frame: &Frame<'_>) -> String {
         deployment::text(self, frame)
+    }
+
+    fn deployments<'a>(&'a self, exit_code: u8, errors: &'a [CommandError]) -> Vec<DeploymentResult<'a>> {
+        let outcomes = self.sites.iter().map(|site| (&site.outcome, site.is_required));
+        let outcome = deployment_result::most_severe(&outcomes);
+        let lineage = self.lineage.as_deref().into_iter();
+        lineage
+            .map(|lineage| DeploymentResult { lineage, outcome, exit_code, changed: self.changed, errors })
+            .collect()
     }
 }
 

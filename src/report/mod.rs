@@ -2,6 +2,7 @@
 
 mod body;
 mod deployment;
+mod deployment_result;
 mod edge;
 mod plan;
 mod style;
@@ -27,6 +28,7 @@ use crate::source::{AcmeClient, Source};
 use crate::text::rfc3339;
 
 pub(crate) use self::body::{Body, DeployBody, Output};
+pub use self::deployment_result::DeploymentResult;
 pub(crate) use self::edge::{EdgeReport, ServingReport};
 pub(crate) use self::style::Sign;
 pub use self::style::Style;
@@ -68,6 +70,8 @@ pub trait AnyReport {
     fn errors(&self) -> &[CommandError];
     /// The warnings.
     fn warnings(&self) -> &[String];
+    /// How the deployment of each lineage ended, except for those that were unchanged.
+    fn deployments(&self) -> Vec<DeploymentResult<'_>>;
     /// Formats the JSON object. It is indented, because lego stops reading at a line of 64 KiB.
     fn to_json(&self) -> String;
     /// Formats the lines for standard output, at the end of the run.
@@ -172,6 +176,10 @@ impl<B: Body> AnyReport for Report<B> {
 
     fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    fn deployments(&self) -> Vec<DeploymentResult<'_>> {
+        self.body.deployments(self.exit_code, &self.errors)
     }
 
     fn to_json(&self) -> String {

@@ -11,7 +11,9 @@ use crate::deploy;
 use crate::error::CommandError;
 use crate::hint::{Command, Place};
 use crate::outcome::Outcome;
-use crate::report::{Body, DeployBody, DeployReport, Frame, Report, Sign, Wrapped};
+use crate::report::{
+    AnyReport as _, Body, DeployBody, DeployReport, DeploymentResult, Frame, Report, Sign, Wrapped,
+};
 use crate::text::{count, people, sanitize};
 
 /// The result of a run.
@@ -138,7 +140,8 @@ impl Summary {
         self.errors.push(error);
     }
 
-    fn add(&mut self, name: &str, result: LineageResult, reason: Option<Reason>, report: DeployReport) {
+    fn add(&mut self, name: &str, result: LineageResult, reason: Option<Reason>, mut report: DeployReport) {
+        report.body.lineage = Some(name.to_owned());
         self.counts.total += 1;
         match result {
             LineageResult::Deployed => self.counts.deployed += 1,
@@ -205,6 +208,10 @@ impl Body for Summary {
             let _ = writeln!(text, "{total}: {} ({elapsed})", parts.join(", "));
         }
         text
+    }
+
+    fn deployments<'a>(&'a self, _exit_code: u8, _errors: &'a [CommandError]) -> Vec<DeploymentResult<'a>> {
+        self.lineages.iter().flat_map(|lineage| lineage.report.deployments()).collect()
     }
 }
 

@@ -12,8 +12,9 @@ use std::thread;
 
 use tempfile::TempDir;
 
-use crate::harness::{Hook, Lineage, Output, deploy, edgecert, require, require_trusted_root, sandbox};
-use crate::notify::run_with_system_log;
+use crate::harness::{
+    Hook, Lineage, Output, deploy, edgecert, require, require_trusted_root, run_with_syslog, sandbox,
+};
 
 /// The secret part of each URL.
 const ID: &str = "5bf66975-d4c7-4bf5-bcc8-b8d8a82ea278";
@@ -377,7 +378,7 @@ fn url_is_shown_nowhere() {
             script.display(),
             lineage.path().display()
         );
-        let (output, log) = run_with_system_log(home.path(), with_heartbeat(hook, &url, &lines), &[]);
+        let (output, log) = run_with_syslog(with_heartbeat(hook, &url, &lines), &[]);
         assert_eq!(output.code, 75, "{}", output.stderr);
         let seen = fs::read_to_string(home.path().join("seen")).unwrap();
         assert!(seen.contains("EDGECERT_EXIT_CODE=75") && output.stderr.contains("heartbeat_url"), "{seen}");

@@ -57,6 +57,7 @@ mod stale;
 mod state;
 mod status;
 mod sync;
+mod system_log;
 mod test_run;
 mod tidy;
 mod timers;

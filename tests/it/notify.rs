@@ -1,9 +1,8 @@
-//! Failure notification: the `on_failure` program and the system log receive failures of `deploy` and `sync`, without
-//! effect on output or exit code.
+//! Failure notification: the `on_failure` program receives failures of `deploy` and `sync`, without effect on output or
+//! exit code; usage errors of hooks count.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -11,7 +10,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::harness::{
-    Fault, Hook, Lineage, Output, Sandbox, binary, edgecert, require, require_trusted_root, sandbox,
+    Fault, Hook, Lineage, Sandbox, binary, edgecert, require_trusted_root, run_with_syslog, sandbox,
 };
 
 /// A directory with a configuration file whose `on_failure` program records its input, arguments and environment.
@@ -149,7 +148,7 @@ fn usage_error_of_hook_notifies() {
     for arguments in wrong {
         let recorder = Recorder::with(SCRIPT);
         let hook = edgecert().called_by_certbot(&lineage).args(arguments);
-        let (output, lines) = run_with_system_log(recorder.home.path(), recorder.attach_to(hook), &[]);
+        let (output, lines) = run_with_syslog(recorder.attach_to(hook), &[]);
         assert_eq!(output.code, 2);
         let report: Value = serde_json::from_str(&recorder.read("report")).expect(&output.stderr);
         assert_eq!((&report["command"], &report["exit_code"]), (&"deploy".into(), &2.into()));
@@ -251,51 +250,16 @@ fn writable_configuration_names_no_program() {
     assert!(recorder.path("report").exists());
 }
 
-/// Runs a hook and returns the lines that it sends to the system log. Creating `/dev/log` needs root, so proot maps a
-/// socket to it.
-pub(crate) fn run_with_system_log(directory: &Path, hook: Hook, wrapper: &[&str]) -> (Output, Vec<String>) {
-    let path = directory.join("log");
-    let _ = fs::remove_file(&path);
-    let log = UnixDatagram::bind(&path).unwrap();
-    log.set_nonblocking(true).unwrap();
-    let bind = format!("{}:/dev/log", path.display());
-    let output = hook.under(&[&["proot", "-b", &bind], wrapper].concat()).run();
-    let mut lines = Vec::new();
-    let mut line = [0; 4096];
-    while let Ok(length) = log.recv(&mut line) {
-        lines.push(String::from_utf8(line[..length].to_vec()).unwrap());
-    }
-    (output, lines)
-}
-
 #[test]
-fn failure_is_one_system_log_line() {
-    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
-    let directory = TempDir::new().unwrap();
-    let (output, lines) =
-        run_with_system_log(directory.path(), deploy_with_rejected_key(&service, &lineage), &[]);
-    assert_eq!(output.code, 77);
-    let [line] = lines.as_slice() else { panic!("expected one line: {lines:?}") };
-    assert!(line.starts_with("<27>edgecert["), "{line}");
-    assert!(line.contains("]: deploy failed with exit code 77; the service rejected the API key"), "{line}");
-    assert!(!line.contains('\n') && !line.contains("another-key-than-its"), "{line}");
-
-    let (output, lines) = run_with_system_log(directory.path(), failing_sync(), &[]);
-    assert_eq!((output.code == 0, lines.len()), (false, 1), "{lines:?}");
+fn failing_program_is_logged() {
     let recorder = Recorder::with(SCRIPT).with_config("on_failure = [\"false\"]\n");
-    let (_, lines) = run_with_system_log(directory.path(), recorder.attach_to(failing_sync()), &[]);
-    let [_, line] = lines.as_slice() else { panic!("expected two lines: {lines:?}") };
+    let (output, lines) = run_with_syslog(recorder.attach_to(failing_sync()), &[]);
+    let [first, second] = lines.as_slice() else { panic!("expected two lines: {lines:?}") };
+    assert!(first.contains(&format!("]: sync failed with exit code {}; ", output.code)), "{first}");
     assert!(
-        line.starts_with("<28>edgecert[") && line.contains("]: false, named by on_failure, failed"),
-        "{line}"
+        second.starts_with("<28>edgecert[") && second.contains("]: false, named by on_failure, failed"),
+        "{second}"
     );
-    for (code, hook) in [
-        (0, edgecert().called_by_certbot(&lineage).against(&service)),
-        (77, deploy_with_rejected_key(&service, &lineage).args(["plan"])),
-    ] {
-        let (output, lines) = run_with_system_log(directory.path(), hook, &[]);
-        assert_eq!((output.code, lines), (code, Vec::new()));
-    }
 }
 
 /// The variables of certbot's post hook, from 4.2 on.
@@ -309,7 +273,7 @@ fn certbot_post_hook_notifies() {
     for arguments in [&[][..], &["deploy"], &["--domain", "a.example"], &["--json"]] {
         let recorder = Recorder::with(SCRIPT);
         let hook = recorder.attach_to(called_as_post_hook(edgecert().args(arguments)));
-        let (output, lines) = run_with_system_log(recorder.home.path(), hook, &[]);
+        let (output, lines) = run_with_syslog(hook, &[]);
         assert_eq!(output.code, 78, "{}", output.stderr);
         assert!(output.stderr.contains(advice), "{}", output.stderr);
         let [line] = lines.as_slice() else { panic!("expected one line: {lines:?}") };
@@ -336,30 +300,6 @@ fn post_hook_variables_concern_deploy_only() {
     // Another client that certbot's post hook runs.
     let [cert, key] = ["fullchain.pem", "privkey.pem"].map(|name| lineage.file(name));
     call(&[]).env("LEGO_CERT_PATH", cert).env("LEGO_CERT_KEY_PATH", key).succeeds();
-}
-
-#[test]
-fn lost_output_is_logged() {
-    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
-    let directory = TempDir::new().unwrap();
-    let wrapper = ["sh", "-c", "exec \"$0\" \"$@\" > /dev/full"];
-    let hook = edgecert().called_by_certbot(&lineage).against(&service);
-    let (output, lines) = run_with_system_log(directory.path(), hook, &wrapper);
-    assert_eq!((output.code, lines.len()), (0, 1), "{lines:?}");
-    assert!(lines[0].starts_with("<28>edgecert["), "{lines:?}");
-    assert!(lines[0].ends_with("]: cannot write standard output: No space left on device"), "{lines:?}");
-}
-
-#[test]
-fn terminal_run_skips_system_log() {
-    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
-    let directory = TempDir::new().unwrap();
-    require("script", "bsdutils");
-    let wrapper = ["sh", "-c", "exec script -qec \"$0\" /dev/null"];
-    let (output, lines) =
-        run_with_system_log(directory.path(), deploy_with_rejected_key(&service, &lineage), &wrapper);
-    assert_eq!((output.code, lines), (77, Vec::new()), "{}", output.stdout);
-    assert!(output.stdout.contains(": the service rejected the API key"), "{}", output.stdout);
 }
 
 #[test]

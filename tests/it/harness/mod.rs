@@ -5,6 +5,7 @@ pub(crate) mod der;
 mod hook;
 mod host;
 mod lineage;
+mod log_socket;
 mod openssl;
 mod runs;
 mod scrub;
@@ -21,6 +22,7 @@ pub(crate) use edgecert_sandbox::{
 };
 pub(crate) use hook::{Hook, Output, binary, edgecert, edgecert_with_heap, edgecert_with_memory, env_var};
 pub(crate) use lineage::{Lineage, generate_key, test_ca};
+pub(crate) use log_socket::{JOURNAL, LogSocket, SYSLOG, run_with_sockets, run_with_syslog};
 pub(crate) use openssl::{openssl, sign_between};
 pub(crate) use runs::{LISTING, change, configured, deploy, is_bound_to, requests_during, sync};
 pub(crate) use scrub::scrub_times;

@@ -1,0 +1,230 @@
+//! The system log: what failures and deployments write to journald and syslog.
+
+mod journald;
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use tempfile::TempDir;
+
+use crate::harness::{
+    Hook, JOURNAL, Lineage, LogSocket, Output, SYSLOG, Sandbox, edgecert, require, run_with_sockets,
+    run_with_syslog, sandbox,
+};
+
+/// Message IDs, on which filters of users depend.
+const DEPLOYMENT_FAILED: &str = "e6653b9c1df44d4ebd9beeaa99bbc683";
+const DEPLOYMENT_SUCCEEDED: &str = "d71c5ee529494199959a913ba18ea538";
+const SYNC_FAILED: &str = "66902d5ca8aa4438b09432730e44f534";
+const WARNING: &str = "04b00b43516e40028d217a646c6e45e7";
+
+/// The fields of an entry.
+type Fields = BTreeMap<String, String>;
+
+/// A deployment whose API key the service rejects.
+fn deploy_with_rejected_key(service: &Sandbox, lineage: &Lineage) -> Hook {
+    edgecert().called_by_certbot(lineage).against(service).env("EDGECERT_API_KEY", "another-key-than-its")
+}
+
+/// The name of the only lineage in a state directory.
+fn only_name(state: &TempDir) -> String {
+    let names = fs::read_dir(state.path()).unwrap().map(|file| file.unwrap().file_name());
+    let names: Vec<String> =
+        names.filter_map(|name| name.to_str()?.strip_suffix(".json").map(Into::into)).collect();
+    let [name] = names.as_slice() else { panic!("expected one state file: {names:?}") };
+    name.clone()
+}
+
+/// Runs a hook and returns the fields of the entries that it sends to journald's socket.
+fn run_with_journal(hook: Hook) -> (Output, Vec<Fields>) {
+    let (journal, syslog) = (LogSocket::replacing(JOURNAL), LogSocket::replacing(SYSLOG));
+    let output = run_with_sockets(&[&journal, &syslog], hook, &[]);
+    assert_eq!(syslog.received(), Vec::<String>::new(), "journald passes entries on to syslog itself");
+    let field = |line: &str| {
+        let (name, value) = line.split_once('=').unwrap();
+        (name.to_owned(), value.to_owned())
+    };
+    let entries = journal.received();
+    assert!(entries.iter().all(|entry| !entry.contains("another-key-than-its")), "{entries:?}");
+    (output, entries.iter().map(|entry| entry.lines().map(field).collect()).collect())
+}
+
+/// Expects an entry with these values.
+#[track_caller]
+fn assert_has(entry: &Fields, expected: &[(&str, &str)]) {
+    for (name, value) in expected {
+        let found = entry.get(*name).map(String::as_str);
+        assert_eq!(found, Some(*value).filter(|value| !value.is_empty()), "{name}: {entry:?}");
+    }
+}
+
+#[test]
+fn journal_entry_has_fields() {
+    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    let state = TempDir::new().unwrap();
+    let call = |hook: Hook| run_with_journal(hook.env("EDGECERT_STATE_DIR", state.path()));
+
+    let (output, entries) = call(deploy_with_rejected_key(&service, &lineage));
+    assert_eq!((output.code, entries.len()), (77, 1), "{entries:?}");
+    let name = only_name(&state);
+    let identity = [("SYSLOG_IDENTIFIER", "edgecert"), ("SYSLOG_FACILITY", "3"), ("EDGECERT_LINEAGE", &name)];
+    assert_has(&entries[0], &identity);
+    assert_has(
+        &entries[0],
+        &[
+            ("MESSAGE_ID", DEPLOYMENT_FAILED),
+            ("PRIORITY", "3"),
+            ("EDGECERT_COMMAND", "deploy"),
+            ("EDGECERT_OUTCOME", ""),
+            ("EDGECERT_EXIT_CODE", "77"),
+        ],
+    );
+    let message = format!("deploy of {name} failed with exit code 77; the service rejected the API key");
+    assert!(entries[0]["MESSAGE"].starts_with(&message), "{entries:?}");
+
+    let (output, entries) = call(edgecert().called_by_certbot(&lineage).against(&service));
+    assert_eq!((output.code, entries.len()), (0, 1), "{entries:?}");
+    assert_has(&entries[0], &identity);
+    assert_has(
+        &entries[0],
+        &[
+            ("MESSAGE_ID", DEPLOYMENT_SUCCEEDED),
+            ("PRIORITY", "6"),
+            ("MESSAGE", &format!("deploy: {name} served")),
+            ("EDGECERT_COMMAND", "deploy"),
+            ("EDGECERT_OUTCOME", "served"),
+            ("EDGECERT_EXIT_CODE", "0"),
+        ],
+    );
+    let status = edgecert().env("EDGECERT_STATE_DIR", state.path()).args(["status", "--json"]).succeeds();
+    assert_eq!(status.json()["lineages"][0]["name"], name.as_str(), "the name is that of status");
+
+    for (code, hook) in [
+        (0, edgecert().called_by_certbot(&lineage).against(&service)),
+        (0, edgecert().against(&service).args(["sync"])),
+        (77, deploy_with_rejected_key(&service, &lineage).args(["plan"])),
+    ] {
+        let (output, entries) = call(hook);
+        assert_eq!((output.code, entries), (code, Vec::new()));
+    }
+}
+
+#[test]
+fn sync_logs_changed_and_failed_lineages() {
+    let service = sandbox(&["a.example", "b.example"]);
+    let lineages = [Lineage::issued_for(&["a.example"]), Lineage::issued_for(&["b.example"])];
+    let unmatched = Lineage::issued_for(&["c.example"]);
+    let paths = lineages.iter().chain([&unmatched]).map(|lineage| lineage.path().display().to_string());
+    let entries: String = paths.map(|path| format!("[[lineage]]\npath = '{path}'\n")).collect();
+    let hook = edgecert().against(&service).args(["sync", "--json"]);
+    let config = hook.write_file("config.toml", &entries);
+    let (output, logged) = run_with_journal(hook.env("EDGECERT_CONFIG", config));
+    assert_eq!((output.code, logged.len()), (69, 4), "{logged:?}");
+    assert_has(
+        &logged[0],
+        &[
+            ("MESSAGE_ID", SYNC_FAILED),
+            ("PRIORITY", "3"),
+            ("EDGECERT_EXIT_CODE", "69"),
+            ("EDGECERT_LINEAGE", ""),
+        ],
+    );
+    assert!(logged[0]["MESSAGE"].starts_with("sync failed with exit code 69; "), "{logged:?}");
+    assert_has(
+        &logged[1],
+        &[("MESSAGE_ID", DEPLOYMENT_FAILED), ("EDGECERT_EXIT_CODE", "69"), ("EDGECERT_COMMAND", "sync")],
+    );
+    assert!(logged[1]["MESSAGE"].contains(" failed with exit code 69"), "{logged:?}");
+    for entry in &logged[2..] {
+        let lineage = &entry["EDGECERT_LINEAGE"];
+        let message = format!("sync: {lineage} served");
+        assert_has(
+            entry,
+            &[("MESSAGE_ID", DEPLOYMENT_SUCCEEDED), ("MESSAGE", &message), ("EDGECERT_OUTCOME", "served")],
+        );
+    }
+    let reported = output.json();
+    let reported =
+        reported["lineages"].as_array().unwrap().iter().map(|lineage| lineage["name"].as_str().unwrap());
+    let mut logged: Vec<&str> = logged[1..].iter().map(|entry| entry["EDGECERT_LINEAGE"].as_str()).collect();
+    logged.sort_unstable();
+    assert_eq!(logged, reported.collect::<Vec<_>>());
+}
+
+#[test]
+fn outcome_is_the_most_severe() {
+    let service = sandbox(&["a.example", "b.example"]);
+    let lineage = Lineage::issued_for(&["a.example", "b.example"]);
+    let record = |domain: &str| {
+        let other = Lineage::issued_for(&[domain]);
+        edgecert().called_by_certbot(&other).against(&service).succeeds();
+    };
+    record("b.example");
+    // The service refuses the upload that replaces the record of one site.
+    service.add_fault(crate::harness::Fault::status("POST /api/certs/upload", 400).times(9));
+    let (output, entries) = run_with_journal(edgecert().called_by_certbot(&lineage).against(&service));
+    assert_eq!(output.code, 69, "{}", output.stderr);
+    assert_has(&entries[0], &[("EDGECERT_OUTCOME", "refused"), ("EDGECERT_EXIT_CODE", "69")]);
+    assert!(entries[0]["MESSAGE"].contains(" failed with exit code 69 (refused); "), "{entries:?}");
+}
+
+#[test]
+fn usage_error_has_no_lineage() {
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let (output, entries) = run_with_journal(edgecert().called_by_certbot(&lineage).args(["--no-such-flag"]));
+    assert_eq!((output.code, entries.len()), (2, 1), "{entries:?}");
+    assert_has(
+        &entries[0],
+        &[("MESSAGE_ID", DEPLOYMENT_FAILED), ("EDGECERT_EXIT_CODE", "2"), ("EDGECERT_LINEAGE", "")],
+    );
+}
+
+#[test]
+fn full_journal_does_not_block() {
+    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    let journal = LogSocket::replacing(JOURNAL).full();
+    let hook = edgecert().called_by_certbot(&lineage).against(&service);
+    require("timeout", "coreutils");
+    let output = run_with_sockets(&[&journal], hook, &["timeout", "120"]);
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    assert!(journal.received().iter().all(|message| !message.contains("EDGECERT")));
+}
+
+#[test]
+fn syslog_replaces_dead_journal() {
+    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    let (output, lines) = run_with_syslog(edgecert().called_by_certbot(&lineage).against(&service), &[]);
+    assert_eq!((output.code, lines.len()), (0, 1), "{lines:?}");
+    assert!(lines[0].starts_with("<30>edgecert["), "{lines:?}");
+    assert!(lines[0].contains("]: deploy: ") && lines[0].ends_with(" served"), "{lines:?}");
+
+    let (output, lines) = run_with_syslog(deploy_with_rejected_key(&service, &lineage), &[]);
+    assert_eq!(output.code, 77);
+    let [line] = lines.as_slice() else { panic!("expected one line: {lines:?}") };
+    assert!(line.starts_with("<27>edgecert["), "{line}");
+    assert!(
+        line.contains("]: deploy of ") && line.contains(" failed with exit code 77; the service rejected")
+    );
+    assert!(!line.contains('\n') && !line.contains("another-key-than-its"), "{line}");
+}
+
+#[test]
+fn lost_output_is_logged() {
+    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    let wrapper = ["sh", "-c", "exec \"$0\" \"$@\" > /dev/full"];
+    let hook = edgecert().called_by_certbot(&lineage).against(&service);
+    let (output, lines) = run_with_syslog(hook, &wrapper);
+    assert_eq!((output.code, lines.len()), (0, 2), "{lines:?}");
+    assert!(lines[0].starts_with("<28>edgecert["), "{lines:?}");
+    assert!(lines[0].ends_with("]: cannot write standard output: No space left on device"), "{lines:?}");
+}
+
+#[test]
+fn terminal_run_skips_system_log() {
+    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    require("script", "bsdutils");
+    let wrapper = ["sh", "-c", "exec script -qec \"$0\" /dev/null"];
+    let (output, lines) = run_with_syslog(deploy_with_rejected_key(&service, &lineage), &wrapper);
+    assert_eq!((output.code, lines), (77, Vec::new()), "{}", output.stdout);
+    assert!(output.stdout.contains(": the service rejected the API key"), "{}", output.stdout);
+}
