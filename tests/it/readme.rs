@@ -1,5 +1,7 @@
 //! README.md and hooks/README.md: their length, their links, and everything that they show, which is run.
 
+mod monitoring;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
