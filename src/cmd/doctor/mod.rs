@@ -118,6 +118,9 @@ impl Doctor<'_> {
             inspection.api_key,
         ));
         self.findings.extend(context.on_failure().and_then(setup::check_on_failure));
+        if context.heartbeat_url().is_some() {
+            self.findings.extend(setup::check_heartbeat_url(&context.configuration_paths()));
+        }
         self.findings.extend(setup::check_state(state_dir.as_deref()));
         let account = settings.as_ref().and_then(|settings| self.check_service(settings, has_api_key));
         let store = state_dir.as_deref().filter(|directory| directory.is_dir()).map(Store::at);

@@ -64,6 +64,18 @@ pub(super) fn check_on_failure(program: &Program) -> Option<DoctorFinding> {
     Some(DoctorFinding { detail, ..finding })
 }
 
+/// Reports a configuration file whose `heartbeat_url`, a secret, others can read.
+pub(super) fn check_heartbeat_url(paths: &ConfigurationPaths) -> Option<DoctorFinding> {
+    let ConfigurationPaths::Read(file) = paths else { return None };
+    if !file::is_open_to_others(file) {
+        return None;
+    }
+    let path = text::path(file);
+    let remedy = format!("run `chmod o= {}`", shell_word(&path));
+    let detail = format!("others can read heartbeat_url, which is a secret, in {path}");
+    Some(DoctorFinding::warn(Subject::Settings, detail, remedy))
+}
+
 /// Checks whether the state directory is writable, and private.
 pub(super) fn check_state(directory: Option<&Path>) -> Vec<DoctorFinding> {
     let fail = |detail: String, remedy: String| {

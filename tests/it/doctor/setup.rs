@@ -153,6 +153,27 @@ fn distrusted_on_failure_is_a_fault() {
 }
 
 #[test]
+fn readable_heartbeat_url_is_a_warning() {
+    let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
+    let call = |mode| {
+        let url = "heartbeat_url = 'https://hc.example/hunter2'\n";
+        let text = format!("{url}{}", certbot.entries(&["a.example"], ""));
+        let hook = doctor(&service, &text);
+        let file = hook.write_file(".config/edgecert/config.toml", &text);
+        fs::set_permissions(file, Permissions::from_mode(mode)).unwrap();
+        hook.succeeds()
+    };
+    assert_eq!(faults(&call(0o640)), [""; 0]);
+    let output = call(0o644);
+    assert_only_fault(
+        &output,
+        "warn settings: others can read heartbeat_url, which is a secret, ",
+        "`chmod o= /",
+    );
+    assert!(!output.stdout.contains("hunter2"), "{}", output.stdout);
+}
+
+#[test]
 fn bad_state_directory_is_a_fault() {
     let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
     let call = || on_good_host(&service, &certbot);
