@@ -1,0 +1,205 @@
+//! The record of the last `sync`: each run that ends replaces it, and `status` shows it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::harness::{
+    Hook, Lineage, Output, configured, deploy, edgecert, requests_during, sandbox, scrub_times, state_files,
+    sync, system_calls,
+};
+
+/// `status` of a state directory.
+fn status(state: &Path, arguments: &[&str]) -> Output {
+    edgecert().env("EDGECERT_STATE_DIR", state).args(["status"]).args(arguments).succeeds()
+}
+
+/// The field `last_sync` of `status --json`.
+fn last_sync(state: &Path) -> Value {
+    status(state, &["--json"]).json()["last_sync"].clone()
+}
+
+/// The last line of `status`.
+fn last_line(state: &Path) -> String {
+    scrub_times(status(state, &[]).stdout.lines().last().unwrap())
+}
+
+/// The lines of `status --metrics` about the last `sync`, without their comments.
+fn metrics(state: &Path) -> Vec<String> {
+    let file = state.join("metrics");
+    status(state, &["--metrics", file.to_str().unwrap()]);
+    let text = fs::read_to_string(file).unwrap();
+    text.lines().filter(|line| line.starts_with("edgecert_last_sync")).map(str::to_owned).collect()
+}
+
+/// A `sync` of one lineage to a service that cannot be reached.
+fn failing_sync(state: &Path, lineage: &Lineage) -> Hook {
+    let hook = edgecert().env("EDGECERT_STATE_DIR", state).env("EDGECERT_API_KEY", "a-key-of-this-test");
+    let hook = hook.env("EDGECERT_BASE_URL", "http://127.0.0.1:1").args(["sync", "--timeout", "1"]);
+    configured(hook, &[lineage])
+}
+
+/// Sets the time of a record back by this many hours.
+fn set_back(record: PathBuf, hours: i64) {
+    use time::format_description::well_known::Rfc3339;
+    let mut json: Value = serde_json::from_slice(&fs::read(&record).unwrap()).unwrap();
+    for key in ["ended_at", "failing_since"] {
+        let Some(text) = json[key].as_str() else { continue };
+        let at = time::OffsetDateTime::parse(text, &Rfc3339).unwrap() - time::Duration::hours(hours);
+        json[key] = at.format(&Rfc3339).unwrap().into();
+    }
+    fs::write(record, json.to_string()).unwrap();
+}
+
+#[test]
+fn each_end_is_recorded() {
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let (state, lineage) = (state.path(), Lineage::issued_for(&["a.example"]));
+    deploy(&service, &lineage, state).succeeds();
+    assert_eq!((last_line(state), metrics(state)), ("! last sync: never".into(), Vec::new()));
+    assert_eq!(last_sync(state), Value::Null);
+
+    sync(&service, state).succeeds();
+    assert_eq!(last_line(state), "last sync: TIME ago, exit code 0");
+    let json = last_sync(state);
+    let fields = json!({"at": json["at"], "exit_code": 0, "message": null, "failing_since": null});
+    assert_eq!(json, fields);
+    let at = json["at"].as_str().unwrap();
+    let at = time::OffsetDateTime::parse(at, &time::format_description::well_known::Rfc3339).unwrap();
+    let time = format!("edgecert_last_sync_timestamp_seconds {}", at.unix_timestamp());
+    assert_eq!(metrics(state), [&*time, "edgecert_last_sync_exit_code 0"]);
+
+    set_back(state.join("last-sync"), 30);
+    assert_eq!(last_line(state), "! last sync: TIME ago, exit code 0");
+    assert!(status(state, &[]).stdout.ends_with("! last sync: 30 hours ago, exit code 0\n"));
+    lineage.renew(&["a.example"]);
+    failing_sync(state, &lineage).exits_with(75);
+    assert!(last_line(state).starts_with("x last sync: TIME ago, exit code 75: "), "{}", last_line(state));
+    set_back(state.join("last-sync"), 5);
+    failing_sync(state, &lineage).exits_with(75);
+    let line = status(state, &[]).stdout.lines().last().unwrap().to_owned();
+    assert!(line.contains(", failing since ") && line.contains(" UTC (5 hours): "), "{line}");
+    assert_eq!(metrics(state)[1], "edgecert_last_sync_exit_code 75");
+    sync(&service, state).succeeds();
+    assert_eq!(last_sync(state)["failing_since"], Value::Null);
+}
+
+#[test]
+fn configuration_error_is_recorded() {
+    let state = TempDir::new().unwrap();
+    let hook = edgecert().without_env("EDGECERT_STATE_DIR").args(["sync"]);
+    let text = format!("state_dir = '{}'\nbasurl = 1\n", state.path().display());
+    let config = hook.write_file("config.toml", &text);
+    hook.env("EDGECERT_CONFIG", config).exits_with(78);
+    let json = last_sync(state.path());
+    assert_eq!(json["exit_code"], 78);
+    let message = json["message"].as_str().unwrap();
+    assert!(message.ends_with("config.toml:2: unknown key `basurl`"), "{message}");
+    // A directory that cannot be written is one error, as before.
+    let output = edgecert().env("EDGECERT_STATE_DIR", "/dev/null/state").args(["sync"]).exits_with(78);
+    assert_eq!(output.stderr.matches("edgecert: error: ").count(), 1, "{}", output.stderr);
+}
+
+#[test]
+fn hooks_and_usage_errors_are_no_sync() {
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example"]);
+    deploy(&service, &lineage, state.path()).succeeds();
+    let [key, cert, chain] = ["privkey.pem", "fullchain.pem", "chain.pem"].map(|name| lineage.file(name));
+    let dehydrated = ["unchanged_cert".into(), "a.example".into(), key, cert.clone(), cert, chain];
+    let call = || edgecert().against(&service).env("EDGECERT_STATE_DIR", state.path());
+    call().args(dehydrated.iter().map(PathBuf::from)).succeeds();
+    call().args(["sync", "--no-such-flag"]).exits_with(2);
+    call().args(["plan", "--lineage", lineage.path().to_str().unwrap()]).succeeds();
+    assert_eq!(last_sync(state.path()), Value::Null);
+}
+
+#[test]
+fn oldest_shard_counts() {
+    let state = TempDir::new().unwrap();
+    let (state, lineage) = (state.path(), Lineage::issued_for(&["a.example"]));
+    let shard = |shard: &str| edgecert().env("EDGECERT_STATE_DIR", state).args(["sync", "--shard", shard]);
+    shard("0/2").succeeds();
+    set_back(state.join("last-sync-0-of-2"), 7);
+    shard("1/2").succeeds();
+    assert!(status(state, &[]).stdout.ends_with("! last sync: 7 hours ago, exit code 0\n"));
+    shard("0/2").succeeds();
+    assert_eq!(last_line(state), "last sync: TIME ago, exit code 0");
+    let failures =
+        ["0/2", "1/2"].map(|shard| failing_sync(state, &lineage).args(["--shard", shard]).run().code);
+    let mut sorted = failures;
+    sorted.sort_unstable();
+    assert_eq!(sorted, [0, 75], "the lineage is in one of the shards");
+    assert_eq!(last_sync(state)["exit_code"], 75);
+    edgecert().env("EDGECERT_STATE_DIR", state.join("other")).args(["sync"]).succeeds();
+    fs::copy(state.join("other/last-sync"), state.join("last-sync")).unwrap();
+    assert_eq!(last_sync(state)["exit_code"], 0, "a run for all lineages counts for every shard");
+}
+
+#[test]
+fn killed_sync_is_not_recorded() {
+    let (service, home) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    let (state, trace) = (home.path().join("state"), home.path().join("trace"));
+    let lineage = Lineage::issued_for(&["a.example"]);
+    deploy(&service, &lineage, &state).succeeds();
+    failing_sync(&state, &lineage).exits_with(75);
+    let record = || fs::read_to_string(state.join("last-sync")).unwrap();
+    let before = record();
+    let run = |options: &[&str]| {
+        let strace = ["strace", "-f", "-qq", "-o", trace.to_str().unwrap()];
+        sync(&service, &state).under(&[&strace, options].concat()).command().output().unwrap().status
+    };
+    // While it works: nothing of the run is recorded.
+    lineage.renew(&["a.example"]);
+    let (requests, status) = requests_during(&service, || run(&["-e", "inject=connect:signal=KILL:when=1"]));
+    assert!(!status.success() && requests.is_empty(), "{requests:?}");
+    assert_eq!(record(), before);
+    // At every write: the record is the old one, or that of the whole run.
+    let mut killed = 0;
+    for name in ["fsync", "rename"] {
+        for count in 1.. {
+            let old = record();
+            let status = run(&["-e", &format!("inject={name}:signal=KILL:when={count}")]);
+            let new = record();
+            if status.success() {
+                break;
+            }
+            killed += 1;
+            let last: Value = serde_json::from_str(&new).unwrap();
+            assert!(new == old || last["exit_code"] == 0, "{name} {count}: {new}");
+        }
+    }
+    assert!(killed >= 4, "{killed}");
+    assert!(state.join("last-sync.new").symlink_metadata().is_err(), "the next run removes what is left");
+    assert_eq!(state_files(&state).len(), 1);
+}
+
+#[test]
+fn unusable_record_is_a_warning() {
+    let state = TempDir::new().unwrap();
+    let state = state.path();
+    let record = state.join("last-sync");
+    let later = r#"{"version":2,"when":"today"}"#;
+    for (text, warning) in [
+        ("garbage", "is not a valid record of a sync: it is damaged; the next sync replaces it"),
+        (later, "has version 2; this edgecert reads versions up to 1"),
+    ] {
+        fs::write(&record, text).unwrap();
+        let output = status(state, &[]);
+        assert!(output.stderr.contains(warning), "{}", output.stderr);
+        assert!(output.stdout.ends_with("! last sync: unknown\n"), "{}", output.stdout);
+        assert!(metrics(state).is_empty());
+    }
+    let output = edgecert().env("EDGECERT_STATE_DIR", state).args(["sync"]).exits_with(78);
+    assert!(
+        output.stderr.contains("last-sync: its contents cannot be read and are kept"),
+        "{}",
+        output.stderr
+    );
+    assert_eq!(fs::read_to_string(&record).unwrap(), later);
+    fs::write(&record, "garbage").unwrap();
+    edgecert().env("EDGECERT_STATE_DIR", state).args(["sync"]).succeeds();
+    assert_eq!(last_line(state), "last sync: TIME ago, exit code 0");
+}
