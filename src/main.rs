@@ -1,16 +1,20 @@
 //! The `edgecert` program: parses the command line, runs one command, prints its report, exits.
 
+mod early_exit;
+
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::process::ExitCode;
 
-use edgecert::cli::{CommandLine, Invocation, UsageError, command_name, wants_json};
+use edgecert::cli::{CommandLine, Invocation, UsageError, command_name, is_monitoring, wants_json};
 use edgecert::cmd::{self, Interaction};
 use edgecert::context::Context;
 use edgecert::env::Env;
 use edgecert::notify;
-use edgecert::report::{AnyReport as _, internal_error};
+use edgecert::report::AnyReport as _;
 use edgecert::ui::Ui;
+
+use self::early_exit::{exit_after, exit_on_panic};
 
 /// Exit code of a usage error.
 const USAGE_ERROR: u8 = 2;
@@ -20,7 +24,7 @@ fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let env = Env::capture();
     let ui = Ui::new(wants_json(&arguments), &env);
-    exit_on_panic(ui, command_name(&arguments), None);
+    exit_on_panic(ui, command_name(&arguments), is_monitoring(&arguments), None);
     match Invocation::parse(&arguments, &env, ui.width()) {
         Invocation::Ignored => ExitCode::SUCCESS,
         Invocation::Help(text) => ExitCode::from(ui.print(&text).map_or_else(|lost| ui.fail(lost), |()| 0)),
@@ -28,6 +32,7 @@ fn main() -> ExitCode {
             ui.print_usage(&help);
             ExitCode::from(USAGE_ERROR)
         }
+        Invocation::Usage(error) if is_monitoring(&arguments) => ExitCode::from(fail_check(&error, ui)),
         Invocation::Usage(error) => {
             fail_usage(error, wants_json(&arguments), env, ui);
             ExitCode::from(USAGE_ERROR)
@@ -52,17 +57,29 @@ fn fail_usage(error: UsageError, json: bool, env: Env, ui: Ui) {
     }
 }
 
+/// Prints a usage error of `status --check`, for people and for the monitoring system, and returns the exit code.
+fn fail_check(error: &UsageError, ui: Ui) -> u8 {
+    ui.print_usage(&format!("edgecert: {}", error.text));
+    let report = cmd::failed_check(&error.to_string());
+    let _ = ui.print_report(&report);
+    report.exit_code()
+}
+
 /// Runs a command and returns the exit code.
 fn run(command_line: &CommandLine, env: Env, ui: Ui) -> u8 {
     ui.start_log(command_line.verbosity());
     // The panic hook outlives this function.
     let context: &'static Context = Box::leak(Box::new(Context::new(env, command_line.config(), ui.style())));
     let notifies = command_line.notifies_failure();
-    exit_on_panic(ui, command_line.name(), notifies.then_some(context));
+    exit_on_panic(ui, command_line.name(), command_line.is_monitoring(), notifies.then_some(context));
+    if let Some((seconds, metrics)) = command_line.time_limit() {
+        exit_after(seconds, metrics, ui);
+    }
     let confirm = |question: &str| ui.confirm(question);
     let progress = ui.progress();
     let interaction = Interaction { confirm: ui.is_interactive().then_some(&confirm), progress: &progress };
     let report = cmd::run(command_line, context, interaction);
+    ui.claim_output();
     let exit_code = match ui.print_report(report.as_ref()) {
         Ok(()) => report.exit_code(),
         Err(lost) if command_line.is_read() => {
@@ -87,21 +104,6 @@ fn warn(ui: Ui, warning: &dyn Display, logged_for: Option<&str>) {
     if let Some(command) = logged_for {
         notify::log_warning(command, &warning.to_string());
     }
-}
-
-/// Reports a panic as an internal error and exits with code 70, never by a signal. The panic message is not shown,
-/// because the values in it may be secret. With a context, the failure also goes to [`notify`].
-#[expect(clippy::exit, reason = "nothing may run after a panic, and an abort would have another exit code")]
-fn exit_on_panic(ui: Ui, command: &'static str, context: Option<&'static Context>) {
-    std::panic::set_hook(Box::new(move |panic| {
-        let place = panic.location().map(ToString::to_string).unwrap_or_default();
-        let report = internal_error(command, &place);
-        let _ = ui.print_report(&report);
-        if let Some(context) = context {
-            notify::report_panic(&report, context);
-        }
-        std::process::exit(i32::from(report.exit_code()));
-    }));
 }
 
 /// Disables core dumps and tracing by other processes of this user, because memory will hold a private key.

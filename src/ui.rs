@@ -4,6 +4,7 @@
 use std::io::{self, IsTerminal, Write as _};
 use std::os::fd::AsFd;
 use std::sync::OnceLock;
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
@@ -73,6 +74,16 @@ impl Ui {
     /// The width of standard output; `None` if it is not a terminal.
     pub fn width(&self) -> Option<usize> {
         self.stdout.width
+    }
+
+    /// Reserves the output of the run for the calling thread: the first one prints, any other waits for the process to
+    /// end.
+    pub fn claim_output(&self) {
+        static OWNER: OnceLock<ThreadId> = OnceLock::new();
+        let this = thread::current().id();
+        while *OWNER.get_or_init(|| this) != this {
+            thread::park();
+        }
     }
 
     /// Prints the warnings, the report and the errors, in this order: what to do is last.

@@ -1,6 +1,7 @@
 //! Determines from the arguments and the environment what a run does.
 
 use std::ffi::OsString;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 
 use super::{Cli, Command, DeployArgs, StatusArgs};
@@ -137,6 +138,17 @@ impl CommandLine {
         }
     }
 
+    /// Whether this is `status --check`.
+    pub fn is_monitoring(&self) -> bool {
+        matches!(&self.task, Task::Command(Command::Status(args)) if args.check)
+    }
+
+    /// The time limit of `status --check`, in seconds, and the metrics file that it writes.
+    pub fn time_limit(&self) -> Option<(NonZeroU64, Option<PathBuf>)> {
+        let Task::Command(Command::Status(args)) = &self.task else { return None };
+        Some((args.monitoring.check_timeout?, args.metrics.clone()))
+    }
+
     /// Whether the command is run for its output: it changes nothing, so it has failed if its output is lost.
     pub fn is_read(&self) -> bool {
         match &self.task {
@@ -148,11 +160,8 @@ impl CommandLine {
     /// The exit code of a command that is run for its output if that is lost: its own or that of the loss, whichever
     /// is more severe.
     pub fn exit_code_without_output(&self, own: u8, lost: u8) -> u8 {
-        match &self.task {
-            // A monitoring plugin without output has failed.
-            Task::Command(Command::Status(args)) if args.check => StatusArgs::CRITICAL,
-            _ => ErrorKind::most_severe_code([own, lost]),
-        }
+        // A monitoring plugin without output has failed.
+        if self.is_monitoring() { StatusArgs::UNKNOWN } else { ErrorKind::most_severe_code([own, lost]) }
     }
 }
 
@@ -215,6 +224,11 @@ impl Diagnostic for UsageError {
 /// Whether the arguments ask for JSON, even if they cannot be parsed.
 pub fn wants_json(arguments: &[OsString]) -> bool {
     arguments.iter().any(|argument| argument == "--json")
+}
+
+/// Whether the arguments are those of a monitoring plugin, even if they cannot be parsed.
+pub fn is_monitoring(arguments: &[OsString]) -> bool {
+    command_name(arguments) == "status" && arguments.iter().any(|argument| argument == "--check")
 }
 
 /// The value of `--config`, even if the other arguments cannot be parsed.

@@ -12,6 +12,7 @@ mod settings;
 mod sites;
 mod status;
 mod sync;
+mod threshold;
 
 use std::path::PathBuf;
 
@@ -24,15 +25,16 @@ pub(crate) use self::check::CheckArgs;
 pub(crate) use self::deploy::{CertificateArgs, DeployArgs, PlanArgs};
 pub(crate) use self::doctor::DoctorArgs;
 pub(crate) use self::invocation::Task;
-pub use self::invocation::{CommandLine, Invocation, UsageError, command_name, wants_json};
+pub use self::invocation::{CommandLine, Invocation, UsageError, command_name, is_monitoring, wants_json};
 pub(crate) use self::service::{ServiceArgs, WaitArgs};
 pub(crate) use self::settings::SettingArgs;
 pub(crate) use self::sites::{
     BindArgs, CreateArgs, DeleteArgs, FieldArgs, ListArgs, Origin, SiteArgs, SiteName, SitesCommand,
     UpdateArgs,
 };
-pub(crate) use self::status::StatusArgs;
+pub(crate) use self::status::{MonitoringArgs, StatusArgs};
 pub(crate) use self::sync::SyncArgs;
+pub(crate) use self::threshold::{SyncThreshold, Threshold};
 
 const ABOUT: &str = "Deploy renewed certificates to the edge and verify what it serves";
 
@@ -207,7 +209,14 @@ impl Cli {
             let message = format!("--{flag} must follow `{name}`");
             return Err(command.error(clap::error::ErrorKind::ArgumentConflict, message));
         }
-        Self::from_arg_matches(&matches)
+        let cli = Self::from_arg_matches(&matches)?;
+        if let Some(Command::Status(args)) = &cli.command
+            && let Some(message) = args.monitoring.contradiction()
+            && let Some(status) = command.find_subcommand_mut("status")
+        {
+            return Err(status.error(clap::error::ErrorKind::ArgumentConflict, message));
+        }
+        Ok(cli)
     }
 
     /// All commands and flags, for completion scripts.

@@ -1,10 +1,13 @@
 //! `edgecert status`: its flags.
 
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
+use time::Duration;
 
-use super::settings::{Local, SettingArgs};
+use super::settings::{Local, SettingArgs, SettingParser};
+use super::threshold::{SyncThreshold, Threshold};
 
 /// Show the state of each site and its lineage
 #[derive(Args, Clone, Debug, Default)]
@@ -13,8 +16,13 @@ Examples:
   edgecert status
   edgecert status --verify
   edgecert status --wide
-  edgecert status --check --max-lag 7200 --warn-days 20
-  edgecert status --metrics /var/lib/prometheus/node-exporter/edgecert.prom")]
+  edgecert status --check
+  edgecert status --check --verify -t 30
+  edgecert status --check -w 20% -c 36h --lag-critical 12h --sync-warning off
+  edgecert status --metrics /var/lib/prometheus/node-exporter/edgecert.prom
+
+A threshold is a number of days (14, 1.5), a duration (36h, 90m, 45s, 2d, 1w) or a
+share of the certificate's lifetime (25%). Of two defaults, the lower one applies.")]
 pub(crate) struct StatusArgs {
     /// Check what the edge of each site serves, by TLS handshakes
     #[arg(long)]
@@ -24,18 +32,6 @@ pub(crate) struct StatusArgs {
     #[arg(long, conflicts_with_all = ["check", "metrics", "forget"])]
     pub(crate) wide: bool,
 
-    /// Print one line for a monitoring system; exit 0 (OK), 1 (warning) or 2 (critical)
-    #[arg(long)]
-    pub(crate) check: bool,
-
-    /// With --check: critical if a deployment has been pending for more than SECS [default: 86400]
-    #[arg(long, value_name = "SECS", requires = "check")]
-    pub(crate) max_lag: Option<u64>,
-
-    /// With --check: warn if a deployed certificate expires within DAYS [default: 14]
-    #[arg(long, value_name = "DAYS", requires = "check")]
-    pub(crate) warn_days: Option<u32>,
-
     /// Write metrics for Prometheus to FILE instead of a table to standard output
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) metrics: Option<PathBuf>,
@@ -44,11 +40,127 @@ pub(crate) struct StatusArgs {
     #[arg(long, value_name = "LINEAGE", conflicts_with_all = ["verify", "check", "metrics"])]
     pub(crate) forget: Option<PathBuf>,
 
+    /// Print a verdict for a monitoring system; exit 0 (OK), 1 (warning), 2 (critical) or 3 (unknown)
+    #[arg(long)]
+    pub(crate) check: bool,
+
+    #[command(flatten)]
+    pub(crate) monitoring: MonitoringArgs,
+
     #[command(flatten)]
     pub(crate) settings: SettingArgs<Local>,
 }
 
+/// The flags of `status --check`.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "With --check")]
+#[group(skip)]
+pub(crate) struct MonitoringArgs {
+    /// Warn if what is deployed has less time left [default: 14d or 25%]
+    #[arg(short, long, value_name = "LIMIT", requires = "check", allow_negative_numbers = true,
+        value_parser = Threshold::time_left)]
+    pub(crate) warning: Option<Threshold>,
+
+    /// Critical if what is deployed has less time left [default: 3d or 10%]
+    #[arg(short, long, value_name = "LIMIT", requires = "check", allow_negative_numbers = true,
+        value_parser = Threshold::time_left)]
+    pub(crate) critical: Option<Threshold>,
+
+    /// Warn if a deployment has been pending for longer [default: 6h or 2.5%]
+    #[arg(long, value_name = "LIMIT", requires = "check", allow_negative_numbers = true,
+        value_parser = Threshold::lag)]
+    pub(crate) lag_warning: Option<Threshold>,
+
+    /// Critical if a deployment has been pending for longer [default: 1d or 5%]
+    #[arg(long, value_name = "LIMIT", requires = "check", allow_negative_numbers = true,
+        value_parser = Threshold::lag)]
+    pub(crate) lag_critical: Option<Threshold>,
+
+    /// Warn if the last sync ended longer ago, or off [default: 3h]
+    #[arg(long, value_name = "LIMIT", requires = "check", allow_negative_numbers = true,
+        value_parser = SyncThreshold::parse)]
+    pub(crate) sync_warning: Option<SyncThreshold>,
+
+    /// Critical if the last sync ended longer ago, or off [default: 1d]
+    #[arg(long, value_name = "LIMIT", requires = "check", allow_negative_numbers = true,
+        value_parser = SyncThreshold::parse)]
+    pub(crate) sync_critical: Option<SyncThreshold>,
+
+    /// Unknown if the check takes longer than this many seconds
+    #[arg(short = 't', long = "timeout", value_name = "SECS", requires = "check", allow_negative_numbers = true,
+        value_parser = SettingParser::<NonZeroU64>::NEW)]
+    pub(crate) check_timeout: Option<NonZeroU64>,
+
+    /// OK instead of unknown if there is no lineage
+    #[arg(long, requires = "check")]
+    pub(crate) allow_empty: bool,
+
+    /// Earlier name of --warning.
+    #[arg(long, value_name = "DAYS", requires = "check", conflicts_with = "warning", hide = true)]
+    pub(crate) warn_days: Option<u32>,
+
+    /// Earlier form of --lag-critical, in seconds.
+    #[arg(long, value_name = "SECS", requires = "check", conflicts_with = "lag_critical", hide = true)]
+    pub(crate) max_lag: Option<u64>,
+}
+
 impl StatusArgs {
     /// The exit code of a `--check` that failed.
-    pub(super) const CRITICAL: u8 = 2;
+    pub(crate) const UNKNOWN: u8 = 3;
+}
+
+impl MonitoringArgs {
+    /// The value of `--warning`, or of its earlier name.
+    pub(crate) fn time_left_warning(&self) -> Option<Threshold> {
+        let days = || self.warn_days.map(|days| Threshold::Fixed(Duration::days(days.into())));
+        self.warning.or_else(days)
+    }
+
+    /// The value of `--lag-critical`, or of its earlier form.
+    pub(crate) fn lag_critical(&self) -> Option<Threshold> {
+        self.lag_critical.or(self.max_lag())
+    }
+
+    /// The value of `--lag-warning`. With `--max-lag` there is none below that.
+    pub(crate) fn lag_warning(&self) -> Option<Threshold> {
+        self.lag_warning.or(self.max_lag())
+    }
+
+    fn max_lag(&self) -> Option<Threshold> {
+        let seconds = i64::try_from(self.max_lag?).unwrap_or(i64::MAX);
+        Some(Threshold::Fixed(Duration::seconds(seconds)))
+    }
+
+    /// Describes two flags that contradict each other: the warning would come after the critical state.
+    pub(super) fn contradiction(&self) -> Option<String> {
+        let after = |warning, critical, order| {
+            Some(format!("{warning} is {order} {critical}; a warning has to come first"))
+        };
+        if let (Some(warning), Some(critical)) = (self.time_left_warning(), self.critical)
+            && warning.is_below(critical) == Some(true)
+        {
+            return after(format!("--warning {warning}"), format!("--critical {critical}"), "less than");
+        }
+        if let (Some(warning), Some(critical)) = (self.lag_warning(), self.lag_critical())
+            && critical.is_below(warning) == Some(true)
+        {
+            return after(
+                format!("--lag-warning {warning}"),
+                format!("--lag-critical {critical}"),
+                "more than",
+            );
+        }
+        if let (Some(SyncThreshold::After(warning)), Some(SyncThreshold::After(critical))) =
+            (self.sync_warning, self.sync_critical)
+            && critical < warning
+        {
+            let [warning, critical] = [warning, critical].map(Threshold::Fixed);
+            return after(
+                format!("--sync-warning {warning}"),
+                format!("--sync-critical {critical}"),
+                "more than",
+            );
+        }
+        None
+    }
 }

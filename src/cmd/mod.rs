@@ -11,6 +11,7 @@ mod status;
 mod sync;
 
 pub use self::sites::Confirm;
+pub use self::status::{discard_metrics, failed_check};
 use crate::cli::{Command, CommandLine, DeployArgs, Task};
 use crate::context::Context;
 use crate::error::CommandError;

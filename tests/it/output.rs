@@ -57,8 +57,8 @@ fn lost_output_of_reads_is_exit_66() {
         assert!(output.stderr.ends_with(ERROR), "{arguments:?}: {}", output.stderr);
     }
     to_full_device(with_lineage(&service, &lineage, &["plan"])).env("EDGECERT_API_KEY", "x").exits_with(77);
-    // For a monitoring system, as any failure.
-    to_full_device(edgecert().args(["status", "--check"])).exits_with(2);
+    // For a monitoring system: unknown.
+    to_full_device(edgecert().args(["status", "--check"])).exits_with(3);
 }
 
 #[test]

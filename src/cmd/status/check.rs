@@ -1,80 +1,90 @@
-//! Compares the status of all lineages with thresholds, for monitoring.
-
-use std::cmp::Reverse;
+//! Judges the status of all lineages, for monitoring.
 
 use time::{Duration, OffsetDateTime};
 
-use super::lineage_status::{DiskStatus, LeafAge, LineageStatus, SiteStatus, days_left};
-use super::verdict::{Alert, CheckVerdict, Level};
-use crate::cli::StatusArgs;
+use super::gauge::{Gauge, Quantity};
+use super::lineage_status::{DiskStatus, LeafAge, LineageStatus, SiteStatus};
+use super::sync_check;
+use super::thresholds::Thresholds;
+use super::verdict::{Alert, CheckVerdict, Level, Measurement};
 use crate::error::ErrorKind;
-use crate::state::RunResult;
-use crate::state::StateError;
+use crate::state::{LastSync, RunResult, StateError};
 use crate::text::{count, humanize, rfc3339, sanitize};
 
-/// Default of `--max-lag`, in seconds.
-const MAX_LAG: u64 = 24 * 60 * 60;
-/// Default of `--warn-days`.
-const WARN_DAYS: u32 = 14;
-
-/// The limits that a lineage has to keep.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Thresholds {
-    /// A deployment pending for longer is critical.
-    max_lag: Duration,
-    /// A certificate that expires in fewer days is a warning.
-    warn_days: i64,
+/// What is judged.
+#[derive(Clone, Copy)]
+pub(super) struct Subject<'a> {
+    pub(super) lineages: &'a [LineageStatus],
+    /// Each becomes an alert.
+    pub(super) state_errors: &'a [StateError],
+    pub(super) last_sync: &'a LastSync,
 }
 
-impl Thresholds {
-    pub(super) fn from_args(args: &StatusArgs) -> Self {
-        let max_lag = i64::try_from(args.max_lag.unwrap_or(MAX_LAG)).unwrap_or(i64::MAX);
-        let warn_days = i64::from(args.warn_days.unwrap_or(WARN_DAYS));
-        Self { max_lag: Duration::seconds(max_lag), warn_days }
-    }
-}
-
-/// Evaluates the lineages. Each error of a state file becomes an alert.
-pub(super) fn evaluate(
-    lineages: &[LineageStatus],
-    state_errors: &[StateError],
-    thresholds: Thresholds,
-    now: OffsetDateTime,
-) -> CheckVerdict {
+/// Evaluates the lineages and the last `sync`. Without any lineage, the last `sync` does not count: that would hide that
+/// nothing is known.
+pub(super) fn evaluate(subject: Subject<'_>, thresholds: &Thresholds, now: OffsetDateTime) -> CheckVerdict {
+    let Subject { lineages, state_errors, last_sync } = subject;
     let mut alerts: Vec<Alert> =
-        state_errors.iter().map(|error| state_alert(error, thresholds.max_lag, now)).collect();
+        state_errors.iter().map(|error| state_alert(error, thresholds, now)).collect();
     alerts.extend(lineages.iter().flat_map(|lineage| alerts_of(lineage, thresholds, now)));
-    // Stable: lineages stay in the order of their names.
-    alerts.sort_by_key(|alert| Reverse((alert.level, alert.urgency)));
-    let lags = || lineages.iter().filter_map(|lineage| lineage.lag(now));
-    let (pending, lag) = (lags().count(), lags().max().unwrap_or_default());
-    let sites = lineages.iter().flat_map(|lineage| &lineage.sites);
-    let left = sites.filter_map(SiteStatus::expiry).min().map(|until| days_left(until, now));
-    CheckVerdict {
-        level: alerts.first().map_or(Level::Ok, |alert| alert.level),
-        alerts,
-        summary: summary(lineages.len(), pending, left),
-        performance_data: performance_data(pending, lag, left, thresholds),
+    let mut measurements: Vec<Measurement> =
+        lineages.iter().flat_map(|lineage| measurements(lineage, thresholds, now)).collect();
+    if !lineages.is_empty() {
+        let age = sync_check::age(last_sync, lineages, thresholds, now);
+        let is_pending = lineages.iter().any(|lineage| pending_alert(lineage, thresholds, now).is_some());
+        alerts.extend(sync_check::alerts(last_sync, age, thresholds, is_pending, now));
+        measurements.extend(age.map(|gauge| Measurement { gauge, lineage: None, site: None }));
     }
+    let pending = lineages.iter().filter(|lineage| lineage.pending_since.is_some()).count();
+    let worst = |quantity| worst(&measurements, quantity);
+    let lag = worst(Quantity::Lag).unwrap_or_else(|| thresholds.unknown_lag(Duration::ZERO));
+    let left = worst(Quantity::TimeLeft);
+    let gauges = [Some(lag), left, worst(Quantity::SyncAge)].into_iter().flatten();
+    let performance_data = gauges
+        .fold(format!("pending={pending};;;0"), |data, gauge| format!("{data} {}", gauge.performance_data()));
+    let summary = summary(lineages.len(), pending, left);
+    let mut verdict = CheckVerdict { alerts, summary, performance_data, measurements };
+    verdict.sort();
+    verdict
 }
 
-/// The alert for a state file. A damaged one may be that of a deployment which has been pending since it was written.
-fn state_alert(error: &StateError, max_lag: Duration, now: OffsetDateTime) -> Alert {
-    let written_at = error.damaged().filter(|file| file.is_pending).and_then(|file| file.written_at);
-    let level = match written_at {
-        Some(at) if now - at > max_lag => Level::Critical,
-        _ => Level::Warning,
-    };
-    Alert::new(level, None, error.to_string(), 0)
-}
-
-fn alerts_of(lineage: &LineageStatus, thresholds: Thresholds, now: OffsetDateTime) -> Vec<Alert> {
+/// The lag of a lineage, and the time left of the leaf of each site.
+fn measurements(lineage: &LineageStatus, thresholds: &Thresholds, now: OffsetDateTime) -> Vec<Measurement> {
     if lineage.is_superseded() {
         return Vec::new();
     }
-    let mut alerts: Vec<Alert> = pending_alert(lineage, thresholds.max_lag, now).into_iter().collect();
+    let measurement = |gauge, site| Measurement { gauge, lineage: Some(lineage.name.clone()), site };
+    let lag = thresholds.lag(lineage.lag(now).unwrap_or_default(), lineage);
+    let left =
+        |site: &SiteStatus| Some(measurement(time_left(site, thresholds, now)?, Some(site.domain.clone())));
+    std::iter::once(measurement(lag, None)).chain(lineage.sites.iter().filter_map(left)).collect()
+}
+
+/// The gauge that is nearest to its thresholds, or farthest beyond them.
+fn worst(measurements: &[Measurement], quantity: Quantity) -> Option<Gauge> {
+    let gauges = measurements.iter().map(|measured| measured.gauge);
+    gauges.filter(|gauge| gauge.quantity == quantity).max_by(Gauge::compare)
+}
+
+/// The alert for a state file. A damaged one may be that of a deployment which has been pending since it was written.
+fn state_alert(error: &StateError, thresholds: &Thresholds, now: OffsetDateTime) -> Alert {
+    let written_at = error.damaged().filter(|file| file.is_pending).and_then(|file| file.written_at);
+    let level = match written_at {
+        Some(at) => thresholds.unknown_lag(now - at).level().max(Level::Warning),
+        None if error.is_invalid() => Level::Warning,
+        // It may hold anything.
+        None => Level::Unknown,
+    };
+    Alert::new(level, None, error.to_string())
+}
+
+fn alerts_of(lineage: &LineageStatus, thresholds: &Thresholds, now: OffsetDateTime) -> Vec<Alert> {
+    if lineage.is_superseded() {
+        return Vec::new();
+    }
+    let mut alerts: Vec<Alert> = pending_alert(lineage, thresholds, now).into_iter().collect();
     alerts.extend(pending_expiry_alert(lineage, now));
-    alerts.extend(expiry_alert(lineage, thresholds.warn_days, now));
+    alerts.extend(expiry_alert(lineage, thresholds, now));
     alerts.extend(disk_warning(lineage).map(|text| warning(lineage, text)));
     // While a deployment is pending, the edges serve the previous leaf; which its lag accounts for.
     let sites = lineage.sites.iter().filter(|_| lineage.pending_since.is_none());
@@ -84,18 +94,17 @@ fn alerts_of(lineage: &LineageStatus, thresholds: Thresholds, now: OffsetDateTim
 }
 
 fn warning(lineage: &LineageStatus, text: String) -> Alert {
-    Alert::new(Level::Warning, Some(lineage.name.clone()), text, 0)
+    Alert::new(Level::Warning, Some(&lineage.name), text)
 }
 
 /// The alert for a deployment that has been pending for too long, or that waiting does not finish because the
 /// service's responses are unintelligible.
-fn pending_alert(lineage: &LineageStatus, max_lag: Duration, now: OffsetDateTime) -> Option<Alert> {
-    let lag = lineage.lag(now)?;
+fn pending_alert(lineage: &LineageStatus, thresholds: &Thresholds, now: OffsetDateTime) -> Option<Alert> {
+    let gauge = thresholds.lag(lineage.lag(now)?, lineage);
     let is_unintelligible = |result: &RunResult| result.exit_code == ErrorKind::Protocol.exit_code();
     let level = match &lineage.last_error {
-        _ if lag > max_lag => Level::Critical,
-        Some(result) if is_unintelligible(result) => Level::Warning,
-        _ => return None,
+        Some(result) if is_unintelligible(result) => gauge.level().max(Level::Warning),
+        _ => Some(gauge.level()).filter(|level| *level > Level::Ok)?,
     };
     let reason = match (&lineage.last_error, &lineage.disk) {
         (Some(result), _) => result.error.as_deref().map(sanitize),
@@ -105,29 +114,37 @@ fn pending_alert(lineage: &LineageStatus, max_lag: Duration, now: OffsetDateTime
         (None, _) => Some("no run has finished".into()),
     };
     let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
-    let text = format!("pending for {}{reason}", humanize(lag));
-    Some(Alert::new(level, Some(lineage.name.clone()), text, lag.whole_seconds()))
+    let text = format!("pending for {}{reason}", humanize(gauge.value));
+    Some(Alert { urgency: gauge.urgency(), ..Alert::new(level, Some(&lineage.name), text) })
 }
 
 /// The alert for a certificate that has expired before it was deployed.
 fn pending_expiry_alert(lineage: &LineageStatus, now: OffsetDateTime) -> Option<Alert> {
     let until = lineage.pending_validity.map(|validity| validity.not_after).filter(|until| *until < now)?;
     let text = format!("the pending certificate expired at {}", rfc3339(until));
-    Some(Alert::new(Level::Critical, Some(lineage.name.clone()), text, i64::MAX))
+    let alert = Alert::new(Level::Critical, Some(&lineage.name), text);
+    Some(Alert { urgency: f64::INFINITY, ..alert })
 }
 
-/// The alert for the certificate that expires first.
-fn expiry_alert(lineage: &LineageStatus, warn_days: i64, now: OffsetDateTime) -> Option<Alert> {
-    let dated = lineage.sites.iter().filter_map(|site| Some((site, site.expiry()?)));
-    let (site, until) = dated.min_by_key(|(_, until)| *until)?;
-    let (domain, left, at) = (&site.domain, days_left(until, now), rfc3339(until));
-    let name = Some(lineage.name.clone());
-    if until < now {
-        let text = format!("the certificate of {domain} expired at {at}");
-        return Some(Alert::new(Level::Critical, name, text, i64::MAX));
-    }
-    let text = format!("the certificate of {domain} expires in {}, at {at}", humanize(until - now));
-    (left < warn_days).then(|| Alert::new(Level::Warning, name, text, -left))
+/// The alert for the site whose leaf has the least time left, by its thresholds.
+fn expiry_alert(lineage: &LineageStatus, thresholds: &Thresholds, now: OffsetDateTime) -> Option<Alert> {
+    let gauges = lineage.sites.iter().filter_map(|site| Some((time_left(site, thresholds, now)?, site)));
+    // `max_by` takes the last one of equals, and the first site is expected.
+    let (gauge, site) = gauges.rev().max_by(|(a, _), (b, _)| a.compare(b))?;
+    let level = Some(gauge.level()).filter(|level| *level > Level::Ok)?;
+    let (domain, at) = (&site.domain, rfc3339(site.expiry()?));
+    let text = if gauge.is_expired() {
+        format!("certificate expired {} ago ({domain}, at {at})", humanize(gauge.value))
+    } else {
+        format!("certificate expires in {} ({domain}, at {at})", humanize(gauge.value))
+    };
+    Some(Alert { urgency: gauge.urgency(), ..Alert::new(level, Some(&lineage.name), text) })
+}
+
+/// The time left of the leaf that the visitors of a site get; `None`: unknown.
+fn time_left(site: &SiteStatus, thresholds: &Thresholds, now: OffsetDateTime) -> Option<Gauge> {
+    let validity = site.served_validity()?;
+    Some(thresholds.time_left(validity.not_after - now, validity))
 }
 
 fn disk_warning(lineage: &LineageStatus) -> Option<String> {
@@ -141,61 +158,70 @@ fn disk_warning(lineage: &LineageStatus) -> Option<String> {
     }
 }
 
-fn summary(lineages: usize, pending: usize, left: Option<i64>) -> String {
+fn summary(lineages: usize, pending: usize, left: Option<Gauge>) -> String {
     let pending = match pending {
         0 => "nothing pending".to_owned(),
         pending => format!("{pending} pending within the limit"),
     };
-    let left = left.map(|days| format!(", {} left", count(usize::try_from(days).unwrap_or(0), "day")));
-    format!("{}, {pending}{}", count(lineages, "lineage"), left.unwrap_or_default())
-}
-
-/// Performance data: `label=value[unit];warning;critical;min`. The threshold `N:` alerts below N.
-fn performance_data(pending: usize, lag: Duration, left: Option<i64>, thresholds: Thresholds) -> String {
-    let Thresholds { max_lag, warn_days } = thresholds;
-    let max_lag = max_lag.whole_seconds();
-    let left = left.map(|days| format!(" days_left={days};{warn_days}:;0:")).unwrap_or_default();
-    format!("pending={pending} lag={}s;{max_lag};{max_lag}{left}", lag.whole_seconds())
+    let left = left.map(|gauge| format!(", {} left", humanize(gauge.value))).unwrap_or_default();
+    format!("{}, {pending}{left}", count(lineages, "lineage"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::fixture::{NOW, deployed, edge, missing, pending, renewed, until};
+    use super::super::lineage_status::Validity;
     use super::*;
     use crate::outcome::Outcome;
-    use crate::state::DamagedFile;
+    use crate::state::{DamagedFile, SyncRecord};
 
-    const THRESHOLDS: Thresholds = Thresholds { max_lag: Duration::DAY, warn_days: 14 };
-
-    /// The exit code and the line.
-    fn check(lineages: &[LineageStatus]) -> (u8, String) {
-        let verdict = evaluate(lineages, &[], THRESHOLDS, NOW);
-        (verdict.level.exit_code(), verdict.to_line())
+    /// The verdict shortly after a `sync`.
+    fn verdict(lineages: &[LineageStatus], state_errors: &[StateError]) -> CheckVerdict {
+        let record =
+            SyncRecord { ended_at: NOW - Duration::MINUTE, exit_code: 0, message: None, failing_since: None };
+        let last_sync = LastSync { record: Some(record), faults: Vec::new() };
+        let subject = Subject { lineages, state_errors, last_sync: &last_sync };
+        evaluate(subject, &Thresholds::default(), NOW)
     }
 
-    /// The exit code and the text between the level and the performance data.
+    /// The exit code and the lines.
+    fn check(lineages: &[LineageStatus]) -> (u8, String) {
+        let verdict = verdict(lineages, &[]);
+        (verdict.level().exit_code(), verdict.to_text())
+    }
+
+    /// The exit code and the first alert, without its level.
     fn check_text(lineages: &[LineageStatus]) -> (u8, String) {
-        let (code, line) = check(lineages);
-        let text = line.split_once(" - ").unwrap().1.split(" | ").next().unwrap().to_owned();
-        (code, text)
+        let (code, text) = check(lineages);
+        let alert = text.lines().nth(1).map(|line| line.split_once(": ").unwrap().1.to_owned());
+        (code, alert.unwrap_or_default())
     }
 
     #[test]
-    fn line_has_level_alert_and_performance_data() {
+    fn verdict_has_line_details_and_performance_data() {
         let lineages = [
             deployed("fine", 60),
             deployed("soon", 5),
             pending("shop", 20, Duration::days(3)),
             missing("left"),
         ];
-        let line = "EDGECERT CRITICAL - shop: pending for 3 days (the service cannot be reached); 2 more | \
-                    pending=1 lag=259200s;86400;86400 days_left=5;14:;0:\n";
-        assert_eq!(check(&lineages), (2, line.into()));
-        let line = "EDGECERT OK - 1 lineage, nothing pending, 60 days left | \
-                    pending=0 lag=0s;86400;86400 days_left=60;14:;0:\n";
-        assert_eq!(check(&[deployed("fine", 60)]), (0, line.into()));
-        let line = "EDGECERT OK - 0 lineages, nothing pending | pending=0 lag=0s;86400;86400\n";
-        assert_eq!(check(&[]), (0, line.into()));
+        expect_test::expect![[r#"
+            EDGECERT CRITICAL - shop: pending for 3 days (the service cannot be...; 2 more | pending=1;;;0 lag=259200s;21600;86400;0 days_left=5.0417;14:;3: sync_age=60s;10800;86400;0
+            CRITICAL: shop: pending for 3 days (the service cannot be reached)
+            WARNING: soon: certificate expires in 5 days (a.example, at 2026-11-26T13:00:00Z)
+            WARNING: left: /live/left/fullchain.pem is missing and still needed
+        "#]].assert_eq(&check(&lineages).1);
+        expect_test::expect![[r#"
+            EDGECERT CRITICAL - short: certificate expires in 25 hours (a.example, at 20... | pending=0;;;0 lag=0s;21600;86400;0 days_left=1.0417;14:;3: sync_age=60s;10800;86400;0
+            CRITICAL: short: certificate expires in 25 hours (a.example, at 2026-11-22T13:00:00Z)
+        "#]].assert_eq(&check(&[deployed("fine", 60), deployed("short", 1)]).1);
+        expect_test::expect![[r#"
+            EDGECERT OK - 1 lineage, nothing pending, 60 days left | pending=0;;;0 lag=0s;21600;86400;0 days_left=60.0417;14:;3: sync_age=60s;10800;86400;0
+        "#]].assert_eq(&check(&[deployed("fine", 60)]).1);
+        expect_test::expect![[r#"
+            EDGECERT OK - 0 lineages, nothing pending | pending=0;;;0 lag=0s;21600;86400;0
+        "#]]
+        .assert_eq(&check(&[]).1);
     }
 
     #[test]
@@ -208,14 +234,21 @@ mod tests {
         (superseded.sites[0].outcome, superseded.sites[0].validity) = (Outcome::Superseded, None);
         let mut configured = LineageStatus { is_configured: true, is_recorded: false, ..missing("x") };
         configured.sites.clear();
+        let mut unintelligible = pending("x", 60, Duration::ZERO);
+        unintelligible.last_error.as_mut().unwrap().exit_code = 76;
         let rows = [
-            (pending("x", 60, Duration::hours(23)), 0),
+            (pending("x", 60, Duration::hours(5)), 0),
+            (pending("x", 60, Duration::hours(7)), 1),
             (pending("x", 60, Duration::hours(25)), 2),
-            (renewed("x", Duration::hours(23)), 0),
+            (unintelligible, 1),
+            (renewed("x", Duration::hours(5)), 0),
+            (renewed("x", Duration::hours(7)), 1),
             (renewed("x", Duration::hours(25)), 2),
             (deployed("x", 14), 0),
             (deployed("x", 13), 1),
-            (deployed("x", 0), 1),
+            (deployed("x", 3), 1),
+            (deployed("x", 2), 2),
+            (deployed("x", 0), 2),
             (deployed("x", -1), 2),
             (pending("x", -1, Duration::ZERO), 2),
             (LineageStatus { pending_validity: Some(until(NOW)), ..pending("x", 60, Duration::HOUR) }, 0),
@@ -243,28 +276,72 @@ mod tests {
         let damaged = |is_pending, age| {
             let (lineage, path) = ("x".to_owned(), "/x.damaged".into());
             let file = DamagedFile { lineage, path, is_pending, written_at: Some(NOW - age) };
-            evaluate(&[deployed("y", 60)], &[StateError::Damaged(file)], THRESHOLDS, NOW)
+            verdict(&[deployed("y", 60)], &[StateError::Damaged(file)])
         };
         let (short, long) = (Duration::hours(23), Duration::hours(25));
         for (is_pending, age, level) in
             [(true, short, Level::Warning), (true, long, Level::Critical), (false, long, Level::Warning)]
         {
-            assert_eq!(damaged(is_pending, age).level, level, "{is_pending} {age}");
+            assert_eq!(damaged(is_pending, age).level(), level, "{is_pending} {age}");
         }
-        let line = "EDGECERT CRITICAL - /x.damaged is an invalid state file, so x may be pending and is not retried; \
-                    deploy it again, or run `edgecert status --forget x` | ";
-        assert!(damaged(true, long).to_line().starts_with(line), "{}", damaged(true, long).to_line());
+        let line = "EDGECERT CRITICAL - /x.damaged is an invalid state file, so x may be pending... | ";
+        assert!(damaged(true, long).to_text().starts_with(line), "{}", damaged(true, long).to_text());
+    }
+
+    #[test]
+    fn unusable_state_file_is_unknown() {
+        let later = || StateError::NewerVersion { path: "/x.json".into(), version: 9 };
+        for (lineages, level) in [
+            (vec![], Level::Unknown),
+            (vec![deployed("y", 60)], Level::Unknown),
+            (vec![deployed("y", 13)], Level::Warning),
+            (vec![deployed("y", 2)], Level::Critical),
+        ] {
+            assert_eq!(verdict(&lineages, &[later()]).level(), level);
+        }
     }
 
     #[test]
     fn most_urgent_alert_comes_first() {
         let late = |name, days| renewed(name, Duration::days(days));
         let (code, text) = check_text(&[late("a", 3), late("b", 9), late("c", 4)]);
-        assert_eq!((code, &*text), (2, "b: pending for 9 days (no run has seen this certificate); 2 more"));
-        let (_, text) = check_text(&[deployed("a", 9), deployed("b", 3)]);
+        assert_eq!((code, &*text), (2, "b: pending for 9 days (no run has seen this certificate)"));
+        let (_, text) = check_text(&[deployed("a", 9), deployed("b", 4)]);
+        assert_eq!(text, "b: certificate expires in 4 days (a.example, at 2026-11-25T13:00:00Z)");
+        let (_, text) = check_text(&[late("a", 100), deployed("b", -1)]);
+        assert_eq!(text, "b: certificate expired 23 hours ago (a.example, at 2026-11-20T13:00:00Z)");
+    }
+
+    #[test]
+    fn each_leaf_has_its_own_thresholds() {
+        let with_lifetime = |days: i64, left: Duration| {
+            let mut lineage = deployed("x", 0);
+            let not_after = NOW + left;
+            let validity = Validity { not_before: not_after - Duration::days(days), not_after };
+            lineage.sites[0].validity = Some(validity);
+            lineage
+        };
+        for (days, hours, code) in [
+            (6, 37, 0),
+            (6, 35, 1),
+            (6, 14, 2),
+            (45, 271, 0),
+            (45, 269, 1),
+            (200, 337, 0),
+            (200, 335, 1),
+            (200, 71, 2),
+        ] {
+            let (found, text) = check(&[with_lifetime(days, Duration::hours(hours))]);
+            assert_eq!(found, code, "{days} days, {hours} hours: {text}");
+        }
+        // The site of a six-day leaf has more time left, but is nearer to its end.
+        let mut lineage = with_lifetime(200, Duration::hours(300));
+        let mut other = with_lifetime(6, Duration::hours(10)).sites.remove(0);
+        other.domain = "b.example".into();
+        lineage.sites.push(other);
         assert_eq!(
-            text,
-            "b: the certificate of a.example expires in 3 days, at 2026-11-24T13:00:00Z; 1 more"
+            check_text(&[lineage]).1,
+            "x: certificate expires in 10 hours (b.example, at 2026-11-21T22:00:00Z)"
         );
     }
 
@@ -281,10 +358,20 @@ mod tests {
     }
 
     #[test]
+    fn superseded_site_never_alerts() {
+        let mut lineage = deployed("x", -1);
+        (lineage.sites[0].outcome, lineage.sites[0].validity) = (Outcome::Superseded, None);
+        let mut other = deployed("y", 60).sites.remove(0);
+        other.domain = "b.example".into();
+        lineage.sites.push(other);
+        assert_eq!(check(&[lineage]).0, 0);
+    }
+
+    #[test]
     fn untrusted_text_stays_on_one_line() {
         let mut lineage = pending("x", 60, Duration::days(3));
         lineage.last_error.as_mut().unwrap().error = Some("a|b\nEDGECERT OK - c".into());
-        let (_, line) = check(&[lineage]);
-        assert_eq!((line.matches('|').count(), line.lines().count()), (1, 1), "{line}");
+        let (_, text) = check(&[lineage]);
+        assert_eq!((text.matches('|').count(), text.lines().count()), (1, 2), "{text}");
     }
 }

@@ -33,6 +33,7 @@ pub(super) fn deployed(name: &str, days: i64) -> LineageStatus {
         is_configured: false,
         is_recorded: true,
         generation: 1,
+        begun_at: Some(NOW),
         pending_since: None,
         is_begun: false,
         pending_validity: None,

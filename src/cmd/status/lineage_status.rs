@@ -23,6 +23,8 @@ pub(super) struct LineageStatus {
     /// Whether it has a state file.
     pub(super) is_recorded: bool,
     pub(super) generation: u64,
+    /// When the last run began; `None`: there was none.
+    pub(super) begun_at: Option<OffsetDateTime>,
     /// Start of the pending deployment, or the time at which a leaf that no run has seen was written.
     pub(super) pending_since: Option<OffsetDateTime>,
     /// Whether a run has begun the pending deployment.
@@ -169,6 +171,12 @@ impl LineageStatus {
         self.pending_since.map(|since| now - since)
     }
 
+    /// Dates of the leaf that is pending or, if none is, of the latest known.
+    pub(super) fn latest_validity(&self) -> Option<Validity> {
+        let latest = || self.disk.leaf().or(self.deployed.as_ref()).map(|leaf| leaf.validity);
+        self.pending_validity.or_else(latest)
+    }
+
     /// Whether other lineages supersede it on all its sites.
     pub(super) fn is_superseded(&self) -> bool {
         let is_unseen = matches!(self.disk, DiskStatus::Leaf { age: LeafAge::Newer, .. });
@@ -191,6 +199,13 @@ impl SiteStatus {
     /// Expiry of the leaf that visitors get.
     pub(super) fn expiry(&self) -> Option<OffsetDateTime> {
         self.served_validity().map(|validity| validity.not_after)
+    }
+}
+
+impl Validity {
+    /// How long the leaf is valid in all; `None`: its dates contradict each other.
+    pub(super) fn lifetime(self) -> Option<Duration> {
+        Some(self.not_after - self.not_before).filter(|lifetime| lifetime.is_positive())
     }
 }
 

@@ -139,6 +139,13 @@ fn temporary_path(path: &Path) -> Option<PathBuf> {
     Some(path.with_file_name(name))
 }
 
+/// Removes the file that a write leaves behind if its process ends.
+pub(super) fn discard(path: &Path) {
+    if let Some(temporary) = temporary_path(path) {
+        let _ = std::fs::remove_file(temporary);
+    }
+}
+
 fn replace(path: &Path, temporary: PathBuf, text: &str) -> io::Result<()> {
     const MODE: u32 = 0o644;
     let staged = StagedFile::write(path, temporary, &[text.as_bytes()], MODE)?;

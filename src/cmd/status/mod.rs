@@ -6,20 +6,24 @@
 mod check;
 mod forget;
 mod gather;
+mod gauge;
 mod json;
 mod last_sync;
 mod lineage_status;
 mod metrics;
 mod slack;
+mod sync_check;
 mod table;
+mod thresholds;
 mod verdict;
 mod verify;
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use self::check::Thresholds;
+use self::check::Subject;
 use self::lineage_status::LineageStatus;
+use self::thresholds::Thresholds;
 use self::verdict::CheckVerdict;
 use crate::cli::StatusArgs;
 use crate::clock;
@@ -28,7 +32,7 @@ use crate::error::{CommandError, Diagnostic, ErrorKind, state_dir_hint};
 use crate::file;
 use crate::hint::Hint;
 use crate::inventory::Inventory;
-use crate::report::CommandReport;
+use crate::report::{AnyReport, CommandReport};
 use crate::settings::Layers;
 use crate::state::Store;
 use crate::text;
@@ -64,18 +68,32 @@ pub(crate) fn run(
 ) -> Result<(), CommandError> {
     match show(args, context, report) {
         Err(error) if args.check => {
-            add_verdict(&CheckVerdict::failed(error.message()), report);
+            let error = error.placed(&report.place);
+            let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+            add_verdict(&CheckVerdict::failed(&format!("{}{hint}", error.message())), report);
             Ok(())
         }
         result => result,
     }
 }
 
+/// Creates the report of a `--check` that failed before it could run, or was ended.
+pub fn failed_check(message: &str) -> impl AnyReport + use<> {
+    let mut report = CommandReport::new("status");
+    add_verdict(&CheckVerdict::failed(message), &mut report);
+    report
+}
+
+/// Removes what an ended run may have left beside the metrics file.
+pub fn discard_metrics(path: &Path) {
+    metrics::discard(path);
+}
+
 fn show(args: &StatusArgs, context: &Context, report: &mut CommandReport) -> Result<(), CommandError> {
     let configuration = context.configuration()?;
     let layers = Layers::new(&args.settings.layer, &context.env, configuration);
     layers.require_valid()?;
-    let store = open_store(&layers, args.check)?;
+    let store = open_store(&layers, args.check && !args.monitoring.allow_empty)?;
     if let Some(lineage) = &args.forget {
         return forget::run(lineage, store.as_ref(), configuration, report);
     }
@@ -94,7 +112,11 @@ fn show(args: &StatusArgs, context: &Context, report: &mut CommandReport) -> Res
     let metrics = || metrics::format(&lineages, now) + &last_sync::metrics(&last_sync);
     let written = args.metrics.as_deref().map_or(Ok(()), |path| metrics::write(path, &metrics()));
     if args.check {
-        let mut verdict = check::evaluate(&lineages, &state_errors, Thresholds::from_args(args), now);
+        let subject = Subject { lineages: &lineages, state_errors: &state_errors, last_sync: &last_sync };
+        let mut verdict = check::evaluate(subject, &Thresholds::new(&args.monitoring), now);
+        if lineages.is_empty() && state_errors.is_empty() && !args.monitoring.allow_empty {
+            verdict.fail("no lineage is known (see --state-dir and --allow-empty)");
+        }
         if let Err(error) = written {
             verdict.fail(&error.to_string());
         }
@@ -111,9 +133,9 @@ fn show(args: &StatusArgs, context: &Context, report: &mut CommandReport) -> Res
 }
 
 fn add_verdict(verdict: &CheckVerdict, report: &mut CommandReport) {
-    report.body.text = verdict.to_line();
+    report.body.text = verdict.to_text();
     report.body.set("check", verdict.to_json());
-    report.exit_with(verdict.level.exit_code());
+    report.exit_with(verdict.level().exit_code());
 }
 
 /// Opens the state directory; `None` if there is none and it is not `required`.

@@ -1,51 +1,72 @@
-//! The verdict of `status --check`: one line in the format of the Monitoring Plugins, and an exit code.
+//! The verdict of `status --check` in the format of the Monitoring Plugins: a short first line with performance data, a line
+//! for each alert, and an exit code.
+
+use std::fmt::Write as _;
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::gauge::Gauge;
 use crate::text::display_as_serialized;
 
-/// Service state. The discriminant is the exit code.
+/// Service state, the least severe first: what is found ranks above what could not be checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
-#[repr(u8)]
 pub(super) enum Level {
-    Ok = 0,
-    Warning = 1,
-    Critical = 2,
+    Ok,
+    Unknown,
+    Warning,
+    Critical,
 }
 
 display_as_serialized!(Level);
 
 /// One reason for a level other than OK.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Alert {
     pub(super) level: Level,
     /// `None`: it is not about one lineage.
     pub(super) lineage: Option<String>,
     pub(super) text: String,
     /// Orders the alerts of one level, the highest first.
-    pub(super) urgency: i64,
+    pub(super) urgency: f64,
+}
+
+/// A gauge, and what it is about.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Measurement {
+    pub(super) gauge: Gauge,
+    pub(super) lineage: Option<String>,
+    pub(super) site: Option<String>,
 }
 
 /// The result of the check.
+#[derive(Debug, Default)]
 pub(super) struct CheckVerdict {
-    pub(super) level: Level,
-    /// The most severe first.
+    /// The most severe first, once sorted.
     pub(super) alerts: Vec<Alert>,
     /// The text if there is no alert.
     pub(super) summary: String,
     pub(super) performance_data: String,
+    pub(super) measurements: Vec<Measurement>,
 }
 
+/// Maximum length of the first line up to the bar, in characters: what a pager shows.
+const MAX_FIRST_LINE: usize = 80;
+/// Longer names of lineages are cut in the first line, to leave room for what is wrong.
+const MAX_NAME: usize = 30;
+/// Alerts beyond this number are only counted.
+const MAX_DETAILS: usize = 20;
+
 impl Alert {
-    pub(super) fn new(level: Level, lineage: Option<String>, text: String, urgency: i64) -> Self {
-        Self { level, lineage, text, urgency }
+    pub(super) fn new(level: Level, lineage: Option<&str>, text: String) -> Self {
+        Self { level, lineage: lineage.map(str::to_owned), text: printable(&text), urgency: 0.0 }
     }
 
-    fn to_text(&self) -> String {
+    /// The text with the name of the lineage.
+    fn to_text(&self, max_name: usize) -> String {
         match &self.lineage {
-            Some(lineage) => format!("{lineage}: {}", self.text),
+            Some(lineage) => format!("{}: {}", cut(&printable(lineage), max_name), self.text),
             None => self.text.clone(),
         }
     }
@@ -53,7 +74,12 @@ impl Alert {
 
 impl Level {
     pub(super) fn exit_code(self) -> u8 {
-        self as u8
+        match self {
+            Self::Ok => 0,
+            Self::Warning => 1,
+            Self::Critical => 2,
+            Self::Unknown => 3,
+        }
     }
 
     fn to_lowercase(self) -> String {
@@ -64,40 +90,153 @@ impl Level {
 impl CheckVerdict {
     /// The verdict if the status cannot be determined.
     pub(super) fn failed(message: &str) -> Self {
-        let (summary, performance_data) = (String::new(), String::new());
-        let mut verdict = Self { level: Level::Ok, alerts: Vec::new(), summary, performance_data };
+        let mut verdict = Self::default();
         verdict.fail(message);
         verdict
     }
 
-    /// Adds a failure of the check itself, before all alerts.
+    /// Adds a failure of the check itself.
     pub(super) fn fail(&mut self, message: &str) {
-        self.level = Level::Critical;
-        self.alerts.insert(0, Alert::new(Level::Critical, None, message.to_owned(), 0));
+        self.alerts.push(Alert::new(Level::Unknown, None, message.to_owned()));
+        self.sort();
     }
 
-    /// The line with its line feed.
-    pub(super) fn to_line(&self) -> String {
-        let text = match self.alerts.as_slice() {
-            [] => self.summary.clone(),
-            [only] => only.to_text(),
-            [first, rest @ ..] => format!("{}; {} more", first.to_text(), rest.len()),
+    /// Puts the most severe alert first. Otherwise, they keep their order.
+    pub(super) fn sort(&mut self) {
+        self.alerts.sort_by(|a, b| b.level.cmp(&a.level).then_with(|| b.urgency.total_cmp(&a.urgency)));
+    }
+
+    pub(super) fn level(&self) -> Level {
+        self.alerts.iter().map(|alert| alert.level).max().unwrap_or(Level::Ok)
+    }
+
+    /// The lines, each with its line feed.
+    pub(super) fn to_text(&self) -> String {
+        let mut text = self.first_line();
+        for alert in self.alerts.iter().take(MAX_DETAILS) {
+            let _ = writeln!(text, "{}: {}", alert.level, alert.to_text(usize::MAX));
+        }
+        if self.alerts.len() > MAX_DETAILS {
+            let _ = writeln!(text, "and {} more", self.alerts.len() - MAX_DETAILS);
+        }
+        text
+    }
+
+    fn first_line(&self) -> String {
+        let head = format!("EDGECERT {} - ", self.level());
+        let (text, rest) = match self.alerts.as_slice() {
+            [] => (self.summary.clone(), String::new()),
+            [only] => (only.to_text(MAX_NAME), String::new()),
+            [first, rest @ ..] => (first.to_text(MAX_NAME), format!("; {} more", rest.len())),
         };
-        // A bar begins the performance data, and a line feed another line.
-        let text: String = text.chars().map(|c| if c == '|' || c.is_control() { ' ' } else { c }).collect();
+        // One for the blank before the bar.
+        let text = cut(&text, MAX_FIRST_LINE - 1 - head.len() - rest.len());
         let performance_data = match self.performance_data.as_str() {
             "" => String::new(),
             data => format!(" | {data}"),
         };
-        format!("EDGECERT {} - {text}{performance_data}\n", self.level)
+        format!("{head}{text}{rest}{performance_data}\n")
     }
 
-    /// The JSON object with all alerts.
+    /// The JSON object with all alerts, and all values with their thresholds.
     pub(super) fn to_json(&self) -> Value {
         let alert = |alert: &Alert| json!({"level": alert.level.to_lowercase(), "lineage": alert.lineage, "text": alert.text});
+        let value = |measured: &Measurement| {
+            json!(measured.gauge.to_json(measured.lineage.as_deref(), measured.site.as_deref()))
+        };
         json!({
-            "level": self.level.to_lowercase(),
+            "level": self.level().to_lowercase(),
             "findings": self.alerts.iter().map(alert).collect::<Value>(),
+            "values": self.measurements.iter().map(value).collect::<Value>(),
         })
+    }
+}
+
+/// Removes bars, which begin performance data, and control characters, such as the line feed that begins another line.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c == '|' || c.is_control() { ' ' } else { c }).collect()
+}
+
+/// Cuts text to this many characters.
+fn cut(text: &str, max: usize) -> String {
+    const ELLIPSIS: &str = "...";
+    if text.chars().count() <= max {
+        return text.to_owned();
+    }
+    let start: String = text.chars().take(max.saturating_sub(ELLIPSIS.len())).collect();
+    format!("{}{ELLIPSIS}", start.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn alert(level: Level, lineage: &str, text: &str) -> Alert {
+        Alert::new(level, Some(lineage), text.to_owned())
+    }
+
+    fn verdict(alerts: Vec<Alert>) -> CheckVerdict {
+        let mut verdict =
+            CheckVerdict { alerts, performance_data: "pending=1;;;0".into(), ..CheckVerdict::default() };
+        verdict.sort();
+        verdict
+    }
+
+    #[test]
+    fn findings_rank_above_failures() {
+        let rows: [(&[Level], u8); 7] = [
+            (&[], 0),
+            (&[Level::Unknown], 3),
+            (&[Level::Warning], 1),
+            (&[Level::Critical], 2),
+            (&[Level::Unknown, Level::Warning], 1),
+            (&[Level::Warning, Level::Critical, Level::Unknown], 2),
+            (&[Level::Unknown, Level::Unknown], 3),
+        ];
+        for (levels, expected) in rows {
+            let verdict = verdict(levels.iter().map(|level| alert(*level, "x", "y")).collect());
+            assert_eq!(verdict.level().exit_code(), expected, "{levels:?}");
+            assert!(verdict.first_line().starts_with(&format!("EDGECERT {} - ", verdict.level())));
+        }
+    }
+
+    #[test]
+    fn first_line_fits_a_pager() {
+        let long = "würde ".repeat(40);
+        for (lineage, text) in [("shop", &*long), (&*long, "short"), (&*long, &*long), ("", ""), ("x", "y")] {
+            for count in [1, 2, 12_345] {
+                let text = verdict(vec![alert(Level::Critical, lineage, text); count]).to_text();
+                let line = text.lines().next().unwrap().split_once('|').unwrap();
+                assert!(line.0.chars().count() <= 80, "{line:?}");
+                assert_eq!(line.1, " pending=1;;;0");
+                if count > 1 {
+                    assert!(line.0.ends_with(&format!("; {} more ", count - 1)), "{line:?}");
+                }
+            }
+        }
+        let text = verdict(vec![alert(Level::Warning, "shop", &"x".repeat(70))]).to_text();
+        assert_eq!(text.lines().next().unwrap().split_once(" |").unwrap().0.len(), 79);
+        assert!(text.contains("x... |"), "{text}");
+    }
+
+    #[test]
+    fn each_alert_has_a_line() {
+        let alerts = [
+            alert(Level::Unknown, "c", "no"),
+            alert(Level::Warning, "b", "a|b\nEDGECERT OK - c\u{1b}[0m"),
+            Alert { urgency: 1.0, ..alert(Level::Warning, "z", "sooner") },
+            alert(Level::Critical, "a", &"x".repeat(100)),
+        ];
+        let text = verdict(alerts.to_vec()).to_text();
+        let lines: Vec<&str> = text.lines().skip(1).collect();
+        let first = format!("CRITICAL: a: {}", "x".repeat(100));
+        assert_eq!(
+            lines,
+            [&*first, "WARNING: z: sooner", "WARNING: b: a b EDGECERT OK - c [0m", "UNKNOWN: c: no"]
+        );
+        assert_eq!(text.matches('|').count(), 1);
+
+        let text = verdict(vec![alert(Level::Warning, "a", "b"); 33]).to_text();
+        assert_eq!((text.lines().count(), text.lines().last()), (22, Some("and 13 more")));
     }
 }

@@ -1,0 +1,223 @@
+//! Values of the threshold flags of `status --check`: `14` (days), `36h`, `25%`, `off`.
+
+use std::fmt;
+
+use time::Duration;
+
+/// A limit on a duration that depends on a certificate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Threshold {
+    Fixed(Duration),
+    /// A share of the certificate's lifetime, from 0 to 1.
+    Share(f64),
+}
+
+/// A limit on the time since the last `sync`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SyncThreshold {
+    Off,
+    After(Duration),
+}
+
+/// Units and their seconds, the largest first.
+const UNITS: [(&str, i64); 5] = [("w", 7 * 86_400), ("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];
+const DAY: i64 = 86_400;
+/// More is a mistake: nothing lasts that long.
+const MAX_DAYS: f64 = 36_500.0;
+/// More days without a unit were meant as seconds, which `--max-lag` takes.
+const MAX_BARE_DAYS: f64 = 400.0;
+
+impl Threshold {
+    /// The limit for a certificate; `None` if its lifetime is unknown.
+    pub(crate) fn of(self, lifetime: Option<Duration>) -> Option<Duration> {
+        match self {
+            Self::Fixed(duration) => Some(duration),
+            Self::Share(share) => lifetime.map(|lifetime| lifetime * share),
+        }
+    }
+
+    /// Whether it is less than another one; `None` if that depends on the certificate.
+    pub(super) fn is_below(self, other: Self) -> Option<bool> {
+        match (self, other) {
+            (Self::Fixed(own), Self::Fixed(other)) => Some(own < other),
+            (Self::Share(own), Self::Share(other)) => Some(own < other),
+            _ => None,
+        }
+    }
+
+    /// Parses the value of `--warning` and `--critical`.
+    pub(super) fn time_left(text: &str) -> Result<Self, String> {
+        let value = Value::parse(text)?;
+        value.threshold().ok_or_else(|| value.too_large())
+    }
+
+    /// Parses the value of `--lag-warning` and `--lag-critical`.
+    pub(super) fn lag(text: &str) -> Result<Self, String> {
+        Value::parse(text)?.without_mistaken_unit()?;
+        Self::time_left(text)
+    }
+}
+
+impl SyncThreshold {
+    /// Parses the value of `--sync-warning` and `--sync-critical`.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        if text.trim().eq_ignore_ascii_case("off") {
+            return Ok(Self::Off);
+        }
+        match Threshold::lag(text) {
+            Ok(Threshold::Fixed(duration)) => Ok(Self::After(duration)),
+            Ok(Threshold::Share(_)) => Err("expected a duration or off; a sync has no lifetime".into()),
+            Err(reason) => Err(reason),
+        }
+    }
+}
+
+impl fmt::Display for Threshold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Share(share) => write!(f, "{}%", share * 100.0),
+            Self::Fixed(duration) => {
+                let seconds = duration.whole_seconds();
+                let fits = |(unit, of): &&(&str, i64)| seconds % of == 0 && *unit != "w";
+                let (unit, of) = UNITS.iter().find(fits).copied().unwrap_or(("s", 1));
+                write!(f, "{}{unit}", seconds / of)
+            }
+        }
+    }
+}
+
+/// A number with its unit.
+#[derive(Clone, Copy, Debug)]
+struct Value<'a> {
+    text: &'a str,
+    number: f64,
+    unit: &'a str,
+}
+
+impl<'a> Value<'a> {
+    fn parse(text: &'a str) -> Result<Self, String> {
+        const EXPECTED: &str =
+            "expected days (14), a duration (36h, 90m, 45s, 2d, 1w) or a share of the lifetime (25%)";
+        let text = text.trim();
+        let (number, unit) =
+            text.split_at(text.find(|c: char| c != '.' && !c.is_ascii_digit()).unwrap_or(text.len()));
+        let is_unit = unit.is_empty() || unit == "%" || UNITS.iter().any(|(name, _)| *name == unit);
+        // Digits and at most one point: neither a sign nor an exponent.
+        match number.parse() {
+            Ok(number) if is_unit => Ok(Self { text, number, unit }),
+            _ => Err(EXPECTED.into()),
+        }
+    }
+
+    /// The threshold, unless it is too large.
+    fn threshold(self) -> Option<Threshold> {
+        if self.unit == "%" {
+            return (self.number <= 100.0).then_some(Threshold::Share(self.number / 100.0));
+        }
+        let unit = UNITS.iter().find(|(name, _)| *name == self.unit).map_or(DAY, |(_, seconds)| *seconds);
+        let unit = Duration::seconds(unit);
+        (self.number * unit.as_seconds_f64() <= MAX_DAYS * Duration::DAY.as_seconds_f64())
+            .then(|| Threshold::Fixed(unit * self.number))
+    }
+
+    fn too_large(self) -> String {
+        if self.unit == "%" {
+            "a certificate has at most 100% of its lifetime left".into()
+        } else {
+            format!("at most {MAX_DAYS} days")
+        }
+    }
+
+    /// Refuses days that were meant as seconds.
+    fn without_mistaken_unit(self) -> Result<(), String> {
+        let text = self.text;
+        if self.unit.is_empty() && self.number > MAX_BARE_DAYS {
+            return Err(format!("{text} without a unit means days; write {text}s for seconds"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn fixed(seconds: i64) -> Option<Threshold> {
+        Some(Threshold::Fixed(Duration::seconds(seconds)))
+    }
+
+    #[test]
+    fn units_are_understood() {
+        let rows = [
+            ("14", fixed(14 * DAY)),
+            ("1.5", fixed(36 * 3_600)),
+            (".5d", fixed(12 * 3_600)),
+            ("0", fixed(0)),
+            (" 36h ", fixed(36 * 3_600)),
+            ("90m", fixed(5_400)),
+            ("45s", fixed(45)),
+            ("2d", fixed(2 * DAY)),
+            ("1w", fixed(7 * DAY)),
+            ("36500", fixed(36_500 * DAY)),
+            ("25%", Some(Threshold::Share(0.25))),
+            ("0%", Some(Threshold::Share(0.0))),
+            ("100%", Some(Threshold::Share(1.0))),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(Threshold::time_left(text).ok(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let rows = [
+            "", " ", "h", "%", "-1", "+1", "-1h", "1e3", "1e999", "inf", "NaN", "nan%", "1.2.3", ".", "1,5",
+            "0x10", "14:", "@1:2", "1 h", "1h30m", "1H", "1M", "5min", "off", "10²", "१",
+        ];
+        for text in rows {
+            let reason = Threshold::time_left(text).expect_err(text);
+            assert!(reason.starts_with("expected days (14), a duration"), "{text}: {reason}");
+        }
+        for text in
+            ["36501", "36500.1d", "5215w", "100.1%", &"9".repeat(400), &format!("{}s", "9".repeat(400))]
+        {
+            let reason = Threshold::time_left(text).expect_err(text);
+            assert!(reason.contains("at most"), "{text}: {reason}");
+        }
+    }
+
+    #[test]
+    fn seconds_need_their_unit() {
+        for (text, expected) in
+            [("400", fixed(400 * DAY)), ("7200s", fixed(7_200)), ("5%", Some(Threshold::Share(0.05)))]
+        {
+            assert_eq!(Threshold::lag(text).ok(), expected, "{text}");
+        }
+        let reason = "7200 without a unit means days; write 7200s for seconds";
+        assert_eq!(Threshold::lag("7200").unwrap_err(), reason);
+        assert_eq!(SyncThreshold::parse("7200").unwrap_err(), reason);
+    }
+
+    #[test]
+    fn sync_threshold_is_a_duration_or_off() {
+        assert_eq!(SyncThreshold::parse("off"), Ok(SyncThreshold::Off));
+        assert_eq!(SyncThreshold::parse("3h"), Ok(SyncThreshold::After(Duration::hours(3))));
+        assert!(SyncThreshold::parse("5%").unwrap_err().contains("off"));
+        assert!(SyncThreshold::parse("never").is_err());
+    }
+
+    #[test]
+    fn share_follows_the_lifetime() {
+        let quarter = Threshold::Share(0.25);
+        assert_eq!(quarter.of(Some(Duration::days(6))), Some(Duration::hours(36)));
+        assert_eq!(quarter.of(None), None);
+        assert_eq!(Threshold::Fixed(Duration::DAY).of(None), Some(Duration::DAY));
+    }
+
+    #[test]
+    fn threshold_is_shown_as_written() {
+        for text in ["25%", "14d", "36h", "90m", "45s", "0.5%"] {
+            assert_eq!(Threshold::time_left(text).unwrap().to_string(), text);
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! What `status --check` measures: a duration, and the limits that apply to it.
+
+use std::cmp::Ordering;
+
+use serde::Serialize;
+use time::Duration;
+
+use super::verdict::Level;
+
+/// A measured duration with its limits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Gauge {
+    pub(super) quantity: Quantity,
+    pub(super) value: Duration,
+    limits: Limits,
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Quantity {
+    /// Alerts below its limits; the others alert above them.
+    TimeLeft,
+    Lag,
+    SyncAge,
+}
+
+/// The limits of a duration; `None`: it does not alert.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Limits {
+    pub(super) warning: Option<Duration>,
+    pub(super) critical: Option<Duration>,
+}
+
+/// A gauge as JSON.
+#[derive(Serialize)]
+pub(super) struct GaugeJson<'a> {
+    quantity: Quantity,
+    lineage: Option<&'a str>,
+    site: Option<&'a str>,
+    seconds: i64,
+    warning: Option<i64>,
+    critical: Option<i64>,
+}
+
+impl Gauge {
+    pub(super) fn new(quantity: Quantity, value: Duration, limits: Limits) -> Self {
+        Self { quantity, value, limits }
+    }
+
+    pub(super) fn level(&self) -> Level {
+        let is_exceeded = |limit: &Duration| match self.quantity {
+            Quantity::TimeLeft => self.value < *limit,
+            Quantity::Lag | Quantity::SyncAge => self.value > *limit,
+        };
+        match self.limits {
+            _ if self.is_expired() => Level::Critical,
+            Limits { critical: Some(limit), .. } if is_exceeded(&limit) => Level::Critical,
+            Limits { warning: Some(limit), .. } if is_exceeded(&limit) => Level::Warning,
+            _ => Level::Ok,
+        }
+    }
+
+    pub(super) fn is_expired(&self) -> bool {
+        self.quantity == Quantity::TimeLeft && self.value.is_negative()
+    }
+
+    /// Orders the alerts of one level: 1 at the limit that alerts first, more beyond it.
+    pub(super) fn urgency(&self) -> f64 {
+        let (value, limit) = (self.value.as_seconds_f64(), self.first_limit().as_seconds_f64());
+        match self.quantity {
+            Quantity::TimeLeft if value > 0.0 => limit / value,
+            Quantity::TimeLeft => f64::INFINITY,
+            Quantity::Lag | Quantity::SyncAge if value > 0.0 => value / limit,
+            Quantity::Lag | Quantity::SyncAge => 0.0,
+        }
+    }
+
+    /// The limit that alerts first.
+    fn first_limit(&self) -> Duration {
+        let limits = [self.limits.warning, self.limits.critical].into_iter().flatten();
+        let first = match self.quantity {
+            Quantity::TimeLeft => limits.max(),
+            Quantity::Lag | Quantity::SyncAge => limits.min(),
+        };
+        first.unwrap_or(Duration::MAX)
+    }
+
+    /// Compares gauges of one quantity: the greater one is farther beyond its limits, or nearer to them.
+    pub(super) fn compare(&self, other: &Self) -> Ordering {
+        let by_urgency = || self.urgency().total_cmp(&other.urgency());
+        // Both expired.
+        let by_value = || other.value.cmp(&self.value);
+        // Nothing is pending.
+        let by_limit = || other.first_limit().cmp(&self.first_limit());
+        self.level().cmp(&other.level()).then_with(by_urgency).then_with(by_value).then_with(by_limit)
+    }
+
+    /// Performance data: `label=value[unit];warning;critical;min`. The threshold `N:` alerts below N.
+    pub(super) fn performance_data(&self) -> String {
+        let Limits { warning, critical } = self.limits;
+        let label = match self.quantity {
+            Quantity::TimeLeft => {
+                let limit =
+                    |limit: Option<Duration>| limit.map(|limit| days(limit) + ":").unwrap_or_default();
+                // No minimum: it is negative after the expiry.
+                return format!("days_left={};{};{}", days(self.value), limit(warning), limit(critical));
+            }
+            Quantity::Lag => "lag",
+            Quantity::SyncAge => "sync_age",
+        };
+        let limit = |limit: Option<Duration>| {
+            limit.map(|limit| limit.whole_seconds().to_string()).unwrap_or_default()
+        };
+        format!("{label}={}s;{};{};0", self.value.whole_seconds(), limit(warning), limit(critical))
+    }
+
+    pub(super) fn to_json<'a>(&self, lineage: Option<&'a str>, site: Option<&'a str>) -> GaugeJson<'a> {
+        GaugeJson {
+            quantity: self.quantity,
+            lineage,
+            site,
+            seconds: self.value.whole_seconds(),
+            warning: self.limits.warning.map(Duration::whole_seconds),
+            critical: self.limits.critical.map(Duration::whole_seconds),
+        }
+    }
+}
+
+/// Formats days with at most four decimals, which is ten seconds.
+fn days(duration: Duration) -> String {
+    let days = format!("{:.4}", duration / Duration::DAY);
+    let days = days.trim_end_matches('0').trim_end_matches('.');
+    if days == "-0" { "0".into() } else { days.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gauge(quantity: Quantity, value: i64, warning: i64, critical: i64) -> Gauge {
+        let limit = |seconds| Some(Duration::seconds(seconds));
+        Gauge::new(
+            quantity,
+            Duration::seconds(value),
+            Limits { warning: limit(warning), critical: limit(critical) },
+        )
+    }
+
+    #[test]
+    fn performance_data_follow_the_guidelines() {
+        let off = Limits { warning: None, critical: Some(Duration::DAY) };
+        let rows = [
+            (gauge(Quantity::Lag, 259_200, 21_600, 86_400), "lag=259200s;21600;86400;0"),
+            (gauge(Quantity::TimeLeft, 512_352, 129_600, 51_840), "days_left=5.93;1.5:;0.6:"),
+            (gauge(Quantity::TimeLeft, -86_401, 1_209_600, 90), "days_left=-1;14:;0.001:"),
+            (gauge(Quantity::TimeLeft, -1, 0, 0), "days_left=0;0:;0:"),
+            (Gauge::new(Quantity::SyncAge, Duration::MINUTE, off), "sync_age=60s;;86400;0"),
+        ];
+        for (gauge, expected) in rows {
+            assert_eq!(gauge.performance_data(), expected);
+        }
+    }
+
+    #[test]
+    fn gauge_beyond_its_limit_is_greater() {
+        let left = |value, warning| gauge(Quantity::TimeLeft, value, warning, warning / 4);
+        let lag = |value, warning| gauge(Quantity::Lag, value, warning, warning * 4);
+        // Each is greater than the one before.
+        let rows = [
+            vec![
+                left(900, 400),
+                left(500, 400),
+                left(399, 400),
+                left(30, 40),
+                left(99, 400),
+                left(-1, 40),
+                left(-2, 400),
+            ],
+            vec![
+                lag(0, 400),
+                lag(0, 40),
+                lag(200, 400),
+                lag(39, 40),
+                lag(500, 400),
+                lag(60, 40),
+                lag(161, 40),
+            ],
+        ];
+        for gauges in rows {
+            for pair in gauges.windows(2) {
+                assert_eq!(pair[1].compare(&pair[0]), Ordering::Greater, "{pair:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! The thresholds of `status --check`. They follow from the lifetime of the certificate concerned, so that one check fits
+//! certificates of six and of two hundred days.
+
+use time::Duration;
+
+use super::gauge::{Gauge, Limits, Quantity};
+use super::lineage_status::{LineageStatus, Validity};
+use crate::cli::{MonitoringArgs, SyncThreshold, Threshold};
+
+/// The default of a threshold: the lower of a fixed duration and a share of the lifetime.
+struct DefaultThreshold {
+    fixed: Duration,
+    /// The share is one of this many equal parts.
+    parts: i32,
+}
+
+/// Time left of what is deployed: warning, critical.
+const TIME_LEFT: [DefaultThreshold; 2] = [
+    DefaultThreshold { fixed: Duration::days(14), parts: 4 },
+    DefaultThreshold { fixed: Duration::days(3), parts: 10 },
+];
+/// How long a deployment has been pending: warning, critical.
+const LAG: [DefaultThreshold; 2] = [
+    DefaultThreshold { fixed: Duration::hours(6), parts: 40 },
+    DefaultThreshold { fixed: Duration::days(1), parts: 20 },
+];
+/// Time since the last `sync`: warning, critical.
+const SYNC_AGE: [Duration; 2] = [Duration::hours(3), Duration::days(1)];
+
+/// The thresholds that were given, each as warning and critical; `None` stands for the default.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Thresholds {
+    time_left: [Option<Threshold>; 2],
+    lag: [Option<Threshold>; 2],
+    sync_age: [Option<SyncThreshold>; 2],
+}
+
+impl Thresholds {
+    pub(super) fn new(args: &MonitoringArgs) -> Self {
+        Self {
+            time_left: [args.time_left_warning(), args.critical],
+            lag: [args.lag_warning(), args.lag_critical()],
+            sync_age: [args.sync_warning, args.sync_critical],
+        }
+    }
+
+    /// The time left of a deployed leaf.
+    pub(super) fn time_left(&self, left: Duration, validity: Validity) -> Gauge {
+        let limits = limits(self.time_left, &TIME_LEFT, validity.lifetime());
+        Gauge::new(Quantity::TimeLeft, left, limits)
+    }
+
+    /// How long a lineage has been pending; zero if it is not.
+    pub(super) fn lag(&self, lag: Duration, lineage: &LineageStatus) -> Gauge {
+        let lifetime = lineage.latest_validity().and_then(Validity::lifetime);
+        Gauge::new(Quantity::Lag, lag, limits(self.lag, &LAG, lifetime))
+    }
+
+    /// How long a lineage may have been pending of which nothing else is known.
+    pub(super) fn unknown_lag(&self, lag: Duration) -> Gauge {
+        Gauge::new(Quantity::Lag, lag, limits(self.lag, &LAG, None))
+    }
+
+    /// The time since the last `sync`.
+    pub(super) fn sync_age(&self, age: Duration) -> Gauge {
+        let limit = |given, default| match given {
+            Some(SyncThreshold::Off) => None,
+            Some(SyncThreshold::After(duration)) => Some(duration),
+            None => Some(default),
+        };
+        let ([warning, critical], [default_warning, default_critical]) = (self.sync_age, SYNC_AGE);
+        let limits =
+            Limits { warning: limit(warning, default_warning), critical: limit(critical, default_critical) };
+        Gauge::new(Quantity::SyncAge, age, limits)
+    }
+
+    /// Whether the last `sync` does not matter.
+    pub(super) fn ignore_sync(&self) -> bool {
+        self.sync_age == [Some(SyncThreshold::Off); 2]
+    }
+}
+
+/// The thresholds for a certificate with this lifetime.
+fn limits(
+    [warning, critical]: [Option<Threshold>; 2],
+    [default_warning, default_critical]: &[DefaultThreshold; 2],
+    lifetime: Option<Duration>,
+) -> Limits {
+    let limit = |given: Option<Threshold>, default: &DefaultThreshold| {
+        // A share of an unknown lifetime is unknown, too.
+        given.and_then(|threshold| threshold.of(lifetime)).unwrap_or_else(|| default.of(lifetime))
+    };
+    Limits {
+        warning: Some(limit(warning, default_warning)),
+        critical: Some(limit(critical, default_critical)),
+    }
+}
+
+impl DefaultThreshold {
+    fn of(&self, lifetime: Option<Duration>) -> Duration {
+        lifetime.map_or(self.fixed, |lifetime| self.fixed.min(lifetime / self.parts))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{NOW, deployed};
+    use super::super::verdict::Level::{self, Critical, Ok, Warning};
+    use super::*;
+
+    const HOUR: i64 = 3_600;
+    const DAY: i64 = 24 * HOUR;
+
+    /// Lifetime in days, warning and critical threshold in seconds.
+    type Row = (i64, i64, i64);
+
+    fn validity(days: i64) -> Validity {
+        Validity { not_before: NOW, not_after: NOW + Duration::days(days) }
+    }
+
+    /// A lineage whose leaf has this lifetime.
+    fn lineage(days: i64) -> LineageStatus {
+        LineageStatus { pending_validity: Some(validity(days)), ..deployed("x", 60) }
+    }
+
+    /// The levels at these values, in seconds.
+    fn levels(gauge: impl Fn(Duration) -> Gauge, values: [i64; 4]) -> [Level; 4] {
+        values.map(|seconds| gauge(Duration::seconds(seconds)).level())
+    }
+
+    #[test]
+    fn time_left_follows_the_lifetime() {
+        let rows: [Row; 5] = [
+            (6, 36 * HOUR, 14 * HOUR + 24 * 60),
+            (45, 11 * DAY + 6 * HOUR, 3 * DAY),
+            (90, 14 * DAY, 3 * DAY),
+            (200, 14 * DAY, 3 * DAY),
+            // The dates of such a certificate contradict each other.
+            (0, 14 * DAY, 3 * DAY),
+        ];
+        for (days, warning, critical) in rows {
+            let gauge = |left| Thresholds::default().time_left(left, validity(days));
+            let found = levels(gauge, [warning, warning - 1, critical, critical - 1]);
+            assert_eq!(found, [Ok, Warning, Warning, Critical], "{days} days");
+            assert_eq!(gauge(Duration::seconds(-1)).level(), Critical);
+        }
+    }
+
+    #[test]
+    fn lag_follows_the_lifetime() {
+        let rows: [Row; 5] = [
+            (6, 3 * HOUR + 36 * 60, 7 * HOUR + 12 * 60),
+            (45, 6 * HOUR, DAY),
+            (90, 6 * HOUR, DAY),
+            (200, 6 * HOUR, DAY),
+            (0, 6 * HOUR, DAY),
+        ];
+        for (days, warning, critical) in rows {
+            let lineage = lineage(days);
+            let gauge = |lag| Thresholds::default().lag(lag, &lineage);
+            let found = levels(gauge, [warning, warning + 1, critical, critical + 1]);
+            assert_eq!(found, [Ok, Warning, Warning, Critical], "{days} days");
+        }
+    }
+
+    #[test]
+    fn sync_age_is_limited() {
+        let thresholds = Thresholds::default();
+        let found = levels(|age| thresholds.sync_age(age), [3 * HOUR, 3 * HOUR + 1, DAY, DAY + 1]);
+        assert_eq!(found, [Ok, Warning, Warning, Critical]);
+        let rows = [
+            ([Some(SyncThreshold::Off), None], [Ok, Ok, Ok, Critical]),
+            ([None, Some(SyncThreshold::Off)], [Ok, Warning, Warning, Warning]),
+            ([Some(SyncThreshold::Off); 2], [Ok; 4]),
+            ([Some(SyncThreshold::After(Duration::ZERO)), None], [Warning, Warning, Warning, Critical]),
+        ];
+        for (sync_age, expected) in rows {
+            let thresholds = Thresholds { sync_age, ..Thresholds::default() };
+            let found = levels(|age| thresholds.sync_age(age), [3 * HOUR, 3 * HOUR + 1, DAY, DAY + 1]);
+            assert_eq!(found, expected, "{sync_age:?}");
+        }
+    }
+
+    #[test]
+    fn override_replaces_the_default() {
+        let args = MonitoringArgs {
+            warning: Some(Threshold::Fixed(Duration::days(14))),
+            lag_critical: Some(Threshold::Share(0.5)),
+            ..MonitoringArgs::default()
+        };
+        let thresholds = Thresholds::new(&args);
+        // Warns from its first minute: the user asked for it.
+        assert_eq!(thresholds.time_left(Duration::days(6), validity(6)).level(), Warning);
+        assert_eq!(thresholds.time_left(Duration::hours(14), validity(6)).level(), Critical);
+        assert_eq!(thresholds.lag(Duration::days(3), &lineage(6)).level(), Warning);
+        assert_eq!(thresholds.lag(Duration::days(3) + Duration::SECOND, &lineage(6)).level(), Critical);
+        // Half of an unknown lifetime: the default.
+        assert_eq!(thresholds.unknown_lag(Duration::days(1) + Duration::SECOND).level(), Critical);
+    }
+
+    #[test]
+    fn earlier_flags_keep_their_meaning() {
+        let args = MonitoringArgs { warn_days: Some(20), max_lag: Some(7_200), ..MonitoringArgs::default() };
+        let thresholds = Thresholds::new(&args);
+        let found =
+            levels(|left| thresholds.time_left(left, validity(200)), [20 * DAY, 20 * DAY - 1, 3 * DAY, DAY]);
+        assert_eq!(found, [Ok, Warning, Warning, Critical]);
+        // As before, nothing warns of a lag below the limit.
+        let found = levels(|lag| thresholds.lag(lag, &lineage(200)), [0, 7_200, 7_201, DAY]);
+        assert_eq!(found, [Ok, Ok, Critical, Critical]);
+        let endless = Thresholds::new(&MonitoringArgs { max_lag: Some(u64::MAX), ..args });
+        assert_eq!(endless.lag(Duration::days(9), &lineage(6)).level(), Ok);
+    }
+}

@@ -1,0 +1,53 @@
+//! Ends the process in the middle of a run: after a panic, or when `status --check` takes too long. Part of the program,
+//! not of the library, like `main.rs`.
+
+use std::num::NonZeroU64;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use edgecert::cmd;
+use edgecert::context::Context;
+use edgecert::notify;
+use edgecert::report::{AnyReport, internal_error};
+use edgecert::text::count;
+use edgecert::ui::Ui;
+
+/// Ends `status --check` with the verdict that it takes too long, unless it prints its own before.
+#[expect(clippy::exit, reason = "what the other threads wait for may never come")]
+pub(super) fn exit_after(seconds: NonZeroU64, metrics: Option<PathBuf>, ui: Ui) {
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_secs(seconds.get()));
+        ui.claim_output();
+        let seconds = count(usize::try_from(seconds.get()).unwrap_or(usize::MAX), "second");
+        let report = cmd::failed_check(&format!("timed out after {seconds}"));
+        let _ = ui.print_report(&report);
+        metrics.as_deref().map(cmd::discard_metrics);
+        std::process::exit(i32::from(report.exit_code()));
+    });
+}
+
+/// Reports a panic as an internal error and exits with code 70, or 3 for a monitoring system, never by a signal. The
+/// panic message is not shown, because the values in it may be secret. With a context, the failure also goes to
+/// [`notify`].
+#[expect(clippy::exit, reason = "nothing may run after a panic, and an abort would have another exit code")]
+pub(super) fn exit_on_panic(
+    ui: Ui,
+    command: &'static str,
+    is_monitoring: bool,
+    context: Option<&'static Context>,
+) {
+    std::panic::set_hook(Box::new(move |panic| {
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        let report: Box<dyn AnyReport> = if is_monitoring {
+            Box::new(cmd::failed_check(&format!("internal error: panic at {place}")))
+        } else {
+            Box::new(internal_error(command, &place))
+        };
+        ui.claim_output();
+        let _ = ui.print_report(report.as_ref());
+        if let Some(context) = context {
+            notify::report_panic(report.as_ref(), context);
+        }
+        std::process::exit(i32::from(report.exit_code()));
+    }));
+}

@@ -1,0 +1,405 @@
+//! `edgecert status --check`: thresholds, the state UNKNOWN, the time limit, and the alert for the last `sync`.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::json;
+use tempfile::TempDir;
+use time::macros::format_description;
+use time::{Duration, OffsetDateTime};
+
+use super::{configured, deploy, edit_state, name, status};
+use crate::harness::{Hook, Lineage, Output, Sandbox, cannot_run, require_tracer, sandbox, set_back, sync};
+
+/// A sandbox with a site, and a state directory.
+struct Host {
+    service: Sandbox,
+    state: TempDir,
+}
+
+impl Host {
+    fn new() -> Self {
+        Self { service: sandbox(&["a.example"]), state: TempDir::new().unwrap() }
+    }
+
+    /// A host with a deployed lineage.
+    fn deployed() -> (Self, Lineage) {
+        let (host, lineage) = (Self::new(), Lineage::issued_for(&["a.example"]));
+        deploy(&host.service, &lineage, host.state.path()).succeeds();
+        (host, lineage)
+    }
+
+    fn check(&self, arguments: &[&str]) -> Hook {
+        status(self.state.path(), &["--check"]).args(arguments)
+    }
+
+    /// Runs the check and returns its exit code and its first line.
+    fn verdict(&self, arguments: &[&str]) -> (i32, String) {
+        let output = self.check(arguments).run();
+        (output.code, first_line(&output))
+    }
+
+    fn sync(&self) -> Output {
+        sync(&self.service, self.state.path()).succeeds()
+    }
+
+    /// Edits the record of the last `sync`.
+    fn edit_last_sync(&self, exit_code: u8, age: Duration, failing_for: Option<Duration>) {
+        let ago = |age: Duration| rfc3339(OffsetDateTime::now_utc() - age);
+        let record = json!({
+            "version": 1, "ended_at": ago(age), "exit_code": exit_code, "message": "the message",
+            "failing_since": failing_for.map(ago),
+        });
+        fs::write(self.state.path().join("last-sync"), record.to_string()).unwrap();
+    }
+
+    fn state_file(&self) -> PathBuf {
+        self.state.path().join(format!("{}.json", name(self.state.path())))
+    }
+}
+
+fn rfc3339(at: OffsetDateTime) -> String {
+    at.format(format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z")).unwrap()
+}
+
+#[track_caller]
+fn first_line(output: &Output) -> String {
+    let line = output.stdout.lines().next().expect("a verdict").to_owned();
+    let text = line.split(" |").next().unwrap();
+    assert!(text.chars().count() <= 80, "{text}");
+    line
+}
+
+/// A lineage with this lifetime, of which so much is left.
+fn lineage_with(lifetime: Duration, left: Duration) -> Lineage {
+    let key = ["ecparam", "-genkey", "-noout", "-name", "prime256v1"];
+    let lineage = Lineage::from_openssl(&key, &["-days", "20"]);
+    let end = OffsetDateTime::now_utc() + left;
+    let format = format_description!("[year][month][day][hour][minute][second]Z");
+    let [start, end] = [end - lifetime, end].map(|at| at.format(format).unwrap());
+    lineage.sign_between(&start, &end);
+    lineage.write("fullchain.pem", &(lineage.read("leaf.crt") + &lineage.read("ca.crt")));
+    lineage
+}
+
+#[test]
+fn time_left_is_judged_by_lifetime() {
+    let hours = Duration::hours;
+    let rows = [
+        (6, hours(37), 0, "days_left=1.54;1.5:;0.6:"),
+        (6, hours(36) - Duration::MINUTE, 1, "days_left=1.49;1.5:;0.6:"),
+        (6, hours(14), 2, "days_left=0.58;1.5:;0.6:"),
+        (200, hours(14 * 24 + 1), 0, "days_left=14.04;14:;3:"),
+        (200, hours(14 * 24) - Duration::MINUTE, 1, "days_left=13.99;14:;3:"),
+        (200, hours(3 * 24) - Duration::MINUTE, 2, "days_left=2.99;14:;3:"),
+    ];
+    for (days, left, code, data) in rows {
+        let host = Host::new();
+        let lineage = lineage_with(Duration::days(days), left);
+        deploy(&host.service, &lineage, host.state.path()).succeeds();
+        let (found, line) = host.verdict(&[]);
+        assert_eq!(found, code, "{days} days, {left}: {line}");
+        let shown = line.split_once("days_left=").unwrap().1.split_once(' ').unwrap().0;
+        let (value, limits) = shown.split_once(';').unwrap();
+        // The seconds since its issue count, too.
+        let expected = data.trim_start_matches("days_left=").split_once(';').unwrap();
+        assert!(value.starts_with(expected.0) && limits == expected.1, "{data} is wanted: {line}");
+        // The thresholds that were given replace the default.
+        assert_eq!(host.verdict(&["-w", "15d", "-c", "0%"]).0, 1);
+        assert_eq!(host.verdict(&["-w", "1%", "-c", "1s"]).0, 0);
+        assert_eq!(host.verdict(&["-w", "100%", "-c", "14.5"]).0, 2);
+    }
+}
+
+#[test]
+fn lag_is_judged_by_lifetime() {
+    let hours = Duration::hours;
+    let rows = [
+        (6, hours(3), 0),
+        (6, hours(4), 1),
+        (6, hours(8), 2),
+        (200, hours(5), 0),
+        (200, hours(7), 1),
+        (200, hours(25), 2),
+    ];
+    for (days, lag, code) in rows {
+        let host = Host::new();
+        let lineage = lineage_with(Duration::days(days), Duration::days(days - 1));
+        let failed =
+            deploy(&host.service, &lineage, host.state.path()).env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
+        failed.args(["--timeout", "1"]).exits_with(75);
+        let since = rfc3339(OffsetDateTime::now_utc() - lag);
+        edit_state(host.state.path(), |recorded| recorded["pending_since"] = json!(since));
+        let (found, line) = host.verdict(&[]);
+        assert_eq!(found, code, "{days} days, {lag}: {line}");
+        assert_eq!(
+            host.verdict(&["--lag-warning", "1%", "--lag-critical", "50%"]).0,
+            1,
+            "{days} days, {lag}"
+        );
+        assert_eq!(
+            host.verdict(&["--max-lag", "14000"]).0,
+            if lag < hours(4) { 0 } else { 2 },
+            "{days} days, {lag}"
+        );
+        let json = host.check(&["--json"]).exits_with(code).json();
+        let values = json["check"]["values"].as_array().unwrap();
+        let lag = values.iter().find(|value| value["quantity"] == "lag").unwrap();
+        let critical = if days == 6 { 25_920 } else { 86_400 };
+        assert_eq!(
+            (&lag["critical"], &lag["lineage"]),
+            (&json!(critical), &json!(name(host.state.path()))),
+            "{json}"
+        );
+    }
+}
+
+#[test]
+fn usage_error_is_unknown() {
+    let rows = [
+        (&["--nonsense"][..], "unexpected argument '--nonsense' found"),
+        (&["--wide"], "the argument '--check' cannot be used with '--wide'"),
+        (&["-w", "soon"], "invalid value 'soon' for '--warning <LIMIT>': expected days (14), a duration"),
+        (&["-w", "-1"], "invalid value '-1' for '--warning <LIMIT>': expected days (14), a duration"),
+        (&["-c", "101%"], "invalid value '101%' for '--critical <LIMIT>': a certificate has at most 100%"),
+        (&["-w", "2d", "-c", "72h"], "--warning 2d is less than --critical 3d; a warning has to come first"),
+        (&["--warn-days", "2", "-c", "3"], "--warning 2d is less than --critical 3d"),
+        (&["--lag-warning", "2%", "--lag-critical", "1%"], "--lag-warning 2% is more than --lag-critical 1%"),
+        (&["--lag-critical", "7200"], "7200 without a unit means days; write 7200s"),
+        (
+            &["--sync-warning", "2h", "--sync-critical", "1h"],
+            "--sync-warning 2h is more than --sync-critical 1h",
+        ),
+        (
+            &["--max-lag", "1", "--lag-critical", "1s"],
+            "'--max-lag <SECS>' cannot be used with '--lag-critical",
+        ),
+        (&["--warn-days", "1", "--warning", "1"], "cannot be used with"),
+        (&["-t", "0"], "expected a whole number of seconds above 0"),
+    ];
+    let (host, _lineage) = Host::deployed();
+    for (arguments, message) in rows {
+        let output = host.check(arguments).exits_with(3);
+        assert!(first_line(&output).starts_with("EDGECERT UNKNOWN - "), "{}", output.stdout);
+        let detail = output.stdout.lines().nth(1).unwrap();
+        assert!(detail.starts_with("UNKNOWN: ") && detail.contains(message), "{message} is wanted: {detail}");
+        assert!(output.stderr.contains(message), "{}", output.stderr);
+        let json = host.check(arguments).args(["--json"]).exits_with(3).json();
+        assert_eq!((&json["command"], &json["exit_code"]), (&json!("status"), &json!(3)));
+        assert_eq!(json["check"]["level"], "unknown");
+    }
+    // A unit makes two thresholds comparable only if both have the same.
+    assert_eq!(host.verdict(&["-w", "1%", "-c", "1d"]).0, 0);
+    // Without `--check`, it is a usage error as in any command.
+    for arguments in [&["--nonsense"][..], &["-w", "5"]] {
+        let output = status(host.state.path(), arguments).exits_with(2);
+        assert_eq!(output.stdout, "", "{arguments:?}");
+    }
+}
+
+#[test]
+fn unreadable_state_is_unknown() {
+    let (host, _lineage) = Host::deployed();
+    let unusable = |path: &Path, config: &str| {
+        let hook = status(path, &["--check", "--allow-empty"]);
+        let config = hook.write_file("config.toml", config);
+        hook.env("EDGECERT_CONFIG", config).exits_with(3).stdout
+    };
+    let file = host.state_file();
+    let shown = unusable(&file, "");
+    assert!(shown.starts_with("EDGECERT UNKNOWN - cannot read the state directory "), "{shown}");
+    let shown = unusable(host.state.path(), "nonsense = 1\n");
+    assert!(shown.starts_with("EDGECERT UNKNOWN - ") && shown.contains("nonsense"), "{shown}");
+
+    // A file that cannot be read, beside one that can.
+    let other = host.state.path().join("other-0123456789.json");
+    fs::create_dir(&other).unwrap();
+    let (code, line) = host.verdict(&[]);
+    assert!(code == 3 && line.contains("| pending=0;;;0 "), "{line}");
+    assert_eq!(host.verdict(&["-w", "100%"]).0, 1, "a finding ranks above it");
+    fs::remove_dir(&other).unwrap();
+    fs::write(&other, r#"{"version": 99}"#).unwrap();
+    assert_eq!(host.verdict(&[]).0, 3);
+    let details = host.check(&[]).run().stdout;
+    assert!(details.contains("UNKNOWN: ") && details.contains(" has version 99; "), "{details}");
+}
+
+#[test]
+fn no_lineage_is_unknown_unless_allowed() {
+    let state = TempDir::new().unwrap();
+    let check = |state: &Path, arguments: &[&str]| {
+        let output = status(state, &["--check"]).args(arguments).run();
+        (output.code, first_line(&output))
+    };
+    let line = "EDGECERT UNKNOWN - no lineage is known (see --state-dir and --allow-empty) | \
+                pending=0;;;0 lag=0s;21600;86400;0";
+    assert_eq!(check(state.path(), &[]), (3, line.into()));
+    let missing = state.path().join("none");
+    let (code, line) = check(&missing, &[]);
+    assert!(code == 3 && line.starts_with("EDGECERT UNKNOWN - cannot read the state directory "), "{line}");
+    for state in [state.path(), &missing] {
+        let line = "EDGECERT OK - 0 lineages, nothing pending | pending=0;;;0 lag=0s;21600;86400;0";
+        assert_eq!(check(state, &["--allow-empty"]), (0, line.into()));
+    }
+    // Configured is known.
+    let lineage = Lineage::issued_for(&["a.example"]);
+    configured(status(state.path(), &["--check"]), &lineage).exits_with(0);
+}
+
+/// Makes a pipe without a writer of a state file.
+fn replace_by_pipe(file: &Path) {
+    fs::remove_file(file).unwrap();
+    assert!(Command::new("mkfifo").arg(file).status().unwrap().success());
+}
+
+#[test]
+fn time_limit_ends_a_hang() {
+    const LINE: &str = "EDGECERT UNKNOWN - timed out after 1 second\n";
+    let timed_out = |output: Output| {
+        assert_eq!(output.stdout, format!("{LINE}UNKNOWN: timed out after 1 second\n"));
+        assert_eq!(output.stderr, "");
+    };
+    let (host, _lineage) = Host::deployed();
+    assert_eq!(host.verdict(&["-t", "600"]).0, 0);
+    // An edge that accepts connections and stays silent.
+    let edge = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = edge.local_addr().unwrap().to_string();
+    timed_out(host.check(&["--verify", "--edge-address", &address, "-t", "1"]).exits_with(3));
+
+    replace_by_pipe(&host.state_file());
+    timed_out(host.check(&["--timeout", "1"]).exits_with(3));
+    let json = host.check(&["-t", "1", "--json"]).exits_with(3).json();
+    assert_eq!(json["check"]["findings"][0]["text"], "timed out after 1 second", "{json}");
+    assert_eq!(json["exit_code"], 3);
+}
+
+#[test]
+fn time_limit_leaves_no_temporary_file() {
+    require_tracer("strace");
+    let (host, directory) = (Host::deployed().0, TempDir::new().unwrap());
+    let file = directory.path().join("edgecert.prom");
+    // A disk that takes longer to write the file.
+    let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "inject=fsync:delay_enter=4000000"];
+    let check = host.check(&["-t", "1", "--metrics", file.to_str().unwrap()]).under(&strace);
+    let output = check.exits_with(3);
+    assert!(output.stdout.starts_with("EDGECERT UNKNOWN - timed out"), "{}", output.stdout);
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn panic_is_unknown() {
+    require_tracer("strace");
+    let (host, _lineage) = Host::deployed();
+    replace_by_pipe(&host.state_file());
+    // Starting the thread that reads the pipe fails, which the program does not handle.
+    let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "inject=clone3:error=EAGAIN:when=1"];
+    let output = host.check(&[]).under(&strace).exits_with(3);
+    assert!(
+        first_line(&output).starts_with("EDGECERT UNKNOWN - internal error: panic at "),
+        "{}",
+        output.stdout
+    );
+    assert_eq!((output.stdout.lines().count(), output.stderr.as_str()), (2, ""));
+}
+
+#[test]
+fn late_sync_raises_an_alert() {
+    let (host, _lineage) = Host::deployed();
+    assert_eq!(host.verdict(&[]).0, 0, "a fresh deployment");
+    host.sync();
+    assert_eq!(host.verdict(&[]).0, 0);
+    let hours = Duration::hours;
+    let rows = [
+        (hours(2), &[][..], 0),
+        (hours(4), &[], 1),
+        (hours(4), &["--sync-warning", "5h"], 0),
+        (hours(4), &["--sync-warning", "off"], 0),
+        (hours(25), &[], 2),
+        (hours(25), &["--sync-warning", "off"], 2),
+        (hours(25), &["--sync-critical", "2d"], 1),
+        (hours(25), &["--sync-critical", "off"], 1),
+        (hours(25), &["--sync-warning", "off", "--sync-critical", "off"], 0),
+    ];
+    for (age, arguments, code) in rows {
+        host.edit_last_sync(0, age, None);
+        let (found, line) = host.verdict(arguments);
+        assert_eq!(found, code, "{age} {arguments:?}: {line}");
+        if code > 0 {
+            let text = format!(" - sync last ran {} hours ago; check its timer with", age.whole_hours());
+            assert!(line.contains(&text), "{line}");
+        }
+    }
+    // It has never run.
+    fs::remove_file(host.state.path().join("last-sync")).unwrap();
+    set_back(host.state.path(), 4 * 3_600);
+    let (code, line) = host.verdict(&[]);
+    assert!(code == 1 && line.contains(" - sync has never run; check its timer with"), "{line}");
+    assert!(line.contains(" sync_age=14400s;10800;86400;0") || line.contains(" sync_age=1440"), "{line}");
+}
+
+#[test]
+fn failing_sync_raises_an_alert() {
+    let (host, lineage) = Host::deployed();
+    let (minute, hours) = (Duration::MINUTE, Duration::hours);
+    let rows = [
+        (78, None, &[][..], 1),
+        (75, Some(hours(23)), &[], 0),
+        (75, Some(hours(25)), &[], 1),
+        (75, Some(hours(2)), &["--sync-critical", "1h", "--sync-warning", "1h"], 1),
+        (78, None, &["--sync-warning", "off"], 1),
+        (78, None, &["--sync-warning", "off", "--sync-critical", "off"], 0),
+        (0, None, &[], 0),
+    ];
+    for (exit_code, failing_for, arguments, code) in rows {
+        host.edit_last_sync(exit_code, minute, failing_for);
+        let (found, line) = host.verdict(arguments);
+        assert_eq!(found, code, "{exit_code} {failing_for:?} {arguments:?}: {line}");
+        if code > 0 {
+            let details = host.check(arguments).run().stdout;
+            assert!(details.contains(&format!(" with exit code {exit_code}: the message\n")), "{details}");
+        }
+    }
+    // A pending lineage that alerts says it better.
+    host.edit_last_sync(78, minute, None);
+    lineage.renew(&["a.example"]);
+    let lines = |arguments: &[&str]| host.check(arguments).exits_with(1).stdout;
+    assert!(lines(&[]).contains("sync failed with"));
+    let pending = lines(&["--lag-warning", "0", "--lag-critical", "9d"]);
+    assert!(pending.contains("pending for") && !pending.contains("sync failed with"), "{pending}");
+}
+
+#[test]
+fn unusable_sync_record_is_reported() {
+    let (host, _lineage) = Host::deployed();
+    let path = host.state.path().join("last-sync");
+    set_back(host.state.path(), 5 * 86_400);
+    let future = r#"{"version":1,"ended_at":"2100-01-01T00:00:00Z","exit_code":0,"message":null,"failing_since":null}"#;
+    for (contents, code) in [("{", 1), (future, 1), (r#"{"version":9}"#, 3)] {
+        fs::write(&path, contents).unwrap();
+        let (found, line) = host.verdict(&[]);
+        assert_eq!(found, code, "{line}");
+        assert!(line.contains("last-sync") && !line.contains("sync_age"), "{line}");
+    }
+}
+
+/// Debian's program that negates the state of a plugin.
+const NEGATE: &str = "/usr/lib/nagios/plugins/negate";
+
+#[test]
+fn monitoring_plugins_read_the_verdict() {
+    if !Path::new(NEGATE).exists() {
+        cannot_run("negate is not installed (Debian package monitoring-plugins-basic)");
+    }
+    let (host, _lineage) = Host::deployed();
+    for (arguments, code, text) in [
+        (&[][..], 2, "EDGECERT CRITICAL - 1 lineage, nothing pending"),
+        (&["-w", "100%"], 1, "EDGECERT WARNING - "),
+        (&["-w", "100%", "-c", "100%"], 0, "EDGECERT OK - "),
+        (&["-w", "never"], 3, "EDGECERT UNKNOWN - invalid value 'never'"),
+    ] {
+        let output = host.check(arguments).under(&[NEGATE, "-s"]).exits_with(code);
+        assert!(output.stdout.starts_with(text), "{}", output.stdout);
+    }
+}
