@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::harness::{
     Hook, Lineage, Output, configured, deploy, edgecert, requests_during, sandbox, scrub_times, state_files,
-    sync, system_calls,
+    sync,
 };
 
 /// `status` of a state directory.
