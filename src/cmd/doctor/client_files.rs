@@ -11,30 +11,8 @@ use super::host::{Host, entries, read_text};
 const DEHYDRATED: [&str; 2] = ["/usr/local/etc/dehydrated/config", "/etc/dehydrated/config"];
 const DEHYDRATED_DIRECTORY: &str = "/etc/dehydrated/conf.d";
 
-/// The first version of certbot with `reconfigure`.
-const RECONFIGURE: (u32, u32) = (2, 3);
-
-/// The deploy hooks of a certbot file, in `ConfigObj` syntax.
-pub(super) fn certbot_hooks(text: &str) -> impl Iterator<Item = &str> {
-    text.lines().filter_map(|line| {
-        let (key, value) = line.split_once('=')?;
-        let key = key.trim().replace('-', "_");
-        let value = unquote(value.trim());
-        (["renew_hook", "deploy_hook"].contains(&key.as_str()) && !value.is_empty()).then_some(value)
-    })
-}
-
-/// The version of certbot that wrote a renewal file, if it lacks `certbot reconfigure`.
-pub(super) fn version_without_reconfigure(text: &str) -> Option<(u32, u32)> {
-    let mut pairs = text.lines().filter_map(|line| line.split_once('='));
-    let (_, version) = pairs.find(|(key, _)| key.trim() == "version")?;
-    let mut numbers = version.trim().split(|c: char| !c.is_ascii_digit());
-    let version = (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?);
-    (version < RECONFIGURE).then_some(version)
-}
-
 /// A value without the quotes around it, and without a comment after them.
-fn unquote(value: &str) -> &str {
+pub(super) fn unquote(value: &str) -> &str {
     let Some(quote) = value.chars().next().filter(|first| "'\"".contains(*first)) else { return value };
     let inner = value.trim_start_matches(quote);
     inner.split(quote).next().unwrap_or_default()
@@ -71,25 +49,4 @@ pub(super) fn dehydrated_hook(host: &Host<'_>) -> Option<(std::path::PathBuf, St
         let hook = values.next().map(|value| unquote(value.trim()).to_owned());
         hook.filter(|hook| !hook.is_empty()).map(|hook| (file, hook))
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reconfigure_requires_certbot_2_3() {
-        let rows = [
-            ("version = 2.1.0\n", Some((2, 1))),
-            ("# renew\nversion=0.40.0\n", Some((0, 40))),
-            ("version = 2.3.0\n", None),
-            ("version = 5.8.0\n", None),
-            ("version = 2.10.0.dev0\n", None),
-            ("version = new\n", None),
-            ("archive_dir = /a\n", None),
-        ];
-        for (text, expected) in rows {
-            assert_eq!(version_without_reconfigure(text), expected, "{text}");
-        }
-    }
 }

@@ -21,7 +21,7 @@ pub(super) struct DoctorFinding {
 }
 
 /// What was checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Subject {
     Settings,

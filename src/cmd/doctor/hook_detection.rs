@@ -5,11 +5,9 @@
 use std::path::{Path, PathBuf};
 
 use super::calls::{Action, Call, CallFinder, Program};
-use super::client_files::{
-    acme_sh_value, certbot_hooks, decode_command, dehydrated_hook, version_without_reconfigure,
-};
+use super::client_files::{acme_sh_value, decode_command, dehydrated_hook};
 use super::hooks::ATTACH;
-use super::host::{Host, ProgramStatus, entries, file_name, is_executable, read_text, usual_path};
+use super::host::{Host, ProgramStatus, file_name, read_text, usual_path};
 use super::renewals::{Caller, Renewals};
 use super::schedule::{Job, Units};
 use crate::error::shell_word;
@@ -27,10 +25,24 @@ pub(super) enum HookStatus {
     Broken { config: PathBuf },
     /// The client calls edgecert for something other than a deployment.
     NotDeploying { config: PathBuf, remedy: String },
+    /// certbot calls edgecert in a hook that is not told which lineages were renewed.
+    WrongHook(WrongHook),
     /// The client does not call edgecert.
     NotInstalled { config: PathBuf, remedy: String },
     /// The client does not record its hooks.
     Unknown,
+}
+
+/// A call in a hook of certbot that is not told which lineages were renewed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct WrongHook {
+    /// The file, with the line if it has others.
+    pub(super) place: String,
+    /// Whether it is a pre hook rather than a post hook.
+    pub(super) is_pre: bool,
+    /// Whether another hook deploys the lineage.
+    pub(super) is_deployed: bool,
+    pub(super) remedy: String,
 }
 
 /// A program that a hook does not find.
@@ -43,7 +55,7 @@ pub(super) struct PathMiss {
 
 /// How a command calls edgecert.
 #[derive(Clone)]
-enum HookCall {
+pub(super) enum HookCall {
     Works,
     NotInPath(PathMiss),
     Broken,
@@ -63,7 +75,7 @@ impl HookCall {
     }
 
     /// The call in a file that is not executable.
-    fn broken(self) -> Self {
+    pub(super) fn broken(self) -> Self {
         if self.rank() < Self::Broken.rank() { Self::Broken } else { self }
     }
 }
@@ -71,11 +83,15 @@ impl HookCall {
 impl HookStatus {
     /// Whether the client calls edgecert.
     pub(super) fn is_installed(&self) -> bool {
-        matches!(self, Self::Installed { .. } | Self::NotInPath { .. })
+        match self {
+            Self::Installed { .. } | Self::NotInPath { .. } => true,
+            Self::WrongHook(wrong) => wrong.is_deployed,
+            _ => false,
+        }
     }
 
     /// The best of all calls, each with the file that configures it.
-    fn from_calls(
+    pub(super) fn from_calls(
         calls: impl Iterator<Item = (PathBuf, Option<HookCall>)>,
         client_config: PathBuf,
         remedy: String,
@@ -115,54 +131,18 @@ pub(super) fn detect(source: &Source, host: &Host<'_>, renewals: &Renewals<'_>) 
     status.unwrap_or(HookStatus::Unknown)
 }
 
-struct Detector<'a> {
+/// Searches the configuration of a lineage's client.
+pub(super) struct Detector<'a> {
     source: &'a Source,
-    finder: CallFinder<'a>,
+    pub(super) finder: CallFinder<'a>,
     callers: Vec<Caller>,
     /// The scheduled calls of the client.
-    jobs: Vec<&'a Job>,
+    pub(super) jobs: Vec<&'a Job>,
 }
 
 impl Detector<'_> {
-    /// `live/NAME` has its configuration in `renewal/NAME.conf`; hooks of all lineages are in `cli.ini` and in
-    /// `renewal-hooks/deploy`.
-    fn certbot(&self, lineage: Option<&Path>) -> Option<HookStatus> {
-        let lineage = lineage?;
-        let certbot = lineage.parent()?.parent()?;
-        let renewal = certbot.join("renewal").join(format!("{}.conf", file_name(lineage)));
-        let renewal_text = read_text(&renewal)?;
-        let cli = certbot.join("cli.ini");
-        let cli_text = read_text(&cli).unwrap_or_default();
-        let own = certbot_hooks(&renewal_text).map(|command| (renewal.clone(), self.command(command)));
-        let global = certbot_hooks(&cli_text).map(|command| (cli.clone(), self.command(command)));
-        let directory = entries(&certbot.join("renewal-hooks/deploy")).into_iter();
-        let directory = directory.map(|entry| {
-            let call = self.directory_entry(&entry);
-            (entry, call)
-        });
-        let scheduled = self.scheduled_hooks(&["--deploy-hook", "--renew-hook"]);
-        let calls = own.chain(global).chain(directory).chain(scheduled);
-        Some(HookStatus::from_calls(calls, renewal.clone(), self.certbot_remedy(lineage, &renewal_text)))
-    }
-
-    fn certbot_remedy(&self, lineage: &Path, renewal: &str) -> String {
-        let name = shell_word(&text::sanitize(file_name(lineage)));
-        let has_hook = certbot_hooks(renewal).next().is_some();
-        let Some((major, minor)) = version_without_reconfigure(renewal) else {
-            return self.install(&format!("certbot reconfigure --cert-name {name} --deploy-hook"), has_hook);
-        };
-        let renew = format!("certbot renew --force-renewal --cert-name {name} --deploy-hook");
-        let renew = self.install(&renew, has_hook);
-        let program = shell_word(&text::path(&self.finder.host.own_program()));
-        let certbot = lineage.parent().and_then(Path::parent).unwrap_or(lineage);
-        let directory = shell_word(&text::path(&certbot.join("renewal-hooks/deploy")));
-        format!(
-            "{renew}, or, for every lineage, `ln -s {program} {directory}/` (certbot {major}.{minor} has no `reconfigure`)"
-        )
-    }
-
     /// The hooks that scheduled calls of the client name on their command lines.
-    fn scheduled_hooks(&self, options: &[&str]) -> Vec<(PathBuf, Option<HookCall>)> {
+    pub(super) fn scheduled_hooks(&self, options: &[&str]) -> Vec<(PathBuf, Option<HookCall>)> {
         let hooks = self.jobs.iter().filter_map(|job| Some((job.place.clone(), job.call.option(options)?)));
         hooks.map(|(place, hook)| (place, self.command(hook))).collect()
     }
@@ -180,7 +160,7 @@ impl Detector<'_> {
     }
 
     /// How to install the hook with a command that replaces the present one.
-    fn install(&self, command: &str, has_hook: bool) -> String {
+    pub(super) fn install(&self, command: &str, has_hook: bool) -> String {
         let host = self.finder.host;
         let is_found =
             self.callers.iter().all(|caller| host.find_program("edgecert", &caller.path).is_some())
@@ -192,21 +172,6 @@ impl Detector<'_> {
         } else {
             format!("run `{command} {program}`")
         }
-    }
-
-    /// An entry of `renewal-hooks/deploy`; certbot skips names that end in `~`.
-    fn directory_entry(&self, entry: &Path) -> Option<HookCall> {
-        if file_name(entry).ends_with('~') {
-            return None;
-        }
-        if is_executable(entry) {
-            return self.best(&self.finder.in_entry(entry));
-        }
-        let calls = match read_text(entry) {
-            Some(text) => self.finder.in_text(&text),
-            None => self.finder.in_entry(entry),
-        };
-        self.best(&calls).map(HookCall::broken)
     }
 
     /// acme.sh has `DOMAIN.conf` beside the key: shell assignments, with commands in base64.
@@ -237,11 +202,11 @@ impl Detector<'_> {
     }
 
     /// How a shell command calls edgecert, directly or through a script; `None` if it does not.
-    fn command(&self, command: &str) -> Option<HookCall> {
+    pub(super) fn command(&self, command: &str) -> Option<HookCall> {
         self.best(&self.finder.in_text(command))
     }
 
-    fn best(&self, calls: &[Call]) -> Option<HookCall> {
+    pub(super) fn best(&self, calls: &[Call]) -> Option<HookCall> {
         calls.iter().map(|call| self.judge(call)).min_by_key(HookCall::rank)
     }
 

@@ -1,7 +1,7 @@
 //! Findings about the hooks of lineages, managed or not.
 
 use super::finding::{DoctorFinding, Subject};
-use super::hook_detection::{self, HookStatus};
+use super::hook_detection::{self, HookStatus, WrongHook};
 use super::host::Host;
 use super::lineages::HostLineage;
 use super::path_miss;
@@ -36,11 +36,23 @@ pub(super) fn check_managed(
             let config = text::path(&config);
             fail(format!("{config} calls edgecert, but not to deploy {title}"), remedy)
         }
+        HookStatus::WrongHook(wrong) => wrong_hook(&wrong),
         HookStatus::NotInstalled { config, remedy } => {
             fail(format!("{} does not call edgecert for {title}", text::path(&config)), remedy)
         }
         HookStatus::Unknown => unknown(lineage.source.client, &title),
     }
+}
+
+/// Does not name the lineage, because the hook may be that of every lineage.
+fn wrong_hook(wrong: &WrongHook) -> DoctorFinding {
+    let WrongHook { place, is_pre, remedy, .. } = wrong;
+    let reason = if *is_pre {
+        "as a pre hook, before anything is renewed"
+    } else {
+        "as a post hook, which does not name the renewed lineages"
+    };
+    fail(format!("{place} runs edgecert {reason}"), remedy)
 }
 
 fn unknown(client: AcmeClient, title: &str) -> DoctorFinding {
@@ -78,6 +90,7 @@ pub(super) fn check_unmanaged(
             format!("{covers} and has a hook, but was never deployed"),
             format!("run `edgecert --lineage {}`", shell_word(&title)),
         ),
+        HookStatus::WrongHook(wrong) => wrong_hook(wrong),
         HookStatus::Broken { config } => {
             let config = text::path(config);
             fail(format!("{covers}, but its hook in {config} does not exist or is not executable"), REPAIR)

@@ -3,6 +3,8 @@
 //! One file per subject. A check that fails does not stop the others.
 
 mod calls;
+mod certbot;
+mod certbot_files;
 mod client_files;
 mod clients;
 mod coverage;
@@ -22,6 +24,8 @@ mod timer;
 mod uncovered;
 mod unmanaged;
 mod user;
+
+use std::collections::HashSet;
 
 use time::OffsetDateTime;
 
@@ -79,8 +83,11 @@ pub(crate) fn run(args: &DoctorArgs, context: &Context, report: &mut CommandRepo
         has_settings: true,
     };
     doctor.check(args, context);
-    let Doctor { findings, warnings, has_settings, now, .. } = doctor;
+    let Doctor { mut findings, warnings, has_settings, now, .. } = doctor;
     report.warnings.extend(warnings);
+    // A hook of certbot may be that of every lineage.
+    let mut seen = HashSet::new();
+    findings.retain(|finding| seen.insert((finding.subject, finding.detail.clone())));
     let next = next::step(&findings, has_settings, host.uid == 0);
     report.body.text = findings.iter().map(|finding| finding.lines(now, context.style)).collect();
     report.body.text += &finding_counts(findings.iter().map(|finding| finding.status));

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::calls::{Program, SNAP_APP};
+use super::certbot_files::CertbotFiles;
 use super::client_files::acme_sh_path;
 use super::finding::{DoctorFinding, Subject};
 use super::host::{Host, file_name};
@@ -87,7 +88,8 @@ impl<'a> Renewals<'a> {
                 None => self.working(*program, own.copied().next()?),
             }
         };
-        self.schedules.iter().filter_map(finding).collect()
+        let excluded = lineages.iter().filter_map(|source| excluded(source));
+        self.schedules.iter().filter_map(finding).chain(excluded).collect()
     }
 
     fn working(&self, program: Program, source: &Source) -> Option<DoctorFinding> {
@@ -196,6 +198,15 @@ fn client(source: &Source) -> Option<Program> {
         }
         AcmeClient::Files | AcmeClient::Certbot | AcmeClient::Kubernetes => None,
     }
+}
+
+/// Reports a lineage that certbot does not renew because its renewal file says so.
+fn excluded(source: &Source) -> Option<DoctorFinding> {
+    let is_certbot = client(source) == Some(Program::Certbot);
+    let files = source.files.cert.parent().filter(|_| is_certbot).and_then(CertbotFiles::of)?;
+    let (file, line) = (text::path(&files.renewal), files.not_renewed()?);
+    let detail = format!("{file}:{line} excludes {} from renewal", text::sanitize(&files.name));
+    Some(DoctorFinding::warn(Subject::Renewal, detail, "set `autorenew = True` there"))
 }
 
 /// Whether a job renews certificates, rather than listing or revoking them.

@@ -1,6 +1,7 @@
 //! `edgecert doctor`: no fault in a good setup, and each setup fault by name.
 
 mod callers;
+mod certbot;
 mod hooks;
 mod lineages;
 mod next;
