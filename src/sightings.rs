@@ -27,7 +27,8 @@ pub(crate) struct EdgeMemory {
 pub(crate) enum Sighting {
     /// A leaf; of several, the one that expires first.
     Leaf(SeenLeaf),
-    /// A refusal of the name, or a certificate that cannot be read.
+    /// Nothing that visitors accept: a refusal of the name, or a certificate that cannot be read, does not cover the site,
+    /// or is not valid yet.
     Nothing,
 }
 
@@ -49,7 +50,7 @@ pub(crate) struct NewSightings {
 }
 
 impl NewSightings {
-    /// Takes addresses without a leaf for unreachable.
+    /// Takes addresses without a valid leaf for unreachable.
     pub(crate) fn ignore_refusals(&mut self) {
         for seen in self.addresses.values_mut() {
             seen.take_if(|seen| *seen == Sighting::Nothing);
@@ -60,7 +61,8 @@ impl NewSightings {
 /// What a deployment found out about the edge of a site.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EdgeFindings {
-    /// Whether what was seen before no longer counts, because visitors get no certificate, or not from this lineage.
+    /// Whether what was seen before no longer counts: visitors get no certificate, or not from this lineage, or no handshake
+    /// will ever show what they get.
     pub(crate) is_void: bool,
     /// In the order of the handshakes.
     pub(crate) seen: Vec<NewSightings>,
@@ -78,9 +80,16 @@ pub(crate) enum Push {
     Ended(Elapsed),
 }
 
-/// A push that ended between two runs is not measured if more time than this has passed: `sync` looks at a site whose
-/// push is open in every run, so nothing looked.
-const MAX_PUSH_BETWEEN_RUNS: Duration = Duration::DAY;
+/// A push that ended between two runs is not measured if more time than this has passed. `sync` looks at a site whose push
+/// is open in every run; if it does not run, the push may have ended long before.
+const MAX_PUSH_BETWEEN_RUNS: Duration = Duration::hours(3);
+
+impl EdgeFindings {
+    /// The findings on a site that gets its certificate from elsewhere.
+    pub(crate) fn left_to_others() -> Self {
+        Self { is_void: true, seen: Vec::new(), push: Push::Open(None) }
+    }
+}
 
 impl EdgeMemory {
     /// Whether nothing is known.
@@ -106,7 +115,7 @@ impl EdgeMemory {
     /// Adds what a deployment found out.
     pub(crate) fn add(&mut self, findings: &EdgeFindings) {
         if findings.is_void {
-            *self = Self::default();
+            self.seen.clear();
         }
         for seen in &findings.seen {
             self.see(seen);
@@ -233,7 +242,7 @@ mod tests {
             (memory.end_push(NOW).map(|took| took.as_secs()), memory.end_push(NOW))
         };
         for (begun, took) in
-            [(0, Some(0)), (-90, Some(90)), (-86_400, Some(86_400)), (-86_401, None), (1, None)]
+            [(0, Some(0)), (-90, Some(90)), (-10_800, Some(10_800)), (-10_801, None), (1, None)]
         {
             assert_eq!(ended(Duration::seconds(begun)), (took, None), "{begun}");
         }
@@ -250,7 +259,9 @@ mod tests {
             memory.add(&EdgeFindings { push, ..EdgeFindings::default() });
             assert_eq!(memory.uploaded_at, uploaded_at, "{push:?}");
         }
-        memory.add(&EdgeFindings { is_void: true, ..EdgeFindings::default() });
+        memory.add(&EdgeFindings { push: Push::Open(Some(NOW)), is_void: true, ..EdgeFindings::default() });
+        assert_eq!((memory.has_sightings(), memory.uploaded_at), (false, Some(NOW)), "the push goes on");
+        memory.add(&EdgeFindings::left_to_others());
         assert!(memory.is_empty());
     }
 

@@ -1,5 +1,6 @@
 //! Converts between the types of a deployment and those of the state.
 
+use std::cell::LazyCell;
 use std::collections::HashMap;
 
 use crate::cert::Certificate;
@@ -68,8 +69,12 @@ pub(crate) fn recorded_sites(sites: &[SiteReport], before: &[SiteState]) -> Vec<
     let by_id: HashMap<u64, &SiteState> = before.iter().filter_map(|site| Some((site.id?, site))).collect();
     // The bare upload reports no ids.
     let host = |domain: &str| Some(domain.parse::<Domain>().ok()?.host().to_owned());
-    let by_host: HashMap<String, &SiteState> =
-        before.iter().filter_map(|site| Some((host(&site.domain)?, site))).collect();
+    let by_host = LazyCell::new(|| {
+        before
+            .iter()
+            .filter_map(|site| Some((host(&site.domain)?, site)))
+            .collect::<HashMap<String, &SiteState>>()
+    });
     let known = |site: &SiteReport| {
         let by_id = site.id.and_then(|id| by_id.get(&id));
         by_id.or_else(|| by_host.get(&host(&site.domain)?)).map(|site| site.edge.clone())

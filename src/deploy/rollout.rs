@@ -102,7 +102,11 @@ async fn run_planned(
         force: request.force,
     };
     let plan = planning.plan();
-    let log = EdgeLog { survey: &survey, leaf: recorded_leaf(&request.vetted.chain().leaf).to_seen() };
+    let log = EdgeLog {
+        survey: &survey,
+        leaf: recorded_leaf(&request.vetted.chain().leaf).to_seen(),
+        now: contender.now,
+    };
     if request.dry_run {
         report.set_plan(plan.steps());
         report.body.serving = Some(serving(&plan, &survey));

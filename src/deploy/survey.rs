@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
+use time::OffsetDateTime;
 use tokio::time::timeout;
 
 use super::request::{MAX_OBSERVED_SITES, RolloutRequest};
@@ -114,6 +115,7 @@ pub(super) struct EdgeLog<'a> {
     pub(super) survey: &'a Survey,
     /// The leaf to deploy.
     pub(super) leaf: SeenLeaf,
+    pub(super) now: OffsetDateTime,
 }
 
 impl EdgeLog<'_> {
@@ -123,7 +125,7 @@ impl EdgeLog<'_> {
         EdgeFindings {
             // Visitors get no certificate.
             is_void: !site.serves_https(),
-            seen: views.map(|view| view.sightings(&self.leaf)).collect(),
+            seen: views.map(|view| view.sightings(&self.leaf, self.now)).collect(),
             push: Push::NotBegun,
         }
     }

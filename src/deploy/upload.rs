@@ -15,6 +15,7 @@ use crate::outcome::Outcome;
 use crate::plan::Upload;
 use crate::progress::Phase;
 use crate::report::{DeployReport, UploadReport};
+use crate::settings::Verify;
 
 pub(super) type UploadResult = Result<StoredRecord, RequestError>;
 
@@ -97,6 +98,7 @@ pub(super) async fn upload_only(request: &RolloutRequest<'_>, report: &mut Deplo
             }
         };
         site.findings.push = push;
+        site.findings.is_void = request.settings.verify == Verify::Off && site.outcome.is_deployed();
         report.body.sites.push(site);
     }
 }

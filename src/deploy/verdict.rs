@@ -55,9 +55,10 @@ pub(super) fn report_untouched(
             (Action::Ignore, None) => Verdict::new(Outcome::Skipped, "not requested"),
             _ => continue,
         };
-        // Its visitors get the certificate of another lineage, or of another tool.
-        findings.is_void |=
-            matches!(target.action, Action::Ignore | Action::NotNeeded(NotNeeded::Superseded { .. }));
+        findings.is_void |= verdict.is_never_verified(settings);
+        if matches!(target.action, Action::Ignore | Action::NotNeeded(NotNeeded::Superseded { .. })) {
+            findings = EdgeFindings::left_to_others();
+        }
         verdict.add_to(report, target, site, (edge, findings));
     }
 }
@@ -79,7 +80,8 @@ pub(super) fn report_pending(
         latest.cert_id = Some(*id);
     }
     let push = pending.push(&verdict.outcome);
-    let findings = EdgeFindings { push, ..log.findings(&latest, Some(&pending.view)) };
+    let mut findings = EdgeFindings { push, ..log.findings(&latest, Some(&pending.view)) };
+    findings.is_void |= verdict.is_never_verified(settings);
     verdict.add_to(report, pending.target, &latest, (edge, findings));
 }
 
@@ -257,6 +259,11 @@ impl<'a> Verdict<'a> {
             _ => Self::new(Outcome::Misbound, detail.clone())
                 .with_error(SiteError::Misbound { domain, detail }),
         }
+    }
+
+    /// Whether the site has the leaf, and no handshake is to show it.
+    fn is_never_verified(&self, settings: &Settings) -> bool {
+        settings.verify == Verify::Off && self.outcome.is_deployed()
     }
 
     /// Adds the verdict to the report. The error of a site that was not requested is only a warning.

@@ -64,14 +64,14 @@ impl<'a> CheckedLineage<'a> {
     }
 
     /// Records what the edge of a site serves.
-    pub(super) fn update(&self, known: &mut SiteState) {
+    pub(super) fn update(&self, known: &mut SiteState, now: OffsetDateTime) {
         let mut sites = self.check.sites.iter();
         let has_domain =
             |site: &Site| known.domain.parse::<Domain>().is_ok_and(|domain| domain == site.domain);
         let site = sites.find(|site| known.id.map_or_else(|| has_domain(site), |id| site.id == id));
         let Some(view) = site.and_then(|site| self.views.get(&site.id)) else { return };
         if let Some(leaf) = &self.lineage.leaf {
-            known.edge.see(&view.sightings(&leaf.to_seen()));
+            known.edge.see(&view.sightings(&leaf.to_seen(), now));
         }
         if view.is_served() {
             (known.outcome, known.detail) = (Outcome::Served, None);
@@ -84,7 +84,7 @@ impl<'a> CheckedLineage<'a> {
     pub(super) fn has_changes(&self, now: OffsetDateTime) -> bool {
         let has_changed = |site: &SiteState| {
             let mut updated = site.clone();
-            self.update(&mut updated);
+            self.update(&mut updated, now);
             // The addresses of an edge may change in every run; only what they serve matters.
             let is_same_edge = updated.edge.is_equivalent(&site.edge);
             !is_same_edge || SiteState { edge: site.edge.clone(), ..updated } != *site

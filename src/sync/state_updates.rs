@@ -32,7 +32,7 @@ pub(super) fn record_edge_check(
     let deadline = Deadline::after(LOCK_TIMEOUT);
     match open_journal(checked.lineage, state_dir, deadline, &mut report) {
         Ok(mut journal) if !journal.has_newer_run() => {
-            journal.update_sites(|site| checked.update(site), checked.checked_at(now), &mut report);
+            journal.update_sites(|site| checked.update(site, now), checked.checked_at(now), &mut report);
         }
         Ok(_) => {}
         Err(error) => log::info!("{}: {error}", checked.lineage.name),
@@ -92,7 +92,7 @@ fn superseded_site(site: &Site, reason: &str) -> SiteReport {
         outcome: Outcome::Superseded,
         detail: Some(reason.to_owned()),
         edge: None,
-        findings: EdgeFindings { is_void: true, ..EdgeFindings::default() },
+        findings: EdgeFindings::left_to_others(),
         cname: site.cname.clone(),
     }
 }

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use time::OffsetDateTime;
+
 use super::handshake_error::Cause;
 use super::observation::{Observation, OtherLeaf, ServedChain};
 use crate::sightings::{NewSightings, SeenLeaf};
@@ -179,9 +181,10 @@ impl EdgeView {
     }
 
     /// What the addresses that count showed, given the expected leaf.
-    pub(crate) fn sightings(&self, expected: &SeenLeaf) -> NewSightings {
+    pub(crate) fn sightings(&self, expected: &SeenLeaf, now: OffsetDateTime) -> NewSightings {
         let addresses = self.relevant();
-        let addresses = addresses.map(|(address, observation)| (*address, observation.sighting(expected)));
+        let addresses =
+            addresses.map(|(address, observation)| (*address, observation.sighting(expected, now)));
         NewSightings { addresses: addresses.collect(), is_complete: !self.is_incomplete() }
     }
 

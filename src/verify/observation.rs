@@ -35,18 +35,18 @@ impl Observation {
         matches!(self, Self::Expected { .. })
     }
 
-    /// What visitors get, given the expected leaf; `None`: it is unknown.
-    pub(super) fn sighting(&self, expected: &SeenLeaf) -> Option<Sighting> {
+    /// What visitors get now, given the expected leaf; `None`: it is unknown.
+    pub(super) fn sighting(&self, expected: &SeenLeaf, now: OffsetDateTime) -> Option<Sighting> {
         match self {
             Self::Unchecked => None,
             Self::Expected { .. } => Some(Sighting::Leaf(expected.clone())),
-            Self::Other { leaf: Some(leaf), clients } => {
+            Self::Other { leaf: Some(leaf), clients } if leaf.covers_site && leaf.not_before <= now => {
                 // Other clients or connections get the expected leaf.
                 let shared = clients.map(|_| expected.not_after);
                 let not_after = shared.map_or(leaf.not_after, |until| until.min(leaf.not_after));
                 Some(Sighting::Leaf(SeenLeaf { fingerprint: leaf.fingerprint.clone(), not_after }))
             }
-            Self::Other { leaf: None, .. } => Some(Sighting::Nothing),
+            Self::Other { .. } => Some(Sighting::Nothing),
             Self::Failed(error) => error.is_refusal().then_some(Sighting::Nothing),
         }
     }

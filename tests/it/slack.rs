@@ -205,7 +205,7 @@ fn stale_address_limits_the_slack() {
     host.service.close_edge_address(&stale);
     let output = host.sync().env("EDGECERT_EDGE_ADDRESS", &both).args(["--wait", "1"]).succeeds();
     assert!(output.stdout.contains("a.example synced"), "{}", output.stdout);
-    assert_eq!(host.shown(), days(9, Some(false)));
+    assert_eq!(host.shown(), days(9, None), "nothing else was seen since");
     // It no longer belongs to the edge.
     host.sync().succeeds();
     assert_eq!(host.shown(), days(39, Some(true)));
@@ -235,11 +235,11 @@ fn unverified_upload_does_not_lengthen_slack() {
     host.renew();
     let output = deploy().args(["--wait", "1", "--json"]).succeeds();
     assert_eq!(output.sites(), ["a.example: synced"]);
-    assert_eq!(host.shown(), days(9, Some(false)), "last seen to serve the old leaf");
+    assert_eq!(host.shown(), days(9, None), "last seen to serve the old leaf, before the upload");
     assert_eq!(host.uploaded_at(), Value::Null, "the service confirmed the push");
     // The bare upload looks at no edge, and knows no addresses.
     deploy().args(["--domain", "a.example", "--wait", "0"]).succeeds();
-    assert_eq!(host.shown(), days(9, Some(false)));
+    assert_eq!(host.shown(), days(9, None));
     host.sync().succeeds();
     assert_eq!(host.shown(), days(39, Some(true)));
 }
@@ -254,6 +254,37 @@ fn unseen_edge_counts_as_recorded() {
             host.renew();
         }
         host.sync().succeeds();
+    }
+}
+
+#[test]
+fn verification_turned_off_forgets_the_edge() {
+    let off: [&[&str]; 2] =
+        [&["--verify", "off"], &["--verify", "off", "--domain", "a.example", "--wait", "0"]];
+    for arguments in off {
+        let host = Host::deployed();
+        host.renew();
+        host.deploy().args(arguments).succeeds();
+        assert_eq!(host.shown(), days(39, None), "no run will ever see the edge");
+        host.sync().succeeds();
+        assert_eq!(host.shown(), days(39, None));
+        host.renew();
+        host.deploy().succeeds();
+        assert_eq!(host.shown(), days(39, Some(true)));
+    }
+}
+
+#[test]
+fn wrong_certificate_leaves_no_slack() {
+    let other = test_ca().issue_between(&["other.example"], [-30, 300]).unwrap();
+    let future = test_ca().issue_between(&SITES, [2, 300]).unwrap();
+    // The guard refuses to replace a certificate that was issued later.
+    for (wrong, code) in [(other, 75), (future, 65)] {
+        let host = Host::deployed();
+        let wrong = EdgeAddress::serving(EdgeMode::Other, &wrong.fullchain(), &wrong.key);
+        let (_, both) = host.second_address(&wrong);
+        host.deploy().env("EDGECERT_EDGE_ADDRESS", &both).args(["--wait", "1"]).exits_with(code);
+        assert_eq!(host.shown(), days(0, Some(false)));
     }
 }
 
@@ -334,8 +365,8 @@ fn later_run_completes_the_push() {
     host.service.push_now();
     let mut state = host.recorded();
     state["longest_push_ms"] = json!(1);
-    // The clock was set back since, nothing has looked for more than a day, and a push of ten minutes.
-    for (seconds, push) in [(-600, 0.001), (DAY + 60, 0.001), (600, 600.0)] {
+    // The clock was set back since, nothing has looked for more than three hours, and a push of ten minutes.
+    for (seconds, push) in [(-600, 0.001), (3 * 3600 + 60, 0.001), (600, 600.0)] {
         host.edit(|other| *other = state.clone());
         host.age_upload(seconds);
         host.sync().succeeds();

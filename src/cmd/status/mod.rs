@@ -127,6 +127,9 @@ fn show(args: &StatusArgs, context: &Context, report: &mut CommandReport) -> Res
     report.warnings.extend(last_sync.faults.iter().map(ToString::to_string));
     if args.metrics.is_none() {
         report.body.text = table::text(&lineages, args.wide, now, context.style);
+        if args.wide {
+            report.body.text += &slack::push_line(longest_push);
+        }
         report.body.text += &last_sync::text(&last_sync, now, context.style);
     }
     Ok(written?)

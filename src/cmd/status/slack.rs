@@ -3,9 +3,10 @@
 
 use time::{Duration, OffsetDateTime};
 
-use super::lineage_status::{LineageStatus, SiteStatus};
+use super::lineage_status::{EdgeOutcome, LineageStatus, SiteStatus};
 use crate::outcome::Outcome;
 use crate::sightings;
+use crate::text::people;
 
 /// Fills in the slack of all sites, and whether each is served. Returns the longest push, if any was measured.
 pub(super) fn fill(lineages: &mut [LineageStatus], now: OffsetDateTime) -> Option<std::time::Duration> {
@@ -19,6 +20,11 @@ pub(super) fn fill(lineages: &mut [LineageStatus], now: OffsetDateTime) -> Optio
         }
     }
     longest
+}
+
+/// The line of `--wide` that shows the longest push; empty if none was measured.
+pub(super) fn push_line(longest: Option<std::time::Duration>) -> String {
+    longest.map(|push| format!("longest push: {}\n", people::elapsed(push))).unwrap_or_default()
 }
 
 impl SiteStatus {
@@ -47,7 +53,16 @@ impl SiteStatus {
             Outcome::Stale => Some(false),
             _ => None,
         };
-        self.seen.serves(fingerprint).or_else(recorded)
+        let serves_leaf = self.seen.serves(fingerprint).or_else(recorded);
+        // What was seen before an upload says nothing about the edge after it.
+        let is_outdated =
+            matches!(self.outcome, Outcome::Synced | Outcome::Uploaded) && !self.is_seen_stale();
+        serves_leaf.filter(|serves_leaf| *serves_leaf || !is_outdated)
+    }
+
+    /// Whether handshakes just now showed another leaf, or a refusal.
+    fn is_seen_stale(&self) -> bool {
+        self.edge.as_ref().is_some_and(|edge| edge.outcome == EdgeOutcome::Stale)
     }
 
     /// Whether the site is not for this lineage.
@@ -58,7 +73,7 @@ impl SiteStatus {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{NOW, deployed, renewed};
+    use super::super::fixture::{NOW, deployed, edge, renewed};
     use super::*;
     use crate::sightings::{EdgeMemory, NewSightings, SeenLeaf, Sighting};
     use std::net::SocketAddr;
@@ -88,14 +103,18 @@ mod tests {
         };
         let own = || Some(seen(&deployed("x", 60).leaf().unwrap().fingerprint, 60));
         let old = || Some(seen("old", 5));
+        let mut verified = with(Outcome::Synced, old());
+        verified.sites[0].edge = Some(edge(1, Some(5)));
         let mut unknown = with(Outcome::Queued, None);
         unknown.sites[0].validity = None;
         let rows = [
             (with(Outcome::Served, own()), Some(60), Some(true)),
             (with(Outcome::Stale, old()), Some(5), Some(false)),
             (with(Outcome::Synced, own()), Some(60), Some(true)),
-            (with(Outcome::Synced, old()), Some(5), Some(false)),
-            (with(Outcome::Uploaded, old()), Some(5), Some(false)),
+            (with(Outcome::Synced, old()), Some(5), None),
+            (with(Outcome::Uploaded, old()), Some(5), None),
+            (verified, Some(5), Some(false)),
+            (with(Outcome::Guarded, old()), Some(5), Some(false)),
             // The edge was never seen.
             (with(Outcome::Synced, None), Some(60), None),
             (with(Outcome::Uploaded, None), Some(60), None),

@@ -10,7 +10,7 @@ use super::lineage_status::{
     DiskStatus, EdgeOutcome, EdgeStatus, LeafSummary, LineageStatus, SiteStatus, Validity,
 };
 use crate::cert::KeyType;
-use crate::clock::Deadline;
+use crate::clock::{self, Deadline};
 use crate::error::CommandError;
 use crate::names::Domain;
 use crate::outcome::Outcome;
@@ -84,7 +84,7 @@ async fn observe(edge: &Edge<'_>, expected: &SeenLeaf, site: &mut SiteStatus) ->
     edge.observe_with_retries(&domain, site.cname.as_deref(), &mut view, deadline).await;
     // The edge of a site that was never served may have a reason to refuse its name: the site may be disabled.
     let was_served = site.outcome == Outcome::Served;
-    let mut sightings = view.sightings(expected);
+    let mut sightings = view.sightings(expected, clock::now());
     if !was_served && !site.seen.has_sightings() {
         sightings.ignore_refusals();
     }

@@ -102,7 +102,7 @@ impl ModelDeployment<'_> {
         if is_killed(world) {
             return None;
         }
-        let log = EdgeLog { survey: &survey, leaf: leaf.to_seen() };
+        let log = EdgeLog { survey: &survey, leaf: leaf.to_seen(), now: world.now };
         self.carry_out(world, &plan, &log, report)?;
         report_untouched(&plan, &log, self.settings, report);
         Some(Ok(()))

@@ -192,7 +192,11 @@ impl HostLineage {
         }
         let drift = checked.drift();
         if let (None, true, Some(state)) = (&drift, checked.has_changes(world.now), &mut self.state) {
-            state.update_sites(|site| checked.update(site), checked.checked_at(world.now), world.now);
+            state.update_sites(
+                |site| checked.update(site, world.now),
+                checked.checked_at(world.now),
+                world.now,
+            );
         }
         drift
     }

@@ -75,6 +75,7 @@ impl BeforeDeployment {
         let faults = &world.faults;
         let is_partial = faults.hidden_site.is_some() || faults.hides_records_after.is_some();
         assert!(!has_succeeded || !is_partial, "success with an incomplete listing");
+        self.check_sightings(state, world);
         if has_succeeded && !world.faults.is_blind {
             for site in self.wanted.iter().filter(|site| is_visible(&world.sites[**site])) {
                 // `Fixpoint` checks the sites on which another lineage supersedes this one.
@@ -82,6 +83,25 @@ impl BeforeDeployment {
                     self.check_success(&world.sites[*site], changes, world);
                 }
             }
+        }
+    }
+
+    /// A site counts as served only if every address was last seen to serve the leaf.
+    fn check_sightings(&self, state: &LineageState, world: &World) {
+        if state.result.is_none() || !state.has_current_sites() {
+            return;
+        }
+        let own = &world.leaves[self.leaf];
+        for site in &state.sites {
+            let serves_leaf = site.edge.serves(&own.fingerprint);
+            let expected = match site.outcome {
+                Outcome::Served => Some(true),
+                Outcome::Stale => Some(false),
+                _ => continue,
+            };
+            assert_eq!(serves_leaf, expected, "{site:?}");
+            let (left, slack) = (own.not_after - world.now, site.edge.slack(Duration::ZERO, world.now));
+            assert!(expected == Some(false) || slack == Some(left), "{site:?}");
         }
     }
 
@@ -250,6 +270,26 @@ impl Fixpoint<'_> {
             assert!(
                 is_served(site, lineage.leaf, world),
                 "silent success: site {site} does not serve the leaf of {name}"
+            );
+            self.check_slack(at, site);
+        }
+    }
+
+    /// The slack is never longer than that of an address that can be reached, nor shorter if all can be.
+    fn check_slack(&self, at: usize, site: usize) {
+        let (world, lineage) = (self.world, &self.host.lineages[at]);
+        let Some(known) = lineage.state.as_ref().and_then(|state| recorded(state, site)) else { return };
+        let own = &world.leaves[lineage.leaf];
+        let (left, slack) = (own.not_after - world.now, known.edge.slack(Duration::ZERO, world.now));
+        assert!(
+            slack.is_some_and(|slack| slack <= left),
+            "site {site}: slack {slack:?} of {left}: {known:?}"
+        );
+        if world.sites[site].edges.iter().all(|edge| edge.is_reachable) {
+            assert_eq!(
+                (slack, known.edge.serves(&own.fingerprint)),
+                (Some(left), Some(true)),
+                "site {site}: {known:?}"
             );
         }
     }
