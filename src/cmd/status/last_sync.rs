@@ -5,12 +5,11 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use time::{Duration, OffsetDateTime};
 
+use super::thresholds::Thresholds;
+use super::verdict::Level;
 use crate::report::{Sign, Style, Wrapped};
 use crate::state::{LastSync, SyncRecord};
 use crate::text::{humanize, people, rfc3339};
-
-/// A last run that is older is highlighted.
-const OLD: Duration = Duration::hours(3);
 
 #[derive(Serialize)]
 pub(super) struct LastSyncJson<'a> {
@@ -46,7 +45,7 @@ pub(super) fn text(last: &LastSync, now: OffsetDateTime, style: Style) -> String
         let _ = write!(text, ": {}", people::with_times(message, now));
     }
     let sign = match exit_code {
-        0 if age > OLD => Some(Sign::Warning),
+        0 if Thresholds::default().sync_age(age).level() > Level::Ok => Some(Sign::Warning),
         0 => None,
         _ => Some(Sign::Failed),
     };

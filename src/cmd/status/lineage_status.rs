@@ -232,11 +232,6 @@ impl DiskStatus {
     }
 }
 
-/// Whole days until a time; negative afterwards.
-pub(super) fn days_left(until: OffsetDateTime, now: OffsetDateTime) -> i64 {
-    (until - now).whole_seconds().div_euclid(24 * 60 * 60)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::fixture;
@@ -253,13 +248,5 @@ mod tests {
         let mut superseded = fixture::missing("x");
         superseded.sites[0].outcome = Outcome::Superseded;
         assert_eq!(superseded.phase(), Phase::Superseded);
-    }
-
-    #[test]
-    fn days_left_are_whole_or_negative() {
-        let now = fixture::NOW;
-        for (hours, days) in [(0, 0), (23, 0), (24, 1), (-1, -1), (-25, -2)] {
-            assert_eq!(days_left(now + Duration::hours(hours), now), days, "{hours} hours");
-        }
     }
 }

@@ -7,8 +7,10 @@ use anstyle::AnsiColor;
 use time::{Duration, OffsetDateTime};
 
 use super::lineage_status::{
-    DiskStatus, EdgeOutcome, EdgeStatus, LeafAge, LineageStatus, Phase, SiteStatus, days_left,
+    DiskStatus, EdgeOutcome, EdgeStatus, LeafAge, LineageStatus, Phase, SiteStatus, Validity,
 };
+use super::thresholds::Thresholds;
+use super::verdict::Level;
 use crate::outcome::Outcome;
 use crate::report::{Cell, Sign, Style, Table, Wrapped};
 use crate::text::{count, people, sanitize};
@@ -18,8 +20,6 @@ const HEADS: [&str; 8] =
 /// Number of columns without `--wide`.
 const NARROW: usize = 5;
 
-/// A certificate that expires in fewer days is highlighted.
-const SOON_DAYS: i64 = 14;
 /// Length of a fingerprint that only distinguishes two leaves.
 const SHORT_FINGERPRINT: usize = 8;
 const EMPTY: &str = "-";
@@ -114,16 +114,9 @@ impl<'a> Row<'a> {
 
     /// Severity of the expiry: of the leaf that visitors get, or of one on disk that has expired.
     fn expiry_sign(&self, now: OffsetDateTime) -> Sign {
-        let is_past = |until: OffsetDateTime| until < now;
-        let is_soon = |until| days_left(until, now) < SOON_DAYS;
-        let on_disk = self.lineage.disk.leaf().map(|leaf| leaf.validity.not_after);
-        if self.expiry().is_some_and(is_past) || on_disk.is_some_and(is_past) {
-            Sign::Failed
-        } else if self.expiry().is_some_and(is_soon) {
-            Sign::Warning
-        } else {
-            Sign::Ok
-        }
+        let on_disk = self.lineage.disk.leaf().filter(|leaf| leaf.validity.not_after < now);
+        let served = self.validity().map(|validity| expiry_sign(validity, now));
+        if on_disk.is_some() { Sign::Failed } else { served.unwrap_or(Sign::Ok) }
     }
 
     /// The most urgent first.
@@ -136,10 +129,10 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Expiry of the leaf that visitors get.
-    fn expiry(&self) -> Option<OffsetDateTime> {
-        let deployed = || self.lineage.deployed.as_ref().map(|leaf| leaf.validity.not_after);
-        self.site.and_then(SiteStatus::expiry).or_else(deployed)
+    /// Dates of the leaf that visitors get.
+    fn validity(&self) -> Option<Validity> {
+        let deployed = || self.lineage.deployed.as_ref().map(|leaf| leaf.validity);
+        self.site.and_then(SiteStatus::served_validity).or_else(deployed)
     }
 
     fn cells(&self, now: OffsetDateTime) -> [Cell; 8] {
@@ -151,7 +144,7 @@ impl<'a> Row<'a> {
         [
             Cell::signed(self.sign, domain),
             state,
-            self.expiry().map_or(EMPTY.into(), |until| time_left(until, now)),
+            self.validity().map_or(EMPTY.into(), |validity| time_left(validity, now)),
             self.site.map_or(EMPTY.into(), |site| safe_for(site, now)),
             Cell::from(&self.lineage.name),
             on_disk(&self.lineage.disk, now),
@@ -268,12 +261,21 @@ fn on_record(site: &SiteStatus) -> Cell {
     }
 }
 
-fn time_left(until: OffsetDateTime, now: OffsetDateTime) -> Cell {
-    let text = left(until, now);
-    match days_left(until, now) {
-        _ if until < now => Cell::coloured(text, AnsiColor::Red),
-        days if days < SOON_DAYS => Cell::coloured(text, AnsiColor::Yellow),
-        _ => Cell::from(text),
+fn time_left(validity: Validity, now: OffsetDateTime) -> Cell {
+    let text = left(validity.not_after, now);
+    match expiry_sign(validity, now) {
+        Sign::Ok => Cell::from(text),
+        sign => Cell::coloured(text, sign.colour()),
+    }
+}
+
+/// Severity of the expiry of a leaf, by the default thresholds of `--check`.
+fn expiry_sign(validity: Validity, now: OffsetDateTime) -> Sign {
+    let gauge = Thresholds::default().time_left(validity.not_after - now, validity);
+    match gauge.level() {
+        _ if gauge.is_expired() => Sign::Failed,
+        Level::Ok => Sign::Ok,
+        _ => Sign::Warning,
     }
 }
 
@@ -375,5 +377,20 @@ mod tests {
         assert_eq!(highlights(deployed("x", 13)), 3, "sign, state and days left");
         assert_eq!(highlights(pending("x", 60, Duration::days(1))), 2, "sign and state");
         assert_eq!(highlights(missing("x")), 2);
+    }
+
+    #[test]
+    fn expiry_is_highlighted_by_lifetime() {
+        for (days, left, sign) in [
+            (6, 2, Sign::Ok),
+            (6, 1, Sign::Warning),
+            (90, 15, Sign::Ok),
+            (90, 13, Sign::Warning),
+            (90, -1, Sign::Failed),
+        ] {
+            let not_after = NOW + Duration::days(left);
+            let validity = Validity { not_before: not_after - Duration::days(days), not_after };
+            assert_eq!(expiry_sign(validity, NOW), sign, "{left} of {days} days");
+        }
     }
 }

@@ -135,7 +135,7 @@ fn lag_is_judged_by_lifetime() {
         let (found, line) = host.verdict(&[]);
         assert_eq!(found, code, "{days} days, {lag}: {line}");
         assert_eq!(
-            host.verdict(&["--lag-warning", "1%", "--lag-critical", "50%"]).0,
+            host.verdict(&["--lag-warning", "10m", "--lag-critical", "50%"]).0,
             1,
             "{days} days, {lag}"
         );
