@@ -289,6 +289,17 @@ fn time_limit_leaves_no_temporary_file() {
 }
 
 #[test]
+fn verdict_is_printed_once() {
+    require_tracer("strace");
+    let (host, _lineage) = Host::deployed();
+    // The time is over while the verdict is written.
+    let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "inject=write:delay_enter=3000000:when=1"];
+    let output = host.check(&["-t", "1"]).under(&strace).exits_with(0);
+    assert!(output.stdout.starts_with("EDGECERT OK - "), "{}", output.stdout);
+    assert_eq!(output.stdout.lines().count(), 1, "{}", output.stdout);
+}
+
+#[test]
 fn panic_is_unknown() {
     require_tracer("strace");
     let (host, _lineage) = Host::deployed();
