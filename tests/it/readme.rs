@@ -16,7 +16,7 @@ use crate::harness::{
 };
 
 pub(crate) const README: &str = "README.md";
-const REFERENCE: &str = "hooks/README.md";
+pub(crate) const REFERENCE: &str = "hooks/README.md";
 const DOCUMENTS: [&str; 3] = [README, REFERENCE, "src/ARCHITECTURE.md"];
 pub(crate) const SANDBOX: &str = "tests/sandbox/README.md";
 

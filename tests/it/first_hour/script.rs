@@ -1,6 +1,6 @@
 //! Script of the walk: the commands of the documents in the order in which a reader runs them, and checks between them.
 
-use crate::readme::{README, SANDBOX, blocks, read};
+use crate::readme::{README, REFERENCE, SANDBOX, blocks, read};
 
 /// The script, and what it takes from the documents.
 pub(super) struct Script {
@@ -40,6 +40,10 @@ impl Script {
         script.add(FINGERPRINTS);
 
         script.add(&timer);
+        let drop_in =
+            blocks(REFERENCE, "sh").into_iter().find(|block| block.contains("edgecert-metrics.conf"));
+        script.add(&drop_in.expect(REFERENCE));
+        script.add(METRICS);
         script.add(&doctor);
         script.add(END);
         script
@@ -127,6 +131,20 @@ const FINGERPRINTS: &str = r#"if [[ $(wc -l < /walk/fingerprints) != 2 || $(sort
     fail "certbot.timer has renewed the certificate, but the edge does not serve it; the hook:" \
         "$(ls -l --dereference $hook 2>&1)" "$(grep -i hook /var/log/letsencrypt/letsencrypt.log)"
 fi"#;
+
+/// Syncs with a wrong key and with the right one; each run writes the metrics file from within the unit's sandbox.
+const METRICS: &str = r#"metrics=/var/lib/prometheus/node-exporter/edgecert.prom
+# As the package prometheus-node-exporter does.
+mkdir -p "${metrics%/*}"
+cp -p /etc/edgecert/api-key /walk/api-key
+echo wrong > /etc/edgecert/api-key
+! systemctl start edgecert-sync.service
+grep -x 'edgecert_last_sync_exit_code 77' $metrics
+cp -p /walk/api-key /etc/edgecert/api-key
+systemctl start edgecert-sync.service
+grep -x 'edgecert_last_sync_exit_code 0' $metrics
+[[ $(stat -c %a $metrics) == 644 ]] || fail "the node exporter cannot read the metrics file"
+"#;
 
 const END: &str = r#"[[ $(systemctl show --property=ExecMainStatus --value edgecert-sync.service) == 0 ]]
 [[ -n $(systemctl show --property=ExecMainExitTimestamp --value edgecert-sync.service) ]]

@@ -49,6 +49,30 @@ fn require_users() {
     require("nagios4", "nagios4-core");
 }
 
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&[&output.stdout[..], &output.stderr].concat()).into_owned()
+}
+
+#[test]
+fn monitoring_user_needs_sudo() {
+    require_users();
+    let host = Host::healthy();
+    const CHECK: [&str; 3] = ["/usr/local/bin/edgecert", "status", "--check"];
+    let state = ["--state-dir", "/var/lib/edgecert"];
+    let denied = as_nagios(&host, &[&CHECK[..], &state].concat());
+    let printed = text(&denied);
+    assert_eq!(denied.status.code(), Some(3), "{printed}");
+    assert!(printed.starts_with("EDGECERT UNKNOWN - ") && printed.contains("/var/lib/edgecert"), "{printed}");
+    assert!(
+        printed.to_lowercase().contains("permission denied") && printed.contains("user that owns it"),
+        "{printed}"
+    );
+
+    let allowed = as_nagios(&host, &[&["sudo", "-n"], &CHECK[..]].concat());
+    assert_eq!(allowed.status.code(), Some(0), "{}", text(&allowed));
+    assert!(text(&allowed).starts_with("EDGECERT OK - "), "{}", text(&allowed));
+}
+
 #[test]
 fn sudo_allows_the_check_only() {
     require_users();

@@ -242,13 +242,14 @@ fn series(metric: &str, [lineage, site]: [&Value; 2]) -> Series {
 /// Compares the alerts of each host with the one expected, and its severity with the verdict of `status --check`.
 fn compare_alerts(monitoring: &Monitoring, targets: &[Target]) {
     let alerts = monitoring.get("alerts", None).unwrap();
-    for Target { name, alert, .. } in targets {
+    for Target { name, host, alert, .. } in targets {
         // Alerts that are not firing yet count, too: nothing lasts that long here.
         let label = |alert: &Value, name: &str| alert["labels"][name].as_str().unwrap().to_owned();
         let of_host =
             alerts["alerts"].as_array().unwrap().iter().filter(|alert| label(alert, "instance") == *name);
         let found: BTreeSet<_> =
             of_host.map(|alert| (label(alert, "alertname"), label(alert, "severity"))).collect();
+        let is_critical = alert.is_some_and(|(_, severity)| severity == "critical");
         let mut expected = BTreeSet::new();
         if let Some((name, severity)) = *alert {
             expected.insert((name.to_owned(), severity.to_owned()));
@@ -256,5 +257,8 @@ fn compare_alerts(monitoring: &Monitoring, targets: &[Target]) {
             expected.insert((name.to_owned(), "warning".to_owned()));
         }
         assert_eq!(found, expected, "{name}");
+        let (code, output) = host.check();
+        let level = alert.map_or(0, |_| if is_critical { 2 } else { 1 });
+        assert_eq!(code, level, "{name}: {output}");
     }
 }

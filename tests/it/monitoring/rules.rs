@@ -7,12 +7,11 @@ use std::process::Command;
 use super::exposition::written_metrics;
 use super::host::Host;
 use crate::harness::require;
-use crate::readme::{read, root};
+use crate::readme::{REFERENCE, read, root};
 
 pub(super) const RULES: &str = "hooks/prometheus/edgecert.rules.yml";
 const RULE_TESTS: &str = "hooks/prometheus/edgecert.rules.test.yml";
 const DASHBOARD: &str = "hooks/prometheus/dashboard.json";
-const REFERENCE: &str = "hooks/README.md";
 
 /// Runs promtool; returns what it prints.
 fn promtool(arguments: &[&str]) -> String {

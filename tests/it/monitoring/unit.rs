@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::host::{Host, write_script};
 use crate::harness::require;
-use crate::readme::{blocks, read, root};
+use crate::readme::{REFERENCE, blocks, read, root};
 
 const DROP_IN: &str = "hooks/prometheus/edgecert-metrics.conf";
 const CRON: &str = "hooks/prometheus/edgecert-metrics.cron";
@@ -90,7 +90,7 @@ fn commands_of_the_reference_install_everything() {
     for (program, package) in [("promtool", "prometheus"), ("visudo", "sudo")] {
         require(program, package);
     }
-    let reference = blocks("hooks/README.md", "sh").concat();
+    let reference = blocks(REFERENCE, "sh").concat();
     let mut installed = Vec::new();
     let is_ours =
         |line: &&str| ["install ", "promtool ", "visudo "].iter().any(|program| line.starts_with(program));
