@@ -80,9 +80,9 @@ pub(crate) enum Push {
     Ended(Elapsed),
 }
 
-/// A push that ended between two runs is not measured if more time than this has passed. `sync` looks at a site whose push
-/// is open in every run; if it does not run, the push may have ended long before.
-const MAX_PUSH_BETWEEN_RUNS: Duration = Duration::hours(3);
+/// A gap between two looks at an edge does not count as time of a push if it is longer than this: `sync` looks in every run
+/// at a site whose push is open, so it did not run, and the push may have ended long before.
+const MAX_GAP: Duration = Duration::hours(3);
 
 impl EdgeFindings {
     /// The findings on a site that gets its certificate from elsewhere.
@@ -132,11 +132,13 @@ impl EdgeMemory {
         self.uploaded_at = None;
     }
 
-    /// Ends a push that an earlier run began. Returns how long it took at most, unless the clock was set back since, or
-    /// nothing looked for too long.
-    pub(crate) fn end_push(&mut self, now: OffsetDateTime) -> Option<Elapsed> {
-        let took = now - self.uploaded_at.take()?;
-        (took <= MAX_PUSH_BETWEEN_RUNS).then(|| took.try_into().ok())?
+    /// Ends a push that an earlier run began; the last look at the edge before this one was at `last_look`. Returns how long
+    /// it took as far as the edge was watched, unless the clock was set back since.
+    pub(crate) fn end_push(&mut self, last_look: OffsetDateTime, now: OffsetDateTime) -> Option<Elapsed> {
+        let watched = Elapsed::try_from(last_look - self.uploaded_at.take()?).ok()?;
+        let gap = now - last_look;
+        let is_watched = gap <= MAX_GAP;
+        Some(watched.saturating_add(if is_watched { gap.try_into().ok()? } else { Elapsed::ZERO }))
     }
 
     /// How long until visitors notice if nothing works from now on and a push takes this long; `None`: nothing was seen.
@@ -235,16 +237,28 @@ mod tests {
     }
 
     #[test]
-    fn push_ends_once_and_in_time() {
-        let ended = |begun: Duration| {
+    fn push_ends_once() {
+        const HOUR: i64 = 3600;
+        // In seconds before now: the upload and the last look before; and the result.
+        let rows = [
+            (0, 0, Some(0)),
+            (90, 90, Some(90)),
+            (90, 60, Some(90)),
+            (4 * HOUR, 3 * HOUR, Some(4 * HOUR)),
+            // Nothing was watching.
+            (4 * HOUR, 3 * HOUR + 1, Some(HOUR - 1)),
+            (2_000 * HOUR, 1_999 * HOUR, Some(HOUR)),
+            // The clock was set back.
+            (60, 90, None),
+            (-10, 90, None),
+            (-20, -10, None),
+        ];
+        for (uploaded, looked, took) in rows {
             let mut memory = EdgeMemory::default();
-            memory.add(&EdgeFindings { push: Push::Open(Some(NOW + begun)), ..EdgeFindings::default() });
-            (memory.end_push(NOW).map(|took| took.as_secs()), memory.end_push(NOW))
-        };
-        for (begun, took) in
-            [(0, Some(0)), (-90, Some(90)), (-10_800, Some(10_800)), (-10_801, None), (1, None)]
-        {
-            assert_eq!(ended(Duration::seconds(begun)), (took, None), "{begun}");
+            let [uploaded_at, last_look] = [uploaded, looked].map(|seconds| NOW - Duration::seconds(seconds));
+            memory.add(&EdgeFindings { push: Push::Open(Some(uploaded_at)), ..EdgeFindings::default() });
+            let ended = memory.end_push(last_look, NOW).map(|took| i64::try_from(took.as_secs()).unwrap());
+            assert_eq!((ended, memory.end_push(last_look, NOW)), (took, None), "{uploaded} {looked}");
         }
         let mut memory = memory(&[seen(&[Some(leaf("new", 1))], true)]);
         let steps = [

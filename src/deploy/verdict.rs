@@ -12,7 +12,7 @@ use crate::outcome::Outcome;
 use crate::plan::{Action, Blocker, NotNeeded, Plan, Target, superseded_reason};
 use crate::report::{DeployReport, EdgeReport, SiteReport};
 use crate::settings::{Settings, Verify};
-use crate::sightings::EdgeFindings;
+use crate::sightings::{EdgeFindings, Push};
 use crate::text;
 use crate::verify::EdgeView;
 
@@ -40,7 +40,11 @@ pub(super) fn report_untouched(
         let (site, mut edge) = (target.site, None);
         let mut findings = log.findings(site, None);
         let verdict = match (&target.action, site.cert_id) {
-            (Action::Leave(blocker), _) => Verdict::blocked(site, blocker),
+            (Action::Leave(blocker), _) => {
+                // An earlier upload of the leaf has been replaced since, or never arrived.
+                findings.push = Push::Open(None);
+                Verdict::blocked(site, blocker)
+            }
             (Action::NotNeeded(NotNeeded::Current), _) => {
                 let view = log.survey.view(site.id);
                 edge = view.map(EdgeReport::new);

@@ -227,10 +227,16 @@ impl LineageState {
         self.edge_checked_at = checked_at.or(self.edge_checked_at);
     }
 
-    /// Measures the pushes of earlier runs that have ended since.
+    /// Measures the pushes of earlier runs that have ended since the last run that reported sites.
     fn end_pushes(&mut self, now: OffsetDateTime) {
+        let Some(last_look) = self.sites_leaf.as_ref().map(|dated| dated.at) else { return };
         let has_ended = |site: &&mut SiteState| matches!(site.outcome, Outcome::Served | Outcome::Synced);
-        let ended = self.sites.iter_mut().filter(has_ended).filter_map(|site| site.edge.end_push(now)).max();
+        let ended = self
+            .sites
+            .iter_mut()
+            .filter(has_ended)
+            .filter_map(|site| site.edge.end_push(last_look, now))
+            .max();
         if let Some(push) = ended {
             self.add_push(push);
         }

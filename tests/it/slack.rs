@@ -120,11 +120,16 @@ impl Host {
         self.recorded()["sites"][0]["edge"]["uploaded_at"].clone()
     }
 
-    /// Sets the time of that upload back by this many seconds.
-    fn age_upload(&self, seconds: i64) {
-        let at = OffsetDateTime::now_utc() - Duration::seconds(seconds);
-        let at = at.format(&time::format_description::well_known::Rfc3339).unwrap();
-        self.edit(|state| state["sites"][0]["edge"]["uploaded_at"] = json!(at));
+    /// Moves that upload and the last look at the edge to so many seconds ago.
+    fn age_upload(&self, uploaded: i64, looked: i64) {
+        let [uploaded, looked] = [uploaded, looked].map(|seconds| {
+            let at = OffsetDateTime::now_utc() - Duration::seconds(seconds);
+            json!(at.format(&time::format_description::well_known::Rfc3339).unwrap())
+        });
+        self.edit(|state| {
+            state["sites"][0]["edge"]["uploaded_at"] = uploaded;
+            state["told"]["at"] = looked;
+        });
     }
 }
 
@@ -365,13 +370,15 @@ fn later_run_completes_the_push() {
     host.service.push_now();
     let mut state = host.recorded();
     state["longest_push_ms"] = json!(1);
-    // The clock was set back since, nothing has looked for more than three hours, and a push of ten minutes.
-    for (seconds, push) in [(-600, 0.001), (3 * 3600 + 60, 0.001), (600, 600.0)] {
+    // The clock was set back since; no run has looked for more than three hours; a push of at most ten minutes.
+    for (uploaded, looked, push) in
+        [(-600, -590, 0.001), (4 * 3600, 3 * 3600 + 300, 3300.0), (600, 570, 600.0)]
+    {
         host.edit(|other| *other = state.clone());
-        host.age_upload(seconds);
+        host.age_upload(uploaded, looked);
         host.sync().succeeds();
         assert_eq!((host.shown(), host.uploaded_at()), (days(39, Some(true)), Value::Null));
-        assert!((push..push + 300.0).contains(&host.longest_push().unwrap()), "{seconds}");
+        assert!((push..push + 300.0).contains(&host.longest_push().unwrap()), "{uploaded}");
     }
     host.sync().succeeds();
     assert!((600.0..900.0).contains(&host.longest_push().unwrap()), "measured once");
@@ -383,7 +390,6 @@ fn next_leaf_abandons_the_push() {
     host.service.hold_pushes(true);
     host.renew();
     host.deploy().args(["--wait", "1"]).exits_with(75);
-    host.age_upload(600);
     host.renew();
     let hook = host.deploy().env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
     hook.args(["--timeout", "1"]).exits_with(75);
@@ -396,7 +402,7 @@ fn bare_upload_is_measured_by_sync() {
     let host = Host::new();
     host.deploy().args(["--domain", "a.example", "--wait", "0"]).succeeds();
     assert_eq!((host.shown(), host.longest_push()), (days(9, None), None));
-    host.age_upload(600);
+    host.age_upload(600, 600);
     host.sync().succeeds();
     assert_eq!(host.shown(), days(9, Some(true)));
     assert!((600.0..900.0).contains(&host.longest_push().unwrap()));
