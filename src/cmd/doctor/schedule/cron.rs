@@ -111,7 +111,7 @@ impl Crontab<'_> {
     fn jobs(&self) -> Vec<Job> {
         let Some(text) = read_text(&self.file).filter(|_| self.is_accepted()) else { return Vec::new() };
         let mut variables: Vec<(String, String)> = Vec::new();
-        let mut jobs = Vec::new();
+        let mut jobs: Vec<Job> = Vec::new();
         let is_ignored = self.is_ignored(&text);
         for line in text.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
             match variable(line) {
@@ -119,7 +119,9 @@ impl Crontab<'_> {
                 None => jobs.extend(self.line_jobs(line, &variables)),
             }
         }
-        jobs.iter_mut().for_each(|job: &mut Job| job.is_ignored = is_ignored);
+        for job in &mut jobs {
+            job.is_ignored = is_ignored;
+        }
         jobs
     }
 
