@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 
-use super::{Cli, Command, DeployArgs, StatusArgs};
+use super::{Cli, Command, DeployArgs, MonitoringArgs, StatusArgs};
 use crate::env::Env;
 use crate::error::{Diagnostic, ErrorKind};
 use crate::report::{AnyReport, DeployReport};
@@ -228,7 +228,8 @@ pub fn wants_json(arguments: &[OsString]) -> bool {
 
 /// Whether the arguments are those of a monitoring plugin, even if they cannot be parsed.
 pub fn is_monitoring(arguments: &[OsString]) -> bool {
-    command_name(arguments) == "status" && arguments.iter().any(|argument| argument == "--check")
+    let is_flag = |argument: &OsString| MonitoringArgs::has_flag(&argument.to_string_lossy());
+    command_name(arguments) == "status" && arguments.iter().any(is_flag)
 }
 
 /// The value of `--config`, even if the other arguments cannot be parsed.

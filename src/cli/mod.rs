@@ -34,7 +34,7 @@ pub(crate) use self::sites::{
 };
 pub(crate) use self::status::{MonitoringArgs, StatusArgs};
 pub(crate) use self::sync::SyncArgs;
-pub(crate) use self::threshold::{SyncThreshold, Threshold};
+pub(crate) use self::threshold::{DefaultThreshold, LAG, SYNC_AGE, SyncThreshold, TIME_LEFT, Threshold};
 
 const ABOUT: &str = "Deploy renewed certificates to the edge and verify what it serves";
 

@@ -7,7 +7,7 @@ use clap::{Args, ValueHint};
 use time::Duration;
 
 use super::settings::{Local, SettingArgs, SettingParser};
-use super::threshold::{SyncThreshold, Threshold};
+use super::threshold::{LAG, SYNC_AGE, SyncThreshold, Threshold};
 
 /// Show the state of each site and its lineage
 #[derive(Args, Clone, Debug, Default)]
@@ -110,6 +110,19 @@ impl StatusArgs {
 }
 
 impl MonitoringArgs {
+    /// Whether a word of the command line is `--check`, or a flag for it, perhaps with a value.
+    pub(super) fn has_flag(word: &str) -> bool {
+        let flags = Self::augment_args(clap::Command::new(""));
+        let is_short = |short: char| word.strip_prefix('-').is_some_and(|rest| rest.starts_with(short));
+        let is_long = |long: &str| {
+            let rest = word.strip_prefix("--").and_then(|rest| rest.strip_prefix(long));
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+        };
+        let is_word =
+            |flag: &clap::Arg| flag.get_short().is_some_and(is_short) || flag.get_long().is_some_and(is_long);
+        is_long("check") || flags.get_arguments().any(is_word)
+    }
+
     /// The value of `--warning`, or of its earlier name.
     pub(crate) fn time_left_warning(&self) -> Option<Threshold> {
         let days = || self.warn_days.map(|days| Threshold::Fixed(Duration::days(days.into())));
@@ -131,36 +144,33 @@ impl MonitoringArgs {
         Some(Threshold::Fixed(Duration::seconds(seconds)))
     }
 
-    /// Describes two flags that contradict each other: the warning would come after the critical state.
+    /// Describes two thresholds that contradict each other: the warning would come after the critical state.
     pub(super) fn contradiction(&self) -> Option<String> {
-        let after = |warning, critical, order| {
-            Some(format!("{warning} is {order} {critical}; a warning has to come first"))
-        };
         if let (Some(warning), Some(critical)) = (self.time_left_warning(), self.critical)
             && warning.is_below(critical) == Some(true)
         {
-            return after(format!("--warning {warning}"), format!("--critical {critical}"), "less than");
+            return Some(format!(
+                "--warning {warning} is less than --critical {critical}; a warning has to come first"
+            ));
         }
-        if let (Some(warning), Some(critical)) = (self.lag_warning(), self.lag_critical())
-            && critical.is_below(warning) == Some(true)
-        {
-            return after(
-                format!("--lag-warning {warning}"),
-                format!("--lag-critical {critical}"),
-                "more than",
-            );
-        }
-        if let (Some(SyncThreshold::After(warning)), Some(SyncThreshold::After(critical))) =
-            (self.sync_warning, self.sync_critical)
-            && critical < warning
-        {
-            let [warning, critical] = [warning, critical].map(Threshold::Fixed);
-            return after(
-                format!("--sync-warning {warning}"),
-                format!("--sync-critical {critical}"),
-                "more than",
-            );
-        }
-        None
+        let sync_age = |threshold| match threshold {
+            SyncThreshold::Off => None,
+            SyncThreshold::After(duration) => Some(Threshold::Fixed(duration)),
+        };
+        let lag_critical = self.lag_critical().map_or(LAG[1].both().to_vec(), |critical| vec![critical]);
+        let sync_critical = sync_age(self.sync_critical.unwrap_or(SyncThreshold::After(SYNC_AGE[1])));
+        late_warning("lag", self.lag_warning(), &lag_critical)
+            .or_else(|| late_warning("sync", self.sync_warning.and_then(sync_age), sync_critical.as_slice()))
     }
+}
+
+/// Describes a warning that comes after the critical state, of which there may be several thresholds.
+fn late_warning(what: &str, warning: Option<Threshold>, critical: &[Threshold]) -> Option<String> {
+    let warning = warning?;
+    let critical = critical.iter().find(|critical| critical.is_below(warning) == Some(true))?;
+    let days = warning.whole_days().map(|days| format!("write {days}h if you mean hours, or "));
+    Some(format!(
+        "--{what}-warning {warning} is more than --{what}-critical {critical}; {}raise --{what}-critical too",
+        days.unwrap_or_default()
+    ))
 }

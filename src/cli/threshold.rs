@@ -19,6 +19,39 @@ pub(crate) enum SyncThreshold {
     After(Duration),
 }
 
+/// The default of a threshold: the lower of a fixed duration and a share of the lifetime.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DefaultThreshold {
+    fixed: Duration,
+    /// The share is one of this many equal parts.
+    parts: u8,
+}
+
+/// Time left of what is deployed: warning, critical.
+pub(crate) const TIME_LEFT: [DefaultThreshold; 2] = [
+    DefaultThreshold { fixed: Duration::days(14), parts: 4 },
+    DefaultThreshold { fixed: Duration::days(3), parts: 10 },
+];
+/// How long a deployment has been pending: warning, critical.
+pub(crate) const LAG: [DefaultThreshold; 2] = [
+    DefaultThreshold { fixed: Duration::hours(6), parts: 40 },
+    DefaultThreshold { fixed: Duration::days(1), parts: 20 },
+];
+/// Time since the last `sync`: warning, critical.
+pub(crate) const SYNC_AGE: [Duration; 2] = [Duration::hours(3), Duration::days(1)];
+
+impl DefaultThreshold {
+    /// The limit for a certificate with this lifetime; `None`: it is unknown.
+    pub(crate) fn of(self, lifetime: Option<Duration>) -> Duration {
+        lifetime.map_or(self.fixed, |lifetime| self.fixed.min(lifetime / i32::from(self.parts)))
+    }
+
+    /// The two thresholds of which the lower one applies.
+    pub(super) fn both(self) -> [Threshold; 2] {
+        [Threshold::Fixed(self.fixed), Threshold::Share(1.0 / f64::from(self.parts))]
+    }
+}
+
 /// Units and their seconds, the largest first.
 const UNITS: [(&str, i64); 5] = [("w", 7 * 86_400), ("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];
 const DAY: i64 = 86_400;
@@ -42,6 +75,16 @@ impl Threshold {
             (Self::Fixed(own), Self::Fixed(other)) => Some(own < other),
             (Self::Share(own), Self::Share(other)) => Some(own < other),
             _ => None,
+        }
+    }
+
+    /// The number of days, if it is fixed and a whole one.
+    pub(super) fn whole_days(self) -> Option<i64> {
+        match self {
+            Self::Fixed(duration) => {
+                Some(duration.whole_days()).filter(|days| *days > 0 && duration == Duration::days(*days))
+            }
+            Self::Share(_) => None,
         }
     }
 
@@ -142,8 +185,8 @@ impl<'a> Value<'a> {
 mod tests {
     use super::*;
 
-    const fn fixed(seconds: i64) -> Option<Threshold> {
-        Some(Threshold::Fixed(Duration::seconds(seconds)))
+    const fn fixed(seconds: i64) -> Threshold {
+        Threshold::Fixed(Duration::seconds(seconds))
     }
 
     #[test]
@@ -159,12 +202,12 @@ mod tests {
             ("2d", fixed(2 * DAY)),
             ("1w", fixed(7 * DAY)),
             ("36500", fixed(36_500 * DAY)),
-            ("25%", Some(Threshold::Share(0.25))),
-            ("0%", Some(Threshold::Share(0.0))),
-            ("100%", Some(Threshold::Share(1.0))),
+            ("25%", Threshold::Share(0.25)),
+            ("0%", Threshold::Share(0.0)),
+            ("100%", Threshold::Share(1.0)),
         ];
         for (text, expected) in rows {
-            assert_eq!(Threshold::time_left(text).ok(), expected, "{text}");
+            assert_eq!(Threshold::time_left(text), Ok(expected), "{text}");
         }
     }
 
@@ -189,9 +232,9 @@ mod tests {
     #[test]
     fn seconds_need_their_unit() {
         for (text, expected) in
-            [("400", fixed(400 * DAY)), ("7200s", fixed(7_200)), ("5%", Some(Threshold::Share(0.05)))]
+            [("400", fixed(400 * DAY)), ("7200s", fixed(7_200)), ("5%", Threshold::Share(0.05))]
         {
-            assert_eq!(Threshold::lag(text).ok(), expected, "{text}");
+            assert_eq!(Threshold::lag(text), Ok(expected), "{text}");
         }
         let reason = "7200 without a unit means days; write 7200s for seconds";
         assert_eq!(Threshold::lag("7200").unwrap_err(), reason);

@@ -176,13 +176,14 @@ fn verify_shows_what_is_served() {
 }
 
 #[test]
-fn refused_name_is_a_warning() {
+fn refused_name_is_critical() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     deploy(&service, &lineage, state.path()).succeeds();
     let refusing = service.open_edge_address(&EdgeAddress::new(EdgeMode::Refuse));
     let verify = ["--verify", "--edge-address", &refusing];
-    let output = status(state.path(), &verify).args(["--check"]).exits_with(1);
+    let output = status(state.path(), &verify).args(["--check"]).exits_with(2);
+    assert!(output.stdout.contains(": no valid certificate served (a.example)\n"), "{}", output.stdout);
     let expected = format!("a.example: {refusing} rejects the handshake for this name");
     assert!(output.stdout.contains(&expected), "{}", output.stdout);
     assert_eq!(lineage_status(state.path(), &verify)["sites"][0]["served"]["outcome"], "stale");
@@ -274,7 +275,7 @@ import json, sys
 from prometheus_client.parser import text_string_to_metric_families as families
 found = [f for f in families(open(sys.argv[1]).read())]
 assert all(f.type == 'gauge' and f.documentation for f in found)
-print(json.dumps([[s.name, s.labels.get('lineage', ''), s.labels.get('site', ''), int(s.value)] for f in found for s in f.samples]))";
+print(json.dumps([[s.name, s.labels['lineage'], s.labels['site'], int(s.value)] for f in found for s in f.samples]))";
     require_python_module("prometheus_client.parser", "python3-prometheus-client");
     let output = Command::new(PYTHON).args(["-c", script]).arg(file).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -296,7 +297,7 @@ fn prometheus_parses_the_metrics() {
     let output = status(state.path(), &["--metrics", file.to_str().unwrap()]).succeeds();
     assert_eq!(output.stdout, "");
     let samples = parse_metrics(&file);
-    assert_eq!(samples.len(), 17, "{samples:?}");
+    assert_eq!(samples.len(), 16, "{samples:?}");
     for site in ["a.example", "back\\slash and \"quotes\""] {
         let value = |metric: &str| {
             let found = samples.iter().find(|(name, _, other, _)| name == metric && other == site);

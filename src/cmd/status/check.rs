@@ -30,9 +30,9 @@ pub(super) fn evaluate(subject: Subject<'_>, thresholds: &Thresholds, now: Offse
     let mut measurements: Vec<Measurement> =
         lineages.iter().flat_map(|lineage| measurements(lineage, thresholds, now)).collect();
     if !lineages.is_empty() {
-        let age = sync_check::age(last_sync, lineages, thresholds, now);
         let is_pending = lineages.iter().any(|lineage| pending_alert(lineage, thresholds, now).is_some());
-        alerts.extend(sync_check::alerts(last_sync, age, thresholds, is_pending, now));
+        let (age, found) = sync_check::evaluate(last_sync, lineages, thresholds, is_pending, now);
+        alerts.extend(found);
         measurements.extend(age.map(|gauge| Measurement { gauge, lineage: None, site: None }));
     }
     let pending = lineages.iter().filter(|lineage| lineage.pending_since.is_some()).count();
@@ -75,7 +75,7 @@ fn state_alert(error: &StateError, thresholds: &Thresholds, now: OffsetDateTime)
         // It may hold anything.
         None => Level::Unknown,
     };
-    Alert::new(level, None, error.to_string())
+    Alert::from_message(level, &error.to_string())
 }
 
 fn alerts_of(lineage: &LineageStatus, thresholds: &Thresholds, now: OffsetDateTime) -> Vec<Alert> {
@@ -85,15 +85,14 @@ fn alerts_of(lineage: &LineageStatus, thresholds: &Thresholds, now: OffsetDateTi
     let mut alerts: Vec<Alert> = pending_alert(lineage, thresholds, now).into_iter().collect();
     alerts.extend(pending_expiry_alert(lineage, now));
     alerts.extend(expiry_alert(lineage, thresholds, now));
-    alerts.extend(disk_warning(lineage).map(|text| warning(lineage, text)));
+    alerts.extend(disk_warning(lineage).map(|text| warning(lineage, &text)));
     // While a deployment is pending, the edges serve the previous leaf; which its lag accounts for.
     let sites = lineage.sites.iter().filter(|_| lineage.pending_since.is_none());
-    let stale = sites.filter_map(|site| Some((site, site.edge.as_ref()?.stale.first()?)));
-    alerts.extend(stale.map(|(site, stale)| warning(lineage, format!("{}: {stale}", site.domain))));
+    alerts.extend(sites.filter_map(stale_edge).map(|text| warning(lineage, &text)));
     alerts
 }
 
-fn warning(lineage: &LineageStatus, text: String) -> Alert {
+fn warning(lineage: &LineageStatus, text: &str) -> Alert {
     Alert::new(Level::Warning, Some(&lineage.name), text)
 }
 
@@ -114,16 +113,15 @@ fn pending_alert(lineage: &LineageStatus, thresholds: &Thresholds, now: OffsetDa
         (None, _) => Some("no run has finished".into()),
     };
     let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
-    let text = format!("pending for {}{reason}", humanize(gauge.value));
-    Some(Alert { urgency: gauge.urgency(), ..Alert::new(level, Some(&lineage.name), text) })
+    let text = format!("pending for {}", humanize(gauge.value));
+    Some(Alert::new(level, Some(&lineage.name), &text).with_detail(&reason).with_urgency(gauge.urgency()))
 }
 
 /// The alert for a certificate that has expired before it was deployed.
 fn pending_expiry_alert(lineage: &LineageStatus, now: OffsetDateTime) -> Option<Alert> {
     let until = lineage.pending_validity.map(|validity| validity.not_after).filter(|until| *until < now)?;
     let text = format!("the pending certificate expired at {}", rfc3339(until));
-    let alert = Alert::new(Level::Critical, Some(&lineage.name), text);
-    Some(Alert { urgency: f64::INFINITY, ..alert })
+    Some(Alert::new(Level::Critical, Some(&lineage.name), &text).with_urgency(f64::INFINITY))
 }
 
 /// The alert for the site whose leaf has the least time left, by its thresholds.
@@ -132,19 +130,34 @@ fn expiry_alert(lineage: &LineageStatus, thresholds: &Thresholds, now: OffsetDat
     // `max_by` takes the last one of equals, and the first site is expected.
     let (gauge, site) = gauges.rev().max_by(|(a, _), (b, _)| a.compare(b))?;
     let level = Some(gauge.level()).filter(|level| *level > Level::Ok)?;
-    let (domain, at) = (&site.domain, rfc3339(site.expiry()?));
-    let text = if gauge.is_expired() {
-        format!("certificate expired {} ago ({domain}, at {at})", humanize(gauge.value))
-    } else {
-        format!("certificate expires in {} ({domain}, at {at})", humanize(gauge.value))
+    let (domain, left) = (&site.domain, humanize(gauge.value));
+    let (text, detail) = match rfc3339(now + gauge.value) {
+        _ if gauge.value.is_zero() => ("no valid certificate served".to_owned(), format!(" ({domain})")),
+        at if gauge.is_expired() => {
+            (format!("certificate expired {left} ago"), format!(" ({domain}, at {at})"))
+        }
+        at => (format!("certificate expires in {left}"), format!(" ({domain}, at {at})")),
     };
-    Some(Alert { urgency: gauge.urgency(), ..Alert::new(level, Some(&lineage.name), text) })
+    let alert = Alert::new(level, Some(&lineage.name), &text).with_detail(&detail);
+    Some(alert.with_urgency(gauge.urgency()))
 }
 
-/// The time left of the leaf that the visitors of a site get; `None`: unknown.
+/// The time left of the leaf that the visitors of a site get: of the deployed one or, if that expires earlier, of one that
+/// an address of the edge was last seen to serve. `None`: unknown.
 fn time_left(site: &SiteStatus, thresholds: &Thresholds, now: OffsetDateTime) -> Option<Gauge> {
     let validity = site.served_validity()?;
-    Some(thresholds.time_left(validity.not_after - now, validity))
+    let deployed = validity.not_after - now;
+    let seen = site.seen.slack(Duration::ZERO, now);
+    Some(thresholds.time_left(seen.map_or(deployed, |seen| seen.min(deployed)), validity))
+}
+
+/// What is wrong with the edge of a site, as handshakes just now or in an earlier run showed.
+fn stale_edge(site: &SiteStatus) -> Option<String> {
+    let stale = site.edge.as_ref().and_then(|edge| edge.stale.first());
+    let was_stale = || {
+        (site.serves_leaf == Some(false)).then_some("an edge address was last seen without this certificate")
+    };
+    Some(format!("{}: {}", site.domain, stale.map(String::as_str).or_else(was_stale)?))
 }
 
 fn disk_warning(lineage: &LineageStatus) -> Option<String> {
@@ -205,22 +218,22 @@ mod tests {
             pending("shop", 20, Duration::days(3)),
             missing("left"),
         ];
-        expect_test::expect![[r#"
-            EDGECERT CRITICAL - shop: pending for 3 days (the service cannot be...; 2 more | pending=1;;;0 lag=259200s;21600;86400;0 days_left=5.0417;14:;3: sync_age=60s;10800;86400;0
+        expect_test::expect![[r"
+            EDGECERT CRITICAL - shop: pending for 3 days; 2 more | pending=1;;;0 lag=259200s;21600;86400;0 days_left=5.0417;14:;3: sync_age=60s;10800;86400;0
             CRITICAL: shop: pending for 3 days (the service cannot be reached)
             WARNING: soon: certificate expires in 5 days (a.example, at 2026-11-26T13:00:00Z)
             WARNING: left: /live/left/fullchain.pem is missing and still needed
-        "#]].assert_eq(&check(&lineages).1);
-        expect_test::expect![[r#"
-            EDGECERT CRITICAL - short: certificate expires in 25 hours (a.example, at 20... | pending=0;;;0 lag=0s;21600;86400;0 days_left=1.0417;14:;3: sync_age=60s;10800;86400;0
+        "]].assert_eq(&check(&lineages).1);
+        expect_test::expect![[r"
+            EDGECERT CRITICAL - short: certificate expires in 25 hours | pending=0;;;0 lag=0s;21600;86400;0 days_left=1.0417;14:;3: sync_age=60s;10800;86400;0
             CRITICAL: short: certificate expires in 25 hours (a.example, at 2026-11-22T13:00:00Z)
-        "#]].assert_eq(&check(&[deployed("fine", 60), deployed("short", 1)]).1);
-        expect_test::expect![[r#"
+        "]].assert_eq(&check(&[deployed("fine", 60), deployed("short", 1)]).1);
+        expect_test::expect![[r"
             EDGECERT OK - 1 lineage, nothing pending, 60 days left | pending=0;;;0 lag=0s;21600;86400;0 days_left=60.0417;14:;3: sync_age=60s;10800;86400;0
-        "#]].assert_eq(&check(&[deployed("fine", 60)]).1);
-        expect_test::expect![[r#"
+        "]].assert_eq(&check(&[deployed("fine", 60)]).1);
+        expect_test::expect![[r"
             EDGECERT OK - 0 lineages, nothing pending | pending=0;;;0 lag=0s;21600;86400;0
-        "#]]
+        "]]
         .assert_eq(&check(&[]).1);
     }
 

@@ -34,6 +34,7 @@ pub(super) fn deployed(name: &str, days: i64) -> LineageStatus {
         is_recorded: true,
         generation: 1,
         begun_at: Some(NOW),
+        edge_checked_at: None,
         pending_since: None,
         is_begun: false,
         pending_validity: None,

@@ -76,6 +76,7 @@ impl LineageStatus {
             is_recorded: state.is_some(),
             generation: state.map_or(0, |state| state.generation),
             begun_at: state.map(|state| state.begun_at),
+            edge_checked_at: state.and_then(|state| state.edge_checked_at),
             // The clock that set the file's time may have been ahead.
             pending_since: pending_since.map(|since| since.min(now)),
             is_begun: begun.is_some(),

@@ -48,6 +48,12 @@ impl Gauge {
         Self { quantity, value, limits }
     }
 
+    /// The gauge with a warning at most.
+    pub(super) fn without_critical(self) -> Self {
+        let Limits { warning, critical } = self.limits;
+        Self { limits: Limits { warning: warning.or(critical), critical: None }, ..self }
+    }
+
     pub(super) fn level(&self) -> Level {
         let is_exceeded = |limit: &Duration| match self.quantity {
             Quantity::TimeLeft => self.value < *limit,
@@ -115,7 +121,7 @@ impl Gauge {
         format!("{label}={}s;{};{};0", self.value.whole_seconds(), limit(warning), limit(critical))
     }
 
-    pub(super) fn to_json<'a>(&self, lineage: Option<&'a str>, site: Option<&'a str>) -> GaugeJson<'a> {
+    pub(super) fn to_json<'a>(self, lineage: Option<&'a str>, site: Option<&'a str>) -> GaugeJson<'a> {
         GaugeJson {
             quantity: self.quantity,
             lineage,

@@ -25,6 +25,8 @@ pub(super) struct LineageStatus {
     pub(super) generation: u64,
     /// When the last run began; `None`: there was none.
     pub(super) begun_at: Option<OffsetDateTime>,
+    /// When `sync` last checked the edges of its sites without a deployment; `None`: not since the last deployment.
+    pub(super) edge_checked_at: Option<OffsetDateTime>,
     /// Start of the pending deployment, or the time at which a leaf that no run has seen was written.
     pub(super) pending_since: Option<OffsetDateTime>,
     /// Whether a run has begun the pending deployment.

@@ -10,39 +10,46 @@ use crate::error::ErrorKind;
 use crate::state::{LastSync, SyncRecord, SyncRecordFault};
 use crate::text::humanize;
 
-/// The time since the last `sync`; if there was none, since the first of the latest runs on each lineage. `None`: it is
-/// unknown, or nothing was deployed yet.
-pub(super) fn age(
+/// Returns the age and the alerts. If a lineage alerts because it `is_pending`, a failure of `sync` is no news.
+pub(super) fn evaluate(
+    last: &LastSync,
+    lineages: &[LineageStatus],
+    thresholds: &Thresholds,
+    is_pending: bool,
+    now: OffsetDateTime,
+) -> (Option<Gauge>, Vec<Alert>) {
+    let age = age(last, lineages, thresholds, now);
+    if thresholds.ignore_sync() {
+        return (age, Vec::new());
+    }
+    let faults = last.faults.iter().map(fault_alert);
+    let has_run = last.record.is_some() || edge_checked_at(lineages).is_some();
+    let late = age.and_then(|age| late_alert(has_run, age));
+    let failure = last.record.as_ref().filter(|_| !is_pending);
+    let failure = failure.and_then(|record| failure_alert(record, thresholds, now));
+    (age, faults.chain(late).chain(failure).collect())
+}
+
+/// The time since the last `sync`. Without a record, it is that since `sync` last checked an edge, as earlier releases
+/// recorded, or else since the first of the latest runs on each lineage, and never critical. `None`: it is unknown, or
+/// nothing was deployed yet.
+fn age(
     last: &LastSync,
     lineages: &[LineageStatus],
     thresholds: &Thresholds,
     now: OffsetDateTime,
 ) -> Option<Gauge> {
+    if let Some(record) = &last.record {
+        return Some(thresholds.sync_age(elapsed(record.ended_at, now)));
+    }
     let begun_at = || lineages.iter().filter_map(|lineage| lineage.begun_at).min();
-    let since = match &last.record {
-        Some(record) => record.ended_at,
-        None if last.faults.is_empty() => begun_at()?,
-        None => return None,
-    };
-    Some(thresholds.sync_age(elapsed(since, now)))
+    let since = edge_checked_at(lineages).or_else(begun_at).filter(|_| last.faults.is_empty())?;
+    Some(thresholds.sync_age(elapsed(since, now)).without_critical())
 }
 
-/// The alerts. If a lineage alerts because it `is_pending`, a failure of `sync` is no news.
-pub(super) fn alerts(
-    last: &LastSync,
-    age: Option<Gauge>,
-    thresholds: &Thresholds,
-    is_pending: bool,
-    now: OffsetDateTime,
-) -> Vec<Alert> {
-    if thresholds.ignore_sync() {
-        return Vec::new();
-    }
-    let faults = last.faults.iter().map(fault_alert);
-    let late = age.and_then(|age| late_alert(last, age));
-    let failure = last.record.as_ref().filter(|_| !is_pending);
-    let failure = failure.and_then(|record| failure_alert(record, thresholds, now));
-    faults.chain(late).chain(failure).collect()
+/// When a `sync` last checked an edge.
+fn edge_checked_at(lineages: &[LineageStatus]) -> Option<OffsetDateTime> {
+    lineages.iter().filter_map(|lineage| lineage.edge_checked_at).max()
 }
 
 fn fault_alert(fault: &SyncRecordFault) -> Alert {
@@ -50,17 +57,15 @@ fn fault_alert(fault: &SyncRecordFault) -> Alert {
         SyncRecordFault::Unreadable(_) | SyncRecordFault::NewerVersion { .. } => Level::Unknown,
         SyncRecordFault::Invalid { .. } => Level::Warning,
     };
-    Alert::new(level, None, fault.to_string())
+    Alert::from_message(level, &fault.to_string())
 }
 
-fn late_alert(last: &LastSync, age: Gauge) -> Option<Alert> {
+fn late_alert(has_run: bool, age: Gauge) -> Option<Alert> {
     let level = Some(age.level()).filter(|level| *level > Level::Ok)?;
-    let what = match &last.record {
-        Some(_) => format!("sync last ran {} ago", humanize(age.value)),
-        None => "sync has never run".into(),
-    };
-    let alert = Alert::new(level, None, format!("{what}; check its timer with `edgecert doctor`"));
-    Some(Alert { urgency: age.urgency(), ..alert })
+    let last_ran = || format!("sync last ran {} ago", humanize(age.value));
+    let text = if has_run { last_ran() } else { "sync has never run".into() };
+    let alert = Alert::new(level, None, &text).with_detail("; check its timer with `edgecert doctor`");
+    Some(alert.with_urgency(age.urgency()))
 }
 
 /// The alert for a failure that the next run will not mend, or that has lasted for too long.
@@ -69,13 +74,13 @@ fn failure_alert(record: &SyncRecord, thresholds: &Thresholds, now: OffsetDateTi
     let is_temporary = record.exit_code == ErrorKind::Temporary.exit_code();
     let is_alert = match record.exit_code {
         0 => false,
-        _ if is_temporary => thresholds.sync_age(failing_for).level() == Level::Critical,
+        _ if is_temporary => thresholds.sync_age(failing_for).level() > Level::Ok,
         _ => true,
     };
     let message = record.message.as_deref().map(|message| format!(": {message}")).unwrap_or_default();
     let since = if is_temporary { format!(" for {}, last", humanize(failing_for)) } else { String::new() };
-    let text = format!("sync failed{since} with exit code {}{message}", record.exit_code);
-    is_alert.then(|| Alert::new(Level::Warning, None, text))
+    let text = format!("sync failed{since} with exit code {}", record.exit_code);
+    is_alert.then(|| Alert::new(Level::Warning, None, &text).with_detail(&message))
 }
 
 /// The time since an event; zero if the clock was set back since.

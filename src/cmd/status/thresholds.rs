@@ -5,27 +5,7 @@ use time::Duration;
 
 use super::gauge::{Gauge, Limits, Quantity};
 use super::lineage_status::{LineageStatus, Validity};
-use crate::cli::{MonitoringArgs, SyncThreshold, Threshold};
-
-/// The default of a threshold: the lower of a fixed duration and a share of the lifetime.
-struct DefaultThreshold {
-    fixed: Duration,
-    /// The share is one of this many equal parts.
-    parts: i32,
-}
-
-/// Time left of what is deployed: warning, critical.
-const TIME_LEFT: [DefaultThreshold; 2] = [
-    DefaultThreshold { fixed: Duration::days(14), parts: 4 },
-    DefaultThreshold { fixed: Duration::days(3), parts: 10 },
-];
-/// How long a deployment has been pending: warning, critical.
-const LAG: [DefaultThreshold; 2] = [
-    DefaultThreshold { fixed: Duration::hours(6), parts: 40 },
-    DefaultThreshold { fixed: Duration::days(1), parts: 20 },
-];
-/// Time since the last `sync`: warning, critical.
-const SYNC_AGE: [Duration; 2] = [Duration::hours(3), Duration::days(1)];
+use crate::cli::{DefaultThreshold, LAG, MonitoringArgs, SYNC_AGE, SyncThreshold, TIME_LEFT, Threshold};
 
 /// The thresholds that were given, each as warning and critical; `None` stands for the default.
 #[derive(Clone, Copy, Debug, Default)]
@@ -93,12 +73,6 @@ fn limits(
     Limits {
         warning: Some(limit(warning, default_warning)),
         critical: Some(limit(critical, default_critical)),
-    }
-}
-
-impl DefaultThreshold {
-    fn of(&self, lifetime: Option<Duration>) -> Duration {
-        lifetime.map_or(self.fixed, |lifetime| self.fixed.min(lifetime / self.parts))
     }
 }
 

@@ -28,6 +28,8 @@ pub(super) struct Alert {
     /// `None`: it is not about one lineage.
     pub(super) lineage: Option<String>,
     pub(super) text: String,
+    /// What follows the text if there is room.
+    pub(super) detail: String,
     /// Orders the alerts of one level, the highest first.
     pub(super) urgency: f64,
 }
@@ -59,16 +61,42 @@ const MAX_NAME: usize = 30;
 const MAX_DETAILS: usize = 20;
 
 impl Alert {
-    pub(super) fn new(level: Level, lineage: Option<&str>, text: String) -> Self {
-        Self { level, lineage: lineage.map(str::to_owned), text: printable(&text), urgency: 0.0 }
+    pub(super) fn new(level: Level, lineage: Option<&str>, text: &str) -> Self {
+        let (lineage, text) = (lineage.map(str::to_owned), printable(text));
+        Self { level, lineage, text, detail: String::new(), urgency: 0.0 }
     }
 
-    /// The text with the name of the lineage.
-    fn to_text(&self, max_name: usize) -> String {
-        match &self.lineage {
-            Some(lineage) => format!("{}: {}", cut(&printable(lineage), max_name), self.text),
-            None => self.text.clone(),
+    /// An alert with the message of an error, which often says what is wrong before a colon or a semicolon, and why or what
+    /// to do after it.
+    pub(super) fn from_message(level: Level, message: &str) -> Self {
+        let end = [": ", "; "].into_iter().filter_map(|end| message.find(end)).min();
+        let (text, detail) = message.split_at(end.unwrap_or(message.len()));
+        Self::new(level, None, text).with_detail(detail)
+    }
+
+    pub(super) fn with_detail(self, detail: &str) -> Self {
+        Self { detail: printable(detail), ..self }
+    }
+
+    pub(super) fn with_urgency(self, urgency: f64) -> Self {
+        Self { urgency, ..self }
+    }
+
+    /// The text with the name of the lineage, and with the detail.
+    fn to_text(&self) -> String {
+        let lineage = self.lineage.as_ref().map(|lineage| format!("{}: ", printable(lineage)));
+        format!("{}{}{}", lineage.unwrap_or_default(), self.text, self.detail)
+    }
+
+    /// The text in so many characters, without the detail if that does not fit.
+    fn to_short_text(&self, max: usize) -> String {
+        let lineage =
+            self.lineage.as_ref().map(|lineage| format!("{}: ", cut(&printable(lineage), MAX_NAME)));
+        let text = lineage.unwrap_or_default() + &self.text;
+        if text.chars().count() + self.detail.chars().count() <= max {
+            return text + &self.detail;
         }
+        cut(&text, max)
     }
 }
 
@@ -97,7 +125,7 @@ impl CheckVerdict {
 
     /// Adds a failure of the check itself.
     pub(super) fn fail(&mut self, message: &str) {
-        self.alerts.push(Alert::new(Level::Unknown, None, message.to_owned()));
+        self.alerts.push(Alert::from_message(Level::Unknown, message));
         self.sort();
     }
 
@@ -114,7 +142,7 @@ impl CheckVerdict {
     pub(super) fn to_text(&self) -> String {
         let mut text = self.first_line();
         for alert in self.alerts.iter().take(MAX_DETAILS) {
-            let _ = writeln!(text, "{}: {}", alert.level, alert.to_text(usize::MAX));
+            let _ = writeln!(text, "{}: {}", alert.level, alert.to_text());
         }
         if self.alerts.len() > MAX_DETAILS {
             let _ = writeln!(text, "and {} more", self.alerts.len() - MAX_DETAILS);
@@ -124,23 +152,26 @@ impl CheckVerdict {
 
     fn first_line(&self) -> String {
         let head = format!("EDGECERT {} - ", self.level());
-        let (text, rest) = match self.alerts.as_slice() {
-            [] => (self.summary.clone(), String::new()),
-            [only] => (only.to_text(MAX_NAME), String::new()),
-            [first, rest @ ..] => (first.to_text(MAX_NAME), format!("; {} more", rest.len())),
-        };
         // One for the blank before the bar.
-        let text = cut(&text, MAX_FIRST_LINE - 1 - head.len() - rest.len());
+        let max = MAX_FIRST_LINE - 1 - head.len();
+        let text = match self.alerts.as_slice() {
+            [] => cut(&self.summary, max),
+            [only] => only.to_short_text(max),
+            [first, rest @ ..] => {
+                let rest = format!("; {} more", rest.len());
+                first.to_short_text(max - rest.len()) + &rest
+            }
+        };
         let performance_data = match self.performance_data.as_str() {
             "" => String::new(),
             data => format!(" | {data}"),
         };
-        format!("{head}{text}{rest}{performance_data}\n")
+        format!("{head}{text}{performance_data}\n")
     }
 
     /// The JSON object with all alerts, and all values with their thresholds.
     pub(super) fn to_json(&self) -> Value {
-        let alert = |alert: &Alert| json!({"level": alert.level.to_lowercase(), "lineage": alert.lineage, "text": alert.text});
+        let alert = |alert: &Alert| json!({"level": alert.level.to_lowercase(), "lineage": alert.lineage, "text": format!("{}{}", alert.text, alert.detail)});
         let value = |measured: &Measurement| {
             json!(measured.gauge.to_json(measured.lineage.as_deref(), measured.site.as_deref()))
         };
@@ -172,7 +203,7 @@ mod tests {
     use super::*;
 
     fn alert(level: Level, lineage: &str, text: &str) -> Alert {
-        Alert::new(level, Some(lineage), text.to_owned())
+        Alert::new(level, Some(lineage), text)
     }
 
     fn verdict(alerts: Vec<Alert>) -> CheckVerdict {
@@ -217,6 +248,26 @@ mod tests {
         let text = verdict(vec![alert(Level::Warning, "shop", &"x".repeat(70))]).to_text();
         assert_eq!(text.lines().next().unwrap().split_once(" |").unwrap().0.len(), 79);
         assert!(text.contains("x... |"), "{text}");
+        // A detail is complete, or left out.
+        let detailed =
+            |detail: &str| verdict(vec![alert(Level::Warning, "shop", "late").with_detail(detail)]).to_text();
+        assert!(detailed(" (the reason)").starts_with("EDGECERT WARNING - shop: late (the reason) | "));
+        let text = detailed(&format!(" ({})", "x".repeat(60)));
+        assert!(
+            text.starts_with("EDGECERT WARNING - shop: late | ") && text.contains("WARNING: shop: late (xxx")
+        );
+    }
+
+    #[test]
+    fn message_has_text_and_detail() {
+        for (message, text) in [
+            ("cannot read /x: no such file; name another", "cannot read /x"),
+            ("sync never ran; check its timer: now", "sync never ran"),
+            ("timed out", "timed out"),
+        ] {
+            let alert = Alert::from_message(Level::Unknown, message);
+            assert_eq!((&*alert.text, alert.to_text()), (text, message.to_owned()));
+        }
     }
 
     #[test]
@@ -224,7 +275,7 @@ mod tests {
         let alerts = [
             alert(Level::Unknown, "c", "no"),
             alert(Level::Warning, "b", "a|b\nEDGECERT OK - c\u{1b}[0m"),
-            Alert { urgency: 1.0, ..alert(Level::Warning, "z", "sooner") },
+            alert(Level::Warning, "z", "sooner").with_urgency(1.0),
             alert(Level::Critical, "a", &"x".repeat(100)),
         ];
         let text = verdict(alerts.to_vec()).to_text();

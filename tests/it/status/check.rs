@@ -47,7 +47,7 @@ impl Host {
 
     /// Edits the record of the last `sync`.
     fn edit_last_sync(&self, exit_code: u8, age: Duration, failing_for: Option<Duration>) {
-        let ago = |age: Duration| rfc3339(OffsetDateTime::now_utc() - age);
+        let ago = |age: Duration| rfc3339(now() - age);
         let record = json!({
             "version": 1, "ended_at": ago(age), "exit_code": exit_code, "message": "the message",
             "failing_since": failing_for.map(ago),
@@ -58,6 +58,14 @@ impl Host {
     fn state_file(&self) -> PathBuf {
         self.state.path().join(format!("{}.json", name(self.state.path())))
     }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "certificates and records that are so old, for the real program"
+)]
+fn now() -> OffsetDateTime {
+    OffsetDateTime::now_utc()
 }
 
 fn rfc3339(at: OffsetDateTime) -> String {
@@ -76,7 +84,7 @@ fn first_line(output: &Output) -> String {
 fn lineage_with(lifetime: Duration, left: Duration) -> Lineage {
     let key = ["ecparam", "-genkey", "-noout", "-name", "prime256v1"];
     let lineage = Lineage::from_openssl(&key, &["-days", "20"]);
-    let end = OffsetDateTime::now_utc() + left;
+    let end = now() + left;
     let format = format_description!("[year][month][day][hour][minute][second]Z");
     let [start, end] = [end - lifetime, end].map(|at| at.format(format).unwrap());
     lineage.sign_between(&start, &end);
@@ -130,7 +138,7 @@ fn lag_is_judged_by_lifetime() {
         let failed =
             deploy(&host.service, &lineage, host.state.path()).env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
         failed.args(["--timeout", "1"]).exits_with(75);
-        let since = rfc3339(OffsetDateTime::now_utc() - lag);
+        let since = rfc3339(now() - lag);
         edit_state(host.state.path(), |recorded| recorded["pending_since"] = json!(since));
         let (found, line) = host.verdict(&[]);
         assert_eq!(found, code, "{days} days, {lag}: {line}");
@@ -173,6 +181,18 @@ fn usage_error_is_unknown() {
             "--sync-warning 2h is more than --sync-critical 1h",
         ),
         (
+            &["--sync-warning", "2d"],
+            "--sync-warning 2d is more than --sync-critical 1d; write 2h if you mean hours",
+        ),
+        (
+            &["--lag-warning", "6"],
+            "--lag-warning 6d is more than --lag-critical 1d; write 6h if you mean hours",
+        ),
+        (
+            &["--lag-warning", "6%"],
+            "--lag-warning 6% is more than --lag-critical 5%; raise --lag-critical too",
+        ),
+        (
             &["--max-lag", "1", "--lag-critical", "1s"],
             "'--max-lag <SECS>' cannot be used with '--lag-critical",
         ),
@@ -193,9 +213,21 @@ fn usage_error_is_unknown() {
     // A unit makes two thresholds comparable only if both have the same.
     assert_eq!(host.verdict(&["-w", "1%", "-c", "1d"]).0, 0);
     // Without `--check`, it is a usage error as in any command.
-    for arguments in [&["--nonsense"][..], &["-w", "5"]] {
-        let output = status(host.state.path(), arguments).exits_with(2);
-        assert_eq!(output.stdout, "", "{arguments:?}");
+    let output = status(host.state.path(), &["--nonsense"]).exits_with(2);
+    assert_eq!(output.stdout, "");
+    // Only a monitoring system uses its flags.
+    for arguments in [
+        &["--chek", "-w", "14"][..],
+        &["--check=true"],
+        &["-w14"],
+        &["-c", "3"],
+        &["-t", "5"],
+        &["--lag-warning=5h"],
+        &["--allow-empty"],
+        &["--max-lag", "60"],
+    ] {
+        let output = status(host.state.path(), arguments).exits_with(3);
+        assert!(output.stdout.starts_with("EDGECERT UNKNOWN - "), "{arguments:?}: {}", output.stdout);
     }
 }
 
@@ -307,12 +339,34 @@ fn panic_is_unknown() {
     // Starting the thread that reads the pipe fails, which the program does not handle.
     let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "inject=clone3:error=EAGAIN:when=1"];
     let output = host.check(&[]).under(&strace).exits_with(3);
-    assert!(
-        first_line(&output).starts_with("EDGECERT UNKNOWN - internal error: panic at "),
-        "{}",
-        output.stdout
-    );
+    assert_eq!(first_line(&output), "EDGECERT UNKNOWN - internal error");
+    assert!(output.stdout.contains("UNKNOWN: internal error: panic at "), "{}", output.stdout);
     assert_eq!((output.stdout.lines().count(), output.stderr.as_str()), (2, ""));
+}
+
+#[test]
+fn what_the_edge_was_seen_to_serve_counts() {
+    let (host, _lineage) = Host::deployed();
+    // An address that served another leaf before it stopped answering.
+    for (left, expected) in [
+        (Duration::days(30), (1, "an edge address was last seen without this certificate")),
+        (Duration::days(5), (1, "certificate expires in ")),
+        (Duration::days(2), (2, "certificate expires in ")),
+        (Duration::days(-1), (2, "certificate expired ")),
+    ] {
+        let until = rfc3339(now() + left);
+        edit_state(host.state.path(), |recorded| {
+            let seen = recorded["sites"][0]["edge"]["seen"].as_object_mut().expect("what the edge serves");
+            seen.insert("192.0.2.1:443".into(), json!({"fingerprint": "other", "not_after": until}));
+        });
+        let output = host.check(&[]).exits_with(expected.0);
+        assert!(output.stdout.contains(expected.1), "{left}: {}", output.stdout);
+    }
+    edit_state(host.state.path(), |recorded| {
+        recorded["sites"][0]["edge"]["seen"]["192.0.2.1:443"] = json!(null);
+    });
+    let (code, line) = host.verdict(&[]);
+    assert!(code == 2 && line.contains("no valid certificate served"), "{line}");
 }
 
 #[test]
@@ -338,16 +392,27 @@ fn late_sync_raises_an_alert() {
         let (found, line) = host.verdict(arguments);
         assert_eq!(found, code, "{age} {arguments:?}: {line}");
         if code > 0 {
-            let text = format!(" - sync last ran {} hours ago; check its timer with", age.whole_hours());
-            assert!(line.contains(&text), "{line}");
+            assert!(line.contains(&format!(" - sync last ran {} hours ago", age.whole_hours())), "{line}");
+            let details = host.check(arguments).run().stdout;
+            assert!(details.contains(" hours ago; check its timer with `edgecert doctor`\n"), "{details}");
         }
     }
     // It has never run.
     fs::remove_file(host.state.path().join("last-sync")).unwrap();
-    set_back(host.state.path(), 4 * 3_600);
-    let (code, line) = host.verdict(&[]);
-    assert!(code == 1 && line.contains(" - sync has never run; check its timer with"), "{line}");
-    assert!(line.contains(" sync_age=14400s;10800;86400;0") || line.contains(" sync_age=1440"), "{line}");
+    for hours in [4, 40] {
+        set_back(host.state.path(), hours * 3_600);
+        let (code, line) = host.verdict(&[]);
+        assert!(code == 1 && line.contains(" - sync has never run; check its timer with"), "{line}");
+        assert!(line.ends_with("s;10800;;0"), "{line}");
+    }
+    assert_eq!(host.verdict(&["--sync-warning", "off", "--sync-critical", "off"]).0, 0);
+    // Earlier releases recorded only that it checked the edges.
+    for (age, code) in [(hours(2), 0), (hours(25), 1)] {
+        let checked_at = rfc3339(now() - age);
+        edit_state(host.state.path(), |recorded| recorded["edge_checked_at"] = json!(checked_at));
+        let (found, line) = host.verdict(&[]);
+        assert_eq!(found, code, "{age}: {line}");
+    }
 }
 
 #[test]
@@ -356,8 +421,9 @@ fn failing_sync_raises_an_alert() {
     let (minute, hours) = (Duration::MINUTE, Duration::hours);
     let rows = [
         (78, None, &[][..], 1),
-        (75, Some(hours(23)), &[], 0),
-        (75, Some(hours(25)), &[], 1),
+        (75, Some(hours(2)), &[], 0),
+        (75, Some(hours(4)), &[], 1),
+        (75, Some(hours(4)), &["--sync-warning", "5h"], 0),
         (75, Some(hours(2)), &["--sync-critical", "1h", "--sync-warning", "1h"], 1),
         (78, None, &["--sync-warning", "off"], 1),
         (78, None, &["--sync-warning", "off", "--sync-critical", "off"], 0),
