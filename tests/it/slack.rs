@@ -93,6 +93,7 @@ impl Host {
             Some(days) => format!("{days} d"),
         };
         assert_eq!(cell.trim(), expected, "{table}");
+        assert!(row.starts_with("x ") || slack.is_none_or(|slack| slack > 0), "{table}");
         Shown { slack: days, serves_leaf }
     }
 

@@ -38,9 +38,9 @@ impl SiteStatus {
         self.seen.slack(push, now).or_else(recorded)
     }
 
-    /// Whether visitors get a leaf that has expired.
-    pub(super) fn is_expired(&self, now: OffsetDateTime) -> bool {
-        self.slack_with(Duration::ZERO, now).is_some_and(Duration::is_negative)
+    /// How long until the first of the leaves that visitors get expires; zero if an address serves none that they accept.
+    pub(super) fn time_left(&self, now: OffsetDateTime) -> Option<Duration> {
+        self.slack_with(Duration::ZERO, now)
     }
 
     fn serves_leaf(&self, fingerprint: &str) -> Option<bool> {

@@ -112,11 +112,12 @@ impl<'a> Row<'a> {
         row
     }
 
-    /// Severity of the expiry: of the leaf that visitors get, or of one on disk that has expired.
+    /// Severity of the expiry: of the leaf that visitors get, as last seen too, or of one on disk that has expired.
     fn expiry_sign(&self, now: OffsetDateTime) -> Sign {
         let on_disk = self.lineage.disk.leaf().filter(|leaf| leaf.validity.not_after < now);
+        let is_noticed = self.site.and_then(|site| site.slack).is_some_and(|slack| !slack.is_positive());
         let served = self.validity().map(|validity| expiry_sign(validity, now));
-        if on_disk.is_some() { Sign::Failed } else { served.unwrap_or(Sign::Ok) }
+        if on_disk.is_some() || is_noticed { Sign::Failed } else { served.unwrap_or(Sign::Ok) }
     }
 
     /// The most urgent first.
@@ -284,7 +285,9 @@ fn safe_for(site: &SiteStatus, now: OffsetDateTime) -> Cell {
     match site.slack {
         None => EMPTY.into(),
         Some(slack) if slack.is_positive() => people::short(slack).into(),
-        Some(_) if site.is_expired(now) => Cell::coloured("expired", AnsiColor::Red),
+        Some(_) if site.time_left(now).is_some_and(Duration::is_negative) => {
+            Cell::coloured("expired", AnsiColor::Red)
+        }
         Some(_) => Cell::coloured(people::short(Duration::ZERO), AnsiColor::Red),
     }
 }
@@ -349,6 +352,17 @@ mod tests {
             3 sites: 1 served, 1 renewed, 1 pending
         "]]
         .assert_eq(&text(&[fine, late, renewed], true, NOW, Style::PLAIN));
+    }
+
+    #[test]
+    fn site_without_slack_has_failed() {
+        for (slack, sign, shown) in [(90, "*", "90 s"), (0, "x", "0 s"), (-90, "x", "0 s")] {
+            let mut lineage = deployed("x", 60);
+            lineage.sites[0].slack = Some(Duration::seconds(slack));
+            let text = text(&[lineage], false, NOW, Style::PLAIN);
+            let row = text.lines().nth(1).unwrap();
+            assert_eq!(row, format!("{sign} a.example  served  60 d     {shown:<8}  x"));
+        }
     }
 
     #[test]
