@@ -112,14 +112,13 @@ impl Detector<'_> {
         hooks
     }
 
-    /// The entries of a directory of hooks, unless certbot ignores it. It skips names that end in `~`.
+    /// The entries of a directory of hooks, unless certbot ignores it.
     fn hook_directory(&self, files: &CertbotFiles, name: &str) -> Vec<PathBuf> {
         let ignores = |job: &&Job| job.call.has_argument(&["--no-directory-hooks"]);
         if files.ignores_directories() || !self.jobs.is_empty() && self.jobs.iter().all(ignores) {
             return Vec::new();
         }
-        let entries = entries(&files.home.join(DIRECTORIES).join(name)).into_iter();
-        entries.filter(|entry| !file_name(entry).ends_with('~')).collect()
+        entries_of(files, name)
     }
 
     /// An entry of the directory of deploy hooks.
@@ -137,6 +136,10 @@ impl Detector<'_> {
     fn certbot_remedy(&self, files: &CertbotFiles) -> String {
         let name = shell_word(&text::sanitize(&files.name));
         let has_hook = files.has_deploy_hook();
+        let is_hook = |entry: &PathBuf| self.directory_entry(entry).is_some();
+        if files.ignores_directories() && entries_of(files, "deploy").iter().any(is_hook) {
+            return format!("remove `no-directory-hooks` from {}", text::path(&files.cli));
+        }
         let Some((major, minor)) = files.version_without_reconfigure() else {
             return self.install(&format!("certbot reconfigure --cert-name {name} --deploy-hook"), has_hook);
         };
@@ -144,9 +147,12 @@ impl Detector<'_> {
         let renew = self.install(&renew, has_hook);
         let program = shell_word(&text::path(&self.finder.host.own_program()));
         let directory = deploy_directory(files);
-        format!(
-            "{renew}, or, for every lineage, `ln -s {program} {directory}/` (certbot {major}.{minor} has no `reconfigure`)"
-        )
+        let every = if files.ignores_directories() {
+            String::new()
+        } else {
+            format!(", or, for every lineage, `ln -s {program} {directory}/`")
+        };
+        format!("{renew}{every} (certbot {major}.{minor} has no `reconfigure`)")
     }
 
     fn wrong_hook(&self, files: &CertbotFiles, hook: &OtherHook, is_deployed: bool) -> WrongHook {
@@ -166,6 +172,10 @@ impl Detector<'_> {
                     edit(&from, &to, is_deployed)
                 };
                 (format!("{file}:{line}"), remedy)
+            }
+            Origin::Directory if is_deployed && hook.file.is_symlink() => {
+                let remedy = format!("run `rm {}`", shell_word(&file));
+                (file, remedy)
             }
             Origin::Directory if is_deployed => (file, "remove edgecert from it".to_owned()),
             Origin::Directory if hook.file.is_symlink() => {
@@ -189,6 +199,12 @@ impl Detector<'_> {
         }
         self.install(&format!("{command} --deploy-hook"), files.has_deploy_hook())
     }
+}
+
+/// The entries of a directory of hooks. certbot skips names that end in `~`.
+fn entries_of(files: &CertbotFiles, name: &str) -> Vec<PathBuf> {
+    let entries = entries(&files.home.join(DIRECTORIES).join(name)).into_iter();
+    entries.filter(|entry| !file_name(entry).ends_with('~')).collect()
 }
 
 /// How to correct a hook with an editor.

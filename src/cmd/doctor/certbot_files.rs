@@ -21,11 +21,11 @@ pub(super) struct CertbotFiles {
     pub(super) home: PathBuf,
     pub(super) renewal: PathBuf,
     renewal_text: Zeroizing<String>,
-    cli: PathBuf,
+    pub(super) cli: PathBuf,
     cli_text: Zeroizing<String>,
 }
 
-/// A setting in `ConfigObj` syntax.
+/// A setting of a file.
 pub(super) struct Setting<'t> {
     /// Its line, from 1 on.
     pub(super) line: usize,
@@ -48,10 +48,8 @@ impl CertbotFiles {
 
     /// The settings of these names, each with its file; those without a value are left out.
     pub(super) fn settings<'s>(&'s self, names: &'s [&str]) -> impl Iterator<Item = (&'s Path, Setting<'s>)> {
-        let files = [(&self.renewal, &self.renewal_text), (&self.cli, &self.cli_text)];
-        let all = files
-            .into_iter()
-            .flat_map(|(file, text)| settings(text).map(move |setting| (file.as_path(), setting)));
+        let renewal = settings(&self.renewal_text).map(|setting| (self.renewal.as_path(), setting));
+        let all = renewal.chain(cli_settings(&self.cli_text).map(|setting| (self.cli.as_path(), setting)));
         all.filter(|(_, setting)| names.contains(&setting.name.as_str()) && !setting.value.is_empty())
     }
 
@@ -64,7 +62,8 @@ impl CertbotFiles {
 
     /// Whether certbot ignores the directories of hooks.
     pub(super) fn ignores_directories(&self) -> bool {
-        settings(&self.cli_text).any(|setting| setting.name == "no_directory_hooks" && is_true(setting.value))
+        cli_settings(&self.cli_text)
+            .any(|setting| setting.name == "no_directory_hooks" && is_true(setting.value))
     }
 
     /// The line of the renewal file that excludes the lineage from renewal.
@@ -81,11 +80,40 @@ impl CertbotFiles {
     }
 }
 
+/// The settings of a renewal file, in the syntax of `ConfigObj`.
 fn settings(text: &str) -> impl Iterator<Item = Setting<'_>> {
     text.lines().zip(1..).filter_map(|(text, line)| {
         let (name, value) = text.split_once('=')?;
         Some(Setting { line, name: name.trim().replace('-', "_"), value: unquote(value.trim()) })
     })
+}
+
+/// The settings of `cli.ini`, in the syntax of `ConfigArgParse`: `name = value`, `name: value`, `name value`, or the name
+/// of a flag, each also after `--`.
+fn cli_settings(text: &str) -> impl Iterator<Item = Setting<'_>> {
+    text.lines().zip(1..).filter_map(|(text, line)| {
+        let text = text.trim();
+        let end = text.find(|c: char| ":=;#".contains(c) || c.is_whitespace()).unwrap_or(text.len());
+        let (name, rest) = text.split_at(end);
+        if name.is_empty() || name.starts_with('[') || name.starts_with("---") {
+            return None;
+        }
+        let rest = without_comment(rest).trim();
+        let assigned = rest.strip_prefix([':', '=']).map(str::trim);
+        let value =
+            if assigned.is_none() && rest.is_empty() { "true" } else { unquote(assigned.unwrap_or(rest)) };
+        Some(Setting { line, name: name.trim_start_matches("--").replace('-', "_"), value })
+    })
+}
+
+/// Cuts off a comment: `#` or `;` after a blank, unless the value is quoted.
+fn without_comment(text: &str) -> &str {
+    if text.trim_start_matches([':', '=', ' ', '\t']).starts_with(['"', '\'']) {
+        return text;
+    }
+    let is_blank = |start: usize| text[..start].ends_with(char::is_whitespace);
+    let comment = text.match_indices(['#', ';']).find(|(start, _)| is_blank(*start));
+    comment.map_or(text, |(start, _)| &text[..start])
 }
 
 /// Whether `ConfigArgParse` takes a value for that of a flag that is given.
@@ -122,6 +150,34 @@ mod tests {
         ];
         for (text, expected) in rows {
             assert_eq!(version_without_reconfigure(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn cli_settings_are_read_as_by_certbot() {
+        let rows = [
+            ("post-hook = edgecert", Some(("post_hook", "edgecert"))),
+            ("post-hook=edgecert sync", Some(("post_hook", "edgecert sync"))),
+            ("post-hook: edgecert", Some(("post_hook", "edgecert"))),
+            ("post-hook edgecert", Some(("post_hook", "edgecert"))),
+            ("--post-hook = edgecert", Some(("post_hook", "edgecert"))),
+            ("  post-hook = 'a ; b'", Some(("post_hook", "a ; b"))),
+            ("post-hook = a ; b", Some(("post_hook", "a"))),
+            ("post-hook = a;b # c", Some(("post_hook", "a;b"))),
+            ("post-hook = \"a=b\"", Some(("post_hook", "a=b"))),
+            ("no-directory-hooks", Some(("no_directory_hooks", "true"))),
+            ("no-directory-hooks # why", Some(("no_directory_hooks", "true"))),
+            ("post-hook =", Some(("post_hook", ""))),
+            ("# post-hook = edgecert", None),
+            ("; post-hook = edgecert", None),
+            ("[renew]", None),
+            ("--- post-hook", None),
+            ("", None),
+        ];
+        for (line, expected) in rows {
+            let setting = cli_settings(line).next();
+            let found = setting.as_ref().map(|setting| (setting.name.as_str(), setting.value));
+            assert_eq!(found, expected, "{line}");
         }
     }
 }

@@ -101,9 +101,11 @@ fn post_hook_is_found_in_every_place() {
     let program = certbot.path("bin/edgecert");
     let call = || super::doctor(&service, &certbot.entries(&["a.example", "b.example"], ""));
     // Once for both lineages, which also have a deploy hook.
-    certbot.write("cli.ini", &format!("# all\npost-hook = {}\n", program.display()), 0o644);
     let place = format!("fail hook: {}:2 runs edgecert as a post hook, ", certbot.path("cli.ini").display());
-    assert_only_fault(&call().exits_with(78), &place, "remove edgecert from `post-hook` there");
+    for name in ["post-hook = ", "post-hook: ", "post-hook ", "--post-hook="] {
+        certbot.write("cli.ini", &format!("# all\n{name}{}\n", program.display()), 0o644);
+        assert_only_fault(&call().exits_with(78), &place, "remove edgecert from `post-hook` there");
+    }
     fs::remove_file(certbot.path("cli.ini")).unwrap();
 
     fs::create_dir_all(certbot.path("renewal-hooks/post")).unwrap();
@@ -111,7 +113,12 @@ fn post_hook_is_found_in_every_place() {
     let link = certbot.path("renewal-hooks/post/edgecert");
     symlink(&program, &link).unwrap();
     let place = format!("fail hook: {} runs edgecert as a post hook, ", link.display());
+    assert_only_fault(&call().exits_with(78), &place, &format!("run `rm {}`", link.display()));
+    fs::remove_file(&link).unwrap();
+    certbot.write("renewal-hooks/post/edgecert", &format!("#!/bin/sh\n{}\n", program.display()), 0o755);
     assert_only_fault(&call().exits_with(78), &place, "remove edgecert from it");
+    fs::remove_file(&link).unwrap();
+    symlink(&program, &link).unwrap();
     for name in ["a.example", "b.example"] {
         certbot.attach(name, "/bin/true");
     }
@@ -137,9 +144,10 @@ fn directory_hooks_may_be_off() {
         certbot.write("cli.ini", &format!("no-directory-hooks = {value}\n"), 0o644);
         assert_eq!(faults(&call().succeeds()), [""; 0], "{value}");
     }
-    for value in ["true", "True", "yes"] {
-        certbot.write("cli.ini", &format!("no-directory-hooks = {value}\n"), 0o644);
-        assert_only_fault(&call().exits_with(78), "fail hook: ", "--deploy-hook");
+    for line in ["no-directory-hooks = True", "no-directory-hooks: yes", "no-directory-hooks"] {
+        certbot.write("cli.ini", &format!("{line}\n"), 0o644);
+        let remedy = format!("remove `no-directory-hooks` from {}", certbot.path("cli.ini").display());
+        assert_only_fault(&call().exits_with(78), "fail hook: ", &remedy);
     }
     fs::rename(certbot.path("renewal-hooks/deploy/edgecert"), certbot.path("renewal-hooks/post/edgecert"))
         .unwrap();

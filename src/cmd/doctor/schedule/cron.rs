@@ -90,6 +90,7 @@ fn scripts(host: &Host<'_>, wanted: Program, directory: &str, runs: u32) -> Vec<
                 path: path.clone(),
                 user: JobUser::Named("root".into()),
                 prepared_state_dir: None,
+                is_ignored: false,
                 call,
             };
             finder.in_entry(&inside).into_iter().map(job).collect::<Vec<_>>()
@@ -110,12 +111,16 @@ impl Crontab<'_> {
     fn jobs(&self) -> Vec<Job> {
         let Some(text) = read_text(&self.file).filter(|_| self.is_accepted()) else { return Vec::new() };
         let mut variables: Vec<(String, String)> = Vec::new();
-        let mut jobs = Vec::new();
+        let mut jobs: Vec<Job> = Vec::new();
+        let is_ignored = self.is_ignored(&text);
         for line in text.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
             match variable(line) {
                 Some(variable) => variables.push(variable),
                 None => jobs.extend(self.line_jobs(line, &variables)),
             }
+        }
+        for job in &mut jobs {
+            job.is_ignored = is_ignored;
         }
         jobs
     }
@@ -124,6 +129,14 @@ impl Crontab<'_> {
     fn is_accepted(&self) -> bool {
         let mode = self.file.metadata().map(|file| file.permissions().mode());
         !self.is_system || mode.is_ok_and(|mode| mode & 0o022 == 0)
+    }
+
+    /// Whether cron ignores a crontab because its last line has no line feed: Debian's ignores all of it, cronie that
+    /// line. busybox, whose crontabs are in /etc/crontabs, does not mind.
+    fn is_ignored(&self, text: &str) -> bool {
+        let last = text.lines().next_back().unwrap_or_default().trim();
+        let is_entry = !last.is_empty() && !last.starts_with('#');
+        is_entry && !text.ends_with('\n') && !self.host.at("/etc/crontabs").is_dir()
     }
 
     fn line_jobs(&self, line: &str, variables: &[(String, String)]) -> Vec<Job> {
@@ -151,6 +164,7 @@ impl Crontab<'_> {
             path: path.clone(),
             user: JobUser::Named(user.to_owned()),
             prepared_state_dir: None,
+            is_ignored: false,
             call: call.with_environment(variables),
         };
         if is_for_other_init(command, self.host.has_systemd()) {

@@ -20,6 +20,8 @@ pub(in crate::cmd::doctor) struct Job {
     pub(in crate::cmd::doctor) user: JobUser,
     /// The state directory that systemd creates for it.
     pub(in crate::cmd::doctor) prepared_state_dir: Option<PathBuf>,
+    /// Whether cron ignores the crontab because its last line has no line feed.
+    pub(in crate::cmd::doctor) is_ignored: bool,
 }
 
 /// What runs a job.
@@ -46,6 +48,9 @@ impl Job {
             Scheduler::Systemd { .. } if !host.has_systemd() => return Some(Obstacle::NoSystemd),
             Scheduler::Cron if !host.has_cron() => return Some(Obstacle::NoCron),
             Scheduler::Systemd { .. } | Scheduler::Cron => {}
+        }
+        if self.is_ignored {
+            return Some(Obstacle::NoLineFeed);
         }
         let finder = self.finder(host, Program::default());
         let program = finder.not_found(&self.call)?.to_owned();

@@ -16,6 +16,8 @@ pub(in crate::cmd::doctor) enum Obstacle {
     NoSystemd,
     /// No cron daemon is installed.
     NoCron,
+    /// The last line of the crontab has no line feed.
+    NoLineFeed,
     /// There is no executable at this path.
     NoProgram(String),
     /// The program is in none of these directories.
@@ -31,6 +33,7 @@ impl Obstacle {
             }
             Self::NoSystemd => "has no effect, because systemd is not running here".into(),
             Self::NoCron => "has no effect, because no cron daemon is installed".into(),
+            Self::NoLineFeed => "does not end with a line feed, so cron ignores it".into(),
             Self::NoProgram(program) => {
                 format!("runs {}, which does not exist or is not executable", text::sanitize(program))
             }
@@ -47,6 +50,7 @@ impl Obstacle {
             Self::NoUnit(name) => format!("install {}, or disable the timer", text::sanitize(name)),
             Self::NoSystemd => "use cron on hosts without systemd".into(),
             Self::NoCron => "install a cron daemon, for example with `apt install cron`".into(),
+            Self::NoLineFeed => "add a line feed at its end".into(),
             Self::NoProgram(program) => {
                 let program = text::sanitize(program);
                 if Path::new(&program).is_absolute()

@@ -99,6 +99,7 @@ impl<'a> Units<'a> {
             path: self.path_of(&service),
             user: self.user_of(&service),
             prepared_state_dir: self.state_directory(&service),
+            is_ignored: false,
             call,
         };
         Ok(self.service_calls(&service).into_iter().map(job).collect())
@@ -115,6 +116,9 @@ impl<'a> Units<'a> {
     /// The variables of a service. Those of a file override those of the unit.
     fn environment(&self, service: &Unit) -> Vec<(String, String)> {
         let mut assignments = self.default_environment();
+        // It replaces the PATH of the manager, but not that of the unit (systemd.exec(5)).
+        let search_path = service.list("Service", "ExecSearchPath").join(":");
+        assignments.extend((!search_path.is_empty()).then(|| format!("PATH={search_path}")));
         assignments.extend(service.list("Service", "Environment").into_iter().flat_map(words));
         for file in service.list("Service", "EnvironmentFile") {
             let text = read_text(&self.host.at(file.trim_start_matches('-'))).unwrap_or_default();

@@ -26,7 +26,10 @@ impl Fault {
     pub(super) fn repair(&self, host: &Host<'_>) -> Option<String> {
         match self {
             Self::Obstacle(
-                obstacle @ (Obstacle::NoProgram(_) | Obstacle::NotInPath { .. } | Obstacle::NoCron),
+                obstacle @ (Obstacle::NoProgram(_)
+                | Obstacle::NotInPath { .. }
+                | Obstacle::NoCron
+                | Obstacle::NoLineFeed),
             ) => Some(obstacle.remedy(host)),
             Self::Obstacle(Obstacle::NoUnit(_) | Obstacle::NoSystemd) | Self::User(_) => None,
         }

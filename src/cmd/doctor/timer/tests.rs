@@ -400,6 +400,21 @@ fn missing_parts_of_timers_are_named() {
     host.assert_found(true, "systemd-cron");
 }
 
+#[test]
+fn crontab_needs_a_last_line_feed() {
+    let line = "17 * * * * root /usr/local/bin/edgecert sync";
+    for end in ["\n", "\n# comment", "\n  "] {
+        TestHost::with("etc/crontab", &format!("{line}{end}")).assert_found(true, end);
+    }
+    for text in [line.to_owned(), format!("{line}\n0 0 * * * root true")] {
+        let host = TestHost::with("etc/crontab", &text);
+        assert_broken(&host, "crontab does not end with a line feed, so cron ignores it", "add a line feed");
+        // busybox reads it.
+        host.add("etc/crontabs/web", "");
+        host.assert_found(true, "busybox");
+    }
+}
+
 fn env_with_path(host: &TestHost, path: &str) -> Env {
     let home = host.root.path().join("root");
     [("LOGNAME", "root"), ("HOME", home.to_str().unwrap()), ("PATH", path)].into_iter().collect()
