@@ -166,7 +166,6 @@ mod tests {
             ("post-hook = a;b # c", Some(("post_hook", "a;b"))),
             ("post-hook = \"a=b\"", Some(("post_hook", "a=b"))),
             ("no-directory-hooks", Some(("no_directory_hooks", "true"))),
-            ("no-directory-hooks # why", Some(("no_directory_hooks", "true"))),
             ("post-hook =", Some(("post_hook", ""))),
             ("# post-hook = edgecert", None),
             ("; post-hook = edgecert", None),

@@ -150,6 +150,21 @@ fn entries_are_read_back_with_journalctl() {
     }
 }
 
+/// More entries than the queue of a socket holds by default, and than a run may write.
+#[test]
+fn burst_of_entries_is_bounded_not_lost() {
+    let journald = Journald::start();
+    let hook = edgecert().args(["sync"]).env("EDGECERT_API_KEY", "k");
+    let missing = |number: usize| format!("[[lineage]]\npath = '/nonexistent/{number}'\n");
+    let config = "base_url = 'http://127.0.0.1:1'\n".to_owned() + &(0..110).map(missing).collect::<String>();
+    let config = hook.write_file("config.toml", &config);
+    journald.run(hook.env("EDGECERT_CONFIG", config), 66);
+    let count = |id: &str| journald.entries(&[&format!("MESSAGE_ID={id}")]).len();
+    assert_eq!([SYNC_FAILED, DEPLOYMENT_FAILED, WARNING].map(count), [1, 100, 1]);
+    let [more] = <[Fields; 1]>::try_from(journald.entries(&[&format!("MESSAGE_ID={WARNING}")])).unwrap();
+    assert_eq!(more["MESSAGE"], "sync: 10 more lineages not logged; run `edgecert status`");
+}
+
 /// The arguments of `journalctl` in the reference's section on the system log.
 fn documented_commands() -> Vec<String> {
     let reference =
