@@ -158,6 +158,12 @@ fn damaged_configuration_still_sends_78() {
     for lines in ["base_url = https://unquoted\n", "basurl = 1\n", "[[lineage]]\n", "on_failure = 5\n"] {
         with_heartbeat(edgecert().args(["sync"]), &heartbeats.url(), lines).exits_with(78);
         assert_eq!(heartbeats.only_line(), format!("post /{ID}/78"), "{lines}");
+        // The fault may come first.
+        let hook = edgecert().args(["sync"]);
+        let text = format!("on_success = 1\nwait = \nheartbeat_url = '{}'\n{lines}", heartbeats.url());
+        let config = hook.write_file("config.toml", &text);
+        hook.env("EDGECERT_CONFIG", config).exits_with(78);
+        assert_eq!(heartbeats.only_line(), format!("post /{ID}/78"), "{text}");
     }
     let output =
         with_heartbeat(edgecert().args(["sync"]), &heartbeats.url(), "").env("EDGECERT_WAIT", "soon");
