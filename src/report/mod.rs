@@ -135,6 +135,11 @@ impl<B: Body> Report<B> {
         self.exit_code = exit_code;
     }
 
+    /// Sets the message of a failure that is part of the body's text, and so need not be printed.
+    pub(crate) fn explain(&mut self, error: Option<String>) {
+        self.error = error;
+    }
+
     /// The failures so far.
     pub(crate) fn errors(&self) -> &[CommandError] {
         &self.errors

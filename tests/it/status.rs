@@ -10,6 +10,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 use crate::harness::{
     EdgeAddress, EdgeMode, Hook, Lineage, PYTHON, Sandbox, edgecert, request_lines, require_python_module,
@@ -237,15 +239,26 @@ fn check_prints_one_line() {
 #[test]
 fn unseen_renewal_is_pending_since_written() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
-    let lineage = Lineage::issued_for(&["a.example"]);
+    let lineage = Lineage::issued_days_ago(10, "x", &["a.example"]);
     deploy(&service, &lineage, state.path()).succeeds();
-    lineage.renew(&["a.example"]);
+    lineage.renew_between(&["a.example"], [-5, 85]);
     status(state.path(), &["--check"]).succeeds();
-    let written = UNIX_EPOCH + Duration::from_secs(1_767_225_600);
-    File::options().write(true).open(lineage.file("fullchain.pem")).unwrap().set_modified(written).unwrap();
-    assert_eq!(lineage_status(state.path(), &[])["pending_since"], "2026-01-01T00:00:00Z");
+    let path = lineage.file("fullchain.pem");
+    let written = fs::metadata(&path).unwrap().modified().unwrap() - Duration::from_secs(2 * 86_400);
+    let set_written = |at| File::options().write(true).open(&path).unwrap().set_modified(at).unwrap();
+    set_written(written);
+    let pending_since = |status: &Value| {
+        let since = status["pending_since"].as_str().unwrap();
+        OffsetDateTime::parse(since, &Rfc3339).unwrap().unix_timestamp()
+    };
+    let seconds = written.duration_since(UNIX_EPOCH).unwrap().as_secs();
+    assert_eq!(pending_since(&lineage_status(state.path(), &[])), i64::try_from(seconds).unwrap());
     let output = status(state.path(), &["--check"]).exits_with(2);
     assert!(output.stdout.contains("(no run has seen this certificate)\n"), "{}", output.stdout);
+    // An archive may have kept no time. It cannot have been written before it was issued.
+    set_written(UNIX_EPOCH);
+    let lineage_status = lineage_status(state.path(), &[]);
+    assert_eq!(lineage_status["pending_since"], lineage_status["on_disk"]["not_before"]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use time::{Duration, OffsetDateTime};
 
 use super::gauge::{Gauge, Quantity};
-use super::lineage_status::{DiskStatus, LeafAge, LineageStatus, SiteStatus};
+use super::lineage_status::{DiskStatus, EdgeOutcome, LeafAge, LineageStatus, SiteStatus};
 use super::sync_check;
 use super::thresholds::Thresholds;
 use super::verdict::{Alert, CheckVerdict, Level, Measurement};
@@ -89,6 +89,7 @@ fn alerts_of(lineage: &LineageStatus, thresholds: &Thresholds, now: OffsetDateTi
     // While a deployment is pending, the edges serve the previous leaf; which its lag accounts for.
     let sites = lineage.sites.iter().filter(|_| lineage.pending_since.is_none());
     alerts.extend(sites.filter_map(stale_edge).map(|text| warning(lineage, &text)));
+    alerts.extend(lineage.sites.iter().filter_map(|site| unchecked_edge(lineage, site)));
     alerts
 }
 
@@ -158,6 +159,15 @@ fn stale_edge(site: &SiteStatus) -> Option<String> {
         (site.serves_leaf == Some(false)).then_some("an edge address was last seen without this certificate")
     };
     Some(format!("{}: {}", site.domain, stale.map(String::as_str).or_else(was_stale)?))
+}
+
+/// The alert for an edge of which `--verify` could check no address.
+fn unchecked_edge(lineage: &LineageStatus, site: &SiteStatus) -> Option<Alert> {
+    let edge =
+        site.edge.as_ref().filter(|edge| edge.outcome == EdgeOutcome::Unreachable && edge.served == 0)?;
+    let text = format!("no edge address of {} could be checked", site.domain);
+    let reason = edge.unreachable.first().map(|reason| format!(": {reason}")).unwrap_or_default();
+    Some(Alert::new(Level::Unknown, Some(&lineage.name), &text).with_detail(&reason))
 }
 
 fn disk_warning(lineage: &LineageStatus) -> Option<String> {
@@ -368,6 +378,19 @@ mod tests {
         assert_eq!(check_text(&[stale(deployed("x", 60), 30)]), (1, text.into()));
         assert_eq!(check_text(&[stale(pending("x", 60, Duration::hours(1)), 30)]).0, 0);
         assert_eq!(check_text(&[stale(deployed("x", 60), -1)]).0, 2, "the served leaf has expired");
+    }
+
+    #[test]
+    fn unchecked_edge_is_unknown() {
+        let with_edge = |edge| {
+            let mut lineage = deployed("x", 60);
+            lineage.sites[0].edge = Some(edge);
+            check_text(&[lineage])
+        };
+        let text = "x: no edge address of a.example could be checked: 192.0.2.1:443 does not answer";
+        assert_eq!(with_edge(edge(0, None)), (3, text.into()));
+        assert_eq!(with_edge(edge(1, None)).0, 0);
+        assert_eq!(with_edge(edge(2, None)).0, 0);
     }
 
     #[test]

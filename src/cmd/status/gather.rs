@@ -62,8 +62,13 @@ impl LineageStatus {
             Err(error) => (None, None, (DiskStatus::without_source(error), None)),
         };
         let begun = state.and_then(|state| state.pending_since);
-        let unseen =
-            || matches!(disk, DiskStatus::Leaf { age: LeafAge::Newer, .. }).then(|| modified.unwrap_or(now));
+        let unseen = || match &disk {
+            // A copy may keep the time of a file, or have none.
+            DiskStatus::Leaf { leaf, age: LeafAge::Newer, .. } => {
+                Some(modified.unwrap_or(now).max(leaf.validity.not_before))
+            }
+            _ => None,
+        };
         let pending_since = begun.or_else(unseen);
         let is_recorded = matches!(disk, DiskStatus::Leaf { age: LeafAge::Same, .. } | DiskStatus::Missing);
         let recorded = state.map(|state| state.options_for(is_recorded)).unwrap_or_default();

@@ -139,6 +139,7 @@ fn add_verdict(verdict: &CheckVerdict, report: &mut CommandReport) {
     report.body.text = verdict.to_text();
     report.body.set("check", verdict.to_json());
     report.exit_with(verdict.level().exit_code());
+    report.explain(verdict.failure());
 }
 
 /// Opens the state directory; `None` if there is none and it is not `required`.

@@ -138,6 +138,12 @@ impl CheckVerdict {
         self.alerts.iter().map(|alert| alert.level).max().unwrap_or(Level::Ok)
     }
 
+    /// Why it is unknown; `None`: it is known.
+    pub(super) fn failure(&self) -> Option<String> {
+        let first = self.alerts.first().filter(|alert| alert.level == Level::Unknown);
+        first.map(Alert::to_text)
+    }
+
     /// The lines, each with its line feed.
     pub(super) fn to_text(&self) -> String {
         let mut text = self.first_line();

@@ -209,6 +209,7 @@ fn usage_error_is_unknown() {
         let json = host.check(arguments).args(["--json"]).exits_with(3).json();
         assert_eq!((&json["command"], &json["exit_code"]), (&json!("status"), &json!(3)));
         assert_eq!(json["check"]["level"], "unknown");
+        assert!(json["error"].as_str().unwrap().contains(message), "{json}");
     }
     // A unit makes two thresholds comparable only if both have the same.
     assert_eq!(host.verdict(&["-w", "1%", "-c", "1d"]).0, 0);
