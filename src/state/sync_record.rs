@@ -1,6 +1,6 @@
 //! The record of the last `sync`: when it ended, and how. A run that is killed leaves the record of the one before.
 //!
-//! Each share of `sync --shard I/N` has a file of its own, so that no share waits for another. The names have no extension:
+//! Each shard of `sync --shard I/N` has a file of its own, so that none waits for another. The names have no extension:
 //! earlier releases ignore these files.
 
 use std::fs;
@@ -40,8 +40,8 @@ pub(crate) struct SyncRecord {
 /// What is known of the last `sync`.
 #[derive(Debug, Default)]
 pub(crate) struct LastSync {
-    /// `None` if there was none, or if it is unknown for the reason in `faults`. If the shares of the lineages have runs of their
-    /// own, the time is that of the share which has been waiting for the longest, and a failure of any share counts.
+    /// `None` if there was none, or if it is unknown for the reason in `faults`. If shards have runs of their own, the
+    /// time is that of the shard which has been waiting for the longest, and a failure of any of them counts.
     pub(crate) record: Option<SyncRecord>,
     /// Files that cannot be used.
     pub(crate) faults: Vec<SyncRecordFault>,
@@ -66,15 +66,16 @@ struct Versioned<'a> {
     record: &'a SyncRecord,
 }
 
-/// The record of one of `of` shares of the lineages; if that is 1, of all lineages.
+/// The record of one shard.
 struct ShardRecord {
     number: ShardNumber,
     record: SyncRecord,
 }
 
-/// A share of the lineages: its index, and the number of shares.
+/// A shard: its index, and the number of shards.
 type ShardNumber = (u64, u64);
 
+/// The only shard has all lineages.
 const ALL: ShardNumber = (0, 1);
 
 impl SyncRecord {
@@ -83,7 +84,7 @@ impl SyncRecord {
         other.filter(|other| other.ended_at > self.ended_at).unwrap_or(self)
     }
 
-    /// Adds another share: the older time, and the failure that has lasted longer.
+    /// Adds another shard: the older time, and the failure that has lasted longer.
     fn and(self, other: Self) -> Self {
         let since = |record: &Self| record.failing_since.unwrap_or(record.ended_at);
         let is_worse = other.exit_code != 0 && (self.exit_code == 0 || since(&other) < since(&self));
@@ -93,12 +94,12 @@ impl SyncRecord {
 }
 
 impl LastSync {
-    /// Combines the record of the last run for all lineages with those of shares. A share without a record does not
+    /// Combines the record of the last run for all lineages with those of shards. A shard without a record does not
     /// count: another host with a state directory of its own may process it.
     fn of(records: Vec<ShardRecord>, faults: Vec<SyncRecordFault>) -> Self {
         let (full, mut shards): (Vec<_>, Vec<_>) = records.into_iter().partition(|shard| shard.number == ALL);
         let full = full.into_iter().next().map(|shard| shard.record);
-        // Files of another number of shares are left over.
+        // Files of another number of shards are left over.
         let newest = shards.iter().max_by_key(|shard| shard.record.ended_at);
         let Some((_, of)) = newest.map(|shard| shard.number) else { return Self { record: full, faults } };
         shards.retain(|shard| shard.number.1 == of);
@@ -108,7 +109,7 @@ impl LastSync {
 }
 
 impl Store {
-    /// Records the end of a `sync`, for all lineages or for a share: its index, and the number of shares.
+    /// Records the end of a `sync`, for all lineages or for a shard.
     pub(crate) fn record_sync(
         &self,
         shard: Option<ShardNumber>,
@@ -174,7 +175,7 @@ fn file_name(shard: ShardNumber) -> String {
     if shard == ALL { NAME.into() } else { format!("{NAME}-{}-of-{}", shard.0, shard.1) }
 }
 
-/// The share that the name of a file gives; `None`: it is another file.
+/// The shard that the name of a file gives; `None`: it is another file.
 fn shard_number(name: &str) -> Option<ShardNumber> {
     let (index, of) = match name.strip_prefix(NAME)? {
         "" => ALL,
@@ -290,7 +291,7 @@ mod tests {
             (&[(first, 75, 1), (second, 75, 1), (None, 0, 3)], Some((3, 0, None))),
             (&[(first, 75, 1), (None, 0, 3), (first, 75, 4)], Some((4, 75, Some(4)))),
             (&[(None, 75, 3), (first, 0, 4), (second, 0, 5)], Some((4, 0, None))),
-            // Another number of shares.
+            // Another number of shards.
             (&[(Some((0, 3)), 75, 1), (first, 0, 2), (second, 0, 3)], Some((2, 0, None))),
             (&[(first, 0, 2), (second, 0, 3), (Some((0, 3)), 0, 4)], Some((4, 0, None))),
             (&[(None, 0, 1), (Some((5, u64::MAX)), 0, 4)], Some((4, 0, None))),
