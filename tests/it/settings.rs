@@ -137,7 +137,7 @@ fn configuration_error_names_line_and_key() {
     expect![[r#"
         ---
         edgecert: error: HOME/.config/edgecert/config.toml:3: unknown key `timout`
-        edgecert: hint: known keys: base_url, api_key_file, ca_file, state_dir, timeout, wait, verify, verify_every, edge_address, trust_anchors, rebind, allow_untrusted, skip_unmatched, on_failure, lineage
+        edgecert: hint: known keys: base_url, api_key_file, ca_file, state_dir, timeout, wait, verify, verify_every, edge_address, trust_anchors, rebind, allow_untrusted, skip_unmatched, on_failure, heartbeat_url, lineage
     "#]].assert_eq(&hook.exits_with(78).snapshot());
     let hook = configured("api_key = \"hunter2\"\n").called_by_certbot(&lineage);
     expect![[r#"
