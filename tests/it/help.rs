@@ -130,7 +130,15 @@ fn examples_of_deploy_check_plan_work() {
 }
 
 /// Variables that are not settings: two belong to the tests, two are passed to the `on_failure` program.
-const NOT_SETTINGS: [&str; 4] = ["EDGECERT_LIMBO", "EDGECERT_BIN", "EDGECERT_COMMAND", "EDGECERT_EXIT_CODE"];
+const NOT_SETTINGS: [&str; 6] = [
+    "EDGECERT_LIMBO",
+    "EDGECERT_BIN",
+    "EDGECERT_COMMAND",
+    "EDGECERT_EXIT_CODE",
+    // Fields of the journal.
+    "EDGECERT_LINEAGE",
+    "EDGECERT_OUTCOME",
+];
 
 /// The settings among the environment variables in a text.
 fn variables_in(text: &str) -> BTreeSet<&str> {
