@@ -115,6 +115,14 @@ pub(super) fn format(lineages: &[LineageStatus], now: OffsetDateTime) -> String 
     text
 }
 
+/// Formats the verdict of `--check`, which has no labels. It stands for everything without a series of its own, such as a
+/// damaged state file.
+pub(super) fn check_level(exit_code: u8) -> String {
+    const NAME: &str = "edgecert_check_level";
+    let help = "Verdict of status --check: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.";
+    format!("# HELP {NAME} {help}\n# TYPE {NAME} gauge\n{NAME} {exit_code}\n")
+}
+
 /// Escapes the value of a label.
 fn escape(value: &str) -> String {
     value.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n")

@@ -21,6 +21,8 @@ mod verify;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use time::OffsetDateTime;
+
 use self::check::Subject;
 use self::lineage_status::LineageStatus;
 use self::thresholds::Thresholds;
@@ -109,14 +111,15 @@ fn show(args: &StatusArgs, context: &Context, report: &mut CommandReport) -> Res
     report.body.set("push_seconds_longest", longest_push.map(|push| push.as_secs_f64()));
     report.body.set("lineages", json::lineages(&lineages));
     report.body.set("last_sync", last_sync::json(&last_sync));
-    let metrics = || metrics::format(&lineages, now) + &last_sync::metrics(&last_sync);
+    let subject = Subject { lineages: &lineages, state_errors: &state_errors, last_sync: &last_sync };
+    let mut verdict = judge(subject, args, now);
+    let metrics = || {
+        metrics::format(&lineages, now)
+            + &last_sync::metrics(&last_sync)
+            + &metrics::check_level(verdict.level().exit_code())
+    };
     let written = args.metrics.as_deref().map_or(Ok(()), |path| metrics::write(path, &metrics()));
     if args.check {
-        let subject = Subject { lineages: &lineages, state_errors: &state_errors, last_sync: &last_sync };
-        let mut verdict = check::evaluate(subject, &Thresholds::new(&args.monitoring), now);
-        if lineages.is_empty() && state_errors.is_empty() && !args.monitoring.allow_empty {
-            verdict.fail("no lineage is known (see --state-dir and --allow-empty)");
-        }
         if let Err(error) = written {
             verdict.fail(&error.to_string());
         }
@@ -133,6 +136,16 @@ fn show(args: &StatusArgs, context: &Context, report: &mut CommandReport) -> Res
         report.body.text += &last_sync::text(&last_sync, now, context.style);
     }
     Ok(written?)
+}
+
+/// The verdict of `--check`.
+fn judge(subject: Subject<'_>, args: &StatusArgs, now: OffsetDateTime) -> CheckVerdict {
+    let is_empty = subject.lineages.is_empty() && subject.state_errors.is_empty();
+    let mut verdict = check::evaluate(subject, &Thresholds::new(&args.monitoring), now);
+    if is_empty && !args.monitoring.allow_empty {
+        verdict.fail("no lineage is known (see --state-dir and --allow-empty)");
+    }
+    verdict
 }
 
 fn add_verdict(verdict: &CheckVerdict, report: &mut CommandReport) {

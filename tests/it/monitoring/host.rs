@@ -63,6 +63,13 @@ impl Host {
         host
     }
 
+    /// A state file cannot be parsed, so nothing is known of its lineage.
+    pub(super) fn damaged() -> Self {
+        let host = Self::healthy();
+        fs::write(host.state.path().join("other-0123456789.json"), "{").unwrap();
+        host
+    }
+
     /// Another lineage was deployed to the site later.
     pub(super) fn superseded() -> Self {
         let host = Self::healthy();
@@ -91,9 +98,9 @@ impl Host {
         (output.code, output.stdout)
     }
 
-    /// Writes the metrics file; returns the JSON report of the same run.
+    /// Writes the metrics file; returns the JSON report of the same run, with the verdict of the check.
     pub(super) fn write_metrics(&self, file: &Path) -> Value {
-        self.status().args(["--json", "--metrics"]).args([file]).succeeds().json()
+        self.status().args(["--check", "--json", "--metrics"]).args([file]).run().json()
     }
 
     /// Writes a script that takes the place of `sudo -n /usr/local/bin/edgecert`.

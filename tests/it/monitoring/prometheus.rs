@@ -167,6 +167,7 @@ fn prometheus_agrees_with_status() {
         ("waiting", Host::pending(Duration::hours(12)), JUST_WRITTEN, Some((pending, "warning"))),
         ("stuck", Host::pending(Duration::hours(30)), JUST_WRITTEN, Some((pending, "critical"))),
         ("dead", Host::without_timer(long), JUST_WRITTEN, overdue),
+        ("damaged", Host::damaged(), JUST_WRITTEN, Some(("EdgecertCheckFails", "warning"))),
         ("silent", Host::without_timer(long), long, overdue),
     ];
     let (mut targets, mut directories) = (Vec::new(), Vec::new());
@@ -210,6 +211,7 @@ fn compare_values(monitoring: &Monitoring, target: &Target) {
     let last = &report["last_sync"];
     expect("last_sync_timestamp_seconds", [&Value::Null; 2], time(&last["at"]));
     expect("last_sync_exit_code", [&Value::Null; 2], last["exit_code"].as_f64());
+    expect("check_level", [&Value::Null; 2], report["exit_code"].as_f64());
     for lineage in report["lineages"].as_array().unwrap() {
         let pending_since = time(&lineage["pending_since"]);
         for site in lineage["sites"].as_array().unwrap() {

@@ -44,7 +44,7 @@ fn zabbix_gets_verdict_and_json() {
         assert!(text.starts_with(&format!("EDGECERT {word} - ")), "{text}");
 
         // A warning, which goes to standard error, does not damage the JSON object.
-        fs::write(host.state.path().join("damaged.json"), "{").unwrap();
+        fs::write(host.state.path().join("other-0123456789.json"), "{").unwrap();
         let json: Value = serde_json::from_str(&value(&configuration, "edgecert.json")).unwrap();
         assert_eq!(json["exit_code"].as_i64().unwrap().max(1), i64::from(code.max(1)), "{json}");
         assert!(!json["check"]["findings"].as_array().unwrap().is_empty(), "{json}");
