@@ -310,7 +310,7 @@ fn prometheus_parses_the_metrics() {
     let output = status(state.path(), &["--metrics", file.to_str().unwrap()]).succeeds();
     assert_eq!(output.stdout, "");
     let samples = parse_metrics(&file);
-    assert_eq!(samples.len(), 17, "{samples:?}");
+    assert_eq!(samples.len(), 18, "{samples:?}");
     for site in ["a.example", "back\\slash and \"quotes\""] {
         let value = |metric: &str| {
             let found = samples.iter().find(|(name, _, other, _)| name == metric && other == site);

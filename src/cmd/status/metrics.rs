@@ -22,7 +22,7 @@ struct Metric {
     value: fn(&LineageStatus, Option<&SiteStatus>, OffsetDateTime) -> Option<i64>,
 }
 
-const METRICS: [Metric; 8] = [
+const METRICS: [Metric; 9] = [
     Metric {
         name: "edgecert_deploy_lag_seconds",
         help: "How long the current certificate has been waiting to be deployed; 0 if it is deployed.",
@@ -52,6 +52,14 @@ const METRICS: [Metric; 8] = [
         name: "edgecert_pending",
         help: "Whether a certificate is waiting to be deployed.",
         value: |lineage, _, _| Some(i64::from(lineage.pending_since.is_some())),
+    },
+    Metric {
+        name: "edgecert_pending_lifetime_seconds",
+        help: "Lifetime of the certificate that is waiting to be deployed.",
+        value: |lineage, _, _| {
+            lineage.pending_since?;
+            Some(lineage.latest_validity()?.lifetime()?.whole_seconds())
+        },
     },
     Metric {
         name: "edgecert_last_success_timestamp_seconds",
@@ -115,12 +123,24 @@ pub(super) fn format(lineages: &[LineageStatus], now: OffsetDateTime) -> String 
     text
 }
 
-/// Formats the verdict of `--check`, which has no labels. It stands for everything without a series of its own, such as a
-/// damaged state file.
-pub(super) fn check_level(exit_code: u8) -> String {
-    const NAME: &str = "edgecert_check_level";
-    let help = "Verdict of status --check: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.";
-    format!("# HELP {NAME} {help}\n# TYPE {NAME} gauge\n{NAME} {exit_code}\n")
+/// Formats the metrics without labels: what has no series of its own, because nothing is known of its lineage.
+pub(super) fn format_host(check_level: u8, unusable_state_files: usize) -> String {
+    let mut text = String::new();
+    for (name, help, value) in [
+        (
+            "edgecert_check_level",
+            "Verdict of status --check: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.",
+            usize::from(check_level),
+        ),
+        (
+            "edgecert_unusable_state_files",
+            "Number of state files that are damaged, unreadable, or of a later release.",
+            unusable_state_files,
+        ),
+    ] {
+        let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}\n");
+    }
+    text
 }
 
 /// Escapes the value of a label.
@@ -199,6 +219,9 @@ mod tests {
             # TYPE edgecert_pending gauge
             edgecert_pending{lineage="new",site=""} 0
             edgecert_pending{lineage="shop",site="a.example"} 1
+            # HELP edgecert_pending_lifetime_seconds Lifetime of the certificate that is waiting to be deployed.
+            # TYPE edgecert_pending_lifetime_seconds gauge
+            edgecert_pending_lifetime_seconds{lineage="shop",site="a.example"} 7776000
             # HELP edgecert_last_success_timestamp_seconds When a deployment last succeeded.
             # TYPE edgecert_last_success_timestamp_seconds gauge
             edgecert_last_success_timestamp_seconds{lineage="shop",site="a.example"} 1792670400

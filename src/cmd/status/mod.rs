@@ -114,9 +114,10 @@ fn show(args: &StatusArgs, context: &Context, report: &mut CommandReport) -> Res
     let subject = Subject { lineages: &lineages, state_errors: &state_errors, last_sync: &last_sync };
     let mut verdict = judge(subject, args, now);
     let metrics = || {
+        let unusable_files = state_errors.len() + last_sync.faults.len();
         metrics::format(&lineages, now)
             + &last_sync::metrics(&last_sync)
-            + &metrics::check_level(verdict.level().exit_code())
+            + &metrics::format_host(verdict.level().exit_code(), unusable_files)
     };
     let written = args.metrics.as_deref().map_or(Ok(()), |path| metrics::write(path, &metrics()));
     if args.check {

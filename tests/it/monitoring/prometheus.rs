@@ -167,7 +167,7 @@ fn prometheus_agrees_with_status() {
         ("waiting", Host::pending(Duration::hours(12)), JUST_WRITTEN, Some((pending, "warning"))),
         ("stuck", Host::pending(Duration::hours(30)), JUST_WRITTEN, Some((pending, "critical"))),
         ("dead", Host::without_timer(long), JUST_WRITTEN, overdue),
-        ("damaged", Host::damaged(), JUST_WRITTEN, Some(("EdgecertCheckFails", "warning"))),
+        ("damaged", Host::damaged(), JUST_WRITTEN, Some(("EdgecertStateUnusable", "warning"))),
         ("silent", Host::without_timer(long), long, overdue),
     ];
     let (mut targets, mut directories) = (Vec::new(), Vec::new());
@@ -212,6 +212,7 @@ fn compare_values(monitoring: &Monitoring, target: &Target) {
     expect("last_sync_timestamp_seconds", [&Value::Null; 2], time(&last["at"]));
     expect("last_sync_exit_code", [&Value::Null; 2], last["exit_code"].as_f64());
     expect("check_level", [&Value::Null; 2], report["exit_code"].as_f64());
+    expect("unusable_state_files", [&Value::Null; 2], Some(number(name == "damaged")));
     for lineage in report["lineages"].as_array().unwrap() {
         let pending_since = time(&lineage["pending_since"]);
         for site in lineage["sites"].as_array().unwrap() {
@@ -222,6 +223,9 @@ fn compare_values(monitoring: &Monitoring, target: &Target) {
             assert!(lag == 0.0 || lags[0] <= lag && lag <= lags[1], "{name}: {lag} is not in {lags:?}");
             assert_eq!(lag == 0.0, pending_since.is_none(), "{name}: {lag}");
 
+            let on_disk = [&lineage["on_disk"]["not_before"], &lineage["on_disk"]["not_after"]].map(time);
+            let lifetime = on_disk[1].zip(on_disk[0]).map(|(until, from)| until - from);
+            expect("pending_lifetime_seconds", labels, pending_since.and(lifetime));
             expect("pending", labels, Some(number(pending_since.is_some())));
             expect("superseded", labels, Some(number(site["outcome"] == "superseded")));
             expect("last_success_timestamp_seconds", labels, time(&lineage["last_success"]));
