@@ -37,6 +37,8 @@ pub(crate) enum Sighting {
 pub(crate) struct SeenLeaf {
     pub(crate) fingerprint: String,
     #[serde(with = "rfc3339")]
+    pub(crate) not_before: OffsetDateTime,
+    #[serde(with = "rfc3339")]
     pub(crate) not_after: OffsetDateTime,
 }
 
@@ -150,6 +152,15 @@ impl EdgeMemory {
         self.seen.values().map(slack).min()
     }
 
+    /// The leaf that expires first; `None`: nothing was seen, or an address serves nothing that visitors accept.
+    pub(crate) fn first_to_expire(&self) -> Option<&SeenLeaf> {
+        let leaves = self.seen.values().map(|seen| match seen {
+            Sighting::Leaf(leaf) => Some(leaf),
+            Sighting::Nothing => None,
+        });
+        leaves.collect::<Option<Vec<_>>>()?.into_iter().min_by_key(|leaf| leaf.not_after)
+    }
+
     /// Whether every address was last seen to serve this leaf; `None`: nothing was seen.
     pub(crate) fn serves(&self, fingerprint: &str) -> Option<bool> {
         let is_leaf =
@@ -178,7 +189,8 @@ mod tests {
     const PUSH: Duration = Duration::HOUR;
 
     fn leaf(fingerprint: &str, hours: i64) -> Sighting {
-        Sighting::Leaf(SeenLeaf { fingerprint: fingerprint.into(), not_after: NOW + Duration::hours(hours) })
+        let [not_before, not_after] = [-100, hours].map(|hours| NOW + Duration::hours(hours));
+        Sighting::Leaf(SeenLeaf { fingerprint: fingerprint.into(), not_before, not_after })
     }
 
     /// What handshakes with the addresses 1, 2, … showed.
@@ -296,7 +308,11 @@ mod tests {
         let json = serde_json::to_value(&memory).unwrap();
         let expected = serde_json::json!({
             "seen": {
-                "192.0.2.1:443": {"fingerprint": "ab", "not_after": "2026-11-22T12:00:00Z"},
+                "192.0.2.1:443": {
+                    "fingerprint": "ab",
+                    "not_before": "2026-11-18T08:00:00Z",
+                    "not_after": "2026-11-22T12:00:00Z",
+                },
                 "192.0.2.2:443": null,
             },
             "uploaded_at": "2026-11-22T12:00:00Z",

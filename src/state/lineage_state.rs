@@ -96,7 +96,8 @@ pub(crate) struct LeafState {
 impl LeafState {
     /// The leaf as the addresses of an edge may serve it.
     pub(crate) fn to_seen(&self) -> SeenLeaf {
-        SeenLeaf { fingerprint: self.fingerprint.clone(), not_after: self.not_after }
+        let Self { not_before, not_after, .. } = *self;
+        SeenLeaf { fingerprint: self.fingerprint.clone(), not_before, not_after }
     }
 }
 

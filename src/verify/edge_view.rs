@@ -171,10 +171,10 @@ impl EdgeView {
         self.addresses.iter().filter_map(describe).collect()
     }
 
-    /// The leaf that expires first among the other leaves that are still served.
-    pub(crate) fn earliest_other(&self) -> Option<&OtherLeaf> {
+    /// The leaf that expires first among the other leaves that are still served, of those that visitors may accept.
+    pub(crate) fn earliest_other(&self, now: OffsetDateTime) -> Option<&OtherLeaf> {
         let leaves = self.addresses.values().filter_map(|observation| match observation {
-            Observation::Other { leaf, .. } => leaf.as_ref(),
+            Observation::Other { leaf, .. } => leaf.as_ref().filter(|leaf| leaf.is_accepted(now)),
             _ => None,
         });
         leaves.min_by_key(|leaf| leaf.not_after)

@@ -40,11 +40,12 @@ impl Observation {
         match self {
             Self::Unchecked => None,
             Self::Expected { .. } => Some(Sighting::Leaf(expected.clone())),
-            Self::Other { leaf: Some(leaf), clients } if leaf.covers_site && leaf.not_before <= now => {
+            Self::Other { leaf: Some(leaf), clients } if leaf.is_accepted(now) => {
                 // Other clients or connections get the expected leaf.
                 let shared = clients.map(|_| expected.not_after);
                 let not_after = shared.map_or(leaf.not_after, |until| until.min(leaf.not_after));
-                Some(Sighting::Leaf(SeenLeaf { fingerprint: leaf.fingerprint.clone(), not_after }))
+                let (fingerprint, not_before) = (leaf.fingerprint.clone(), leaf.not_before);
+                Some(Sighting::Leaf(SeenLeaf { fingerprint, not_before, not_after }))
             }
             Self::Other { .. } => Some(Sighting::Nothing),
             Self::Failed(error) => error.is_refusal().then_some(Sighting::Nothing),
@@ -96,6 +97,11 @@ impl OtherLeaf {
             not_after: leaf.not_after,
             covers_site: site.is_covered_by_any(leaf.dns_names()),
         }
+    }
+
+    /// Whether visitors may accept it.
+    pub(super) fn is_accepted(&self, now: OffsetDateTime) -> bool {
+        self.covers_site && self.not_before <= now
     }
 
     pub(super) fn describe(leaf: Option<&Self>) -> String {

@@ -291,6 +291,10 @@ fn wrong_certificate_leaves_no_slack() {
         let (_, both) = host.second_address(&wrong);
         host.deploy().env("EDGECERT_EDGE_ADDRESS", &both).args(["--wait", "1"]).exits_with(code);
         assert_eq!(host.shown(), days(0, Some(false)));
+        // Nor do its dates count with new handshakes.
+        let hook = host.status(&["--verify", "--json"]).env("EDGECERT_EDGE_ADDRESS", &both);
+        let site = hook.succeeds().json()["lineages"][0]["sites"][0].clone();
+        assert_eq!((&site["slack_seconds"], &site["served"]["not_after"]), (&json!(0), &Value::Null));
     }
 }
 

@@ -148,8 +148,9 @@ fn expiry_alert(lineage: &LineageStatus, thresholds: &Thresholds, now: OffsetDat
 fn time_left(site: &SiteStatus, thresholds: &Thresholds, now: OffsetDateTime) -> Option<Gauge> {
     let validity = site.served_validity()?;
     let deployed = validity.not_after - now;
-    let seen = site.seen.slack(Duration::ZERO, now);
-    Some(thresholds.time_left(seen.map_or(deployed, |seen| seen.min(deployed)), validity))
+    let left = site.seen.slack(Duration::ZERO, now).map_or(deployed, |seen| seen.min(deployed));
+    let seen = site.seen_validity().filter(|seen| seen.not_after < validity.not_after);
+    Some(thresholds.time_left(left, seen.unwrap_or(validity)))
 }
 
 /// What is wrong with the edge of a site, as handshakes just now or in an earlier run showed.

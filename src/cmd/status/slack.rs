@@ -3,7 +3,7 @@
 
 use time::{Duration, OffsetDateTime};
 
-use super::lineage_status::{EdgeOutcome, LineageStatus, SiteStatus};
+use super::lineage_status::{EdgeOutcome, LineageStatus, SiteStatus, Validity};
 use crate::outcome::Outcome;
 use crate::sightings;
 use crate::text::people;
@@ -43,6 +43,13 @@ impl SiteStatus {
         self.slack_with(Duration::ZERO, now)
     }
 
+    /// Dates of the leaf that expires first among those that its addresses were last seen to serve; `None`: none was seen, or
+    /// visitors accept none of an address.
+    pub(super) fn seen_validity(&self) -> Option<Validity> {
+        let leaf = self.seen.first_to_expire().filter(|_| !self.is_left_to_others())?;
+        Some(Validity { not_before: leaf.not_before, not_after: leaf.not_after })
+    }
+
     fn serves_leaf(&self, fingerprint: &str) -> Option<bool> {
         if self.is_left_to_others() {
             return None;
@@ -73,14 +80,15 @@ impl SiteStatus {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{NOW, deployed, edge, renewed};
+    use super::super::fixture::{NOW, deployed, edge, renewed, until};
     use super::*;
     use crate::sightings::{EdgeMemory, NewSightings, SeenLeaf, Sighting};
     use std::net::SocketAddr;
 
     /// A memory of one address that serves a leaf which expires in this many days.
     fn seen(fingerprint: &str, days: i64) -> EdgeMemory {
-        let leaf = SeenLeaf { fingerprint: fingerprint.into(), not_after: NOW + Duration::days(days) };
+        let Validity { not_before, not_after } = until(NOW + Duration::days(days));
+        let leaf = SeenLeaf { fingerprint: fingerprint.into(), not_before, not_after };
         let address = SocketAddr::from(([192, 0, 2, 1], 443));
         let addresses = [(address, Some(Sighting::Leaf(leaf)))].into();
         let mut memory = EdgeMemory::default();

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use futures_util::{StreamExt as _, stream};
+use time::OffsetDateTime;
 
 use super::lineage_status::{
     DiskStatus, EdgeOutcome, EdgeStatus, LeafSummary, LineageStatus, SiteStatus, Validity,
@@ -67,7 +68,8 @@ impl HandshakeTarget<'_> {
     async fn verify(self, handshakes: &Arc<Handshakes>) {
         let Self { leaf, key_type, edges, site } = self;
         let edge = Edge::for_leaf(&leaf.fingerprint, key_type.cloned(), edges, handshakes);
-        let expected = SeenLeaf { fingerprint: leaf.fingerprint.clone(), not_after: leaf.validity.not_after };
+        let Validity { not_before, not_after } = leaf.validity;
+        let expected = SeenLeaf { fingerprint: leaf.fingerprint.clone(), not_before, not_after };
         let status = observe(&edge, &expected, site).await;
         if status.outcome == EdgeOutcome::Served {
             site.validity = Some(leaf.validity);
@@ -83,18 +85,18 @@ async fn observe(edge: &Edge<'_>, expected: &SeenLeaf, site: &mut SiteStatus) ->
     let (mut view, deadline) = (EdgeView::new(false), Deadline::after(SITE_TIMEOUT));
     edge.observe_with_retries(&domain, site.cname.as_deref(), &mut view, deadline).await;
     // The edge of a site that was never served may have a reason to refuse its name: the site may be disabled.
-    let was_served = site.outcome == Outcome::Served;
-    let mut sightings = view.sightings(expected, clock::now());
-    if !was_served && !site.seen.has_sightings() {
+    let (was_served, now) = (site.outcome == Outcome::Served, clock::now());
+    let mut sightings = view.sightings(expected, now);
+    if !was_served && !site.seen.has_sightings() && !view.has_other_leaf() {
         sightings.ignore_refusals();
     }
     site.seen.see(&sightings);
-    EdgeStatus::new(&view, was_served)
+    EdgeStatus::new(&view, was_served, now)
 }
 
 impl EdgeStatus {
     /// If the site `was_served`, a refusal of the name is as bad as another leaf.
-    fn new(view: &EdgeView, was_served: bool) -> Self {
+    fn new(view: &EdgeView, was_served: bool, now: OffsetDateTime) -> Self {
         let ((served, addresses), mut stale) = (view.served_of(), view.stale());
         if was_served {
             stale.extend(view.refusals());
@@ -104,7 +106,7 @@ impl EdgeStatus {
             () if !stale.is_empty() => EdgeOutcome::Stale,
             () => EdgeOutcome::Unreachable,
         };
-        let earliest = view.earliest_other();
+        let earliest = view.earliest_other(now);
         let stale_validity =
             earliest.map(|leaf| Validity { not_before: leaf.not_before, not_after: leaf.not_after });
         Self { outcome, served, addresses, stale, stale_validity, unreachable: view.unverified() }

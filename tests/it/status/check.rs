@@ -355,10 +355,11 @@ fn what_the_edge_was_seen_to_serve_counts() {
         (Duration::days(2), (2, "certificate expires in ")),
         (Duration::days(-1), (2, "certificate expired ")),
     ] {
-        let until = rfc3339(now() + left);
+        let [from, until] = [left - Duration::days(90), left].map(|left| rfc3339(now() + left));
         edit_state(host.state.path(), |recorded| {
             let seen = recorded["sites"][0]["edge"]["seen"].as_object_mut().expect("what the edge serves");
-            seen.insert("192.0.2.1:443".into(), json!({"fingerprint": "other", "not_after": until}));
+            let leaf = json!({"fingerprint": "other", "not_before": from, "not_after": until});
+            seen.insert("192.0.2.1:443".into(), leaf);
         });
         let output = host.check(&[]).exits_with(expected.0);
         assert!(output.stdout.contains(expected.1), "{left}: {}", output.stdout);
