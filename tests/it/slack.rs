@@ -5,6 +5,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use time::format_description::well_known::Rfc3339;
 use time::{Duration, OffsetDateTime};
 
 use crate::harness::{
@@ -27,6 +28,11 @@ struct Shown {
     /// In whole days.
     slack: Option<i64>,
     serves_leaf: Option<bool>,
+}
+
+#[expect(clippy::disallowed_methods, reason = "compared with what the program reads")]
+fn now() -> OffsetDateTime {
+    OffsetDateTime::now_utc()
 }
 
 /// A slack of more than this many days, but not of one day more.
@@ -124,8 +130,8 @@ impl Host {
     /// Moves that upload and the last look at the edge to so many seconds ago.
     fn age_upload(&self, uploaded: i64, looked: i64) {
         let [uploaded, looked] = [uploaded, looked].map(|seconds| {
-            let at = OffsetDateTime::now_utc() - Duration::seconds(seconds);
-            json!(at.format(&time::format_description::well_known::Rfc3339).unwrap())
+            let at = now() - Duration::seconds(seconds);
+            json!(at.format(&Rfc3339).unwrap())
         });
         self.edit(|state| {
             state["sites"][0]["edge"]["uploaded_at"] = uploaded;
@@ -144,11 +150,11 @@ fn slack_is_time_left_minus_push() {
         let json = host.status(&["--json"]).succeeds().json();
         let site = &json["lineages"][0]["sites"][0];
         let until = site["not_after"].as_str().unwrap();
-        let until = OffsetDateTime::parse(until, &time::format_description::well_known::Rfc3339).unwrap();
+        let until = OffsetDateTime::parse(until, &Rfc3339).unwrap();
         (site["slack_seconds"].as_i64().unwrap(), (until - at).whole_seconds() - 90_000)
     };
-    let (slack, latest) = left(OffsetDateTime::now_utc());
-    let (_, earliest) = left(OffsetDateTime::now_utc());
+    let (slack, latest) = left(now());
+    let (_, earliest) = left(now());
     assert!((earliest - 2..=latest).contains(&slack), "{earliest} {slack} {latest}");
 }
 
@@ -190,8 +196,8 @@ fn longest_push_is_remembered() {
     let slacks = json["lineages"].as_array().unwrap().iter().map(|lineage| &lineage["sites"][0]);
     for site in slacks {
         let until = site["not_after"].as_str().unwrap();
-        let until = OffsetDateTime::parse(until, &time::format_description::well_known::Rfc3339).unwrap();
-        let left = (until - OffsetDateTime::now_utc()).whole_seconds();
+        let until = OffsetDateTime::parse(until, &Rfc3339).unwrap();
+        let left = (until - now()).whole_seconds();
         assert!(site["slack_seconds"].as_i64().unwrap() - left < -DAY + 60, "{site}");
     }
     host.status(&["--forget", host.lineage.path().to_str().unwrap()]).succeeds();
