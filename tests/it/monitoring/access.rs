@@ -57,9 +57,9 @@ fn text(output: &Output) -> String {
 fn monitoring_user_needs_sudo() {
     require_users();
     let host = Host::healthy();
-    const CHECK: [&str; 3] = ["/usr/local/bin/edgecert", "status", "--check"];
+    let check = ["/usr/local/bin/edgecert", "status", "--check"];
     let state = ["--state-dir", "/var/lib/edgecert"];
-    let denied = as_nagios(&host, &[&CHECK[..], &state].concat());
+    let denied = as_nagios(&host, &[&check[..], &state].concat());
     let printed = text(&denied);
     assert_eq!(denied.status.code(), Some(3), "{printed}");
     assert!(printed.starts_with("EDGECERT UNKNOWN - ") && printed.contains("/var/lib/edgecert"), "{printed}");
@@ -68,7 +68,7 @@ fn monitoring_user_needs_sudo() {
         "{printed}"
     );
 
-    let allowed = as_nagios(&host, &[&["sudo", "-n"], &CHECK[..]].concat());
+    let allowed = as_nagios(&host, &[&["sudo", "-n"], &check[..]].concat());
     assert_eq!(allowed.status.code(), Some(0), "{}", text(&allowed));
     assert!(text(&allowed).starts_with("EDGECERT OK - "), "{}", text(&allowed));
 }

@@ -9,7 +9,10 @@ use tempfile::TempDir;
 use time::macros::format_description;
 use time::{Duration, OffsetDateTime};
 
-use crate::harness::{Hook, Lineage, Sandbox, deploy, edgecert, edit_state, sandbox, state_files, sync};
+use crate::harness::{
+    EdgeAddress, EdgeMode, Hook, Lineage, Sandbox, deploy, edgecert, edit_state, sandbox, state_files, sync,
+    test_ca,
+};
 
 /// The site of each host.
 pub(super) const SITE: &str = "a.example";
@@ -19,6 +22,8 @@ pub(super) struct Host {
     service: Sandbox,
     pub(super) state: TempDir,
     lineage: Lineage,
+    /// An address of the edge that `status` is to connect to.
+    edge: Option<String>,
 }
 
 /// Lifetime of the certificate of an expiring host.
@@ -63,6 +68,15 @@ impl Host {
         host
     }
 
+    /// The edge serves a certificate for the site that this host did not deploy.
+    pub(super) fn stale() -> Self {
+        let mut host = Self::healthy();
+        let other = test_ca().issue_between(&[SITE], [-30, 60]).unwrap();
+        let address = EdgeAddress::serving(EdgeMode::Other, &other.fullchain(), &other.key);
+        host.edge = Some(host.service.open_edge_address(&address));
+        host
+    }
+
     /// A state file cannot be parsed, so nothing is known of its lineage.
     pub(super) fn damaged() -> Self {
         let host = Self::healthy();
@@ -84,12 +98,16 @@ impl Host {
         let (service, state) = (sandbox(&[SITE]), TempDir::new().unwrap());
         deploy(&service, &lineage, state.path()).succeeds();
         sync(&service, state.path()).succeeds();
-        Self { service, state, lineage }
+        Self { service, state, lineage, edge: None }
     }
 
     /// A call of `status` on this host.
     pub(super) fn status(&self) -> Hook {
-        edgecert().args(["status"]).env("EDGECERT_STATE_DIR", self.state.path())
+        let status = edgecert().args(["status"]).env("EDGECERT_STATE_DIR", self.state.path());
+        match &self.edge {
+            Some(address) => status.args(["--verify", "--edge-address", address]),
+            None => status,
+        }
     }
 
     /// Exit code and output of `status --check`.

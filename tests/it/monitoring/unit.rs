@@ -12,6 +12,7 @@ use crate::readme::{REFERENCE, blocks, read, root};
 
 const DROP_IN: &str = "hooks/prometheus/edgecert-metrics.conf";
 const CRON: &str = "hooks/prometheus/edgecert-metrics.cron";
+const NRPE: &str = "hooks/monitoring/nrpe.cfg";
 const INSTALLED: &str = "/usr/local/bin/edgecert";
 const METRICS: &str = "/var/lib/prometheus/node-exporter";
 
@@ -71,6 +72,18 @@ fn commands_write_the_metrics_file() {
         let text = fs::read_to_string(directory.path().join("edgecert.prom")).unwrap();
         assert!(text.contains("\nedgecert_last_sync_exit_code 0\n"), "{text}");
     }
+}
+
+#[test]
+fn nrpe_runs_the_check() {
+    let line =
+        read(NRPE).lines().find_map(|line| line.strip_prefix("command[check_edgecert]=").map(str::to_owned));
+    let directory = TempDir::new().unwrap();
+    let script = directory.path().join("edgecert");
+    let host = Host::healthy();
+    host.write_script(&script);
+    let printed = run(&line.unwrap().replace("/usr/bin/sudo -n ", ""), &[(INSTALLED, &script)]);
+    assert!(printed.starts_with("EDGECERT OK - "), "{printed}");
 }
 
 #[test]
