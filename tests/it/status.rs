@@ -185,7 +185,11 @@ fn refused_name_is_critical() {
     let refusing = service.open_edge_address(&EdgeAddress::new(EdgeMode::Refuse));
     let verify = ["--verify", "--edge-address", &refusing];
     let output = status(state.path(), &verify).args(["--check"]).exits_with(2);
-    assert!(output.stdout.contains(": no valid certificate served (a.example)\n"), "{}", output.stdout);
+    assert!(
+        output.stdout.contains(": no valid certificate served (a.example, as its edge was last seen)\n"),
+        "{}",
+        output.stdout
+    );
     let expected = format!("a.example: {refusing} rejects the handshake for this name");
     assert!(output.stdout.contains(&expected), "{}", output.stdout);
     assert_eq!(lineage_status(state.path(), &verify)["sites"][0]["served"]["outcome"], "stale");

@@ -85,7 +85,7 @@ fn alerts_of(lineage: &LineageStatus, thresholds: &Thresholds, now: OffsetDateTi
     let mut alerts: Vec<Alert> = pending_alert(lineage, thresholds, now).into_iter().collect();
     alerts.extend(pending_expiry_alert(lineage, now));
     alerts.extend(expiry_alert(lineage, thresholds, now));
-    alerts.extend(disk_warning(lineage).map(|text| warning(lineage, &text)));
+    alerts.extend(disk_alert(lineage));
     // While a deployment is pending, the edges serve the previous leaf; which its lag accounts for.
     let sites = lineage.sites.iter().filter(|_| lineage.pending_since.is_none());
     alerts.extend(sites.filter_map(stale_edge).map(|text| warning(lineage, &text)));
@@ -131,13 +131,18 @@ fn expiry_alert(lineage: &LineageStatus, thresholds: &Thresholds, now: OffsetDat
     // `max_by` takes the last one of equals, and the first site is expected.
     let (gauge, site) = gauges.rev().max_by(|(a, _), (b, _)| a.compare(b))?;
     let level = Some(gauge.level()).filter(|level| *level > Level::Ok)?;
-    let (domain, left) = (&site.domain, humanize(gauge.value));
-    let (text, detail) = match rfc3339(now + gauge.value) {
-        _ if gauge.value.is_zero() => ("no valid certificate served".to_owned(), format!(" ({domain})")),
-        at if gauge.is_expired() => {
-            (format!("certificate expired {left} ago"), format!(" ({domain}, at {at})"))
+    let (domain, left, at) = (&site.domain, humanize(gauge.value), rfc3339(now + gauge.value));
+    // It may be that nobody can reach the address any more.
+    let is_deployed = site.expiry() == Some(now + gauge.value);
+    let seen = if is_deployed { "" } else { ", as its edge was last seen" };
+    let (text, detail) = match () {
+        () if gauge.value.is_zero() => {
+            ("no valid certificate served".to_owned(), format!(" ({domain}{seen})"))
         }
-        at => (format!("certificate expires in {left}"), format!(" ({domain}, at {at})")),
+        () if gauge.is_expired() => {
+            (format!("certificate expired {left} ago"), format!(" ({domain}, at {at}{seen})"))
+        }
+        () => (format!("certificate expires in {left}"), format!(" ({domain}, at {at}{seen})")),
     };
     let alert = Alert::new(level, Some(&lineage.name), &text).with_detail(&detail);
     Some(alert.with_urgency(gauge.urgency()))
@@ -171,15 +176,17 @@ fn unchecked_edge(lineage: &LineageStatus, site: &SiteStatus) -> Option<Alert> {
     Some(Alert::new(Level::Unknown, Some(&lineage.name), &text).with_detail(&reason))
 }
 
-fn disk_warning(lineage: &LineageStatus) -> Option<String> {
-    match &lineage.disk {
+/// The alert for files that are needed.
+fn disk_alert(lineage: &LineageStatus) -> Option<Alert> {
+    let (text, detail) = match &lineage.disk {
         DiskStatus::Missing if lineage.is_needed() => {
-            let cert = lineage.cert.as_deref().unwrap_or("the lineage");
-            Some(format!("{cert} is missing and still needed"))
+            ("certificate is missing and still needed", lineage.cert.as_ref())
         }
-        DiskStatus::Unreadable(reason) => Some(reason.clone()),
-        DiskStatus::Leaf { .. } | DiskStatus::Missing => None,
-    }
+        DiskStatus::Unreadable(reason) => ("certificate cannot be read", Some(reason)),
+        DiskStatus::Leaf { .. } | DiskStatus::Missing => return None,
+    };
+    let detail = detail.map(|detail| format!(": {detail}")).unwrap_or_default();
+    Some(warning(lineage, text).with_detail(&detail))
 }
 
 fn summary(lineages: usize, pending: usize, left: Option<Gauge>) -> String {

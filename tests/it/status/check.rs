@@ -363,6 +363,12 @@ fn what_the_edge_was_seen_to_serve_counts() {
         });
         let output = host.check(&[]).exits_with(expected.0);
         assert!(output.stdout.contains(expected.1), "{left}: {}", output.stdout);
+        assert_eq!(
+            output.stdout.contains("Z, as its edge was last seen)\n"),
+            left < Duration::days(30),
+            "{}",
+            output.stdout
+        );
     }
     edit_state(host.state.path(), |recorded| {
         recorded["sites"][0]["edge"]["seen"]["192.0.2.1:443"] = json!(null);
