@@ -14,7 +14,7 @@ pub(super) struct Script {
 impl Script {
     /// Takes every command of the two documents except for cron, of which a host with systemd has no need.
     pub(super) fn from_documents() -> Self {
-        let [install, rehearse, key, deploy, timer, _cron, doctor] =
+        let [install, rehearse, key, deploy, timer, _cron, doctor, monitoring] =
             blocks(README, "sh").try_into().expect(README);
         let [serve, certbot, renewal] = blocks(SANDBOX, "sh").try_into().expect(SANDBOX);
         let [configuration] = blocks(README, "toml").try_into().expect(README);
@@ -44,6 +44,8 @@ impl Script {
             blocks(REFERENCE, "sh").into_iter().find(|block| block.contains("edgecert-metrics.conf"));
         script.add(&drop_in.expect(REFERENCE));
         script.add(METRICS);
+        script.add(JOURNAL);
+        script.add(&monitoring);
         script.add(&doctor);
         script.add(END);
         script
@@ -144,6 +146,13 @@ cp -p /walk/api-key /etc/edgecert/api-key
 systemctl start edgecert-sync.service
 grep -x 'edgecert_last_sync_exit_code 0' $metrics
 [[ $(stat -c %a $metrics) == 644 ]] || fail "the node exporter cannot read the metrics file"
+"#;
+
+/// Finds the entries that the hook under certbot.service and the sandboxed sync have written to the journal.
+const JOURNAL: &str = r#"journalctl --sync
+logged() { [[ -n $(journalctl --quiet "$@") ]] || fail "the journal lacks an entry with $*"; }
+logged _SYSTEMD_UNIT=certbot.service MESSAGE_ID=d71c5ee529494199959a913ba18ea538 EDGECERT_OUTCOME=served
+logged _SYSTEMD_UNIT=edgecert-sync.service MESSAGE_ID=66902d5ca8aa4438b09432730e44f534 EDGECERT_EXIT_CODE=77
 "#;
 
 const END: &str = r#"[[ $(systemctl show --property=ExecMainStatus --value edgecert-sync.service) == 0 ]]
