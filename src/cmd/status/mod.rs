@@ -113,7 +113,7 @@ fn show(args: &StatusArgs, context: &Context, report: &mut CommandReport) -> Res
     report.body.set("last_sync", last_sync::json(&last_sync));
     let subject = Subject { lineages: &lineages, state_errors: &state_errors, last_sync: &last_sync };
     let is_judged = args.check || args.metrics.is_some();
-    let mut verdict = is_judged.then(|| judge(subject, args, now)).unwrap_or_default();
+    let mut verdict = if is_judged { judge(subject, args, now) } else { CheckVerdict::default() };
     let metrics = || {
         let unusable_files = state_errors.len() + last_sync.faults.len();
         metrics::format(&lineages, now)
