@@ -20,8 +20,8 @@ pub(super) struct Subject<'a> {
     pub(super) last_sync: &'a LastSync,
 }
 
-/// Evaluates the lineages and the last `sync`. Without any lineage, the last `sync` does not count: that would hide that
-/// nothing is known.
+/// Evaluates the lineages and the last `sync`. Without any lineage, the last `sync` does not count: that would hide
+/// that nothing is known.
 pub(super) fn evaluate(subject: Subject<'_>, thresholds: &Thresholds, now: OffsetDateTime) -> CheckVerdict {
     let Subject { lineages, state_errors, last_sync } = subject;
     let mut alerts: Vec<Alert> =
@@ -148,8 +148,8 @@ fn expiry_alert(lineage: &LineageStatus, thresholds: &Thresholds, now: OffsetDat
     Some(alert.with_urgency(gauge.urgency()))
 }
 
-/// The time left of the leaf that the visitors of a site get: of the deployed one or, if that expires earlier, of one that
-/// an address of the edge was last seen to serve. `None`: unknown.
+/// The time left of the leaf that the visitors of a site get: of the deployed one or, if that expires earlier, of one
+/// that an address of the edge was last seen to serve. `None`: unknown.
 fn time_left(site: &SiteStatus, thresholds: &Thresholds, now: OffsetDateTime) -> Option<Gauge> {
     let validity = site.served_validity()?;
     let deployed = validity.not_after - now;

@@ -1,5 +1,5 @@
-//! The thresholds of `status --check`. They follow from the lifetime of the certificate concerned, so that one check fits
-//! certificates of six and of two hundred days.
+//! The thresholds of `status --check`. They follow from the lifetime of the certificate concerned, so that one check
+//! fits certificates of six and of two hundred days.
 
 use time::Duration;
 

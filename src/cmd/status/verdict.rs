@@ -1,5 +1,5 @@
-//! The verdict of `status --check` in the format of the Monitoring Plugins: a short first line with performance data, a line
-//! for each alert, and an exit code.
+//! The verdict of `status --check` in the format of the Monitoring Plugins: a short first line with performance data, a
+//! line for each alert, and an exit code.
 
 use std::fmt::Write as _;
 
@@ -66,8 +66,8 @@ impl Alert {
         Self { level, lineage, text, detail: String::new(), urgency: 0.0 }
     }
 
-    /// An alert with the message of an error, which often says what is wrong before a colon or a semicolon, and why or what
-    /// to do after it.
+    /// An alert with the message of an error, which often says what is wrong before a colon or a semicolon, and why or
+    /// what to do after it.
     pub(super) fn from_message(level: Level, message: &str) -> Self {
         let end = [": ", "; "].into_iter().filter_map(|end| message.find(end)).min();
         let (text, detail) = message.split_at(end.unwrap_or(message.len()));
