@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration as Elapsed;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use time::{Duration, OffsetDateTime};
 
 use crate::text::rfc3339;
@@ -94,6 +94,12 @@ impl EdgeFindings {
 }
 
 impl EdgeMemory {
+    /// Deserializes a memory. One that cannot be read is dropped: the rest of the state file matters more.
+    pub(crate) fn deserialize_lenient<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = serde_json::Value::deserialize(deserializer)?;
+        Ok(serde_json::from_value(value).unwrap_or_default())
+    }
+
     /// Whether nothing is known.
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()

@@ -133,7 +133,11 @@ pub(crate) struct SiteState {
     pub(crate) cert_id: Option<u64>,
     pub(crate) outcome: Outcome,
     pub(crate) detail: Option<String>,
-    #[serde(default, skip_serializing_if = "EdgeMemory::is_empty")]
+    #[serde(
+        default,
+        skip_serializing_if = "EdgeMemory::is_empty",
+        deserialize_with = "EdgeMemory::deserialize_lenient"
+    )]
     pub(crate) edge: EdgeMemory,
 }
 

@@ -362,6 +362,17 @@ fn edge_check_of_sync_counts() {
 }
 
 #[test]
+fn unreadable_memory_is_dropped() {
+    let host = Host::deployed();
+    for edge in
+        [json!(5), json!({"seen": {"nowhere": null}}), json!({"seen": {"192.0.2.1:443": {"later": 1}}})]
+    {
+        host.edit(|state| state["sites"][0]["edge"] = edge.clone());
+        assert_eq!(host.shown(), days(9, Some(true)), "{edge}: the outcome of the last run counts");
+    }
+}
+
+#[test]
 fn nothing_to_do_measures_nothing() {
     let host = Host::deployed();
     fs::remove_file(&state_files(host.state.path())[0]).unwrap();
