@@ -46,7 +46,7 @@ impl LogSocket {
 
     /// The messages received so far.
     pub(crate) fn received(&self) -> Vec<String> {
-        let mut buffer = [0; 65536];
+        let mut buffer = vec![0; 65536];
         let mut messages = Vec::new();
         while let Some(Ok(length)) = self.socket.as_ref().map(|socket| socket.recv(&mut buffer)) {
             messages.push(String::from_utf8(buffer[..length].to_vec()).unwrap());

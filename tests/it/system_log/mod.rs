@@ -115,9 +115,9 @@ fn sync_logs_changed_and_failed_lineages() {
     let lineages = [Lineage::issued_for(&["a.example"]), Lineage::issued_for(&["b.example"])];
     let unmatched = Lineage::issued_for(&["c.example"]);
     let paths = lineages.iter().chain([&unmatched]).map(|lineage| lineage.path().display().to_string());
-    let entries: String = paths.map(|path| format!("[[lineage]]\npath = '{path}'\n")).collect();
+    let entries: Vec<String> = paths.map(|path| format!("[[lineage]]\npath = '{path}'\n")).collect();
     let hook = edgecert().against(&service).args(["sync", "--json"]);
-    let config = hook.write_file("config.toml", &entries);
+    let config = hook.write_file("config.toml", &entries.concat());
     let (output, logged) = run_with_journal(hook.env("EDGECERT_CONFIG", config));
     assert_eq!((output.code, logged.len()), (69, 4), "{logged:?}");
     assert_has(
