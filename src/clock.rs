@@ -10,7 +10,7 @@ pub(crate) fn now() -> OffsetDateTime {
     OffsetDateTime::now_utc()
 }
 
-/// A start, from which time is measured by a clock that is never set: of a run, or of a push.
+/// The start of a run or of a push. Measures elapsed time by the monotonic clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Start(Instant);
 

@@ -1,5 +1,5 @@
-//! Ends the process in the middle of a run: after a panic, or when `status --check` takes too long. Part of the program,
-//! not of the library, like `main.rs`.
+//! Exits before the end of a run: after a panic, or when `status --check` exceeds its time limit. Like `main.rs`, this
+//! is part of the program, not of the library.
 
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use edgecert::report::{AnyReport, internal_error};
 use edgecert::text::count;
 use edgecert::ui::Ui;
 
-/// Ends `status --check` with the verdict that it takes too long, unless it prints its own before.
+/// Exits as UNKNOWN after this time, unless `status --check` prints its verdict first.
 #[expect(clippy::exit, reason = "what the other threads wait for may never come")]
 pub(super) fn exit_after(seconds: NonZeroU64, metrics: Option<PathBuf>, ui: Ui) {
     std::thread::spawn(move || {
@@ -26,9 +26,9 @@ pub(super) fn exit_after(seconds: NonZeroU64, metrics: Option<PathBuf>, ui: Ui) 
     });
 }
 
-/// Reports a panic as an internal error and exits with code 70, or 3 for a monitoring system, never by a signal. The
-/// panic message is not shown, because the values in it may be secret. With a context, the failure also goes to
-/// [`notify`].
+/// Reports a panic as an internal error and exits with code 70, or with 3 if a monitoring system runs this, instead of
+/// dying by a signal. The panic message is not shown, because the values in it may be secret. With a context, the
+/// failure also goes to [`notify`].
 #[expect(clippy::exit, reason = "nothing may run after a panic, and an abort would have another exit code")]
 pub(super) fn exit_on_panic(
     ui: Ui,

@@ -97,8 +97,8 @@ fn run(command_line: &CommandLine, env: Env, ui: Ui) -> u8 {
     exit_code
 }
 
-/// Prints a warning about the run itself. If the caller may drop the output, the system log gets it, too, as a warning of
-/// this command.
+/// Prints a warning about the run itself. If `logged_for` names a command, also writes it to the system log, because
+/// the caller may drop the output.
 fn warn(ui: Ui, warning: &dyn Display, logged_for: Option<&str>) {
     ui.warn(&warning.to_string());
     if let Some(command) = logged_for {

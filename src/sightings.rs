@@ -1,5 +1,5 @@
-//! What is known of the edge of a site from run to run: what each address was last seen to serve, and a push that was
-//! not seen to end. Both decide how long visitors notice nothing.
+//! What edgecert remembers about the edge of a site between runs: what each address was last seen to serve, and a push
+//! that no run has seen end. The slack of the site follows from both.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -10,13 +10,13 @@ use time::{Duration, OffsetDateTime};
 
 use crate::text::rfc3339;
 
-/// What is known of the edge of a site.
+/// Memory of the edge of a site.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct EdgeMemory {
     /// What each address was last seen to serve; those that never showed anything are absent.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     seen: BTreeMap<SocketAddr, Sighting>,
-    /// When the service confirmed the upload of the current leaf; `None`: its push has ended, or it is unknown.
+    /// When the service confirmed the upload of the current leaf; `None` if its push has ended or the time is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "rfc3339::millis::option")]
     uploaded_at: Option<OffsetDateTime>,
 }
@@ -25,10 +25,10 @@ pub(crate) struct EdgeMemory {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Sighting {
-    /// A leaf; of several, the one that expires first.
+    /// A leaf; if it serves several, the first to expire.
     Leaf(SeenLeaf),
-    /// Nothing that visitors accept: a refusal of the name, or a certificate that cannot be read, does not cover the site,
-    /// or is not valid yet.
+    /// No leaf that visitors accept: the address refuses the name, or its certificate cannot be parsed, does not cover
+    /// the site, or is not valid yet.
     Nothing,
 }
 
@@ -42,17 +42,17 @@ pub(crate) struct SeenLeaf {
     pub(crate) not_after: OffsetDateTime,
 }
 
-/// What handshakes with the edge of a site showed at one time.
+/// The result of one round of handshakes with the edge of a site.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NewSightings {
-    /// The addresses of the edge; `None`: it showed nothing new, because it could not be reached.
+    /// What each address showed; `None` if it could not be reached.
     pub(crate) addresses: BTreeMap<SocketAddr, Option<Sighting>>,
-    /// Whether there are no other addresses.
+    /// Whether these are all addresses of the edge.
     pub(crate) is_complete: bool,
 }
 
 impl NewSightings {
-    /// Takes addresses without a valid leaf for unreachable.
+    /// Treats addresses without a valid leaf as unreachable.
     pub(crate) fn ignore_refusals(&mut self) {
         for seen in self.addresses.values_mut() {
             seen.take_if(|seen| *seen == Sighting::Nothing);
@@ -60,11 +60,11 @@ impl NewSightings {
     }
 }
 
-/// What a deployment found out about the edge of a site.
+/// What a deployment learned about the edge of a site.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EdgeFindings {
-    /// Whether what was seen before no longer counts: visitors get no certificate, or not from this lineage, or no handshake
-    /// will ever show what they get.
+    /// Whether earlier sightings no longer count, because visitors get no certificate, or one of another lineage, or
+    /// because verification is off.
     pub(crate) is_void: bool,
     /// In the order of the handshakes.
     pub(crate) seen: Vec<NewSightings>,
@@ -77,24 +77,24 @@ pub(crate) enum Push {
     /// Nothing was uploaded.
     #[default]
     NotBegun,
-    /// It has not ended. The upload was at this time, unless that is unknown.
+    /// It has not ended. Holds the time of the upload, if known.
     Open(Option<OffsetDateTime>),
     Ended(Elapsed),
 }
 
-/// A gap between two looks at an edge does not count as time of a push if it is longer than this: `sync` looks in every run
-/// at a site whose push is open, so it did not run, and the push may have ended long before.
+/// Longer gaps between two looks at an edge do not count towards a push. Every `sync` looks at a site whose push is
+/// open, so in such a gap none ran, and the push may have ended at any time.
 const MAX_GAP: Duration = Duration::hours(3);
 
 impl EdgeFindings {
-    /// The findings on a site that gets its certificate from elsewhere.
+    /// The findings for a site whose certificate does not come from this lineage.
     pub(crate) fn left_to_others() -> Self {
         Self { is_void: true, seen: Vec::new(), push: Push::Open(None) }
     }
 }
 
 impl EdgeMemory {
-    /// Deserializes a memory. One that cannot be read is dropped: the rest of the state file matters more.
+    /// Deserializes a memory. An invalid one becomes empty, so that the rest of the state file remains usable.
     pub(crate) fn deserialize_lenient<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = serde_json::Value::deserialize(deserializer)?;
         Ok(serde_json::from_value(value).unwrap_or_default())
@@ -110,8 +110,8 @@ impl EdgeMemory {
         !self.seen.is_empty()
     }
 
-    /// Adds what handshakes showed. An address that showed nothing new keeps what it was last seen to serve; one that the
-    /// edge no longer has is kept until another one shows something.
+    /// Adds a round of handshakes. An address that could not be reached keeps its last sighting. Addresses that the
+    /// edge no longer has are kept until another one shows something.
     pub(crate) fn see(&mut self, new: &NewSightings) {
         if new.is_complete && new.addresses.values().any(Option::is_some) {
             self.seen.retain(|address, _| new.addresses.contains_key(address));
@@ -120,7 +120,7 @@ impl EdgeMemory {
         self.seen.extend(seen);
     }
 
-    /// Adds what a deployment found out.
+    /// Adds what a deployment learned.
     pub(crate) fn add(&mut self, findings: &EdgeFindings) {
         if findings.is_void {
             self.seen.clear();
@@ -135,13 +135,13 @@ impl EdgeMemory {
         }
     }
 
-    /// Forgets a push that was not seen to end: there is another leaf to deploy.
+    /// Forgets an open push, because another leaf is to be deployed.
     pub(crate) fn abandon_push(&mut self) {
         self.uploaded_at = None;
     }
 
-    /// Ends a push that an earlier run began; the last look at the edge before this one was at `last_look`. Returns how long
-    /// it took as far as the edge was watched, unless the clock was set back since.
+    /// Ends a push that an earlier run began, given the time of the previous look at the edge. Returns how long it
+    /// took, without gaps above `MAX_GAP`; `None` if there is no open push or the clock was set back since.
     pub(crate) fn end_push(&mut self, last_look: OffsetDateTime, now: OffsetDateTime) -> Option<Elapsed> {
         let watched = Elapsed::try_from(last_look - self.uploaded_at.take()?).ok()?;
         let gap = now - last_look;
@@ -149,7 +149,7 @@ impl EdgeMemory {
         Some(watched.saturating_add(if is_watched { gap.try_into().ok()? } else { Elapsed::ZERO }))
     }
 
-    /// How long until visitors notice if nothing works from now on and a push takes this long; `None`: nothing was seen.
+    /// The slack if a push takes this long; `None` if nothing was seen.
     pub(crate) fn slack(&self, push: Duration, now: OffsetDateTime) -> Option<Duration> {
         let slack = |seen: &Sighting| match seen {
             Sighting::Leaf(leaf) => slack(leaf.not_after, push, now),
@@ -174,14 +174,14 @@ impl EdgeMemory {
         self.has_sightings().then(|| self.seen.values().all(is_leaf))
     }
 
-    /// Whether two memories lead to the same conclusions, although the addresses of the edge may have changed.
+    /// Whether two memories hold the same push and the same set of leaves, at whichever addresses.
     pub(crate) fn is_equivalent(&self, other: &Self) -> bool {
         let distinct = |memory: &Self| memory.seen.values().cloned().collect::<BTreeSet<_>>();
         self.uploaded_at == other.uploaded_at && distinct(self) == distinct(other)
     }
 }
 
-/// How long until visitors of a leaf with this expiry notice if nothing works from now on and a push takes this long.
+/// The slack of a leaf with this expiry if a push takes this long.
 pub(crate) fn slack(not_after: OffsetDateTime, push: Duration, now: OffsetDateTime) -> Duration {
     (not_after - now).saturating_sub(push)
 }
@@ -257,13 +257,13 @@ mod tests {
     #[test]
     fn push_ends_once() {
         const HOUR: i64 = 3600;
-        // In seconds before now: the upload and the last look before; and the result.
+        // Seconds before now of the upload and of the previous look, and the result.
         let rows = [
             (0, 0, Some(0)),
             (90, 90, Some(90)),
             (90, 60, Some(90)),
             (4 * HOUR, 3 * HOUR, Some(4 * HOUR)),
-            // Nothing was watching.
+            // Gaps above the limit.
             (4 * HOUR, 3 * HOUR + 1, Some(HOUR - 1)),
             (2_000 * HOUR, 1_999 * HOUR, Some(HOUR)),
             // The clock was set back.

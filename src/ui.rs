@@ -76,8 +76,7 @@ impl Ui {
         self.stdout.width
     }
 
-    /// Reserves the output of the run for the calling thread: the first one prints, any other waits for the process to
-    /// end.
+    /// Reserves standard output for the first thread that calls this. Any other thread blocks until the process exits.
     pub fn claim_output(&self) {
         static OWNER: OnceLock<ThreadId> = OnceLock::new();
         let this = thread::current().id();

@@ -1,5 +1,5 @@
-//! The HTTP client: no redirects, no proxy but the one that the settings name, TLS with ring. Also for requests to other
-//! servers than the service.
+//! The HTTP client, for the service and for other servers: no redirects, no proxy other than the configured one, TLS
+//! with ring.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ fn client_proxy(proxy: &Proxy) -> reqwest::Result<reqwest::Proxy> {
     })
 }
 
-/// Makes a client for another server than the service: it does not know the API key.
+/// Makes a client for a server other than the service. It does not have the API key.
 pub(crate) fn anonymous_client(
     roots: &Roots,
     is_plain: bool,
@@ -56,7 +56,7 @@ pub(crate) fn anonymous_client(
     http_client(tls(roots)?, proxy, HeaderMap::new())
 }
 
-/// Why a request to another server failed, naming neither its URL nor its host.
+/// Why a request to another server failed, without its URL and host, which may be secret.
 pub(crate) fn failure_reason(error: reqwest::Error) -> String {
     match connection_error(error, "its server", RequestPhase::Request) {
         AttemptError::Unreachable { reason, .. } | AttemptError::ConnectionClosed { reason, .. } => reason,

@@ -104,7 +104,7 @@ fn is_deployable(args: &DeployArgs, env: &Env) -> bool {
     args.certificate.named().is_given() || is_hook(env)
 }
 
-/// Whether an ACME client runs this as a hook, if only as the wrong one.
+/// Whether an ACME client runs this as a hook, even as one of the wrong kind.
 fn is_hook(env: &Env) -> bool {
     source::is_hook(env) || source::is_certbot_post_hook(env)
 }
@@ -226,7 +226,7 @@ pub fn wants_json(arguments: &[OsString]) -> bool {
     arguments.iter().any(|argument| argument == "--json")
 }
 
-/// Whether the arguments are those of a monitoring plugin, even if they cannot be parsed.
+/// Whether the arguments contain a flag of `status --check`, even if they cannot be parsed.
 pub fn is_monitoring(arguments: &[OsString]) -> bool {
     let is_flag = |argument: &OsString| MonitoringArgs::has_flag(&argument.to_string_lossy());
     command_name(arguments) == "status" && arguments.iter().any(is_flag)

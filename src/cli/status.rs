@@ -134,7 +134,7 @@ impl MonitoringArgs {
         self.lag_critical.or(self.max_lag())
     }
 
-    /// The value of `--lag-warning`. With `--max-lag` there is none below that.
+    /// The value of `--lag-warning`. With `--max-lag`, that is also the warning, so that none comes earlier.
     pub(crate) fn lag_warning(&self) -> Option<Threshold> {
         self.lag_warning.or(self.max_lag())
     }
@@ -144,7 +144,7 @@ impl MonitoringArgs {
         Some(Threshold::Fixed(Duration::seconds(seconds)))
     }
 
-    /// Describes two thresholds that contradict each other: the warning would come after the critical state.
+    /// Describes two thresholds that contradict each other because the warning would come after the critical alert.
     pub(super) fn contradiction(&self) -> Option<String> {
         if let (Some(warning), Some(critical)) = (self.time_left_warning(), self.critical)
             && warning.is_below(critical) == Some(true)
@@ -164,7 +164,7 @@ impl MonitoringArgs {
     }
 }
 
-/// Describes a warning that comes after the critical state, of which there may be several thresholds.
+/// Describes a warning threshold that is above any of the critical ones.
 fn late_warning(what: &str, warning: Option<Threshold>, critical: &[Threshold]) -> Option<String> {
     let warning = warning?;
     let critical = critical.iter().find(|critical| critical.is_below(warning) == Some(true))?;

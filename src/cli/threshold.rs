@@ -4,7 +4,7 @@ use std::fmt;
 
 use time::Duration;
 
-/// A limit on a duration that depends on a certificate.
+/// A limit on a duration, fixed or relative to the lifetime of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Threshold {
     Fixed(Duration),
@@ -23,7 +23,7 @@ pub(crate) enum SyncThreshold {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DefaultThreshold {
     fixed: Duration,
-    /// The share is one of this many equal parts.
+    /// Denominator of the share: 4 stands for a quarter of the lifetime.
     parts: u8,
 }
 
@@ -41,7 +41,7 @@ pub(crate) const LAG: [DefaultThreshold; 2] = [
 pub(crate) const SYNC_AGE: [Duration; 2] = [Duration::hours(3), Duration::days(1)];
 
 impl DefaultThreshold {
-    /// The limit for a certificate with this lifetime; `None`: it is unknown.
+    /// The limit for a certificate with this lifetime, if known.
     pub(crate) fn of(self, lifetime: Option<Duration>) -> Duration {
         lifetime.map_or(self.fixed, |lifetime| self.fixed.min(lifetime / i32::from(self.parts)))
     }
@@ -55,9 +55,9 @@ impl DefaultThreshold {
 /// Units and their seconds, the largest first.
 const UNITS: [(&str, i64); 5] = [("w", 7 * 86_400), ("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];
 const DAY: i64 = 86_400;
-/// More is a mistake: nothing lasts that long.
+/// Higher values are mistakes: nothing lasts that long.
 const MAX_DAYS: f64 = 36_500.0;
-/// More days without a unit were meant as seconds, which `--max-lag` takes.
+/// Higher values without a unit were meant as seconds, which `--max-lag` takes.
 const MAX_BARE_DAYS: f64 = 400.0;
 
 impl Threshold {
@@ -78,7 +78,7 @@ impl Threshold {
         }
     }
 
-    /// The number of days, if it is fixed and a whole one.
+    /// The number of days, if the limit is fixed and a whole number of days.
     pub(super) fn whole_days(self) -> Option<i64> {
         match self {
             Self::Fixed(duration) => {

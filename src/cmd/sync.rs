@@ -16,7 +16,7 @@ use crate::state::{self, Origin, Store, WriteError};
 use crate::sync::{self, Summary, SyncOptions};
 use crate::text::sanitize;
 
-/// Processes all lineages of the host, records how that ended, and sends the heartbeat.
+/// Processes all lineages of the host, records the result, and sends the heartbeat.
 pub(crate) fn run(
     args: &SyncArgs,
     context: &Context,
@@ -48,8 +48,8 @@ pub(crate) fn run(
     }
 }
 
-/// Records when this run ended, and how; the last thing that a run does, so that one which is killed does not count. An
-/// invalid configuration is recorded where `deploy` records it.
+/// Records when this run ended, and how. Comes last, so that a run that is killed does not count. If the configuration
+/// is invalid, the state directory is the one that `deploy` would use.
 fn record(args: &SyncArgs, context: &Context, report: &Report<Option<Summary>>) -> Result<(), WriteError> {
     let rest = context.without_configuration();
     let file = context.configuration().unwrap_or(&rest);

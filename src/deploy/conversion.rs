@@ -64,7 +64,7 @@ pub(crate) fn record_leaf(stored: &StoredLeaf) -> RecordLeaf {
     RecordLeaf { issued, expires, fingerprint, issuer: None, names, is_certain: stored.is_certain }
 }
 
-/// The sites that a run reported, with what is known of their edges from earlier runs, which reported `before`.
+/// The sites that a run reported, with what earlier runs, which reported `before`, saw of their edges.
 pub(crate) fn recorded_sites(sites: &[SiteReport], before: &[SiteState]) -> Vec<SiteState> {
     let by_id: HashMap<u64, &SiteState> = before.iter().filter_map(|site| Some((site.id?, site))).collect();
     // The bare upload reports no ids.

@@ -121,7 +121,7 @@ impl<'p> PendingSite<'p> {
         self.is_read() && self.is_bound() && self.latest().config_synced
     }
 
-    /// Notes how long the push has taken, after each reading and each round of handshakes.
+    /// Notes how long the push took, if it has ended. To be called after each reading and each round of handshakes.
     pub(super) fn note_push(&mut self) {
         let Ok(stored) = self.stored else { return };
         if self.confirmed_after.is_none() && self.is_pushed() {
@@ -141,7 +141,7 @@ impl<'p> PendingSite<'p> {
         };
         match ended {
             Some(duration) => Push::Ended(duration),
-            // It is bound to another record, so there is no push to wait for.
+            // The site is bound to another record, so there is no push to wait for.
             None if self.stored.is_ok() && self.is_read() && !self.is_bound() => Push::Open(None),
             None => open_push(self.stored),
         }
@@ -182,7 +182,7 @@ impl<'p> PendingSite<'p> {
     }
 }
 
-/// The push after an upload that has not ended.
+/// The state of a push after its upload, before it has ended.
 pub(super) fn open_push(upload: Result<&StoredRecord, &RequestError>) -> Push {
     match upload {
         Ok(stored) => {

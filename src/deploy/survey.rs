@@ -1,5 +1,5 @@
-//! Observes what the edge serves before anything is sent: which sites already have the leaf, and which leaves are in the
-//! records that may be replaced.
+//! Observes what the edge serves before anything is sent: which sites already have the leaf, and which leaves are in
+//! the records that may be replaced.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -33,9 +33,9 @@ pub(super) struct Survey {
 }
 
 impl Survey {
-    /// Observes the edges of the sites that may already have the leaf, and the edge of one site of each record that may be
-    /// replaced. If that site does not have the leaf, the record is replaced in any case, and its other sites are observed
-    /// only for a plan.
+    /// Observes the edges of the sites that may already have the leaf, and the edge of one site of each record that may
+    /// be replaced. If that site does not have the leaf, the record is replaced in any case, and its other sites are
+    /// observed only for a plan.
     pub(super) async fn run(
         request: &RolloutRequest<'_>,
         edge: &Edge<'_>,
@@ -110,7 +110,7 @@ fn record_leaf(leaf: &OtherLeaf) -> RecordLeaf {
     }
 }
 
-/// What a deployment saw of the edges before its uploads, for the state.
+/// What a deployment saw of the edges before its uploads, to be recorded in the state.
 pub(super) struct EdgeLog<'a> {
     pub(super) survey: &'a Survey,
     /// The leaf to deploy.

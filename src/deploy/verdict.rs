@@ -196,7 +196,8 @@ impl<'a> Verdict<'a> {
         }
     }
 
-    /// The upload succeeded and the wait is over, but an address of the edge still shows another leaf or refuses the name.
+    /// The upload succeeded and the wait is over, but an address of the edge still shows another leaf or refuses the
+    /// name.
     fn stale(site: &'a Site, observations: Vec<String>) -> Self {
         Self::new(Outcome::Stale, text::list(&observations))
             .with_error(SiteError::Stale { domain: &site.domain, observations })
@@ -265,7 +266,7 @@ impl<'a> Verdict<'a> {
         }
     }
 
-    /// Whether the site has the leaf, and no handshake is to show it.
+    /// Whether the site has the leaf, and `--verify off` forbids the handshakes that would show it.
     fn is_never_verified(&self, settings: &Settings) -> bool {
         settings.verify == Verify::Off && self.outcome.is_deployed()
     }

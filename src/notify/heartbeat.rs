@@ -1,5 +1,5 @@
-//! The heartbeat: calls `heartbeat_url` after each `sync`, so that its receiver notices a host whose timer died, or one
-//! that cannot notify anybody. A failure is a warning. The URL is a secret, which no message names.
+//! The heartbeat: calls `heartbeat_url` after each `sync`, so that the receiver notices when a host stops syncing, even
+//! if that host can no longer notify anybody. A failure is a warning. The URL is a secret, so no message names it.
 
 use std::thread;
 use std::time::Duration;
@@ -46,7 +46,7 @@ pub(crate) fn send_heartbeat(
 ) -> Result<(), HeartbeatError> {
     let Some(url) = context.heartbeat_url() else { return Ok(()) };
     let (exit_code, summary) = (report.exit_code(), summary(report, moment));
-    // In a thread of its own: after a panic, this one may be inside a runtime.
+    // On a separate thread: after a panic, the current one may be inside a runtime.
     let call = || call(url, exit_code, summary, &context.env);
     thread::scope(|scope| match thread::Builder::new().spawn_scoped(scope, call) {
         Ok(thread) => thread.join().unwrap_or_else(|_| Err(HeartbeatError::Failed("internal error".into()))),
@@ -63,7 +63,7 @@ fn call(url: &HeartbeatUrl, exit_code: u8, summary: String, env: &Env) -> Result
     log::info!("calling heartbeat_url with exit code {exit_code}");
     let failed = |error: anyhow::Error| HeartbeatError::Failed(error.to_string());
     let runtime = Runtime::new().map_err(failed)?;
-    // A timeout of the client would not cover the look-up of the name.
+    // The client's own time-out does not cover name resolution.
     let response = async { tokio::time::timeout(deadline.left(), request.send()).await };
     let response = runtime.block_on(response).map_err(failed)?.map_err(|_| HeartbeatError::TimedOut)?;
     let status = response.map_err(|error| HeartbeatError::Failed(failure_reason(error)))?.status().as_u16();

@@ -1,4 +1,4 @@
-//! The entries of the system log: what is logged about a run, as fields and as a line.
+//! Entries of the system log: what is logged about a run, as journal fields or as a syslog line.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ const IDENTIFIER: &str = "edgecert";
 /// Syslog facility "daemon".
 const FACILITY: u8 = 3;
 
-/// What is logged. Each kind has a message ID, on which filters of users depend.
+/// Kind of an entry. Users filter by its message ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
     DeploymentFailed,
@@ -52,7 +52,7 @@ pub(super) struct LogEntry<'a> {
     pub(super) command: &'a str,
     pub(super) lineage: Option<&'a str>,
     pub(super) outcome: Option<String>,
-    /// `None`: the run has not ended yet.
+    /// `None` if the run has not ended yet.
     pub(super) exit_code: Option<u8>,
 }
 
@@ -99,7 +99,7 @@ pub(super) fn entries(report: &dyn AnyReport) -> Vec<LogEntry<'_>> {
     let more = failed.len().saturating_sub(MAX_LINEAGES);
     let command = report.command();
     let is_deploy = command == "deploy";
-    // The entry of its lineage is that of the run.
+    // The entry of its lineage covers the whole run.
     let has_entry = is_deploy && !failed.is_empty();
     let run = (report.exit_code() != 0 && !has_entry).then(|| {
         let code = report.exit_code();

@@ -1,7 +1,8 @@
-//! Reports how `deploy` and `sync` ended to those who do not see it: certbot drops the exit code, acmed the output.
+//! Reports the result of `deploy` and `sync` where nobody would see it otherwise: certbot drops the exit code, acmed
+//! the output.
 //!
-//! The system log gets failures and deployments, the `on_failure` program the report of a failed run, and the heartbeat
-//! the end of each `sync`. Nothing here changes the exit code.
+//! The system log receives failures and deployments, the `on_failure` program the report of a failed run, and the
+//! heartbeat URL a call after each `sync`. Nothing here changes the exit code.
 
 mod heartbeat;
 mod log_entry;
@@ -20,13 +21,13 @@ pub(crate) use heartbeat::send_heartbeat;
 use log_entry::LogEntry;
 pub use on_failure::NotifyError;
 
-/// Reports the end of a run: a failure to the system log and to the `on_failure` program, a deployment that changed
-/// something to the system log. A usage error does not count, because the user sees it.
+/// Reports the result of a run: failures and deployments that changed something to the system log, and failures to the
+/// `on_failure` program. A usage error does not count, because the user sees it.
 pub fn report(report: &dyn AnyReport, context: &Context) -> Result<(), NotifyError> {
     if report.exit_code() == ErrorKind::Usage.exit_code() { Ok(()) } else { send(report, context) }
 }
 
-/// Reports a panic like any failure. If `sync` panics, its heartbeat is sent, too: the host is alive.
+/// Reports a panic like any failure. If `sync` panics, its heartbeat is sent, too, because its timer still runs.
 pub fn report_panic(report: &dyn AnyReport, context: &Context) {
     // A second panic, in this function, would call it again.
     static IS_REPORTED: AtomicBool = AtomicBool::new(false);
@@ -50,7 +51,7 @@ pub fn log_warning(command: &str, warning: &str) {
 }
 
 fn send(report: &dyn AnyReport, context: &Context) -> Result<(), NotifyError> {
-    // First, because the program may take long.
+    // Before the program runs, which may take long.
     system_log::write(&log_entry::entries(report));
     match context.on_failure() {
         Some(program) if report.exit_code() != 0 => on_failure::run(program, report, &context.env),

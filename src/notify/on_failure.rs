@@ -1,6 +1,6 @@
 //! The `on_failure` program: edgecert's only child process.
 //!
-//! It receives the report, a minimal environment, no secret, and no open file but standard error.
+//! It receives the report and a minimal environment, but no secret, and no open file other than standard error.
 
 use std::ffi::OsStr;
 use std::io::{self, Write as _};

@@ -1,8 +1,8 @@
-//! The system log: journald with fields where it runs, else syslog with a line of the same content.
+//! The system log: fields for journald where it runs, otherwise the same text as a line for syslog.
 //!
 //! The journal's native protocol is a datagram of `NAME=value` lines. The crates for it (libsystemd 0.7,
-//! systemd-journal-logger 2.2) send on sockets that block for as long as journald does not read, which could hang a
-//! hook. An entry has at most a few KiB, so it never needs the protocol's way for large ones, a memory file.
+//! systemd-journal-logger 2.2) send on blocking sockets, so a journald that does not read could hang a hook. An entry
+//! has at most a few KiB, so it never needs the memory file by which the protocol passes large ones.
 
 use std::io::{self, IsTerminal as _};
 use std::os::unix::net::UnixDatagram;
@@ -16,11 +16,10 @@ const JOURNAL_SOCKET: &str = "/run/systemd/journal/socket";
 /// Socket of syslog.
 const SYSLOG_SOCKET: &str = "/dev/log";
 
-/// Time limit for one entry if the log does not read. A burst of entries can exceed its queue for a moment.
+/// Time limit for one entry. A burst of entries can fill the queue of the log for a moment.
 const TIMEOUT: Duration = Duration::from_millis(100);
 
-/// Writes entries to the log, unless standard error is a terminal. If nothing listens, or does not read in time, they
-/// are lost.
+/// Writes entries to the log, unless standard error is a terminal. Entries that nothing reads in time are lost.
 pub(super) fn write(entries: &[LogEntry<'_>]) {
     if entries.is_empty() || io::stderr().is_terminal() {
         return;

@@ -21,7 +21,7 @@ pub(crate) trait Body: Serialize + Default {
     /// Formats the lines for standard output.
     fn to_text(&self, frame: &Frame<'_>) -> String;
 
-    /// How the deployment of each lineage ended, in a run with this exit code and these errors.
+    /// The result of each lineage's deployment, given the exit code and the errors of the run.
     fn deployments<'a>(&'a self, _exit_code: u8, _errors: &'a [CommandError]) -> Vec<DeploymentResult<'a>> {
         Vec::new()
     }

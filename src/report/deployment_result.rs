@@ -1,9 +1,9 @@
-//! How the deployment of a lineage ended, for the system log.
+//! The result of a lineage's deployment, for the system log.
 
 use crate::error::CommandError;
 use crate::outcome::Outcome;
 
-/// The end of the deployment of one lineage.
+/// Result of the deployment of one lineage.
 pub struct DeploymentResult<'a> {
     /// The lineage's name, as `status` shows it.
     pub(crate) lineage: &'a str,
@@ -15,8 +15,8 @@ pub struct DeploymentResult<'a> {
     pub(crate) errors: &'a [CommandError],
 }
 
-/// The most severe of the outcomes of sites, each with whether the run fails unless the site gets the certificate. Sites
-/// without that condition count only if there is no other.
+/// The most severe outcome. Each comes with whether the site is required, that is, whether the run fails unless the
+/// site gets the certificate. Other sites count only if none is required.
 pub(super) fn most_severe<'a>(
     sites: &(impl Iterator<Item = (&'a Outcome, bool)> + Clone),
 ) -> Option<&'a Outcome> {

@@ -70,7 +70,7 @@ pub trait AnyReport {
     fn errors(&self) -> &[CommandError];
     /// The warnings.
     fn warnings(&self) -> &[String];
-    /// How the deployment of each lineage ended, except for those that were unchanged.
+    /// The result of each lineage's deployment, without unchanged lineages.
     fn deployments(&self) -> Vec<DeploymentResult<'_>>;
     /// Formats the JSON object. It is indented, because lego stops reading at a line of 64 KiB.
     fn to_json(&self) -> String;
@@ -135,7 +135,7 @@ impl<B: Body> Report<B> {
         self.exit_code = exit_code;
     }
 
-    /// Sets the message of a failure that is part of the body's text, and so need not be printed.
+    /// Sets the message of a failure that the body's text already shows, so that it is not printed again.
     pub(crate) fn explain(&mut self, error: Option<String>) {
         self.error = error;
     }

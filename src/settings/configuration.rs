@@ -25,7 +25,7 @@ pub(crate) struct ConfigurationFile {
     pub(super) faults: Vec<SettingsError>,
     /// Program to run after a failure. It is known even if the rest of the file is invalid: that is a failure, too.
     pub(crate) on_failure: Option<Program>,
-    /// URL to call after each `sync`, known as long as `on_failure` would be.
+    /// URL to call after each `sync`. Like `on_failure`, it is known even if other lines of the file are invalid.
     pub(crate) heartbeat_url: Option<HeartbeatUrl>,
 }
 

@@ -1,5 +1,5 @@
-//! The `heartbeat_url` key of the configuration file: the URL that is called after each `sync`. Whoever knows it could
-//! report for this host, so it is a secret: neither errors nor `Debug` show it.
+//! The `heartbeat_url` key of the configuration file: the URL that is called after each `sync`. Anyone who knows it can
+//! send heartbeats for this host, so it is a secret: neither errors nor `Debug` show it.
 
 use std::fmt;
 
@@ -50,7 +50,7 @@ impl HeartbeatUrl {
         }
     }
 
-    /// The URL to call after a run: the exit code is the last segment of the path; a query stays behind it.
+    /// The URL to call after a run: appends the exit code to the path, before any query.
     pub(crate) fn with_exit_code(&self, exit_code: u8) -> Url {
         let mut url = self.0.clone();
         // Only URLs without a host, such as `mailto:`, have no segments.

@@ -1,5 +1,5 @@
-//! The proxy for requests to the service and to `heartbeat_url`, from the variables that curl reads. They may hold a password, so an error
-//! names the variable only.
+//! The proxy for requests to the service and to `heartbeat_url`, from the variables that curl reads. They may hold a
+//! password, so an error names the variable only.
 
 use std::net::IpAddr;
 

@@ -23,10 +23,10 @@ impl Hook {
         Self::certbot(env).or_else(|| Self::acme_sh(env)).or_else(|| Self::lego(env))
     }
 
-    /// Whether certbot runs its post hook, once per run and without naming the lineages.
+    /// Whether this is a post hook of certbot, which runs once per run and is not passed the renewed lineages.
     ///
-    /// From 4.2 on, it sets `FAILED_DOMAINS` for post hooks and for nothing else, even if no renewal failed.
-    /// `RENEWED_LINEAGE` says nothing then: it is left over from the last deploy hook of the run.
+    /// From 4.2 on, it sets `FAILED_DOMAINS` for post hooks and for nothing else, even if no renewal failed. A
+    /// `RENEWED_LINEAGE` beside it is left over from the last deploy hook of the run.
     pub(super) fn is_certbot_post_hook(env: &Env) -> bool {
         let is_certbot =
             env.has("FAILED_DOMAINS") || env.raw("RENEWED_DOMAINS").is_some() && Self::certbot(env).is_none();

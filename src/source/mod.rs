@@ -105,7 +105,7 @@ pub(crate) fn is_hook(env: &Env) -> bool {
     Hook::detect(env).is_some()
 }
 
-/// Whether certbot runs its post hook, in which a call without named files has nothing to deploy.
+/// Whether this is a post hook of certbot, where a call that names no files has nothing to deploy.
 pub(crate) fn is_certbot_post_hook(env: &Env) -> bool {
     Hook::is_certbot_post_hook(env)
 }

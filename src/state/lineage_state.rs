@@ -94,7 +94,7 @@ pub(crate) struct LeafState {
 }
 
 impl LeafState {
-    /// The leaf as the addresses of an edge may serve it.
+    /// The leaf as a sighting records it.
     pub(crate) fn to_seen(&self) -> SeenLeaf {
         let Self { not_before, not_after, .. } = *self;
         SeenLeaf { fingerprint: self.fingerprint.clone(), not_before, not_after }
@@ -142,7 +142,8 @@ pub(crate) struct SiteState {
 }
 
 impl LineageState {
-    /// Begins a run. Keeps the sites of earlier runs until this one reports its own, and the last leaf if `leaf` is `None`.
+    /// Begins a run. Keeps the sites of earlier runs until this one reports its own, and the last leaf if `leaf` is
+    /// `None`.
     pub(crate) fn begin(
         before: Option<Self>,
         source: SourceState,
@@ -232,7 +233,8 @@ impl LineageState {
         self.edge_checked_at = checked_at.or(self.edge_checked_at);
     }
 
-    /// Measures the pushes of earlier runs that have ended since the last run that reported sites.
+    /// Ends and measures pushes that earlier runs left open. The last look at the edges was in the last run that
+    /// reported sites.
     fn end_pushes(&mut self, now: OffsetDateTime) {
         let Some(last_look) = self.sites_leaf.as_ref().map(|dated| dated.at) else { return };
         let has_ended = |site: &&mut SiteState| matches!(site.outcome, Outcome::Served | Outcome::Synced);

@@ -55,7 +55,7 @@ impl WriteError {
     }
 }
 
-/// Why a file that cannot be read is not written.
+/// Why a file that cannot be read is not overwritten.
 const KEPT: &str = "its contents cannot be read and are kept";
 
 /// The state directory cannot be listed.
@@ -130,8 +130,8 @@ impl Store {
         self.directory.join(format!("{name}.{extension}"))
     }
 
-    /// Reads the state of a lineage; `None` if there is none. An invalid file is renamed, so that it can be examined and
-    /// does not get in the way.
+    /// Reads the state of a lineage; `None` if there is none. An invalid file is renamed, so that it can be examined
+    /// and does not get in the way.
     pub(crate) fn read(&self, name: &str) -> Result<Option<LineageState>, StateError> {
         let path = self.file(name, EXTENSION);
         let bytes = match file::read(&path, MAX_BYTES) {

@@ -1,7 +1,7 @@
-//! The record of the last `sync`: when it ended, and how. A run that is killed leaves the record of the one before.
+//! The record of the last `sync`: when it ended, and how. A run that is killed leaves the previous record in place.
 //!
-//! Each shard of `sync --shard I/N` has a file of its own, so that none waits for another. The names have no extension:
-//! earlier releases ignore these files.
+//! Each shard of `sync --shard I/N` has a file of its own, so that shards do not wait for each other. The names have no
+//! extension, so earlier releases ignore the files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ const VERSION: u64 = 1;
 const NAME: &str = "last-sync";
 /// Maximum size of a file; the message is one short line.
 const MAX_BYTES: u64 = 64 << 10;
-/// A record may be this far in the future, because the clock may have been corrected since.
+/// How far in the future a record may be, in case the clock has been corrected since.
 const MAX_SKEW: time::Duration = time::Duration::minutes(5);
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -32,7 +32,7 @@ pub(crate) struct SyncRecord {
     pub(crate) exit_code: u8,
     /// The first error, on one line; `None` if there was none.
     pub(crate) message: Option<String>,
-    /// End of the first of the failed runs in a row; `None` after a success.
+    /// End of the first run in the current series of failures; `None` after a success.
     #[serde(with = "rfc3339::millis::option")]
     pub(crate) failing_since: Option<OffsetDateTime>,
 }
@@ -40,14 +40,14 @@ pub(crate) struct SyncRecord {
 /// What is known of the last `sync`.
 #[derive(Debug, Default)]
 pub(crate) struct LastSync {
-    /// `None` if there was none, or if it is unknown for the reason in `faults`. If shards have runs of their own, the
-    /// time is that of the shard which has been waiting for the longest, and a failure of any of them counts.
+    /// `None` if `sync` never ran, or if `faults` says why that is unknown. With shards, the time is that of the shard
+    /// that ran least recently, and a failure of any shard counts.
     pub(crate) record: Option<SyncRecord>,
     /// Files that cannot be used.
     pub(crate) faults: Vec<SyncRecordFault>,
 }
 
-/// Why it is not known when `sync` last ran.
+/// Why a record cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SyncRecordFault {
     #[error(transparent)]
@@ -75,16 +75,16 @@ struct ShardRecord {
 /// A shard: its index, and the number of shards.
 type ShardNumber = (u64, u64);
 
-/// The only shard has all lineages.
+/// A run without `--shard`: the only shard, which has all lineages.
 const ALL: ShardNumber = (0, 1);
 
 impl SyncRecord {
-    /// Whichever ended last.
+    /// Returns the record that ended later.
     fn newer<'a>(&'a self, other: Option<&'a Self>) -> &'a Self {
         other.filter(|other| other.ended_at > self.ended_at).unwrap_or(self)
     }
 
-    /// Adds another shard: the older time, and the failure that has lasted longer.
+    /// Combines two shards: the earlier time, and the failure that has lasted longer.
     fn and(self, other: Self) -> Self {
         let since = |record: &Self| record.failing_since.unwrap_or(record.ended_at);
         let is_worse = other.exit_code != 0 && (self.exit_code == 0 || since(&other) < since(&self));
@@ -94,12 +94,12 @@ impl SyncRecord {
 }
 
 impl LastSync {
-    /// Combines the record of the last run for all lineages with those of shards. A shard without a record does not
-    /// count: another host with a state directory of its own may process it.
+    /// Combines the record of the last run for all lineages with those of the shards. A shard without a record does not
+    /// count, because another host may process it.
     fn of(records: Vec<ShardRecord>, faults: Vec<SyncRecordFault>) -> Self {
         let (full, mut shards): (Vec<_>, Vec<_>) = records.into_iter().partition(|shard| shard.number == ALL);
         let full = full.into_iter().next().map(|shard| shard.record);
-        // Files of another number of shards are left over.
+        // Files with another number of shards are left over from an earlier setup.
         let newest = shards.iter().max_by_key(|shard| shard.record.ended_at);
         let Some((_, of)) = newest.map(|shard| shard.number) else { return Self { record: full, faults } };
         shards.retain(|shard| shard.number.1 == of);
@@ -118,7 +118,7 @@ impl Store {
     ) -> Result<(), WriteError> {
         let name = file_name(shard.unwrap_or(ALL));
         let path = self.path(&name);
-        // Two runs may end at the same moment. If the other one hangs, its record has to do.
+        // Two runs may end at the same moment. If the other one holds the lock for too long, this record is skipped.
         let _lock = match self.lock(&name, Deadline::after(LOCK_TIMEOUT)) {
             Err(LockError::Timeout(_)) => return Ok(()),
             Err(LockError::Write(error)) => return Err(error),
@@ -175,7 +175,7 @@ fn file_name(shard: ShardNumber) -> String {
     if shard == ALL { NAME.into() } else { format!("{NAME}-{}-of-{}", shard.0, shard.1) }
 }
 
-/// The shard that the name of a file gives; `None`: it is another file.
+/// The shard that a file name stands for; `None` if it is not a record.
 fn shard_number(name: &str) -> Option<ShardNumber> {
     let (index, of) = match name.strip_prefix(NAME)? {
         "" => ALL,

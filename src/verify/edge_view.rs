@@ -54,8 +54,8 @@ impl EdgeView {
         self.unresolved = reasons;
     }
 
-    /// Records the observation of a round of handshakes. A failure does not replace another leaf that was observed before, nor
-    /// a refusal.
+    /// Records the observation of a round of handshakes. A failure does not replace another leaf that was observed
+    /// before, nor a refusal.
     pub(super) fn record(&mut self, address: SocketAddr, observation: Observation, is_mixed: bool) {
         let rounds = self.rounds.entry(address).or_default();
         rounds.mixed += u32::from(is_mixed);
@@ -171,7 +171,7 @@ impl EdgeView {
         self.addresses.iter().filter_map(describe).collect()
     }
 
-    /// The leaf that expires first among the other leaves that are still served, of those that visitors may accept.
+    /// The first to expire of the other leaves that are still served and that visitors may accept.
     pub(crate) fn earliest_other(&self, now: OffsetDateTime) -> Option<&OtherLeaf> {
         let leaves = self.addresses.values().filter_map(|observation| match observation {
             Observation::Other { leaf, .. } => leaf.as_ref().filter(|leaf| leaf.is_accepted(now)),
@@ -180,7 +180,7 @@ impl EdgeView {
         leaves.min_by_key(|leaf| leaf.not_after)
     }
 
-    /// What the addresses that count showed, given the expected leaf.
+    /// What the relevant addresses showed, given the expected leaf.
     pub(crate) fn sightings(&self, expected: &SeenLeaf, now: OffsetDateTime) -> NewSightings {
         let addresses = self.relevant();
         let addresses =
@@ -211,8 +211,8 @@ impl EdgeView {
         self.addresses.iter().filter_map(other_chain).chain(no_route).collect()
     }
 
-    /// The addresses that count. Unless the view is strict, those that this host has no route to are left out if there are
-    /// others: a host without IPv6 has no route to half of the edge.
+    /// The addresses that count. Unless the view is strict, those that this host has no route to are left out if there
+    /// are others: a host without IPv6 has no route to half of the edge.
     fn relevant(&self) -> impl Iterator<Item = (&SocketAddr, &Observation)> {
         let has_route = |observation: &Observation| !observation.failed_with(Cause::NoRoute);
         let any = !self.is_strict && self.addresses.values().any(has_route);

@@ -35,7 +35,7 @@ impl Observation {
         matches!(self, Self::Expected { .. })
     }
 
-    /// What visitors get now, given the expected leaf; `None`: it is unknown.
+    /// What visitors get now, given the expected leaf; `None` if unknown.
     pub(super) fn sighting(&self, expected: &SeenLeaf, now: OffsetDateTime) -> Option<Sighting> {
         match self {
             Self::Unchecked => None,
