@@ -46,8 +46,8 @@ impl<'a> CheckedLineage<'a> {
         self.views.insert(site, view);
     }
 
-    /// Why the lineage has to be deployed: an edge serves another leaf, or refuses the name, or cannot be reached although
-    /// it has to be.
+    /// Why the lineage has to be deployed: an edge serves another leaf, or refuses the name, or cannot be reached
+    /// although it has to be.
     pub(super) fn drift(&self) -> Option<Reason> {
         self.check.sites.iter().find_map(|site| {
             let view = self.views.get(&site.id)?;
@@ -105,8 +105,8 @@ impl<'a> CheckedLineage<'a> {
     }
 }
 
-/// Observes the edges of all lineages until the deadline. The order is random, so that edges which do not respond cannot
-/// keep the same lineages from being checked in every run.
+/// Observes the edges of all lineages until the deadline. The order is random, so that edges which do not respond
+/// cannot keep the same lineages from being checked in every run.
 pub(super) fn observe(lineages: &mut [CheckedLineage<'_>], deadline: Deadline) -> anyhow::Result<()> {
     if lineages.is_empty() {
         return Ok(());

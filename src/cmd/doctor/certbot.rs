@@ -1,7 +1,8 @@
 //! Whether certbot runs edgecert for a lineage: in the hooks of the lineage's renewal file and of `cli.ini`, in the
 //! directories of hooks, or on the command line of a timer.
 //!
-//! Only deploy hooks are told what was renewed. A pre or post hook that deploys is a mistake, but a post hook may sync.
+//! Only deploy hooks get the renewed lineage. A pre or post hook that deploys without naming one is a mistake; a post
+//! hook may run `edgecert sync`.
 
 use std::path::{Path, PathBuf};
 
@@ -41,7 +42,7 @@ impl OtherHook {
     }
 }
 
-/// Whether a call outside of a deploy hook has nothing that names its certificate.
+/// Whether a call outside of a deploy hook deploys without naming a certificate.
 fn is_wrong(call: &Call) -> bool {
     call.action() == Action::Deploy { cert: None, lineage: None }
 }

@@ -66,7 +66,7 @@ impl CertbotFiles {
             .any(|setting| setting.name == "no_directory_hooks" && is_true(setting.value))
     }
 
-    /// The line of the renewal file that excludes the lineage from renewal.
+    /// The line of the renewal file that excludes the lineage from renewal, if any.
     pub(super) fn not_renewed(&self) -> Option<usize> {
         let mut settings = settings(&self.renewal_text);
         settings
@@ -88,8 +88,8 @@ fn settings(text: &str) -> impl Iterator<Item = Setting<'_>> {
     })
 }
 
-/// The settings of `cli.ini`, in the syntax of `ConfigArgParse`: `name = value`, `name: value`, `name value`, or the name
-/// of a flag, each also after `--`.
+/// The settings of `cli.ini`, in the syntax of `ConfigArgParse`: `name = value`, `name: value`, `name value`, or the
+/// name of a flag, each also after `--`.
 fn cli_settings(text: &str) -> impl Iterator<Item = Setting<'_>> {
     text.lines().zip(1..).filter_map(|(text, line)| {
         let text = text.trim();
@@ -116,12 +116,12 @@ fn without_comment(text: &str) -> &str {
     comment.map_or(text, |(start, _)| &text[..start])
 }
 
-/// Whether `ConfigArgParse` takes a value for that of a flag that is given.
+/// Whether `ConfigArgParse` reads this value of a flag as true.
 fn is_true(value: &str) -> bool {
     ["true", "yes", "on", "1"].contains(&value.to_lowercase().as_str())
 }
 
-/// Whether `ConfigObj` takes a value for false.
+/// Whether `ConfigObj` reads this value as false.
 fn is_false(value: &str) -> bool {
     ["false", "no", "off", "0"].contains(&value.to_lowercase().as_str())
 }

@@ -25,7 +25,7 @@ pub(super) enum HookStatus {
     Broken { config: PathBuf },
     /// The client calls edgecert for something other than a deployment.
     NotDeploying { config: PathBuf, remedy: String },
-    /// certbot calls edgecert in a hook that is not told which lineages were renewed.
+    /// certbot calls edgecert in a pre or post hook, which does not get the renewed lineages.
     WrongHook(WrongHook),
     /// The client does not call edgecert.
     NotInstalled { config: PathBuf, remedy: String },
@@ -33,7 +33,7 @@ pub(super) enum HookStatus {
     Unknown,
 }
 
-/// A call in a hook of certbot that is not told which lineages were renewed.
+/// A call in a pre or post hook of certbot, which does not get the renewed lineages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct WrongHook {
     /// The file, with the line if it has others.

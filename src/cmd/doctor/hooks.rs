@@ -44,7 +44,7 @@ pub(super) fn check_managed(
     }
 }
 
-/// Does not name the lineage, because the hook may be that of every lineage.
+/// Creates the finding for a pre or post hook. It does not name the lineage, because lineages may share the hook.
 fn wrong_hook(wrong: &WrongHook) -> DoctorFinding {
     let WrongHook { place, is_pre, remedy, .. } = wrong;
     let reason = if *is_pre {

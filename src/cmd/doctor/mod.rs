@@ -85,7 +85,7 @@ pub(crate) fn run(args: &DoctorArgs, context: &Context, report: &mut CommandRepo
     doctor.check(args, context);
     let Doctor { mut findings, warnings, has_settings, now, .. } = doctor;
     report.warnings.extend(warnings);
-    // A hook of certbot may be that of every lineage.
+    // Lineages may share a hook of certbot, which is then reported once.
     let mut seen = HashSet::new();
     findings.retain(|finding| seen.insert((finding.subject, finding.detail.clone())));
     let next = next::step(&findings, has_settings, host.uid == 0);

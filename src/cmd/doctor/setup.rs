@@ -29,8 +29,8 @@ pub(super) fn configuration_file(paths: &ConfigurationPaths) -> Option<DoctorFin
     Some(DoctorFinding::ok(Subject::Settings, detail))
 }
 
-/// Reports what is wrong with the configuration file and the variables, with the base URL, and with the API key. A setting
-/// is not missing if the file that may hold it is invalid.
+/// Reports what is wrong with the configuration file and the variables, with the base URL, and with the API key. A
+/// setting is not missing if the file that may hold it is invalid.
 pub(super) fn check_settings(
     configuration: Result<(), SettingsError>,
     unusable: Vec<SettingsError>,
@@ -64,7 +64,7 @@ pub(super) fn check_on_failure(program: &Program) -> Option<DoctorFinding> {
     Some(DoctorFinding { detail, ..finding })
 }
 
-/// Reports a configuration file whose `heartbeat_url`, a secret, others can read.
+/// Reports a configuration file that contains a `heartbeat_url`, a secret, and that others can read.
 pub(super) fn check_heartbeat_url(paths: &ConfigurationPaths) -> Option<DoctorFinding> {
     let ConfigurationPaths::Read(file) = paths else { return None };
     if !file::is_open_to_others(file) {

@@ -20,8 +20,8 @@ pub(super) struct Subject<'a> {
     pub(super) last_sync: &'a LastSync,
 }
 
-/// Evaluates the lineages and the last `sync`. Without any lineage, the last `sync` does not count: that would hide
-/// that nothing is known.
+/// Evaluates the lineages and the last `sync`. Without any lineage, the last `sync` is ignored, because its alert would
+/// hide that nothing is known.
 pub(super) fn evaluate(subject: Subject<'_>, thresholds: &Thresholds, now: OffsetDateTime) -> CheckVerdict {
     let Subject { lineages, state_errors, last_sync } = subject;
     let mut alerts: Vec<Alert> =
@@ -66,13 +66,13 @@ fn worst(measurements: &[Measurement], quantity: Quantity) -> Option<Gauge> {
     gauges.filter(|gauge| gauge.quantity == quantity).max_by(Gauge::compare)
 }
 
-/// The alert for a state file. A damaged one may be that of a deployment which has been pending since it was written.
+/// The alert for a state file. A damaged one may hide a deployment that has been pending since the file was written.
 fn state_alert(error: &StateError, thresholds: &Thresholds, now: OffsetDateTime) -> Alert {
     let written_at = error.damaged().filter(|file| file.is_pending).and_then(|file| file.written_at);
     let level = match written_at {
         Some(at) => thresholds.unknown_lag(now - at).level().max(Level::Warning),
         None if error.is_invalid() => Level::Warning,
-        // It may hold anything.
+        // It may hide anything, so there is no level to derive.
         None => Level::Unknown,
     };
     Alert::from_message(level, &error.to_string())
@@ -86,7 +86,7 @@ fn alerts_of(lineage: &LineageStatus, thresholds: &Thresholds, now: OffsetDateTi
     alerts.extend(pending_expiry_alert(lineage, now));
     alerts.extend(expiry_alert(lineage, thresholds, now));
     alerts.extend(disk_alert(lineage));
-    // While a deployment is pending, the edges serve the previous leaf; which its lag accounts for.
+    // While a deployment is pending, the edges serve the previous leaf, and the lag is judged instead.
     let sites = lineage.sites.iter().filter(|_| lineage.pending_since.is_none());
     alerts.extend(sites.filter_map(stale_edge).map(|text| warning(lineage, &text)));
     alerts.extend(lineage.sites.iter().filter_map(|site| unchecked_edge(lineage, site)));
@@ -97,7 +97,7 @@ fn warning(lineage: &LineageStatus, text: &str) -> Alert {
     Alert::new(Level::Warning, Some(&lineage.name), text)
 }
 
-/// The alert for a deployment that has been pending for too long, or that waiting does not finish because the
+/// The alert for a deployment that has been pending for too long, or that will not finish by waiting because the
 /// service's responses are unintelligible.
 fn pending_alert(lineage: &LineageStatus, thresholds: &Thresholds, now: OffsetDateTime) -> Option<Alert> {
     let gauge = thresholds.lag(lineage.lag(now)?, lineage);
@@ -125,7 +125,7 @@ fn pending_expiry_alert(lineage: &LineageStatus, now: OffsetDateTime) -> Option<
     Some(Alert::new(Level::Critical, Some(&lineage.name), &text).with_urgency(f64::INFINITY))
 }
 
-/// The alert for the site whose leaf has the least time left, by its thresholds.
+/// The alert for the site whose leaf is nearest to its thresholds, or farthest beyond them.
 fn expiry_alert(lineage: &LineageStatus, thresholds: &Thresholds, now: OffsetDateTime) -> Option<Alert> {
     let gauges = lineage.sites.iter().filter_map(|site| Some((time_left(site, thresholds, now)?, site)));
     // `max_by` takes the last one of equals, and the first site is expected.
@@ -148,8 +148,8 @@ fn expiry_alert(lineage: &LineageStatus, thresholds: &Thresholds, now: OffsetDat
     Some(alert.with_urgency(gauge.urgency()))
 }
 
-/// The time left of the leaf that the visitors of a site get: of the deployed one or, if that expires earlier, of one
-/// that an address of the edge was last seen to serve. `None`: unknown.
+/// The time left of the deployed leaf, or of a leaf that an edge address was last seen to serve if that expires
+/// earlier; `None` if unknown.
 fn time_left(site: &SiteStatus, thresholds: &Thresholds, now: OffsetDateTime) -> Option<Gauge> {
     let validity = site.served_validity()?;
     let deployed = validity.not_after - now;
@@ -158,7 +158,7 @@ fn time_left(site: &SiteStatus, thresholds: &Thresholds, now: OffsetDateTime) ->
     Some(thresholds.time_left(left, seen.unwrap_or(validity)))
 }
 
-/// What is wrong with the edge of a site, as handshakes just now or in an earlier run showed.
+/// Describes an edge that does not serve the leaf, according to handshakes just now or in an earlier run.
 fn stale_edge(site: &SiteStatus) -> Option<String> {
     let stale = site.edge.as_ref().and_then(|edge| edge.stale.first());
     let was_stale = || {
@@ -167,7 +167,7 @@ fn stale_edge(site: &SiteStatus) -> Option<String> {
     Some(format!("{}: {}", site.domain, stale.map(String::as_str).or_else(was_stale)?))
 }
 
-/// The alert for an edge of which `--verify` could check no address.
+/// The alert for an edge that `--verify` could not check at any address.
 fn unchecked_edge(lineage: &LineageStatus, site: &SiteStatus) -> Option<Alert> {
     let edge =
         site.edge.as_ref().filter(|edge| edge.outcome == EdgeOutcome::Unreachable && edge.served == 0)?;

@@ -98,8 +98,8 @@ impl LineageStatus {
 }
 
 impl LineageStatus {
-    /// Marks the sites whose certificate another lineage provides, as `sync` will. If no run has seen the leaf on disk, it
-    /// may have been issued later, so nothing is marked.
+    /// Marks the sites whose certificate another lineage provides, as `sync` will. If no run has seen the leaf on disk,
+    /// it may have been issued later, so nothing is marked.
     fn mark_superseded(&mut self, leaf: &RankedLeaf, deployments: &Deployments, now: OffsetDateTime) {
         let is_unseen = matches!(self.disk, DiskStatus::Leaf { age: LeafAge::Newer, .. });
         for site in self.sites.iter_mut().filter(|_| !is_unseen) {
@@ -184,8 +184,8 @@ impl Validity {
     }
 }
 
-/// The sites of the last run that reported any, which may have deployed an earlier leaf: a run that fails before it knows
-/// its sites, or that has not ended, leaves them as they were.
+/// The sites of the last run that reported any, which may have deployed an earlier leaf: a run that fails before it
+/// knows its sites, or that has not ended, leaves them as they were.
 fn sites(state: &LineageState, disk: &DiskStatus) -> Vec<SiteStatus> {
     let on_disk = disk.leaf().map(|leaf| &leaf.fingerprint);
     let site = |site: &SiteState| {
@@ -208,7 +208,7 @@ fn sites(state: &LineageState, disk: &DiskStatus) -> Vec<SiteStatus> {
     state.sites.iter().map(site).collect()
 }
 
-/// The leaf in the record of a site, and the leaf that its visitors get, as far as its outcome shows.
+/// The leaf in the record of a site and the leaf that its visitors get, according to its outcome.
 fn leaves_of<'a>(
     site: &SiteState,
     state: &'a LineageState,

@@ -19,13 +19,13 @@ pub(super) struct Gauge {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Quantity {
-    /// Alerts below its limits; the others alert above them.
+    /// Alerts if below its limits; the other quantities alert if above them.
     TimeLeft,
     Lag,
     SyncAge,
 }
 
-/// The limits of a duration; `None`: it does not alert.
+/// The limits of a duration; `None` disables the alert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Limits {
     pub(super) warning: Option<Duration>,
@@ -71,7 +71,7 @@ impl Gauge {
         self.quantity == Quantity::TimeLeft && self.value.is_negative()
     }
 
-    /// Orders the alerts of one level: 1 at the limit that alerts first, more beyond it.
+    /// Orders alerts of the same level: 1 at the first limit, higher beyond it.
     pub(super) fn urgency(&self) -> f64 {
         let (value, limit) = (self.value.as_seconds_f64(), self.first_limit().as_seconds_f64());
         match self.quantity {
@@ -92,7 +92,7 @@ impl Gauge {
         first.unwrap_or(Duration::MAX)
     }
 
-    /// Compares gauges of one quantity: the greater one is farther beyond its limits, or nearer to them.
+    /// Compares gauges of the same quantity: the greater one is farther beyond its limits, or nearer to them.
     pub(super) fn compare(&self, other: &Self) -> Ordering {
         let by_urgency = || self.urgency().total_cmp(&other.urgency());
         // Both expired.
@@ -109,7 +109,7 @@ impl Gauge {
             Quantity::TimeLeft => {
                 let limit =
                     |limit: Option<Duration>| limit.map(|limit| days(limit) + ":").unwrap_or_default();
-                // No minimum: it is negative after the expiry.
+                // No minimum, because the value is negative after the expiry.
                 return format!("days_left={};{};{}", days(self.value), limit(warning), limit(critical));
             }
             Quantity::Lag => "lag",
@@ -133,7 +133,7 @@ impl Gauge {
     }
 }
 
-/// Formats days with at most four decimals, which is ten seconds.
+/// Formats days with at most four decimals, a resolution of about ten seconds.
 fn days(duration: Duration) -> String {
     let days = format!("{:.4}", duration / Duration::DAY);
     let days = days.trim_end_matches('0').trim_end_matches('.');

@@ -21,7 +21,7 @@ pub(super) struct LastSyncJson<'a> {
     failing_since: Option<OffsetDateTime>,
 }
 
-/// The JSON object; `None` if there was no run, or if it is unknown.
+/// The JSON object; `None` if `sync` never ran, or if that is unknown.
 pub(super) fn json(last: &LastSync) -> Option<LastSyncJson<'_>> {
     let SyncRecord { ended_at, exit_code, message, failing_since } = last.record.as_ref()?;
     let message = message.as_deref();
@@ -58,7 +58,7 @@ fn line(sign: Option<Sign>, text: &str, style: Style) -> String {
     Wrapped::new(&prefix, columns, INDENT, style).words(&format!("last sync: {text}")).finish()
 }
 
-/// Formats the metrics, which have no labels; nothing if there was no run, or if it is unknown.
+/// Formats the metrics, which have no labels; empty if `sync` never ran, or if that is unknown.
 pub(super) fn metrics(last: &LastSync) -> String {
     let Some(SyncRecord { ended_at, exit_code, .. }) = &last.record else { return String::new() };
     let mut text = String::new();

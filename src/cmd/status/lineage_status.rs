@@ -25,13 +25,13 @@ pub(super) struct LineageStatus {
     pub(super) generation: u64,
     /// When the last run began; `None`: there was none.
     pub(super) begun_at: Option<OffsetDateTime>,
-    /// When `sync` last checked the edges of its sites without a deployment; `None`: not since the last deployment.
+    /// When `sync` last checked the edges of its sites without deploying; `None` if not since the last deployment.
     pub(super) edge_checked_at: Option<OffsetDateTime>,
-    /// Start of the pending deployment, or the time at which a leaf that no run has seen was written.
+    /// Start of the pending deployment, or the time when a leaf that no run has seen was written.
     pub(super) pending_since: Option<OffsetDateTime>,
     /// Whether a run has begun the pending deployment.
     pub(super) is_begun: bool,
-    /// Dates of the pending leaf; `None`: nothing is pending, or they are unknown.
+    /// Dates of the pending leaf; `None` if nothing is pending or they are unknown.
     pub(super) pending_validity: Option<Validity>,
     pub(super) last_success: Option<OffsetDateTime>,
     /// The longest push that its runs measured.
@@ -92,15 +92,16 @@ pub(super) struct SiteStatus {
     pub(super) detail: Option<String>,
     /// Whether its record holds the leaf on disk; `None`: unknown.
     pub(super) is_on_record: Option<bool>,
-    /// Dates of the leaf that visitors get, as recorded or just served; `None`: unknown.
+    /// Dates of the leaf that visitors get, as recorded or just served; `None` if unknown.
     pub(super) validity: Option<Validity>,
     /// What its edge serves now; `None`: it was not checked.
     pub(super) edge: Option<EdgeStatus>,
     /// What its edge was last seen to serve, just now or by an earlier run.
     pub(super) seen: EdgeMemory,
-    /// How long until visitors notice if nothing works from now on; `None`: it is unknown, or up to another lineage.
+    /// The slack; `None` if it is unknown, or if another lineage provides the certificate.
     pub(super) slack: Option<Duration>,
-    /// Whether every address was last seen to serve the leaf; `None`: none was seen, or it is up to another lineage.
+    /// Whether every address was last seen to serve the leaf; `None` if none was seen, or if another lineage provides
+    /// the certificate.
     pub(super) serves_leaf: Option<bool>,
 }
 
@@ -114,7 +115,7 @@ pub(super) struct EdgeStatus {
     pub(super) addresses: usize,
     /// One message for each address that serves another leaf or refuses the name.
     pub(super) stale: Vec<String>,
-    /// Dates of the leaf among those that expires first.
+    /// Dates of the first of these leaves to expire.
     pub(super) stale_validity: Option<Validity>,
     /// Why the others could not be checked.
     pub(super) unreachable: Vec<String>,
@@ -173,7 +174,7 @@ impl LineageStatus {
         self.pending_since.map(|since| now - since)
     }
 
-    /// Dates of the leaf that is pending or, if none is, of the latest known.
+    /// Dates of the pending leaf or, if none is pending, of the latest known one.
     pub(super) fn latest_validity(&self) -> Option<Validity> {
         let latest = || self.disk.leaf().or(self.deployed.as_ref()).map(|leaf| leaf.validity);
         self.pending_validity.or_else(latest)
@@ -205,7 +206,7 @@ impl SiteStatus {
 }
 
 impl Validity {
-    /// How long the leaf is valid in all; `None`: its dates contradict each other.
+    /// The lifetime of the leaf; `None` if its dates contradict each other.
     pub(super) fn lifetime(self) -> Option<Duration> {
         Some(self.not_after - self.not_before).filter(|lifetime| lifetime.is_positive())
     }

@@ -18,7 +18,7 @@ use crate::text;
 struct Metric {
     name: &'static str,
     help: &'static str,
-    /// The value of a series; `None`: it is left out.
+    /// The value of a series; `None` omits the series.
     value: fn(&LineageStatus, Option<&SiteStatus>, OffsetDateTime) -> Option<i64>,
 }
 
@@ -123,7 +123,7 @@ pub(super) fn format(lineages: &[LineageStatus], now: OffsetDateTime) -> String 
     text
 }
 
-/// Formats the metrics without labels: what has no series of its own, because nothing is known of its lineage.
+/// Formats the metrics without labels, which also cover problems that have no series because their lineage is unknown.
 pub(super) fn format_host(check_level: u8, unusable_state_files: usize) -> String {
     let mut text = String::new();
     for (name, help, value) in [
@@ -148,10 +148,10 @@ fn escape(value: &str) -> String {
     value.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n")
 }
 
-/// Replaces the file: the collector reads the old one or the new one.
+/// Replaces the file atomically, so that the collector never reads a part of it.
 pub(super) fn write(path: &Path, text: &str) -> Result<(), MetricsError> {
     let failed = |reason: String, kind| MetricsError { path: path.to_owned(), reason, kind };
-    // Not to be replaced by a file: a device, or a link such as `/dev/stdout`.
+    // Renaming would replace a device, or a link such as `/dev/stdout`, by a file.
     if path.symlink_metadata().is_ok_and(|metadata| !metadata.is_file()) {
         return Err(failed("not a regular file".into(), io::ErrorKind::AlreadyExists));
     }
@@ -177,7 +177,7 @@ pub(super) fn discard(path: &Path) {
 fn replace(path: &Path, temporary: PathBuf, text: &str) -> io::Result<()> {
     const MODE: u32 = 0o644;
     let staged = StagedFile::write(path, temporary, &[text.as_bytes()], MODE)?;
-    // Whatever the umask: the collector runs as another user.
+    // Regardless of the umask, because the collector runs as another user.
     staged.set_mode(MODE)?;
     staged.replace()?;
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -1,7 +1,8 @@
-//! `edgecert status`: what is known of each lineage, as a table, as JSON, for monitoring, or for Prometheus.
+//! `edgecert status`: the status of each lineage as a table, as JSON, as a verdict for monitoring systems, or as
+//! metrics for Prometheus.
 //!
-//! `gather` collects the status without any network, `verify` adds what the edges serve for `--verify`, and the other files
-//! show it. No request is sent to the service.
+//! `gather` collects the status without using the network, `verify` adds what the edges serve (`--verify`), and the
+//! other files judge and show it. No request is sent to the service.
 
 mod check;
 mod forget;
@@ -62,7 +63,7 @@ impl Diagnostic for StatusError {
     }
 }
 
-/// Runs the command. With `--check` an error is a verdict, too.
+/// Runs the command. With `--check`, errors become part of the verdict.
 pub(crate) fn run(
     args: &StatusArgs,
     context: &Context,
@@ -79,14 +80,14 @@ pub(crate) fn run(
     }
 }
 
-/// Creates the report of a `--check` that failed before it could run, or was ended.
+/// Creates the report of a `--check` that failed before it could run, or that exceeded its time limit.
 pub fn failed_check(message: &str) -> impl AnyReport + use<> {
     let mut report = CommandReport::new("status");
     add_verdict(&CheckVerdict::failed(message), &mut report);
     report
 }
 
-/// Removes what an ended run may have left beside the metrics file.
+/// Removes the temporary file that a run may leave beside the metrics file if its process exits early.
 pub fn discard_metrics(path: &Path) {
     metrics::discard(path);
 }

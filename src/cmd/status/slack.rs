@@ -1,5 +1,6 @@
-//! Slack: how long until the visitors of a site notice if nothing works from now on. It is the earliest expiry among the
-//! leaves that the addresses of its edge were last seen to serve, minus the longest push measured on this host.
+//! Slack: how long until the visitors of a site notice if nothing works from now on. It is the time until the earliest
+//! expiry among the leaves that its edge addresses were last seen to serve, minus the longest push measured on this
+//! host.
 
 use time::{Duration, OffsetDateTime};
 
@@ -8,7 +9,7 @@ use crate::outcome::Outcome;
 use crate::sightings;
 use crate::text::people;
 
-/// Fills in the slack of all sites, and whether each is served. Returns the longest push, if any was measured.
+/// Fills in `slack` and `serves_leaf` of all sites. Returns the longest push, if any was measured.
 pub(super) fn fill(lineages: &mut [LineageStatus], now: OffsetDateTime) -> Option<std::time::Duration> {
     let longest = lineages.iter().filter_map(|lineage| lineage.longest_push).max();
     let push = longest.map_or(Duration::ZERO, |push| push.try_into().unwrap_or(Duration::MAX));
@@ -28,8 +29,8 @@ pub(super) fn push_line(longest: Option<std::time::Duration>) -> String {
 }
 
 impl SiteStatus {
-    /// The slack if a push takes this long. If its edge was never seen, the leaf counts that visitors get according to the
-    /// last outcome.
+    /// The slack if a push takes this long. If the edge was never seen, the leaf that follows from the last outcome
+    /// counts.
     fn slack_with(&self, push: Duration, now: OffsetDateTime) -> Option<Duration> {
         if self.is_left_to_others() {
             return None;
@@ -38,13 +39,13 @@ impl SiteStatus {
         self.seen.slack(push, now).or_else(recorded)
     }
 
-    /// How long until the first of the leaves that visitors get expires; zero if an address serves none that they accept.
+    /// Time until the first of the leaves that visitors get expires; zero if an address serves none that they accept.
     pub(super) fn time_left(&self, now: OffsetDateTime) -> Option<Duration> {
         self.slack_with(Duration::ZERO, now)
     }
 
-    /// Dates of the leaf that expires first among those that its addresses were last seen to serve; `None`: none was seen, or
-    /// visitors accept none of an address.
+    /// Dates of the first to expire of the leaves that its addresses were last seen to serve; `None` if none was seen,
+    /// or if an address serves none that visitors accept.
     pub(super) fn seen_validity(&self) -> Option<Validity> {
         let leaf = self.seen.first_to_expire().filter(|_| !self.is_left_to_others())?;
         Some(Validity { not_before: leaf.not_before, not_after: leaf.not_after })
@@ -61,18 +62,18 @@ impl SiteStatus {
             _ => None,
         };
         let serves_leaf = self.seen.serves(fingerprint).or_else(recorded);
-        // What was seen before an upload says nothing about the edge after it.
+        // Sightings before an upload say nothing about the edge after it.
         let is_outdated =
             matches!(self.outcome, Outcome::Synced | Outcome::Uploaded) && !self.is_seen_stale();
         serves_leaf.filter(|serves_leaf| *serves_leaf || !is_outdated)
     }
 
-    /// Whether handshakes just now showed another leaf, or a refusal.
+    /// Whether the handshakes of `--verify` showed another leaf or a refusal.
     fn is_seen_stale(&self) -> bool {
         self.edge.as_ref().is_some_and(|edge| edge.outcome == EdgeOutcome::Stale)
     }
 
-    /// Whether the site is not for this lineage.
+    /// Whether the certificate of the site does not come from this lineage.
     fn is_left_to_others(&self) -> bool {
         matches!(self.outcome, Outcome::Skipped | Outcome::Superseded)
     }

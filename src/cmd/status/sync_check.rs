@@ -1,4 +1,4 @@
-//! Judges when `sync` last ran, and how it ended: a timer that died is seen here only.
+//! Judges when `sync` last ran, and how it ended. Nothing else in the check notices that its timer has stopped.
 
 use time::{Duration, OffsetDateTime};
 
@@ -10,7 +10,8 @@ use crate::error::ErrorKind;
 use crate::state::{LastSync, SyncRecord, SyncRecordFault};
 use crate::text::humanize;
 
-/// Returns the age and the alerts. If a lineage alerts because it `is_pending`, a failure of `sync` is no news.
+/// Returns the age and the alerts. If `is_pending`, a pending lineage has an alert, which already covers a failure of
+/// `sync`.
 pub(super) fn evaluate(
     last: &LastSync,
     lineages: &[LineageStatus],
@@ -30,9 +31,9 @@ pub(super) fn evaluate(
     (age, faults.chain(late).chain(failure).collect())
 }
 
-/// The time since the last `sync`. Without a record, it is that since `sync` last checked an edge, as earlier releases
-/// recorded, or else since the first of the latest runs on each lineage, and never critical. `None`: it is unknown, or
-/// nothing was deployed yet.
+/// The time since the last `sync`. Without a record, the time since `sync` last checked an edge (all that earlier
+/// releases recorded), or else since the least recent of the lineages' latest runs; then it is never critical. `None`
+/// if unknown, or if nothing was deployed yet.
 fn age(
     last: &LastSync,
     lineages: &[LineageStatus],
@@ -68,7 +69,7 @@ fn late_alert(has_run: bool, age: Gauge) -> Option<Alert> {
     Some(alert.with_urgency(age.urgency()))
 }
 
-/// The alert for a failure that the next run will not mend, or that has lasted for too long.
+/// The alert for a failure that is not temporary, or that has lasted for too long.
 fn failure_alert(record: &SyncRecord, thresholds: &Thresholds, now: OffsetDateTime) -> Option<Alert> {
     let failing_for = elapsed(record.failing_since.unwrap_or(record.ended_at), now);
     let is_temporary = record.exit_code == ErrorKind::Temporary.exit_code();

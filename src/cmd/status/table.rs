@@ -112,7 +112,8 @@ impl<'a> Row<'a> {
         row
     }
 
-    /// Severity of the expiry: of the leaf that visitors get, as last seen too, or of one on disk that has expired.
+    /// Severity of the expiry of the leaf that visitors get; `Failed` if there is no slack, or if the leaf on disk has
+    /// expired.
     fn expiry_sign(&self, now: OffsetDateTime) -> Sign {
         let on_disk = self.lineage.disk.leaf().filter(|leaf| leaf.validity.not_after < now);
         let is_noticed = self.site.and_then(|site| site.slack).is_some_and(|slack| !slack.is_positive());
@@ -280,7 +281,7 @@ fn expiry_sign(validity: Validity, now: OffsetDateTime) -> Sign {
     }
 }
 
-/// How long the visitors of a site notice nothing if nothing works from now on.
+/// The column `SAFE FOR`: the slack, at least zero, or `expired`.
 fn safe_for(site: &SiteStatus, now: OffsetDateTime) -> Cell {
     match site.slack {
         None => EMPTY.into(),

@@ -1,5 +1,5 @@
-//! The thresholds of `status --check`. They follow from the lifetime of the certificate concerned, so that one check
-//! fits certificates of six and of two hundred days.
+//! The thresholds of `status --check`. They depend on the lifetime of the certificate, so that one check fits 6-day and
+//! 200-day certificates.
 
 use time::Duration;
 
@@ -7,7 +7,7 @@ use super::gauge::{Gauge, Limits, Quantity};
 use super::lineage_status::{LineageStatus, Validity};
 use crate::cli::{DefaultThreshold, LAG, MonitoringArgs, SYNC_AGE, SyncThreshold, TIME_LEFT, Threshold};
 
-/// The thresholds that were given, each as warning and critical; `None` stands for the default.
+/// The given thresholds, each as warning and critical; `None` stands for the default.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Thresholds {
     time_left: [Option<Threshold>; 2],
@@ -36,7 +36,7 @@ impl Thresholds {
         Gauge::new(Quantity::Lag, lag, limits(self.lag, &LAG, lifetime))
     }
 
-    /// How long a lineage may have been pending of which nothing else is known.
+    /// How long a lineage may have been pending, if nothing else is known of it.
     pub(super) fn unknown_lag(&self, lag: Duration) -> Gauge {
         Gauge::new(Quantity::Lag, lag, limits(self.lag, &LAG, None))
     }
@@ -54,7 +54,7 @@ impl Thresholds {
         Gauge::new(Quantity::SyncAge, age, limits)
     }
 
-    /// Whether the last `sync` does not matter.
+    /// Whether both limits on the last `sync` are off.
     pub(super) fn ignore_sync(&self) -> bool {
         self.sync_age == [Some(SyncThreshold::Off); 2]
     }

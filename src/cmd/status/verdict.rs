@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::gauge::Gauge;
 use crate::text::display_as_serialized;
 
-/// Service state, the least severe first: what is found ranks above what could not be checked.
+/// Service state, the least severe first. A problem that was found outranks what could not be checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub(super) enum Level {
@@ -28,13 +28,13 @@ pub(super) struct Alert {
     /// `None`: it is not about one lineage.
     pub(super) lineage: Option<String>,
     pub(super) text: String,
-    /// What follows the text if there is room.
+    /// Follows the text if there is room.
     pub(super) detail: String,
     /// Orders the alerts of one level, the highest first.
     pub(super) urgency: f64,
 }
 
-/// A gauge, and what it is about.
+/// A gauge of a lineage, a site, or the host.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Measurement {
     pub(super) gauge: Gauge,
@@ -66,8 +66,8 @@ impl Alert {
         Self { level, lineage, text, detail: String::new(), urgency: 0.0 }
     }
 
-    /// An alert with the message of an error, which often says what is wrong before a colon or a semicolon, and why or
-    /// what to do after it.
+    /// Creates an alert from an error message. Such messages often say what is wrong before a colon or semicolon, and
+    /// why, or what to do, after it.
     pub(super) fn from_message(level: Level, message: &str) -> Self {
         let end = [": ", "; "].into_iter().filter_map(|end| message.find(end)).min();
         let (text, detail) = message.split_at(end.unwrap_or(message.len()));
@@ -88,7 +88,7 @@ impl Alert {
         format!("{}{}{}", lineage.unwrap_or_default(), self.text, self.detail)
     }
 
-    /// The text in so many characters, without the detail if that does not fit.
+    /// The text in at most this many characters, without the detail if that does not fit.
     fn to_short_text(&self, max: usize) -> String {
         let lineage =
             self.lineage.as_ref().map(|lineage| format!("{}: ", cut(&printable(lineage), MAX_NAME)));
@@ -138,7 +138,7 @@ impl CheckVerdict {
         self.alerts.iter().map(|alert| alert.level).max().unwrap_or(Level::Ok)
     }
 
-    /// Why it is unknown; `None`: it is known.
+    /// Why the level is UNKNOWN; `None` if it is not.
     pub(super) fn failure(&self) -> Option<String> {
         let first = self.alerts.first().filter(|alert| alert.level == Level::Unknown);
         first.map(Alert::to_text)
@@ -158,7 +158,7 @@ impl CheckVerdict {
 
     fn first_line(&self) -> String {
         let head = format!("EDGECERT {} - ", self.level());
-        // One for the blank before the bar.
+        // One for the space before the bar.
         let max = MAX_FIRST_LINE - 1 - head.len();
         let text = match self.alerts.as_slice() {
             [] => cut(&self.summary, max),
@@ -189,7 +189,7 @@ impl CheckVerdict {
     }
 }
 
-/// Removes bars, which begin performance data, and control characters, such as the line feed that begins another line.
+/// Replaces bars, which begin performance data, and control characters, such as line feeds, by spaces.
 fn printable(text: &str) -> String {
     text.chars().map(|c| if c == '|' || c.is_control() { ' ' } else { c }).collect()
 }

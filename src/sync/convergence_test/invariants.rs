@@ -121,7 +121,8 @@ impl BeforeDeployment {
         }
     }
 
-    /// After success, handshakes show no other leaf, and a record that this deployment replaced or bound holds the leaf.
+    /// After success, handshakes show no other leaf, and a record that this deployment replaced or bound holds the
+    /// leaf.
     fn check_success(&self, site: &ModelSite, changes: &[Change], world: &World) {
         let is_changed = changes.iter().any(|change| match change {
             Change::Upload { record, .. } | Change::Bind { to: record, .. } => site.cert_id == Some(*record),
@@ -187,8 +188,8 @@ impl HostLineage {
         recorded(self.state.as_ref()?, site).map(|known| &known.outcome)
     }
 
-    /// The leaf that was deployed to a site last. A site that the lineage is not for has it as long as it is bound to the
-    /// same record.
+    /// The leaf that was deployed to a site last. A site that the lineage is not for has it as long as it is bound to
+    /// the same record.
     fn deployed_to(&self, site: usize, world: &World) -> Option<&LeafState> {
         let state = self.state.as_ref()?;
         let known = recorded(state, site)?;
@@ -221,8 +222,8 @@ impl Host {
         deployed.filter(move |(_, leaf)| rank(leaf) > rank(own) && leaf.not_after >= world.now)
     }
 
-    /// Whether every lineage succeeded, handshakes can show for every site what it serves, and no leaf expires before the
-    /// next round ends.
+    /// Whether every lineage succeeded, handshakes can show for every site what it serves, and no leaf expires before
+    /// the next round ends.
     pub(super) fn is_verifiable(&self, world: &World) -> bool {
         let remains =
             |leaf: &LeafState| leaf.not_after < world.now || leaf.not_after > world.now + 2 * Duration::HOUR;

@@ -132,7 +132,7 @@ impl Crontab<'_> {
     }
 
     /// Whether cron ignores a crontab because its last line has no line feed: Debian's ignores all of it, cronie that
-    /// line. busybox, whose crontabs are in /etc/crontabs, does not mind.
+    /// line. busybox, whose crontabs are in /etc/crontabs, accepts it.
     fn is_ignored(&self, text: &str) -> bool {
         let last = text.lines().next_back().unwrap_or_default().trim();
         let is_entry = !last.is_empty() && !last.starts_with('#');

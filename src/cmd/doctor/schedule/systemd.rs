@@ -116,7 +116,7 @@ impl<'a> Units<'a> {
     /// The variables of a service. Those of a file override those of the unit.
     fn environment(&self, service: &Unit) -> Vec<(String, String)> {
         let mut assignments = self.default_environment();
-        // It replaces the PATH of the manager, but not that of the unit (systemd.exec(5)).
+        // `ExecSearchPath=` replaces the PATH of the manager, but not that of the unit (systemd.exec(5)).
         let search_path = service.list("Service", "ExecSearchPath").join(":");
         assignments.extend((!search_path.is_empty()).then(|| format!("PATH={search_path}")));
         assignments.extend(service.list("Service", "Environment").into_iter().flat_map(words));
