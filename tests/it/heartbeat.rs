@@ -1,5 +1,5 @@
-//! The heartbeat: `sync` calls `heartbeat_url` with its exit code and a summary, whatever happened, and a receiver that
-//! cannot be reached is only a warning. The URL is a secret.
+//! The heartbeat: `sync` calls `heartbeat_url` with its exit code and a summary, whether it succeeded or failed. A
+//! receiver that cannot be reached is only a warning. The URL is a secret.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Lines, Read as _, Write as _};
@@ -34,7 +34,7 @@ struct Heartbeats {
 }
 
 impl Heartbeats {
-    /// Starts a receiver that answers every call with this text; without one, it never answers.
+    /// Starts a receiver that answers every call with this text, or never answers if there is none.
     fn answering(answer: Option<&'static str>) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -44,7 +44,7 @@ impl Heartbeats {
             for client in listener.incoming() {
                 let client = client.unwrap();
                 let Some(call) = read_call(&client) else { continue };
-                // Before the answer, so that it has arrived when the run ends.
+                // Stored before the answer is sent, so that it is there when the run ends.
                 if sender.send(call).is_err() {
                     return;
                 }
@@ -65,7 +65,7 @@ impl Heartbeats {
         format!("http://127.0.0.1:{}/{ID}", self.port)
     }
 
-    /// The only call since the last one that was asked for.
+    /// The only call since this was last asked.
     #[track_caller]
     fn only_call(&self) -> Call {
         let call = self.calls.try_recv().expect("a heartbeat arrives before the run ends");
@@ -107,7 +107,7 @@ fn with_heartbeat(hook: Hook, url: &str, lines: &str) -> Hook {
     hook.env("EDGECERT_CONFIG", config)
 }
 
-/// A `sync` of nothing, which succeeds.
+/// A `sync` without lineages, which succeeds.
 fn sync_nothing(url: &str) -> Hook {
     with_heartbeat(edgecert().args(["sync"]), url, "")
 }
@@ -158,7 +158,7 @@ fn damaged_configuration_still_sends_78() {
     for lines in ["base_url = https://unquoted\n", "basurl = 1\n", "[[lineage]]\n", "on_failure = 5\n"] {
         with_heartbeat(edgecert().args(["sync"]), &heartbeats.url(), lines).exits_with(78);
         assert_eq!(heartbeats.only_line(), format!("post /{ID}/78"), "{lines}");
-        // The fault may come first.
+        // The fault may precede the URL in the file.
         let hook = edgecert().args(["sync"]);
         let text = format!("on_success = 1\nwait = \nheartbeat_url = '{}'\n{lines}", heartbeats.url());
         let config = hook.write_file("config.toml", &text);
@@ -315,7 +315,7 @@ fn https_needs_a_trusted_certificate() {
 
     let untrusted = "cannot call heartbeat_url: the TLS certificate of its server is not trusted: it";
     assert_warns(&sync_nothing(&url("127.0.0.1")).succeeds(), &format!("{untrusted} is for another name"));
-    // The CA of the service is not that of the receiver.
+    // `ca_file` is for the service only, not for the receiver.
     let hook = sync_nothing(&url("localhost"));
     let ca = hook.system_roots().to_owned();
     let output = hook.env("SSL_CERT_FILE", lineage.file("cert.pem")).env("EDGECERT_CA_FILE", ca).succeeds();

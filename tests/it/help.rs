@@ -1,4 +1,5 @@
-//! Help: size, form, `edgecert help`, the examples, which are run, and agreement with the reference in `hooks/README.md`.
+//! Help: size, form, `edgecert help`, the examples, which are run, and agreement with the reference in
+//! `hooks/README.md`.
 
 use std::collections::BTreeSet;
 

@@ -57,7 +57,7 @@ fn lost_output_of_reads_is_exit_66() {
         assert!(output.stderr.ends_with(ERROR), "{arguments:?}: {}", output.stderr);
     }
     to_full_device(with_lineage(&service, &lineage, &["plan"])).env("EDGECERT_API_KEY", "x").exits_with(77);
-    // For a monitoring system: unknown.
+    // For a monitoring system, that is UNKNOWN.
     to_full_device(edgecert().args(["status", "--check"])).exits_with(3);
 }
 

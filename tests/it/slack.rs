@@ -1,4 +1,4 @@
-//! Slack: how long visitors notice nothing if nothing works from now on. JSON, table and metrics show the same.
+//! Slack: how long until visitors notice if nothing works from now on. JSON, table and metrics agree.
 
 use std::fs;
 use std::thread;
@@ -41,7 +41,7 @@ fn days(days: i64, serves_leaf: Option<bool>) -> Shown {
 }
 
 impl Host {
-    /// A host whose leaf expires 9 days after today.
+    /// A host whose leaf expires in 9 to 10 days.
     fn new() -> Self {
         let lineage = Lineage::issued_for(&SITES);
         lineage.renew_between(&SITES, [-80, 10]);
@@ -55,7 +55,7 @@ impl Host {
         host
     }
 
-    /// Renews the lineage, with a leaf that expires in 39 days after today.
+    /// Renews the lineage, with a leaf that expires in 39 to 40 days.
     fn renew(&self) {
         self.lineage.renew_between(&SITES, [-1, 40]);
     }
@@ -122,12 +122,12 @@ impl Host {
         (second, both)
     }
 
-    /// When the upload was whose push was not seen to end.
+    /// The time of the upload whose push is still open.
     fn uploaded_at(&self) -> Value {
         self.recorded()["sites"][0]["edge"]["uploaded_at"].clone()
     }
 
-    /// Moves that upload and the last look at the edge to so many seconds ago.
+    /// Moves that upload and the last look at the edge to this many seconds ago.
     fn age_upload(&self, uploaded: i64, looked: i64) {
         let [uploaded, looked] = [uploaded, looked].map(|seconds| {
             let at = now() - Duration::seconds(seconds);
@@ -169,7 +169,7 @@ fn longest_push_is_remembered() {
         let readings =
             || request_lines(&host.service).iter().filter(|line| *line == "GET /api/me/sites").count();
         let before = readings();
-        // Before each reading but the first is a pause.
+        // There is a pause before each reading except the first.
         while readings() < before + 4 {
             thread::yield_now();
         }
@@ -213,12 +213,12 @@ fn stale_address_limits_the_slack() {
     assert_eq!(host.shown(), days(9, Some(false)));
     assert!(host.uploaded_at().is_string());
 
-    // It cannot be reached any more, and was last seen to serve the old leaf.
+    // The address can no longer be reached, and was last seen to serve the old leaf.
     host.service.close_edge_address(&stale);
     let output = host.sync().env("EDGECERT_EDGE_ADDRESS", &both).args(["--wait", "1"]).succeeds();
     assert!(output.stdout.contains("a.example synced"), "{}", output.stdout);
     assert_eq!(host.shown(), days(9, None), "nothing else was seen since");
-    // It no longer belongs to the edge.
+    // The address no longer belongs to the edge.
     host.sync().succeeds();
     assert_eq!(host.shown(), days(39, Some(true)));
 }
@@ -392,7 +392,7 @@ fn later_run_completes_the_push() {
     host.service.push_now();
     let mut state = host.recorded();
     state["longest_push_ms"] = json!(1);
-    // The clock was set back since; no run has looked for more than three hours; a push of at most ten minutes.
+    // The clock was set back; no run looked for more than three hours; a push of at most ten minutes.
     for (uploaded, looked, push) in
         [(-600, -590, 0.001), (4 * 3600, 3 * 3600 + 300, 3300.0), (600, 570, 600.0)]
     {

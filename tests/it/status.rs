@@ -259,7 +259,8 @@ fn unseen_renewal_is_pending_since_written() {
     assert_eq!(pending_since(&lineage_status(state.path(), &[])), i64::try_from(seconds).unwrap());
     let output = status(state.path(), &["--check"]).exits_with(2);
     assert!(output.stdout.contains("(no run has seen this certificate)\n"), "{}", output.stdout);
-    // An archive may have kept no time. It cannot have been written before it was issued.
+    // The file's time may be lost, for example in an archive. The file cannot have been written before the certificate
+    // was issued.
     set_written(UNIX_EPOCH);
     let lineage_status = lineage_status(state.path(), &[]);
     assert_eq!(lineage_status["pending_since"], lineage_status["on_disk"]["not_before"]);

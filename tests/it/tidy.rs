@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The modules of `src`, lowest first, each with the modules that it imports. A missing import is a design change: add it
-/// in the commit that needs it, and say why there.
+/// The modules of `src`, lowest first, each with the modules that it imports. A missing import is a design change: add
+/// it in the commit that needs it, and say why there.
 const IMPORTS: [(&str, &[&str]); 37] = [
     // The ground floor.
     ("text", &[]),
@@ -14,7 +14,7 @@ const IMPORTS: [(&str, &[&str]); 37] = [
     ("file", &["clock", "text"]),
     ("names", &["text"]),
     ("outcome", &["text"]),
-    // From `verify` to `state`.
+    // Written by `verify` and `deploy`, stored in `state`.
     ("sightings", &["text"]),
     ("runtime", &[]),
     // What to do about a failure; from the checks up, every module has failures.
@@ -142,7 +142,7 @@ const IMPORTS: [(&str, &[&str]); 37] = [
             "hint",
             "inventory",
             "names",
-            // The heartbeat of `sync`, before its report is printed: a failure is one of its warnings.
+            // `sync` sends its heartbeat before its report is printed, because a failure is one of its warnings.
             "notify",
             "outcome",
             "plan",

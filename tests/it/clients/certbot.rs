@@ -155,7 +155,7 @@ fn certbot_directory_is_a_lineage() {
     assert_eq!(served_record(&service, &["a.example"]).chain, certbot.chain());
 }
 
-/// Whether certbot tells post hooks which domains were renewed, as from 4.2 on.
+/// Whether certbot passes the renewed domains to post hooks, as it does from 4.2 on.
 fn describes_post_hooks(certbot: &Certbot) -> bool {
     let version = certbot.run(&["--version"], &[]).succeeds().stdout;
     let version = version.trim().strip_prefix("certbot ").unwrap();
@@ -165,7 +165,7 @@ fn describes_post_hooks(certbot: &Certbot) -> bool {
 
 #[test]
 fn post_hook_is_a_configuration_error() {
-    // Without a deploy hook, certbot before 4.2 sets no variable; after one, those of the last lineage are left.
+    // Before 4.2, certbot sets no variable for a post hook, but those of the last deploy hook remain set.
     for (deploy_hook, earlier) in [("", 2), ("true", 0)] {
         let service = sandbox(&["a.example"]);
         let certbot = Certbot::deploying_to(&service);

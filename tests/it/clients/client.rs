@@ -31,7 +31,7 @@ impl Client {
         Self::of_program(program.into())
     }
 
-    /// Sets up a program that the host may have beside the one of Debian.
+    /// Sets up a program other than Debian's, if the host has it.
     pub(super) fn of_program(program: OsString) -> Self {
         let home = TempDir::new().unwrap();
         symlink(edgecert().command().get_program(), home.path().join("edgecert")).unwrap();

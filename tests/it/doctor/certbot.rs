@@ -1,4 +1,4 @@
-//! `doctor` on certbot's other hooks, and on what certbot's configuration switches off.
+//! `doctor` reports pre and post hooks of certbot, and heeds what certbot's configuration turns off.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -100,7 +100,7 @@ fn post_hook_is_found_in_every_place() {
         (sandbox(&["a.example", "b.example"]), Certbot::with_lineages(&[&["a.example"], &["b.example"]]));
     let program = certbot.path("bin/edgecert");
     let call = || super::doctor(&service, &certbot.entries(&["a.example", "b.example"], ""));
-    // Once for both lineages, which also have a deploy hook.
+    // Reported once for both lineages, although they also have a deploy hook.
     let place = format!("fail hook: {}:2 runs edgecert as a post hook, ", certbot.path("cli.ini").display());
     for name in ["post-hook = ", "post-hook: ", "post-hook ", "--post-hook="] {
         certbot.write("cli.ini", &format!("# all\n{name}{}\n", program.display()), 0o644);
@@ -125,7 +125,7 @@ fn post_hook_is_found_in_every_place() {
     let output = call().exits_with(78);
     let command = format!("mv {} {}", link.display(), certbot.path("renewal-hooks/deploy/").display());
     assert_only_fault(&output, &place, &command);
-    // What the remedy says helps.
+    // The remedy works.
     fs::rename(&link, certbot.path("renewal-hooks/deploy/edgecert")).unwrap();
     assert_eq!(faults(&call().succeeds()), [""; 0]);
 }

@@ -148,7 +148,7 @@ grep -x 'edgecert_last_sync_exit_code 0' $metrics
 [[ $(stat -c %a $metrics) == 644 ]] || fail "the node exporter cannot read the metrics file"
 "#;
 
-/// Finds the entries that the hook under certbot.service and the sandboxed sync have written to the journal.
+/// Finds the journal entries of the hook under certbot.service and of the sandboxed sync.
 const JOURNAL: &str = r#"journalctl --sync
 logged() { [[ -n $(journalctl --quiet "$@") ]] || fail "the journal lacks an entry with $*"; }
 logged _SYSTEMD_UNIT=certbot.service MESSAGE_ID=d71c5ee529494199959a913ba18ea538 EDGECERT_OUTCOME=served

@@ -1,4 +1,4 @@
-//! Sockets of the system log that a run of the hook finds in place of the host's.
+//! Sockets of the system log that replace the host's for a run of the hook.
 //!
 //! Creating them needs root, so proot maps sockets of the test to their paths.
 
@@ -14,7 +14,7 @@ pub(crate) const JOURNAL: &str = "/run/systemd/journal/socket";
 /// Path of syslog's socket.
 pub(crate) const SYSLOG: &str = "/dev/log";
 
-/// A socket that takes the place of another.
+/// A socket that replaces another one.
 pub(crate) struct LogSocket {
     directory: TempDir,
     replaced: &'static str,
@@ -22,7 +22,7 @@ pub(crate) struct LogSocket {
 }
 
 impl LogSocket {
-    /// Listens in place of a socket.
+    /// Listens on a replacement for a socket.
     pub(crate) fn replacing(replaced: &'static str) -> Self {
         let directory = TempDir::new().unwrap();
         let socket = UnixDatagram::bind(directory.path().join("socket")).unwrap();
@@ -30,7 +30,7 @@ impl LogSocket {
         Self { directory, replaced, socket: Some(socket) }
     }
 
-    /// Stops listening, and leaves the socket's file.
+    /// Stops listening, but keeps the file of the socket.
     pub(crate) fn deaf(self) -> Self {
         Self { socket: None, ..self }
     }

@@ -1,4 +1,4 @@
-//! A monitoring user cannot read the state directory: the check says so, and how sudo changes that.
+//! A monitoring user cannot read the state directory. The check says so, and works with sudo.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -13,8 +13,8 @@ use crate::readme::root;
 
 const SUDOERS: &str = "hooks/monitoring/sudoers";
 
-/// Lays out a host in a mount namespace of its own: edgecert as installed, the state of `$2`, and `$3` as the only sudoers
-/// file. Then runs the rest as the user nagios.
+/// Sets up a host in a mount namespace of its own: edgecert where it is installed, the state from `$2`, and `$3` as the
+/// only sudoers file. Then runs the remaining arguments as the user nagios.
 const LAYOUT: &str = r#"set -e
 mount -t tmpfs -o mode=755 none /usr/local/bin
 cp "$1" /usr/local/bin/edgecert
@@ -39,7 +39,7 @@ fn as_nagios(host: &Host, command: &[&str]) -> Output {
     layout.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").current_dir("/").output().unwrap()
 }
 
-/// Ends the test unless there are users other than root.
+/// Fails with `cannot run here` unless there are users other than root.
 fn require_users() {
     let users = fs::read_to_string("/proc/self/uid_map").unwrap();
     if users.split_whitespace().ne(["0", "0", "4294967295"]) || !Path::new("/proc/self").exists() {

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::harness::require;
 
-/// Most of what is awaited takes a second; a busy host may need more.
+/// A wait fails after a minute. Most events take a second, but a busy host may need more.
 const MAX_ATTEMPTS: u32 = 1_200;
 const RETRY_DELAY: Duration = Duration::from_millis(50);
 const LOG: &str = "daemon.log";
@@ -22,7 +22,7 @@ pub(super) struct Daemon {
 }
 
 impl Daemon {
-    /// Starts a program in a directory, with what it prints in a file there.
+    /// Starts a program in a directory, with its output in a file there.
     pub(super) fn start(directory: TempDir, program: &str, package: &str, arguments: &[&str]) -> Self {
         require(program, package);
         let log = File::create(directory.path().join(LOG)).unwrap();
@@ -47,7 +47,7 @@ impl Daemon {
         })
     }
 
-    /// Waits until there is a value, given the directory.
+    /// Waits until the closure, which receives the directory, returns a value.
     #[track_caller]
     pub(super) fn wait_for<T>(&mut self, what: &str, mut value: impl FnMut(&Path) -> Option<T>) -> T {
         let mut ended = None;

@@ -1,4 +1,4 @@
-//! The Grafana dashboard: its structure. That Prometheus answers its queries is tested in `prometheus.rs`.
+//! The structure of the Grafana dashboard. `prometheus.rs` runs its queries.
 
 use std::collections::BTreeSet;
 

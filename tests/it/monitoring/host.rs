@@ -1,4 +1,4 @@
-//! Hosts to be monitored, each with a real deployment: one where all is well, and others where something is not.
+//! Hosts to be monitored, each with a real deployment: a healthy one, and one for each kind of problem.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -32,7 +32,7 @@ const SHORT_LIFETIME: Duration = Duration::days(6);
 const LAST_SYNC: &str = "last-sync";
 
 impl Host {
-    /// All is well.
+    /// A healthy host.
     pub(super) fn healthy() -> Self {
         Self::with(Lineage::issued_for(&[SITE]))
     }
@@ -121,7 +121,7 @@ impl Host {
         self.status().args(["--check", "--json", "--metrics"]).args([file]).run().json()
     }
 
-    /// Writes a script that takes the place of `sudo -n /usr/local/bin/edgecert`.
+    /// Writes a script that replaces `sudo -n /usr/local/bin/edgecert`.
     pub(super) fn write_script(&self, file: &Path) {
         write_script(file, self.state.path());
     }

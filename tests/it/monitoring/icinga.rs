@@ -21,7 +21,7 @@ const DEFINITIONS: &str = "hooks/monitoring/icinga2.conf";
 const PROGRAM: &str = "icinga2";
 const PACKAGE: &str = "icinga2-bin";
 
-/// The hosts of the fleet, with variables of their own.
+/// The hosts of the fleet, with the variables of each.
 const FLEET: [(&str, &str); 5] = [
     ("healthy", ""),
     ("warning", ""),

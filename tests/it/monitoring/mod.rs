@@ -1,5 +1,5 @@
-//! What `hooks/prometheus` and `hooks/monitoring` ship, in the programs that it is for: promtool, Prometheus with a node
-//! exporter, Nagios, Icinga, the Zabbix agent, and sudo. The hosts that they watch are real deployments.
+//! Runs the files in `hooks/prometheus` and `hooks/monitoring` in the programs that they are for: promtool, Prometheus
+//! with a node exporter, Nagios, Icinga, the Zabbix agent, and sudo. The monitored hosts are real deployments.
 
 mod access;
 mod daemon;

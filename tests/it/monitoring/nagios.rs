@@ -17,7 +17,7 @@ const DEFINITIONS: &str = "hooks/monitoring/nagios.cfg";
 const PROGRAM: &str = "nagios4";
 const PACKAGE: &str = "nagios4-core";
 
-/// What Debian's configuration defines: the templates, and the host that Nagios runs on.
+/// Definitions of Debian's configuration: the templates, and the host that Nagios runs on.
 const OBJECTS: &str = "
 define timeperiod {
     timeperiod_name 24x7
@@ -74,12 +74,12 @@ fn configure(directory: &Path) {
     fs::write(directory.join("objects.cfg"), objects).unwrap();
 
     let at = directory.display();
-    // By SSH, a shell runs the command; here it runs on this host.
+    // In place of SSH, a shell on this host runs the command.
     let definitions = read(DEFINITIONS)
         .replace("/usr/lib/nagios/plugins/check_by_ssh -H $HOSTADDRESS$ -t 45 -C", "/bin/sh -c")
         .replace("/usr/bin/sudo -n /usr/local/bin/edgecert", &format!("{at}/localhost"))
         .replace("sudo -n /usr/local/bin/edgecert", &format!("{at}/$HOSTNAME$"))
-        // Intervals are in seconds here, so that the fleet is seen after its hosts.
+        // Intervals are in seconds here, so that the fleet is checked after its hosts.
         .replace("check_interval          15", "check_interval          1")
         .replace("retry_interval          5", "retry_interval          1");
     fs::write(directory.join("edgecert.cfg"), definitions).unwrap();
@@ -97,7 +97,7 @@ fn configure(directory: &Path) {
     fs::write(directory.join("nagios.cfg"), main).unwrap();
 }
 
-/// Ends the test unless the plugin for the whole fleet is installed.
+/// Fails with `cannot run here` unless the plugin for the whole fleet is installed.
 fn require_check_cluster() {
     if !Path::new("/usr/lib/nagios/plugins/check_cluster").is_file() {
         cannot_run("check_cluster is not installed (Debian package monitoring-plugins-basic)");

@@ -1,5 +1,5 @@
-//! A real node exporter reads the metrics file of each host, and a real Prometheus the exporters. What it answers agrees
-//! with `status --json`, and its alerts agree with `status --check`.
+//! A real node exporter reads the metrics file of each host, and a real Prometheus scrapes the exporters. Its query
+//! results agree with `status --json`, and its alerts with `status --check`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -27,7 +27,7 @@ const METRICS: &str = "edgecert.prom";
 struct Monitoring {
     prometheus: Daemon,
     address: String,
-    /// Run until the end.
+    /// Kept, because they stop when dropped.
     _exporters: Vec<Daemon>,
 }
 
@@ -59,7 +59,7 @@ impl Monitoring {
         Self { prometheus, address, _exporters: exporters }
     }
 
-    /// The data that Prometheus' API returns; `None` if it cannot yet.
+    /// The data that Prometheus' API returns; `None` if it is not ready yet.
     fn get(&self, path: &str, query: Option<&str>) -> Option<Value> {
         get(&self.address, path, query)
     }
@@ -84,7 +84,7 @@ impl Monitoring {
             Some(data["groups"][0]["lastEvaluation"].as_str()?.to_owned())
         };
         let before = self.prometheus.wait_for("group of rules", |_| evaluated(&address));
-        // That evaluation may have been running; the one after the next began later.
+        // That evaluation may have begun before the scrape; the one after it did not.
         let mut seen = BTreeSet::from([before]);
         self.prometheus.wait_for("evaluation", |_| {
             seen.insert(evaluated(&address)?);
@@ -230,7 +230,7 @@ fn compare_values(monitoring: &Monitoring, target: &Target) {
             expect("pending", labels, Some(number(pending_since.is_some())));
             expect("superseded", labels, Some(number(site["outcome"] == "superseded")));
             expect("last_success_timestamp_seconds", labels, time(&lineage["last_success"]));
-            // Of another leaf that visitors get, the report has the expiry only.
+            // For another leaf that visitors get, the report has the expiry only.
             let served = &site["served"]["not_after"];
             let not_before =
                 found.remove(&series("edgecert_certificate_not_before_timestamp_seconds", labels));

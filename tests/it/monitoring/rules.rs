@@ -1,5 +1,5 @@
-//! The alert rules: promtool accepts them and runs their tests. Rules, dashboard and reference name the metrics that the
-//! program writes, and no others.
+//! The alert rules: promtool accepts them and runs their tests. Rules, dashboard and reference name the metrics that
+//! the program writes, and no others.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -35,7 +35,7 @@ fn promtool_accepts_the_rules() {
 fn rules_pass_their_tests() {
     let tests = read(RULE_TESTS);
     promtool(&["test", "rules", RULE_TESTS]);
-    // Each alert has been seen.
+    // The tests cover each alert.
     for line in read(RULES).lines() {
         if let Some(name) = line.trim().strip_prefix("- alert: ") {
             assert!(tests.contains(&format!("alertname: {name}\n")), "no test expects {name}");

@@ -1,4 +1,5 @@
-//! The drop-in and the cron file that write the metrics file, and the commands of the reference that install everything.
+//! The drop-in and the cron file that write the metrics file, and the commands of the reference that install
+//! everything.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +17,7 @@ const NRPE: &str = "hooks/monitoring/nrpe.cfg";
 const INSTALLED: &str = "/usr/local/bin/edgecert";
 const METRICS: &str = "/var/lib/prometheus/node-exporter";
 
-/// Runs a command line with these directories in place of those of the system.
+/// Runs a command line with these directories replacing those of the system.
 #[track_caller]
 fn run(line: &str, replaced: &[(&str, &Path)]) -> String {
     let line =
@@ -44,7 +45,7 @@ fn systemd_accepts_the_drop_in() {
     fs::write(at("sysinit.target"), "[Unit]\n").unwrap();
     let printed = run("systemd-analyze verify --man=no UNIT", &[("UNIT", &at("edgecert-sync.service"))]);
     assert_eq!(printed, "");
-    // It was read: a mistake in it is found.
+    // The drop-in was read: a mistake in it is found.
     let mistaken = read(DROP_IN).replace("ReadWritePaths", "ReadWritePath");
     fs::write(at("edgecert-sync.service.d/edgecert-metrics.conf"), mistaken).unwrap();
     let printed =

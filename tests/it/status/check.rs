@@ -80,7 +80,7 @@ fn first_line(output: &Output) -> String {
     line
 }
 
-/// A lineage with this lifetime, of which so much is left.
+/// A lineage with this lifetime, of which this much is left.
 fn lineage_with(lifetime: Duration, left: Duration) -> Lineage {
     let key = ["ecparam", "-genkey", "-noout", "-name", "prime256v1"];
     let lineage = Lineage::from_openssl(&key, &["-days", "20"]);
@@ -114,7 +114,7 @@ fn time_left_is_judged_by_lifetime() {
         // The seconds since its issue count, too.
         let expected = data.trim_start_matches("days_left=").split_once(';').unwrap();
         assert!(value.starts_with(expected.0) && limits == expected.1, "{data} is wanted: {line}");
-        // The thresholds that were given replace the default.
+        // Given thresholds replace the default.
         assert_eq!(host.verdict(&["-w", "15d", "-c", "0%"]).0, 1);
         assert_eq!(host.verdict(&["-w", "1%", "-c", "1s"]).0, 0);
         assert_eq!(host.verdict(&["-w", "100%", "-c", "14.5"]).0, 2);
@@ -211,12 +211,12 @@ fn usage_error_is_unknown() {
         assert_eq!(json["check"]["level"], "unknown");
         assert!(json["error"].as_str().unwrap().contains(message), "{json}");
     }
-    // A unit makes two thresholds comparable only if both have the same.
+    // Two thresholds can be compared only if they have the same unit.
     assert_eq!(host.verdict(&["-w", "1%", "-c", "1d"]).0, 0);
     // Without `--check`, it is a usage error as in any command.
     let output = status(host.state.path(), &["--nonsense"]).exits_with(2);
     assert_eq!(output.stdout, "");
-    // Only a monitoring system uses its flags.
+    // Only a monitoring system uses these flags.
     for arguments in [
         &["--chek", "-w", "14"][..],
         &["--check=true"],
@@ -276,12 +276,12 @@ fn no_lineage_is_unknown_unless_allowed() {
         let line = "EDGECERT OK - 0 lineages, nothing pending | pending=0;;;0 lag=0s;21600;86400;0";
         assert_eq!(check(state, &["--allow-empty"]), (0, line.into()));
     }
-    // Configured is known.
+    // A configured lineage is known.
     let lineage = Lineage::issued_for(&["a.example"]);
     configured(status(state.path(), &["--check"]), &lineage).exits_with(0);
 }
 
-/// Makes a pipe without a writer of a state file.
+/// Replaces a state file by a pipe without a writer.
 fn replace_by_pipe(file: &Path) {
     fs::remove_file(file).unwrap();
     assert!(Command::new("mkfifo").arg(file).status().unwrap().success());
@@ -325,7 +325,7 @@ fn time_limit_leaves_no_temporary_file() {
 fn verdict_is_printed_once() {
     require_tracer("strace");
     let (host, _lineage) = Host::deployed();
-    // The time is over while the verdict is written.
+    // The time limit ends while the verdict is written.
     let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "inject=write:delay_enter=3000000:when=1"];
     let output = host.check(&["-t", "1"]).under(&strace).exits_with(0);
     assert!(output.stdout.starts_with("EDGECERT OK - "), "{}", output.stdout);
@@ -446,7 +446,7 @@ fn failing_sync_raises_an_alert() {
             assert!(details.contains(&format!(" with exit code {exit_code}: the message\n")), "{details}");
         }
     }
-    // A pending lineage that alerts says it better.
+    // The alert of a pending lineage replaces that of `sync`.
     host.edit_last_sync(78, minute, None);
     lineage.renew(&["a.example"]);
     let lines = |arguments: &[&str]| host.check(arguments).exits_with(1).stdout;

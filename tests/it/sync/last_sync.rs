@@ -41,7 +41,7 @@ fn failing_sync(state: &Path, lineage: &Lineage) -> Hook {
     configured(hook, &[lineage])
 }
 
-/// Sets the time of a record back by this many hours.
+/// Moves the time of a record back by this many hours.
 fn set_back(record: PathBuf, hours: i64) {
     use time::format_description::well_known::Rfc3339;
     let mut json: Value = serde_json::from_slice(&fs::read(&record).unwrap()).unwrap();
@@ -151,12 +151,12 @@ fn killed_sync_is_not_recorded() {
         let strace = ["strace", "-f", "-qq", "-o", trace.to_str().unwrap()];
         sync(&service, &state).under(&[&strace, options].concat()).command().output().unwrap().status
     };
-    // While it works: nothing of the run is recorded.
+    // Killed while it works: nothing of the run is recorded.
     lineage.renew(&["a.example"]);
     let (requests, status) = requests_during(&service, || run(&["-e", "inject=connect:signal=KILL:when=1"]));
     assert!(!status.success() && requests.is_empty(), "{requests:?}");
     assert_eq!(record(), before);
-    // At every write: the record is the old one, or that of the whole run.
+    // Killed at each write: the record is the old one, or that of the whole run.
     let mut killed = 0;
     for name in ["fsync", "rename"] {
         for count in 1.. {

@@ -19,7 +19,7 @@ const JOURNALD: &str = "/lib/systemd/systemd-journald";
 
 const CONFIGURATION: &str = "[Journal]\nStorage=volatile\nReadKMsg=no\nAudit=no\nForwardToSyslog=no\nForwardToWall=no\nRateLimitBurst=0\n";
 
-/// Longest wait for journald to start; only a fault lasts this long.
+/// Longest wait for journald to start.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A running journald, killed on drop.
