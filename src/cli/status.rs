@@ -21,8 +21,9 @@ Examples:
   edgecert status --check -w 20% -c 36h --lag-critical 12h --sync-warning off
   edgecert status --metrics /var/lib/prometheus/node-exporter/edgecert.prom
 
-A threshold is a number of days (14, 1.5), a duration (36h, 90m, 45s, 2d, 1w) or a
-share of the certificate's lifetime (25%). Of two defaults, the lower one applies.")]
+LIMIT is a number of days (14, 1.5), a duration (36h, 90m, 45s, 2d, 1w) or, for -w, -c
+and --lag-*, a share of the certificate's lifetime (25%); off disables --sync-* limits.
+Of two defaults, the lower one applies.")]
 pub(crate) struct StatusArgs {
     /// Check what the edge of each site serves, by TLS handshakes
     #[arg(long)]
@@ -56,12 +57,12 @@ pub(crate) struct StatusArgs {
 #[command(next_help_heading = "With --check")]
 #[group(skip)]
 pub(crate) struct MonitoringArgs {
-    /// Warn if what is deployed has less time left [default: 14d or 25%]
+    /// Warn if a certificate has less time left [default: 14d or 25%]
     #[arg(short, long, value_name = "LIMIT", requires = "check", allow_negative_numbers = true,
         value_parser = Threshold::time_left)]
     pub(crate) warning: Option<Threshold>,
 
-    /// Critical if what is deployed has less time left [default: 3d or 10%]
+    /// Critical if a certificate has less time left [default: 3d or 10%]
     #[arg(short, long, value_name = "LIMIT", requires = "check", allow_negative_numbers = true,
         value_parser = Threshold::time_left)]
     pub(crate) critical: Option<Threshold>,
@@ -76,22 +77,22 @@ pub(crate) struct MonitoringArgs {
         value_parser = Threshold::lag)]
     pub(crate) lag_critical: Option<Threshold>,
 
-    /// Warn if the last sync ended longer ago, or off [default: 3h]
+    /// Warn if the last sync ended longer ago [default: 3h]
     #[arg(long, value_name = "LIMIT", requires = "check", allow_negative_numbers = true,
         value_parser = SyncThreshold::parse)]
     pub(crate) sync_warning: Option<SyncThreshold>,
 
-    /// Critical if the last sync ended longer ago, or off [default: 1d]
+    /// Critical if the last sync ended longer ago [default: 1d]
     #[arg(long, value_name = "LIMIT", requires = "check", allow_negative_numbers = true,
         value_parser = SyncThreshold::parse)]
     pub(crate) sync_critical: Option<SyncThreshold>,
 
-    /// Unknown if the check takes longer than this many seconds
+    /// Report unknown if the check takes longer than this many seconds
     #[arg(short = 't', long = "timeout", value_name = "SECS", requires = "check", allow_negative_numbers = true,
         value_parser = SettingParser::<NonZeroU64>::NEW)]
     pub(crate) check_timeout: Option<NonZeroU64>,
 
-    /// OK instead of unknown if there is no lineage
+    /// Report OK instead of unknown if there is no lineage
     #[arg(long, requires = "check")]
     pub(crate) allow_empty: bool,
 

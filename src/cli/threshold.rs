@@ -27,7 +27,7 @@ pub(crate) struct DefaultThreshold {
     parts: u8,
 }
 
-/// Time left of what is deployed: warning, critical.
+/// Time left of a deployed certificate: warning, critical.
 pub(crate) const TIME_LEFT: [DefaultThreshold; 2] = [
     DefaultThreshold { fixed: Duration::days(14), parts: 4 },
     DefaultThreshold { fixed: Duration::days(3), parts: 10 },
