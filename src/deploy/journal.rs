@@ -129,8 +129,9 @@ impl Journal {
         }
     }
 
-    /// Compares the state with the scan of `sync`, which did not hold the lock. `begun` is the start of the last run that
-    /// the scan found. If another run has begun since and failed with other options, this run must not overwrite them.
+    /// Compares the state with the scan of `sync`, which did not hold the lock. `begun` is the start of the last run
+    /// that the scan found. If another run has begun since and failed with other options, this run must not overwrite
+    /// them.
     pub(crate) fn compare_with_scan(&mut self, begun: Option<OffsetDateTime>) -> Result<(), DeployError> {
         let Some(state) = &self.state else {
             let is_known = self.store.is_some() && !self.is_read_only;
@@ -170,8 +171,8 @@ impl Journal {
         deployments.of_service(&settings.base_url.to_string())
     }
 
-    /// The record of each site that an earlier run deployed this leaf to, by site. Records that another lineage has used
-    /// since are left out.
+    /// The record of each site that an earlier run deployed this leaf to, by site. Records that another lineage has
+    /// used since are left out.
     pub(super) fn deployed_sites(
         &self,
         settings: &Settings,
@@ -309,8 +310,8 @@ impl Journal {
         }
     }
 
-    /// Updates sites without a deployment, and keeps the rest of the state. `checked_at` is set if the edges of all sites
-    /// were checked.
+    /// Updates sites without a deployment, and keeps the rest of the state. `checked_at` is set if the edges of all
+    /// sites were checked.
     pub(crate) fn update_sites(
         &mut self,
         update: impl Fn(&mut SiteState),
@@ -323,7 +324,8 @@ impl Journal {
         self.write(report);
     }
 
-    /// Records that other lineages supersede this one on all its sites, which the report lists. Nothing remains pending.
+    /// Records that other lineages supersede this one on all its sites, which the report lists. Nothing remains
+    /// pending.
     pub(crate) fn supersede(&mut self, leaf: state::LeafState, report: &mut DeployReport) {
         self.leaf = Some(leaf);
         self.begin(report);

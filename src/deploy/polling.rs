@@ -138,7 +138,8 @@ impl Polling<'_> {
         stream::iter(readings).buffer_unordered(MAX_REQUESTS).for_each(std::future::ready).await;
     }
 
-    /// Handshakes with the edges of the sites that are pushed or could not be read; in the last round, of every bound site.
+    /// Handshakes with the edges of the sites that are pushed or could not be read; in the last round, of every bound
+    /// site.
     async fn check_edge(&self, sites: &mut [PendingSite<'_>], is_last: bool, end: Deadline) {
         if self.request.settings.verify == Verify::Off {
             return;
@@ -179,7 +180,8 @@ impl Pauses {
         Self { end, span: end.left(), is_last: false }
     }
 
-    /// Returns an eighth of the elapsed time, so that a slow edge is checked less and less often; `None` after the last.
+    /// Returns an eighth of the elapsed time, so that a slow edge is checked less and less often; `None` after the
+    /// last.
     fn next(&mut self) -> Option<Duration> {
         let left = self.end.left();
         let reserve = (self.span / 4).min(MAX_RESERVE);

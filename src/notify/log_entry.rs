@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn values_forge_no_field() {
+    fn values_cannot_forge_fields() {
         let entry = LogEntry {
             event: Event::Warning,
             message: "a\nPRIORITY=0\u{2028}\r\n\nb\u{1b}[2J".into(),

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn other_values_are_refused_unseen() {
+    fn invalid_urls_are_refused_but_not_shown() {
         use HeartbeatUrlError as E;
         for (url, expected) in [
             ("http://hc.example/secret", E::PlainHttp),

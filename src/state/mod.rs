@@ -28,8 +28,8 @@ pub(crate) use self::options::{DeployOptions, Origin, Overrides, RecordedOptions
 pub(crate) use self::store::{StateDirError, StateError, Store, WriteError, WriteFailure};
 pub(crate) use self::sync_record::{LastSync, SyncRecord, SyncRecordFault};
 
-/// Names the files of a lineage after `place`, a path that stays the same when it is renewed: readable, and unique even if
-/// two directories have the same name.
+/// Names the files of a lineage after `place`, a path that stays the same when it is renewed: readable, and unique even
+/// if two directories have the same name.
 pub(crate) fn lineage_name(place: &Path) -> String {
     let absolute = std::path::absolute(place).unwrap_or_else(|_| place.to_owned());
     let digest = digest(&SHA256, absolute.as_os_str().as_encoded_bytes());

@@ -115,8 +115,8 @@ impl Summary {
         self.fail(1, error.into());
     }
 
-    /// Adds what the listing of an account may lack. If it is known to lack nothing but certain domains, the lineages for
-    /// these report it.
+    /// Adds what the listing of an account may lack. If it is known to lack nothing but certain domains, the lineages
+    /// for these report it.
     pub(super) fn add_gaps<'a>(&mut self, gaps: impl Iterator<Item = &'a Gap>) {
         for gap in gaps {
             if gap.may_hide(|_| false) {

@@ -188,7 +188,7 @@ fn other_commands_send_no_heartbeat() {
 }
 
 #[test]
-fn code_is_joined_to_the_path() {
+fn exit_code_is_appended_to_the_path() {
     let heartbeats = Heartbeats::start();
     let base = format!("http://127.0.0.1:{}", heartbeats.port);
     for (url, line) in [
@@ -253,7 +253,7 @@ fn unsuccessful_call_is_only_a_warning() {
 }
 
 #[test]
-fn silent_receiver_ends_nothing() {
+fn silent_receiver_is_only_a_warning() {
     let heartbeats = Heartbeats::answering(None);
     let output = sync_nothing(&heartbeats.url()).succeeds();
     assert_eq!(heartbeats.only_line(), format!("post /{ID}/0"));
@@ -355,7 +355,7 @@ fn proxy_is_read_as_curl_reads_it() {
 }
 
 #[test]
-fn url_is_shown_nowhere() {
+fn url_is_never_shown() {
     require_trusted_root();
     let (refusing, lineage) = (
         Heartbeats::answering(Some("HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n")),

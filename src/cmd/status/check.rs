@@ -176,7 +176,7 @@ fn unchecked_edge(lineage: &LineageStatus, site: &SiteStatus) -> Option<Alert> {
     Some(Alert::new(Level::Unknown, Some(&lineage.name), &text).with_detail(&reason))
 }
 
-/// The alert for files that are needed.
+/// The alert for files that are missing although needed, or cannot be read.
 fn disk_alert(lineage: &LineageStatus) -> Option<Alert> {
     let (text, detail) = match &lineage.disk {
         DiskStatus::Missing if lineage.is_needed() => {

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn line_says_when_and_how() {
+    fn line_shows_time_and_result() {
         let minutes = Duration::minutes(12);
         let fault = SyncRecordFault::NewerVersion { path: "/x".into(), version: 2 };
         let rows = [

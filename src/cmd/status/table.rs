@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn site_without_slack_has_failed() {
+    fn site_without_slack_is_marked_failed() {
         for (slack, sign, shown) in [(90, "*", "90 s"), (0, "x", "0 s"), (-90, "x", "0 s")] {
             let mut lineage = deployed("x", 60);
             lineage.sites[0].slack = Some(Duration::seconds(slack));

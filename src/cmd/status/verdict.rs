@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn findings_rank_above_failures() {
+    fn problems_outrank_failed_checks() {
         let rows: [(&[Level], u8); 7] = [
             (&[], 0),
             (&[Level::Unknown], 3),
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn message_has_text_and_detail() {
+    fn message_is_split_into_text_and_detail() {
         for (message, text) in [
             ("cannot read /x: no such file; name another", "cannot read /x"),
             ("sync never ran; check its timer: now", "sync never ran"),

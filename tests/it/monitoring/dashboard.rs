@@ -46,7 +46,7 @@ fn dashboard_is_importable_anywhere() {
 }
 
 #[test]
-fn panels_have_their_place() {
+fn panels_are_unique_and_do_not_overlap() {
     let dashboard = dashboard();
     let panels = dashboard["panels"].as_array().unwrap();
     let texts = |key: &str| panels.iter().map(|panel| panel[key].to_string()).collect::<BTreeSet<_>>();

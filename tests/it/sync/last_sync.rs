@@ -54,7 +54,7 @@ fn set_back(record: PathBuf, hours: i64) {
 }
 
 #[test]
-fn each_end_is_recorded() {
+fn each_sync_is_recorded() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let (state, lineage) = (state.path(), Lineage::issued_for(&["a.example"]));
     deploy(&service, &lineage, state).succeeds();
@@ -103,7 +103,7 @@ fn configuration_error_is_recorded() {
 }
 
 #[test]
-fn hooks_and_usage_errors_are_no_sync() {
+fn hooks_and_usage_errors_are_not_recorded() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     deploy(&service, &lineage, state.path()).succeeds();
