@@ -151,7 +151,7 @@ impl MonitoringArgs {
             && warning.is_below(critical) == Some(true)
         {
             return Some(format!(
-                "--warning {warning} is less than --critical {critical}; a warning has to come first"
+                "--warning {warning} is less than --critical {critical}; the warning would come after the critical alert"
             ));
         }
         let sync_age = |threshold| match threshold {

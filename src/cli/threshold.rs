@@ -109,7 +109,9 @@ impl SyncThreshold {
         }
         match Threshold::lag(text) {
             Ok(Threshold::Fixed(duration)) => Ok(Self::After(duration)),
-            Ok(Threshold::Share(_)) => Err("expected a duration or off; a sync has no lifetime".into()),
+            Ok(Threshold::Share(_)) => {
+                Err("expected a duration or off; a share of a lifetime does not apply to sync".into())
+            }
             Err(reason) => Err(reason),
         }
     }

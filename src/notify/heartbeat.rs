@@ -34,7 +34,7 @@ pub(crate) enum HeartbeatError {
     TimedOut,
     #[error("heartbeat_url responded with status {status}, expected 200 to 299")]
     Status { status: u16 },
-    #[error("heartbeat_url redirects ({status}); redirects are never followed")]
+    #[error("heartbeat_url responded with redirect {status}; redirects are never followed")]
     Redirected { status: u16 },
 }
 

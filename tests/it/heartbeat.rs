@@ -229,7 +229,7 @@ fn unsuccessful_call_is_only_a_warning() {
             "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
             Some("heartbeat_url responded with status 404, expected 200 to 299"),
         ),
-        (redirect, Some("heartbeat_url redirects (302); redirects are never followed")),
+        (redirect, Some("heartbeat_url responded with redirect 302; redirects are never followed")),
         ("nonsense\r\n\r\n", Some("cannot call heartbeat_url: ")),
         ("", Some("cannot call heartbeat_url: ")),
     ];

@@ -180,7 +180,7 @@ fn unchecked_edge(lineage: &LineageStatus, site: &SiteStatus) -> Option<Alert> {
 fn disk_alert(lineage: &LineageStatus) -> Option<Alert> {
     let (text, detail) = match &lineage.disk {
         DiskStatus::Missing if lineage.is_needed() => {
-            ("certificate is missing and still needed", lineage.cert.as_ref())
+            ("certificate is missing but still needed", lineage.cert.as_ref())
         }
         DiskStatus::Unreadable(reason) => ("certificate cannot be read", Some(reason)),
         DiskStatus::Leaf { .. } | DiskStatus::Missing => return None,

@@ -172,7 +172,10 @@ fn usage_error_is_unknown() {
         (&["-w", "soon"], "invalid value 'soon' for '--warning <LIMIT>': expected days (14), a duration"),
         (&["-w", "-1"], "invalid value '-1' for '--warning <LIMIT>': expected days (14), a duration"),
         (&["-c", "101%"], "invalid value '101%' for '--critical <LIMIT>': a certificate has at most 100%"),
-        (&["-w", "2d", "-c", "72h"], "--warning 2d is less than --critical 3d; a warning has to come first"),
+        (
+            &["-w", "2d", "-c", "72h"],
+            "--warning 2d is less than --critical 3d; the warning would come after the critical alert",
+        ),
         (&["--warn-days", "2", "-c", "3"], "--warning 2d is less than --critical 3d"),
         (&["--lag-warning", "2%", "--lag-critical", "1%"], "--lag-warning 2% is more than --lag-critical 1%"),
         (&["--lag-critical", "7200"], "7200 without a unit means days; write 7200s"),

@@ -36,7 +36,7 @@ fn verdict_has_line_details_and_performance_data() {
         EDGECERT CRITICAL - shop: pending for 3 days; 2 more | pending=1;;;0 lag=259200s;21600;86400;0 days_left=5.0417;14:;3: sync_age=60s;10800;86400;0
         CRITICAL: shop: pending for 3 days (the service cannot be reached)
         WARNING: soon: certificate expires in 5 days (a.example, at 2026-11-26T13:00:00Z)
-        WARNING: left: certificate is missing and still needed: /live/left/fullchain.pem
+        WARNING: left: certificate is missing but still needed: /live/left/fullchain.pem
     "]].assert_eq(&check(&lineages).1);
     expect_test::expect![[r"
         EDGECERT CRITICAL - short: certificate expires in 25 hours | pending=0;;;0 lag=0s;21600;86400;0 days_left=1.0417;14:;3: sync_age=60s;10800;86400;0
