@@ -17,7 +17,7 @@ use crate::harness::{
 };
 
 /// The secret part of each URL.
-const ID: &str = "5bf66975-d4c7-4bf5-bcc8-b8d8a82ea278";
+const ID: &str = "c0ffee00-1111-4222-8333-444455556666";
 
 /// A call as it arrived.
 struct Call {
