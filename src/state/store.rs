@@ -100,7 +100,7 @@ pub(super) const EXTENSION: &str = "json";
 pub(super) const QUARANTINED: &str = "damaged";
 
 /// State files are for their owner only.
-pub(super) const MODE: u32 = 0o600;
+const MODE: u32 = 0o600;
 
 impl Store {
     /// Opens a directory, creating it if necessary.
@@ -220,11 +220,21 @@ impl Store {
     /// Writes the state of a lineage. It is on disk when this returns.
     pub(crate) fn write(&self, name: &str, state: &LineageState) -> Result<(), WriteError> {
         let (path, temporary) = (self.file(name, EXTENSION), self.file(name, "new"));
-        let json = serde_json::to_vec_pretty(state).map_err(|error| WriteError::new(&path, &error.into()))?;
-        StagedFile::write(&path, temporary, &[&json, b"\n"], MODE)
+        self.replace(&path, temporary, serde_json::to_vec_pretty(state))
+    }
+
+    /// Replaces a file with this JSON. It is on disk when this returns.
+    pub(super) fn replace(
+        &self,
+        path: &Path,
+        temporary: PathBuf,
+        json: serde_json::Result<Vec<u8>>,
+    ) -> Result<(), WriteError> {
+        json.map_err(io::Error::from)
+            .and_then(|json| StagedFile::write(path, temporary, &[&json, b"\n"], MODE))
             .and_then(|staged| staged.replace())
             .and_then(|()| self.sync_to_disk())
-            .map_err(|error| WriteError::new(&path, &error))
+            .map_err(|error| WriteError::new(path, &error))
     }
 
     /// Deletes the state file of a lineage that had none before this run.

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
 use super::LockError;
-use super::store::{MODE, Store, VersionHeader, WriteError};
+use super::store::{Store, VersionHeader, WriteError};
 use crate::clock::Deadline;
-use crate::file::{self, ReadError, StagedFile};
+use crate::file::{self, ReadError};
 use crate::text::{self, rfc3339};
 
 const VERSION: u64 = 1;
@@ -37,7 +37,7 @@ pub(crate) struct SyncRecord {
     pub(crate) failing_since: Option<OffsetDateTime>,
 }
 
-/// What is known of the last `sync`.
+/// The last `sync`, as far as its records show.
 #[derive(Debug, Default)]
 pub(crate) struct LastSync {
     /// `None` if `sync` never ran, or if `faults` says why that is unknown. With shards, the time is that of the shard
@@ -135,13 +135,8 @@ impl Store {
         let since = failing.map_or(now, |before| before.failing_since.unwrap_or(before.ended_at));
         let failing_since = (exit_code != 0).then_some(since);
         let record = SyncRecord { ended_at: now, exit_code, message, failing_since };
-        let failed = |error| WriteError::new(&path, &error);
         let json = serde_json::to_vec(&Versioned { version: VERSION, record: &record });
-        let json = json.map_err(|error| failed(error.into()))?;
-        StagedFile::write(&path, self.file(&name, "new"), &[&json, b"\n"], MODE)
-            .and_then(|staged| staged.replace())
-            .and_then(|()| self.sync_to_disk())
-            .map_err(failed)
+        self.replace(&path, self.file(&name, "new"), json)
     }
 
     /// Reads when `sync` last ended, and how.
