@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use time::{Duration, OffsetDateTime};
 
+use super::metrics::format_gauge;
 use super::thresholds::Thresholds;
 use super::verdict::Level;
 use crate::report::{Sign, Style, Wrapped};
@@ -61,14 +62,9 @@ fn line(sign: Option<Sign>, text: &str, style: Style) -> String {
 /// Formats the metrics, which have no labels; empty if `sync` never ran, or if that is unknown.
 pub(super) fn metrics(last: &LastSync) -> String {
     let Some(SyncRecord { ended_at, exit_code, .. }) = &last.record else { return String::new() };
-    let mut text = String::new();
-    for (name, help, value) in [
-        ("edgecert_last_sync_timestamp_seconds", "When sync last ended.", ended_at.unix_timestamp()),
-        ("edgecert_last_sync_exit_code", "Exit code of the last sync.", i64::from(*exit_code)),
-    ] {
-        let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}\n");
-    }
-    text
+    let timestamp = ended_at.unix_timestamp();
+    format_gauge("edgecert_last_sync_timestamp_seconds", "When sync last ended.", timestamp)
+        + &format_gauge("edgecert_last_sync_exit_code", "Exit code of the last sync.", exit_code)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The status in Prometheus' text format, as a file for the node exporter's textfile collector.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -112,7 +112,7 @@ pub(super) fn format(lineages: &[LineageStatus], now: OffsetDateTime) -> String 
     }
     let mut text = String::new();
     for Metric { name, help, value } in &METRICS {
-        let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} gauge\n");
+        text += &header(name, help);
         for ((lineage_name, domain), (lineage, site)) in &series {
             if let Some(value) = value(lineage, *site, now) {
                 let (lineage_name, domain) = (escape(lineage_name), escape(domain));
@@ -125,22 +125,26 @@ pub(super) fn format(lineages: &[LineageStatus], now: OffsetDateTime) -> String 
 
 /// Formats the metrics without labels, which also cover problems that have no series because their lineage is unknown.
 pub(super) fn format_host(check_level: u8, unusable_state_files: usize) -> String {
-    let mut text = String::new();
-    for (name, help, value) in [
-        (
-            "edgecert_check_level",
-            "Verdict of status --check: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.",
-            usize::from(check_level),
-        ),
-        (
-            "edgecert_unusable_state_files",
-            "Number of state files that are damaged, unreadable, or of a later release.",
-            unusable_state_files,
-        ),
-    ] {
-        let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}\n");
-    }
-    text
+    let check_level = format_gauge(
+        "edgecert_check_level",
+        "Verdict of status --check: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.",
+        check_level,
+    );
+    let unusable_state_files = format_gauge(
+        "edgecert_unusable_state_files",
+        "Number of state files that are damaged, unreadable, or of a later release.",
+        unusable_state_files,
+    );
+    check_level + &unusable_state_files
+}
+
+/// Formats a metric without labels.
+pub(super) fn format_gauge(name: &str, help: &str, value: impl Display) -> String {
+    format!("{}{name} {value}\n", header(name, help))
+}
+
+fn header(name: &str, help: &str) -> String {
+    format!("# HELP {name} {help}\n# TYPE {name} gauge\n")
 }
 
 /// Escapes the value of a label.
