@@ -228,8 +228,8 @@ pub fn wants_json(arguments: &[OsString]) -> bool {
 
 /// Whether the arguments contain a flag of `status --check`, even if they cannot be parsed.
 pub fn is_monitoring(arguments: &[OsString]) -> bool {
-    let is_flag = |argument: &OsString| MonitoringArgs::has_flag(&argument.to_string_lossy());
-    command_name(arguments) == "status" && arguments.iter().any(is_flag)
+    let words = arguments.iter().map(|argument| argument.to_string_lossy());
+    command_name(arguments) == "status" && MonitoringArgs::is_among(words)
 }
 
 /// The value of `--config`, even if the other arguments cannot be parsed.

@@ -1,5 +1,6 @@
 //! `edgecert status`: its flags.
 
+use std::borrow::Cow;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 
@@ -112,16 +113,19 @@ impl StatusArgs {
 
 impl MonitoringArgs {
     /// Whether a word of the command line is `--check`, or a flag for it, perhaps with a value.
-    pub(super) fn has_flag(word: &str) -> bool {
+    pub(super) fn is_among<'a>(words: impl IntoIterator<Item = Cow<'a, str>>) -> bool {
         let flags = Self::augment_args(clap::Command::new(""));
-        let is_short = |short: char| word.strip_prefix('-').is_some_and(|rest| rest.starts_with(short));
-        let is_long = |long: &str| {
-            let rest = word.strip_prefix("--").and_then(|rest| rest.strip_prefix(long));
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
-        };
-        let is_word =
-            |flag: &clap::Arg| flag.get_short().is_some_and(is_short) || flag.get_long().is_some_and(is_long);
-        is_long("check") || flags.get_arguments().any(is_word)
+        words.into_iter().any(|word| {
+            let is_short = |short: char| word.strip_prefix('-').is_some_and(|rest| rest.starts_with(short));
+            let is_long = |long: &str| {
+                let rest = word.strip_prefix("--").and_then(|rest| rest.strip_prefix(long));
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+            };
+            let is_word = |flag: &clap::Arg| {
+                flag.get_short().is_some_and(is_short) || flag.get_long().is_some_and(is_long)
+            };
+            is_long("check") || flags.get_arguments().any(is_word)
+        })
     }
 
     /// The value of `--warning`, or of its earlier name.
