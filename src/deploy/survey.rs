@@ -119,7 +119,7 @@ pub(super) struct EdgeLog<'a> {
 }
 
 impl EdgeLog<'_> {
-    /// What is known of the edge of a site, with the handshakes after the uploads if there were any.
+    /// Collects the handshakes with the edge of a site: those before the uploads, and `later` ones if there were any.
     pub(super) fn findings(&self, site: &Site, later: Option<&EdgeView>) -> EdgeFindings {
         let views = self.survey.view(site.id).into_iter().chain(later);
         EdgeFindings {

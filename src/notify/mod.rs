@@ -1,5 +1,5 @@
-//! Reports the result of `deploy` and `sync` where nobody would see it otherwise: certbot drops the exit code, acmed
-//! the output.
+//! Reports how `deploy` and `sync` ended, because an ACME client may hide it: certbot drops the exit code, acmed the
+//! output.
 //!
 //! The system log receives failures and deployments, the `on_failure` program the report of a failed run, and the
 //! heartbeat URL a call after each `sync`. Nothing here changes the exit code.

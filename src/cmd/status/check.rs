@@ -11,7 +11,7 @@ use crate::error::ErrorKind;
 use crate::state::{LastSync, RunResult, StateError};
 use crate::text::{count, humanize, rfc3339, sanitize};
 
-/// What is judged.
+/// The inputs of the verdict.
 #[derive(Clone, Copy)]
 pub(super) struct Subject<'a> {
     pub(super) lineages: &'a [LineageStatus],
@@ -132,7 +132,7 @@ fn expiry_alert(lineage: &LineageStatus, thresholds: &Thresholds, now: OffsetDat
     let (gauge, site) = gauges.rev().max_by(|(a, _), (b, _)| a.compare(b))?;
     let level = Some(gauge.level()).filter(|level| *level > Level::Ok)?;
     let (domain, left, at) = (&site.domain, humanize(gauge.value), rfc3339(now + gauge.value));
-    // It may be that nobody can reach the address any more.
+    // The address may have been unreachable since.
     let is_deployed = site.expiry() == Some(now + gauge.value);
     let seen = if is_deployed { "" } else { ", as its edge was last seen" };
     let (text, detail) = match () {

@@ -15,7 +15,7 @@ pub(super) struct Gauge {
     limits: Limits,
 }
 
-/// What is measured.
+/// The measured quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Quantity {
