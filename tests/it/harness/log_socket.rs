@@ -3,6 +3,7 @@
 //! Creating them needs root, so proot maps sockets of the test to their paths.
 
 use std::os::unix::net::UnixDatagram;
+use std::sync::{Mutex, PoisonError};
 
 use tempfile::TempDir;
 
@@ -59,8 +60,11 @@ impl LogSocket {
     }
 }
 
-/// Runs a hook that finds these sockets, under a wrapper.
+/// Runs a hook that finds these sockets, under a wrapper. One at a time: proot creates a path that is missing on the
+/// host, and removes it at its end, although another proot may need it.
 pub(crate) fn run_with_sockets(sockets: &[&LogSocket], hook: Hook, wrapper: &[&str]) -> Output {
+    static PATHS: Mutex<()> = Mutex::new(());
+    let _paths = PATHS.lock().unwrap_or_else(PoisonError::into_inner);
     let bindings: Vec<String> = sockets.iter().map(|socket| socket.binding()).collect();
     let bindings: Vec<&str> = bindings.iter().flat_map(|binding| ["-b", binding]).collect();
     hook.under(&[&["proot"], &*bindings, wrapper].concat()).run()
