@@ -240,7 +240,7 @@ fn busy_host() -> Scene {
     set_back(&scene.root.path().join("state"), DAY);
     scene.service.hold_pushes(false);
     scene.service.push_now();
-    scene.write("shop", &issue(&SHOP, [0, 90]));
+    scene.write("shop", &issue(&SHOP, [-1, 89]));
     scene.write("api", &issue(&["api.example.com"], [-20, -10]));
     for lineage in ["shop", "api"] {
         let file = scene.root.path().join(lineage).join("fullchain.pem");
