@@ -1,11 +1,10 @@
 //! Root certificates, for connections to the service and for the path of a chain to a root.
 
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64_simd::STANDARD;
+use memchr::memmem::Finder;
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 
@@ -68,15 +67,17 @@ fn load(roots: &Roots, deadline: Deadline) -> Result<RootCertStore, TrustStoreEr
 fn from_file(path: &Path, deadline: Deadline) -> Result<RootCertStore, TrustStoreError> {
     let bad = |reason| TrustStoreError::CaFile { path: path.to_owned(), reason };
     let text = file::read_until(path, MAX_BYTES, deadline).map_err(TrustStoreError::Unreadable)?;
-    let certificates = certificates(&text).ok_or_else(|| bad("its PEM is damaged"))?;
-    if certificates.is_empty() {
-        return Err(bad("it holds no certificate in PEM"));
+    let (mut roots, mut count, mut unusable) = (RootCertStore::empty(), 0, 0);
+    let whole = for_each_certificate(&text, |certificate| {
+        count += 1;
+        unusable += usize::from(roots.add(certificate).is_err());
+    });
+    match whole {
+        None => Err(bad("its PEM is damaged")),
+        Some(()) if count == 0 => Err(bad("it holds no certificate in PEM")),
+        Some(()) if unusable > 0 => Err(bad("it holds a certificate that cannot be a trust anchor")),
+        Some(()) => Ok(roots),
     }
-    let mut roots = RootCertStore::empty();
-    for certificate in certificates {
-        roots.add(certificate).map_err(|_| bad("it holds a certificate that cannot be a trust anchor"))?;
-    }
-    Ok(roots)
 }
 
 /// Loads what `SSL_CERT_FILE` and `SSL_CERT_DIR` name, else the first bundle file, else what rustls-native-certs finds.
@@ -88,65 +89,101 @@ fn of_system(named: bool, file: Option<&Path>, deadline: Deadline) -> Result<Roo
     {
         return Err(TrustStoreError::Unreadable(error));
     }
-    let bundle = BUNDLES
-        .iter()
-        .filter(|_| !named)
-        .find_map(|path| certificates(&file::read(Path::new(path), MAX_BYTES).ok()?));
-    let certificates = bundle.unwrap_or_else(|| rustls_native_certs::load_native_certs().certs);
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(certificates);
+    let mut bundles = BUNDLES.iter().filter(|_| !named);
+    let roots = bundles.find_map(|path| bundle(Path::new(path))).unwrap_or_else(|| {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        roots
+    });
     if roots.is_empty() { Err(TrustStoreError::NoRoots { named }) } else { Ok(roots) }
 }
 
-/// Decodes the certificates of a bundle; `None` if a block is damaged. They are not secret, so decoding need not take
-/// constant time.
-fn certificates(bundle: &[u8]) -> Option<Vec<CertificateDer<'static>>> {
-    let text = std::str::from_utf8(bundle).map_or_else(|_| String::from_utf8_lossy(bundle), Cow::Borrowed);
-    let mut rest = text.as_ref();
-    let (mut certificates, mut base64) = (Vec::new(), Vec::new());
-    while let Some((_, block)) = rest.split_once("-----BEGIN CERTIFICATE-----") {
-        let (der, after) = decode_strict(block, &mut base64).or_else(|| decode_lax(block, &mut base64))?;
-        certificates.push(der.into());
+/// The usable certificates of a bundle file; `None` if it cannot be read or is damaged.
+fn bundle(path: &Path) -> Option<RootCertStore> {
+    let mut roots = RootCertStore::empty();
+    for_each_certificate(&file::read(path, MAX_BYTES).ok()?, |certificate| {
+        let _ = roots.add(certificate);
+    })?;
+    Some(roots)
+}
+
+const BEGIN: &[u8] = b"-----BEGIN CERTIFICATE-----";
+const END: &[u8] = b"-----END CERTIFICATE-----";
+
+/// Decodes the certificates of a bundle, one after another in the same memory; `None` if a block is damaged.
+///
+/// They are not secret, so decoding need not take constant time.
+fn for_each_certificate(bundle: &[u8], mut take: impl FnMut(CertificateDer<'_>)) -> Option<()> {
+    let (begin, end) = (Finder::new(BEGIN), Finder::new(END));
+    let (mut rest, mut buffer) = (bundle, Vec::new());
+    while let Some(block) = begin.find(rest).and_then(|at| rest.get(at + BEGIN.len()..)) {
+        let (body, after) = block.split_at_checked(end.find(block)?)?;
+        let length = decode_strict(body, &mut buffer).or_else(|| decode_lax(body, &mut buffer))?;
+        take(CertificateDer::from(buffer.get(..length)?));
         rest = after;
     }
-    Some(certificates)
+    Some(())
 }
 
-const END: &str = "-----END CERTIFICATE-----";
-
-/// Decodes a block with lines of 64 characters (RFC 7468, section 3), and returns the text after it. All common bundles
-/// are written like this; without a search for line ends, decoding takes half the time. `None`: the lines may have
-/// another length.
-fn decode_strict<'a>(block: &'a str, base64: &mut Vec<u8>) -> Option<(Vec<u8>, &'a str)> {
+/// Decodes a body whose lines have 64 characters (RFC 7468, section 3), and returns its length. All common bundles are
+/// written like this; without a search for line ends, decoding takes half the time. `None`: the lines may have another
+/// length.
+fn decode_strict(body: &[u8], buffer: &mut Vec<u8>) -> Option<usize> {
     const LINE: usize = 64;
-    base64.clear();
-    let mut rest = block.strip_prefix('\n')?;
+    buffer.clear();
+    let mut rest = body.strip_prefix(b"\n")?;
     while let Some((line, more)) = rest.split_at_checked(LINE + 1)
-        && let Some(full) = line.strip_suffix('\n')
+        && let Some(full) = line.strip_suffix(b"\n")
     {
-        base64.extend_from_slice(full.as_bytes());
+        buffer.extend_from_slice(full);
         rest = more;
     }
-    let (last, after) = rest.split_once(END)?;
-    base64.extend_from_slice(last.trim_ascii_end().as_bytes());
-    Some((STANDARD.decode(base64).ok()?, after))
+    buffer.extend_from_slice(rest.trim_ascii_end());
+    decode(buffer)
 }
 
-/// Decodes a block with lines of any length, and returns the text after it; `None` if it is damaged.
-fn decode_lax<'a>(block: &'a str, base64: &mut Vec<u8>) -> Option<(Vec<u8>, &'a str)> {
-    let (body, after) = block.split_once(END)?;
-    base64.clear();
-    for line in body.lines() {
-        base64.extend_from_slice(line.trim_ascii().as_bytes());
+/// Decodes a body with lines of any length, and returns its length; `None` if it is damaged.
+fn decode_lax(body: &[u8], buffer: &mut Vec<u8>) -> Option<usize> {
+    buffer.clear();
+    for line in body.split(|byte| *byte == b'\n') {
+        buffer.extend_from_slice(line.trim_ascii());
     }
-    Some((STANDARD.decode(base64).ok()?, after))
+    decode(buffer)
+}
+
+fn decode(base64: &mut [u8]) -> Option<usize> {
+    STANDARD.decode_inplace(base64).ok().map(|der| der.len())
 }
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+
     use super::*;
 
     const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
+    const END: &str = "-----END CERTIFICATE-----";
+
+    fn certificates(bundle: &[u8]) -> Option<Vec<CertificateDer<'static>>> {
+        let mut certificates = Vec::new();
+        for_each_certificate(bundle, |certificate| certificates.push(certificate.into_owned()))?;
+        Some(certificates)
+    }
+
+    /// Compares with another reader of PEM.
+    #[test]
+    fn bundle_of_this_host_is_read_whole() {
+        for path in BUNDLES.map(Path::new).into_iter().filter(|path| path.exists()) {
+            let mut read = certificates(&std::fs::read(path).unwrap()).unwrap();
+            assert_eq!(bundle(path).unwrap().len(), read.len(), "{}", path.display());
+            // The other reader sorts them.
+            read.sort_by(|one, other| one.as_ref().cmp(other.as_ref()));
+            read.dedup();
+            let expected = rustls_native_certs::load_certs_from_paths(Some(path), None);
+            assert!(expected.errors.is_empty() && read == expected.certs, "{}", path.display());
+        }
+    }
 
     #[test]
     fn damaged_bundle_is_rejected_whole() {
