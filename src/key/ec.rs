@@ -5,7 +5,9 @@ use pkcs8::der::asn1::{AnyRef, ObjectIdentifier};
 use pkcs8::der::{Tag, Tagged as _};
 use pkcs8::spki::AlgorithmIdentifierRef;
 use ring::rand::SystemRandom;
-use ring::signature::{ECDSA_P384_SHA384_ASN1_SIGNING, EcdsaKeyPair};
+use ring::signature::{
+    ECDSA_P256_SHA256_ASN1_SIGNING, ECDSA_P384_SHA384_ASN1_SIGNING, EcdsaKeyPair, EcdsaSigningAlgorithm,
+};
 use zeroize::Zeroizing;
 
 use super::der::EcPrivateKey;
@@ -36,7 +38,7 @@ pub(super) fn read(der: &[u8], algorithm: Option<&AlgorithmIdentifierRef<'_>>) -
     };
     let scalar = padded(key.scalar, length).ok_or(MALFORMED)?;
     let public_key = match curve {
-        P256 => p256_point(&scalar).map(PublicKey::P256),
+        P256 => p256_point(&scalar, key.public_key).map(PublicKey::P256),
         P384 => p384_point(&scalar, key.public_key).map(PublicKey::P384),
         _ => p521_point(&scalar).map(PublicKey::P521),
     };
@@ -109,14 +111,18 @@ fn guessed_curve(key: &EcPrivateKey<'_>) -> ObjectIdentifier {
     }
 }
 
-fn p256_point(scalar: &[u8]) -> Option<Vec<u8>> {
+/// Prefers ring, which takes a tenth of the instructions of the `p256` crate but can only compare with a given public key.
+fn p256_point(scalar: &[u8], stored: Option<&[u8]>) -> Option<Vec<u8>> {
+    if let Some(point) = stored.filter(|point| is_pair(&ECDSA_P256_SHA256_ASN1_SIGNING, scalar, point)) {
+        return Some(point.to_vec());
+    }
     let key = p256::SecretKey::from_slice(scalar).ok()?;
     Some(key.public_key().to_sec1_point(false).as_bytes().to_vec())
 }
 
-/// Prefers ring, which takes half the time of the `p384` crate but can only compare with a given public key.
+/// Prefers ring, which takes half the time of the `p384` crate.
 fn p384_point(scalar: &[u8], stored: Option<&[u8]>) -> Option<Vec<u8>> {
-    if let Some(point) = stored.filter(|point| is_p384_pair(scalar, point)) {
+    if let Some(point) = stored.filter(|point| is_pair(&ECDSA_P384_SHA384_ASN1_SIGNING, scalar, point)) {
         return Some(point.to_vec());
     }
     let key = p384::SecretKey::from_slice(scalar).ok()?;
@@ -124,9 +130,8 @@ fn p384_point(scalar: &[u8], stored: Option<&[u8]>) -> Option<Vec<u8>> {
 }
 
 /// Whether the uncompressed `point` belongs to the scalar.
-fn is_p384_pair(scalar: &[u8], point: &[u8]) -> bool {
-    let (algorithm, rng) = (&ECDSA_P384_SHA384_ASN1_SIGNING, SystemRandom::new());
-    EcdsaKeyPair::from_private_key_and_public_key(algorithm, scalar, point, &rng).is_ok()
+fn is_pair(curve: &'static EcdsaSigningAlgorithm, scalar: &[u8], point: &[u8]) -> bool {
+    EcdsaKeyPair::from_private_key_and_public_key(curve, scalar, point, &SystemRandom::new()).is_ok()
 }
 
 fn p521_point(scalar: &[u8]) -> Option<Vec<u8>> {
@@ -278,10 +283,15 @@ mod tests {
     }
 
     #[test]
-    fn ring_compares_uncompressed_p384_points() {
-        let own = point(7, CURVES[1]);
-        assert!(is_p384_pair(&scalar(7, 48), &own));
-        assert!(!is_p384_pair(&scalar(8, 48), &own));
-        assert!(!is_p384_pair(&scalar(7, 48), &compressed(&own)));
+    fn ring_compares_uncompressed_points() {
+        let rows =
+            [(&ECDSA_P256_SHA256_ASN1_SIGNING, CURVES[0]), (&ECDSA_P384_SHA384_ASN1_SIGNING, CURVES[1])];
+        for (algorithm, curve @ (_, length)) in rows {
+            let own = point(7, curve);
+            assert!(is_pair(algorithm, &scalar(7, length), &own));
+            assert!(!is_pair(algorithm, &scalar(8, length), &own));
+            assert!(!is_pair(algorithm, &scalar(7, length), &compressed(&own)));
+            assert!(!is_pair(algorithm, &scalar(0, length), &own));
+        }
     }
 }
