@@ -41,6 +41,12 @@ impl ReadError {
 /// Read timeout for pipes; `--key <(pass show key)` may prompt for a passphrase.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Room beyond the size of a file. With less than this left, the standard library would read into a buffer of its own.
+const READ_AHEAD: u64 = 32;
+
+/// Large enough for a chain and a key.
+const PIPE_BUFFER: u64 = 16 << 10;
+
 /// The deadline for reading the files of a command that has no time limit of its own.
 pub(crate) fn default_deadline() -> Deadline {
     Deadline::after(READ_TIMEOUT)
@@ -67,11 +73,11 @@ pub(crate) fn read_until(path: &Path, max_bytes: u64, deadline: Deadline) -> Res
     let failed = |error: io::Error| ReadError::new(path, &error);
     let metadata = std::fs::metadata(path).map_err(failed)?;
     let bytes = if metadata.is_file() || metadata.is_dir() {
-        read_now(path, max_bytes)
+        read_now(path, max_bytes, metadata.len().min(max_bytes) + READ_AHEAD)
     } else {
         let (sender, receiver) = mpsc::channel();
         let path = path.to_owned();
-        std::thread::spawn(move || sender.send(read_now(&path, max_bytes)));
+        std::thread::spawn(move || sender.send(read_now(&path, max_bytes, PIPE_BUFFER)));
         let timeout = deadline.left().min(READ_TIMEOUT);
         let timed_out = |_| {
             let seconds =
@@ -103,13 +109,14 @@ pub(crate) fn read_text_until(
     max_bytes: u64,
     deadline: Deadline,
 ) -> Result<Zeroizing<String>, ReadError> {
-    let bytes = read_secret(path, max_bytes, deadline)?;
-    let text = std::str::from_utf8(&bytes).map_err(|_| ReadError {
-        path: path.to_owned(),
-        reason: "it is not UTF-8 text".into(),
-        kind: io::ErrorKind::InvalidData,
-    })?;
-    Ok(Zeroizing::new(text.to_owned()))
+    String::from_utf8(read_until(path, max_bytes, deadline)?).map(Zeroizing::new).map_err(|error| {
+        drop(Zeroizing::new(error.into_bytes()));
+        ReadError {
+            path: path.to_owned(),
+            reason: "it is not UTF-8 text".into(),
+            kind: io::ErrorKind::InvalidData,
+        }
+    })
 }
 
 /// Whether users other than owner and group have access to a regular file. Pipes such as `<(pass show key)` are exempt:
@@ -124,9 +131,10 @@ pub(crate) fn is_mounted_secret(path: &Path) -> bool {
     path.parent().is_some_and(|directory| directory.join("..data").symlink_metadata().is_ok())
 }
 
-fn read_now(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
-    // Large enough for a chain and a key, so that growing leaves no copy of a secret behind.
-    let mut bytes = Vec::with_capacity(16 << 10);
+/// Reads into a buffer of this size: growing would leave a copy of a secret behind, and wiping takes five instructions
+/// per byte of the buffer, used or not.
+fn read_now(path: &Path, max_bytes: u64, size: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
     File::open(path)?.take(max_bytes + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

@@ -3,8 +3,6 @@
 pub mod people;
 pub mod rfc3339;
 
-use std::fmt::Write as _;
-
 use time::Duration;
 
 pub use self::rfc3339::{rfc3339, rfc3339_millis};
@@ -62,10 +60,9 @@ pub(crate) use display_as_serialized;
 
 /// Formats bytes in lower-case hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
     let mut hex = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        let _ = write!(hex, "{byte:02x}");
-    }
+    hex.extend(digits.filter_map(|digit| char::from_digit(digit.into(), 16)));
     hex
 }
 

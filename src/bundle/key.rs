@@ -15,7 +15,7 @@ pub(super) fn find_key(blocks: Vec<Block>, file: &[u8]) -> Result<PrivateKey, De
     let mut keys: Vec<(KeyFormat, Zeroizing<Vec<u8>>)> = Vec::new();
     for block in blocks {
         match block {
-            Block::Key(format, der) if keys.contains(&(format, der.clone())) => {}
+            Block::Key(format, der) if keys.iter().any(|known| known.0 == format && known.1 == der) => {}
             Block::Key(format, der) => keys.push((format, der)),
             block => reject(block)?,
         }

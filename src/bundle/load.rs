@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use zeroize::Zeroizing;
 
 use super::files::{Files, MAX_BYTES};
@@ -10,7 +12,7 @@ use super::parse::Bundle;
 use crate::cert::{self, Certificate};
 use crate::clock::Deadline;
 use crate::file::{self, ReadError};
-use crate::{pem, text};
+use crate::text;
 
 /// How long files that are missing, incomplete or mismatched are reread.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(2);
@@ -63,12 +65,8 @@ pub(crate) fn load_chain(files: &Files) -> Result<Bundle, ReadError> {
 /// Compares the leaf on disk with the known fingerprint. The key is not read.
 pub(crate) fn peek_leaf(files: &Files, known: Option<&str>) -> Result<LeafPeek, ReadError> {
     let bytes = file::read_secret(&files.cert, MAX_BYTES, file::default_deadline())?;
-    let first = pem::parse(&bytes).blocks.into_iter().find_map(|block| match block {
-        pem::Block::Certificate(der) => Some(der),
-        _ => None,
-    });
     // Nearly always the file begins with the known leaf, and the rest need not be parsed.
-    if known.is_some() && first.map(|der| cert::fingerprint(&der)).as_deref() == known {
+    if known.is_some() && first_certificate(&bytes).map(|der| cert::fingerprint(&der)).as_deref() == known {
         return Ok(LeafPeek::Known);
     }
     Ok(match load_chain(files)?.chain {
@@ -76,6 +74,14 @@ pub(crate) fn peek_leaf(files: &Files, known: Option<&str>) -> Result<LeafPeek, 
         Ok(chain) => LeafPeek::Other(Box::new(chain.leaf)),
         Err(_) => LeafPeek::Unusable,
     })
+}
+
+/// Decodes the certificate that begins a PEM file; `None` if the file has to be parsed in full.
+fn first_certificate(bytes: &[u8]) -> Option<Vec<u8>> {
+    let rest = bytes.strip_prefix(b"-----BEGIN CERTIFICATE-----\n")?;
+    let (body, end) = rest.split_at_checked(rest.iter().position(|byte| *byte == b'-')?)?;
+    let body: Vec<u8> = body.iter().copied().filter(|byte| *byte != b'\n').collect();
+    STANDARD.decode(body).ok().filter(|_| end.starts_with(b"-----END CERTIFICATE-----\n"))
 }
 
 impl Files {

@@ -139,12 +139,15 @@ impl Store {
             Err(error) if error.is_missing() => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        match serde_json::from_slice::<VersionHeader>(&bytes) {
-            // A later release may have changed everything but this field.
-            Ok(VersionHeader { version }) if version > VERSION.into() => {
-                Err(StateError::NewerVersion { path, version })
-            }
-            _ => serde_json::from_slice(&bytes).map(Some).map_err(|_| quarantine(name, &path)),
+        match serde_json::from_slice::<LineageState>(&bytes) {
+            Ok(state) if state.version <= VERSION => Ok(Some(state)),
+            // A later release may have changed everything but the version.
+            _ => match serde_json::from_slice(&bytes) {
+                Ok(VersionHeader { version }) if version > VERSION.into() => {
+                    Err(StateError::NewerVersion { path, version })
+                }
+                _ => Err(quarantine(name, &path)),
+            },
         }
     }
 
