@@ -73,7 +73,12 @@ impl Invocation {
     }
 
     fn parse_flags(arguments: &[OsString], env: &Env, width: usize) -> Self {
-        let Cli { common, deploy, command } = match Cli::read(arguments.iter().cloned(), width) {
+        if let [_, flag] = arguments
+            && ["--version", "-V"].iter().any(|version| flag == version)
+        {
+            return Self::Help(Cli::version());
+        }
+        let Cli { common, deploy, command } = match Cli::read(arguments, width) {
             Ok(cli) => cli,
             Err(error) if !error.use_stderr() => return Self::Help(error.render().to_string()),
             Err(error) => {

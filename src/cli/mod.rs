@@ -14,6 +14,7 @@ mod status;
 mod sync;
 mod threshold;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{
@@ -35,6 +36,8 @@ pub(crate) use self::sites::{
 pub(crate) use self::status::{MonitoringArgs, StatusArgs};
 pub(crate) use self::sync::SyncArgs;
 pub(crate) use self::threshold::{DefaultThreshold, LAG, SYNC_AGE, SyncThreshold, TIME_LEFT, Threshold};
+
+const NAME: &str = "edgecert";
 
 const ABOUT: &str = "Deploy renewed certificates to the edge and verify what it serves";
 
@@ -86,7 +89,7 @@ The API key is never an argument: set EDGECERT_API_KEY, or name a file that hold
 /// The parsed command line.
 #[derive(Parser, Debug)]
 #[command(
-    name = "edgecert",
+    name = NAME,
     version,
     about = ABOUT,
     long_about = LONG_ABOUT,
@@ -197,26 +200,49 @@ pub(crate) enum CompletionOutput {
 
 impl Cli {
     /// Parses the arguments. Help and version are errors too, as in clap; they are wrapped at this many columns.
-    pub(crate) fn read(
-        arguments: impl IntoIterator<Item = std::ffi::OsString>,
-        width: usize,
-    ) -> Result<Self, clap::Error> {
-        let mut command = Self::root().term_width(width);
-        let matches = command.try_get_matches_from_mut(arguments)?;
+    pub(crate) fn read(arguments: &[OsString], width: usize) -> Result<Self, clap::Error> {
+        let first = arguments.get(1).and_then(|word| word.to_str()).unwrap_or_default();
+        let named = Some(first).filter(|word| Command::has_subcommand(word)).and_then(Self::command_alone);
+        let is_named = named.is_some();
+        // Never freed: that would take longer than parsing.
+        let command = Box::leak(Box::new(named.unwrap_or_else(Self::root).term_width(width)));
+        let mut matches = command.try_get_matches_from_mut(arguments)?;
+        if is_named {
+            let common = Common::from_arg_matches_mut(&mut matches)?;
+            let named = Command::from_arg_matches_mut(&mut matches)?;
+            return Self { common, deploy: DeployArgs::default(), command: Some(named) }.consistent(command);
+        }
         if let Some((name, _)) = matches.subcommand()
             && let Some(flag) = misplaced_flag(&matches)
         {
             let message = format!("--{flag} must follow `{name}`");
             return Err(command.error(clap::error::ErrorKind::ArgumentConflict, message));
         }
-        let cli = Self::from_arg_matches(&matches)?;
-        if let Some(Command::Status(args)) = &cli.command
+        Self::from_arg_matches_mut(&mut matches)?.consistent(command)
+    }
+
+    /// The definition of the command line if its first word is this command: no flag of `deploy` and no other command
+    /// can precede it, and building those takes longer than everything else here.
+    fn command_alone(name: &str) -> Option<clap::Command> {
+        let commands = Command::augment_subcommands(clap::Command::new(NAME));
+        let command = commands.find_subcommand(name)?.clone();
+        Some(Common::augment_args(clap::Command::new(NAME)).subcommand(command))
+    }
+
+    /// Rejects flags that contradict each other.
+    fn consistent(self, command: &mut clap::Command) -> Result<Self, clap::Error> {
+        if let Some(Command::Status(args)) = &self.command
             && let Some(message) = args.monitoring.contradiction()
             && let Some(status) = command.find_subcommand_mut("status")
         {
             return Err(status.error(clap::error::ErrorKind::ArgumentConflict, message));
         }
-        Ok(cli)
+        Ok(self)
+    }
+
+    /// Name and version, as `--version` prints them.
+    pub(crate) fn version() -> String {
+        clap::Command::new(NAME).version(env!("CARGO_PKG_VERSION")).render_version()
     }
 
     /// All commands and flags, for completion scripts.
