@@ -1,22 +1,21 @@
 //! The terminal: output, diagnostics, the confirmation prompt, progress and the log. Only this file and `main.rs`
 //! print.
 
-use std::io::{self, IsTerminal, Write as _};
+mod progress_line;
+
+use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use std::sync::OnceLock;
 use std::thread::{self, ThreadId};
-use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
-
+use self::progress_line::ProgressLine;
 use crate::clock::Start;
 use crate::env::Env;
 use crate::error::{CommandError, Diagnostic, ErrorKind};
 use crate::file;
 use crate::hint::Hint;
-use crate::progress::{Phase, Progress};
+use crate::progress::Progress;
 use crate::report::{AnyReport, Style, error_lines, warning_line};
-use crate::text::count;
 
 /// Standard output and standard error of a run: format and styles.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +60,7 @@ impl Ui {
     /// Begins a run: detects what standard output and standard error can display.
     pub fn new(json: bool, env: &Env) -> Self {
         let (stdout, stderr) = (style(&io::stdout(), env), style(&io::stderr(), env));
-        let is_wide = stderr.width.is_none_or(|width| width >= MIN_PROGRESS_WIDTH);
+        let is_wide = stderr.width.is_none_or(|width| width >= progress_line::MIN_WIDTH);
         let shows_progress = io::stderr().is_terminal() && !is_dumb(env) && is_wide;
         Self { json, stdout, stderr, start: Start::now(), shows_progress }
     }
@@ -87,7 +86,7 @@ impl Ui {
 
     /// Prints the warnings, the report and the errors, in this order: what to do is last.
     pub fn print_report(&self, report: &dyn AnyReport) -> Result<(), OutputLost> {
-        erase_progress();
+        progress_line::erase();
         self.print_diagnostics(report.warnings(), &[]);
         let text = if self.json {
             report.to_json() + "\n"
@@ -162,88 +161,6 @@ impl Ui {
     }
 }
 
-/// The progress line, once a run has one. The log and the report have to erase it.
-static LINE: OnceLock<ProgressBar> = OnceLock::new();
-
-/// Fewest columns for a progress line.
-const MIN_PROGRESS_WIDTH: usize = 40;
-
-/// A line on standard error that is erased before anything else is written.
-struct ProgressLine {
-    is_shown: bool,
-    unicode: bool,
-}
-
-impl ProgressLine {
-    /// Shows a line. The elapsed time restarts with a wait, and with work on several lineages.
-    fn show(&self, template: &str, length: u64, message: String) {
-        if !self.is_shown {
-            return;
-        }
-        let ticks = if self.unicode { "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ " } else { "|/-\\ " };
-        let Ok(style) = ProgressStyle::with_template(template) else { return };
-        let seconds = |state: &ProgressState, text: &mut dyn std::fmt::Write| {
-            let _ = write!(text, "{}", state.elapsed().as_secs());
-        };
-        let style = style.tick_chars(ticks).progress_chars(if self.unicode { "━━ " } else { "=> " });
-        let line = LINE.get_or_init(ProgressBar::hidden);
-        if template != STEP && !(template == WAIT && line.message().starts_with(WAITING)) {
-            line.reset_elapsed();
-        }
-        line.set_style(style.with_key("seconds", seconds));
-        line.set_length(length);
-        line.set_message(message);
-        if line.is_hidden() {
-            line.set_draw_target(ProgressDrawTarget::stderr());
-            line.enable_steady_tick(TICK);
-        }
-    }
-}
-
-/// Time between two frames of the spinner.
-const TICK: Duration = Duration::from_millis(120);
-const WAITING: &str = "waiting";
-const STEP: &str = "  {spinner} {wide_msg}";
-const WAIT: &str = "  {spinner} {msg}, {seconds} of {len} s";
-const LINEAGES: &str = "{pos} of {len} lineages {wide_bar} {elapsed}";
-
-impl Progress for ProgressLine {
-    fn enter(&self, phase: Phase) {
-        let step = |word: &str, text: &str| format!("{word:<8}  {text}");
-        let (template, limit, message) = match phase {
-            Phase::Checking => (STEP, None, step("checking", "certificate and key")),
-            Phase::Reading => (STEP, None, step("reading", "sites, certificates and edges")),
-            Phase::Uploading { uploads } => (STEP, None, step("uploading", &count(uploads, "certificate"))),
-            Phase::Pushing { limit } => (WAIT, Some(limit), step(WAITING, "edge push")),
-            Phase::Verifying { served, sites, limit } => {
-                (WAIT, Some(limit), step(WAITING, &format!("{served} of {} served", count(sites, "site"))))
-            }
-        };
-        self.show(template, limit.map_or(0, |limit| limit.as_secs()), message);
-    }
-
-    fn start(&self, lineages: usize) {
-        if lineages > 1 {
-            self.show(LINEAGES, lineages as u64, String::new());
-        }
-    }
-
-    fn advance(&self) {
-        if let Some(line) = LINE.get() {
-            line.inc(1);
-        }
-    }
-}
-
-/// Erases the progress line for good.
-fn erase_progress() {
-    if let Some(line) = LINE.get() {
-        line.disable_steady_tick();
-        line.finish_and_clear();
-        line.set_draw_target(ProgressDrawTarget::hidden());
-    }
-}
-
 fn style(stream: &(impl IsTerminal + AsFd), env: &Env) -> Style {
     if !stream.is_terminal() {
         return Style::PLAIN;
@@ -280,8 +197,7 @@ impl log::Log for Logger {
 
     fn log(&self, record: &log::Record<'_>) {
         if self.enabled(record.metadata()) {
-            let write = || _ = writeln!(io::stderr(), "edgecert: {}", record.args());
-            LINE.get().map_or_else(write, |line| line.suspend(write));
+            progress_line::write_above(&format!("edgecert: {}\n", record.args()));
         }
     }
 
