@@ -4,18 +4,20 @@
 //! file builds. Those of lower modules get their kinds and hints in `diagnostics`; those of `deploy`, `sync` and the commands
 //! implement [`Diagnostic`] where they are defined. `hint` has the hints that they share.
 
+mod alike;
 mod diagnostics;
 mod hint;
 
 use std::fmt::Display;
 
+pub(crate) use self::alike::{MAX_NAMED, Subject, first_names};
 pub(crate) use self::hint::{INTERNAL_HINT, read_hint, state_dir_hint, state_file_hint, write_hint};
 use crate::check::Finding;
 use crate::hint::{Hint, Place};
 pub(crate) use crate::text::shell_word;
 
 /// Failure class. The discriminant is the exit code, on which scripts depend.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub(crate) enum ErrorKind {
     /// The command line is wrong.
@@ -89,6 +91,11 @@ pub(crate) trait Diagnostic: Display {
         None
     }
 
+    /// The site that failed, if it did so on its own.
+    fn subject(&self) -> Option<Subject> {
+        None
+    }
+
     /// Whether the command line names something that does not exist. Nothing was sent for it, and a retry would fail
     /// again.
     fn is_misuse(&self) -> bool {
@@ -106,10 +113,11 @@ pub struct CommandError {
     unsent: Option<&'static str>,
     hint: Option<Hint>,
     /// The text of the hint.
-    advice: Option<String>,
+    advice: Option<Box<str>>,
     /// Whether the place is known where it is read.
     is_placed: bool,
     is_misuse: bool,
+    subject: Option<Box<Subject>>,
 }
 
 impl CommandError {
@@ -142,7 +150,7 @@ impl CommandError {
 
     /// Adapts the hint to a place.
     pub(crate) fn advise(&mut self, place: &Place) {
-        self.advice = self.hint.as_ref().map(|hint| hint.at(place));
+        self.advice = self.hint.as_ref().map(|hint| hint.at(place).into());
     }
 
     /// Whether the command line names something that does not exist.
@@ -162,7 +170,9 @@ impl CommandError {
         } else {
             format!("{name}: {}", self.message)
         };
-        Self { message, ..self.clone() }
+        let inner = self.subject.as_deref().cloned();
+        let subject = Some(Box::new(Subject::lineage(name, inner)));
+        Self { message, subject, ..self.clone() }
     }
 
     /// Prefixes the message with a clause that says what is unknown because of the error.
@@ -200,6 +210,10 @@ impl<E: Diagnostic + ?Sized> Diagnostic for &E {
         (**self).unsent()
     }
 
+    fn subject(&self) -> Option<Subject> {
+        (**self).subject()
+    }
+
     fn is_misuse(&self) -> bool {
         (**self).is_misuse()
     }
@@ -212,10 +226,11 @@ impl<E: Diagnostic> From<E> for CommandError {
             kind: error.kind(),
             message: error.to_string(),
             unsent: error.unsent(),
-            advice: hint.as_ref().map(ToString::to_string),
+            advice: hint.as_ref().map(|hint| hint.to_string().into()),
             hint,
             is_placed: false,
             is_misuse: error.is_misuse(),
+            subject: error.subject().map(Box::new),
         }
     }
 }

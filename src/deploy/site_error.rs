@@ -2,7 +2,7 @@
 //! the other sites.
 
 use crate::api::RequestError;
-use crate::error::{Diagnostic, ErrorKind};
+use crate::error::{Diagnostic, ErrorKind, Subject};
 use crate::hint::{Hint, Override};
 use crate::names::Domain;
 use crate::outcome::Outcome;
@@ -88,6 +88,23 @@ impl Diagnostic for SiteError<'_> {
 
     fn unsent(&self) -> Option<&'static str> {
         matches!(self, Self::NoSuchSite(_) | Self::Blocked { .. }).then_some("nothing was sent for it")
+    }
+
+    fn subject(&self) -> Option<Subject> {
+        match self {
+            Self::NoSuchSite(domain)
+            | Self::Missing(domain)
+            | Self::Unread(domain)
+            | Self::Blocked { domain, .. }
+            | Self::Upload { domain, .. }
+            | Self::Unconfirmed { domain, .. }
+            | Self::Unused { domain, .. }
+            | Self::Bind { domain, .. }
+            | Self::IgnoredFields { domain, .. }
+            | Self::Misbound { domain, .. }
+            | Self::Stale { domain, .. }
+            | Self::Unverified { domain, .. } => Some(Subject::site(domain)),
+        }
     }
 
     fn is_misuse(&self) -> bool {

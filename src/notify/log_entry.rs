@@ -135,6 +135,7 @@ fn lineage_entry<'a>(command: &'a str, deployment: &DeploymentResult<'a>) -> Log
 /// The first messages on one line, each preceded by a semicolon; syslog may truncate longer lines.
 fn messages(errors: &[CommandError]) -> String {
     const MAX_MESSAGES: usize = 3;
+    let errors = CommandError::merge(errors);
     errors.iter().take(MAX_MESSAGES).flat_map(|error| ["; ".to_owned(), sanitize(error.message())]).collect()
 }
 

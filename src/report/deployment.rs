@@ -9,10 +9,12 @@ use super::text::{Frame, Line, finding_counts, finding_lines, lines};
 use super::wrap::Wrapped;
 use super::{CertificateReport, DeployBody, SiteReport, UploadReport, plan, uploads};
 use crate::check::{Check, Finding, Status};
+use crate::error::{MAX_NAMED, first_names};
 use crate::outcome::Outcome;
 use crate::text::{count, list, people, sanitize};
 
-/// Sites that share an outcome are listed up to this number, and otherwise counted, unless they failed.
+/// Sites that share an outcome are listed up to this number, and otherwise counted. Of sites that failed, fewer are
+/// listed, and the first are named.
 const MAX_LISTED: usize = 8;
 /// Maximum number of the certificate's names that are listed.
 const MAX_NAMES: usize = 5;
@@ -136,7 +138,8 @@ fn sites(sites: &[SiteReport], frame: &Frame<'_>) -> Vec<Line> {
         let detail = detail.map(|detail| people::with_times(detail, frame.now)).unwrap_or_default();
         groups.entry((sign(site, frame), site.outcome.to_string(), detail)).or_default().push(site);
     }
-    let is_counted = |sign: Sign, sites: &[&SiteReport]| sites.len() > MAX_LISTED && sign < Sign::Warning;
+    let max = |sign: Sign| if sign < Sign::Warning { MAX_LISTED } else { MAX_NAMED };
+    let is_counted = |sign: Sign, sites: &[&SiteReport]| sites.len() > max(sign);
     let shown = groups.iter().filter(|((sign, ..), sites)| !is_counted(*sign, sites));
     let domains = shown.flat_map(|(_, sites)| sites).map(|site| sanitize(&site.domain).width());
     let width = domains.filter(|width| *width <= MAX_DOMAIN_WIDTH).max().unwrap_or_default();
@@ -148,7 +151,12 @@ fn sites(sites: &[SiteReport], frame: &Frame<'_>) -> Vec<Line> {
             Line::new(*sign, outcome, parts.join(GAP))
         };
         if is_counted(*sign, sites) {
-            lines.push(line(&count(sites.len(), "site"), score(sites)));
+            let mut line = line(&count(sites.len(), "site"), score(sites));
+            if *sign >= Sign::Warning {
+                let names: Vec<&str> = sites.iter().map(|site| site.domain.as_str()).collect();
+                line.notes.push(first_names(&names));
+            }
+            lines.push(line);
         } else {
             lines.extend(sites.iter().map(|site| line(&sanitize(&site.domain), score(&[site]))));
         }

@@ -113,8 +113,9 @@ pub(crate) fn finding_counts(statuses: impl Iterator<Item = Status>) -> String {
 }
 
 /// Formats errors as `edgecert: error: …`, each followed by a line `edgecert: hint: …` if it has a hint. A hint that
-/// the next error has, too, is left out.
+/// the next error has, too, is left out. Failures of many sites that are alike are one.
 pub(crate) fn error_lines(errors: &[CommandError], style: Style) -> String {
+    let errors = CommandError::merge(errors);
     let mut lines = String::new();
     for (at, error) in errors.iter().enumerate() {
         lines.push_str(&diagnostic("error", error.message(), AnsiColor::Red, style));

@@ -1,5 +1,6 @@
 //! The result of a `sync`: counts, and a report of each lineage that was not simply unchanged.
 
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 
 use serde::{Serialize, Serializer};
@@ -8,7 +9,7 @@ use super::error::SyncError;
 use super::scan::Reason;
 use crate::api::Gap;
 use crate::deploy;
-use crate::error::CommandError;
+use crate::error::{CommandError, MAX_NAMED, first_names};
 use crate::hint::{Command, Place};
 use crate::outcome::Outcome;
 use crate::report::{
@@ -192,7 +193,13 @@ impl Body for Summary {
         let mut lineages: Vec<&LineageReport> = self.lineages.iter().collect();
         // What needs attention is last.
         lineages.sort_by_key(|lineage| lineage.result.sign());
-        let mut text: String = lineages.iter().map(|lineage| lineage.lines(frame)).collect();
+        let mut text = String::new();
+        for alike in group_failures(&lineages) {
+            match alike.as_slice() {
+                [first, ..] if alike.len() > MAX_NAMED => text.push_str(&first.lines_for(&alike, frame)),
+                lineages => text.extend(lineages.iter().map(|lineage| lineage.lines(frame))),
+            }
+        }
         let Counts { total, unchanged, deployed, failed, gone, superseded } = self.counts;
         let parts = [
             (unchanged, "unchanged"),
@@ -213,6 +220,23 @@ impl Body for Summary {
     fn deployments<'a>(&'a self, _exit_code: u8, _errors: &'a [CommandError]) -> Vec<DeploymentResult<'a>> {
         self.lineages.iter().flat_map(|lineage| lineage.report.deployments()).collect()
     }
+}
+
+/// Groups lineages that failed with the same outcomes. All others are alone.
+fn group_failures<'a>(lineages: &[&'a LineageReport]) -> Vec<Vec<&'a LineageReport>> {
+    let mut groups: Vec<Vec<&LineageReport>> = Vec::new();
+    let mut group_of: HashMap<String, usize> = HashMap::new();
+    for lineage in lineages {
+        let number = match lineage.result.sign() {
+            Sign::Failed => *group_of.entry(lineage.summary()).or_insert(groups.len()),
+            _ => groups.len(),
+        };
+        match groups.get_mut(number) {
+            Some(group) => group.push(lineage),
+            None => groups.push(vec![lineage]),
+        }
+    }
+    groups
 }
 
 impl LineageResult {
@@ -236,6 +260,24 @@ impl LineageReport {
         let text =
             format!("{:<10}  {}{}{}", self.result, self.name, reason.unwrap_or_default(), self.sites());
         Wrapped::new(&prefix, 2, INDENT, frame.style).words(&text).finish()
+    }
+
+    /// The line of lineages that failed alike.
+    fn lines_for(&self, alike: &[&Self], frame: &Frame<'_>) -> String {
+        const INDENT: usize = 4;
+        let prefix = format!("{} ", frame.style.sign(self.result.sign()));
+        let names: Vec<&str> = alike.iter().map(|lineage| lineage.name.as_str()).collect();
+        let (number, names) = (count(alike.len(), "lineage"), first_names(&names));
+        let text = format!("{}: {number}: {names}", self.summary());
+        Wrapped::new(&prefix, 2, INDENT, frame.style).words(&text).finish()
+    }
+
+    /// The result, and the outcomes of its sites: `failed (stale)`.
+    fn summary(&self) -> String {
+        let outcomes: BTreeSet<String> =
+            self.report.body.sites.iter().map(|site| site.outcome.to_string()).collect();
+        let outcomes = Vec::from_iter(outcomes).join(", ");
+        if outcomes.is_empty() { self.result.to_string() } else { format!("{} ({outcomes})", self.result) }
     }
 
     /// The outcomes of the first sites, failures first.

@@ -165,6 +165,50 @@ fn deploy_to_many_sites() {
     });
 }
 
+/// Seven sites of one shop.
+const SEVEN: [&str; 7] = [
+    "a.example.com",
+    "b.example.com",
+    "c.example.com",
+    "d.example.com",
+    "e.example.com",
+    "f.example.com",
+    "g.example.com",
+];
+
+#[test]
+fn deploy_that_fails_for_many_sites() {
+    capture(&expect_file!["look/deploy-failed-many.txt"], || {
+        let sites = SEVEN.map(|name| (name, Some(5)));
+        let scene = Scene::new(&sites, &[(5, SEVEN[0], &issue(&SEVEN, [-80, 10]))]);
+        scene.service.hold_pushes(true);
+        let hook = scene.deploy("many", &issue(&SEVEN, [0, 90]));
+        (scene, hook)
+    });
+}
+
+#[test]
+fn sync_that_fails_for_many_lineages() {
+    capture(&expect_file!["look/sync-failed-many.txt"], || {
+        let scene = Scene::new(&SEVEN.map(|name| (name, None)), &[]);
+        for (name, lineage) in SEVEN.iter().zip(["a", "b", "c", "d", "e", "f", "g"]) {
+            scene.deploy(lineage, &issue(&[name], [-30, 60])).succeeds();
+            scene.write(lineage, &issue(&[name], [-20, -10]));
+        }
+        let hook = scene.hook(&["sync"]);
+        (scene, hook)
+    });
+}
+
+#[test]
+fn json_has_every_site_that_failed() {
+    let scene = Scene::new(&SEVEN.map(|name| (name, Some(5))), &[(5, SEVEN[0], &issue(&SEVEN, [-80, 10]))]);
+    scene.service.hold_pushes(true);
+    let output = scene.deploy("many", &issue(&SEVEN, [0, 90])).args(["--json"]).exits_with(75);
+    let sites = output.sites().into_iter().map(|site| site.split_once(": ").unwrap().0.to_owned());
+    assert_eq!(sites.collect::<Vec<_>>(), SEVEN);
+}
+
 #[test]
 fn deploy_with_nothing_to_do() {
     capture(&expect_file!["look/deploy-nothing.txt"], || {
