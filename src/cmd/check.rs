@@ -22,12 +22,13 @@ pub(crate) fn run(
     let store = roots.map(|roots| TrustStores::default().load(&roots, deadline)).transpose()?;
     let bundle = bundle::load(&source.files, deadline)?;
     report.body.certificate = bundle.chain.as_ref().ok().map(CertificateReport::new);
+    let directory = source.acme_directory();
     let rules = CheckContext {
         domains: &args.domains,
         at: args.at.unwrap_or_else(clock::now),
         untrusted: Status::Warn,
         path: store.as_deref().map(|anchors| PathRule { anchors, no_path: Status::Fail }),
-        directory: source.acme_directory.as_deref(),
+        directory: directory.as_deref(),
     };
     report.body.checks = check::run(&bundle, &rules);
     report.fail_checks();

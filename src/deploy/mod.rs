@@ -89,7 +89,8 @@ impl Deployment<'_> {
         }
         let anchors = LoadedAnchors::for_deployment(self, journal, clients.trust_stores())?;
         let path = anchors.as_ref().map(LoadedAnchors::rule);
-        report.add_findings(&check::run(&bundle, &self.check_context(path)));
+        let directory = self.source.acme_directory();
+        report.add_findings(&check::run(&bundle, &self.check_context(path, directory.as_deref())));
         let Ok(vetted) = check::vet(&bundle, &report.body.checks) else {
             report.fail_checks();
             return Ok(());
@@ -120,13 +121,17 @@ impl Deployment<'_> {
         }
     }
 
-    fn check_context<'c>(&'c self, path: Option<PathRule<'c>>) -> CheckContext<'c> {
+    fn check_context<'c>(
+        &'c self,
+        path: Option<PathRule<'c>>,
+        directory: Option<&'c str>,
+    ) -> CheckContext<'c> {
         CheckContext {
             domains: self.domains,
             at: clock::now(),
             untrusted: if self.settings.allow_untrusted { Status::Warn } else { Status::Fail },
             path,
-            directory: self.source.acme_directory.as_deref(),
+            directory,
         }
     }
 

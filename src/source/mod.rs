@@ -53,8 +53,8 @@ pub(crate) struct Source {
     pub(crate) files: Files,
     /// The lineage's directory: the one that was named, else that of the certificate.
     pub(crate) directory: Option<PathBuf>,
-    /// URL of the ACME directory, if the client gives it; it reveals staging environments.
-    pub(crate) acme_directory: Option<String>,
+    /// URL of the ACME directory, if a variable of the hook gives it.
+    acme_directory: Option<String>,
 }
 
 /// Why no lineage was found.
@@ -163,16 +163,20 @@ impl Source {
         }
     }
 
-    fn new(client: AcmeClient, files: Files) -> Self {
+    /// The source for files that were found, or named one by one.
+    pub(crate) fn new(client: AcmeClient, files: Files) -> Self {
         let directory = files.cert.parent().map(Path::to_owned);
-        let acme_directory = acme_directory::read(client, &files);
-        Self { client, files, directory, acme_directory }
+        Self { client, files, directory, acme_directory: None }
     }
 
-    /// Takes the ACME directory from a variable, which is more recent than the client's records.
+    /// The URL of the ACME directory, if the client gives it; it reveals staging environments. A variable is more recent
+    /// than the client's own files, which are read only here: an unchanged lineage does not need them.
+    pub(crate) fn acme_directory(&self) -> Option<String> {
+        self.acme_directory.clone().or_else(|| acme_directory::read(self.client, &self.files))
+    }
+
     fn with_acme_directory(self, env: &Env, variable: &str) -> Self {
-        let given = env.text(variable).ok().flatten().map(str::to_owned);
-        Self { acme_directory: given.or(self.acme_directory), ..self }
+        Self { acme_directory: env.text(variable).ok().flatten().map(str::to_owned), ..self }
     }
 }
 

@@ -136,12 +136,13 @@ impl HostLineage {
         path: Option<PathRule<'_>>,
     ) -> Vec<DoctorFinding> {
         self.leaf = bundle.chain.as_ref().ok().map(LeafNames::new);
+        let directory = self.source.acme_directory();
         let context = CheckContext {
             domains: &self.policy.domains,
             at: now,
             untrusted: if self.policy.allow_untrusted { Status::Warn } else { Status::Fail },
             path,
-            directory: self.source.acme_directory.as_deref(),
+            directory: directory.as_deref(),
         };
         check::run(bundle, &context).into_iter().filter_map(check_finding).collect()
     }

@@ -156,7 +156,8 @@ fn add_lineage(world: &mut World, host: &mut Host, rng: &mut Rng) -> &'static st
         domains.clear();
     }
     let files = Files { cert: PathBuf::from("/c"), issuers: None, key: None };
-    let source = Source { client: AcmeClient::Files, files, directory: None, acme_directory: None };
+    let mut source = Source::new(AcmeClient::Files, files);
+    source.directory = None;
     let settings = Arc::clone(&SETTINGS[if rng.bool() { 0 } else { rng.usize(..4) }]);
     host.lineages.push(HostLineage {
         name: (*name).to_owned(),
