@@ -230,9 +230,14 @@ impl Journal {
         let known_service = before.as_ref().and_then(|before| before.options.service.clone());
         options.service = options.service.or(known_service);
         let (source, leaf) = (self.source.clone(), self.leaf.clone());
+        let known = before.clone();
         self.state = Some(LineageState::begin(before, source, (options, self.origin), leaf, clock::now()));
         self.has_begun = true;
-        self.write_checked_path(report);
+        self.note_checked_path();
+        let is_new = |state: &LineageState| known.is_none_or(|known| !state.adds_nothing_to(&known));
+        if self.state.as_ref().is_some_and(is_new) {
+            self.write_with(Store::write, report);
+        }
     }
 
     /// Adds an error to the report and writes the result, which has the report's exit code and message. A failure
@@ -249,7 +254,8 @@ impl Journal {
         if !self.has_begun {
             if report.exit_code() == 0 {
                 if self.path_checked.is_some() {
-                    self.write_checked_path(report);
+                    self.note_checked_path();
+                    self.write(report);
                 }
                 return;
             }
@@ -295,7 +301,7 @@ impl Journal {
                     self.warn(error, report);
                 }
             }
-            _ => self.write(report),
+            _ => self.write_with(Store::write, report),
         }
     }
 
@@ -352,16 +358,24 @@ impl Journal {
         self.write_error.take()
     }
 
-    fn write_checked_path(&mut self, report: &mut DeployReport) {
+    fn note_checked_path(&mut self) {
         if let (Some(state), Some(checked)) = (&mut self.state, &self.path_checked) {
             state.path_checked = Some(checked.clone());
         }
-        self.write(report);
     }
 
+    /// Writes a state that a later run will establish again if a power failure undoes it.
     fn write(&mut self, report: &mut DeployReport) {
+        self.write_with(Store::write_unsynced, report);
+    }
+
+    fn write_with(
+        &mut self,
+        write: fn(&Store, &str, &LineageState) -> Result<(), WriteError>,
+        report: &mut DeployReport,
+    ) {
         let (Some(store), Some(state), false) = (&self.store, &self.state, self.is_read_only) else { return };
-        if let Err(error) = store.write(&self.name, state) {
+        if let Err(error) = write(store, &self.name, state) {
             self.warn(error, report);
         }
     }

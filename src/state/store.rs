@@ -222,8 +222,15 @@ impl Store {
 
     /// Writes the state of a lineage. It is on disk when this returns.
     pub(crate) fn write(&self, name: &str, state: &LineageState) -> Result<(), WriteError> {
+        self.write_unsynced(name, state)?;
+        self.sync_to_disk().map_err(|error| WriteError::new(&self.file(name, EXTENSION), &error))
+    }
+
+    /// Writes the state of a lineage; a power failure may bring back the earlier state. For the result of a run: if it
+    /// is lost, the intent is still there and is repeated.
+    pub(crate) fn write_unsynced(&self, name: &str, state: &LineageState) -> Result<(), WriteError> {
         let (path, temporary) = (self.file(name, EXTENSION), self.file(name, "new"));
-        self.replace(&path, temporary, serde_json::to_vec_pretty(state))
+        Self::replace_unsynced(&path, temporary, serde_json::to_vec_pretty(state))
     }
 
     /// Replaces a file with this JSON. It is on disk when this returns.
@@ -233,10 +240,19 @@ impl Store {
         temporary: PathBuf,
         json: serde_json::Result<Vec<u8>>,
     ) -> Result<(), WriteError> {
+        Self::replace_unsynced(path, temporary, json)?;
+        self.sync_to_disk().map_err(|error| WriteError::new(path, &error))
+    }
+
+    /// Replaces a file with this JSON. The contents are on disk when this returns; the directory entry may not be.
+    fn replace_unsynced(
+        path: &Path,
+        temporary: PathBuf,
+        json: serde_json::Result<Vec<u8>>,
+    ) -> Result<(), WriteError> {
         json.map_err(io::Error::from)
             .and_then(|json| StagedFile::write(path, temporary, &[&json, b"\n"], MODE))
             .and_then(|staged| staged.replace())
-            .and_then(|()| self.sync_to_disk())
             .map_err(|error| WriteError::new(path, &error))
     }
 
