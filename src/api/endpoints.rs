@@ -1,7 +1,7 @@
 //! The endpoints of the service, one method each. Sections are those of the API document.
 
 use futures_util::future::try_join;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::client::Client;
 use super::envelope::ListKind;
@@ -10,8 +10,8 @@ use super::gap::Gap;
 use super::list::List;
 use super::response::{Download, Response};
 use super::transport::Request;
+use super::upload_body::UploadBody;
 use super::wire::{ApiObject, FromJson, Record, SavedSite, Site, Uploaded};
-use crate::check::Vetted;
 use crate::names::Domain;
 
 /// All sites and records of the account.
@@ -63,15 +63,10 @@ impl Client {
     /// Also returns the number of attempts.
     pub(crate) async fn upload(
         &self,
-        vetted: &Vetted<'_>,
+        body: &UploadBody,
         domain: &Domain,
     ) -> Result<(Uploaded, u32), RequestError> {
-        let body = json!({
-            "domain": domain.spelled(),
-            "cert_pem": vetted.chain().pem(),
-            "key_pem": vetted.key().pem().expose(),
-        });
-        let request = Request::post("/api/certs/upload", Some(body));
+        let request = Request::upload("/api/certs/upload", body.for_domain(domain));
         let read = |response: Response| response.read(Uploaded::from_json);
         self.retry(&request, async || self.attempt(&request, read).await).await
     }

@@ -17,6 +17,7 @@ mod list;
 mod response;
 mod timestamp;
 mod transport;
+mod upload_body;
 mod wire;
 
 use std::sync::Arc;
@@ -32,6 +33,7 @@ pub(crate) use self::limiter::MAX_CONCURRENT_REQUESTS;
 pub(crate) use self::list::List;
 pub(crate) use self::response::Download;
 pub(crate) use self::timestamp::Timestamp;
+pub(crate) use self::upload_body::UploadBody;
 pub(crate) use self::wire::{ApiObject, Record, RecordType, SavedSite, Site, Uploaded};
 
 /// Parses a body as the response of each endpoint, for fuzzing.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use reqwest::Method;
 use reqwest::header::{
     ACCEPT, AUTHORIZATION, CONTENT_TYPE, DATE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER,
@@ -33,7 +34,7 @@ const MAX_BODY_BYTES: usize = 32 << 20;
 pub(super) struct Request {
     method: Method,
     path: String,
-    body: Option<Value>,
+    body: Option<Bytes>,
 }
 
 impl Request {
@@ -42,7 +43,13 @@ impl Request {
     }
 
     pub(super) fn post(path: impl Into<String>, body: Option<Value>) -> Self {
+        let body = body.map(|body| body.to_string().into());
         Self { method: Method::POST, path: path.into(), body }
+    }
+
+    /// A POST with this JSON.
+    pub(super) fn upload(path: impl Into<String>, json: Bytes) -> Self {
+        Self { method: Method::POST, path: path.into(), body: Some(json) }
     }
 
     pub(super) fn delete(path: impl Into<String>) -> Self {
@@ -118,7 +125,7 @@ impl Transport {
         let timeout = deadline.left().min(ATTEMPT_TIMEOUT);
         let mut builder = self.http.request(request.method.clone(), url).timeout(timeout);
         if let Some(body) = &request.body {
-            builder = builder.header(CONTENT_TYPE, "application/json").body(body.to_string());
+            builder = builder.header(CONTENT_TYPE, "application/json").body(body.clone());
         }
         log::info!("{request}");
         let response = builder

@@ -4,7 +4,8 @@ use futures_util::{StreamExt as _, stream};
 use serde_json::{Map, json};
 
 use super::pending_site::PendingSite;
-use super::request::{MAX_REQUESTS, RolloutRequest};
+use super::request::RolloutRequest;
+use crate::api::MAX_CONCURRENT_REQUESTS;
 
 /// Binds the sites that the plan binds.
 pub(super) async fn bind_planned(request: &RolloutRequest<'_>, sites: &mut [PendingSite<'_>]) {
@@ -32,5 +33,5 @@ async fn bind(
         let fields = Map::from_iter([("cert_id".to_owned(), json!(id))]);
         site.binding = Some(request.client.update_site(site.target.site.id, &fields).await);
     });
-    stream::iter(updates).buffer_unordered(MAX_REQUESTS).for_each(std::future::ready).await;
+    stream::iter(updates).buffer_unordered(MAX_CONCURRENT_REQUESTS).for_each(std::future::ready).await;
 }

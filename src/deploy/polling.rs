@@ -11,8 +11,8 @@ use tokio::time::{sleep, timeout};
 
 use super::binding::bind_missing;
 use super::pending_site::{PendingSite, SiteReading};
-use super::request::{MAX_OBSERVED_SITES, MAX_REQUESTS, RolloutRequest};
-use crate::api::Site;
+use super::request::{MAX_OBSERVED_SITES, RolloutRequest};
+use crate::api::{MAX_CONCURRENT_REQUESTS, Site};
 use crate::clock::Deadline;
 use crate::progress::Phase;
 use crate::settings::Verify;
@@ -135,7 +135,7 @@ impl Polling<'_> {
                 Err(failed) => log::warn!("cannot read the site after the upload: {failed}"),
             }
         });
-        stream::iter(readings).buffer_unordered(MAX_REQUESTS).for_each(std::future::ready).await;
+        stream::iter(readings).buffer_unordered(MAX_CONCURRENT_REQUESTS).for_each(std::future::ready).await;
     }
 
     /// Handshakes with the edges of the sites that are pushed or could not be read; in the last round, of every bound

@@ -11,8 +11,6 @@ use crate::progress::Progress;
 use crate::settings::Settings;
 use crate::state::ServiceDeployments;
 
-/// Requests in flight at once.
-pub(super) const MAX_REQUESTS: usize = 16;
 /// Sites whose edges are observed at once.
 pub(super) const MAX_OBSERVED_SITES: usize = 32;
 

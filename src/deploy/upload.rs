@@ -1,20 +1,22 @@
 //! Uploads the certificate, as planned or for given domains without a plan, and reports each upload.
 
+use std::cell::OnceCell;
+
 use futures_util::{StreamExt as _, stream};
 
 use super::pending_site::{StoredRecord, open_push};
-use super::request::{MAX_REQUESTS, RolloutRequest};
+use super::request::RolloutRequest;
 use super::site_error::SiteError;
 use super::upload_response::{contradiction, is_unused};
 use super::verdict::{failed_outcome, unlisted_site};
-use crate::api::{RequestError, Uploaded};
+use crate::api::{MAX_CONCURRENT_REQUESTS, RequestError, UploadBody, Uploaded};
 use crate::clock::Start;
 use crate::error::{Diagnostic as _, ErrorKind};
 use crate::names::Domain;
 use crate::outcome::Outcome;
 use crate::plan::Upload;
 use crate::progress::Phase;
-use crate::report::{DeployReport, UploadReport};
+use crate::report::{DeployReport, SiteReport, UploadReport};
 use crate::settings::Verify;
 
 pub(super) type UploadResult = Result<StoredRecord, RequestError>;
@@ -29,12 +31,13 @@ pub(super) async fn upload_planned(
     report: &mut DeployReport,
 ) -> Vec<UploadResult> {
     request.progress.enter(Phase::Uploading { uploads: uploads.len() });
-    let sent = uploads.iter().map(|upload| upload_for(request, upload.domain));
-    let answers: Vec<_> = stream::iter(sent).buffered(MAX_REQUESTS).collect().await;
+    let body = UploadBody::new(request.vetted);
+    let sent = uploads.iter().map(|upload| upload_for(request, &body, upload.domain));
+    let answers: Vec<_> = stream::iter(sent).buffered(MAX_CONCURRENT_REQUESTS).collect().await;
     let mut results = Vec::with_capacity(uploads.len());
     for (upload, answer) in uploads.iter().zip(answers) {
         let result = record(request, upload.domain, answer, report);
-        results.push(try_alternatives(request, upload, result, report).await);
+        results.push(try_alternatives(request, (upload, &body), result, report).await);
     }
     results
 }
@@ -43,7 +46,7 @@ pub(super) async fn upload_planned(
 /// certificate from the others.
 async fn try_alternatives(
     request: &RolloutRequest<'_>,
-    upload: &Upload<'_>,
+    (upload, body): (&Upload<'_>, &UploadBody),
     mut result: UploadResult,
     report: &mut DeployReport,
 ) -> UploadResult {
@@ -51,60 +54,86 @@ async fn try_alternatives(
         if !result.as_ref().is_err_and(|failed| failed.kind() == ErrorKind::Service) {
             break;
         }
-        let answer = upload_for(request, domain).await;
+        let answer = upload_for(request, body, domain).await;
         result = record(request, domain, answer, report);
     }
     result
 }
 
-/// Uploads for each domain and does nothing else: no listing, no guards, no waiting.
+/// Uploads for each domain and does nothing else: no listing, no guards, no waiting. The first upload goes alone: if the
+/// service rejects it, the others would fail for the same reason, and the private key is not sent again.
 pub(super) async fn upload_only(request: &RolloutRequest<'_>, report: &mut DeployReport) {
     request.progress.enter(Phase::Uploading { uploads: request.domains.len() });
-    let mut rejected = None;
-    for domain in request.domains {
-        // The other uploads would fail for the same reason; do not send the private key again.
-        if let Some(reason) = &rejected {
-            let detail = Some(format!("not tried: {reason}"));
-            report.body.sites.push(unlisted_site(domain.spelled(), None, Outcome::Refused, detail));
-            continue;
+    let (body, rejected) = (UploadBody::new(request.vetted), OnceCell::new());
+    let send = async |domain| {
+        if rejected.get().is_some() {
+            return None;
         }
-        let answer = upload_for(request, domain).await;
-        let is_unused = answer.as_ref().is_ok_and(|(response, ..)| is_unused(response, domain));
-        let result = record(request, domain, answer, report);
-        let push = open_push(result.as_ref());
-        let mut site = match result {
-            Ok(StoredRecord { contradiction: Some(detail), .. }) => {
-                report.body.records.is_any_possible = true;
-                report.fail(SiteError::Unconfirmed { domain, detail: &detail });
-                unlisted_site(domain.spelled(), None, Outcome::Queued, Some(detail))
-            }
-            Ok(StoredRecord { id, .. }) => {
-                report.body.records.stored.push(id);
-                if is_unused {
-                    let detail = format!("certificate {id} was created, and the site is not bound to it");
-                    report.fail(SiteError::Unused { domain, id });
-                    unlisted_site(domain.spelled(), None, Outcome::Misbound, Some(detail))
-                } else {
-                    unlisted_site(domain.spelled(), Some(id), Outcome::Uploaded, None)
-                }
-            }
-            Err(failed) => {
-                report.body.records.is_any_possible |= failed.may_be_done;
-                report.fail(SiteError::Upload { domain, failed: &failed });
-                if matches!(failed.kind(), ErrorKind::Denied | ErrorKind::Config) {
-                    rejected = Some(failed.to_string());
-                }
-                unlisted_site(domain.spelled(), None, failed_outcome(&failed), Some(failed.to_string()))
-            }
+        let answer = upload_for(request, &body, domain).await;
+        if let Err(failed) = &answer
+            && matches!(failed.kind(), ErrorKind::Denied | ErrorKind::Config)
+        {
+            let _ = rejected.set(failed.to_string());
+        }
+        Some(answer)
+    };
+    let mut domains = request.domains.iter();
+    let mut answers = Vec::with_capacity(request.domains.len());
+    if let Some(first) = domains.next() {
+        answers.push(send(first).await);
+    }
+    answers
+        .extend(stream::iter(domains.map(send)).buffered(MAX_CONCURRENT_REQUESTS).collect::<Vec<_>>().await);
+    for (domain, answer) in request.domains.iter().zip(answers) {
+        let site = if let Some(answer) = answer {
+            report_upload(request, domain, answer, report)
+        } else {
+            let reason = rejected.get().map(String::as_str).unwrap_or_default();
+            unlisted_site(domain.spelled(), None, Outcome::Refused, Some(format!("not tried: {reason}")))
         };
-        site.findings.push = push;
-        site.findings.is_void = request.settings.verify == Verify::Off && site.outcome.is_deployed();
         report.body.sites.push(site);
     }
 }
 
-async fn upload_for(request: &RolloutRequest<'_>, domain: &Domain) -> Answer {
-    let (response, attempts) = request.client.upload(request.vetted, domain).await?;
+/// Reports a bare upload, and returns the report of its site.
+fn report_upload(
+    request: &RolloutRequest<'_>,
+    domain: &Domain,
+    answer: Answer,
+    report: &mut DeployReport,
+) -> SiteReport {
+    let is_unused = answer.as_ref().is_ok_and(|(response, ..)| is_unused(response, domain));
+    let result = record(request, domain, answer, report);
+    let push = open_push(result.as_ref());
+    let mut site = match result {
+        Ok(StoredRecord { contradiction: Some(detail), .. }) => {
+            report.body.records.is_any_possible = true;
+            report.fail(SiteError::Unconfirmed { domain, detail: &detail });
+            unlisted_site(domain.spelled(), None, Outcome::Queued, Some(detail))
+        }
+        Ok(StoredRecord { id, .. }) => {
+            report.body.records.stored.push(id);
+            if is_unused {
+                let detail = format!("certificate {id} was created, and the site is not bound to it");
+                report.fail(SiteError::Unused { domain, id });
+                unlisted_site(domain.spelled(), None, Outcome::Misbound, Some(detail))
+            } else {
+                unlisted_site(domain.spelled(), Some(id), Outcome::Uploaded, None)
+            }
+        }
+        Err(failed) => {
+            report.body.records.is_any_possible |= failed.may_be_done;
+            report.fail(SiteError::Upload { domain, failed: &failed });
+            unlisted_site(domain.spelled(), None, failed_outcome(&failed), Some(failed.to_string()))
+        }
+    };
+    site.findings.push = push;
+    site.findings.is_void = request.settings.verify == Verify::Off && site.outcome.is_deployed();
+    site
+}
+
+async fn upload_for(request: &RolloutRequest<'_>, body: &UploadBody, domain: &Domain) -> Answer {
+    let (response, attempts) = request.client.upload(body, domain).await?;
     Ok((response, attempts, Start::now()))
 }
 
