@@ -2,15 +2,16 @@
 //!
 //! Names are compared as A-labels in lower case without the trailing dot, and sent to the service as given.
 
-use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
-/// A site's domain: a host name, or a wildcard over one label.
+/// A site's domain: a host name, or a wildcard over one label. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Domain {
-    spelled: String,
-    ascii: String,
+    spelled: Arc<str>,
+    /// The same text as `spelled` if they are equal.
+    ascii: Arc<str>,
 }
 
 /// Text that is not a domain name. The message omits the text; callers add it.
@@ -48,21 +49,42 @@ pub fn distinct(domains: &[Domain]) -> Vec<Domain> {
 
 /// The names of a certificate, for lookups. `*.` matches exactly one label; a wildcard site is covered by the same
 /// wildcard only. A SAN holds A-labels (RFC 5280, section 7.2), so one with other characters covers nothing.
-pub struct Names(HashSet<String>);
+pub struct Names {
+    /// Sorted, wildcards included.
+    hosts: Vec<String>,
+    /// What follows `*.` in the wildcards, sorted.
+    wildcard_parents: Vec<String>,
+}
 
 impl Names {
     /// Reads the SANs of a certificate.
     pub fn of<'a>(sans: impl IntoIterator<Item = &'a str>) -> Self {
-        Self(sans.into_iter().filter(|san| san.is_ascii()).filter_map(|san| ascii(san).ok()).collect())
+        let readable = sans.into_iter().filter(|san| san.is_ascii()).filter_map(|san| ascii(san).ok());
+        let mut hosts: Vec<String> = readable.collect();
+        hosts.sort_unstable();
+        hosts.dedup();
+        // They stay sorted.
+        let parents = hosts.iter().filter_map(|name| name.strip_prefix("*.")).map(str::to_owned);
+        Self { wildcard_parents: parents.collect(), hosts }
     }
 
     /// Whether a name covers a domain.
     pub fn cover(&self, domain: &Domain) -> bool {
-        let wildcard = || match domain.ascii.split_once('.') {
-            Some((label, parent)) => label != "*" && self.0.contains(&format!("*.{parent}")),
-            None => false,
-        };
-        self.0.contains(&domain.ascii) || wildcard()
+        let has =
+            |names: &[String], name: &str| names.binary_search_by(|known| known.as_str().cmp(name)).is_ok();
+        let parent =
+            domain.ascii.split_once('.').filter(|(label, _)| *label != "*").map(|(_, parent)| parent);
+        has(&self.hosts, &domain.ascii) || parent.is_some_and(|parent| has(&self.wildcard_parents, parent))
+    }
+
+    /// The names, wildcards included.
+    pub fn hosts(&self) -> impl Iterator<Item = &str> {
+        self.hosts.iter().map(String::as_str)
+    }
+
+    /// What follows `*.` in the wildcards: they cover the hosts with one more label.
+    pub fn wildcard_parents(&self) -> impl Iterator<Item = &str> {
+        self.wildcard_parents.iter().map(String::as_str)
     }
 }
 
@@ -70,7 +92,9 @@ impl FromStr for Domain {
     type Err = NotADomain;
 
     fn from_str(text: &str) -> Result<Self, NotADomain> {
-        Ok(Self { spelled: text.to_owned(), ascii: ascii(text)? })
+        let (ascii, spelled) = (ascii(text)?, Arc::from(text));
+        let ascii = if ascii == text { Arc::clone(&spelled) } else { ascii.into() };
+        Ok(Self { spelled, ascii })
     }
 }
 
@@ -172,9 +196,6 @@ mod tests {
     #[test]
     fn spelling_is_kept() {
         let domain: Domain = "B\u{fc}cher.Example.".parse().unwrap();
-        assert_eq!(
-            (domain.spelled(), domain.ascii.as_str()),
-            ("B\u{fc}cher.Example.", "xn--bcher-kva.example")
-        );
+        assert_eq!((domain.spelled(), &*domain.ascii), ("B\u{fc}cher.Example.", "xn--bcher-kva.example"));
     }
 }

@@ -6,6 +6,7 @@ use backon::BackoffBuilder as _;
 use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
+use super::body::{Body, TextBody};
 use super::config::{ClientConfig, SetupError};
 use super::error::{AttemptError, RequestError};
 use super::response::Response;
@@ -72,9 +73,14 @@ impl Client {
         request: &Request,
         read: impl FnOnce(Response) -> Result<T, AttemptError> + Send + 'static,
     ) -> Result<T, AttemptError> {
-        let response = self.transport.send(request, self.deadline).await?;
+        let response = self.receive::<TextBody>(request).await?;
         let result = read_until(self.deadline, response, read).await;
         result.unwrap_or_else(|| Err(AttemptError::TimedOut { host: self.transport.peer().to_owned() }))
+    }
+
+    /// Sends a request once and receives the response.
+    pub(super) async fn receive<B: Body>(&self, request: &Request) -> Result<B::Response, AttemptError> {
+        self.transport.send::<B>(request, self.deadline).await
     }
 
     /// Repeats `attempt` until it succeeds, fails for good, or no time is left for another one. Also returns the

@@ -4,10 +4,10 @@ use futures_util::future::try_join;
 use serde_json::{Map, Value};
 
 use super::client::Client;
-use super::envelope::ListKind;
 use super::error::{AttemptError, RequestError};
 use super::gap::Gap;
 use super::list::List;
+use super::list_reader::ListReader;
 use super::response::{Download, Response};
 use super::transport::Request;
 use super::upload_body::UploadBody;
@@ -56,7 +56,7 @@ impl Client {
 
     /// `GET /api/certs` (section 4.1), as `Record` or `ApiObject<Record>`.
     pub(crate) async fn records<T: FromJson<Known = Record>>(&self) -> Result<List<T>, RequestError> {
-        self.list("/api/certs", ListKind::Records).await
+        self.list("/api/certs").await
     }
 
     /// `POST /api/certs/upload` (section 4.2). Replaces the record of the domain in place, so repeating it is safe.
@@ -85,12 +85,14 @@ impl Client {
 
     /// `GET /api/me/sites` (section 4.4), as `Site` or `ApiObject<Site>`.
     pub(crate) async fn sites<T: FromJson<Known = Site>>(&self) -> Result<List<T>, RequestError> {
-        self.list("/api/me/sites", ListKind::Sites).await
+        self.list("/api/me/sites").await
     }
 
     /// Lists sites or records. Every account has both lists, so a server without them is not the service.
-    async fn list<T: FromJson>(&self, path: &'static str, kind: ListKind) -> Result<List<T>, RequestError> {
-        let list = self.call(&Request::get(path), move |response| response.read_list(kind)).await;
+    async fn list<T: FromJson>(&self, path: &'static str) -> Result<List<T>, RequestError> {
+        let request = Request::get(path);
+        let list = self.retry(&request, async || self.receive::<ListReader<T>>(&request).await?).await;
+        let list = list.map(|(list, _)| list);
         list.map_err(|failed| RequestError { error: failed.error.of_list(self.base_url(), path), ..failed })
     }
 
@@ -148,7 +150,7 @@ impl Listing {
     /// An empty listing that reports a larger total.
     pub(crate) fn truncated() -> Self {
         let truncated = serde_json::json!({"list": [], "total": 1});
-        let lists = List::of(&truncated, ListKind::Records).zip(List::of(&truncated, ListKind::Sites));
+        let lists = List::of(&truncated).zip(List::of(&truncated));
         lists.map(|(records, sites)| Self::new(records, sites)).unwrap_or_default()
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::envelope::ListKind;
 use crate::settings::BaseUrl;
 use crate::text::sanitize;
 
@@ -64,6 +65,9 @@ pub(crate) enum AttemptError {
     /// A success whose body is not what the endpoint returns.
     #[error("the service sent a response ({status}) that cannot be understood{}", quote(.message))]
     InvalidResponse { status: u16, message: String },
+    /// A list that exceeds a limit. Not retryable: the next one would be as large. Nothing more of it was received.
+    #[error("the service's list of {kind} holds more than {limit}")]
+    ListTooLarge { kind: ListKind, limit: &'static str },
 }
 
 /// Why the service's certificate is not trusted: a clause whose subject is the certificate.
@@ -115,7 +119,8 @@ impl AttemptError {
             | Self::Unauthorized { .. }
             | Self::Refused { .. }
             | Self::NoSuchList { .. }
-            | Self::NotOk { .. } => false,
+            | Self::NotOk { .. }
+            | Self::ListTooLarge { .. } => false,
         }
     }
 
@@ -154,7 +159,8 @@ impl AttemptError {
             | Self::NotTls { .. }
             | Self::NoCommonTls { .. }
             | Self::WebPage { .. }
-            | Self::Redirected { .. } => {}
+            | Self::Redirected { .. }
+            | Self::ListTooLarge { .. } => {}
         }
         self
     }

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::envelope::ListKind;
+use super::json::Fields;
 use super::response::reason;
 use super::wire::domains;
 use crate::names::Domain;
@@ -94,11 +95,10 @@ impl Gap {
 }
 
 impl UnreadableDomains {
-    /// Adds the domains of an element.
-    pub(super) fn add(&mut self, element: &Value) {
-        let fields = element.as_object();
+    /// Adds the domains of an element with these fields.
+    pub(super) fn add(&mut self, fields: Option<&dyn Fields>) {
         let known = fields.map(domains).unwrap_or_default();
-        let text = fields.and_then(|fields| fields.get("domain")).and_then(Value::as_str);
+        let text = fields.and_then(|fields| fields.field("domain")).and_then(Value::as_str);
         let has_none = text.is_some_and(|text| text.trim().is_empty());
         self.has_unknown |= known.is_empty() && !has_none;
         self.known.extend(known);

@@ -1,18 +1,22 @@
 //! Reads JSON from the service within limits: a hostile or broken response cannot exhaust memory or the stack, and
 //! objects that contradict themselves are not used.
 //!
-//! A list is read twice: without most of its elements, to find it in its wrapper, and then element by element, so
-//! that it is never in memory at once.
+//! A list is read while it arrives: [`Splitter`] cuts it into elements, of which only the known fields are kept. Other
+//! fields may contradict themselves, because nothing uses them.
 
+mod fields;
+mod splitter;
+mod utf8;
 mod value;
 
-use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
-use std::fmt;
 
-use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Error};
 use serde_json::{Deserializer, Value};
 
+pub(super) use self::fields::{ElementFields, Fields, KnownFields};
+pub(super) use self::splitter::{Element, Splitter};
+pub(super) use self::utf8::Utf8Decoder;
 use self::value::ValueSeed;
 
 /// Maximum nesting of arrays and objects, a little below the limit of `serde_json`.
@@ -23,7 +27,7 @@ const MAX_VALUE_BYTES: usize = 32 << 20;
 
 /// Why a response cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum JsonError {
+pub(crate) enum JsonError {
     #[error("it is not JSON")]
     Syntax,
     #[error("it is nested more than {MAX_DEPTH} levels deep")]
@@ -40,42 +44,26 @@ pub(super) enum JsonError {
 /// programs differ in which value they use.
 pub(super) fn parse(text: &str) -> Result<Value, JsonError> {
     let limits = Limits::default();
-    limits.read(text, ValueSeed { limits: &limits, depth: 0, is_outline: false })
+    limits.read(text.strip_prefix('\u{feff}').unwrap_or(text), ValueSeed { limits: &limits, depth: 0 })
 }
 
-/// Parses JSON text, but keeps only the first elements of arrays that are not elements themselves.
-pub(super) fn outline(text: &str) -> Result<Value, JsonError> {
-    let limits = Limits::default();
-    limits.read(text, ValueSeed { limits: &limits, depth: 0, is_outline: true })
-}
-
-/// The fields that lead to `target`, a value in an outline.
-pub(super) fn path_of(outline: &Value, target: &Value) -> Option<Vec<String>> {
-    if std::ptr::eq(outline, target) {
+/// The fields that lead to `target`, a value in `json`.
+pub(super) fn path_of(json: &Value, target: &Value) -> Option<Vec<String>> {
+    if std::ptr::eq(json, target) {
         return Some(Vec::new());
     }
-    outline.as_object()?.iter().find_map(|(name, value)| {
+    json.as_object()?.iter().find_map(|(name, value)| {
         let mut path = path_of(value, target)?;
         path.insert(0, name.clone());
         Some(path)
     })
 }
 
-/// Parses the elements of the array at `path` one by one. `visit` also gets the element's estimated memory.
-pub(super) fn for_each_element(
-    text: &str,
-    path: &[String],
-    visit: &mut dyn FnMut(Value, usize) -> Result<(), JsonError>,
-) -> Result<(), JsonError> {
-    let limits = Limits::default();
-    limits.read(text, ElementsSeed { limits: &limits, path, visit })
-}
-
-/// The limits of one pass over a text.
+/// The limits of one text.
 struct Limits {
     /// Memory that the value may still take.
     left: Cell<usize>,
-    /// Why the pass was ended.
+    /// Why reading was ended.
     error: RefCell<Option<JsonError>>,
 }
 
@@ -87,7 +75,6 @@ impl Default for Limits {
 
 impl Limits {
     fn read<'t, S: DeserializeSeed<'t>>(&self, text: &'t str, seed: S) -> Result<S::Value, JsonError> {
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut deserializer = Deserializer::from_str(text);
         let value = seed.deserialize(&mut deserializer).and_then(|value| deserializer.end().map(|()| value));
         value.map_err(|_| self.error.take().unwrap_or(JsonError::Syntax))
@@ -104,55 +91,14 @@ impl Limits {
         }
     }
 
-    /// Ends the pass.
+    fn spent(&self) -> usize {
+        MAX_VALUE_BYTES - self.left.get()
+    }
+
+    /// Ends reading.
     fn end<E: Error>(&self, error: JsonError) -> E {
         *self.error.borrow_mut() = Some(error);
         E::custom("")
-    }
-}
-
-/// Finds an array and visits its elements.
-struct ElementsSeed<'l> {
-    limits: &'l Limits,
-    path: &'l [String],
-    visit: &'l mut dyn FnMut(Value, usize) -> Result<(), JsonError>,
-}
-
-impl<'de> DeserializeSeed<'de> for ElementsSeed<'_> {
-    type Value = ();
-
-    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for ElementsSeed<'_> {
-    type Value = ();
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a list at this path")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
-        let Some((first, path)) = self.path.split_first() else { return Err(Error::custom("")) };
-        while let Some(name) = fields.next_key::<Cow<'de, str>>()? {
-            if name == *first {
-                fields.next_value_seed(ElementsSeed { path, visit: self.visit, ..self })?;
-            } else {
-                fields.next_value::<IgnoredAny>()?;
-            }
-        }
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<(), A::Error> {
-        let element = ValueSeed { limits: self.limits, depth: 1, is_outline: false };
-        loop {
-            self.limits.left.set(MAX_VALUE_BYTES);
-            let Some(value) = elements.next_element_seed(element)? else { return Ok(()) };
-            let bytes = MAX_VALUE_BYTES - self.limits.left.get();
-            (self.visit)(value, bytes).map_err(|error| self.limits.end::<A::Error>(error))?;
-        }
     }
 }
 

@@ -2,10 +2,11 @@
 
 use serde_json::Value;
 
-use super::envelope::{ListKind, find_list};
-use super::gap::{Gap, UnreadableDomains};
-use super::json::{self, JsonError};
-use super::wire::{FromJson, binding, id};
+use super::elements::Elements;
+use super::envelope::find_list;
+use super::gap::Gap;
+use super::json;
+use super::wire::{FromJson, ListedObject as _};
 use crate::names::Domain;
 
 /// The elements of a list.
@@ -20,36 +21,30 @@ pub(crate) struct List<T> {
     pub(crate) hides_bindings: bool,
 }
 
-/// Maximum estimated memory of the JSON in a list.
-const MAX_JSON_BYTES: usize = 128 << 20;
-
 impl<T: FromJson> List<T> {
-    /// Reads the list in the response with this `outline`. `clean` removes secrets. `None` if there is no list, or if
-    /// none of its elements can be read.
-    pub(super) fn read(
-        text: &str,
+    /// Makes the list of a response with this outline. `elements_at` returns the elements of the array to which the
+    /// fields with these names lead; `clean` removes secrets. `None` if there is no list, or if none of its elements
+    /// can be read.
+    pub(super) fn new(
         mut outline: Value,
-        kind: ListKind,
-        clean: &dyn Fn(&mut Value),
-    ) -> Result<Option<Self>, JsonError> {
-        let Some(list) = find_list(&outline, kind) else { return Ok(None) };
-        let mut elements = list.is_array().then(Elements::default);
-        if let Some((elements, path)) = elements.as_mut().zip(json::path_of(&outline, list)) {
-            json::for_each_element(text, &path, &mut |mut element, bytes| {
-                clean(&mut element);
-                elements.add(&element, bytes)
-            })?;
-        }
+        elements_at: impl FnOnce(&[String]) -> Elements<T>,
+        clean: impl Fn(&mut Value),
+    ) -> Option<Self> {
+        let kind = T::Known::KIND;
+        let list = find_list(&outline, kind)?;
+        let path = json::path_of(&outline, list).filter(|_| list.is_array());
+        let mut elements = path.map(|path| elements_at(&path));
         clean(&mut outline);
         let listed = elements.as_mut().map(Elements::count_distinct);
         let mut elements = elements.unwrap_or_default();
-        if elements.items.is_empty() && elements.number > 0 {
-            return Ok(None);
+        if elements.are_unreadable() {
+            return None;
         }
         let mut gaps = Gap::of_response(&outline, listed, kind);
         let hides_bindings = !gaps.is_empty() || elements.hides_bindings;
         gaps.extend(elements.gap(kind));
-        Ok(Some(Self { items: elements.items, unreadable: elements.unreadable, gaps, hides_bindings }))
+        elements.items.shrink_to_fit();
+        Some(Self { items: elements.items, unreadable: elements.unreadable, gaps, hides_bindings })
     }
 
     /// The gap that may hide an element for a domain.
@@ -58,85 +53,11 @@ impl<T: FromJson> List<T> {
     }
 }
 
-/// The elements of a list that have been read.
-struct Elements<T> {
-    items: Vec<T>,
-    /// The number of elements.
-    number: usize,
-    /// The IDs of the elements that have one.
-    ids: Vec<u64>,
-    /// Estimated memory of the JSON in `items`.
-    json_bytes: usize,
-    /// Records that unreadable elements are bound to.
-    unreadable: Vec<u64>,
-    /// Whether an unreadable element may be bound to any record.
-    hides_bindings: bool,
-    unreadable_domains: UnreadableDomains,
-}
-
-impl<T> Default for Elements<T> {
-    fn default() -> Self {
-        Self {
-            items: Vec::new(),
-            number: 0,
-            ids: Vec::new(),
-            json_bytes: 0,
-            unreadable: Vec::new(),
-            hides_bindings: false,
-            unreadable_domains: UnreadableDomains::default(),
-        }
-    }
-}
-
-impl<T: FromJson> Elements<T> {
-    /// Adds an element; `bytes` is the memory of its JSON.
-    fn add(&mut self, element: &Value, bytes: usize) -> Result<(), JsonError> {
-        self.number += 1;
-        self.ids.extend(element.get("id").and_then(id));
-        let Some(item) = T::from_json(element) else {
-            self.add_unreadable(element);
-            return Ok(());
-        };
-        if T::KEEPS_JSON {
-            self.json_bytes += bytes;
-        }
-        if self.json_bytes > MAX_JSON_BYTES {
-            return Err(JsonError::TooLarge("128 MiB of values"));
-        }
-        self.items.push(item);
-        Ok(())
-    }
-
-    fn add_unreadable(&mut self, element: &Value) {
-        match binding(element) {
-            Ok(record) if element.is_object() => self.unreadable.extend(record),
-            _ => self.hides_bindings = true,
-        }
-        self.unreadable_domains.add(element);
-    }
-
-    /// The number of elements, counting those with the same `id` once: a page may have been sent twice.
-    fn count_distinct(&mut self) -> usize {
-        let with_id = self.ids.len();
-        self.ids.sort_unstable();
-        self.ids.dedup();
-        self.number - (with_id - self.ids.len())
-    }
-
-    /// The gap that unreadable elements leave; `None` if there are none.
-    fn gap(&mut self, kind: ListKind) -> Option<Gap> {
-        let number = self.number - self.items.len();
-        let domains = std::mem::take(&mut self.unreadable_domains);
-        (number > 0).then_some(Gap::Unreadable { kind, number, domains })
-    }
-}
-
 #[cfg(test)]
 impl<T: FromJson> List<T> {
     /// Reads a response that holds no secret; `None` if it is invalid.
-    pub(super) fn of(json: &Value, kind: ListKind) -> Option<Self> {
-        let text = json.to_string();
-        Self::read(&text, json::outline(&text).ok()?, kind, &|_| {}).ok()?
+    pub(super) fn of(json: &Value) -> Option<Self> {
+        Self::read([json.to_string().as_bytes()], std::sync::Arc::default()).ok()
     }
 }
 
@@ -147,17 +68,17 @@ mod tests {
     use serde_json::json;
 
     fn gaps(json: &Value) -> Vec<String> {
-        let list: List<Site> = List::of(json, ListKind::Sites).unwrap();
+        let list: List<Site> = List::of(json).unwrap();
         list.gaps.iter().map(ToString::to_string).collect()
     }
 
     #[test]
     fn unreadable_elements_are_reported() {
         let json = json!({"sites": [{"id": 1, "domain": "a.example"}, {"cert_id": 7}], "total": 9});
-        let list: List<Site> = List::of(&json, ListKind::Sites).unwrap();
+        let list: List<Site> = List::of(&json).unwrap();
         assert_eq!((list.items.len(), list.unreadable, list.gaps.len()), (1, vec![7], 2));
         for json in [json!([1, 2]), json!([{"name": "without id"}])] {
-            assert!(List::<Record>::of(&json, ListKind::Records).is_none(), "{json}");
+            assert!(List::<Record>::of(&json).is_none(), "{json}");
         }
     }
 
@@ -208,8 +129,7 @@ mod tests {
     #[test]
     fn unreadable_element_may_hide_its_domain() {
         let may_hide = |element: Value| {
-            let list: List<Site> =
-                List::of(&json!([{"id": 1, "domain": "a.example"}, element]), ListKind::Sites).unwrap();
+            let list: List<Site> = List::of(&json!([{"id": 1, "domain": "a.example"}, element])).unwrap();
             let hides = |domain: &str| list.gap_for(&domain.parse().unwrap()).is_some();
             (hides("b.example"), hides("c.example"), list.hides_bindings)
         };
@@ -223,7 +143,7 @@ mod tests {
     #[test]
     fn json_is_kept_only_in_api_objects() {
         let json = json!([{"id": 10, "domain": "a.example", "remark": "x"}]);
-        let list: List<ApiObject<Site>> = List::of(&json, ListKind::Sites).unwrap();
+        let list: List<ApiObject<Site>> = List::of(&json).unwrap();
         assert_eq!((list.items[0].known.id, &list.items[0].json["remark"]), (10, &json!("x")));
     }
 }

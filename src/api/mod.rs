@@ -3,9 +3,11 @@
 //! Requests are retried until they succeed, are refused, or the run's deadline passes. What the API document leaves
 //! open is read leniently. Nothing that leaves this module holds a secret, except a downloaded private key.
 
+mod body;
 mod client;
 mod config;
 mod connection;
+mod elements;
 mod endpoints;
 mod envelope;
 mod error;
@@ -14,6 +16,7 @@ mod http;
 mod json;
 mod limiter;
 mod list;
+mod list_reader;
 mod response;
 mod timestamp;
 mod transport;
@@ -25,7 +28,6 @@ use std::sync::Arc;
 pub(crate) use self::client::Client;
 pub(crate) use self::config::{ClientConfig, SetupError};
 pub(crate) use self::endpoints::Listing;
-use self::envelope::ListKind;
 pub(crate) use self::error::{AttemptError, CertificateFault, RequestError};
 pub(crate) use self::gap::Gap;
 pub(crate) use self::http::{anonymous_client, failure_reason};
@@ -40,8 +42,8 @@ pub(crate) use self::wire::{ApiObject, Record, RecordType, SavedSite, Site, Uplo
 #[doc(hidden)]
 pub fn parse_response(body: &str) {
     let response = || response::Response::new(200, Ok(body.to_owned()), Arc::default());
-    let _ = response().read_list::<Record>(ListKind::Records);
-    let _ = response().read_list::<ApiObject<Site>>(ListKind::Sites);
+    let _ = List::<Record>::read([body.as_bytes()], Arc::default());
+    let _ = List::<ApiObject<Site>>::read([body.as_bytes()], Arc::default());
     let _ = (response().read(ApiObject::of_site), response().read(SavedSite::from_json));
     let _ = (response().read(Uploaded::from_json), response().download(5), response().check_ok());
 }

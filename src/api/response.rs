@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::envelope::{ListKind, find_object};
+use super::elements::Elements;
+use super::envelope::find_object;
 use super::error::AttemptError;
 use super::json::{self, JsonError};
 use super::list::List;
-use super::wire::{self, FromJson};
+use super::wire::{self, FromJson, ListedObject as _};
 use crate::key::PrivateKey;
 use crate::pem::{self, Block};
 use crate::secret::{Redactor, Secret};
@@ -80,24 +81,31 @@ impl Response {
 
     /// Parses the JSON of a success; `None` from `parse` means that it is not what the endpoint returns.
     pub(super) fn read<T>(self, parse: impl FnOnce(&Value) -> Option<T>) -> Result<T, AttemptError> {
-        let mut json = self.json(json::parse)?;
+        let mut json = self.json()?;
         self.cleaner()(&mut json);
         parse(&json).ok_or_else(|| self.invalid(Some(&json)))
     }
 
-    /// Reads a list of sites or records.
-    pub(super) fn read_list<T: FromJson>(self, kind: ListKind) -> Result<List<T>, AttemptError> {
-        let outline = self.json(json::outline)?;
-        let invalid = |error| self.unusable(error);
-        let body = self.body.as_ref().map_err(|error| invalid(error.clone()))?;
+    /// Reads a list of sites or records from its outline. `elements_at` returns the elements of the array to which the
+    /// fields with these names lead.
+    pub(super) fn read_list<T: FromJson>(
+        self,
+        elements_at: impl FnOnce(&[String]) -> Elements<T>,
+    ) -> Result<List<T>, AttemptError> {
+        let outline = match self.parse() {
+            Err(JsonError::TooLarge(limit)) => {
+                return Err(AttemptError::ListTooLarge { kind: T::Known::KIND, limit });
+            }
+            outline => self.require_ok(outline)?,
+        };
         let reason = reason(&outline).map(str::to_owned);
-        let list = List::read(body, outline, kind, &self.cleaner()).map_err(invalid)?;
+        let list = List::new(outline, elements_at, self.cleaner());
         list.ok_or_else(|| self.invalid(reason.map(Value::String).as_ref()))
     }
 
     /// Reads the downloaded record with this ID, and its key.
     pub(super) fn download(self, id: u64) -> Result<Download, AttemptError> {
-        let json = self.json(json::parse)?;
+        let json = self.json()?;
         let is_other =
             |download: &Download| download.json.get("id").is_some_and(|found| wire::id(found) != Some(id));
         let download = Download::from_json(&json, &self.redactor).filter(|download| !is_other(download));
@@ -106,16 +114,23 @@ impl Response {
 
     /// Accepts any body, even an empty one, unless it says that the request was not carried out.
     pub(super) fn check_ok(self) -> Result<(), AttemptError> {
-        match self.body.as_ref().map(|body| json::parse(body)) {
-            Ok(Err(JsonError::Syntax)) => Ok(()),
-            _ => self.json(json::parse).map(|_| ()),
+        match self.parse() {
+            Err(JsonError::Syntax) => Ok(()),
+            json => self.require_ok(json).map(|_| ()),
         }
     }
 
     /// Parses the body of a successful response unless it says that the request was not carried out.
-    fn json(&self, parse: fn(&str) -> Result<Value, JsonError>) -> Result<Value, AttemptError> {
-        let body = self.body.as_ref().map_err(Clone::clone);
-        let json = body.and_then(|body| parse(body)).map_err(|error| self.unusable(error))?;
+    fn json(&self) -> Result<Value, AttemptError> {
+        self.require_ok(self.parse())
+    }
+
+    fn parse(&self) -> Result<Value, JsonError> {
+        self.body.as_ref().map_err(Clone::clone).and_then(|body| json::parse(body))
+    }
+
+    fn require_ok(&self, json: Result<Value, JsonError>) -> Result<Value, AttemptError> {
+        let json = json.map_err(|error| self.unusable(error))?;
         match json.get("ok") {
             Some(Value::Bool(false)) => Err(AttemptError::NotOk { message: self.message_in(Some(&json)) }),
             _ => Ok(json),

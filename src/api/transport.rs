@@ -11,12 +11,13 @@ use reqwest::header::{
     ACCEPT, AUTHORIZATION, CONTENT_TYPE, DATE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER,
 };
 use serde_json::Value;
+use tokio::time::timeout;
 
+use super::body::{Body, TextBody};
 use super::config::{ClientConfig, SetupError};
 use super::connection::{RequestPhase, connection_error};
 use super::error::AttemptError;
 use super::http::http_client;
-use super::json::JsonError;
 use super::limiter::Limiter;
 use super::response::Response;
 use crate::clock::Deadline;
@@ -24,11 +25,12 @@ use crate::secret::Redactor;
 use crate::settings::{BaseUrl, Proxy};
 use crate::text;
 
-/// Time limit of one attempt. Shorter than most deadlines, so that a stalled connection is replaced.
+/// Time limit of one attempt, which begins again with each further `PROGRESS_BYTES` of its response. Shorter than most
+/// deadlines, so that a stalled connection is replaced.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(25);
 
-/// Maximum size of a response body.
-const MAX_BODY_BYTES: usize = 32 << 20;
+/// A response is not stalled while it brings this much within `ATTEMPT_TIMEOUT`.
+const PROGRESS_BYTES: usize = 64 << 10;
 
 /// A request to an endpoint.
 pub(super) struct Request {
@@ -103,10 +105,14 @@ impl Transport {
         self.skew.get()
     }
 
-    /// Sends a request once, as soon as the limiter permits it.
-    pub(super) async fn send(&self, request: &Request, deadline: Deadline) -> Result<Response, AttemptError> {
+    /// Sends a request once, as soon as the limiter permits it, and receives the response.
+    pub(super) async fn send<B: Body>(
+        &self,
+        request: &Request,
+        deadline: Deadline,
+    ) -> Result<B::Response, AttemptError> {
         let permit = self.limiter.acquire(deadline).await.map_err(|backoff| self.not_sent(backoff))?;
-        let result = self.attempt(request, deadline).await;
+        let result = self.attempt::<B>(request, deadline).await;
         self.limiter.release(permit, &result);
         result
     }
@@ -114,45 +120,83 @@ impl Transport {
     /// The error of a request that the limiter cannot admit before the deadline.
     fn not_sent(&self, backoff: Duration) -> AttemptError {
         if backoff.is_zero() {
-            return AttemptError::TimedOut { host: self.peer.clone() };
+            return self.timed_out();
         }
         let message = "it asks for a pause beyond the deadline".into();
         AttemptError::Unavailable { status: 429, retry_after: Some(backoff), message }
     }
 
-    async fn attempt(&self, request: &Request, deadline: Deadline) -> Result<Response, AttemptError> {
+    async fn attempt<B: Body>(
+        &self,
+        request: &Request,
+        deadline: Deadline,
+    ) -> Result<B::Response, AttemptError> {
         let url = self.base_url.join(&request.path);
-        let timeout = deadline.left().min(ATTEMPT_TIMEOUT);
-        let mut builder = self.http.request(request.method.clone(), url).timeout(timeout);
+        let mut builder = self.http.request(request.method.clone(), url);
         if let Some(body) = &request.body {
             builder = builder.header(CONTENT_TYPE, "application/json").body(body.clone());
         }
         log::info!("{request}");
-        let response = builder
-            .send()
+        let limit = deadline.or_sooner(Deadline::after(ATTEMPT_TIMEOUT));
+        let response = timeout(limit.left(), builder.send())
             .await
+            .map_err(|_| self.timed_out())?
             .map_err(|error| connection_error(error, &self.peer, RequestPhase::Request))?;
         let (status, headers) = (response.status(), response.headers().clone());
         self.skew.set(skew(&headers, crate::clock::now()).or(self.skew.get()));
-        let body = read_body(response)
-            .await
-            .map_err(|error| connection_error(error, &self.peer, RequestPhase::Response))?;
+        let result = if status.is_success() {
+            self.receive::<B>(response, limit, deadline).await
+        } else {
+            let response = self.receive::<TextBody>(response, limit, deadline).await?;
+            Err(self.failure(&headers, &response))
+        };
         log::info!("{request}: {status}");
-        self.classify(&headers, Response::new(status.as_u16(), body, Arc::clone(&self.redactor)))
+        result
     }
 
-    /// Turns a response that is not a success into an error.
-    fn classify(&self, headers: &HeaderMap, response: Response) -> Result<Response, AttemptError> {
+    /// Receives the body of a response. `limit` is the end of the attempt unless the response makes progress.
+    async fn receive<B: Body>(
+        &self,
+        mut response: reqwest::Response,
+        mut limit: Deadline,
+        deadline: Deadline,
+    ) -> Result<B::Response, AttemptError> {
+        let length = response.content_length().and_then(|length| usize::try_from(length).ok());
+        let mut body = B::begin(length.unwrap_or_default(), Arc::clone(&self.redactor));
+        let mut progress = 0;
+        loop {
+            let chunk = timeout(limit.left(), response.chunk())
+                .await
+                .map_err(|_| self.timed_out())?
+                .map_err(|error| connection_error(error, &self.peer, RequestPhase::Response))?;
+            let Some(chunk) = chunk else { break };
+            if body.push(&chunk).is_break() {
+                break;
+            }
+            progress += chunk.len();
+            if progress >= PROGRESS_BYTES {
+                progress = 0;
+                limit = deadline.or_sooner(Deadline::after(ATTEMPT_TIMEOUT));
+            }
+        }
+        Ok(body.end(response.status().as_u16()))
+    }
+
+    fn timed_out(&self) -> AttemptError {
+        AttemptError::TimedOut { host: self.peer.clone() }
+    }
+
+    /// The error for a response that is not a success.
+    fn failure(&self, headers: &HeaderMap, response: &Response) -> AttemptError {
         match response.status() {
-            200..=299 => Ok(response),
-            status @ 300..=399 => Err(AttemptError::Redirected { status, location: self.location(headers) }),
-            401 => Err(AttemptError::Unauthorized { message: response.message() }),
-            status @ (408 | 425 | 429 | 500..) => Err(AttemptError::Unavailable {
+            status @ 300..=399 => AttemptError::Redirected { status, location: self.location(headers) },
+            401 => AttemptError::Unauthorized { message: response.message() },
+            status @ (408 | 425 | 429 | 500..) => AttemptError::Unavailable {
                 status,
                 retry_after: retry_after(headers),
                 message: response.message(),
-            }),
-            status => Err(AttemptError::Refused { status, message: response.message() }),
+            },
+            status => AttemptError::Refused { status, message: response.message() },
         }
     }
 
@@ -190,20 +234,4 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     }
     let date: time::OffsetDateTime = httpdate::parse_http_date(text).ok()?.into();
     Some((date - crate::clock::now()).try_into().unwrap_or_default())
-}
-
-/// The body as text.
-async fn read_body(mut response: reqwest::Response) -> Result<Result<String, JsonError>, reqwest::Error> {
-    // If the length is known, the buffer never has to grow.
-    let length =
-        response.content_length().and_then(|length| usize::try_from(length).ok()).unwrap_or_default();
-    let mut bytes = Vec::with_capacity(length.min(MAX_BODY_BYTES));
-    while let Some(chunk) = response.chunk().await? {
-        if bytes.len() + chunk.len() > MAX_BODY_BYTES {
-            return Ok(Err(JsonError::TooLarge("32 MiB")));
-        }
-        bytes.extend_from_slice(&chunk);
-    }
-    let lossy = |error: std::string::FromUtf8Error| String::from_utf8_lossy(error.as_bytes()).into_owned();
-    Ok(Ok(String::from_utf8(bytes).unwrap_or_else(lossy)))
 }

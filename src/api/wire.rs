@@ -4,7 +4,8 @@
 
 use serde_json::{Map, Value};
 
-use super::envelope::find_object;
+use super::envelope::{ListKind, find_object};
+use super::json::{ElementFields, Fields, KnownFields};
 use super::timestamp::Timestamp;
 use crate::names::Domain;
 use crate::text::sanitize;
@@ -12,7 +13,7 @@ use crate::text::sanitize;
 /// Longest name in DNS, with the final dot (RFC 1035, section 2.3.4).
 const MAX_HOST_NAME: usize = 254;
 
-/// A certificate stored by the service (section 2.1).
+/// A certificate stored by the service (section 2.1). Compact, like [`Site`]: an account may have a million.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
     pub(crate) id: u64,
@@ -40,17 +41,17 @@ pub(crate) struct Site {
     /// The record that it is bound to; `None`: no record, or the binding is unreadable.
     pub(crate) cert_id: Option<u64>,
     /// The JSON of a binding that is unreadable; untrusted text.
-    pub(crate) unreadable_cert_id: Option<String>,
+    pub(crate) unreadable_cert_id: Option<Box<str>>,
     /// Whether the service reports the configuration as pushed to the edge; absent means false.
     pub(crate) config_synced: bool,
     /// Host name of the site's edge; untrusted text, but not longer than a host name can be.
-    pub(crate) cname: Option<String>,
+    pub(crate) cname: Option<Box<str>>,
     /// Whether acceleration is on; absent means true.
     pub(crate) enabled: bool,
     /// Whether its edge listens on HTTPS; absent means true.
     pub(crate) https_enabled: bool,
     /// Why the system switched it off; untrusted text.
-    pub(crate) disabled_reason: Option<String>,
+    pub(crate) disabled_reason: Option<Box<str>>,
 }
 
 /// An object together with its JSON, for commands that show all of it.
@@ -86,51 +87,97 @@ pub(crate) struct Uploaded {
     pub(crate) bound_sites: Value,
 }
 
-/// A representation of `Known`: the object alone, or with its JSON.
-pub(crate) trait FromJson: Send + Sized + 'static {
-    type Known;
+/// A type of object that the service lists.
+pub(crate) trait ListedObject: Send + Sized + 'static {
+    const KIND: ListKind;
 
-    /// Whether it holds all of the JSON.
-    const KEEPS_JSON: bool = false;
+    /// The fields that it is read from.
+    const FIELDS: &'static [&'static str];
 
-    fn from_json(json: &Value) -> Option<Self>;
+    fn from_fields(fields: &dyn Fields) -> Option<Self>;
 }
 
-impl FromJson for Record {
-    type Known = Self;
+/// An element of a list: the object alone, or with its JSON.
+pub(crate) trait FromJson: Send + Sized + 'static {
+    type Known: ListedObject;
 
-    fn from_json(json: &Value) -> Option<Self> {
-        let fields = json.as_object()?;
-        let kind = match fields.get("type").and_then(Value::as_str) {
-            Some(kind) if kind.trim().eq_ignore_ascii_case("lets") => RecordType::System,
-            other => RecordType::Other(other.unwrap_or_default().to_owned()),
-        };
-        let name = fields.get("name").and_then(Value::as_str).and_then(|name| name.parse().ok());
-        Some(Self { id: id(fields.get("id")?)?, name, domains: domains(fields), kind })
+    /// What is kept of an element until it is read.
+    type Fields: ElementFields;
+
+    /// Returns the fields if they cannot be read.
+    fn from_element(fields: Self::Fields) -> Result<Self, Self::Fields>;
+}
+
+impl<T: ListedObject> FromJson for T {
+    type Known = T;
+    type Fields = KnownFields;
+
+    fn from_element(fields: KnownFields) -> Result<Self, KnownFields> {
+        T::from_fields(&fields).ok_or(fields)
     }
 }
 
-impl FromJson for Site {
-    type Known = Self;
+impl<T: ListedObject> FromJson for ApiObject<T> {
+    type Known = T;
+    type Fields = Map<String, Value>;
 
-    fn from_json(json: &Value) -> Option<Self> {
-        let fields = json.as_object()?;
-        let text = |name: &str| fields.get(name)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
-        let flag = |name: &str| fields.get(name).and_then(Value::as_bool);
-        let (cert_id, unreadable_cert_id) = match binding(json) {
+    fn from_element(json: Self::Fields) -> Result<Self, Self::Fields> {
+        match T::from_fields(&json) {
+            Some(known) => Ok(Self { known, json }),
+            None => Err(json),
+        }
+    }
+}
+
+impl ListedObject for Record {
+    const KIND: ListKind = ListKind::Records;
+    const FIELDS: &'static [&'static str] = &["id", "name", "domain", "domains", "type"];
+
+    fn from_fields(fields: &dyn Fields) -> Option<Self> {
+        let kind = match fields.field("type").and_then(Value::as_str) {
+            Some(kind) if kind.trim().eq_ignore_ascii_case("lets") => RecordType::System,
+            other => RecordType::Other(other.unwrap_or_default().to_owned()),
+        };
+        let (id, domains) = (id(fields.field("id")?)?, domains(fields));
+        let name = fields.field("name").and_then(Value::as_str);
+        // Nearly always the name is the domain, and need not be stored twice.
+        let domain = domains.iter().find(|domain| Some(domain.spelled()) == name);
+        let name = domain.cloned().or_else(|| name?.parse().ok());
+        Some(Self { id, name, domains, kind })
+    }
+}
+
+impl ListedObject for Site {
+    const KIND: ListKind = ListKind::Sites;
+    const FIELDS: &'static [&'static str] = &[
+        "id",
+        "domain",
+        "domains",
+        "cert_id",
+        "config_synced",
+        "cname",
+        "enabled",
+        "https_enabled",
+        "disabled_reason",
+    ];
+
+    fn from_fields(fields: &dyn Fields) -> Option<Self> {
+        let text = |name: &str| fields.field(name)?.as_str().filter(|text| !text.is_empty());
+        let flag = |name: &str| fields.field(name).and_then(Value::as_bool);
+        let (cert_id, unreadable_cert_id) = match binding(fields) {
             Ok(record) => (record, None),
-            Err(unreadable) => (None, Some(unreadable)),
+            Err(unreadable) => (None, Some(unreadable.into())),
         };
         Some(Self {
-            id: id(fields.get("id")?)?,
-            domain: fields.get("domain")?.as_str()?.parse().ok()?,
+            id: id(fields.field("id")?)?,
+            domain: fields.field("domain")?.as_str()?.parse().ok()?,
             cert_id,
             unreadable_cert_id,
             config_synced: flag("config_synced").unwrap_or(false),
-            cname: text("cname").filter(|name| name.len() <= MAX_HOST_NAME),
+            cname: text("cname").filter(|name| name.len() <= MAX_HOST_NAME).map(Into::into),
             enabled: flag("enabled").unwrap_or(true),
             https_enabled: flag("https_enabled").unwrap_or(true),
-            disabled_reason: text("disabled_reason"),
+            disabled_reason: text("disabled_reason").map(Into::into),
         })
     }
 }
@@ -154,20 +201,12 @@ impl Site {
     }
 }
 
-impl<T: FromJson> FromJson for ApiObject<T> {
-    type Known = T::Known;
-
-    const KEEPS_JSON: bool = true;
-
-    fn from_json(json: &Value) -> Option<Self> {
-        Some(Self { known: T::from_json(json)?, json: json.as_object()?.clone() })
-    }
-}
-
 impl ApiObject<Site> {
     /// The response of `GET /api/sites/{id}`: bare or in a wrapper.
     pub(super) fn of_site(json: &Value) -> Option<Self> {
-        Self::from_json(find_object(json, &|value| Site::from_json(value).is_some())?)
+        let is_site =
+            |value: &Value| value.as_object().is_some_and(|fields| Site::from_fields(fields).is_some());
+        Self::from_element(find_object(json, &is_site)?.as_object()?.clone()).ok()
     }
 }
 
@@ -204,11 +243,11 @@ impl Uploaded {
 }
 
 /// Parses one name, several names in one string, or an array.
-pub(super) fn domains(fields: &Map<String, Value>) -> Vec<Domain> {
+pub(super) fn domains(fields: &dyn Fields) -> Vec<Domain> {
     domain_texts(fields).into_iter().filter_map(|text| text.parse().ok()).collect()
 }
 
-fn domain_texts(fields: &Map<String, Value>) -> Vec<&str> {
+fn domain_texts(fields: &dyn Fields) -> Vec<&str> {
     let texts: Vec<&str> = match domain_field(fields) {
         Some(Value::String(text)) => text.split([',', ';', ' ', '\n']).collect(),
         Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).collect(),
@@ -217,14 +256,14 @@ fn domain_texts(fields: &Map<String, Value>) -> Vec<&str> {
     texts.into_iter().map(str::trim).filter(|text| !text.is_empty()).collect()
 }
 
-fn domain_field(fields: &Map<String, Value>) -> Option<&Value> {
-    fields.get("domain").or_else(|| fields.get("domains"))
+fn domain_field(fields: &dyn Fields) -> Option<&Value> {
+    fields.field("domain").or_else(|| fields.field("domains"))
 }
 
 /// The record that a site is bound to; absent, null and zero mean none. An error is the start of a value that is none of
 /// these: it must not be taken for an unbound site.
-pub(super) fn binding(site: &Value) -> Result<Option<u64>, String> {
-    let Some(value) = site.get("cert_id").filter(|value| !value.is_null()) else { return Ok(None) };
+pub(super) fn binding(site: &dyn Fields) -> Result<Option<u64>, String> {
+    let Some(value) = site.field("cert_id").filter(|value| !value.is_null()) else { return Ok(None) };
     let id = id(value).ok_or_else(|| sanitize(&value.to_string()))?;
     Ok((id != 0).then_some(id))
 }
@@ -262,6 +301,10 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    fn read<T: ListedObject>(json: &Value) -> T {
+        T::from_fields(json.as_object().unwrap()).unwrap()
+    }
+
     #[test]
     fn id_is_number_or_digits() {
         for (json, id) in [
@@ -277,9 +320,8 @@ mod tests {
 
     #[test]
     fn unreadable_binding_is_not_unbound() {
-        let site = |cert_id: &Value| {
-            Site::from_json(&json!({"id": 1, "domain": "a.example", "cert_id": cert_id})).unwrap()
-        };
+        let site =
+            |cert_id: &Value| -> Site { read(&json!({"id": 1, "domain": "a.example", "cert_id": cert_id})) };
         for cert_id in [json!(null), json!(0), json!("0"), json!(0.0)] {
             let site = site(&cert_id);
             assert_eq!(
@@ -296,9 +338,9 @@ mod tests {
         {
             let site = site(&cert_id);
             assert!(!site.is_unbound() && site.cert_id.is_none(), "{cert_id}");
-            assert_eq!(site.unreadable_cert_id, Some(cert_id.to_string()));
+            assert_eq!(site.unreadable_cert_id, Some(cert_id.to_string().into()));
         }
-        assert!(Site::from_json(&json!({"id": 1, "domain": "a.example"})).unwrap().is_unbound());
+        assert!(read::<Site>(&json!({"id": 1, "domain": "a.example"})).is_unbound());
     }
 
     #[test]
@@ -306,7 +348,7 @@ mod tests {
         for domain in
             [json!("a.example,b.example"), json!("a.example b.example"), json!(["a.example", "b.example"])]
         {
-            let record = Record::from_json(&json!({"id": 1, "domain": domain, "type": "lets"})).unwrap();
+            let record: Record = read(&json!({"id": 1, "domain": domain, "type": "lets"}));
             assert_eq!((record.domains.len(), record.kind), (2, RecordType::System), "{domain}");
         }
     }
@@ -314,7 +356,7 @@ mod tests {
     #[test]
     fn system_type_is_recognised_in_any_case() {
         for kind in ["lets", "Lets", "LETS", " lets "] {
-            let record = Record::from_json(&json!({"id": 1, "type": kind})).unwrap();
+            let record: Record = read(&json!({"id": 1, "type": kind}));
             assert_eq!(record.kind, RecordType::System, "{kind}");
         }
     }

@@ -295,7 +295,7 @@ impl<'a> Verdict<'a> {
             detail: self.detail,
             edge,
             is_required,
-            cname: latest.cname.clone(),
+            cname: latest.cname.as_deref().map(str::to_owned),
             findings,
         });
     }

@@ -34,9 +34,10 @@ impl Diagnostic for api::AttemptError {
             Self::Untrusted { .. } | Self::NotTls { .. } | Self::NoCommonTls { .. } => ErrorKind::Config,
             Self::Unauthorized { .. } => ErrorKind::Denied,
             Self::Refused { .. } | Self::NoSuchList { .. } | Self::NotOk { .. } => ErrorKind::Service,
-            Self::Redirected { .. } | Self::WebPage { .. } | Self::InvalidResponse { .. } => {
-                ErrorKind::Protocol
-            }
+            Self::Redirected { .. }
+            | Self::WebPage { .. }
+            | Self::InvalidResponse { .. }
+            | Self::ListTooLarge { .. } => ErrorKind::Protocol,
         }
     }
 
@@ -56,6 +57,7 @@ impl Diagnostic for api::AttemptError {
             Self::Redirected { .. } | Self::InvalidResponse { .. } => {
                 "check the base URL; it may belong to another server"
             }
+            Self::ListTooLarge { .. } => "divide the sites among several accounts",
             Self::Refused { .. } | Self::NotOk { .. } => return None,
         };
         Some(hint.into())

@@ -318,7 +318,7 @@ impl ModelSite {
             id,
             domain: domains[self.domain].clone(),
             cert_id: self.cert_id,
-            unreadable_cert_id: self.is_unreadable.then(|| "[]".to_owned()),
+            unreadable_cert_id: self.is_unreadable.then(|| "[]".into()),
             config_synced: true,
             cname: None,
             enabled: true,

@@ -106,7 +106,8 @@ impl<'p, 'a> Planner<'p, 'a> {
 
     /// Returns a site whose binding cannot be read if its `cert_id` may be set anyway.
     fn rebind(&mut self, site: &'a Site) -> Option<Unplaced<'a>> {
-        let blocker = Blocker::UnreadableBinding(site.unreadable_cert_id.clone().unwrap_or_default());
+        let blocker =
+            Blocker::UnreadableBinding(site.unreadable_cert_id.as_deref().unwrap_or_default().to_owned());
         if self.request.allow.rebind {
             return Some(Unplaced { site, blocker: Some(blocker), domains: vec![&site.domain] });
         }

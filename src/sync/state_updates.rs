@@ -93,6 +93,6 @@ fn superseded_site(site: &Site, reason: &str) -> SiteReport {
         detail: Some(reason.to_owned()),
         edge: None,
         findings: EdgeFindings::left_to_others(),
-        cname: site.cname.clone(),
+        cname: site.cname.as_deref().map(str::to_owned),
     }
 }

@@ -2,17 +2,11 @@
 
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
 use super::{JsonError, Limits, MAX_DEPTH};
 use crate::text::sanitize;
-
-/// Number of elements of an array that an outline keeps.
-pub(super) const OUTLINE_ELEMENTS: usize = 100;
-
-/// Maximum number of elements of such an array. No account has more sites.
-pub(super) const MAX_ELEMENTS: usize = 100_000;
 
 /// Memory of a value in an array, which may have grown to twice its length.
 const ELEMENT_BYTES: usize = 2 * size_of::<Value>();
@@ -32,8 +26,6 @@ pub(super) struct ValueSeed<'l> {
     pub(super) limits: &'l Limits,
     /// Number of arrays and objects around the value.
     pub(super) depth: usize,
-    /// Whether an array is shortened.
-    pub(super) is_outline: bool,
 }
 
 impl ValueSeed<'_> {
@@ -86,19 +78,11 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Value, A::Error> {
-        let element = Self { is_outline: false, ..self.nested()? };
+        let element = self.nested()?;
         let mut array = Vec::new();
-        while !(self.is_outline && array.len() == OUTLINE_ELEMENTS) {
-            let Some(value) = elements.next_element_seed(element)? else { return Ok(Value::Array(array)) };
+        while let Some(value) = elements.next_element_seed(element)? {
             self.limits.spend(ELEMENT_BYTES)?;
             array.push(value);
-        }
-        let mut length = array.len();
-        while elements.next_element::<IgnoredAny>()?.is_some() {
-            length += 1;
-            if length > MAX_ELEMENTS {
-                return Err(self.limits.end(JsonError::TooLarge("100,000 elements")));
-            }
         }
         Ok(Value::Array(array))
     }
@@ -124,6 +108,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
     }
 }
 
-fn is_same_scalar(one: &Value, other: &Value) -> bool {
+/// Whether two values of one field do not contradict each other.
+pub(super) fn is_same_scalar(one: &Value, other: &Value) -> bool {
     one == other && !one.is_array() && !one.is_object()
 }

@@ -1,13 +1,18 @@
 //! Hostile and odd JSON from the service.
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use super::{MIB, assert_all_bounded, check_output};
-use crate::harness::{Fault, Hook, Lineage, Sandbox, edgecert, edgecert_with_heap, sandbox};
+use crate::harness::{
+    Fault, Hook, Lineage, Sandbox, edgecert, edgecert_with_heap, request_lines, sandbox, sync,
+};
 
-const MAX_HEAP: u64 = 200_000_000;
+const MAX_HEAP: u64 = 400_000_000;
 const BODY_BYTES: usize = 30 * MIB;
 const UPLOAD: &str = "POST /api/certs/upload";
+const SITES: &str = "GET /api/me/sites";
+const RECORDS: &str = "GET /api/certs";
 
 /// An array of 30 MiB.
 fn array_of(element: &str) -> String {
@@ -15,46 +20,70 @@ fn array_of(element: &str) -> String {
 }
 
 #[test]
-fn tiny_objects_stay_within_200_mb() {
-    let elements = "it holds more than 100,000 elements; retrying";
-    let values = "it holds more than 32 MiB of values; retrying";
+fn tiny_objects_stay_within_400_mb() {
+    let sites = "the service's list of sites holds more than ";
+    let (large, records) = ("it holds more than 16 MiB; retrying", "list of certificates holds more than ");
     let fields: Vec<String> = (0..BODY_BYTES / 12).map(|number| format!("\"{number:07}\":0")).collect();
     let rows = [
-        (array_of("{}"), "plan", elements),
-        (array_of(r#"{"id":1}"#), "plan", elements),
-        (array_of(r#"{"id":1,"domain":"a.example"}"#), "plan", elements),
-        (array_of(r#"{"id":1,"domain":"a.example"}"#), "sites list", elements),
-        (format!(r#"{{"data":{{"sites":{}}}}}"#, array_of(r#"{"id":1}"#)), "plan", elements),
-        (format!("[{}]", array_of("{}")), "plan", values),
-        (format!(r#"[{{"id":1,"domain":"a.example","x":{}}}]"#, array_of("[]")), "plan", values),
-        (format!("{{{}}}", fields.join(",")), "plan", values),
-        ("[".repeat(BODY_BYTES), "plan", "it is nested more than 100 levels deep; retrying"),
+        (array_of("{}"), "sites list", 76, format!("{sites}2,000,000 elements")),
+        (array_of(r#"{"id":1}"#), "sites list", 76, format!("{sites}256 MiB of values")),
+        (array_of(r#"{"id":1}"#), "certs list", 76, format!("{records}256 MiB of values")),
+        (array_of(r#"{"id":1,"domain":"a.example"}"#), "sites list", 76, format!("{sites}256 MiB of values")),
+        (
+            format!(r#"{{"data":{{"sites":{}}}}}"#, array_of("7")),
+            "sites list",
+            76,
+            format!("{sites}2,000,000 elements"),
+        ),
+        (format!("[{}]", array_of("{}")), "plan", 0, large.into()),
+        (format!(r#"[{{"id":1,"domain":"a.example","x":{}}}]"#, array_of("[]")), "plan", 0, large.into()),
+        (format!("{{{}}}", fields.join(",")), "sites list", 76, format!("{sites}32 MiB of values")),
+        ("[".repeat(BODY_BYTES), "plan", 0, "it is nested more than 100 levels deep; retrying".into()),
     ];
     let lineage = Lineage::issued_for(&["a.example"]);
-    assert_all_bounded(&rows, |(body, command, message)| {
+    assert_all_bounded(&rows, |(body, command, code, message)| {
         let service = sandbox(&["a.example"]);
         // Both listings are read at the same time.
-        for listing in ["GET /api/me/sites", "GET /api/certs"] {
+        for listing in [SITES, RECORDS] {
             service.add_fault(Fault::status(listing, 200).body(body.as_str()));
         }
         let hook = edgecert_with_heap(MAX_HEAP).called_by_certbot(&lineage).against(&service);
         let start: String = body.chars().take(20).collect();
-        check_output(&start, &hook.args(command.split(' ')).args(["--timeout", "300"]).run(), 0, message)
+        let output = hook.args(command.split(' ')).args(["--timeout", "300"]).run();
+        check_output(&format!("{start} {command}"), &output, *code, message)
     });
 }
 
+/// Nothing is downloaded again, whether by another attempt, for the other list or for another lineage.
 #[test]
-fn too_large_listing_is_invalid() {
-    let lineage = Lineage::issued_for(&["a.example"]);
-    let service = sandbox(&["a.example"]);
-    let body = format!("[{}{{}}]", "{},".repeat(100_000));
-    service.add_fault(Fault::status("GET /api/me/sites", 200).body(body).times(99));
-    let output = deploy(&service, &lineage).exits_with(76);
-    assert!(output.stderr.contains("it holds more than 100,000 elements"), "{}", output.stderr);
+fn too_large_list_is_read_once() {
+    let state = TempDir::new().unwrap();
+    let lineages = ["a.example", "b.example"].map(|name| Lineage::issued_for(&[name]));
+    let service = sandbox(&["a.example", "b.example"]);
+    let body = format!("[{}{{}}]", "{},".repeat(2_000_000));
+    service.add_fault(Fault::status(SITES, 200).body(body).times(99));
+    let message = "the service's list of sites holds more than 2,000,000 elements";
+    for lineage in &lineages {
+        let before = request_lines(&service).len();
+        let output = deploy(&service, lineage).env("EDGECERT_STATE_DIR", state.path()).exits_with(76);
+        assert!(output.stderr.contains(message) && !output.stderr.contains("base URL"), "{}", output.stderr);
+        assert_listed_once(&service, before);
+    }
+    let before = request_lines(&service).len();
+    let output = sync(&service, state.path()).exits_with(76);
+    assert!(output.stderr.contains(message) && !output.stderr.contains("base URL"), "{}", output.stderr);
+    assert_listed_once(&service, before);
     assert!(service.certs().is_empty());
 }
 
-/// What a large account may have is read, and takes little more memory than its text.
+/// Since there were this many requests, each list was requested at most once, and nothing else.
+fn assert_listed_once(service: &Sandbox, before: usize) {
+    let mut requests = request_lines(service).split_off(before);
+    requests.retain(|request| request != RECORDS);
+    assert_eq!(requests, [SITES]);
+}
+
+/// What a large account may have is read, and takes less memory than its text.
 #[test]
 fn large_listing_is_deployed() {
     let site = |number: usize| {
@@ -68,7 +97,7 @@ fn large_listing_is_deployed() {
     let lineage = Lineage::issued_for(&["a.example"]);
     let service = sandbox(&["a.example"]);
     let own = service.sites()[0]["id"].clone();
-    let mut sites: Vec<Value> = (10_000..40_000).map(site).collect();
+    let mut sites: Vec<Value> = (10_000..110_000).map(site).collect();
     sites.push(json!({"id": own, "domain": "a.example", "cert_id": null, "enabled": true}));
     let total = sites.len();
     let listing = json!({"sites": sites, "total": total}).to_string();
@@ -100,7 +129,6 @@ fn byte_order_mark_is_accepted() {
 /// A field that an object has twice, with different values, is not used: programs differ in which one they take.
 #[test]
 fn contradictory_fields_are_not_used() {
-    const SITES: &str = "GET /api/me/sites";
     let twice = |field: &str| format!("the field `{field}` occurs twice with different values");
     let unreadable = || "cannot be understood".to_owned();
     let rows = [
