@@ -193,6 +193,12 @@ impl Journal {
         state.map(|(state, leaf)| state.missed_sites(&service, leaf)).unwrap_or_default()
     }
 
+    /// The records in which earlier runs on this lineage stored a leaf.
+    pub(super) fn stored_records(&self, settings: &Settings) -> Vec<u64> {
+        let service = settings.base_url.to_string();
+        self.state.as_ref().map(|state| state.stored_records(&service)).unwrap_or_default()
+    }
+
     /// Sets the leaf that is to be deployed.
     pub(crate) fn set_leaf(&mut self, leaf: &Certificate) {
         self.leaf = Some(recorded_leaf(leaf));

@@ -4,24 +4,25 @@
 use time::{Duration, OffsetDateTime};
 
 use crate::api::{Listing, Site};
-use crate::names::Names;
+use crate::names::Domain;
+use crate::plan::Account;
 use crate::state::{ServiceDeployments, StoredLeaf};
 use crate::text::rfc3339;
 
 /// A certificate that expires within this time, and that no lineage renews, is reported by every `sync`.
 const DUE: Duration = Duration::days(14);
 
-/// The sites with a certificate that a lineage deployed before its names changed to these.
+/// The sites with a certificate that a lineage deployed before its names changed. `covers` tests the present names.
 pub(super) fn left_by_renewal(
     lineage: &str,
-    names: &Names,
-    listing: &Listing,
+    covers: impl Fn(&Domain) -> bool,
+    account: &Account<'_>,
     deployments: &ServiceDeployments,
 ) -> Vec<String> {
     let is_left = |site: &Site, leaf: &StoredLeaf| {
-        leaf.lineage == lineage && !names.cover(&site.domain) && !deployments.has_other(&site.domain, lineage)
+        leaf.lineage == lineage && !covers(&site.domain) && !deployments.has_other(&site.domain, lineage)
     };
-    messages(listing, deployments, is_left)
+    messages(account.sites.iter().copied(), deployments, is_left)
 }
 
 /// The sites with a certificate that expires soon and that no lineage renews.
@@ -32,11 +33,11 @@ pub(crate) fn left_behind(
 ) -> Vec<String> {
     let is_due =
         |site: &Site, leaf: &StoredLeaf| leaf.rank.expires < now + DUE && !deployments.has_any(&site.domain);
-    messages(listing, deployments, is_due)
+    messages(listing.sites.iter(), deployments, is_due)
 }
 
-fn messages(
-    listing: &Listing,
+fn messages<'a>(
+    sites: impl Iterator<Item = &'a Site>,
     deployments: &ServiceDeployments,
     is_left: impl Fn(&Site, &StoredLeaf) -> bool,
 ) -> Vec<String> {
@@ -53,5 +54,5 @@ fn messages(
             rfc3339(leaf.rank.expires)
         ))
     };
-    listing.sites.iter().filter(|site| site.serves_https()).filter_map(message).collect()
+    sites.filter(|site| site.serves_https()).filter_map(message).collect()
 }

@@ -150,6 +150,7 @@ impl Deployment<'_> {
         };
         let deployed = journal.deployed_sites(self.settings, deployments);
         let missed = if self.force { HashMap::new() } else { journal.missed_sites(self.settings) };
+        let records = journal.stored_records(self.settings);
         journal.begin(report);
         let mut redactor = Redactor::default();
         redactor.hide(vetted.key().pem());
@@ -165,6 +166,7 @@ impl Deployment<'_> {
             deployments,
             deployed: &deployed,
             missed: &missed,
+            records: &records,
             listing: self.account.map(|account| &account.listing),
             upload_only: self.upload_only,
             force: self.force,
@@ -194,5 +196,7 @@ impl Deployment<'_> {
     }
 }
 
+#[cfg(test)]
+mod around_test;
 #[cfg(test)]
 pub(crate) mod model;

@@ -8,8 +8,8 @@ use time::OffsetDateTime;
 
 use super::scope::Scope;
 use super::survey::Survey;
-use crate::api::{Listing, Site};
-use crate::plan::NotNeeded;
+use crate::api::Site;
+use crate::plan::{Account, NotNeeded};
 use crate::settings::Verify;
 use crate::state::{LeafRank, ServiceDeployments};
 
@@ -33,13 +33,13 @@ impl Contender<'_> {
 /// The sites that have the leaf. `deployed` is the record of each site that an earlier run deployed the leaf to.
 pub(super) fn current_sites(
     scope: &Scope<'_>,
-    listing: &Listing,
+    account: &Account<'_>,
     survey: &Survey,
     deployed: &HashMap<u64, u64>,
     verify: Verify,
 ) -> Vec<u64> {
-    let records = LazyCell::new(|| listing.records.iter().map(|record| record.id).collect::<HashSet<u64>>());
-    let exists = |record: u64| !listing.record_gaps.is_empty() || records.contains(&record);
+    let records = LazyCell::new(|| account.records.iter().map(|record| record.id).collect::<HashSet<u64>>());
+    let exists = |record: u64| !account.record_gaps.is_empty() || records.contains(&record);
     let has_leaf = |site: &Site, record: u64| {
         let is_deployed = deployed.get(&site.id) == Some(&record);
         match survey.view(site.id) {
@@ -51,6 +51,6 @@ pub(super) fn current_sites(
     };
     let is_current =
         |site: &&Site| site.cert_id.is_some_and(|record| has_leaf(site, record) && exists(record));
-    let wanted = scope.wanted(&listing.sites).filter(|site| site.config_synced);
+    let wanted = scope.wanted(account).filter(|site| site.config_synced);
     wanted.filter(is_current).map(|site| site.id).collect()
 }

@@ -1,12 +1,12 @@
 //! Makes the plan of a rollout from what was listed, recorded and observed. Pure.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::conversion::record_leaf;
 use super::not_needed::{Contender, current_sites};
 use super::scope::Scope;
 use super::survey::Survey;
-use crate::api::Listing;
+use crate::api::Site;
 use crate::names::Domain;
 use crate::plan::{Account, Allow, NotNeeded, Plan, PlanRequest, RecordLeaf};
 use crate::settings::Verify;
@@ -15,7 +15,8 @@ use crate::verify::EdgeView;
 /// What a plan depends on.
 pub(super) struct PlanInputs<'a, 'l> {
     pub(super) scope: &'a Scope<'a>,
-    pub(super) listing: &'l Listing,
+    /// The part of the account around the lineage.
+    pub(super) account: &'a Account<'l>,
     pub(super) survey: &'a Survey,
     pub(super) contender: &'a Contender<'a>,
     /// The record of each site that an earlier run deployed this leaf to.
@@ -31,25 +32,23 @@ pub(super) struct PlanInputs<'a, 'l> {
 impl<'l> PlanInputs<'_, 'l> {
     /// Makes the plan.
     pub(super) fn plan(&self) -> Plan<'l> {
-        let listing = self.listing;
+        let has_leaf = |site: &&&Site| self.survey.view(site.id).is_some_and(EdgeView::is_current);
+        let current = self.account.sites.iter().filter(has_leaf).filter_map(|site| site.cert_id);
+        let current: HashSet<u64> = current.collect();
         let request = PlanRequest {
             covers: &|domain| self.scope.covers(domain),
             domains: self.scope.domains(),
             later_leaf: &|record| self.later_leaf(record),
-            keeps_names: &|record| self.keeps_names(record),
+            keeps_names: &|record| current.contains(&record) || self.keeps_names(record),
             not_needed: &self.not_needed(),
             missed: self.missed,
             allow: self.allow,
         };
-        Plan::new(&Account::new(listing), &request)
+        Plan::new(self.account, &request)
     }
 
     /// Whether the new leaf covers all names of every leaf that the record is known to hold, and at least one is known.
     fn keeps_names(&self, record: u64) -> bool {
-        let mut bound = self.listing.sites.iter().filter(|site| site.cert_id == Some(record));
-        if bound.any(|site| self.survey.view(site.id).is_some_and(EdgeView::is_current)) {
-            return true;
-        }
         let served = self.survey.leaf_of(record).map(|leaf| &leaf.names);
         let deployed = self.contender.deployments.leaves_in(record).map(|leaf| &leaf.names);
         let covers = |name: &String| name.parse::<Domain>().is_ok_and(|name| self.scope.covers(&name));
@@ -60,7 +59,7 @@ impl<'l> PlanInputs<'_, 'l> {
     fn not_needed(&self) -> HashMap<u64, NotNeeded> {
         let mut not_needed = self.scope.superseded().clone();
         if !self.force {
-            let current = current_sites(self.scope, self.listing, self.survey, self.deployed, self.verify);
+            let current = current_sites(self.scope, self.account, self.survey, self.deployed, self.verify);
             not_needed.extend(current.into_iter().map(|site| (site, NotNeeded::Current)));
         }
         not_needed

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use crate::api::{Client, Listing};
+use crate::api::Client;
 use crate::check::Vetted;
 use crate::clock::Deadline;
 use crate::names::Domain;
-use crate::plan::Allow;
+use crate::plan::{Allow, IndexedListing};
 use crate::progress::Progress;
 use crate::settings::Settings;
 use crate::state::ServiceDeployments;
@@ -30,8 +30,10 @@ pub(super) struct RolloutRequest<'a> {
     pub(super) deployed: &'a HashMap<u64, u64>,
     /// The record of each site that an earlier upload of this leaf did not reach.
     pub(super) missed: &'a HashMap<u64, u64>,
+    /// The records in which earlier runs on this lineage stored a leaf.
+    pub(super) records: &'a [u64],
     /// The account as listed earlier; `None` lists it.
-    pub(super) listing: Option<&'a Listing>,
+    pub(super) listing: Option<&'a IndexedListing>,
     /// Upload for `domains` and do nothing else.
     pub(super) upload_only: bool,
     /// Upload even for sites that have the leaf.
@@ -44,7 +46,7 @@ pub(super) struct RolloutRequest<'a> {
 
 /// An account as it was listed once for many deployments.
 pub(crate) struct AccountSnapshot {
-    pub(crate) listing: Listing,
+    pub(crate) listing: IndexedListing,
     /// What this host deployed to the service.
     pub(crate) deployments: ServiceDeployments,
 }

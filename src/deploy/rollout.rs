@@ -20,9 +20,9 @@ use super::verdict::{report_pending, report_untouched};
 use crate::api::{Gap, Listing};
 use crate::clock;
 use crate::error::CommandError;
-use crate::names::Names;
+use crate::names::{Domain, Names};
 use crate::outcome::ChangedRecords;
-use crate::plan::{Plan, Step, Target};
+use crate::plan::{Account, IndexedListing, Plan, Step, Target};
 use crate::progress::Phase;
 use crate::report::{DeployReport, ServingReport};
 use crate::settings::{Settings, Verify};
@@ -41,12 +41,12 @@ pub(super) async fn run(request: &RolloutRequest<'_>, report: &mut DeployReport)
             let listing = if let Some(listing) = request.listing {
                 listing
             } else {
-                own = request.client.listing().await?;
+                own = IndexedListing::new(request.client.listing().await?);
                 &own
             };
             let result = run_planned(request, listing, report).await;
-            if listing.gaps().next().is_some() {
-                report_gaps(&Names::of(request.vetted.chain().leaf.dns_names()), listing, report);
+            if listing.listing().gaps().next().is_some() {
+                report_gaps(&Names::of(request.vetted.chain().leaf.dns_names()), listing.listing(), report);
             }
             result?;
         }
@@ -72,27 +72,25 @@ pub(crate) fn incomplete_listing(gap: &Gap) -> CommandError {
 
 async fn run_planned(
     request: &RolloutRequest<'_>,
-    listing: &Listing,
+    listing: &IndexedListing,
     report: &mut DeployReport,
 ) -> Result<(), DeployError> {
-    let names = Names::of(request.vetted.chain().leaf.dns_names());
+    let leaf = &request.vetted.chain().leaf;
+    let names = Names::of(leaf.dns_names());
+    let account = listing.around(&names, request.domains, request.records.iter().copied());
     let contender = contender(request);
     let is_contending = !request.allow.older;
-    let scope = Scope::new(request.domains, names, is_contending.then_some(&contender), &listing.sites);
-    let names = request.vetted.chain().leaf.names();
-    require_earlier_sites(request, &scope, listing)?;
-    if !scope.has_sites(&names, may_skip(request, listing), &listing.sites, report)? {
+    let scope = Scope::new(request.domains, names, is_contending.then_some(&contender), &account);
+    require_earlier_sites(request, &scope, &account, listing)?;
+    if !scope.has_sites(&leaf.names(), may_skip(request, &account), &account, report)? {
         return Ok(());
     }
-    let covered = Names::of(request.vetted.chain().leaf.dns_names());
-    let left = left_by_renewal(request.lineage, &covered, listing, request.deployments);
-    report.warnings.extend(left);
     let edge = Edge::new(request.vetted.chain(), &request.settings.edge_addresses)
         .context("cannot set up TLS for the handshakes with the edge")?;
-    let survey = Survey::run(request, &edge, &scope.survey_groups(listing, !request.allow.older)).await;
+    let survey = Survey::run(request, &edge, &scope.survey_groups(&account, !request.allow.older)).await;
     let planning = PlanInputs {
         scope: &scope,
-        listing,
+        account: &account,
         survey: &survey,
         contender: &contender,
         deployed: request.deployed,
@@ -102,11 +100,9 @@ async fn run_planned(
         force: request.force,
     };
     let plan = planning.plan();
-    let log = EdgeLog {
-        survey: &survey,
-        leaf: recorded_leaf(&request.vetted.chain().leaf).to_seen(),
-        now: contender.now,
-    };
+    let covers = |domain: &Domain| scope.covers(domain);
+    report.warnings.extend(left_by_renewal(request.lineage, covers, &account, request.deployments));
+    let log = EdgeLog { survey: &survey, leaf: recorded_leaf(leaf).to_seen(), now: contender.now };
     if request.dry_run {
         report.set_plan(plan.steps());
         report.body.serving = Some(serving(&plan, &survey));
@@ -123,13 +119,14 @@ async fn run_planned(
 fn require_earlier_sites(
     request: &RolloutRequest<'_>,
     scope: &Scope<'_>,
-    listing: &Listing,
+    account: &Account<'_>,
+    listing: &IndexedListing,
 ) -> Result<(), DeployError> {
-    if !listing.site_gaps.is_empty() || scope.requests_any(&listing.sites) {
+    if !account.site_gaps.is_empty() || scope.requests_any(account) {
         return Ok(());
     }
-    let listed = listing.sites.iter().map(|site| &site.domain);
-    let sites = request.deployments.missing_hosts(request.lineage, listed);
+    let lists_none = account.site_count == 0;
+    let sites = request.deployments.missing_hosts(request.lineage, lists_none, |host| listing.has_site(host));
     if sites.is_empty() {
         Ok(())
     } else {
@@ -138,8 +135,8 @@ fn require_earlier_sites(
 }
 
 /// Whether the run succeeds without a covered site. An incomplete listing may lack one.
-fn may_skip(request: &RolloutRequest<'_>, listing: &Listing) -> bool {
-    request.settings.skip_unmatched && listing.site_gaps.is_empty()
+fn may_skip(request: &RolloutRequest<'_>, account: &Account<'_>) -> bool {
+    request.settings.skip_unmatched && account.site_gaps.is_empty()
 }
 
 fn contender<'a>(request: &RolloutRequest<'a>) -> Contender<'a> {
@@ -166,7 +163,7 @@ fn serving(plan: &Plan<'_>, survey: &Survey) -> Vec<ServingReport> {
 async fn carry_out(
     request: &RolloutRequest<'_>,
     plan: &Plan<'_>,
-    listing: &Listing,
+    listing: &IndexedListing,
     edge: &Edge<'_>,
     log: &EdgeLog<'_>,
     report: &mut DeployReport,
@@ -175,16 +172,18 @@ async fn carry_out(
     find_created(&mut results, listing);
     let mut sites = pending_sites(plan, &results, request.settings.verify);
     bind_planned(request, &mut sites).await;
-    Polling { request, edge, account_sites: listing.sites.len() }.wait_until_served(&mut sites).await;
+    Polling { request, edge, account_sites: listing.listing().sites.len() }
+        .wait_until_served(&mut sites)
+        .await;
 
     report_results(plan, &results, &sites, log, request.settings, report);
 }
 
 /// Marks records that the complete listing lacked as created: if the response to an upload is lost, the response to
 /// its retry says that a record was replaced.
-fn find_created(results: &mut [UploadResult], listing: &Listing) {
-    for stored in results.iter_mut().flatten().filter(|_| listing.record_gaps.is_empty()) {
-        stored.is_new |= !listing.records.iter().any(|record| record.id == stored.id);
+fn find_created(results: &mut [UploadResult], listing: &IndexedListing) {
+    for stored in results.iter_mut().flatten().filter(|_| listing.listing().record_gaps.is_empty()) {
+        stored.is_new |= !listing.has_record(stored.id);
     }
 }
 

@@ -6,10 +6,10 @@ use super::error::DeployError;
 use super::not_needed::Contender;
 use super::site_error::SiteError;
 use super::verdict::unlisted_site;
-use crate::api::{Listing, Record, Site};
+use crate::api::{Record, Site};
 use crate::names::{Domain, Names};
 use crate::outcome::Outcome;
-use crate::plan::NotNeeded;
+use crate::plan::{Account, NotNeeded};
 use crate::report::DeployReport;
 
 const NO_SITE: &str = "the account has no such site";
@@ -39,11 +39,11 @@ impl<'a> Scope<'a> {
         domains: &'a [Domain],
         names: Names,
         contender: Option<&Contender<'_>>,
-        sites: &[Site],
+        account: &Account<'_>,
     ) -> Self {
         let mut scope = Self { domains, names, superseded: HashMap::new() };
         if let Some(contender) = contender {
-            let requested = sites.iter().filter(|site| scope.requests(site));
+            let requested = account.sites.iter().filter(|site| scope.requests(site));
             scope.superseded =
                 requested.filter_map(|site| Some((site.id, contender.superseded_on(site)?))).collect();
         }
@@ -64,8 +64,8 @@ impl<'a> Scope<'a> {
         if self.domains.is_empty() { self.covers(&site.domain) } else { self.domains.contains(&site.domain) }
     }
 
-    pub(super) fn requests_any(&self, sites: &[Site]) -> bool {
-        sites.iter().any(|site| self.requests(site))
+    pub(super) fn requests_any(&self, account: &Account<'_>) -> bool {
+        account.sites.iter().any(|site| self.requests(site))
     }
 
     /// Whether a site must get the certificate.
@@ -74,8 +74,8 @@ impl<'a> Scope<'a> {
     }
 
     /// The sites that must get the certificate.
-    pub(super) fn wanted<'s>(&self, sites: &'s [Site]) -> impl Iterator<Item = &'s Site> {
-        sites.iter().filter(|site| self.wants(site))
+    pub(super) fn wanted<'s>(&self, account: &Account<'s>) -> impl Iterator<Item = &'s Site> {
+        account.sites.iter().copied().filter(|site| self.wants(site))
     }
 
     /// The sites that are left to other lineages.
@@ -85,16 +85,16 @@ impl<'a> Scope<'a> {
 
     /// The sites that serve each record that may be replaced. Without `with_others`, only those that must get the
     /// certificate.
-    pub(super) fn survey_groups<'s>(&self, listing: &'s Listing, with_others: bool) -> Vec<SurveyGroup<'s>> {
-        let hosts: HashSet<&str> = self.wanted(&listing.sites).map(|site| site.domain.host()).collect();
-        let is_stored_for_wanted = |record: &&Record| {
+    pub(super) fn survey_groups<'s>(&self, account: &Account<'s>, with_others: bool) -> Vec<SurveyGroup<'s>> {
+        let hosts: HashSet<&str> = self.wanted(account).map(|site| site.domain.host()).collect();
+        let is_stored_for_wanted = |record: &&&Record| {
             record.domains.iter().chain(&record.name).any(|domain| hosts.contains(domain.host()))
         };
-        let stored = listing.records.iter().filter(is_stored_for_wanted).map(|record| record.id);
-        let bound = self.wanted(&listing.sites).filter_map(|site| site.cert_id);
+        let stored = account.records.iter().filter(is_stored_for_wanted).map(|record| record.id);
+        let bound = self.wanted(account).filter_map(|site| site.cert_id);
         let ids: HashSet<u64> = bound.chain(stored).collect();
         let mut groups: BTreeMap<u64, SurveyGroup<'s>> = BTreeMap::new();
-        for site in listing.sites.iter().filter(|site| site.serves_https()) {
+        for &site in account.sites.iter().filter(|site| site.serves_https()) {
             let Some(id) = site.cert_id.filter(|id| ids.contains(id)) else { continue };
             let group = groups.entry(id).or_default();
             if self.wants(site) {
@@ -113,10 +113,10 @@ impl<'a> Scope<'a> {
         &self,
         names: &[String],
         may_skip: bool,
-        sites: &[Site],
+        account: &Account<'_>,
         report: &mut DeployReport,
     ) -> Result<bool, DeployError> {
-        let is_missing = |domain: &&Domain| !sites.iter().any(|site| site.domain == **domain);
+        let is_missing = |domain: &&Domain| !account.sites.iter().any(|site| site.domain == **domain);
         for domain in self.domains.iter().filter(is_missing) {
             if !may_skip {
                 report.fail(SiteError::NoSuchSite(domain));
@@ -124,12 +124,12 @@ impl<'a> Scope<'a> {
             let outcome = if may_skip { Outcome::Skipped } else { Outcome::Refused };
             report.body.sites.push(unlisted_site(domain.spelled(), None, outcome, Some(NO_SITE.into())));
         }
-        let any = self.requests_any(sites);
+        let any = self.requests_any(account);
         if any || !self.domains.is_empty() {
             return Ok(any);
         }
         if !may_skip {
-            return Err(DeployError::NoSiteCovered { sites: sites.len(), names: names.to_vec() });
+            return Err(DeployError::NoSiteCovered { sites: account.site_count, names: names.to_vec() });
         }
         let skipped =
             names.iter().map(|name| unlisted_site(name, None, Outcome::Skipped, Some(NO_SITE.into())));

@@ -357,7 +357,15 @@ fn plans_are_safe_and_cheapest() {
         let (unreadable, (hides_bindings, hides_records)) = (&model.unreadable, model.is_partial);
         let record_gaps = if hides_records { Listing::truncated().record_gaps } else { Vec::new() };
         let record_gaps = &record_gaps;
-        let account = Account { sites: &sites, records: &records, unreadable, hides_bindings, record_gaps };
+        let account = Account {
+            site_count: sites.len(),
+            sites: sites.iter().collect(),
+            records: records.iter().collect(),
+            unreadable,
+            hides_bindings,
+            site_gaps: &[],
+            record_gaps,
+        };
         let shown = ShowOnPanic { seed, model: &model };
         model.check(&Plan::new(&account, &request), &domains);
         drop(shown);

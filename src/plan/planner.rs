@@ -3,9 +3,10 @@
 
 use std::collections::HashMap;
 
+use super::account::Account;
 use super::actions::{Action, Plan, Target, Upload};
 use super::blocker::Blocker;
-use super::request::{Account, NotNeeded, PlanRequest};
+use super::request::{NotNeeded, PlanRequest};
 use crate::api::{Record, Site};
 use crate::names::Domain;
 
@@ -46,7 +47,7 @@ impl<'a> Plan<'a> {
 impl<'p, 'a> Planner<'p, 'a> {
     fn new(account: &'p Account<'a>, request: &'p PlanRequest<'p>) -> Self {
         let mut bound: HashMap<u64, Vec<&'a Site>> = HashMap::new();
-        for site in account.sites {
+        for &site in &account.sites {
             if let Some(id) = site.cert_id {
                 bound.entry(id).or_default().push(site);
             }
@@ -55,12 +56,12 @@ impl<'p, 'a> Planner<'p, 'a> {
         Self {
             account,
             request,
-            hides_bindings: account.hides_bindings || account.sites.iter().any(is_unknown),
-            covered: account.sites.iter().filter(|site| (request.covers)(&site.domain)).collect(),
-            records: account.records.iter().map(|record| (record.id, record)).collect(),
-            stored: stored(account.records),
+            hides_bindings: account.hides_bindings || account.sites.iter().copied().any(is_unknown),
+            covered: account.sites.iter().copied().filter(|site| (request.covers)(&site.domain)).collect(),
+            records: account.records.iter().map(|record| (record.id, *record)).collect(),
+            stored: stored(&account.records),
             bound,
-            sites: account.sites.iter().map(|site| (site.domain.host(), site)).collect(),
+            sites: account.sites.iter().map(|site| (site.domain.host(), *site)).collect(),
             uploads: HashMap::new(),
             plan: Plan::default(),
         }
@@ -237,9 +238,9 @@ impl<'p, 'a> Planner<'p, 'a> {
     }
 }
 
-fn stored(records: &[Record]) -> HashMap<&str, Vec<&Record>> {
+fn stored<'a>(records: &[&'a Record]) -> HashMap<&'a str, Vec<&'a Record>> {
     let mut stored: HashMap<&str, Vec<&Record>> = HashMap::new();
-    for record in records {
+    for &record in records {
         let mut hosts: Vec<&str> = record.domains.iter().chain(&record.name).map(Domain::host).collect();
         hosts.sort_unstable();
         hosts.dedup();

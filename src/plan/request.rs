@@ -1,35 +1,11 @@
-//! The input of a plan: the account, and what is to be deployed into it.
+//! The request for a plan: what to deploy to an account, and what is permitted.
 
 use std::collections::HashMap;
 
 use time::OffsetDateTime;
 
-use crate::api::{Gap, Listing, Record, Site};
+use crate::api::Site;
 use crate::names::Domain;
-
-/// The account as the service lists it.
-pub(crate) struct Account<'a> {
-    pub(crate) sites: &'a [Site],
-    pub(crate) records: &'a [Record],
-    /// Records that unreadable sites are bound to.
-    pub(crate) unreadable: &'a [u64],
-    /// Whether a site that is not listed may be bound to any record.
-    pub(crate) hides_bindings: bool,
-    /// Why records may be missing.
-    pub(crate) record_gaps: &'a [Gap],
-}
-
-impl<'a> Account<'a> {
-    pub(crate) fn new(listing: &'a Listing) -> Self {
-        Self {
-            sites: &listing.sites,
-            records: &listing.records,
-            unreadable: &listing.unreadable,
-            hides_bindings: listing.hides_bindings,
-            record_gaps: &listing.record_gaps,
-        }
-    }
-}
 
 /// The leaf in a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +30,7 @@ pub(crate) enum NotNeeded {
     Superseded { lineage: String, issued: OffsetDateTime },
 }
 
-/// What is to be deployed, and how far that may go.
+/// What to deploy, and what is permitted.
 pub(crate) struct PlanRequest<'a> {
     /// Whether the new certificate covers a domain.
     pub(crate) covers: &'a dyn Fn(&Domain) -> bool,

@@ -1,7 +1,7 @@
 //! What this host deployed, according to its state files: the leaf in each record, for the guard `Older`, and the lineages
 //! of each site, to decide which of them is superseded.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use time::OffsetDateTime;
 
@@ -130,17 +130,18 @@ impl Deployments {
 
 impl ServiceDeployments {
     /// The deployed sites that an account does not list, sorted: those of a lineage, or of all lineages if it lists none.
-    pub(crate) fn missing_hosts<'a>(
+    pub(crate) fn missing_hosts(
         &self,
         lineage: &str,
-        listed: impl Iterator<Item = &'a Domain>,
+        lists_none: bool,
+        is_listed: impl Fn(&str) -> bool,
     ) -> Vec<String> {
-        let listed: HashSet<&str> = listed.map(Domain::host).collect();
         let is_own =
             |deployments: &Vec<SiteDeployment>| deployments.iter().any(|site| site.lineage == lineage);
-        let missing = self.sites.iter().filter(|(host, deployments)| {
-            !listed.contains(host.as_str()) && (listed.is_empty() || is_own(deployments))
-        });
+        let missing = self
+            .sites
+            .iter()
+            .filter(|(host, deployments)| (lists_none || is_own(deployments)) && !is_listed(host.as_str()));
         let mut missing: Vec<String> = missing.map(|(host, _)| host.clone()).collect();
         missing.sort_unstable();
         missing

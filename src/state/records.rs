@@ -132,6 +132,11 @@ impl LineageState {
         self.records = Some(memory);
     }
 
+    /// The records of a service in which runs on this lineage stored a leaf, or may have.
+    pub(crate) fn stored_records(&self, service: &str) -> Vec<u64> {
+        self.records().records_of(service).collect()
+    }
+
     /// What the records hold. If the last run did not end, they may hold its leaf.
     pub(super) fn records(&self) -> RecordMemory {
         let mut memory = self.records.clone().unwrap_or_else(|| self.earlier_records());

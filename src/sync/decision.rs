@@ -6,12 +6,11 @@ use std::time::Duration;
 
 use time::OffsetDateTime;
 
-use super::account_index::AccountIndex;
 use super::scan::{Candidate, Reason};
 use crate::api::Site;
 use crate::names::Domain;
 use crate::outcome::Outcome;
-use crate::plan;
+use crate::plan::{self, IndexedListing};
 use crate::settings::Verify;
 use crate::state::{self, LeafRank, ServiceDeployments};
 
@@ -52,12 +51,12 @@ pub(super) struct SupersededSites<'a> {
 /// Decides what to do with a lineage. `deployments` is what this host deployed to the service.
 pub(super) fn decide<'a>(
     lineage: &Candidate,
-    index: &AccountIndex<'a>,
+    account: &'a IndexedListing,
     deployments: &ServiceDeployments,
     now: OffsetDateTime,
 ) -> Decision<'a> {
     let recorded = RecordedSites::new(&lineage.sites);
-    let sites = index.sites_of(lineage);
+    let sites = account.sites_of(lineage);
     let has_all = sites.len() >= lineage.domains.len();
     let (kept, superseded) = split(lineage, sites, deployments, now);
     if kept.is_empty() && !superseded.is_empty() && has_all {
@@ -73,7 +72,7 @@ pub(super) fn decide<'a>(
         return Decision::Deploy(Reason::Drifted("the account no longer has its sites".into()));
     }
     let drift =
-        || drift(lineage, index, &recorded, &kept, has_all && !(kept.is_empty() && superseded.is_empty()));
+        || drift(lineage, account, &recorded, &kept, has_all && !(kept.is_empty() && superseded.is_empty()));
     if let Some(reason) = lineage.reason.clone().or_else(drift) {
         return Decision::Deploy(reason);
     }
@@ -81,7 +80,7 @@ pub(super) fn decide<'a>(
     if let Some(until) = until.filter(|until| *until < now && !kept.is_empty()) {
         return Decision::Expired(until);
     }
-    let sites = kept.into_iter().chain(reached_sites(lineage, index)).collect();
+    let sites = kept.into_iter().chain(reached_sites(lineage, account)).collect();
     let check = edge_check(lineage, &recorded, sites, now);
     if recorded.are_superseded(&superseded) {
         check.map_or(Decision::Unchanged, Decision::CheckEdge)
@@ -115,7 +114,7 @@ fn split<'a>(
 /// Why a lineage that was deployed has to be deployed again; `None` if the service lists its sites as it left them.
 fn drift(
     lineage: &Candidate,
-    index: &AccountIndex<'_>,
+    account: &IndexedListing,
     recorded: &RecordedSites<'_>,
     sites: &[&Site],
     has_sites: bool,
@@ -123,19 +122,19 @@ fn drift(
     if !has_sites && !lineage.settings.skip_unmatched {
         return Some(Reason::Drifted("a site is missing".into()));
     }
-    if let Some(gap) = index.gap_for(lineage) {
+    if let Some(gap) = account.gap_for(lineage) {
         return Some(Reason::Drifted(gap.to_string()));
     }
     sites.iter().find_map(|site| {
         let Some(known) = recorded.find(site) else {
             return Some(Reason::Drifted(format!("{} is a new site", site.domain)));
         };
-        change(site, known, index).map(Reason::Drifted)
+        change(site, known, account).map(Reason::Drifted)
     })
 }
 
 /// How a site differs from what was deployed to it.
-fn change(site: &Site, deployed: &state::SiteState, index: &AccountIndex<'_>) -> Option<String> {
+fn change(site: &Site, deployed: &state::SiteState, account: &IndexedListing) -> Option<String> {
     let domain = &site.domain;
     if deployed.outcome == Outcome::Superseded {
         return Some(format!("{domain} is no longer superseded"));
@@ -147,7 +146,7 @@ fn change(site: &Site, deployed: &state::SiteState, index: &AccountIndex<'_>) ->
         let (now, before) = (certificate(site.cert_id), certificate(deployed.cert_id));
         return Some(format!("{domain} is bound to {now}, no longer to {before}"));
     }
-    if let Some(id) = deployed.cert_id.filter(|id| index.is_deleted(*id)) {
+    if let Some(id) = deployed.cert_id.filter(|id| account.is_deleted(*id)) {
         return Some(format!("{domain} is bound to certificate {id}, which no longer exists"));
     }
     let is_unconfirmed = deployed.outcome == Outcome::Uploaded && !site.config_synced;
@@ -160,11 +159,11 @@ fn certificate(id: Option<u64>) -> String {
 
 /// The sites that the lineage was not asked for, but reached through a record that they share with its own sites. As long
 /// as they are bound to it, other lineages are superseded there.
-fn reached_sites<'a>(lineage: &Candidate, index: &AccountIndex<'a>) -> impl Iterator<Item = &'a Site> {
+fn reached_sites<'a>(lineage: &Candidate, account: &'a IndexedListing) -> impl Iterator<Item = &'a Site> {
     let reached =
         lineage.sites.iter().filter(|known| !lineage.domains.is_empty() && known.outcome.is_bound());
     reached.filter_map(|known| {
-        let site = index.site(&known.domain.parse().ok()?)?;
+        let site = account.site(&known.domain.parse().ok()?)?;
         let is_asked_for = lineage.domains.contains(&site.domain);
         (!is_asked_for && site.cert_id == known.cert_id).then_some(site)
     })

@@ -3,10 +3,10 @@
 //! A scan without network finds what is pending. One listing per account shows what drifted. Only lineages that need it
 //! are deployed, on the same path as in `deploy`. Nothing here prints.
 
-mod account_index;
 mod decision;
 mod edge_check;
 mod error;
+mod lineage_sites;
 mod scan;
 mod schedule;
 mod state_updates;
@@ -18,7 +18,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use self::account_index::AccountIndex;
 pub(crate) use self::error::SyncError;
 use self::scan::{Candidate, Scan, ScanResult};
 use self::schedule::{Job, Schedule, by_account};
@@ -30,6 +29,7 @@ use crate::clock::{self, Deadline};
 use crate::context::Context;
 use crate::deploy::{self, AccountSnapshot, ClientCache, left_behind};
 use crate::inventory::{Inventory, Member, Shard, entry_of};
+use crate::plan::IndexedListing;
 use crate::progress::{Phase, Progress};
 use crate::settings::{Layer, Layers, Settings};
 use crate::source::Source;
@@ -157,11 +157,10 @@ impl<'a> Sync<'a> {
         let mut schedule = Schedule::default();
         for (number, (account, (settings, members))) in accounts.iter().zip(&members_of).enumerate() {
             let AccountSnapshot { listing, deployments } = &account.snapshot;
-            summary.add_gaps(listing.gaps());
-            summary.add_warnings(left_behind(listing, deployments, clock::now()));
-            let index = AccountIndex::new(listing);
+            summary.add_gaps(listing.listing().gaps());
+            summary.add_warnings(left_behind(listing.listing(), deployments, clock::now()));
             let mut triage = Triage { state_dir: &state_dir, now: clock::now(), summary: &mut summary };
-            schedule.add(triage.run(members, &index, deployments, settings), &index, number);
+            schedule.add(triage.run(members, listing, deployments, settings), listing, number);
         }
         progress.start(schedule.len());
         let workers = Workers {
@@ -194,9 +193,9 @@ fn list_account(
     let deadline = Deadline::after(settings.timeout);
     let config = Arc::new(ClientConfig::new(settings, stores, deadline)?);
     let mut clients = ClientCache::with_config(Arc::clone(&config), Arc::clone(stores))?;
-    let listing = clients.listing(settings, deadline);
+    let listing = IndexedListing::new(clients.listing(settings, deadline)?);
     let deployments = deployments.of_service(&settings.base_url.to_string());
-    Ok(ListedAccount { config, snapshot: AccountSnapshot { listing: listing?, deployments } })
+    Ok(ListedAccount { config, snapshot: AccountSnapshot { listing, deployments } })
 }
 
 #[cfg(test)]

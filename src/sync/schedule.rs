@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::account_index::AccountIndex;
 use super::scan::{Candidate, Reason};
+use crate::plan::IndexedListing;
 use crate::settings::Settings;
 use crate::state::LeafRank;
 
@@ -31,14 +31,14 @@ impl<'a> Schedule<'a> {
     pub(super) fn add(
         &mut self,
         mut lineages: Vec<(&'a Candidate, Reason)>,
-        index: &AccountIndex<'_>,
+        listing: &IndexedListing,
         account: usize,
     ) {
         let rank = |lineage: &Candidate| lineage.leaf.as_ref().map(LeafRank::of);
         lineages.sort_by_cached_key(|(lineage, _)| Reverse(rank(lineage)));
         let mut taken = HashSet::new();
         for (lineage, reason) in lineages {
-            let resources = index.resources(lineage);
+            let resources = listing.resources(lineage);
             let is_independent = resources.is_disjoint(&taken);
             taken.extend(resources);
             let jobs = if is_independent { &mut self.independent } else { &mut self.conflicting };

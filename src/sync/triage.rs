@@ -4,7 +4,6 @@ use std::path::Path;
 
 use time::OffsetDateTime;
 
-use super::account_index::AccountIndex;
 use super::decision::{Decision, SupersededSites, decide};
 use super::edge_check::{self, CheckedLineage};
 use super::error::SyncError;
@@ -12,6 +11,7 @@ use super::scan::{Candidate, Reason};
 use super::state_updates::{record_edge_check, record_superseded};
 use super::summary::Summary;
 use crate::clock::Deadline;
+use crate::plan::IndexedListing;
 use crate::report::DeployReport;
 use crate::settings::Settings;
 use crate::state::ServiceDeployments;
@@ -28,13 +28,13 @@ impl Triage<'_> {
     pub(super) fn run<'l>(
         &mut self,
         lineages: &[&'l Candidate],
-        index: &AccountIndex<'l>,
+        account: &'l IndexedListing,
         deployments: &ServiceDeployments,
         settings: &Settings,
     ) -> Vec<(&'l Candidate, Reason)> {
         let (mut due, mut checked) = (Vec::new(), Vec::new());
         for &lineage in lineages {
-            match decide(lineage, index, deployments, self.now) {
+            match decide(lineage, account, deployments, self.now) {
                 Decision::Unchanged => self.summary.add_unchanged(1),
                 Decision::StillSuperseded => self.summary.add_still_superseded(1),
                 Decision::Deploy(reason) => due.push((lineage, reason)),

@@ -158,7 +158,7 @@ impl Coverage<'_> {
             missed: &HashMap::new(),
             allow: lineage.policy.allow,
         };
-        let plan = Plan::new(&plan::Account::new(self.account), &request);
+        let plan = Plan::new(&plan::Account::whole(self.account), &request);
         let is_reported = |site: &Site| {
             contested.contains_key(&site.id) || site.cert_id.is_some_and(|id| shared.contains_key(&id))
         };

@@ -18,12 +18,12 @@ use super::scope::{Scope, SurveyGroup};
 use super::survey::{EdgeLog, Survey, tried};
 use super::upload::UploadResult;
 use super::verdict::report_untouched;
-use crate::api::{AttemptError, Listing, RequestError, SavedSite, Site};
+use crate::api::{AttemptError, RequestError, SavedSite, Site};
 use crate::clock::Start;
 use crate::error::{Diagnostic as _, ErrorKind};
 use crate::names::{Domain, Names};
 use crate::outcome::ChangedRecords;
-use crate::plan::{Allow, Plan, Upload};
+use crate::plan::{Allow, IndexedListing, Plan, Upload};
 use crate::report::DeployReport;
 use crate::settings::{Settings, Verify};
 use crate::state::{LeafRank, LeafState, ServiceDeployments, SiteState};
@@ -40,7 +40,7 @@ pub(crate) struct ModelDeployment<'a> {
     pub(crate) missed: &'a HashMap<u64, u64>,
     /// The sites of earlier runs.
     pub(crate) known: &'a [SiteState],
-    pub(crate) listing: &'a Listing,
+    pub(crate) listing: &'a IndexedListing,
 }
 
 /// What the report of a deployment says.
@@ -56,7 +56,7 @@ impl ModelDeployment<'_> {
     pub(crate) fn run(&self, world: &mut World) -> Option<ModelResult> {
         let mut report = DeployReport::new("deploy");
         let is_finished = self.roll_out(world, &mut report)?;
-        report_gaps(&names_of(&world.leaves[self.leaf]), self.listing, &mut report);
+        report_gaps(&names_of(&world.leaves[self.leaf]), self.listing.listing(), &mut report);
         if let Err(error) = is_finished {
             report.fail(error);
         }
@@ -80,16 +80,17 @@ impl ModelDeployment<'_> {
             now: world.now,
         };
         let names = names_of(&leaf);
-        let scope = Scope::new(self.domains, names, Some(&contender), &self.listing.sites);
-        match scope.has_sites(&leaf.names, self.settings.skip_unmatched, &self.listing.sites, report) {
+        let account = self.listing.around(&names, self.domains, []);
+        let scope = Scope::new(self.domains, names, Some(&contender), &account);
+        match scope.has_sites(&leaf.names, self.settings.skip_unmatched, &account, report) {
             Ok(true) => {}
             Ok(false) => return Some(Ok(())),
             Err(error) => return Some(Err(anyhow::anyhow!("{error}"))),
         }
-        let survey = self.survey(world, &scope.survey_groups(self.listing, true));
+        let survey = self.survey(world, &scope.survey_groups(&account, true));
         let inputs = PlanInputs {
             scope: &scope,
-            listing: self.listing,
+            account: &account,
             survey: &survey,
             contender: &contender,
             deployed: self.deployed,

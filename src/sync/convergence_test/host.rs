@@ -7,17 +7,16 @@ use std::sync::Arc;
 
 use time::Duration;
 
-use super::super::account_index::AccountIndex;
 use super::super::decision::{Decision, SupersededSites, decide};
 use super::super::edge_check::CheckedLineage;
 use super::super::scan::{Candidate, LeafOnDisk, Reason};
 use super::super::schedule::{Job, Schedule};
 use super::invariants::BeforeDeployment;
-use crate::api::Listing;
 use crate::deploy::model::{Change, ModelDeployment, ModelResult, World, recorded_sites};
 use crate::deploy::recorded_options;
 use crate::names::Domain;
 use crate::outcome::ChangedRecords;
+use crate::plan::IndexedListing;
 use crate::settings::{Guards, Settings, Verify};
 use crate::source::Source;
 use crate::state::{
@@ -69,12 +68,11 @@ impl Host {
     pub(super) fn round(&mut self, world: &mut World) {
         world.now += Duration::HOUR;
         world.push();
-        let (listing, deployments) = (world.listing(), self.deployments());
+        let (listing, deployments) = (IndexedListing::new(world.listing()), self.deployments());
         let candidates: Vec<Candidate> = self.lineages.iter().map(|lineage| lineage.scan(world)).collect();
-        let index = AccountIndex::new(&listing);
         let mut due = Vec::new();
         for (candidate, lineage) in candidates.iter().zip(&mut self.lineages) {
-            let check = match decide(candidate, &index, &deployments, world.now) {
+            let check = match decide(candidate, &listing, &deployments, world.now) {
                 Decision::Unchanged | Decision::StillSuperseded | Decision::Expired(_) => None,
                 Decision::Deploy(reason) => {
                     due.push((candidate, reason));
@@ -91,14 +89,14 @@ impl Host {
             due.extend(drift.map(|reason| (candidate, reason)));
         }
         let mut schedule = Schedule::default();
-        schedule.add(due, &index, 0);
+        schedule.add(due, &listing, 0);
         // They run at the same time.
         world.rng.shuffle(&mut schedule.independent);
         for job in &schedule.independent {
             self.deploy(job, &listing, &deployments, world);
         }
         for job in &schedule.conflicting {
-            let (listing, deployments) = (world.listing(), self.deployments());
+            let (listing, deployments) = (IndexedListing::new(world.listing()), self.deployments());
             self.deploy(job, &listing, &deployments, world);
         }
     }
@@ -116,7 +114,7 @@ impl Host {
     fn deploy(
         &mut self,
         job: &Job<'_>,
-        listing: &Listing,
+        listing: &IndexedListing,
         deployments: &ServiceDeployments,
         world: &mut World,
     ) {

@@ -1,0 +1,321 @@
+//! Compares decisions from the part of an account around a lineage with those from the whole account, on generated
+//! accounts: the sites that are superseded, the edges to observe, the plan, and the warnings.
+
+use std::collections::{BTreeMap, HashMap};
+
+use fastrand::Rng;
+use time::macros::datetime;
+use time::{Duration, OffsetDateTime};
+
+use super::left_behind::left_by_renewal;
+use super::not_needed::Contender;
+use super::planning::PlanInputs;
+use super::scope::{Scope, SurveyGroup};
+use super::survey::{Survey, tried};
+use crate::api::{Listing, Record, RecordType, Site};
+use crate::names::{Domain, Names};
+use crate::outcome::{ChangedRecords, Outcome};
+use crate::plan::{Account, Action, Allow, IndexedListing, NotNeeded, Plan};
+use crate::report::DeployReport;
+use crate::settings::Verify;
+use crate::sightings::EdgeMemory;
+use crate::state::{
+    DeployOptions, Deployments, LeafRank, LeafState, LineageState, Origin, ServiceDeployments, SiteState,
+    SourceState,
+};
+use crate::verify::fixture::Shown;
+use crate::verify::{EdgeView, OtherLeaf};
+
+const ACCOUNTS: u64 = 100_000;
+const NAMES: [&str; 9] = [
+    "a.example",
+    "b.example",
+    "c.example",
+    "*.a.example",
+    "x.a.example",
+    "y.a.example",
+    "*.b.example",
+    "x.b.example",
+    "b\u{fc}cher.example",
+];
+const SERVICE: &str = "https://cdn.example";
+const LINEAGE: &str = "own";
+const NOW: OffsetDateTime = datetime!(2026-06-01 00:00 UTC);
+
+/// Hosts are expensive to generate, so each is used for many accounts.
+const HOSTS: u64 = 1_000;
+
+/// What a host deployed before.
+#[derive(Debug)]
+struct Host {
+    deployments: ServiceDeployments,
+    /// The records that the lineage stored a leaf in.
+    records: Vec<u64>,
+}
+
+/// Everything that the decisions for one lineage depend on.
+#[derive(Debug)]
+struct Case<'h> {
+    listing: IndexedListing,
+    leaf: LeafState,
+    requested: Vec<Domain>,
+    host: &'h Host,
+    deployed: HashMap<u64, u64>,
+    missed: HashMap<u64, u64>,
+    allow: Allow,
+    is_verified: bool,
+    force: bool,
+    /// Varies what the edges serve.
+    edges: u64,
+}
+
+/// What follows from an account. Sites are given by their addresses, which tell duplicates apart.
+#[derive(Debug, PartialEq)]
+struct Decisions<'a> {
+    has_sites: Result<bool, String>,
+    error: Option<String>,
+    unlisted: Vec<String>,
+    superseded: BTreeMap<u64, NotNeeded>,
+    warnings: Vec<String>,
+    groups: Vec<(Vec<*const Site>, Vec<*const Site>)>,
+    uploads: Vec<(&'a str, Vec<u64>, bool, Vec<&'a str>)>,
+    targets: Vec<(*const Site, bool, Action)>,
+}
+
+impl Host {
+    fn generate(rng: &mut Rng, domains: &[Domain]) -> Self {
+        let own = state(rng, LINEAGE, domains);
+        let mut deployments = Deployments::default();
+        deployments.add(LINEAGE, &own);
+        for lineage in ["second", "third"].iter().filter(|_| rng.u8(..4) > 0).collect::<Vec<_>>() {
+            deployments.add(lineage, &state(rng, lineage, domains));
+        }
+        Self { deployments: deployments.of_service(SERVICE), records: own.stored_records(SERVICE) }
+    }
+}
+
+impl<'h> Case<'h> {
+    fn generate(rng: &mut Rng, host: &'h Host, truncated: &Listing, domains: &[Domain]) -> Self {
+        let records: Vec<Record> = (1..=rng.u64(..=7)).map(|id| record(rng, id, domains)).collect();
+        let listing = IndexedListing::new(listing(rng, records, truncated, domains));
+        let own = leaf(rng, LINEAGE);
+        let is_asked_for = rng.u8(..3) == 0;
+        let requested = domains.iter().filter(|_| is_asked_for && rng.u8(..4) == 0).cloned().collect();
+        let (deployed, missed) = (bindings(rng, 3), bindings(rng, 6));
+        let mut rarely = || rng.u8(..4) == 0;
+        let allow =
+            Allow { rebind: rarely(), shrink: rarely(), older: rarely(), lets: rarely(), partial: rarely() };
+        Self {
+            listing,
+            leaf: own,
+            requested,
+            host,
+            deployed,
+            missed,
+            allow,
+            is_verified: !rarely(),
+            force: rarely(),
+            edges: rng.u64(..),
+        }
+    }
+
+    fn names(&self) -> Names {
+        Names::of(self.leaf.names.iter().map(String::as_str))
+    }
+
+    fn decisions<'a>(&'a self, account: &Account<'a>) -> Decisions<'a> {
+        let (leaf, deployments) = (LeafRank::of(&self.leaf), &self.host.deployments);
+        let contender = Contender { lineage: LINEAGE, leaf, deployments, now: NOW };
+        let contending = (!self.allow.older).then_some(&contender);
+        let scope = Scope::new(&self.requested, self.names(), contending, account);
+        let mut report = DeployReport::new("deploy");
+        let has_sites = scope.has_sites(&self.leaf.names, false, account, &mut report);
+        let groups = scope.survey_groups(account, !self.allow.older);
+        let survey = self.survey(&groups);
+        let inputs = PlanInputs {
+            scope: &scope,
+            account,
+            survey: &survey,
+            contender: &contender,
+            deployed: &self.deployed,
+            missed: &self.missed,
+            verify: if self.is_verified { Verify::Auto } else { Verify::Off },
+            allow: self.allow,
+            force: self.force,
+        };
+        let Plan { uploads, targets } = inputs.plan();
+        let spelled = |domain: &'a Domain| domain.spelled();
+        let uploads = uploads.into_iter().map(|upload| {
+            let alternatives = upload.alternatives.into_iter().map(spelled).collect();
+            (spelled(upload.domain), upload.replaces, upload.may_create, alternatives)
+        });
+        let targets =
+            targets.into_iter().map(|target| (std::ptr::from_ref(target.site), target.wanted, target.action));
+        Decisions {
+            has_sites: has_sites.map_err(|error| error.to_string()),
+            error: report.error().map(str::to_owned),
+            unlisted: report.body.sites.iter().map(|site| site.domain.clone()).collect(),
+            superseded: scope.superseded().clone().into_iter().collect(),
+            warnings: left_by_renewal(LINEAGE, |domain| scope.covers(domain), account, deployments),
+            groups: groups.iter().map(|group| (addresses(&group.wanted), addresses(&group.others))).collect(),
+            uploads: uploads.collect(),
+            targets: targets.collect(),
+        }
+    }
+
+    fn survey(&self, groups: &[SurveyGroup<'_>]) -> Survey {
+        let mut survey = Survey::default();
+        if !self.is_verified {
+            return survey;
+        }
+        for site in groups.iter().flat_map(tried) {
+            survey.add([(site, self.view(site))].into_iter());
+        }
+        let due = survey.due(groups, |survey, group| survey.may_be_current(group, &self.deployed));
+        survey.add(due.into_iter().map(|site| (site, self.view(site))));
+        survey
+    }
+
+    /// What the edge of a site serves; the same each time.
+    fn view(&self, site: &Site) -> EdgeView {
+        let mut rng = Rng::with_seed(self.edges ^ site.id.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut view = EdgeView::new(false);
+        let other = leaf(&mut rng, "served");
+        let shown = match rng.u8(..5) {
+            0 | 1 => Shown::Expected,
+            2 => Shown::Unreachable,
+            3 => Shown::Refusal,
+            _ => Shown::Other(OtherLeaf::modelled(
+                &other.fingerprint,
+                &other.names,
+                [other.not_before, other.not_after],
+                true,
+            )),
+        };
+        view.show(1, shown);
+        view
+    }
+}
+
+/// The records of some sites: one in `of`.
+fn bindings(rng: &mut Rng, of: u8) -> HashMap<u64, u64> {
+    (1..=8)
+        .map(|site| (site, rng.u64(1..=8), rng.u8(..of)))
+        .filter(|(.., n)| *n == 0)
+        .map(|(site, record, _)| (site, record))
+        .collect()
+}
+
+fn addresses(sites: &[&Site]) -> Vec<*const Site> {
+    sites.iter().map(|site| std::ptr::from_ref(*site)).collect()
+}
+
+fn listing(rng: &mut Rng, records: Vec<Record>, truncated: &Listing, domains: &[Domain]) -> Listing {
+    let mut sites: Vec<Site> = (1..=rng.u64(..=8)).map(|id| site(rng, id, domains)).collect();
+    // A page that was sent twice.
+    if rng.u8(..8) == 0 {
+        sites.extend(sites.first().cloned());
+    }
+    let mut listing = Listing { records, sites, ..Listing::default() };
+    if rng.u8(..8) == 0 {
+        listing.site_gaps = truncated.site_gaps.clone();
+        listing.hides_bindings = truncated.hides_bindings;
+    }
+    if rng.u8(..8) == 0 {
+        listing.record_gaps = truncated.record_gaps.clone();
+    }
+    listing.unreadable = (1..=8).filter(|_| rng.u8(..24) == 0).collect();
+    listing
+}
+
+fn record(rng: &mut Rng, id: u64, domains: &[Domain]) -> Record {
+    let several = if rng.u8(..4) == 0 { rng.usize(..=3) } else { 1 };
+    let name = (rng.u8(..3) > 0).then(|| any(rng, domains));
+    let is_system_issued = rng.u8(..6) == 0;
+    Record {
+        // Two records rarely have the same id.
+        id: if rng.u8(..24) == 0 { rng.u64(1..=8) } else { id },
+        name,
+        domains: (0..several).map(|_| any(rng, domains)).collect(),
+        kind: if is_system_issued { RecordType::System } else { RecordType::Other("upload".into()) },
+    }
+}
+
+fn site(rng: &mut Rng, id: u64, domains: &[Domain]) -> Site {
+    let cert_id = (rng.u8(..4) > 0).then(|| rng.u64(1..=8));
+    Site {
+        id,
+        domain: any(rng, domains),
+        cert_id,
+        unreadable_cert_id: (cert_id.is_none() && rng.u8(..4) == 0).then(|| "[]".into()),
+        config_synced: rng.u8(..4) > 0,
+        cname: None,
+        enabled: rng.u8(..12) > 0,
+        https_enabled: rng.u8(..12) > 0,
+        disabled_reason: None,
+    }
+}
+
+fn any(rng: &mut Rng, domains: &[Domain]) -> Domain {
+    domains[rng.usize(..domains.len())].clone()
+}
+
+fn leaf(rng: &mut Rng, prefix: &str) -> LeafState {
+    let number = rng.i64(0..4);
+    let names = NAMES.iter().filter(|_| rng.u8(..3) == 0).map(|name| (*name).to_owned()).collect();
+    let not_before = datetime!(2026-05-01 00:00 UTC) + Duration::days(number);
+    let lifetime = Duration::days(if rng.u8(..8) == 0 { 10 } else { 90 });
+    LeafState {
+        fingerprint: format!("{prefix}{number}"),
+        names,
+        not_before,
+        not_after: not_before + lifetime,
+    }
+}
+
+/// The state of a lineage after one run.
+fn state(rng: &mut Rng, lineage: &str, domains: &[Domain]) -> LineageState {
+    let source =
+        SourceState { client: "files".into(), cert: "/c".into(), issuers: None, key: None, directory: None };
+    let options = DeployOptions { service: Some(SERVICE.to_owned()), ..DeployOptions::default() };
+    let leaf = leaf(rng, lineage);
+    let now = leaf.not_before;
+    let mut state = LineageState::begin(None, source, (options, Origin::Hook), Some(leaf), now);
+    let sites = (1..=8).filter(|_| rng.u8(..4) == 0).collect::<Vec<u64>>();
+    let sites = sites.into_iter().map(|id| {
+        let outcomes =
+            [Outcome::Served, Outcome::Served, Outcome::Misbound, Outcome::Queued, Outcome::Superseded];
+        SiteState {
+            id: Some(id),
+            domain: any(rng, domains).spelled().to_owned(),
+            cname: None,
+            cert_id: Some(rng.u64(1..=8)),
+            outcome: outcomes[rng.usize(..outcomes.len())].clone(),
+            detail: None,
+            edge: EdgeMemory::default(),
+        }
+    });
+    let sites = sites.collect();
+    let stored = (1..=8).filter(|_| rng.u8(..6) == 0).collect();
+    let maybe_stored = (1..=8).filter(|_| rng.u8(..12) == 0).collect();
+    let changed = ChangedRecords { stored, maybe_stored, ..ChangedRecords::default() };
+    state.finish(0, None, sites, &changed, now);
+    state
+}
+
+#[test]
+fn part_of_account_leads_to_same_decisions() {
+    let domains: Vec<Domain> = NAMES.iter().map(|name| name.parse().unwrap()).collect();
+    let hosts: Vec<Host> =
+        (0..HOSTS).map(|seed| Host::generate(&mut Rng::with_seed(seed), &domains)).collect();
+    let truncated = Listing::truncated();
+    for seed in 0..ACCOUNTS {
+        let mut rng = Rng::with_seed(seed);
+        let host = &hosts[rng.usize(..hosts.len())];
+        let case = Case::generate(&mut rng, host, &truncated, &domains);
+        let names = Names::of(case.leaf.names.iter().map(String::as_str));
+        let whole = case.decisions(&Account::whole(case.listing.listing()));
+        let part = case.listing.around(&names, &case.requested, host.records.iter().copied());
+        assert_eq!(case.decisions(&part), whole, "part (left) and whole (right), seed {seed}: {case:#?}");
+    }
+}

@@ -1,0 +1,215 @@
+//! A listing with lookup tables, so that the work for one lineage does not grow with the account.
+//!
+//! The tables hold positions rather than references: they are moved together with the listing, and an entry takes four
+//! bytes.
+
+use super::account::Account;
+use crate::api::{Listing, Record, Site};
+use crate::names::{Domain, Names};
+
+/// All sites and records of an account.
+#[derive(Debug, Default)]
+pub(crate) struct IndexedListing {
+    listing: Listing,
+    tables: Tables,
+}
+
+#[derive(Debug, Default)]
+struct Tables {
+    sites_by_host: Table<u32>,
+    /// Keyed by the host without its first label; wildcard sites are left out.
+    sites_by_parent: Table<u32>,
+    /// The bound sites.
+    sites_by_record: Table<u32>,
+    /// Sites whose binding cannot be read.
+    unreadable_bindings: Vec<u32>,
+    records_by_id: Table<u32>,
+    /// Each with the position of the host in `domains_of`.
+    records_by_host: Table<(u32, u32)>,
+}
+
+/// Positions of items, sorted by the key of the item, then by position.
+#[derive(Debug)]
+struct Table<P>(Vec<P>);
+
+impl IndexedListing {
+    pub(crate) fn new(listing: Listing) -> Self {
+        let tables = Tables::new(&listing);
+        Self { listing, tables }
+    }
+
+    pub(crate) fn listing(&self) -> &Listing {
+        &self.listing
+    }
+
+    /// The site of a domain.
+    pub(crate) fn site(&self, domain: &Domain) -> Option<&Site> {
+        self.site_of_host(domain.host())
+    }
+
+    /// The site of a host in A-label form.
+    pub(crate) fn site_of_host(&self, host: &str) -> Option<&Site> {
+        self.site_at(*self.at_host(host).last()?)
+    }
+
+    pub(crate) fn has_site(&self, host: &str) -> bool {
+        !self.at_host(host).is_empty()
+    }
+
+    /// Whether a record is listed.
+    pub(crate) fn has_record(&self, id: u64) -> bool {
+        !self.with_id(id).is_empty()
+    }
+
+    /// The records that are stored for a host: those named after it and those that list it.
+    pub(crate) fn records_stored_for(&self, host: &str) -> impl Iterator<Item = &Record> {
+        self.stored_for(host).filter_map(|at| self.record_at(at))
+    }
+
+    /// The sites that these names cover, in the order of the listing.
+    pub(crate) fn sites_covered_by(&self, names: &Names) -> Vec<&Site> {
+        let mut covered = self.covered_by(names);
+        sort(&mut covered);
+        covered.into_iter().filter_map(|at| self.site_at(at)).collect()
+    }
+
+    /// The part of the account that suffices to plan for a lineage: the sites that its names cover or that `domains`
+    /// requests, the records that these are bound to or that are stored for their hosts, and the sites that are bound
+    /// to these records or have their hosts. The whole account would lead to the same plan, because an upload for a
+    /// domain only replaces a record that is stored for that domain.
+    ///
+    /// `records` and the sites bound to them are included, too.
+    pub(crate) fn around<'a>(
+        &'a self,
+        names: &Names,
+        domains: &[Domain],
+        records: impl IntoIterator<Item = u64>,
+    ) -> Account<'a> {
+        let mut sites = self.covered_by(names);
+        sites.extend(domains.iter().flat_map(|domain| self.at_host(domain.host())));
+        sort(&mut sites);
+        let own = || sites.iter().filter_map(|at| self.site_at(*at));
+        // Includes records that are not listed: other sites may be bound to them.
+        let bound = own().filter_map(|site| site.cert_id);
+        let mut ids: Vec<u64> = bound.chain(records).collect();
+        sort(&mut ids);
+        let mut records: Vec<u32> = ids.iter().flat_map(|id| self.with_id(*id)).copied().collect();
+        records.extend(own().flat_map(|site| self.stored_for(site.domain.host())));
+        sort(&mut records);
+        for record in records.iter().filter_map(|at| self.record_at(*at)) {
+            ids.push(record.id);
+            sites.extend(domains_of(record).flat_map(|domain| self.at_host(domain.host())));
+        }
+        sort(&mut ids);
+        sites.extend(ids.iter().flat_map(|id| self.bound_to(*id)));
+        sort(&mut sites);
+        let sites = sites.into_iter().filter_map(|at| self.site_at(at)).collect();
+        let records = records.into_iter().filter_map(|at| self.record_at(at)).collect();
+        let mut unreadable = self.tables.unreadable_bindings.iter().filter_map(|at| self.site_at(*at));
+        let hides_bindings = unreadable.any(|site| !names.cover(&site.domain));
+        let account = Account::new(&self.listing, sites, records);
+        Account { hides_bindings: account.hides_bindings || hides_bindings, ..account }
+    }
+
+    fn covered_by(&self, names: &Names) -> Vec<u32> {
+        let exact = names.hosts().flat_map(|host| self.at_host(host));
+        exact.chain(names.wildcard_parents().flat_map(|parent| self.below(parent))).copied().collect()
+    }
+
+    fn site_at(&self, at: u32) -> Option<&Site> {
+        self.listing.sites.get(at as usize)
+    }
+
+    fn record_at(&self, at: u32) -> Option<&Record> {
+        self.listing.records.get(at as usize)
+    }
+
+    fn at_host(&self, host: &str) -> &[u32] {
+        self.tables.sites_by_host.find(&host, |at| host_of(&self.listing, at))
+    }
+
+    fn below(&self, parent: &str) -> &[u32] {
+        self.tables.sites_by_parent.find(&parent, |at| parent_of(&self.listing, at))
+    }
+
+    fn bound_to(&self, record: u64) -> &[u32] {
+        self.tables.sites_by_record.find(&Some(record), |at| self.site_at(at).and_then(|site| site.cert_id))
+    }
+
+    fn with_id(&self, record: u64) -> &[u32] {
+        self.tables.records_by_id.find(&Some(record), |at| self.record_at(at).map(|record| record.id))
+    }
+
+    fn stored_for(&self, host: &str) -> impl Iterator<Item = u32> {
+        let stored = self.tables.records_by_host.find(&host, |at| stored_host(&self.listing, at));
+        stored.iter().map(|(at, _)| *at)
+    }
+}
+
+impl Tables {
+    fn new(listing: &Listing) -> Self {
+        let sites = || (0..).zip(&listing.sites);
+        let records = || (0..).zip(&listing.records);
+        let below = sites().filter(|(_, site)| !site.domain.host().starts_with('*'));
+        let bound = sites().filter(|(_, site)| site.cert_id.is_some());
+        let unreadable = sites().filter(|(_, site)| site.unreadable_cert_id.is_some());
+        let stored =
+            records().flat_map(|(at, record)| (0..).zip(domains_of(record)).map(move |(of, _)| (at, of)));
+        let cert_id = |at: u32| listing.sites.get(at as usize).and_then(|site| site.cert_id);
+        let record_id = |at: u32| listing.records.get(at as usize).map(|record| record.id);
+        Self {
+            sites_by_host: Table::new(sites().map(|(at, _)| at), |at| host_of(listing, at)),
+            sites_by_parent: Table::new(below.map(|(at, _)| at), |at| parent_of(listing, at)),
+            sites_by_record: Table::new(bound.map(|(at, _)| at), cert_id),
+            unreadable_bindings: unreadable.map(|(at, _)| at).collect(),
+            records_by_id: Table::new(records().map(|(at, _)| at), record_id),
+            records_by_host: Table::new(stored, |at| stored_host(listing, at)),
+        }
+    }
+}
+
+fn host_of(listing: &Listing, at: u32) -> &str {
+    listing.sites.get(at as usize).map_or("", |site| site.domain.host())
+}
+
+/// The host without its first label.
+fn parent_of(listing: &Listing, at: u32) -> &str {
+    host_of(listing, at).split_once('.').map_or("", |(_, parent)| parent)
+}
+
+fn stored_host(listing: &Listing, (at, of): (u32, u32)) -> &str {
+    let record = listing.records.get(at as usize);
+    record.and_then(|record| domains_of(record).nth(of as usize)).map_or("", Domain::host)
+}
+
+/// The domains that a record is stored for, and its name.
+fn domains_of(record: &Record) -> impl Iterator<Item = &Domain> {
+    record.domains.iter().chain(&record.name)
+}
+
+fn sort<T: Ord>(items: &mut Vec<T>) {
+    items.sort_unstable();
+    items.dedup();
+}
+
+impl<P: Copy + Ord> Table<P> {
+    fn new<K: Ord>(positions: impl Iterator<Item = P>, key: impl Fn(P) -> K) -> Self {
+        let mut positions: Vec<P> = positions.collect();
+        positions.sort_unstable_by(|a, b| key(*a).cmp(&key(*b)).then_with(|| a.cmp(b)));
+        Self(positions)
+    }
+
+    /// The positions with a key.
+    fn find<K: Ord>(&self, wanted: &K, key: impl Fn(P) -> K) -> &[P] {
+        let start = self.0.partition_point(|at| key(*at) < *wanted);
+        let rest = self.0.get(start..).unwrap_or_default();
+        let end = rest.partition_point(|at| key(*at) == *wanted);
+        rest.get(..end).unwrap_or_default()
+    }
+}
+
+impl<P> Default for Table<P> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}

@@ -1,0 +1,60 @@
+//! The part of an account that concerns a lineage: its sites, and what its deployment may change. Pure.
+
+use std::collections::HashSet;
+
+use super::scan::Candidate;
+use crate::api::{Gap, Site};
+use crate::names::Names;
+use crate::plan::IndexedListing;
+
+/// A site or a record that a deployment may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Resource {
+    Site(u64),
+    Record(u64),
+}
+
+impl IndexedListing {
+    /// The sites of a lineage: those requested, or else those that its leaf covers.
+    pub(super) fn sites_of(&self, lineage: &Candidate) -> Vec<&Site> {
+        if !lineage.domains.is_empty() {
+            return lineage.domains.iter().filter_map(|domain| self.site(domain)).collect();
+        }
+        self.sites_covered_by(&lineage.names())
+    }
+
+    /// Whether a record no longer exists. An incomplete listing may lack a record that does.
+    pub(super) fn is_deleted(&self, record: u64) -> bool {
+        self.listing().record_gaps.is_empty() && !self.has_record(record)
+    }
+
+    /// A gap of the listing that may hide a site or a record of a lineage.
+    pub(super) fn gap_for(&self, lineage: &Candidate) -> Option<&Gap> {
+        let mut gaps = self.listing().gaps().peekable();
+        gaps.peek()?;
+        let names = lineage.names();
+        gaps.find(|gap| gap.may_hide(|domain| names.cover(domain)))
+    }
+
+    /// The sites and records that a deployment of a lineage may change.
+    pub(super) fn resources(&self, lineage: &Candidate) -> HashSet<Resource> {
+        let mut resources = HashSet::new();
+        for site in self.sites_of(lineage) {
+            resources.insert(Resource::Site(site.id));
+            let stored = self.records_stored_for(site.domain.host()).map(|record| record.id);
+            resources.extend(site.cert_id.into_iter().chain(stored).map(Resource::Record));
+        }
+        // The service binds them to any record that is created.
+        let covered = self.sites_covered_by(&lineage.names());
+        let unbound = covered.into_iter().filter(|site| site.is_unbound());
+        resources.extend(unbound.map(|site| Resource::Site(site.id)));
+        resources
+    }
+}
+
+impl Candidate {
+    /// The names of the leaf on disk.
+    fn names(&self) -> Names {
+        Names::of(self.leaf.iter().flat_map(|leaf| &leaf.names).map(String::as_str))
+    }
+}
