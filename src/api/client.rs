@@ -48,6 +48,11 @@ impl Client {
         Self { transport, deadline, max_attempts: self.max_attempts }
     }
 
+    /// Waits until another request could be sent, or for as long as one would wait.
+    pub(crate) async fn wait(&self, deadline: Deadline) {
+        self.transport.wait(deadline).await;
+    }
+
     pub(super) fn base_url(&self) -> &BaseUrl {
         self.transport.base_url()
     }

@@ -57,6 +57,11 @@ impl Limiter {
         }
     }
 
+    /// Waits until another request could be sent, or for as long as one would wait.
+    pub(super) async fn wait(&self, deadline: Deadline) {
+        drop(self.acquire(deadline).await);
+    }
+
     /// Returns the permit of a request, and adapts the limit to how the request ended.
     pub(super) fn release<T>(&self, permit: SemaphorePermit<'_>, result: &Result<T, AttemptError>) {
         if self.adapt(result) {

@@ -105,6 +105,11 @@ impl Transport {
         self.skew.get()
     }
 
+    /// Waits until the limiter would permit a request.
+    pub(super) async fn wait(&self, deadline: Deadline) {
+        self.limiter.wait(deadline).await;
+    }
+
     /// Sends a request once, as soon as the limiter permits it, and receives the response.
     pub(super) async fn send<B: Body>(
         &self,

@@ -29,10 +29,43 @@ pub(crate) enum LeafPeek {
 
 /// Loads the files within the deadline. If a client may be replacing them, they are read again for up to two seconds.
 pub(crate) fn load(files: &Files, deadline: Deadline) -> Result<Bundle, ReadError> {
-    let mut waited = Duration::ZERO;
-    let mut last: Option<(Contents, Bundle)> = None;
+    let mut loading = Loading::default();
     loop {
-        let read = Contents::read(files, deadline).map(|contents| match last.take() {
+        if let Some(loaded) = loading.read(files, deadline) {
+            return loaded;
+        }
+        std::thread::sleep(RETRY_PAUSE);
+    }
+}
+
+/// Like `load`, without blocking other tasks while it waits.
+pub(crate) async fn load_in_task(files: Files, deadline: Deadline) -> Result<Bundle, ReadError> {
+    if !files.are_regular() {
+        // A pipe may take seconds.
+        let path = files.cert.clone();
+        let loaded = tokio::task::spawn_blocking(move || load(&files, deadline)).await;
+        return loaded.unwrap_or_else(|error| Err(ReadError::new(&path, &error.into())));
+    }
+    let mut loading = Loading::default();
+    loop {
+        if let Some(loaded) = loading.read(&files, deadline) {
+            return loaded;
+        }
+        tokio::time::sleep(RETRY_PAUSE).await;
+    }
+}
+
+/// Progress of reading files that a client may be replacing.
+#[derive(Default)]
+struct Loading {
+    waited: Duration,
+    last: Option<(Contents, Bundle)>,
+}
+
+impl Loading {
+    /// Reads the files once; `None` if they have to be read again after a pause.
+    fn read(&mut self, files: &Files, deadline: Deadline) -> Option<Result<Bundle, ReadError>> {
+        let read = Contents::read(files, deadline).map(|contents| match self.last.take() {
             Some((same, bundle)) if same == contents => (same, bundle),
             _ => {
                 let bundle = contents.parse(files);
@@ -43,16 +76,16 @@ pub(crate) fn load(files: &Files, deadline: Deadline) -> Result<Bundle, ReadErro
             Ok((_, bundle)) => bundle.may_be_changing() && files.are_regular(),
             Err(error) => error.is_missing() && parent(&error.path).exists(),
         };
-        if !may_be_changing || waited >= RETRY_TIMEOUT || deadline.left() <= RETRY_PAUSE {
-            return read.map(|(_, bundle)| bundle);
+        if !may_be_changing || self.waited >= RETRY_TIMEOUT || deadline.left() <= RETRY_PAUSE {
+            return Some(read.map(|(_, bundle)| bundle));
         }
         log::debug!(
             "{} and its key are incomplete or do not match; reading them again",
             text::path(&files.cert)
         );
-        last = read.ok();
-        std::thread::sleep(RETRY_PAUSE);
-        waited += RETRY_PAUSE;
+        self.last = read.ok();
+        self.waited += RETRY_PAUSE;
+        None
     }
 }
 

@@ -14,6 +14,7 @@ use crate::inventory;
 use crate::names::{Domain, distinct};
 use crate::progress::Progress;
 use crate::report::{DeployReport, SourceReport};
+use crate::runtime::Runtime;
 use crate::settings::{self, Layer, Layers, Settings};
 use crate::source::{self, Source, SourceError};
 use crate::state::{self, Origin, Overrides};
@@ -59,25 +60,32 @@ pub(crate) fn deploy(
         Ok(settings) => start.deadline(settings.timeout),
         Err(_) => Deadline::after(LOCK_TIMEOUT),
     };
-    let mut journal = inputs.open_journal(args, (source, origin), deadline, report)?;
-    let result = inputs.settings.map_err(DeployError::from).and_then(|settings| {
-        let deployment = Deployment {
-            source,
-            settings: &settings,
-            domains: &inputs.domains,
-            guards: args.guards.guards(),
-            only_leaf: None,
-            upload_only: !args.domains.is_empty() && settings.wait.is_zero(),
-            force: args.force,
-            dry_run: args.dry_run,
-            account: None,
-            deadline,
-            progress,
+    let run = async |report: &mut DeployReport| {
+        let mut journal = inputs.open_journal(args, (source, origin), deadline, report).await?;
+        let result = match &inputs.settings {
+            Ok(settings) => {
+                let deployment = Deployment {
+                    source,
+                    settings,
+                    domains: &inputs.domains,
+                    guards: args.guards.guards(),
+                    only_leaf: None,
+                    upload_only: !args.domains.is_empty() && settings.wait.is_zero(),
+                    force: args.force,
+                    dry_run: args.dry_run,
+                    account: None,
+                    deadline,
+                    progress,
+                };
+                let clients = ClientCache::new(Arc::default());
+                deployment.run(&mut journal, &clients, report).await
+            }
+            Err(error) => Err(error.clone().into()),
         };
-        let mut clients = ClientCache::new(Arc::default())?;
-        deployment.run(&mut journal, &mut clients, report)
-    });
-    journal.finish(result, report);
+        journal.finish(result, report);
+        Ok::<_, DeployError>(journal)
+    };
+    let journal = Runtime::new()?.block_on(run(report))??;
     report.set_place(Place { is_recorded: journal.can_be_retried(), ..place });
     Ok(())
 }
@@ -109,7 +117,7 @@ impl Inputs {
         Self { settings, domains, state_dir, flags }
     }
 
-    fn open_journal(
+    async fn open_journal(
         &self,
         args: &DeployArgs,
         (source, origin): (&Source, Origin),
@@ -124,6 +132,6 @@ impl Inputs {
             Overrides { domains: recorded_domains(&distinct(&args.domains)), settings: self.flags.clone() };
         let (settings, guards) = (self.settings.as_ref().ok(), args.guards.guards());
         let options = recorded_options(settings, overrides, guards, &self.domains);
-        Journal::open(source, (options, origin), state_dir, deadline, report)
+        Journal::open(source, (options, origin), state_dir, deadline, report).await
     }
 }

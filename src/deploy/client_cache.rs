@@ -1,74 +1,101 @@
-//! The API client of a run and the runtime it needs, reused from one lineage to the next.
+//! The API client and the handshake limit that the deployments of an account share, each created on first use.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
+
+use anyhow::Context as _;
+use tokio::sync::Mutex;
+use tokio::task::yield_now;
 
 use super::error::DeployError;
 use crate::api::{Client, ClientConfig, Listing};
 use crate::clock::Deadline;
-use crate::runtime::Runtime;
 use crate::secret::Redactor;
 use crate::settings::Settings;
 use crate::trust::TrustStores;
+use crate::verify::{Handshakes, MAX_HANDSHAKES};
 
-/// A connection to one account, opened on first use.
+/// Maximum number of handshakes in progress for many lineages: enough that a few unresponsive edges do not hold up the
+/// others, and far below the usual limit on open files.
+const MAX_HANDSHAKES_OF_MANY: usize = 256;
+
+/// The connections of one account.
 pub(crate) struct ClientCache {
-    runtime: Runtime,
-    config: Option<Arc<ClientConfig>>,
-    client: Option<Client>,
+    client: OnceCell<Client>,
+    handshakes: OnceCell<Arc<Handshakes>>,
+    max_handshakes: usize,
+    /// Held by the next lineage to begin.
+    turn: Mutex<()>,
     stores: Arc<TrustStores>,
 }
 
 impl ClientCache {
     /// Creates a cache that takes its configuration from the settings of the first request.
-    pub(crate) fn new(stores: Arc<TrustStores>) -> Result<Self, DeployError> {
-        Ok(Self { runtime: Runtime::new()?, config: None, client: None, stores })
+    pub(crate) fn new(stores: Arc<TrustStores>) -> Self {
+        Self {
+            client: OnceCell::new(),
+            handshakes: OnceCell::new(),
+            max_handshakes: MAX_HANDSHAKES,
+            turn: Mutex::default(),
+            stores,
+        }
     }
 
-    /// Creates a cache that shares a configuration, and with it the rate limit, with others.
-    pub(crate) fn with_config(
-        config: Arc<ClientConfig>,
-        stores: Arc<TrustStores>,
-    ) -> Result<Self, DeployError> {
-        Ok(Self { config: Some(config), ..Self::new(stores)? })
+    /// Creates a cache for many lineages at once.
+    pub(crate) fn for_many(stores: Arc<TrustStores>) -> Self {
+        Self { max_handshakes: MAX_HANDSHAKES_OF_MANY, ..Self::new(stores) }
     }
 
     /// Lists the sites and records of the account.
-    pub(crate) fn listing(
-        &mut self,
+    pub(crate) async fn listing(
+        &self,
         settings: &Settings,
         deadline: Deadline,
     ) -> Result<Listing, DeployError> {
         let client = self.client(settings, Redactor::default(), deadline)?;
-        Ok(self.runtime.block_on(client.listing())??)
+        Ok(client.listing().await?)
+    }
+
+    /// Waits until the rate limit admits a request of another lineage. Lineages begin one at a time, after those in
+    /// progress have sent theirs, so that the time limit of none runs out while it waits for others.
+    pub(crate) async fn wait_for_turn(&self, deadline: Deadline) {
+        let _turn = self.turn.lock().await;
+        yield_now().await;
+        if let Some(client) = self.client.get() {
+            client.wait(deadline).await;
+        }
     }
 
     /// Returns a client that removes the API key and what the redactor knows from all responses.
     pub(super) fn client(
-        &mut self,
+        &self,
         settings: &Settings,
         mut redactor: Redactor,
         deadline: Deadline,
     ) -> Result<Client, DeployError> {
         redactor.hide(&settings.api_key);
-        if let Some(client) = &self.client {
+        if let Some(client) = self.client.get() {
             return Ok(client.for_task(redactor, deadline));
         }
-        let config = match &self.config {
-            Some(config) => Arc::clone(config),
-            None => Arc::new(ClientConfig::new(settings, &self.stores, deadline)?),
-        };
+        let config = ClientConfig::new(settings, &self.stores, deadline)?;
         let client = Client::new(&config, redactor, deadline)?;
         // The cache keeps no secret of a lineage.
-        self.client = Some(client.for_task(Redactor::default(), deadline));
+        let _ = self.client.set(client.for_task(Redactor::default(), deadline));
         Ok(client)
+    }
+
+    /// Handshakes with the edge, with one limit for all deployments.
+    pub(super) fn handshakes(&self) -> Result<&Arc<Handshakes>, DeployError> {
+        if let Some(handshakes) = self.handshakes.get() {
+            return Ok(handshakes);
+        }
+        let handshakes = Handshakes::new(self.max_handshakes)
+            .context("cannot set up TLS for the handshakes with the edge")?;
+        Ok(self.handshakes.get_or_init(|| Arc::new(handshakes)))
     }
 
     /// The trust stores that this run has loaded.
     pub(super) fn trust_stores(&self) -> &TrustStores {
         &self.stores
-    }
-
-    pub(super) fn block_on<F: Future>(&self, work: F) -> Result<F::Output, DeployError> {
-        Ok(self.runtime.block_on(work)?)
     }
 }

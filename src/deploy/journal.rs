@@ -52,7 +52,7 @@ pub(crate) struct Journal {
 
 impl Journal {
     /// Locks the lineage, waiting for another run until the deadline, and reads its state.
-    pub(crate) fn open(
+    pub(crate) async fn open(
         source: &Source,
         (options, origin): (DeployOptions, Origin),
         directory: Option<&Path>,
@@ -69,7 +69,7 @@ impl Journal {
                 let reason = "no state directory is set, and there is no home directory";
                 report.warnings.push(not_recorded(reason));
             }
-            Some(directory) => match journal.lock(directory, deadline) {
+            Some(directory) => match journal.lock(directory, deadline).await {
                 Ok(()) => {}
                 Err(LockError::Timeout(error)) => return Err(error.into()),
                 Err(LockError::Write(error)) => journal.warn(error, report),
@@ -107,9 +107,9 @@ impl Journal {
         }
     }
 
-    fn lock(&mut self, directory: &Path, deadline: Deadline) -> Result<(), LockError> {
+    async fn lock(&mut self, directory: &Path, deadline: Deadline) -> Result<(), LockError> {
         let store = Store::open(directory)?;
-        self.lock = Some(store.lock(&self.name, deadline)?);
+        self.lock = Some(store.lock_in_task(&self.name, deadline).await?);
         self.store = Some(store);
         Ok(())
     }

@@ -73,15 +73,15 @@ pub(crate) struct Deployment<'a> {
 impl Deployment<'_> {
     /// Deploys and adds the results to the report. An error means that nothing was sent; failures of single sites are
     /// in the report. The caller passes the result to `Journal::finish`.
-    pub(crate) fn run(
+    pub(crate) async fn run(
         &self,
         journal: &mut Journal,
-        clients: &mut ClientCache,
+        clients: &ClientCache,
         report: &mut DeployReport,
     ) -> Result<(), DeployError> {
         self.progress.enter(Phase::Checking);
         self.warn_of_readable_key(report);
-        let bundle = self.load_bundle()?;
+        let bundle = self.load_bundle().await?;
         report.body.certificate = bundle.chain.as_ref().ok().map(CertificateReport::new);
         if let Ok(chain) = &bundle.chain {
             self.check_leaf(&chain.leaf, journal)?;
@@ -101,14 +101,14 @@ impl Deployment<'_> {
         if !self.force && journal.already_deployed(report) {
             return Ok(());
         }
-        self.roll_out(&vetted, journal, clients, report)
+        self.roll_out(&vetted, journal, clients, report).await
     }
 
-    fn load_bundle(&self) -> Result<Bundle, DeployError> {
+    async fn load_bundle(&self) -> Result<Bundle, DeployError> {
         let mut files = self.source.files.clone();
         // Certificate and key may be in one file.
         files.key.get_or_insert_with(|| files.cert.clone());
-        Ok(bundle::load(&files, self.deadline)?)
+        Ok(bundle::load_in_task(files, self.deadline).await?)
     }
 
     /// Fails if the client has renewed the lineage since its options were read.
@@ -135,11 +135,11 @@ impl Deployment<'_> {
         }
     }
 
-    fn roll_out(
+    async fn roll_out(
         &self,
         vetted: &Vetted<'_>,
         journal: &mut Journal,
-        clients: &mut ClientCache,
+        clients: &ClientCache,
         report: &mut DeployReport,
     ) -> Result<(), DeployError> {
         let deployments = match self.account {
@@ -158,6 +158,7 @@ impl Deployment<'_> {
         let client = clients.client(self.settings, redactor, self.deadline)?;
         let request = RolloutRequest {
             client: &client,
+            clients,
             vetted,
             domains: self.domains,
             settings: self.settings,
@@ -174,7 +175,7 @@ impl Deployment<'_> {
             deadline: self.deadline,
             progress: self.progress,
         };
-        clients.block_on(rollout::run(&request, report))?
+        rollout::run(&request, report).await
     }
 
     fn allow(&self) -> Allow {

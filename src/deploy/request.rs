@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::client_cache::ClientCache;
 use crate::api::Client;
 use crate::check::Vetted;
 use crate::clock::Deadline;
@@ -17,6 +18,7 @@ pub(super) const MAX_OBSERVED_SITES: usize = 32;
 /// A vetted certificate and the options for its rollout.
 pub(super) struct RolloutRequest<'a> {
     pub(super) client: &'a Client,
+    pub(super) clients: &'a ClientCache,
     pub(super) vetted: &'a Vetted<'a>,
     /// The sites that must get the certificate, each once; empty means every covered site.
     pub(super) domains: &'a [Domain],

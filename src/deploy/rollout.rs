@@ -1,8 +1,6 @@
 //! Rolls a vetted certificate out: list, plan, upload, bind, wait, and report for each site what the service and its
 //! edge show.
 
-use anyhow::Context as _;
-
 use super::binding::bind_planned;
 use super::conversion::recorded_leaf;
 use super::error::DeployError;
@@ -85,8 +83,8 @@ async fn run_planned(
     if !scope.has_sites(&leaf.names(), may_skip(request, &account), &account, report)? {
         return Ok(());
     }
-    let edge = Edge::new(request.vetted.chain(), &request.settings.edge_addresses)
-        .context("cannot set up TLS for the handshakes with the edge")?;
+    let edge =
+        Edge::new(request.vetted.chain(), &request.settings.edge_addresses, request.clients.handshakes()?);
     let survey = Survey::run(request, &edge, &scope.survey_groups(&account, !request.allow.older)).await;
     let planning = PlanInputs {
         scope: &scope,

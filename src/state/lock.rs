@@ -1,8 +1,12 @@
 //! Keeps two runs off the same lineage, with a lock of the operating system (flock) that ends with its process.
 
 use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::sync::mpsc;
+
+use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 use super::{Store, WriteError};
 use crate::clock::Deadline;
@@ -34,8 +38,30 @@ pub(crate) enum LockError {
 impl Store {
     /// Acquires the lock of a lineage, waiting for it until the deadline.
     pub(crate) fn lock(&self, name: &str, deadline: Deadline) -> Result<Lock, LockError> {
-        let path = self.file(name, "lock");
-        let failed = |error: std::io::Error| WriteError::new(&path, &error);
+        let file = match self.try_lock(name)? {
+            Ok(lock) => return Ok(lock),
+            Err(file) => file,
+        };
+        let (sender, receiver) = mpsc::channel();
+        wait_in_thread(file, move |locked| _ = sender.send(locked));
+        self.waited(name, receiver.recv_timeout(deadline.left()).ok())
+    }
+
+    /// Like `lock`, without blocking other tasks.
+    pub(crate) async fn lock_in_task(&self, name: &str, deadline: Deadline) -> Result<Lock, LockError> {
+        let file = match self.try_lock(name)? {
+            Ok(lock) => return Ok(lock),
+            Err(file) => file,
+        };
+        let (sender, receiver) = oneshot::channel();
+        wait_in_thread(file, move |locked| _ = sender.send(locked));
+        self.waited(name, timeout(deadline.left(), receiver).await.ok().and_then(Result::ok))
+    }
+
+    /// Acquires the lock of a lineage unless another run holds it; if so, returns the file to lock.
+    fn try_lock(&self, name: &str) -> Result<Result<Lock, File>, WriteError> {
+        let path = self.file(name, EXTENSION);
+        let failed = |error: io::Error| WriteError::new(&path, &error);
         let file = OpenOptions::new()
             .write(true)
             .create(true)
@@ -44,17 +70,28 @@ impl Store {
             .open(&path)
             .map_err(failed)?;
         match file.try_lock() {
-            Ok(()) => return Ok(Lock { _file: file, has_waited: false }),
-            Err(TryLockError::Error(error)) => return Err(failed(error).into()),
-            Err(TryLockError::WouldBlock) => log::info!("waiting for another run on {name}"),
-        }
-        // flock has no time limit; a thread that still waits ends with the process.
-        let (sender, receiver) = mpsc::channel();
-        std::thread::spawn(move || sender.send(file.lock().map(|()| file)));
-        match receiver.recv_timeout(deadline.left()) {
-            Ok(Ok(file)) => Ok(Lock { _file: file, has_waited: true }),
-            Ok(Err(error)) => Err(failed(error).into()),
-            Err(_) => Err(LockTimeout { name: name.to_owned() }.into()),
+            Ok(()) => Ok(Ok(Lock { _file: file, has_waited: false })),
+            Err(TryLockError::Error(error)) => Err(failed(error)),
+            Err(TryLockError::WouldBlock) => {
+                log::info!("waiting for another run on {name}");
+                Ok(Err(file))
+            }
         }
     }
+
+    /// The lock after the wait; `locked` is `None` if the deadline has passed.
+    fn waited(&self, name: &str, locked: Option<io::Result<File>>) -> Result<Lock, LockError> {
+        match locked {
+            Some(Ok(file)) => Ok(Lock { _file: file, has_waited: true }),
+            Some(Err(error)) => Err(WriteError::new(&self.file(name, EXTENSION), &error).into()),
+            None => Err(LockTimeout { name: name.to_owned() }.into()),
+        }
+    }
+}
+
+const EXTENSION: &str = "lock";
+
+/// Waits for a lock that another run holds. flock has no time limit; a thread that still waits ends with the process.
+fn wait_in_thread(file: File, on_locked: impl FnOnce(io::Result<File>) + Send + 'static) {
+    std::thread::spawn(move || on_locked(file.lock().map(|()| file)));
 }

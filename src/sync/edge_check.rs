@@ -16,11 +16,10 @@ use crate::cert::KeyType;
 use crate::clock::Deadline;
 use crate::names::Domain;
 use crate::outcome::Outcome;
-use crate::runtime::Runtime;
 use crate::settings::Verify;
 use crate::state::{LeafState, SiteState};
 use crate::text;
-use crate::verify::{Edge, EdgeView, Handshakes};
+use crate::verify::{Edge, EdgeView, Handshakes, MAX_HANDSHAKES};
 
 /// A lineage whose edges are checked.
 pub(super) struct CheckedLineage<'a> {
@@ -107,11 +106,11 @@ impl<'a> CheckedLineage<'a> {
 
 /// Observes the edges of all lineages until the deadline. The order is random, so that edges which do not respond
 /// cannot keep the same lineages from being checked in every run.
-pub(super) fn observe(lineages: &mut [CheckedLineage<'_>], deadline: Deadline) -> anyhow::Result<()> {
+pub(super) async fn observe(lineages: &mut [CheckedLineage<'_>], deadline: Deadline) -> anyhow::Result<()> {
     if lineages.is_empty() {
         return Ok(());
     }
-    let handshakes = Arc::new(Handshakes::new().context("cannot set up TLS")?);
+    let handshakes = Arc::new(Handshakes::new(MAX_HANDSHAKES).context("cannot set up TLS")?);
     let leaves: Vec<_> = lineages.iter().map(CheckedLineage::leaf).collect();
     let sites = lineages.iter().enumerate();
     let mut sites: Vec<(usize, &Site)> =
@@ -127,8 +126,7 @@ pub(super) fn observe(lineages: &mut [CheckedLineage<'_>], deadline: Deadline) -
             (at, site.id, view)
         })
     });
-    let observations = stream::iter(observations).buffer_unordered(MAX_CONCURRENT).collect::<Vec<_>>();
-    let views = Runtime::new()?.block_on(observations)?;
+    let views: Vec<_> = stream::iter(observations).buffer_unordered(MAX_CONCURRENT).collect().await;
     for (at, site, view) in views {
         if let (Some(lineage), Some(view)) = (lineages.get_mut(at), view) {
             lineage.add(site, view);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use time::OffsetDateTime;
 
 use super::scan::Candidate;
-use crate::error::{Diagnostic, ErrorKind, state_file_hint};
+use crate::error::{Diagnostic, ErrorKind, INTERNAL_HINT, state_file_hint};
 use crate::file::ReadError;
 use crate::hint::Hint;
 use crate::state::{DamagedFile, StateDirError, StateError, WriteError};
@@ -39,6 +39,8 @@ pub(crate) enum SyncError {
         text::path(cert)
     )]
     Expired { lineage: String, cert: PathBuf, at: OffsetDateTime },
+    #[error("internal error: {0:#}")]
+    Internal(#[from] anyhow::Error),
 }
 
 impl SyncError {
@@ -58,6 +60,7 @@ impl Diagnostic for SyncError {
             Self::Source(error) => error.kind(),
             Self::FilesMissing { .. } => ErrorKind::NoInput,
             Self::Expired { .. } => ErrorKind::Refused,
+            Self::Internal(_) => ErrorKind::Internal,
         }
     }
 
@@ -82,6 +85,7 @@ impl Diagnostic for SyncError {
             Self::Expired { lineage, .. } => Some(format!(
                 "renew it with its ACME client, or run `edgecert status --forget {lineage}` if it is no longer needed"
             ).into()),
+            Self::Internal(_) => Some(INTERNAL_HINT.into()),
         }
     }
 }

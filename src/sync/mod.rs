@@ -24,13 +24,13 @@ use self::schedule::{Job, Schedule, by_account};
 pub(crate) use self::summary::Summary;
 use self::triage::Triage;
 use self::workers::{JobResult, ListedAccount, Workers};
-use crate::api::ClientConfig;
 use crate::clock::{self, Deadline};
 use crate::context::Context;
 use crate::deploy::{self, AccountSnapshot, ClientCache, left_behind};
 use crate::inventory::{Inventory, Member, Shard, entry_of};
 use crate::plan::IndexedListing;
 use crate::progress::{Phase, Progress};
+use crate::runtime::Runtime;
 use crate::settings::{Layer, Layers, Settings};
 use crate::source::Source;
 use crate::state::{self, DamagedFile, Deployments, Store};
@@ -67,7 +67,7 @@ pub(crate) fn run(
     }
     let mut errors = Vec::new();
     inventory.visit(|member| sync.scan(member), |error| errors.push(error));
-    let mut summary = sync.deploy(progress);
+    let mut summary = Runtime::new()?.block_on(sync.deploy(progress))?;
     let is_mine = |name: &str| options.shard.is_none_or(|shard| shard.contains(name));
     for error in errors {
         match error.damaged() {
@@ -102,7 +102,7 @@ pub(crate) fn run_one(
         sync.scan.deployments.add(other, state);
     }
     sync.scan(Member { name, source: Ok(source.clone()), entry, state: Some(state) });
-    Ok(Some(sync.deploy(progress)))
+    Ok(Some(Runtime::new()?.block_on(sync.deploy(progress))?))
 }
 
 /// The warning for a lineage that this run deployed because it is configured.
@@ -141,12 +141,12 @@ impl<'a> Sync<'a> {
     }
 
     /// Lists each account once and does what every lineage needs.
-    fn deploy(self, progress: &dyn Progress) -> Summary {
+    async fn deploy(self, progress: &dyn Progress) -> Summary {
         let Self { scan, state_dir, lineages, mut summary } = self;
         progress.enter(Phase::Reading);
         let (mut accounts, mut members_of, stores) = (Vec::new(), Vec::new(), Arc::default());
         for (settings, members) in by_account(&lineages) {
-            match list_account(&settings, &scan.deployments, &stores) {
+            match list_account(&settings, &scan.deployments, &stores).await {
                 Ok(account) => {
                     accounts.push(account);
                     members_of.push((settings, members));
@@ -160,13 +160,12 @@ impl<'a> Sync<'a> {
             summary.add_gaps(listing.listing().gaps());
             summary.add_warnings(left_behind(listing.listing(), deployments, clock::now()));
             let mut triage = Triage { state_dir: &state_dir, now: clock::now(), summary: &mut summary };
-            schedule.add(triage.run(members, listing, deployments, settings), listing, number);
+            schedule.add(triage.run(members, listing, deployments, settings).await, listing, number);
         }
         progress.start(schedule.len());
         let workers = Workers {
             accounts: &accounts,
             state_dir: &state_dir,
-            stores: &stores,
             // Several deployments at once have no common phase.
             progress: if schedule.len() == 1 { progress } else { &() },
         };
@@ -179,23 +178,22 @@ impl<'a> Sync<'a> {
                 JobResult::FilesMissing(report) => summary.add_missing(&job.lineage.name, report),
             }
         };
-        workers.deploy_independent(&schedule.independent, &mut on_done);
-        workers.deploy_conflicting(&schedule.conflicting, &mut on_done);
+        workers.deploy_independent(&schedule.independent, &mut on_done).await;
+        workers.deploy_conflicting(&schedule.conflicting, &mut on_done).await;
         summary
     }
 }
 
-fn list_account(
+async fn list_account(
     settings: &Settings,
     deployments: &Deployments,
     stores: &Arc<TrustStores>,
 ) -> Result<ListedAccount, deploy::DeployError> {
     let deadline = Deadline::after(settings.timeout);
-    let config = Arc::new(ClientConfig::new(settings, stores, deadline)?);
-    let mut clients = ClientCache::with_config(Arc::clone(&config), Arc::clone(stores))?;
-    let listing = IndexedListing::new(clients.listing(settings, deadline)?);
+    let clients = ClientCache::for_many(Arc::clone(stores));
+    let listing = IndexedListing::new(clients.listing(settings, deadline).await?);
     let deployments = deployments.of_service(&settings.base_url.to_string());
-    Ok(ListedAccount { config, snapshot: AccountSnapshot { listing, deployments } })
+    Ok(ListedAccount { clients, snapshot: AccountSnapshot { listing, deployments } })
 }
 
 #[cfg(test)]

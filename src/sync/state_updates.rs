@@ -20,7 +20,7 @@ use crate::state::SiteState;
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Records what the edges of an unchanged lineage serve, unless another run has begun to deploy it.
-pub(super) fn record_edge_check(
+pub(super) async fn record_edge_check(
     checked: &CheckedLineage<'_>,
     state_dir: &Path,
     now: OffsetDateTime,
@@ -30,7 +30,7 @@ pub(super) fn record_edge_check(
         return report;
     }
     let deadline = Deadline::after(LOCK_TIMEOUT);
-    match open_journal(checked.lineage, state_dir, deadline, &mut report) {
+    match open_journal(checked.lineage, state_dir, deadline, &mut report).await {
         Ok(mut journal) if !journal.has_newer_run() => {
             journal.update_sites(|site| checked.update(site, now), checked.checked_at(now), &mut report);
         }
@@ -41,7 +41,7 @@ pub(super) fn record_edge_check(
 }
 
 /// Records that a lineage is superseded on some sites, or on all of them; nothing is pending then.
-pub(super) fn record_superseded(
+pub(super) async fn record_superseded(
     lineage: &Candidate,
     superseded: &SupersededSites<'_>,
     state_dir: &Path,
@@ -49,7 +49,7 @@ pub(super) fn record_superseded(
     let mut report = DeployReport::new("deploy");
     report.body.source = Some(SourceReport::new(&lineage.source));
     let deadline = Deadline::after(LOCK_TIMEOUT);
-    let mut journal = match open_journal(lineage, state_dir, deadline, &mut report) {
+    let mut journal = match open_journal(lineage, state_dir, deadline, &mut report).await {
         Ok(journal) => journal,
         Err(error) => {
             log::info!("{}: {error}", lineage.name);

@@ -25,7 +25,7 @@ pub(super) struct Triage<'a> {
 
 impl Triage<'_> {
     /// Returns the lineages to deploy, each with the reason.
-    pub(super) fn run<'l>(
+    pub(super) async fn run<'l>(
         &mut self,
         lineages: &[&'l Candidate],
         account: &'l IndexedListing,
@@ -42,22 +42,22 @@ impl Triage<'_> {
                     self.summary.add_failed(&lineage.name, SyncError::expired(lineage, at));
                 }
                 Decision::MarkSuperseded(superseded) => {
-                    checked.extend(self.mark_superseded(lineage, superseded));
+                    checked.extend(self.mark_superseded(lineage, superseded).await);
                 }
                 Decision::CheckEdge(check) => checked.push(CheckedLineage::new(lineage, check)),
             }
         }
-        due.extend(self.check_edges(checked, settings));
+        due.extend(self.check_edges(checked, settings).await);
         due
     }
 
     /// Returns the lineage if its other sites are to be checked.
-    fn mark_superseded<'l>(
+    async fn mark_superseded<'l>(
         &mut self,
         lineage: &'l Candidate,
         superseded: SupersededSites<'l>,
     ) -> Option<CheckedLineage<'l>> {
-        let report = record_superseded(lineage, &superseded, self.state_dir);
+        let report = record_superseded(lineage, &superseded, self.state_dir).await;
         if superseded.is_complete {
             self.summary.add_superseded(&lineage.name, report);
             return None;
@@ -70,14 +70,14 @@ impl Triage<'_> {
     }
 
     /// Returns the lineages whose edges serve another leaf.
-    fn check_edges<'l>(
+    async fn check_edges<'l>(
         &mut self,
         mut lineages: Vec<CheckedLineage<'l>>,
         settings: &Settings,
     ) -> Vec<(&'l Candidate, Reason)> {
         // Deployments wait for this.
         let deadline = Deadline::after(settings.timeout / 3);
-        if let Err(error) = edge_check::observe(&mut lineages, deadline) {
+        if let Err(error) = edge_check::observe(&mut lineages, deadline).await {
             self.summary.add_warnings([format!("cannot check what the edge serves: {error:#}")]);
         }
         let mut due = Vec::new();
@@ -85,7 +85,7 @@ impl Triage<'_> {
             if let Some(reason) = checked.drift() {
                 due.push((checked.lineage, reason));
             } else {
-                let report = record_edge_check(&checked, self.state_dir, self.now);
+                let report = record_edge_check(&checked, self.state_dir, self.now).await;
                 self.add_warnings(checked.lineage, &report);
                 self.summary.add_unchanged(1);
             }

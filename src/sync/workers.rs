@@ -1,16 +1,13 @@
-//! Deploys lineages concurrently: a few threads, each with a connection of its own, within one rate limit per account.
+//! Deploys lineages concurrently, as tasks on one thread. Those of one account share its connections and its rate
+//! limit.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
-use std::thread;
+
+use futures_util::{StreamExt as _, stream};
 
 use super::error::SyncError;
 use super::scan::{Candidate, Reason};
 use super::schedule::Job;
-use crate::api::{ClientConfig, MAX_CONCURRENT_REQUESTS};
 use crate::bundle;
 use crate::clock::Deadline;
 use crate::deploy::{self, AccountSnapshot, ClientCache, Deployment, Journal, recorded_options};
@@ -18,11 +15,13 @@ use crate::hint::{Command, Place};
 use crate::progress::Progress;
 use crate::report::{DeployReport, SourceReport};
 use crate::state::Origin;
-use crate::trust::TrustStores;
+
+/// Maximum number of lineages in progress. More than requests in flight, because many wait for a lock or an edge.
+const MAX_CONCURRENT: usize = 256;
 
 /// An account, reached and listed once for all its lineages.
 pub(super) struct ListedAccount {
-    pub(super) config: Arc<ClientConfig>,
+    pub(super) clients: ClientCache,
     pub(super) snapshot: AccountSnapshot,
 }
 
@@ -33,64 +32,52 @@ pub(super) enum JobResult {
     FilesMissing(DeployReport),
 }
 
-/// What all workers share.
+/// What all jobs share.
 pub(super) struct Workers<'a> {
     pub(super) accounts: &'a [ListedAccount],
     pub(super) state_dir: &'a Path,
-    pub(super) stores: &'a Arc<TrustStores>,
     /// Progress of each deployment.
     pub(super) progress: &'a dyn Progress,
 }
 
 impl Workers<'_> {
     /// Deploys lineages that share no resource concurrently, from the listing of their account.
-    pub(super) fn deploy_independent(&self, jobs: &[Job<'_>], on_done: impl FnMut(&Job<'_>, JobResult)) {
-        self.run(jobs, MAX_CONCURRENT_REQUESTS, true, on_done);
+    pub(super) async fn deploy_independent(
+        &self,
+        jobs: &[Job<'_>],
+        on_done: impl FnMut(&Job<'_>, JobResult),
+    ) {
+        self.run(jobs, MAX_CONCURRENT, true, on_done).await;
     }
 
     /// Deploys lineages one by one, each with a listing of its own: one may change what the next one finds.
-    pub(super) fn deploy_conflicting(&self, jobs: &[Job<'_>], on_done: impl FnMut(&Job<'_>, JobResult)) {
-        self.run(jobs, 1, false, on_done);
-    }
-
-    fn run(
+    pub(super) async fn deploy_conflicting(
         &self,
         jobs: &[Job<'_>],
-        max_threads: usize,
+        on_done: impl FnMut(&Job<'_>, JobResult),
+    ) {
+        self.run(jobs, 1, false, on_done).await;
+    }
+
+    async fn run(
+        &self,
+        jobs: &[Job<'_>],
+        max_concurrent: usize,
         use_snapshot: bool,
         mut on_done: impl FnMut(&Job<'_>, JobResult),
     ) {
-        let (next, (sender, receiver)) = (AtomicUsize::new(0), mpsc::channel());
-        thread::scope(|scope| {
-            for _ in 0..max_threads.min(jobs.len()) {
-                let (sender, next) = (sender.clone(), &next);
-                scope.spawn(move || {
-                    let mut worker = Worker { shared: self, use_snapshot, clients: HashMap::new() };
-                    while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let _ = sender.send((job, worker.run(job)));
-                    }
-                });
-            }
-            drop(sender);
-            for (job, result) in receiver {
-                on_done(job, result);
-            }
-        });
+        let results = jobs.iter().map(async |job| (job, self.deploy(job, use_snapshot).await));
+        let mut results = stream::iter(results).buffer_unordered(max_concurrent);
+        while let Some((job, result)) = results.next().await {
+            on_done(job, result);
+        }
     }
-}
 
-/// One thread.
-struct Worker<'a> {
-    shared: &'a Workers<'a>,
-    /// Whether to plan from the listing of the account rather than from a new one.
-    use_snapshot: bool,
-    /// By account.
-    clients: HashMap<usize, ClientCache>,
-}
-
-impl Worker<'_> {
-    fn run(&mut self, job: &Job<'_>) -> JobResult {
+    async fn deploy(&self, job: &Job<'_>, use_snapshot: bool) -> JobResult {
         let lineage = job.lineage;
+        if let Some(account) = self.accounts.get(job.account) {
+            account.clients.wait_for_turn(Deadline::after(lineage.settings.timeout)).await;
+        }
         let mut report = DeployReport::new("deploy");
         report.body.source = Some(SourceReport::new(&lineage.source));
         report.set_place(Place {
@@ -100,19 +87,19 @@ impl Worker<'_> {
             has_domain_flag: false,
         });
         let deadline = Deadline::after(lineage.settings.timeout);
-        let mut journal = match open_journal(lineage, self.shared.state_dir, deadline, &mut report) {
+        let mut journal = match open_journal(lineage, self.state_dir, deadline, &mut report).await {
             Ok(journal) => journal,
             Err(error) => {
                 report.fail(error);
                 return JobResult::Deployed(report);
             }
         };
-        if let Some(error) = missing_files(job, deadline) {
+        if let Some(error) = missing_files(job, deadline).await {
             journal.mark_missing(&mut report);
             report.fail(error);
             return JobResult::FilesMissing(report);
         }
-        let result = self.deploy(job, deadline, &mut journal, &mut report);
+        let result = self.roll_out((job, use_snapshot), deadline, &mut journal, &mut report).await;
         journal.finish(result, &mut report);
         if let Some(error) = journal.take_write_error() {
             report.fail(error);
@@ -120,22 +107,16 @@ impl Worker<'_> {
         JobResult::Deployed(report)
     }
 
-    fn deploy(
-        &mut self,
-        job: &Job<'_>,
+    /// `use_snapshot`: plan from the listing of the account rather than from a new one.
+    async fn roll_out(
+        &self,
+        (job, use_snapshot): (&Job<'_>, bool),
         deadline: Deadline,
         journal: &mut Journal,
         report: &mut DeployReport,
     ) -> Result<(), deploy::DeployError> {
         let lineage = job.lineage;
-        let Some(account) = self.shared.accounts.get(job.account) else { return Ok(()) };
-        let clients = match self.clients.entry(job.account) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => {
-                let (config, stores) = (Arc::clone(&account.config), Arc::clone(self.shared.stores));
-                new.insert(ClientCache::with_config(config, stores)?)
-            }
-        };
+        let Some(account) = self.accounts.get(job.account) else { return Ok(()) };
         // Without a record of this deployment the next `sync` would not finish it.
         if let Some(error) = journal.take_write_error() {
             return Err(deploy::DeployError::NotRecorded(error));
@@ -151,16 +132,16 @@ impl Worker<'_> {
             upload_only: false,
             force: false,
             dry_run: false,
-            account: self.use_snapshot.then_some(&account.snapshot),
+            account: use_snapshot.then_some(&account.snapshot),
             deadline,
-            progress: self.shared.progress,
+            progress: self.progress,
         };
-        deployment.run(journal, clients, report)
+        deployment.run(journal, &account.clients, report).await
     }
 }
 
 /// Locks a lineage and reads its state, unless another run has begun since the scan and must not be overwritten.
-pub(super) fn open_journal(
+pub(super) async fn open_journal(
     lineage: &Candidate,
     state_dir: &Path,
     deadline: Deadline,
@@ -169,17 +150,17 @@ pub(super) fn open_journal(
     let (settings, overrides) = (Some(lineage.settings.as_ref()), lineage.overrides.clone());
     let options = recorded_options(settings, overrides, lineage.guards, &lineage.domains);
     let options = (options, Origin::State);
-    let mut journal = Journal::open(&lineage.source, options, Some(state_dir), deadline, report)?;
+    let mut journal = Journal::open(&lineage.source, options, Some(state_dir), deadline, report).await?;
     journal.compare_with_scan(lineage.begun)?;
     Ok(journal)
 }
 
 /// Reads files again that were missing in the scan, because the client may have been replacing them. The error if they
 /// are still missing.
-fn missing_files(job: &Job<'_>, deadline: Deadline) -> Option<SyncError> {
+async fn missing_files(job: &Job<'_>, deadline: Deadline) -> Option<SyncError> {
     if job.reason != Reason::FilesMissing {
         return None;
     }
-    let file = bundle::load(&job.lineage.source.refresh().files, deadline).err()?;
+    let file = bundle::load_in_task(job.lineage.source.refresh().files, deadline).await.err()?;
     file.is_missing().then(|| SyncError::FilesMissing { lineage: job.lineage.name.clone(), file })
 }

@@ -55,12 +55,12 @@ pub(crate) struct Handshakes {
     permits: Semaphore,
 }
 
-/// Maximum number of handshakes in progress.
-const MAX_CONCURRENT: usize = 32;
+/// Maximum number of handshakes in progress for one command.
+pub(crate) const MAX_HANDSHAKES: usize = 32;
 
 impl Handshakes {
-    /// Sets up TLS.
-    pub(crate) fn new() -> Result<Self, Error> {
+    /// Sets up TLS, for at most this many handshakes in progress.
+    pub(crate) fn new(max_concurrent: usize) -> Result<Self, Error> {
         let provider = Arc::new(ring::default_provider());
         let mut config = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()?
@@ -69,7 +69,7 @@ impl Handshakes {
         // A resumed session transfers no certificate.
         config.resumption = Resumption::disabled();
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(Self { config, provider, permits: Semaphore::new(MAX_CONCURRENT) })
+        Ok(Self { config, provider, permits: Semaphore::new(max_concurrent) })
     }
 
     /// Makes a handshake for `name` as a client that offers `schemes`. The deadline includes the wait for a permit, which

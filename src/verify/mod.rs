@@ -21,7 +21,7 @@ use tokio::time::sleep;
 
 pub(crate) use self::edge_view::EdgeView;
 use self::expected::ExpectedLeaf;
-pub(crate) use self::handshake::Handshakes;
+pub(crate) use self::handshake::{Handshakes, MAX_HANDSHAKES};
 use self::handshake_round::HandshakeRound;
 pub(crate) use self::observation::OtherLeaf;
 use self::resolve::{resolve_address, resolve_cname, server_name};
@@ -47,13 +47,13 @@ pub(crate) struct Edge<'a> {
 }
 
 impl<'a> Edge<'a> {
-    /// Expects the leaf of a chain. `addresses` are used instead of those of each site, unless there are none.
-    pub(crate) fn new(chain: &'a Chain, addresses: &'a [String]) -> Result<Self, rustls::Error> {
-        Ok(Self { expected: ExpectedLeaf::Chain(chain), addresses, handshakes: Arc::new(Handshakes::new()?) })
+    /// Expects the leaf of a chain. `addresses` are used instead of those of each site, unless there are none. Edges that
+    /// share `handshakes` share its limit on concurrency.
+    pub(crate) fn new(chain: &'a Chain, addresses: &'a [String], handshakes: &Arc<Handshakes>) -> Self {
+        Self { expected: ExpectedLeaf::Chain(chain), addresses, handshakes: Arc::clone(handshakes) }
     }
 
-    /// Expects a leaf known only by its fingerprint and possibly its key type. Edges that share `handshakes` share its limit
-    /// on concurrency.
+    /// Expects a leaf known only by its fingerprint and possibly its key type.
     pub(crate) fn for_leaf(
         fingerprint: &'a str,
         key_type: Option<KeyType>,

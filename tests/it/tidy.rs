@@ -82,7 +82,6 @@ const IMPORTS: [(&str, &[&str]); 37] = [
             "plan",
             "progress",
             "report",
-            "runtime",
             "secret",
             "settings",
             "sightings",

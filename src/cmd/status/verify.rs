@@ -17,7 +17,7 @@ use crate::names::Domain;
 use crate::outcome::Outcome;
 use crate::runtime::Runtime;
 use crate::sightings::SeenLeaf;
-use crate::verify::{Edge, EdgeView, Handshakes};
+use crate::verify::{Edge, EdgeView, Handshakes, MAX_HANDSHAKES};
 
 /// Maximum number of sites that are checked at once.
 const MAX_CONCURRENT: usize = 32;
@@ -41,7 +41,7 @@ pub(super) fn verify(
     let edges: Vec<Vec<String>> = lineages.iter().map(edges_of).collect();
     let targets = lineages.iter_mut().zip(&edges).flat_map(|(lineage, edges)| targets(lineage, edges));
     let targets: Vec<HandshakeTarget<'_>> = targets.collect();
-    let handshakes = Arc::new(Handshakes::new().context("cannot set up TLS")?);
+    let handshakes = Arc::new(Handshakes::new(MAX_HANDSHAKES).context("cannot set up TLS")?);
     let checks = stream::iter(targets.into_iter().map(|target| target.verify(&handshakes)));
     Runtime::new()?.block_on(checks.buffer_unordered(MAX_CONCURRENT).for_each(std::future::ready))?;
     Ok(())

@@ -13,6 +13,7 @@ mod race;
 mod rest;
 mod superseded;
 mod trickle;
+mod waits;
 
 use std::fs;
 use std::path::{Path, PathBuf};

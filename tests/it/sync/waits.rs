@@ -1,0 +1,106 @@
+//! Lineages that wait, for another run or for an edge, do not delay the others.
+
+use std::fs::File;
+use std::process::{Child, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::{configured, sync};
+use crate::harness::{EdgeAddress, EdgeMode, Hook, Lineage, Sandbox, is_bound_to, sandbox, state_files};
+
+/// Lineages that wait.
+const WAITING: usize = 40;
+/// The site of the one that does not. Its leaf was issued first, so it is deployed last.
+const FREE: &str = "free.example";
+
+/// Many lineages to deploy, and a service with their sites.
+struct Fleet {
+    service: Sandbox,
+    state: TempDir,
+    waiting: Vec<Lineage>,
+    free: Lineage,
+}
+
+impl Fleet {
+    fn new() -> Self {
+        let domains: Vec<String> = (0..WAITING).map(|n| format!("s{n}.example")).collect();
+        let names = domains.iter().map(String::as_str).chain([FREE]).collect::<Vec<_>>();
+        let waiting = domains.iter().map(|domain| Lineage::issued_for(&[domain])).collect();
+        let free = Lineage::issued_days_ago(2, "free", &[FREE]);
+        Self { service: sandbox(&names), state: TempDir::new().unwrap(), waiting, free }
+    }
+
+    fn sync(&self) -> Hook {
+        let lineages: Vec<&Lineage> = self.waiting.iter().chain([&self.free]).collect();
+        configured(sync(&self.service, self.state.path()), &lineages)
+    }
+
+    /// The lock files of the lineages that wait.
+    fn locks(&self) -> Vec<File> {
+        let is_waiting = |state: &Value| !state["certificate"]["names"].to_string().contains(FREE);
+        let read = |path: &std::path::PathBuf| -> Value {
+            serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+        };
+        let states = state_files(self.state.path()).into_iter().filter(|path| is_waiting(&read(path)));
+        states.map(|path| File::open(path.with_extension("lock")).unwrap()).collect()
+    }
+
+    /// Waits until `sync` has deployed the lineage that need not wait.
+    fn await_free(&self) {
+        let is_done = || is_bound_to(&self.service, FREE, &self.free);
+        assert!(
+            (0..1_000).any(|_| is_done() || {
+                sleep(Duration::from_millis(20));
+                false
+            }),
+            "it waits, too"
+        );
+    }
+}
+
+fn spawn(mut sync: Hook) -> (Child, Hook) {
+    let child = sync.command().stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    (child, sync)
+}
+
+#[test]
+fn held_locks_delay_no_other() {
+    let mut fleet = Fleet::new();
+    fleet.sync().succeeds();
+    fleet.waiting.iter().enumerate().for_each(|(n, lineage)| lineage.renew(&[&format!("s{n}.example")]));
+    fleet.free.renew_between(&[FREE], [-1, 89]);
+    let locks = fleet.locks();
+    assert_eq!(locks.len(), WAITING);
+    for lock in &locks {
+        lock.lock().unwrap();
+    }
+    let (mut child, _home) = spawn(fleet.sync());
+    fleet.await_free();
+    drop(locks);
+    assert!(child.wait().unwrap().success());
+    let last = fleet.waiting.pop().unwrap();
+    assert!(is_bound_to(&fleet.service, &format!("s{}.example", WAITING - 1), &last));
+}
+
+#[test]
+fn silent_edges_delay_no_other() {
+    let fleet = Fleet::new();
+    let silent = fleet.service.open_edge_address(&EdgeAddress::new(EdgeMode::Silent));
+    let entry = |lineage: &Lineage, edge: &str| {
+        format!("[[lineage]]\npath = '{}'\nedge_address = '{edge}'\n", lineage.path().display())
+    };
+    let waiting = fleet.waiting.iter().map(|lineage| entry(lineage, &silent));
+    let free = entry(&fleet.free, &fleet.service.endpoints().edge);
+    let entries: String = waiting.chain([free]).collect();
+    let sync = sync(&fleet.service, fleet.state.path()).without_env("EDGECERT_EDGE_ADDRESS");
+    let config = sync.write_file("config.toml", &entries);
+    let sync = sync.args(["--wait", "100"]).args(["--config".as_ref(), config.as_os_str()]);
+    let (mut child, _home) = spawn(sync);
+    fleet.await_free();
+    assert!(child.try_wait().unwrap().is_none(), "the others still wait");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
