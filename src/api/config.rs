@@ -59,6 +59,18 @@ pub(super) fn load_roots(
     }
 }
 
+impl ClientConfig {
+    /// Offers HTTP/2 to the service. For a single request that would only cost time.
+    pub(crate) fn with_http2(mut self) -> Self {
+        self.tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        self
+    }
+
+    pub(super) fn offers_http2(&self) -> bool {
+        !self.tls.alpn_protocols.is_empty()
+    }
+}
+
 /// TLS with ring and the given roots.
 pub(super) fn tls(roots: Arc<RootCertStore>) -> Result<rustls::ClientConfig, SetupError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());

@@ -15,6 +15,10 @@ use crate::trust::TrustStores;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How often an HTTP/2 connection with requests in flight is probed, and how long the response may take.
+const PING_INTERVAL: Duration = Duration::from_secs(5);
+const PING_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// Makes a client that sends these headers with each request.
 pub(super) fn http_client(
     tls: rustls::ClientConfig,
@@ -27,6 +31,9 @@ pub(super) fn http_client(
         .redirect(reqwest::redirect::Policy::none())
         .referer(false)
         .connect_timeout(CONNECT_TIMEOUT)
+        // Otherwise all requests on a connection that is silently dead would time out, and their repetitions, too.
+        .http2_keep_alive_interval(PING_INTERVAL)
+        .http2_keep_alive_timeout(PING_TIMEOUT)
         .tls_backend_preconfigured(tls);
     let failed = |error: reqwest::Error| SetupError::Client(innermost_reason(&error));
     let builder = match proxy {

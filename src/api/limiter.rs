@@ -1,7 +1,7 @@
-//! Limits concurrent requests to one service: halves the limit after each 429, raises it again slowly, and pauses
-//! all requests for as long as `Retry-After` asks.
+//! Limits concurrent requests to one service: begins with few, allows one more after each success until the first 429,
+//! halves the limit after each 429 and then raises it slowly, and pauses all requests for as long as `Retry-After` asks.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -12,7 +12,10 @@ use super::error::AttemptError;
 use crate::clock::Deadline;
 
 /// Maximum number of requests in flight to one service.
-pub(crate) const MAX_CONCURRENT_REQUESTS: usize = 32;
+pub(crate) const MAX_CONCURRENT_REQUESTS: usize = 100;
+
+/// Requests in flight at first, and at most if each of them takes a connection of its own, as in HTTP/1.1.
+const MAX_CONNECTIONS: usize = 32;
 
 const TOO_MANY_REQUESTS: u16 = 429;
 
@@ -23,6 +26,10 @@ pub(super) struct Limiter {
     limit: AtomicUsize,
     /// Requests without a 429 since the limit last changed.
     successes: AtomicUsize,
+    /// Whether any request was answered with 429.
+    is_narrowed: AtomicBool,
+    /// Whether requests share a connection.
+    is_http2: AtomicBool,
     /// No request is sent before this instant.
     backoff_until: Mutex<Option<Deadline>>,
 }
@@ -30,9 +37,11 @@ pub(super) struct Limiter {
 impl Limiter {
     pub(super) fn new() -> Self {
         Self {
-            permits: Semaphore::new(MAX_CONCURRENT_REQUESTS),
-            limit: AtomicUsize::new(MAX_CONCURRENT_REQUESTS),
+            permits: Semaphore::new(MAX_CONNECTIONS),
+            limit: AtomicUsize::new(MAX_CONNECTIONS),
             successes: AtomicUsize::new(0),
+            is_narrowed: AtomicBool::new(false),
+            is_http2: AtomicBool::new(false),
             backoff_until: Mutex::new(None),
         }
     }
@@ -62,6 +71,11 @@ impl Limiter {
         drop(self.acquire(deadline).await);
     }
 
+    /// Sets whether requests share a connection, as in HTTP/2.
+    pub(super) fn set_http2(&self, is_http2: bool) {
+        self.is_http2.store(is_http2, Ordering::Relaxed);
+    }
+
     /// Returns the permit of a request, and adapts the limit to how the request ended.
     pub(super) fn release<T>(&self, permit: SemaphorePermit<'_>, result: &Result<T, AttemptError>) {
         if self.adapt(result) {
@@ -86,7 +100,9 @@ impl Limiter {
         if matches!(error, Some(AttemptError::Unavailable { status: TOO_MANY_REQUESTS, .. })) {
             return self.halve();
         }
-        if self.successes.fetch_add(1, Ordering::Relaxed) >= self.limit.load(Ordering::Relaxed) {
+        let successes = self.successes.fetch_add(1, Ordering::Relaxed);
+        let is_narrowed = self.is_narrowed.load(Ordering::Relaxed);
+        if !is_narrowed || successes >= self.limit.load(Ordering::Relaxed) {
             self.grow();
         }
         false
@@ -95,6 +111,7 @@ impl Limiter {
     /// Removes half of the permits, as far as they are free. Returns whether the caller must remove its own, too.
     fn halve(&self) -> bool {
         self.successes.store(0, Ordering::Relaxed);
+        self.is_narrowed.store(true, Ordering::Relaxed);
         let before =
             self.limit.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |limit| Some(limit.div_ceil(2)));
         let surplus = before.map(|limit| limit - limit.div_ceil(2)).unwrap_or_default();
@@ -105,10 +122,12 @@ impl Limiter {
         own == 1
     }
 
-    /// Adds one permit, after as many successes as there are permits.
+    /// Adds one permit.
     fn grow(&self) {
         self.successes.store(0, Ordering::Relaxed);
-        if self.limit.load(Ordering::Relaxed) < MAX_CONCURRENT_REQUESTS {
+        let is_http2 = self.is_http2.load(Ordering::Relaxed);
+        let max = if is_http2 { MAX_CONCURRENT_REQUESTS } else { MAX_CONNECTIONS };
+        if self.limit.load(Ordering::Relaxed) < max {
             self.limit.fetch_add(1, Ordering::Relaxed);
             self.permits.add_permits(1);
         }
@@ -132,6 +151,16 @@ mod tests {
         (limiter.limit.load(Ordering::Relaxed), limiter.permits.available_permits())
     }
 
+    /// The number of successes after which the limit has grown to this.
+    fn successes_until(limiter: &Limiter, limit: usize) -> usize {
+        let mut successes = 0;
+        while permits(limiter).0 != limit {
+            limiter.adapt(&Ok(()));
+            successes += 1;
+        }
+        successes
+    }
+
     #[test]
     fn limit_halves_and_recovers_slowly() {
         let limiter = Limiter::new();
@@ -139,13 +168,24 @@ mod tests {
             limiter.adapt(&too_many_requests(None));
             assert_eq!(permits(&limiter), (limit, limit));
         }
-        for limit in 2..=MAX_CONCURRENT_REQUESTS {
-            while limiter.permits.available_permits() < limit {
-                limiter.adapt(&Ok(()));
-            }
-        }
+        // After as many successes as there are permits, and one more, there is another permit.
+        assert_eq!(successes_until(&limiter, MAX_CONNECTIONS), (2..=MAX_CONNECTIONS).sum::<usize>());
         limiter.adapt(&Ok(()));
-        assert_eq!(limiter.permits.available_permits(), MAX_CONCURRENT_REQUESTS);
+        assert_eq!(permits(&limiter), (MAX_CONNECTIONS, MAX_CONNECTIONS));
+    }
+
+    #[test]
+    fn only_http2_widens_the_limit() {
+        let limiter = Limiter::new();
+        (0..1_000).for_each(|_| _ = limiter.adapt(&Ok(())));
+        assert_eq!(permits(&limiter).0, MAX_CONNECTIONS);
+        limiter.set_http2(true);
+        assert_eq!(successes_until(&limiter, 100), 100 - MAX_CONNECTIONS);
+        (0..1_000).for_each(|_| _ = limiter.adapt(&Ok(())));
+        assert_eq!(permits(&limiter), (100, 100));
+        limiter.adapt(&too_many_requests(None));
+        assert_eq!(permits(&limiter), (50, 50));
+        assert!(successes_until(&limiter, 100) > 1_000, "slowly");
     }
 
     #[test]
@@ -164,12 +204,12 @@ mod tests {
         let limiter = Limiter::new();
         let soon = Deadline::after(Duration::from_secs(60));
         let acquire = |_| runtime().block_on(limiter.acquire(soon)).ok().unwrap();
-        let mut held: Vec<_> = (0..MAX_CONCURRENT_REQUESTS).map(acquire).collect();
+        let mut held: Vec<_> = (0..MAX_CONNECTIONS).map(acquire).collect();
         for removed in 1..=4 {
             limiter.release(held.pop().unwrap(), &too_many_requests(None));
-            assert_eq!(permits(&limiter), (MAX_CONCURRENT_REQUESTS - removed, 0));
+            assert_eq!(permits(&limiter), (MAX_CONNECTIONS - removed, 0));
         }
         drop(held);
-        assert_eq!(limiter.permits.available_permits(), MAX_CONCURRENT_REQUESTS - 4);
+        assert_eq!(limiter.permits.available_permits(), MAX_CONNECTIONS - 4);
     }
 }

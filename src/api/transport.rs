@@ -6,19 +6,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::Method;
 use reqwest::header::{
     ACCEPT, AUTHORIZATION, CONTENT_TYPE, DATE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER,
 };
+use reqwest::{Method, Version};
 use serde_json::Value;
 use tokio::time::timeout;
 
 use super::body::{Body, TextBody};
 use super::config::{ClientConfig, SetupError};
 use super::connection::{RequestPhase, connection_error};
+use super::connections::{Connections, Pool};
 use super::error::AttemptError;
-use super::http::http_client;
 use super::limiter::Limiter;
+use super::opening::Opening;
 use super::response::Response;
 use crate::clock::Deadline;
 use crate::secret::Redactor;
@@ -65,13 +66,14 @@ impl fmt::Display for Request {
     }
 }
 
-/// The HTTP client of one service, with the secrets that responses must not repeat.
+/// The connections to one service, with the secrets that responses must not repeat.
 pub(super) struct Transport {
-    http: reqwest::Client,
+    connections: Arc<Connections>,
     base_url: BaseUrl,
     /// Names the service in errors.
     peer: String,
     limiter: Arc<Limiter>,
+    opening: Arc<Opening>,
     redactor: Arc<Redactor>,
     skew: Cell<Option<time::Duration>>,
 }
@@ -79,16 +81,34 @@ pub(super) struct Transport {
 impl Transport {
     pub(super) fn new(config: &ClientConfig, redactor: Redactor) -> Result<Self, SetupError> {
         let (base_url, limiter) = (config.base_url.clone(), Arc::clone(&config.limiter));
-        let http = http_client(config.tls.clone(), config.proxy.as_ref(), default_headers(config)?)?;
+        let connections = Arc::new(Connections::new(config, default_headers(config)?)?);
         let peer = peer(&base_url, config.proxy.as_ref());
-        Ok(Self { http, base_url, peer, limiter, redactor: Arc::new(redactor), skew: Cell::default() })
+        let opening = Arc::new(Opening::new(!base_url.is_plain() && config.offers_http2()));
+        Ok(Self {
+            connections,
+            base_url,
+            peer,
+            limiter,
+            opening,
+            redactor: Arc::new(redactor),
+            skew: Cell::default(),
+        })
     }
 
     /// The same connections with other secrets.
     pub(super) fn with_redactor(&self, redactor: Redactor) -> Self {
-        let (http, limiter) = (self.http.clone(), Arc::clone(&self.limiter));
+        let (connections, limiter) = (Arc::clone(&self.connections), Arc::clone(&self.limiter));
+        let opening = Arc::clone(&self.opening);
         let (base_url, peer) = (self.base_url.clone(), self.peer.clone());
-        Self { http, base_url, peer, limiter, redactor: Arc::new(redactor), skew: Cell::default() }
+        Self {
+            connections,
+            base_url,
+            peer,
+            limiter,
+            opening,
+            redactor: Arc::new(redactor),
+            skew: Cell::default(),
+        }
     }
 
     pub(super) fn base_url(&self) -> &BaseUrl {
@@ -117,7 +137,16 @@ impl Transport {
         deadline: Deadline,
     ) -> Result<B::Response, AttemptError> {
         let permit = self.limiter.acquire(deadline).await.map_err(|backoff| self.not_sent(backoff))?;
-        let result = self.attempt::<B>(request, deadline).await;
+        let pool = self.connections.pool();
+        let result = self.attempt::<B>(request, &pool, deadline).await;
+        match &result {
+            Err(AttemptError::ConnectionClosed { .. }) => self.opening.set_closed(),
+            Err(AttemptError::TimedOut { .. }) if self.opening.may_be_shared() => {
+                self.connections.replace(&pool);
+                self.opening.set_closed();
+            }
+            _ => {}
+        }
         self.limiter.release(permit, &result);
         result
     }
@@ -134,10 +163,12 @@ impl Transport {
     async fn attempt<B: Body>(
         &self,
         request: &Request,
+        pool: &Pool,
         deadline: Deadline,
     ) -> Result<B::Response, AttemptError> {
+        let first = timeout(deadline.left(), self.opening.wait()).await.ok().flatten();
         let url = self.base_url.join(&request.path);
-        let mut builder = self.http.request(request.method.clone(), url);
+        let mut builder = pool.client.request(request.method.clone(), url);
         if let Some(body) = &request.body {
             builder = builder.header(CONTENT_TYPE, "application/json").body(body.clone());
         }
@@ -147,6 +178,10 @@ impl Transport {
             .await
             .map_err(|_| self.timed_out())?
             .map_err(|error| connection_error(error, &self.peer, RequestPhase::Request))?;
+        let is_http2 = response.version() == Version::HTTP_2;
+        self.limiter.set_http2(is_http2);
+        self.opening.set_open(is_http2);
+        drop(first);
         let (status, headers) = (response.status(), response.headers().clone());
         self.skew.set(skew(&headers, crate::clock::now()).or(self.skew.get()));
         let result = if status.is_success() {

@@ -77,7 +77,7 @@ pub(crate) fn deploy(
                     deadline,
                     progress,
                 };
-                let clients = ClientCache::new(Arc::default());
+                let clients = ClientCache::new(Arc::default(), !deployment.is_single_request());
                 deployment.run(&mut journal, &clients, report).await
             }
             Err(error) => Err(error.clone().into()),

@@ -24,18 +24,22 @@ pub(crate) struct ClientCache {
     client: OnceCell<Client>,
     handshakes: OnceCell<Arc<Handshakes>>,
     max_handshakes: usize,
+    /// Whether there may be several requests.
+    is_http2_offered: bool,
     /// Held by the next lineage to begin.
     turn: Mutex<()>,
     stores: Arc<TrustStores>,
 }
 
 impl ClientCache {
-    /// Creates a cache that takes its configuration from the settings of the first request.
-    pub(crate) fn new(stores: Arc<TrustStores>) -> Self {
+    /// Creates a cache that takes its configuration from the settings of the first request. HTTP/2 is offered if there may
+    /// be several requests: for a single one it would only cost time.
+    pub(crate) fn new(stores: Arc<TrustStores>, is_http2_offered: bool) -> Self {
         Self {
             client: OnceCell::new(),
             handshakes: OnceCell::new(),
             max_handshakes: MAX_HANDSHAKES,
+            is_http2_offered,
             turn: Mutex::default(),
             stores,
         }
@@ -43,7 +47,7 @@ impl ClientCache {
 
     /// Creates a cache for many lineages at once.
     pub(crate) fn for_many(stores: Arc<TrustStores>) -> Self {
-        Self { max_handshakes: MAX_HANDSHAKES_OF_MANY, ..Self::new(stores) }
+        Self { max_handshakes: MAX_HANDSHAKES_OF_MANY, ..Self::new(stores, true) }
     }
 
     /// Lists the sites and records of the account.
@@ -78,6 +82,7 @@ impl ClientCache {
             return Ok(client.for_task(redactor, deadline));
         }
         let config = ClientConfig::new(settings, &self.stores, deadline)?;
+        let config = if self.is_http2_offered { config.with_http2() } else { config };
         let client = Client::new(&config, redactor, deadline)?;
         // The cache keeps no secret of a lineage.
         let _ = self.client.set(client.for_task(Redactor::default(), deadline));

@@ -104,6 +104,11 @@ impl Deployment<'_> {
         self.roll_out(&vetted, journal, clients, report).await
     }
 
+    /// Whether this is a bare upload for one domain.
+    pub(crate) fn is_single_request(&self) -> bool {
+        self.upload_only && self.domains.len() == 1
+    }
+
     async fn load_bundle(&self) -> Result<Bundle, DeployError> {
         let mut files = self.source.files.clone();
         // Certificate and key may be in one file.

@@ -36,6 +36,7 @@ mod guards;
 mod heartbeat;
 mod help;
 mod hints;
+mod http2;
 mod incomplete;
 mod kills;
 mod limbo;

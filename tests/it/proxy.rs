@@ -85,6 +85,7 @@ fn requests_use_the_proxy_with_its_password() {
     // The base64 of `user:p@ss`.
     let authorization = "proxy-authorization: Basic dXNlcjpwQHNz";
     assert!(lines.iter().any(|line| line.eq_ignore_ascii_case(authorization)), "{lines:?}");
+    assert!(service.requests().iter().all(|request| request.http == "2"), "HTTP/2 in the tunnel");
 }
 
 #[test]

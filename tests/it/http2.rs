@@ -1,0 +1,256 @@
+//! HTTP/2, where the service offers it: one connection for many requests, and nothing is lost or done twice when it breaks.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::net::{Ipv4Addr, TcpListener};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use edgecert_sandbox::RecordedRequest;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::harness::{
+    Fault, Hook, Lineage, Options, Sandbox, configured, deploy, edgecert, is_bound_to, request_lines,
+    require, sandbox, sandbox_with, sync, test_ca, upload_count,
+};
+
+const UPLOAD: &str = "POST /api/certs/upload";
+
+fn tls_sandbox(domains: &[&str]) -> Sandbox {
+    sandbox_with(Options { tls: true, ..Options::default() }, domains)
+}
+
+/// The versions of HTTP that a sandbox was addressed in, each once.
+fn versions(service: &Sandbox) -> Vec<String> {
+    distinct(service, |request| request.http)
+}
+
+fn connections(service: &Sandbox) -> Vec<u64> {
+    distinct(service, |request| request.connection)
+}
+
+fn distinct<T: Ord>(service: &Sandbox, field: impl Fn(RecordedRequest) -> T) -> Vec<T> {
+    let mut fields: Vec<T> = service.requests().into_iter().map(field).collect();
+    fields.sort();
+    fields.dedup();
+    fields
+}
+
+/// Lineages for sites of their own, and a state directory.
+struct Fleet {
+    domains: Vec<String>,
+    lineages: Vec<Lineage>,
+    state: TempDir,
+}
+
+impl Fleet {
+    fn new(number: usize) -> Self {
+        let domains: Vec<String> = (0..number).map(|n| format!("s{n}.example")).collect();
+        let lineages = domains.iter().map(|domain| Lineage::issued_for(&[domain])).collect();
+        Self { domains, lineages, state: TempDir::new().unwrap() }
+    }
+
+    fn names(&self) -> Vec<&str> {
+        self.domains.iter().map(String::as_str).collect()
+    }
+
+    fn sync(&self, service: &Sandbox) -> Hook {
+        configured(sync(service, self.state.path()), &self.lineages.iter().collect::<Vec<_>>())
+    }
+
+    fn assert_deployed(&self, service: &Sandbox) {
+        for (domain, lineage) in self.domains.iter().zip(&self.lineages) {
+            assert!(is_bound_to(service, domain, lineage), "{domain}");
+        }
+        assert_eq!(service.certs().len(), self.lineages.len(), "one record each");
+    }
+}
+
+#[test]
+fn http2_is_used_where_it_is_offered() {
+    let lineage = Lineage::issued_for(&["a.example"]);
+    for (service, version) in [(tls_sandbox(&["a.example"]), "2"), (sandbox(&["a.example"]), "1.1")] {
+        edgecert().called_by_certbot(&lineage).against(&service).succeeds();
+        assert_eq!(versions(&service), [version]);
+    }
+    let service = tls_sandbox(&["a.example"]);
+    let bare = edgecert().called_by_certbot(&lineage).against(&service).for_domain("a.example");
+    bare.args(["--wait", "0"]).run();
+    assert_eq!((versions(&service), upload_count(&service)), (vec!["1.1".to_owned()], 1));
+}
+
+#[test]
+fn fleet_shares_connection_and_listing() {
+    const LINEAGES: usize = 100;
+    let fleet = Fleet::new(LINEAGES);
+    let service = tls_sandbox(&fleet.names());
+    fleet.sync(&service).succeeds();
+    fleet.assert_deployed(&service);
+    assert_eq!((versions(&service), connections(&service).len()), (vec!["2".to_owned()], 1));
+    let requests = request_lines(&service);
+    assert_eq!(upload_count(&service), LINEAGES);
+    // Without shared listings, each lineage would read its site.
+    assert!(requests.len() < 2 + LINEAGES + LINEAGES * 3 / 4, "{}", requests.len());
+}
+
+#[test]
+fn fleet_converges_when_connections_break() {
+    let fleet = Fleet::new(40);
+    let service = tls_sandbox(&fleet.names());
+    service.set_random_faults(
+        20_261_122,
+        [
+            Fault::status("*", 503).header("Retry-After", "0"),
+            Fault::status("*", 429),
+            Fault::close_before("*"),
+            Fault::close_after("*"),
+            Fault::truncate("*", 10),
+            Fault::stall("*", 0.1),
+        ],
+    );
+    let is_done = || {
+        let output = fleet.sync(&service).args(["--json", "--timeout", "5", "--wait", "2"]).run();
+        output.code == 0 && output.json()["counts"]["unchanged"] == fleet.lineages.len()
+    };
+    assert!((0..30).any(|_| is_done()), "it does not converge");
+    service.clear_faults();
+    fleet.assert_deployed(&service);
+    assert_eq!(versions(&service), ["2"]);
+}
+
+#[test]
+fn stalled_connection_is_replaced() {
+    let fleet = Fleet::new(2);
+    let service = tls_sandbox(&fleet.names());
+    // Both lists, longer than one attempt may take.
+    service.add_fault(Fault::stall("GET /api/*", 60.0).times(2));
+    fleet.sync(&service).args(["--timeout", "60"]).succeeds();
+    fleet.assert_deployed(&service);
+    assert_eq!((versions(&service), connections(&service).len()), (vec!["2".to_owned()], 2));
+}
+
+#[test]
+fn closed_connection_is_reported_and_replaced() {
+    let (service, state) = (tls_sandbox(&["a.example"]), TempDir::new().unwrap());
+    let lineage = Lineage::issued_for(&["a.example"]);
+    service.add_fault(Fault::close_after(UPLOAD));
+    let output = deploy(&service, &lineage, state.path()).args(["-v"]).succeeds();
+    let reason = "was closed before the response was complete: ";
+    let line = output.stderr.lines().find(|line| line.contains(reason)).expect("it is reported");
+    assert!(!line.contains("hyper") && !line.contains("h2::"), "{line}");
+    assert_eq!((upload_count(&service), service.certs().len()), (2, 1));
+    assert_eq!(connections(&service).len(), 2);
+}
+
+#[test]
+fn rejected_uploads_slow_down() {
+    let fleet = Fleet::new(40);
+    let service = tls_sandbox(&fleet.names());
+    service.add_fault(Fault::status(UPLOAD, 429).header("Retry-After", "1").times(30));
+    fleet.sync(&service).succeeds();
+    fleet.assert_deployed(&service);
+    assert_eq!(upload_count(&service), 40 + 30);
+}
+
+#[test]
+fn uploads_widen_to_a_hundred() {
+    let domains: Vec<String> = (0..400).map(|n| format!("s{n}.example")).collect();
+    let names: Vec<&str> = domains.iter().map(String::as_str).collect();
+    let (service, lineage) = (tls_sandbox(&names), Lineage::issued_for(&["*.example"]));
+    service.add_fault(Fault::stall(UPLOAD, 0.2).times(1_000));
+    let hook = edgecert().called_by_certbot(&lineage).against(&service).args(["--wait", "0"]);
+    let mut hook = domains.iter().fold(hook, |hook, domain| hook.for_domain(domain));
+    let mut child = hook.command().stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut most = Vec::new();
+    while child.try_wait().unwrap().is_none() {
+        let requests = service.requests();
+        most.push(requests.iter().filter(|request| request.status.is_none()).count());
+        sleep(Duration::from_millis(5));
+    }
+    assert_eq!(upload_count(&service), domains.len());
+    assert_eq!(most.iter().find(|in_flight| **in_flight > 0), Some(&1), "the first goes alone");
+    let most = most.into_iter().max().unwrap();
+    assert!((33..=100).contains(&most), "{most} at once");
+}
+
+/// nginx with a certificate of the test CA, which passes requests on to a sandbox.
+struct Nginx {
+    process: Child,
+    directory: TempDir,
+    port: u16,
+}
+
+impl Nginx {
+    fn before(service: &Sandbox, listen: &str, options: &str) -> Self {
+        require("nginx", "nginx-light");
+        let directory = TempDir::new().unwrap();
+        let issued = test_ca().issue(&["127.0.0.1"]).unwrap();
+        fs::write(directory.path().join("server.pem"), issued.fullchain()).unwrap();
+        fs::write(directory.path().join("server.key"), &issued.key).unwrap();
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+        let config = format!(
+            "daemon off; master_process off; pid nginx.pid; error_log stderr notice;\nevents {{}}\nhttp {{\n\
+             log_format protocol '$server_protocol'; access_log access.log protocol;\n\
+             client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi;\n\
+             uwsgi_temp_path uwsgi; scgi_temp_path scgi;\n\
+             server {{ listen 127.0.0.1:{port} ssl {listen}; ssl_certificate server.pem; ssl_certificate_key server.key;\n\
+             {options}\nlocation / {{ proxy_pass {}; }} }} }}\n",
+            service.endpoints().api
+        );
+        fs::write(directory.path().join("nginx.conf"), config).unwrap();
+        let mut nginx = Command::new("nginx");
+        nginx.args(["-e", "stderr", "-c", "nginx.conf", "-p"]).arg(directory.path());
+        let mut process = nginx.stderr(Stdio::piped()).spawn().unwrap();
+        // It has bound its port when it writes its first line.
+        let mut log = BufReader::new(process.stderr.take().unwrap()).lines();
+        log.next().expect("nginx writes a line when it starts").unwrap();
+        std::thread::spawn(move || log.for_each(drop));
+        Self { process, directory, port }
+    }
+
+    /// Directs a run to this server.
+    fn in_front(&self, hook: Hook) -> Hook {
+        let root = hook.system_roots().to_owned();
+        hook.env("EDGECERT_BASE_URL", format!("https://127.0.0.1:{}", self.port))
+            .env("EDGECERT_CA_FILE", root)
+    }
+
+    /// The protocol of each request.
+    fn protocols(&self) -> Vec<String> {
+        let log = fs::read_to_string(self.directory.path().join("access.log")).unwrap();
+        log.lines().map(str::to_owned).collect()
+    }
+}
+
+impl Drop for Nginx {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn fleet_survives_connections_that_end() {
+    let fleet = Fleet::new(60);
+    let service = sandbox(&fleet.names());
+    // GOAWAY after every seventh request, and far fewer streams than the limit of the client.
+    let nginx = Nginx::before(&service, "http2", "keepalive_requests 7; http2_max_concurrent_streams 5;");
+    let output = nginx.in_front(fleet.sync(&service)).args(["--json"]).succeeds();
+    assert_eq!(output.json()["counts"]["deployed"], Value::from(60));
+    fleet.assert_deployed(&service);
+    let protocols = nginx.protocols();
+    assert!(protocols.iter().all(|protocol| protocol == "HTTP/2.0"), "{protocols:?}");
+}
+
+#[test]
+fn http1_is_used_otherwise() {
+    let fleet = Fleet::new(40);
+    let service = sandbox(&fleet.names());
+    let nginx = Nginx::before(&service, "", "");
+    nginx.in_front(fleet.sync(&service)).succeeds();
+    fleet.assert_deployed(&service);
+    let protocols = nginx.protocols();
+    assert!(protocols.iter().all(|protocol| protocol == "HTTP/1.1"), "{protocols:?}");
+}
