@@ -11,6 +11,7 @@ use super::config::{ClientConfig, SetupError};
 use super::error::{AttemptError, RequestError};
 use super::response::Response;
 use super::transport::{Request, Transport};
+use super::wire::Site;
 use crate::clock::Deadline;
 use crate::secret::Redactor;
 use crate::settings::BaseUrl;
@@ -51,6 +52,22 @@ impl Client {
     /// Waits until another request could be sent, or for as long as one would wait.
     pub(crate) async fn wait(&self, deadline: Deadline) {
         self.transport.wait(deadline).await;
+    }
+
+    /// Removes the secrets of this client's task from a text that another one has received.
+    pub(crate) fn clean(&self, text: &str) -> String {
+        self.transport.clean(text)
+    }
+
+    /// Removes the secrets of this client's task from a site that another one has read.
+    pub(crate) fn clean_site(&self, site: &Site) -> Site {
+        let clean = |text: &_| self.clean(text).into();
+        Site {
+            unreadable_cert_id: site.unreadable_cert_id.as_deref().map(clean),
+            cname: site.cname.as_deref().map(clean),
+            disabled_reason: site.disabled_reason.as_deref().map(clean),
+            ..site.clone()
+        }
     }
 
     pub(super) fn base_url(&self) -> &BaseUrl {

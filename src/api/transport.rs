@@ -240,6 +240,11 @@ impl Transport {
         }
     }
 
+    /// Removes secrets from a text.
+    pub(super) fn clean(&self, text: &str) -> String {
+        self.redactor.clean(text)
+    }
+
     fn location(&self, headers: &HeaderMap) -> String {
         let location = headers.get(LOCATION).and_then(|value| value.to_str().ok());
         text::sanitize(&self.redactor.clean(location.unwrap_or("an unknown location")))

@@ -8,6 +8,7 @@ use tokio::sync::Mutex;
 use tokio::task::yield_now;
 
 use super::error::DeployError;
+use super::shared_listing::{Participant, SharedListing};
 use crate::api::{Client, ClientConfig, Listing};
 use crate::clock::Deadline;
 use crate::secret::Redactor;
@@ -24,6 +25,7 @@ pub(crate) struct ClientCache {
     client: OnceCell<Client>,
     handshakes: OnceCell<Arc<Handshakes>>,
     max_handshakes: usize,
+    shared_listing: SharedListing,
     /// Whether there may be several requests.
     is_http2_offered: bool,
     /// Held by the next lineage to begin.
@@ -39,6 +41,7 @@ impl ClientCache {
             client: OnceCell::new(),
             handshakes: OnceCell::new(),
             max_handshakes: MAX_HANDSHAKES,
+            shared_listing: SharedListing::default(),
             is_http2_offered,
             turn: Mutex::default(),
             stores,
@@ -61,13 +64,21 @@ impl ClientCache {
     }
 
     /// Waits until the rate limit admits a request of another lineage. Lineages begin one at a time, after those in
-    /// progress have sent theirs, so that the time limit of none runs out while it waits for others.
-    pub(crate) async fn wait_for_turn(&self, deadline: Deadline) {
+    /// progress have sent theirs, so that the time limit of none runs out while it waits for others. Keep the result
+    /// until the lineage is done.
+    pub(crate) async fn wait_for_turn(&self, deadline: Deadline) -> Participant<'_> {
         let _turn = self.turn.lock().await;
+        let participant = self.shared_listing.join();
         yield_now().await;
         if let Some(client) = self.client.get() {
             client.wait(deadline).await;
         }
+        participant
+    }
+
+    /// The listings that deployments share.
+    pub(super) fn shared_listing(&self) -> &SharedListing {
+        &self.shared_listing
     }
 
     /// Returns a client that removes the API key and what the redactor knows from all responses.

@@ -18,6 +18,7 @@ mod polling;
 mod request;
 mod rollout;
 mod scope;
+mod shared_listing;
 mod site_error;
 mod survey;
 mod upload;

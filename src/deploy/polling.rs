@@ -3,7 +3,6 @@
 //!
 //! Nothing here fails. The observations are kept in each `PendingSite`; `verdict` evaluates them.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
@@ -12,6 +11,7 @@ use tokio::time::{sleep, timeout};
 use super::binding::bind_missing;
 use super::pending_site::{PendingSite, SiteReading};
 use super::request::{MAX_OBSERVED_SITES, RolloutRequest};
+use super::shared_listing::ListedSites;
 use crate::api::{MAX_CONCURRENT_REQUESTS, Site};
 use crate::clock::Deadline;
 use crate::progress::Phase;
@@ -23,9 +23,6 @@ const READ_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time limits for what is still missing after the wait: reading the sites, and a round of handshakes.
 const LAST_READ_TIMEOUT: Duration = Duration::from_secs(2);
 const LAST_CHECK_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// Sites are read one by one if the account has more than this many sites for each of them.
-const LISTING_FACTOR: usize = 30;
 
 /// The inputs of the wait besides the sites.
 pub(super) struct Polling<'a> {
@@ -95,34 +92,44 @@ impl Polling<'_> {
 
     /// Reads the sites with one listing, or one by one if they are a small part of a large account.
     async fn read(&self, sites: &mut [PendingSite<'_>], limit: Duration) {
-        let is_in_time = if sites.len() * LISTING_FACTOR < self.account_sites {
-            timeout(limit, self.read_each(sites)).await.is_ok()
-        } else {
-            timeout(limit, self.read_listing(sites)).await.is_ok()
-        };
-        if !is_in_time {
+        if timeout(limit, self.read_now(sites)).await.is_err() {
             log::warn!("cannot read the sites after the upload: no answer in time");
         }
         sites.iter_mut().for_each(PendingSite::note_push);
     }
 
-    async fn read_listing(&self, sites: &mut [PendingSite<'_>]) {
-        let listed = match self.request.client.sites::<Site>().await {
-            Ok(listed) => listed,
-            Err(failed) => return log::warn!("cannot read the sites after the upload: {failed}"),
-        };
-        for gap in &listed.gaps {
-            log::warn!("cannot read all sites after the upload: {gap}");
+    async fn read_now(&self, sites: &mut [PendingSite<'_>]) {
+        let RolloutRequest { clients, client, .. } = self.request;
+        let size = (sites.len(), self.account_sites);
+        let take = |listed: &ListedSites| self.take_listed(listed, sites);
+        if !clients.shared_listing().read(client, size, take).await {
+            self.read_each(sites).await;
         }
-        let is_complete = listed.gaps.is_empty();
-        let mut listed: HashMap<u64, Site> = listed.items.into_iter().map(|site| (site.id, site)).collect();
+    }
+
+    /// Takes the sites from a listing; `false` if there is none. It may have been requested by another deployment, which
+    /// does not know the secrets of this one.
+    fn take_listed(&self, listed: &ListedSites, sites: &mut [PendingSite<'_>]) -> bool {
+        let client = self.request.client;
+        let (by_id, gaps) = match listed {
+            ListedSites::ReadEach => return false,
+            ListedSites::Failed(failed) => {
+                log::warn!("cannot read the sites after the upload: {}", client.clean(failed));
+                return true;
+            }
+            ListedSites::Sites { by_id, gaps } => (by_id, gaps),
+        };
+        for gap in gaps {
+            log::warn!("cannot read all sites after the upload: {}", client.clean(gap));
+        }
         for pending in sites {
-            match listed.remove(&pending.target.site.id) {
-                Some(site) => pending.reading = reading(site),
-                None if is_complete => pending.reading = SiteReading::Missing,
+            match by_id.get(&pending.target.site.id) {
+                Some(site) => pending.reading = reading(client.clean_site(site)),
+                None if gaps.is_empty() => pending.reading = SiteReading::Missing,
                 None => {}
             }
         }
+        true
     }
 
     async fn read_each(&self, sites: &mut [PendingSite<'_>]) {

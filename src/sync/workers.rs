@@ -75,9 +75,12 @@ impl Workers<'_> {
 
     async fn deploy(&self, job: &Job<'_>, use_snapshot: bool) -> JobResult {
         let lineage = job.lineage;
-        if let Some(account) = self.accounts.get(job.account) {
-            account.clients.wait_for_turn(Deadline::after(lineage.settings.timeout)).await;
-        }
+        let _turn = match self.accounts.get(job.account) {
+            Some(account) => {
+                Some(account.clients.wait_for_turn(Deadline::after(lineage.settings.timeout)).await)
+            }
+            None => None,
+        };
         let mut report = DeployReport::new("deploy");
         report.body.source = Some(SourceReport::new(&lineage.source));
         report.set_place(Place {
