@@ -99,6 +99,12 @@ impl<'a> Inventory<'a> {
         self.recorded.len() + self.damaged.len() + configured
     }
 
+    /// Removes lineages that were deployed before and need not be read. `is_known` gets their names in ascending order.
+    pub(crate) fn leave_out(&mut self, is_known: impl FnMut(&str) -> bool) {
+        let mut is_known = is_known;
+        self.recorded.retain(|name| !is_known(name));
+    }
+
     /// Visits each lineage, those deployed before first. Errors of state files are passed to `on_error`.
     pub(crate) fn visit(self, mut visitor: impl FnMut(Member<'a>), mut on_error: impl FnMut(StateError)) {
         self.damaged.into_iter().for_each(|file| on_error(file.into()));
@@ -167,6 +173,13 @@ impl<'a> Entries<'a> {
         let position = self.unusable.iter().position(|(entry, _)| is_at(entry, recorded));
         (position.map(|position| self.unusable.swap_remove(position).0), source)
     }
+}
+
+/// Reads a lineage that was deployed before, for a configuration without entries; `None` if it is no longer recorded.
+pub(crate) fn recorded<'a>(store: &Store, name: &str) -> Result<Option<Member<'a>>, StateError> {
+    let Some(state) = store.read(name)? else { return Ok(None) };
+    let (entry, source) = Entries::default().take(name, &state.source);
+    Ok(Some(Member { name: name.to_owned(), source: Ok(source), entry, state: Some(state) }))
 }
 
 /// The first entry of the configuration for this lineage.

@@ -18,8 +18,8 @@ use crate::report::DeployReport;
 use crate::settings::Settings;
 use crate::source::Source;
 use crate::state::{
-    self, DeployOptions, Deployments, LineageState, Lock, LockError, Origin, ServiceDeployments, SiteState,
-    Store, WriteError,
+    self, DeployOptions, LineageState, Lock, LockError, Origin, ServiceDeployments, SiteState, Store,
+    WriteError,
 };
 use crate::text::{self, rfc3339};
 
@@ -162,12 +162,9 @@ impl Journal {
 
     /// What the lineages of this host deployed to the service.
     pub(super) fn deployments(&self, settings: &Settings, report: &mut DeployReport) -> ServiceDeployments {
-        let (states, errors) = self.store.as_ref().map(Store::read_all).unwrap_or_default();
+        let store = self.store.as_ref();
+        let (deployments, errors) = store.map(|store| store.deployments(clock::now())).unwrap_or_default();
         report.warnings.extend(errors.iter().map(ToString::to_string));
-        let mut deployments = Deployments::default();
-        for (name, state) in &states {
-            deployments.add(name, state);
-        }
         deployments.of_service(&settings.base_url.to_string())
     }
 

@@ -10,7 +10,7 @@ use crate::state::{ServiceDeployments, StoredLeaf};
 use crate::text::rfc3339;
 
 /// A certificate that expires within this time, and that no lineage renews, is reported by every `sync`.
-const DUE: Duration = Duration::days(14);
+pub(crate) const DUE: Duration = Duration::days(14);
 
 /// The sites with a certificate that a lineage deployed before its names changed. `covers` tests the present names.
 pub(super) fn left_by_renewal(

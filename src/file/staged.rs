@@ -18,6 +18,22 @@ impl StagedFile {
     /// Writes the parts of a file's contents to `temporary`, which is in the same directory as `path`, and syncs it.
     /// The umask applies to `mode`.
     pub(crate) fn write(path: &Path, temporary: PathBuf, contents: &[&[u8]], mode: u32) -> io::Result<Self> {
+        let (staged, file) = Self::create(path, temporary, contents, mode)?;
+        file.sync_all()?;
+        Ok(staged)
+    }
+
+    /// The same for a cache: after a power failure it may have any contents.
+    pub(crate) fn write_unsynced(
+        path: &Path,
+        temporary: PathBuf,
+        contents: &[&[u8]],
+        mode: u32,
+    ) -> io::Result<Self> {
+        Self::create(path, temporary, contents, mode).map(|(staged, _)| staged)
+    }
+
+    fn create(path: &Path, temporary: PathBuf, contents: &[&[u8]], mode: u32) -> io::Result<(Self, File)> {
         check_size_limit(contents.iter().map(|part| part.len()).sum())?;
         // A killed run may have left one behind, with other permissions.
         let _ = fs::remove_file(&temporary);
@@ -26,8 +42,7 @@ impl StagedFile {
         for part in contents {
             file.write_all(part)?;
         }
-        file.sync_all()?;
-        Ok(staged)
+        Ok((staged, file))
     }
 
     /// Sets the mode, whatever the umask.

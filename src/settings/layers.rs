@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 use super::layer::{Layer, Reader, Setting};
 use super::value::Value;
 use super::{
@@ -12,7 +14,7 @@ use crate::clock::Deadline;
 use crate::env::{Env, NotUnicode};
 
 /// The settings of a lineage that its state file holds.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RecordedSettings {
     /// Flags and variables of an earlier run. They come before the configuration.
     pub(crate) options: Layer,

@@ -36,7 +36,7 @@ struct RecordContents {
 /// A leaf that was stored in a record.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredLeaf {
-    at: OffsetDateTime,
+    pub(super) at: OffsetDateTime,
     pub(crate) lineage: String,
     pub(crate) rank: LeafRank,
     /// The DNS names that it covers.
@@ -51,9 +51,9 @@ pub(crate) struct SiteDeployment {
     pub(crate) lineage: String,
     pub(crate) rank: LeafRank,
     /// The record that the site has the leaf from; `None`: unknown.
-    record: Option<u64>,
+    pub(super) record: Option<u64>,
     /// Whether `sync` keeps the site as it is: the lineage is for the site, and its files are there.
-    is_maintained: bool,
+    pub(super) is_maintained: bool,
 }
 
 /// Orders leaves by issue date. The other fields break ties, so that two lineages never supersede each other.
@@ -65,6 +65,10 @@ pub(crate) struct LeafRank {
 }
 
 impl Deployments {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_service.is_empty()
+    }
+
     /// Adds the deployments of a lineage.
     pub(crate) fn add(&mut self, lineage: &str, state: &LineageState) {
         self.add_records(lineage, state);
@@ -103,6 +107,16 @@ impl Deployments {
                 records.entry(holder.id).or_default().maybe.push(stored(holder.at, false));
             }
         }
+    }
+
+    /// Adds a leaf that a record of a service holds.
+    pub(super) fn add_stored(&mut self, service: &str, record: u64, leaf: StoredLeaf) {
+        self.service(service).records.entry(record).or_default().add_stored(leaf);
+    }
+
+    /// Adds a deployment to a site of a service.
+    pub(super) fn add_site(&mut self, service: &str, host: &str, deployment: SiteDeployment) {
+        self.service(service).sites.entry(host.to_owned()).or_default().push(deployment);
     }
 
     fn service(&mut self, service: &str) -> &mut ServiceDeployments {

@@ -5,9 +5,9 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use super::LineageState;
 use super::damaged::{DamagedFile, quarantine};
 use super::lineage_state::VERSION;
+use super::{LineageState, Stamp};
 use crate::file::{self, ReadError, StagedFile};
 use crate::text;
 
@@ -206,6 +206,11 @@ impl Store {
     /// Whether a lineage has a state file.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.file(name, EXTENSION).exists()
+    }
+
+    /// The stamp of a lineage's state file.
+    pub(crate) fn stamp(&self, name: &str) -> Option<Stamp> {
+        Stamp::of(&self.file(name, EXTENSION))
     }
 
     /// Visits the names and extensions of all files.

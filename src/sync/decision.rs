@@ -180,8 +180,9 @@ fn edge_check<'a>(
     if settings.verify == Verify::Off || settings.verify_every.is_zero() {
         return None;
     }
-    let is_complete =
-        lineage.edge_seen_at.is_some_and(|seen| is_due(&lineage.name, seen, now, settings.verify_every));
+    let is_complete = lineage
+        .edge_seen_at
+        .is_some_and(|seen| is_due(state::stable_hash(&lineage.name), seen, now, settings.verify_every));
     let is_served = |site: &Site| recorded.find(site).is_some_and(|known| known.outcome == Outcome::Served);
     // Even if a push is pending: it may be stuck.
     let may_be_checked = |site: &&Site| site.serves_https() && site.cert_id.is_some();
@@ -190,11 +191,11 @@ fn edge_check<'a>(
     (!sites.is_empty()).then_some(EdgeCheck { sites, is_complete })
 }
 
-/// Whether the turn of a lineage has come since its edges were last seen. Each lineage has a moment of its own within the
-/// period, so that many lineages make a steady trickle of handshakes.
-fn is_due(lineage: &str, seen: OffsetDateTime, now: OffsetDateTime, period: Duration) -> bool {
+/// Whether the edge check of a lineage is due. Each lineage has its own time within the period, derived from the hash
+/// of its name, so that the handshakes of many lineages are spread evenly.
+pub(super) fn is_due(hash: u64, seen: OffsetDateTime, now: OffsetDateTime, period: Duration) -> bool {
     let period = i128::try_from(period.as_nanos()).unwrap_or(i128::MAX).max(1);
-    let offset = i128::from(state::stable_hash(lineage)).rem_euclid(period);
+    let offset = i128::from(hash).rem_euclid(period);
     let turn = |at: OffsetDateTime| (at.unix_timestamp_nanos() - offset).div_euclid(period);
     // A clock that was set back must not delay the check.
     turn(now) != turn(seen)

@@ -12,17 +12,21 @@ mod schedule;
 mod state_updates;
 mod summary;
 mod triage;
+mod unread;
 mod workers;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use time::OffsetDateTime;
+
 pub(crate) use self::error::SyncError;
 use self::scan::{Candidate, Scan, ScanResult};
 use self::schedule::{Job, Schedule, by_account};
 pub(crate) use self::summary::Summary;
 use self::triage::Triage;
+use self::unread::UnreadLineages;
 use self::workers::{JobResult, ListedAccount, Workers};
 use crate::clock::{self, Deadline};
 use crate::context::Context;
@@ -33,7 +37,7 @@ use crate::progress::{Phase, Progress};
 use crate::runtime::Runtime;
 use crate::settings::{Layer, Layers, Settings};
 use crate::source::Source;
-use crate::state::{self, DamagedFile, Deployments, Store};
+use crate::state::{self, DamagedFile, Index, ServiceDeployments, StateError, Store};
 use crate::text;
 use crate::trust::TrustStores;
 
@@ -60,14 +64,20 @@ pub(crate) fn run(
     store.probe()?;
     std::thread::sleep(options.splay.mul_f64(fastrand::f64()));
 
-    let inventory = Inventory::gather(Some(&store), configuration)?;
+    let mut inventory = Inventory::gather(Some(&store), configuration)?;
     let mut sync = Sync::new(Scan::new(&layers, options.shard), state_dir);
-    if inventory.len() == 0 {
+    // An entry of the configuration may name a recorded lineage in several ways.
+    if configuration.lineages.is_empty() {
+        sync.unread = UnreadLineages::new(Index::open(&store, sync.now), sync.now);
+        inventory.leave_out(|name| sync.unread.add(&store, name, sync.scan.is_own(name)));
+    }
+    if inventory.len() == 0 && sync.unread.is_empty() {
         sync.summary.add_warnings([nothing_to_sync(&sync.state_dir)]);
     }
     let mut errors = Vec::new();
     inventory.visit(|member| sync.scan(member), |error| errors.push(error));
-    let mut summary = Runtime::new()?.block_on(sync.deploy(progress))?;
+    sync.unread.write(&store);
+    let mut summary = Runtime::new()?.block_on(sync.deploy(progress, &mut errors))?;
     let is_mine = |name: &str| options.shard.is_none_or(|shard| shard.contains(name));
     for error in errors {
         match error.damaged() {
@@ -102,7 +112,7 @@ pub(crate) fn run_one(
         sync.scan.deployments.add(other, state);
     }
     sync.scan(Member { name, source: Ok(source.clone()), entry, state: Some(state) });
-    Ok(Some(Runtime::new()?.block_on(sync.deploy(progress))?))
+    Ok(Some(Runtime::new()?.block_on(sync.deploy(progress, &mut Vec::new()))?))
 }
 
 /// The warning for a lineage that this run deployed because it is configured.
@@ -123,16 +133,32 @@ struct Sync<'a> {
     scan: Scan<'a>,
     state_dir: PathBuf,
     lineages: Vec<Candidate>,
+    unread: UnreadLineages,
     summary: Summary,
+    /// The start of the run.
+    now: OffsetDateTime,
 }
 
 impl<'a> Sync<'a> {
     fn new(scan: Scan<'a>, state_dir: PathBuf) -> Self {
-        Self { scan, state_dir, lineages: Vec::new(), summary: Summary::default() }
+        let now = clock::now();
+        let unread = UnreadLineages::new(Index::default(), now);
+        Self { scan, state_dir, lineages: Vec::new(), unread, summary: Summary::default(), now }
     }
 
     fn scan(&mut self, member: Member<'a>) {
-        match self.scan.examine(member) {
+        let is_own = self.scan.is_own(&member.name);
+        let (name, entry) = (member.name.clone(), self.unread.entry(&member, is_own));
+        let result = self.scan.examine(member);
+        let is_settled = match &result {
+            Some(ScanResult::Candidate(lineage)) => lineage.reason.is_none(),
+            Some(_) => false,
+            None => true,
+        };
+        if let Some(entry) = entry.filter(|_| is_settled) {
+            self.unread.keep(&name, entry);
+        }
+        match result {
             Some(ScanResult::Candidate(lineage)) => self.lineages.push(*lineage),
             Some(ScanResult::StillMissing) => self.summary.add_still_missing(),
             Some(ScanResult::Failed(name, error)) => self.summary.add_failed(&name, error),
@@ -140,25 +166,40 @@ impl<'a> Sync<'a> {
         }
     }
 
-    /// Lists each account once and does what every lineage needs.
-    async fn deploy(self, progress: &dyn Progress) -> Summary {
-        let Self { scan, state_dir, lineages, mut summary } = self;
+    /// Lists each account once and deploys or checks each lineage as needed. Adds errors of state files to `errors`.
+    async fn deploy(mut self, progress: &dyn Progress, errors: &mut Vec<StateError>) -> Summary {
         progress.enter(Phase::Reading);
-        let (mut accounts, mut members_of, stores) = (Vec::new(), Vec::new(), Arc::default());
-        for (settings, members) in by_account(&lineages) {
-            match list_account(&settings, &scan.deployments, &stores).await {
-                Ok(account) => {
-                    accounts.push(account);
-                    members_of.push((settings, members));
-                }
-                Err(error) => summary.add_unreached(error, members.len()),
+        let stores = Arc::default();
+        let listed = self.list_unread(&stores, errors).await;
+        let Self { scan, state_dir, lineages, mut summary, .. } = self;
+        let (mut accounts, mut members_of) = (Vec::new(), Vec::new());
+        let mut add = |settings: Arc<Settings>, members: Vec<_>, unread: usize, listing| match listing {
+            Ok(mut account) => {
+                let ListedAccount { snapshot, .. } = &mut account;
+                snapshot.deployments = scan.deployments.of_service(&settings.base_url.to_string());
+                accounts.push(account);
+                members_of.push((settings, members));
             }
+            Err(error) => summary.add_unreached(error, unread + members.len()),
+        };
+        let mut members_by_account = by_account(&lineages);
+        for (settings, unread, listing) in listed {
+            let is_same = |(other, _): &(Arc<Settings>, Vec<_>)| other.is_same_service(&settings);
+            let members = members_by_account.iter().position(is_same).map(|at| members_by_account.remove(at));
+            add(settings, members.map(|(_, members)| members).unwrap_or_default(), unread, listing);
+        }
+        for (settings, members) in members_by_account {
+            let listing = list_account(&settings, &stores).await;
+            add(settings, members, 0, listing);
         }
         let mut schedule = Schedule::default();
         for (number, (account, (settings, members))) in accounts.iter().zip(&members_of).enumerate() {
             let AccountSnapshot { listing, deployments } = &account.snapshot;
             summary.add_gaps(listing.listing().gaps());
             summary.add_warnings(left_behind(listing.listing(), deployments, clock::now()));
+            if members.is_empty() {
+                continue;
+            }
             let mut triage = Triage { state_dir: &state_dir, now: clock::now(), summary: &mut summary };
             schedule.add(triage.run(members, listing, deployments, settings).await, listing, number);
         }
@@ -186,13 +227,12 @@ impl<'a> Sync<'a> {
 
 async fn list_account(
     settings: &Settings,
-    deployments: &Deployments,
     stores: &Arc<TrustStores>,
 ) -> Result<ListedAccount, deploy::DeployError> {
     let deadline = Deadline::after(settings.timeout);
     let clients = ClientCache::for_many(Arc::clone(stores));
     let listing = IndexedListing::new(clients.listing(settings, deadline).await?);
-    let deployments = deployments.of_service(&settings.base_url.to_string());
+    let deployments = ServiceDeployments::default();
     Ok(ListedAccount { clients, snapshot: AccountSnapshot { listing, deployments } })
 }
 

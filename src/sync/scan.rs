@@ -89,11 +89,16 @@ impl<'a> Scan<'a> {
         if let Some(state) = &member.state {
             self.deployments.add(&member.name, state);
         }
-        if self.shard.is_some_and(|shard| !shard.contains(&member.name)) {
+        if !self.is_own(&member.name) {
             return None;
         }
         let name = member.name.clone();
         Some(self.try_examine(member).unwrap_or_else(|error| ScanResult::Failed(name, error)))
+    }
+
+    /// Whether a lineage belongs to the shard.
+    pub(super) fn is_own(&self, name: &str) -> bool {
+        self.shard.is_none_or(|shard| shard.contains(name))
     }
 
     fn try_examine(&mut self, member: Member<'a>) -> Result<ScanResult, SyncError> {
@@ -112,7 +117,8 @@ impl<'a> Scan<'a> {
         Ok(ScanResult::Candidate(Box::new(candidate)))
     }
 
-    fn settings(
+    /// Resolves the settings of a lineage.
+    pub(super) fn settings(
         &mut self,
         recorded: &RecordedSettings,
         entry: Option<&'a LineageEntry>,

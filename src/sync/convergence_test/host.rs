@@ -1,6 +1,6 @@
 //! A host with lineages, and one run of `sync` on it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use super::super::decision::{Decision, SupersededSites, decide};
 use super::super::edge_check::CheckedLineage;
 use super::super::scan::{Candidate, LeafOnDisk, Reason};
 use super::super::schedule::{Job, Schedule};
+use super::super::unread::{Present, is_as_left};
 use super::invariants::BeforeDeployment;
 use crate::deploy::model::{Change, ModelDeployment, ModelResult, World, recorded_sites};
 use crate::deploy::recorded_options;
@@ -20,7 +21,8 @@ use crate::plan::IndexedListing;
 use crate::settings::{Guards, Settings, Verify};
 use crate::source::Source;
 use crate::state::{
-    Deployments, LineageState, Origin, Overrides, RecordedOptions, ServiceDeployments, SourceState,
+    Deployments, IndexedLineage, LineageState, Origin, Overrides, RecordedOptions, ServiceDeployments,
+    SourceState, Stamp,
 };
 use crate::verify::EdgeView;
 
@@ -72,7 +74,9 @@ impl Host {
         let candidates: Vec<Candidate> = self.lineages.iter().map(|lineage| lineage.scan(world)).collect();
         let mut due = Vec::new();
         for (candidate, lineage) in candidates.iter().zip(&mut self.lineages) {
-            let check = match decide(candidate, &listing, &deployments, world.now) {
+            let decision = decide(candidate, &listing, &deployments, world.now);
+            lineage.compare_with_index(&decision, &listing, &deployments, world);
+            let check = match decision {
                 Decision::Unchanged | Decision::StillSuperseded | Decision::Expired(_) => None,
                 Decision::Deploy(reason) => {
                     due.push((candidate, reason));
@@ -157,6 +161,31 @@ impl HostLineage {
         let place = (self.name.clone(), self.source.clone());
         let options = (self.domains.clone(), RecordedOptions::default());
         Candidate::new(place, Arc::clone(&self.settings), options, leaf, self.state.clone())
+    }
+
+    /// Asserts that a lineage which the index calls unchanged really is.
+    fn compare_with_index(
+        &self,
+        decision: &Decision<'_>,
+        account: &IndexedListing,
+        deployments: &ServiceDeployments,
+        world: &World,
+    ) {
+        let recorded = self.state.as_ref().and_then(|state| state.leaf.as_ref());
+        let Some(state) = self.state.as_ref().filter(|_| recorded == Some(&world.leaves[self.leaf])) else {
+            return;
+        };
+        let present = Present { settings: &self.settings, account, deployments, now: world.now };
+        let hosts = IndexedLineage::hosts(state).unwrap();
+        let stamps = (Stamp::default(), None);
+        if let Some(indexed) = IndexedLineage::new(&self.name, state, &hosts, stamps, 0)
+            && is_as_left(&indexed, &present, &HashMap::new())
+        {
+            assert!(
+                matches!(decision, Decision::Unchanged | Decision::CheckEdge(_)),
+                "{self:?}: {decision:?}"
+            );
+        }
     }
 
     /// The state after the intent is written.

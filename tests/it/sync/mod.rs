@@ -7,6 +7,7 @@ mod damaged;
 mod drift;
 mod expired;
 mod fleet;
+mod index;
 mod last_sync;
 mod misuse;
 mod race;
