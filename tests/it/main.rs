@@ -39,6 +39,7 @@ mod hints;
 mod http2;
 mod incomplete;
 mod kills;
+mod large_account;
 mod limbo;
 mod look;
 mod monitoring;
