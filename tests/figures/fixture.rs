@@ -1,172 +1,92 @@
-//! What the figures share: the hook's binary, a certificate to upload, the server, and the CA bundle for hook and curl.
+//! What the figures share: the hook's binary, directories on disk and in memory, the CA, and its bundle.
 
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
-use anyhow::{Context as _, Result, anyhow, bail};
-use edgecert_sandbox::Authority;
-use serde_json::{Value, json};
+use anyhow::{Context as _, Result, bail};
+use edgecert_workload::{Authority, Call, Lineage, domain};
 use tempfile::TempDir;
 
-use crate::server::{self, Server};
+use crate::server::Server;
 use crate::system;
 
 const SYSTEM_BUNDLE: &str = "/etc/ssl/certs/ca-certificates.crt";
-const DOMAIN: &str = "a.example";
-const API_KEY: &str = "rehearsal";
 
-/// Files and server for the measured commands.
+/// A file system in memory.
+const MEMORY: &str = "/dev/shm";
+
+pub(crate) const API_KEY: &str = "rehearsal";
+
+/// What all groups of figures need.
 pub(crate) struct Fixture {
-    binary: PathBuf,
-    /// Without nginx, the figures that need no server are still measured.
-    server: Result<Server>,
-    /// Number of certificates in the CA bundle.
-    ca_count: usize,
-    dir: TempDir,
-}
-
-/// A command line of the hook with its environment, to be run directly or under another program.
-pub(crate) struct HookCall {
-    pub(crate) args: Vec<OsString>,
-    pub(crate) env: Vec<(&'static str, OsString)>,
+    pub(crate) binary: PathBuf,
+    pub(crate) authority: Authority,
+    /// The roots of the system and of the CA, as for curl.
+    pub(crate) ca_file: PathBuf,
+    disk: TempDir,
+    memory: TempDir,
 }
 
 impl Fixture {
-    /// Finds or builds the binary, writes the files and starts the server.
+    /// Finds or builds the binary and writes the bundle.
     pub(crate) fn new() -> Result<Self> {
-        let binary = binary()?;
-        let dir = TempDir::new().context("cannot create a temporary directory")?;
-        let authority = Authority::new("edgecert figures").map_err(|error| anyhow!("{error}"))?;
-        let ca_count = write_files(dir.path(), &authority)?;
-        Ok(Self { binary, server: Server::start(&authority), ca_count, dir })
+        let binary = system::binary()?;
+        let disk = TempDir::with_prefix("figures-").context("cannot create a temporary directory")?;
+        let memory = TempDir::with_prefix_in("figures-", MEMORY).context("no file system in memory")?;
+        let authority = Authority::new("figures")?;
+        let roots = fs::read_to_string(SYSTEM_BUNDLE)
+            .with_context(|| format!("cannot read {SYSTEM_BUNDLE} (Debian package ca-certificates)"))?;
+        let ca_file = disk.path().join("bundle.pem");
+        fs::write(&ca_file, roots + &authority.root())?;
+        Ok(Self { binary, authority, ca_file, disk, memory })
     }
 
-    pub(crate) fn server(&self) -> Result<&Server> {
-        self.server.as_ref().map_err(|error| anyhow!("{error:#}"))
+    /// Creates a directory on disk.
+    pub(crate) fn disk(&self, name: &str) -> Result<PathBuf> {
+        create(self.disk.path().join(name))
     }
 
-    pub(crate) fn binary(&self) -> &Path {
-        &self.binary
+    /// Creates a directory in memory.
+    pub(crate) fn memory(&self, name: &str) -> Result<PathBuf> {
+        create(self.memory.path().join(name))
     }
 
-    /// The temporary directory of this run.
-    pub(crate) fn dir(&self) -> &Path {
-        self.dir.path()
+    /// Writes the lineage of a number below certbot's configuration directory.
+    pub(crate) fn lineage(&self, certbot: &Path, number: usize) -> Result<Lineage> {
+        let name = domain(number);
+        Lineage::write(certbot, &name, &self.authority.issue(std::slice::from_ref(&name))?)
     }
 
-    /// A path in the temporary directory.
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
+    /// The hook with the settings of every call.
+    pub(crate) fn hook(&self, server: &Server, state_dir: &Path) -> Call {
+        self.hook_on_port(server.port(), state_dir)
     }
 
-    /// Describes the binary and what else the figures depend on.
-    pub(crate) fn environment(&self) -> String {
-        let version = |name, flag| {
-            let found = system::find_program(name, name).and_then(|program| system::version(program, flag));
-            found.unwrap_or_else(|error| format!("{error:#}"))
-        };
-        let (curl, nginx, ca_count) = (version("curl", "--version"), version("nginx", "-v"), self.ca_count);
-        format!("{}\n{curl}\n{nginx}\nCA bundle of {ca_count} certificates", self.binary.display())
+    /// The same, with a proxy's port.
+    pub(crate) fn hook_on_port(&self, port: u16, state_dir: &Path) -> Call {
+        Call::new(&self.binary)
+            .env("EDGECERT_BASE_URL", format!("https://127.0.0.1:{port}"))
+            .env("EDGECERT_API_KEY", API_KEY)
+            .env("EDGECERT_CA_FILE", &self.ca_file)
+            .env("EDGECERT_STATE_DIR", state_dir)
     }
 
-    /// `edgecert --version`
-    pub(crate) fn version_call(&self) -> HookCall {
-        HookCall { args: vec![self.binary.clone().into(), "--version".into()], env: Vec::new() }
-    }
-
-    /// `edgecert check`
-    pub(crate) fn check_call(&self, cert: &str, key: &str) -> HookCall {
-        let mut args: Vec<OsString> = vec![self.binary.clone().into()];
-        args.extend(["check", "--cert", cert, "--key", key].map(OsString::from));
-        HookCall { args, env: Vec::new() }
-    }
-
-    /// The bare upload: `edgecert --domain DOMAIN --wait 0`
-    pub(crate) fn upload_call(&self, port: u16) -> HookCall {
-        let mut args: Vec<OsString> = vec![self.binary.clone().into()];
-        args.extend(["--domain", DOMAIN, "--wait", "0", "--cert"].map(OsString::from));
-        args.extend([self.path("fullchain.pem").into(), "--key".into(), self.path("privkey.pem").into()]);
-        let env = vec![
-            ("EDGECERT_BASE_URL", format!("https://127.0.0.1:{port}").into()),
-            ("EDGECERT_API_KEY", API_KEY.into()),
-            ("EDGECERT_CA_FILE", self.path("bundle.pem").into()),
-            ("EDGECERT_STATE_DIR", self.path("state").into()),
-        ];
-        HookCall { args, env }
-    }
-
-    /// curl with the same request as the bare upload.
-    pub(crate) fn curl(&self, port: u16) -> Result<Command> {
-        let mut curl = Command::new(system::find_program("curl", "curl")?);
-        curl.env_clear().current_dir(self.dir.path());
-        curl.args(["--disable", "--silent", "--show-error", "--fail", "--cacert", "bundle.pem"]);
-        curl.args(["--header", &format!("Authorization: Bearer {API_KEY}")]);
-        curl.args(["--header", "Accept: application/json", "--header", "Content-Type: application/json"]);
-        curl.args(["--data-binary", "@body.json"]);
-        curl.arg(format!("https://127.0.0.1:{port}{}", server::UPLOAD));
-        Ok(curl)
-    }
-
-    /// A command with no environment but that of the call.
-    pub(crate) fn command(&self, call: HookCall) -> Command {
-        self.wrapped_command(&[], call)
-    }
-
-    /// The same, with the call as the last arguments of another program.
-    pub(crate) fn wrapped_command(&self, wrapper: &[OsString], call: HookCall) -> Command {
-        let mut args = wrapper.iter().cloned().chain(call.args);
-        let mut command = Command::new(args.next().unwrap_or_default());
-        command.args(args).env_clear().envs(call.env).current_dir(self.dir.path());
-        command.stdin(Stdio::null());
-        command
+    /// Describes what the figures depend on.
+    pub(crate) fn environment(&self) -> Result<String> {
+        let ca_count = fs::read_to_string(&self.ca_file)?.matches("BEGIN CERTIFICATE").count();
+        let versions = [("curl", "curl", "--version"), ("nginx", "nginx-light", "-v")];
+        let versions = versions.map(|(program, package, flag)| {
+            system::version(program, package, flag).unwrap_or_else(|error| format!("{error:#}"))
+        });
+        let binary = self.binary.display();
+        Ok(format!("{binary}\n{}\nCA bundle of {ca_count} certificates", versions.join("\n")))
     }
 }
 
-/// Writes the CA bundle (the system's and the test root), the certificate to upload and curl's request body. Returns
-/// the number of certificates in the bundle.
-fn write_files(dir: &Path, authority: &Authority) -> Result<usize> {
-    let issued = authority.issue(&[DOMAIN]).map_err(|error| anyhow!("{error}"))?;
-    let system = fs::read_to_string(SYSTEM_BUNDLE)
-        .with_context(|| format!("cannot read {SYSTEM_BUNDLE} (Debian package ca-certificates)"))?;
-    let bundle = system + authority.root();
-    let body = json!({"domain": DOMAIN, "cert_pem": issued.fullchain(), "key_pem": issued.key});
-    let write =
-        |name, text: &str| fs::write(dir.join(name), text).with_context(|| format!("cannot write {name}"));
-    write("bundle.pem", &bundle)?;
-    write("fullchain.pem", &issued.fullchain())?;
-    write("privkey.pem", &issued.key)?;
-    write("body.json", &body.to_string())?;
-    Ok(bundle.matches("BEGIN CERTIFICATE").count())
-}
-
-/// `EDGECERT_BIN`, or a release build of this tree.
-fn binary() -> Result<PathBuf> {
-    let Some(path) = system::env_var("EDGECERT_BIN").map(PathBuf::from) else {
-        return build(&["--package", "edgecert", "--bin", "edgecert"]);
-    };
-    path.canonicalize()
-        .with_context(|| format!("{} does not exist; run cargo build --release", path.display()))
-}
-
-/// Builds the program that repeats the local checks.
-pub(crate) fn build_rounds() -> Result<PathBuf> {
-    build(&["--package", "edgecert-rounds"])
-}
-
-fn build(target: &[&str]) -> Result<PathBuf> {
-    let mut cargo = system::cargo(&["build", "--release"]);
-    let output =
-        cargo.args(target).arg("--message-format=json-render-diagnostics").stderr(Stdio::inherit()).output();
-    let output = output.context("cannot start cargo")?;
-    if !output.status.success() {
-        bail!("`cargo build --release` failed");
+fn create(directory: PathBuf) -> Result<PathBuf> {
+    if directory.exists() {
+        bail!("{} exists", directory.display());
     }
-    let messages = String::from_utf8_lossy(&output.stdout);
-    let executable = |line: &str| {
-        let message: Value = serde_json::from_str(line).ok()?;
-        message.get("executable")?.as_str().map(PathBuf::from)
-    };
-    messages.lines().find_map(executable).context("`cargo build --release` reported no executable")
+    fs::create_dir(&directory)?;
+    Ok(directory)
 }

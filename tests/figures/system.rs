@@ -1,43 +1,24 @@
-//! Environment variables and external programs, each with its Debian package.
+//! The cargo that runs this program, versions of external programs, and the binary to measure.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
+use edgecert_workload::{find_program, run};
+use serde_json::Value;
 
-/// A variable of this process's environment.
-#[expect(clippy::disallowed_methods, reason = "settings of the benchmark itself")]
-pub(crate) fn env_var(name: &str) -> Option<OsString> {
-    std::env::var_os(name)
-}
-
-/// Finds a program in `PATH`, or in /usr/sbin for servers.
-pub(crate) fn find_program(name: &str, package: &str) -> Result<PathBuf> {
-    let path = env_var("PATH").unwrap_or_default();
-    let directories = std::env::split_paths(&path).chain(["/usr/bin".into(), "/usr/sbin".into()]);
-    directories
-        .map(|directory| directory.join(name))
-        .find(|file| file.is_file())
-        .with_context(|| format!("{name} is not installed (Debian package {package})"))
-}
-
-/// Runs a command and captures its output; the error of a failed one contains its standard error.
-pub(crate) fn run(mut command: Command) -> Result<Output> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot start {name}"))?;
-    if !output.status.success() {
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        bail!("{name} failed ({}): {}", output.status, stderr.trim());
-    }
-    Ok(output)
+/// `EDGECERT_BIN`, or a release build of this tree.
+#[expect(clippy::disallowed_methods, reason = "a setting of this program, not of the hook")]
+pub(crate) fn binary() -> Result<PathBuf> {
+    let Some(path) = std::env::var_os("EDGECERT_BIN").map(PathBuf::from) else { return build() };
+    path.canonicalize().with_context(|| format!("EDGECERT_BIN={} does not exist", path.display()))
 }
 
 /// The first words that a program prints as its version, to standard output or error.
-pub(crate) fn version(program: PathBuf, flag: &str) -> Result<String> {
+pub(crate) fn version(program: &str, package: &str, flag: &str) -> Result<String> {
     /// curl's fifth word is its TLS library.
     const WORDS: usize = 5;
-    let mut command = Command::new(program);
+    let mut command = Command::new(find_program(program, package)?);
     command.arg(flag);
     let output = run(command)?;
     let text = [output.stdout, output.stderr].concat();
@@ -46,10 +27,26 @@ pub(crate) fn version(program: PathBuf, flag: &str) -> Result<String> {
     Ok(words.take(WORDS).collect::<Vec<_>>().join(" "))
 }
 
+fn build() -> Result<PathBuf> {
+    let mut cargo = cargo(&["build", "--release", "--package", "edgecert", "--bin", "edgecert"]);
+    let output = cargo.arg("--message-format=json-render-diagnostics").stderr(Stdio::inherit()).output();
+    let output = output.context("cannot start cargo")?;
+    if !output.status.success() {
+        bail!("`cargo build --release` failed");
+    }
+    let messages = String::from_utf8_lossy(&output.stdout);
+    let executable = |line: &str| {
+        let message: Value = serde_json::from_str(line).ok()?;
+        message.get("executable")?.as_str().map(PathBuf::from)
+    };
+    messages.lines().find_map(executable).context("`cargo build --release` reported no executable")
+}
+
 /// The cargo that runs this program, without the variables that it sets for it: build scripts depend on them and would
 /// run again, and half of the tree would be rebuilt.
-pub(crate) fn cargo(args: &[&str]) -> Command {
-    let mut command = Command::new(env_var("CARGO").unwrap_or_else(|| "cargo".into()));
+#[expect(clippy::disallowed_methods, reason = "cargo passes its path in a variable")]
+fn cargo(args: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {

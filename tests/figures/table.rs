@@ -1,52 +1,232 @@
-//! The printed table: figure, measured value, target.
+//! The printed table: row of the goals, figure, ours, peer, ratio with its spread, goal, met or not.
 
 use std::fmt;
 
-/// The values measured so far.
+use anyhow::{Error, Result};
+use serde_json::{Value, json};
+
+use crate::usage::Spread;
+
+/// What a figure is measured in.
+#[derive(Clone, Copy)]
+pub(crate) enum Unit {
+    /// A ratio to the peer.
+    Ratio,
+    /// Instructions.
+    Instructions,
+    Bytes,
+    Seconds,
+    /// Whatever the figure's name says.
+    Count,
+}
+
+/// What a figure should be.
+#[derive(Clone, Copy)]
+pub(crate) enum Goal {
+    AtMost(f64),
+    AtLeast(f64),
+    /// Only to be seen beside the others.
+    None,
+}
+
+/// The name of a figure, the number of its row in the table of goals, and its goal.
+#[derive(Clone, Copy)]
+pub(crate) struct Figure {
+    pub(crate) row: u8,
+    pub(crate) name: &'static str,
+    pub(crate) unit: Unit,
+    pub(crate) goal: Goal,
+}
+
+/// A measured figure.
+pub(crate) struct Measured {
+    value: f64,
+    ours: Option<(f64, Unit)>,
+    peer: Option<(f64, Unit)>,
+    spread: Option<Spread>,
+}
+
+/// The figures measured so far.
 #[derive(Default)]
 pub(crate) struct Table {
-    rows: Vec<[String; 3]>,
-    /// Reasons for missing values, without duplicates.
-    failures: Vec<String>,
+    rows: Vec<(Figure, Result<Measured, String>)>,
+}
+
+impl Measured {
+    /// A value that is compared with the goal only.
+    pub(crate) fn value(value: f64) -> Self {
+        Self { value, ours: None, peer: None, spread: None }
+    }
+
+    /// A value, and two that it was computed from.
+    pub(crate) fn of_two(value: f64, ours: f64, peer: f64, unit: Unit) -> Self {
+        Self { value, ours: Some((ours, unit)), peer: Some((peer, unit)), spread: None }
+    }
+
+    /// The median of our times. The spread is that of the ratios.
+    pub(crate) fn time(spread: Spread) -> Self {
+        Self { value: spread.ours, ..Self::spread(spread, Unit::Seconds) }
+    }
+
+    /// The median of a ratio of pairs.
+    pub(crate) fn spread(spread: Spread, unit: Unit) -> Self {
+        let (ours, peer) = (Some((spread.ours, unit)), Some((spread.peer, unit)));
+        Self { value: spread.median(), ours, peer, spread: Some(spread) }
+    }
 }
 
 impl Table {
-    /// Adds a row; an empty `target` means that there is none.
-    pub(crate) fn add(&mut self, figure: &str, measured: anyhow::Result<String>, target: &str) {
-        let measured = measured.unwrap_or_else(|error| {
-            let reason = format!("{error:#}");
-            if !self.failures.contains(&reason) {
-                self.failures.push(reason);
-            }
-            "not measured".to_owned()
-        });
-        self.rows.push([figure.to_owned(), measured, target.to_owned()]);
+    /// Adds a figure, and says so: all of them take some minutes.
+    pub(crate) fn add(&mut self, figure: Figure, measured: Result<Measured>) {
+        let value =
+            measured.as_ref().map_or("not measured".into(), |measured| figure.unit.text(measured.value));
+        eprintln!("figures: {}: {value}", figure.name);
+        self.rows.push((figure, measured.map_err(|error| format!("{error:#}"))));
     }
 
-    /// Whether every figure was measured.
-    pub(crate) fn is_complete(&self) -> bool {
-        self.failures.is_empty()
+    /// Adds figures that were measured together.
+    pub(crate) fn add_all<const N: usize>(&mut self, figures: [Figure; N], measured: Result<[Measured; N]>) {
+        match measured {
+            Ok(measured) => {
+                figures.into_iter().zip(measured).for_each(|(figure, value)| self.add(figure, Ok(value)));
+            }
+            Err(error) => figures.into_iter().for_each(|figure| self.add(figure, Err(copy(&error)))),
+        }
     }
+
+    /// Whether every figure was measured and meets its goal.
+    pub(crate) fn is_met(&self) -> bool {
+        self.rows.iter().all(|(figure, measured)| {
+            measured.as_ref().is_ok_and(|measured| figure.goal.is_met(measured.value) != Some(false))
+        })
+    }
+
+    /// The figures as a JSON array.
+    pub(crate) fn json(&self) -> Value {
+        self.rows.iter().map(|(figure, measured)| json(*figure, measured.as_ref())).collect()
+    }
+}
+
+impl Goal {
+    fn is_met(self, value: f64) -> Option<bool> {
+        match self {
+            Self::AtMost(goal) => Some(value <= goal),
+            Self::AtLeast(goal) => Some(value >= goal),
+            Self::None => None,
+        }
+    }
+
+    fn text(self, unit: Unit) -> String {
+        match self {
+            Self::AtMost(goal) => format!("≤ {}", unit.text(goal)),
+            Self::AtLeast(goal) => format!("≥ {}", unit.text(goal)),
+            Self::None => String::new(),
+        }
+    }
+}
+
+impl Unit {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Ratio => "ratio",
+            Self::Instructions => "instructions",
+            Self::Bytes => "bytes",
+            Self::Seconds => "seconds",
+            Self::Count => "count",
+        }
+    }
+
+    fn text(self, value: f64) -> String {
+        match self {
+            Self::Ratio if value < 0.9995 => format!("{value:.3}"),
+            Self::Ratio | Self::Count => plain(value),
+            Self::Instructions if value < 1e6 => format!("{:.1} k", value / 1e3),
+            Self::Instructions => format!("{} M", plain(value / 1e6)),
+            Self::Bytes if value < 1e5 => format!("{:.2} KB", value / 1e3),
+            Self::Bytes => format!("{} MB", plain(value / 1e6)),
+            Self::Seconds if value < 1.0 => format!("{:.1} ms", value * 1e3),
+            Self::Seconds => format!("{value:.2} s"),
+        }
+    }
+}
+
+/// Two decimals where they mean something.
+fn plain(value: f64) -> String {
+    if value >= 1e3 || value.fract().abs() < 1e-9 { format!("{value:.0}") } else { format!("{value:.2}") }
+}
+
+fn json(figure: Figure, measured: Result<&Measured, &String>) -> Value {
+    let goal = match figure.goal {
+        Goal::AtMost(goal) => json!({"at_most": goal}),
+        Goal::AtLeast(goal) => json!({"at_least": goal}),
+        Goal::None => Value::Null,
+    };
+    let mut row = json!({
+        "row": figure.row, "figure": figure.name, "unit": figure.unit.name(), "goal": goal, "met": false,
+    });
+    let fields = match measured {
+        Err(error) => json!({"error": error}),
+        Ok(measured) => json!({
+            "value": measured.value, "met": figure.goal.is_met(measured.value),
+            "ours": measured.ours.map(|(value, _)| value), "peer": measured.peer.map(|(value, _)| value),
+            "pairs": measured.spread.as_ref().map(Spread::pairs),
+            "min_quartiles_max":
+                measured.spread.as_ref().map(|spread| [0, 1, 2, 3, 4].map(|quarter| spread.quarter(quarter))),
+        }),
+    };
+    if let (Some(row), Value::Object(fields)) = (row.as_object_mut(), fields) {
+        row.extend(fields);
+    }
+    row
+}
+
+/// An error of several figures.
+fn copy(error: &Error) -> Error {
+    anyhow::anyhow!("{error:#}")
 }
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let header = ["figure", "measured", "target"].map(str::to_owned);
-        let widest = |column: fn(&[String; 3]) -> &String| {
-            self.rows.iter().chain([&header]).map(|row| column(row).chars().count()).max().unwrap_or_default()
-        };
-        let (first, second, third) = (widest(|row| &row[0]), widest(|row| &row[1]), widest(|row| &row[2]));
-        let line = |[figure, measured, target]: &[String; 3]| {
-            format!("{figure:first$} | {measured:second$} | {target}").trim_end().to_owned()
-        };
-        writeln!(f, "{}", line(&header))?;
-        writeln!(f, "{:-<first$}-|-{:-<second$}-|-{:-<third$}", "", "", "")?;
-        for row in &self.rows {
-            writeln!(f, "{}", line(row))?;
+        let header = ["row", "figure", "ours", "peer", "result (quartiles, pairs)", "goal", "met"];
+        let mut lines = vec![header.map(str::to_owned)];
+        lines.extend(self.rows.iter().map(|(figure, measured)| cells(*figure, measured.as_ref().ok())));
+        let widths: [usize; 7] = std::array::from_fn(|column| {
+            lines
+                .iter()
+                .filter_map(|line| line.get(column))
+                .map(|cell| cell.chars().count())
+                .max()
+                .unwrap_or(0)
+        });
+        for (number, line) in lines.iter().enumerate() {
+            let cells = line.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
+            writeln!(f, "{}", cells.collect::<Vec<_>>().join(" | ").trim_end())?;
+            if number == 0 {
+                writeln!(f, "{}", widths.map(|width| "-".repeat(width)).join("-|-"))?;
+            }
         }
-        for failure in &self.failures {
-            writeln!(f, "\nnot measured: {failure}")?;
-        }
-        Ok(())
+        let mut reasons: Vec<&String> = self.rows.iter().filter_map(|(_, row)| row.as_ref().err()).collect();
+        reasons.dedup();
+        reasons.iter().try_for_each(|reason| writeln!(f, "\nnot measured: {reason}"))
     }
+}
+
+fn cells(figure: Figure, measured: Option<&Measured>) -> [String; 7] {
+    let value = |value: Option<(f64, Unit)>| value.map_or_else(String::new, |(value, unit)| unit.text(value));
+    let (row, name, goal) = (figure.row.to_string(), figure.name.to_owned(), figure.goal.text(figure.unit));
+    let Some(measured) = measured else {
+        return [row, name, String::new(), String::new(), "not measured".into(), goal, "no".into()];
+    };
+    let met = match figure.goal.is_met(measured.value) {
+        Some(true) => "yes",
+        Some(false) => "NO",
+        None => "",
+    };
+    let mut result = figure.unit.text(measured.value);
+    if let Some(spread) = &measured.spread {
+        let [low, high] = [1, 3].map(|quarter| Unit::Ratio.text(spread.quarter(quarter)));
+        let ratio = if matches!(figure.unit, Unit::Ratio) { "" } else { "ratio " };
+        result = format!("{result} ({ratio}{low} to {high}, {})", spread.pairs());
+    }
+    [row, name, value(measured.ours), value(measured.peer), result, goal, met.into()]
 }

@@ -38,6 +38,7 @@ mod help;
 mod hints;
 mod http2;
 mod incomplete;
+mod instructions;
 mod kills;
 mod large_account;
 mod limbo;
