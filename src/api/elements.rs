@@ -34,6 +34,19 @@ impl<T> Default for Elements<T> {
 }
 
 impl<T: FromJson> Elements<T> {
+    /// Adds the element at the start of a text. Returns the estimated memory that it takes, and where the comma or
+    /// bracket after it is. `None` if it has to be added as an element.
+    pub(super) fn add_first(
+        &mut self,
+        text: &str,
+        max_depth: usize,
+        redactor: &Redactor,
+    ) -> Option<(usize, usize)> {
+        let element = T::Fields::parse_first(text, T::Known::FIELDS, max_depth, redactor)?;
+        self.number += 1;
+        Some((self.add_fields(element.fields, element.bytes), element.end))
+    }
+
     /// Adds an element. Returns the estimated memory that it takes.
     pub(super) fn add(&mut self, element: Element<'_>, redactor: &Redactor) -> Result<usize, JsonError> {
         self.number += 1;
@@ -49,15 +62,21 @@ impl<T: FromJson> Elements<T> {
             self.add_unreadable(None);
             return Ok(bytes);
         };
+        Ok(self.add_fields(fields, bytes))
+    }
+
+    fn add_fields(&mut self, fields: T::Fields, bytes: usize) -> usize {
         self.ids.extend(fields.field("id").and_then(id));
         match T::from_element(fields) {
-            Ok(item) => self.items.push(item),
+            Ok(item) => {
+                self.items.push(item);
+                size_of::<T>() + bytes
+            }
             Err(fields) => {
                 self.add_unreadable(Some(&fields));
-                return Ok(bytes);
+                bytes
             }
         }
-        Ok(size_of::<T>() + bytes)
     }
 
     fn add_unreadable(&mut self, fields: Option<&dyn Fields>) {

@@ -1,11 +1,10 @@
 //! Reads JSON from the service within limits: a hostile or broken response cannot exhaust memory or the stack, and
 //! objects that contradict themselves are not used.
 //!
-//! A list is read while it arrives: [`Splitter`] cuts it into elements, of which only the known fields are kept. Other
+//! A list is read while it arrives: [`Splitter`] splits it into elements, of which only the known fields are kept. Other
 //! fields may contradict themselves, because nothing uses them.
 
 mod fields;
-mod splitter;
 mod utf8;
 mod value;
 
@@ -14,31 +13,14 @@ use std::cell::{Cell, RefCell};
 use serde::de::{DeserializeSeed, Error};
 use serde_json::{Deserializer, Value};
 
+pub(super) use edgecert_json::{Element, JsonError, Splitter, Visitor};
+
 pub(super) use self::fields::{ElementFields, Fields, KnownFields};
-pub(super) use self::splitter::{Element, Splitter};
 pub(super) use self::utf8::Utf8Decoder;
 use self::value::ValueSeed;
 
-/// Maximum nesting of arrays and objects, a little below the limit of `serde_json`.
-const MAX_DEPTH: usize = 100;
-
 /// Maximum estimated memory of a value.
 const MAX_VALUE_BYTES: usize = 32 << 20;
-
-/// Why a response cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum JsonError {
-    #[error("it is not JSON")]
-    Syntax,
-    #[error("it is nested more than {MAX_DEPTH} levels deep")]
-    TooDeep,
-    /// The limit that it exceeds, such as `32 MiB`.
-    #[error("it holds more than {0}")]
-    TooLarge(&'static str),
-    /// The outermost object has a field twice. A nested object that does is replaced by this message.
-    #[error("the field `{0}` occurs twice with different values")]
-    Ambiguous(String),
-}
 
 /// Parses JSON text. An object that has a field twice with different values is replaced by a message, because
 /// programs differ in which value they use.

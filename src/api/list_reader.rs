@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::body::Body;
 use super::elements::Elements;
 use super::error::AttemptError;
-use super::json::{Element, JsonError, Splitter, Utf8Decoder};
+use super::json::{Element, JsonError, Splitter, Utf8Decoder, Visitor};
 use super::list::List;
 use super::response::Response;
 use super::wire::FromJson;
@@ -39,6 +39,7 @@ struct Arrays<T> {
     number: usize,
     /// Estimated memory of their elements.
     bytes: usize,
+    redactor: Arc<Redactor>,
 }
 
 impl<T: FromJson> Body for ListReader<T> {
@@ -48,7 +49,7 @@ impl<T: FromJson> Body for ListReader<T> {
         Self {
             decoder: Utf8Decoder::default(),
             splitter: Splitter::default(),
-            arrays: Arrays { elements: Vec::new(), number: 0, bytes: 0 },
+            arrays: Arrays { elements: Vec::new(), number: 0, bytes: 0, redactor: Arc::clone(&redactor) },
             start: String::new(),
             result: Ok(()),
             redactor,
@@ -56,13 +57,12 @@ impl<T: FromJson> Body for ListReader<T> {
     }
 
     fn push(&mut self, chunk: &[u8]) -> ControlFlow<()> {
-        let Self { decoder, splitter, arrays, start, result, redactor } = self;
-        let mut visit = |array, element: Element<'_>| arrays.add(array, element, redactor);
+        let Self { decoder, splitter, arrays, start, result, .. } = self;
         decoder.decode(chunk, |text| {
             let missing = START_BYTES.saturating_sub(start.len());
             start.extend(text.chars().take(missing));
             if result.is_ok() {
-                *result = splitter.push(text, &mut visit);
+                *result = splitter.push(text, arrays);
             }
         });
         match self.result {
@@ -74,9 +74,8 @@ impl<T: FromJson> Body for ListReader<T> {
 
     fn end(mut self, status: u16) -> Self::Response {
         if self.result.is_ok() {
-            let Self { decoder, splitter, arrays, redactor, .. } = &mut self;
-            let mut visit = |array, element: Element<'_>| arrays.add(array, element, redactor);
-            self.result = decoder.end(|text| splitter.push(text, &mut visit));
+            let Self { decoder, splitter, arrays, .. } = &mut self;
+            self.result = decoder.end(|text| splitter.push(text, arrays));
         }
         let (outline, paths) = self.splitter.end();
         let mut arrays = self.arrays.elements.into_iter();
@@ -106,14 +105,36 @@ impl<T: FromJson> List<T> {
     }
 }
 
-impl<T: FromJson> Arrays<T> {
-    fn add(&mut self, array: usize, element: Element<'_>, redactor: &Redactor) -> Result<(), JsonError> {
+impl<T: FromJson> Visitor for Arrays<T> {
+    fn read_first(&mut self, array: usize, text: &str, max_depth: usize) -> Result<Option<usize>, JsonError> {
+        let (elements, redactor) = self.at(array);
+        match elements.and_then(|elements| elements.add_first(text, max_depth, redactor)) {
+            Some((bytes, end)) => self.count(bytes).map(|()| Some(end)),
+            None => Ok(None),
+        }
+    }
+
+    fn read(&mut self, array: usize, element: Element<'_>) -> Result<(), JsonError> {
+        let (elements, redactor) = self.at(array);
+        let Some(elements) = elements else { return Ok(()) };
+        let bytes = elements.add(element, redactor)?;
+        self.count(bytes)
+    }
+}
+
+impl<T> Arrays<T> {
+    /// The elements of an array, and the redactor for them.
+    fn at(&mut self, array: usize) -> (Option<&mut Elements<T>>, &Redactor) {
         if self.elements.len() <= array {
             self.elements.resize_with(array + 1, Elements::default);
         }
-        let Some(elements) = self.elements.get_mut(array) else { return Ok(()) };
+        (self.elements.get_mut(array), &self.redactor)
+    }
+
+    /// Accounts for an element.
+    fn count(&mut self, bytes: usize) -> Result<(), JsonError> {
         self.number += 1;
-        self.bytes += elements.add(element, redactor)?;
+        self.bytes += bytes;
         match () {
             () if self.number > MAX_ELEMENTS => Err(JsonError::TooLarge("2,000,000 elements")),
             () if self.bytes > MAX_BYTES => Err(JsonError::TooLarge("256 MiB of values")),

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use edgecert_json::scan_fields;
 use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
@@ -24,6 +25,25 @@ pub(crate) trait ElementFields: Fields + Sized {
         needed: &'static [&'static str],
         redactor: &Redactor,
     ) -> Result<(Option<Self>, usize), JsonError>;
+
+    /// Parses the object at the start of a text in the same way if it has a usual form and at most `max_depth` levels.
+    fn parse_first(
+        _text: &str,
+        _needed: &'static [&'static str],
+        _max_depth: usize,
+        _redactor: &Redactor,
+    ) -> Option<FirstElement<Self>> {
+        None
+    }
+}
+
+/// The object at the start of a text.
+pub(crate) struct FirstElement<T> {
+    pub(crate) fields: T,
+    /// Estimated memory of the values.
+    pub(crate) bytes: usize,
+    /// Where the comma or bracket after it is.
+    pub(crate) end: usize,
 }
 
 /// An object without the fields that are not needed.
@@ -70,9 +90,37 @@ impl ElementFields for KnownFields {
             return Ok((None, 0));
         }
         let mut fields = limits.read(text, KnownFieldsSeed { needed, limits: &limits })?;
-        let values = fields.iter_mut().flat_map(|fields| fields.0.iter_mut());
-        values.for_each(|(_, value)| redactor.clean_json(value));
+        if let Some(fields) = &mut fields {
+            fields.clean(redactor);
+        }
         Ok((fields, limits.spent()))
+    }
+
+    fn parse_first(
+        text: &str,
+        needed: &'static [&'static str],
+        max_depth: usize,
+        redactor: &Redactor,
+    ) -> Option<FirstElement<Self>> {
+        let limits = Limits::default();
+        let mut fields = Self(Vec::with_capacity(needed.len()));
+        let mut is_readable = true;
+        let end = scan_fields(text, needed, max_depth, &mut |at, value| {
+            let value = ValueSeed { limits: &limits, depth: 2 }.read(value);
+            match (needed.get(at), value) {
+                (Some(name), Ok(value)) => fields.0.push((name, value)),
+                _ => is_readable = false,
+            }
+        })?;
+        fields.clean(redactor);
+        is_readable.then_some(FirstElement { fields, bytes: limits.spent(), end })
+    }
+}
+
+impl KnownFields {
+    /// Removes secrets.
+    fn clean(&mut self, redactor: &Redactor) {
+        self.0.iter_mut().for_each(|(_, value)| redactor.clean_json(value));
     }
 }
 

@@ -1,5 +1,7 @@
 //! Tests the limits, and that the result within them equals that of `serde_json`.
 
+use edgecert_json::MAX_DEPTH;
+
 use super::*;
 use serde_json::json;
 

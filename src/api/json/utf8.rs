@@ -16,17 +16,26 @@ impl Utf8Decoder {
         if self.pending.is_empty() {
             let (complete, pending) = chunk.split_at_checked(last_character(chunk)).unwrap_or((chunk, &[]));
             self.pending.extend_from_slice(pending);
-            return visit(&String::from_utf8_lossy(complete));
+            return visit_lossy(complete, visit);
         }
         let mut bytes = std::mem::take(&mut self.pending);
         bytes.extend_from_slice(chunk);
         self.pending = bytes.split_off(last_character(&bytes));
-        visit(&String::from_utf8_lossy(&bytes))
+        visit_lossy(&bytes, visit)
     }
 
     /// Calls `visit` with the text that is left at the end.
     pub(crate) fn end<T>(&mut self, visit: impl FnOnce(&str) -> T) -> T {
-        visit(&String::from_utf8_lossy(&std::mem::take(&mut self.pending)))
+        visit_lossy(&std::mem::take(&mut self.pending), visit)
+    }
+}
+
+/// Calls `visit` with the text of these bytes. The check whether all of them are UTF-8 is faster than the search for
+/// those that are not.
+fn visit_lossy<T>(bytes: &[u8], visit: impl FnOnce(&str) -> T) -> T {
+    match str::from_utf8(bytes) {
+        Ok(text) => visit(text),
+        Err(_) => visit(&String::from_utf8_lossy(bytes)),
     }
 }
 

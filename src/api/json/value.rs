@@ -2,10 +2,11 @@
 
 use std::fmt;
 
+use edgecert_json::{FieldText, MAX_DEPTH};
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use super::{JsonError, Limits, MAX_DEPTH};
+use super::{JsonError, Limits};
 use crate::text::sanitize;
 
 /// Memory of a value in an array, which may have grown to twice its length.
@@ -29,6 +30,19 @@ pub(super) struct ValueSeed<'l> {
 }
 
 impl ValueSeed<'_> {
+    /// Makes the value of a field.
+    pub(super) fn read(self, field: FieldText<'_>) -> Result<Value, JsonError> {
+        Ok(match field {
+            FieldText::Null => Value::Null,
+            FieldText::Bool(value) => Value::Bool(value),
+            FieldText::Integer(number) => Value::Number(number.into()),
+            FieldText::Plain(text) => {
+                self.visit_str::<serde_json::Error>(text).map_err(|_| JsonError::Syntax)?
+            }
+            FieldText::Json(text) => self.limits.read(text, self)?,
+        })
+    }
+
     fn nested<E: Error>(self) -> Result<Self, E> {
         if self.depth == MAX_DEPTH {
             return Err(self.limits.end(JsonError::TooDeep));

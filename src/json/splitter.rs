@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use memchr::memchr2;
 
-use super::{JsonError, MAX_DEPTH};
+use crate::{JsonError, MAX_DEPTH};
 
 /// Number of elements of each array that the outline keeps.
 const OUTLINE_ELEMENTS: usize = 100;
@@ -29,19 +29,28 @@ const MAX_ARRAYS: usize = 1000;
 
 /// An element of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Element<'t> {
+pub enum Element<'t> {
     /// Its text, perhaps with white space around it.
     Text(&'t str),
     /// It exceeds `MAX_ELEMENT_BYTES`.
     TooLarge,
 }
 
-/// Gets an element and the number of its array.
-type Visit<'v> = &'v mut dyn FnMut(usize, Element<'_>) -> Result<(), JsonError>;
+/// Gets the elements, each with the number of its array.
+pub trait Visitor {
+    /// Reads the element at the start of a text. Returns where the comma or bracket after it is. `None` if the element
+    /// is incomplete or too complex; the visitor gets it again when it is complete, as one that has to be read.
+    ///
+    /// An element with more than `max_depth` levels is too complex.
+    fn read_first(&mut self, array: usize, text: &str, max_depth: usize) -> Result<Option<usize>, JsonError>;
+
+    /// Reads an element.
+    fn read(&mut self, array: usize, element: Element<'_>) -> Result<(), JsonError>;
+}
 
 /// Splits one text. Arrays in elements are parts of these.
 #[derive(Default)]
-pub(crate) struct Splitter {
+pub struct Splitter {
     outline: String,
     /// For each array, the names of the fields that lead to it.
     arrays: Vec<Vec<String>>,
@@ -79,19 +88,19 @@ struct Scanner {
 }
 
 impl Splitter {
-    /// Reads another piece. `visit` gets the elements that it completes.
-    pub(crate) fn push(&mut self, mut piece: &str, visit: Visit<'_>) -> Result<(), JsonError> {
+    /// Reads another piece. `visitor` gets the elements that it completes.
+    pub fn push(&mut self, mut piece: &str, visitor: &mut dyn Visitor) -> Result<(), JsonError> {
         while !piece.is_empty() {
             piece = match self.array.take() {
                 None => self.read_outline(piece)?,
-                Some(array) => self.read_element(array, piece, visit)?,
+                Some(array) => self.read_element(array, piece, visitor)?,
             };
         }
         Ok(())
     }
 
     /// The outline, and for each array the names of the fields that lead to it.
-    pub(crate) fn end(mut self) -> (String, Vec<Vec<String>>) {
+    pub fn end(mut self) -> (String, Vec<Vec<String>>) {
         if let Some(array) = self.array {
             self.outline.push_str(&array.element.text);
         }
@@ -151,10 +160,18 @@ impl Splitter {
         &mut self,
         array: Array,
         piece: &'t str,
-        visit: Visit<'_>,
+        visitor: &mut dyn Visitor,
     ) -> Result<&'t str, JsonError> {
         let Array { length, element: mut partial } = array;
         let max_depth = MAX_DEPTH.checked_sub(self.names.len() + 1).ok_or(JsonError::TooDeep)?;
+        if partial.is_new()
+            && piece.len() <= MAX_ELEMENT_BYTES
+            && let Some(end) = visitor.read_first(self.arrays.len() - 1, piece, max_depth)?
+            && let Some((text, rest)) = piece.split_at_checked(end)
+        {
+            self.add_element(length, Element::Text(text))?;
+            return self.end_element(length, partial, rest);
+        }
         let end = self.scanner.find_end(piece.as_bytes(), max_depth)?;
         let Some((text, rest)) = end.and_then(|end| piece.split_at_checked(end)) else {
             partial.add(piece);
@@ -166,14 +183,24 @@ impl Splitter {
         let is_absent = is_last && length == 0 && element.is_blank();
         if !is_absent {
             self.add_element(length, element)?;
-            visit(self.arrays.len() - 1, element)?;
+            visitor.read(self.arrays.len() - 1, element)?;
         }
-        if is_last {
+        self.end_element(length, partial, rest)
+    }
+
+    /// Skips the comma or bracket after an element, which is the start of this text.
+    fn end_element<'t>(
+        &mut self,
+        before: usize,
+        element: Partial,
+        text: &'t str,
+    ) -> Result<&'t str, JsonError> {
+        if text.starts_with(']') {
             self.add_to_outline("]")?;
         } else {
-            self.array = Some(Array { length: length + 1, element: partial.cleared() });
+            self.array = Some(Array { length: before + 1, element: element.cleared() });
         }
-        Ok(rest.get(1..).unwrap_or_default())
+        Ok(text.get(1..).unwrap_or_default())
     }
 
     /// Adds an element to the outline if it is one of the first.
@@ -200,6 +227,11 @@ impl Element<'_> {
 }
 
 impl Partial {
+    /// Whether nothing has arrived.
+    fn is_new(&self) -> bool {
+        self.text.is_empty() && !self.is_too_large
+    }
+
     fn add(&mut self, text: &str) {
         self.is_too_large |= self.text.len() + text.len() > MAX_ELEMENT_BYTES;
         if self.is_too_large {
@@ -211,7 +243,7 @@ impl Partial {
 
     /// The element that ends with this text.
     fn complete<'t>(&'t mut self, text: &'t str) -> Element<'t> {
-        if self.text.is_empty() && !self.is_too_large && text.len() <= MAX_ELEMENT_BYTES {
+        if self.is_new() && text.len() <= MAX_ELEMENT_BYTES {
             return Element::Text(text);
         }
         self.add(text);

@@ -1,21 +1,32 @@
 //! Tests where arrays and elements begin and end, and what is left in the outline.
 
 use super::*;
+use crate::scan_fields;
 use serde_json::{Value, json};
 
 /// The elements with the numbers of their arrays, the outline, and the paths of the arrays.
 type Split = (Vec<(usize, String)>, String, Vec<Vec<String>>);
+
+impl Visitor for Vec<(usize, String)> {
+    fn read_first(&mut self, array: usize, text: &str, max_depth: usize) -> Result<Option<usize>, JsonError> {
+        let end = scan_fields(text, &[], max_depth, &mut |_, _| {});
+        self.extend(end.map(|end| (array, text[..end].trim().to_owned())));
+        Ok(end)
+    }
+
+    fn read(&mut self, array: usize, element: Element<'_>) -> Result<(), JsonError> {
+        let text = if let Element::Text(text) = element { text } else { "too large" };
+        self.push((array, text.trim().to_owned()));
+        Ok(())
+    }
+}
 
 /// Splits a text that arrives in chunks of this many characters.
 fn split(text: &str, chunk: usize) -> Result<Split, JsonError> {
     let (mut splitter, mut elements) = (Splitter::default(), Vec::new());
     let characters: Vec<char> = text.chars().collect();
     for piece in characters.chunks(chunk) {
-        splitter.push(&piece.iter().collect::<String>(), &mut |array, element| {
-            let text = if let Element::Text(text) = element { text } else { "too large" };
-            elements.push((array, text.trim().to_owned()));
-            Ok(())
-        })?;
+        splitter.push(&piece.iter().collect::<String>(), &mut elements)?;
     }
     let (outline, paths) = splitter.end();
     Ok((elements, outline, paths))
@@ -86,15 +97,12 @@ fn outline_has_the_first_elements() {
 fn large_elements_are_not_in_the_outline() {
     let (large, too_large) = ("x".repeat(MAX_OUTLINE_ELEMENT_BYTES), "x".repeat(MAX_ELEMENT_BYTES));
     let pieces = ["[1,\"", &large, "\", {\"a\":[\"", &large, "\"]},{\"a\":[\"", &too_large, "\"]},2]"];
-    let (mut splitter, mut sizes) = (Splitter::default(), Vec::new());
+    let (mut splitter, mut elements) = (Splitter::default(), Vec::new());
     for piece in pieces {
-        let visit = &mut |_, element: Element<'_>| {
-            sizes.push(if let Element::Text(text) = element { text.len() } else { 0 });
-            Ok(())
-        };
-        splitter.push(piece, visit).unwrap();
+        splitter.push(piece, &mut elements).unwrap();
     }
-    assert_eq!(sizes, [1, large.len() + 2, large.len() + 11, 0, 1]);
+    let sizes: Vec<usize> = elements.iter().map(|(_, text)| text.len()).collect();
+    assert_eq!(sizes, [1, large.len() + 2, large.len() + 10, "too large".len(), 1]);
     assert_eq!(splitter.end().0, format!("[1,null,{{}},{TOO_LARGE},2]"));
 }
 
