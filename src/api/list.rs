@@ -56,7 +56,7 @@ impl<T: FromJson> List<T> {
 #[cfg(test)]
 impl<T: FromJson> List<T> {
     /// Reads a response that holds no secret; `None` if it is invalid.
-    pub(super) fn of(json: &Value) -> Option<Self> {
+    pub(crate) fn of(json: &Value) -> Option<Self> {
         Self::read([json.to_string().as_bytes()], std::sync::Arc::default()).ok()
     }
 }

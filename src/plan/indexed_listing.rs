@@ -1,7 +1,11 @@
 //! A listing with lookup tables, so that the work for one lineage does not grow with the account.
 //!
-//! The tables hold positions rather than references: they are moved together with the listing, and an entry takes four
-//! bytes.
+//! The tables hold positions rather than references, because they are moved together with the listing. They are sorted by
+//! hash: comparing hashes is much faster than comparing names, and unlike in a hash table, names chosen to have the
+//! same hash do no harm.
+
+use std::iter::Map;
+use std::slice::Iter;
 
 use super::account::Account;
 use crate::api::{Listing, Record, Site};
@@ -28,9 +32,17 @@ struct Tables {
     records_by_host: Table<(u32, u32)>,
 }
 
-/// Positions of items, sorted by the key of the item, then by position.
+/// Positions of items, each with the hash of the item's key; sorted by hash, then by key, then by position.
 #[derive(Debug)]
-struct Table<P>(Vec<P>);
+struct Table<P>(Vec<(u32, P)>);
+
+/// The positions with one key.
+type Found<'t, P> = Map<Iter<'t, (u32, P)>, fn(&(u32, P)) -> P>;
+
+/// What items are looked up by.
+trait Key: Ord {
+    fn hash(&self) -> u32;
+}
 
 impl IndexedListing {
     pub(crate) fn new(listing: Listing) -> Self {
@@ -49,16 +61,16 @@ impl IndexedListing {
 
     /// The site of a host in A-label form.
     pub(crate) fn site_of_host(&self, host: &str) -> Option<&Site> {
-        self.site_at(*self.at_host(host).last()?)
+        self.site_at(self.at_host(host).next_back()?)
     }
 
     pub(crate) fn has_site(&self, host: &str) -> bool {
-        !self.at_host(host).is_empty()
+        self.at_host(host).next().is_some()
     }
 
     /// Whether a record is listed.
     pub(crate) fn has_record(&self, id: u64) -> bool {
-        !self.with_id(id).is_empty()
+        self.with_id(id).next().is_some()
     }
 
     /// The records that are stored for a host: those named after it and those that list it.
@@ -75,9 +87,8 @@ impl IndexedListing {
 
     /// The sites that these names of a certificate, in A-label form, cover.
     pub(crate) fn sites_covered_by_hosts<'n>(&self, names: impl Iterator<Item = &'n str>) -> Vec<&Site> {
-        let below = |name: &str| name.strip_prefix("*.").map(|parent| self.below(parent)).unwrap_or_default();
-        let mut covered: Vec<u32> =
-            names.flat_map(|name| self.at_host(name).iter().chain(below(name))).copied().collect();
+        let below = |name: &'n str| name.strip_prefix("*.").into_iter().flat_map(|parent| self.below(parent));
+        let mut covered: Vec<u32> = names.flat_map(|name| self.at_host(name).chain(below(name))).collect();
         sort(&mut covered);
         covered.into_iter().filter_map(|at| self.site_at(at)).collect()
     }
@@ -102,7 +113,7 @@ impl IndexedListing {
         let bound = own().filter_map(|site| site.cert_id);
         let mut ids: Vec<u64> = bound.chain(records).collect();
         sort(&mut ids);
-        let mut records: Vec<u32> = ids.iter().flat_map(|id| self.with_id(*id)).copied().collect();
+        let mut records: Vec<u32> = ids.iter().flat_map(|id| self.with_id(*id)).collect();
         records.extend(own().flat_map(|site| self.stored_for(site.domain.host())));
         sort(&mut records);
         for record in records.iter().filter_map(|at| self.record_at(*at)) {
@@ -122,7 +133,7 @@ impl IndexedListing {
 
     fn covered_by(&self, names: &Names) -> Vec<u32> {
         let exact = names.hosts().flat_map(|host| self.at_host(host));
-        exact.chain(names.wildcard_parents().flat_map(|parent| self.below(parent))).copied().collect()
+        exact.chain(names.wildcard_parents().flat_map(|parent| self.below(parent))).collect()
     }
 
     fn site_at(&self, at: u32) -> Option<&Site> {
@@ -133,25 +144,25 @@ impl IndexedListing {
         self.listing.records.get(at as usize)
     }
 
-    fn at_host(&self, host: &str) -> &[u32] {
+    fn at_host(&self, host: &str) -> Found<'_, u32> {
         self.tables.sites_by_host.find(&host, |at| host_of(&self.listing, at))
     }
 
-    fn below(&self, parent: &str) -> &[u32] {
+    fn below(&self, parent: &str) -> Found<'_, u32> {
         self.tables.sites_by_parent.find(&parent, |at| parent_of(&self.listing, at))
     }
 
-    fn bound_to(&self, record: u64) -> &[u32] {
+    fn bound_to(&self, record: u64) -> Found<'_, u32> {
         self.tables.sites_by_record.find(&Some(record), |at| self.site_at(at).and_then(|site| site.cert_id))
     }
 
-    fn with_id(&self, record: u64) -> &[u32] {
+    fn with_id(&self, record: u64) -> Found<'_, u32> {
         self.tables.records_by_id.find(&Some(record), |at| self.record_at(at).map(|record| record.id))
     }
 
-    fn stored_for(&self, host: &str) -> impl Iterator<Item = u32> {
+    fn stored_for(&self, host: &str) -> impl Iterator<Item = u32> + use<'_> {
         let stored = self.tables.records_by_host.find(&host, |at| stored_host(&self.listing, at));
-        stored.iter().map(|(at, _)| *at)
+        stored.map(|(at, _)| at)
     }
 }
 
@@ -202,23 +213,63 @@ fn sort<T: Ord>(items: &mut Vec<T>) {
 }
 
 impl<P: Copy + Ord> Table<P> {
-    fn new<K: Ord>(positions: impl Iterator<Item = P>, key: impl Fn(P) -> K) -> Self {
-        let mut positions: Vec<P> = positions.collect();
-        positions.sort_unstable_by(|a, b| key(*a).cmp(&key(*b)).then_with(|| a.cmp(b)));
-        Self(positions)
+    fn new<K: Key>(positions: impl Iterator<Item = P>, key: impl Fn(P) -> K) -> Self {
+        let mut entries: Vec<(u32, P)> = positions.map(|at| (key(at).hash(), at)).collect();
+        entries.sort_unstable_by(|(hash, at), (other_hash, other)| {
+            hash.cmp(other_hash).then_with(|| key(*at).cmp(&key(*other)).then_with(|| at.cmp(other)))
+        });
+        Self(entries)
     }
 
     /// The positions with a key.
-    fn find<K: Ord>(&self, wanted: &K, key: impl Fn(P) -> K) -> &[P] {
-        let start = self.0.partition_point(|at| key(*at) < *wanted);
+    fn find<K: Key>(&self, wanted: &K, key: impl Fn(P) -> K) -> Found<'_, P> {
+        let hash = wanted.hash();
+        let order = |(entry, at): &(u32, P)| entry.cmp(&hash).then_with(|| key(*at).cmp(wanted));
+        let start = self.0.partition_point(|entry| order(entry).is_lt());
         let rest = self.0.get(start..).unwrap_or_default();
-        let end = rest.partition_point(|at| key(*at) == *wanted);
-        rest.get(..end).unwrap_or_default()
+        let end = rest.partition_point(|entry| order(entry).is_eq());
+        rest.get(..end).unwrap_or_default().iter().map(|(_, at)| *at)
+    }
+}
+
+/// FNV-1a.
+impl Key for &str {
+    fn hash(&self) -> u32 {
+        self.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+    }
+}
+
+/// Identifiers that are listed in order stay in order.
+impl Key for Option<u64> {
+    fn hash(&self) -> u32 {
+        self.map_or(0, |id| u32::try_from(id & u64::from(u32::MAX)).unwrap_or_default())
     }
 }
 
 impl<P> Default for Table<P> {
     fn default() -> Self {
         Self(Vec::new())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::List;
+    use serde_json::json;
+
+    #[test]
+    fn names_with_the_same_hash_are_told_apart() {
+        assert_eq!("costarring.example".hash(), "liquid.example".hash());
+        let names = ["liquid.example", "costarring.example", "other.example", "costarring.example"];
+        let sites: Vec<_> = (1..).zip(names).map(|(id, name)| json!({"id": id, "domain": name})).collect();
+        let sites: List<Site> = List::of(&json!(sites)).unwrap();
+        let indexed = IndexedListing::new(Listing { sites: sites.items, ..Listing::default() });
+        let ids = |host: &str| Vec::from_iter(indexed.at_host(host));
+        assert_eq!(
+            [ids("liquid.example"), ids("costarring.example"), ids("x.example")],
+            [vec![0], vec![1, 3], vec![]]
+        );
+        assert_eq!(Vec::from_iter(indexed.below("example")), [0, 1, 2, 3]);
     }
 }
