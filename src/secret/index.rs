@@ -24,6 +24,9 @@ const STRIDE: usize = FRAGMENT_BYTES - PIECE_BYTES + 1;
 /// Entries of the table with the same piece; a secret that repeats itself needs no more.
 const MAX_EQUAL_PIECES: usize = 8;
 
+/// The multiplier of Fibonacci hashing, which spreads the bits upwards.
+const FIBONACCI: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// Before, between and after the forms; it never occurs in folded text.
 const SEPARATOR: u8 = 0;
 
@@ -47,7 +50,12 @@ pub(super) struct Index {
     table: Vec<u32>,
     /// Forms shorter than a piece, as masks and values.
     short: Zeroizing<Vec<(u64, u64)>>,
+    ends: Ends,
 }
+
+/// The last four bytes of all pieces and short forms, as bits at their hashes. Most text is ruled out by them.
+#[derive(Default)]
+struct Ends(Zeroizing<Vec<u64>>);
 
 /// A part of a text that is a secret or a fragment of one.
 pub(super) struct Match {
@@ -71,6 +79,32 @@ impl Window {
 
     pub(super) fn clear(&mut self) {
         *self = Self::default();
+    }
+}
+
+impl Ends {
+    /// Binary logarithm of the number of bits; an RSA key has about 4,000 pieces.
+    const BITS: u32 = 16;
+
+    fn add(&mut self, bytes: u64) {
+        let (word, bit) = Self::place(bytes);
+        if self.0.is_empty() {
+            self.0.resize(1 << (Self::BITS - 6), 0);
+        }
+        if let Some(word) = self.0.get_mut(word) {
+            *word |= bit;
+        }
+    }
+
+    fn may_have(&self, bytes: u64) -> bool {
+        let (word, bit) = Self::place(bytes);
+        self.0.get(word).is_some_and(|word| word & bit != 0)
+    }
+
+    /// The word of a bit, and its value there.
+    fn place(bytes: u64) -> (usize, u64) {
+        let hash = ((bytes << 32).wrapping_mul(FIBONACCI)) >> (64 - Self::BITS);
+        (usize::try_from(hash >> 6).unwrap_or_default(), 1 << (hash & 63))
     }
 }
 
@@ -110,6 +144,7 @@ impl Index {
         } else if form.len() >= MIN_SECRET_BYTES {
             let value = form.iter().fold(0, |value, byte| value << 8 | u64::from(folded(*byte)));
             self.short.push(((1 << (8 * form.len())) - 1, value));
+            self.ends.add(value);
         }
     }
 
@@ -123,6 +158,7 @@ impl Index {
             let mut rest = form;
             while let Some(piece) = rest.first_chunk() {
                 self.insert(packed(*piece), position, &forms);
+                self.ends.add(packed(*piece));
                 rest = rest.get(STRIDE..).unwrap_or_default();
                 position += STRIDE;
             }
@@ -150,8 +186,7 @@ impl Index {
 
     /// Where the search for a piece begins.
     fn slot(&self, piece: u64) -> usize {
-        // The multiplier of Fibonacci hashing, which spreads the bits upwards.
-        let hash = piece.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let hash = piece.wrapping_mul(FIBONACCI) >> 32;
         usize::try_from(hash).unwrap_or_default() & (self.table.len() - 1)
     }
 
@@ -166,8 +201,9 @@ impl Index {
 
     /// Whether a secret may end where the window ends.
     pub(super) fn may_end(&self, window: &Window) -> bool {
-        window.length >= PIECE_BYTES && self.positions(window.last).next().is_some()
-            || self.short_length(window).is_some()
+        self.ends.may_have(window.last)
+            && (window.length >= PIECE_BYTES && self.positions(window.last).next().is_some()
+                || self.short_length(window).is_some())
     }
 
     /// The length of the form shorter than a piece that ends where the window ends.

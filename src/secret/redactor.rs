@@ -127,22 +127,24 @@ impl Redactor {
     fn may_hold_secret(&self, text: &str, boundary: Option<u8>) -> bool {
         let index = self.index();
         let mut window = Window::default();
-        text.bytes().any(|byte| {
+        for byte in text.bytes() {
             if Some(byte) == boundary {
                 window.clear();
-                return false;
+                continue;
             }
             if may_hide(byte) {
                 return true;
             }
-            match folded(byte) {
-                0 => false,
-                byte => {
-                    window.push(byte);
-                    index.may_end(&window)
-                }
+            let byte = folded(byte);
+            if byte == 0 {
+                continue;
             }
-        })
+            window.push(byte);
+            if index.may_end(&window) {
+                return true;
+            }
+        }
+        false
     }
 }
 
