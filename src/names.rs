@@ -92,6 +92,10 @@ impl FromStr for Domain {
     type Err = NotADomain;
 
     fn from_str(text: &str) -> Result<Self, NotADomain> {
+        if is_canonical(text) {
+            let spelled = Arc::from(text);
+            return Ok(Self { ascii: Arc::clone(&spelled), spelled });
+        }
         let (ascii, spelled) = (ascii(text)?, Arc::from(text));
         let ascii = if ascii == text { Arc::clone(&spelled) } else { ascii.into() };
         Ok(Self { spelled, ascii })
@@ -110,6 +114,22 @@ impl fmt::Display for Domain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&crate::text::sanitize(&self.spelled))
     }
+}
+
+/// Whether `ascii` is certain to leave a text as it is: labels in lower case, none of which may be an A-label. Nearly all
+/// domains in a listing are of this form, and converting them takes much longer.
+fn is_canonical(text: &str) -> bool {
+    let host = text.strip_prefix("*.").unwrap_or(text);
+    let mut label_length = 0;
+    for byte in host.bytes() {
+        label_length = match byte {
+            b'.' if label_length > 0 => 0,
+            b'x' if label_length == 0 => return false,
+            b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' if label_length < 63 => label_length + 1,
+            _ => return false,
+        };
+    }
+    label_length > 0 && host.len() <= 253
 }
 
 /// Converts a host name or wildcard to A-labels (UTS 46); rejects what cannot be a DNS name.
@@ -171,6 +191,25 @@ mod tests {
             let domain: Domain = domain.parse().unwrap();
             assert_eq!(domain.is_covered_by_any([san]), covered, "{san:?} for {:?}", domain.spelled());
         }
+    }
+
+    #[test]
+    fn canonical_names_are_not_converted() {
+        let pieces =
+            ["a", "0", "-", "--", "_", ".", "*.", "x", "xn--", "X", "\u{fc}", "7.", "b.example", " "];
+        let mut rng = fastrand::Rng::with_seed(1);
+        let mut canonical = 0;
+        for _ in 0..50_000 {
+            let pieces = (0..rng.usize(..6)).map(|_| pieces[rng.usize(..pieces.len())]);
+            let text: String = pieces.collect::<String>() + &"c".repeat(rng.usize(..2) * rng.usize(..66));
+            if is_canonical(&text) {
+                canonical += 1;
+                assert_eq!(ascii(&text).ok().as_deref(), Some(&*text), "{text:?}");
+            }
+        }
+        assert!(canonical > 1_000, "{canonical}");
+        let longest = "abc.".repeat(63) + "d";
+        assert!(is_canonical(&longest) && !is_canonical(&(longest + "e")));
     }
 
     #[test]

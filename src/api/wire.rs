@@ -233,7 +233,7 @@ impl Uploaded {
                 Some(shown @ (Value::Bool(_) | Value::Number(_) | Value::Object(_))) => {
                     vec![shown.to_string()]
                 }
-                _ => domain_texts(fields).into_iter().map(str::to_owned).collect(),
+                _ => domain_texts(fields),
             },
             not_after: Timestamp::from_json(fields.get("not_after")),
             key_match: key_match.map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)),
@@ -244,16 +244,25 @@ impl Uploaded {
 
 /// Parses one name, several names in one string, or an array.
 pub(super) fn domains(fields: &dyn Fields) -> Vec<Domain> {
-    domain_texts(fields).into_iter().filter_map(|text| text.parse().ok()).collect()
+    let mut domains = Vec::new();
+    for_each_domain(fields, |text| domains.extend(text.parse::<Domain>()));
+    domains
 }
 
-fn domain_texts(fields: &dyn Fields) -> Vec<&str> {
-    let texts: Vec<&str> = match domain_field(fields) {
-        Some(Value::String(text)) => text.split([',', ';', ' ', '\n']).collect(),
-        Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).collect(),
-        _ => Vec::new(),
-    };
-    texts.into_iter().map(str::trim).filter(|text| !text.is_empty()).collect()
+fn for_each_domain<'f>(fields: &'f dyn Fields, mut visit: impl FnMut(&'f str)) {
+    let mut visit =
+        |text: &'f str| Some(text.trim()).filter(|text| !text.is_empty()).into_iter().for_each(&mut visit);
+    match domain_field(fields) {
+        Some(Value::String(text)) => text.split([',', ';', ' ', '\n']).for_each(visit),
+        Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).for_each(&mut visit),
+        _ => {}
+    }
+}
+
+fn domain_texts(fields: &dyn Fields) -> Vec<String> {
+    let mut texts = Vec::new();
+    for_each_domain(fields, |text| texts.push(text.to_owned()));
+    texts
 }
 
 fn domain_field(fields: &dyn Fields) -> Option<&Value> {
