@@ -175,6 +175,11 @@ impl CommandError {
         Self { message, subject, ..self.clone() }
     }
 
+    /// Prefixes the message with the service, for a run that deploys to several.
+    pub(crate) fn at_service(&self, service: &str) -> Self {
+        Self { message: format!("{service}: {}", self.message), ..self.clone() }
+    }
+
     /// Prefixes the message with a clause that says what is unknown because of the error.
     pub(crate) fn with_context(&self, context: &str) -> Self {
         Self { message: format!("{context}; {}", self.message), ..self.clone() }

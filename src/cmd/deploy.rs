@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
+
 use crate::cli::DeployArgs;
 use crate::clock::{Deadline, Start};
 use crate::context::Context;
@@ -13,7 +15,7 @@ use crate::hint::{Command, Place};
 use crate::inventory;
 use crate::names::{Domain, distinct};
 use crate::progress::Progress;
-use crate::report::{DeployReport, SourceReport};
+use crate::report::{AnyReport as _, DeployReport, SourceReport};
 use crate::runtime::Runtime;
 use crate::settings::{self, Layer, Layers, Settings};
 use crate::source::{self, Source, SourceError};
@@ -35,8 +37,8 @@ pub(crate) fn run(
     deploy(args, (&source, origin), context, progress, report)
 }
 
-/// Deploys one lineage. Every failure is recorded, even a configuration error, because the ACME client does not run the
-/// hook again.
+/// Deploys one lineage, to each account that the configuration names for it. Every failure is recorded, even a
+/// configuration error, because the ACME client does not run the hook again.
 pub(crate) fn deploy(
     args: &DeployArgs,
     (source, origin): (&Source, Origin),
@@ -44,8 +46,6 @@ pub(crate) fn deploy(
     progress: &dyn Progress,
     report: &mut DeployReport,
 ) -> Result<(), CommandError> {
-    report.body.source = Some(SourceReport::new(source));
-    report.body.lineage = Some(state::lineage_name(&source.stable_path()));
     let command = match origin {
         _ if args.dry_run => Command::Plan,
         Origin::Hook => Command::Hook,
@@ -53,21 +53,57 @@ pub(crate) fn deploy(
     };
     let has_domain_flag = !args.domains.is_empty();
     let place = Place { command, is_recorded: false, lineage: Some(source.flags()), has_domain_flag };
-    report.set_place(place.clone());
-    let start = Start::now();
-    let inputs = Inputs::resolve(args, source, context);
-    let deadline = match &inputs.settings {
-        Ok(settings) => start.deadline(settings.timeout),
-        Err(_) => Deadline::after(LOCK_TIMEOUT),
+    let run = Run { args, origin, progress, start: Start::now(), place };
+    let targets = Target::all(args, source, context);
+    if let [target] = targets.as_slice() {
+        return Runtime::new()?.block_on(run.deploy(target, report))?;
+    }
+    let command = report.command();
+    // What one deployment changes, the next one to the same account has to see.
+    let deploy_in_turn = async |targets: Vec<Target>| {
+        let mut reports = Vec::new();
+        for target in targets {
+            let mut report = DeployReport::new(command);
+            let result = run.deploy(&target, &mut report).await;
+            report.record(result);
+            reports.push((target.service(), report));
+        }
+        reports
     };
-    let run = async |report: &mut DeployReport| {
-        let mut journal = inputs.open_journal(args, (source, origin), deadline, report).await?;
-        let result = match &inputs.settings {
+    let accounts = Target::by_account(targets).into_iter().map(deploy_in_turn);
+    let reports = Runtime::new()?.block_on(join_all(accounts))?;
+    report.merge_accounts(reports.into_iter().flatten().collect());
+    Ok(())
+}
+
+/// What the deployments of a lineage to several accounts have in common.
+struct Run<'a> {
+    args: &'a DeployArgs,
+    origin: Origin,
+    progress: &'a dyn Progress,
+    start: Start,
+    place: Place,
+}
+
+impl Run<'_> {
+    /// Deploys to one account.
+    async fn deploy(&self, target: &Target, report: &mut DeployReport) -> Result<(), CommandError> {
+        let Self { args, origin, .. } = *self;
+        let Target { source, settings, domains, .. } = target;
+        report.body.source = Some(SourceReport::new(source));
+        report.body.lineage = Some(state::lineage_name(source));
+        report.set_place(self.place.clone());
+        let deadline = match settings {
+            Ok(settings) => self.start.deadline(settings.timeout),
+            Err(_) => Deadline::after(LOCK_TIMEOUT),
+        };
+        let mut journal = target.open_journal(args, origin, deadline, report).await?;
+        let result = match settings {
             Ok(settings) => {
                 let deployment = Deployment {
                     source,
                     settings,
-                    domains: &inputs.domains,
+                    domains,
                     guards: args.guards.guards(),
                     only_leaf: None,
                     upload_only: !args.domains.is_empty() && settings.wait.is_zero(),
@@ -75,7 +111,7 @@ pub(crate) fn deploy(
                     dry_run: args.dry_run,
                     account: None,
                     deadline,
-                    progress,
+                    progress: self.progress,
                 };
                 let clients = ClientCache::new(Arc::default(), !deployment.is_single_request());
                 deployment.run(&mut journal, &clients, report).await
@@ -83,18 +119,17 @@ pub(crate) fn deploy(
             Err(error) => Err(error.clone().into()),
         };
         journal.finish(result, report);
-        Ok::<_, DeployError>(journal)
-    };
-    let journal = Runtime::new()?.block_on(run(report))??;
-    report.set_place(Place { is_recorded: journal.can_be_retried(), ..place });
-    Ok(())
+        report.set_place(Place { is_recorded: journal.can_be_retried(), ..self.place.clone() });
+        Ok(())
+    }
 }
 
 /// Time to wait for another run on the lineage if the settings cannot be resolved.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Inputs of a deployment, from the command line, the environment and the configuration.
-struct Inputs {
+/// A lineage, and the account to deploy it to, from the command line, the environment and the configuration.
+struct Target {
+    source: Source,
     settings: Result<Settings, settings::SettingsError>,
     domains: Vec<Domain>,
     state_dir: Option<PathBuf>,
@@ -102,36 +137,70 @@ struct Inputs {
     flags: Layer,
 }
 
-impl Inputs {
-    fn resolve(args: &DeployArgs, source: &Source, context: &Context) -> Self {
+impl Target {
+    /// The accounts of a lineage, at least one. If flags or variables make two of them the same, it is one.
+    fn all(args: &DeployArgs, source: &Source, context: &Context) -> Vec<Self> {
         let (configuration, rest) = (context.configuration(), context.without_configuration());
         let file = configuration.as_ref().map_or(&rest, |file| *file);
         let layers = Layers::new(&args.settings.layer, &context.env, file);
-        let entry = inventory::entry_of(file, source);
-        let domains = match entry {
-            Some(entry) if args.domains.is_empty() => distinct(&entry.domains),
-            _ => distinct(&args.domains),
-        };
-        let (state_dir, flags) = (layers.state_dir(), layers.to_record());
-        let settings = configuration.and_then(|_| layers.resolve(entry));
-        Self { settings, domains, state_dir, flags }
+        let mut targets: Vec<Self> = Vec::new();
+        for (source, entry) in inventory::targets(file, source) {
+            let domains = match entry {
+                Some(entry) if args.domains.is_empty() => distinct(&entry.domains),
+                _ => distinct(&args.domains),
+            };
+            let settings = configuration.as_ref().map_err(Clone::clone);
+            let settings = settings.and_then(|_| layers.resolve(entry));
+            let target =
+                Self { source, settings, domains, state_dir: layers.state_dir(), flags: layers.to_record() };
+            let is_same = |other: &Self| other.has_account_of(&target) && other.domains == target.domains;
+            if !targets.iter().any(is_same) {
+                targets.push(target);
+            }
+        }
+        targets
+    }
+
+    fn by_account(targets: Vec<Self>) -> Vec<Vec<Self>> {
+        let mut accounts: Vec<Vec<Self>> = Vec::new();
+        for target in targets {
+            let is_same =
+                |members: &&mut Vec<Self>| members.iter().any(|other| other.has_account_of(&target));
+            match accounts.iter_mut().find(is_same) {
+                Some(members) => members.push(target),
+                None => accounts.push(vec![target]),
+            }
+        }
+        accounts
+    }
+
+    fn has_account_of(&self, other: &Self) -> bool {
+        match (&self.settings, &other.settings) {
+            (Ok(own), Ok(other)) => own.is_same_service(other),
+            _ => false,
+        }
+    }
+
+    /// Base URL of the service; `None` if the settings cannot be resolved.
+    fn service(&self) -> Option<String> {
+        self.settings.as_ref().ok().map(|settings| settings.base_url.to_string())
     }
 
     async fn open_journal(
         &self,
         args: &DeployArgs,
-        (source, origin): (&Source, Origin),
+        origin: Origin,
         deadline: Deadline,
         report: &mut DeployReport,
     ) -> Result<Journal, DeployError> {
         let state_dir = self.state_dir.as_deref();
         if args.dry_run {
-            return Ok(Journal::read_only(source, state_dir, report));
+            return Ok(Journal::read_only(&self.source, state_dir, report));
         }
         let overrides =
             Overrides { domains: recorded_domains(&distinct(&args.domains)), settings: self.flags.clone() };
         let (settings, guards) = (self.settings.as_ref().ok(), args.guards.guards());
         let options = recorded_options(settings, overrides, guards, &self.domains);
-        Journal::open(source, (options, origin), state_dir, deadline, report).await
+        Journal::open(&self.source, (options, origin), state_dir, deadline, report).await
     }
 }

@@ -7,9 +7,10 @@ use crate::cli::{DeployArgs, SyncArgs};
 use crate::clock::{self, Start};
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::inventory;
 use crate::notify::{log_warning, send_heartbeat};
 use crate::progress::Progress;
-use crate::report::{DeployReport, Report};
+use crate::report::{AnyReport as _, DeployReport, Report};
 use crate::settings::Layers;
 use crate::source::Source;
 use crate::state::{self, Origin, Store, WriteError};
@@ -60,19 +61,29 @@ fn record(args: &SyncArgs, context: &Context, report: &Report<Option<Summary>>) 
     Store::open(&state_dir)?.record_sync(shard, (report.exit_code(), message), clock::now())
 }
 
-/// Processes one lineage, and deploys it if it has no readable state.
+/// Processes one lineage for each account that the configuration names for it, and deploys it if one of them has no
+/// readable state.
 pub(crate) fn run_one(
     source: &Source,
     context: &Context,
     progress: &dyn Progress,
     report: &mut DeployReport,
 ) -> Result<(), CommandError> {
-    report.body.lineage = Some(state::lineage_name(&source.stable_path()));
-    match sync::run_one(source, context, progress)? {
-        Some(summary) => {
+    let targets = inventory::targets(context.configuration()?, source);
+    report.body.lineage = targets.first().map(|(source, _)| state::lineage_name(source));
+    let mut reports = Vec::new();
+    for (source, entry) in &targets {
+        let Some(summary) = sync::run_one((source, *entry), context, progress)? else {
+            return deploy(&DeployArgs::default(), (source, Origin::Hook), context, progress, report);
+        };
+        if targets.len() == 1 {
             summary.report_one(report);
-            Ok(())
+            return Ok(());
         }
-        None => deploy(&DeployArgs::default(), (source, Origin::Hook), context, progress, report),
+        let mut own = DeployReport::new(report.command());
+        summary.report_one(&mut own);
+        reports.push((source.target.clone(), own));
     }
+    report.merge_accounts(reports);
+    Ok(())
 }

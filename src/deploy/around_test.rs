@@ -275,8 +275,14 @@ fn leaf(rng: &mut Rng, prefix: &str) -> LeafState {
 
 /// The state of a lineage after one run.
 fn state(rng: &mut Rng, lineage: &str, domains: &[Domain]) -> LineageState {
-    let source =
-        SourceState { client: "files".into(), cert: "/c".into(), issuers: None, key: None, directory: None };
+    let source = SourceState {
+        client: "files".into(),
+        cert: "/c".into(),
+        issuers: None,
+        key: None,
+        directory: None,
+        target: None,
+    };
     let options = DeployOptions { service: Some(SERVICE.to_owned()), ..DeployOptions::default() };
     let leaf = leaf(rng, lineage);
     let now = leaf.not_before;

@@ -45,6 +45,7 @@ pub(super) fn recorded_source(source: &Source) -> state::SourceState {
         issuers: source.files.issuers.as_ref().map(absolute),
         key: source.files.key.as_ref().map(absolute),
         directory: source.directory.as_ref().map(absolute),
+        target: source.target.clone(),
     }
 }
 
@@ -102,6 +103,7 @@ pub(super) fn by_another_run(site: &SiteState, at: &str) -> Option<SiteReport> {
         return None;
     }
     Some(SiteReport {
+        service: None,
         id: site.id,
         domain: site.domain.clone(),
         cert_id_before: site.cert_id,

@@ -90,7 +90,7 @@ impl Journal {
 
     fn new(source: &Source) -> Self {
         Self {
-            name: state::lineage_name(&source.stable_path()),
+            name: state::lineage_name(source),
             source: recorded_source(source),
             options: DeployOptions::default(),
             origin: Origin::State,

@@ -150,6 +150,7 @@ fn record(
             let contradiction = contradiction(&response, domain, &request.vetted.chain().leaf);
             report.warnings.extend(contradiction.iter().map(|found| format!("{domain}: {found}")));
             report.body.uploads.push(UploadReport {
+                service: None,
                 domain: domain.spelled().to_owned(),
                 ok: contradiction.is_none(),
                 id: Some(response.id),
@@ -165,6 +166,7 @@ fn record(
         Err(failed) => {
             report.body.changed |= failed.may_be_done;
             report.body.uploads.push(UploadReport {
+                service: None,
                 domain: domain.spelled().to_owned(),
                 ok: false,
                 id: None,

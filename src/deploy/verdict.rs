@@ -102,6 +102,7 @@ pub(super) fn unlisted_site(
     detail: Option<String>,
 ) -> SiteReport {
     SiteReport {
+        service: None,
         id: None,
         domain: domain.to_owned(),
         cert_id_before: None,
@@ -287,6 +288,7 @@ impl<'a> Verdict<'a> {
             None => {}
         }
         report.body.sites.push(SiteReport {
+            service: None,
             id: Some(target.site.id),
             domain: target.site.domain.spelled().to_owned(),
             cert_id_before: target.site.cert_id,

@@ -10,7 +10,7 @@ use super::{
     CertificateReport, DeploymentResult, ServingReport, SiteReport, SourceReport, UploadReport, deployment,
     deployment_result,
 };
-use crate::check::Finding;
+use crate::check::{Finding, Status};
 use crate::error::CommandError;
 use crate::outcome::{ChangedRecords, Outcome};
 use crate::plan::Step;
@@ -73,6 +73,32 @@ impl DeployBody {
             Push::NotBegun | Push::Open(_) => None,
         });
         pushes.max()
+    }
+
+    /// Adds the body of the same lineage's deployment to another account.
+    pub(super) fn merge(&mut self, other: Self) {
+        self.changed |= other.changed;
+        self.lineage = self.lineage.take().or(other.lineage);
+        self.source = self.source.take().or(other.source);
+        self.certificate = self.certificate.take().or(other.certificate);
+        if self.checks.iter().all(|finding| finding.status != Status::Fail) && !other.checks.is_empty() {
+            self.checks = other.checks;
+        }
+        self.uploads.extend(other.uploads);
+        self.sites.extend(other.sites);
+        if let Some(steps) = other.plan {
+            self.plan.get_or_insert_default().extend(steps);
+        }
+        if let Some(serving) = other.serving {
+            self.serving.get_or_insert_default().extend(serving);
+        }
+    }
+
+    /// Names the service in the results, for a run that deploys to several accounts.
+    pub(super) fn set_service(&mut self, service: &str) {
+        let sites = self.sites.iter_mut().map(|site| &mut site.service);
+        let uploads = self.uploads.iter_mut().map(|upload| &mut upload.service);
+        sites.chain(uploads).for_each(|place| *place = Some(service.to_owned()));
     }
 
     /// Whether other lineages provide the certificate of all its sites.

@@ -141,7 +141,7 @@ fn sites(sites: &[SiteReport], frame: &Frame<'_>) -> Vec<Line> {
     let max = |sign: Sign| if sign < Sign::Warning { MAX_LISTED } else { MAX_NAMED };
     let is_counted = |sign: Sign, sites: &[&SiteReport]| sites.len() > max(sign);
     let shown = groups.iter().filter(|((sign, ..), sites)| !is_counted(*sign, sites));
-    let domains = shown.flat_map(|(_, sites)| sites).map(|site| sanitize(&site.domain).width());
+    let domains = shown.flat_map(|(_, sites)| sites).map(|site| name(site).width());
     let width = domains.filter(|width| *width <= MAX_DOMAIN_WIDTH).max().unwrap_or_default();
     let mut lines = Vec::new();
     for ((sign, outcome, detail), sites) in &groups {
@@ -158,10 +158,16 @@ fn sites(sites: &[SiteReport], frame: &Frame<'_>) -> Vec<Line> {
             }
             lines.push(line);
         } else {
-            lines.extend(sites.iter().map(|site| line(&sanitize(&site.domain), score(&[site]))));
+            lines.extend(sites.iter().map(|site| line(&name(site), score(&[site]))));
         }
     }
     lines
+}
+
+/// The domain, with the service if the run deployed to several accounts.
+fn name(site: &SiteReport) -> String {
+    let domain = sanitize(&site.domain);
+    site.service.as_ref().map_or(domain.clone(), |service| format!("{domain} at {service}"))
 }
 
 /// How many edge addresses serve the leaf, of how many.

@@ -11,6 +11,8 @@ mod text;
 mod uploads;
 mod wrap;
 
+use std::collections::HashSet;
+
 use serde::Serialize;
 use serde_json::Value;
 use time::OffsetDateTime;
@@ -207,6 +209,37 @@ impl DeployReport {
         self.warnings.extend(warnings.map(Finding::sentence));
     }
 
+    /// Combines the reports of deploying one lineage to several accounts, each with the base URL of its service. What
+    /// all of them say, such as a finding about the files, is said once.
+    pub(crate) fn merge_accounts(&mut self, accounts: Vec<(Option<String>, Self)>) {
+        let mut common: Option<HashSet<String>> = None;
+        for (_, report) in &accounts {
+            let own: HashSet<_> = report.errors.iter().map(|error| error.message().to_owned()).collect();
+            common = Some(common.map_or(own.clone(), |common| &common & &own));
+        }
+        let (mut is_first, common) = (true, common.unwrap_or_default());
+        for (service, mut report) in accounts {
+            for error in std::mem::take(&mut report.errors) {
+                match &service {
+                    _ if common.contains(error.message()) => {
+                        if is_first {
+                            self.fail(error);
+                        }
+                    }
+                    Some(service) => self.fail(error.at_service(service)),
+                    None => self.fail(error),
+                }
+            }
+            let known: HashSet<String> = self.warnings.iter().cloned().collect();
+            self.warnings.extend(report.warnings.into_iter().filter(|warning| !known.contains(warning)));
+            if let Some(service) = &service {
+                report.body.set_service(service);
+            }
+            self.body.merge(report.body);
+            is_first = false;
+        }
+    }
+
     /// Sets the steps of a plan.
     pub(crate) fn set_plan(&mut self, steps: Vec<Step>) {
         self.body.changed = steps.iter().any(|step| step.action.is_change());
@@ -260,6 +293,9 @@ pub(crate) struct UploadReport {
     pub(crate) bound_sites: Value,
     pub(crate) attempts: u32,
     pub(crate) error: Option<String>,
+    /// Base URL of the service, if the run deployed to several accounts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) service: Option<String>,
 }
 
 /// The outcome for one covered site.
@@ -274,6 +310,9 @@ pub(crate) struct SiteReport {
     pub(crate) detail: Option<String>,
     /// `null` if no handshake was tried.
     pub(crate) edge: Option<EdgeReport>,
+    /// Base URL of the service, if the run deployed to several accounts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) service: Option<String>,
     /// Whether the run fails unless the site gets the certificate; not part of the JSON object.
     #[serde(skip)]
     pub(crate) is_required: bool,

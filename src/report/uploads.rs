@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::style::Sign;
 use super::text::Line;
-use super::{DeployBody, UploadReport};
+use super::{DeployBody, SiteReport, UploadReport};
 use crate::text::{count, list, sanitize};
 
 /// Maximum number of a record's sites that are listed; more are counted.
@@ -25,6 +25,9 @@ fn line(upload: &UploadReport, is_named: bool, report: &DeployBody) -> Line {
     let mut text = format!("certificate {id}");
     if is_named {
         let _ = write!(text, " for {}", sanitize(&upload.domain));
+    }
+    if let Some(service) = &upload.service {
+        let _ = write!(text, " at {service}");
     }
     if let Some(created) = upload.created {
         text.push_str(if created { " (created)" } else { " (replaced)" });
@@ -55,7 +58,8 @@ fn bound_sites(upload: &UploadReport, report: &DeployBody) -> Vec<String> {
         Value::Array(items) => items.iter().map(name).collect(),
         _ => Vec::new(),
     };
-    let read = report.sites.iter().filter(|site| site.id.is_some() && site.cert_id == upload.id);
+    let is_bound = |site: &SiteReport| (site.cert_id, &site.service) == (upload.id, &upload.service);
+    let read = report.sites.iter().filter(|site| site.id.is_some() && is_bound(site));
     let read: Vec<String> = read.map(|site| sanitize(&site.domain)).collect();
     if read.len() < listed.len() { listed } else { read }
 }
@@ -73,6 +77,7 @@ mod tests {
 
     fn shown(domains: usize, bound_sites: &Value, created: bool) -> String {
         let upload = |at: usize| UploadReport {
+            service: None,
             domain: format!("{at}.example"),
             ok: true,
             id: Some(5),

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use glob::Pattern;
+
 use super::{HeartbeatUrl, Layer, Program, SettingsError, parser};
 use crate::env::Env;
 use crate::names::Domain;
@@ -46,6 +48,11 @@ pub(super) type KeyLines = BTreeMap<&'static str, usize>;
 /// A `[[lineage]]` entry.
 pub(crate) struct LineageEntry {
     pub(crate) location: Location,
+    /// The account, if the entry names another one than the rest of the file.
+    pub(crate) account: Option<String>,
+    /// Tells the entries for one lineage apart: the account, with a number if several entries name it. Part of the name
+    /// of the state file.
+    pub(crate) target: Option<String>,
     /// Sites to deploy to; every covered site if empty.
     pub(crate) domains: Vec<Domain>,
     /// Settings for this lineage only.
@@ -58,7 +65,12 @@ pub(crate) struct LineageEntry {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Location {
     Directory(PathBuf),
-    Files { cert: PathBuf, key: PathBuf },
+    /// All that match, as [`glob`] defines it.
+    Pattern(Pattern),
+    Files {
+        cert: PathBuf,
+        key: PathBuf,
+    },
 }
 
 impl ConfigurationFile {
@@ -72,6 +84,17 @@ impl ConfigurationFile {
     pub(crate) fn only_state_dir(&self) -> Configuration {
         let layer = Layer { state_dir: self.valid.layer.state_dir.clone(), ..Layer::default() };
         Configuration { layer, ..Configuration::default() }
+    }
+}
+
+impl LineageEntry {
+    /// The path or pattern that the entry names.
+    pub(crate) fn path(&self) -> &Path {
+        match &self.location {
+            Location::Directory(path) => path,
+            Location::Pattern(pattern) => Path::new(pattern.as_str()),
+            Location::Files { cert, .. } => cert,
+        }
     }
 }
 

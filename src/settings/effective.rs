@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use super::api_key::{self, KeyLocation};
 use super::{
-    ConfigurationFile, Layer, Layers, LineageEntry, Location, Proxy, SETTINGS, Setting, SettingsError,
-    heartbeat_url, on_failure, timeout,
+    ConfigurationFile, Layer, Layers, LineageEntry, Proxy, SETTINGS, Setting, SettingsError, heartbeat_url,
+    on_failure, timeout,
 };
 use crate::clock::Deadline;
 use crate::env::Env;
@@ -198,10 +198,7 @@ impl List<'_> {
 
     /// The settings that an entry has of its own, and that neither a flag nor a variable overrides.
     fn entry(&self, entry: &LineageEntry) -> Vec<EffectiveSetting> {
-        let lineage = match &entry.location {
-            Location::Directory(directory) => path(directory),
-            Location::Files { cert, .. } => path(cert),
-        };
+        let lineage = path(entry.path());
         let setting = |(at, (setting, value)): (usize, (&'static Setting, Option<String>))| {
             let line = *entry.lines.get(setting.name)?;
             let is_overridden = self.flags.get(at)?.is_some() || self.environment.get(at)?.is_some();

@@ -74,17 +74,17 @@ macro_rules! settings {
 
 settings! {
     /// Base URL of the service, for example https://api.example.net
-    base_url: BaseUrl = global("URL"),
+    base_url: BaseUrl = per_lineage("URL"),
     /// File that holds the API key; EDGECERT_API_KEY holds the key itself
     #[serde(with = "recorded_path::option")]
-    api_key_file: PathBuf = global("FILE"),
+    api_key_file: PathBuf = per_lineage("FILE"),
     /// CA certificates to trust for requests to the service
     #[serde(with = "recorded_path::option")]
-    ca_file: PathBuf = global("FILE").default(&"the system's trust store"),
+    ca_file: PathBuf = per_lineage("FILE").default(&"the system's trust store"),
     /// Directory of the state files
     state_dir: PathBuf = global("DIR"),
     /// Deadline for the whole run
-    timeout: NonZeroU64 = global("SECS").default(&TIMEOUT),
+    timeout: NonZeroU64 = per_lineage("SECS").default(&TIMEOUT),
     /// Wait up to SECS until the edge serves the certificate; 0 does not wait
     wait: u64 = per_lineage("SECS").default(&WAIT),
     /// Verify the result by TLS handshakes with the edge

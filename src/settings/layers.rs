@@ -55,6 +55,11 @@ impl<'a> Layers<'a> {
         self.unusable.first().map_or(Ok(()), |error| Err(error.clone()))
     }
 
+    /// The base URL that a flag or a variable names.
+    pub(crate) fn given_base_url(&self) -> Option<&BaseUrl> {
+        self.flags.base_url.as_ref().or(self.environment.base_url.as_ref())
+    }
+
     /// Resolves the settings of a run without recorded options.
     pub(crate) fn resolve(&self, entry: Option<&LineageEntry>) -> Result<Settings, SettingsError> {
         self.resolve_recorded(&RecordedSettings::default(), entry)
@@ -69,9 +74,12 @@ impl<'a> Layers<'a> {
         self.require_valid()?;
         let (recorded, last) = self.with_service(recorded, entry);
         let recorded = &recorded;
-        let named_key_file = self.flags.api_key_file.as_ref().or(self.recorded_key_file(recorded)?);
+        let configured = self.configured(entry);
+        let recorded_key_file = self.recorded_key_file(recorded, &configured)?;
+        let own_key_file = entry.and_then(|entry| self.key_file_of_entry(recorded, entry));
+        let named_key_file = self.flags.api_key_file.as_ref().or(own_key_file).or(recorded_key_file);
         let environment = self.environment.clone().or(recorded.clone());
-        let key_file = environment.api_key_file.as_ref().or(self.file.api_key_file.as_ref());
+        let key_file = environment.api_key_file.as_ref().or(configured.api_key_file.as_ref());
         let merged = self.merge(recorded, entry).or(last.clone());
         let deadline = Deadline::after(timeout(merged.timeout));
         let api_key = match api_key::find(named_key_file, key_file, self.env, deadline)? {
@@ -92,13 +100,25 @@ impl<'a> Layers<'a> {
         }
     }
 
+    /// The key file of an entry, unless something else names the service: the key in the environment may be that of
+    /// another account.
+    fn key_file_of_entry<'e>(&self, recorded: &Layer, entry: &'e LineageEntry) -> Option<&'e PathBuf> {
+        let above = [self.flags, &self.environment, recorded];
+        let is_elsewhere = above.iter().any(|layer| layer.base_url.is_some());
+        entry.layer.api_key_file.as_ref().filter(|_| !is_elsewhere)
+    }
+
     /// The recorded key file, if the recorded base URL is used: `EDGECERT_API_KEY` may be the key for another service.
-    fn recorded_key_file<'r>(&self, recorded: &'r Layer) -> Result<Option<&'r PathBuf>, SettingsError> {
+    fn recorded_key_file<'r>(
+        &self,
+        recorded: &'r Layer,
+        configured: &Layer,
+    ) -> Result<Option<&'r PathBuf>, SettingsError> {
         let is_overridden = self.flags.base_url.is_some() || self.environment.base_url.is_some();
         let Some(url) = recorded.base_url.as_ref().filter(|_| !is_overridden) else { return Ok(None) };
         let has_key_file = self.flags.api_key_file.is_some() || recorded.api_key_file.is_some();
         let is_elsewhere = |own: &BaseUrl| own != url;
-        if !has_key_file && self.file.base_url.as_ref().is_some_and(is_elsewhere) {
+        if !has_key_file && configured.base_url.as_ref().is_some_and(is_elsewhere) {
             return Err(SettingsError::OtherService { url: url.to_string() });
         }
         Ok(recorded.api_key_file.as_ref())
@@ -145,9 +165,14 @@ impl<'a> Layers<'a> {
     }
 
     pub(super) fn merge(&self, recorded: &Layer, entry: Option<&LineageEntry>) -> Layer {
-        let entry = entry.map(|entry| entry.layer.clone()).unwrap_or_default();
         let given = self.flags.clone().or(self.environment.clone());
-        given.or(recorded.clone()).or(entry).or(self.file.clone())
+        given.or(recorded.clone()).or(self.configured(entry))
+    }
+
+    /// The settings of the configuration file.
+    fn configured(&self, entry: Option<&LineageEntry>) -> Layer {
+        let entry = entry.map(|entry| entry.layer.clone()).unwrap_or_default();
+        entry.or(self.file.clone())
     }
 }
 

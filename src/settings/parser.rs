@@ -4,8 +4,9 @@
 
 use std::fmt::Display;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use glob::Pattern;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -17,7 +18,7 @@ use super::{
     heartbeat_url, on_failure,
 };
 use crate::names::{Domain, NotADomain};
-use crate::text::sanitize;
+use crate::text::{self, sanitize};
 
 /// Keys of the file other than settings.
 const GLOBAL_KEYS: &[&str] = &[on_failure::KEY, heartbeat_url::KEY, "lineage"];
@@ -82,7 +83,7 @@ impl DocumentParser<'_> {
 
     fn configuration(&mut self, table: &DeTable<'_>) -> Configuration {
         let layer = self.layer(table, GLOBAL_KEYS, |_| true);
-        let lineages = match table.get("lineage").map(|value| (value.span(), value.get_ref())) {
+        let mut lineages = match table.get("lineage").map(|value| (value.span(), value.get_ref())) {
             Some((_, DeValue::Array(entries))) => {
                 entries.iter().filter_map(|entry| self.entry(entry)).collect()
             }
@@ -92,6 +93,7 @@ impl DocumentParser<'_> {
             }
             None => Vec::new(),
         };
+        tell_apart(&mut lineages, &layer);
         Configuration { layer, lines: self.lines(table), lineages }
     }
 
@@ -116,7 +118,7 @@ impl DocumentParser<'_> {
         let _: Option<String> = self.value(table, "name");
         let [path, cert, key] = ["path", "cert", "key"].map(|name| self.value(table, name));
         let location = match (path, cert, key) {
-            (Some(path), None, None) => Location::Directory(path),
+            (Some(path), None, None) => self.directory_or_pattern(path, table)?,
             (None, Some(cert), Some(key)) => Location::Files { cert, key },
             _ => {
                 // A misspelled key or a wrong type is the more useful error.
@@ -126,7 +128,19 @@ impl DocumentParser<'_> {
                 return None;
             }
         };
-        Some(LineageEntry { location, domains, layer, lines: self.lines(table) })
+        Some(LineageEntry { location, account: None, target: None, domains, layer, lines: self.lines(table) })
+    }
+
+    /// A path that exists is no pattern: acme.sh names directories after wildcards.
+    fn directory_or_pattern(&mut self, path: PathBuf, table: &DeTable<'_>) -> Option<Location> {
+        let Some(text) = path.to_str().filter(|text| text.contains(['*', '?', '['])) else {
+            return Some(Location::Directory(path));
+        };
+        if path.symlink_metadata().is_ok() {
+            return Some(Location::Directory(path));
+        }
+        let pattern = Pattern::new(text).map_err(|error| format!("not a pattern: {}", error.msg));
+        self.check(table, "path", pattern).map(Location::Pattern)
     }
 
     fn domains(&mut self, table: &DeTable<'_>) -> Vec<Domain> {
@@ -204,6 +218,32 @@ impl DocumentParser<'_> {
     }
 }
 
+/// Names the account of each entry that has its own, and numbers further entries for one lineage and account that
+/// name other sites. Without a difference the first entry counts.
+fn tell_apart(entries: &mut [LineageEntry], global: &Layer) {
+    let mut known: Vec<(PathBuf, Option<String>, Vec<Vec<Domain>>)> = Vec::new();
+    for entry in entries {
+        let LineageEntry { layer, domains, .. } = &*entry;
+        let base_url = layer.base_url.as_ref().filter(|own| global.base_url.as_ref() != Some(own));
+        let key = layer.api_key_file.as_ref().filter(|own| global.api_key_file.as_ref() != Some(own));
+        let parts = [base_url.map(ToString::to_string), key.map(|path| text::path(path))];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        let account = (!parts.is_empty()).then(|| parts.join(" "));
+        let path = entry.path().to_owned();
+        let mut target = account.clone();
+        match known.iter_mut().find(|(other, name, _)| (other, name) == (&path, &account)) {
+            None => known.push((path, account.clone(), vec![domains.clone()])),
+            Some((.., sites)) if sites.contains(domains) => {}
+            Some((.., sites)) => {
+                sites.push(domains.clone());
+                let number = format!("#{}", sites.len());
+                target = Some(target.map_or(number.clone(), |account| format!("{account} {number}")));
+            }
+        }
+        (entry.account, entry.target) = (account, target);
+    }
+}
+
 /// Reads the settings of a table.
 struct TableReader<'p, 'a, 't> {
     parser: &'p mut DocumentParser<'a>,
@@ -276,7 +316,8 @@ mod tests {
                 "[[lineage]]\npath = \"a\"\nrebind = 2\n",
                 "3: `rebind`: expected yes or no, true or false, on or off, 1 or 0, not 2",
             ),
-            ("[[lineage]]\npath = \"a\"\ntimeout = 1\n", "3: unknown key `timeout`"),
+            ("[[lineage]]\npath = \"a\"\nstate_dir = \"b\"\n", "3: unknown key `state_dir`"),
+            ("[[lineage]]\npath = \"a/[\"\n", "2: `path`: not a pattern: invalid range pattern"),
             ("[[lineage]]\npath = \"a\"\nname = 1\n", "3: `name`: expected text in quotes, not 1"),
             ("[[lineage]]\npth = \"a\"\n", "2: unknown key `pth`"),
             ("[[lineage]]\npath = 1\n", "2: `path`: expected a path in quotes, not 1"),

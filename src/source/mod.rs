@@ -53,6 +53,8 @@ pub(crate) struct Source {
     pub(crate) files: Files,
     /// The lineage's directory: the one that was named, else that of the certificate.
     pub(crate) directory: Option<PathBuf>,
+    /// The `[[lineage]]` entry to deploy it for, if that differs from the lineage itself: see `LineageEntry::target`.
+    pub(crate) target: Option<String>,
     /// URL of the ACME directory, if a variable of the hook gives it.
     acme_directory: Option<String>,
 }
@@ -122,9 +124,15 @@ pub(crate) fn recorded(client: AcmeClient, files: Files, directory: Option<PathB
 }
 
 impl Source {
+    /// The same lineage, to be deployed for an entry with this target.
+    pub(crate) fn for_target(self, target: Option<String>) -> Self {
+        Self { target, ..self }
+    }
+
     /// Locates the files of the lineage again.
     pub(crate) fn refresh(&self) -> Self {
-        recorded(self.client, self.files.clone(), self.directory.clone())
+        let found = recorded(self.client, self.files.clone(), self.directory.clone());
+        found.for_target(self.target.clone())
     }
 
     /// A path that stays the same when the lineage is renewed. The files of a mounted secret move to another directory,
@@ -166,7 +174,7 @@ impl Source {
     /// The source for files that were found, or named one by one.
     pub(crate) fn new(client: AcmeClient, files: Files) -> Self {
         let directory = files.cert.parent().map(Path::to_owned);
-        Self { client, files, directory, acme_directory: None }
+        Self { client, files, directory, target: None, acme_directory: None }
     }
 
     /// The URL of the ACME directory, if the client gives it; it reveals staging environments. A variable is more recent

@@ -22,7 +22,14 @@ pub(super) fn leaf(fingerprint: &str, not_before: OffsetDateTime) -> LeafState {
 }
 
 pub(super) fn source() -> SourceState {
-    SourceState { client: "files".into(), cert: "/c".into(), issuers: None, key: None, directory: None }
+    SourceState {
+        client: "files".into(),
+        cert: "/c".into(),
+        issuers: None,
+        key: None,
+        directory: None,
+        target: None,
+    }
 }
 
 pub(super) fn begin(before: Option<LineageState>, leaf: LeafState, now: OffsetDateTime) -> LineageState {

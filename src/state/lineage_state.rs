@@ -83,6 +83,9 @@ pub(crate) struct SourceState {
     pub(crate) key: Option<PathBuf>,
     #[serde(with = "recorded_path::option")]
     pub(crate) directory: Option<PathBuf>,
+    /// See [`Source::target`](crate::source::Source::target).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) target: Option<String>,
 }
 
 /// A leaf, identified by its fingerprint.

@@ -19,6 +19,7 @@ use std::path::Path;
 
 use ring::digest::{SHA256, digest};
 
+use crate::source::Source;
 use crate::text;
 
 pub(crate) use self::damaged::DamagedFile;
@@ -30,11 +31,18 @@ pub(crate) use self::options::{DeployOptions, Origin, Overrides, RecordedOptions
 pub(crate) use self::store::{StateDirError, StateError, Store, WriteError, WriteFailure};
 pub(crate) use self::sync_record::{LastSync, SyncRecord, SyncRecordFault};
 
-/// Names the files of a lineage after `place`, a path that stays the same when it is renewed: readable, and unique even
-/// if two directories have the same name.
-pub(crate) fn lineage_name(place: &Path) -> String {
-    let absolute = std::path::absolute(place).unwrap_or_else(|_| place.to_owned());
-    let digest = digest(&SHA256, absolute.as_os_str().as_encoded_bytes());
+/// Names the state file of a lineage: readable, and unique even if two directories have the same name. A lineage that
+/// is deployed to several accounts has a state file for each.
+pub(crate) fn lineage_name(source: &Source) -> String {
+    name_for(&source.stable_path(), source.target.as_deref())
+}
+
+fn name_for(path: &Path, target: Option<&str>) -> String {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut id = absolute.as_os_str().as_encoded_bytes().to_owned();
+    // No path contains it.
+    id.extend(target.iter().flat_map(|target| [b"\0", target.as_bytes()]).flatten());
+    let digest = digest(&SHA256, &id);
     let directory = absolute.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
     let plain: String = directory
         .chars()
@@ -61,8 +69,10 @@ mod tests {
     #[test]
     fn lineage_names_are_readable_and_unique() {
         let paths = ["/etc/le/live/shop/fullchain.pem", "/srv/live/shop/fullchain.pem", "/x/*.a b/c.pem"];
-        let [first, second, third] = paths.map(|path| lineage_name(Path::new(path)));
+        let [first, second, third] = paths.map(|path| name_for(Path::new(path), None));
         assert!(first.starts_with("shop-") && second.starts_with("shop-") && first != second);
         assert!(third.starts_with("_.a_b-"), "{third}");
+        let elsewhere = name_for(Path::new(paths[0]), Some("https://other.example.net"));
+        assert!(elsewhere.starts_with("shop-") && elsewhere != first);
     }
 }

@@ -31,11 +31,11 @@ use self::workers::{JobResult, ListedAccount, Workers};
 use crate::clock::{self, Deadline};
 use crate::context::Context;
 use crate::deploy::{self, AccountSnapshot, ClientCache, left_behind};
-use crate::inventory::{Inventory, Member, Shard, entry_of};
+use crate::inventory::{Inventory, Member, Shard};
 use crate::plan::IndexedListing;
 use crate::progress::{Phase, Progress};
 use crate::runtime::Runtime;
-use crate::settings::{Layer, Layers, Settings};
+use crate::settings::{Layer, Layers, LineageEntry, Settings};
 use crate::source::Source;
 use crate::state::{self, DamagedFile, Index, ServiceDeployments, StateError, Store};
 use crate::text;
@@ -93,19 +93,18 @@ pub(crate) fn run(
     Ok(summary)
 }
 
-/// Processes one lineage; `None` if it has no readable state.
+/// Processes one lineage for one account; `None` if it has no readable state.
 pub(crate) fn run_one(
-    source: &Source,
+    (source, entry): (&Source, Option<&LineageEntry>),
     context: &Context,
     progress: &dyn Progress,
 ) -> Result<Option<Summary>, SyncError> {
     let (configuration, flags) = (context.configuration()?, Layer::default());
     let layers = Layers::new(&flags, &context.env, configuration);
-    let name = state::lineage_name(&source.stable_path());
+    let name = state::lineage_name(source);
     let state_dir = layers.state_dir().filter(|directory| directory.is_dir());
     let state = state_dir.as_deref().and_then(|directory| Store::at(directory).read(&name).ok()?);
     let (Some(state_dir), Some(state)) = (state_dir, state) else { return Ok(None) };
-    let entry = entry_of(configuration, source);
     let (others, _) = Store::at(&state_dir).read_all();
     let mut sync = Sync::new(Scan::new(&layers, None), state_dir);
     for (other, state) in others.iter().filter(|(other, _)| *other != name) {

@@ -84,6 +84,7 @@ impl SupersededSites<'_> {
 
 fn superseded_site(site: &Site, reason: &str) -> SiteReport {
     SiteReport {
+        service: None,
         is_required: true,
         id: Some(site.id),
         domain: site.domain.spelled().to_owned(),

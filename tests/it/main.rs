@@ -15,6 +15,7 @@
 
 mod harness;
 
+mod accounts;
 mod bounds;
 mod bundles;
 mod certs;

@@ -34,8 +34,8 @@ const IMPORTS: [(&str, &[&str]); 38] = [
     ("source", &["bundle", "env", "file", "text"]),
     // Settings and state.
     ("settings", &["clock", "env", "file", "names", "secret", "text"]),
-    ("state", &["clock", "sightings", "file", "names", "outcome", "settings", "text"]),
-    ("inventory", &["bundle", "env", "names", "settings", "source", "state", "text"]),
+    ("state", &["clock", "sightings", "file", "names", "outcome", "settings", "source", "text"]),
+    ("inventory", &["bundle", "env", "file", "names", "settings", "source", "state", "text"]),
     // The service.
     ("trust", &["clock", "file", "settings", "text"]),
     // `key` and `pem`, to remove the numbers of a downloaded key from the rest of its record.

@@ -52,7 +52,7 @@ pub(super) fn list(kind: Candidates, context: &Context) -> BTreeSet<String> {
 fn configured(configuration: &Configuration) -> impl Iterator<Item = PathBuf> {
     configuration.lineages.iter().filter_map(|entry| match &entry.location {
         Location::Directory(directory) => Some(directory.clone()),
-        Location::Files { .. } => None,
+        Location::Pattern(_) | Location::Files { .. } => None,
     })
 }
 

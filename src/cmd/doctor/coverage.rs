@@ -20,7 +20,7 @@ use crate::text;
 pub(super) struct Coverage<'a> {
     pub(super) account: &'a Listing,
     /// Lineages that edgecert manages.
-    pub(super) managed: &'a [HostLineage],
+    pub(super) managed: Vec<&'a HostLineage>,
     /// Unmanaged lineages whose clients call edgecert: their next renewal is deployed.
     pub(super) hooked: Vec<&'a HostLineage>,
     /// Other lineages that cover sites.
@@ -58,7 +58,7 @@ impl Coverage<'_> {
 
     /// The lineages that are deployed at each renewal.
     fn deployed(&self) -> impl Iterator<Item = &HostLineage> {
-        self.managed.iter().chain(self.hooked.iter().copied())
+        self.managed.iter().chain(&self.hooked).copied()
     }
 
     fn sites(&self) -> &[Site] {

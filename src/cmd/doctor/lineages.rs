@@ -39,6 +39,8 @@ pub(super) struct DeployPolicy {
     pub(super) skip_unmatched: bool,
     /// `None`: the path to a root is not checked.
     trust_anchors: Option<TrustPolicy>,
+    /// See [`LineageEntry::account`](crate::settings::LineageEntry::account).
+    pub(super) account: Option<String>,
     superseded: Option<Superseded>,
 }
 
@@ -209,6 +211,7 @@ impl DeployPolicy {
             allow_untrusted: options.allow_untrusted,
             skip_unmatched: options.skip_unmatched,
             trust_anchors: Some(options.trust_anchors),
+            account: member.entry.and_then(|entry| entry.account.clone()),
             superseded: member.state.as_ref().and_then(Superseded::recorded),
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! One file per subject. A check that fails does not stop the others.
 
+mod accounts;
 mod calls;
 mod certbot;
 mod certbot_files;
@@ -29,6 +30,7 @@ use std::collections::HashSet;
 
 use time::OffsetDateTime;
 
+use self::accounts::Account;
 use self::coverage::Coverage;
 use self::finding::{DoctorFinding, Subject};
 use self::host::Host;
@@ -118,12 +120,12 @@ impl Doctor<'_> {
             && matches!(inspection.api_key, Err(SettingsError::NoApiKey));
         self.has_settings = !is_unset || result.is_err();
         self.findings.extend(setup::configuration_file(&context.configuration_paths()));
-        self.findings.extend(setup::check_settings(
-            result,
-            inspection.unusable,
-            inspection.base_url,
-            inspection.api_key,
-        ));
+        // With an account of its own, no entry needs the settings of the run.
+        let is_needed = !(is_unset && accounts::covers_all(configuration));
+        let (url, key) = (inspection.base_url, inspection.api_key);
+        let service = is_needed.then_some((url, key));
+        self.findings.extend(setup::check_settings(result, inspection.unusable, service));
+        self.findings.extend(accounts::overridden(configuration, &layers));
         self.findings.extend(context.on_failure().and_then(setup::check_on_failure));
         if context.heartbeat_url().is_some() {
             self.findings.extend(setup::check_heartbeat_url(&context.configuration_paths()));
@@ -132,6 +134,12 @@ impl Doctor<'_> {
         let account = settings.as_ref().and_then(|settings| self.check_service(settings, has_api_key));
         let store = state_dir.as_deref().filter(|directory| directory.is_dir()).map(Store::at);
         let (lineages, deployments) = self.check_lineages(store.as_ref(), configuration, &layers);
+        let (own, lineages): (Vec<_>, Vec<_>) =
+            lineages.into_iter().partition(|lineage| lineage.policy.account.is_some());
+        self.check_renewals(own.iter());
+        for account in accounts::find(configuration, &layers) {
+            self.check_account(account, &own, &deployments);
+        }
         if let (Some(account), Some(settings)) = (&account, &settings) {
             let deployments = deployments.of_service(&settings.base_url.to_string());
             self.compare(account, &lineages, &deployments);
@@ -139,6 +147,29 @@ impl Doctor<'_> {
             self.check_renewals(lineages.iter());
         }
         self.findings.push(timer::check(self.host, &files));
+    }
+
+    /// Probes the service of an account that only `[[lineage]]` entries name, and compares it with their lineages.
+    fn check_account(&mut self, account: Account<'_>, lineages: &[HostLineage], deployments: &Deployments) {
+        let before = self.findings.len();
+        let found = match &account.settings {
+            Ok(settings) => self.check_service(settings, true),
+            Err(error) => {
+                self.findings.push(DoctorFinding::from_error(Subject::Settings, error));
+                None
+            }
+        };
+        if let (Some(listing), Ok(settings)) = (&found, &account.settings) {
+            let managed =
+                lineages.iter().filter(|other| other.policy.account.as_deref() == Some(account.name));
+            let (managed, (hooked, idle)) = (managed.collect(), Default::default());
+            let deployments = &deployments.of_service(&settings.base_url.to_string());
+            let coverage = Coverage { account: listing, managed, hooked, idle, deployments, now: self.now };
+            self.findings.extend(coverage.findings());
+        }
+        for finding in self.findings.iter_mut().skip(before) {
+            finding.detail = format!("{}: {}", account.name, finding.detail);
+        }
     }
 
     /// Probes the service, and returns the contents of the account.
@@ -195,6 +226,7 @@ impl Doctor<'_> {
         if managed.is_empty() && unmanaged.is_empty() {
             self.findings.push(lineages::none(&account.sites));
         }
+        let managed = managed.iter().collect();
         let coverage = Coverage { account, managed, hooked, idle, deployments, now: self.now };
         self.findings.extend(coverage.findings());
     }

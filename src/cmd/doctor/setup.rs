@@ -34,13 +34,13 @@ pub(super) fn configuration_file(paths: &ConfigurationPaths) -> Option<DoctorFin
 pub(super) fn check_settings(
     configuration: Result<(), SettingsError>,
     unusable: Vec<SettingsError>,
-    base_url: Result<BaseUrl, SettingsError>,
-    api_key: Result<Secret, SettingsError>,
+    service: Option<(Result<BaseUrl, SettingsError>, Result<Secret, SettingsError>)>,
 ) -> Vec<DoctorFinding> {
     let is_file_invalid = configuration.is_err();
     let errors = configuration.err().into_iter().chain(unusable);
     let mut findings: Vec<DoctorFinding> =
         errors.map(|error| DoctorFinding::from_error(Subject::Settings, error)).collect();
+    let Some((base_url, api_key)) = service else { return findings };
     match base_url {
         Err(SettingsError::NoBaseUrl) if is_file_invalid => {}
         Err(error) => findings.push(DoctorFinding::from_error(Subject::BaseUrl, error)),

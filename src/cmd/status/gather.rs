@@ -269,6 +269,7 @@ mod tests {
             issuers: None,
             key: None,
             directory: None,
+            target: None,
         };
         let now = leaf.not_before;
         LineageState::begin(before, source, (DeployOptions::default(), Origin::Hook), Some(leaf), now)

@@ -191,7 +191,14 @@ impl HostLineage {
     /// The state after the intent is written.
     fn begin(&self, world: &World) -> LineageState {
         let cert = PathBuf::from("/c");
-        let source = SourceState { client: "files".into(), cert, issuers: None, key: None, directory: None };
+        let source = SourceState {
+            client: "files".into(),
+            cert,
+            issuers: None,
+            key: None,
+            directory: None,
+            target: None,
+        };
         let settings = Some(self.settings.as_ref());
         let options = recorded_options(settings, Overrides::default(), Guards::default(), &self.domains);
         let leaf = Some(world.leaves[self.leaf].clone());

@@ -1,0 +1,43 @@
+//! The accounts that only `[[lineage]]` entries name.
+
+use super::finding::{DoctorFinding, Subject};
+use crate::settings::{Configuration, Layers, LineageEntry, Settings, SettingsError};
+use crate::text::count;
+
+/// An account of one or more entries.
+pub(super) struct Account<'a> {
+    pub(super) name: &'a str,
+    pub(super) settings: Result<Settings, SettingsError>,
+}
+
+/// The accounts that entries name, each once.
+pub(super) fn find<'a>(configuration: &'a Configuration, layers: &Layers<'_>) -> Vec<Account<'a>> {
+    let mut accounts: Vec<Account<'a>> = Vec::new();
+    for entry in &configuration.lineages {
+        let Some(name) = entry.account.as_deref() else { continue };
+        if accounts.iter().all(|account| account.name != name) {
+            accounts.push(Account { name, settings: layers.resolve(Some(entry)) });
+        }
+    }
+    accounts
+}
+
+/// Whether there are entries, and each of them names service and key itself.
+pub(super) fn covers_all(configuration: &Configuration) -> bool {
+    let names_all =
+        |entry: &LineageEntry| entry.layer.base_url.is_some() && entry.layer.api_key_file.is_some();
+    !configuration.lineages.is_empty() && configuration.lineages.iter().all(names_all)
+}
+
+/// Reports a flag or a variable that comes before the services of entries.
+pub(super) fn overridden(configuration: &Configuration, layers: &Layers<'_>) -> Option<DoctorFinding> {
+    let url = layers.given_base_url()?;
+    let is_hidden = |entry: &&LineageEntry| entry.layer.base_url.as_ref().is_some_and(|own| own != url);
+    let hidden = configuration.lineages.iter().filter(is_hidden).count();
+    let detail = format!(
+        "{url}, from a flag or a variable, overrides the base_url in {}",
+        count(hidden, "[[lineage]] table")
+    );
+    let remedy = "set it as base_url in the configuration file instead";
+    (hidden > 0).then(|| DoctorFinding::warn(Subject::Settings, detail, remedy))
+}

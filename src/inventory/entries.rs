@@ -1,0 +1,153 @@
+//! The `[[lineage]]` entries of the configuration, and which lineage each of them names.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+
+use super::pattern;
+use crate::bundle::Files;
+use crate::env::Env;
+use crate::settings::{Configuration, LineageEntry, Location};
+use crate::source::{self, AcmeClient, Named, Source, SourceError};
+use crate::state::{self, SourceState};
+
+/// The entries of the configuration, without those that were visited.
+#[derive(Default)]
+pub(super) struct Entries<'a> {
+    /// By the name of the lineage's state file, even if it has none.
+    pub(super) found: BTreeMap<String, (&'a LineageEntry, Source)>,
+    /// By real path and target: a client may name a lineage by a link to the configured directory.
+    by_real_path: HashMap<(PathBuf, Option<String>), (String, &'a LineageEntry)>,
+    pub(super) unusable: Vec<Unusable<'a>>,
+    patterns: Vec<&'a LineageEntry>,
+}
+
+/// An entry, or a match of its pattern, that leads to no lineage.
+pub(super) struct Unusable<'a> {
+    pub(super) entry: &'a LineageEntry,
+    pub(super) path: PathBuf,
+    pub(super) error: SourceError,
+}
+
+impl<'a> Entries<'a> {
+    /// Finds the lineages of all entries.
+    pub(super) fn find(file: &'a Configuration) -> Self {
+        let mut entries = Self::default();
+        let is_pattern = |entry: &&LineageEntry| matches!(entry.location, Location::Pattern(_));
+        // If several entries name one lineage and account, the first one counts, as in a hook.
+        let (patterns, others): (Vec<_>, Vec<_>) = file.lineages.iter().partition(is_pattern);
+        others.into_iter().for_each(|entry| entries.add(entry, entry.path(), find(entry)));
+        for entry in &patterns {
+            let Location::Pattern(pattern) = &entry.location else { continue };
+            for (path, found) in pattern::expand(pattern) {
+                entries.add(entry, &path, found);
+            }
+        }
+        entries.patterns = patterns;
+        let paths = entries.found.iter().map(|(name, (entry, source))| {
+            ((source.real_path(), source.target.clone()), (name.clone(), *entry))
+        });
+        entries.by_real_path = paths.collect();
+        entries
+    }
+
+    fn add(&mut self, entry: &'a LineageEntry, path: &Path, found: Result<Source, SourceError>) {
+        match found {
+            Ok(source) => {
+                let source = source.for_target(entry.target.clone());
+                self.found.entry(state::lineage_name(&source)).or_insert((entry, source));
+            }
+            Err(error) => self.unusable.push(Unusable { entry, path: path.to_owned(), error }),
+        }
+    }
+
+    /// Takes the entry of a lineage that was deployed before, and finds its source.
+    pub(super) fn take(&mut self, name: &str, recorded: &SourceState) -> (Option<&'a LineageEntry>, Source) {
+        if let Some((entry, source)) = self.found.remove(name) {
+            return (Some(entry), source);
+        }
+        let SourceState { client, cert, issuers, key, directory, target } = recorded.clone();
+        let source =
+            source::recorded(AcmeClient::from_name(&client), Files { cert, issuers, key }, directory);
+        let source = source.for_target(target);
+        if !self.by_real_path.is_empty()
+            && let Some((name, entry)) = self.by_real_path.get(&(source.real_path(), source.target.clone()))
+        {
+            self.found.remove(name);
+            return (Some(entry), source);
+        }
+        // The files may have been deleted since the deployment.
+        let is_it = |unusable: &Unusable<'_>| is_at(unusable, recorded);
+        let entry = match self.unusable.iter().position(is_it) {
+            Some(position) => Some(self.unusable.swap_remove(position).entry),
+            None => self.patterns.iter().copied().find(|entry| is_entry_of(entry, &source)),
+        };
+        (entry, source)
+    }
+}
+
+/// The accounts that the configuration names for a lineage: the lineage for each of them, with the entry. Without an
+/// entry, the lineage itself.
+pub(crate) fn targets<'a>(
+    configuration: &'a Configuration,
+    source: &Source,
+) -> Vec<(Source, Option<&'a LineageEntry>)> {
+    let mut targets: Vec<(Source, Option<&LineageEntry>)> = Vec::new();
+    let is_pattern = |entry: &&LineageEntry| matches!(entry.location, Location::Pattern(_));
+    let (patterns, others): (Vec<_>, Vec<_>) = configuration.lineages.iter().partition(is_pattern);
+    for entry in others.into_iter().chain(patterns) {
+        let is_new = targets.iter().all(|(source, _)| source.target != entry.target);
+        if is_new && is_location_of(entry, source) {
+            let source = source.clone().for_target(entry.target.clone());
+            targets.push((source, Some(entry)));
+        }
+    }
+    if targets.is_empty() {
+        targets.push((source.clone(), None));
+    }
+    targets
+}
+
+/// Finds the lineage of an entry that is no pattern.
+fn find(entry: &LineageEntry) -> Result<Source, SourceError> {
+    let path = entry.path().to_owned();
+    let named = match &entry.location {
+        Location::Directory(_) | Location::Pattern(_) => Named { lineage: Some(path), ..Named::default() },
+        Location::Files { key, .. } => Named { cert: Some(path), key: Some(key.clone()), ..Named::default() },
+    };
+    source::find(&named, &Env::default())
+}
+
+fn is_entry_of(entry: &LineageEntry, source: &Source) -> bool {
+    entry.target == source.target && is_location_of(entry, source)
+}
+
+/// Whether an entry names this lineage.
+fn is_location_of(entry: &LineageEntry, source: &Source) -> bool {
+    let is_same = |a: &Path, b: &Path| match (a.canonicalize(), b.canonicalize()) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => std::path::absolute(a).ok() == std::path::absolute(b).ok(),
+    };
+    match &entry.location {
+        Location::Directory(directory) => {
+            source.directory.as_ref().is_some_and(|known| is_same(known, directory))
+        }
+        Location::Pattern(pattern) => {
+            let paths = [source.directory.as_ref(), Some(&source.files.cert)];
+            paths.into_iter().flatten().any(|path| pattern::matches(pattern, path))
+        }
+        Location::Files { cert, key } => {
+            is_same(cert, &source.files.cert)
+                && source.files.key.as_ref().is_some_and(|known| is_same(key, known))
+        }
+    }
+}
+
+/// Whether an entry without a lineage names the recorded directory or certificate.
+fn is_at(Unusable { entry, path, .. }: &Unusable<'_>, recorded: &SourceState) -> bool {
+    let known = match &entry.location {
+        Location::Directory(_) | Location::Pattern(_) => recorded.directory.as_ref(),
+        Location::Files { .. } => Some(&recorded.cert),
+    };
+    let is_there = |known: &PathBuf| std::path::absolute(path).is_ok_and(|path| path == *known);
+    entry.target == recorded.target && known.is_some_and(is_there)
+}

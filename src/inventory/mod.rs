@@ -1,0 +1,102 @@
+//! The lineages of this host, each once: those deployed before, and those in the configuration.
+
+mod entries;
+mod pattern;
+mod shard;
+
+pub(crate) use self::entries::targets;
+use self::entries::{Entries, Unusable};
+pub(crate) use self::shard::Shard;
+use crate::names::{Domain, distinct};
+use crate::settings::{Configuration, LineageEntry};
+use crate::source::{self, Source};
+use crate::state::{DamagedFile, LineageState, RecordedOptions, StateDirError, StateError, Store};
+use crate::text;
+
+/// A lineage of the inventory.
+pub(crate) struct Member<'a> {
+    /// Name of its state file; for an unusable entry, its path.
+    pub(crate) name: String,
+    /// An error only if the lineage was never deployed.
+    pub(crate) source: Result<Source, source::SourceError>,
+    /// Its entry in the configuration.
+    pub(crate) entry: Option<&'a LineageEntry>,
+    /// `None` if the lineage was never deployed.
+    pub(crate) state: Option<LineageState>,
+}
+
+/// The sites to deploy to: those that an earlier run was given, else those of the entry; empty: every covered one.
+pub(crate) fn domains(recorded: &RecordedOptions, entry: Option<&LineageEntry>) -> Vec<Domain> {
+    let recorded = recorded.overrides.domains.iter();
+    let recorded: Vec<Domain> = recorded.filter_map(|name| name.parse().ok()).collect();
+    let configured = entry.map(|entry| entry.domains.as_slice()).unwrap_or_default();
+    distinct(if recorded.is_empty() { configured } else { &recorded })
+}
+
+/// The lineages of this host. They are visited one by one, because there may be many thousands.
+pub(crate) struct Inventory<'a> {
+    store: Option<&'a Store>,
+    /// Names of the lineages that have a state file.
+    recorded: Vec<String>,
+    /// The invalid state files of other lineages.
+    damaged: Vec<DamagedFile>,
+    configured: Entries<'a>,
+}
+
+impl<'a> Inventory<'a> {
+    /// Finds the lineages of the configuration and lists those that have a state file.
+    pub(crate) fn gather(store: Option<&'a Store>, file: &'a Configuration) -> Result<Self, StateDirError> {
+        let (recorded, damaged) = store.map(Store::list).transpose()?.unwrap_or_default();
+        Ok(Self { store, recorded, damaged, configured: Entries::find(file) })
+    }
+
+    /// Finds the lineages of the configuration only.
+    pub(crate) fn configured(file: &'a Configuration) -> Self {
+        Self { store: None, recorded: Vec::new(), damaged: Vec::new(), configured: Entries::find(file) }
+    }
+
+    /// Upper bound on the number of lineages.
+    pub(crate) fn len(&self) -> usize {
+        let configured = self.configured.found.len() + self.configured.unusable.len();
+        self.recorded.len() + self.damaged.len() + configured
+    }
+
+    /// Removes lineages that were deployed before and need not be read. `is_known` gets their names in ascending order.
+    pub(crate) fn leave_out(&mut self, is_known: impl FnMut(&str) -> bool) {
+        let mut is_known = is_known;
+        self.recorded.retain(|name| !is_known(name));
+    }
+
+    /// Visits each lineage, those deployed before first. Errors of state files are passed to `on_error`.
+    pub(crate) fn visit(self, mut visitor: impl FnMut(Member<'a>), mut on_error: impl FnMut(StateError)) {
+        self.damaged.into_iter().for_each(|file| on_error(file.into()));
+        let mut configured = self.configured;
+        for name in self.recorded {
+            let state = match self.store.map_or(Ok(None), |store| store.read(&name)) {
+                Ok(Some(state)) => state,
+                // Deleted since it was listed.
+                Ok(None) => continue,
+                Err(error) => {
+                    on_error(error);
+                    continue;
+                }
+            };
+            let (entry, source) = configured.take(&name, &state.source);
+            visitor(Member { name, source: Ok(source), entry, state: Some(state) });
+        }
+        for (name, (entry, source)) in configured.found {
+            visitor(Member { name, source: Ok(source), entry: Some(entry), state: None });
+        }
+        for Unusable { entry, path, error } in configured.unusable {
+            let name = text::path(&path);
+            visitor(Member { name, source: Err(error), entry: Some(entry), state: None });
+        }
+    }
+}
+
+/// Reads a lineage that was deployed before, for a configuration without entries; `None` if it is no longer recorded.
+pub(crate) fn recorded<'a>(store: &Store, name: &str) -> Result<Option<Member<'a>>, StateError> {
+    let Some(state) = store.read(name)? else { return Ok(None) };
+    let (entry, source) = Entries::default().take(name, &state.source);
+    Ok(Some(Member { name: name.to_owned(), source: Ok(source), entry, state: Some(state) }))
+}

@@ -1,0 +1,89 @@
+//! Patterns of paths, such as `/etc/letsencrypt/live/*`, and the lineages that they match.
+
+use std::path::{Component, Path, PathBuf};
+
+use glob::{MatchOptions, Pattern};
+
+use crate::env::Env;
+use crate::file;
+use crate::source::{self, Named, Source, SourceError};
+
+/// `*` and `?` match neither a slash nor a leading dot.
+const OPTIONS: MatchOptions =
+    MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
+
+/// The lineages that a pattern matches, each with its path, in the order of their names; also what cannot be read. A
+/// match that is no lineage, such as certbot's `live/README`, is left out.
+pub(super) fn expand(pattern: &Pattern) -> Vec<(PathBuf, Result<Source, SourceError>)> {
+    let Ok(matches) = glob::glob_with(pattern.as_str(), OPTIONS) else { return Vec::new() };
+    let lineage = |found: glob::GlobResult| match found {
+        Ok(path) => {
+            let named = Named { lineage: Some(path.clone()), ..Named::default() };
+            let found = source::find(&named, &Env::default());
+            let is_other = matches!(&found, Err(SourceError::NotALineage { is_denied: false, .. }));
+            (!is_other).then_some((path, found))
+        }
+        Err(error) => {
+            let path = error.path().to_owned();
+            let reason = file::reason(error.error());
+            let denied = SourceError::NotALineage { directory: path.clone(), reason, is_denied: true };
+            Some((path, Err(denied)))
+        }
+    };
+    matches.filter_map(lineage).collect()
+}
+
+/// Whether a pattern matches a path, as they are or with the links in both resolved.
+pub(super) fn matches(pattern: &Pattern, path: &Path) -> bool {
+    let is_match = |pattern: &Pattern, path: &Path| pattern.matches_path_with(path, OPTIONS);
+    std::path::absolute(path).is_ok_and(|path| is_match(pattern, &path))
+        || path.canonicalize().is_ok_and(|path| {
+            is_match(pattern, &path) || resolved(pattern).is_some_and(|pattern| is_match(&pattern, &path))
+        })
+}
+
+/// The pattern with the links in its directory resolved, up to the first wildcard.
+fn resolved(pattern: &Pattern) -> Option<Pattern> {
+    let has_wildcard =
+        |part: &Component<'_>| part.as_os_str().to_str().is_none_or(|part| part.contains(['*', '?', '[']));
+    let path = Path::new(pattern.as_str());
+    let directory: PathBuf = path.components().take_while(|part| !has_wildcard(part)).collect();
+    let rest = path.strip_prefix(&directory).ok()?;
+    let directory = Pattern::escape(directory.canonicalize().ok()?.to_str()?);
+    Pattern::new(Path::new(&directory).join(rest).to_str()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn what_is_no_lineage_is_left_out() {
+        let root = tempfile::TempDir::new().unwrap();
+        let live = root.path().join("live");
+        for name in ["b", "a", ".hidden"] {
+            fs::create_dir_all(live.join(name)).unwrap();
+            fs::write(live.join(name).join("fullchain.pem"), "").unwrap();
+        }
+        fs::create_dir_all(live.join("empty")).unwrap();
+        fs::write(live.join("README"), "").unwrap();
+        let pattern = Pattern::new(live.join("*").to_str().unwrap()).unwrap();
+        let found: Vec<PathBuf> = expand(&pattern).into_iter().map(|(path, _)| path).collect();
+        assert_eq!(found, [live.join("a"), live.join("b")]);
+        assert!(matches(&pattern, &live.join("a")) && !matches(&pattern, &live.join("a/fullchain.pem")));
+    }
+
+    #[test]
+    fn links_are_resolved() {
+        let root = tempfile::TempDir::new().unwrap();
+        let (live, link) = (root.path().join("live"), root.path().join("link"));
+        fs::create_dir_all(live.join("a")).unwrap();
+        std::os::unix::fs::symlink(&live, &link).unwrap();
+        let pattern = Pattern::new(live.join("*").to_str().unwrap()).unwrap();
+        assert!(matches(&pattern, &link.join("a")));
+        let pattern = Pattern::new(link.join("*").to_str().unwrap()).unwrap();
+        assert!(matches(&pattern, &live.join("a")));
+    }
+}

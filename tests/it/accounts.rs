@@ -1,0 +1,293 @@
+//! Several accounts and many lineages in one configuration: targets of one lineage, patterns of paths.
+
+use std::fmt::Write as _;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use edgecert_sandbox::Sandbox;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::harness::{
+    API_KEY, Fault, Hook, LISTING, Lineage, edgecert, is_bound_to, requests_during, sandbox, sandbox_with,
+    state_files, test_ca, upload_count, world,
+};
+
+/// A host with a configuration file, a state directory and certificates in `live`.
+struct Host {
+    root: TempDir,
+    configuration: String,
+}
+
+impl Host {
+    fn new() -> Self {
+        Self { root: TempDir::new().unwrap(), configuration: String::new() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+
+    /// Issues a certificate to this directory.
+    fn issue(&self, directory: &str, domain: &str) {
+        let directory = self.path(directory);
+        fs::create_dir_all(&directory).unwrap();
+        let issued = test_ca().issue(&[domain]).unwrap();
+        fs::write(directory.join("fullchain.pem"), issued.fullchain()).unwrap();
+        let key = directory.join("privkey.pem");
+        fs::write(&key, &issued.key).unwrap();
+        fs::set_permissions(key, Permissions::from_mode(0o600)).unwrap();
+    }
+
+    /// Adds an entry for a path and an account of this service.
+    fn entry(&mut self, path: &Path, service: &Sandbox, key: &str) {
+        let file = self.path(&format!("key-{}", self.configuration.len()));
+        fs::write(&file, key).unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+        let endpoints = service.endpoints();
+        let _ = write!(
+            self.configuration,
+            "[[lineage]]\npath = {path:?}\nbase_url = {:?}\napi_key_file = {file:?}\nedge_address = {:?}\n",
+            endpoints.api, endpoints.edge
+        );
+    }
+
+    /// A run with the configuration, and without variables that name a service.
+    fn hook(&self) -> Hook {
+        let config = self.path("config.toml");
+        fs::write(&config, &self.configuration).unwrap();
+        edgecert().env("EDGECERT_STATE_DIR", self.path("state")).env("EDGECERT_CONFIG", config)
+    }
+
+    fn sync(&self) -> Hook {
+        self.hook().args(["sync", "--json"])
+    }
+}
+
+/// The sites of a report, as `SERVICE DOMAIN OUTCOME`.
+fn sites(report: &Value) -> Vec<String> {
+    let sites = report["sites"].as_array().unwrap().iter();
+    let text = |site: &Value, name: &str| site[name].as_str().unwrap_or_default().to_owned();
+    sites.map(|site| ["service", "domain", "outcome"].map(|name| text(site, name)).join(" ")).collect()
+}
+
+#[test]
+fn hook_deploys_to_each_account() {
+    let (first, second) = (sandbox(&["a.example"]), sandbox(&["a.example", "b.example"]));
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let mut host = Host::new();
+    host.entry(lineage.path(), &first, API_KEY);
+    host.entry(lineage.path(), &second, API_KEY);
+    let output = host.hook().called_by_certbot(&lineage).args(["--json"]).succeeds();
+    let served = [&first, &second].map(|service| format!("{} a.example served", service.endpoints().api));
+    assert_eq!(sites(&output.json()), served, "{}", output.stderr);
+    for service in [&first, &second] {
+        assert!(is_bound_to(service, "a.example", &lineage));
+    }
+    assert_eq!(state_files(&host.path("state")).len(), 2);
+
+    let again = host.hook().called_by_certbot(&lineage).args(["--json"]).succeeds();
+    assert_eq!(again.json()["changed"], false);
+    assert_eq!((upload_count(&first), upload_count(&second)), (1, 1));
+    let shown = host.hook().called_by_certbot(&lineage).succeeds().stdout;
+    assert!(shown.contains(&format!("a.example at {}", second.endpoints().api)), "{shown}");
+}
+
+#[test]
+fn account_that_fails_is_finished_by_sync() {
+    let (first, second) = (sandbox(&["a.example"]), sandbox(&["a.example"]));
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let mut host = Host::new();
+    host.entry(lineage.path(), &first, API_KEY);
+    host.entry(lineage.path(), &second, API_KEY);
+    second.add_fault(Fault::status("POST /api/certs/upload", 503).times(9));
+    let failed = host.hook().called_by_certbot(&lineage).args(["--json", "--timeout", "2"]).exits_with(75);
+    let report = failed.json();
+    let error = report["error"].as_str().unwrap();
+    assert!(error.starts_with(&second.endpoints().api), "{error}");
+    assert!(is_bound_to(&first, "a.example", &lineage));
+    second.clear_faults();
+    let (requests, output) = requests_during(&first, || host.sync().succeeds());
+    assert_eq!(requests, LISTING, "nothing is left to do for this account");
+    assert_eq!(output.json()["counts"]["deployed"], 1);
+    assert!(is_bound_to(&second, "a.example", &lineage));
+}
+
+#[test]
+fn finding_about_the_files_is_told_once() {
+    let (first, second) = (sandbox(&["a.example"]), sandbox(&["a.example"]));
+    let lineage = Lineage::issued_for(&["a.example"]);
+    lineage.write("privkey.pem", &Lineage::issued_for(&["a.example"]).read("privkey.pem"));
+    let mut host = Host::new();
+    host.entry(lineage.path(), &first, API_KEY);
+    host.entry(lineage.path(), &second, API_KEY);
+    let output = host.hook().called_by_certbot(&lineage).exits_with(65);
+    assert_eq!(output.stderr.matches("edgecert: error:").count(), 1, "{}", output.stderr);
+}
+
+#[test]
+fn key_in_the_environment_stays_with_its_service() {
+    let (first, second) = (sandbox(&["a.example"]), sandbox_with_key("other-key", &["a.example"]));
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let mut host = Host::new();
+    host.configuration = format!("base_url = {:?}\n", first.endpoints().api);
+    host.entry(lineage.path(), &second, "other-key");
+    let hook = || host.hook().called_by_certbot(&lineage).env("EDGECERT_API_KEY", API_KEY);
+    hook().succeeds();
+    assert!(is_bound_to(&second, "a.example", &lineage));
+    // A variable that names the service comes before the entry, and brings its own key.
+    let edge = &first.endpoints().edge;
+    let overridden =
+        hook().env("EDGECERT_BASE_URL", &first.endpoints().api).env("EDGECERT_EDGE_ADDRESS", edge);
+    overridden.succeeds();
+    assert!(is_bound_to(&first, "a.example", &lineage));
+    assert_eq!(upload_count(&second), 1);
+}
+
+fn sandbox_with_key(key: &str, domains: &[&str]) -> Sandbox {
+    let mut world = serde_json::to_value(world(json!({}))).unwrap();
+    world["accounts"][0]["api_keys"] = json!([key]);
+    let world = serde_json::from_value(world).unwrap();
+    sandbox_with(crate::harness::Options { world, ..Default::default() }, domains)
+}
+
+#[test]
+fn one_account_may_have_several_targets() {
+    let service = sandbox(&["a.example", "b.example", "c.example"]);
+    let lineage = Lineage::issued_for(&["a.example", "b.example", "c.example"]);
+    let mut host = Host::new();
+    for domains in ["['a.example']\nwait = 0", "['b.example']"] {
+        host.entry(lineage.path(), &service, API_KEY);
+        // The same key file, so that it is the same account.
+        let file = host.path("key-0");
+        let _ = write!(host.configuration, "domains = {domains}\n");
+        let start = host.configuration.rfind("[[lineage]]").unwrap();
+        let entry = host.configuration.split_off(start);
+        let lines = entry.lines().map(|line| match line.split_once(" = ") {
+            Some(("api_key_file", _)) => format!("api_key_file = {file:?}\n"),
+            _ => format!("{line}\n"),
+        });
+        host.configuration.extend(lines.collect::<Vec<_>>());
+    }
+    let report = host.hook().called_by_certbot(&lineage).args(["--json"]).succeeds().json();
+    let sent: Vec<&Value> =
+        report["uploads"].as_array().unwrap().iter().map(|upload| &upload["domain"]).collect();
+    assert_eq!(sent, ["a.example"], "the service has bound the other site to the same record");
+    let bound = ["a.example", "b.example"].map(|domain| is_bound_to(&service, domain, &lineage));
+    assert_eq!(bound, [true, true]);
+    assert_eq!(state_files(&host.path("state")).len(), 2);
+}
+
+#[test]
+fn doctor_and_status_know_each_account() {
+    let (first, second) = (sandbox(&["a.example"]), sandbox(&["a.example", "b.example"]));
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let mut host = Host::new();
+    host.entry(lineage.path(), &first, API_KEY);
+    host.entry(lineage.path(), &second, API_KEY);
+    host.hook().called_by_certbot(&lineage).succeeds();
+    let status = host.hook().args(["status", "--json"]).succeeds().json();
+    assert_eq!(status["lineages"].as_array().unwrap().len(), 2, "{status:#}");
+
+    let doctor = |hook: Hook| {
+        let report = hook.args(["doctor", "--json"]).run().json();
+        let findings = report["findings"].as_array().unwrap().clone();
+        let of = |url: &str| -> Vec<String> {
+            let own = findings.iter().filter(|finding| finding["detail"].as_str().unwrap().contains(url));
+            own.map(|finding| format!("{} {}", finding["status"], finding["detail"])).collect()
+        };
+        (of(&first.endpoints().api), of(&second.endpoints().api), findings)
+    };
+    let (one, two, all) = doctor(host.hook());
+    assert!(one.iter().any(|finding| finding.contains("reachable; 1 site")), "{all:#?}");
+    assert!(two.iter().any(|finding| finding.contains("reachable; 2 sites")), "{all:#?}");
+    assert!(two.iter().any(|finding| finding.contains("b.example")), "the uncovered site: {all:#?}");
+    assert!(!all.iter().any(|finding| finding["detail"] == "no base URL is set"), "{all:#?}");
+    let (.., all) = doctor(host.hook().env("EDGECERT_BASE_URL", &first.endpoints().api));
+    let is_told = |finding: &Value| {
+        finding["detail"].as_str().unwrap().contains("overrides the base_url in 1 [[lineage]] table")
+    };
+    assert!(all.iter().any(is_told), "{all:#?}");
+}
+
+#[test]
+fn pattern_deploys_new_lineages() {
+    let service = sandbox(&["a.example", "b.example", "c.example"]);
+    let mut host = Host::new();
+    host.issue("live/a", "a.example");
+    fs::write(host.path("live/README"), "This directory contains your keys and certificates.\n").unwrap();
+    fs::create_dir(host.path("live/empty")).unwrap();
+    host.entry(&host.path("live/*"), &service, API_KEY);
+    let output = host.sync().succeeds();
+    assert_eq!(output.json()["counts"]["total"], 1, "what is no lineage is left out: {}", output.stderr);
+    assert_eq!(output.json()["warnings"], json!([]));
+
+    host.issue("live/b", "b.example");
+    let output = host.sync().succeeds();
+    let counts = json!({"total": 2, "unchanged": 1, "deployed": 1, "failed": 0, "gone": 0, "superseded": 0});
+    assert_eq!(output.json()["counts"], counts);
+
+    // The hook takes the settings of the pattern.
+    host.issue("live/c", "c.example");
+    host.hook().env("RENEWED_LINEAGE", host.path("live/c")).env("RENEWED_DOMAINS", "c.example").succeeds();
+    assert_eq!(upload_count(&service), 3);
+
+    fs::remove_file(host.path("live/a/privkey.pem")).unwrap();
+    fs::write(host.path("live/a/fullchain.pem"), "broken").unwrap();
+    let broken = host.sync().run();
+    assert_ne!(broken.code, 0, "{}", broken.stdout);
+    assert_eq!(broken.json()["counts"]["failed"], 1);
+}
+
+#[test]
+fn entry_of_one_lineage_comes_before_a_pattern() {
+    let service = sandbox(&["a.example", "www.a.example"]);
+    let mut host = Host::new();
+    host.issue("live/a", "*.a.example");
+    host.configuration = format!("base_url = {:?}\n", service.endpoints().api);
+    let _ = write!(host.configuration, "edge_address = {:?}\n", service.endpoints().edge);
+    let live = host.path("live");
+    let _ = write!(host.configuration, "[[lineage]]\npath = '{}/*'\n", live.display());
+    let _ = write!(
+        host.configuration,
+        "[[lineage]]\npath = '{}/a'\ndomains = ['none.example']\n",
+        live.display()
+    );
+    let failed = host.sync().env("EDGECERT_API_KEY", API_KEY).run();
+    assert!(failed.stdout.contains("none.example"), "{}", failed.stdout);
+    assert_eq!(upload_count(&service), 0);
+}
+
+#[test]
+fn directory_named_like_a_pattern_is_no_pattern() {
+    let service = sandbox(&["a.example", "b.a.example"]);
+    let mut host = Host::new();
+    host.issue("acme/*.a.example_ecc", "*.a.example");
+    host.issue("acme/b.a.example_ecc", "a.example");
+    host.entry(&host.path("acme/*.a.example_ecc"), &service, API_KEY);
+    let output = host.sync().succeeds();
+    assert_eq!(output.json()["counts"]["total"], 1);
+    assert_eq!(upload_count(&service), 1);
+}
+
+#[test]
+fn thousand_lineages_cost_one_listing_per_account() {
+    const LINEAGES: usize = 500;
+    let domains: Vec<String> = (0..LINEAGES).map(|number| format!("s{number}.example")).collect();
+    let names: Vec<&str> = domains.iter().map(String::as_str).collect();
+    let services = [sandbox(&names), sandbox(&names)];
+    let mut host = Host::new();
+    for (account, service) in ["one", "two"].iter().zip(&services) {
+        for domain in &domains {
+            host.issue(&format!("{account}/{domain}"), domain);
+        }
+        host.entry(&host.path(&format!("{account}/*")), service, API_KEY);
+    }
+    let sync = || host.sync().env("EDGECERT_TIMEOUT", "600").succeeds();
+    assert_eq!(sync().json()["counts"]["deployed"], 2 * LINEAGES);
+    let [one, two] = &services;
+    let (first, (second, output)) = requests_during(one, || requests_during(two, sync));
+    assert_eq!((first, second), (LISTING.map(str::to_owned).to_vec(), LISTING.map(str::to_owned).to_vec()));
+    assert_eq!(output.json()["counts"]["unchanged"], 2 * LINEAGES);
+}
