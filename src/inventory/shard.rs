@@ -24,8 +24,63 @@ impl FromStr for Shard {
 }
 
 impl Shard {
-    /// Whether a lineage belongs to the share. The name decides, so a lineage stays in its share when others are added.
+    /// Whether a lineage belongs to the share. Its name decides, so it stays where it is when other lineages come and go.
     pub(crate) fn contains(self, name: &str) -> bool {
-        state::stable_hash(name) % self.of == self.index
+        self.index == index_of(state::stable_hash(name), self.of)
+    }
+}
+
+/// The share of a hash, by jump consistent hashing (Lamping and Veach, arXiv:1406.2294): if there is one share more, a
+/// hash stays in its share or moves to the new one.
+fn index_of(hash: u64, of: u64) -> u64 {
+    const SCALE: u32 = 31;
+    let (mut seed, mut index, mut next) = (hash, 0, 0);
+    while next < u128::from(of) {
+        index = next;
+        seed = seed.wrapping_mul(2_862_933_555_777_941_757).wrapping_add(1);
+        next = ((index + 1) << SCALE) / (u128::from(seed >> (u64::BITS - SCALE)) + 1);
+    }
+    u64::try_from(index).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINEAGES: u64 = 10_000;
+
+    fn shares(of: u64) -> Vec<u64> {
+        let hashes = (0..LINEAGES).map(|number| state::stable_hash(&format!("s{number}.example")));
+        hashes.map(|hash| index_of(hash, of)).collect()
+    }
+
+    #[test]
+    fn one_share_more_moves_only_what_it_gets() {
+        for of in 1..40 {
+            let (before, after) = (shares(of), shares(of + 1));
+            let moved: Vec<u64> =
+                before.iter().zip(&after).filter(|(old, new)| old != new).map(|(_, new)| *new).collect();
+            assert!(moved.iter().all(|new| *new == of), "{of}");
+            let expected = LINEAGES / (of + 1);
+            assert!(
+                (expected * 3 / 4..expected * 5 / 4).contains(&(moved.len() as u64)),
+                "{of}: {}",
+                moved.len()
+            );
+        }
+    }
+
+    #[test]
+    fn shares_are_about_equal() {
+        let mut sizes = [0; 8];
+        shares(8).into_iter().for_each(|share| sizes[share as usize] += 1);
+        assert!(sizes.iter().all(|size| (1_150..1_350).contains(size)), "{sizes:?}");
+    }
+
+    #[test]
+    fn every_lineage_is_in_one_share() {
+        let count = |name: &str| (0..7).filter(|index| Shard { index: *index, of: 7 }.contains(name)).count();
+        assert!((0..100).all(|number| count(&format!("s{number}.example")) == 1));
+        assert_eq!(index_of(u64::MAX, u64::MAX), index_of(u64::MAX, u64::MAX), "it ends");
     }
 }
