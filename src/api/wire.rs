@@ -253,10 +253,19 @@ fn for_each_domain<'f>(fields: &'f dyn Fields, mut visit: impl FnMut(&'f str)) {
     let mut visit =
         |text: &'f str| Some(text.trim()).filter(|text| !text.is_empty()).into_iter().for_each(&mut visit);
     match domain_field(fields) {
-        Some(Value::String(text)) => text.split([',', ';', ' ', '\n']).for_each(visit),
+        // Nearly always one name.
+        Some(Value::String(text)) if !text.bytes().any(is_separator) => visit(text),
+        Some(Value::String(text)) => {
+            text.split(|c| u8::try_from(c).is_ok_and(is_separator)).for_each(visit);
+        }
         Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).for_each(&mut visit),
         _ => {}
     }
+}
+
+/// Whether a byte separates names in a string.
+fn is_separator(byte: u8) -> bool {
+    matches!(byte, b',' | b';' | b' ' | b'\n')
 }
 
 fn domain_texts(fields: &dyn Fields) -> Vec<String> {

@@ -34,14 +34,14 @@ pub fn scan_fields<'t>(
     max_depth: usize,
     found: &mut dyn FnMut(usize, FieldText<'t>),
 ) -> Option<usize> {
-    let mut scanner = Scanner { text, bytes: text.as_bytes(), at: 0 };
+    let mut scanner = Scanner { bytes: text.as_bytes(), at: 0 };
     // Positions in `needed`.
     let mut seen = 0_u64;
     scanner.skip_space();
     scanner.expect(b'{')?;
     let max_inner = max_depth.min(MAX_DEPTH).checked_sub(1)?;
     scanner.fields(|scanner, name| {
-        let Some(at) = needed.iter().position(|needed| *needed == name) else {
+        let Some(at) = needed.iter().position(|needed| needed.as_bytes() == name) else {
             return scanner.value(max_inner).map(drop);
         };
         let bit = 1_u64.checked_shl(u32::try_from(at).ok()?)?;
@@ -49,16 +49,42 @@ pub fn scan_fields<'t>(
             return None;
         }
         seen |= bit;
-        found(at, scanner.value(max_inner)?);
+        scanner.skip_space();
+        let start = scanner.at;
+        let form = scanner.value(max_inner)?;
+        found(at, FieldText::new(form, text.get(start..scanner.at)?)?);
         Some(())
     })?;
     scanner.skip_space();
     matches!(scanner.peek()?, b',' | b']').then_some(scanner.at)
 }
 
+impl<'t> FieldText<'t> {
+    fn new(form: Form, json: &'t str) -> Option<Self> {
+        Some(match form {
+            Form::Null => Self::Null,
+            Form::Bool => Self::Bool(json == "true"),
+            Form::Integer if json.len() <= MAX_DIGITS => Self::Integer(json.parse().ok()?),
+            Form::Plain => Self::Plain(json.get(1..json.len() - 1)?),
+            Form::Integer | Form::Other => Self::Json(json),
+        })
+    }
+}
+
+/// The form of a value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Null,
+    Bool,
+    /// An integer without a sign.
+    Integer,
+    /// A string without escapes.
+    Plain,
+    Other,
+}
+
 /// A position in a text.
 struct Scanner<'t> {
-    text: &'t str,
     bytes: &'t [u8],
     at: usize,
 }
@@ -78,19 +104,19 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    fn since(&self, start: usize) -> Option<&'t str> {
-        self.text.get(start..self.at)
-    }
-
-    /// Reads the rest of an object. `field` reads a value and gets its name.
-    fn fields(&mut self, mut field: impl FnMut(&mut Self, &'t str) -> Option<()>) -> Option<()> {
+    /// Skips the rest of an object. `field` skips a value and gets its name.
+    fn fields(&mut self, mut field: impl FnMut(&mut Self, &'t [u8]) -> Option<()>) -> Option<()> {
         self.skip_space();
         if self.expect(b'}').is_some() {
             return Some(());
         }
         loop {
             self.skip_space();
-            let FieldText::Plain(name) = self.string()? else { return None };
+            let start = self.at + 1;
+            if self.string()? != Form::Plain {
+                return None;
+            }
+            let name = self.bytes.get(start..self.at - 1)?;
             self.skip_space();
             self.expect(b':')?;
             field(self, name)?;
@@ -101,7 +127,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Reads the rest of an array.
+    /// Skips the rest of an array.
     fn elements(&mut self, max_depth: usize) -> Option<()> {
         self.skip_space();
         if self.expect(b']').is_some() {
@@ -116,81 +142,69 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    fn value(&mut self, max_depth: usize) -> Option<FieldText<'t>> {
+    fn value(&mut self, max_depth: usize) -> Option<Form> {
         self.skip_space();
-        let start = self.at;
         match self.peek()? {
             b'"' => self.string(),
             b'-' | b'0'..=b'9' => self.number(),
-            b't' => self.literal("true", FieldText::Bool(true)),
-            b'f' => self.literal("false", FieldText::Bool(false)),
-            b'n' => self.literal("null", FieldText::Null),
-            open @ (b'{' | b'[') => {
+            b't' => self.literal(b"true", Form::Bool),
+            b'f' => self.literal(b"false", Form::Bool),
+            b'n' => self.literal(b"null", Form::Null),
+            b'{' => {
                 self.at += 1;
                 let max_inner = max_depth.checked_sub(1)?;
-                if open == b'{' {
-                    self.fields(|scanner, _| scanner.value(max_inner).map(drop))?;
-                } else {
-                    self.elements(max_inner)?;
-                }
-                self.since(start).map(FieldText::Json)
+                self.fields(|scanner, _| scanner.value(max_inner).map(drop))?;
+                Some(Form::Other)
+            }
+            b'[' => {
+                self.at += 1;
+                self.elements(max_depth.checked_sub(1)?)?;
+                Some(Form::Other)
             }
             _ => None,
         }
     }
 
-    fn literal(&mut self, literal: &str, value: FieldText<'t>) -> Option<FieldText<'t>> {
-        let is_literal = self.bytes.get(self.at..)?.starts_with(literal.as_bytes());
+    fn literal<const N: usize>(&mut self, literal: &[u8; N], form: Form) -> Option<Form> {
+        let is_literal = self.bytes.get(self.at..)?.first_chunk() == Some(literal);
         is_literal.then(|| {
-            self.at += literal.len();
-            value
+            self.at += N;
+            form
         })
     }
 
-    fn string(&mut self) -> Option<FieldText<'t>> {
-        let quote = self.at;
+    fn string(&mut self) -> Option<Form> {
         self.expect(b'"')?;
-        let mut is_plain = true;
+        let mut form = Form::Plain;
         loop {
-            self.skip_plain();
-            match self.peek()? {
+            match self.skip_plain()? {
                 b'"' => {
                     self.at += 1;
-                    let text = self.since(quote)?;
-                    return Some(if is_plain {
-                        FieldText::Plain(text.get(1..text.len() - 1)?)
-                    } else {
-                        FieldText::Json(text)
-                    });
+                    return Some(form);
                 }
                 b'\\' => self.escape()?,
                 _ => return None,
             }
-            is_plain = false;
+            form = Form::Other;
         }
     }
 
-    /// Skips to the next quote, backslash or control character.
-    fn skip_plain(&mut self) {
-        const LOW: u64 = u64::from_ne_bytes([0x01; 8]);
-        const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
-        // The lowest high bit that is set in the result belongs to the first byte below `limit`.
-        let below = |word: u64, limit: u8| word.wrapping_sub(LOW * u64::from(limit)) & !word;
-        while let Some(eight) = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk::<8>()) {
-            let word = u64::from_le_bytes(*eight);
-            let ends = below(word, b' ')
-                | below(word ^ (LOW * u64::from(b'"')), 1)
-                | below(word ^ (LOW * u64::from(b'\\')), 1);
-            let ends = ends & HIGH;
+    /// Skips to the next quote, backslash or control character, and returns it.
+    fn skip_plain(&mut self) -> Option<u8> {
+        let mut rest = self.bytes.get(self.at..)?;
+        while let Some((eight, after)) = rest.split_first_chunk() {
+            let ends = ends_in(u64::from_le_bytes(*eight));
             if ends != 0 {
-                self.at += ends.trailing_zeros() as usize / 8;
-                return;
+                self.at = self.bytes.len() - rest.len() + ends.trailing_zeros() as usize / 8;
+                return self.peek();
             }
-            self.at += 8;
+            rest = after;
         }
-        while self.peek().is_some_and(|byte| !matches!(byte, b'"' | b'\\' | ..b' ')) {
+        self.at = self.bytes.len() - rest.len();
+        while !matches!(self.peek()?, b'"' | b'\\' | ..b' ') {
             self.at += 1;
         }
+        self.peek()
     }
 
     fn escape(&mut self) -> Option<()> {
@@ -207,38 +221,51 @@ impl<'t> Scanner<'t> {
         Some(())
     }
 
-    fn number(&mut self) -> Option<FieldText<'t>> {
-        let start = self.at;
-        let _ = self.expect(b'-');
-        let digits = self.digits()?;
-        let is_padded = digits.len() > 1 && digits.starts_with('0');
-        let is_integer = !matches!(self.peek()?, b'.' | b'e' | b'E');
+    fn number(&mut self) -> Option<Form> {
+        let mut form = Form::Integer;
+        if self.expect(b'-').is_some() {
+            form = Form::Other;
+        }
+        if self.expect(b'0').is_none() {
+            self.digits()?;
+        } else if self.peek()?.is_ascii_digit() {
+            return None;
+        }
         if self.expect(b'.').is_some() {
+            form = Form::Other;
             self.digits()?;
         }
         if let b'e' | b'E' = self.peek()? {
+            form = Form::Other;
             self.at += 1;
             if let b'+' | b'-' = self.peek()? {
                 self.at += 1;
             }
             self.digits()?;
         }
-        let text = self.since(start)?;
-        if is_padded {
-            return None;
-        }
-        let is_short = is_integer && text.len() == digits.len() && digits.len() <= MAX_DIGITS;
-        Some(if is_short { FieldText::Integer(text.parse().ok()?) } else { FieldText::Json(text) })
+        Some(form)
     }
 
-    /// At least one.
-    fn digits(&mut self) -> Option<&'t str> {
+    /// Skips at least one.
+    fn digits(&mut self) -> Option<()> {
         let start = self.at;
-        while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+        while self.peek()?.is_ascii_digit() {
             self.at += 1;
         }
-        self.since(start).filter(|digits| !digits.is_empty())
+        (self.at > start).then_some(())
     }
+}
+
+/// Whether there is a quote, a backslash or a control character among eight bytes: if so, the lowest bit that is set is
+/// the highest of the first one.
+fn ends_in(eight: u64) -> u64 {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const QUOTES: u64 = ONES * b'"' as u64;
+    const BACKSLASHES: u64 = ONES * b'\\' as u64;
+    // A byte below `limit` borrows. Bytes from 0x80 do not count; bytes after the first may borrow for it.
+    let below = |bytes: u64, limit: u64| bytes.wrapping_sub(ONES * limit) & !bytes;
+    let ends = below(eight, 0x20) | below(eight ^ QUOTES, 1) | below(eight ^ BACKSLASHES, 1);
+    ends & (ONES << 7)
 }
 
 #[cfg(test)]

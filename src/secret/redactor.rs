@@ -96,7 +96,9 @@ impl Redactor {
     /// Cleans every string and object key in a JSON value, and removes every private key, known or not.
     pub fn clean_json(&self, value: &mut Value) {
         match value {
-            Value::String(text) if text.contains(PRIVATE_KEY) => *text = "[private key]".into(),
+            Value::String(text) if text.len() >= PRIVATE_KEY.len() && text.contains(PRIVATE_KEY) => {
+                *text = "[private key]".into()
+            }
             Value::String(text) if self.may_change(text) => *text = self.clean(text),
             Value::Array(items) => items.iter_mut().for_each(|item| self.clean_json(item)),
             Value::Object(map) => {
