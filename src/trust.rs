@@ -73,7 +73,7 @@ fn from_file(path: &Path, deadline: Deadline) -> Result<RootCertStore, TrustStor
         unusable += usize::from(roots.add(certificate).is_err());
     });
     match whole {
-        None => Err(bad("its PEM is damaged")),
+        None => Err(bad("it contains invalid PEM")),
         Some(()) if count == 0 => Err(bad("it holds no certificate in PEM")),
         Some(()) if unusable > 0 => Err(bad("it holds a certificate that cannot be a trust anchor")),
         Some(()) => Ok(roots),

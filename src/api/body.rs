@@ -14,7 +14,8 @@ const MAX_BYTES: usize = 32 << 20;
 pub(super) trait Body: Sized {
     type Response;
 
-    /// Prepares for a body of about this length; zero if it is unknown. What is read may hold the redactor's secrets.
+    /// Prepares for a body of about this length; zero if it is unknown. The redactor's secrets
+    /// may be in it.
     fn begin(length: usize, redactor: Arc<Redactor>) -> Self;
 
     /// Reads another chunk. `Break` if no more is needed.

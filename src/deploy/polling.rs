@@ -93,7 +93,7 @@ impl Polling<'_> {
     /// Reads the sites with one listing, or one by one if they are a small part of a large account.
     async fn read(&self, sites: &mut [PendingSite<'_>], limit: Duration) {
         if timeout(limit, self.read_now(sites)).await.is_err() {
-            log::warn!("cannot read the sites after the upload: no answer in time");
+            log::warn!("cannot read the sites after the upload: no response in time");
         }
         sites.iter_mut().for_each(PendingSite::note_push);
     }

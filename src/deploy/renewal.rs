@@ -71,7 +71,7 @@ impl Renewal {
                         && known.rank.fingerprint == earlier.fingerprint
                 })
         };
-        // A record that the lineage once used may hold a leaf that nobody renews, which is reported.
+        // A record that the lineage used before may hold a leaf that nobody renews; only a listing can tell.
         let has_no_other = state.stored_records(service).iter().all(|record| records.contains(record));
         let is_small = sites.len() * MIN_SITES_PER_OWN < site_count;
         let is_known = !sites.is_empty() && records.iter().all(has_earlier) && has_no_other;

@@ -89,7 +89,7 @@ impl SharedListing {
         take(listed.await)
     }
 
-    /// Lets the next reading begin if nobody else can join it.
+    /// Starts the next listing, unless another deployment can still join it.
     fn check_complete(&self) {
         if let Some(next) = self.next.borrow().as_ref()
             && next.deployments.get() >= self.deployments.get()

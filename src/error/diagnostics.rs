@@ -57,7 +57,7 @@ impl Diagnostic for api::AttemptError {
             Self::Redirected { .. } | Self::InvalidResponse { .. } => {
                 "check the base URL; it may belong to another server"
             }
-            Self::ListTooLarge { .. } => "divide the sites among several accounts",
+            Self::ListTooLarge { .. } => "split the sites across several accounts",
             Self::Refused { .. } | Self::NotOk { .. } => return None,
         };
         Some(hint.into())
