@@ -23,14 +23,19 @@ impl StateTemplate {
         Ok(Self(serde_json::from_str(&text)?))
     }
 
-    /// The state after an attempt that failed before anything was sent: it is pending.
+    /// The state after a first attempt that failed before anything was sent: it is pending, and nothing is known to have
+    /// the leaf, so that it has to be uploaded.
     #[must_use]
     pub fn pending(&self) -> Self {
         let mut state = self.0.clone();
         let begun = state.get("begun").cloned().unwrap_or_default();
         if let Some(fields) = state.as_object_mut() {
             fields.insert("pending_since".into(), begun);
-            fields.insert("result".into(), Value::Null);
+            fields.insert("sites".into(), json!([]));
+            for unknown in ["result", "last_success", "told"] {
+                fields.insert(unknown.into(), Value::Null);
+            }
+            fields.remove("records");
         }
         Self(state)
     }
