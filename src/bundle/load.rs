@@ -55,6 +55,27 @@ pub(crate) async fn load_in_task(files: Files, deadline: Deadline) -> Result<Bun
     }
 }
 
+/// Like `load_in_task`, in other threads, so that the checks of many lineages do not hold up their requests.
+pub(crate) async fn load_in_pool(mut files: Files, deadline: Deadline) -> Result<Bundle, ReadError> {
+    if !files.are_regular() {
+        return load_in_task(files, deadline).await;
+    }
+    let mut loading = Loading::default();
+    loop {
+        let path = files.cert.clone();
+        let read = tokio::task::spawn_blocking(move || {
+            let loaded = loading.read(&files, deadline);
+            (files, loading, loaded)
+        });
+        let loaded;
+        (files, loading, loaded) = read.await.map_err(|error| ReadError::new(&path, &error.into()))?;
+        if let Some(loaded) = loaded {
+            return loaded;
+        }
+        tokio::time::sleep(RETRY_PAUSE).await;
+    }
+}
+
 /// Progress of reading files that a client may be replacing.
 #[derive(Default)]
 struct Loading {

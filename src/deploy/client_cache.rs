@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 use tokio::task::yield_now;
 
 use super::error::DeployError;
@@ -20,6 +20,13 @@ use crate::verify::{Handshakes, MAX_HANDSHAKES};
 /// others, and far below the usual limit on open files.
 const MAX_HANDSHAKES_OF_MANY: usize = 256;
 
+/// Maximum number of lineages whose files are checked in other threads at a time: the checks use a processor, and the
+/// requests need one, too.
+const MAX_LOADS: usize = 2;
+
+/// Maximum number of results that are written in other threads at a time: they mostly wait for the disk.
+const MAX_WRITES: usize = 16;
+
 /// The connections of one account.
 pub(crate) struct ClientCache {
     client: OnceCell<Client>,
@@ -30,6 +37,8 @@ pub(crate) struct ClientCache {
     is_http2_offered: bool,
     /// Held by the next lineage to begin.
     turn: Mutex<()>,
+    loads: Semaphore,
+    writes: Semaphore,
     stores: Arc<TrustStores>,
 }
 
@@ -44,6 +53,8 @@ impl ClientCache {
             shared_listing: SharedListing::default(),
             is_http2_offered,
             turn: Mutex::default(),
+            loads: Semaphore::new(MAX_LOADS),
+            writes: Semaphore::new(MAX_WRITES),
             stores,
         }
     }
@@ -67,13 +78,24 @@ impl ClientCache {
     /// progress have sent theirs, so that the time limit of none runs out while it waits for others. Keep the result
     /// until the lineage is done.
     pub(crate) async fn wait_for_turn(&self, deadline: Deadline) -> Participant<'_> {
-        let _turn = self.turn.lock().await;
+        // Readings wait for those that are about to begin, too.
         let participant = self.shared_listing.join();
+        let _turn = self.turn.lock().await;
         yield_now().await;
         if let Some(client) = self.client.get() {
             client.wait(deadline).await;
         }
         participant
+    }
+
+    /// Waits until the files of another lineage may be checked.
+    pub(super) async fn load_permit(&self) -> Option<SemaphorePermit<'_>> {
+        self.loads.acquire().await.ok()
+    }
+
+    /// Waits until the result of another lineage may be written.
+    pub(crate) async fn write_permit(&self) -> Option<SemaphorePermit<'_>> {
+        self.writes.acquire().await.ok()
     }
 
     /// The listings that deployments share.

@@ -4,10 +4,13 @@
 //! A state directory that cannot be written is a warning here: the deployment matters more than its journal.
 
 use std::collections::HashMap;
+use std::panic::resume_unwind;
 use std::path::Path;
 
 use time::OffsetDateTime;
+use tokio::task::spawn_blocking;
 
+use super::client_cache::ClientCache;
 use super::conversion::{by_another_run, recorded_leaf, recorded_sites, recorded_source};
 use super::error::DeployError;
 use super::renewal::{MAX_SMALL_ACCOUNT, Renewal};
@@ -256,20 +259,37 @@ impl Journal {
     /// before the intent was written is recorded, too, because the ACME client does not run the hook again. A mistake
     /// by hand is not: `sync` would repeat it in every run.
     pub(crate) fn finish(&mut self, result: Result<(), DeployError>, report: &mut DeployReport) {
+        if self.conclude(result, report) {
+            self.write(report);
+        }
+    }
+
+    /// Like `finish`, without blocking other tasks: the result is written in another thread.
+    pub(crate) async fn finish_in_pool(
+        &mut self,
+        result: Result<(), DeployError>,
+        clients: &ClientCache,
+        report: &mut DeployReport,
+    ) {
+        if self.conclude(result, report) {
+            let _permit = clients.write_permit().await;
+            self.write_in_pool(report).await;
+        }
+    }
+
+    /// Adds the result to the state. Returns whether that is still to be written.
+    fn conclude(&mut self, result: Result<(), DeployError>, report: &mut DeployReport) -> bool {
         if let Err(error) = result {
             report.fail(error);
         }
         if self.leaves_nothing_to_retry(report) {
             self.withdraw(report);
-            return;
+            return false;
         }
         if !self.has_begun {
             if report.exit_code() == 0 {
-                if self.path_checked.is_some() {
-                    self.note_checked_path();
-                    self.write(report);
-                }
-                return;
+                self.note_checked_path();
+                return self.path_checked.is_some();
             }
             self.leaf = self.leaf.take().or_else(|| self.peek_leaf());
             self.begin(report);
@@ -285,7 +305,7 @@ impl Journal {
             }
             state.finish(report.exit_code(), error, sites, &report.body.records, clock::now());
         }
-        self.write(report);
+        true
     }
 
     /// Whether this run by hand failed, sent nothing, and would only fail again: it was a mistake, or the lineage has
@@ -382,6 +402,19 @@ impl Journal {
     /// Writes a state that a later run will establish again if a power failure undoes it.
     fn write(&mut self, report: &mut DeployReport) {
         self.write_with(Store::write_unsynced, report);
+    }
+
+    /// Like `write`, in another thread.
+    async fn write_in_pool(&mut self, report: &mut DeployReport) {
+        let store = self.store.clone().filter(|_| !self.is_read_only);
+        let (Some(store), Some(state)) = (store, self.state.clone()) else { return };
+        let name = self.name.clone();
+        match spawn_blocking(move || store.write_unsynced(&name, &state)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => self.warn(error, report),
+            // It is only cancelled when the process ends.
+            Err(error) => _ = error.try_into_panic().map(resume_unwind),
+        }
     }
 
     fn write_with(

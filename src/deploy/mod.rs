@@ -84,7 +84,7 @@ impl Deployment<'_> {
     ) -> Result<(), DeployError> {
         self.progress.enter(Phase::Checking);
         self.warn_of_readable_key(report);
-        let bundle = self.load_bundle().await?;
+        let bundle = self.load_bundle(clients).await?;
         report.body.certificate = bundle.chain.as_ref().ok().map(CertificateReport::new);
         if let Ok(chain) = &bundle.chain {
             self.check_leaf(&chain.leaf, journal)?;
@@ -112,11 +112,16 @@ impl Deployment<'_> {
         self.upload_only && self.domains.len() == 1
     }
 
-    async fn load_bundle(&self) -> Result<Bundle, DeployError> {
+    async fn load_bundle(&self, clients: &ClientCache) -> Result<Bundle, DeployError> {
         let mut files = self.source.files.clone();
         // Certificate and key may be in one file.
         files.key.get_or_insert_with(|| files.cert.clone());
-        Ok(bundle::load_in_task(files, self.deadline).await?)
+        // For a single lineage, a thread would only cost time.
+        if self.account.is_none() {
+            return Ok(bundle::load_in_task(files, self.deadline).await?);
+        }
+        let _permit = clients.load_permit().await;
+        Ok(bundle::load_in_pool(files, self.deadline).await?)
     }
 
     /// Fails if the client has renewed the lineage since its options were read.

@@ -12,6 +12,7 @@ use crate::file::{self, ReadError, StagedFile};
 use crate::text;
 
 /// A state directory.
+#[derive(Clone)]
 pub(crate) struct Store {
     directory: PathBuf,
 }

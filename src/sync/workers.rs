@@ -16,8 +16,9 @@ use crate::progress::Progress;
 use crate::report::{DeployReport, SourceReport};
 use crate::state::Origin;
 
-/// Maximum number of lineages in progress. More than requests in flight, because many wait for a lock or an edge.
-const MAX_CONCURRENT: usize = 256;
+/// Maximum number of lineages in progress. More than requests in flight, because many wait for a lock, an edge or the
+/// listing that they share. Each takes an open file for its lock, and the usual limit is 1,024.
+const MAX_CONCURRENT: usize = 640;
 
 /// An account, reached and listed once for all its lineages.
 pub(super) struct ListedAccount {
@@ -103,7 +104,10 @@ impl Workers<'_> {
             return JobResult::FilesMissing(report);
         }
         let result = self.roll_out((job, use_snapshot), deadline, &mut journal, &mut report).await;
-        journal.finish(result, &mut report);
+        match self.accounts.get(job.account) {
+            Some(account) => journal.finish_in_pool(result, &account.clients, &mut report).await,
+            None => journal.finish(result, &mut report),
+        }
         if let Some(error) = journal.take_write_error() {
             report.fail(error);
         }
