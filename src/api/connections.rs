@@ -1,13 +1,14 @@
 //! The connections to a service. Over HTTP/2 all requests share one, so that the repetition of a request that got no
 //! response would share its fate; the connections are therefore replaced.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use reqwest::Client;
 use reqwest::header::HeaderMap;
 
 use super::config::{ClientConfig, SetupError};
 use super::http::http_client;
+use super::opening::Opening;
 use crate::settings::Proxy;
 
 /// Connections that can be replaced.
@@ -15,6 +16,8 @@ pub(super) struct Connections {
     tls: rustls::ClientConfig,
     proxy: Option<Proxy>,
     headers: HeaderMap,
+    /// `None` if HTTP/2 is not offered.
+    opening: Option<Arc<Opening>>,
     current: Mutex<Pool>,
 }
 
@@ -28,10 +31,15 @@ pub(super) struct Pool {
 
 impl Connections {
     /// Opens none yet. `headers` are sent with each request.
-    pub(super) fn new(config: &ClientConfig, headers: HeaderMap) -> Result<Self, SetupError> {
+    pub(super) fn new(
+        config: &ClientConfig,
+        headers: HeaderMap,
+        opening: &Arc<Opening>,
+    ) -> Result<Self, SetupError> {
         let (tls, proxy) = (config.tls.clone(), config.proxy.clone());
-        let client = http_client(tls.clone(), proxy.as_ref(), headers.clone())?;
-        Ok(Self { tls, proxy, headers, current: Mutex::new(Pool { client, number: 0 }) })
+        let opening = config.offers_http2().then(|| Arc::clone(opening));
+        let client = http_client(tls.clone(), proxy.as_ref(), headers.clone(), opening.clone())?;
+        Ok(Self { tls, proxy, headers, opening, current: Mutex::new(Pool { client, number: 0 }) })
     }
 
     pub(super) fn pool(&self) -> Pool {
@@ -45,7 +53,7 @@ impl Connections {
         if current.number != used.number {
             return;
         }
-        match http_client(self.tls.clone(), self.proxy.as_ref(), self.headers.clone()) {
+        match http_client(self.tls.clone(), self.proxy.as_ref(), self.headers.clone(), self.opening.clone()) {
             Ok(client) => *current = Pool { client, number: used.number + 1 },
             Err(error) => log::info!("the connection is not replaced: {error}"),
         }

@@ -1,6 +1,7 @@
 //! The HTTP client, for the service and for other servers: no redirects, no proxy other than the configured one, TLS
 //! with ring.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::Client;
@@ -9,6 +10,7 @@ use reqwest::header::HeaderMap;
 use super::config::{SetupError, load_roots, tls};
 use super::connection::{RequestPhase, connection_error, innermost_reason};
 use super::error::AttemptError;
+use super::opening::{Opening, OpeningLayer};
 use crate::clock::Deadline;
 use crate::settings::{Proxy, Roots};
 use crate::trust::TrustStores;
@@ -19,13 +21,18 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const PING_INTERVAL: Duration = Duration::from_secs(5);
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Makes a client that sends these headers with each request.
+/// Makes a client that sends these headers with each request. `opening` is told of each connection.
 pub(super) fn http_client(
     tls: rustls::ClientConfig,
     proxy: Option<&Proxy>,
     headers: HeaderMap,
+    opening: Option<Arc<Opening>>,
 ) -> Result<Client, SetupError> {
-    let builder = Client::builder()
+    let builder = match opening {
+        Some(opening) => Client::builder().connector_layer(OpeningLayer(opening)),
+        None => Client::builder(),
+    };
+    let builder = builder
         .user_agent(concat!("edgecert/", env!("CARGO_PKG_VERSION")))
         .default_headers(headers)
         .redirect(reqwest::redirect::Policy::none())
@@ -60,7 +67,7 @@ pub(crate) fn anonymous_client(
     deadline: Deadline,
 ) -> Result<Client, SetupError> {
     let roots = load_roots(roots, is_plain, &TrustStores::default(), deadline)?;
-    http_client(tls(roots)?, proxy, HeaderMap::new())
+    http_client(tls(roots)?, proxy, HeaderMap::new(), None)
 }
 
 /// Why a request to another server failed, without its URL and host, which may be secret.

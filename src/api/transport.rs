@@ -66,14 +66,19 @@ impl fmt::Display for Request {
     }
 }
 
-/// The connections to one service, with the secrets that responses must not repeat.
-pub(super) struct Transport {
-    connections: Arc<Connections>,
+/// A service, and how it is reached.
+struct Service {
+    connections: Connections,
     base_url: BaseUrl,
     /// Names the service in errors.
     peer: String,
     limiter: Arc<Limiter>,
     opening: Arc<Opening>,
+}
+
+/// The connections to one service, with the secrets that responses must not repeat.
+pub(super) struct Transport {
+    service: Arc<Service>,
     redactor: Arc<Redactor>,
     skew: Cell<Option<time::Duration>>,
 }
@@ -81,43 +86,25 @@ pub(super) struct Transport {
 impl Transport {
     pub(super) fn new(config: &ClientConfig, redactor: Redactor) -> Result<Self, SetupError> {
         let (base_url, limiter) = (config.base_url.clone(), Arc::clone(&config.limiter));
-        let connections = Arc::new(Connections::new(config, default_headers(config)?)?);
-        let peer = peer(&base_url, config.proxy.as_ref());
         let opening = Arc::new(Opening::new(!base_url.is_plain() && config.offers_http2()));
-        Ok(Self {
-            connections,
-            base_url,
-            peer,
-            limiter,
-            opening,
-            redactor: Arc::new(redactor),
-            skew: Cell::default(),
-        })
+        let connections = Connections::new(config, default_headers(config)?, &opening)?;
+        let peer = peer(&base_url, config.proxy.as_ref());
+        let service = Arc::new(Service { connections, base_url, peer, limiter, opening });
+        Ok(Self { service, redactor: Arc::new(redactor), skew: Cell::default() })
     }
 
     /// The same connections with other secrets.
     pub(super) fn with_redactor(&self, redactor: Redactor) -> Self {
-        let (connections, limiter) = (Arc::clone(&self.connections), Arc::clone(&self.limiter));
-        let opening = Arc::clone(&self.opening);
-        let (base_url, peer) = (self.base_url.clone(), self.peer.clone());
-        Self {
-            connections,
-            base_url,
-            peer,
-            limiter,
-            opening,
-            redactor: Arc::new(redactor),
-            skew: Cell::default(),
-        }
+        Self { service: Arc::clone(&self.service), redactor: Arc::new(redactor), skew: Cell::default() }
     }
 
     pub(super) fn base_url(&self) -> &BaseUrl {
-        &self.base_url
+        &self.service.base_url
     }
 
     /// The service's host and port.
     pub(super) fn peer(&self) -> &str {
-        &self.peer
+        &self.service.peer
     }
 
     /// How far this host's clock is ahead of the service's; `None` until a response has a `Date`.
@@ -127,7 +114,7 @@ impl Transport {
 
     /// Waits until the limiter would permit a request.
     pub(super) async fn wait(&self, deadline: Deadline) {
-        self.limiter.wait(deadline).await;
+        self.service.limiter.wait(deadline).await;
     }
 
     /// Sends a request once, as soon as the limiter permits it, and receives the response.
@@ -136,18 +123,19 @@ impl Transport {
         request: &Request,
         deadline: Deadline,
     ) -> Result<B::Response, AttemptError> {
-        let permit = self.limiter.acquire(deadline).await.map_err(|backoff| self.not_sent(backoff))?;
-        let pool = self.connections.pool();
+        let permit =
+            self.service.limiter.acquire(deadline).await.map_err(|backoff| self.not_sent(backoff))?;
+        let pool = self.service.connections.pool();
         let result = self.attempt::<B>(request, &pool, deadline).await;
         match &result {
-            Err(AttemptError::ConnectionClosed { .. }) => self.opening.set_closed(),
-            Err(AttemptError::TimedOut { .. }) if self.opening.may_be_shared() => {
-                self.connections.replace(&pool);
-                self.opening.set_closed();
+            Err(AttemptError::ConnectionClosed { .. }) => self.service.opening.set_closed(),
+            Err(AttemptError::TimedOut { .. }) if self.service.opening.may_be_shared() => {
+                self.service.connections.replace(&pool);
+                self.service.opening.set_closed();
             }
             _ => {}
         }
-        self.limiter.release(permit, &result);
+        self.service.limiter.release(permit, &result);
         result
     }
 
@@ -166,8 +154,8 @@ impl Transport {
         pool: &Pool,
         deadline: Deadline,
     ) -> Result<B::Response, AttemptError> {
-        let first = timeout(deadline.left(), self.opening.wait()).await.ok().flatten();
-        let url = self.base_url.join(&request.path);
+        let first = timeout(deadline.left(), self.service.opening.wait()).await.ok().flatten();
+        let url = self.service.base_url.join(&request.path);
         let mut builder = pool.client.request(request.method.clone(), url);
         if let Some(body) = &request.body {
             builder = builder.header(CONTENT_TYPE, "application/json").body(body.clone());
@@ -177,10 +165,10 @@ impl Transport {
         let response = timeout(limit.left(), builder.send())
             .await
             .map_err(|_| self.timed_out())?
-            .map_err(|error| connection_error(error, &self.peer, RequestPhase::Request))?;
+            .map_err(|error| connection_error(error, &self.service.peer, RequestPhase::Request))?;
         let is_http2 = response.version() == Version::HTTP_2;
-        self.limiter.set_http2(is_http2);
-        self.opening.set_open(is_http2);
+        self.service.limiter.set_http2(is_http2);
+        self.service.opening.set_answered(is_http2);
         drop(first);
         let (status, headers) = (response.status(), response.headers().clone());
         self.skew.set(skew(&headers, crate::clock::now()).or(self.skew.get()));
@@ -208,7 +196,7 @@ impl Transport {
             let chunk = timeout(limit.left(), response.chunk())
                 .await
                 .map_err(|_| self.timed_out())?
-                .map_err(|error| connection_error(error, &self.peer, RequestPhase::Response))?;
+                .map_err(|error| connection_error(error, &self.service.peer, RequestPhase::Response))?;
             let Some(chunk) = chunk else { break };
             if body.push(&chunk).is_break() {
                 break;
@@ -223,7 +211,7 @@ impl Transport {
     }
 
     fn timed_out(&self) -> AttemptError {
-        AttemptError::TimedOut { host: self.peer.clone() }
+        AttemptError::TimedOut { host: self.service.peer.clone() }
     }
 
     /// The error for a response that is not a success.
