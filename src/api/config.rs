@@ -44,6 +44,16 @@ impl ClientConfig {
             limiter: Arc::new(Limiter::new()),
         })
     }
+
+    /// Offers HTTP/2 to the service. For a single request that would only cost time.
+    pub(crate) fn with_http2(mut self) -> Self {
+        self.tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        self
+    }
+
+    pub(super) fn offers_http2(&self) -> bool {
+        !self.tls.alpn_protocols.is_empty()
+    }
 }
 
 /// Loads the given roots. A plain HTTP connection does not need the system's roots.
@@ -56,18 +66,6 @@ pub(super) fn load_roots(
     match roots {
         Roots::System { .. } if is_plain => Ok(Arc::new(RootCertStore::empty())),
         roots => stores.load(roots, deadline),
-    }
-}
-
-impl ClientConfig {
-    /// Offers HTTP/2 to the service. For a single request that would only cost time.
-    pub(crate) fn with_http2(mut self) -> Self {
-        self.tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        self
-    }
-
-    pub(super) fn offers_http2(&self) -> bool {
-        !self.tls.alpn_protocols.is_empty()
     }
 }
 

@@ -47,14 +47,14 @@ fn http2_reason(error: &reqwest::Error) -> Option<String> {
     let error = sources.find_map(|error| error.downcast_ref::<h2::Error>())?;
     let reason = error.reason()?;
     let end = match (error.is_go_away(), error.is_remote()) {
-        (true, true) => "the service ended the HTTP/2 connection",
-        (false, true) => "the service ended the request",
+        (true, true) => "the service closed the HTTP/2 connection",
+        (false, true) => "the service reset the request",
         (_, false) => "the HTTP/2 connection broke",
     };
     Some(match reason {
         h2::Reason::NO_ERROR => end.to_owned(),
-        h2::Reason::REFUSED_STREAM => format!("{end} because it has too many"),
-        h2::Reason::ENHANCE_YOUR_CALM => format!("{end} because there were too many"),
+        h2::Reason::REFUSED_STREAM => "the service refused the request before processing it".to_owned(),
+        h2::Reason::ENHANCE_YOUR_CALM => format!("{end} because it received too many requests"),
         reason => format!("{end}: {}", reason.description()),
     })
 }
