@@ -145,7 +145,8 @@ mod tests {
             let mut second = pin!(opening.wait());
             assert!(second.as_mut().now_or_never().is_none());
             opening.set_connected();
-            assert!(second.await.is_none(), "it shares the connection, without a response to the first");
+            let second = (0..2).find_map(|_| second.as_mut().now_or_never());
+            assert!(matches!(second, Some(None)), "it shares the connection before the first has a response");
             assert!(opening.may_be_shared());
             drop(first);
             opening.set_closed();

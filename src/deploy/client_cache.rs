@@ -137,3 +137,29 @@ impl ClientCache {
         &self.stores
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::time::Duration;
+
+    use futures_util::FutureExt as _;
+
+    use super::*;
+    use crate::runtime::Runtime;
+
+    #[test]
+    fn readings_wait_for_lineages_that_have_not_begun() {
+        let clients = ClientCache::for_many(Arc::default());
+        let run = async {
+            let turn_of_another = clients.turn.lock().await;
+            let mut waiting = pin!(clients.wait_for_turn(Deadline::after(Duration::from_secs(60))));
+            assert!(waiting.as_mut().now_or_never().is_none());
+            assert_eq!(clients.shared_listing.participants(), 1);
+            drop(turn_of_another);
+            drop(waiting.await);
+            assert_eq!(clients.shared_listing.participants(), 0);
+        };
+        Runtime::new().unwrap().block_on(run).unwrap();
+    }
+}

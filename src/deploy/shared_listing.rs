@@ -105,3 +105,11 @@ impl Drop for Participant<'_> {
         self.0.check_complete();
     }
 }
+
+#[cfg(test)]
+impl SharedListing {
+    /// The number of deployments that a reading waits for.
+    pub(super) fn participants(&self) -> usize {
+        self.deployments.get()
+    }
+}
