@@ -12,6 +12,9 @@ use crate::{JsonError, MAX_DEPTH};
 /// Number of elements of each array that the outline keeps.
 const OUTLINE_ELEMENTS: usize = 100;
 
+/// Number of elements of each array that the outline keeps whole. Further objects are replaced by empty ones.
+const WHOLE_ELEMENTS: usize = 10;
+
 /// Maximum size of an element in the outline. A larger object is replaced by an empty one, anything else by null.
 const MAX_OUTLINE_ELEMENT_BYTES: usize = 64 << 10;
 
@@ -211,9 +214,11 @@ impl Splitter {
         if before > 0 {
             self.add_to_outline(",")?;
         }
+        let is_small = |text: &str| text.len() <= MAX_OUTLINE_ELEMENT_BYTES;
         self.add_to_outline(match element {
-            Element::Text(text) if text.len() <= MAX_OUTLINE_ELEMENT_BYTES => text,
+            Element::Text(text) if before < WHOLE_ELEMENTS && is_small(text) => text,
             Element::Text(text) if text.trim_ascii_start().starts_with('{') => "{}",
+            Element::Text(text) if is_small(text) => text,
             Element::Text(_) => "null",
             Element::TooLarge => TOO_LARGE,
         })
