@@ -40,12 +40,17 @@ pub(crate) use self::timestamp::Timestamp;
 pub(crate) use self::upload_body::UploadBody;
 pub(crate) use self::wire::{ApiObject, Record, RecordType, SavedSite, Site, Uploaded};
 
-/// Parses a body as the response of each endpoint, for fuzzing.
+/// Parses a body as the response of each endpoint, for fuzzing. Returns whether lists are the same if it arrives in
+/// chunks of this many bytes.
 #[doc(hidden)]
-pub fn parse_response(body: &str) {
+pub fn parse_response(body: &str, chunk: usize) -> bool {
     let response = || response::Response::new(200, Ok(body.to_owned()), Arc::default());
-    let _ = List::<Record>::read([body.as_bytes()], Arc::default());
-    let _ = List::<ApiObject<Site>>::read([body.as_bytes()], Arc::default());
     let _ = (response().read(ApiObject::of_site), response().read(SavedSite::from_json));
     let _ = (response().read(Uploaded::from_json), response().download(5), response().check_ok());
+    is_read_alike::<Record>(body, chunk) && is_read_alike::<ApiObject<Site>>(body, chunk)
+}
+
+fn is_read_alike<T: wire::FromJson + std::fmt::Debug>(body: &str, chunk: usize) -> bool {
+    let read = |chunk: usize| List::<T>::read(body.as_bytes().chunks(chunk.max(1)), Arc::default());
+    format!("{:?}", read(chunk)) == format!("{:?}", read(body.len()))
 }
