@@ -144,10 +144,7 @@ fn is_location_of(entry: &LineageEntry, source: &Source) -> bool {
 
 /// Whether an entry without a lineage names the recorded directory or certificate.
 fn is_at(Unusable { entry, path, .. }: &Unusable<'_>, recorded: &SourceState) -> bool {
-    let known = match &entry.location {
-        Location::Directory(_) | Location::Pattern(_) => recorded.directory.as_ref(),
-        Location::Files { .. } => Some(&recorded.cert),
-    };
+    let known = [recorded.directory.as_ref(), Some(&recorded.cert)];
     let is_there = |known: &PathBuf| std::path::absolute(path).is_ok_and(|path| path == *known);
-    entry.target == recorded.target && known.is_some_and(is_there)
+    entry.target == recorded.target && known.into_iter().flatten().any(is_there)
 }

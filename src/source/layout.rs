@@ -1,6 +1,7 @@
-//! Layouts of a lineage's directory, for `--lineage DIR`.
+//! Layouts of a lineage's directory, or its certificate file, for `--lineage PATH`.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::hook::is_stale;
@@ -10,6 +11,9 @@ use crate::file::reason;
 
 /// Recognises the layout by the files in the directory.
 pub(crate) fn read(directory: &Path) -> Result<Source, SourceError> {
+    if directory.is_file() {
+        return certificate_file(directory);
+    }
     let names = list(directory)?;
     let has = |name: &str| names.iter().any(|other| other == name);
     if has("tls.crt") || has("tls.key") {
@@ -30,6 +34,10 @@ pub(crate) fn read(directory: &Path) -> Result<Source, SourceError> {
     if let Some(source) = lego(directory, &names)? {
         return Ok(source);
     }
+    // traefik-certs-dumper with a directory for each domain.
+    if has("certificate.crt") && has("privatekey.key") {
+        return Ok(Source::new(AcmeClient::Files, pair(directory, "certificate.crt", "privatekey.key")));
+    }
     // lego's `--path` is the parent directory.
     let certificates = directory.join("certificates");
     if has("certificates")
@@ -41,11 +49,38 @@ pub(crate) fn read(directory: &Path) -> Result<Source, SourceError> {
     Err(SourceError::NotALineage { directory: directory.to_owned(), reason, is_denied: false })
 }
 
+/// A certificate whose key has the same name in the same directory (nginx), has it in the directory `private` beside
+/// (traefik-certs-dumper), or is in the same file (HAProxy).
+fn certificate_file(path: &Path) -> Result<Source, SourceError> {
+    let error = |reason: &str, is_denied| SourceError::NotALineage {
+        directory: path.to_owned(),
+        reason: reason.to_owned(),
+        is_denied,
+    };
+    let is_certificate =
+        matches!(path.extension().and_then(|ending| ending.to_str()), Some("crt" | "cer" | "pem"));
+    let (Some(stem), Some(directory), true) = (path.file_stem(), path.parent(), is_certificate) else {
+        return Err(error("its name does not end with .crt, .cer or .pem", false));
+    };
+    let key = Path::new(stem).with_added_extension("key");
+    let beside = directory.join(&key);
+    let private = directory.parent().map(|parent| parent.join("private").join(&key));
+    let key = [Some(beside), private].into_iter().flatten().find(|key| key.is_file());
+    if key.is_none() {
+        let text = fs::read(path)
+            .map_err(|failed| error(&reason(&failed), failed.kind() == ErrorKind::PermissionDenied))?;
+        if memchr::memmem::find(&text, b"PRIVATE KEY-----").is_none() {
+            return Err(error("there is no key for it, neither in the file nor beside it", false));
+        }
+    }
+    Ok(Source::new(AcmeClient::Files, Files { cert: path.to_owned(), issuers: None, key }))
+}
+
 fn list(directory: &Path) -> Result<Vec<String>, SourceError> {
     let error = |error: std::io::Error| SourceError::NotALineage {
         directory: directory.to_owned(),
         reason: reason(&error),
-        is_denied: error.kind() == std::io::ErrorKind::PermissionDenied,
+        is_denied: error.kind() == ErrorKind::PermissionDenied,
     };
     let mut names: Vec<String> = fs::read_dir(directory)
         .map_err(error)?

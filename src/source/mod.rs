@@ -97,6 +97,9 @@ pub(crate) fn find(named: &Named, env: &Env) -> Result<Source, SourceError> {
     }
     if let Some(directory) = &named.lineage {
         let source = layout::read(directory)?;
+        if source.files.cert == *directory {
+            return Ok(source);
+        }
         return Ok(Source { directory: Some(directory.clone()), ..source });
     }
     Hook::detect(env).map(|hook| hook.source(env)).ok_or(SourceError::NoSource)

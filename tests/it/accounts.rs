@@ -271,6 +271,49 @@ fn directory_named_like_a_pattern_is_no_pattern() {
     assert_eq!(upload_count(&service), 1);
 }
 
+/// A way in which servers that renew certificates themselves write them: the pattern, and the files for certificate
+/// and key. If both are the same, it holds both.
+type Dump = (&'static str, [&'static str; 2]);
+
+#[test]
+fn dumps_of_servers_are_lineages() {
+    const DUMPS: [Dump; 4] = [
+        // traefik-certs-dumper, without and with --domain-subdir.
+        ("dump/certs/*.crt", ["dump/certs/a.example.crt", "dump/private/a.example.key"]),
+        ("dump/*", ["dump/a.example/certificate.crt", "dump/a.example/privatekey.key"]),
+        // HAProxy's `dump ssl cert`.
+        ("haproxy/*.pem", ["haproxy/a.example.pem", "haproxy/a.example.pem"]),
+        // The ACME module of nginx.
+        ("nginx/acme_*/*.crt", ["nginx/acme_le/a.example-1f.crt", "nginx/acme_le/a.example-1f.key"]),
+    ];
+    for (pattern, [cert, key]) in DUMPS {
+        let service = sandbox(&["a.example"]);
+        let mut host = Host::new();
+        let issued = test_ca().issue(&["a.example"]).unwrap();
+        let write = |name: &str, text: &str| {
+            let path = host.path(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(path, Permissions::from_mode(0o600)).unwrap();
+        };
+        write(key, &issued.key);
+        write(cert, &if cert == key { issued.fullchain() + &issued.key } else { issued.fullchain() });
+        // The key of the ACME account, an issuer without a key, and a file of another kind.
+        for name in ["dump/private/letsencrypt.key", "nginx/acme_le/account.key", "haproxy/README.txt"] {
+            write(name, &issued.key);
+        }
+        for name in ["haproxy/ca.pem", "nginx/acme_le/ca.crt", "dump/certs/ca.crt"] {
+            write(name, test_ca().root());
+        }
+        host.entry(&host.path(pattern), &service, API_KEY);
+        let output = host.sync().succeeds();
+        assert_eq!(output.json()["counts"]["deployed"], 1, "{pattern}: {}", output.stdout);
+        let again = host.sync().succeeds();
+        assert_eq!(again.json()["counts"]["unchanged"], 1, "{pattern}");
+        assert_eq!(again.json()["counts"]["total"], 1, "{pattern}");
+    }
+}
+
 #[test]
 fn thousand_lineages_cost_one_listing_per_account() {
     const LINEAGES: usize = 500;

@@ -5,6 +5,7 @@
 
 mod acme_sh;
 mod acmed;
+mod caddy;
 mod certbot;
 mod client;
 mod dehydrated;
