@@ -3,6 +3,9 @@
 pub mod people;
 pub mod rfc3339;
 
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
 use time::Duration;
 
 pub use self::rfc3339::{rfc3339, rfc3339_millis};
@@ -39,6 +42,31 @@ fn one_line(text: &str, max: usize) -> String {
 /// Whether a character is invisible: direction marks and other format characters can disguise text.
 pub fn is_invisible(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// Escapes what is not ASCII, as in `b\u{fc}cher.example`, for output whose reader may expect another encoding.
+pub fn ascii(text: &str) -> Cow<'_, str> {
+    escape(text, |escaped, character| escaped.extend(character.escape_unicode()))
+}
+
+/// Escapes what is not ASCII in JSON, where this does not change the value.
+pub fn ascii_json(json: &str) -> Cow<'_, str> {
+    escape(json, |escaped, character| {
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            let _ = write!(escaped, "\\u{unit:04x}");
+        }
+    })
+}
+
+fn escape(text: &str, push_escaped: impl Fn(&mut String, char)) -> Cow<'_, str> {
+    if text.is_ascii() {
+        return text.into();
+    }
+    let mut escaped = String::with_capacity(2 * text.len());
+    for character in text.chars() {
+        if character.is_ascii() { escaped.push(character) } else { push_escaped(&mut escaped, character) }
+    }
+    escaped.into()
 }
 
 /// Formats a path for a message. It is never truncated, because users paste it.
@@ -123,6 +151,20 @@ mod tests {
             assert_eq!(sanitize(text), shown);
         }
         assert_eq!(sanitize(&"x".repeat(1000)).len(), MAX_LENGTH);
+    }
+
+    #[test]
+    fn other_than_ascii_is_escaped() {
+        let rows = [("plain\t~\n", "plain\t~\n"), ("bücher", r"b\u{fc}cher"), ("a\u{1f600}", r"a\u{1f600}")];
+        for (text, expected) in rows {
+            assert_eq!(ascii(text), expected);
+        }
+        let json = r#"{"name":"bücher 😀 \\ü"}"#;
+        let escaped = ascii_json(json);
+        assert_eq!(escaped, r#"{"name":"b\u00fccher \ud83d\ude00 \\\u00fc"}"#);
+        let [one, other] =
+            [json, &escaped].map(|json| serde_json::from_str::<serde_json::Value>(json).unwrap());
+        assert_eq!(one, other);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 mod progress_line;
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use std::sync::OnceLock;
@@ -16,6 +17,7 @@ use crate::file;
 use crate::hint::Hint;
 use crate::progress::Progress;
 use crate::report::{AnyReport, Style, error_lines, warning_line};
+use crate::text::{ascii, ascii_json};
 
 /// Standard output and standard error of a run: format and styles.
 #[derive(Clone, Copy, Debug)]
@@ -88,22 +90,19 @@ impl Ui {
     pub fn print_report(&self, report: &dyn AnyReport) -> Result<(), OutputLost> {
         progress_line::erase();
         self.print_diagnostics(report.warnings(), &[]);
-        let text = if self.json {
-            report.to_json() + "\n"
+        let printed = if self.json {
+            let json = report.to_json() + "\n";
+            write_output(&if self.stdout.unicode { json.into() } else { ascii_json(&json) })
         } else {
-            report.to_text(self.stdout, self.start.moment())
+            self.print(&report.to_text(self.stdout, self.start.moment()))
         };
-        let printed = self.print(&text);
         self.print_diagnostics(&[], report.errors());
         printed
     }
 
     /// Prints text to standard output.
     pub fn print(&self, text: &str) -> Result<(), OutputLost> {
-        match write(io::stdout(), text) {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
-            _ => Ok(()),
-        }
+        write_output(&encode(text, self.stdout))
     }
 
     /// Prints that the output is lost, as the failure of a command that is run for its output, and returns the exit
@@ -117,7 +116,7 @@ impl Ui {
 
     /// Prints a usage message to standard error.
     pub fn print_usage(&self, text: &str) {
-        let _ = write(io::stderr(), text);
+        let _ = write(io::stderr(), &encode(text, self.stderr));
     }
 
     /// Prints one warning.
@@ -127,7 +126,8 @@ impl Ui {
 
     fn print_diagnostics(&self, warnings: &[String], errors: &[CommandError]) {
         let warnings: String = warnings.iter().map(|warning| warning_line(warning, self.stderr)).collect();
-        let _ = write(io::stderr(), &(warnings + &error_lines(errors, self.stderr)));
+        let text = warnings + &error_lines(errors, self.stderr);
+        let _ = write(io::stderr(), &encode(&text, self.stderr));
     }
 
     /// Whether the user can be asked a question.
@@ -137,7 +137,7 @@ impl Ui {
 
     /// Asks for confirmation. Any answer but `y` or `yes` means no.
     pub fn confirm(&self, question: &str) -> bool {
-        let _ = write(io::stderr(), &format!("edgecert: {question} [y/N] "));
+        let _ = write(io::stderr(), &encode(&format!("edgecert: {question} [y/N] "), self.stderr));
         let mut line = String::new();
         let read = io::stdin().read_line(&mut line);
         read.is_ok() && matches!(line.trim().to_lowercase().as_str(), "y" | "yes")
@@ -155,7 +155,7 @@ impl Ui {
             1 => log::LevelFilter::Info,
             _ => log::LevelFilter::Trace,
         };
-        if log::set_logger(&Logger).is_ok() {
+        if log::set_logger(Box::leak(Box::new(Logger { style: self.stderr }))).is_ok() {
             log::set_max_level(level);
         }
     }
@@ -182,12 +182,28 @@ fn is_utf8(env: &Env) -> bool {
     locale.contains("utf-8") || locale.contains("utf8")
 }
 
+/// Restricts text to what a stream can display: ASCII, unless it is a terminal with UTF-8. certbot, for one, exits 1 if
+/// its locale cannot decode the output of a hook.
+fn encode(text: &str, style: Style) -> Cow<'_, str> {
+    if style.unicode { text.into() } else { ascii(text) }
+}
+
+/// Writes to standard output. A pipe that its reader has closed is not an error.
+fn write_output(text: &str) -> Result<(), OutputLost> {
+    match write(io::stdout(), text) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
 /// Writes and flushes the text. Errors of standard error are ignored: there is nowhere left to report them.
 fn write(mut stream: impl io::Write, text: &str) -> io::Result<()> {
     stream.write_all(text.as_bytes()).and_then(|()| stream.flush())
 }
 
-struct Logger;
+struct Logger {
+    style: Style,
+}
 
 impl log::Log for Logger {
     /// Drops the messages of libraries.
@@ -197,7 +213,7 @@ impl log::Log for Logger {
 
     fn log(&self, record: &log::Record<'_>) {
         if self.enabled(record.metadata()) {
-            progress_line::write_above(&format!("edgecert: {}\n", record.args()));
+            progress_line::write_above(&encode(&format!("edgecert: {}\n", record.args()), self.style));
         }
     }
 

@@ -8,6 +8,7 @@ mod anchors;
 mod binding;
 mod client_cache;
 mod conversion;
+mod displaced;
 mod error;
 mod journal;
 mod left_behind;

@@ -3,6 +3,7 @@
 
 use super::binding::bind_planned;
 use super::conversion::recorded_leaf;
+use super::displaced::displaced;
 use super::error::DeployError;
 use super::left_behind::left_by_renewal;
 use super::not_needed::Contender;
@@ -125,6 +126,12 @@ async fn run_planned(
         report.body.serving = Some(serving(&plan, &survey));
     } else {
         carry_out(request, &plan, listing, &edge, &log, report).await;
+        // `sync` counts superseded lineages instead.
+        if report.body.changed && request.listing.is_none() {
+            let bound = report.body.sites.iter().filter(|site| site.outcome.is_bound());
+            let bound = bound.map(|site| site.domain.as_str());
+            report.warnings.extend(displaced(request.lineage, bound, request.deployments, contender.now));
+        }
     }
     report_untouched(&plan, &log, request.settings, report);
     report.body.sites.sort_by(|a, b| a.domain.cmp(&b.domain));

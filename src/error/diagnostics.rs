@@ -162,7 +162,7 @@ impl Diagnostic for source::SourceError {
     fn kind(&self) -> ErrorKind {
         match self {
             Self::NoSource => ErrorKind::Usage,
-            Self::CertbotPostHook => ErrorKind::Config,
+            Self::CertbotPostHook | Self::SeveralClients(_) => ErrorKind::Config,
             Self::NotALineage { .. } | Self::SeveralLineages { .. } => ErrorKind::NoInput,
         }
     }
@@ -175,6 +175,9 @@ impl Diagnostic for source::SourceError {
             Self::CertbotPostHook => {
                 "run `certbot reconfigure --cert-name NAME --deploy-hook edgecert --post-hook ''` for each lineage, or use `edgecert sync` as the post hook"
             }
+            Self::SeveralClients(_) => {
+                "in the hook, name the lineage with --lineage, or --cert and --key, or remove the variables of the other client with `env -u VARIABLE edgecert`"
+            }
             Self::NotALineage { is_denied: true, .. } => CLIENT_USER_HINT,
             Self::NotALineage { .. } => return Some(Hint::NameLineage),
             Self::SeveralLineages { .. } => return Some(Hint::NameFiles),
@@ -183,7 +186,7 @@ impl Diagnostic for source::SourceError {
     }
 
     fn unsent(&self) -> Option<&'static str> {
-        matches!(self, Self::CertbotPostHook).then_some("nothing was sent")
+        matches!(self, Self::CertbotPostHook | Self::SeveralClients(_)).then_some("nothing was sent")
     }
 }
 
@@ -199,6 +202,9 @@ impl Diagnostic for ReadError {
         let hint = match self.kind {
             io::ErrorKind::NotFound if self.path.starts_with("/dev/fd") => {
                 "it was a pipe of an earlier run; run that command again"
+            }
+            io::ErrorKind::NotFound if self.path.starts_with("certificates") => {
+                "run edgecert in the directory that the path is relative to; for Caddy that is its data directory"
             }
             io::ErrorKind::NotFound => {
                 "check the path; acme.sh and `lego --filename` may name files that they did not write"

@@ -120,6 +120,12 @@ mod tests {
         command
     }
 
+    /// lego kills its hook after 120 seconds, whether the run has been recorded or not.
+    #[test]
+    fn run_and_program_end_before_lego_kills_them() {
+        assert!(crate::settings::TIMEOUT + PROGRAM_TIMEOUT.as_secs() < 120);
+    }
+
     #[test]
     fn timeout_kills_the_process_group() {
         let (mut reader, writer) = io::pipe().unwrap();

@@ -42,7 +42,7 @@ use crate::env::Env;
 use crate::secret::Secret;
 
 /// Default time limit of a run, in seconds. lego kills a hook after 120.
-const TIMEOUT: u64 = 90;
+pub(crate) const TIMEOUT: u64 = 90;
 /// Default wait for the edge, in seconds.
 const WAIT: u64 = 30;
 const VERIFY: Verify = Verify::Auto;

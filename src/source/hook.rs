@@ -18,9 +18,14 @@ pub(super) enum Hook {
 }
 
 impl Hook {
-    /// Recognises a hook; `None` if no client's variables are set.
-    pub(super) fn detect(env: &Env) -> Option<Self> {
-        Self::certbot(env).or_else(|| Self::acme_sh(env)).or_else(|| Self::lego(env))
+    /// Recognises the hooks whose variables are set. The variables of acme.sh have names that other programs use, too,
+    /// so without its `Le_Domain` they count only if there are no others.
+    pub(super) fn detect(env: &Env) -> Vec<Self> {
+        let acme_sh = Self::acme_sh(env);
+        let (named, nameless) =
+            if env.raw("Le_Domain").is_some() { (acme_sh, None) } else { (None, acme_sh) };
+        let hooks: Vec<Self> = [Self::certbot(env), named, Self::lego(env)].into_iter().flatten().collect();
+        if hooks.is_empty() { nameless.into_iter().collect() } else { hooks }
     }
 
     /// Whether this is a post hook of certbot, which runs once per run and is not passed the renewed lineages.
@@ -92,10 +97,16 @@ pub(super) fn is_stale(full_chain: &Path, leaf: &Path) -> bool {
 mod tests {
     use super::*;
 
-    fn found(variables: &[(&str, &str)]) -> Option<(AcmeClient, Files)> {
+    fn all(variables: &[(&str, &str)]) -> Vec<(AcmeClient, Files)> {
         let env = variables.iter().copied().collect();
-        let source = Hook::detect(&env)?.source(&env);
-        Some((source.client, source.files))
+        let sources = Hook::detect(&env).into_iter().map(|hook| hook.source(&env));
+        sources.map(|source| (source.client, source.files)).collect()
+    }
+
+    fn found(variables: &[(&str, &str)]) -> Option<(AcmeClient, Files)> {
+        let mut all = all(variables);
+        assert!(all.len() < 2, "{all:?}");
+        all.pop()
     }
 
     /// Variables, and what is found.
@@ -142,6 +153,27 @@ mod tests {
         for (variables, client, files) in rows {
             assert_eq!(found(variables), Some((client, files)), "{variables:?}");
         }
+    }
+
+    #[test]
+    fn variables_of_several_clients_are_all_found() {
+        let certbot = ("RENEWED_LINEAGE", "/l/a");
+        let acme_sh = [("CERT_KEY_PATH", "/k"), ("CERT_PATH", "/c"), ("Le_Domain", "a")];
+        let lego = [("LEGO_CERT_PATH", "c"), ("LEGO_CERT_KEY_PATH", "k")];
+        let clients = |variables: &[(&str, &str)]| -> Vec<AcmeClient> {
+            all(variables).into_iter().map(|(client, _)| client).collect()
+        };
+        assert_eq!(clients(&[certbot, lego[0], lego[1]]), [AcmeClient::Certbot, AcmeClient::Lego]);
+        assert_eq!(
+            clients(&[certbot, acme_sh[0], acme_sh[1], acme_sh[2]]),
+            [AcmeClient::Certbot, AcmeClient::AcmeSh]
+        );
+        assert_eq!(
+            clients(&[certbot, acme_sh[0], acme_sh[1]]),
+            [AcmeClient::Certbot],
+            "Le_Domain is missing"
+        );
+        assert_eq!(clients(&[lego[0], lego[1], acme_sh[0], acme_sh[1]]), [AcmeClient::Lego]);
     }
 
     #[test]

@@ -68,6 +68,12 @@ pub(crate) enum SourceError {
         "certbot runs edgecert as a post hook, which does not name the renewed lineages; use --deploy-hook, not --post-hook"
     )]
     CertbotPostHook,
+    /// One of them calls the hook, the other's variables are inherited; which is which cannot be told.
+    #[error(
+        "the variables of {} name {}, those of {} name {}",
+        .0[0].client, crate::text::path(&.0[0].files.cert), .0[1].client, crate::text::path(&.0[1].files.cert)
+    )]
+    SeveralClients(Box<[Source; 2]>),
     #[error("{} is not a lineage: {reason}", crate::text::path(directory))]
     NotALineage { directory: PathBuf, reason: String, is_denied: bool },
     #[error("{} holds {} lineages: {}", crate::text::path(directory), names.len(), crate::text::list(names))]
@@ -102,12 +108,17 @@ pub(crate) fn find(named: &Named, env: &Env) -> Result<Source, SourceError> {
         }
         return Ok(Source { directory: Some(directory.clone()), ..source });
     }
-    Hook::detect(env).map(|hook| hook.source(env)).ok_or(SourceError::NoSource)
+    let mut sources = Hook::detect(env).into_iter().map(|hook| hook.source(env));
+    let source = sources.next().ok_or(SourceError::NoSource)?;
+    match sources.find(|other| other.real_path() != source.real_path()) {
+        None => Ok(source),
+        Some(other) => Err(SourceError::SeveralClients(Box::new([source, other]))),
+    }
 }
 
 /// Whether the variables of an ACME client's hook are set.
 pub(crate) fn is_hook(env: &Env) -> bool {
-    Hook::detect(env).is_some()
+    !Hook::detect(env).is_empty()
 }
 
 /// Whether this is a post hook of certbot, where a call that names no files has nothing to deploy.

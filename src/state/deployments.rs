@@ -171,6 +171,18 @@ impl ServiceDeployments {
         self.sites.get(site.host()).into_iter().flatten().any(|known| known.lineage != lineage)
     }
 
+    /// The other lineages that `sync` maintains on a site, and whose leaves are valid.
+    pub(crate) fn maintained_by_others(
+        &self,
+        site: &Domain,
+        lineage: &str,
+        now: OffsetDateTime,
+    ) -> impl Iterator<Item = &str> {
+        let deployments = self.sites.get(site.host()).into_iter().flatten();
+        let others = deployments.filter(move |other| other.lineage != lineage && other.rank.expires >= now);
+        others.filter(|other| other.is_maintained).map(|other| other.lineage.as_str())
+    }
+
     /// The leaves that a record may hold; several if responses to uploads were lost.
     pub(crate) fn leaves_in(&self, record: u64) -> impl Iterator<Item = &StoredLeaf> {
         self.records.get(&record).into_iter().flat_map(RecordContents::leaves)

@@ -182,6 +182,38 @@ fn post_hook_is_a_configuration_error() {
     }
 }
 
+/// certbot exits 1 if it cannot decode the output of a hook; under `LC_ALL=C`, Python may decode ASCII only.
+#[test]
+fn unicode_site_deploys_in_ascii_locale() {
+    let service = sandbox(&["bücher.example"]);
+    let certbot = Certbot::deploying_to(&service).env("LC_ALL", "C");
+    let certbot = certbot.env("PYTHONUTF8", "0").env("PYTHONCOERCECLOCALE", "0");
+    let output = certbot.certonly(&[], &["xn--bcher-kva.example"]).succeeds();
+    assert!(output.stdout.contains(r"b\u{fc}cher.example"), "{}", output.stdout);
+    assert_eq!(only_record(&service).chain, certbot.chain());
+}
+
+/// certbot holds its lock while a hook runs, so that a second certbot fails at once.
+#[test]
+fn hook_needs_no_lock_of_certbot() {
+    let service = sandbox(&["a.example"]);
+    let certbot = Certbot::deploying_to(&service);
+    let program = certbot.client.program_text();
+    let directories = "--config-dir config --work-dir work --logs-dir logs";
+    let hook = certbot.client.script(
+        "hook",
+        &format!(
+            "{program} certificates {directories} >certbot 2>&1 && exit 9\n\
+             ./edgecert && ./edgecert sync && ./edgecert status && ./edgecert doctor --json >doctor || [ -s doctor ]\n"
+        ),
+    );
+    let output = certbot.certonly(&["--deploy-hook", &hook], &["a.example"]).succeeds();
+    assert!(!output.stderr.contains("reported error"), "{}", output.stderr);
+    assert!(certbot.client.read("certbot").contains("Another instance of Certbot"), "the lock was held");
+    assert!(certbot.client.read("doctor").contains("\"findings\""));
+    served_record(&service, &["a.example"]);
+}
+
 #[test]
 fn post_hook_may_run_sync() {
     let service = sandbox(&["a.example"]);

@@ -62,6 +62,11 @@ impl Client {
         self.env("EDGECERT_BASE_URL", "http://127.0.0.1:1").env("EDGECERT_TIMEOUT", "1")
     }
 
+    /// The client's program, for command lines.
+    pub(super) fn program_text(&self) -> &str {
+        self.program.to_str().unwrap()
+    }
+
     /// A path below the client's home.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.home.path().join(name)

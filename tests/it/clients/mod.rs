@@ -14,6 +14,7 @@ mod lego;
 mod pebble;
 mod record;
 mod renewal_race;
+mod traps;
 mod uacme;
 
 use client::{Client, ClientOutput};

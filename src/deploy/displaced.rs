@@ -1,0 +1,33 @@
+//! Names the other lineages whose place a deployment takes, such as the RSA sibling of an ECC certificate: the service
+//! keeps one certificate for each site, so each renewal of one displaces the other. Pure.
+
+use std::collections::BTreeMap;
+
+use time::OffsetDateTime;
+
+use crate::names::Domain;
+use crate::state::ServiceDeployments;
+use crate::text::list;
+
+/// One warning for each lineage that is displaced from some of these sites.
+pub(super) fn displaced<'a>(
+    lineage: &str,
+    sites: impl Iterator<Item = &'a str>,
+    deployments: &ServiceDeployments,
+    now: OffsetDateTime,
+) -> Vec<String> {
+    let mut lost: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for site in sites {
+        let Ok(domain) = site.parse::<Domain>() else { continue };
+        for other in deployments.maintained_by_others(&domain, lineage, now) {
+            lost.entry(other).or_default().push(site.to_owned());
+        }
+    }
+    let warning = |(other, sites): (&str, Vec<String>)| {
+        format!(
+            "{lineage} takes the place of {other}, which this host deploys to {}, too; a site has one certificate",
+            list(&sites)
+        )
+    };
+    lost.into_iter().map(warning).collect()
+}

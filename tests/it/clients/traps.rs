@@ -1,0 +1,261 @@
+//! What ACME clients do to their hooks: encodings, streams, environments and variables that break others.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use tempfile::TempDir;
+
+use crate::harness::{Hook, Lineage, Sandbox, deploy, edgecert, sandbox, sync, test_ca};
+
+use super::{certificates, only_record, served_record};
+
+const IDN: &str = "bücher.example";
+const A_LABEL: &str = "xn--bcher-kva.example";
+
+/// The variables of lego for `NAME.crt` and `NAME.key` in a directory.
+fn called_by_lego(files: &Lineage, name: &str) -> Hook {
+    let file = |ending: &str| files.file(&format!("{name}.{ending}"));
+    edgecert().env("LEGO_CERT_PATH", file("crt")).env("LEGO_CERT_KEY_PATH", file("key"))
+}
+
+/// Writes a certificate that was issued this many days ago, as acme.sh does; returns the full chain.
+fn issue_by_acme_sh(home: &Lineage, domain: &str, directory: &str, name: &str, days: i64) -> String {
+    let issued = test_ca().issue_between(&[name], [-days, 90 - days]).unwrap();
+    fs::create_dir_all(home.file(directory)).unwrap();
+    home.write(&format!("{directory}/{domain}.key"), &issued.key);
+    home.write(&format!("{directory}/{domain}.cer"), &issued.cert);
+    home.write(&format!("{directory}/ca.cer"), &issued.chain);
+    home.write(&format!("{directory}/fullchain.cer"), &issued.fullchain());
+    issued.fullchain()
+}
+
+/// Calls the hook as acme.sh does, in the directory of the domain.
+fn called_by_acme_sh(home: &Lineage, domain: &str, directory: &str, service: &Sandbox) -> Hook {
+    let path = |name: &str| home.file(directory).join(name);
+    let mut hook = edgecert().against(service).env("Le_Domain", domain);
+    hook.command().current_dir(home.file(directory));
+    hook.env("CERT_PATH", path(&format!("{domain}.cer")))
+        .env("CERT_KEY_PATH", path(&format!("{domain}.key")))
+        .env("CA_CERT_PATH", path("ca.cer"))
+        .env("CERT_FULLCHAIN_PATH", path("fullchain.cer"))
+}
+
+/// certbot exits 1 if its locale cannot decode the output of a hook.
+#[test]
+fn output_to_pipes_is_ascii() {
+    let service = sandbox(&[IDN]);
+    let lineage = Lineage::issued_for(&[A_LABEL]);
+    let state = TempDir::new().unwrap();
+    for locale in ["C", "C.UTF-8"] {
+        let hook = |arguments: &[&str]| {
+            let hook = deploy(&service, &lineage, state.path()).env("LC_ALL", locale).args(arguments);
+            let output = hook.succeeds();
+            assert!(
+                output.stdout.is_ascii() && output.stderr.is_ascii(),
+                "{}{}",
+                output.stdout,
+                output.stderr
+            );
+            output
+        };
+        assert!(hook(&["-vv"]).stdout.contains(r"b\u{fc}cher.example"));
+        assert_eq!(hook(&["--json"]).json()["sites"][0]["domain"], IDN);
+        let stderr =
+            edgecert().env("LC_ALL", locale).args(["check", "--cert", "schlüssel.pem"]).exits_with(66).stderr;
+        assert!(stderr.contains(r"schl\u{fc}ssel.pem") && stderr.is_ascii(), "{stderr}");
+        let stderr = edgecert().env("LC_ALL", locale).args(["--schlüssel"]).exits_with(2).stderr;
+        assert!(stderr.is_ascii(), "{stderr}");
+    }
+}
+
+#[test]
+fn closed_streams_do_not_stop_deployment() {
+    let (reader, broken) = std::io::pipe().unwrap();
+    drop(reader);
+    for (redirections, is_broken) in [("<&- >&- 2>&-", false), (">&-", false), ("2>&-", false), ("", true)] {
+        let service = sandbox(&["a.example"]);
+        let lineage = Lineage::issued_for(&["a.example"]);
+        let script = format!("exec \"$@\" {redirections}");
+        let hook = edgecert().called_by_certbot(&lineage).against(&service).args(["-vv"]);
+        let mut hook = hook.under(&["/bin/sh", "-c", &script, "sh"]);
+        let command = hook.command();
+        if is_broken {
+            command.stdout(broken.try_clone().unwrap()).stderr(broken.try_clone().unwrap());
+        }
+        assert_eq!(command.output().unwrap().status.code(), Some(0), "{redirections}");
+        let record = served_record(&service, &["a.example"]);
+        assert_eq!(record.chain, certificates(&lineage.read("fullchain.pem")), "{redirections}");
+    }
+}
+
+/// systemd sets no `HOME`, and cron's `PATH` may be anything.
+#[test]
+fn hook_needs_neither_home_nor_path() {
+    for path in [None, Some("")] {
+        let service = sandbox(&["a.example"]);
+        let lineage = Lineage::issued_for(&["a.example"]);
+        let hook =
+            edgecert().called_by_certbot(&lineage).against(&service).without_env("HOME").without_env("PATH");
+        let mut hook = match path {
+            Some(path) => hook.env("PATH", path),
+            None => hook,
+        };
+        hook.command().current_dir("/");
+        let output = hook.succeeds();
+        assert_eq!(output.stderr, "");
+        assert!(output.state.contains("a.example"), "the deployment is recorded");
+        served_record(&service, &["a.example"]);
+    }
+}
+
+/// Which client runs the hook cannot be told if both sets of variables are complete.
+#[test]
+fn variables_of_two_clients_are_refused() {
+    let service = sandbox(&["a.example", "b.example"]);
+    let (certbot, lego) = (Lineage::issued_for(&["a.example"]), Lineage::issued_for(&["b.example"]));
+    lego.rename("fullchain.pem", "b.crt");
+    lego.rename("privkey.pem", "b.key");
+    let both = || called_by_lego(&lego, "b").called_by_certbot(&certbot).against(&service);
+    let told = TempDir::new().unwrap();
+    let hook = both();
+    let notify = format!("on_failure = ['/bin/sh', '-c', 'cat > {}/report']\n", told.path().display());
+    let config = hook.write_file("config.toml", &notify);
+    let stderr = hook.env("EDGECERT_CONFIG", config).exits_with(78).stderr;
+    for part in ["certbot", "lego", "b.crt", "fullchain.pem", "nothing was sent", "env -u VARIABLE"] {
+        assert!(stderr.contains(part), "{part}: {stderr}");
+    }
+    assert!(
+        fs::read_to_string(told.path().join("report")).unwrap().contains("certbot"),
+        "on_failure is told"
+    );
+    assert_eq!(service.requests().len(), 0);
+
+    // What the command line names is not in question.
+    both().args(["--lineage"]).args([certbot.path()]).succeeds();
+    // Nor is a lineage that both name.
+    let same = edgecert().env("LEGO_CERT_PATH", certbot.file("fullchain.pem"));
+    let same = same.env("LEGO_CERT_KEY_PATH", certbot.file("privkey.pem"));
+    same.called_by_certbot(&certbot).against(&service).succeeds();
+    assert_eq!(served_record(&service, &["a.example"]).chain, certificates(&certbot.read("fullchain.pem")));
+}
+
+/// Containers often have `CERT_PATH` and `CERT_KEY_PATH` for a web server.
+#[test]
+fn common_variables_do_not_hide_client() {
+    let service = sandbox(&["a.example"]);
+    let (lineage, other) = (Lineage::issued_for(&["a.example"]), Lineage::issued_for(&["b.example"]));
+    let hook =
+        edgecert().env("CERT_PATH", other.file("cert.pem")).env("CERT_KEY_PATH", other.file("privkey.pem"));
+    let report = hook.called_by_certbot(&lineage).against(&service).args(["--json"]).succeeds().json();
+    assert_eq!(report["source"]["client"], "certbot");
+    served_record(&service, &["a.example"]);
+}
+
+/// `Le_Domain` is what the user typed; the certificate has A-labels.
+#[test]
+fn unicode_domain_of_acme_sh_deploys() {
+    let service = sandbox(&["x.bücher.example"]);
+    let home = Lineage::issued_for(&["unused.example"]);
+    let (domain, directory, name) = ("*.bücher.example", "*.bücher.example_ecc", "*.xn--bcher-kva.example");
+    let state = TempDir::new().unwrap();
+    let first = issue_by_acme_sh(&home, domain, directory, name, 2);
+    let hook = called_by_acme_sh(&home, domain, directory, &service).env("EDGECERT_STATE_DIR", state.path());
+    hook.succeeds();
+    assert_eq!(only_record(&service).chain, certificates(&first));
+    let renewed = issue_by_acme_sh(&home, domain, directory, name, 1);
+    sync(&service, state.path()).succeeds();
+    assert_eq!(only_record(&service).chain, certificates(&renewed));
+}
+
+/// An RSA certificate and its ECC sibling are two lineages for the same sites.
+#[test]
+fn ecc_sibling_is_named() {
+    let service = sandbox(&["a.example"]);
+    let (home, state) = (Lineage::issued_for(&["unused.example"]), TempDir::new().unwrap());
+    for (directory, days) in [("a.example", 3), ("a.example_ecc", 2)] {
+        issue_by_acme_sh(&home, "a.example", directory, "a.example", days);
+    }
+    let hook = |directory: &str| {
+        let hook = called_by_acme_sh(&home, "a.example", directory, &service);
+        hook.env("EDGECERT_STATE_DIR", state.path()).succeeds()
+    };
+    assert_eq!(hook("a.example").stderr, "");
+    let stderr = hook("a.example_ecc").stderr;
+    assert!(stderr.contains(" takes the place of a.example-"), "{stderr}");
+    assert!(stderr.contains("which this host deploys to a.example, too"), "{stderr}");
+    assert_eq!(hook("a.example_ecc").stderr, "", "once");
+    issue_by_acme_sh(&home, "a.example", "a.example", "a.example", 1);
+    let stderr = hook("a.example").stderr;
+    assert!(stderr.contains(" takes the place of a.example_ecc-"), "{stderr}");
+    let status = edgecert().against(&service).env("EDGECERT_STATE_DIR", state.path()).args(["status"]);
+    let status = status.succeeds().stdout;
+    assert!(status.contains("superseded") && status.contains("a.example_ecc-"), "{status}");
+}
+
+/// dehydrated runs its hook with umask 077, acme.sh with that of the user, whatever it is.
+#[test]
+fn modes_of_files_do_not_depend_on_umask() {
+    for umask in ["077", "022", "000"] {
+        let service = sandbox(&["a.example"]);
+        let lineage = Lineage::issued_for(&["a.example"]);
+        let (files, file) = (TempDir::new().unwrap(), |name: &str| lineage.path().join(name));
+        let state = files.path().join("state");
+        let script = format!("umask {umask}; exec \"$@\"");
+        let hook =
+            edgecert().against(&service).env("EDGECERT_STATE_DIR", &state).args(["deploy_cert", "a.example"]);
+        let names = ["privkey.pem", "cert.pem", "fullchain.pem", "chain.pem"];
+        hook.args(names.map(file)).args(["1"]).under(&["/bin/sh", "-c", &script, "sh"]).succeeds();
+        let metrics = files.path().join("edgecert.prom");
+        let status =
+            edgecert().against(&service).env("EDGECERT_STATE_DIR", &state).args(["status", "--metrics"]);
+        status.args([&metrics]).under(&["/bin/sh", "-c", &script, "sh"]).succeeds();
+        let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&state), mode(&metrics)), (0o700, 0o644), "umask {umask}");
+        for file in fs::read_dir(&state).unwrap() {
+            assert_eq!(mode(&file.unwrap().path()), 0o600, "umask {umask}");
+        }
+    }
+}
+
+/// lego passes paths as `--path` was given; `sync` runs elsewhere.
+#[test]
+fn sync_finds_relative_paths_of_lego() {
+    let service = sandbox(&["b.example"]);
+    let (files, state) = (Lineage::issued_for(&["b.example"]), TempDir::new().unwrap());
+    fs::create_dir_all(files.file("lego/certificates")).unwrap();
+    files.rename("fullchain.pem", "lego/certificates/b.example.crt");
+    files.rename("privkey.pem", "lego/certificates/b.example.key");
+    let mut hook = edgecert().env("LEGO_CERT_PATH", "lego/certificates/b.example.crt");
+    hook.command().current_dir(files.path());
+    let hook = hook.env("LEGO_CERT_KEY_PATH", "lego/certificates/b.example.key").against(&service);
+    let hook = hook.env("EDGECERT_STATE_DIR", state.path()).env("EDGECERT_API_KEY", "wrong");
+    hook.exits_with(77);
+    sync(&service, state.path()).succeeds();
+    served_record(&service, &["b.example"]);
+}
+
+/// Caddy passes storage keys, relative to its data directory.
+#[test]
+fn relative_storage_key_of_caddy_is_explained() {
+    let service = sandbox(&["a.example"]);
+    let key = "certificates/acme-v02.api.letsencrypt.org-directory/a.example/a.example";
+    let hook =
+        edgecert().against(&service).args(["--cert", &format!("{key}.crt"), "--key", &format!("{key}.key")]);
+    let stderr = hook.exits_with(66).stderr;
+    assert!(stderr.contains("data directory"), "{stderr}");
+}
+
+/// Announced files that do not exist: `lego --filename`, `--pfx`, `--pem`, and acme.sh's sixth argument.
+#[test]
+fn announced_files_may_be_missing() {
+    let service = sandbox(&["a.example"]);
+    let files = Lineage::issued_for(&["a.example"]);
+    files.rename("fullchain.pem", "a.crt");
+    files.rename("privkey.pem", "a.key");
+    let hook = called_by_lego(&files, "a").against(&service);
+    let absent = |ending: &str| files.file(&format!("absent.{ending}"));
+    let hook = hook.env("LEGO_CERT_PEM_PATH", absent("pem")).env("LEGO_CERT_PFX_PATH", absent("pfx"));
+    hook.env("LEGO_ISSUER_CERT_PATH", absent("issuer.crt")).succeeds();
+    let stderr = called_by_lego(&files, "absent").against(&service).exits_with(66).stderr;
+    assert!(stderr.contains("absent.crt: no such file") && stderr.contains("lego --filename"), "{stderr}");
+}
