@@ -97,7 +97,7 @@ impl Redactor {
     pub fn clean_json(&self, value: &mut Value) {
         match value {
             Value::String(text) if text.len() >= PRIVATE_KEY.len() && text.contains(PRIVATE_KEY) => {
-                *text = "[private key]".into()
+                *text = "[private key]".into();
             }
             Value::String(text) if self.may_change(text) => *text = self.clean(text),
             Value::Array(items) => items.iter_mut().for_each(|item| self.clean_json(item)),
