@@ -265,11 +265,11 @@ mod tests {
         let sites: Vec<_> = (1..).zip(names).map(|(id, name)| json!({"id": id, "domain": name})).collect();
         let sites: List<Site> = List::of(&json!(sites)).unwrap();
         let indexed = IndexedListing::new(Listing { sites: sites.items, ..Listing::default() });
-        let ids = |host: &str| Vec::from_iter(indexed.at_host(host));
+        let ids = |host: &str| indexed.at_host(host).collect::<Vec<_>>();
         assert_eq!(
             [ids("liquid.example"), ids("costarring.example"), ids("x.example")],
             [vec![0], vec![1, 3], vec![]]
         );
-        assert_eq!(Vec::from_iter(indexed.below("example")), [0, 1, 2, 3]);
+        assert_eq!(indexed.below("example").collect::<Vec<_>>(), [0, 1, 2, 3]);
     }
 }
