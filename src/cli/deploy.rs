@@ -92,7 +92,7 @@ pub(crate) struct CertificateArgs {
     #[arg(long, value_name = "FILE", requires = "cert", value_hint = ValueHint::FilePath)]
     pub(crate) key: Option<PathBuf>,
 
-    /// Directory of certbot, acme.sh, lego or dehydrated, or a mounted Kubernetes secret
+    /// Directory of an ACME client (certbot, acme.sh, lego, Caddy, ...), or a mounted Kubernetes secret
     #[arg(long, value_name = "DIR", conflicts_with_all = ["cert", "key"], value_hint = ValueHint::DirPath)]
     pub(crate) lineage: Option<PathBuf>,
 }

@@ -17,8 +17,16 @@ pub(super) fn read(client: AcmeClient, files: &Files) -> Option<String> {
         AcmeClient::Certbot => certbot(files.cert.parent()?),
         AcmeClient::AcmeSh => value_in(&files.key.as_ref()?.with_extension("conf"), "Le_API="),
         AcmeClient::Lego => lego(&files.cert.with_extension("json")),
-        AcmeClient::Dehydrated | AcmeClient::Kubernetes | AcmeClient::Files => None,
+        // Named after the URL: `certificates/ISSUER/NAME/NAME.crt`, `SERVER/ACCOUNT/ORDER/fullchain.cer`.
+        AcmeClient::Caddy => directory_name(files.cert.ancestors().nth(2)?),
+        AcmeClient::PoshAcme => directory_name(files.cert.ancestors().nth(3)?),
+        _ => None,
     }
+}
+
+/// The name of a directory begins with the host of the URL.
+fn directory_name(path: &Path) -> Option<String> {
+    Some(format!("https://{}", path.file_name()?.to_str()?))
 }
 
 /// `renewal/NAME.conf` belongs to `live/NAME` and has `server = URL`.

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::hook::is_stale;
-use super::{AcmeClient, Source, SourceError, pair};
+use super::{AcmeClient, Source, SourceError, client_layout, pair};
 use crate::bundle::Files;
 use crate::file::reason;
 
@@ -21,6 +21,9 @@ pub(crate) fn read(directory: &Path) -> Result<Source, SourceError> {
             AcmeClient::Kubernetes,
             pair(&kubernetes_version(directory), "tls.crt", "tls.key"),
         ));
+    }
+    if let Some(source) = client_layout::read(directory, &names)? {
+        return Ok(source);
     }
     if has("fullchain.pem") || has("privkey.pem") {
         return Ok(Source::new(
@@ -143,7 +146,7 @@ fn paired<'a>(names: &'a [String], ending: &str) -> Vec<&'a str> {
 }
 
 /// Returns the lineage found, if any; several are an error.
-fn only<'a>(directory: &Path, found: &[&'a str]) -> Result<Option<&'a str>, SourceError> {
+pub(super) fn only<'a>(directory: &Path, found: &[&'a str]) -> Result<Option<&'a str>, SourceError> {
     match found {
         [] => Ok(None),
         [one] => Ok(Some(one)),

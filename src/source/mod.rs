@@ -3,6 +3,7 @@
 //! Each client's contract is a function of its variables or arguments. Nothing here selects sites: the leaf's names do.
 
 mod acme_directory;
+mod client_layout;
 pub(crate) mod dehydrated;
 mod hook;
 mod layout;
@@ -29,6 +30,24 @@ pub(crate) enum AcmeClient {
     Lego,
     #[serde(rename = "dehydrated")]
     Dehydrated,
+    #[serde(rename = "acmed")]
+    Acmed,
+    #[serde(rename = "Caddy")]
+    Caddy,
+    #[serde(rename = "getssl")]
+    Getssl,
+    #[serde(rename = "mod_md")]
+    ModMd,
+    #[serde(rename = "Posh-ACME")]
+    PoshAcme,
+    #[serde(rename = "simple-acme")]
+    SimpleAcme,
+    #[serde(rename = "step")]
+    Step,
+    #[serde(rename = "tailscale")]
+    Tailscale,
+    #[serde(rename = "uacme")]
+    Uacme,
     #[serde(rename = "kubernetes")]
     Kubernetes,
     /// No client is known: the files were named individually.
@@ -39,6 +58,14 @@ pub(crate) enum AcmeClient {
 display_as_serialized!(AcmeClient);
 
 impl AcmeClient {
+    /// Whether a directory may hold several lineages.
+    fn shares_directory(self) -> bool {
+        matches!(
+            self,
+            Self::Files | Self::Lego | Self::Acmed | Self::SimpleAcme | Self::Step | Self::Tailscale
+        )
+    }
+
     /// Parses the client's name in a state file. A client unknown to this release is `Files`, because its paths are
     /// recorded.
     pub(crate) fn from_name(name: &str) -> Self {
@@ -176,8 +203,7 @@ impl Source {
             let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
             shell_word(&crate::text::path(&absolute))
         };
-        // A directory of lego holds several lineages.
-        let is_directory = !matches!(self.client, AcmeClient::Files | AcmeClient::Lego);
+        let is_directory = !self.client.shares_directory();
         match (&self.directory, &self.files.key) {
             (Some(directory), _) if is_directory => format!("--lineage {}", word(directory)),
             (_, Some(key)) => format!("--cert {} --key {}", word(&self.files.cert), word(key)),

@@ -71,11 +71,8 @@ impl UnreadLineages {
     /// Encodes the entry of a lineage that is going to be examined; `None` if it cannot be indexed.
     pub(super) fn entry(&mut self, member: &Member<'_>, is_own: bool) -> Option<Vec<u8>> {
         let (stamp, source) = (self.stamps.remove(&member.name)?, member.source.as_ref().ok()?);
-        // Other clients may move their files.
-        let stays = matches!(
-            source.client,
-            AcmeClient::Certbot | AcmeClient::Dehydrated | AcmeClient::Lego | AcmeClient::Files
-        );
+        // Their files may move.
+        let stays = !matches!(source.client, AcmeClient::AcmeSh | AcmeClient::Kubernetes);
         let state = member.state.as_ref().filter(|_| stays && member.entry.is_none())?;
         let cert = if is_own { Some(Stamp::of(&source.files.cert)?) } else { None };
         self.index.encode(&member.name, state, IndexStamps { state: stamp, cert, now: self.now })

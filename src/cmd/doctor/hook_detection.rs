@@ -126,7 +126,7 @@ pub(super) fn detect(source: &Source, host: &Host<'_>, renewals: &Renewals<'_>) 
         AcmeClient::Dehydrated => detector.dehydrated(),
         // Files given one by one may be those of any client.
         AcmeClient::Files => detector.certbot(cert.parent()).or_else(acme_sh).or_else(|| detector.lego()),
-        AcmeClient::Kubernetes => None,
+        _ => None,
     };
     status.unwrap_or(HookStatus::Unknown)
 }

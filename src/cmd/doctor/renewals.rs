@@ -196,7 +196,7 @@ fn client(source: &Source) -> Option<Program> {
         AcmeClient::Files if cert.extension().is_some_and(|extension| extension == "crt") => {
             (file_name(directory) == "certificates").then_some(Program::Lego)
         }
-        AcmeClient::Files | AcmeClient::Certbot | AcmeClient::Kubernetes => None,
+        _ => None,
     }
 }
 

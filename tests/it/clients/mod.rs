@@ -8,6 +8,7 @@ mod acmed;
 mod caddy;
 mod certbot;
 mod client;
+mod client_layouts;
 mod dehydrated;
 mod layouts;
 mod lego;
