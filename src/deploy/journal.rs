@@ -166,10 +166,12 @@ impl Journal {
 
     /// What the lineages of this host deployed to the service.
     pub(super) fn deployments(&self, settings: &Settings, report: &mut DeployReport) -> ServiceDeployments {
+        let (own, service) = ((self.name.as_str(), self.state.as_ref()), settings.base_url.to_string());
         let store = self.store.as_ref();
-        let (deployments, errors) = store.map(|store| store.deployments(clock::now())).unwrap_or_default();
+        let (deployments, errors) =
+            store.map(|store| store.deployments(own, &service, clock::now())).unwrap_or_default();
         report.warnings.extend(errors.iter().map(ToString::to_string));
-        deployments.of_service(&settings.base_url.to_string())
+        deployments
     }
 
     /// The record of each site that an earlier run deployed this leaf to, by site. Records that another lineage has
@@ -181,8 +183,9 @@ impl Journal {
     ) -> HashMap<u64, u64> {
         let (Some(state), Some(leaf)) = (&self.state, &self.leaf) else { return HashMap::new() };
         let mut deployed = state.deployed_sites(&settings.base_url.to_string(), leaf);
-        let has_leaf =
-            |record| deployments.leaves_in(record).all(|known| known.rank.fingerprint == leaf.fingerprint);
+        let has_leaf = |record| {
+            deployments.leaves_in(record).iter().all(|known| known.rank.fingerprint == leaf.fingerprint)
+        };
         deployed.retain(|_, record| has_leaf(*record));
         deployed
     }

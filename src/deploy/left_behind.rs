@@ -10,7 +10,7 @@ use crate::state::{ServiceDeployments, StoredLeaf};
 use crate::text::rfc3339;
 
 /// A certificate that expires within this time, and that no lineage renews, is reported by every `sync`.
-pub(crate) const DUE: Duration = Duration::days(14);
+const DUE: Duration = Duration::days(14);
 
 /// The sites with a certificate that a lineage deployed before its names changed. `covers` tests the present names.
 pub(super) fn left_by_renewal(
@@ -31,6 +31,9 @@ pub(crate) fn left_behind(
     deployments: &ServiceDeployments,
     now: OffsetDateTime,
 ) -> Vec<String> {
+    if !deployments.may_expire_before(now + DUE) {
+        return Vec::new();
+    }
     let is_due =
         |site: &Site, leaf: &StoredLeaf| leaf.rank.expires < now + DUE && !deployments.has_any(&site.domain);
     messages(listing.sites.iter(), deployments, is_due)
@@ -42,7 +45,7 @@ fn messages<'a>(
     is_left: impl Fn(&Site, &StoredLeaf) -> bool,
 ) -> Vec<String> {
     let message = |site: &Site| {
-        let mut stored = deployments.leaves_in(site.cert_id?).filter(|leaf| leaf.is_certain);
+        let mut stored = deployments.leaves_in(site.cert_id?).into_iter().filter(|leaf| leaf.is_certain);
         // The names are parsed last, and rarely: that is the expensive part.
         let leaf = stored.find(|leaf| {
             is_left(site, leaf) && site.domain.is_covered_by_any(leaf.names.iter().map(String::as_str))

@@ -34,7 +34,7 @@ pub(crate) use self::client_cache::ClientCache;
 pub(crate) use self::conversion::{record_leaf, recorded_domains, recorded_leaf, recorded_options};
 pub(crate) use self::error::DeployError;
 pub(crate) use self::journal::Journal;
-pub(crate) use self::left_behind::{DUE, left_behind};
+pub(crate) use self::left_behind::left_behind;
 use self::renewal::Renewal;
 pub(crate) use self::request::AccountSnapshot;
 use self::request::RolloutRequest;

@@ -50,7 +50,8 @@ impl<'l> PlanInputs<'_, 'l> {
     /// Whether the new leaf covers all names of every leaf that the record is known to hold, and at least one is known.
     fn keeps_names(&self, record: u64) -> bool {
         let served = self.survey.leaf_of(record).map(|leaf| &leaf.names);
-        let deployed = self.contender.deployments.leaves_in(record).map(|leaf| &leaf.names);
+        let deployed = self.contender.deployments.leaves_in(record);
+        let deployed = deployed.iter().map(|leaf| &leaf.names);
         let covers = |name: &String| name.parse::<Domain>().is_ok_and(|name| self.scope.covers(&name));
         let mut known = served.into_iter().chain(deployed).peekable();
         known.peek().is_some() && known.flatten().all(covers)
@@ -70,11 +71,11 @@ impl<'l> PlanInputs<'_, 'l> {
     fn later_leaf(&self, record: u64) -> Option<RecordLeaf> {
         let Contender { lineage, leaf: own, deployments, now } = self.contender;
         let served = self.survey.leaf_of(record);
-        let deployed = deployments.leaves_in(record).filter(|leaf| {
+        let deployed = deployments.leaves_in(record).into_iter().filter(|leaf| {
             let is_present = served.is_none_or(|served| served.fingerprint == leaf.rank.fingerprint);
             leaf.rank.issued > own.issued || leaf.lineage != *lineage && leaf.rank > *own && is_present
         });
-        let deployed = deployed.map(record_leaf);
+        let deployed = deployed.map(|leaf| record_leaf(&leaf));
         let served = served.filter(|leaf| leaf.issued > own.issued).cloned();
         let valid = served.into_iter().chain(deployed).filter(|leaf| leaf.expires >= *now);
         valid.max_by_key(|leaf| leaf.issued)

@@ -63,9 +63,9 @@ impl Renewal {
         let sites: Vec<DeployedSite> = state.sites.iter().map(site).collect::<Option<_>>()?;
         let records: BTreeSet<u64> = sites.iter().map(|site| site.record).collect();
         let has_earlier = |record: &u64| {
-            let mut known = deployments.leaves_in(*record).peekable();
-            known.peek().is_some()
-                && known.all(|known| {
+            let known = deployments.leaves_in(*record);
+            !known.is_empty()
+                && known.iter().all(|known| {
                     known.is_certain
                         && known.lineage == lineage
                         && known.rank.fingerprint == earlier.fingerprint

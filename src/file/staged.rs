@@ -7,42 +7,41 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, getrlimit};
 
-/// A file that is complete on disk under a temporary name. Dropping it removes that name.
+/// A file under a temporary name. Dropping it removes that name.
 #[derive(Debug)]
 pub(crate) struct StagedFile {
     path: PathBuf,
     temporary: PathBuf,
+    file: File,
 }
 
 impl StagedFile {
     /// Writes the parts of a file's contents to `temporary`, which is in the same directory as `path`, and syncs it.
     /// The umask applies to `mode`.
     pub(crate) fn write(path: &Path, temporary: PathBuf, contents: &[&[u8]], mode: u32) -> io::Result<Self> {
-        let (staged, file) = Self::create(path, temporary, contents, mode)?;
-        file.sync_all()?;
+        let mut staged = Self::create(path, temporary, mode)?;
+        staged.fill(contents)?;
+        staged.sync()?;
         Ok(staged)
     }
 
-    /// The same for a cache: after a power failure it may have any contents.
-    pub(crate) fn write_unsynced(
-        path: &Path,
-        temporary: PathBuf,
-        contents: &[&[u8]],
-        mode: u32,
-    ) -> io::Result<Self> {
-        Self::create(path, temporary, contents, mode).map(|(staged, _)| staged)
-    }
-
-    fn create(path: &Path, temporary: PathBuf, contents: &[&[u8]], mode: u32) -> io::Result<(Self, File)> {
-        check_size_limit(contents.iter().map(|part| part.len()).sum())?;
+    /// Creates the file, without contents.
+    pub(crate) fn create(path: &Path, temporary: PathBuf, mode: u32) -> io::Result<Self> {
         // A killed run may have left one behind, with other permissions.
         let _ = fs::remove_file(&temporary);
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary)?;
-        let staged = Self { path: path.to_owned(), temporary };
-        for part in contents {
-            file.write_all(part)?;
-        }
-        Ok((staged, file))
+        let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary)?;
+        Ok(Self { path: path.to_owned(), temporary, file })
+    }
+
+    /// Writes the contents. Without [`Self::sync`], a power failure may leave any others.
+    pub(crate) fn fill(&mut self, contents: &[&[u8]]) -> io::Result<()> {
+        check_size_limit(contents.iter().map(|part| part.len()).sum())?;
+        contents.iter().try_for_each(|part| self.file.write_all(part))
+    }
+
+    /// Syncs the contents to disk.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.file.sync_all()
     }
 
     /// Sets the mode, whatever the umask.

@@ -1,11 +1,13 @@
 //! What this host deployed, according to its state files: the leaf in each record, for the guard `Older`, and the lineages
 //! of each site, to decide which of them is superseded.
 
-use std::collections::HashMap;
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use time::OffsetDateTime;
 
-use super::{LeafState, LineageState, SiteState};
+use super::{IndexedDeployments, LeafState, LineageState, SiteState};
 use crate::names::Domain;
 use crate::outcome::Outcome;
 
@@ -22,11 +24,13 @@ pub(crate) struct ServiceDeployments {
     records: HashMap<u64, RecordContents>,
     /// By host of the site; several lineages may have been deployed to one.
     sites: HashMap<String, Vec<SiteDeployment>>,
+    /// Those of other lineages, which are looked up when they are needed.
+    index: Option<Arc<IndexedDeployments>>,
 }
 
 /// What a record holds: one of these leaves.
 #[derive(Clone, Debug, Default)]
-struct RecordContents {
+pub(super) struct RecordContents {
     /// The one that was stored last; `None`: unknown.
     stored: Option<StoredLeaf>,
     /// Those that may have been stored since.
@@ -65,10 +69,6 @@ pub(crate) struct LeafRank {
 }
 
 impl Deployments {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.by_service.is_empty()
-    }
-
     /// Adds the deployments of a lineage.
     pub(crate) fn add(&mut self, lineage: &str, state: &LineageState) {
         self.add_records(lineage, state);
@@ -137,13 +137,19 @@ impl Deployments {
         lineage: &str,
         leaf: &LeafRank,
         now: OffsetDateTime,
-    ) -> Option<&SiteDeployment> {
+    ) -> Option<SiteDeployment> {
         self.by_service.get(service)?.superseding(site, lineage, leaf, now)
     }
 }
 
 impl ServiceDeployments {
+    /// Adds the deployments of other lineages.
+    pub(crate) fn with_index(self, index: IndexedDeployments) -> Self {
+        Self { index: Some(Arc::new(index)), ..self }
+    }
+
     /// The deployed sites that an account does not list, sorted: those of a lineage, or of all lineages if it lists none.
+    /// The lineage must not be one that is looked up.
     pub(crate) fn missing_hosts(
         &self,
         lineage: &str,
@@ -152,23 +158,25 @@ impl ServiceDeployments {
     ) -> Vec<String> {
         let is_own =
             |deployments: &Vec<SiteDeployment>| deployments.iter().any(|site| site.lineage == lineage);
-        let missing = self
-            .sites
-            .iter()
-            .filter(|(host, deployments)| (lists_none || is_own(deployments)) && !is_listed(host.as_str()));
-        let mut missing: Vec<String> = missing.map(|(host, _)| host.clone()).collect();
-        missing.sort_unstable();
-        missing
+        let own = || self.sites.iter().filter(|(_, deployments)| is_own(deployments));
+        let hosts = if lists_none { self.hosts() } else { own().map(|(host, _)| host.clone()).collect() };
+        hosts.into_iter().filter(|host| !is_listed(host)).collect()
+    }
+
+    /// The hosts of all deployed sites.
+    pub(super) fn hosts(&self) -> BTreeSet<String> {
+        let indexed = self.index.iter().flat_map(|index| index.hosts());
+        self.sites.keys().cloned().chain(indexed).collect()
     }
 
     /// Whether a lineage was deployed to a site by its last run.
     pub(crate) fn has_any(&self, site: &Domain) -> bool {
-        self.sites.contains_key(site.host())
+        !self.on_site(site.host()).is_empty()
     }
 
     /// Whether another lineage was deployed to a site by its last run.
     pub(crate) fn has_other(&self, site: &Domain, lineage: &str) -> bool {
-        self.sites.get(site.host()).into_iter().flatten().any(|known| known.lineage != lineage)
+        self.on_site(site.host()).iter().any(|known| known.lineage != lineage)
     }
 
     /// The other lineages that `sync` maintains on a site, and whose leaves are valid.
@@ -184,8 +192,31 @@ impl ServiceDeployments {
     }
 
     /// The leaves that a record may hold; several if responses to uploads were lost.
-    pub(crate) fn leaves_in(&self, record: u64) -> impl Iterator<Item = &StoredLeaf> {
-        self.records.get(&record).into_iter().flat_map(RecordContents::leaves)
+    pub(crate) fn leaves_in(&self, record: u64) -> Vec<Cow<'_, StoredLeaf>> {
+        let known = self.records.get(&record);
+        let indexed = self.index.as_ref().map(|index| index.in_record(record)).unwrap_or_default();
+        let known_maybe = known.map(|known| known.maybe.as_slice()).unwrap_or_default();
+        let known = known.and_then(|known| known.stored.as_ref()).map(Cow::Borrowed);
+        let looked_up: Option<Cow<'_, StoredLeaf>> = indexed.stored.map(Cow::Owned);
+        let stored = match (known, looked_up) {
+            (Some(known), Some(indexed)) if indexed.is_later_than(&known) => Some(indexed),
+            (known, indexed) => known.or(indexed),
+        };
+        let is_since = |leaf: &Cow<'_, StoredLeaf>| {
+            // A lineage forgets its own; the clock may have been set back in between.
+            stored.as_ref().is_none_or(|stored| stored.lineage == leaf.lineage || leaf.at > stored.at)
+        };
+        let maybe = known_maybe.iter().map(Cow::Borrowed).chain(indexed.maybe.into_iter().map(Cow::Owned));
+        let maybe: Vec<_> = maybe.filter(is_since).collect();
+        stored.into_iter().chain(maybe).collect()
+    }
+
+    /// Whether any known leaf may expire before a time.
+    pub(crate) fn may_expire_before(&self, time: OffsetDateTime) -> bool {
+        let mut known =
+            self.records.values().flat_map(|contents| contents.stored.iter().chain(&contents.maybe));
+        known.any(|leaf| leaf.rank.expires < time)
+            || self.index.as_ref().is_some_and(|index| index.may_expire_before(time))
     }
 
     /// The deployment that supersedes a lineage with this leaf on a site, given with its record: that of another lineage,
@@ -196,28 +227,44 @@ impl ServiceDeployments {
         lineage: &str,
         leaf: &LeafRank,
         now: OffsetDateTime,
-    ) -> Option<&SiteDeployment> {
-        let deployments = self.sites.get(site.host()).into_iter().flatten();
-        let deployments = deployments.filter(|other| other.lineage != lineage && other.rank.expires >= now);
-        let deployments = deployments.filter(|other| other.is_maintained || other.record == record);
-        deployments.max_by_key(|other| &other.rank).filter(|other| other.rank > *leaf)
+    ) -> Option<SiteDeployment> {
+        let deployments = self.on_site(site.host());
+        let deployments = deployments.iter().filter(|other| {
+            other.lineage != lineage
+                && other.rank.expires >= now
+                && (other.is_maintained || other.record == record)
+        });
+        deployments.max_by_key(|other| &other.rank).filter(|other| other.rank > *leaf).cloned()
+    }
+
+    /// The deployments to a site.
+    pub(super) fn on_site(&self, host: &str) -> Cow<'_, [SiteDeployment]> {
+        let known = self.sites.get(host).map(Vec::as_slice).unwrap_or_default();
+        match &self.index {
+            None => Cow::Borrowed(known),
+            Some(index) => Cow::Owned([known, &index.on_site(host)].concat()),
+        }
+    }
+
+    /// What a record holds, according to the lineages that are not looked up.
+    pub(super) fn in_record(&self, record: u64) -> RecordContents {
+        self.records.get(&record).cloned().unwrap_or_default()
     }
 }
 
 impl RecordContents {
     /// Two lineages may have used one record: what was stored last counts.
-    fn add_stored(&mut self, leaf: StoredLeaf) {
-        if self.stored.as_ref().is_none_or(|known| leaf.at > known.at) {
+    pub(super) fn add_stored(&mut self, leaf: StoredLeaf) {
+        if self.stored.as_ref().is_none_or(|known| leaf.is_later_than(known)) {
             self.stored = Some(leaf);
         }
     }
+}
 
-    fn leaves(&self) -> impl Iterator<Item = &StoredLeaf> {
-        let is_since = |leaf: &&StoredLeaf| {
-            // A lineage forgets its own; the clock may have been set back in between.
-            self.stored.as_ref().is_none_or(|stored| stored.lineage == leaf.lineage || leaf.at > stored.at)
-        };
-        self.stored.iter().chain(self.maybe.iter().filter(is_since))
+impl StoredLeaf {
+    /// Whether it was stored after another leaf. The name of the lineage breaks ties.
+    fn is_later_than(&self, other: &Self) -> bool {
+        self.at > other.at || self.at == other.at && self.lineage < other.lineage
     }
 }
 
@@ -260,7 +307,7 @@ mod tests {
     }
 
     fn issued(states: [&LineageState; 2]) -> OffsetDateTime {
-        deployments(states).of_service(SERVICE).leaves_in(5).next().unwrap().rank.issued
+        deployments(states).of_service(SERVICE).leaves_in(5)[0].rank.issued
     }
 
     #[test]
@@ -269,9 +316,7 @@ mod tests {
         let second = deployed(leaf("bb", ISSUED), DAY_2);
         for states in [[&first, &second], [&second, &first]] {
             assert_eq!(issued(states), ISSUED);
-            assert!(
-                deployments(states).of_service("https://other.example.net").leaves_in(5).next().is_none()
-            );
+            assert!(deployments(states).of_service("https://other.example.net").leaves_in(5).is_empty());
         }
     }
 

@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::sync::mpsc;
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -62,13 +63,15 @@ impl Store {
     fn try_lock(&self, name: &str) -> Result<Result<Lock, File>, WriteError> {
         let path = self.file(name, EXTENSION);
         let failed = |error: io::Error| WriteError::new(&path, &error);
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&path)
-            .map_err(failed)?;
+        let file = match OpenOptions::new().write(true).open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let mut options = OpenOptions::new();
+                let create = options.write(true).create(true).truncate(false).mode(0o600);
+                self.track(None, || create.open(&path))
+            }
+            file => file,
+        };
+        let file = file.map_err(failed)?;
         match file.try_lock() {
             Ok(()) => Ok(Ok(Lock { _file: file, has_waited: false })),
             Err(TryLockError::Error(error)) => Err(failed(error)),
@@ -90,6 +93,19 @@ impl Store {
 }
 
 const EXTENSION: &str = "lock";
+
+/// Locks a file that other runs hold only for moments; `None` if that takes longer than the time limit, or fails.
+pub(super) fn lock_file(file: File, limit: Duration) -> Option<File> {
+    match file.try_lock() {
+        Ok(()) => Some(file),
+        Err(TryLockError::Error(_)) => None,
+        Err(TryLockError::WouldBlock) => {
+            let (sender, receiver) = mpsc::channel();
+            wait_in_thread(file, move |locked| _ = sender.send(locked));
+            receiver.recv_timeout(limit).ok()?.ok()
+        }
+    }
+}
 
 /// Waits for a lock that another run holds. flock has no time limit; a thread that still waits ends with the process.
 fn wait_in_thread(file: File, on_locked: impl FnOnce(io::Result<File>) + Send + 'static) {

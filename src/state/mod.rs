@@ -24,7 +24,7 @@ use crate::text;
 
 pub(crate) use self::damaged::DamagedFile;
 pub(crate) use self::deployments::{Deployments, LeafRank, ServiceDeployments, StoredLeaf};
-pub(crate) use self::index::{Index, IndexStamps, IndexedLineage, IndexedRank, Stamp};
+pub(crate) use self::index::{Index, IndexStamps, IndexedDeployments, IndexedLineage, IndexedRank, Stamp};
 pub(crate) use self::lineage_state::{LeafState, LineageState, RunResult, SiteState, SourceState};
 pub(crate) use self::lock::{Lock, LockError, LockTimeout};
 pub(crate) use self::options::{DeployOptions, Origin, Overrides, RecordedOptions};

@@ -12,7 +12,7 @@ use crate::file::{self, ReadError, StagedFile};
 use crate::text;
 
 /// A state directory.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Store {
     directory: PathBuf,
 }
@@ -114,6 +114,11 @@ impl Store {
     /// Opens an existing directory.
     pub(crate) fn at(directory: &Path) -> Self {
         Self { directory: directory.to_owned() }
+    }
+
+    /// Its path.
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// Path of a file.
@@ -236,7 +241,7 @@ impl Store {
     /// is lost, the intent is still there and is repeated.
     pub(crate) fn write_unsynced(&self, name: &str, state: &LineageState) -> Result<(), WriteError> {
         let (path, temporary) = (self.file(name, EXTENSION), self.file(name, "new"));
-        Self::replace_unsynced(&path, temporary, serde_json::to_vec_pretty(state))
+        self.replace_unsynced(&path, temporary, serde_json::to_vec_pretty(state), Some(name))
     }
 
     /// Replaces a file with this JSON. It is on disk when this returns.
@@ -246,20 +251,26 @@ impl Store {
         temporary: PathBuf,
         json: serde_json::Result<Vec<u8>>,
     ) -> Result<(), WriteError> {
-        Self::replace_unsynced(path, temporary, json)?;
+        self.replace_unsynced(path, temporary, json, None)?;
         self.sync_to_disk().map_err(|error| WriteError::new(path, &error))
     }
 
     /// Replaces a file with this JSON. The contents are on disk when this returns; the directory entry may not be.
+    /// `lineage` is the one whose state the file is, if any.
     fn replace_unsynced(
+        &self,
         path: &Path,
         temporary: PathBuf,
         json: serde_json::Result<Vec<u8>>,
+        lineage: Option<&str>,
     ) -> Result<(), WriteError> {
-        json.map_err(io::Error::from)
-            .and_then(|json| StagedFile::write(path, temporary, &[&json, b"\n"], MODE))
-            .and_then(|staged| staged.replace())
-            .map_err(|error| WriteError::new(path, &error))
+        let replace = |json: Vec<u8>| {
+            let mut staged = self.track(None, || StagedFile::create(path, temporary, MODE))?;
+            staged.fill(&[&json, b"\n"])?;
+            staged.sync()?;
+            self.track(lineage, || staged.replace())
+        };
+        json.map_err(io::Error::from).and_then(replace).map_err(|error| WriteError::new(path, &error))
     }
 
     /// Deletes the state file of a lineage that had none before this run.
@@ -275,7 +286,7 @@ impl Store {
     fn delete(&self, name: &str, extensions: &[&str]) -> Result<(), WriteError> {
         for extension in extensions {
             let path = self.file(name, extension);
-            match fs::remove_file(&path) {
+            match self.track(Some(name), || fs::remove_file(&path)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return Err(WriteError::new(&path, &error));
                 }
@@ -288,7 +299,7 @@ impl Store {
     /// Checks that files can be written. All runs use one file name, so that killed runs leave at most one file behind.
     pub(crate) fn probe(&self) -> Result<(), WriteError> {
         let path = self.file(".probe", "new");
-        file::probe(&path).map_err(|error| WriteError::new(&path, &error))
+        self.track(None, || file::probe(&path)).map_err(|error| WriteError::new(&path, &error))
     }
 }
 

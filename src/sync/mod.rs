@@ -64,11 +64,14 @@ pub(crate) fn run(
     store.probe()?;
     std::thread::sleep(options.splay.mul_f64(fastrand::f64()));
 
-    let mut inventory = Inventory::gather(Some(&store), configuration)?;
     let mut sync = Sync::new(Scan::new(&layers, options.shard), state_dir);
     // An entry of the configuration may name a recorded lineage in several ways.
-    if configuration.lineages.is_empty() {
+    let is_indexed = configuration.lineages.is_empty();
+    if is_indexed {
         sync.unread = UnreadLineages::new(Index::open(&store, sync.now), sync.now);
+    }
+    let mut inventory = Inventory::gather(Some(&store), configuration)?;
+    if is_indexed {
         inventory.leave_out(|name| sync.unread.add(&store, name, sync.scan.is_own(name)));
     }
     if inventory.len() == 0 && sync.unread.is_empty() {
@@ -170,12 +173,15 @@ impl<'a> Sync<'a> {
         progress.enter(Phase::Reading);
         let stores = Arc::default();
         let listed = self.list_unread(&stores, errors).await;
-        let Self { scan, state_dir, lineages, mut summary, .. } = self;
+        let Self { scan, state_dir, lineages, mut summary, unread: unread_lineages, .. } = self;
+        let store = Store::at(&state_dir);
         let (mut accounts, mut members_of) = (Vec::new(), Vec::new());
         let mut add = |settings: Arc<Settings>, members: Vec<_>, unread: usize, listing| match listing {
             Ok(mut account) => {
                 let ListedAccount { snapshot, .. } = &mut account;
-                snapshot.deployments = scan.deployments.of_service(&settings.base_url.to_string());
+                let service = settings.base_url.to_string();
+                let deployments = scan.deployments.of_service(&service);
+                snapshot.deployments = unread_lineages.add_to(deployments, &service, &store);
                 accounts.push(account);
                 members_of.push((settings, members));
             }

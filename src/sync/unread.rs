@@ -12,14 +12,13 @@ use super::workers::ListedAccount;
 use super::{Sync, list_account};
 use crate::api::Site;
 use crate::clock;
-use crate::deploy::{DUE, DeployError};
+use crate::deploy::DeployError;
 use crate::inventory::{self, Member};
 use crate::plan::IndexedListing;
 use crate::settings::{Settings, Verify};
 use crate::source::AcmeClient;
 use crate::state::{
-    Deployments, Index, IndexStamps, IndexedLineage, IndexedRank, ServiceDeployments, Stamp, StateError,
-    Store,
+    Index, IndexStamps, IndexedLineage, IndexedRank, ServiceDeployments, Stamp, StateError, Store,
 };
 use crate::trust::TrustStores;
 
@@ -37,6 +36,8 @@ pub(super) struct UnreadLineages {
     stamps: HashMap<String, Stamp>,
     /// When the first leaf expires, in seconds since the Unix epoch.
     first_expiry: i64,
+    /// Names of lineages that were removed because they had to be read.
+    read: Vec<String>,
     now: OffsetDateTime,
 }
 
@@ -52,7 +53,7 @@ pub(super) struct Present<'a> {
 impl UnreadLineages {
     pub(super) fn new(index: Index, now: OffsetDateTime) -> Self {
         let (own, others, stamps) = (Vec::new(), Vec::new(), HashMap::new());
-        Self { index, own, others, stamps, first_expiry: i64::MAX, now }
+        Self { index, own, others, stamps, first_expiry: i64::MAX, read: Vec::new(), now }
     }
 
     /// Whether a lineage need not be read; if so, adds it. Names must be passed in ascending order, before any file is
@@ -166,20 +167,22 @@ impl UnreadLineages {
     pub(super) fn remove(&mut self, places: &[usize]) {
         let removed: HashSet<usize> = places.iter().copied().collect();
         self.own.retain(|place| !removed.contains(place));
+        let names: Vec<String> = places.iter().filter_map(|place| self.name(*place)).collect();
+        self.read.extend(names);
     }
 
-    /// Whether any leaf expires before a time.
-    pub(super) fn has_leaf_until(&self, time: OffsetDateTime) -> bool {
-        self.first_expiry < time.unix_timestamp()
-    }
-
-    /// Adds the deployments of these lineages.
-    pub(super) fn add_to(&self, deployments: &mut Deployments) {
-        for lineage in self.lineages() {
-            if let Some(options) = self.index.options(&lineage) {
-                deployments.add_indexed(&options.service, &lineage);
-            }
+    /// Adds the deployments of these lineages to a service.
+    pub(super) fn add_to(
+        &self,
+        deployments: ServiceDeployments,
+        service: &str,
+        store: &Store,
+    ) -> ServiceDeployments {
+        if self.is_empty() {
+            return deployments;
         }
+        let read = self.read.iter().cloned();
+        deployments.with_index(self.index.deployments(service, read, self.first_expiry, store))
     }
 }
 
@@ -221,10 +224,6 @@ impl Sync<'_> {
                 Ok(None) => {}
                 Err(error) => errors.push(error),
             }
-        }
-        // The others are needed only to compare lineages with them.
-        if !self.scan.deployments.is_empty() || self.unread.has_leaf_until(self.now + DUE) {
-            self.unread.add_to(&mut self.scan.deployments);
         }
         listed
     }

@@ -135,6 +135,33 @@ impl<'a> IndexedLineage<'a> {
         time_of(self.edge_seen_at)
     }
 
+    /// The records that hold the leaf.
+    pub(super) fn record_ids(&self) -> impl Iterator<Item = u64> {
+        self.records.iter().map(|(record, _)| *record)
+    }
+
+    /// The leaf, if a record holds it.
+    pub(super) fn leaf_in(&self, record: u64) -> Option<StoredLeaf> {
+        let (_, at) = self.records.iter().find(|(id, _)| *id == record)?;
+        Some(StoredLeaf {
+            at: time_of(*at),
+            lineage: self.name.to_owned(),
+            rank: self.leaf_rank(),
+            names: self.names.iter().map(|name| (*name).to_owned()).collect(),
+            is_certain: true,
+        })
+    }
+
+    /// The deployment to one of its sites.
+    pub(super) fn deployment_to(&self, site: &IndexedSite<'_>) -> SiteDeployment {
+        SiteDeployment {
+            lineage: self.name.to_owned(),
+            rank: self.leaf_rank(),
+            record: site.cert_id,
+            is_maintained: true,
+        }
+    }
+
     pub(crate) fn leaf_rank(&self) -> LeafRank {
         let time =
             |seconds| OffsetDateTime::from_unix_timestamp(seconds).unwrap_or(OffsetDateTime::UNIX_EPOCH);
@@ -146,24 +173,11 @@ impl<'a> IndexedLineage<'a> {
 impl Deployments {
     /// Adds the deployments of a lineage to a service, as [`Self::add`] does from its state.
     pub(crate) fn add_indexed(&mut self, service: &str, lineage: &IndexedLineage<'_>) {
-        for &(record, at) in &lineage.records {
-            let leaf = StoredLeaf {
-                at: time_of(at),
-                lineage: lineage.name.to_owned(),
-                rank: lineage.leaf_rank(),
-                names: lineage.names.iter().map(|name| (*name).to_owned()).collect(),
-                is_certain: true,
-            };
-            self.add_stored(service, record, leaf);
+        for record in lineage.record_ids() {
+            lineage.leaf_in(record).into_iter().for_each(|leaf| self.add_stored(service, record, leaf));
         }
         for site in &lineage.sites {
-            let deployment = SiteDeployment {
-                lineage: lineage.name.to_owned(),
-                rank: lineage.leaf_rank(),
-                record: site.cert_id,
-                is_maintained: true,
-            };
-            self.add_site(service, site.host, deployment);
+            self.add_site(service, site.host, lineage.deployment_to(site));
         }
     }
 }

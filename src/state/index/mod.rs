@@ -5,116 +5,125 @@
 //! before they were read; otherwise, they are read again. Stamps can miss a change (a clock set back, a faulty file
 //! system), so all files are read once a day. The index is ignored after a reboot, so it need not survive a power
 //! failure and is never synced to disk.
+//!
+//! `deploy` does not even compare stamps: the change log (`changes`) tells it which state files are not those that
+//! were indexed.
 
+mod changes;
+mod header;
 mod lineage;
+mod lookup;
 mod stamp;
+mod tables;
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io;
 use std::ops::Range;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::sync::{Arc, OnceLock};
 
-use serde::{Deserialize, Serialize};
-use time::{Duration, OffsetDateTime};
+use time::OffsetDateTime;
 
+use self::changes::{ChangeLog, LogPosition, new_id};
+use self::header::{Header, IndexedOptions};
 pub(crate) use self::lineage::{IndexedLineage, IndexedRank};
+pub(crate) use self::lookup::IndexedDeployments;
 pub(crate) use self::stamp::Stamp;
-use super::{Deployments, LineageState, StateDirError, StateError, Store};
-use crate::clock::Deadline;
+use self::tables::{Contents, Table, TableBuilder};
+use super::{LineageState, Store};
 use crate::file::{self, StagedFile};
-use crate::settings::RecordedSettings;
 
 const NAME: &str = "index";
-/// Incremented when the format changes.
-const VERSION: u32 = 1;
 /// Enough for a million lineages.
 const MAX_BYTES: u64 = 1 << 30;
-/// Maximum age. All files are read when it is reached.
-const MAX_AGE: Duration = Duration::days(1);
 /// Reading the files of fewer lineages takes no longer.
 const MIN_LINEAGES: usize = 16;
 const MODE: u32 = 0o600;
-/// Identifies the boot of the system.
-const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 /// The index that the last run wrote, and the changes by this run.
 #[derive(Default)]
 pub(crate) struct Index {
-    bytes: Vec<u8>,
+    bytes: Arc<Vec<u8>>,
     header: Header,
+    /// Length of the header.
+    header_bytes: usize,
     /// Offset of the next entry to look at.
     next: usize,
     /// The entries that are still valid, in the order of their names.
     kept: Vec<Range<usize>>,
+    /// The names of those that are not.
+    dropped: BTreeSet<String>,
     /// New entries, by name.
     added: BTreeMap<String, Vec<u8>>,
-}
-
-/// The first line of the file, in JSON. The entries follow it.
-#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Header {
-    version: u32,
-    boot: String,
-    /// Device and inode of the state directory.
-    directory: (u64, u64),
-    /// When all files were last read, in seconds since the Unix epoch.
-    read_at: i64,
-    /// The distinct options; most lineages have the same.
-    options: Vec<IndexedOptions>,
-    entries: usize,
-}
-
-/// Options of one or more lineages.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct IndexedOptions {
-    pub(crate) settings: RecordedSettings,
-    /// Base URL of the service that they were deployed to.
-    pub(crate) service: String,
+    /// Lineages with a state file and without an entry.
+    unindexed: BTreeSet<String>,
+    /// Where the change log ended before any file was looked at.
+    begun_at: Option<LogPosition>,
 }
 
 impl Index {
-    /// Opens the index of a state directory; empty if there is no valid one.
+    /// Opens the index of a state directory to write it anew; empty if there is no valid one. Call it before the
+    /// directory is listed.
     pub(crate) fn open(store: &Store, now: OffsetDateTime) -> Self {
+        let is_large = || store.names().is_ok_and(|names| names.len() >= MIN_LINEAGES);
+        let is_logged = ChangeLog::exists(store) || is_large();
+        let begun_at = is_logged.then(|| ChangeLog::begin(store)).flatten();
+        Self { begun_at, ..Self::read(store, now) }
+    }
+
+    /// Reads the index of a state directory; empty if there is no valid one.
+    fn read(store: &Store, now: OffsetDateTime) -> Self {
         let (bytes, header) = read(store).unwrap_or_default();
         let own = Header::new(store, now);
-        let age = now.unix_timestamp() - header.read_at;
-        let counts = header.version == VERSION
-            && !own.boot.is_empty()
-            && (&header.boot, header.directory) == (&own.boot, own.directory)
-            && (0..MAX_AGE.whole_seconds()).contains(&age);
-        if !counts {
+        if !header.counts(&own) {
             return Self { header: own, ..Self::default() };
         }
-        let next = bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |end| end + 1);
-        Self { bytes, header, next, ..Self::default() }
+        let header_bytes = bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |end| end + 1);
+        let bytes = Arc::new(bytes);
+        Self { bytes, header, header_bytes, next: header_bytes, ..Self::default() }
     }
 
     /// Looks up a lineage, and keeps its entry if that is still valid: its state file has this stamp and, with
     /// `is_own`, its certificate is unchanged, too. Names must be passed in ascending order.
     pub(crate) fn find(&mut self, name: &str, state_stamp: Option<Stamp>, is_own: bool) -> Option<Found> {
+        let found = self.find_entry(name, state_stamp, is_own);
+        if found.is_none() {
+            self.unindexed.insert(name.to_owned());
+        }
+        found
+    }
+
+    fn find_entry(&mut self, name: &str, state_stamp: Option<Stamp>, is_own: bool) -> Option<Found> {
         loop {
             let at = self.next;
             let (found, end) = self.entry(at)?;
-            match found.name.cmp(name) {
-                Ordering::Less => self.next = end,
-                Ordering::Greater => return None,
-                Ordering::Equal => {
-                    let cert = || Stamp::of(Path::new(found.cert));
-                    let is_same_cert = || found.cert_stamp.is_some() && found.cert_stamp == cert();
-                    let is_current = found.has_state(state_stamp) && (!is_own || is_same_cert());
-                    let expires_at = found.not_after;
-                    self.next = end;
-                    self.kept.extend(is_current.then_some(at..end));
-                    return is_current.then_some(Found { place: at, expires_at });
-                }
+            let order = found.name.cmp(name);
+            if order == Ordering::Greater {
+                return None;
+            }
+            let cert = || Stamp::of(Path::new(found.cert));
+            let is_same_cert = || found.cert_stamp.is_some() && found.cert_stamp == cert();
+            let is_current =
+                order == Ordering::Equal && found.has_state(state_stamp) && (!is_own || is_same_cert());
+            let expires_at = found.not_after;
+            let dropped = (!is_current).then(|| found.name.to_owned());
+            self.next = end;
+            if is_current {
+                self.kept.push(at..end);
+                return Some(Found { place: at, expires_at });
+            }
+            self.dropped.extend(dropped);
+            if order == Ordering::Equal {
+                return None;
             }
         }
     }
 
     /// Adds an entry.
     pub(crate) fn add(&mut self, name: &str, entry: Vec<u8>) {
+        self.unindexed.remove(name);
         self.added.insert(name.to_owned(), entry);
     }
 
@@ -155,65 +164,110 @@ impl Index {
 
     /// The entry at a place, and where it ends.
     fn entry(&self, at: usize) -> Option<(IndexedLineage<'_>, usize)> {
-        let rest = self.bytes.get(at..)?;
+        let end = self.header_bytes.saturating_add(usize::try_from(self.header.entry_bytes).ok()?);
+        let rest = self.bytes.get(at..end.min(self.bytes.len()))?;
         let (lineage, after) = postcard::take_from_bytes(rest).ok()?;
         Some((lineage, at + rest.len() - after.len()))
     }
 
-    /// Writes the index if it has changed. A failure only makes the next run slower.
+    /// The deployments of the lineages with valid entries to a service, but for `read`. None of their leaves expires
+    /// before `first_expiry`.
+    pub(crate) fn deployments(
+        &self,
+        service: &str,
+        read: impl Iterator<Item = String>,
+        first_expiry: i64,
+        store: &Store,
+    ) -> IndexedDeployments {
+        let mut skipped: BTreeSet<String> = self.dropped.iter().cloned().chain(read).collect();
+        let mut at = self.next;
+        while let Some((lineage, end)) = self.entry(at) {
+            skipped.insert(lineage.name.to_owned());
+            at = end;
+        }
+        // For the case that all state files have to be read.
+        skipped.extend(self.unindexed.iter().chain(self.added.keys()).cloned());
+        IndexedDeployments {
+            contents: Contents::Memory(Arc::clone(&self.bytes)),
+            header: self.header.clone(),
+            layout: self.header.layout(self.header_bytes),
+            service: service.to_owned(),
+            skipped,
+            first_expiry,
+            store: store.clone(),
+            read: OnceLock::new(),
+        }
+    }
+
+    /// Writes the index if it or the change log has changed. A failure only makes the next run slower.
     pub(crate) fn write(&mut self, store: &Store) {
-        let is_same = self.added.is_empty() && self.kept.len() == self.header.entries;
+        let Some(begun_at) = &self.begun_at else { return };
+        let is_same = self.added.is_empty()
+            && self.kept.len() == self.header.entries
+            && self.unindexed == self.header.unindexed
+            && begun_at.is_short_log_of(&self.header.id);
         let entries = self.kept.len() + self.added.len();
         if is_same || self.header.boot.is_empty() || entries < MIN_LINEAGES {
             return;
         }
-        self.header.entries = entries;
-        // If another run holds the lock, that run writes the index.
-        let Ok(_lock) = store.lock(NAME, Deadline::after(std::time::Duration::ZERO)) else { return };
-        if let Err(error) = self.replace(store) {
+        let contents = self.contents();
+        if let Err(error) = contents.and_then(|(id, contents)| self.replace(store, &id, &contents)) {
             log::debug!("cannot write the index of the state directory: {error}");
         }
     }
 
-    fn replace(&self, store: &Store) -> std::io::Result<()> {
-        let mut contents = serde_json::to_vec(&self.header)?;
-        contents.push(b'\n');
-        let mut added = self.added.iter().peekable();
-        for range in &self.kept {
-            let name = self.lineage(range.start).map_or("", |lineage| lineage.name);
-            while let Some((_, entry)) = added.next_if(|(other, _)| other.as_str() < name) {
-                contents.extend(entry);
+    /// The contents of the new index, and its ID.
+    fn contents(&self) -> io::Result<(String, Vec<Vec<u8>>)> {
+        let (mut entries, mut tables) = (Vec::new(), TableBuilder::default());
+        let mut add = |lineage: Option<IndexedLineage<'_>>, entry: &[u8]| {
+            let place = (entries.len() as u64, entry.len() as u64);
+            if let Some(lineage) = &lineage
+                && let Some(options) = self.options(lineage)
+            {
+                tables.add(&options.service, lineage, place);
             }
-            contents.extend(self.bytes.get(range.clone()).unwrap_or_default());
-        }
-        added.for_each(|(_, entry)| contents.extend(entry));
-        StagedFile::write_unsynced(&store.path(NAME), store.file(NAME, "new"), &[&contents], MODE)?.replace()
-    }
-}
-
-impl Store {
-    /// The deployments of all lineages. Reads only the state files that have no valid entry.
-    pub(crate) fn deployments(&self, now: OffsetDateTime) -> (Deployments, Vec<StateError>) {
-        let (mut deployments, mut errors) = (Deployments::default(), Vec::new());
-        let names = match self.names() {
-            Ok(names) => names,
-            Err(StateDirError(error)) => return (deployments, vec![error.into()]),
+            entries.extend(entry);
         };
-        let mut index = Index::open(self, now);
-        for name in names {
-            let found = index.find(&name, self.stamp(&name), false);
-            let known = found.and_then(|found| index.lineage(found.place));
-            let options = known.as_ref().and_then(|known| index.options(known));
-            if let (Some(lineage), Some(options)) = (&known, options) {
-                deployments.add_indexed(&options.service, lineage);
-                continue;
+        let mut added = self.added.values().map(|entry| (postcard::from_bytes(entry).ok(), entry)).peekable();
+        for range in &self.kept {
+            let lineage = self.lineage(range.start);
+            let name = lineage.as_ref().map_or("", |lineage| lineage.name);
+            let is_before = |(other, _): &(Option<IndexedLineage<'_>>, _)| {
+                other.as_ref().is_some_and(|other| other.name < name)
+            };
+            while let Some((other, entry)) = added.next_if(is_before) {
+                add(other, entry);
             }
-            match self.read(&name) {
-                Ok(state) => state.iter().for_each(|state| deployments.add(&name, state)),
-                Err(error) => errors.push(error),
-            }
+            add(lineage, self.bytes.get(range.clone()).unwrap_or_default());
         }
-        (deployments, errors)
+        added.for_each(|(lineage, entry)| add(lineage, entry));
+        let [sites, records] = tables.finish();
+        let id = new_id();
+        let header = Header {
+            id: id.clone(),
+            entries: self.kept.len() + self.added.len(),
+            entry_bytes: entries.len() as u64,
+            site_rows: Table::rows_in(&sites),
+            record_rows: Table::rows_in(&records),
+            unindexed: self.unindexed.clone(),
+            ..self.header.clone()
+        };
+        let mut line = serde_json::to_vec(&header)?;
+        line.push(b'\n');
+        Ok((id, vec![line, entries, sites, records]))
+    }
+
+    /// Replaces the file. The change log keeps what was changed since this run has begun to look at the files.
+    fn replace(&self, store: &Store, id: &str, contents: &[Vec<u8>]) -> io::Result<()> {
+        let log = ChangeLog::open(store);
+        let (Some(mut log), Some(begun_at)) = (log, &self.begun_at) else { return Ok(()) };
+        let changed = log.changed_since(begun_at);
+        let parts: Vec<&[u8]> = contents.iter().map(Vec::as_slice).collect();
+        let mut staged = StagedFile::create(&store.path(NAME), store.file(NAME, "new"), MODE)?;
+        staged.fill(&parts)?;
+        staged.replace()?;
+        // Otherwise, the log belongs to another index, or something else has changed the directory.
+        changed.map_or(Ok(()), |changed| log.restart(id, &changed))
     }
 }
 
@@ -232,21 +286,6 @@ pub(crate) struct IndexStamps {
     /// `None`: the certificate was not read.
     pub(crate) cert: Option<Stamp>,
     pub(crate) now: OffsetDateTime,
-}
-
-impl Header {
-    /// The header of a new index. Without a boot ID, the index is not written.
-    fn new(store: &Store, now: OffsetDateTime) -> Self {
-        let directory = fs::metadata(store.path("")).map(|found| (found.dev(), found.ino()));
-        Self {
-            version: VERSION,
-            boot: fs::read_to_string(BOOT_ID).map(|id| id.trim().to_owned()).unwrap_or_default(),
-            directory: directory.unwrap_or_default(),
-            read_at: now.unix_timestamp(),
-            options: Vec::new(),
-            entries: 0,
-        }
-    }
 }
 
 /// Reads the file and its header.

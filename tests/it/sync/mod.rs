@@ -1,6 +1,7 @@
 //! `edgecert sync` finishes what a failed or missing hook left pending; an unchanged inventory costs one listing.
 
 mod by_hand;
+mod change_log;
 mod content_drift;
 mod crowd;
 mod damaged;
