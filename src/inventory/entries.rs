@@ -35,7 +35,9 @@ impl<'a> Entries<'a> {
         let is_pattern = |entry: &&LineageEntry| matches!(entry.location, Location::Pattern(_));
         // If several entries name one lineage and account, the first one counts, as in a hook.
         let (patterns, others): (Vec<_>, Vec<_>) = file.lineages.iter().partition(is_pattern);
-        others.into_iter().for_each(|entry| entries.add(entry, entry.path(), find(entry)));
+        for entry in others {
+            entries.add(entry, entry.path(), find(entry));
+        }
         for entry in &patterns {
             let Location::Pattern(pattern) = &entry.location else { continue };
             for (path, found) in pattern::expand(pattern) {

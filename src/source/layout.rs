@@ -53,7 +53,7 @@ pub(crate) fn read(directory: &Path) -> Result<Source, SourceError> {
 }
 
 /// A certificate whose key has the same name in the same directory (nginx), has it in the directory `private` beside
-/// (traefik-certs-dumper), or is in the same file (HAProxy).
+/// (traefik-certs-dumper), or is in the same file (`HAProxy`).
 fn certificate_file(path: &Path) -> Result<Source, SourceError> {
     let error = |reason: &str, is_denied| SourceError::NotALineage {
         directory: path.to_owned(),
@@ -65,7 +65,8 @@ fn certificate_file(path: &Path) -> Result<Source, SourceError> {
     let (Some(stem), Some(directory), true) = (path.file_stem(), path.parent(), is_certificate) else {
         return Err(error("its name does not end with .crt, .cer or .pem", false));
     };
-    let key = Path::new(stem).with_added_extension("key");
+    let mut key = stem.to_owned();
+    key.push(".key");
     let beside = directory.join(&key);
     let private = directory.parent().map(|parent| parent.join("private").join(&key));
     let key = [Some(beside), private].into_iter().flatten().find(|key| key.is_file());

@@ -138,7 +138,7 @@ impl Doctor<'_> {
             lineages.into_iter().partition(|lineage| lineage.policy.account.is_some());
         self.check_renewals(own.iter());
         for account in accounts::find(configuration, &layers) {
-            self.check_account(account, &own, &deployments);
+            self.check_account(&account, &own, &deployments);
         }
         if let (Some(account), Some(settings)) = (&account, &settings) {
             let deployments = deployments.of_service(&settings.base_url.to_string());
@@ -150,7 +150,7 @@ impl Doctor<'_> {
     }
 
     /// Probes the service of an account that only `[[lineage]]` entries name, and compares it with their lineages.
-    fn check_account(&mut self, account: Account<'_>, lineages: &[HostLineage], deployments: &Deployments) {
+    fn check_account(&mut self, account: &Account<'_>, lineages: &[HostLineage], deployments: &Deployments) {
         let before = self.findings.len();
         let found = match &account.settings {
             Ok(settings) => self.check_service(settings, true),
