@@ -48,8 +48,11 @@ impl Host {
         let endpoints = service.endpoints();
         let _ = write!(
             self.configuration,
-            "[[lineage]]\npath = {path:?}\nbase_url = {:?}\napi_key_file = {file:?}\nedge_address = {:?}\n",
-            endpoints.api, endpoints.edge
+            "[[lineage]]\npath = '{}'\nbase_url = '{}'\napi_key_file = '{}'\nedge_address = '{}'\n",
+            path.display(),
+            endpoints.api,
+            file.display(),
+            endpoints.edge
         );
     }
 
@@ -161,11 +164,11 @@ fn one_account_may_have_several_targets() {
         host.entry(lineage.path(), &service, API_KEY);
         // The same key file, so that it is the same account.
         let file = host.path("key-0");
-        let _ = write!(host.configuration, "domains = {domains}\n");
+        let _ = writeln!(host.configuration, "domains = {domains}");
         let start = host.configuration.rfind("[[lineage]]").unwrap();
         let entry = host.configuration.split_off(start);
         let lines = entry.lines().map(|line| match line.split_once(" = ") {
-            Some(("api_key_file", _)) => format!("api_key_file = {file:?}\n"),
+            Some(("api_key_file", _)) => format!("api_key_file = '{}'\n", file.display()),
             _ => format!("{line}\n"),
         });
         host.configuration.extend(lines.collect::<Vec<_>>());
@@ -246,7 +249,7 @@ fn entry_of_one_lineage_comes_before_a_pattern() {
     let mut host = Host::new();
     host.issue("live/a", "*.a.example");
     host.configuration = format!("base_url = {:?}\n", service.endpoints().api);
-    let _ = write!(host.configuration, "edge_address = {:?}\n", service.endpoints().edge);
+    let _ = writeln!(host.configuration, "edge_address = {:?}", service.endpoints().edge);
     let live = host.path("live");
     let _ = write!(host.configuration, "[[lineage]]\npath = '{}/*'\n", live.display());
     let _ = write!(
