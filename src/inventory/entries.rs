@@ -8,7 +8,7 @@ use crate::bundle::Files;
 use crate::env::Env;
 use crate::settings::{Configuration, LineageEntry, Location};
 use crate::source::{self, AcmeClient, Named, Source, SourceError};
-use crate::state::{self, SourceState};
+use crate::state::{self, LineageState, SourceState};
 
 /// The entries of the configuration, without those that were visited.
 #[derive(Default)]
@@ -19,6 +19,7 @@ pub(super) struct Entries<'a> {
     by_real_path: HashMap<(PathBuf, Option<String>), (String, &'a LineageEntry)>,
     pub(super) unusable: Vec<Unusable<'a>>,
     patterns: Vec<&'a LineageEntry>,
+    all: &'a [LineageEntry],
 }
 
 /// An entry, or a match of its pattern, that leads to no lineage.
@@ -31,7 +32,7 @@ pub(super) struct Unusable<'a> {
 impl<'a> Entries<'a> {
     /// Finds the lineages of all entries.
     pub(super) fn find(file: &'a Configuration) -> Self {
-        let mut entries = Self::default();
+        let mut entries = Self { all: &file.lineages, ..Self::default() };
         let is_pattern = |entry: &&LineageEntry| matches!(entry.location, Location::Pattern(_));
         // If several entries name one lineage and account, the first one counts, as in a hook.
         let (patterns, others): (Vec<_>, Vec<_>) = file.lineages.iter().partition(is_pattern);
@@ -84,6 +85,15 @@ impl<'a> Entries<'a> {
             None => self.patterns.iter().copied().find(|entry| is_entry_of(entry, &source)),
         };
         (entry, source)
+    }
+
+    /// Whether a lineage that was deployed before, and has no entry, belongs nowhere: the entry for its account was
+    /// removed, or its first run failed on an invalid configuration, which has entries for other accounts only.
+    /// The settings of the run are then not those of its account.
+    pub(super) fn is_unclaimed(&self, source: &Source, state: &LineageState) -> bool {
+        let was_for_none = || state.options.service.is_none() && state.last_success.is_none();
+        source.target.is_some()
+            || was_for_none() && self.all.iter().any(|entry| is_location_of(entry, source))
     }
 }
 

@@ -23,6 +23,8 @@ pub(crate) struct Member<'a> {
     pub(crate) entry: Option<&'a LineageEntry>,
     /// `None` if the lineage was never deployed.
     pub(crate) state: Option<LineageState>,
+    /// Whether the configuration no longer says where to deploy the lineage: see [`Entries::is_unclaimed`].
+    pub(crate) is_unclaimed: bool,
 }
 
 /// The sites to deploy to: those that an earlier run was given, else those of the entry; empty: every covered one.
@@ -82,14 +84,27 @@ impl<'a> Inventory<'a> {
                 }
             };
             let (entry, source) = configured.take(&name, &state.source);
-            visitor(Member { name, source: Ok(source), entry, state: Some(state) });
+            let is_unclaimed = entry.is_none() && configured.is_unclaimed(&source, &state);
+            visitor(Member { name, source: Ok(source), entry, state: Some(state), is_unclaimed });
         }
         for (name, (entry, source)) in configured.found {
-            visitor(Member { name, source: Ok(source), entry: Some(entry), state: None });
+            visitor(Member {
+                name,
+                source: Ok(source),
+                entry: Some(entry),
+                state: None,
+                is_unclaimed: false,
+            });
         }
         for Unusable { entry, path, error } in configured.unusable {
             let name = text::path(&path);
-            visitor(Member { name, source: Err(error), entry: Some(entry), state: None });
+            visitor(Member {
+                name,
+                source: Err(error),
+                entry: Some(entry),
+                state: None,
+                is_unclaimed: false,
+            });
         }
     }
 }
@@ -97,6 +112,8 @@ impl<'a> Inventory<'a> {
 /// Reads a lineage that was deployed before, for a configuration without entries; `None` if it is no longer recorded.
 pub(crate) fn recorded<'a>(store: &Store, name: &str) -> Result<Option<Member<'a>>, StateError> {
     let Some(state) = store.read(name)? else { return Ok(None) };
-    let (entry, source) = Entries::default().take(name, &state.source);
-    Ok(Some(Member { name: name.to_owned(), source: Ok(source), entry, state: Some(state) }))
+    let mut entries = Entries::default();
+    let (entry, source) = entries.take(name, &state.source);
+    let is_unclaimed = entries.is_unclaimed(&source, &state);
+    Ok(Some(Member { name: name.to_owned(), source: Ok(source), entry, state: Some(state), is_unclaimed }))
 }

@@ -113,7 +113,7 @@ pub(crate) fn run_one(
     for (other, state) in others.iter().filter(|(other, _)| *other != name) {
         sync.scan.deployments.add(other, state);
     }
-    sync.scan(Member { name, source: Ok(source.clone()), entry, state: Some(state) });
+    sync.scan(Member { name, source: Ok(source.clone()), entry, state: Some(state), is_unclaimed: false });
     Ok(Some(Runtime::new()?.block_on(sync.deploy(progress, &mut Vec::new()))?))
 }
 
@@ -163,6 +163,7 @@ impl<'a> Sync<'a> {
         match result {
             Some(ScanResult::Candidate(lineage)) => self.lineages.push(*lineage),
             Some(ScanResult::StillMissing) => self.summary.add_still_missing(),
+            Some(ScanResult::Unclaimed(name)) => self.summary.add_unclaimed(&name),
             Some(ScanResult::Failed(name, error)) => self.summary.add_failed(&name, error),
             None => {}
         }

@@ -66,6 +66,8 @@ pub(super) enum ScanResult {
     Candidate(Box<Candidate>),
     /// Its files are missing, and an earlier run reported that.
     StillMissing,
+    /// The configuration no longer says where to deploy it.
+    Unclaimed(String),
     Failed(String, SyncError),
 }
 
@@ -102,7 +104,10 @@ impl<'a> Scan<'a> {
     }
 
     fn try_examine(&mut self, member: Member<'a>) -> Result<ScanResult, SyncError> {
-        let Member { name, source, entry, state } = member;
+        let Member { name, source, entry, state, is_unclaimed } = member;
+        if is_unclaimed {
+            return Ok(ScanResult::Unclaimed(name));
+        }
         let source = source?;
         let leaf = LeafOnDisk::read(&source, state.as_ref());
         let recorded = state.as_ref().map(|state| state.options_for(leaf.is_recorded)).unwrap_or_default();

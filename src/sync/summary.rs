@@ -78,6 +78,13 @@ impl Summary {
         self.counts.gone += 1;
     }
 
+    /// Warns of a lineage that is left alone because no entry names its account.
+    pub(super) fn add_unclaimed(&mut self, name: &str) {
+        self.warnings.push(format!(
+            "{name} is not deployed any more: no [[lineage]] is for the account that its state names; run `edgecert status --forget {name}`"
+        ));
+    }
+
     pub(super) fn add_missing(&mut self, name: &str, report: DeployReport) {
         self.add(name, LineageResult::Gone, None, report);
     }

@@ -183,6 +183,43 @@ fn one_account_may_have_several_targets() {
 }
 
 #[test]
+fn target_without_an_entry_is_deployed_nowhere() {
+    let (first, second) = (sandbox(&["a.example"]), sandbox_with_key("other-key", &["a.example"]));
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let mut host = Host::new();
+    let top =
+        format!("base_url = {:?}\nedge_address = {:?}\n", first.endpoints().api, first.endpoints().edge);
+    host.configuration.clone_from(&top);
+    host.entry(lineage.path(), &second, "other-key");
+    host.hook().called_by_certbot(&lineage).succeeds();
+    assert!(is_bound_to(&second, "a.example", &lineage));
+
+    host.configuration = top;
+    lineage.renew(&["a.example"]);
+    let output = host.sync().env("EDGECERT_API_KEY", API_KEY).succeeds();
+    assert_eq!((upload_count(&first), upload_count(&second)), (0, 1), "{}", output.stdout);
+    let warnings = output.json()["warnings"].to_string();
+    assert!(warnings.contains("no [[lineage]]") && warnings.contains("--forget"), "{warnings}");
+}
+
+#[test]
+fn invalid_configuration_adds_no_account() {
+    let (first, second) = (sandbox(&["a.example"]), sandbox_with_key("other-key", &["a.example"]));
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let mut host = Host::new();
+    host.configuration =
+        format!("base_url = {:?}\nedge_address = {:?}\n", first.endpoints().api, first.endpoints().edge);
+    host.entry(lineage.path(), &second, "other-key");
+    let valid = host.configuration.clone();
+    host.configuration += "basurl = 1\n";
+    host.hook().called_by_certbot(&lineage).exits_with(78);
+    host.configuration = valid;
+    let output = host.sync().env("EDGECERT_API_KEY", API_KEY).succeeds();
+    assert!(is_bound_to(&second, "a.example", &lineage), "{}", output.stdout);
+    assert_eq!(upload_count(&first), 0, "{}", output.stdout);
+}
+
+#[test]
 fn doctor_and_status_know_each_account() {
     let (first, second) = (sandbox(&["a.example"]), sandbox(&["a.example", "b.example"]));
     let lineage = Lineage::issued_for(&["a.example"]);

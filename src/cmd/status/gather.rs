@@ -52,7 +52,7 @@ impl RankedLeaf {
 
 impl LineageStatus {
     fn new(member: Member<'_>, now: OffsetDateTime) -> Self {
-        let Member { name, source, entry, state } = member;
+        let Member { name, source, entry, state, .. } = member;
         let state = state.as_ref();
         let (client, cert, (disk, modified)) = match &source {
             Ok(source) => {
