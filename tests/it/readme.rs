@@ -253,7 +253,7 @@ fn acme_sh_hook_hands_over_the_renewal() {
     let program = hook.command().get_program().to_owned();
     let variables: Vec<_> =
         hook.command().get_envs().map(|(name, value)| (name.to_owned(), value.unwrap().to_owned())).collect();
-    let call = r#". "$0" && edgecert_deploy '*.example' "$1/privkey.pem" "$1/cert.pem" "$1/chain.pem" "$1/fullchain.pem" "$1/no.pfx""#;
+    let call = r#"_getdeployconf() { eval "$1=\${$1-}"; }; _savedeployconf() { :; }; . "$0" && edgecert_deploy '*.example' "$1/privkey.pem" "$1/cert.pem" "$1/chain.pem" "$1/fullchain.pem" "$1/no.pfx""#;
     let mut shell = Command::new("sh");
     shell
         .args(["-c", call])
