@@ -1,10 +1,11 @@
 //! certbot with the hook as `--deploy-hook`, and by mistake as `--post-hook`.
 //!
-//! certbot is Debian's, or the one that `EDGECERT_TEST_CERTBOT` names.
+//! certbot is Debian's, or the one that `EDGECERT_TEST_CERTBOT` names. Where the contract of the newest one differs, that
+//! of PyPI runs, too, which `tests/run` installs and names in `EDGECERT_TEST_NEWEST_CERTBOT`.
 
 use tempfile::TempDir;
 
-use crate::harness::{Lineage, Sandbox, edgecert, env_var, sandbox};
+use crate::harness::{Lineage, Sandbox, cannot_run, edgecert, env_var, sandbox};
 
 use super::{Client, ClientOutput, Pebble, certificates, only_record, served_record};
 
@@ -16,9 +17,23 @@ struct Certbot {
 
 impl Certbot {
     fn deploying_to(service: &Sandbox) -> Self {
-        let ca = Pebble::start();
         let other = env_var("EDGECERT_TEST_CERTBOT").map(Client::of_program);
-        let client = other.unwrap_or_else(|| Client::new("certbot", "certbot"));
+        Self::with(other.unwrap_or_else(|| Client::new("certbot", "certbot")), service)
+    }
+
+    /// The newest certbot, from PyPI.
+    fn newest(service: &Sandbox) -> Self {
+        let program = env_var("EDGECERT_TEST_NEWEST_CERTBOT").filter(|program| !program.is_empty());
+        let program = program.unwrap_or_else(|| {
+            cannot_run(
+                "EDGECERT_TEST_NEWEST_CERTBOT does not name the certbot of tests/it/clients/install-certbot",
+            )
+        });
+        Self::with(Client::of_program(program), service)
+    }
+
+    fn with(client: Client, service: &Sandbox) -> Self {
+        let ca = Pebble::start();
         let client = client.env("REQUESTS_CA_BUNDLE", ca.ca_file());
         Self { client: client.deploying_to(service), ca }
     }
@@ -84,6 +99,33 @@ fn certbot_deploys_and_renews_one_record() {
     assert_eq!(renewed.id, first.id);
     assert_ne!(renewed.chain, first.chain);
     assert_eq!(renewed.chain, certbot.chain());
+}
+
+/// Both types of keys: first issuance with the service down, `sync`, renewal.
+#[test]
+fn newest_certbot_deploys_and_renews() {
+    for key_type in ["ecdsa", "rsa"] {
+        let service = sandbox(&["a.example", "x.b.example"]);
+        let certbot = Certbot::newest(&service);
+        let api = service.endpoints().api.clone();
+        let certbot = certbot.with_service_down();
+        let output = certbot.certonly(&["--key-type", key_type], &["*.b.example", "a.example"]).succeeds();
+        assert!(output.stderr.contains("reported error code 75"), "{}", output.stderr);
+        let certbot = certbot.env("EDGECERT_BASE_URL", &api).env("EDGECERT_TIMEOUT", "90");
+        let state = certbot.client.path("state");
+        let sync = edgecert()
+            .against(&service)
+            .env("EDGECERT_STATE_DIR", state)
+            .env("EDGECERT_ALLOW_UNTRUSTED", "1");
+        sync.args(["sync"]).succeeds();
+        let first = served_record(&service, &["a.example", "x.b.example"]);
+        assert_eq!(first.chain, certbot.chain(), "{key_type}");
+        let output = certbot.renew(&[]).succeeds();
+        assert!(output.stdout.contains("(replaced), bound to "), "{}", output.stdout);
+        let renewed = served_record(&service, &["a.example", "x.b.example"]);
+        assert_eq!((renewed.id, &renewed.chain), (first.id, &certbot.chain()), "{key_type}");
+        assert_ne!(renewed.chain, first.chain);
+    }
 }
 
 #[test]
