@@ -1,7 +1,7 @@
 //! certbot with the hook as `--deploy-hook`, and by mistake as `--post-hook`.
 //!
-//! certbot is Debian's, or the one that `EDGECERT_TEST_CERTBOT` names. Where the contract of the newest one differs, that
-//! of PyPI runs, too, which `tests/run` installs and names in `EDGECERT_TEST_NEWEST_CERTBOT`.
+//! certbot is Debian's, or the one that `EDGECERT_TEST_CERTBOT` names. Where the contract of the newest one differs,
+//! that of `PyPI` runs, too, which `tests/run` installs and names in `EDGECERT_TEST_NEWEST_CERTBOT`.
 
 use tempfile::TempDir;
 
@@ -21,7 +21,7 @@ impl Certbot {
         Self::with(other.unwrap_or_else(|| Client::new("certbot", "certbot")), service)
     }
 
-    /// The newest certbot, from PyPI.
+    /// The newest certbot, from `PyPI`.
     fn newest(service: &Sandbox) -> Self {
         let program = env_var("EDGECERT_TEST_NEWEST_CERTBOT").filter(|program| !program.is_empty());
         let program = program.unwrap_or_else(|| {

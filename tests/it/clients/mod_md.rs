@@ -1,4 +1,4 @@
-//! Apache with mod_md, which has its certificates issued by Pebble, and `hooks/mod_md/edgecert-mod-md` as its message
+//! Apache with `mod_md`, which has its certificates issued by Pebble, and `hooks/mod_md/edgecert-mod-md` as its message
 //! command.
 
 use std::fs::{self, Permissions};
@@ -33,16 +33,15 @@ impl Apache {
             .script("message", &format!("echo \"$2\" >>{home}messages\nexec sh {} \"$@\"\n", hook.display()));
         for file in ["messages", "message"] {
             if file == "messages" {
-                client.write(file, "")
+                client.write(file, "");
             }
             fs::set_permissions(client.path(file), Permissions::from_mode(0o777)).unwrap();
         }
-        let modules: String = MODULES
-            .iter()
-            .map(|name| (name, format!("/usr/lib/apache2/modules/mod_{name}.so")))
-            .filter(|(_, file)| Path::new(file).exists())
-            .map(|(name, file)| format!("LoadModule {name}_module {file}\n"))
-            .collect();
+        let load = |name: &&str| {
+            let file = format!("/usr/lib/apache2/modules/mod_{name}.so");
+            Path::new(&file).exists().then(|| format!("LoadModule {name}_module {file}\n"))
+        };
+        let modules: String = MODULES.iter().filter_map(load).collect();
         let directory = ca.directory();
         client.write("apache.conf", &format!(
             "ServerRoot {home}\nPidFile {home}pid\nDefaultRuntimeDir {home}\nMutex file:{home}\n{modules}\
@@ -64,7 +63,7 @@ impl Apache {
         self.client.run(["-f", &configuration, "-k", command]).succeeds();
     }
 
-    /// Waits until mod_md has sent this message.
+    /// Waits until `mod_md` has sent this message.
     #[track_caller]
     fn wait_for(&self, message: &str) {
         for _ in 0..MAX_ATTEMPTS {
