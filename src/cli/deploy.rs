@@ -1,13 +1,13 @@
 //! `edgecert deploy` and `edgecert plan`: their flags.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 
 use super::SettingArgs;
 use crate::names::Domain;
 use crate::settings::Guards;
-use crate::source::Named;
+use crate::source::{Named, STANDARD_INPUT, is_standard_input};
 
 /// Deploy a renewed certificate (the default in an ACME client's hook)
 #[derive(Args, Clone, Debug, Default)]
@@ -84,11 +84,11 @@ pub(crate) struct GuardArgs {
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Certificate")]
 pub(crate) struct CertificateArgs {
-    /// Certificate chain in PEM, leaf first
+    /// Certificate chain in PEM, leaf first; - is standard input, which may hold the key, too
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) cert: Option<PathBuf>,
 
-    /// Private key in PEM
+    /// Private key in PEM; - is standard input
     #[arg(long, value_name = "FILE", requires = "cert", value_hint = ValueHint::FilePath)]
     pub(crate) key: Option<PathBuf>,
 
@@ -100,8 +100,17 @@ pub(crate) struct CertificateArgs {
 impl CertificateArgs {
     /// The files or the directory that the flags name.
     pub(crate) fn named(&self) -> Named {
-        Named { cert: self.cert.clone(), key: self.key.clone(), lineage: self.lineage.clone() }
+        let file = |path: &Option<PathBuf>| path.as_deref().map(|path| standard_input(path).to_owned());
+        let (cert, key) = (file(&self.cert), file(&self.key));
+        // Standard input can be read only once.
+        let key = key.filter(|key| !(is_standard_input(key) && cert.as_ref() == Some(key)));
+        Named { cert, key, lineage: self.lineage.clone() }
     }
+}
+
+/// The path of standard input for `-`, and otherwise the path itself.
+fn standard_input(path: &Path) -> &Path {
+    if path == Path::new("-") { Path::new(STANDARD_INPUT) } else { path }
 }
 
 impl GuardArgs {

@@ -65,6 +65,9 @@ impl Journal {
     ) -> Result<Self, DeployError> {
         let mut journal = Self { options, origin, ..Self::new(source) };
         match directory {
+            _ if !source.is_on_disk() => {
+                report.warnings.push(not_recorded("it is from standard input"));
+            }
             _ if is_pipe(&source.files.cert) => {
                 let reason = format!("{} is not a regular file", text::path(&source.files.cert));
                 report.warnings.push(not_recorded(&reason));

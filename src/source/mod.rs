@@ -115,6 +115,13 @@ pub(crate) struct Named {
     pub(crate) lineage: Option<PathBuf>,
 }
 
+/// The path of standard input, which `-` stands for.
+pub(crate) const STANDARD_INPUT: &str = "/dev/stdin";
+
+pub(crate) fn is_standard_input(path: &Path) -> bool {
+    path == Path::new(STANDARD_INPUT)
+}
+
 impl Named {
     /// Whether the command line or the configuration names a certificate.
     pub(crate) fn is_given(&self) -> bool {
@@ -174,6 +181,12 @@ impl Source {
     pub(crate) fn refresh(&self) -> Self {
         let found = recorded(self.client, self.files.clone(), self.directory.clone());
         found.for_target(self.target.clone())
+    }
+
+    /// Whether a later run could read its files again.
+    pub(crate) fn is_on_disk(&self) -> bool {
+        let Files { cert, key, .. } = &self.files;
+        !is_standard_input(cert) && !key.as_deref().is_some_and(is_standard_input)
     }
 
     /// A path that stays the same when the lineage is renewed. The files of a mounted secret move to another directory,

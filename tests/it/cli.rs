@@ -169,6 +169,25 @@ fn control_characters_are_stripped_from_paths() {
 }
 
 #[test]
+fn standard_input_holds_certificate_and_key() {
+    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    let both = lineage.file("both.pem");
+    std::fs::write(&both, lineage.read("fullchain.pem") + &lineage.read("privkey.pem")).unwrap();
+    for flags in [&["--cert", "-"][..], &["--cert", "-", "--key", "-"]] {
+        let mut hook = edgecert().against(&service).args(flags).args(["--force"]);
+        hook.command().stdin(std::fs::File::open(&both).unwrap());
+        let output = hook.succeeds();
+        assert!(output.stderr.contains("not recorded: it is from standard input"), "{}", output.stderr);
+        assert_eq!(output.state, "", "a later run could not read it");
+    }
+    let chain = lineage.file("fullchain.pem");
+    let mut hook = edgecert().against(&service).args(["--force", "--key", "-", "--cert"]).args([chain]);
+    hook.command().stdin(std::fs::File::open(lineage.file("privkey.pem")).unwrap());
+    hook.succeeds();
+    assert_eq!(service.certs().len(), 1);
+}
+
+#[test]
 fn key_is_read_from_pipe() {
     let lineage = Lineage::issued_for(&["a.example"]);
     let hook = edgecert()
