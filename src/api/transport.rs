@@ -241,7 +241,10 @@ impl Transport {
 
 /// The service's host and port, and how it is reached.
 fn peer(base_url: &BaseUrl, proxy: Option<&Proxy>) -> String {
-    let proxy = proxy.map(|proxy| format!(" (through the proxy in {})", proxy.variable));
+    let proxy = proxy.map(|proxy| match proxy.variable {
+        Some(variable) => format!(" (through the proxy in {variable})"),
+        None => format!(" (through the proxy {})", proxy.text()),
+    });
     format!("{}{}", base_url.join("").authority(), proxy.unwrap_or_default())
 }
 

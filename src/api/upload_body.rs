@@ -13,19 +13,25 @@ pub(crate) struct UploadBody(Zeroizing<Vec<u8>>);
 const START: &[u8] = b"{\"domain\":";
 const CERT: &[u8] = b",\"cert_pem\":";
 const KEY: &[u8] = b",\"key_pem\":";
+const NAME: &[u8] = b",\"name\":";
 const END: &[u8] = b"}";
 
 impl UploadBody {
-    /// Writes certificate and key as JSON.
-    pub(crate) fn new(vetted: &Vetted<'_>) -> Self {
+    /// Writes certificate, key and the name of the record, if there is one, as JSON.
+    pub(crate) fn new(vetted: &Vetted<'_>, name: Option<&str>) -> Self {
         let (cert, key) = (vetted.chain().pem(), vetted.key().pem().expose());
         // A character takes six bytes at most, and growing would leave copies of the key behind.
-        let capacity = CERT.len() + KEY.len() + END.len() + 6 * (cert.len() + key.len()) + 4;
+        let name_len = name.map_or(0, |name| NAME.len() + 6 * name.len() + 2);
+        let capacity = CERT.len() + KEY.len() + END.len() + 6 * (cert.len() + key.len()) + 4 + name_len;
         let mut body = Zeroizing::new(Vec::with_capacity(capacity));
         body.extend_from_slice(CERT);
         write_text(&mut body, &cert);
         body.extend_from_slice(KEY);
         write_text(&mut body, key);
+        if let Some(name) = name {
+            body.extend_from_slice(NAME);
+            write_text(&mut body, name);
+        }
         body.extend_from_slice(END);
         Self(body)
     }

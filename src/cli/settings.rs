@@ -11,7 +11,8 @@ use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueHint};
 
 use crate::settings::{
-    BaseUrl, EdgeAddresses, Kind, Layer, Reader, SETTINGS, Setting, TrustAnchors, Value, Verify,
+    BaseUrl, EdgeAddresses, Kind, Layer, ProxySetting, Reader, RecordName, SETTINGS, Setting, TrustAnchors,
+    Value, Verify,
 };
 
 /// The flags of the settings that a command takes.
@@ -46,7 +47,7 @@ impl Subset for All {
 
 impl Subset for Connection {
     fn contains(setting: &Setting) -> bool {
-        ["base_url", "api_key_file", "ca_file", "timeout"].contains(&setting.name)
+        ["base_url", "api_key_file", "ca_file", "proxy", "timeout"].contains(&setting.name)
     }
 }
 
@@ -92,7 +93,8 @@ impl Reader for Matches<'_> {
 fn arg(setting: &'static Setting) -> Arg {
     let arg = Arg::new(setting.name).long(setting.flag()).value_name(setting.value_name).help(help(setting));
     match setting.kind {
-        Kind::Text => arg,
+        Kind::Text => arg.value_parser(SettingParser::<RecordName>::NEW),
+        Kind::Proxy => arg.value_parser(SettingParser::<ProxySetting>::NEW),
         Kind::Url => arg.value_parser(SettingParser::<BaseUrl>::NEW),
         Kind::EdgeAddresses => arg.value_parser(SettingParser::<EdgeAddresses>::NEW),
         Kind::Path => {

@@ -17,7 +17,7 @@ use crate::outcome::Outcome;
 use crate::plan::Upload;
 use crate::progress::Phase;
 use crate::report::{DeployReport, SiteReport, UploadReport};
-use crate::settings::Verify;
+use crate::settings::{RecordName, Verify};
 
 pub(super) type UploadResult = Result<StoredRecord, RequestError>;
 
@@ -31,7 +31,7 @@ pub(super) async fn upload_planned(
     report: &mut DeployReport,
 ) -> Vec<UploadResult> {
     request.progress.enter(Phase::Uploading { uploads: uploads.len() });
-    let body = UploadBody::new(request.vetted);
+    let body = UploadBody::new(request.vetted, request.settings.name.as_ref().map(RecordName::as_str));
     let sent = uploads.iter().map(|upload| upload_for(request, &body, upload.domain));
     let answers: Vec<_> = stream::iter(sent).buffered(MAX_CONCURRENT_REQUESTS).collect().await;
     let mut results = Vec::with_capacity(uploads.len());
@@ -64,7 +64,10 @@ async fn try_alternatives(
 /// service rejects it, the others would fail for the same reason, and the private key is not sent again.
 pub(super) async fn upload_only(request: &RolloutRequest<'_>, report: &mut DeployReport) {
     request.progress.enter(Phase::Uploading { uploads: request.domains.len() });
-    let (body, rejected) = (UploadBody::new(request.vetted), OnceCell::new());
+    let (body, rejected) = (
+        UploadBody::new(request.vetted, request.settings.name.as_ref().map(RecordName::as_str)),
+        OnceCell::new(),
+    );
     let send = async |domain| {
         if rejected.get().is_some() {
             return None;

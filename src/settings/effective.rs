@@ -16,6 +16,7 @@ use crate::env::Env;
 use crate::text::{count, path};
 
 const CONFIG_VARIABLE: &str = "EDGECERT_CONFIG";
+const PROXY: &str = "proxy";
 const STATE_DIRECTORY: &str = "STATE_DIRECTORY";
 
 /// A setting in effect.
@@ -75,7 +76,13 @@ pub(crate) fn effective(
     let layers = Layers::new(flags, env, &file.valid);
     let list = List { flags: flags.texts(), environment: layers.environment.texts(), file, layers };
     let mut settings = vec![list.config_file(config)];
-    settings.extend(SETTINGS.iter().enumerate().map(|(at, setting)| list.setting(at, setting)));
+    settings.extend(
+        SETTINGS
+            .iter()
+            .enumerate()
+            .filter(|(_, setting)| setting.name != PROXY)
+            .map(|(at, setting)| list.setting(at, setting)),
+    );
     settings.extend([list.api_key(), list.proxy(), list.on_failure(), list.heartbeat_url()]);
     settings.extend(file.valid.lineages.iter().flat_map(|entry| list.entry(entry)));
     settings
@@ -160,10 +167,20 @@ impl List<'_> {
 
     /// The proxy for requests to the base URL.
     fn proxy(&self) -> EffectiveSetting {
-        let url = self.layers.merge(&Layer::default(), None).base_url;
+        let merged = self.layers.merge(&Layer::default(), None);
+        let is_line_set = self.file.valid.lines.contains_key(PROXY);
+        let found = SETTINGS.iter().enumerate().find(|(_, setting)| setting.name == PROXY);
+        if let Some((at, setting)) = found
+            && (merged.proxy.is_some() || is_line_set || self.layers.env.raw(&setting.variable()).is_some())
+        {
+            return self.setting(at, setting);
+        }
+        let url = merged.base_url;
         let variable = |name: &str| ValueOrigin::Variable(name.to_owned());
-        let (value, origin, error) = match url.map(|url| Proxy::find(&url, self.layers.env)) {
-            Some(Ok(Some(proxy))) => (Some(proxy.text()), variable(proxy.variable), None),
+        let (value, origin, error) = match url.map(|url| Proxy::find(&url, None, self.layers.env)) {
+            Some(Ok(Some(proxy))) => {
+                (Some(proxy.text()), proxy.variable.map_or(ValueOrigin::Default, variable), None)
+            }
             Some(Err(error)) => {
                 let origin = error.name().map_or(ValueOrigin::Default, variable);
                 (None, origin, Some(error))
@@ -275,6 +292,7 @@ mod tests {
             "verify_every = 86400 (default)",
             "edge_address = the site's cname, port 443 (default)",
             "trust_anchors = a warning, with the system's roots (default)",
+            "name = left to the service (default)",
             "rebind = true (/etc/edgecert/config.toml line 4)",
             "allow_untrusted = false (default)",
             "skip_unmatched = false (default)",

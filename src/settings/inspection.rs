@@ -31,7 +31,7 @@ impl Layers<'_> {
             self.unusable.iter().cloned().partition(|error| error.name() == Some("EDGECERT_BASE_URL"));
         let missing_url = || invalid_url.first().cloned().unwrap_or(SettingsError::NoBaseUrl);
         let base_url = merged.base_url.ok_or_else(missing_url);
-        let proxy = base_url.as_ref().ok().map(|url| Proxy::find(url, self.env));
+        let proxy = base_url.as_ref().ok().map(|url| Proxy::find(url, merged.proxy.as_ref(), self.env));
         Inspection {
             unusable: unusable.into_iter().chain(proxy.and_then(Result::err)).collect(),
             base_url,

@@ -8,7 +8,10 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::value::{Kind, Value};
-use super::{BaseUrl, EdgeAddresses, TIMEOUT, TrustAnchors, VERIFY, VERIFY_EVERY, Verify, WAIT};
+use super::{
+    BaseUrl, EdgeAddresses, ProxySetting, RecordName, TIMEOUT, TrustAnchors, VERIFY, VERIFY_EVERY, Verify,
+    WAIT,
+};
 use crate::file::recorded_path;
 
 /// One setting, as help and errors describe it.
@@ -81,6 +84,8 @@ settings! {
     /// CA certificates to trust for requests to the service
     #[serde(with = "recorded_path::option")]
     ca_file: PathBuf = per_lineage("FILE").default(&"the system's trust store"),
+    /// Proxy for requests to the service, without credentials; `off` uses none
+    proxy: ProxySetting = per_lineage("URL").default(&"the variables that curl reads"),
     /// Directory of the state files
     state_dir: PathBuf = global("DIR"),
     /// Deadline for the whole run
@@ -95,6 +100,8 @@ settings! {
     edge_address: EdgeAddresses = per_lineage("HOST:PORT").default(&"the site's cname, port 443"),
     /// Refuse chains that lead to no root in FILE, or with `system` to no root of the system; `off` disables the check
     trust_anchors: TrustAnchors = per_lineage("FILE").default(&"a warning, with the system's roots"),
+    /// Name of the records in the service
+    name: RecordName = per_lineage("NAME").default(&"left to the service"),
     /// Rebind covered sites that are bound to another record
     rebind: bool = per_lineage("BOOL"),
     /// Allow certificates from test, staging and self-signed issuers

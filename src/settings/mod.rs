@@ -16,6 +16,8 @@ mod layers;
 mod on_failure;
 mod parser;
 mod proxy;
+mod proxy_setting;
+mod record_name;
 mod trust_anchors;
 mod value;
 mod value_error;
@@ -36,6 +38,8 @@ pub(crate) use self::layer::{Layer, Reader, SETTINGS, Setting};
 pub(crate) use self::layers::{Layers, RecordedSettings};
 pub(crate) use self::on_failure::{Distrust, Program};
 pub(crate) use self::proxy::Proxy;
+pub(crate) use self::proxy_setting::ProxySetting;
+pub(crate) use self::record_name::RecordName;
 pub(crate) use self::trust_anchors::{Roots, TrustAnchors, TrustPolicy};
 pub(crate) use self::value::{Kind, Value, Verify};
 use crate::env::Env;
@@ -57,6 +61,8 @@ pub(crate) struct Settings {
     pub(crate) roots: Roots,
     /// `None`: requests are sent directly.
     pub(crate) proxy: Option<Proxy>,
+    /// The name that uploads give to their records; `None` leaves it to the service.
+    pub(crate) name: Option<RecordName>,
     pub(crate) timeout: Duration,
     /// Zero means not to wait.
     pub(crate) wait: Duration,
@@ -76,11 +82,12 @@ pub(crate) struct Settings {
 impl Settings {
     /// Completes merged settings with the defaults.
     fn new(base_url: BaseUrl, api_key: Secret, merged: Layer, env: &Env) -> Result<Self, SettingsError> {
-        let proxy = Proxy::find(&base_url, env)?;
+        let proxy = Proxy::find(&base_url, merged.proxy.as_ref(), env)?;
         Ok(Self {
             base_url,
             api_key,
             proxy,
+            name: merged.name,
             roots: merged.ca_file.map_or_else(|| Roots::of_system(env), Roots::File),
             timeout: timeout(merged.timeout),
             wait: Duration::from_secs(merged.wait.unwrap_or(WAIT)),

@@ -25,7 +25,7 @@ const GLOBAL_KEYS: &[&str] = &[on_failure::KEY, heartbeat_url::KEY, "lineage"];
 /// The setting that is read even if the rest of the file is invalid.
 const STATE_DIR: &str = "state_dir";
 /// Keys of a `[[lineage]]` other than settings.
-const LINEAGE_KEYS: &[&str] = &["name", "path", "cert", "key", "domains"];
+const LINEAGE_KEYS: &[&str] = &["path", "cert", "key", "domains"];
 
 /// Parses the text.
 pub(super) fn parse(path: &Path, text: &str) -> ConfigurationFile {
@@ -115,7 +115,6 @@ impl DocumentParser<'_> {
         let faults = self.faults.len();
         let layer = self.layer(table, LINEAGE_KEYS, |setting| setting.is_per_lineage);
         let domains = self.domains(table);
-        let _: Option<String> = self.value(table, "name");
         let [path, cert, key] = ["path", "cert", "key"].map(|name| self.value(table, name));
         let location = match (path, cert, key) {
             (Some(path), None, None) => self.directory_or_pattern(path, table)?,
@@ -317,8 +316,10 @@ mod tests {
                 "3: `rebind`: expected yes or no, true or false, on or off, 1 or 0, not 2",
             ),
             ("[[lineage]]\npath = \"a\"\nstate_dir = \"b\"\n", "3: unknown key `state_dir`"),
-            ("[[lineage]]\npath = \"a/[\"\n", "2: `path`: not a pattern: invalid range pattern"),
-            ("[[lineage]]\npath = \"a\"\nname = 1\n", "3: `name`: expected text in quotes, not 1"),
+            (
+                "[[lineage]]\npath = \"a\"\nname = 1\n",
+                "3: `name`: expected text without control characters, not 1",
+            ),
             ("[[lineage]]\npth = \"a\"\n", "2: unknown key `pth`"),
             ("[[lineage]]\npath = 1\n", "2: `path`: expected a path in quotes, not 1"),
             ("\n[[lineage]]\nname = \"x\"\n", "2: a `[[lineage]]` needs either `path`, or `cert` and `key`"),
@@ -339,6 +340,12 @@ mod tests {
         for (text, expected) in rows {
             assert_eq!(error(text), format!("{FILE}:{expected}"));
         }
+    }
+
+    #[test]
+    fn pattern_has_to_be_valid() {
+        let expected = format!("{FILE}:2: `path`: not a pattern: invalid range pattern");
+        assert_eq!(error("[[lineage]]\npath = \"a/[\"\n"), expected);
     }
 
     #[test]

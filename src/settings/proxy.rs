@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use percent_encoding::percent_decode_str;
 use reqwest::Url;
 
-use super::{BaseUrl, SettingsError};
+use super::{BaseUrl, ProxySetting, SettingsError};
 use crate::env::{Env, NotUnicode};
 use crate::names::Domain;
 use crate::secret::Secret;
@@ -26,8 +26,8 @@ pub(crate) struct Proxy {
     /// Scheme, host and port.
     pub(crate) url: Url,
     pub(crate) credentials: Option<Credentials>,
-    /// The variable that names it.
-    pub(crate) variable: &'static str,
+    /// The variable that names it; `None` if the setting `proxy` does.
+    pub(crate) variable: Option<&'static str>,
 }
 
 /// User and password for a proxy.
@@ -39,7 +39,7 @@ pub(crate) struct Credentials {
 
 /// Why text does not name a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-enum ProxyError {
+pub(super) enum ProxyError {
     #[error("expected http://HOST:PORT or https://HOST:PORT")]
     Malformed,
     #[error("a proxy of this scheme is not supported, only http:// and https://")]
@@ -48,8 +48,20 @@ enum ProxyError {
 
 impl Proxy {
     /// The proxy for requests to a base URL; `None` if they are sent directly.
-    pub(super) fn find(base_url: &BaseUrl, env: &Env) -> Result<Option<Self>, SettingsError> {
-        Self::for_url(base_url.as_url(), env)
+    pub(super) fn find(
+        base_url: &BaseUrl,
+        setting: Option<&ProxySetting>,
+        env: &Env,
+    ) -> Result<Option<Self>, SettingsError> {
+        match setting {
+            // A proxy could read a plain request, and loopback needs none.
+            Some(ProxySetting::Url(_)) if base_url.as_url().scheme() == "http" => Ok(None),
+            Some(ProxySetting::Url(url)) => {
+                Ok(Some(Self { url: url.clone(), credentials: None, variable: None }))
+            }
+            Some(ProxySetting::Off) => Ok(None),
+            None => Self::for_url(base_url.as_url(), env),
+        }
     }
 
     /// The proxy for requests to any URL.
@@ -67,11 +79,11 @@ impl Proxy {
         let invalid =
             |error: ProxyError| SettingsError::Invalid { name: variable.into(), reason: error.to_string() };
         let (url, credentials) = parse(text).map_err(invalid)?;
-        Ok(Some(Self { url, credentials, variable }))
+        Ok(Some(Self { url, credentials, variable: Some(variable) }))
     }
 
     /// The proxy, without its credentials.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let url = self.url.as_str().trim_end_matches('/');
         let credentials = self.credentials.as_ref().map_or("", |_| ", with credentials");
         format!("{}{credentials}", sanitize(url))
@@ -85,7 +97,7 @@ fn first<'e>(env: &'e Env, names: &[&'static str]) -> Result<Option<(&'static st
     found.next().transpose()
 }
 
-fn parse(text: &str) -> Result<(Url, Option<Credentials>), ProxyError> {
+pub(super) fn parse(text: &str) -> Result<(Url, Option<Credentials>), ProxyError> {
     let text = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
     let mut url = Url::parse(&text).map_err(|_| ProxyError::Malformed)?;
     if !["http", "https"].contains(&url.scheme()) {

@@ -9,7 +9,7 @@ use toml::de::DeValue;
 
 use super::address::{BaseUrl, EdgeAddresses, NotEdgeAddresses};
 use super::value_error::ValueError;
-use crate::text::{self, display_as_serialized, sanitize};
+use crate::text::{self, display_as_serialized};
 
 /// Type of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +22,7 @@ pub(crate) enum Kind {
     Verify,
     EdgeAddresses,
     TrustAnchors,
+    Proxy,
     Switch,
 }
 
@@ -29,7 +30,7 @@ impl Kind {
     /// Description of a valid value, for "expected …".
     pub(crate) fn expected(self) -> &'static str {
         match self {
-            Self::Text => "text in quotes",
+            Self::Text => "text without control characters",
             Self::Url => "a URL in quotes",
             Self::Path => "a path in quotes",
             Self::Seconds => "a whole number of seconds",
@@ -37,6 +38,7 @@ impl Kind {
             Self::Verify => "auto, require or off",
             Self::EdgeAddresses => "HOST:PORT",
             Self::TrustAnchors => "a path, \"system\" or \"off\"",
+            Self::Proxy => "http://HOST:PORT or https://HOST:PORT without credentials, or off",
             Self::Switch => "yes or no, true or false, on or off, 1 or 0",
         }
     }
@@ -62,18 +64,6 @@ pub(crate) trait Value: Clone + Send + Sync + 'static {
 
     /// Writes the value as a variable would have it, safe to print.
     fn text(&self) -> String;
-}
-
-impl Value for String {
-    const KIND: Kind = Kind::Text;
-
-    fn from_text(text: &str) -> Result<Self, ValueError> {
-        Ok(text.to_owned())
-    }
-
-    fn text(&self) -> String {
-        sanitize(self)
-    }
 }
 
 impl Value for BaseUrl {

@@ -36,7 +36,8 @@ impl ValueError {
     /// The value for a message; `None` if it may be a secret.
     fn shown(self, found: &str) -> Option<String> {
         let bare = found.trim_matches(['"', '\'']);
-        let is_address = matches!(self, Self::Not(Kind::Url | Kind::EdgeAddresses) | Self::Url(_));
+        let is_address =
+            matches!(self, Self::Not(Kind::Url | Kind::EdgeAddresses | Kind::Proxy) | Self::Url(_));
         let is_number = bare.chars().all(|c| c.is_ascii_digit() || "+-._".contains(c));
         let max = match () {
             () if is_address && has_credentials(bare) => 0,

@@ -89,6 +89,33 @@ fn requests_use_the_proxy_with_its_password() {
 }
 
 #[test]
+fn proxy_setting_replaces_the_variables() {
+    let (service, proxy, other) = (tls_sandbox(), Proxy::start(true), Proxy::start(true));
+    let hook = || list(&service).env("HTTPS_PROXY", other.url("")).env("NO_PROXY", "*");
+    hook().env("EDGECERT_PROXY", proxy.url("")).succeeds();
+    assert!(proxy.lines()[0].starts_with("CONNECT "));
+    hook().args(["--proxy", "off"]).env("EDGECERT_PROXY", proxy.url("")).without_env("NO_PROXY").succeeds();
+    assert_eq!(
+        (proxy.lines().iter().filter(|line| line.starts_with("CONNECT")).count(), other.lines().len()),
+        (1, 0)
+    );
+
+    let refused = list(&service).args(["--proxy", &proxy.url("user:secret@")]).exits_with(2).stderr;
+    assert!(refused.contains("without credentials") && !refused.contains("secret"), "{refused}");
+    let down = list(&service).args(["--proxy", "http://127.0.0.1:1", "--timeout", "1"]).exits_with(75).stderr;
+    assert!(down.contains(" (through the proxy http://127.0.0.1:1): "), "{down}");
+}
+
+#[test]
+fn doctor_names_the_proxy() {
+    let (service, proxy) = (tls_sandbox(), Proxy::start(true));
+    let doctor = edgecert().against(&service).args(["doctor"]).env("EDGECERT_PROXY", proxy.url(""));
+    let output = doctor.run().stdout;
+    let expected = format!("requests go through the proxy {}, from the setting proxy", proxy.url(""));
+    assert!(output.split_whitespace().collect::<Vec<_>>().join(" ").contains(&expected), "{output}");
+}
+
+#[test]
 fn unreachable_proxy_is_named() {
     let service = tls_sandbox();
     let output = list(&service).env("all_proxy", "http://user:secret@127.0.0.1:1").args(["--timeout", "1"]);

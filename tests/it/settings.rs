@@ -137,7 +137,7 @@ fn configuration_error_names_line_and_key() {
     expect![[r#"
         ---
         edgecert: error: HOME/.config/edgecert/config.toml:3: unknown key `timout`
-        edgecert: hint: known keys: base_url, api_key_file, ca_file, state_dir, timeout, wait, verify, verify_every, edge_address, trust_anchors, rebind, allow_untrusted, skip_unmatched, on_failure, heartbeat_url, lineage
+        edgecert: hint: known keys: base_url, api_key_file, ca_file, proxy, state_dir, timeout, wait, verify, verify_every, edge_address, trust_anchors, name, rebind, allow_untrusted, skip_unmatched, on_failure, heartbeat_url, lineage
     "#]].assert_eq(&hook.exits_with(78).snapshot());
     let hook = configured("api_key = \"hunter2\"\n").called_by_certbot(&lineage);
     expect![[r#"
@@ -308,4 +308,21 @@ fn invalid_file_still_names_state_directory() {
         let output = run("").args(["sync"]).succeeds();
         assert!(output.stdout.contains("(pending since "), "{fault}{}", output.stdout);
     }
+}
+
+#[test]
+fn record_name_from_flag_variable_file() {
+    let service = sandbox(&["a.example"]);
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let entry = format!("[[lineage]]\npath = '{}'\nname = 'of \"entry\"'\n", lineage.path().display());
+    let hook = || configured(&entry).called_by_certbot(&lineage).against(&service).args(["--force"]);
+    let name = || service.certs()[0]["name"].as_str().unwrap().to_owned();
+    hook().succeeds();
+    assert_eq!(name(), "of \"entry\"");
+    hook().env("EDGECERT_NAME", "of variable").succeeds();
+    assert_eq!(name(), "of variable");
+    hook().env("EDGECERT_NAME", "of variable").args(["--name", "of flag"]).succeeds();
+    assert_eq!(name(), "of flag");
+    let refused = hook().args(["--name", "a\nb"]).exits_with(2).stderr;
+    assert!(refused.contains("text without control characters"), "{refused}");
 }

@@ -176,6 +176,11 @@ impl Doctor<'_> {
     fn check_service(&mut self, settings: &Settings, has_api_key: bool) -> Option<Listing> {
         match ServiceProbe::run(settings, &self.stores) {
             Ok(probe) => {
+                if let Some(proxy) = &settings.proxy {
+                    let origin = proxy.variable.unwrap_or("the setting proxy");
+                    let detail = format!("requests go through the proxy {}, from {origin}", proxy.text());
+                    self.findings.push(DoctorFinding::ok(Subject::Service, detail));
+                }
                 self.findings.extend(probe.findings(has_api_key));
                 probe.account.ok()
             }
