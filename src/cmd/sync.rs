@@ -69,7 +69,8 @@ pub(crate) fn run_one(
     progress: &dyn Progress,
     report: &mut DeployReport,
 ) -> Result<(), CommandError> {
-    let targets = inventory::targets(context.configuration()?, source);
+    let configuration = context.configuration()?;
+    let targets = inventory::targets(configuration, source);
     report.body.lineage = targets.first().map(|(source, _)| state::lineage_name(source));
     let mut reports = Vec::new();
     for (source, entry) in &targets {
@@ -82,7 +83,9 @@ pub(crate) fn run_one(
         }
         let mut own = DeployReport::new(report.command());
         summary.report_one(&mut own);
-        reports.push((source.target.clone(), own));
+        let own_url = entry.and_then(|entry| entry.layer.base_url.as_ref());
+        let base_url = own_url.or(configuration.layer.base_url.as_ref());
+        reports.push((base_url.map(ToString::to_string), own));
     }
     report.merge_accounts(reports);
     Ok(())
