@@ -10,17 +10,18 @@ use tempfile::TempDir;
 
 use crate::harness::{Options, Sandbox, binary, env_var, generate_key, require, skip, world};
 
-/// Thousands of instructions. A change that makes one of them worse updates it and says so in its commit; so should one
+/// Thousands of instructions, with the tolerance. A change that makes one of them worse updates it and says so in its commit; so should one
 /// that makes them better: with a 0 here, the test prints all counts. They differ a little between processors and
 /// versions of the compiler.
-const RECORDED: [(&str, u64); 7] = [
-    ("--version", 446),
-    ("check, P-256", 1_512),
-    ("check, RSA-2048", 2_116),
-    ("bare upload", 7_200),
-    ("renewal beside 200 lineages", 37_500),
-    ("sync, 10 pending", 23_500),
-    ("sync, 60 pending", 131_600),
+const RECORDED: [(&str, u64, u64); 7] = [
+    ("--version", 446, TOLERANCE),
+    ("check, P-256", 1_512, TOLERANCE),
+    ("check, RSA-2048", 2_116, TOLERANCE),
+    ("bare upload", 7_200, TOLERANCE),
+    ("renewal beside 200 lineages", 39_600, TOLERANCE),
+    // How many deployments share a listing depends on the timing of the threads.
+    ("sync, 10 pending", 24_500, 3 * TOLERANCE),
+    ("sync, 60 pending", 134_000, 3 * TOLERANCE),
 ];
 
 /// In percent.
@@ -39,14 +40,13 @@ fn instruction_counts_stay_low() {
     require("valgrind", "valgrind");
     let workplace = Workplace::new();
     let counts = workplace.counts();
-    let lines: Vec<String> =
-        counts.iter().map(|(name, count)| format!("    (\"{name}\", {count}),\n")).collect();
+    let lines: Vec<String> = counts.iter().map(|(name, count)| format!("    {name}: {count}\n")).collect();
     let report = lines.concat();
     let worse: Vec<String> = RECORDED
         .iter()
         .zip(&counts)
-        .filter(|((_, recorded), (_, count))| *count * 100 > recorded * (100 + TOLERANCE))
-        .map(|((name, recorded), (_, count))| format!("{name}: {count} k, recorded are {recorded} k"))
+        .filter(|((_, recorded, tolerance), (_, count))| *count * 100 > recorded * (100 + tolerance))
+        .map(|((name, recorded, _), (_, count))| format!("{name}: {count} k, recorded are {recorded} k"))
         .collect();
     assert!(
         worse.is_empty(),
