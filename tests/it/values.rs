@@ -22,11 +22,12 @@ const ADDRESSES: [&str; 6] = [
 ];
 const SWITCHES: [&str; 4] = ["perhaps", "2", "-1", "yes no"];
 
-/// Every setting, with values that it refuses. Any other text is a path.
-const WRONG: [(&str, &[&str]); 13] = [
+/// Every setting, with values that it refuses and errors repeat. Any other text is a path or a name.
+const WRONG: [(&str, &[&str]); 15] = [
     ("base_url", &URLS),
     ("api_key_file", &[]),
     ("ca_file", &[]),
+    ("proxy", &["socks5://proxy.example", "http://proxy.example:0"]),
     ("state_dir", &[]),
     ("timeout", &SECONDS),
     ("wait", &SECONDS),
@@ -34,6 +35,7 @@ const WRONG: [(&str, &[&str]); 13] = [
     ("verify_every", &SECONDS),
     ("edge_address", &ADDRESSES),
     ("trust_anchors", &[]),
+    ("name", &[]),
     ("rebind", &SWITCHES),
     ("allow_untrusted", &SWITCHES),
     ("skip_unmatched", &SWITCHES),
