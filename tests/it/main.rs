@@ -16,6 +16,7 @@
 mod harness;
 
 mod accounts;
+mod ansible;
 mod bounds;
 mod bundles;
 mod certs;
