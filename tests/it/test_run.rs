@@ -306,11 +306,12 @@ fn doctor_sees_nothing_of_the_host() {
 
 #[test]
 fn shell_scripts_pass_shellcheck() {
-    const SCRIPTS: [&str; 12] = [
+    const SCRIPTS: [&str; 13] = [
         ".ci/run",
         "hooks/acme.sh/edgecert.sh",
         "hooks/caddy/edgecert-caddy",
         "hooks/dehydrated/edgecert-hook.sh",
+        "hooks/lego/edgecert-lego",
         "hooks/mod_md/edgecert-mod-md",
         "tests/fuzz/run",
         "tests/isolated",

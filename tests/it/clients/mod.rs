@@ -12,14 +12,17 @@ mod client_layouts;
 mod dehydrated;
 mod layouts;
 mod lego;
+mod lego_script;
 mod mod_md;
 mod pebble;
 mod recipes;
 mod record;
 mod renewal_race;
+mod sequence;
 mod traps;
 mod uacme;
 
 use client::{Client, ClientOutput};
 use pebble::Pebble;
 use record::{certificates, only_record, served_record};
+use sequence::{ClientCertificate, assert_later_wins, assert_sequence};
