@@ -306,13 +306,15 @@ fn doctor_sees_nothing_of_the_host() {
 
 #[test]
 fn shell_scripts_pass_shellcheck() {
-    const SCRIPTS: [&str; 13] = [
+    const SCRIPTS: [&str; 15] = [
         ".ci/run",
         "hooks/acme.sh/edgecert.sh",
         "hooks/caddy/edgecert-caddy",
         "hooks/dehydrated/edgecert-hook.sh",
+        "hooks/dehydrated/edgecert.sh",
         "hooks/lego/edgecert-lego",
         "hooks/mod_md/edgecert-mod-md",
+        "hooks/uacme/edgecert-uacme",
         "tests/fuzz/run",
         "tests/isolated",
         "tests/it/clients/install-certbot",

@@ -10,6 +10,7 @@ mod certbot;
 mod client;
 mod client_layouts;
 mod dehydrated;
+mod dehydrated_settings;
 mod layouts;
 mod lego;
 mod lego_script;
@@ -21,6 +22,7 @@ mod renewal_race;
 mod sequence;
 mod traps;
 mod uacme;
+mod uacme_script;
 
 use client::{Client, ClientOutput};
 use pebble::Pebble;

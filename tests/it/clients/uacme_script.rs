@@ -1,0 +1,136 @@
+//! uacme as `hooks/uacme/edgecert-uacme` runs it from cron, with RSA and EC keys, under dash and bash.
+
+use std::path::PathBuf;
+
+use crate::harness::{Sandbox, request_lines, require, require_tracer, sandbox};
+
+use super::{Client, ClientCertificate, ClientOutput, Pebble, assert_later_wins, assert_sequence};
+
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/hooks/uacme/edgecert-uacme");
+const DOMAINS: [&str; 2] = ["a.example", "www.a.example"];
+
+/// A host whose cron job runs the script in this shell, and the CA that issues to it.
+struct Host {
+    shell: Client,
+    ca: Pebble,
+}
+
+impl Host {
+    /// uacme has no option for trusted CAs, so proot replaces the system's trust store.
+    fn deploying_to(service: &Sandbox, shell: &str) -> Self {
+        require("uacme", "uacme");
+        require_tracer("proot");
+        let (shell, ca) = (Client::new(shell, shell).deploying_to(service), Pebble::start());
+        let trusted = format!("'{}':/etc/ssl/certs/ca-certificates.crt", ca.ca_file().display());
+        shell.script("bin/uacme", &format!("exec proot -b {trusted} /usr/bin/uacme \"$@\"\n"));
+        let program = shell.path("edgecert");
+        Self { shell: shell.env("EDGECERT_BIN", program), ca }
+    }
+
+    /// A line of the shell in which `uacme` trusts the CA.
+    fn line(&self, command: &str) -> ClientOutput {
+        self.shell.run(["-c", &format!("PATH=bin:$PATH; set -e; {command}; echo the next command")])
+    }
+
+    fn certificate(&self, directory: &'static str, key_type: &'static str) -> Certificate<'_> {
+        let url = self.ca.directory();
+        self.line(&format!("uacme --yes --confdir {directory} --acme-url {url} new")).succeeds();
+        Certificate { host: self, directory, key_type }
+    }
+}
+
+/// A certificate with its own directory of configuration.
+struct Certificate<'a> {
+    host: &'a Host,
+    directory: &'static str,
+    key_type: &'static str,
+}
+
+impl Certificate<'_> {
+    /// Runs the cron line. `true` accepts every challenge.
+    fn run(&self, options: &str) -> ClientOutput {
+        let (shell, url) = (self.host.shell.program_text(), self.host.ca.directory());
+        let Self { directory, key_type, .. } = self;
+        self.host.line(&format!(
+            "{shell} {SCRIPT} --acme-url {url} --confdir {directory} --type {key_type} --no-ocsp \
+             --hook /bin/true {options} issue {}",
+            DOMAINS.join(" ")
+        ))
+    }
+}
+
+impl ClientCertificate for Certificate<'_> {
+    fn client(&self) -> &Client {
+        &self.host.shell
+    }
+
+    fn files(&self) -> [PathBuf; 2] {
+        let directory = self.host.shell.path(self.directory);
+        [directory.join("a.example/cert.pem"), directory.join("private/a.example/key.pem")]
+    }
+
+    fn issue(&self) -> ClientOutput {
+        self.run("")
+    }
+
+    fn renew(&self) -> ClientOutput {
+        self.run("--force")
+    }
+}
+
+#[test]
+fn uacme_script_survives_failed_renewal() {
+    for (shell, uacme_type, key_type) in [("dash", "RSA", "RSA-2048"), ("bash", "EC", "P-256")] {
+        let service = sandbox(&DOMAINS);
+        let host = Host::deploying_to(&service, shell);
+        let certificate = host.certificate("uacme", uacme_type);
+        let failed = assert_sequence(&service, &certificate, &DOMAINS, key_type, 75);
+        assert!(!failed.stdout.contains("the next command"), "set -e notices the failure: {}", failed.stdout);
+
+        let requests = request_lines(&service).len();
+        let current = certificate.run("").succeeds();
+        assert_eq!((current.stdout.as_str(), current.stderr.as_str()), ("the next command\n", ""));
+        assert_eq!(request_lines(&service).len(), requests, "a certificate that is not due is no failure");
+
+        // Pebble does not know this account.
+        host.shell.write("uacme/private/key.pem", "no key");
+        certificate.run("--force").exits_with(2);
+    }
+}
+
+#[test]
+fn uacme_keys_of_both_types_share_site() {
+    let service = sandbox(&DOMAINS);
+    let host = Host::deploying_to(&service, "dash");
+    let certificates = [host.certificate("uacme-rsa", "RSA"), host.certificate("uacme-ec", "EC")];
+    assert_later_wins(&service, [&certificates[0], &certificates[1]], &DOMAINS);
+}
+
+#[test]
+fn uacme_script_finds_directory_of_certificate() {
+    for shell in ["dash", "bash"] {
+        let client = Client::new(shell, shell);
+        client.script("bin/uacme", "echo uacme \"$@\"\nexit ${CODE:-0}\n");
+        let hook = client.script("bin/hook", "echo \"$@\"\n");
+        let run = |arguments: &str| {
+            let line =
+                format!("PATH=bin:$PATH EDGECERT_BIN={hook} CODE=${{CODE:-0}} {shell} {SCRIPT} {arguments}");
+            client.run(["-c", &line])
+        };
+        for (arguments, lineage) in [
+            ("issue a.example b.example", "/etc/ssl/uacme/a.example"),
+            ("-t EC issue '*.a.example' a.example", "/etc/ssl/uacme/a.example"),
+            ("-c dir issue a.example", "dir/a.example"),
+            ("--confdir dir --type EC issue a.example", "dir/a.example"),
+            ("--confdir=dir issue a.example", "dir/a.example"),
+        ] {
+            let words = arguments.replace('\'', "");
+            assert_eq!(run(arguments).succeeds().stdout, format!("uacme {words}\n--lineage {lineage}\n"));
+        }
+        for arguments in ["", "issue", "--type EC", "update"] {
+            let output = run(arguments).exits_with(2);
+            assert!(output.stderr.starts_with("usage: "), "{arguments}: {}", output.stderr);
+            assert_eq!(output.stdout, "", "uacme does not run");
+        }
+    }
+}
