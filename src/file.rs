@@ -1,5 +1,6 @@
 //! Reads small files with limits on size and time, and describes I/O errors.
 
+mod memory;
 pub(crate) mod recorded_path;
 mod staged;
 
@@ -12,6 +13,7 @@ use std::time::Duration;
 
 use zeroize::Zeroizing;
 
+pub(crate) use self::memory::{MEMORY, is_in_memory, is_provided, provide};
 pub(crate) use self::staged::{StagedFile, probe, sync_directory};
 use crate::clock::Deadline;
 use crate::text::count;
@@ -71,8 +73,12 @@ pub(crate) fn read(path: &Path, max_bytes: u64) -> Result<Vec<u8>, ReadError> {
 pub(crate) fn read_until(path: &Path, max_bytes: u64, deadline: Deadline) -> Result<Vec<u8>, ReadError> {
     let fail = |kind, reason: String| ReadError { path: path.to_owned(), reason, kind };
     let failed = |error: io::Error| ReadError::new(path, &error);
-    let metadata = std::fs::metadata(path).map_err(failed)?;
-    let bytes = if metadata.is_file() || metadata.is_dir() {
+    let metadata = || std::fs::metadata(path).map_err(failed);
+    let bytes = if is_in_memory(path) {
+        memory::read(path)
+    } else if let metadata = metadata()?
+        && (metadata.is_file() || metadata.is_dir())
+    {
         read_now(path, max_bytes, metadata.len().min(max_bytes) + READ_AHEAD)
     } else {
         let (sender, receiver) = mpsc::channel();

@@ -26,6 +26,7 @@ pub mod hint;
 mod inventory;
 #[doc(hidden)]
 pub mod key;
+mod kubernetes;
 #[doc(hidden)]
 pub mod names;
 #[doc(hidden)]

@@ -1,6 +1,6 @@
 //! Reads the files of a lineage, and retries while a client may be replacing them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -139,10 +139,11 @@ fn first_certificate(bytes: &[u8]) -> Option<Vec<u8>> {
 }
 
 impl Files {
-    /// Whether the files can be read again; what was read from a pipe cannot.
+    /// Whether the files can be read again; what was read from a pipe cannot, and files in memory do not change.
     fn are_regular(&self) -> bool {
         let files = [Some(&self.cert), self.issuers.as_ref(), self.key.as_ref()];
-        files.into_iter().flatten().all(|path| std::fs::metadata(path).map_or(true, |file| file.is_file()))
+        let is_regular = |path: &PathBuf| std::fs::metadata(path).map_or(true, |file| file.is_file());
+        !file::is_in_memory(&self.cert) && files.into_iter().flatten().all(is_regular)
     }
 }
 

@@ -12,6 +12,7 @@ Examples:
   edgecert sync
   edgecert sync --splay 300
   edgecert sync --shard 0/4
+  edgecert sync --kubernetes --selector edge=yes
 
 It covers every lineage deployed before and every [[lineage]] of the configuration file.
 --timeout applies to each lineage.")]
@@ -24,6 +25,25 @@ pub(crate) struct SyncArgs {
     #[arg(long, value_name = "I/N")]
     pub(crate) shard: Option<Shard>,
 
+    /// Deploy the TLS secrets of the cluster that this pod runs in, too
+    #[arg(long)]
+    pub(crate) kubernetes: bool,
+
+    /// Namespace of the secrets (repeatable) [default: that of the pod]
+    #[arg(long = "namespace", value_name = "NAME", requires = "kubernetes", value_parser = namespace)]
+    pub(crate) namespaces: Vec<String>,
+
+    /// Labels of the secrets, as for kubectl, for example edge=yes
+    #[arg(long, value_name = "LABELS", requires = "kubernetes")]
+    pub(crate) selector: Option<String>,
+
     #[command(flatten)]
     pub(crate) settings: SettingArgs,
+}
+
+/// A namespace is a DNS label (RFC 1123).
+fn namespace(text: &str) -> Result<String, &'static str> {
+    let is_label = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let is_valid = !text.is_empty() && text.len() <= 63 && text.chars().all(is_label);
+    if is_valid { Ok(text.to_owned()) } else { Err("expected lower-case letters, digits and hyphens") }
 }

@@ -8,6 +8,7 @@ use crate::clock::{self, Start};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::inventory;
+use crate::kubernetes::Selection;
 use crate::notify::{log_warning, send_heartbeat};
 use crate::progress::Progress;
 use crate::report::{AnyReport as _, DeployReport, Report};
@@ -28,6 +29,9 @@ pub(crate) fn run(
         flags: &args.settings.layer,
         splay: Duration::from_secs(args.splay),
         shard: args.shard,
+        secrets: args
+            .kubernetes
+            .then(|| Selection { namespaces: args.namespaces.clone(), selector: args.selector.clone() }),
     };
     let start = Start::now();
     match sync::run(&options, context, progress) {

@@ -4,13 +4,15 @@ mod entries;
 mod pattern;
 mod shard;
 
+use std::collections::BTreeMap;
+
 pub(crate) use self::entries::targets;
 use self::entries::{Entries, Unusable};
 pub(crate) use self::shard::Shard;
 use crate::names::{Domain, distinct};
 use crate::settings::{Configuration, LineageEntry};
 use crate::source::{self, Source};
-use crate::state::{DamagedFile, LineageState, RecordedOptions, StateDirError, StateError, Store};
+use crate::state::{self, DamagedFile, LineageState, RecordedOptions, StateDirError, StateError, Store};
 use crate::text;
 
 /// A lineage of the inventory.
@@ -43,24 +45,32 @@ pub(crate) struct Inventory<'a> {
     /// The invalid state files of other lineages.
     damaged: Vec<DamagedFile>,
     configured: Entries<'a>,
+    /// Lineages that were found elsewhere, by the names of their state files.
+    found: BTreeMap<String, Source>,
 }
 
 impl<'a> Inventory<'a> {
     /// Finds the lineages of the configuration and lists those that have a state file.
     pub(crate) fn gather(store: Option<&'a Store>, file: &'a Configuration) -> Result<Self, StateDirError> {
         let (recorded, damaged) = store.map(Store::list).transpose()?.unwrap_or_default();
-        Ok(Self { store, recorded, damaged, configured: Entries::find(file) })
+        Ok(Self { store, recorded, damaged, configured: Entries::find(file), found: BTreeMap::new() })
     }
 
     /// Finds the lineages of the configuration only.
     pub(crate) fn configured(file: &'a Configuration) -> Self {
-        Self { store: None, recorded: Vec::new(), damaged: Vec::new(), configured: Entries::find(file) }
+        let (recorded, damaged) = (Vec::new(), Vec::new());
+        Self { store: None, recorded, damaged, configured: Entries::find(file), found: BTreeMap::new() }
+    }
+
+    /// Adds a lineage that is neither recorded nor in the configuration.
+    pub(crate) fn add(&mut self, source: Source) {
+        self.found.insert(state::lineage_name(&source), source);
     }
 
     /// Upper bound on the number of lineages.
     pub(crate) fn len(&self) -> usize {
         let configured = self.configured.found.len() + self.configured.unusable.len();
-        self.recorded.len() + self.damaged.len() + configured
+        self.recorded.len() + self.damaged.len() + configured + self.found.len()
     }
 
     /// Removes lineages that were deployed before and need not be read. `is_known` gets their names in ascending order.
@@ -72,7 +82,7 @@ impl<'a> Inventory<'a> {
     /// Visits each lineage, those deployed before first. Errors of state files are passed to `on_error`.
     pub(crate) fn visit(self, mut visitor: impl FnMut(Member<'a>), mut on_error: impl FnMut(StateError)) {
         self.damaged.into_iter().for_each(|file| on_error(file.into()));
-        let mut configured = self.configured;
+        let (mut configured, mut found) = (self.configured, self.found);
         for name in self.recorded {
             let state = match self.store.map_or(Ok(None), |store| store.read(&name)) {
                 Ok(Some(state)) => state,
@@ -83,6 +93,7 @@ impl<'a> Inventory<'a> {
                     continue;
                 }
             };
+            found.remove(&name);
             let (entry, source) = configured.take(&name, &state.source);
             let is_unclaimed = entry.is_none() && configured.is_unclaimed(&source, &state);
             visitor(Member { name, source: Ok(source), entry, state: Some(state), is_unclaimed });
@@ -95,6 +106,9 @@ impl<'a> Inventory<'a> {
                 state: None,
                 is_unclaimed: false,
             });
+        }
+        for (name, source) in found {
+            visitor(Member { name, source: Ok(source), entry: None, state: None, is_unclaimed: false });
         }
         for Unusable { entry, path, error } in configured.unusable {
             let name = text::path(&path);

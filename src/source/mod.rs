@@ -224,6 +224,11 @@ impl Source {
         }
     }
 
+    /// A secret in memory. `directory` is the one that its files were provided under.
+    pub(crate) fn of_secret(directory: &Path) -> Self {
+        Self::new(AcmeClient::Kubernetes, pair(directory, "tls.crt", "tls.key"))
+    }
+
     /// The source for files that were found, or named one by one.
     pub(crate) fn new(client: AcmeClient, files: Files) -> Self {
         let directory = files.cert.parent().map(Path::to_owned);

@@ -8,6 +8,7 @@ use super::scan::Candidate;
 use crate::error::{Diagnostic, ErrorKind, INTERNAL_HINT, state_file_hint};
 use crate::file::ReadError;
 use crate::hint::Hint;
+use crate::kubernetes::KubernetesError;
 use crate::state::{DamagedFile, StateDirError, StateError, WriteError};
 use crate::{settings, source, text};
 
@@ -39,6 +40,8 @@ pub(crate) enum SyncError {
         text::path(cert)
     )]
     Expired { lineage: String, cert: PathBuf, at: OffsetDateTime },
+    #[error(transparent)]
+    Kubernetes(#[from] KubernetesError),
     #[error("internal error: {0:#}")]
     Internal(#[from] anyhow::Error),
 }
@@ -58,6 +61,7 @@ impl Diagnostic for SyncError {
             Self::NotWritable(error) => error.kind(),
             Self::Settings(error) => error.kind(),
             Self::Source(error) => error.kind(),
+            Self::Kubernetes(error) => error.kind(),
             Self::FilesMissing { .. } => ErrorKind::NoInput,
             Self::Expired { .. } => ErrorKind::Refused,
             Self::Internal(_) => ErrorKind::Internal,
@@ -79,6 +83,7 @@ impl Diagnostic for SyncError {
             ).into()),
             Self::Settings(error) => error.hint(),
             Self::Source(error) => error.hint(),
+            Self::Kubernetes(error) => error.hint(),
             Self::FilesMissing { lineage, .. } => Some(format!(
                 "restore the files, or run `edgecert status --forget {lineage}`; this is reported once"
             ).into()),

@@ -31,7 +31,9 @@ use self::workers::{JobResult, ListedAccount, Workers};
 use crate::clock::{self, Deadline};
 use crate::context::Context;
 use crate::deploy::{self, AccountSnapshot, ClientCache, left_behind};
+use crate::env::Env;
 use crate::inventory::{Inventory, Member, Shard};
+use crate::kubernetes::{self, Selection};
 use crate::plan::IndexedListing;
 use crate::progress::{Phase, Progress};
 use crate::runtime::Runtime;
@@ -41,6 +43,9 @@ use crate::state::{self, DamagedFile, Index, ServiceDeployments, StateError, Sto
 use crate::text;
 use crate::trust::TrustStores;
 
+/// Time limit for listing the secrets of an API server.
+const LISTING_TIMEOUT: Duration = Duration::from_secs(120);
+
 /// Options of a run.
 pub(crate) struct SyncOptions<'a> {
     pub(crate) flags: &'a Layer,
@@ -48,6 +53,8 @@ pub(crate) struct SyncOptions<'a> {
     pub(crate) splay: Duration,
     /// The lineages to process; `None` means all.
     pub(crate) shard: Option<Shard>,
+    /// The secrets of an API server to process as well.
+    pub(crate) secrets: Option<Selection>,
 }
 
 /// Processes all lineages of the host.
@@ -66,13 +73,16 @@ pub(crate) fn run(
 
     let mut sync = Sync::new(Scan::new(&layers, options.shard), state_dir);
     // An entry of the configuration may name a recorded lineage in several ways.
-    let is_indexed = configuration.lineages.is_empty();
+    let is_indexed = configuration.lineages.is_empty() && options.secrets.is_none();
     if is_indexed {
         sync.unread = UnreadLineages::new(Index::open(&store, sync.now), sync.now);
     }
     let mut inventory = Inventory::gather(Some(&store), configuration)?;
     if is_indexed {
         inventory.leave_out(|name| sync.unread.add(&store, name, sync.scan.is_own(name)));
+    }
+    if let Some(selection) = &options.secrets {
+        sync.add_secrets(selection, &context.env, &mut inventory)?;
     }
     if inventory.len() == 0 && sync.unread.is_empty() {
         sync.summary.add_warnings([nothing_to_sync(&sync.state_dir)]);
@@ -146,6 +156,22 @@ impl<'a> Sync<'a> {
         let now = clock::now();
         let unread = UnreadLineages::new(Index::default(), now);
         Self { scan, state_dir, lineages: Vec::new(), unread, summary: Summary::default(), now }
+    }
+
+    /// Adds the secrets of an API server to the inventory.
+    fn add_secrets(
+        &mut self,
+        selection: &Selection,
+        env: &Env,
+        inventory: &mut Inventory<'a>,
+    ) -> Result<(), SyncError> {
+        let is_own = |source: &Source| self.scan.is_own(&state::lineage_name(source));
+        let found = kubernetes::find(selection, env, Deadline::after(LISTING_TIMEOUT), is_own)?;
+        found.lineages.into_iter().for_each(|source| inventory.add(source));
+        for (namespace, error) in found.failed {
+            self.summary.add_failed(&namespace, error.into());
+        }
+        Ok(())
     }
 
     fn scan(&mut self, member: Member<'a>) {

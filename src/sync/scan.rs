@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 use super::error::SyncError;
 use crate::bundle::{self, LeafPeek};
 use crate::deploy::recorded_leaf;
-use crate::file::ReadError;
+use crate::file::{self, ReadError};
 use crate::inventory::{self, Member, Shard};
 use crate::names::Domain;
 use crate::settings::{self, Guards, Layers, LineageEntry, RecordedSettings, Settings};
@@ -86,12 +86,16 @@ impl<'a> Scan<'a> {
         Self { layers, shard, resolved: Vec::new(), deployments: Deployments::default() }
     }
 
-    /// Examines a lineage; `None` if it belongs to another shard.
+    /// Examines a lineage; `None` if it is not for this run.
     pub(super) fn examine(&mut self, member: Member<'a>) -> Option<ScanResult> {
         if let Some(state) = &member.state {
             self.deployments.add(&member.name, state);
         }
-        if !self.is_own(&member.name) {
+        // A secret that was not listed may be in a namespace that is not this run's.
+        let is_listed = |source: &Source| {
+            !file::is_in_memory(&source.files.cert) || file::is_provided(&source.files.cert)
+        };
+        if !self.is_own(&member.name) || member.source.as_ref().is_ok_and(|source| !is_listed(source)) {
             return None;
         }
         let name = member.name.clone();

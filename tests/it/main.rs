@@ -42,6 +42,7 @@ mod http2;
 mod incomplete;
 mod instructions;
 mod kills;
+mod kubernetes;
 mod large_account;
 mod limbo;
 mod look;

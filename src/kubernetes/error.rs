@@ -1,0 +1,75 @@
+//! Why the API server's secrets cannot be read.
+
+use std::time::Duration;
+
+use crate::api::SetupError;
+use crate::error::{Diagnostic, ErrorKind, INTERNAL_HINT};
+use crate::file::ReadError;
+use crate::hint::Hint;
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum KubernetesError {
+    /// No service account is mounted, or this is no pod.
+    #[error("--kubernetes needs a pod: {0} is not set")]
+    NotInPod(&'static str),
+    #[error("the address of the API server, {0}, is not a host and a port")]
+    InvalidAddress(String),
+    #[error("--kubernetes needs the token of a service account: {0}")]
+    ServiceAccount(#[from] ReadError),
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// 401, with the token that is mounted now.
+    #[error("the API server rejected the token of the service account (401)")]
+    Unauthorized,
+    /// 403
+    #[error("the service account may not list the secrets in {namespace} (403): {message}")]
+    Forbidden { namespace: String, message: String },
+    /// 410: the continue token is too old.
+    #[error("the list of secrets changed too fast to be read in pages (410)")]
+    Expired,
+    /// 429, 5xx, or no response.
+    #[error("the API server is unavailable: {reason}")]
+    Unavailable { reason: String, retry_after: Option<Duration> },
+    #[error("the API server refused to list the secrets in {namespace} ({status}): {message}")]
+    Refused { namespace: String, status: u16, message: String },
+    #[error("the API server sent a list of secrets that cannot be understood: {0}")]
+    InvalidResponse(String),
+    #[error("internal error: {0:#}")]
+    Internal(#[from] anyhow::Error),
+}
+
+impl Diagnostic for KubernetesError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NotInPod(_)
+            | Self::InvalidAddress(_)
+            | Self::ServiceAccount(_)
+            | Self::Unauthorized
+            | Self::Forbidden { .. }
+            | Self::Refused { .. } => ErrorKind::Config,
+            Self::Setup(error) => error.kind(),
+            Self::Expired | Self::Unavailable { .. } => ErrorKind::Temporary,
+            Self::InvalidResponse(_) => ErrorKind::Protocol,
+            Self::Internal(_) => ErrorKind::Internal,
+        }
+    }
+
+    fn hint(&self) -> Option<Hint> {
+        match self {
+            Self::NotInPod(_) => {
+                Some("run it in a pod, or mount the secrets and name their directories".into())
+            }
+            Self::ServiceAccount(_) => Some("set automountServiceAccountToken to true".into()),
+            Self::Forbidden { namespace, .. } => Some(
+                format!("bind a role with `list` on `secrets` to the service account in {namespace}").into(),
+            ),
+            Self::Setup(error) => error.hint(),
+            Self::Expired | Self::Unavailable { .. } => Some(Hint::Retry { first: "", lasting: "" }),
+            Self::Internal(_) => Some(INTERNAL_HINT.into()),
+            Self::InvalidAddress(_)
+            | Self::Unauthorized
+            | Self::Refused { .. }
+            | Self::InvalidResponse(_) => None,
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! `sync --kubernetes`: secrets that an API server lists. No cluster can run here; the API server is one of the tests'
+//! own, with the list endpoint only.
+
+mod api_server;
+
+use std::fs;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::harness::{API_KEY, Hook, Sandbox, edgecert, sandbox, test_ca, upload_count};
+
+use api_server::{ApiServer, Response, status};
+
+/// Mounts a directory as the service account of a pod, in a namespace of the program's own.
+const IN_POD: &str = r#"
+mount -t tmpfs none /run
+mkdir -p /run/secrets/kubernetes.io/serviceaccount
+mount --bind "$1" /run/secrets/kubernetes.io/serviceaccount
+shift
+exec "$@"
+"#;
+
+const LABEL: (&str, &str) = ("edge", "yes");
+
+/// A pod with a service account, in the namespace `default`.
+struct Pod {
+    account: TempDir,
+    server: ApiServer,
+}
+
+impl Pod {
+    fn new(server: &ApiServer) -> Self {
+        let pod = Self { account: TempDir::new().unwrap(), server: server.clone() };
+        pod.mount("token", "token\n");
+        pod.mount("namespace", "default");
+        pod.mount("ca.crt", test_ca().root());
+        pod
+    }
+
+    fn mount(&self, name: &str, text: &str) {
+        fs::write(self.account.path().join(name), text).unwrap();
+    }
+
+    /// A run of `sync --kubernetes` in a container without state.
+    fn sync(&self, service: &Sandbox, arguments: &[&str]) -> Hook {
+        let hook = edgecert().against(service).args(["sync", "--kubernetes"]).args(arguments);
+        self.contain(hook)
+    }
+
+    fn contain(&self, hook: Hook) -> Hook {
+        let address = self.server.address();
+        let hook = hook.env("KUBERNETES_SERVICE_HOST", address.ip().to_string());
+        let hook = hook.env("KUBERNETES_SERVICE_PORT", address.port().to_string());
+        let account = self.account.path().to_str().unwrap();
+        hook.under(&["unshare", "--mount", "sh", "-ec", IN_POD, "sh", account])
+    }
+}
+
+fn count(output: &Value, name: &str) -> u64 {
+    output["counts"][name].as_u64().unwrap()
+}
+
+#[test]
+fn secrets_are_deployed_without_state() {
+    let (service, server) = (sandbox(&["a.example", "b.example"]), ApiServer::start());
+    let pod = Pod::new(&server);
+    let secrets = ["a.example", "b.example"].map(|domain| {
+        let issued = test_ca().issue(&[domain]).unwrap();
+        server.apply("default", domain, LABEL, &issued);
+        issued
+    });
+    let output = pod.sync(&service, &["-vv"]).succeeds();
+    assert!(output.stdout.contains("2 lineages: 2 deployed"), "{}", output.stdout);
+    for text in [&output.stdout, &output.stderr, &output.state] {
+        for secret in [&secrets[0].key, &secrets[1].key, "Bearer token", API_KEY] {
+            let line = secret.lines().nth(1).unwrap_or(secret);
+            assert!(!text.contains(line), "{text}");
+        }
+    }
+    // A later run, in a new container.
+    let output = pod.sync(&service, &["--json"]).succeeds();
+    assert_eq!(output.json()["changed"], false);
+    assert_eq!(upload_count(&service), 2);
+
+    let renewed = test_ca().issue_now(&["a.example"]).unwrap();
+    server.apply("default", "a.example", LABEL, &renewed);
+    pod.sync(&service, &[]).succeeds();
+    assert_eq!(upload_count(&service), 3);
+}
+
+#[test]
+fn state_of_a_volume_is_used() {
+    let (service, server) = (sandbox(&["a.example"]), ApiServer::start());
+    let (pod, volume) = (Pod::new(&server), TempDir::new().unwrap());
+    server.apply("default", "a", LABEL, &test_ca().issue(&["a.example"]).unwrap());
+    let sync = |arguments: &[&str]| {
+        let hook = edgecert().against(&service).args(["sync", "--json"]).args(arguments);
+        pod.contain(hook.env("EDGECERT_STATE_DIR", volume.path())).succeeds().json()
+    };
+    assert_eq!(count(&sync(&["--kubernetes"]), "deployed"), 1);
+    assert_eq!(count(&sync(&["--kubernetes"]), "unchanged"), 1);
+    // Without the flag, and after the secret was deleted, the lineage is left alone.
+    assert_eq!(count(&sync(&[]), "total"), 0);
+    let other = Pod::new(&ApiServer::start());
+    let hook = edgecert().against(&service).args(["sync", "--kubernetes"]);
+    other.contain(hook.env("EDGECERT_STATE_DIR", volume.path())).succeeds();
+    assert_eq!(upload_count(&service), 1);
+}
+
+#[test]
+fn pages_are_followed_and_listed_again() {
+    let (service, server) = (sandbox(&["a.example"]), ApiServer::start());
+    let pod = Pod::new(&server);
+    let issued = test_ca().issue(&["a.example"]).unwrap();
+    for number in 0..7 {
+        server.apply("default", &format!("s{number}"), LABEL, &issued);
+    }
+    server.cluster().page_size = 3;
+    server.cluster().expiries = 1;
+    let output = pod.sync(&service, &["--json"]).succeeds().json();
+    assert_eq!(count(&output, "total"), 7);
+    // The first page, an expired token, and three pages.
+    assert_eq!(server.cluster().requests.len(), 5);
+    // A list that changes faster than it can be read.
+    server.cluster().expiries = usize::MAX;
+    let output = pod.sync(&service, &[]).exits_with(75);
+    assert!(output.stderr.contains("(410)"), "{}", output.stderr);
+}
+
+#[test]
+fn rotated_token_is_read_again() {
+    let (service, server) = (sandbox(&["a.example"]), ApiServer::start());
+    let pod = Pod::new(&server);
+    server.apply("default", "a", LABEL, &test_ca().issue(&["a.example"]).unwrap());
+    // The server no longer accepts the token of the first attempt, and would accept that of the second.
+    server.cluster().faults.push_back(status(401, "Unauthorized"));
+    pod.sync(&service, &[]).succeeds();
+    assert_eq!(server.cluster().requests.len(), 2);
+
+    server.cluster().tokens.clear();
+    let output = pod.sync(&service, &[]).exits_with(78);
+    assert!(output.stderr.contains("rejected the token of the service account (401)"), "{}", output.stderr);
+}
+
+#[test]
+fn forbidden_namespace_does_not_stop_others() {
+    let (service, server) = (sandbox(&["a.example"]), ApiServer::start());
+    let pod = Pod::new(&server);
+    server.apply("default", "a", LABEL, &test_ca().issue(&["a.example"]).unwrap());
+    let output = pod.sync(&service, &["--namespace", "other", "--namespace", "default"]).exits_with(78);
+    assert_eq!(upload_count(&service), 1);
+    assert!(output.stderr.contains("may not list the secrets in other (403)"), "{}", output.stderr);
+    assert!(output.stderr.contains("bind a role"), "{}", output.stderr);
+}
+
+#[test]
+fn selector_and_type_choose_secrets() {
+    let (service, server) = (sandbox(&["a.example", "b.example"]), ApiServer::start());
+    let pod = Pod::new(&server);
+    server.apply("default", "a", LABEL, &test_ca().issue(&["a.example"]).unwrap());
+    server.apply("default", "b", ("edge", "no"), &test_ca().issue(&["b.example"]).unwrap());
+    pod.sync(&service, &["--selector", "edge=yes"]).succeeds();
+    let bound: Vec<_> = service.sites().into_iter().filter(|site| !site["cert_id"].is_null()).collect();
+    assert_eq!(bound.iter().map(|site| &site["domain"]).collect::<Vec<_>>(), ["a.example"]);
+}
+
+#[test]
+fn unavailable_server_is_asked_again() {
+    let (service, server) = (sandbox(&["a.example"]), ApiServer::start());
+    let pod = Pod::new(&server);
+    server.apply("default", "a", LABEL, &test_ca().issue(&["a.example"]).unwrap());
+    let busy = Response { headers: "Retry-After: 0\r\n", ..status(429, "too many requests") };
+    server.cluster().faults.push_back(busy);
+    pod.sync(&service, &[]).succeeds();
+    for _ in 0..4 {
+        let down = Response { headers: "Retry-After: 0\r\n", ..status(503, "etcd has no leader") };
+        server.cluster().faults.push_back(down);
+    }
+    let output = pod.sync(&service, &[]).exits_with(75);
+    assert!(output.stderr.contains("etcd has no leader (503)"), "{}", output.stderr);
+    let garbled = Response { status: 200, headers: "", body: "{\"items\": [{}]}".into() };
+    server.cluster().faults.push_back(garbled);
+    pod.sync(&service, &[]).exits_with(76);
+}
+
+#[test]
+fn broken_secret_is_a_failure() {
+    let (service, server) = (sandbox(&["a.example"]), ApiServer::start());
+    let pod = Pod::new(&server);
+    server.apply_data("default", "broken", LABEL, &[("tls.crt", "no certificate".into())]);
+    server.apply("default", "a", LABEL, &test_ca().issue(&["a.example"]).unwrap());
+    let output = pod.sync(&service, &[]).exits_with(65);
+    assert!(output.stdout.contains("1 deployed"), "{}", output.stdout);
+    assert!(output.stderr.contains("/kubernetes:/default/broken/tls.crt"), "{}", output.stderr);
+}
+
+#[test]
+fn outside_a_pod_says_what_is_missing() {
+    let service = sandbox(&[]);
+    let output = edgecert().against(&service).args(["sync", "--kubernetes"]).exits_with(78);
+    assert!(output.stderr.contains("needs a pod: KUBERNETES_SERVICE_HOST is not set"), "{}", output.stderr);
+    edgecert().args(["sync", "--namespace", "default"]).exits_with(2);
+    edgecert().args(["sync", "--kubernetes", "--namespace", "../x"]).exits_with(2);
+}
+
+#[test]
+fn indexed_job_deploys_each_secret_once() {
+    const SECRETS: usize = 1000;
+    const SHARDS: usize = 4;
+    let domains: Vec<String> = (0..SECRETS).map(|number| format!("s{number}.example")).collect();
+    let domains: Vec<&str> = domains.iter().map(String::as_str).collect();
+    let (service, server) = (sandbox(&domains), ApiServer::start());
+    let pod = Pod::new(&server);
+    for domain in &domains {
+        server.apply("default", domain, LABEL, &test_ca().issue(&[domain]).unwrap());
+    }
+    let mut deployed = 0;
+    for index in 0..SHARDS {
+        let output = pod.sync(&service, &["--json", "--shard", &format!("{index}/{SHARDS}")]).succeeds();
+        deployed += count(&output.json(), "deployed");
+        assert_eq!(count(&output.json(), "total"), count(&output.json(), "deployed"));
+    }
+    assert_eq!((deployed, upload_count(&service)), (1000, 1000));
+}
