@@ -1,13 +1,51 @@
-//! lego 4 as `hooks/lego/edgecert-lego` runs it from cron, with RSA and EC keys, under dash and bash.
+//! lego as `hooks/lego/edgecert-lego` runs it from cron, with RSA and EC keys, under dash and bash: the real version 4,
+//! and version 5 by its contract.
 
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
 
-use crate::harness::{Sandbox, require, sandbox};
+use serde_json::Value;
 
-use super::{Client, ClientCertificate, ClientOutput, Pebble, assert_later_wins, assert_sequence};
+use crate::harness::{Sandbox, require, sandbox, state_files, sync};
+
+use super::{
+    Client, ClientCertificate, ClientOutput, Pebble, assert_later_wins, assert_sequence, served_record,
+};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/hooks/lego/edgecert-lego");
 const DOMAINS: [&str; 2] = ["a.example", "www.a.example"];
+
+/// lego 5 as far as the script uses it: lego 4 orders the certificate, the rest follows the contract of version 5.
+const LEGO_5: &str = r#"
+if [ "$1 ${2:-}" = "run --help" ]; then echo "   --deploy-hook string  Hook"; exit; fi
+if [ "$1" != run ]; then echo "No help topic for '$1'" >&2; exit 3; fi
+shift
+count=$# force='' hook=''
+while [ "$count" -gt 0 ]; do
+    word=$1 count=$((count - 1))
+    shift
+    case $word in
+        --deploy-hook) hook=$1 count=$((count - 1)); shift ;;
+        --renew-force) force=yes ;;
+        --no-random-sleep) ;;
+        *) set -- "$@" "$word" ;;
+    esac
+done
+files=$LEGO_PATH/certificates/a.example
+if [ ! -e "$files.crt" ]; then /usr/bin/lego "$@" run || exit 1
+elif [ "$force" ]; then /usr/bin/lego "$@" renew --days 9999 --no-random-sleep || exit 1
+else echo "Skip renewal" >&2; exit 0
+fi
+openssl pkcs8 -topk8 -nocrypt -in "$files.key" -out "$files.pkcs8" && mv "$files.pkcs8" "$files.key" || exit 1
+export LEGO_HOOK_ACCOUNT_EMAIL=ops@a.example LEGO_HOOK_ACCOUNT_SERVER=https://acme.example/directory
+export LEGO_HOOK_CERT_NAME=a.example LEGO_HOOK_CERT_DOMAINS=a.example,www.a.example
+export LEGO_HOOK_CERT_PATH="$files.crt" LEGO_HOOK_CERT_KEY_PATH="$files.key"
+export LEGO_HOOK_ISSUER_CERT_PATH="$files.issuer.crt"
+$hook || exit 1
+"#;
 
 /// A host whose cron job runs the script in this shell, and the CA that issues to it.
 struct Host {
@@ -25,18 +63,28 @@ impl Host {
         Self { shell: shell.env("EDGECERT_BIN", program), ca }
     }
 
+    /// The host with lego 5 instead of lego 4.
+    fn with_lego_5(self) -> Self {
+        self.shell.script("bin/lego", LEGO_5);
+        self
+    }
+
     /// The cron line, with these variables before it.
     fn cron(&self, variables: &str, domain: &str, options: &str) -> ClientOutput {
         let (shell, server) = (self.shell.program_text(), self.ca.directory());
         let line = format!(
-            "{variables} {shell} {SCRIPT} '{domain}' {options} --accept-tos --email ops@a.example \
+            "PATH=bin:$PATH {variables} {shell} {SCRIPT} '{domain}' {options} --accept-tos --email ops@a.example \
              --server {server}"
         );
         self.shell.run(["-c", &line])
     }
 
     fn certificate(&self, directory: &'static str, key_type: &'static str) -> Certificate<'_> {
-        Certificate { host: self, directory, key_type }
+        Certificate { host: self, directory, key_type, renew_options: "--days 9999 --no-random-sleep" }
+    }
+
+    fn certificate_of_lego_5(&self, directory: &'static str, key_type: &'static str) -> Certificate<'_> {
+        Certificate { host: self, directory, key_type, renew_options: "--renew-force --no-random-sleep" }
     }
 }
 
@@ -45,6 +93,8 @@ struct Certificate<'a> {
     host: &'a Host,
     directory: &'static str,
     key_type: &'static str,
+    /// The options that renew a certificate that is not due.
+    renew_options: &'static str,
 }
 
 impl Certificate<'_> {
@@ -72,7 +122,7 @@ impl ClientCertificate for Certificate<'_> {
     }
 
     fn renew(&self) -> ClientOutput {
-        self.run("--days 9999 --no-random-sleep")
+        self.run(self.renew_options)
     }
 }
 
@@ -96,13 +146,70 @@ fn lego_keys_of_both_types_share_site() {
     assert_later_wins(&service, [&certificates[0], &certificates[1]], &DOMAINS);
 }
 
+#[test]
+fn lego_5_survives_failed_renewal() {
+    for (shell, lego_type, key_type) in [("dash", "rsa2048", "RSA-2048"), ("bash", "ec256", "P-256")] {
+        let service = sandbox(&DOMAINS);
+        let host = Host::deploying_to(&service, shell).with_lego_5();
+        let certificate = host.certificate_of_lego_5("lego", lego_type);
+        assert_sequence(&service, &certificate, &DOMAINS, key_type, 1);
+        let output = certificate.run("").succeeds();
+        assert!(output.stderr.contains("Skip renewal"), "{}", output.stderr);
+    }
+}
+
+#[test]
+fn lego_5_keys_of_both_types_share_site() {
+    let service = sandbox(&DOMAINS);
+    let host = Host::deploying_to(&service, "dash").with_lego_5();
+    let [rsa, ec] = [("lego-rsa", "rsa2048"), ("lego-ec", "ec256")]
+        .map(|(directory, key_type)| host.certificate_of_lego_5(directory, key_type));
+    assert_later_wins(&service, [&rsa, &ec], &DOMAINS);
+}
+
+/// The hook of the real lego 4 gets the signal that lego sends after 2 minutes.
+#[test]
+fn sync_finishes_deployment_killed_by_lego() {
+    let service = sandbox(&DOMAINS);
+    let mut host = Host::deploying_to(&service, "dash");
+    let pipe = host.shell.path("stderr");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let hook = host.shell.script("hook", "exec 2>stderr\necho $$ >&2\nexec ./edgecert -v\n");
+    host.shell = host.shell.env("EDGECERT_BIN", hook);
+    let certificate = host.certificate("lego", "ec256");
+    service.hold_pushes(true);
+    let output = thread::scope(|scope| {
+        let run = scope.spawn(|| certificate.issue());
+        let mut lines = BufReader::new(File::open(&pipe).unwrap()).lines().map(Result::unwrap);
+        let process = lines.next().unwrap();
+        let waiting = lines.find(|line| line.contains("waiting for the edge"));
+        assert!(waiting.is_some(), "the hook waits until it is killed");
+        assert!(Command::new("kill").args(["-KILL", &process]).status().unwrap().success());
+        run.join().unwrap()
+    });
+    assert!(output.exits_with(255).stderr.contains("signal: killed"));
+    service.hold_pushes(false);
+
+    let again = certificate.run("").succeeds();
+    assert!(again.stderr.contains("no renewal"), "lego does not repeat the hook: {}", again.stderr);
+    let state = host.shell.path("state");
+    let pending = || {
+        let file = fs::read(&state_files(&state)[0]).unwrap();
+        serde_json::from_slice::<Value>(&file).unwrap()["pending_since"].is_string()
+    };
+    assert!(pending(), "the deployment was killed");
+    sync(&service, &state).env("EDGECERT_ALLOW_UNTRUSTED", "true").succeeds();
+    assert!(!pending());
+    assert_eq!(served_record(&service, &DOMAINS).chain, certificate.chain());
+}
+
 /// The file of a wildcard has another name than the domain. If the script missed it, it would order a certificate in every
 /// run.
 #[test]
 fn lego_script_finds_wildcard_certificate() {
     for shell in ["dash", "bash"] {
         let client = Client::new(shell, shell);
-        client.script("bin/lego", "echo \"$@\"\n");
+        client.script("bin/lego", "if [ \"$*\" != \"run --help\" ]; then echo \"$@\"; fi\n");
         let command = |domain: &str| {
             let line = format!("PATH=bin:$PATH LEGO_PATH=lego {shell} {SCRIPT} '{domain}' --http");
             client.run(["-c", &line]).succeeds().stdout
