@@ -12,7 +12,8 @@ use serde_json::Value;
 use crate::harness::{Sandbox, require, sandbox, state_files, sync};
 
 use super::{
-    Client, ClientCertificate, ClientOutput, Pebble, assert_later_wins, assert_sequence, served_record,
+    Client, ClientCertificate, ClientOutput, Pebble, assert_later_wins, assert_sequence, certificates,
+    cron_command, served_record,
 };
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/hooks/lego/edgecert-lego");
@@ -135,6 +136,26 @@ fn lego_script_survives_failed_renewal() {
         assert_sequence(&service, &certificate, &DOMAINS, key_type, 75);
         let output = certificate.run("").succeeds();
         assert!(output.stderr.contains("no renewal"), "{}", output.stderr);
+    }
+}
+
+/// The line as written at the head of the script, but for the webroot.
+#[test]
+fn cron_line_of_lego_script_deploys() {
+    for with_lego_5 in [false, true] {
+        let domains = ["example.com", "www.example.com"];
+        let service = sandbox(&domains);
+        let mut host = Host::deploying_to(&service, "dash");
+        if with_lego_5 {
+            host.shell.script("bin/lego", &LEGO_5.replace("a.example", "example.com"));
+        }
+        let (path, server) = (host.shell.path("lego"), host.ca.directory());
+        host.shell = host.shell.env("LEGO_PATH", path);
+        let line = cron_command("lego/edgecert-lego", SCRIPT).replace("/var/www/html", "web");
+        let line = format!("PATH=bin:$PATH {line} --server {server}");
+        host.shell.run(["-c", &line]).succeeds();
+        let chain = certificates(&host.shell.read("lego/certificates/example.com.crt"));
+        assert_eq!(served_record(&service, &domains).chain, chain, "lego 5: {with_lego_5}");
     }
 }
 

@@ -9,6 +9,7 @@ mod caddy;
 mod certbot;
 mod client;
 mod client_layouts;
+mod cron_line;
 mod dehydrated;
 mod dehydrated_settings;
 mod layouts;
@@ -25,6 +26,7 @@ mod uacme;
 mod uacme_script;
 
 use client::{Client, ClientOutput};
+use cron_line::cron_command;
 use pebble::Pebble;
 use record::{certificates, only_record, served_record};
 use sequence::{ClientCertificate, assert_later_wins, assert_sequence};

@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use crate::harness::{Sandbox, request_lines, require, require_tracer, sandbox};
 
-use super::{Client, ClientCertificate, ClientOutput, Pebble, assert_later_wins, assert_sequence};
+use super::{
+    Client, ClientCertificate, ClientOutput, Pebble, assert_later_wins, assert_sequence, certificates,
+    cron_command, served_record,
+};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/hooks/uacme/edgecert-uacme");
 const DOMAINS: [&str; 2] = ["a.example", "www.a.example"];
@@ -96,6 +99,23 @@ fn uacme_script_survives_failed_renewal() {
         host.shell.write("uacme/private/key.pem", "no key");
         certificate.run("--force").exits_with(2);
     }
+}
+
+/// The line as written at the head of the script, with the hook for challenges of uacme's package.
+#[test]
+fn cron_line_of_uacme_script_deploys() {
+    let domains = ["example.com", "www.example.com"];
+    let service = sandbox(&domains);
+    let mut host = Host::deploying_to(&service, "dash");
+    host.shell.write("web/empty", "");
+    let web = host.shell.path("web");
+    host.shell = host.shell.env("UACME_CHALLENGE_PATH", web);
+    // The account and the certificate are in the same directory.
+    host.certificate("uacme", "EC");
+    let program = format!("{SCRIPT} --acme-url {} --confdir uacme --no-ocsp", host.ca.directory());
+    host.line(&cron_command("uacme/edgecert-uacme", &program)).succeeds();
+    let chain = certificates(&host.shell.read("uacme/example.com/cert.pem"));
+    assert_eq!(served_record(&service, &domains).chain, chain);
 }
 
 #[test]
