@@ -26,7 +26,7 @@ impl Certbot {
         let program = env_var("EDGECERT_TEST_NEWEST_CERTBOT").filter(|program| !program.is_empty());
         let program = program.unwrap_or_else(|| {
             cannot_run(
-                "EDGECERT_TEST_NEWEST_CERTBOT does not name the certbot of tests/it/clients/install-certbot",
+                "EDGECERT_TEST_NEWEST_CERTBOT does not name the certbot of tests/install-from-pypi certbot",
             )
         });
         Self::with(Client::of_program(program), service)

@@ -1,6 +1,6 @@
 //! The sandbox against its own `/openapi.json`, tested by schemathesis.
 //!
-//! It needs the `PyPI` package schemathesis: `SCHEMATHESIS=$(tests/sandbox/install-schemathesis)`, or one in `PATH`.
+//! It needs the `PyPI` package schemathesis: `SCHEMATHESIS=$(tests/install-from-pypi schemathesis)`, or one in `PATH`.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "tests fail by panicking")]
 
@@ -9,7 +9,7 @@ use std::process::Command;
 use edgecert_sandbox::{Authority, Options, Sandbox};
 use serde_json::json;
 
-const HINT: &str = "install schemathesis: export SCHEMATHESIS=$(tests/sandbox/install-schemathesis)";
+const HINT: &str = "install schemathesis: export SCHEMATHESIS=$(tests/install-from-pypi schemathesis)";
 
 #[expect(clippy::disallowed_methods, reason = "a setting of the tests")]
 fn schemathesis() -> String {
