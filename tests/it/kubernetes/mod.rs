@@ -2,6 +2,8 @@
 //! own, with the list endpoint only.
 
 mod api_server;
+mod chart;
+mod manifests;
 
 use std::fs;
 
@@ -207,7 +209,6 @@ fn outside_a_pod_says_what_is_missing() {
 #[test]
 fn indexed_job_deploys_each_secret_once() {
     const SECRETS: usize = 1000;
-    const SHARDS: usize = 4;
     let domains: Vec<String> = (0..SECRETS).map(|number| format!("s{number}.example")).collect();
     let domains: Vec<&str> = domains.iter().map(String::as_str).collect();
     let (service, server) = (sandbox(&domains), ApiServer::start());
@@ -216,8 +217,9 @@ fn indexed_job_deploys_each_secret_once() {
         server.apply("default", domain, LABEL, &test_ca().issue(&[domain]).unwrap());
     }
     let mut deployed = 0;
-    for index in 0..SHARDS {
-        let output = pod.sync(&service, &["--json", "--shard", &format!("{index}/{SHARDS}")]).succeeds();
+    for arguments in manifests::indexed_job() {
+        let hook = edgecert().against(&service).args(&arguments).args(["--json"]);
+        let output = pod.contain(hook).succeeds();
         deployed += count(&output.json(), "deployed");
         assert_eq!(count(&output.json(), "total"), count(&output.json(), "deployed"));
     }
