@@ -1,7 +1,8 @@
 //! certbot with the hook as `--deploy-hook`, and by mistake as `--post-hook`.
 //!
-//! certbot is Debian's, or the one that `EDGECERT_TEST_CERTBOT` names. Where the contract of the newest one differs,
-//! that of `PyPI` runs, too, which `tests/run` installs and names in `EDGECERT_TEST_NEWEST_CERTBOT`.
+//! certbot is Debian's, or the one that `EDGECERT_TEST_CERTBOT` names. What both do runs in `certbot_renewals.rs` and
+//! `certbot_hooks.rs` with the newest of `PyPI`, too, which `tests/run` installs and names in
+//! `EDGECERT_TEST_NEWEST_CERTBOT`.
 
 use tempfile::TempDir;
 
@@ -10,19 +11,19 @@ use crate::harness::{Lineage, Sandbox, cannot_run, edgecert, env_var, sandbox};
 use super::{Client, ClientOutput, Pebble, certificates, only_record, served_record};
 
 /// certbot with its own directories, and the CA that issues to it.
-struct Certbot {
-    client: Client,
+pub(super) struct Certbot {
+    pub(super) client: Client,
     ca: Pebble,
 }
 
 impl Certbot {
-    fn deploying_to(service: &Sandbox) -> Self {
+    pub(super) fn deploying_to(service: &Sandbox) -> Self {
         let other = env_var("EDGECERT_TEST_CERTBOT").map(Client::of_program);
         Self::with(other.unwrap_or_else(|| Client::new("certbot", "certbot")), service)
     }
 
     /// The newest certbot, from `PyPI`.
-    fn newest(service: &Sandbox) -> Self {
+    pub(super) fn newest(service: &Sandbox) -> Self {
         let program = env_var("EDGECERT_TEST_NEWEST_CERTBOT").filter(|program| !program.is_empty());
         let program = program.unwrap_or_else(|| {
             cannot_run(
@@ -38,16 +39,16 @@ impl Certbot {
         Self { client: client.deploying_to(service), ca }
     }
 
-    fn env(self, name: &str, value: &str) -> Self {
+    pub(super) fn env(self, name: &str, value: &str) -> Self {
         Self { client: self.client.env(name, value), ca: self.ca }
     }
 
-    fn with_service_down(self) -> Self {
+    pub(super) fn with_service_down(self) -> Self {
         Self { client: self.client.with_service_down(), ca: self.ca }
     }
 
     /// Orders the first certificate. The manual plugin leaves `CERTBOT_*` variables in the hook's environment.
-    fn certonly(&self, options: &[&str], names: &[&str]) -> ClientOutput {
+    pub(super) fn certonly(&self, options: &[&str], names: &[&str]) -> ClientOutput {
         let (directory, hook) = (self.ca.directory(), self.client.path_text("edgecert"));
         let mut arguments = vec!["certonly", "--non-interactive", "--agree-tos"];
         arguments.extend(["--register-unsafely-without-email", "--server", &directory]);
@@ -58,18 +59,36 @@ impl Certbot {
     }
 
     /// Renews the certificate with the hook that certbot saved.
-    fn renew(&self, options: &[&str]) -> ClientOutput {
+    pub(super) fn renew(&self, options: &[&str]) -> ClientOutput {
         self.run(&["renew", "--force-renewal", "--no-random-sleep-on-renew"], options)
     }
 
-    fn run(&self, arguments: &[&str], options: &[&str]) -> ClientOutput {
+    pub(super) fn run(&self, arguments: &[&str], options: &[&str]) -> ClientOutput {
         let directories = ["--config-dir", "config", "--work-dir", "work", "--logs-dir", "logs"];
         self.client.run([arguments, &directories, options].concat())
     }
 
+    /// Major and minor version.
+    pub(super) fn version(&self) -> (u32, u32) {
+        let version = self.run(&["--version"], &[]).succeeds().stdout;
+        let version = version.trim().strip_prefix("certbot ").unwrap();
+        let mut numbers = version.split('.').map(|number| number.parse::<u32>().unwrap());
+        (numbers.next().unwrap(), numbers.next().unwrap())
+    }
+
+    /// The URL of the CA.
+    pub(super) fn directory(&self) -> String {
+        self.ca.directory()
+    }
+
     /// The chain on disk.
-    fn chain(&self) -> Vec<String> {
-        certificates(&self.client.read(&format!("config/live/{NAME}/fullchain.pem")))
+    pub(super) fn chain(&self) -> Vec<String> {
+        self.chain_of(NAME)
+    }
+
+    /// The chain of this lineage on disk.
+    pub(super) fn chain_of(&self, name: &str) -> Vec<String> {
+        certificates(&self.client.read(&format!("config/live/{name}/fullchain.pem")))
     }
 
     fn log(&self) -> String {
@@ -77,8 +96,11 @@ impl Certbot {
     }
 }
 
+/// Both versions, as constructors, because each needs a service of its own.
+pub(super) const VERSIONS: [fn(&Sandbox) -> Certbot; 2] = [Certbot::deploying_to, Certbot::newest];
+
 /// The name of the lineage, which is not one of its domains.
-const NAME: &str = "shop";
+pub(super) const NAME: &str = "shop";
 
 #[test]
 fn certbot_deploys_and_renews_one_record() {
@@ -99,33 +121,6 @@ fn certbot_deploys_and_renews_one_record() {
     assert_eq!(renewed.id, first.id);
     assert_ne!(renewed.chain, first.chain);
     assert_eq!(renewed.chain, certbot.chain());
-}
-
-/// Both types of keys: first issuance with the service down, `sync`, renewal.
-#[test]
-fn newest_certbot_deploys_and_renews() {
-    for key_type in ["ecdsa", "rsa"] {
-        let service = sandbox(&["a.example", "x.b.example"]);
-        let certbot = Certbot::newest(&service);
-        let api = service.endpoints().api.clone();
-        let certbot = certbot.with_service_down();
-        let output = certbot.certonly(&["--key-type", key_type], &["*.b.example", "a.example"]).succeeds();
-        assert!(output.stderr.contains("reported error code 75"), "{}", output.stderr);
-        let certbot = certbot.env("EDGECERT_BASE_URL", &api).env("EDGECERT_TIMEOUT", "90");
-        let state = certbot.client.path("state");
-        let sync = edgecert()
-            .against(&service)
-            .env("EDGECERT_STATE_DIR", state)
-            .env("EDGECERT_ALLOW_UNTRUSTED", "1");
-        sync.args(["sync"]).succeeds();
-        let first = served_record(&service, &["a.example", "x.b.example"]);
-        assert_eq!(first.chain, certbot.chain(), "{key_type}");
-        let output = certbot.renew(&[]).succeeds();
-        assert!(output.stdout.contains("(replaced), bound to "), "{}", output.stdout);
-        let renewed = served_record(&service, &["a.example", "x.b.example"]);
-        assert_eq!((renewed.id, &renewed.chain), (first.id, &certbot.chain()), "{key_type}");
-        assert_ne!(renewed.chain, first.chain);
-    }
 }
 
 #[test]
@@ -197,14 +192,6 @@ fn certbot_directory_is_a_lineage() {
     assert_eq!(served_record(&service, &["a.example"]).chain, certbot.chain());
 }
 
-/// Whether certbot passes the renewed domains to post hooks, as it does from 4.2 on.
-fn describes_post_hooks(certbot: &Certbot) -> bool {
-    let version = certbot.run(&["--version"], &[]).succeeds().stdout;
-    let version = version.trim().strip_prefix("certbot ").unwrap();
-    let mut numbers = version.split('.').map(|number| number.parse::<u32>().unwrap());
-    (numbers.next().unwrap(), numbers.next().unwrap()) >= (4, 2)
-}
-
 #[test]
 fn post_hook_is_a_configuration_error() {
     // Before 4.2, certbot sets no variable for a post hook, but those of the last deploy hook remain set.
@@ -212,7 +199,7 @@ fn post_hook_is_a_configuration_error() {
         let service = sandbox(&["a.example"]);
         let certbot = Certbot::deploying_to(&service);
         let hook = certbot.client.path_text("edgecert");
-        let code = if describes_post_hooks(&certbot) { 78 } else { earlier };
+        let code = if certbot.version() >= (4, 2) { 78 } else { earlier };
         let options = ["--deploy-hook", deploy_hook, "--post-hook", &hook];
         let outputs = [certbot.certonly(&options, &["a.example"]), certbot.renew(&[])];
         for output in outputs.map(ClientOutput::succeeds) {

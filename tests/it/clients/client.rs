@@ -101,7 +101,21 @@ impl Client {
     #[track_caller]
     pub(super) fn run<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> ClientOutput {
         let mut command = Command::new(&self.program);
-        command.args(arguments).env_clear().envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command.args(arguments);
+        self.finish(command)
+    }
+
+    /// Runs a command line in the client's home directory and environment.
+    #[track_caller]
+    pub(super) fn run_in_shell(&self, line: &str) -> ClientOutput {
+        let mut command = Command::new("sh");
+        command.args(["-c", line]);
+        self.finish(command)
+    }
+
+    #[track_caller]
+    fn finish(&self, mut command: Command) -> ClientOutput {
+        command.env_clear().envs(self.variables.iter().map(|(name, value)| (name, value)));
         command.current_dir(self.home.path()).stdin(Stdio::null());
         let output = command.output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();

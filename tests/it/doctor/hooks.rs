@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 use super::{Certbot, assert_only_fault, doctor, faults, on_good_host, private_directory};
 use crate::harness::{Sandbox, edgecert, sandbox, test_ca};
+use crate::tidy::read;
 
 #[test]
 fn deployed_lineage_needs_its_hook() {
@@ -62,6 +63,10 @@ fn certbot_hook_is_found_everywhere() {
     call().exits_with(78);
     certbot.write("renewal-hooks/deploy/edgecert.sh", "exec edgecert\n", 0o644);
     assert_only_fault(&call().exits_with(78), "fail hook: the hook for ", "install edgecert there");
+    fs::remove_file(certbot.path("renewal-hooks/deploy/edgecert.sh")).unwrap();
+    let recipe = read("hooks/certbot/edgecert").replace("/usr/local/bin/edgecert", program.to_str().unwrap());
+    certbot.write("renewal-hooks/deploy/edgecert", &recipe, 0o755);
+    call().succeeds();
 }
 
 /// Creates acme.sh's directory for a domain, with lines in its configuration.

@@ -1,0 +1,31 @@
+//! The files of `hooks/`, and the commands in the comments at their head.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Where the recipes expect edgecert.
+pub(super) const INSTALLED: &str = "/usr/local/bin/edgecert";
+
+/// The path of a recipe.
+pub(super) fn recipe(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("hooks").join(name)
+}
+
+pub(super) fn recipe_text(name: &str) -> String {
+    fs::read_to_string(recipe(name)).unwrap()
+}
+
+/// The commands at the head of a recipe, which its comments indent.
+pub(super) fn commands(name: &str) -> Vec<String> {
+    recipe_text(name).lines().filter_map(|line| line.strip_prefix("#   ")).map(str::to_owned).collect()
+}
+
+/// The only command at the head of a recipe that begins with this text.
+#[track_caller]
+pub(super) fn command(name: &str, begin: &str) -> String {
+    let mut commands = commands(name).into_iter().filter(|command| command.starts_with(begin));
+    match (commands.next(), commands.next()) {
+        (Some(command), None) => command,
+        (first, second) => panic!("hooks/{name}: not one command {begin}: {first:?} {second:?}"),
+    }
+}
