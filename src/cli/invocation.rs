@@ -174,7 +174,7 @@ impl Command {
     fn is_read(&self) -> bool {
         match self {
             Self::Deploy(args) => args.dry_run,
-            Self::Sync(_) => false,
+            Self::Sync(_) | Self::Man(_) => false,
             Self::Status(args) => args.forget.is_none(),
             Self::Certs(command) => command.is_read(),
             Self::Sites(command) => command.is_read(),
@@ -194,6 +194,7 @@ impl Command {
             Self::Certs(command) => command.name(),
             Self::Sites(command) => command.name(),
             Self::Completions(_) => "completions",
+            Self::Man(_) => "man",
         }
     }
 }
@@ -245,7 +246,7 @@ fn config(arguments: &[OsString]) -> Option<PathBuf> {
 }
 
 /// Commands that a usage error may belong to.
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 19] = [
     "certs download",
     "certs list",
     "sites bind",
@@ -260,6 +261,7 @@ const COMMANDS: [&str; 18] = [
     "check",
     "completions",
     "doctor",
+    "man",
     "plan",
     "sites",
     "status",

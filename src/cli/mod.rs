@@ -1,4 +1,4 @@
-//! The command line: commands, flags and help. Completions come from the same definition.
+//! The command line: commands, flags and help. Completions and the manual come from the same definition.
 //!
 //! This is parsing only. The defaults are in `settings`: a default here would shadow the configuration file.
 
@@ -7,6 +7,7 @@ mod check;
 mod deploy;
 mod doctor;
 mod invocation;
+mod man;
 mod service;
 mod settings;
 mod sites;
@@ -27,6 +28,7 @@ pub(crate) use self::deploy::{CertificateArgs, DeployArgs, PlanArgs};
 pub(crate) use self::doctor::DoctorArgs;
 pub(crate) use self::invocation::Task;
 pub use self::invocation::{CommandLine, Invocation, UsageError, command_name, is_monitoring, wants_json};
+pub(crate) use self::man::ManArgs;
 pub(crate) use self::service::{ServiceArgs, WaitArgs};
 pub(crate) use self::settings::SettingArgs;
 pub(crate) use self::sites::{
@@ -159,6 +161,8 @@ pub(crate) enum Command {
     Sites(SitesCommand),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
+    /// Write the manual pages to a directory
+    Man(ManArgs),
 }
 
 /// Print a completion script for a shell
@@ -245,12 +249,18 @@ impl Cli {
         clap::Command::new(NAME).version(env!("CARGO_PKG_VERSION")).render_version()
     }
 
-    /// All commands and flags, for completion scripts.
+    /// All commands and flags, for completion scripts and the manual.
     pub(crate) fn definition() -> clap::Command {
         let mut command = Self::root();
         // Builds the deferred flags.
         command.build();
         command
+    }
+
+    /// The examples of the help.
+    pub(crate) fn examples() -> impl Iterator<Item = &'static str> {
+        let examples = HELP_TEMPLATE.split("Examples:\n").nth(1).and_then(|rest| rest.split("\n\n").next());
+        examples.unwrap_or_default().lines().map(str::trim)
     }
 
     /// The short help.

@@ -9,7 +9,7 @@ use crate::tidy::read;
 /// Commands whose examples deploy or read the lineage of an ACME client.
 const WITH_LINEAGE: [&str; 3] = ["deploy", "check", "plan"];
 
-fn help(command: &[&str]) -> String {
+pub(crate) fn help(command: &[&str]) -> String {
     edgecert().args(command).args(["--help"]).succeeds().stdout
 }
 
@@ -22,7 +22,7 @@ fn command_list(group: &[&str]) -> Vec<(String, String)> {
 }
 
 /// All commands and subcommands, each as a list of words.
-fn commands() -> Vec<Vec<String>> {
+pub(crate) fn commands() -> Vec<Vec<String>> {
     let top = command_list(&[]).into_iter().map(|(name, _)| vec![name]);
     let nested = ["certs", "sites"].into_iter().flat_map(|group| {
         let rows = command_list(&[group]).into_iter().filter(|(name, _)| name != "help");

@@ -46,6 +46,7 @@ mod kubernetes;
 mod large_account;
 mod limbo;
 mod look;
+mod manual;
 mod monitoring;
 mod nothing_to_do;
 mod notify;

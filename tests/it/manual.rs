@@ -1,0 +1,151 @@
+//! `edgecert man`: the pages are correct roff, complete and readable.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::harness::{edgecert, require};
+use crate::help::{commands, help};
+use crate::tidy::read;
+
+/// Sections of the reference that are for those who read it as Markdown: the table of commands, monitoring systems, and
+/// the set-up of each ACME client, which refer to files in `hooks/`.
+const LEFT_OUT: [&str; 8] = [
+    "Ansible",
+    "Commands",
+    "Signs",
+    "Limits of responses",
+    "Prometheus and Grafana",
+    "Nagios, Icinga and Zabbix",
+    "JSON report",
+    "ACME clients",
+];
+
+struct Manual {
+    directory: TempDir,
+}
+
+impl Manual {
+    fn new() -> Self {
+        require("mandoc", "mandoc");
+        let directory = TempDir::new().unwrap();
+        edgecert().args(["man".as_ref(), directory.path()]).succeeds();
+        Self { directory }
+    }
+
+    fn pages(&self) -> Vec<PathBuf> {
+        let mut pages: Vec<PathBuf> =
+            fs::read_dir(self.directory.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        pages.sort();
+        pages
+    }
+
+    /// A page as a terminal of 80 columns shows it.
+    fn shown(&self, page: &str) -> String {
+        let output = mandoc(&["-Tascii"], &self.directory.path().join(page));
+        // An overstruck letter is a letter, a backspace, and the letter again.
+        let mut text = String::new();
+        for c in output.chars() {
+            if c == '\x08' { _ = text.pop() } else { text.push(c) }
+        }
+        text
+    }
+}
+
+fn mandoc(arguments: &[&str], page: &PathBuf) -> String {
+    let output = Command::new("mandoc").args(arguments).arg(page).output().unwrap();
+    String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn pages_pass_mandoc() {
+    let manual = Manual::new();
+    let pages = manual.pages();
+    assert!(pages.len() > 20, "{pages:?}");
+    for page in pages {
+        assert_eq!(mandoc(&["-Tlint", "-Wwarning"], &page), "");
+    }
+}
+
+#[test]
+fn every_command_has_its_flags_in_its_page() {
+    let manual = Manual::new();
+    for command in commands().iter().filter(|command| command[0] != "help") {
+        let words: Vec<&str> = command.iter().map(String::as_str).collect();
+        let page = manual.shown(&format!("edgecert-{}.1", words.join("-")));
+        let help = help(&words);
+        let flags = help.lines().filter_map(|line| line.trim_start().split("  ").next());
+        let flags = flags.filter(|line| line.starts_with('-')).flat_map(|line| line.split(", "));
+        let names: Vec<&str> = flags.map(|flag| flag.split([' ', '[', '=', '.']).next().unwrap()).collect();
+        assert!(names.contains(&"--json"), "{words:?}: {names:?}");
+        for name in names {
+            let is_shown = page.lines().any(|line| {
+                let line = line.trim_start();
+                line.starts_with(name) || line.starts_with('-') && line.contains(&format!(", {name}"))
+            });
+            assert!(is_shown, "{words:?}: {name} is missing:\n{page}");
+        }
+    }
+}
+
+#[test]
+fn every_page_has_the_usual_sections() {
+    let manual = Manual::new();
+    for path in manual.pages() {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let page = manual.shown(name);
+        let of_commands = ["SYNOPSIS", "OPTIONS"].into_iter().filter(|_| name.ends_with(".1"));
+        for section in ["NAME", "DESCRIPTION", "SEE ALSO"].into_iter().chain(of_commands) {
+            assert!(page.contains(&format!("\n{section}\n")), "{name} has no section {section}");
+        }
+    }
+    let page = manual.shown("edgecert.1");
+    for section in ["COMMANDS", "EXIT STATUS", "ENVIRONMENT", "FILES", "EXAMPLES"] {
+        assert!(page.contains(&format!("\n{section}\n")), "{section}");
+    }
+}
+
+#[test]
+fn pages_contain_no_markup() {
+    let manual = Manual::new();
+    for path in manual.pages() {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let page = manual.shown(name);
+        assert!(page.is_ascii(), "{name}");
+        for markup in ["`", "](", "**", "|--", "| ", "\\f", "\\(", "&nbsp;", "Some("] {
+            let line = page.lines().find(|line| line.contains(markup));
+            assert_eq!(line, None, "{name}: {markup}");
+        }
+    }
+}
+
+#[test]
+fn manual_has_every_section_of_the_reference() {
+    let manual = Manual::new();
+    let names = manual.pages();
+    let names = names.iter().map(|page| page.file_name().unwrap().to_str().unwrap());
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = words(&names.map(|name| manual.shown(name)).collect::<String>());
+    for section in read("hooks/README.md").split("\n#").skip(1) {
+        let (heading, body) = section.split_once('\n').unwrap();
+        let heading = heading.trim_start_matches('#').trim();
+        // Four plain words, which the pages have as they are.
+        let body: Vec<&str> = body.split_whitespace().collect();
+        let is_plain = |word: &&str| word.chars().all(|c| c.is_ascii_alphabetic());
+        let phrase = body.windows(4).find(|words| words.iter().all(&is_plain)).unwrap().join(" ");
+        assert!(text.contains(&phrase) || LEFT_OUT.contains(&heading), "{heading}: {phrase}");
+    }
+}
+
+#[test]
+fn pages_that_cannot_be_written_are_exit_66() {
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("file");
+    fs::write(&file, "").unwrap();
+    let output = edgecert().args(["man".as_ref(), file.as_path()]).exits_with(66);
+    assert!(output.stderr.contains("cannot write"), "{}", output.stderr);
+    let json = edgecert().args(["man".as_ref(), "--json".as_ref(), directory.path()]).succeeds().json();
+    assert_eq!(json["files"][0], directory.path().join("edgecert.1").to_str().unwrap());
+}
