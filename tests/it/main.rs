@@ -58,6 +58,7 @@ mod proxy;
 mod readme;
 mod secrets;
 mod settings;
+mod shared_lineages;
 mod sites;
 mod slack;
 mod stale;
