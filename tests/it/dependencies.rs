@@ -1,5 +1,5 @@
 //! Checks of dependencies: each has a stated purpose, unwanted crates stay out of the hook, ignored advisories apply, and
-//! `tests/packages` names existing tests.
+//! `tests/packages` and the reference name existing tests.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -65,4 +65,27 @@ fn packages_name_existing_tests() {
     assert!(paths.clone().count() > 10, "tests/packages names few tests");
     let missing = paths.find(|path| !root().join(path).exists());
     assert_eq!(missing, None, "tests/packages names a file that does not exist");
+}
+
+#[test]
+fn clients_name_existing_tests() {
+    let sources = sources(&["tests/it"]);
+    let is_module = |path: &str| {
+        let file = format!("tests/it/{}", path.replace("::", "/"));
+        [format!("{file}.rs"), format!("{file}/mod.rs")].iter().any(|file| root().join(file).is_file())
+    };
+    let is_test = |path: &str| {
+        let name = path.rsplit("::").next().unwrap();
+        sources.iter().any(|source| source.text.contains(&format!("fn {name}()")))
+    };
+    let reference = read("hooks/README.md");
+    let table = reference.split("\n| Client | Version tried |").nth(1).unwrap().split("\n\n").next().unwrap();
+    // Separator and heading, then a client in each line.
+    for row in table.lines().skip(2) {
+        let mut named =
+            row.split('`').skip(1).step_by(2).filter(|word| word.starts_with("clients::")).peekable();
+        assert!(named.peek().is_some(), "no test for {row}");
+        let missing = named.find(|path| !is_module(path) && !is_test(path));
+        assert_eq!(missing, None, "{row}");
+    }
 }

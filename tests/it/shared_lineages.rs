@@ -29,7 +29,7 @@ impl Host {
 
 struct Hosts {
     service: Sandbox,
-    hosts: [Host; 2],
+    both: [Host; 2],
     newest: i64,
     /// Every renewal, as the file that the service stores.
     chains: Vec<String>,
@@ -42,12 +42,12 @@ impl Hosts {
         let second = first.duplicate();
         let chains = vec![first.read("fullchain.pem")];
         let host = |lineage| Host { state: TempDir::new().unwrap(), lineage, renewal: 0 };
-        Self { service: sandbox(&NAMES), hosts: [host(first), host(second)], newest: 0, chains }
+        Self { service: sandbox(&NAMES), both: [host(first), host(second)], newest: 0, chains }
     }
 
     fn renew(&mut self, host: usize) {
         self.newest += 1;
-        let host = &mut self.hosts[host];
+        let host = &mut self.both[host];
         host.renewal = self.newest;
         host.lineage.renew_between(&NAMES, [self.newest - 70, self.newest + 20]);
         self.chains.push(host.lineage.read("fullchain.pem"));
@@ -56,10 +56,10 @@ impl Hosts {
     /// Copies the lineage of one host to the other, as rsync would.
     fn copy(&mut self, to: usize) {
         for file in ["fullchain.pem", "privkey.pem"] {
-            let text = self.hosts[1 - to].lineage.read(file);
-            self.hosts[to].lineage.write(file, &text);
+            let text = self.both[1 - to].lineage.read(file);
+            self.both[to].lineage.write(file, &text);
         }
-        self.hosts[to].renewal = self.hosts[1 - to].renewal;
+        self.both[to].renewal = self.both[1 - to].renewal;
     }
 
     /// The renewal that the site is bound to; -1 if it is bound to none.
@@ -85,7 +85,7 @@ fn interleave(seed: u64) {
             0 => hosts.renew(number),
             1 => hosts.copy(number),
             _ => {
-                let host = &hosts.hosts[number];
+                let host = &hosts.both[number];
                 let hook = if action == 2 { host.deploy(&hosts.service) } else { host.sync(&hosts.service) };
                 let output = hook.run();
                 let case =
@@ -114,13 +114,13 @@ fn later_renewal_wins_in_any_interleaving() {
 #[test]
 fn race_of_two_hosts_is_harmless() {
     let mut hosts = Hosts::new();
-    hosts.hosts[0].deploy(&hosts.service).succeeds();
+    hosts.both[0].deploy(&hosts.service).succeeds();
     hosts.renew(0);
     hosts.copy(1);
     let start = |hook: &mut Hook| -> Child {
         hook.command().stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     };
-    let mut hooks = [0, 1].map(|number: usize| hosts.hosts[number].deploy(&hosts.service));
+    let mut hooks = [0, 1].map(|number: usize| hosts.both[number].deploy(&hosts.service));
     let racers = hooks.each_mut().map(start);
     for mut racer in racers {
         assert!(racer.wait().unwrap().success());
@@ -128,7 +128,7 @@ fn race_of_two_hosts_is_harmless() {
     let uploads = upload_count(&hosts.service);
     assert!((2..=3).contains(&uploads), "{uploads}");
     assert_eq!(hosts.bound(), 1);
-    for host in &hosts.hosts {
+    for host in &hosts.both {
         host.sync(&hosts.service).succeeds();
     }
     assert_eq!((upload_count(&hosts.service), hosts.bound()), (uploads, 1));
