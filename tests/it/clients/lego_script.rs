@@ -52,6 +52,8 @@ $hook || exit 1
 struct Host {
     shell: Client,
     ca: Pebble,
+    /// The options that renew a certificate that is not due.
+    renew_options: &'static str,
 }
 
 impl Host {
@@ -61,13 +63,14 @@ impl Host {
         let shell = Client::new(shell, shell).env("LEGO_CA_CERTIFICATES", ca.ca_file()).deploying_to(service);
         let program = shell.path("edgecert");
         shell.write("web/empty", "");
-        Self { shell: shell.env("EDGECERT_BIN", program), ca }
+        let shell = shell.env("EDGECERT_BIN", program);
+        Self { shell, ca, renew_options: "--days 9999 --no-random-sleep" }
     }
 
     /// The host with lego 5 instead of lego 4.
     fn with_lego_5(self) -> Self {
         self.shell.script("bin/lego", LEGO_5);
-        self
+        Self { renew_options: "--renew-force --no-random-sleep", ..self }
     }
 
     /// The cron line, with these variables before it.
@@ -81,11 +84,7 @@ impl Host {
     }
 
     fn certificate(&self, directory: &'static str, key_type: &'static str) -> Certificate<'_> {
-        Certificate { host: self, directory, key_type, renew_options: "--days 9999 --no-random-sleep" }
-    }
-
-    fn certificate_of_lego_5(&self, directory: &'static str, key_type: &'static str) -> Certificate<'_> {
-        Certificate { host: self, directory, key_type, renew_options: "--renew-force --no-random-sleep" }
+        Certificate { host: self, directory, key_type }
     }
 }
 
@@ -94,8 +93,6 @@ struct Certificate<'a> {
     host: &'a Host,
     directory: &'static str,
     key_type: &'static str,
-    /// The options that renew a certificate that is not due.
-    renew_options: &'static str,
 }
 
 impl Certificate<'_> {
@@ -123,7 +120,7 @@ impl ClientCertificate for Certificate<'_> {
     }
 
     fn renew(&self) -> ClientOutput {
-        self.run(self.renew_options)
+        self.run(self.host.renew_options)
     }
 }
 
@@ -172,7 +169,7 @@ fn lego_5_survives_failed_renewal() {
     for (shell, lego_type, key_type) in [("dash", "rsa2048", "RSA-2048"), ("bash", "ec256", "P-256")] {
         let service = sandbox(&DOMAINS);
         let host = Host::deploying_to(&service, shell).with_lego_5();
-        let certificate = host.certificate_of_lego_5("lego", lego_type);
+        let certificate = host.certificate("lego", lego_type);
         assert_sequence(&service, &certificate, &DOMAINS, key_type, 1);
         let output = certificate.run("").succeeds();
         assert!(output.stderr.contains("Skip renewal"), "{}", output.stderr);
@@ -184,7 +181,7 @@ fn lego_5_keys_of_both_types_share_site() {
     let service = sandbox(&DOMAINS);
     let host = Host::deploying_to(&service, "dash").with_lego_5();
     let [rsa, ec] = [("lego-rsa", "rsa2048"), ("lego-ec", "ec256")]
-        .map(|(directory, key_type)| host.certificate_of_lego_5(directory, key_type));
+        .map(|(directory, key_type)| host.certificate(directory, key_type));
     assert_later_wins(&service, [&rsa, &ec], &DOMAINS);
 }
 
