@@ -83,12 +83,7 @@ impl Roff {
     pub(super) fn tagged(&mut self, tag: &Inline, lines: &[Inline]) {
         self.line(".TP");
         self.inline(tag);
-        for (at, line) in lines.iter().enumerate() {
-            if at > 0 {
-                self.line(".br");
-            }
-            self.inline(line);
-        }
+        self.lines(lines);
         if lines.is_empty() {
             self.line("\\&");
         }
@@ -97,12 +92,7 @@ impl Roff {
     /// Another paragraph about the last term.
     pub(super) fn tagged_further(&mut self, lines: &[Inline]) {
         self.line(".IP");
-        for (at, line) in lines.iter().enumerate() {
-            if at > 0 {
-                self.line(".br");
-            }
-            self.inline(line);
-        }
+        self.lines(lines);
     }
 
     pub(super) fn item(&mut self, mark: &str, text: &Inline) {
@@ -125,6 +115,16 @@ impl Roff {
 
     pub(super) fn finish(self) -> String {
         self.text
+    }
+
+    /// Paragraphs as lines of their own.
+    fn lines(&mut self, lines: &[Inline]) {
+        for (at, line) in lines.iter().enumerate() {
+            if at > 0 {
+                self.line(".br");
+            }
+            self.inline(line);
+        }
     }
 
     fn begin_paragraph(&mut self) {
