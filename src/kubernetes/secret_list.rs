@@ -54,7 +54,7 @@ impl<'de> Deserialize<'de> for Encoded {
 }
 
 impl Encoded {
-    /// What is not base64 becomes an empty file, which the checks report.
+    /// Invalid base64 is decoded to an empty file, which the checks report.
     fn decode(&self) -> Zeroizing<Vec<u8>> {
         Zeroizing::new(STANDARD.decode(self.0.as_bytes()).unwrap_or_default())
     }
