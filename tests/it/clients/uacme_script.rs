@@ -1,5 +1,6 @@
 //! uacme as `hooks/uacme/edgecert-uacme` runs it from cron, with RSA and EC keys, under dash and bash.
 
+use std::fs;
 use std::path::PathBuf;
 
 use crate::harness::{Sandbox, request_lines, require, require_tracer, sandbox};
@@ -62,6 +63,17 @@ impl Certificate<'_> {
     }
 }
 
+impl Certificate<'_> {
+    fn remove_earlier_certificates(&self) {
+        for file in fs::read_dir(self.files()[0].parent().unwrap()).unwrap() {
+            let path = file.unwrap().path();
+            if path.file_name().unwrap().to_string_lossy().starts_with("cert-") {
+                fs::remove_file(path).unwrap();
+            }
+        }
+    }
+}
+
 impl ClientCertificate for Certificate<'_> {
     fn client(&self) -> &Client {
         &self.host.shell
@@ -76,7 +88,10 @@ impl ClientCertificate for Certificate<'_> {
         self.run("")
     }
 
+    /// uacme keeps the earlier certificate under the second of the renewal, and fails if that name exists: two renewals
+    /// within a second need one of them out of the way.
     fn renew(&self) -> ClientOutput {
+        self.remove_earlier_certificates();
         self.run("--force")
     }
 }
