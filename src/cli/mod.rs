@@ -92,7 +92,7 @@ The API key is never an argument: set EDGECERT_API_KEY, or name a file that hold
 #[derive(Parser, Debug)]
 #[command(
     name = NAME,
-    version,
+    version = env!("EDGECERT_VERSION"),
     about = ABOUT,
     long_about = LONG_ABOUT,
     help_template = HELP_TEMPLATE,
@@ -244,9 +244,9 @@ impl Cli {
         Ok(self)
     }
 
-    /// Name and version, as `--version` prints them.
+    /// Name, version and commit, as `--version` prints them.
     pub(crate) fn version() -> String {
-        clap::Command::new(NAME).version(env!("CARGO_PKG_VERSION")).render_version()
+        clap::Command::new(NAME).version(env!("EDGECERT_VERSION")).render_version()
     }
 
     /// All commands and flags, for completion scripts and the manual.

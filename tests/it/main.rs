@@ -72,4 +72,5 @@ mod timers;
 mod trust_anchors;
 mod upload_responses;
 mod values;
+mod version;
 mod worlds;
