@@ -22,6 +22,24 @@ fn every_dependency_states_its_purpose() {
 }
 
 #[test]
+fn every_dependency_states_its_keeper() {
+    let manifest: toml::Table = read("Cargo.toml").parse().unwrap();
+    let dependencies: Vec<&str> =
+        manifest["dependencies"].as_table().unwrap().keys().map(String::as_str).collect();
+    let map = read("src/ARCHITECTURE.md");
+    let section = map.split("\n## Dependencies\n").nth(1).unwrap().split("\n## ").next().unwrap();
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |")).skip(1);
+    let rows: Vec<Vec<&str>> = rows.map(|row| row.split(" | ").collect()).collect();
+    let mut names: Vec<&str> = rows.iter().map(|row| row[0]).collect();
+    assert!(names.is_sorted(), "the table is sorted by name");
+    names.sort_by_key(|name| dependencies.iter().position(|dependency| dependency == name));
+    assert_eq!(names, dependencies);
+    for row in rows {
+        assert!(row.len() == 4 && row.iter().all(|cell| !cell.is_empty()), "{row:?}");
+    }
+}
+
+#[test]
 fn rustls_pemfile_stays_in_one_module() {
     let users = sources(&["src"]).into_iter().filter(|source| source.text.contains("rustls_pemfile::"));
     let modules: BTreeSet<String> = users.map(|source| source.module()).collect();
