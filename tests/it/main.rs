@@ -25,6 +25,7 @@ mod checks;
 mod cli;
 mod clients;
 mod completions;
+mod container;
 mod convergence;
 mod crowd;
 mod dependencies;

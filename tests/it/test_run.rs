@@ -319,7 +319,7 @@ fn shell_scripts_pass_shellcheck() {
         "tests/fuzz/run",
         "tests/isolated",
         "tests/install-from-pypi",
-        "tests/it/first_hour/container.sh",
+        "tests/it/container/boot.sh",
         "tests/progress",
         "tests/run",
     ];

@@ -1,5 +1,6 @@
-//! Script of the walk: the commands of the documents in the order in which a reader runs them, and checks between them.
+//! Script of the test: the commands of the documents in the order in which a reader runs them, and checks between them.
 
+use crate::container::END;
 use crate::readme::{README, REFERENCE, SANDBOX, blocks, read};
 
 /// The script, and what it takes from the documents.
@@ -36,7 +37,7 @@ impl Script {
         let start = line_with(&renewal, "systemctl start certbot.service");
         let proof = script.replace(&renewal, &start, "", "certbot.timer starts it a second later");
         script.add(TIMER_ELAPSES);
-        script.add(&format!("{{\n{proof}}} > /walk/fingerprints"));
+        script.add(&format!("{{\n{proof}}} > /test/fingerprints"));
         script.add(FINGERPRINTS);
 
         script.add(&timer);
@@ -47,7 +48,8 @@ impl Script {
         script.add(JOURNAL);
         script.add(&monitoring);
         script.add(&doctor);
-        script.add(END);
+        script.add(DOCTOR);
+        script.add(&format!("set +x\necho '{END}'"));
         script
     }
 
@@ -81,14 +83,14 @@ fn attach_command() -> String {
 }
 
 const PRELUDE: &str = r#"set -euxo pipefail
-trap 'echo "walk: error: this command failed: $BASH_COMMAND"' ERR
+trap 'echo "test: error: this command failed: $BASH_COMMAND"' ERR
 fail() {
     trap - ERR
-    echo "walk: error: $*"
+    echo "test: error: $*"
     exit 1
 }
 # Stands for cargo: copies the programs under test instead of compiling them.
-cat > /walk/cargo << 'END'
+cat > /test/cargo << 'END'
 #!/bin/sh -eu
 root=$HOME/.cargo path=. command=$1
 shift
@@ -107,17 +109,17 @@ install,tests/sandbox) set -- edgecert-sandbox && to=$root/bin ;;
 *) echo "cargo: unexpected command $command" && exit 2 ;;
 esac
 mkdir -p "$to"
-for program; do cp "/walk/$program" "$to/"; done
+for program; do cp "/test/$program" "$to/"; done
 END
 "#;
 
-const RUSTUP: &str = r#"install -D -m 755 /walk/cargo ~/.cargo/bin/cargo
+const RUSTUP: &str = r#"install -D -m 755 /test/cargo ~/.cargo/bin/cargo
 echo 'export PATH="$HOME/.cargo/bin:$PATH"' > ~/.cargo/env
 "#;
 
 /// Makes certbot.timer elapse after a second instead of at noon or midnight, and waits until its service has run.
 const TIMER_ELAPSES: &str = r#"journalctl --quiet --sync
-journalctl --quiet --lines=0 --cursor-file=/walk/cursor
+journalctl --quiet --lines=0 --cursor-file=/test/cursor
 before=$(sha256sum /etc/letsencrypt/live/example.com/fullchain.pem)
 soon=/run/systemd/system/certbot.timer.d/soon.conf
 mkdir -p "${soon%/*}"
@@ -130,7 +132,7 @@ systemctl daemon-reload
 [[ $before != "$(sha256sum /etc/letsencrypt/live/example.com/fullchain.pem)" ]] || fail "certbot.timer renewed nothing""#;
 
 /// Compares the fingerprints that the proof has printed.
-const FINGERPRINTS: &str = r#"if [[ $(wc -l < /walk/fingerprints) != 2 || $(sort -u /walk/fingerprints | wc -l) != 1 ]]; then
+const FINGERPRINTS: &str = r#"if [[ $(wc -l < /test/fingerprints) != 2 || $(sort -u /test/fingerprints | wc -l) != 1 ]]; then
     hook=/etc/letsencrypt/renewal-hooks/deploy/edgecert
     fail "certbot.timer has renewed the certificate, but the edge does not serve it; the hook:" \
         "$(ls -l --dereference $hook 2>&1)" "$(grep -i hook /var/log/letsencrypt/letsencrypt.log)"
@@ -140,11 +142,11 @@ fi"#;
 const METRICS: &str = r#"metrics=/var/lib/prometheus/node-exporter/edgecert.prom
 # As the package prometheus-node-exporter does.
 mkdir -p "${metrics%/*}"
-cp -p /etc/edgecert/api-key /walk/api-key
+cp -p /etc/edgecert/api-key /test/api-key
 echo wrong > /etc/edgecert/api-key
 ! systemctl start edgecert-sync.service
 grep -x 'edgecert_last_sync_exit_code 77' $metrics
-cp -p /walk/api-key /etc/edgecert/api-key
+cp -p /test/api-key /etc/edgecert/api-key
 systemctl start edgecert-sync.service
 grep -x 'edgecert_last_sync_exit_code 0' $metrics
 [[ $(stat -c %a $metrics) == 644 ]] || fail "the node exporter cannot read the metrics file"
@@ -154,26 +156,24 @@ grep -x 'edgecert_last_sync_exit_code 0' $metrics
 /// not ask for their units, which journald reads from /proc, where a sender that has exited is missing; and journalctl
 /// selects nothing, because with several fields it misses entries now and then.
 const JOURNAL: &str = r#"journalctl --sync
-journalctl --quiet --after-cursor="$(< /walk/cursor)" --output=json > /walk/journal
-logged() { python3 - "$@" << 'END' || fail "the journal lacks an entry with $*:" "$(< /walk/journal)"; }
+journalctl --quiet --after-cursor="$(< /test/cursor)" --output=json > /test/journal
+logged() { python3 - "$@" << 'END' || fail "the journal lacks an entry with $*:" "$(< /test/journal)"; }
 import json, sys
 wanted = dict(field.split("=") for field in sys.argv[1:])
-entries = map(json.loads, open("/walk/journal"))
+entries = map(json.loads, open("/test/journal"))
 sys.exit(not any(wanted.items() <= entry.items() for entry in entries))
 END
 logged MESSAGE_ID=d71c5ee529494199959a913ba18ea538 EDGECERT_COMMAND=deploy EDGECERT_OUTCOME=served
 logged MESSAGE_ID=66902d5ca8aa4438b09432730e44f534 EDGECERT_COMMAND=sync EDGECERT_EXIT_CODE=77
 "#;
 
-const END: &str = r#"[[ $(systemctl show --property=ExecMainStatus --value edgecert-sync.service) == 0 ]]
+const DOCTOR: &str = r#"[[ $(systemctl show --property=ExecMainStatus --value edgecert-sync.service) == 0 ]]
 [[ -n $(systemctl show --property=ExecMainExitTimestamp --value edgecert-sync.service) ]]
 systemctl is-enabled certbot.timer edgecert-sync.timer
 systemctl is-active certbot.timer edgecert-sync.timer
-edgecert doctor --json > /walk/doctor
+edgecert doctor --json > /test/doctor
 python3 - << 'END'
 import json
-for finding in json.load(open("/walk/doctor"))["findings"]:
+for finding in json.load(open("/test/doctor"))["findings"]:
     assert finding["status"] == "ok" or "a test server" in finding["detail"], finding
-END
-set +x
-echo "walk: complete""#;
+END"#;

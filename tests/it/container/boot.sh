@@ -5,7 +5,7 @@
 # usage: container.sh PACKAGES HOOKS PROGRAM...
 #
 # PACKAGES are installed beforehand, because the container has no network but loopback. HOOKS is copied to ~/edgecert,
-# PROGRAMs to /walk. The caller runs this in mount and PID namespaces of its own: all files are in a temporary file
+# PROGRAMs to /test. The caller runs this in mount and PID namespaces of its own: all files are in a temporary file
 # system that ends with them, and so do all processes. Without output on standard output, the host permits no container.
 set -euo pipefail
 packages=$1 hooks=$2
@@ -17,33 +17,33 @@ mmdebstrap --quiet --mode=root --variant=minbase --skip=cleanup/apt --include=sy
 cp /etc/resolv.conf "$root/etc/resolv.conf"
 # shellcheck disable=SC2086 # PACKAGES is a list.
 chroot "$root" env DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends $packages >/dev/null ||
-    { echo "walk: error: cannot install $packages" && exit 1; }
+    { echo "test: error: cannot install $packages" && exit 1; }
 # systemd-nspawn leaves files in /run if it is killed.
 mount -t tmpfs -o mode=755 tmpfs /run
 
-mkdir -p "$root/walk" "$root/root/edgecert"
+mkdir -p "$root/test" "$root/root/edgecert"
 cp -r "$hooks" "$root/root/edgecert/hooks"
-cp "$@" "$root/walk/"
+cp "$@" "$root/test/"
 for program; do
-    chroot "$root" "/walk/$(basename "$program")" --version >/dev/null
+    chroot "$root" "/test/$(basename "$program")" --version >/dev/null
 done
-cat >"$root/walk/script"
-cat >"$root/etc/systemd/system/walk.service" <<'UNIT'
+cat >"$root/test/script"
+cat >"$root/etc/systemd/system/test.service" <<'UNIT'
 [Service]
 Type=exec
 WorkingDirectory=/root/edgecert
 Environment=HOME=/root
-ExecStart=/bin/bash /walk/script
+ExecStart=/bin/bash /test/script
 ExecStopPost=/bin/sh -c 'case $$EXIT_CODE in exited) exec systemctl exit $$EXIT_STATUS ;; *) exec systemctl exit 1 ;; esac'
 StandardInput=null
-StandardOutput=append:/walk/log
+StandardOutput=append:/test/log
 StandardError=inherit
 UNIT
 mkdir -p "$root/etc/systemd/system/multi-user.target.wants"
-ln -s ../walk.service "$root/etc/systemd/system/multi-user.target.wants/"
+ln -s ../test.service "$root/etc/systemd/system/multi-user.target.wants/"
 
 status=0
 timeout --kill-after=10 200 systemd-nspawn --quiet --directory="$root" --boot --register=no --keep-unit \
     --private-network --link-journal=no --resolv-conf=off --timezone=off --console=pipe </dev/null >&2 || status=$?
-cat "$root/walk/log"
+cat "$root/test/log"
 exit "$status"

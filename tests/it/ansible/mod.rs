@@ -1,6 +1,8 @@
 //! The Ansible role and module of `hooks/ansible`, run by ansible-core on this host: what the role writes goes to a
 //! layer above the host's directories, in a mount namespace of its own.
 
+mod systemd;
+
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
