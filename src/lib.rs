@@ -17,6 +17,7 @@ pub mod cmd;
 #[doc(hidden)]
 pub mod context;
 mod deploy;
+mod dns;
 #[doc(hidden)]
 pub mod env;
 mod error;

@@ -12,6 +12,7 @@ use super::connection::{RequestPhase, connection_error, innermost_reason};
 use super::error::AttemptError;
 use super::opening::{Opening, OpeningLayer};
 use crate::clock::Deadline;
+use crate::dns;
 use crate::settings::{Proxy, Roots};
 use crate::trust::TrustStores;
 
@@ -32,7 +33,7 @@ pub(super) fn http_client(
         Some(opening) => Client::builder().connector_layer(OpeningLayer(opening)),
         None => Client::builder(),
     };
-    let builder = builder
+    let builder = dns::configure(builder)
         .user_agent(concat!("edgecert/", env!("CARGO_PKG_VERSION")))
         .default_headers(headers)
         .redirect(reqwest::redirect::Policy::none())

@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use rustls::pki_types::ServerName;
-use tokio::net::lookup_host;
 use tokio::time::timeout;
 
+use crate::dns;
 use crate::names::Domain;
 use crate::text::sanitize;
 
@@ -28,10 +28,10 @@ pub(super) async fn resolve_address(address: &str, limit: Duration) -> Result<Ve
 
 async fn resolve(host: &str, port: u16, limit: Duration) -> Result<Vec<SocketAddr>, String> {
     let shown = sanitize(host);
-    let found = timeout(limit, lookup_host((host, port)))
+    let found = timeout(limit, dns::lookup(host, port))
         .await
         .map_err(|_| format!("the DNS lookup of {shown} timed out"))?;
-    let mut addresses: Vec<SocketAddr> = found.map_err(|_| format!("{shown} does not resolve"))?.collect();
+    let mut addresses = found.map_err(|_| format!("{shown} does not resolve"))?;
     addresses.sort();
     addresses.dedup();
     if addresses.is_empty() { Err(format!("{shown} has no address")) } else { Ok(addresses) }
