@@ -52,6 +52,7 @@ mod monitoring;
 mod nothing_to_do;
 mod notify;
 mod output;
+mod packages;
 mod plan;
 mod progress;
 mod proof;

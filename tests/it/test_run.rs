@@ -65,7 +65,11 @@ impl Stubs {
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command.env_clear().env("PATH", format!("{}:/usr/bin:/bin", self.0.path().display()));
-        command.env("HOME", self.0.path()).env("SCHEMATHESIS", "/bin/true").current_dir(root());
+        command
+            .env("HOME", self.0.path())
+            .env("SCHEMATHESIS", "/bin/true")
+            .env("EDGECERT_TEST_DIST", "/dist")
+            .current_dir(root());
         command
     }
 
@@ -237,6 +241,8 @@ fn isolated(stubs: &Stubs, script: &str) -> Command {
 
 #[test]
 fn tests_see_no_variables_of_the_caller() {
+    const NAMES: [&str; 6] =
+        ["EDGECERT_LIMBO", "EDGECERT_TEST_DIST", "EDGECERT_TEST_ISOLATED", "HOME", "PATH", "SCHEMATHESIS"];
     let stubs = Stubs::new("", "");
     let mut command = isolated(&stubs, "env");
     command.envs([
@@ -251,7 +257,7 @@ fn tests_see_no_variables_of_the_caller() {
     let names = shown.lines().filter_map(|line| Some(line.split_once('=')?.0));
     let mut names: Vec<&str> = names.filter(|name| !["PWD", "SHLVL", "_", "OLDPWD"].contains(name)).collect();
     names.sort_unstable();
-    assert_eq!(names, ["EDGECERT_LIMBO", "EDGECERT_TEST_ISOLATED", "HOME", "PATH", "SCHEMATHESIS"]);
+    assert_eq!(names, NAMES);
 }
 
 #[test]
@@ -306,7 +312,15 @@ fn doctor_sees_nothing_of_the_host() {
 
 #[test]
 fn shell_scripts_pass_shellcheck() {
-    const SCRIPTS: [&str; 15] = [
+    const SCRIPTS: [&str; 24] = [
+        ".ci/packaging/debian/postinst",
+        ".ci/packaging/debian/postrm",
+        ".ci/packaging/debian/prerm",
+        ".ci/packaging/image",
+        ".ci/packaging/install-tools",
+        ".ci/packaging/sbom",
+        ".ci/packaging/stage",
+        ".ci/release",
         ".ci/run",
         "hooks/acme.sh/edgecert.sh",
         "hooks/caddy/edgecert-caddy",
@@ -320,6 +334,7 @@ fn shell_scripts_pass_shellcheck() {
         "tests/isolated",
         "tests/install-from-pypi",
         "tests/it/container/boot.sh",
+        "tests/it/packages/lifecycle.sh",
         "tests/progress",
         "tests/run",
     ];

@@ -30,6 +30,6 @@ mod uacme_script;
 
 use client::{Client, ClientOutput};
 use cron_line::cron_command;
-use pebble::Pebble;
+pub(crate) use pebble::Pebble;
 use record::{certificates, only_record, served_record};
 use sequence::{ClientCertificate, assert_later_wins, assert_sequence};

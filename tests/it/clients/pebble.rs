@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use crate::harness::{require, test_ca};
 
 /// A running Pebble server, killed on drop.
-pub(super) struct Pebble {
+pub(crate) struct Pebble {
     process: Child,
     port: u16,
     files: TempDir,
@@ -22,7 +22,7 @@ pub(super) struct Pebble {
 
 impl Pebble {
     /// Starts a server and waits until it accepts connections.
-    pub(super) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let files = TempDir::new().unwrap();
         let api = test_ca().issue(&["127.0.0.1", "localhost"]).unwrap();
         fs::write(files.path().join("api.pem"), api.fullchain()).unwrap();
@@ -61,12 +61,12 @@ impl Pebble {
     }
 
     /// The URL of the ACME directory.
-    pub(super) fn directory(&self) -> String {
+    pub(crate) fn directory(&self) -> String {
         format!("https://127.0.0.1:{}/dir", self.port)
     }
 
     /// The CA of its HTTPS API, which is not the CA of the certificates that it issues.
-    pub(super) fn ca_file(&self) -> PathBuf {
+    pub(crate) fn ca_file(&self) -> PathBuf {
         self.files.path().join(CA_FILE)
     }
 
