@@ -1,8 +1,10 @@
-//! The only file that reads a clock: wall-clock time for checks and records, monotonic time for deadlines.
+//! The only file that reads a clock: wall-clock time for checks and records, monotonic time for deadlines. The latter is
+//! the runtime's, so that a simulation can pass it faster.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use time::OffsetDateTime;
+use tokio::time::Instant;
 
 /// The current time in UTC.
 #[expect(clippy::disallowed_methods, reason = "the only file that reads a clock")]

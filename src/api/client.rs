@@ -1,23 +1,18 @@
-//! The client of one run, and when it retries a request.
+//! The client of one run.
 
-use std::time::Duration;
-
-use backon::BackoffBuilder as _;
 use tokio::task::spawn_blocking;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use super::body::{Body, TextBody};
 use super::config::{ClientConfig, SetupError};
 use super::error::{AttemptError, RequestError};
 use super::response::Response;
+use super::retries::Retries;
 use super::transport::{Request, Transport};
 use super::wire::Site;
 use crate::clock::Deadline;
 use crate::secret::Redactor;
 use crate::settings::BaseUrl;
-
-/// Attempts of a request whose response cannot be parsed; the next one is unlikely to differ.
-const MAX_INVALID_RESPONSES: u32 = 4;
 
 /// Sends requests to the service until a deadline.
 pub(crate) struct Client {
@@ -105,45 +100,14 @@ impl Client {
         self.transport.send::<B>(request, self.deadline).await
     }
 
-    /// Repeats `attempt` until it succeeds, fails for good, or no time is left for another one. Also returns the
-    /// number of attempts.
+    /// Repeats `attempt` as described at [`Retries::run`].
     pub(super) async fn retry<T>(
         &self,
         request: &Request,
         attempt: impl AsyncFn() -> Result<T, AttemptError>,
     ) -> Result<(T, u32), RequestError> {
-        let mut delays = delays();
-        let (mut attempts, mut may_be_done) = (0, false);
-        loop {
-            attempts += 1;
-            let error = match attempt().await {
-                Ok(value) => {
-                    if attempts > 1 {
-                        log::warn!("{request} succeeded at attempt {attempts}");
-                    }
-                    return Ok((value, attempts));
-                }
-                Err(error) => error,
-            };
-            may_be_done |= error.may_be_done();
-            let delay = delays.next().unwrap_or_default();
-            let Some(pause) = self.pause_before_retry(&error, attempts, delay) else {
-                return Err(RequestError { request: request.to_string(), attempts, may_be_done, error });
-            };
-            log::warn!("{request}: {error}; retrying in {:.1} s", pause.as_secs_f32());
-            sleep(pause).await;
-        }
-    }
-
-    /// `None` if there is no further attempt.
-    fn pause_before_retry(&self, error: &AttemptError, attempts: u32, delay: Duration) -> Option<Duration> {
-        let max_attempts = match error {
-            AttemptError::InvalidResponse { .. } => self.max_attempts.min(MAX_INVALID_RESPONSES),
-            _ => self.max_attempts,
-        };
-        // `Retry-After: 0` does not shorten the delay.
-        let pause = delay.max(error.retry_after().unwrap_or_default());
-        (error.is_retryable() && attempts < max_attempts && pause < self.deadline.left()).then_some(pause)
+        let retries = Retries { deadline: self.deadline, max_attempts: self.max_attempts };
+        retries.run(request, attempt).await
     }
 }
 
@@ -160,20 +124,10 @@ async fn read_until<T: Send + 'static>(
     timeout(deadline.left(), spawn_blocking(move || read(response))).await.ok()?.ok()
 }
 
-/// Pauses between attempts: 0.2 s, doubled up to 10 s, each with up to as much again at random, so that many hosts do
-/// not come back at the same moment.
-fn delays() -> impl Iterator<Item = Duration> {
-    backon::ExponentialBuilder::default()
-        .with_min_delay(Duration::from_millis(200))
-        .with_max_delay(Duration::from_secs(10))
-        .with_jitter()
-        .without_max_times()
-        .build()
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::{Arc, mpsc};
+    use std::time::Duration;
 
     use super::*;
     use crate::runtime::Runtime;

@@ -1,5 +1,6 @@
 //! Limits concurrent requests to one service: begins with few, allows one more after each success until the first 429,
-//! halves the limit after each 429 and then raises it slowly, and pauses all requests for as long as `Retry-After` asks.
+//! halves the limit after each 429 and then raises it slowly, and pauses all requests for as long as `Retry-After` asks,
+//! or up to a quarter longer.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -17,6 +18,9 @@ pub(crate) const MAX_CONCURRENT_REQUESTS: usize = 100;
 /// Requests in flight at first, and at most if each of them takes a connection of its own, as in HTTP/1.1.
 const MAX_CONNECTIONS: usize = 32;
 
+/// Upper limit of `Limiter::spread`.
+const MAX_SPREAD: f64 = 0.25;
+
 const TOO_MANY_REQUESTS: u16 = 429;
 
 /// Shared by all clients that use one service with one API key.
@@ -30,6 +34,9 @@ pub(super) struct Limiter {
     is_narrowed: AtomicBool,
     /// Whether requests share a connection.
     is_http2: AtomicBool,
+    /// How much longer than `Retry-After` asks a pause lasts, as a share of it: each run has its own, so that hosts that
+    /// were refused at the same time do not come back at the same time.
+    spread: f64,
     /// No request is sent before this instant.
     backoff_until: Mutex<Option<Deadline>>,
 }
@@ -42,6 +49,7 @@ impl Limiter {
             successes: AtomicUsize::new(0),
             is_narrowed: AtomicBool::new(false),
             is_http2: AtomicBool::new(false),
+            spread: fastrand::f64() * MAX_SPREAD,
             backoff_until: Mutex::new(None),
         }
     }
@@ -93,6 +101,7 @@ impl Limiter {
     fn adapt<T>(&self, result: &Result<T, AttemptError>) -> bool {
         let error = result.as_ref().err();
         if let Some(pause) = error.and_then(AttemptError::retry_after) {
+            let pause = pause + pause.mul_f64(self.spread);
             let mut until = self.backoff_until.lock().unwrap_or_else(PoisonError::into_inner);
             let is_longer = until.is_none_or(|known| known.left() <= pause);
             *until = if is_longer { Some(Deadline::after(pause)) } else { *until };
@@ -136,6 +145,8 @@ impl Limiter {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn too_many_requests(retry_after: Option<u64>) -> Result<(), AttemptError> {
@@ -197,6 +208,19 @@ mod tests {
         let pause = runtime().block_on(limiter.acquire(soon)).err().unwrap();
         assert!(pause > Duration::from_secs(3000), "{pause:?}");
         assert!(runtime().block_on(Limiter::new().acquire(soon)).is_ok());
+    }
+
+    #[test]
+    fn pauses_of_hosts_differ() {
+        let pause = |_| {
+            let limiter = Limiter::new();
+            limiter.adapt(&too_many_requests(Some(4000)));
+            limiter.backoff().as_secs()
+        };
+        let pauses: BTreeSet<u64> = (0..100).map(pause).collect();
+        assert!(pauses.len() > 50, "{pauses:?}");
+        // A minute for the test itself.
+        assert!(pauses.iter().all(|pause| (3940..=5000).contains(pause)), "{pauses:?}");
     }
 
     #[test]

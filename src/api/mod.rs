@@ -19,7 +19,9 @@ mod limiter;
 mod list;
 mod list_reader;
 mod opening;
+mod pacing;
 mod response;
+mod retries;
 mod timestamp;
 mod transport;
 mod upload_body;
@@ -35,6 +37,8 @@ pub(crate) use self::gap::Gap;
 pub(crate) use self::http::{anonymous_client, failure_reason};
 pub(crate) use self::limiter::MAX_CONCURRENT_REQUESTS;
 pub(crate) use self::list::List;
+#[doc(hidden)]
+pub use self::pacing::Pacing;
 pub(crate) use self::response::Download;
 pub(crate) use self::timestamp::Timestamp;
 pub(crate) use self::upload_body::UploadBody;
