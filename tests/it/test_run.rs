@@ -312,7 +312,8 @@ fn doctor_sees_nothing_of_the_host() {
 
 #[test]
 fn shell_scripts_pass_shellcheck() {
-    const SCRIPTS: [&str; 24] = [
+    const SCRIPTS: [&str; 25] = [
+        ".ci/check-release",
         ".ci/packaging/debian/postinst",
         ".ci/packaging/debian/postrm",
         ".ci/packaging/debian/prerm",
