@@ -97,10 +97,13 @@ impl Fleet {
         let (output, trace) = self.traced(self.sync(), &["-e", "trace=open,openat"]);
         assert_eq!(output.code, 0, "{}{}", output.stdout, output.stderr);
         assert!(!output.stderr.contains("warning"), "{}", output.stderr);
+        (LINEAGES - self.read(&trace).len(), output.shown().replace(" (TIME)", ""))
+    }
+
+    /// The lineages whose certificates a traced run opened.
+    fn read(&self, trace: &str) -> BTreeSet<usize> {
         let is_read = |path: PathBuf| trace.contains(&format!("\"{}\"", path.display()));
-        let read: BTreeSet<usize> =
-            (0..LINEAGES).filter(|at| is_read(self.lineages[*at].file("fullchain.pem"))).collect();
-        (LINEAGES - read.len(), output.shown().replace(" (TIME)", ""))
+        (0..LINEAGES).filter(|at| is_read(self.lineages[*at].file("fullchain.pem"))).collect()
     }
 
     /// Runs `sync`, which has to process one lineage for this reason.
@@ -114,6 +117,22 @@ impl Fleet {
         self.unread();
         assert_eq!(self.unread().0, LINEAGES);
     }
+}
+
+#[test]
+fn shard_reads_only_its_own_lineages() {
+    let fleet = Fleet::deployed();
+    let mut read = BTreeSet::new();
+    for shard in 0..3 {
+        _ = fs::remove_file(fleet.index());
+        let sync = fleet.sync().args(["--json", "--shard", &format!("{shard}/3")]);
+        let (output, trace) = fleet.traced(sync, &["-e", "trace=open,openat"]);
+        let own = fleet.read(&trace);
+        assert_eq!(output.json()["counts"]["unchanged"], own.len());
+        assert!(read.is_disjoint(&own), "{read:?} {own:?}");
+        read.extend(own);
+    }
+    assert_eq!(read.len(), LINEAGES);
 }
 
 #[test]
