@@ -16,6 +16,9 @@ use crate::readme::{REFERENCE, blocks, read, root};
 const DIRECTORY: &str = "hooks/kubernetes";
 const VALIDATE: &str = include_str!("validate.py");
 
+/// Tests of the alerts, for promtool.
+const ALERTS: &str = include_str!("alerts.test.yml");
+
 /// Checks YAML documents against the schemas; returns the objects, or why one is invalid.
 pub(super) fn validate(yaml: &str) -> Result<Vec<Value>, String> {
     let Some(program) = env_var("EDGECERT_TEST_KUBERNETES_VALIDATE").filter(|program| !program.is_empty())
@@ -114,6 +117,14 @@ fn assert_confined(objects: &[Value]) {
     assert!(policy["ingress"].is_null());
 }
 
+/// Runs promtool in a directory; returns what it prints.
+fn promtool(directory: &TempDir, arguments: &[&str]) -> String {
+    require("promtool", "prometheus");
+    let output = Command::new("promtool").args(arguments).current_dir(directory).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
 #[test]
 fn misspelt_field_is_invalid() {
     let manifest = read(&format!("{DIRECTORY}/base/cron-job.yaml")).replace("schedule:", "shedule:");
@@ -197,17 +208,24 @@ fn chart_deploys_mounted_secrets() {
 }
 
 #[test]
+fn failed_shard_ends_no_other() {
+    for objects in [build("shards"), validate(&chart::render("shards: 4")).unwrap()] {
+        let job = &object(&objects, "CronJob")["spec"]["jobTemplate"]["spec"];
+        assert_eq!((&job["backoffLimitPerIndex"], &job["backoffLimit"]), (&0.into(), &Value::Null));
+    }
+}
+
+#[test]
 fn promtool_accepts_the_alerts() {
-    require("promtool", "prometheus");
     let plain = validate(&read(&format!("{DIRECTORY}/monitoring/prometheus-rule.yaml"))).unwrap();
     let charted = validate(&chart::render("prometheusRule: true")).unwrap();
     for objects in [&plain, &charted] {
         let home = TempDir::new().unwrap();
         let file = home.path().join("rules.json");
-        fs::write(&file, object(objects, "PrometheusRule")["spec"].to_string()).unwrap();
-        let output =
-            Command::new("promtool").args(["check", "rules", "--lint-fatal"]).arg(&file).output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-        assert!(String::from_utf8(output.stdout).unwrap().contains("SUCCESS: 2 rules found"));
+        fs::write(file, object(objects, "PrometheusRule")["spec"].to_string()).unwrap();
+        let output = promtool(&home, &["check", "rules", "--lint-fatal", "rules.json"]);
+        assert!(output.contains("SUCCESS: 2 rules found"), "{output}");
+        fs::write(home.path().join("test.yml"), ALERTS).unwrap();
+        promtool(&home, &["test", "rules", "test.yml"]);
     }
 }
