@@ -311,22 +311,48 @@ fn directory_named_like_a_pattern_is_no_pattern() {
     assert_eq!(upload_count(&service), 1);
 }
 
-/// A way in which servers that renew certificates themselves write them: the pattern, and the files for certificate
-/// and key. If both are the same, it holds both.
+/// A way in which a server that renews certificates itself writes them: its name, and the files for certificate and key.
+/// If both are the same, it holds both.
 type Dump = (&'static str, [&'static str; 2]);
+
+/// In the order of the reference's table.
+const DUMPS: [Dump; 7] = [
+    (
+        "certbot",
+        ["etc/letsencrypt/live/a.example/fullchain.pem", "etc/letsencrypt/live/a.example/privkey.pem"],
+    ),
+    (
+        "Caddy",
+        [
+            "var/lib/caddy/.local/share/caddy/certificates/ca/a.example/a.example.crt",
+            "var/lib/caddy/.local/share/caddy/certificates/ca/a.example/a.example.key",
+        ],
+    ),
+    ("Traefik", ["DIR/certs/a.example.crt", "DIR/private/a.example.key"]),
+    ("Traefik", ["DIR/a.example/certificate.crt", "DIR/a.example/privatekey.key"]),
+    ("HAProxy", ["DIR/a.example.pem", "DIR/a.example.pem"]),
+    ("nginx", ["DIR/acme_le/a.example-1f.crt", "DIR/acme_le/a.example-1f.key"]),
+    ("mounted", ["certs/a.example/tls.crt", "certs/a.example/tls.key"]),
+];
+
+/// The servers and patterns in the reference's table, each pattern below the directory of the test's host.
+fn patterns_of_reference() -> Vec<(String, String)> {
+    let reference = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/hooks/README.md")).unwrap();
+    let table = reference.split("| Server | `path` |\n|---|---|\n").nth(1).unwrap();
+    let rows = table.lines().map_while(|line| line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | "));
+    let patterns = rows.flat_map(|(server, cell)| {
+        let spans = cell.split('`').skip(1).step_by(2).filter(|span| span.contains('/'));
+        spans.map(|span| (server.to_owned(), span.trim_start_matches('/').to_owned()))
+    });
+    patterns.collect()
+}
 
 #[test]
 fn dumps_of_servers_are_lineages() {
-    const DUMPS: [Dump; 4] = [
-        // traefik-certs-dumper, without and with --domain-subdir.
-        ("dump/certs/*.crt", ["dump/certs/a.example.crt", "dump/private/a.example.key"]),
-        ("dump/*", ["dump/a.example/certificate.crt", "dump/a.example/privatekey.key"]),
-        // HAProxy's `dump ssl cert`.
-        ("haproxy/*.pem", ["haproxy/a.example.pem", "haproxy/a.example.pem"]),
-        // The ACME module of nginx.
-        ("nginx/acme_*/*.crt", ["nginx/acme_le/a.example-1f.crt", "nginx/acme_le/a.example-1f.key"]),
-    ];
-    for (pattern, [cert, key]) in DUMPS {
+    let patterns = patterns_of_reference();
+    assert_eq!(patterns.len(), DUMPS.len(), "{patterns:?}");
+    for ((server, pattern), (name, [cert, key])) in patterns.into_iter().zip(DUMPS) {
+        assert!(server.starts_with(name), "{server}");
         let service = sandbox(&["a.example"]);
         let mut host = Host::new();
         let issued = test_ca().issue(&["a.example"]).unwrap();
@@ -339,13 +365,13 @@ fn dumps_of_servers_are_lineages() {
         write(key, &issued.key);
         write(cert, &if cert == key { issued.fullchain() + &issued.key } else { issued.fullchain() });
         // The key of the ACME account, an issuer without a key, and a file of another kind.
-        for name in ["dump/private/letsencrypt.key", "nginx/acme_le/account.key", "haproxy/README.txt"] {
+        for name in ["DIR/private/letsencrypt.key", "DIR/acme_le/account.key", "DIR/README.txt"] {
             write(name, &issued.key);
         }
-        for name in ["haproxy/ca.pem", "nginx/acme_le/ca.crt", "dump/certs/ca.crt"] {
+        for name in ["DIR/ca.pem", "DIR/acme_le/ca.crt", "DIR/certs/ca.crt"] {
             write(name, test_ca().root());
         }
-        host.entry(&host.path(pattern), &service, API_KEY);
+        host.entry(&host.path(&pattern), &service, API_KEY);
         let output = host.sync().succeeds();
         assert_eq!(output.json()["counts"]["deployed"], 1, "{pattern}: {}", output.stdout);
         let again = host.sync().succeeds();

@@ -312,7 +312,7 @@ fn doctor_sees_nothing_of_the_host() {
 
 #[test]
 fn shell_scripts_pass_shellcheck() {
-    const SCRIPTS: [&str; 25] = [
+    const SCRIPTS: [&str; 26] = [
         ".ci/check-release",
         ".ci/packaging/debian/postinst",
         ".ci/packaging/debian/postrm",
@@ -326,6 +326,7 @@ fn shell_scripts_pass_shellcheck() {
         "hooks/acme.sh/edgecert.sh",
         "hooks/caddy/edgecert-caddy",
         "hooks/certbot/edgecert",
+        "hooks/certmonger/edgecert-certmonger",
         "hooks/dehydrated/edgecert-hook.sh",
         "hooks/dehydrated/edgecert.sh",
         "hooks/lego/edgecert-lego",

@@ -1,15 +1,15 @@
 //! The cron line at the head of a script in `hooks/`.
 
-use std::fs;
 use std::path::Path;
+
+use super::recipe_file::commands;
 
 /// The command of the cron line, which the script's comment splits into several lines, with this command for the installed
 /// script.
 #[track_caller]
 pub(super) fn cron_command(script: &str, program: &str) -> String {
-    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("hooks").join(script)).unwrap();
-    let lines = text.lines().filter_map(|line| line.strip_prefix("#   "));
-    let words: Vec<&str> = lines.flat_map(str::split_whitespace).collect();
+    let lines = commands(script);
+    let words: Vec<&str> = lines.iter().flat_map(|line| line.split_whitespace()).collect();
     let (begin, command) = words.split_at(6);
     assert_eq!(begin, ["17", "3", "*", "*", "*", "root"], "hooks/{script}");
     let (installed, arguments) = command.split_first().unwrap();

@@ -1,0 +1,83 @@
+//! certmonger with its own CA, and the post-save command of `hooks/certmonger`, RSA and EC.
+
+use std::path::PathBuf;
+
+use crate::harness::{Sandbox, require, sandbox};
+
+use super::recipe_file::{commands, recipe};
+use super::{Client, ClientCertificate, ClientOutput, assert_sequence};
+
+const SCRIPT: &str = "certmonger/edgecert-certmonger";
+const DOMAINS: [&str; 1] = ["example.com"];
+
+/// The arguments of `unshare` before a command for the daemon: it has a message bus of its own, which starts it, and ends
+/// with the command. Its requests are kept in the home.
+const SESSION: [&str; 9] =
+    ["--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "dbus-run-session", "--", "sh", "-c"];
+
+struct Certificate {
+    namespaces: Client,
+    /// Options of `getcert request` for the key.
+    key: &'static str,
+}
+
+impl Certificate {
+    fn new(service: &Sandbox, key: &'static str) -> Self {
+        require("certmonger", "certmonger");
+        require("dbus-run-session", "dbus-daemon");
+        let namespaces = Client::new("unshare", "util-linux").deploying_to(service);
+        let ready = service.endpoints();
+        let configuration = format!(
+            "base_url = '{}'\nedge_address = '{}'\nallow_untrusted = true\napi_key_file = 'key'\nstate_dir = '{}'\n",
+            ready.api,
+            ready.edge,
+            namespaces.path_text("state"),
+        );
+        namespaces.write(".config/edgecert/config.toml", &configuration);
+        namespaces.write(".config/edgecert/key", &ready.api_key);
+        namespaces.write("tls/empty", "");
+        Self { namespaces, key }
+    }
+
+    /// Runs `getcert`, which waits until certmonger has run the post-save command.
+    fn getcert(&self, arguments: &str) -> ClientOutput {
+        self.namespaces.run(SESSION.into_iter().chain([format!("getcert {arguments}").as_str()]))
+    }
+}
+
+impl ClientCertificate for Certificate {
+    fn client(&self) -> &Client {
+        &self.namespaces
+    }
+
+    fn files(&self) -> [PathBuf; 2] {
+        ["tls/fullchain.pem", "tls/privkey.pem"].map(|file| self.namespaces.path(file))
+    }
+
+    /// Runs the command at the head of the recipe.
+    fn issue(&self) -> ClientOutput {
+        let lines = commands(SCRIPT).into_iter().map(|line| line.trim().to_owned());
+        let command = lines.collect::<Vec<_>>().join(" ");
+        let command = command.strip_prefix("getcert request -c CA ").unwrap();
+        let command = command.replace("/etc/ssl/example.com", &self.namespaces.path_text("tls"));
+        // certmonger passes no variables on.
+        let program = format!("/usr/bin/env EDGECERT_BIN={}", self.namespaces.path_text("edgecert"));
+        let script = format!("{program} {}", recipe(SCRIPT).display());
+        let command = command.replace("/usr/local/bin/edgecert-certmonger", &script);
+        self.getcert(&format!("request -s -w -v -c local {} {command}", self.key))
+    }
+
+    fn renew(&self) -> ClientOutput {
+        self.getcert(&format!("resubmit -s -w -v -f {}", self.namespaces.path_text("tls/cert.pem")))
+    }
+}
+
+#[test]
+fn certmonger_ignores_failed_deployment() {
+    for (key, key_type) in [("-g 2048", "RSA-2048"), ("-G EC -g 256", "P-256")] {
+        let service = sandbox(&DOMAINS);
+        let certificate = Certificate::new(&service, key);
+        assert_sequence(&service, &certificate, &DOMAINS, key_type, 0);
+        assert_eq!(certificate.chain().len(), 2, "the certificate and its issuer");
+    }
+}

@@ -1,0 +1,111 @@
+//! The recipes for clients that no package registry here has: their commands, run as the client would run them.
+
+use std::fs;
+
+use crate::harness::{Sandbox, sandbox, test_ca};
+
+use super::recipe_file::{INSTALLED, command, recipe, recipe_text};
+use super::{Client, certificates, only_record};
+
+/// A host on which the program is installed elsewhere, with a certificate in these two files.
+struct Host {
+    service: Sandbox,
+    shell: Client,
+    chain: Vec<String>,
+}
+
+impl Host {
+    fn new(shell: &str, cert: &str, key: &str) -> Self {
+        let service = sandbox(&["example.com"]);
+        let shell = Client::new(shell, shell).deploying_to(&service);
+        let issued = test_ca().issue(&["example.com"]).unwrap();
+        shell.write(cert, &issued.fullchain());
+        shell.write(key, &issued.key);
+        Self { service, shell, chain: certificates(&issued.fullchain()) }
+    }
+
+    /// Puts this host's program into a recipe's text.
+    #[track_caller]
+    fn installed(&self, text: &str) -> String {
+        assert!(text.contains(INSTALLED), "{text}");
+        text.replace(INSTALLED, &self.shell.path_text("edgecert"))
+    }
+
+    #[track_caller]
+    fn assert_deployed(&self) {
+        assert_eq!(only_record(&self.service).chain, self.chain);
+    }
+}
+
+#[test]
+fn acmed_hook_runs_after_success_only() {
+    let hooks: toml::Table = recipe_text("acmed/edgecert.toml").parse().unwrap();
+    let hook = &hooks["hook"][0];
+    assert_eq!(hook["type"].as_array().unwrap(), &["post-operation".into()]);
+    assert_eq!(hook["cmd"].as_str(), Some("/bin/sh"));
+    let name = hook["name"].as_str().unwrap();
+    assert_eq!(command("acmed/edgecert.toml", "hooks = "), format!("hooks = [\"{name}\"]"));
+    for shell in ["dash", "bash"] {
+        let (cert, key) = ("example.com_rsa2048.crt.pem", "example.com_rsa2048.pk.pem");
+        let host = Host::new(shell, cert, key);
+        let run = |is_success: &str| {
+            let arguments = hook["args"].as_array().unwrap().iter().map(|argument| {
+                let argument = argument.as_str().unwrap().replace("{{ is_success }}", is_success);
+                let argument = argument.replace("{{ certificate_path }}", &host.shell.path_text(cert));
+                let argument = argument.replace("{{ private_key_path }}", &host.shell.path_text(key));
+                argument.replace(INSTALLED, &host.shell.path_text("edgecert"))
+            });
+            host.shell.run(arguments).succeeds();
+        };
+        run("false");
+        assert_eq!(host.service.requests().len(), 0);
+        run("true");
+        host.assert_deployed();
+    }
+}
+
+#[test]
+fn getssl_settings_name_lineage() {
+    let host = Host::new("bash", ".getssl/example.com/fullchain.crt", ".getssl/example.com/example.com.key");
+    let leaf = &host.chain[0];
+    host.shell.write(".getssl/example.com/example.com.crt", leaf);
+    // The command at the head, in a checkout.
+    let cat = command("getssl/getssl.cfg", "cat ").replace("~/", "");
+    let settings = host.installed(&recipe_text("getssl/getssl.cfg"));
+    host.shell.write("hooks/getssl/getssl.cfg", &settings);
+    host.shell.run(["-c", &cat]).succeeds();
+    // As getssl does it.
+    let run = r#"DOMAIN_DIR="$PWD/.getssl/example.com"; . "$DOMAIN_DIR/getssl.cfg"; eval "$RELOAD_CMD""#;
+    host.shell.run(["-c", run]).succeeds();
+    host.assert_deployed();
+}
+
+/// The line of the script that runs edgecert, with the files of an order in place of the object's properties.
+#[test]
+fn posh_acme_script_names_files() {
+    let order = "Posh-ACME/acme-v02.api.letsencrypt.org/1/example.com";
+    let host = Host::new("bash", &format!("{order}/fullchain.cer"), &format!("{order}/cert.key"));
+    let script = host.installed(&recipe_text("posh-acme/edgecert-posh-acme.ps1"));
+    let line = script.lines().find_map(|line| line.trim().strip_prefix("& ")).unwrap();
+    let line =
+        line.replace("$certificate.FullChainFile", &host.shell.path_text(&format!("{order}/fullchain.cer")));
+    let line = line.replace("$certificate.KeyFile", &host.shell.path_text(&format!("{order}/cert.key")));
+    assert!(!line.contains('$'), "{line}");
+    host.shell.run(["-c", &line]).succeeds();
+    host.assert_deployed();
+}
+
+#[test]
+fn step_unit_deploys_what_it_renews() {
+    let unit = fs::read_to_string(recipe("step/edgecert-step@.service")).unwrap();
+    let start = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
+    let start = start.replace("%i", "example.com");
+    let (_, rest) = start.split_once(" --exec \"").unwrap();
+    let (exec, files) = rest.split_once("\" ").unwrap();
+    let (cert, key) = files.split_once(' ').unwrap();
+    let [cert, key] = [cert, key].map(|path| path.strip_prefix("/etc/").unwrap());
+    let host = Host::new("dash", cert, key);
+    let exec = host.installed(exec).replace("/etc/", &host.shell.path_text(""));
+    host.shell.run(["-c", &exec]).succeeds();
+    host.assert_deployed();
+}
