@@ -26,7 +26,7 @@ fn hourly_syncs_are_not_refused() {
 
 #[test]
 fn bursts_do_not_wait_for_sync() {
-    let simulated = simulated(HOSTS / 10, 5, 1);
+    let simulated = simulated(HOSTS / 6, 1, 1);
     assert!(simulated.refusals > 0, "the budget suffices for all at once");
     assert_eq!(simulated.left_to_sync, 0);
 }

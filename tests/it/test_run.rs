@@ -69,6 +69,9 @@ impl Stubs {
             .env("HOME", self.0.path())
             .env("SCHEMATHESIS", "/bin/true")
             .env("EDGECERT_TEST_DIST", "/dist")
+            // Otherwise they would be installed from PyPI.
+            .env("EDGECERT_TEST_NEWEST_CERTBOT", "/bin/true")
+            .env("EDGECERT_TEST_KUBERNETES_VALIDATE", "/bin/true")
             .current_dir(root());
         command
     }
@@ -241,8 +244,16 @@ fn isolated(stubs: &Stubs, script: &str) -> Command {
 
 #[test]
 fn tests_see_no_variables_of_the_caller() {
-    const NAMES: [&str; 6] =
-        ["EDGECERT_LIMBO", "EDGECERT_TEST_DIST", "EDGECERT_TEST_ISOLATED", "HOME", "PATH", "SCHEMATHESIS"];
+    const NAMES: [&str; 8] = [
+        "EDGECERT_LIMBO",
+        "EDGECERT_TEST_DIST",
+        "EDGECERT_TEST_ISOLATED",
+        "EDGECERT_TEST_KUBERNETES_VALIDATE",
+        "EDGECERT_TEST_NEWEST_CERTBOT",
+        "HOME",
+        "PATH",
+        "SCHEMATHESIS",
+    ];
     let stubs = Stubs::new("", "");
     let mut command = isolated(&stubs, "env");
     command.envs([

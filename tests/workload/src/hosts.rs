@@ -66,9 +66,10 @@ const LATENCY: Duration = Duration::from_millis(100);
 /// What the ACME client takes to renew a certificate.
 const ISSUANCE: Duration = Duration::from_secs(5);
 
-/// Requests of a deployment, and of a `sync` without renewals: the lists of sites and of certificates, and an upload.
+/// Requests of a deployment, and of a `sync` without renewals: the lists of sites and of certificates, the upload, and
+/// the sites again, to see the push. The edge needs no second look, so that the certificate is served after the upload.
 const LISTS: usize = 2;
-const DEPLOYMENT: usize = LISTS + 1;
+const DEPLOYMENT: usize = LISTS + 2;
 
 /// The service, and what it has seen.
 struct Service {
@@ -139,10 +140,16 @@ impl Host<'_> {
             let renewed = Instant::now();
             self.needs.borrow_mut().push((self.service.start.elapsed(), DEPLOYMENT));
             let pacing = Pacing::new(false);
-            let deployment = async { self.list(&pacing).await && self.request(&pacing, TIMEOUT).await };
-            if timeout(TIMEOUT, deployment).await == Ok(true) {
-                self.finish(renewed);
-            } else {
+            let is_deployed = Cell::new(false);
+            let deployment = async {
+                if self.list(&pacing).await && self.request(&pacing, TIMEOUT).await {
+                    self.finish(renewed);
+                    is_deployed.set(true);
+                    self.request(&pacing, TIMEOUT).await;
+                }
+            };
+            let _ = timeout(TIMEOUT, deployment).await;
+            if !is_deployed.get() {
                 self.left_to_sync.set(self.left_to_sync.get() + 1);
                 self.pending.borrow_mut().push(renewed);
             }
@@ -189,7 +196,10 @@ impl Host<'_> {
                 self.pending.borrow_mut().push(renewed);
             }
         });
-        join_all(uploads).await;
+        // All uploads share the second list of sites.
+        if !join_all(uploads).await.is_empty() {
+            self.request(&pacing, TIMEOUT).await;
+        }
         true
     }
 
@@ -272,8 +282,8 @@ fn ideal(mut needs: Vec<(Duration, usize)>, budget: Budget, counted: usize) -> (
             }
             admitted += 1;
         }
-        // The lists are requested at once, the upload after them.
-        let round_trips = if requests == DEPLOYMENT { 2 } else { 1 };
+        // The lists are requested at once, the upload after them, and then the sites again.
+        let round_trips = if requests == DEPLOYMENT { 3 } else { 1 };
         let admission = arrival.max(budget.period * period);
         let done = admission + LATENCY * round_trips;
         if requests == counted {
