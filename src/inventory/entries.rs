@@ -8,7 +8,7 @@ use crate::bundle::Files;
 use crate::env::Env;
 use crate::settings::{Configuration, LineageEntry, Location};
 use crate::source::{self, AcmeClient, Named, Source, SourceError};
-use crate::state::{self, LineageState, SourceState};
+use crate::state::{self, SourceState};
 
 /// The entries of the configuration, without those that were visited.
 #[derive(Default)]
@@ -87,13 +87,11 @@ impl<'a> Entries<'a> {
         (entry, source)
     }
 
-    /// Whether a lineage that was deployed before, and has no entry, belongs nowhere: the entry for its account was
-    /// removed, or its first run failed on an invalid configuration, which has entries for other accounts only.
-    /// The settings of the run are then not those of its account.
-    pub(super) fn is_unclaimed(&self, source: &Source, state: &LineageState) -> bool {
-        let was_for_none = || state.options.service.is_none() && state.last_success.is_none();
-        source.target.is_some()
-            || was_for_none() && self.all.iter().any(|entry| is_location_of(entry, source))
+    /// Whether a lineage that was deployed before, and has no entry for its account, belongs nowhere: the entry was
+    /// removed, or all entries for the lineage are for other accounts, which are then the only ones that the hook deploys
+    /// to. The settings of the run are not those of its account.
+    pub(super) fn is_unclaimed(&self, source: &Source) -> bool {
+        source.target.is_some() || self.all.iter().any(|entry| is_location_of(entry, source))
     }
 }
 

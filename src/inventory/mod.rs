@@ -95,7 +95,7 @@ impl<'a> Inventory<'a> {
             };
             found.remove(&name);
             let (entry, source) = configured.take(&name, &state.source);
-            let is_unclaimed = entry.is_none() && configured.is_unclaimed(&source, &state);
+            let is_unclaimed = entry.is_none() && configured.is_unclaimed(&source);
             visitor(Member { name, source: Ok(source), entry, state: Some(state), is_unclaimed });
         }
         for (name, (entry, source)) in configured.found {
@@ -128,6 +128,6 @@ pub(crate) fn recorded<'a>(store: &Store, name: &str) -> Result<Option<Member<'a
     let Some(state) = store.read(name)? else { return Ok(None) };
     let mut entries = Entries::default();
     let (entry, source) = entries.take(name, &state.source);
-    let is_unclaimed = entries.is_unclaimed(&source, &state);
+    let is_unclaimed = entries.is_unclaimed(&source);
     Ok(Some(Member { name: name.to_owned(), source: Ok(source), entry, state: Some(state), is_unclaimed }))
 }

@@ -2,6 +2,7 @@
 //!
 //! An error names file, line and key and never repeats the line: a secret may be in it by mistake.
 
+use std::collections::HashMap;
 use std::fmt::Display;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -130,15 +131,23 @@ impl DocumentParser<'_> {
         Some(LineageEntry { location, account: None, target: None, domains, layer, lines: self.lines(table) })
     }
 
-    /// A path that exists is no pattern: acme.sh names directories after wildcards.
+    /// A path that exists is no pattern: acme.sh names directories after wildcards. Neither is the part of the path that
+    /// leads to the configuration file.
     fn directory_or_pattern(&mut self, path: PathBuf, table: &DeTable<'_>) -> Option<Location> {
-        let Some(text) = path.to_str().filter(|text| text.contains(['*', '?', '['])) else {
+        let fixed = directory(self.path);
+        let (fixed, rest) = match path.strip_prefix(fixed) {
+            Ok(rest) if fixed.is_absolute() => (fixed.to_str(), rest),
+            _ => (Some(""), path.as_path()),
+        };
+        let (Some(fixed), Some(rest)) = (fixed, rest.to_str()) else {
             return Some(Location::Directory(path));
         };
-        if path.symlink_metadata().is_ok() {
+        if !rest.contains(['*', '?', '[']) || path.symlink_metadata().is_ok() {
             return Some(Location::Directory(path));
         }
-        let pattern = Pattern::new(text).map_err(|error| format!("not a pattern: {}", error.msg));
+        let text = Path::new(&Pattern::escape(fixed)).join(rest);
+        let pattern =
+            Pattern::new(&text.to_string_lossy()).map_err(|error| format!("not a pattern: {}", error.msg));
         self.check(table, "path", pattern).map(Location::Pattern)
     }
 
@@ -220,27 +229,30 @@ impl DocumentParser<'_> {
 /// Names the account of each entry that has its own, and numbers further entries for one lineage and account that
 /// name other sites. Without a difference the first entry counts.
 fn tell_apart(entries: &mut [LineageEntry], global: &Layer) {
-    let mut known: Vec<(PathBuf, Option<String>, Vec<Vec<Domain>>)> = Vec::new();
+    let mut known: HashMap<(PathBuf, Option<String>), Vec<Vec<Domain>>> = HashMap::new();
     for entry in entries {
         let LineageEntry { layer, domains, .. } = &*entry;
         let base_url = layer.base_url.as_ref().filter(|own| global.base_url.as_ref() != Some(own));
         let key = layer.api_key_file.as_ref().filter(|own| global.api_key_file.as_ref() != Some(own));
-        let parts = [base_url.map(ToString::to_string), key.map(|path| text::path(path))];
+        let parts = [base_url.map(ToString::to_string), key.map(|path| text::path(&tidy(path)))];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         let account = (!parts.is_empty()).then(|| parts.join(" "));
-        let path = entry.path().to_owned();
         let mut target = account.clone();
-        match known.iter_mut().find(|(other, name, _)| (other, name) == (&path, &account)) {
-            None => known.push((path, account.clone(), vec![domains.clone()])),
-            Some((.., sites)) if sites.contains(domains) => {}
-            Some((.., sites)) => {
-                sites.push(domains.clone());
+        let sites = known.entry((tidy(entry.path()), account.clone())).or_default();
+        if !sites.contains(domains) {
+            sites.push(domains.clone());
+            if sites.len() > 1 {
                 let number = format!("#{}", sites.len());
                 target = Some(target.map_or(number.clone(), |account| format!("{account} {number}")));
             }
         }
         (entry.account, entry.target) = (account, target);
     }
+}
+
+/// A path without `.` and repeated slashes, so that its spelling does not matter. Links stay: what they lead to changes.
+fn tidy(path: &Path) -> PathBuf {
+    path.components().collect()
 }
 
 /// Reads the settings of a table.

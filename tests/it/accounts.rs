@@ -203,6 +203,72 @@ fn target_without_an_entry_is_deployed_nowhere() {
 }
 
 #[test]
+fn lineage_moves_to_account_of_its_entry() {
+    let (first, second) = (sandbox(&["a.example"]), sandbox_with_key("other-key", &["a.example"]));
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let mut host = Host::new();
+    host.configuration =
+        format!("base_url = {:?}\nedge_address = {:?}\n", first.endpoints().api, first.endpoints().edge);
+    host.hook().called_by_certbot(&lineage).env("EDGECERT_API_KEY", API_KEY).succeeds();
+    assert!(is_bound_to(&first, "a.example", &lineage));
+
+    host.entry(lineage.path(), &second, "other-key");
+    lineage.renew(&["a.example"]);
+    host.hook().called_by_certbot(&lineage).env("EDGECERT_API_KEY", API_KEY).succeeds();
+    assert!(is_bound_to(&second, "a.example", &lineage));
+    let output = host.sync().env("EDGECERT_API_KEY", API_KEY).succeeds();
+    assert_eq!((upload_count(&first), upload_count(&second)), (1, 1), "sync does what the hook does");
+    let warnings = output.json()["warnings"].to_string();
+    assert!(warnings.contains("is left alone, because no [[lineage]]"), "{warnings}");
+}
+
+#[test]
+fn spelling_of_key_file_does_not_matter() {
+    let service = sandbox(&["a.example"]);
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let mut host = Host::new();
+    host.entry(lineage.path(), &service, API_KEY);
+    host.sync().succeeds();
+    host.configuration = host.configuration.replace("/key-", "/.//key-");
+    let output = host.sync().succeeds();
+    assert_eq!(
+        (output.json()["counts"]["unchanged"].as_u64(), output.json()["warnings"].as_array()),
+        (Some(1), Some(&vec![]))
+    );
+    assert_eq!(state_files(&host.path("state")).len(), 1);
+}
+
+#[test]
+fn lineages_to_forget_name_their_accounts() {
+    let (first, second) = (sandbox(&["a.example"]), sandbox(&["a.example"]));
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let mut host = Host::new();
+    host.entry(lineage.path(), &first, API_KEY);
+    host.entry(lineage.path(), &second, API_KEY);
+    host.hook().called_by_certbot(&lineage).succeeds();
+    let stderr = host.hook().args(["status", "--forget"]).args([lineage.path()]).exits_with(66).stderr;
+    for service in [&first, &second] {
+        assert!(stderr.contains(&format!(" (for {} ", service.endpoints().api)), "{stderr}");
+    }
+}
+
+/// The wildcard is in the entry, not in the directory of the configuration file.
+#[test]
+fn pattern_is_relative_to_configuration_file() {
+    let service = sandbox(&["a.example", "b.example"]);
+    let mut host = Host::new();
+    host.issue("[ab]*/live/a.example", "a.example");
+    host.issue("a/live/b.example", "b.example");
+    host.entry(Path::new("live/*"), &service, API_KEY);
+    host.hook();
+    let config = host.path("[ab]*/config.toml");
+    fs::rename(host.path("config.toml"), &config).unwrap();
+    host.sync().env("EDGECERT_CONFIG", config).succeeds();
+    assert_eq!(upload_count(&service), 1);
+    assert_eq!(service.certs()[0]["domain"], "a.example");
+}
+
+#[test]
 fn invalid_configuration_adds_no_account() {
     let (first, second) = (sandbox(&["a.example"]), sandbox_with_key("other-key", &["a.example"]));
     let lineage = Lineage::issued_for(&["a.example"]);

@@ -51,7 +51,15 @@ struct Recorded {
     name: String,
     /// Paths that may be given instead of its name.
     paths: Vec<PathBuf>,
+    /// The account that it is for, if that differs from the configured one.
+    target: Option<String>,
     is_configured: bool,
+}
+
+impl Recorded {
+    fn name_with_target(&self) -> String {
+        self.target.as_ref().map_or(self.name.clone(), |target| format!("{} (for {target})", self.name))
+    }
 }
 
 /// Forgets the lineage with this name, directory or certificate.
@@ -95,8 +103,9 @@ fn recorded(
     let mut recorded = Vec::new();
     let visit = |member: Member<'_>| {
         let Some(state) = member.state else { return };
+        let target = member.source.ok().and_then(|source| source.target);
         let paths = [Some(state.source.cert), state.source.directory].into_iter().flatten().collect();
-        recorded.push(Recorded { name: member.name, paths, is_configured: member.entry.is_some() });
+        recorded.push(Recorded { name: member.name, paths, target, is_configured: member.entry.is_some() });
     };
     let mut warn = |error: StateError| {
         // It may be the one to forget.
@@ -119,10 +128,13 @@ fn find(wanted: &Path, names: &[String], recorded: &[Recorded]) -> Result<String
         forms.iter().flatten().any(is_same)
     };
     let found = recorded.iter().filter(|recorded| recorded.paths.iter().any(is_wanted));
-    let found: Vec<String> = found.map(|recorded| recorded.name.clone()).collect();
+    let found: Vec<&Recorded> = found.collect();
     match found.as_slice() {
         [] => Err(ForgetError::Unknown { wanted: wanted.into(), known: names.to_vec() }),
-        [name] => Ok(name.clone()),
-        _ => Err(ForgetError::Ambiguous { wanted: wanted.into(), names: found }),
+        [recorded] => Ok(recorded.name.clone()),
+        _ => {
+            let names = found.into_iter().map(Recorded::name_with_target).collect();
+            Err(ForgetError::Ambiguous { wanted: wanted.into(), names })
+        }
     }
 }
