@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use time::OffsetDateTime;
 
 pub(crate) use self::error::SyncError;
@@ -195,7 +196,7 @@ impl<'a> Sync<'a> {
         }
     }
 
-    /// Lists each account once and deploys or checks each lineage as needed. Adds errors of state files to `errors`.
+    /// Lists each account once, all at the same time, and deploys or checks each lineage as needed. Adds errors of state files to `errors`.
     async fn deploy(mut self, progress: &dyn Progress, errors: &mut Vec<StateError>) -> Summary {
         progress.enter(Phase::Reading);
         let stores = Arc::default();
@@ -220,8 +221,9 @@ impl<'a> Sync<'a> {
             let members = members_by_account.iter().position(is_same).map(|at| members_by_account.remove(at));
             add(settings, members.map(|(_, members)| members).unwrap_or_default(), unread, listing);
         }
-        for (settings, members) in members_by_account {
-            let listing = list_account(&settings, &stores).await;
+        let listings = members_by_account.iter().map(|(settings, _)| list_account(settings, &stores));
+        let listings = join_all(listings).await;
+        for ((settings, members), listing) in members_by_account.into_iter().zip(listings) {
             add(settings, members, 0, listing);
         }
         let mut schedule = Schedule::default();

@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use time::OffsetDateTime;
 
 use super::decision::is_due;
@@ -196,8 +197,9 @@ impl Sync<'_> {
     ) -> Vec<(Arc<Settings>, usize, Result<ListedAccount, DeployError>)> {
         let (accounts, mut changed) = self.unread.by_account(&mut self.scan);
         let mut listed = Vec::new();
-        for (settings, places) in accounts {
-            let listing = list_account(&settings, stores).await;
+        let listings = accounts.iter().map(|(settings, _)| list_account(settings, stores));
+        let listings = join_all(listings).await;
+        for ((settings, places), listing) in accounts.into_iter().zip(listings) {
             let mut unread = places.len();
             if let Ok(account) = &listing {
                 let present = Present {

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::harness::{
-    API_KEY, Fault, Hook, LISTING, Lineage, edgecert, is_bound_to, requests_during, sandbox, sandbox_with,
-    state_files, test_ca, upload_count, world,
+    API_KEY, Fault, Hook, LISTING, Lineage, edgecert, is_bound_to, request_lines, requests_during, sandbox,
+    sandbox_with, state_files, test_ca, upload_count, world,
 };
 
 /// A host with a configuration file, a state directory and certificates in `live`.
@@ -250,6 +250,28 @@ fn lineages_to_forget_name_their_accounts() {
     for service in [&first, &second] {
         assert!(stderr.contains(&format!(" (for {} ", service.endpoints().api)), "{stderr}");
     }
+}
+
+/// An account whose service does not respond must not delay the others.
+#[test]
+fn accounts_are_listed_at_once() {
+    let service = sandbox(&["a.example", "b.example"]);
+    let mut host = Host::new();
+    for domain in ["a.example", "b.example"] {
+        host.issue(&format!("live/{domain}"), domain);
+        host.entry(&host.path(&format!("live/{domain}")), &service, API_KEY);
+    }
+    // The same service under two names, and so with one log of both accounts.
+    let (first, second) = host.configuration.split_at(host.configuration.rfind("[[lineage]]").unwrap());
+    host.configuration = format!("{first}{}", second.replacen("127.0.0.1", "localhost", 1));
+    service.add_fault(Fault::status("GET /api/me/sites", 503).times(4));
+    host.sync().succeeds();
+    let requests = request_lines(&service);
+    let place = |line: &str, number: usize| {
+        let mut places = requests.iter().enumerate().filter(|(_, request)| *request == line);
+        places.nth(number).unwrap().0
+    };
+    assert!(place("GET /api/certs", 1) < place("GET /api/me/sites", 4), "{requests:?}");
 }
 
 /// The wildcard is in the entry, not in the directory of the configuration file.
