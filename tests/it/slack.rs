@@ -1,4 +1,4 @@
-//! Slack: how long until visitors notice if nothing works from now on. JSON, table and metrics agree.
+//! Slack: the time left to deploy before visitors get an invalid certificate. JSON, table and metrics agree.
 
 use std::fs;
 use std::thread;

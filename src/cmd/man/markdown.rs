@@ -49,7 +49,7 @@ pub(super) fn cells(row: &str) -> Vec<String> {
 }
 
 /// Headings of second columns that say nothing more than that a term is explained.
-const PLAIN: [&str; 4] = ["Meaning", "Value", "Content", "Fields"];
+const PLAIN: [&str; 5] = ["Meaning", "Value", "Content", "Fields", "Fault"];
 
 /// Adds the rows as terms. A row whose first cell is empty continues the one before.
 fn table(rows: &[Vec<String>], links: Links<'_>, page: &mut Roff) {

@@ -45,7 +45,7 @@ const METRICS: [Metric; 9] = [
     },
     Metric {
         name: "edgecert_slack_seconds",
-        help: "How long until visitors notice if nothing works from now on.",
+        help: "Time left to deploy before visitors get an invalid certificate.",
         value: |_, site, _| site?.slack.map(Duration::whole_seconds),
     },
     Metric {
@@ -216,7 +216,7 @@ mod tests {
             # HELP edgecert_served Whether every edge address was last seen to serve the certificate.
             # TYPE edgecert_served gauge
             edgecert_served{lineage="shop",site="a.example"} 1
-            # HELP edgecert_slack_seconds How long until visitors notice if nothing works from now on.
+            # HELP edgecert_slack_seconds Time left to deploy before visitors get an invalid certificate.
             # TYPE edgecert_slack_seconds gauge
             edgecert_slack_seconds{lineage="shop",site="a.example"} 1731600
             # HELP edgecert_pending Whether a certificate is waiting to be deployed.

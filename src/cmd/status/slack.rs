@@ -1,6 +1,6 @@
-//! Slack: how long until the visitors of a site notice if nothing works from now on. It is the time until the earliest
-//! expiry among the leaves that its edge addresses were last seen to serve, minus the longest push measured on this
-//! host.
+//! Slack: the time left to deploy before visitors of a site get an invalid certificate. It is the time until the
+//! earliest expiry among the leaves that its edge addresses were last seen to serve, minus the longest push measured
+//! on this host.
 
 use time::{Duration, OffsetDateTime};
 
