@@ -3,7 +3,7 @@
 #   HOOK=/etc/dehydrated/edgecert-hook.sh
 # If you need nothing else, set HOOK=/usr/local/bin/edgecert instead.
 #
-# dehydrated takes the output of generate_csr for a request, ends its run if any operation fails, and repeats no failed
+# dehydrated uses the output of generate_csr as a CSR, ends its run if any operation fails, and does not repeat a failed
 # deploy_cert; edgecert retries it at the next unchanged_cert.
 set -eu
 case ${1:-} in

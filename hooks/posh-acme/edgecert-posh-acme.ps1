@@ -1,5 +1,5 @@
 # Renews certificates with Posh-ACME, and deploys those that were renewed. Copy it to /usr/local/bin, and add to
-# /etc/cron.d/posh-acme, in one line:
+# /etc/cron.d/posh-acme, on one line:
 #   17 3 * * * root pwsh -NoProfile -File /usr/local/bin/edgecert-posh-acme.ps1
 #
 # Posh-ACME returns a certificate only when it is renewed. A deployment that fails is not repeated: enable the timer of
