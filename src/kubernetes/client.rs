@@ -23,10 +23,10 @@ const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 const HOST: &str = "KUBERNETES_SERVICE_HOST";
 const PORT: &str = "KUBERNETES_SERVICE_PORT";
 
-/// A token is about 1 KiB, a name has 63 characters.
+/// Limit for a mounted file. A token has about 1 KiB, a namespace at most 63 characters.
 const MAX_FILE_BYTES: u64 = 64 << 10;
 
-/// Secrets of a page. Each has at most 1 MiB, usually 5 KiB.
+/// Number of secrets per page. Each has at most 1 MiB, usually 5 KiB.
 const PAGE_SIZE: &str = "100";
 const MAX_PAGE_BYTES: usize = 160 << 20;
 
@@ -89,7 +89,7 @@ impl Cluster {
         let mut attempt = 1;
         loop {
             let error = match self.attempt(namespace, url.clone()).await {
-                // The kubelet replaces the token before it expires, and the file is read for each attempt.
+                // The token may just have been replaced: the kubelet does so before it expires.
                 Err(error @ (KubernetesError::Unavailable { .. } | KubernetesError::Unauthorized)) => error,
                 result => return result,
             };

@@ -9,8 +9,8 @@ use crate::hint::Hint;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KubernetesError {
-    /// No service account is mounted, or this is no pod.
-    #[error("--kubernetes needs a pod: {0} is not set")]
+    /// No service account is mounted, or this is not a pod.
+    #[error("--kubernetes works only in a pod: {0} is not set")]
     NotInPod(&'static str),
     #[error("the address of the API server, {0}, is not a host and a port")]
     InvalidAddress(String),
@@ -25,14 +25,14 @@ pub(crate) enum KubernetesError {
     #[error("the service account may not list the secrets in {namespace} (403): {message}")]
     Forbidden { namespace: String, message: String },
     /// 410: the continue token is too old.
-    #[error("the list of secrets changed too fast to be read in pages (410)")]
+    #[error("the list of secrets expired while its pages were read (410)")]
     Expired,
     /// 429, 5xx, or no response.
     #[error("the API server is unavailable: {reason}")]
     Unavailable { reason: String, retry_after: Option<Duration> },
     #[error("the API server refused to list the secrets in {namespace} ({status}): {message}")]
     Refused { namespace: String, status: u16, message: String },
-    #[error("the API server sent a list of secrets that cannot be understood: {0}")]
+    #[error("the API server sent an unintelligible list of secrets: {0}")]
     InvalidResponse(String),
     #[error("internal error: {0:#}")]
     Internal(#[from] anyhow::Error),
@@ -61,7 +61,7 @@ impl Diagnostic for KubernetesError {
             }
             Self::ServiceAccount(_) => Some("set automountServiceAccountToken to true".into()),
             Self::Forbidden { namespace, .. } => Some(
-                format!("bind a role with `list` on `secrets` to the service account in {namespace}").into(),
+                format!("in {namespace}, bind a role with `list` on `secrets` to the service account").into(),
             ),
             Self::Setup(error) => error.hint(),
             Self::Expired | Self::Unavailable { .. } => Some(Hint::Retry { first: "", lasting: "" }),

@@ -15,7 +15,7 @@ use crate::file;
 use crate::runtime::Runtime;
 use crate::source::Source;
 
-/// What to list.
+/// Which secrets to list.
 #[derive(Clone, Debug)]
 pub(crate) struct Selection {
     /// If empty, the namespace of the pod.
@@ -33,7 +33,7 @@ pub(crate) struct Found {
     pub(crate) failed: Vec<(String, KubernetesError)>,
 }
 
-/// Lists the secrets, and keeps those for which `is_wanted` holds in memory, as a lineage each.
+/// Lists the secrets, and keeps in memory those for which `is_wanted` is true, each as a lineage.
 pub(crate) fn find(
     selection: &Selection,
     env: &Env,

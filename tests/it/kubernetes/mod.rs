@@ -201,7 +201,11 @@ fn broken_secret_is_a_failure() {
 fn outside_a_pod_says_what_is_missing() {
     let service = sandbox(&[]);
     let output = edgecert().against(&service).args(["sync", "--kubernetes"]).exits_with(78);
-    assert!(output.stderr.contains("needs a pod: KUBERNETES_SERVICE_HOST is not set"), "{}", output.stderr);
+    assert!(
+        output.stderr.contains("works only in a pod: KUBERNETES_SERVICE_HOST is not set"),
+        "{}",
+        output.stderr
+    );
     edgecert().args(["sync", "--namespace", "default"]).exits_with(2);
     edgecert().args(["sync", "--kubernetes", "--namespace", "../x"]).exits_with(2);
 }
