@@ -51,17 +51,17 @@ Examples:
   edgecert plan --lineage /etc/letsencrypt/live/example.com --domain example.com
   edgecert plan --cert fullchain.pem --key privkey.pem --json
 
-It reads the account's sites and certificates and what the edge serves, and changes nothing.")]
+A plan reads the account's sites and certificates and what the edge serves, and changes nothing.")]
 pub(crate) struct PlanArgs {
     #[command(flatten)]
     pub(crate) deploy: DeployArgs,
 }
 
-// Overrides of guards. No doc comment, here and below: clap would take it for the summary of every command that has
+// Guard overrides. No doc comment, here and below: clap would take it for the summary of every command that has
 // these flags.
 #[derive(Args, Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "four separate guards")]
-#[command(next_help_heading = "Overrides of guards")]
+#[command(next_help_heading = "Guard overrides")]
 pub(crate) struct GuardArgs {
     /// Replace a record even if another site bound to it loses coverage
     #[arg(long)]

@@ -14,14 +14,14 @@ Examples:
   edgecert sync --shard 0/4
   edgecert sync --kubernetes --selector edge=yes
 
-It covers every lineage deployed before and every [[lineage]] of the configuration file.
+A run covers every lineage deployed before and every [[lineage]] of the configuration file.
 --timeout applies to each lineage.")]
 pub(crate) struct SyncArgs {
     /// Start after a random delay of up to SECS
     #[arg(long, value_name = "SECS", default_value_t = 0)]
     pub(crate) splay: u64,
 
-    /// Process only share I of N of the lineages, for example 0/4 to 3/4
+    /// Process only shard I of N of the lineages, for example 0/4 to 3/4
     #[arg(long, value_name = "I/N")]
     pub(crate) shard: Option<Shard>,
 
@@ -33,7 +33,7 @@ pub(crate) struct SyncArgs {
     #[arg(long = "namespace", value_name = "NAME", requires = "kubernetes", value_parser = namespace)]
     pub(crate) namespaces: Vec<String>,
 
-    /// Labels of the secrets, as for kubectl, for example edge=yes
+    /// Label selector of the secrets, as in kubectl, for example edge=yes
     #[arg(long, value_name = "LABELS", requires = "kubernetes")]
     pub(crate) selector: Option<String>,
 

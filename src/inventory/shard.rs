@@ -1,10 +1,10 @@
-//! A share of the lineages of a host or of several, for `sync --shard`.
+//! A part of the lineages of a host or of several, for `sync --shard`.
 
 use std::str::FromStr;
 
 use crate::state;
 
-/// One of `of` equal shares of the lineages; `index` counts from 0.
+/// One of `of` shards of about equal size; `index` counts from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shard {
     pub(crate) index: u64,
@@ -24,14 +24,14 @@ impl FromStr for Shard {
 }
 
 impl Shard {
-    /// Whether a lineage belongs to the share. Its name decides, so it stays where it is when other lineages come and go.
+    /// Whether a lineage belongs to the shard. Its name decides, so it stays where it is when other lineages come and go.
     pub(crate) fn contains(self, name: &str) -> bool {
         self.index == index_of(state::stable_hash(name), self.of)
     }
 }
 
-/// The share of a hash, by jump consistent hashing (Lamping and Veach, arXiv:1406.2294): if there is one share more, a
-/// hash stays in its share or moves to the new one.
+/// The shard of a hash, by jump consistent hashing (Lamping and Veach, arXiv:1406.2294): if a shard is added, a hash
+/// stays in its shard or moves to the new one.
 fn index_of(hash: u64, of: u64) -> u64 {
     const SCALE: u32 = 31;
     let (mut seed, mut index, mut next) = (hash, 0, 0);
@@ -49,15 +49,15 @@ mod tests {
 
     const LINEAGES: u64 = 10_000;
 
-    fn shares(of: u64) -> Vec<u64> {
+    fn shards(of: u64) -> Vec<u64> {
         let hashes = (0..LINEAGES).map(|number| state::stable_hash(&format!("s{number}.example")));
         hashes.map(|hash| index_of(hash, of)).collect()
     }
 
     #[test]
-    fn one_share_more_moves_only_what_it_gets() {
+    fn added_shard_is_the_only_destination() {
         for of in 1..40 {
-            let (before, after) = (shares(of), shares(of + 1));
+            let (before, after) = (shards(of), shards(of + 1));
             let moved: Vec<u64> =
                 before.iter().zip(&after).filter(|(old, new)| old != new).map(|(_, new)| *new).collect();
             assert!(moved.iter().all(|new| *new == of), "{of}");
@@ -71,15 +71,15 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_about_equal() {
-        let shares = shares(8);
+    fn shards_are_about_equal() {
+        let shards = shards(8);
         let sizes =
-            [0, 1, 2, 3, 4, 5, 6, 7].map(|index| shares.iter().filter(|share| **share == index).count());
+            [0, 1, 2, 3, 4, 5, 6, 7].map(|index| shards.iter().filter(|shard| **shard == index).count());
         assert!(sizes.iter().all(|size| (1_150..1_350).contains(size)), "{sizes:?}");
     }
 
     #[test]
-    fn every_lineage_is_in_one_share() {
+    fn every_lineage_is_in_one_shard() {
         let count = |name: &str| (0..7).filter(|index| Shard { index: *index, of: 7 }.contains(name)).count();
         assert!((0..100).all(|number| count(&format!("s{number}.example")) == 1));
         assert_eq!(index_of(u64::MAX, u64::MAX), index_of(u64::MAX, u64::MAX), "it ends");

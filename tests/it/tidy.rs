@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const IMPORTS: [(&str, &[&str]); 41] = [
     // A crate of its own, which `api` uses.
     ("json", &[]),
-    // The ground floor.
+    // The lowest layer.
     ("text", &[]),
     ("clock", &[]),
     ("env", &[]),
