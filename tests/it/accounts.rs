@@ -334,7 +334,7 @@ fn doctor_and_status_know_each_account() {
     assert!(!all.iter().any(|finding| finding["detail"] == "no base URL is set"), "{all:#?}");
     let (.., all) = doctor(host.hook().env("EDGECERT_BASE_URL", &first.endpoints().api));
     let is_told = |finding: &Value| {
-        finding["detail"].as_str().unwrap().contains("overrides the base_url in 1 [[lineage]] table")
+        finding["detail"].as_str().unwrap().contains("overrides the base_url in 1 of the [[lineage]] entries")
     };
     assert!(all.iter().any(is_told), "{all:#?}");
 }

@@ -2,7 +2,6 @@
 
 use super::finding::{DoctorFinding, Subject};
 use crate::settings::{Configuration, Layers, LineageEntry, Settings, SettingsError};
-use crate::text::count;
 
 /// An account of one or more entries.
 pub(super) struct Account<'a> {
@@ -35,8 +34,7 @@ pub(super) fn overridden(configuration: &Configuration, layers: &Layers<'_>) -> 
     let is_hidden = |entry: &&LineageEntry| entry.layer.base_url.as_ref().is_some_and(|own| own != url);
     let hidden = configuration.lineages.iter().filter(is_hidden).count();
     let detail = format!(
-        "{url}, from a flag or a variable, overrides the base_url in {}",
-        count(hidden, "[[lineage]] table")
+        "{url}, from a flag or a variable, overrides the base_url in {hidden} of the [[lineage]] entries"
     );
     let remedy = "set it as base_url in the configuration file instead";
     (hidden > 0).then(|| DoctorFinding::warn(Subject::Settings, detail, remedy))

@@ -1,4 +1,4 @@
-//! The result of one check of the set-up, and how to repair what is wrong.
+//! The result of one check of the setup, and how to repair what is wrong.
 
 use serde::Serialize;
 use time::OffsetDateTime;

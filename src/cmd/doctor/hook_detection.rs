@@ -237,7 +237,8 @@ impl Detector<'_> {
         judged.max_by_key(HookCall::rank).unwrap_or(HookCall::Works)
     }
 
-    /// Whether the files or the directory that a call names are those of another lineage. A variable may name any.
+    /// Whether the files or the directory that a call names are those of another lineage. A path with a variable may be
+    /// that of any.
     fn is_other(&self, cert: Option<PathBuf>, lineage: Option<PathBuf>) -> bool {
         let is_variable = |path: &PathBuf| path.as_os_str().as_encoded_bytes().contains(&b'$');
         let named = Named { cert, lineage, key: None };
@@ -251,7 +252,7 @@ impl Detector<'_> {
     }
 }
 
-/// The status of hooks among which others may exist.
+/// The status of the hooks that are known; `None` if none of them calls edgecert, because there may be others.
 fn only_known(hooks: impl Iterator<Item = (PathBuf, Option<HookCall>)>) -> Option<HookStatus> {
     let mut hooks = hooks.filter(|(_, call)| call.is_some()).peekable();
     hooks.peek().is_some().then(|| HookStatus::from_calls(hooks, PathBuf::new(), ATTACH.to_owned()))

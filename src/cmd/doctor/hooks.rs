@@ -11,7 +11,7 @@ use crate::error::{ErrorKind, shell_word};
 use crate::source::AcmeClient;
 use crate::text;
 
-/// For clients whose configuration holds no hook, or one that edgecert cannot name a command for.
+/// Remedy for clients that record no hooks, or whose hooks no command can set.
 pub(super) const ATTACH: &str = "see \"Attach it to your ACME client\" in the README";
 
 const REPAIR: &str = "install edgecert there, or correct the path";

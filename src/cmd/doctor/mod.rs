@@ -1,4 +1,4 @@
-//! `edgecert doctor`: finds problems of the set-up before a renewal fails on them.
+//! `edgecert doctor`: finds problems of the setup before a renewal fails on them.
 //!
 //! One file per subject. A check that fails does not stop the others.
 

@@ -1,4 +1,4 @@
-//! `doctor` on a fresh set-up: which file was read, and the next step.
+//! `doctor` on a fresh setup: which file was read, and the next step.
 
 use serde_json::json;
 
