@@ -79,8 +79,8 @@ impl<'a> Entries<'a> {
             return (Some(entry), source);
         }
         // The files may have been deleted since the deployment.
-        let is_it = |unusable: &Unusable<'_>| is_at(unusable, recorded);
-        let entry = match self.unusable.iter().position(is_it) {
+        let is_recorded = |unusable: &Unusable<'_>| is_at(unusable, recorded);
+        let entry = match self.unusable.iter().position(is_recorded) {
             Some(position) => Some(self.unusable.swap_remove(position).entry),
             None => self.patterns.iter().copied().find(|entry| is_entry_of(entry, &source)),
         };
@@ -117,7 +117,7 @@ pub(crate) fn targets<'a>(
     targets
 }
 
-/// Finds the lineage of an entry that is no pattern.
+/// Finds the lineage of an entry that is not a pattern.
 fn find(entry: &LineageEntry) -> Result<Source, SourceError> {
     let path = entry.path().to_owned();
     let named = match &entry.location {

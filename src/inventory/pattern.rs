@@ -13,7 +13,7 @@ const OPTIONS: MatchOptions =
     MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
 
 /// The lineages that a pattern matches, each with its path, in the order of their names; also what cannot be read. A
-/// match that is no lineage, such as certbot's `live/README`, is left out.
+/// match that is not a lineage, such as certbot's `live/README`, is left out.
 pub(super) fn expand(pattern: &Pattern) -> Vec<(PathBuf, Result<Source, SourceError>)> {
     let Ok(matches) = glob::glob_with(pattern.as_str(), OPTIONS) else { return Vec::new() };
     let lineage = |found: glob::GlobResult| match found {
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_lineage_is_left_out() {
+    fn other_matches_are_left_out() {
         let root = tempfile::TempDir::new().unwrap();
         let live = root.path().join("live");
         for name in ["b", "a", ".hidden"] {

@@ -63,7 +63,7 @@ fn call(url: &HeartbeatUrl, exit_code: u8, summary: String, env: &Env) -> Result
     log::info!("calling heartbeat_url with exit code {exit_code}");
     let failed = |error: anyhow::Error| HeartbeatError::Failed(error.to_string());
     let runtime = Runtime::new().map_err(failed)?;
-    // The client's own time-out does not cover name resolution.
+    // The client's own timeout does not cover name resolution.
     let response = async { tokio::time::timeout(deadline.left(), request.send()).await };
     let response = runtime.block_on(response).map_err(failed)?.map_err(|_| HeartbeatError::TimedOut)?;
     let status = response.map_err(|error| HeartbeatError::Failed(failure_reason(error)))?.status().as_u16();

@@ -131,8 +131,8 @@ impl DocumentParser<'_> {
         Some(LineageEntry { location, account: None, target: None, domains, layer, lines: self.lines(table) })
     }
 
-    /// A path that exists is no pattern: acme.sh names directories after wildcards. Neither is the part of the path that
-    /// leads to the configuration file.
+    /// A path that exists is not a pattern: acme.sh names directories after wildcards. Neither is the part of the path
+    /// that leads to the configuration file.
     fn directory_or_pattern(&mut self, path: PathBuf, table: &DeTable<'_>) -> Option<Location> {
         let fixed = directory(self.path);
         let (fixed, rest) = match path.strip_prefix(fixed) {

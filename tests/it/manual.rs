@@ -11,7 +11,7 @@ use crate::help::{commands, help};
 use crate::tidy::read;
 
 /// Sections of the reference that are for those who read it as Markdown: the table of commands, monitoring systems, and
-/// the set-up of each ACME client, which refer to files in `hooks/`.
+/// the setup of each ACME client, which refer to files in `hooks/`.
 const LEFT_OUT: [&str; 9] = [
     "Packages",
     "Ansible",

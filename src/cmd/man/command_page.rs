@@ -183,7 +183,7 @@ impl Help {
             .map(str::trim)
     }
 
-    /// Adds what is no example. Indented lines are shown as they are.
+    /// Adds the paragraphs that are not examples. Indented lines are shown as they are.
     fn write_description(&self, links: Links<'_>, roff: &mut Roff) {
         for paragraph in self.paragraphs().filter(|text| !text.is_empty() && !text.starts_with("Examples:\n"))
         {

@@ -75,7 +75,7 @@ pub(super) fn write_environment(links: Links<'_>, roff: &mut Roff) {
     files(roff);
 }
 
-/// Variables that are no settings.
+/// Variables that are not settings.
 const VARIABLES: [(&str, &str); 7] = [
     (
         "`RENEWED_LINEAGE`, `CERT_KEY_PATH`, `LEGO_HOOK_CERT_PATH`, `LEGO_CERT_PATH`",
@@ -90,7 +90,7 @@ const VARIABLES: [(&str, &str); 7] = [
         "`STATE_DIRECTORY`, `CREDENTIALS_DIRECTORY`",
         "Set by systemd: the state directory, and the directory with the credential `edgecert-api-key`.",
     ),
-    ("`XDG_CONFIG_HOME`, `XDG_STATE_HOME`, `HOME`", "Where the files of a user other than root are."),
+    ("`XDG_CONFIG_HOME`, `XDG_STATE_HOME`, `HOME`", "Locate the files of users other than root."),
     ("`LC_ALL`, `LC_CTYPE`, `LANG`", "Whether a terminal shows characters beyond ASCII."),
     ("`NO_COLOR`, `TERM`", "No colour is used if `NO_COLOR` is set, or if `TERM` is `dumb`."),
 ];
@@ -105,7 +105,7 @@ fn files(roff: &mut Roff) {
 const FILES: [(&str, &str); 5] = [
     ("/etc/edgecert/config.toml", "Configuration of the host."),
     ("~/.config/edgecert/config.toml", "Configuration of a user."),
-    ("/etc/edgecert/api-key", "Customary place of the API key, with mode 0600."),
+    ("/etc/edgecert/api-key", "Usual place of the API key; mode 0600."),
     ("/var/lib/edgecert/", "State directory of root."),
     ("~/.local/state/edgecert/", "State directory of a user."),
 ];

@@ -3,7 +3,7 @@
 
 use super::roff::{Inline, Roff};
 
-/// What a link to an anchor of the reference adds to its text, such as the page that has the section.
+/// Maps the anchor of a link to a note that follows its text, such as the page that has the section.
 pub(super) type Links<'a> = &'a dyn Fn(&str) -> Option<Inline>;
 
 /// Adds the blocks of a section to a page.
@@ -48,7 +48,7 @@ pub(super) fn cells(row: &str) -> Vec<String> {
     row.split('|').map(|cell| cell.trim().replace('\0', "|")).collect()
 }
 
-/// Headings of second columns that say nothing more than that a term is explained.
+/// Headings of second columns that are left out, because a list of terms needs no label.
 const PLAIN: [&str; 5] = ["Meaning", "Value", "Content", "Fields", "Fault"];
 
 /// Adds the rows as terms. A row whose first cell is empty continues the one before.

@@ -1,4 +1,4 @@
-//! The pages that explain more than flags: which sections of the reference each page has, and what no section says.
+//! The pages that explain more than flags: the sections of the reference on each, and its related pages.
 
 /// A section of the reference.
 pub(super) struct Section {
@@ -33,7 +33,7 @@ macro_rules! sections {
     };
 }
 
-/// What a page has beside what follows from the command line.
+/// The content of a page in addition to what follows from the command line.
 pub(super) struct Page {
     /// Such as `edgecert-sites-get` or `edgecert.toml`.
     pub(super) name: &'static str,
