@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::harness::{Lineage, Options, Sandbox, require, require_root, sandbox_with, test_ca};
 
 use super::{output, package};
-use name_server::NameServer;
+use name_server::{Answers, NameServer};
 
 /// Unpacks the archive and returns the binary.
 fn unpack(directory: &Path) -> PathBuf {
@@ -82,7 +82,7 @@ fn tls_service() -> Sandbox {
 #[test]
 fn static_binary_deploys_in_empty_root() {
     let (service, lineage) = (tls_service(), Lineage::issued_for(&["a.example"]));
-    let names = NameServer::start("127.0.0.77", &["edge.static.test", "api.static.test"]);
+    let names = NameServer::start("127.0.0.77", Answers::Names(&["edge.static.test", "api.static.test"]));
     let root = EmptyRoot::new(&service, &lineage);
     root.write("etc/hosts", "127.0.0.1 localhost # of this host\n");
     root.write("etc/resolv.conf", "nameserver 127.0.0.77\noptions timeout:1\n");
@@ -114,4 +114,67 @@ fn static_binary_needs_no_resolver_configuration() {
     assert_eq!(code, Some(0), "{shown}");
     let (code, shown) = root.deploy(&service, "nowhere.static.test", "edge.static.test");
     assert_eq!(code, Some(75), "{shown}");
+}
+
+#[test]
+fn static_binary_asks_servers_in_order() {
+    let (service, lineage) = (tls_service(), Lineage::issued_for(&["a.example"]));
+    let (_silent, failing) = (
+        NameServer::start("127.0.0.78", Answers::Nothing),
+        NameServer::start("127.0.0.79", Answers::Failure),
+    );
+    let knowing = NameServer::start("127.0.0.80", Answers::OverTcp(&["edge.static.test"]));
+    let root = EmptyRoot::new(&service, &lineage);
+    root.write("etc/hosts", "127.0.0.1 localhost\n");
+    root.write(
+        "etc/resolv.conf",
+        "nameserver 127.0.0.78\nnameserver 127.0.0.79\nnameserver 127.0.0.80\noptions timeout:1 attempts:1\n",
+    );
+    let (code, shown) = root.deploy(&service, "localhost", "edge.static.test");
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(failing.has_asked("edge.static.test") && knowing.has_asked("edge.static.test"));
+
+    // A failure is reported with the servers.
+    root.write("etc/resolv.conf", "nameserver 127.0.0.79\noptions timeout:1 attempts:1\n");
+    let (code, shown) = root.deploy(&service, "api.static.test", "edge.static.test");
+    assert_eq!(code, Some(75), "{shown}");
+    assert!(shown.contains("the name servers in /etc/resolv.conf (127.0.0.79) failed"), "{shown}");
+}
+
+#[test]
+fn static_binary_asks_no_server_for_listed_hosts() {
+    let (service, lineage) = (tls_service(), Lineage::issued_for(&["a.example"]));
+    let names = NameServer::start("127.0.0.81", Answers::Names(&["edge.static.test"]));
+    let root = EmptyRoot::new(&service, &lineage);
+    // As in a pod: the names of the cluster come first.
+    root.write(
+        "etc/resolv.conf",
+        "nameserver 127.0.0.81\nsearch cluster.test static.test\noptions ndots:5 timeout:1\n",
+    );
+    root.write("etc/hosts", "127.0.0.1 localhost\n127.0.0.1 Listed.static.test # \u{fc}\n");
+    let (code, shown) = root.deploy(&service, "localhost", "listed.static.test");
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(!names.has_asked("listed.static.test") && !names.has_asked("listed.static.test.cluster.test"));
+
+    for (host, first) in
+        [("edge", "edge.cluster.test"), ("edge.static.test", "edge.static.test.cluster.test")]
+    {
+        root.deploy(&service, "localhost", host);
+        assert!(names.has_asked(first), "{host}");
+    }
+    let (code, shown) = root.deploy(&service, "localhost", "edge");
+    assert_eq!(code, Some(0), "{shown}");
+    let (code, shown) = root.deploy(&service, "127.0.0.1", "127.0.0.1");
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(!names.has_asked("127.0.0.1.cluster.test"));
+}
+
+#[test]
+fn static_binary_reports_resolver_configuration() {
+    let (service, lineage) = (tls_service(), Lineage::issued_for(&["a.example"]));
+    let root = EmptyRoot::new(&service, &lineage);
+    fs::create_dir_all(root.0.path().join("etc/resolv.conf")).unwrap();
+    let (code, shown) = root.deploy(&service, "api.static.test", "127.0.0.1");
+    assert_eq!(code, Some(75), "{shown}");
+    assert!(shown.contains("cannot read /etc/resolv.conf: Is a directory"), "{shown}");
 }
