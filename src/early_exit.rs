@@ -1,8 +1,10 @@
-//! Exits before the end of a run: after a panic, or when `status --check` exceeds its time limit. Like `main.rs`, this
-//! is part of the program, not of the library.
+//! Exits before the end of a run: after a panic, when `status --check` exceeds its time limit, or when a container is
+//! stopped. Like `main.rs`, this is part of the program, not of the library.
 
 use std::num::NonZeroU64;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use edgecert::cmd;
@@ -11,6 +13,8 @@ use edgecert::notify;
 use edgecert::report::{AnyReport, internal_error};
 use edgecert::text::count;
 use edgecert::ui::Ui;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag::register_conditional_shutdown;
 
 /// Exits as UNKNOWN after this time, unless `status --check` prints its verdict first.
 #[expect(clippy::exit, reason = "what the other threads wait for may never come")]
@@ -50,4 +54,16 @@ pub(super) fn exit_on_panic(
         }
         std::process::exit(i32::from(report.exit_code()));
     }));
+}
+
+/// Makes SIGTERM and SIGINT end the first process of a container, which Linux does not do by itself. The exit code is
+/// the one that shells report for these signals. What the run has begun is recorded before each request, as for any
+/// other process that a signal ends.
+pub(super) fn exit_on_signals_as_first_process() {
+    const FIRST_PROCESS: u32 = 1;
+    if std::process::id() == FIRST_PROCESS {
+        for signal in [SIGINT, SIGTERM] {
+            let _ = register_conditional_shutdown(signal, 128 + signal, Arc::new(AtomicBool::new(true)));
+        }
+    }
 }

@@ -14,13 +14,14 @@ use edgecert::notify;
 use edgecert::report::AnyReport as _;
 use edgecert::ui::Ui;
 
-use self::early_exit::{exit_after, exit_on_panic};
+use self::early_exit::{exit_after, exit_on_panic, exit_on_signals_as_first_process};
 
 /// Exit code of a usage error.
 const USAGE_ERROR: u8 = 2;
 
 fn main() -> ExitCode {
     keep_memory_private();
+    exit_on_signals_as_first_process();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let env = Env::capture();
     let ui = Ui::new(wants_json(&arguments), &env);

@@ -35,6 +35,7 @@ mod doctor;
 mod exit_codes;
 mod faults;
 mod first_hour;
+mod first_process;
 mod guards;
 mod heartbeat;
 mod help;
