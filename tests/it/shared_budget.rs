@@ -37,3 +37,9 @@ fn mass_renewal_brings_no_herd() {
     assert!(simulated.left_to_sync > HOSTS, "hooks alone cannot finish this");
     assert!(simulated.peak < HOSTS / 2, "{} hosts came at once", simulated.peak);
 }
+
+#[test]
+fn timers_finish_what_hooks_cannot() {
+    let simulated = simulated(HOSTS, 1, 1);
+    assert!(simulated.left_to_sync > 0, "hooks alone finish this");
+}

@@ -4,7 +4,8 @@
 #![expect(clippy::disallowed_methods, reason = "this time is virtual")]
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
 
 use edgecert::api::Pacing;
@@ -37,15 +38,18 @@ pub struct Renewals {
 pub struct Simulated {
     /// Time until the end.
     pub finished: Duration,
-    /// The same if the service admitted each necessary request as soon as its budget allows, in the order of arrival.
+    /// The least time that hooks with this `timeout` and these timers can take: nothing is refused, each necessary
+    /// request is admitted as soon as the budget allows, and what a hook cannot finish goes to the host's next `sync`.
     pub ideal: Duration,
+    /// The same if hooks never ended.
+    pub ideal_without_limit: Duration,
     /// Requests that the service received.
     pub requests: usize,
     /// Those that it refused.
     pub refusals: usize,
     /// Longest time from a renewal, or from the start of a host's first `sync`, to its end.
     pub longest_wait: Duration,
-    /// The same in the ideal case.
+    /// The same in the first ideal case.
     pub ideal_wait: Duration,
     /// Deployments that ended at their `timeout`, and that a later `sync` finished.
     pub left_to_sync: usize,
@@ -69,7 +73,8 @@ const ISSUANCE: Duration = Duration::from_secs(5);
 /// Requests of a deployment, and of a `sync` without renewals: the lists of sites and of certificates, the upload, and
 /// the sites again, to see the push. The edge needs no second look, so that the certificate is served after the upload.
 const LISTS: usize = 2;
-const DEPLOYMENT: usize = LISTS + 2;
+const UPLOAD: usize = 1;
+const DEPLOYMENT: usize = LISTS + UPLOAD + 1;
 
 /// The service, and what it has seen.
 struct Service {
@@ -118,8 +123,8 @@ struct Host<'a> {
     /// When the certificates were renewed that are not deployed.
     pending: RefCell<Vec<Instant>>,
     longest_wait: Cell<Duration>,
-    /// The arrivals of its deployments and of its first `sync`, with the least requests that each needs.
-    needs: RefCell<Vec<(Duration, usize)>>,
+    /// Its deployments and its first `sync`, with the least requests that each needs.
+    needs: RefCell<Vec<Need>>,
     left_to_sync: Cell<usize>,
     end: Cell<Duration>,
 }
@@ -138,7 +143,7 @@ impl Host<'_> {
         for _ in 0..self.renewals.lineages {
             sleep(ISSUANCE).await;
             let renewed = Instant::now();
-            self.needs.borrow_mut().push((self.service.start.elapsed(), DEPLOYMENT));
+            self.need(DEPLOYMENT, Some(self.syncs_at));
             let pacing = Pacing::new(false);
             let is_deployed = Cell::new(false);
             let deployment = async {
@@ -163,7 +168,7 @@ impl Host<'_> {
         loop {
             sleep_until(at).await;
             if is_first {
-                self.needs.borrow_mut().push((self.syncs_at, LISTS));
+                self.need(LISTS, None);
             }
             let is_listed = self.sync(is_first.then_some(at)).await;
             is_first &= !is_listed;
@@ -211,6 +216,11 @@ impl Host<'_> {
         pacing.request(limit, async || self.service.answer().await).await
     }
 
+    fn need(&self, requests: usize, repeated_by: Option<Duration>) {
+        let arrival = self.service.start.elapsed();
+        self.needs.borrow_mut().push(Need { arrival, began: arrival, requests, repeated_by });
+    }
+
     fn finish(&self, began: Instant) {
         self.longest_wait.set(self.longest_wait.get().max(began.elapsed()));
         self.end.set(self.service.start.elapsed());
@@ -249,12 +259,13 @@ pub fn simulate(renewals: Renewals, budget: Budget, seed: u64) -> std::io::Resul
             .collect();
         join_all(hosts.iter().map(Host::run)).await;
         let needs: Vec<_> = hosts.iter().flat_map(|host| host.needs.take()).collect();
-        let (ideal, ideal_wait) =
-            ideal(needs, budget, if renewals.renewing == 0 { LISTS } else { DEPLOYMENT });
+        let (ideal, ideal_wait) = ideal(&needs, budget, true);
+        let (ideal_without_limit, _) = self::ideal(&needs, budget, false);
         let arrivals = service.arrivals.take();
         Ok(Simulated {
             finished: hosts.iter().map(|host| host.end.get()).max().unwrap_or_default(),
             ideal,
+            ideal_without_limit,
             requests: arrivals.values().sum(),
             refusals: service.refusals.get(),
             longest_wait: hosts.iter().map(|host| host.longest_wait.get()).max().unwrap_or_default(),
@@ -265,30 +276,56 @@ pub fn simulate(renewals: Renewals, budget: Budget, seed: u64) -> std::io::Resul
     })
 }
 
-/// When the last of these requests ends, and the longest wait, if each is admitted as soon as the budget allows.
-fn ideal(mut needs: Vec<(Duration, usize)>, budget: Budget, counted: usize) -> (Duration, Duration) {
-    needs.sort_unstable();
+/// What arrives at the service: the lists of a host's first `sync`, or a deployment.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Need {
+    /// When the first request is sent.
+    arrival: Duration,
+    /// When what began it happened.
+    began: Duration,
+    requests: usize,
+    /// The timer that repeats a deployment of which the hook has ended.
+    repeated_by: Option<Duration>,
+}
+
+impl Need {
+    /// The same at the next run of the timer: what `sync` lists, it lists in any case.
+    fn repeated(self, timer: Duration) -> Self {
+        let mut arrival = timer;
+        while arrival <= self.arrival {
+            arrival += HOUR;
+        }
+        Self { arrival, requests: UPLOAD, repeated_by: None, ..self }
+    }
+}
+
+/// When the last of these ends, and the longest wait, if the service admits each request as soon as its budget allows.
+/// Nothing is refused; with `hooks_end`, hooks that cannot finish within their `timeout` send nothing.
+fn ideal(needs: &[Need], budget: Budget, hooks_end: bool) -> (Duration, Duration) {
+    let mut waiting: BinaryHeap<_> = needs.iter().copied().map(Reverse).collect();
+    let counts_deployments = needs.iter().any(|need| need.repeated_by.is_some());
     let (mut end, mut longest_wait) = (Duration::ZERO, Duration::ZERO);
     // The period that is being filled, and what it has admitted.
     let (mut period, mut admitted) = (0, 0);
-    for (arrival, requests) in needs {
-        let now = u32::try_from(arrival.as_millis() / budget.period.as_millis()).unwrap_or(u32::MAX);
+    while let Some(Reverse(need)) = waiting.pop() {
+        let now = need.arrival.as_millis() / budget.period.as_millis();
         if now > period {
             (period, admitted) = (now, 0);
         }
-        for _ in 0..requests {
-            if admitted == budget.requests {
-                (period, admitted) = (period + 1, 0);
-            }
-            admitted += 1;
+        let total = admitted + need.requests;
+        let last = period + ((total - 1) / budget.requests) as u128;
+        let admission = need.arrival.max(budget.period * u32::try_from(last).unwrap_or(u32::MAX));
+        if let Some(timer) = need.repeated_by.filter(|_| hooks_end && admission > need.arrival + TIMEOUT) {
+            waiting.push(Reverse(need.repeated(timer)));
+            continue;
         }
+        (period, admitted) = (last, (total - 1) % budget.requests + 1);
+        let is_deployment = need.requests != LISTS;
         // The lists are requested at once, the upload after them, and then the sites again.
-        let round_trips = if requests == DEPLOYMENT { 3 } else { 1 };
-        let admission = arrival.max(budget.period * period);
-        let done = admission + LATENCY * round_trips;
-        if requests == counted {
+        let done = admission + LATENCY * if is_deployment { 3 } else { 1 };
+        if is_deployment == counts_deployments {
             end = end.max(done);
-            longest_wait = longest_wait.max(done.saturating_sub(arrival));
+            longest_wait = longest_wait.max(done.saturating_sub(need.began));
         }
     }
     (end, longest_wait)
