@@ -30,6 +30,8 @@ fn image_runs_without_privileges() {
     fs::create_dir(&root).unwrap();
     output("tar", &["-xf", package("-image.tar").to_str().unwrap(), "-C", image.to_str().unwrap()]);
     let index = json(&fs::read(image.join("index.json")).unwrap());
+    let name = &index["manifests"][0]["annotations"]["org.opencontainers.image.ref.name"];
+    assert_eq!(name, concat!("localhost/edgecert:", env!("CARGO_PKG_VERSION")));
     let manifest = json(&blob(&image, &index["manifests"][0]));
     let config = json(&blob(&image, &manifest["config"]));
     for layer in manifest["layers"].as_array().unwrap() {
@@ -45,6 +47,15 @@ fn image_runs_without_privileges() {
     assert_eq!(config["Env"][0].as_str().unwrap().split_once('=').unwrap().0, "PATH");
     let state = output("stat", &["-c", "%a %u %g", root.join("var/lib/edgecert").to_str().unwrap()]);
     assert_eq!(state, "700 65532 65532\n");
+
+    // Private authorities of the machine that made the image do not belong into it.
+    let bundle = fs::read_to_string(root.join("etc/ssl/certs/ca-certificates.crt")).unwrap();
+    let mut authorities = 0;
+    for entry in fs::read_dir("/usr/share/ca-certificates/mozilla").unwrap() {
+        assert!(bundle.contains(&fs::read_to_string(entry.unwrap().path()).unwrap()));
+        authorities += 1;
+    }
+    assert_eq!(bundle.matches("BEGIN CERTIFICATE").count(), authorities);
 
     let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
     let live = root.join("live");
