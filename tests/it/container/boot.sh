@@ -2,10 +2,10 @@
 # Boots a bare Debian 12 with systemd, and runs the script on standard input in it. Prints the script's output and exits
 # with its exit code.
 #
-# usage: container.sh PACKAGES HOOKS PROGRAM...
+# usage: boot.sh PACKAGES HOOKS FILE...
 #
 # PACKAGES are installed beforehand, because the container has no network but loopback. HOOKS is copied to ~/edgecert,
-# PROGRAMs to /test. The caller runs this in mount and PID namespaces of its own: all files are in a temporary file
+# FILEs to /test, and the programs among them must start. The caller runs this in mount and PID namespaces of its own: all files are in a temporary file
 # system that ends with them, and so do all processes. Without output on standard output, the host permits no container.
 set -euo pipefail
 packages=$1 hooks=$2
@@ -24,8 +24,8 @@ mount -t tmpfs -o mode=755 tmpfs /run
 mkdir -p "$root/test" "$root/root/edgecert"
 cp -r "$hooks" "$root/root/edgecert/hooks"
 cp "$@" "$root/test/"
-for program; do
-    chroot "$root" "/test/$(basename "$program")" --version >/dev/null
+for file; do
+    [[ ! -x $file ]] || chroot "$root" "/test/$(basename "$file")" --version >/dev/null
 done
 cat >"$root/test/script"
 cat >"$root/etc/systemd/system/test.service" <<'UNIT'

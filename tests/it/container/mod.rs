@@ -19,9 +19,15 @@ pub(crate) const END: &str = "test: complete";
 /// and returns what it printed. The script must end by printing [`END`].
 #[track_caller]
 pub(crate) fn run_in_container(packages: &[impl AsRef<str>], script: &str) -> String {
+    run_with_files(packages, &[], script)
+}
+
+/// The same with these files in `/test`, too.
+#[track_caller]
+pub(crate) fn run_with_files(packages: &[impl AsRef<str>], files: &[PathBuf], script: &str) -> String {
     require_container();
     let packages: Vec<&str> = packages.iter().map(AsRef::as_ref).collect();
-    let output = boot(&packages.join(" "), script);
+    let output = boot(&packages.join(" "), files, script);
     let log = String::from_utf8_lossy(&output.stdout);
     let messages = String::from_utf8_lossy(&output.stderr);
     if log.is_empty() {
@@ -54,7 +60,7 @@ fn simulator() -> PathBuf {
 
 /// Boots a container that runs the script. However this process ends, the kernel kills the process that unshares the
 /// namespaces, and with it everything in them.
-fn boot(packages: &str, script: &str) -> Output {
+fn boot(packages: &str, files: &[PathBuf], script: &str) -> Output {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL"]);
     // Debian's packages come from the network, which `tests/isolated` hides, but not from cargo, the parent process.
@@ -62,7 +68,7 @@ fn boot(packages: &str, script: &str) -> Output {
     command.args(["unshare", "--mount", "--propagation", "private", "--mount-proc"]);
     command.args(["--pid", "--fork", "--kill-child", "bash"]);
     command.arg(root().join(BOOT)).arg(packages).arg(root().join("hooks"));
-    command.arg(binary()).arg(simulator());
+    command.arg(binary()).arg(simulator()).args(files);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     // Small enough for the pipe's buffer, so that this does not wait for the container to read it.

@@ -2,6 +2,7 @@
 
 mod configuration;
 mod deb;
+mod deb_systemd;
 mod image;
 mod rpm;
 mod static_binary;
