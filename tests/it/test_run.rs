@@ -121,6 +121,20 @@ fn summary_counts_each_test_once() {
         (&skipped, "disk::c\tno data\n", "", 0, "2 passed, 0 failed, 2 skipped"),
         (&skipped, "", "1", 1, "3 passed, 1 failed, 0 skipped"),
         (&one_not_passed("cannot run here: no mounts"), "", "1", 0, "3 passed, 0 failed, 1 skipped"),
+        (
+            &one_not_passed("cannot run here: the release lacks a file *.deb"),
+            "",
+            "1",
+            1,
+            "3 passed, 1 failed, 0 skipped",
+        ),
+        (
+            &one_not_passed("cannot run here: the release lacks a file *.deb"),
+            "",
+            "",
+            0,
+            "3 passed, 0 failed, 1 skipped",
+        ),
         (&ignored, "", "", 0, "3 passed, 0 failed, 1 skipped"),
         (crashed, "", "", 1, "1 passed, 1 failed, 0 skipped"),
         ("", "", "", 1, "1 passed, 1 failed, 0 skipped"),
@@ -323,13 +337,14 @@ fn doctor_sees_nothing_of_the_host() {
 
 #[test]
 fn shell_scripts_pass_shellcheck() {
-    const SCRIPTS: [&str; 26] = [
+    const SCRIPTS: [&str; 27] = [
         ".ci/check-release",
         ".ci/packaging/debian/postinst",
         ".ci/packaging/debian/postrm",
         ".ci/packaging/debian/prerm",
         ".ci/packaging/image",
         ".ci/packaging/install-tools",
+        ".ci/packaging/notices",
         ".ci/packaging/sbom",
         ".ci/packaging/stage",
         ".ci/release",

@@ -17,8 +17,11 @@ fn deb_contains_every_file() {
     let files = words.filter(|words| words[0].starts_with('-'));
     let paths: Vec<String> = files.map(|words| words[5].trim_start_matches('.').to_owned()).collect();
     assert_complete(&paths);
-    for path in ["/usr/share/zsh/vendor-completions/_edgecert", "/usr/share/doc/edgecert/copyright"] {
-        assert!(paths.iter().any(|found| found == path), "{path} is missing: {paths:?}");
+    for path in
+        ["zsh/vendor-completions/_edgecert", "doc/edgecert/copyright", "doc/edgecert/THIRD-PARTY-NOTICES.gz"]
+    {
+        let path = format!("/usr/share/{path}");
+        assert!(paths.contains(&path), "{path} is missing: {paths:?}");
     }
     let conffiles = output("dpkg-deb", &["--info", file.to_str().unwrap(), "conffiles"]);
     assert_eq!(conffiles.trim(), "/etc/edgecert/config.toml");

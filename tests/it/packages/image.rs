@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::harness::{Lineage, require_root, sandbox};
 
-use super::{output, package};
+use super::{assert_is_notices, output, package};
 
 /// A file of an OCI image, named by its descriptor.
 fn blob(image: &Path, descriptor: &Value) -> Vec<u8> {
@@ -48,6 +48,7 @@ fn image_runs_without_privileges() {
     let state = output("stat", &["-c", "%a %u %g", root.join("var/lib/edgecert").to_str().unwrap()]);
     assert_eq!(state, "700 65532 65532\n");
 
+    assert_is_notices(&fs::read_to_string(root.join("usr/share/doc/edgecert/THIRD-PARTY-NOTICES")).unwrap());
     // Private authorities of the machine that made the image do not belong into it.
     let bundle = fs::read_to_string(root.join("etc/ssl/certs/ca-certificates.crt")).unwrap();
     let mut authorities = 0;

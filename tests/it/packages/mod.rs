@@ -48,6 +48,15 @@ const INSTALLED: [&str; 6] = [
     "/usr/share/fish/vendor_completions.d/edgecert.fish",
 ];
 
+/// Names of the software in the binaries, one for each kind of licence text.
+pub(super) fn assert_is_notices(text: &str) {
+    for wanted in ["\nreqwest 0.", "\nring 0.", "\nGNU C Library\n", "\nhickory-resolver 0."] {
+        assert!(text.contains(wanted), "{wanted:?} is missing");
+    }
+    let machine = [env!("HOME"), env!("CARGO_MANIFEST_DIR")];
+    assert!(machine.iter().all(|path| !text.contains(path)), "paths of this machine");
+}
+
 /// Fails unless a package with these paths contains what every package does.
 #[track_caller]
 fn assert_complete(paths: &[String]) {

@@ -17,6 +17,7 @@ fn rpm_contains_every_file() {
     let is_in_rpm = |path: &str| paths.iter().any(|found| found == path);
     assert!(is_in_rpm("/usr/share/zsh/site-functions/_edgecert"), "{paths:?}");
     assert!(is_in_rpm("/usr/share/licenses/edgecert/LICENSE"), "{paths:?}");
+    assert!(is_in_rpm("/usr/share/licenses/edgecert/THIRD-PARTY-NOTICES"), "{paths:?}");
     assert_eq!(query(&["--configfiles"]), "/etc/edgecert/config.toml\n");
     let format = "--queryformat=%{NAME} %{VERSION}-%{RELEASE} %{LICENSE}\n";
     assert_eq!(query(&[format]), concat!("edgecert ", env!("CARGO_PKG_VERSION"), "-1 MIT\n"));

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::harness::{Lineage, Options, Sandbox, require, require_root, sandbox_with, test_ca};
 
-use super::{output, package};
+use super::{assert_is_notices, output, package};
 use name_server::{Answers, NameServer};
 
 /// Unpacks the archive and returns the binary.
@@ -36,6 +36,7 @@ fn static_binary_links_nothing() {
     {
         assert!(directory.path().join(beside).exists(), "{beside} is missing");
     }
+    assert_is_notices(&fs::read_to_string(directory.path().join("THIRD-PARTY-NOTICES")).unwrap());
 }
 
 /// A directory with the binary, a lineage and root certificates, and nothing else.
