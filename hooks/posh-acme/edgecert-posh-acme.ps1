@@ -4,12 +4,15 @@
 #
 # Posh-ACME returns a certificate only when it is renewed. A deployment that fails is not repeated: enable the timer of
 # `edgecert sync`. The exit code is that of the last failure.
-$ErrorActionPreference = 'Stop'
-Import-Module Posh-ACME
+Import-Module Posh-ACME -ErrorAction Stop
+# PowerShell 7.4 and later could otherwise end the script when edgecert fails.
+$PSNativeCommandUseErrorActionPreference = $false
 
 $code = 0
-foreach ($certificate in Submit-Renewal -AllAccounts -WarningAction SilentlyContinue) {
-    & /usr/local/bin/edgecert --cert $certificate.FullChainFile --key $certificate.KeyFile
+# The pipeline deploys each certificate before the next one is renewed.
+Submit-Renewal -AllAccounts -WarningAction SilentlyContinue -ErrorVariable failures | ForEach-Object {
+    & /usr/local/bin/edgecert --cert $_.FullChainFile --key $_.KeyFile
     if ($LASTEXITCODE -ne 0) { $code = $LASTEXITCODE }
 }
+if ($code -eq 0 -and $failures) { $code = 1 }
 exit $code

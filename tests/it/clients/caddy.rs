@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::harness::{Sandbox, require, sandbox};
+use crate::harness::{Fault, Sandbox, require, sandbox};
 
 use super::{Client, Pebble, certificates, served_record};
 
@@ -107,6 +107,11 @@ fn sync_deploys_what_caddy_gets() {
     let renewed = caddy.certificate(&hook, "a.example");
     let renewed = certificates(&fs::read_to_string(renewed).unwrap());
     assert_ne!(renewed, chain);
+    let unavailable = Fault::status("POST /api/certs/upload", 503).header("Retry-After", "3600");
+    service.add_fault(unavailable.times(99));
+    hook.run(["-c", "./edgecert sync"]).exits_with(75);
+    assert_eq!(served_record(&service, &["a.example"]).chain, chain);
+    service.clear_faults();
     hook.run(["-c", "./edgecert sync"]).succeeds();
     assert_eq!(served_record(&service, &["a.example"]).chain, renewed);
 }

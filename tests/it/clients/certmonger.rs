@@ -19,10 +19,13 @@ struct Certificate {
     namespaces: Client,
     /// Options of `getcert request` for the key.
     key: &'static str,
+    /// What runs the script.
+    shell: &'static str,
 }
 
 impl Certificate {
-    fn new(service: &Sandbox, key: &'static str) -> Self {
+    fn new(service: &Sandbox, key: &'static str, shell: &'static str) -> Self {
+        require(shell, shell);
         require("certmonger", "certmonger");
         require("dbus-run-session", "dbus-daemon");
         let namespaces = Client::new("unshare", "util-linux").deploying_to(service);
@@ -36,7 +39,7 @@ impl Certificate {
         namespaces.write(".config/edgecert/config.toml", &configuration);
         namespaces.write(".config/edgecert/key", &ready.api_key);
         namespaces.write("tls/empty", "");
-        Self { namespaces, key }
+        Self { namespaces, key, shell }
     }
 
     /// Runs `getcert`, which waits until certmonger has run the post-save command.
@@ -56,13 +59,12 @@ impl ClientCertificate for Certificate {
 
     /// Runs the command at the head of the recipe.
     fn issue(&self) -> ClientOutput {
-        let lines = commands(SCRIPT).into_iter().map(|line| line.trim().to_owned());
-        let command = lines.collect::<Vec<_>>().join(" ");
+        let command = commands(SCRIPT).join("\n");
         let command = command.strip_prefix("getcert request -c CA ").unwrap();
         let command = command.replace("/etc/ssl/example.com", &self.namespaces.path_text("tls"));
         // certmonger passes no variables on.
         let program = format!("/usr/bin/env EDGECERT_BIN={}", self.namespaces.path_text("edgecert"));
-        let script = format!("{program} {}", recipe(SCRIPT).display());
+        let script = format!("{program} {} {}", self.shell, recipe(SCRIPT).display());
         let command = command.replace("/usr/local/bin/edgecert-certmonger", &script);
         self.getcert(&format!("request -s -w -v -c local {} {command}", self.key))
     }
@@ -74,9 +76,9 @@ impl ClientCertificate for Certificate {
 
 #[test]
 fn certmonger_ignores_failed_deployment() {
-    for (key, key_type) in [("-g 2048", "RSA-2048"), ("-G EC -g 256", "P-256")] {
+    for (key, key_type, shell) in [("-g 2048", "RSA-2048", "dash"), ("-G EC -g 256", "P-256", "bash")] {
         let service = sandbox(&DOMAINS);
-        let certificate = Certificate::new(&service, key);
+        let certificate = Certificate::new(&service, key, shell);
         assert_sequence(&service, &certificate, &DOMAINS, key_type, 0);
         assert_eq!(certificate.chain().len(), 2, "the certificate and its issuer");
     }

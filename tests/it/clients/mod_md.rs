@@ -7,7 +7,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::harness::{Sandbox, require_root, sandbox};
+use crate::harness::{Fault, Sandbox, require_root, sandbox, sync};
 
 use super::{Client, Pebble, certificates, served_record};
 
@@ -29,8 +29,13 @@ impl Apache {
         fs::copy(ca.ca_file(), client.path("ca.pem")).unwrap();
         let home = client.path_text("");
         let hook = Path::new(env!("CARGO_MANIFEST_DIR")).join("hooks/mod_md/edgecert-mod-md");
-        let message = client
-            .script("message", &format!("echo \"$2\" >>{home}messages\nexec sh {} \"$@\"\n", hook.display()));
+        let message = client.script(
+            "message",
+            &format!(
+                "sh {} \"$@\" || code=$?\necho \"$2 ${{code:-0}}\" >>{home}messages\nexit ${{code:-0}}\n",
+                hook.display()
+            ),
+        );
         for file in ["messages", "message"] {
             if file == "messages" {
                 client.write(file, "");
@@ -63,16 +68,36 @@ impl Apache {
         self.client.run(["-f", &configuration, "-k", command]).succeeds();
     }
 
-    /// Waits until `mod_md` has sent this message.
+    /// Waits until the message command has ended as often for this message.
     #[track_caller]
-    fn wait_for(&self, message: &str) {
+    fn wait_for(&self, message: &str, times: usize) {
         for _ in 0..MAX_ATTEMPTS {
-            if self.client.read("messages").lines().any(|line| line == message) {
+            if self.client.read("messages").lines().filter(|line| line.starts_with(message)).count() == times
+            {
                 return;
             }
             sleep(RETRY_DELAY);
         }
         panic!("no message {message}: {}", self.client.read("log"));
+    }
+
+    /// Has the certificate renewed after it was lost, and installed.
+    fn renew(&self, times: usize) {
+        fs::remove_dir_all(self.client.path("md/domains/a.example")).unwrap();
+        self.control("graceful");
+        self.install(times);
+    }
+
+    /// Waits for a certificate, and reloads Apache, which then uses it.
+    fn install(&self, times: usize) {
+        self.wait_for("renewed", times);
+        self.control("graceful");
+        self.wait_for("installed", times);
+    }
+
+    /// The certificates in this file of the store.
+    fn chain(&self, file: &str) -> Vec<String> {
+        certificates(&self.client.read(&format!("md/domains/a.example/{file}")))
     }
 }
 
@@ -84,30 +109,42 @@ impl Drop for Apache {
 
 #[test]
 fn apache_deploys_what_it_installs() {
-    for (keys, cert, ports) in [
+    for (keys, file, ports) in [
         ("secp256r1", "pubcert.secp256r1.pem", [18_080, 18_443]),
         ("rsa2048", "pubcert.pem", [18_081, 18_444]),
+        // Of both, the script deploys one.
+        ("secp256r1 rsa2048", "pubcert.pem", [18_082, 18_445]),
     ] {
         let service = sandbox(&["a.example"]);
         let apache = Apache::deploying_to(&service, keys, ports);
-        apache.wait_for("renewed");
+        apache.wait_for("renewed", 1);
         assert_eq!(service.requests().len(), 0, "the staged key is encrypted");
-        apache.control("graceful");
-        apache.wait_for("installed");
-        for _ in 0..MAX_ATTEMPTS {
-            if service.edge().iter().any(|site| !site["cert_id"].is_null()) {
-                break;
-            }
-            sleep(RETRY_DELAY);
-        }
-        let chain = certificates(&apache.client.read(&format!("md/domains/a.example/{cert}")));
-        assert_eq!(
-            served_record(&service, &["a.example"]).chain,
-            chain,
-            "{keys}: {}",
-            apache.client.read("log")
-        );
+        apache.install(1);
+        let first = served_record(&service, &["a.example"]);
+        assert_eq!(first.chain, apache.chain(file), "{keys}: {}", apache.client.read("log"));
+
+        apache.renew(2);
+        let renewed = served_record(&service, &["a.example"]);
+        assert_eq!(renewed.chain, apache.chain(file), "{keys}: {}", apache.client.read("log"));
+        assert_eq!(renewed.id, first.id, "the record is replaced in place");
+        assert_ne!(renewed.chain, first.chain);
     }
+}
+
+#[test]
+fn sync_finishes_what_apache_could_not_deploy() {
+    let service = sandbox(&["a.example"]);
+    let apache = Apache::deploying_to(&service, "rsa2048", [18_083, 18_446]);
+    apache.install(1);
+    let first = served_record(&service, &["a.example"]);
+    let unavailable = Fault::status("POST /api/certs/upload", 503).header("Retry-After", "3600");
+    service.add_fault(unavailable.times(99));
+    apache.renew(2);
+    assert!(apache.client.read("messages").ends_with("installed 75\n"), "{}", apache.client.read("messages"));
+    assert_eq!(served_record(&service, &["a.example"]), first);
+    service.clear_faults();
+    sync(&service, &apache.client.path("state")).env("EDGECERT_ALLOW_UNTRUSTED", "true").succeeds();
+    assert_eq!(served_record(&service, &["a.example"]).chain, apache.chain("pubcert.pem"));
 }
 
 const MAX_ATTEMPTS: u32 = 3_000;

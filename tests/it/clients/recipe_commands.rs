@@ -2,16 +2,16 @@
 
 use std::fs;
 
-use crate::harness::{Sandbox, sandbox, test_ca};
+use crate::harness::{IssuedCert, Sandbox, sandbox, test_ca};
 
-use super::recipe_file::{INSTALLED, command, recipe, recipe_text};
+use super::recipe_file::{INSTALLED, command, commands, recipe, recipe_text};
 use super::{Client, certificates, only_record};
 
 /// A host on which the program is installed elsewhere, with a certificate in these two files.
 struct Host {
     service: Sandbox,
     shell: Client,
-    chain: Vec<String>,
+    issued: IssuedCert,
 }
 
 impl Host {
@@ -21,7 +21,7 @@ impl Host {
         let issued = test_ca().issue(&["example.com"]).unwrap();
         shell.write(cert, &issued.fullchain());
         shell.write(key, &issued.key);
-        Self { service, shell, chain: certificates(&issued.fullchain()) }
+        Self { service, shell, issued }
     }
 
     /// Puts this host's program into a recipe's text.
@@ -33,7 +33,7 @@ impl Host {
 
     #[track_caller]
     fn assert_deployed(&self) {
-        assert_eq!(only_record(&self.service).chain, self.chain);
+        assert_eq!(only_record(&self.service).chain, certificates(&self.issued.fullchain()));
     }
 }
 
@@ -67,8 +67,7 @@ fn acmed_hook_runs_after_success_only() {
 #[test]
 fn getssl_settings_name_lineage() {
     let host = Host::new("bash", ".getssl/example.com/fullchain.crt", ".getssl/example.com/example.com.key");
-    let leaf = &host.chain[0];
-    host.shell.write(".getssl/example.com/example.com.crt", leaf);
+    host.shell.write(".getssl/example.com/example.com.crt", &host.issued.cert);
     // The command at the head, in a checkout.
     let cat = command("getssl/getssl.cfg", "cat ").replace("~/", "");
     let settings = host.installed(&recipe_text("getssl/getssl.cfg"));
@@ -83,29 +82,41 @@ fn getssl_settings_name_lineage() {
 /// The line of the script that runs edgecert, with the files of an order in place of the object's properties.
 #[test]
 fn posh_acme_script_names_files() {
+    const SCRIPT: &str = "posh-acme/edgecert-posh-acme.ps1";
     let order = "Posh-ACME/acme-v02.api.letsencrypt.org/1/example.com";
     let host = Host::new("bash", &format!("{order}/fullchain.cer"), &format!("{order}/cert.key"));
-    let script = host.installed(&recipe_text("posh-acme/edgecert-posh-acme.ps1"));
+    let cron = "17 3 * * * root pwsh -NoProfile -File /usr/local/bin/edgecert-posh-acme.ps1";
+    assert_eq!(commands(SCRIPT), [cron]);
+    let script = host.installed(&recipe_text(SCRIPT));
+    // A renewal that fails must not keep the certificates renewed before it from their sites.
+    let pipeline = script.lines().find(|line| line.starts_with("Submit-Renewal -AllAccounts ")).unwrap();
+    assert!(pipeline.ends_with(" | ForEach-Object {"), "{pipeline}");
     let line = script.lines().find_map(|line| line.trim().strip_prefix("& ")).unwrap();
-    let line =
-        line.replace("$certificate.FullChainFile", &host.shell.path_text(&format!("{order}/fullchain.cer")));
-    let line = line.replace("$certificate.KeyFile", &host.shell.path_text(&format!("{order}/cert.key")));
+    let line = line.replace("$_.FullChainFile", &host.shell.path_text(&format!("{order}/fullchain.cer")));
+    let line = line.replace("$_.KeyFile", &host.shell.path_text(&format!("{order}/cert.key")));
     assert!(!line.contains('$'), "{line}");
     host.shell.run(["-c", &line]).succeeds();
     host.assert_deployed();
 }
 
+/// What step does with its arguments: it splits the command at spaces, and uses no shell.
+const STEP: &str = r#"[ "$1 $2 $3 $4" = "ca renew --daemon --exec" ] && [ -r "$6" ] && [ -r "$7" ] && [ $# = 7 ] || exit 2
+set -f
+exec $5
+"#;
+
 #[test]
 fn step_unit_deploys_what_it_renews() {
-    let unit = fs::read_to_string(recipe("step/edgecert-step@.service")).unwrap();
+    const UNIT: &str = "step/edgecert-step@.service";
+    assert_eq!(command(UNIT, "systemctl"), "systemctl enable --now edgecert-step@example.com.service");
+    let unit = fs::read_to_string(recipe(UNIT)).unwrap();
     let start = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
-    let start = start.replace("%i", "example.com");
-    let (_, rest) = start.split_once(" --exec \"").unwrap();
-    let (exec, files) = rest.split_once("\" ").unwrap();
-    let (cert, key) = files.split_once(' ').unwrap();
-    let [cert, key] = [cert, key].map(|path| path.strip_prefix("/etc/").unwrap());
-    let host = Host::new("dash", cert, key);
-    let exec = host.installed(exec).replace("/etc/", &host.shell.path_text(""));
-    host.shell.run(["-c", &exec]).succeeds();
+    let host = Host::new("dash", "step/certs/example.com.crt", "step/certs/example.com.key");
+    let step = host.shell.script("step-stub", STEP);
+    let start =
+        host.installed(start).replace("%i", "example.com").replace("/usr/bin/step ", &format!("{step} "));
+    let start = start.replace("/etc/", &host.shell.path_text(""));
+    // systemd's quotes are those of a shell.
+    host.shell.run(["-c", &start]).succeeds();
     host.assert_deployed();
 }

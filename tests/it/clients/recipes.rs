@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
-use crate::harness::{IssuedCert, Sandbox, sandbox, test_ca};
+use crate::harness::{Fault, IssuedCert, Sandbox, sandbox, sync, test_ca};
 
 use super::{Client, certificates, only_record};
 
@@ -65,9 +65,30 @@ fn caddy_script_resolves_storage_keys() {
         let issued = issue(&shell, &format!("data/{cert}"), &format!("data/{key}"));
         let data = shell.path("data");
         let shell = shell.env("CADDY_DATA", data);
-        shell.run([script("caddy/edgecert-caddy"), cert.into(), key.into()]).succeeds();
+        let handle = || shell.run([script("caddy/edgecert-caddy"), (&cert).into(), (&key).into()]);
+        handle().succeeds();
         assert_deployed(&service, &issued);
+
+        // Caddy does not repeat what fails; `sync` does.
+        let renewed = issue(&shell, &format!("data/{cert}"), &format!("data/{key}"));
+        let unavailable = Fault::status("POST /api/certs/upload", 503).header("Retry-After", "3600");
+        service.add_fault(unavailable.times(99));
+        handle().exits_with(75);
+        service.clear_faults();
+        sync(&service, &shell.path("state")).env("EDGECERT_ALLOW_UNTRUSTED", "true").succeeds();
+        assert_deployed(&service, &renewed);
     }
+}
+
+/// Caddy kills the handler after 30 seconds.
+#[test]
+fn caddy_script_ends_in_time() {
+    let shell = Client::new("dash", "dash");
+    let program = shell.script("arguments", "echo \"$@\"\n");
+    let data = shell.path("");
+    let shell = shell.env("EDGECERT_BIN", program).env("CADDY_DATA", data);
+    let output = shell.run([script("caddy/edgecert-caddy"), "a.crt".into(), "a.key".into()]).succeeds();
+    assert_eq!(output.stdout, "--cert a.crt --key a.key --timeout 25\n");
 }
 
 #[test]
