@@ -78,13 +78,28 @@ impl Apache {
             }
             sleep(RETRY_DELAY);
         }
-        panic!("no message {message}: {}", self.client.read("log"));
+        panic!("no message {message} {times}: {}\n{}", self.client.read("messages"), self.client.read("log"));
     }
 
-    /// Has the certificate renewed after it was lost, and installed.
+    /// Has the certificate renewed after it was lost, and installed. Apache must not run meanwhile: it reads the files
+    /// of the certificate after it has sent `installed`.
     fn renew(&self, times: usize) {
+        self.control("stop");
+        for _ in 0..MAX_ATTEMPTS {
+            if !self.client.path("pid").exists() {
+                break;
+            }
+            sleep(RETRY_DELAY);
+        }
         fs::remove_dir_all(self.client.path("md/domains/a.example")).unwrap();
-        self.control("graceful");
+        // It still has its ports for a moment.
+        let configuration = self.client.path_text("apache.conf");
+        for _ in 0..MAX_ATTEMPTS {
+            if self.client.run(["-f", &configuration, "-k", "start"]).code == 0 {
+                break;
+            }
+            sleep(RETRY_DELAY);
+        }
         self.install(times);
     }
 
