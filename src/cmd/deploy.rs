@@ -17,7 +17,7 @@ use crate::names::{Domain, distinct};
 use crate::progress::Progress;
 use crate::report::{AnyReport as _, DeployReport, SourceReport};
 use crate::runtime::Runtime;
-use crate::settings::{self, Layer, Layers, Settings};
+use crate::settings::{Configuration, Layer, Layers, LineageEntry, Settings, SettingsError};
 use crate::source::{self, Source, SourceError};
 use crate::state::{self, Origin, Overrides};
 
@@ -46,19 +46,13 @@ pub(crate) fn deploy(
     progress: &dyn Progress,
     report: &mut DeployReport,
 ) -> Result<(), CommandError> {
-    let command = match origin {
-        _ if args.dry_run => Command::Plan,
-        Origin::Hook => Command::Hook,
-        Origin::Hand | Origin::State => Command::Deploy,
-    };
-    let has_domain_flag = !args.domains.is_empty();
-    let place = Place { command, is_recorded: false, lineage: Some(source.flags()), has_domain_flag };
-    let run = Run { args, origin, progress, start: Start::now(), place };
+    let run = Run::new(args, (source, origin), progress);
     let targets = Target::all(args, source, context);
     if let [target] = targets.as_slice() {
         return Runtime::new()?.block_on(run.deploy(target, report))?;
     }
     let command = report.command();
+    let accounts: Vec<_> = targets.iter().map(Target::account).collect();
     // What one deployment changes, the next one to the same account has to see.
     let deploy_in_turn = async |targets: Vec<Target>| {
         let mut reports = Vec::new();
@@ -66,7 +60,7 @@ pub(crate) fn deploy(
             let mut report = DeployReport::new(command);
             let result = run.deploy(&target, &mut report).await;
             report.record(result);
-            reports.push((target.service(), report));
+            reports.push((target.account().label(&accounts), report));
         }
         reports
     };
@@ -85,7 +79,32 @@ struct Run<'a> {
     place: Place,
 }
 
-impl Run<'_> {
+/// Deploys one lineage to the account of one entry, as a hook would.
+pub(crate) fn deploy_to(
+    (source, entry): (&Source, Option<&LineageEntry>),
+    context: &Context,
+    progress: &dyn Progress,
+    report: &mut DeployReport,
+) -> Result<(), CommandError> {
+    let args = DeployArgs::default();
+    let run = Run::new(&args, (source, Origin::Hook), progress);
+    let configuration = context.configuration();
+    let target = Target::new(&args, (source.clone(), entry), context, configuration);
+    Runtime::new()?.block_on(run.deploy(&target, report))?
+}
+
+impl<'a> Run<'a> {
+    fn new(args: &'a DeployArgs, (source, origin): (&Source, Origin), progress: &'a dyn Progress) -> Self {
+        let command = match origin {
+            _ if args.dry_run => Command::Plan,
+            Origin::Hook => Command::Hook,
+            Origin::Hand | Origin::State => Command::Deploy,
+        };
+        let has_domain_flag = !args.domains.is_empty();
+        let place = Place { command, is_recorded: false, lineage: Some(source.flags()), has_domain_flag };
+        Self { args, origin, progress, start: Start::now(), place }
+    }
+
     /// Deploys to one account.
     async fn deploy(&self, target: &Target, report: &mut DeployReport) -> Result<(), CommandError> {
         let Self { args, origin, .. } = *self;
@@ -130,8 +149,10 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 /// A lineage, and the account to deploy it to, from the command line, the environment and the configuration.
 struct Target {
     source: Source,
-    settings: Result<Settings, settings::SettingsError>,
+    settings: Result<Settings, SettingsError>,
     domains: Vec<Domain>,
+    /// The file with the API key that the configuration names.
+    key_file: Option<PathBuf>,
     state_dir: Option<PathBuf>,
     /// Flags and variables, for the runs that retry the deployment.
     flags: Layer,
@@ -142,23 +163,33 @@ impl Target {
     fn all(args: &DeployArgs, source: &Source, context: &Context) -> Vec<Self> {
         let (configuration, rest) = (context.configuration(), context.without_configuration());
         let file = configuration.as_ref().map_or(&rest, |file| *file);
-        let layers = Layers::new(&args.settings.layer, &context.env, file);
         let mut targets: Vec<Self> = Vec::new();
         for (source, entry) in inventory::targets(file, source) {
-            let domains = match entry {
-                Some(entry) if args.domains.is_empty() => distinct(&entry.domains),
-                _ => distinct(&args.domains),
-            };
-            let settings = configuration.as_ref().map_err(Clone::clone);
-            let settings = settings.and_then(|_| layers.resolve(entry));
-            let target =
-                Self { source, settings, domains, state_dir: layers.state_dir(), flags: layers.to_record() };
+            let target = Self::new(args, (source, entry), context, configuration.clone());
             let is_same = |other: &Self| other.has_account_of(&target) && other.domains == target.domains;
             if !targets.iter().any(is_same) {
                 targets.push(target);
             }
         }
         targets
+    }
+
+    fn new(
+        args: &DeployArgs,
+        (source, entry): (Source, Option<&LineageEntry>),
+        context: &Context,
+        configuration: Result<&Configuration, SettingsError>,
+    ) -> Self {
+        let rest = context.without_configuration();
+        let file = configuration.as_ref().map_or(&rest, |file| *file);
+        let layers = Layers::new(&args.settings.layer, &context.env, file);
+        let domains = match entry {
+            Some(entry) if args.domains.is_empty() => distinct(&entry.domains),
+            _ => distinct(&args.domains),
+        };
+        let key_file = inventory::Account::of(file, entry).key_file;
+        let settings = configuration.and_then(|_| layers.resolve(entry));
+        Self { source, settings, domains, key_file, state_dir: layers.state_dir(), flags: layers.to_record() }
     }
 
     fn by_account(targets: Vec<Self>) -> Vec<Vec<Self>> {
@@ -181,9 +212,10 @@ impl Target {
         }
     }
 
-    /// Base URL of the service; `None` if the settings cannot be resolved.
-    fn service(&self) -> Option<String> {
-        self.settings.as_ref().ok().map(|settings| settings.base_url.to_string())
+    /// Without a base URL if the settings cannot be resolved.
+    fn account(&self) -> inventory::Account {
+        let base_url = self.settings.as_ref().ok().map(|settings| settings.base_url.to_string());
+        inventory::Account { base_url, key_file: self.key_file.clone() }
     }
 
     async fn open_journal(

@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
-use super::deploy::deploy;
-use crate::cli::{DeployArgs, SyncArgs};
+use super::deploy::deploy_to;
+use crate::cli::SyncArgs;
 use crate::clock::{self, Start};
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::inventory;
+use crate::inventory::{self, Account};
 use crate::kubernetes::Selection;
 use crate::notify::{log_warning, send_heartbeat};
 use crate::progress::Progress;
 use crate::report::{AnyReport as _, DeployReport, Report};
 use crate::settings::Layers;
 use crate::source::Source;
-use crate::state::{self, Origin, Store, WriteError};
+use crate::state::{self, Store, WriteError};
 use crate::sync::{self, Summary, SyncOptions};
 use crate::text::sanitize;
 
@@ -65,8 +65,8 @@ fn record(args: &SyncArgs, context: &Context, report: &Report<Option<Summary>>) 
     Store::open(&state_dir)?.record_sync(shard, (report.exit_code(), message), clock::now())
 }
 
-/// Processes one lineage for each account that the configuration names for it, and deploys it if one of them has no
-/// readable state.
+/// Processes one lineage for each account that the configuration names for it. Where it has no readable state, it is
+/// deployed.
 pub(crate) fn run_one(
     source: &Source,
     context: &Context,
@@ -76,20 +76,23 @@ pub(crate) fn run_one(
     let configuration = context.configuration()?;
     let targets = inventory::targets(configuration, source);
     report.body.lineage = targets.first().map(|(source, _)| state::lineage_name(source));
-    let mut reports = Vec::new();
-    for (source, entry) in &targets {
-        let Some(summary) = sync::run_one((source, *entry), context, progress)? else {
-            return deploy(&DeployArgs::default(), (source, Origin::Hook), context, progress, report);
-        };
-        if targets.len() == 1 {
-            summary.report_one(report);
-            return Ok(());
+    let sync_target = |(source, entry): &(Source, _), report: &mut DeployReport| {
+        match sync::run_one((source, *entry), context, progress)? {
+            Some(summary) => summary.report_one(report),
+            None => deploy_to((source, *entry), context, progress, report)?,
         }
+        Ok(())
+    };
+    if let [target] = targets.as_slice() {
+        return sync_target(target, report);
+    }
+    let accounts: Vec<_> = targets.iter().map(|(_, entry)| Account::of(configuration, *entry)).collect();
+    let mut reports = Vec::new();
+    for (target, account) in targets.iter().zip(&accounts) {
         let mut own = DeployReport::new(report.command());
-        summary.report_one(&mut own);
-        let own_url = entry.and_then(|entry| entry.layer.base_url.as_ref());
-        let base_url = own_url.or(configuration.layer.base_url.as_ref());
-        reports.push((base_url.map(ToString::to_string), own));
+        let result = sync_target(target, &mut own);
+        own.record(result);
+        reports.push((account.label(&accounts), own));
     }
     report.merge_accounts(reports);
     Ok(())

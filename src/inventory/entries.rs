@@ -9,6 +9,7 @@ use crate::env::Env;
 use crate::settings::{Configuration, LineageEntry, Location};
 use crate::source::{self, AcmeClient, Named, Source, SourceError};
 use crate::state::{self, SourceState};
+use crate::text;
 
 /// The entries of the configuration, without those that were visited.
 #[derive(Default)]
@@ -92,6 +93,34 @@ impl<'a> Entries<'a> {
     /// to. The settings of the run are not those of its account.
     pub(super) fn is_unclaimed(&self, source: &Source) -> bool {
         source.target.is_some() || self.all.iter().any(|entry| is_location_of(entry, source))
+    }
+}
+
+/// What tells an account from others in a report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Account {
+    pub(crate) base_url: Option<String>,
+    /// The file with the API key that the configuration names.
+    pub(crate) key_file: Option<PathBuf>,
+}
+
+impl Account {
+    /// The account of an entry, or of the configuration.
+    pub(crate) fn of(configuration: &Configuration, entry: Option<&LineageEntry>) -> Self {
+        let (own, global) = (entry.map(|entry| &entry.layer), &configuration.layer);
+        let base_url = own.and_then(|layer| layer.base_url.as_ref()).or(global.base_url.as_ref());
+        let key_file = own.and_then(|layer| layer.api_key_file.as_ref()).or(global.api_key_file.as_ref());
+        Self { base_url: base_url.map(ToString::to_string), key_file: key_file.cloned() }
+    }
+
+    /// The base URL, with the key file if others of these accounts have the same URL.
+    pub(crate) fn label(&self, accounts: &[Self]) -> Option<String> {
+        let base_url = self.base_url.as_ref()?;
+        let is_shared = |other: &Self| other.base_url == self.base_url && other.key_file != self.key_file;
+        Some(match &self.key_file {
+            Some(file) if accounts.iter().any(is_shared) => format!("{base_url} with {}", text::path(file)),
+            _ => base_url.clone(),
+        })
     }
 }
 

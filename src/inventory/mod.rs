@@ -6,7 +6,7 @@ mod shard;
 
 use std::collections::BTreeMap;
 
-pub(crate) use self::entries::targets;
+pub(crate) use self::entries::{Account, targets};
 use self::entries::{Entries, Unusable};
 pub(crate) use self::shard::Shard;
 use crate::names::{Domain, distinct};

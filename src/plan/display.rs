@@ -11,6 +11,9 @@ use crate::text;
 /// An upload, or what happens to a site that no upload reaches.
 #[derive(Debug, Serialize)]
 pub(crate) struct Step {
+    /// The account, if the run plans for several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) service: Option<String>,
     #[serde(rename = "step")]
     pub(crate) action: StepAction,
     /// The domain of the upload, or the site.
@@ -65,7 +68,17 @@ impl Step {
         let domain = domain.to_string();
         let summary = format!("{domain}: {reason}");
         let (cert_ids, sites) = (Vec::new(), Vec::new());
-        Self { action: StepAction::Upload, domain, cert_ids, sites, reason, summary, is_blocked: false }
+        let service = None;
+        Self {
+            service,
+            action: StepAction::Upload,
+            domain,
+            cert_ids,
+            sites,
+            reason,
+            summary,
+            is_blocked: false,
+        }
     }
 }
 
@@ -119,7 +132,7 @@ impl Plan<'_> {
             reason.push_str(CREATED);
             summary.push_str(CREATED);
         }
-        Step { action, domain, cert_ids, sites, reason, summary, is_blocked: false }
+        Step { service: None, action, domain, cert_ids, sites, reason, summary, is_blocked: false }
     }
 
     fn site_step(&self, target: &Target<'_>) -> Option<Step> {
@@ -150,6 +163,6 @@ impl Plan<'_> {
         };
         let cert_ids = target.site.cert_id.into_iter().collect();
         let is_blocked = blocker.is_some() && target.wanted;
-        Some(Step { action, domain, cert_ids, sites, reason, summary, is_blocked })
+        Some(Step { service: None, action, domain, cert_ids, sites, reason, summary, is_blocked })
     }
 }

@@ -98,7 +98,9 @@ impl DeployBody {
     pub(super) fn set_service(&mut self, service: &str) {
         let sites = self.sites.iter_mut().map(|site| &mut site.service);
         let uploads = self.uploads.iter_mut().map(|upload| &mut upload.service);
-        sites.chain(uploads).for_each(|place| *place = Some(service.to_owned()));
+        let steps = self.plan.iter_mut().flatten().map(|step| &mut step.service);
+        let serving = self.serving.iter_mut().flatten().map(|serving| &mut serving.service);
+        sites.chain(uploads).chain(steps).chain(serving).for_each(|place| *place = Some(service.to_owned()));
     }
 
     /// Whether other lineages provide the certificate of all its sites.

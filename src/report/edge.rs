@@ -17,6 +17,9 @@ pub(crate) struct EdgeReport {
 /// What the edge of a site serves before a deployment.
 #[derive(Debug, Serialize)]
 pub(crate) struct ServingReport {
+    /// The account, if the run plans for several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) service: Option<String>,
     id: u64,
     pub(crate) domain: String,
     pub(crate) leaf: ServedLeaf,
@@ -55,6 +58,6 @@ impl ServingReport {
         let unverified = view.map(EdgeView::unverified).unwrap_or_default();
         let details: Vec<String> = others.into_iter().chain(unverified).collect();
         let detail = (!details.is_empty()).then(|| text::list(&details));
-        Self { id, domain: domain.to_owned(), leaf, detail }
+        Self { service: None, id, domain: domain.to_owned(), leaf, detail }
     }
 }

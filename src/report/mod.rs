@@ -209,7 +209,7 @@ impl DeployReport {
         self.warnings.extend(warnings.map(Finding::sentence));
     }
 
-    /// Combines the reports of deploying one lineage to several accounts, each with the base URL of its service. What
+    /// Combines the reports of deploying one lineage to several accounts, each with a name of the account. What
     /// all of them say, such as a finding about the files, is said once.
     pub(crate) fn merge_accounts(&mut self, accounts: Vec<(Option<String>, Self)>) {
         let mut common: Option<HashSet<String>> = None;
@@ -293,7 +293,7 @@ pub(crate) struct UploadReport {
     pub(crate) bound_sites: Value,
     pub(crate) attempts: u32,
     pub(crate) error: Option<String>,
-    /// Base URL of the service, if the run deployed to several accounts.
+    /// The account, if the run deployed to several: the base URL of its service, and if they share that, its key file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) service: Option<String>,
 }
@@ -310,7 +310,7 @@ pub(crate) struct SiteReport {
     pub(crate) detail: Option<String>,
     /// `null` if no handshake was tried.
     pub(crate) edge: Option<EdgeReport>,
-    /// Base URL of the service, if the run deployed to several accounts.
+    /// The account, if the run deployed to several: the base URL of its service, and if they share that, its key file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) service: Option<String>,
     /// Whether the run fails unless the site gets the certificate; not part of the JSON object.

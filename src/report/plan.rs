@@ -15,15 +15,17 @@ pub(super) fn text(steps: &[Step], report: &DeployBody, frame: &Frame<'_>) -> St
     let mut rows: Vec<Line> =
         checked(&report.checks).filter(|line| line.sign == Sign::Failed).into_iter().collect();
     let mut counts = Counts::default();
-    for (cert_id, sites) in unchanged(report) {
+    for ((service, cert_id), sites) in unchanged(report) {
         counts.add(Kind::Unchanged, sites.len());
         let record = cert_id.map(|id| format!(" ({id} is this certificate)")).unwrap_or_default();
-        rows.push(Line::new(Sign::Unchanged, "unchanged", format!("{}{record}", list(&sites))));
+        let text = format!("{}{record}{}", list(&sites), at(service));
+        rows.push(Line::new(Sign::Unchanged, "unchanged", text));
     }
     for step in steps {
         let kind = Kind::of(step);
         counts.add(kind, step.sites.len());
-        let mut line = Line::new(kind.sign(), kind.word(), people::with_times(&step.summary, frame.now));
+        let summary = format!("{}{}", step.summary, at(step.service.as_deref()));
+        let mut line = Line::new(kind.sign(), kind.word(), people::with_times(&summary, frame.now));
         line.notes = served_now(step, report, frame);
         rows.push(line);
     }
@@ -35,11 +37,16 @@ pub(super) fn text(steps: &[Step], report: &DeployBody, frame: &Frame<'_>) -> St
     lines(&rows, frame.style) + &last + "\n"
 }
 
-/// The sites that have the certificate, by record.
-fn unchanged(report: &DeployBody) -> BTreeMap<Option<u64>, Vec<String>> {
-    let mut unchanged: BTreeMap<Option<u64>, Vec<String>> = BTreeMap::new();
+/// Names the account, if the run plans for several.
+fn at(service: Option<&str>) -> String {
+    service.map(|service| format!("; at {service}")).unwrap_or_default()
+}
+
+/// The sites that have the certificate, by account and record.
+fn unchanged(report: &DeployBody) -> BTreeMap<(Option<&str>, Option<u64>), Vec<String>> {
+    let mut unchanged: BTreeMap<_, Vec<String>> = BTreeMap::new();
     for site in report.sites.iter().filter(|site| matches!(site.outcome, Outcome::Served | Outcome::Synced)) {
-        unchanged.entry(site.cert_id).or_default().push(sanitize(&site.domain));
+        unchanged.entry((site.service.as_deref(), site.cert_id)).or_default().push(sanitize(&site.domain));
     }
     unchanged
 }
@@ -47,11 +54,11 @@ fn unchanged(report: &DeployBody) -> BTreeMap<Option<u64>, Vec<String>> {
 /// What the edges of a step's sites serve now, stated once if it is the same for all.
 fn served_now(step: &Step, report: &DeployBody, frame: &Frame<'_>) -> Vec<String> {
     let is_of_step = |serving: &&ServingReport| {
-        if step.sites.is_empty() {
-            step.domain == serving.domain
-        } else {
-            step.sites.contains(&serving.domain)
-        }
+        let is_named = match step.sites.as_slice() {
+            [] => step.domain == serving.domain,
+            sites => sites.contains(&serving.domain),
+        };
+        is_named && step.service == serving.service
     };
     let serving: Vec<&ServingReport> = report.serving.iter().flatten().filter(is_of_step).collect();
     let mut sentences: BTreeMap<String, Vec<&str>> = BTreeMap::new();

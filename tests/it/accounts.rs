@@ -183,6 +183,88 @@ fn one_account_may_have_several_targets() {
 }
 
 #[test]
+fn reports_tell_accounts_by_key_file() {
+    let service = two_accounts(["a.example", "b.example"]);
+    let lineage = Lineage::issued_for(&["a.example", "b.example"]);
+    let mut host = Host::new();
+    host.entry(lineage.path(), &service, API_KEY);
+    host.entry(lineage.path(), &service, "other-key");
+    let url = &service.endpoints().api;
+    let files = fs::read_dir(host.root.path()).unwrap().map(|entry| entry.unwrap().path());
+    let mut labels: Vec<_> = files.map(|file| format!("{url} with {}", file.display())).collect();
+    labels.sort_by_key(String::len);
+
+    let plan = host.hook().called_by_certbot(&lineage).args(["plan", "--json"]).succeeds().json();
+    let steps = plan["plan"].as_array().unwrap().iter();
+    let steps: Vec<_> = steps.map(|step| (&step["service"], &step["domain"])).collect();
+    let [first, second] = [0, 1].map(|at| json!(labels[at]));
+    assert_eq!(steps, [(&first, &json!("a.example")), (&second, &json!("b.example"))]);
+    let serving = plan["serving"].as_array().unwrap();
+    assert_eq!([&serving[0]["service"], &serving[1]["service"]], [&first, &second]);
+    let shown = host.hook().called_by_certbot(&lineage).args(["plan"]).succeeds().stdout;
+    assert!(labels.iter().all(|label| shown.contains(&format!("; at {label}\n"))), "{shown}");
+
+    let report = host.hook().called_by_certbot(&lineage).args(["--json"]).succeeds().json();
+    let served = [(&labels[0], "a.example"), (&labels[1], "b.example")];
+    assert_eq!(sites(&report), served.map(|(label, domain)| format!("{label} {domain} served")));
+    let again = host.hook().called_by_certbot(&lineage).args(["plan"]).succeeds().stdout;
+    assert!(labels.iter().all(|label| again.contains(&format!("; at {label}\n"))), "{again}");
+}
+
+/// A sandbox with a second account, whose key is `other-key`, and a site for each.
+fn two_accounts([first, second]: [&str; 2]) -> Sandbox {
+    let site = |id: u64, account: u64, domain: &str| json!({"id": id, "account": account, "domain": domain});
+    let mut world = serde_json::to_value(world(json!({}))).unwrap();
+    let mut other = world["accounts"][0].clone();
+    other["id"] = json!(2);
+    other["packages"][0]["id"] = json!(2);
+    other["api_keys"] = json!(["other-key"]);
+    world["accounts"].as_array_mut().unwrap().push(other);
+    world["sites"] = json!([site(1, 1, first), site(2, 2, second)]);
+    let world = serde_json::from_value(world).unwrap();
+    sandbox_with(crate::harness::Options { world, ..Default::default() }, &[])
+}
+
+#[test]
+fn unchanged_cert_deploys_where_it_was_never_deployed() {
+    let (first, second) = (sandbox(&["a.example"]), sandbox(&["a.example"]));
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let mut host = Host::new();
+    host.entry(lineage.path(), &first, API_KEY);
+    let call = |host: &Host, operation: &str| {
+        let files = ["privkey.pem", "cert.pem", "fullchain.pem", "chain.pem"].map(|name| lineage.file(name));
+        host.hook().args([operation, "a.example"]).args(files).args(["1700000000"])
+    };
+    call(&host, "deploy_cert").succeeds();
+    host.entry(lineage.path(), &second, API_KEY);
+    let (requests, _) = requests_during(&first, || call(&host, "unchanged_cert").succeeds());
+    assert_eq!(requests, LISTING, "nothing is left to do for this account");
+    assert!(is_bound_to(&second, "a.example", &lineage));
+}
+
+#[test]
+fn failure_of_one_account_is_reported_once() {
+    let (first, second) = (sandbox_with_key("first-key", &["a.example"]), sandbox(&["a.example"]));
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let mut host = Host::new();
+    let report = host.path("report");
+    let program = host.path("on-failure");
+    fs::write(&program, format!("#!/bin/sh\ncat >>{}\n", report.display())).unwrap();
+    fs::set_permissions(&program, Permissions::from_mode(0o700)).unwrap();
+    host.configuration = format!("on_failure = [{:?}]\n", program.display().to_string());
+    // The first service rejects this key.
+    host.entry(lineage.path(), &first, "revoked-key");
+    host.entry(lineage.path(), &second, API_KEY);
+    let output = host.hook().called_by_certbot(&lineage).exits_with(77);
+    assert!(is_bound_to(&second, "a.example", &lineage), "{}", output.stderr);
+    let report: Value = serde_json::from_str(&fs::read_to_string(report).unwrap()).unwrap();
+    let error = report["error"].as_str().unwrap();
+    assert!(error.starts_with(&first.endpoints().api), "{error}");
+    assert_eq!(sites(&report), [format!("{} a.example served", second.endpoints().api)]);
+    assert!(!output.stderr.contains("revoked-key") && !report.to_string().contains("revoked-key"));
+}
+
+#[test]
 fn target_without_an_entry_is_deployed_nowhere() {
     let (first, second) = (sandbox(&["a.example"]), sandbox_with_key("other-key", &["a.example"]));
     let lineage = Lineage::issued_for(&["a.example"]);
