@@ -422,6 +422,24 @@ fn doctor_and_status_know_each_account() {
 }
 
 #[test]
+fn doctor_warns_of_key_for_other_service() {
+    let (first, second) = (sandbox(&["a.example"]), sandbox(&["a.example"]));
+    let lineage = Lineage::issued_for(&["a.example"]);
+    let mut host = Host::new();
+    host.entry(lineage.path(), &second, API_KEY);
+    let key = host.path("key-0");
+    let entry = host.configuration.replace("api_key_file", "# api_key_file");
+    let top =
+        format!("base_url = {:?}\napi_key_file = {:?}\n", first.endpoints().api, key.display().to_string());
+    let warned = format!("sends the API key in {} to {}", key.display(), second.endpoints().api);
+    for (entry, is_warned) in [(host.configuration.clone(), false), (entry, true)] {
+        host.configuration = format!("{top}{entry}");
+        let shown = host.hook().args(["doctor"]).run().stdout;
+        assert_eq!(shown.contains(&warned), is_warned, "{shown}");
+    }
+}
+
+#[test]
 fn pattern_deploys_new_lineages() {
     let service = sandbox(&["a.example", "b.example", "c.example"]);
     let mut host = Host::new();

@@ -1,7 +1,8 @@
 //! The accounts that only `[[lineage]]` entries name.
 
 use super::finding::{DoctorFinding, Subject};
-use crate::settings::{Configuration, Layers, LineageEntry, Settings, SettingsError};
+use crate::settings::{Configuration, Layer, Layers, LineageEntry, Settings, SettingsError};
+use crate::text;
 
 /// An account of one or more entries.
 pub(super) struct Account<'a> {
@@ -38,4 +39,24 @@ pub(super) fn overridden(configuration: &Configuration, layers: &Layers<'_>) -> 
     );
     let remedy = "set it as base_url in the configuration file instead";
     (hidden > 0).then(|| DoctorFinding::warn(Subject::Settings, detail, remedy))
+}
+
+/// Reports an entry with another service than the top of the file that gets the key of the top, probably by oversight.
+pub(super) fn keys_of_other_services(configuration: &Configuration) -> Vec<DoctorFinding> {
+    let Configuration { layer: Layer { base_url: Some(global), api_key_file: Some(key_file), .. }, .. } =
+        configuration
+    else {
+        return Vec::new();
+    };
+    let is_suspect = |entry: &&LineageEntry| {
+        entry.layer.api_key_file.is_none() && entry.layer.base_url.as_ref().is_some_and(|own| own != global)
+    };
+    let warn = |entry: &LineageEntry| {
+        let url = entry.layer.base_url.as_ref().map(ToString::to_string).unwrap_or_default();
+        let (path, key_file) = (text::path(entry.path()), text::path(key_file));
+        let detail = format!("the [[lineage]] entry of {path} sends the API key in {key_file} to {url}");
+        let remedy = "if the key is not for that service, set `api_key_file` in the entry";
+        DoctorFinding::warn(Subject::Settings, detail, remedy)
+    };
+    configuration.lineages.iter().filter(is_suspect).map(warn).collect()
 }

@@ -126,6 +126,7 @@ impl Doctor<'_> {
         let service = is_needed.then_some((url, key));
         self.findings.extend(setup::check_settings(result, inspection.unusable, service));
         self.findings.extend(accounts::overridden(configuration, &layers));
+        self.findings.extend(accounts::keys_of_other_services(configuration));
         self.findings.extend(context.on_failure().and_then(setup::check_on_failure));
         if context.heartbeat_url().is_some() {
             self.findings.extend(setup::check_heartbeat_url(&context.configuration_paths()));
