@@ -50,7 +50,7 @@ pub(super) fn exit_on_panic(
         ui.claim_output();
         let _ = ui.print_report(report.as_ref());
         if let Some(context) = context {
-            notify::report_panic(report.as_ref(), context);
+            notify::report_panic(report.as_ref(), context, &|text| ui.print_to_stderr(text));
         }
         std::process::exit(i32::from(report.exit_code()));
     }));

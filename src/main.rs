@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         Invocation::Ignored => ExitCode::SUCCESS,
         Invocation::Help(text) => ExitCode::from(ui.print(&text).map_or_else(|lost| ui.fail(lost), |()| 0)),
         Invocation::NoCommand(help) => {
-            ui.print_usage(&help);
+            ui.print_to_stderr(&help);
             ExitCode::from(USAGE_ERROR)
         }
         Invocation::Usage(error) if is_monitoring(&arguments) => ExitCode::from(fail_check(&error, ui)),
@@ -47,20 +47,21 @@ fn fail_usage(error: UsageError, json: bool, env: Env, ui: Ui) {
     let UsageError { is_from_hook, .. } = error;
     let context = Context::new(env, error.config.clone(), ui.style());
     if !json {
-        ui.print_usage(&format!("edgecert: {}", error.text));
+        ui.print_to_stderr(&format!("edgecert: {}", error.text));
     }
     let report = error.report();
     if json {
         let _ = ui.print_report(&report);
     }
-    if is_from_hook && let Err(error) = notify::report_usage_error(&report, &context) {
+    let print = |text: &str| ui.print_to_stderr(text);
+    if is_from_hook && let Err(error) = notify::report_usage_error(&report, &context, &print) {
         warn(ui, &error, Some(report.command()));
     }
 }
 
 /// Prints a usage error of `status --check`, for people and for the monitoring system, and returns the exit code.
 fn fail_check(error: &UsageError, ui: Ui) -> u8 {
-    ui.print_usage(&format!("edgecert: {}", error.text));
+    ui.print_to_stderr(&format!("edgecert: {}", error.text));
     let report = cmd::failed_check(&error.to_string());
     let _ = ui.print_report(&report);
     report.exit_code()
@@ -92,7 +93,8 @@ fn run(command_line: &CommandLine, env: Env, ui: Ui) -> u8 {
             report.exit_code()
         }
     };
-    if notifies && let Err(error) = notify::report(report.as_ref(), context) {
+    if notifies && let Err(error) = notify::report(report.as_ref(), context, &|text| ui.print_to_stderr(text))
+    {
         warn(ui, &error, Some(report.command()));
     }
     exit_code

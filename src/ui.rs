@@ -114,8 +114,8 @@ impl Ui {
         exit_code
     }
 
-    /// Prints a usage message to standard error.
-    pub fn print_usage(&self, text: &str) {
+    /// Prints text to standard error.
+    pub fn print_to_stderr(&self, text: &str) {
         let _ = write(io::stderr(), &encode(text, self.stderr));
     }
 

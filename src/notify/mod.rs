@@ -4,6 +4,7 @@
 //! The system log receives failures and deployments, the `on_failure` program the report of a failed run, and the
 //! heartbeat URL a call after each `sync`. Nothing here changes the exit code.
 
+mod child_output;
 mod heartbeat;
 mod log_entry;
 mod on_failure;
@@ -22,13 +23,13 @@ use log_entry::LogEntry;
 pub use on_failure::NotifyError;
 
 /// Reports the result of a run: failures and deployments that changed something to the system log, and failures to the
-/// `on_failure` program. A usage error does not count, because the user sees it.
-pub fn report(report: &dyn AnyReport, context: &Context) -> Result<(), NotifyError> {
-    if report.exit_code() == ErrorKind::Usage.exit_code() { Ok(()) } else { send(report, context) }
+/// `on_failure` program, whose output is printed. A usage error does not count, because the user sees it.
+pub fn report(report: &dyn AnyReport, context: &Context, print: &dyn Fn(&str)) -> Result<(), NotifyError> {
+    if report.exit_code() == ErrorKind::Usage.exit_code() { Ok(()) } else { send(report, context, print) }
 }
 
 /// Reports a panic like any failure. If `sync` panics, its heartbeat is sent, too, because its timer still runs.
-pub fn report_panic(report: &dyn AnyReport, context: &Context) {
+pub fn report_panic(report: &dyn AnyReport, context: &Context, print: &dyn Fn(&str)) {
     // A second panic, in this function, would call it again.
     static IS_REPORTED: AtomicBool = AtomicBool::new(false);
     if IS_REPORTED.swap(true, Ordering::Relaxed) {
@@ -37,12 +38,16 @@ pub fn report_panic(report: &dyn AnyReport, context: &Context) {
     if report.command() == "sync" {
         let _ = send_heartbeat(report, Start::now().moment(), context);
     }
-    let _ = send(report, context);
+    let _ = send(report, context, print);
 }
 
 /// Reports the usage error of a hook, unless the user sees it on a terminal.
-pub fn report_usage_error(report: &dyn AnyReport, context: &Context) -> Result<(), NotifyError> {
-    if io::stderr().is_terminal() { Ok(()) } else { send(report, context) }
+pub fn report_usage_error(
+    report: &dyn AnyReport,
+    context: &Context,
+    print: &dyn Fn(&str),
+) -> Result<(), NotifyError> {
+    if io::stderr().is_terminal() { Ok(()) } else { send(report, context, print) }
 }
 
 /// Writes a warning about a run to the system log.
@@ -50,11 +55,11 @@ pub fn log_warning(command: &str, warning: &str) {
     system_log::write(&[LogEntry::warning(command, warning.to_owned())]);
 }
 
-fn send(report: &dyn AnyReport, context: &Context) -> Result<(), NotifyError> {
+fn send(report: &dyn AnyReport, context: &Context, print: &dyn Fn(&str)) -> Result<(), NotifyError> {
     // Before the program runs, which may take long.
     system_log::write(&log_entry::entries(report));
     match context.on_failure() {
-        Some(program) if report.exit_code() != 0 => on_failure::run(program, report, &context.env),
+        Some(program) if report.exit_code() != 0 => on_failure::run(program, report, &context.env, print),
         _ => Ok(()),
     }
 }

@@ -1,18 +1,17 @@
 //! The `on_failure` program: edgecert's only child process.
 //!
-//! It receives the report and a minimal environment, but no secret, and no open file other than standard error.
+//! It receives the report and a minimal environment, but no secret, and no open file of edgecert.
 
 use std::ffi::OsStr;
 use std::io::{self, Write as _};
-use std::os::fd::AsFd as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc;
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{Pid, Signal, kill_process_group};
 
+use super::child_output::print_until_exit;
 use crate::env::Env;
 use crate::error::Diagnostic as _;
 use crate::report::AnyReport;
@@ -45,8 +44,13 @@ pub enum NotifyError {
     Failed { name: PathBuf, status: ExitStatus },
 }
 
-/// Runs the program with the report on its standard input.
-pub(super) fn run(program: &Program, report: &dyn AnyReport, env: &Env) -> Result<(), NotifyError> {
+/// Runs the program with the report on its standard input, and prints what it prints.
+pub(super) fn run(
+    program: &Program,
+    report: &dyn AnyReport,
+    env: &Env,
+    print: &dyn Fn(&str),
+) -> Result<(), NotifyError> {
     if env.raw(COMMAND_VARIABLE).is_some() {
         return Err(NotifyError::Nested { name: program.name.clone() });
     }
@@ -55,12 +59,9 @@ pub(super) fn run(program: &Program, report: &dyn AnyReport, env: &Env) -> Resul
         reason: distrust.to_string(),
         remedy: distrust.hint().map(String::from).unwrap_or_default(),
     })?;
-    // Standard output is for the report alone, so the output of the program goes to standard error.
-    let output = || io::stderr().as_fd().try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from);
     let mut command = Command::new(&program.name);
     command.args(&program.arguments).env_clear().envs(environment(report, env));
-    command.stdin(Stdio::piped()).stdout(output()).stderr(output());
-    run_with_timeout(&mut command, report.to_json() + "\n", PROGRAM_TIMEOUT)
+    run_with_timeout(command, report.to_json() + "\n", PROGRAM_TIMEOUT, print)
 }
 
 fn environment<'a>(report: &dyn AnyReport, env: &'a Env) -> Vec<(&'a OsStr, std::ffi::OsString)> {
@@ -74,17 +75,27 @@ fn environment<'a>(report: &dyn AnyReport, env: &'a Env) -> Vec<(&'a OsStr, std:
 }
 
 /// Runs a command, and kills it after the time limit. It leads a process group, so that its children are killed too.
-fn run_with_timeout(command: &mut Command, input: String, limit: Duration) -> Result<(), NotifyError> {
+fn run_with_timeout(
+    mut command: Command,
+    input: String,
+    limit: Duration,
+    print: &dyn Fn(&str),
+) -> Result<(), NotifyError> {
     let name = PathBuf::from(command.get_program());
-    let mut child = command.process_group(0).spawn().map_err(|error| NotifyError::NotStarted {
+    let not_started = |error: io::Error| NotifyError::NotStarted {
         name: name.clone(),
         reason: crate::file::reason(&error),
-    })?;
+    };
+    let (output, writer) = io::pipe().map_err(not_started)?;
+    command.stdin(Stdio::piped()).stdout(writer.try_clone().map_err(not_started)?).stderr(writer);
+    let mut child = command.process_group(0).spawn().map_err(not_started)?;
+    // It holds the writing end, too.
+    drop(command);
     if let Some(mut pipe) = child.stdin.take() {
         // The program need not read its input, so writing may fail or block.
         std::thread::spawn(move || pipe.write_all(input.as_bytes()));
     }
-    let in_time = exits_within(&child, limit);
+    let in_time = print_until_exit(&child, output, limit, print).unwrap_or(false);
     if !in_time {
         let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
     }
@@ -96,28 +107,19 @@ fn run_with_timeout(command: &mut Command, input: String, limit: Duration) -> Re
     }
 }
 
-/// Whether a child exits in time. It is not reaped, so that its process ID cannot be reused before it is killed.
-fn exits_within(child: &Child, limit: Duration) -> bool {
-    let pid = Pid::from_child(child);
-    let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || {
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-        while matches!(waitid(WaitId::Pid(pid), options), Err(rustix::io::Errno::INTR)) {}
-        sender.send(())
-    });
-    receiver.recv_timeout(limit).is_ok()
-}
-
 #[cfg(test)]
 mod tests {
-    use std::io::Read as _;
+    use std::cell::RefCell;
 
     use super::*;
 
-    fn shell(script: &str) -> Command {
+    /// Runs a script, and returns what it printed, too.
+    fn run(script: &str, input: String, limit: Duration) -> (Result<(), NotifyError>, String) {
         let mut command = Command::new("sh");
-        command.args(["-c", script]).stdin(Stdio::piped());
-        command
+        command.args(["-c", script]);
+        let printed = RefCell::new(String::new());
+        let result = run_with_timeout(command, input, limit, &|text| printed.borrow_mut().push_str(text));
+        (result, printed.into_inner())
     }
 
     /// lego kills its hook after 120 seconds, whether the run has been recorded or not.
@@ -128,41 +130,57 @@ mod tests {
 
     #[test]
     fn timeout_kills_the_process_group() {
-        let (mut reader, writer) = io::pipe().unwrap();
-        let mut command = shell("sleep 1000 & echo started; sleep 1000");
-        command.stdout(writer);
-        let limit = Duration::from_secs(1);
-        assert!(matches!(
-            run_with_timeout(&mut command, String::new(), limit),
-            Err(NotifyError::TimedOut { .. })
-        ));
-        drop(command);
-        // The end of file means that no process holds the other end.
-        let mut output = String::new();
-        reader.read_to_string(&mut output).unwrap();
-        assert_eq!(output, "started\n");
+        let directory = tempfile::tempdir().unwrap();
+        let fifo = directory.path().join("fifo");
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        let script = format!("exec 3>{}; sleep 1000 & echo started; sleep 1000", fifo.display());
+        // Its end means that no process holds it any more.
+        let end_of_file = std::thread::spawn(move || std::fs::read_to_string(fifo).unwrap());
+        let (result, printed) = run(&script, String::new(), Duration::from_secs(1));
+        assert!(matches!(result, Err(NotifyError::TimedOut { .. })));
+        assert_eq!(printed, "started\n");
+        assert_eq!(end_of_file.join().unwrap(), "");
     }
 
     #[test]
     fn program_may_ignore_its_input() {
         let report = "x".repeat(1 << 20);
-        assert!(run_with_timeout(&mut shell("exec <&-; exit 0"), report.clone(), PROGRAM_TIMEOUT).is_ok());
-        assert!(run_with_timeout(&mut shell("exit 0"), report, PROGRAM_TIMEOUT).is_ok());
+        for script in ["exec <&-; exit 0", "exit 0"] {
+            assert!(run(script, report.clone(), PROGRAM_TIMEOUT).0.is_ok());
+        }
+    }
+
+    /// lego stops reading at a line of 64 KiB.
+    #[test]
+    fn long_lines_are_broken() {
+        let (result, printed) = run(
+            "exec 2>&1; head -c 40000 /dev/zero | tr '\\0' x; echo; echo last >&2",
+            String::new(),
+            PROGRAM_TIMEOUT,
+        );
+        result.unwrap();
+        let lengths: Vec<usize> = printed.lines().map(str::len).collect();
+        assert_eq!((lengths, printed.ends_with("last\n")), (vec![16384, 16384, 7232, 4], true));
+    }
+
+    #[test]
+    fn output_may_be_closed() {
+        let (result, printed) =
+            run("printf unfinished; exec >&- 2>&-; exit 0", String::new(), PROGRAM_TIMEOUT);
+        result.unwrap();
+        assert_eq!(printed, "unfinished\n");
     }
 
     #[test]
     fn failures_are_described() {
-        let failed = |script: &str| {
-            run_with_timeout(&mut shell(script), String::new(), PROGRAM_TIMEOUT).unwrap_err().to_string()
-        };
+        let failed = |script: &str| run(script, String::new(), PROGRAM_TIMEOUT).0.unwrap_err().to_string();
         assert_eq!(
             failed("exit 3"),
             "sh, named by on_failure, failed (exit status: 3); the notification may be lost"
         );
         assert!(failed("kill -9 $$").contains("(signal: 9 (SIGKILL))"));
-        let missing =
-            run_with_timeout(&mut Command::new("./no-such-program"), String::new(), PROGRAM_TIMEOUT)
-                .unwrap_err();
+        let missing = Command::new("./no-such-program");
+        let missing = run_with_timeout(missing, String::new(), PROGRAM_TIMEOUT, &|_| {}).unwrap_err();
         assert_eq!(missing.to_string(), "cannot start ./no-such-program, named by on_failure: no such file");
     }
 }

@@ -104,6 +104,20 @@ fn program_receives_report_without_secrets() {
     );
 }
 
+/// certbot and lego wait until no process holds their pipe, and certbot exits 1 at what it cannot decode.
+#[test]
+fn background_process_does_not_hold_the_client() {
+    let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+    let recorder = Recorder::with(
+        "#!/bin/sh\ncd \"${0%/*}\"\nsleep 60 &\necho $! > background\nprintf 'b\\303\\274cher\\nno \\377 end'\n",
+    );
+    let output = recorder.attach_to(deploy_with_rejected_key(&service, &lineage)).exits_with(77);
+    assert!(output.stderr.ends_with("b\\u{fc}cher\nno \\u{fffd} end\n"), "{}", output.stderr);
+    let background = recorder.read("background");
+    let kill = Command::new("kill").arg(background.trim()).status().unwrap();
+    assert!(kill.success(), "the hook waited for process {background}");
+}
+
 #[test]
 fn only_failed_deploy_and_sync_notify() {
     let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
