@@ -49,7 +49,7 @@ impl Certbot {
 
     /// Orders the first certificate. The manual plugin leaves `CERTBOT_*` variables in the hook's environment.
     pub(super) fn certonly(&self, options: &[&str], names: &[&str]) -> ClientOutput {
-        let (directory, hook) = (self.ca.directory(), self.client.path_text("edgecert"));
+        let (directory, hook) = (self.ca.directory(), self.client.hook());
         let mut arguments = vec!["certonly", "--non-interactive", "--agree-tos"];
         arguments.extend(["--register-unsafely-without-email", "--server", &directory]);
         arguments.extend(["--manual", "--preferred-challenges", "dns", "--manual-auth-hook", "true"]);
@@ -198,7 +198,7 @@ fn post_hook_is_a_configuration_error() {
     for (deploy_hook, earlier) in [("", 2), ("true", 0)] {
         let service = sandbox(&["a.example"]);
         let certbot = Certbot::deploying_to(&service);
-        let hook = certbot.client.path_text("edgecert");
+        let hook = certbot.client.hook();
         let code = if certbot.version() >= (4, 2) { 78 } else { earlier };
         let options = ["--deploy-hook", deploy_hook, "--post-hook", &hook];
         let outputs = [certbot.certonly(&options, &["a.example"]), certbot.renew(&[])];
@@ -249,7 +249,7 @@ fn post_hook_may_run_sync() {
     let certbot = Certbot::deploying_to(&service);
     certbot.certonly(&[], &["a.example"]).succeeds();
     let first = served_record(&service, &["a.example"]);
-    let sync = format!("{} sync", certbot.client.path_text("edgecert"));
+    let sync = format!("{} sync", certbot.client.hook());
     let output = certbot.renew(&["--deploy-hook", "true", "--post-hook", &sync]).succeeds();
     assert!(!output.stderr.contains("reported error"), "{}", output.stderr);
     let renewed = served_record(&service, &["a.example"]);

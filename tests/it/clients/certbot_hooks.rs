@@ -19,13 +19,13 @@ fn with_directory_hook(certbot: Certbot) -> Certbot {
     let mut shell = Command::new("sh");
     let status = shell.args(["-c", &install]).current_dir(env!("CARGO_MANIFEST_DIR")).status().unwrap();
     assert!(status.success(), "{install}");
-    let program = certbot.client.path_text("edgecert");
+    let program = certbot.client.hook();
     certbot.env("EDGECERT_BIN", &program)
 }
 
 /// Runs a command at the head of the recipe for the lineage of these tests.
 fn run(certbot: &Certbot, command: &str, options: &[&str]) {
-    let command = command.replace(INSTALLED, &certbot.client.path_text("edgecert"));
+    let command = command.replace(INSTALLED, &certbot.client.hook());
     let command = command.replace("--cert-name example.com", &format!("--cert-name {NAME}"));
     let command = command.replace("example.com", "a.example");
     let words: Vec<&str> = command.split(' ').collect();

@@ -4,10 +4,10 @@
 use std::path::PathBuf;
 use std::thread;
 
-use crate::harness::{Sandbox, edgecert, sandbox};
+use crate::harness::{Sandbox, edgecert, sandbox, upload_count};
 
 use super::certbot::{Certbot, VERSIONS};
-use super::{Client, ClientCertificate, ClientOutput, assert_later_wins, assert_sequence};
+use super::{Client, ClientCertificate, ClientOutput, assert_later_wins, assert_sequence, served_record};
 
 const SITES: [&str; 2] = ["a.example", "x.b.example"];
 const NAMES: [&str; 2] = ["*.b.example", "a.example"];
@@ -74,4 +74,22 @@ fn later_of_two_key_types_is_served() {
         let line = status.lines().find(|line| line.contains("superseded")).expect(&status);
         assert!(line.contains("x-ecdsa"), "{status}");
     }
+}
+
+/// The hook then gets the lineage as it is.
+#[test]
+fn rehearsed_renewal_uploads_nothing() {
+    let service = sandbox(&SITES);
+    let certbot = Certbot::newest(&service);
+    certbot.certonly(&[], &NAMES).succeeds();
+    let (record, uploads) = (served_record(&service, &SITES), upload_count(&service));
+    let directory = certbot.directory();
+    let output = certbot.run(
+        &["renew", "--dry-run", "--run-deploy-hooks", "--no-random-sleep-on-renew", "--server", &directory],
+        &[],
+    );
+    let ClientOutput { stdout, stderr, .. } = output.succeeds();
+    let text = stdout + &stderr;
+    assert!(text.contains("nothing to do"), "{text}");
+    assert_eq!((served_record(&service, &SITES), upload_count(&service)), (record, uploads));
 }

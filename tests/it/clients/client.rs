@@ -13,7 +13,9 @@ use crate::harness::{Sandbox, edgecert, require};
 /// An ACME client, its home directory and environment.
 pub(super) struct Client {
     program: OsString,
-    home: TempDir,
+    /// Contains a link `edgecert` to the hook.
+    directory: TempDir,
+    home: PathBuf,
     variables: Vec<(String, OsString)>,
 }
 
@@ -31,13 +33,25 @@ impl Client {
         Self::of_program(program.into())
     }
 
+    /// As [`Self::new`], with a space in the path of the home, but not in that of the hook.
+    pub(super) fn with_space_in_path(program: &str, package: &str) -> Self {
+        require(program, package);
+        Self::in_home(program.into(), "a home")
+    }
+
     /// Sets up a program other than Debian's, if the host has it.
     pub(super) fn of_program(program: OsString) -> Self {
-        let home = TempDir::new().unwrap();
-        symlink(edgecert().command().get_program(), home.path().join("edgecert")).unwrap();
+        Self::in_home(program, "")
+    }
+
+    fn in_home(program: OsString, home: &str) -> Self {
+        let directory = TempDir::new().unwrap();
+        symlink(edgecert().command().get_program(), directory.path().join("edgecert")).unwrap();
+        let home = directory.path().join(home);
+        fs::create_dir_all(&home).unwrap();
         let path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".into();
-        let variables = vec![("PATH".into(), path), ("HOME".into(), home.path().into())];
-        Self { program, home, variables }
+        let variables = vec![("PATH".into(), path), ("HOME".into(), home.clone().into())];
+        Self { program, directory, home, variables }
     }
 
     /// Sets a variable for the client and its hook.
@@ -67,9 +81,14 @@ impl Client {
         self.program.to_str().unwrap()
     }
 
+    /// The path of the hook.
+    pub(super) fn hook(&self) -> String {
+        self.directory.path().join("edgecert").into_os_string().into_string().unwrap()
+    }
+
     /// A path below the client's home.
     pub(super) fn path(&self, name: &str) -> PathBuf {
-        self.home.path().join(name)
+        self.home.join(name)
     }
 
     /// A path below the client's home, as text for command lines and configuration files.
@@ -116,7 +135,7 @@ impl Client {
     #[track_caller]
     fn finish(&self, mut command: Command) -> ClientOutput {
         command.env_clear().envs(self.variables.iter().map(|(name, value)| (name, value)));
-        command.current_dir(self.home.path()).stdin(Stdio::null());
+        command.current_dir(&self.home).stdin(Stdio::null());
         let output = command.output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         let code = output.status.code().expect("the client was not killed by a signal");

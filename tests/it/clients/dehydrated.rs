@@ -82,7 +82,7 @@ fn next_dehydrated_run_retries_deployment() {
 fn other_dehydrated_operations_are_silent() {
     let service = sandbox(&["a.example"]);
     let dehydrated = Dehydrated::deploying_to(&service, "observed");
-    let (hook, calls) = (dehydrated.client.path_text("edgecert"), dehydrated.client.path_text("calls"));
+    let (hook, calls) = (dehydrated.client.hook(), dehydrated.client.path_text("calls"));
     let call = format!(
         "output=$({hook} \"$@\" 2>&1)\ncode=$?\necho \"$1 $code ${{#output}}\" >>{calls}\nexit $code\n"
     );

@@ -24,10 +24,8 @@ impl Host {
         let settings = fs::read_to_string(file).unwrap();
         let installed = "HOOK=/usr/local/bin/edgecert\n";
         assert!(settings.ends_with(installed), "{settings}");
-        client.write(
-            "conf.d/edgecert.sh",
-            &settings.replace(installed, &format!("HOOK={}\n", client.path_text("edgecert"))),
-        );
+        client
+            .write("conf.d/edgecert.sh", &settings.replace(installed, &format!("HOOK={}\n", client.hook())));
         client.write("web/empty", "");
         let (directory, base) = (ca.directory(), client.path_text("."));
         client.write(

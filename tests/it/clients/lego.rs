@@ -15,7 +15,7 @@ struct Lego {
 impl Lego {
     fn deploying_to(service: &Sandbox) -> Self {
         let ca = Pebble::start();
-        let client = Client::new("lego", "lego").env("LEGO_CA_CERTIFICATES", ca.ca_file());
+        let client = Client::with_space_in_path("lego", "lego").env("LEGO_CA_CERTIFICATES", ca.ca_file());
         fs::create_dir(client.path("web")).unwrap();
         Self { client: client.deploying_to(service), ca }
     }
@@ -26,7 +26,7 @@ impl Lego {
 
     /// Runs lego with a relative `--path`, so that the hook receives relative paths too.
     fn run(&self, arguments: &[&str]) -> ClientOutput {
-        let (directory, hook) = (self.ca.directory(), self.client.path_text("edgecert"));
+        let (directory, hook) = (self.ca.directory(), self.client.hook());
         let mut all =
             vec!["--server", &directory, "--accept-tos", "--email", "ops@a.example", "--path", "lego"];
         all.extend([

@@ -61,7 +61,7 @@ impl Host {
         require("lego", "lego");
         let ca = Pebble::start();
         let shell = Client::new(shell, shell).env("LEGO_CA_CERTIFICATES", ca.ca_file()).deploying_to(service);
-        let program = shell.path("edgecert");
+        let program = shell.hook();
         shell.write("web/empty", "");
         let shell = shell.env("EDGECERT_BIN", program);
         Self { shell, ca, renew_options: "--days 9999 --no-random-sleep" }

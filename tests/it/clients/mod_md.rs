@@ -57,7 +57,7 @@ impl Apache {
              Listen 127.0.0.1:{http}\n\
              <VirtualHost 127.0.0.1:{https}>\nServerName a.example\nSSLEngine on\n</VirtualHost>\n"
         ));
-        let program = client.path("edgecert");
+        let program = client.hook();
         let apache = Self { client: client.env("EDGECERT_BIN", program), _ca: ca };
         apache.control("start");
         apache

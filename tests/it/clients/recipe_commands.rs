@@ -28,7 +28,7 @@ impl Host {
     #[track_caller]
     fn installed(&self, text: &str) -> String {
         assert!(text.contains(INSTALLED), "{text}");
-        text.replace(INSTALLED, &self.shell.path_text("edgecert"))
+        text.replace(INSTALLED, &self.shell.hook())
     }
 
     #[track_caller]
@@ -53,7 +53,7 @@ fn acmed_hook_runs_after_success_only() {
                 let argument = argument.as_str().unwrap().replace("{{ is_success }}", is_success);
                 let argument = argument.replace("{{ certificate_path }}", &host.shell.path_text(cert));
                 let argument = argument.replace("{{ private_key_path }}", &host.shell.path_text(key));
-                argument.replace(INSTALLED, &host.shell.path_text("edgecert"))
+                argument.replace(INSTALLED, &host.shell.hook())
             });
             host.shell.run(arguments).succeeds();
         };

@@ -17,8 +17,8 @@ fn script(name: &str) -> OsString {
 
 /// A shell whose scripts find edgecert.
 fn shell(name: &str, service: &Sandbox) -> Client {
-    let shell = Client::new(name, name).deploying_to(service);
-    let program = shell.path("edgecert");
+    let shell = Client::with_space_in_path(name, name).deploying_to(service);
+    let program = shell.hook();
     shell.env("EDGECERT_BIN", program)
 }
 
@@ -135,7 +135,7 @@ fn acme_sh_hook_keeps_its_settings() {
     for name in SHELLS {
         let service = sandbox(&["a.example"]);
         let issued = test_ca().issue(&["a.example"]).unwrap();
-        let shell = Client::new(name, name).deploying_to(&service);
+        let shell = Client::with_space_in_path(name, name).deploying_to(&service);
         for (file, text) in [
             ("cert.pem", &issued.cert),
             ("chain.pem", &issued.chain),
@@ -145,12 +145,12 @@ fn acme_sh_hook_keeps_its_settings() {
         ] {
             shell.write(file, text);
         }
-        let [program, config] = ["edgecert", "config.toml"].map(|file| shell.path_text(file));
+        let (program, config) = (shell.hook(), shell.path_text("config.toml"));
         let call = |before: &str| {
             let command = format!("{before}{SAVED_SETTINGS}");
             shell.run(["-c".into(), OsString::from(command), script("acme.sh/edgecert.sh")])
         };
-        call(&format!("EDGECERT_BIN={program} EDGECERT_CONFIG={config}")).succeeds();
+        call(&format!("EDGECERT_BIN={program} EDGECERT_CONFIG='{config}'")).succeeds();
         assert_deployed(&service, &issued);
         let saved = shell.read("conf");
         assert!(saved.contains(&format!("SAVED_EDGECERT_BIN={program}\n")), "{saved}");

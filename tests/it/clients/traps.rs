@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use tempfile::TempDir;
 
-use crate::harness::{Hook, Lineage, Sandbox, deploy, edgecert, sandbox, sync, test_ca};
+use crate::harness::{Fault, Hook, Lineage, Sandbox, deploy, edgecert, sandbox, sync, test_ca};
 
 use super::{certificates, only_record, served_record};
 
@@ -65,6 +65,28 @@ fn output_to_pipes_is_ascii() {
         assert!(stderr.contains(r"schl\u{fc}ssel.pem") && stderr.is_ascii(), "{stderr}");
         let stderr = edgecert().env("LC_ALL", locale).args(["--schlüssel"]).exits_with(2).stderr;
         assert!(stderr.is_ascii(), "{stderr}");
+    }
+}
+
+/// lego stops reading at a line of 64 KiB, and later kills the hook.
+#[test]
+fn lines_stay_below_lego_limit() {
+    let domains: Vec<String> =
+        (0..2000).map(|number| format!("site-{number}.a-long-name.b.example")).collect();
+    let domains: Vec<&str> = domains.iter().map(String::as_str).collect();
+    for (option, sites, is_rejected) in [("-vv", 2000, false), ("--json", 2000, false), ("-vv", 3, true)] {
+        let service = sandbox(&domains[..sites]);
+        if is_rejected {
+            let long = "x".repeat(1 << 20);
+            service.add_fault(Fault::status("POST /api/certs/upload", 400).body(long).times(99));
+        }
+        let files = Lineage::issued_for(&["*.a-long-name.b.example"]);
+        files.rename("fullchain.pem", "b.crt");
+        files.rename("privkey.pem", "b.key");
+        let output = called_by_lego(&files, "b").against(&service).args([option, "--verify=off"]).run();
+        assert_eq!(output.code, if is_rejected { 69 } else { 0 }, "{}", output.stderr);
+        let longest = output.stdout.lines().chain(output.stderr.lines()).map(str::len).max();
+        assert!(longest < Some(1 << 16), "{option}: {longest:?}");
     }
 }
 

@@ -27,7 +27,7 @@ impl Host {
         let (shell, ca) = (Client::new(shell, shell).deploying_to(service), Pebble::start());
         let trusted = format!("'{}':/etc/ssl/certs/ca-certificates.crt", ca.ca_file().display());
         shell.script("bin/uacme", &format!("exec proot -b {trusted} /usr/bin/uacme \"$@\"\n"));
-        let program = shell.path("edgecert");
+        let program = shell.hook();
         Self { shell: shell.env("EDGECERT_BIN", program), ca }
     }
 
