@@ -12,17 +12,23 @@ use crate::source::{self, Named, Source, SourceError};
 const OPTIONS: MatchOptions =
     MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
 
+/// Of a walk. The library panics at names that are not UTF-8 if it is to tell hidden ones apart, and otherwise passes over
+/// them.
+const WALK: MatchOptions = MatchOptions { require_literal_leading_dot: false, ..OPTIONS };
+
 /// The lineages that a pattern matches, each with its path, in the order of their names; also what cannot be read. A
 /// match that is not a lineage, such as certbot's `live/README`, is left out.
 pub(super) fn expand(pattern: &Pattern) -> Vec<(PathBuf, Result<Source, SourceError>)> {
-    let Ok(matches) = glob::glob_with(pattern.as_str(), OPTIONS) else { return Vec::new() };
+    let Ok(matches) = glob::glob_with(pattern.as_str(), WALK) else { return Vec::new() };
     let lineage = |found: glob::GlobResult| match found {
+        Ok(path) if is_hidden(&path, pattern) => None,
         Ok(path) => {
             let named = Named { lineage: Some(path.clone()), ..Named::default() };
             let found = source::find(&named, &Env::default());
             let is_other = matches!(&found, Err(SourceError::NotALineage { is_denied: false, .. }));
             (!is_other).then_some((path, found))
         }
+        Err(error) if is_hidden(error.path(), pattern) => None,
         Err(error) => {
             let path = error.path().to_owned();
             let reason = file::reason(error.error());
@@ -31,6 +37,20 @@ pub(super) fn expand(pattern: &Pattern) -> Vec<(PathBuf, Result<Source, SourceEr
         }
     };
     matches.filter_map(lineage).collect()
+}
+
+/// Whether a path leads through a hidden file or directory that no part of the pattern with a leading dot matches.
+fn is_hidden(path: &Path, pattern: &Pattern) -> bool {
+    let leading_dot = |part: &Component<'_>| {
+        let Component::Normal(name) = part else { return None };
+        name.to_str().filter(|name| name.starts_with('.')).map(str::to_owned)
+    };
+    let dotted: Vec<Pattern> = Path::new(pattern.as_str())
+        .components()
+        .filter_map(|part| Pattern::new(&leading_dot(&part)?).ok())
+        .collect();
+    let mut hidden = path.components().filter_map(|part| leading_dot(&part));
+    hidden.any(|name| !dotted.iter().any(|pattern| pattern.matches(&name)))
 }
 
 /// Whether a pattern matches a path, as they are or with the links in both resolved.
@@ -56,6 +76,8 @@ fn resolved(pattern: &Pattern) -> Option<Pattern> {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::ffi::OsStrExt as _;
+    use std::os::unix::fs::symlink;
 
     use super::*;
 
@@ -63,15 +85,24 @@ mod tests {
     fn other_matches_are_left_out() {
         let root = tempfile::TempDir::new().unwrap();
         let live = root.path().join("live");
-        for name in ["b", "a", ".hidden"] {
+        for name in ["b", "a", ".hidden", ".hidden/c", ".seen/d", "new\nline"] {
             fs::create_dir_all(live.join(name)).unwrap();
             fs::write(live.join(name).join("fullchain.pem"), "").unwrap();
         }
+        fs::create_dir_all(live.join(std::ffi::OsStr::from_bytes(b"not \xff UTF-8"))).unwrap();
+        symlink(".", live.join("itself")).unwrap();
+        symlink("loop", live.join("loop")).unwrap();
         fs::create_dir_all(live.join("empty")).unwrap();
         fs::write(live.join("README"), "").unwrap();
+        let found = |pattern: &str| {
+            let pattern = Pattern::new(live.join(pattern).to_str().unwrap()).unwrap();
+            let found: Vec<PathBuf> = expand(&pattern).into_iter().map(|(path, _)| path).collect();
+            found
+        };
+        let visible = ["a", "b", "new\nline"].map(|name| live.join(name));
+        assert_eq!(found("*"), visible);
+        assert_eq!(found(".s*/*"), [live.join(".seen/d")]);
         let pattern = Pattern::new(live.join("*").to_str().unwrap()).unwrap();
-        let found: Vec<PathBuf> = expand(&pattern).into_iter().map(|(path, _)| path).collect();
-        assert_eq!(found, [live.join("a"), live.join("b")]);
         assert!(matches(&pattern, &live.join("a")) && !matches(&pattern, &live.join("a/fullchain.pem")));
     }
 
@@ -80,7 +111,7 @@ mod tests {
         let root = tempfile::TempDir::new().unwrap();
         let (live, link) = (root.path().join("live"), root.path().join("link"));
         fs::create_dir_all(live.join("a")).unwrap();
-        std::os::unix::fs::symlink(&live, &link).unwrap();
+        symlink(&live, &link).unwrap();
         let pattern = Pattern::new(live.join("*").to_str().unwrap()).unwrap();
         assert!(matches(&pattern, &link.join("a")));
         let pattern = Pattern::new(link.join("*").to_str().unwrap()).unwrap();

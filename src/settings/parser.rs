@@ -146,8 +146,12 @@ impl DocumentParser<'_> {
             return Some(Location::Directory(path));
         }
         let text = Path::new(&Pattern::escape(fixed)).join(rest);
-        let pattern =
-            Pattern::new(&text.to_string_lossy()).map_err(|error| format!("not a pattern: {}", error.msg));
+        let pattern = if rest.contains("**") {
+            // A walk would follow links without end.
+            Err("`**` is not supported; write a `*` for each level".to_owned())
+        } else {
+            Pattern::new(&text.to_string_lossy()).map_err(|error| format!("not a pattern: {}", error.msg))
+        };
         self.check(table, "path", pattern).map(Location::Pattern)
     }
 
@@ -356,8 +360,13 @@ mod tests {
 
     #[test]
     fn pattern_has_to_be_valid() {
-        let expected = format!("{FILE}:2: `path`: not a pattern: invalid range pattern");
-        assert_eq!(error("[[lineage]]\npath = \"a/[\"\n"), expected);
+        for (pattern, reason) in [
+            ("a/[", "not a pattern: invalid range pattern"),
+            ("a/**", "`**` is not supported; write a `*` for each level"),
+        ] {
+            let expected = format!("{FILE}:2: `path`: {reason}");
+            assert_eq!(error(&format!("[[lineage]]\npath = \"{pattern}\"\n")), expected);
+        }
     }
 
     #[test]
