@@ -122,7 +122,11 @@ impl Cluster {
         let (status, headers) = (response.status(), response.headers().clone());
         let body = timeout(limit.left(), receive(response)).await.map_err(timed_out)??;
         if status == StatusCode::OK {
-            let invalid = |error: serde_json::Error| KubernetesError::InvalidResponse(error.to_string());
+            // The library's message may quote a key.
+            let invalid = |error: serde_json::Error| {
+                let place = format!("line {}, column {}", error.line(), error.column());
+                KubernetesError::InvalidResponse(format!("not a list of secrets at {place}"))
+            };
             return serde_json::from_slice(&body).map_err(invalid);
         }
         let message = serde_json::from_slice(&body)

@@ -49,7 +49,9 @@ struct Encoded(Zeroizing<String>);
 
 impl<'de> Deserialize<'de> for Encoded {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer).map(|text| Self(Zeroizing::new(text)))
+        // Go writes empty bytes as `null`.
+        let text = Option::deserialize(deserializer)?;
+        Ok(Self(Zeroizing::new(text.unwrap_or_default())))
     }
 }
 

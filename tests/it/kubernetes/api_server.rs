@@ -146,6 +146,12 @@ fn read_request(stream: &mut BufReader<impl Read>) -> Option<(String, String)> {
 }
 
 impl Cluster {
+    /// Sets the key of a secret to no bytes, which Go may write as `null`.
+    pub(super) fn clear_key(&mut self, namespace: &str, name: &str) {
+        let secret = self.secrets.get_mut(&(namespace.to_owned(), name.to_owned())).unwrap();
+        secret["data"]["tls.key"] = Value::Null;
+    }
+
     fn answer(&mut self, target: &str, token: &str) -> Response {
         self.requests.push(target.to_owned());
         let url = reqwest::Url::parse(&format!("https://localhost{target}")).unwrap();

@@ -181,9 +181,10 @@ fn unavailable_server_is_asked_again() {
     }
     let output = pod.sync(&service, &[]).exits_with(75);
     assert!(output.stderr.contains("etcd has no leader (503)"), "{}", output.stderr);
-    let garbled = Response { status: 200, headers: "", body: "{\"items\": [{}]}".into() };
-    server.cluster().faults.push_back(garbled);
-    pod.sync(&service, &[]).exits_with(76);
+    let garbled = r#"{"items": [{"metadata": {"name": "a"}, "data": "a secret"}]}"#;
+    server.cluster().faults.push_back(Response { status: 200, headers: "", body: garbled.into() });
+    let output = pod.sync(&service, &[]).exits_with(76);
+    assert!(output.stderr.contains("not a list of secrets at line 1, column 57"), "{}", output.stderr);
 }
 
 #[test]
@@ -191,9 +192,11 @@ fn broken_secret_is_a_failure() {
     let (service, server) = (sandbox(&["a.example"]), ApiServer::start());
     let pod = Pod::new(&server);
     server.apply_data("default", "broken", LABEL, &[("tls.crt", "no certificate".into())]);
+    server.apply_data("default", "empty", LABEL, &[]);
+    server.cluster().clear_key("default", "empty");
     server.apply("default", "a", LABEL, &test_ca().issue(&["a.example"]).unwrap());
     let output = pod.sync(&service, &[]).exits_with(65);
-    assert!(output.stdout.contains("1 deployed"), "{}", output.stdout);
+    assert!(output.stdout.contains("3 lineages: 1 deployed, 2 failed"), "{}", output.stdout);
     assert!(output.stderr.contains("/kubernetes:/default/broken/tls.crt"), "{}", output.stderr);
 }
 
