@@ -207,6 +207,29 @@ fn failure_names_cause_and_hint() {
 }
 
 #[test]
+fn secret_among_settings_is_refused() {
+    let service = sandbox(&["a.example"]);
+    let host = ManagedHost::new(&service);
+    host.renew();
+    let playbook =
+        host.playbook(&service).replace("        cert: ", "        settings: {api_key: x}\n        cert: ");
+    host.write("playbook.yml", &playbook);
+    let play = host.play(&[]);
+    play.ends_with(5, 1);
+    assert!(play.text.contains("api_key is an argument of its own"), "{}", play.text);
+}
+
+#[test]
+fn role_needs_no_gathered_facts() {
+    let service = sandbox(&["a.example"]);
+    let host = ManagedHost::new(&service);
+    host.renew();
+    let playbook = host.playbook(&service);
+    host.write("playbook.yml", &playbook.replace("  connection", "  gather_facts: false\n  connection"));
+    host.play(&[]).ends_with(6, 0);
+}
+
+#[test]
 fn linter_finds_nothing() {
     require("ansible-lint", "ansible-lint");
     let home = TempDir::new().unwrap();

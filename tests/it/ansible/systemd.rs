@@ -48,6 +48,13 @@ cmp hooks/systemd/edgecert-sync.timer $units/edgecert-sync.timer
 [[ $(systemctl show --property=TimersCalendar --value edgecert-sync.timer) != *yearly* ]]
 [[ $(systemctl is-active edgecert-sync.timer) == active ]]
 play 0
+
+# The program of a package is elsewhere.
+mv /usr/local/bin/edgecert /usr/bin/edgecert
+packaged='{"edgecert_program": ""}'
+play 1 --extra-vars "$packaged"
+systemd-analyze verify edgecert-sync.service
+play 0 --extra-vars "$packaged"
 set +x
 "#;
 

@@ -53,9 +53,8 @@ options:
     type: bool
     default: false
   executable:
-    description: Program to run.
+    description: Program to run; C(edgecert) in C(PATH) or in C(/usr/local/bin) if omitted.
     type: path
-    default: /usr/local/bin/edgecert
 notes:
   - A temporary failure (exit code 75) fails the task, although C(edgecert sync) will retry it.
   - Run it as the user whose timer runs C(edgecert sync); they share a state directory.
@@ -91,16 +90,16 @@ ARGUMENTS = {
         "default": [],
     },
     "force": {"type": "bool", "default": False},
-    "executable": {"type": "path", "default": "/usr/local/bin/edgecert"},
+    "executable": {"type": "path"},
 }
 
 CHANGES = ("create", "replace", "bind", "upload")
 FILE_ARGUMENTS = ("lineage", "cert", "key", "config")
 
 
-def command_line(parameters, command):
+def command_line(program, parameters, command):
     """Arguments for `deploy` or `plan`."""
-    arguments = [parameters["executable"], command, "--json"]
+    arguments = [program, command, "--json"]
     for name in FILE_ARGUMENTS:
         if parameters[name]:
             arguments += ["--" + name, parameters[name]]
@@ -124,10 +123,10 @@ def text(value):
     return ",".join(value) if isinstance(value, list) else str(value)
 
 
-def run(module, command):
+def run(module, program, command):
     """Runs a command and returns its report; ends the task if there is none."""
     code, output, messages = module.run_command(
-        command_line(module.params, command), environ_update=environment(module.params)
+        command_line(program, module.params, command), environ_update=environment(module.params)
     )
     try:
         report = json.loads(output)
@@ -159,8 +158,11 @@ def main():
         mutually_exclusive=[("lineage", "cert")],
         supports_check_mode=True,
     )
-    program = module.params["executable"]
-    if not os.access(program, os.X_OK):
+    if "api_key" in module.params["settings"]:
+        module.fail_json(msg="settings: api_key is an argument of its own, which Ansible does not log")
+    program = module.params["executable"] or module.get_bin_path("edgecert", opt_dirs=["/usr/local/bin"])
+    if not program or not os.access(program, os.X_OK):
+        program = program or "edgecert"
         # A role that installs it has changed nothing yet.
         if module.check_mode:
             module.warn("{} is not installed, so what would change is unknown".format(program))
@@ -168,11 +170,11 @@ def main():
         module.fail_json(msg="{} is not installed, or cannot be run".format(program))
     result = {}
     if module._diff or module.check_mode:
-        report = run(module, "plan")
+        report = run(module, program, "plan")
         if report["ok"] and module._diff:
             result["diff"] = {"before": state(report, False), "after": state(report, True)}
     if not module.check_mode:
-        report = run(module, "deploy")
+        report = run(module, program, "deploy")
     result.update(changed=report["changed"], report=report)
     if not report["ok"]:
         hints = [line for line in report["messages"] if line.startswith("edgecert: hint: ")]
