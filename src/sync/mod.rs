@@ -83,9 +83,12 @@ pub(crate) fn run(
         inventory.leave_out(|name| sync.unread.add(&store, name, sync.scan.is_own(name)));
     }
     if let Some(selection) = &options.secrets {
-        sync.add_secrets(selection, &context.env, &mut inventory)?;
-    }
-    if inventory.len() == 0 && sync.unread.is_empty() {
+        let are_all_listed = sync.add_secrets(selection, &context.env, &mut inventory)?;
+        // A shard may have none.
+        if inventory.len() == 0 && are_all_listed && options.shard.is_none() {
+            sync.summary.add_warnings(["no secret of type kubernetes.io/tls was found".to_owned()]);
+        }
+    } else if inventory.len() == 0 && sync.unread.is_empty() {
         sync.summary.add_warnings([nothing_to_sync(&sync.state_dir)]);
     }
     let mut errors = Vec::new();
@@ -159,20 +162,21 @@ impl<'a> Sync<'a> {
         Self { scan, state_dir, lineages: Vec::new(), unread, summary: Summary::default(), now }
     }
 
-    /// Adds the secrets of an API server to the inventory.
+    /// Adds the secrets of an API server to the inventory; returns whether all namespaces could be listed.
     fn add_secrets(
         &mut self,
         selection: &Selection,
         env: &Env,
         inventory: &mut Inventory<'a>,
-    ) -> Result<(), SyncError> {
+    ) -> Result<bool, SyncError> {
         let is_own = |source: &Source| self.scan.is_own(&state::lineage_name(source));
         let found = kubernetes::find(selection, env, Deadline::after(LISTING_TIMEOUT), is_own)?;
         found.lineages.into_iter().for_each(|source| inventory.add(source));
+        let are_all_listed = found.failed.is_empty();
         for (namespace, error) in found.failed {
             self.summary.add_failed(&namespace, error.into());
         }
-        Ok(())
+        Ok(are_all_listed)
     }
 
     fn scan(&mut self, member: Member<'a>) {

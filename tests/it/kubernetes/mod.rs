@@ -107,6 +107,9 @@ fn state_of_a_volume_is_used() {
     let other = Pod::new(&ApiServer::start());
     let hook = edgecert().against(&service).args(["sync", "--kubernetes"]);
     other.contain(hook.env("EDGECERT_STATE_DIR", volume.path())).succeeds();
+    let none = "edgecert: warning: no secret of type kubernetes.io/tls was found\n";
+    assert_eq!(other.sync(&service, &[]).succeeds().stderr, none);
+    assert_eq!(other.sync(&service, &["--shard", "1/2"]).succeeds().stderr, "", "a shard may have none");
     assert_eq!(upload_count(&service), 1);
 }
 
@@ -153,6 +156,7 @@ fn forbidden_namespace_does_not_stop_others() {
     let output = pod.sync(&service, &["--namespace", "other", "--namespace", "default"]).exits_with(78);
     assert_eq!(upload_count(&service), 1);
     assert!(output.stderr.contains("may not list the secrets in other (403)"), "{}", output.stderr);
+    assert!(!output.stderr.contains("warning"), "{}", output.stderr);
     assert!(output.stderr.contains("bind a role"), "{}", output.stderr);
 }
 
