@@ -85,7 +85,7 @@ impl Lineage {
         self.save(&test_ca().issue(names).unwrap());
     }
 
-    /// Replaces certificate and key with new ones; the dates are midnights, in days from today.
+    /// Replaces certificate and key with new ones; see [`Authority::issue_between`] for the dates.
     pub(crate) fn renew_between(&self, names: &[&str], days: [i64; 2]) {
         self.save(&test_ca().issue_between(names, days).unwrap());
     }

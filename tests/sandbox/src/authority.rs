@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
     IsCa, KeyPair, KeyUsagePurpose, SanType, date_time_ymd,
@@ -54,25 +52,22 @@ impl Authority {
         self.issue_between(names, [-1, LIFETIME_DAYS])
     }
 
-    /// Issues a certificate that is valid from one midnight to another, both in days from today.
+    /// Issues a certificate that is valid between two times in days from now. Each is rounded down by 6 to 18
+    /// hours, so that certificates of one test are alike and what is left in whole days stays the same.
     pub fn issue_between(&self, names: &[&str], days: [i64; 2]) -> Result<IssuedCert, Error> {
-        let issued = KeyPair::generate().and_then(|key| self.sign(names, days, &key));
+        let issued = KeyPair::generate().and_then(|key| self.sign(names, days.map(rounded), &key));
         issued.map_err(|error| Error::Authority(error.to_string()))
     }
 
     /// Issues a certificate that is valid from now on, so that it is later than any other.
     pub fn issue_now(&self, names: &[&str]) -> Result<IssuedCert, Error> {
-        let sign = |key: KeyPair| {
-            let mut params = leaf_params(names, [0, LIFETIME_DAYS])?;
-            params.not_before += seconds_since_midnight();
-            self.sign_params(&params, &key)
-        };
+        let sign = |key: KeyPair| self.sign(names, [clock::now().as_second(), rounded(LIFETIME_DAYS)], &key);
         KeyPair::generate().and_then(sign).map_err(|error| Error::Authority(error.to_string()))
     }
 
     /// Issues a certificate with a PKCS#8 key, like [`Authority::issue_between`].
     pub fn issue_for_key(&self, key_pem: &str, names: &[&str], days: [i64; 2]) -> Result<IssuedCert, Error> {
-        let issued = KeyPair::from_pem(key_pem).and_then(|key| self.sign(names, days, &key));
+        let issued = KeyPair::from_pem(key_pem).and_then(|key| self.sign(names, days.map(rounded), &key));
         issued.map_err(|error| Error::Authority(error.to_string()))
     }
 
@@ -83,12 +78,8 @@ impl Authority {
         Ok(Self { root: unix_lines(&root.pem()), intermediate })
     }
 
-    fn sign(&self, names: &[&str], days: [i64; 2], key: &KeyPair) -> Result<IssuedCert, rcgen::Error> {
-        self.sign_params(&leaf_params(names, days)?, key)
-    }
-
-    fn sign_params(&self, params: &CertificateParams, key: &KeyPair) -> Result<IssuedCert, rcgen::Error> {
-        let leaf = params.signed_by(key, &self.intermediate)?;
+    fn sign(&self, names: &[&str], validity: [i64; 2], key: &KeyPair) -> Result<IssuedCert, rcgen::Error> {
+        let leaf = leaf_params(names, validity)?.signed_by(key, &self.intermediate)?;
         Ok(IssuedCert {
             cert: unix_lines(&leaf.pem()),
             chain: unix_lines(&self.intermediate.pem()),
@@ -122,19 +113,19 @@ fn ca_params(name: &str) -> CertificateParams {
     params
 }
 
-fn seconds_since_midnight() -> Duration {
-    const DAY: i64 = 24 * 60 * 60;
-    Duration::from_secs(clock::now().as_second().rem_euclid(DAY).unsigned_abs())
+/// The time in so many days, less 6 to 18 hours, in Unix seconds.
+fn rounded(days: i64) -> i64 {
+    const HOUR: i64 = 60 * 60;
+    let now = clock::now().as_second();
+    let start = (now + 6 * HOUR) / (12 * HOUR) * (12 * HOUR) - 12 * HOUR;
+    start + days * 24 * HOUR
 }
 
-fn leaf_params(names: &[&str], days: [i64; 2]) -> Result<CertificateParams, rcgen::Error> {
-    let midnight = |days: i64| {
-        let day = clock::now().saturating_add(SignedDuration::from_hours(24 * days));
-        let date = day.unwrap_or(Timestamp::MAX).to_zoned(TimeZone::UTC).date();
-        date_time_ymd(date.year().into(), date.month().unsigned_abs(), date.day().unsigned_abs())
-    };
+/// `validity`: in Unix seconds.
+fn leaf_params(names: &[&str], validity: [i64; 2]) -> Result<CertificateParams, rcgen::Error> {
     let mut params = CertificateParams::default();
-    [params.not_before, params.not_after] = days.map(midnight);
+    [params.not_before, params.not_after] =
+        validity.map(|seconds| date_time_ymd(1970, 1, 1) + Duration::from_secs(seconds.unsigned_abs()));
     for name in names {
         params.subject_alt_names.push(match name.parse() {
             Ok(ip) => SanType::IpAddress(ip),
