@@ -153,9 +153,9 @@ impl From<Hint> for String {
 fn retry(place: &Place) -> &'static str {
     match place.command {
         Command::Deploy | Command::Hook if place.is_recorded => {
-            "run `edgecert sync` to retry, or let a timer run it"
+            "run `edgecert sync` to retry, or enable its timer"
         }
-        Command::Sync => "run `edgecert sync` again later, or let a timer run it",
+        Command::Sync => "run `edgecert sync` again later, or enable its timer",
         _ => "run the same command again later",
     }
 }
@@ -250,11 +250,11 @@ mod tests {
         let older = Hint::Override { instead: "renew it", flags };
         let omit = Hint::OmitDomain { instead: "renew it".into(), domain: "a.example".into() };
         let rows = [
-            (&Hint::RETRY, Command::Deploy, true, "run `edgecert sync` to retry, or let a timer run it"),
+            (&Hint::RETRY, Command::Deploy, true, "run `edgecert sync` to retry, or enable its timer"),
             (&Hint::RETRY, Command::Deploy, false, "run the same command again later"),
             (&Hint::RETRY, Command::Plan, true, "run the same command again later"),
             (&Hint::RETRY, Command::Other, false, "run the same command again later"),
-            (&Hint::RETRY, Command::Sync, true, "run `edgecert sync` again later, or let a timer run it"),
+            (&Hint::RETRY, Command::Sync, true, "run `edgecert sync` again later, or enable its timer"),
             (
                 &older,
                 Command::Plan,

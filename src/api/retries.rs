@@ -33,7 +33,7 @@ impl Retries {
             let error = match attempt().await {
                 Ok(value) => {
                     if attempts > 1 {
-                        log::warn!("{request} succeeded at attempt {attempts}");
+                        log::warn!("{request} succeeded on attempt {attempts}");
                     }
                     return Ok((value, attempts));
                 }

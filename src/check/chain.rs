@@ -61,7 +61,7 @@ fn missing_issuer(file: &str, chain: &Chain) -> Option<Finding> {
     let detail = if chain.issuers.is_empty() {
         format!("{file} holds the leaf without its issuer {issuer}")
     } else {
-        format!("{file} holds an issuer {issuer} with another key than the one that signed the leaf")
+        format!("{file} holds an issuer {issuer} whose key is not the one that signed the leaf")
     };
     let hint = "pass the full chain of this renewal; many clients cannot fetch a missing issuer";
     Some(Finding::warn(Check::Chain, detail).hint(hint))

@@ -42,29 +42,29 @@ fn der(certificate: &Certificate) -> CertificateDer<'_> {
 pub fn describe_path_error(error: &Error) -> &'static str {
     match error {
         Error::UnknownIssuer => "the chain does not end at one",
-        Error::CertExpired { .. } => "a certificate of the chain has expired",
-        Error::CertNotValidYet { .. } => "a certificate of the chain is not valid yet",
+        Error::CertExpired { .. } => "a certificate in the chain has expired",
+        Error::CertNotValidYet { .. } => "a certificate in the chain is not valid yet",
         Error::InvalidSignatureForPublicKey => "a certificate was not signed by the issuer that it names",
         Error::CaUsedAsEndEntity => "the leaf is a CA certificate",
         Error::EndEntityUsedAsCa => "an issuer in the chain is not a CA",
         Error::NameConstraintViolation => "a CA of the chain is not allowed to issue for these names",
-        Error::PathLenConstraintViolated => "a CA of the chain is not allowed to have that many CAs below it",
+        Error::PathLenConstraintViolated => "a CA in the chain does not allow this many CAs below it",
         Error::RequiredEkuNotFoundContext(_) | Error::EmptyEkuExtension => {
-            "a certificate of the chain is not for TLS servers"
+            "a certificate in the chain is not for TLS servers"
         }
         Error::UnsupportedSignatureAlgorithmContext(_) | Error::SignatureAlgorithmMismatch => {
-            "a certificate of the chain has an unsupported signature algorithm"
+            "a certificate in the chain has an unsupported signature algorithm"
         }
-        Error::UnsupportedCertVersion => "a certificate of the chain is not of version 3",
-        Error::UnsupportedCriticalExtension => "a certificate of the chain has an unknown critical extension",
+        Error::UnsupportedCertVersion => "a certificate in the chain is not of version 3",
+        Error::UnsupportedCriticalExtension => "a certificate in the chain has an unknown critical extension",
         Error::MaximumPathBuildCallsExceeded
         | Error::MaximumPathDepthExceeded
         | Error::MaximumSignatureChecksExceeded
         | Error::MaximumNameConstraintComparisonsExceeded => "the chain is too complex",
-        Error::InvalidCertValidity => "a certificate of the chain expires before it becomes valid",
+        Error::InvalidCertValidity => "a certificate in the chain expires before it becomes valid",
         Error::MalformedDnsIdentifier | Error::MalformedNameConstraint | Error::UnsupportedNameType => {
-            "a certificate of the chain has an invalid name or name constraint"
+            "a certificate in the chain has an invalid name or name constraint"
         }
-        _ => "a certificate of the chain is malformed",
+        _ => "a certificate in the chain is malformed",
     }
 }

@@ -75,7 +75,7 @@ pub(crate) struct GuardArgs {
     #[arg(long)]
     pub(crate) replace_lets: bool,
 
-    /// Replace a record although the service's listing is incomplete, so that other sites may lose coverage
+    /// Replace a record even if the service's listing is incomplete; other sites may lose coverage
     #[arg(long)]
     pub(crate) allow_partial: bool,
 }
@@ -84,7 +84,7 @@ pub(crate) struct GuardArgs {
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Certificate")]
 pub(crate) struct CertificateArgs {
-    /// Certificate chain in PEM, leaf first; - is standard input, which may hold the key, too
+    /// Certificate chain in PEM, leaf first; - is standard input, which may also hold the key
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) cert: Option<PathBuf>,
 

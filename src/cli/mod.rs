@@ -173,7 +173,7 @@ Examples:
   edgecert completions zsh > _edgecert
   edgecert completions fish > edgecert.fish
 
-The scripts also offer lineages, and domains of sites deployed to before, without a request to the service.
+The scripts also complete lineages and the domains of sites deployed to before, without a request to the service.
 
 On Debian, the shells load these files:
   /usr/share/bash-completion/completions/edgecert

@@ -17,7 +17,7 @@ pub(crate) struct ServiceArgs {
 #[derive(Args, Clone, Copy, Debug, Default)]
 #[expect(clippy::doc_markdown, reason = "help is plain text")]
 pub(crate) struct WaitArgs {
-    /// Wait up to SECS until the configuration has reached the edge [default: 30] [env: EDGECERT_WAIT]
+    /// Wait up to SECS for the configuration to reach the edge [default: 30] [env: EDGECERT_WAIT]
     #[arg(long, value_name = "SECS", num_args = 0..=1, require_equals = true)]
     #[expect(clippy::option_option, reason = "absent, alone, and with a number")]
     wait: Option<Option<u64>>,

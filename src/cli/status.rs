@@ -24,7 +24,7 @@ Examples:
 
 LIMIT is a number of days (14, 1.5), a duration (36h, 90m, 45s, 2d, 1w) or, for -w, -c
 and --lag-*, a share of the certificate's lifetime (25%); off disables --sync-* limits.
-Of two defaults, the lower one applies.")]
+Where two defaults are given, the lower one applies.")]
 pub(crate) struct StatusArgs {
     /// Check what the edge of each site serves, by TLS handshakes
     #[arg(long)]
@@ -58,32 +58,32 @@ pub(crate) struct StatusArgs {
 #[command(next_help_heading = "With --check")]
 #[group(skip)]
 pub(crate) struct MonitoringArgs {
-    /// Warn if a certificate has less time left [default: 14d or 25%]
+    /// Warn if a certificate expires in less than this [default: 14d or 25%]
     #[arg(short, long, value_name = "LIMIT", requires = "check", allow_negative_numbers = true,
         value_parser = Threshold::time_left)]
     pub(crate) warning: Option<Threshold>,
 
-    /// Critical if a certificate has less time left [default: 3d or 10%]
+    /// Critical if a certificate expires in less than this [default: 3d or 10%]
     #[arg(short, long, value_name = "LIMIT", requires = "check", allow_negative_numbers = true,
         value_parser = Threshold::time_left)]
     pub(crate) critical: Option<Threshold>,
 
-    /// Warn if a deployment has been pending for longer [default: 6h or 2.5%]
+    /// Warn if a deployment has been pending for more than this [default: 6h or 2.5%]
     #[arg(long, value_name = "LIMIT", requires = "check", allow_negative_numbers = true,
         value_parser = Threshold::lag)]
     pub(crate) lag_warning: Option<Threshold>,
 
-    /// Critical if a deployment has been pending for longer [default: 1d or 5%]
+    /// Critical if a deployment has been pending for more than this [default: 1d or 5%]
     #[arg(long, value_name = "LIMIT", requires = "check", allow_negative_numbers = true,
         value_parser = Threshold::lag)]
     pub(crate) lag_critical: Option<Threshold>,
 
-    /// Warn if the last sync ended longer ago [default: 3h]
+    /// Warn if the last sync ended more than this ago [default: 3h]
     #[arg(long, value_name = "LIMIT", requires = "check", allow_negative_numbers = true,
         value_parser = SyncThreshold::parse)]
     pub(crate) sync_warning: Option<SyncThreshold>,
 
-    /// Critical if the last sync ended longer ago [default: 1d]
+    /// Critical if the last sync ended more than this ago [default: 1d]
     #[arg(long, value_name = "LIMIT", requires = "check", allow_negative_numbers = true,
         value_parser = SyncThreshold::parse)]
     pub(crate) sync_critical: Option<SyncThreshold>,

@@ -25,7 +25,7 @@ pub(crate) struct SyncArgs {
     #[arg(long, value_name = "I/N")]
     pub(crate) shard: Option<Shard>,
 
-    /// Deploy the TLS secrets of the cluster that this pod runs in, too
+    /// Also deploy the TLS secrets of the cluster that this pod runs in
     #[arg(long)]
     pub(crate) kubernetes: bool,
 

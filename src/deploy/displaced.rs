@@ -25,7 +25,7 @@ pub(super) fn displaced<'a>(
     }
     let warning = |(other, sites): (&str, Vec<String>)| {
         format!(
-            "{lineage} takes the place of {other}, which this host deploys to {}, too; a site has one certificate",
+            "{lineage} takes the place of {other}, which this host also deploys to {}; a site has only one certificate",
             list(&sites)
         )
     };

@@ -13,9 +13,9 @@ pub(crate) enum DeployError {
     Settings(#[from] settings::SettingsError),
     #[error(transparent)]
     Locked(#[from] LockTimeout),
-    #[error("another run of edgecert began to deploy {lineage} with other options and has not finished it")]
+    #[error("another run of edgecert began to deploy {lineage} with other options and has not finished")]
     NewerRun { lineage: String },
-    #[error("{lineage} was renewed during this run, whose options are for the certificate before")]
+    #[error("{lineage} was renewed during this run, whose options apply to the previous certificate")]
     Renewed { lineage: String },
     #[error("the state of {lineage} was deleted while sync ran")]
     Forgotten { lineage: String },

@@ -133,7 +133,7 @@ impl Renewal {
     /// What the report says about it.
     pub(super) fn note(&self) -> String {
         format!(
-            "the sites of this account, {} when they were last listed, were not listed; sites that are new are left to the next `edgecert sync`",
+            "the sites of this account ({} at the last listing) were not listed; new sites are left to the next `edgecert sync`",
             self.site_count
         )
     }

@@ -27,7 +27,7 @@ pub(super) enum SiteError<'a> {
     Unused { domain: &'a Domain, id: u64 },
     #[error("{0}: the account no longer has this site")]
     Missing(&'a Domain),
-    #[error("{0} may not be bound: it could not be read after the upload")]
+    #[error("{0} might not be bound: it could not be read after the upload")]
     Unread(&'a Domain),
     #[error("{domain} could not be bound to certificate {id}: {failed}")]
     Bind { domain: &'a Domain, id: u64, failed: &'a RequestError },

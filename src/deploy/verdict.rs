@@ -307,8 +307,8 @@ impl<'a> Verdict<'a> {
 fn misbinding(pending: &PendingSite<'_>, stored: &StoredRecord, site: &Site) -> String {
     let id = stored.id;
     let bound = match site.cert_id {
-        Some(other) => format!("bound to certificate {other}, not to the uploaded {id}"),
-        None => format!("bound to no certificate, not to the uploaded {id}"),
+        Some(other) => format!("bound to certificate {other} instead of the uploaded {id}"),
+        None => format!("not bound to a certificate, although {id} was uploaded"),
     };
     // The record to replace may have been deleted between the listing and the upload.
     if stored.is_new && !pending.upload.replaces.is_empty() {

@@ -71,7 +71,7 @@ impl CommandError {
         let names: Vec<&str> = subjects().map(|subject| subject.name.as_str()).collect();
         let noun = subjects().next().map_or("failure", |subject| subject.noun);
         let (names, number) = (first_names(&names), count(group.len(), noun));
-        let message = format!("{number} ({names}) failed alike, the first because {}", first.message);
+        let message = format!("{number} ({names}) failed in the same way; the first: {}", first.message);
         vec![Self { message, ..(*first).clone() }]
     }
 
@@ -130,8 +130,8 @@ mod tests {
         assert_eq!(
             merged(&errors),
             [
-                "1000 sites (a.example, b.example, c.example, d.example, e.example and 995 more) failed alike, the first \
-              because a.example is stale: 192.0.2.0:443 serves 0 (200)"
+                "1000 sites (a.example, b.example, c.example, d.example, e.example and 995 more) failed in the same \
+              way; the first: a.example is stale: 192.0.2.0:443 serves 0 (200)"
             ]
         );
         assert_eq!(merged(&errors[..MAX_NAMED]).len(), MAX_NAMED);

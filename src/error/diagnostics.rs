@@ -67,7 +67,9 @@ impl Diagnostic for api::AttemptError {
 /// What to do about a base URL at which there is no such service.
 fn base_url_hint(base_url: &BaseUrl) -> Hint {
     match base_url.before_api() {
-        Some(url) => format!("set the base URL to {url}; edgecert adds the path from /api on").into(),
+        Some(url) => {
+            format!("set the base URL to {url}; edgecert appends /api and the rest of the path").into()
+        }
         None => "check the base URL; it is the part before /api".into(),
     }
 }

@@ -113,8 +113,10 @@ impl Plan<'_> {
             }
             ids => {
                 let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
-                let reason =
-                    format!("certificates {} are stored for it, one of them is replaced", text::list(&ids));
+                let reason = format!(
+                    "certificates {} are stored for it; one of them will be replaced",
+                    text::list(&ids)
+                );
                 (StepAction::Replace, reason)
             }
         };

@@ -292,7 +292,7 @@ mod tests {
             "verify_every = 86400 (default)",
             "edge_address = the site's cname, port 443 (default)",
             "trust_anchors = a warning, with the system's roots (default)",
-            "name = left to the service (default)",
+            "name = chosen by the service (default)",
             "rebind = true (/etc/edgecert/config.toml line 4)",
             "allow_untrusted = false (default)",
             "skip_unmatched = false (default)",

@@ -90,7 +90,7 @@ settings! {
     state_dir: PathBuf = global("DIR"),
     /// Deadline for the whole run
     timeout: NonZeroU64 = per_lineage("SECS").default(&TIMEOUT),
-    /// Wait up to SECS until the edge serves the certificate; 0 does not wait
+    /// Wait up to SECS for the edge to serve the certificate; 0 does not wait
     wait: u64 = per_lineage("SECS").default(&WAIT),
     /// Verify the result by TLS handshakes with the edge
     verify: Verify = per_lineage("MODE").default(&VERIFY),
@@ -98,10 +98,10 @@ settings! {
     verify_every: u64 = per_lineage("SECS").default(&VERIFY_EVERY),
     /// Edges to verify, separated by commas
     edge_address: EdgeAddresses = per_lineage("HOST:PORT").default(&"the site's cname, port 443"),
-    /// Refuse chains that lead to no root in FILE, or with `system` to no root of the system; `off` disables the check
+    /// Refuse chains that do not lead to a root in FILE, or of the system if it is `system`; `off` disables the check
     trust_anchors: TrustAnchors = per_lineage("FILE").default(&"a warning, with the system's roots"),
     /// Name of the records in the service
-    name: RecordName = per_lineage("NAME").default(&"left to the service"),
+    name: RecordName = per_lineage("NAME").default(&"chosen by the service"),
     /// Rebind covered sites that are bound to another record
     rebind: bool = per_lineage("BOOL"),
     /// Allow certificates from test, staging and self-signed issuers

@@ -42,7 +42,7 @@ pub(crate) enum Distrust {
     /// A directory in which the configuration file, or a directory above it, could be replaced.
     #[error("group or others can replace files in {}", text::path(directory))]
     Replaceable { directory: PathBuf },
-    #[error("{} belongs to another user than root and the one running edgecert", text::path(path))]
+    #[error("{} is owned by neither root nor the user running edgecert", text::path(path))]
     Foreign { path: PathBuf },
     #[error("cannot examine {}: {reason}", text::path(path))]
     Unknown { path: PathBuf, reason: String },

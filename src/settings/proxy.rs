@@ -42,7 +42,7 @@ pub(crate) struct Credentials {
 pub(super) enum ProxyError {
     #[error("expected http://HOST:PORT or https://HOST:PORT")]
     Malformed,
-    #[error("a proxy of this scheme is not supported, only http:// and https://")]
+    #[error("this proxy scheme is not supported; use http:// or https://")]
     Scheme,
 }
 

@@ -134,7 +134,7 @@ pub(crate) fn run_one(
 /// The warning for a lineage that this run deployed because it is configured.
 fn taken_as_new(file: &DamagedFile) -> String {
     let DamagedFile { lineage, path, .. } = file;
-    format!("{} is an invalid state file; {lineage} was taken as a new lineage", text::path(path))
+    format!("{} is an invalid state file; {lineage} was treated as a new lineage", text::path(path))
 }
 
 fn nothing_to_sync(state_dir: &Path) -> String {

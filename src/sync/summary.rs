@@ -81,7 +81,7 @@ impl Summary {
     /// Warns of a lineage that is left alone because no entry names its account.
     pub(super) fn add_unclaimed(&mut self, name: &str) {
         self.warnings.push(format!(
-            "{name} is left alone, because no [[lineage]] is for its account; to forget it, run `edgecert status --forget {name}`"
+            "{name} is left alone, because no [[lineage]] entry is for its account; to forget it, run `edgecert status --forget {name}`"
         ));
     }
 

@@ -202,7 +202,7 @@ impl EdgeView {
     pub(crate) fn warnings(&self) -> Vec<String> {
         let other_chain = |(address, observation): (&SocketAddr, &Observation)| {
             matches!(observation, Observation::Expected { chain: ServedChain::Other | ServedChain::Broken })
-                .then(|| format!("{address} serves the leaf with other intermediates than were uploaded"))
+                .then(|| format!("{address} serves the leaf with other intermediates than those uploaded"))
         };
         let ignored = self.addresses.len() - self.relevant().count();
         let no_route = (ignored > 0).then(|| {

@@ -73,7 +73,7 @@ fn download_writes_safe_file_names() {
     assert_eq!(fs::read_to_string(out.join("_.a.example.key")).unwrap(), key);
     assert_eq!(fs::read_to_string(out.join("_.a.example.crt")).unwrap(), service.certs()[0]["cert_pem"]);
     assert_eq!((mode(&out.join("_.a.example.key")), mode(&out)), (0o600, 0o700));
-    assert!(output.stdout.contains("key and certificate are a pair"), "{}", output.stdout);
+    assert!(output.stdout.contains("key and certificate match"), "{}", output.stdout);
     assert!(output.shown().contains("; expires DATE (TIME); "), "{}", output.stdout);
     // The hook accepts the written files.
     let check = edgecert().args(["check", "--cert"]).args([out.join("_.a.example.crt")]);

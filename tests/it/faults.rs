@@ -150,7 +150,7 @@ fn failed_listing_is_retried() {
     let output = edgecert().called_by_certbot(&lineage).against(&service).args(["--json"]).succeeds();
     assert_eq!(output.sites(), ["a.example: served"]);
     assert!(output.stderr.contains("retrying in"), "{}", output.stderr);
-    assert!(output.stderr.contains("succeeded at attempt 2"), "{}", output.stderr);
+    assert!(output.stderr.contains("succeeded on attempt 2"), "{}", output.stderr);
 }
 
 #[test]

@@ -174,7 +174,7 @@ fn bound_record_wins_over_its_duplicate() {
     let lineage = Lineage::issued_for(&["a.example"]);
     let output = deploy(&service, &lineage).args(["--json"]).exits_with(69);
     assert_eq!(output.sites(), ["a.example: misbound"], "the service replaces the older one");
-    assert!(output.stdout.contains("bound to certificate 6, not to the uploaded 5"), "{}", output.stdout);
+    assert!(output.stdout.contains("bound to certificate 6 instead of the uploaded 5"), "{}", output.stdout);
 
     let output = deploy(&service, &lineage).args(["--json", "--rebind"]).succeeds();
     assert_eq!(output.sites(), ["a.example: served"]);

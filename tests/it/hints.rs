@@ -129,7 +129,7 @@ fn only_recorded_runs_leave_retries_to_sync() {
         service.add_fault(Fault::status("GET /api/certs", 503).header("Retry-After", "3600"));
         edgecert().called_by_certbot(&lineage).against(&service)
     };
-    assert_eq!(hint(call(), 75), "run `edgecert sync` to retry, or let a timer run it");
+    assert_eq!(hint(call(), 75), "run `edgecert sync` to retry, or enable its timer");
     assert_eq!(hint(call().args(["plan"]), 75), REPEAT);
     assert_eq!(hint(call().args(["deploy", "--dry-run"]), 75), REPEAT);
     assert_eq!(hint(call().env("EDGECERT_STATE_DIR", "/dev/null/state"), 75), REPEAT);

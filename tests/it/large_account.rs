@@ -78,8 +78,8 @@ fn large_account_is_not_listed() {
             requests.iter().filter(|line| !line.starts_with("GET /api/sites/")).collect();
         assert_eq!(before, ["GET /api/certs", "POST /api/certs/upload"], "round {round}");
         assert!(deployed.has_leaf("a.example") && deployed.has_leaf("b.example"));
-        let note = "the sites of this account, 1001 when they were last listed, were not listed; \
-                    sites that are new are left to the next `edgecert sync`";
+        let note = "the sites of this account (1001 at the last listing) were not listed; \
+                    new sites are left to the next `edgecert sync`";
         let json = output.json();
         assert!(output.stderr.contains(note) && json["warnings"] == json!([note]), "{json}");
         assert_eq!(output.sites(), ["a.example: served", "b.example: served"]);

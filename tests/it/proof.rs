@@ -168,7 +168,7 @@ fn other_intermediates_are_a_warning() {
     let output = hook.args(["--json"]).succeeds();
     assert_eq!(output.sites(), ["a.example: served"]);
     let warnings = output.json()["warnings"].to_string();
-    assert!(warnings.contains("serves the leaf with other intermediates than were uploaded"), "{warnings}");
+    assert!(warnings.contains("serves the leaf with other intermediates than those uploaded"), "{warnings}");
 }
 
 #[test]

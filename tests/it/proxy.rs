@@ -127,7 +127,7 @@ fn unreachable_proxy_is_named() {
 #[test]
 fn malformed_proxy_is_exit_78() {
     const EXPECTED: &str = "expected http://HOST:PORT or https://HOST:PORT";
-    const UNSUPPORTED: &str = "a proxy of this scheme is not supported, only http:// and https://";
+    const UNSUPPORTED: &str = "this proxy scheme is not supported; use http:// or https://";
     let (service, lineage) = (tls_sandbox(), Lineage::issued_for(&["a.example"]));
     for (value, reason) in [
         ("http://user:secret@", EXPECTED),

@@ -119,7 +119,7 @@ pub(crate) struct UpdateArgs {
     #[command(flatten)]
     pub(crate) fields: FieldArgs,
 
-    /// Show what changed, old and new
+    /// Show the old and the new value of each changed field
     #[arg(long)]
     pub(crate) diff: bool,
 
@@ -137,11 +137,11 @@ pub(crate) struct FieldArgs {
     #[arg(long = "origin", value_name = "ADDR[:PORT][,weight=N]")]
     pub(crate) origins: Vec<Origin>,
 
-    /// Field to set (repeatable); a value that parses as JSON is sent as JSON, else as text
+    /// Field to set (repeatable); a value that parses as JSON is sent as JSON, any other as text
     #[arg(long = "set", value_name = "FIELD=VALUE", value_parser = AssignmentParser, hide_possible_values = true)]
     pub(crate) assignments: Vec<Assignment>,
 
-    /// Set `cert_id` even if that certificate does not cover the domain, or if no certificate is left
+    /// Set `cert_id` even if that certificate does not cover the domain, or if the site is left without a certificate
     #[arg(long)]
     pub(crate) allow_uncovered: bool,
 

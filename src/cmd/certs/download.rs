@@ -148,7 +148,7 @@ fn describe(bundle: &Bundle, id: u64, report: &mut CommandReport) {
         }
         Some(Err(defect)) => {
             report.warnings.push(format!(
-                "in place of the private key of certificate {id} the service sent {}",
+                "instead of the private key of certificate {id}, the service sent {}",
                 defect.found
             ));
             Some(false)
@@ -156,8 +156,8 @@ fn describe(bundle: &Bundle, id: u64, report: &mut CommandReport) {
     };
     report.body.set("paired", paired);
     let pairing = match paired {
-        Some(true) => "; key and certificate are a pair",
-        Some(false) => "; key and certificate are NOT a pair",
+        Some(true) => "; key and certificate match",
+        Some(false) => "; key and certificate do NOT match",
         None => "",
     };
     let _ = writeln!(

@@ -168,7 +168,7 @@ impl Detector<'_> {
         let program = if is_found { "edgecert".to_owned() } else { text::path(&host.own_program()) };
         let program = shell_word(&program);
         if has_hook {
-            format!("run `{command} 'HOOK; {program}'`, with the present hook instead of HOOK")
+            format!("run `{command} 'HOOK; {program}'`, with the current hook in place of HOOK")
         } else {
             format!("run `{command} {program}`")
         }

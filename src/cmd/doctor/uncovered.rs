@@ -37,7 +37,7 @@ fn left_behind(sites: &[&Site], deployments: &ServiceDeployments) -> DoctorFindi
     let first = sites.iter().filter_map(|site| left_expiry(site, deployments)).min();
     let expiry = first.map(|at| format!(", the first until {}", rfc3339(at))).unwrap_or_default();
     let detail = format!(
-        "no lineage of this host covers {} any more; the certificates deployed earlier stay{expiry}",
+        "no lineage of this host covers {} any more; the certificates deployed earlier stay in place{expiry}",
         names(sites)
     );
     let remedy = "add the names to a certificate that edgecert deploys, or let another host renew them";

@@ -85,13 +85,13 @@ const VARIABLES: [(&str, &str); 7] = [
         "`https_proxy`, `HTTPS_PROXY`, `all_proxy`, `ALL_PROXY`, `no_proxy`, `NO_PROXY`",
         "The proxy for requests to the service, unless `proxy` is set; see [settings](#settings).",
     ),
-    ("`SSL_CERT_FILE`, `SSL_CERT_DIR`", "The system's root certificates."),
+    ("`SSL_CERT_FILE`, `SSL_CERT_DIR`", "Location of the system's root certificates."),
     (
         "`STATE_DIRECTORY`, `CREDENTIALS_DIRECTORY`",
         "Set by systemd: the state directory, and the directory with the credential `edgecert-api-key`.",
     ),
     ("`XDG_CONFIG_HOME`, `XDG_STATE_HOME`, `HOME`", "Locate the files of users other than root."),
-    ("`LC_ALL`, `LC_CTYPE`, `LANG`", "Whether a terminal shows characters beyond ASCII."),
+    ("`LC_ALL`, `LC_CTYPE`, `LANG`", "Determine whether a terminal shows characters beyond ASCII."),
     ("`NO_COLOR`, `TERM`", "No colour is used if `NO_COLOR` is set, or if `TERM` is `dumb`."),
 ];
 
@@ -105,7 +105,7 @@ fn files(roff: &mut Roff) {
 const FILES: [(&str, &str); 5] = [
     ("/etc/edgecert/config.toml", "Configuration of the host."),
     ("~/.config/edgecert/config.toml", "Configuration of a user."),
-    ("/etc/edgecert/api-key", "Usual place of the API key; mode 0600."),
+    ("/etc/edgecert/api-key", "Usual location of the API key; mode 0600."),
     ("/var/lib/edgecert/", "State directory of root."),
     ("~/.local/state/edgecert/", "State directory of a user."),
 ];

@@ -109,7 +109,7 @@ async fn create(
         Ok(saved) => Ok(saved),
         Err(cause) if cause.is_retryable() => find_created(domain, cause, fields, session, report).await,
         Err(cause) => Err(OperationError::new(format!("{domain} was not created"), cause)
-            .refused_hint("see the reason that the service gives; a site needs a package that is neither expired nor used up, and cert_id and package_id of this account")
+            .refused_hint("see the reason that the service gives; a site needs a package that is neither expired nor used up, and cert_id and package_id must belong to this account")
             .into()),
     }
 }

@@ -45,7 +45,7 @@ impl Diagnostic for SwitchError {
             Self::StillEnabled { reason, .. } if reason.is_empty() => CONTRADICTION_HINT,
             Self::StillEnabled { .. } => SEE_REASON_HINT,
             Self::DisabledBySystem { .. } => {
-                "if the package's traffic is exceeded, top it up, renew it or extend it first"
+                "if the package's traffic is used up, top it up, renew it or extend it first"
             }
             Self::StillDisabled { .. } => {
                 "check whether the package is expired or used up; top it up, renew it or extend it first"

@@ -144,7 +144,7 @@ fn changes(
 fn warn_of_unnamed(changes: &[Change], named: &Map<String, Value>, report: &mut CommandReport) {
     for change in changes.iter().filter(|change| !named.contains_key(&change.field)) {
         report.warnings.push(format!(
-            "{} was not named but changed, from {} to {}",
+            "{} was not part of the request but changed, from {} to {}",
             change.field,
             sanitize(&plain(&change.before)),
             sanitize(&plain(&change.after))

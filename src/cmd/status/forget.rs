@@ -18,7 +18,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 /// The reason why a lineage was not forgotten.
 #[derive(Debug, thiserror::Error)]
 enum ForgetError {
-    #[error("there is no state of a lineage {}; nothing was forgotten", text::path(wanted))]
+    #[error("there is no state file of a lineage {}; nothing was forgotten", text::path(wanted))]
     Unknown { wanted: PathBuf, known: Vec<String> },
     #[error("{} holds {}; nothing was forgotten", text::path(wanted), text::list(names))]
     Ambiguous { wanted: PathBuf, names: Vec<String> },
@@ -37,7 +37,7 @@ impl Diagnostic for ForgetError {
     fn hint(&self) -> Option<Hint> {
         Some(match self {
             Self::Unknown { known, .. } if known.is_empty() => {
-                "there is no state at all; check --state-dir and EDGECERT_STATE_DIR".into()
+                "the state directory is empty; check --state-dir and EDGECERT_STATE_DIR".into()
             }
             Self::Unknown { known, .. } => format!("known lineages: {}", text::list(known)).into(),
             Self::Ambiguous { .. } => "pass the name of one lineage".into(),

@@ -35,14 +35,14 @@ fn chain_must_reach_a_trust_anchor() {
             format!("{expired_leaf}{expired_ica}"),
             &root,
             65,
-            "a certificate of the chain has expired",
+            "a certificate in the chain has expired",
         ),
         (
             "client certificate",
             format!("{client_leaf}{ica}"),
             &root,
             65,
-            "a certificate of the chain is not for TLS servers",
+            "a certificate in the chain is not for TLS servers",
         ),
         ("signed with RSASSA-PSS", pss, &pss_root, 0, "* chain     has a path to a trust anchor"),
     ];
@@ -75,7 +75,7 @@ fn likely_chain_problems_are_warnings() {
         (
             "wrong intermediate",
             format!("{leaf}{old_ica}"),
-            "holds an issuer Intermediate with another key than the one that signed the leaf",
+            "holds an issuer Intermediate whose key is not the one that signed the leaf",
         ),
         ("root instead of the intermediate", format!("{leaf}{root}"), "holds the leaf without its"),
         (

@@ -99,12 +99,7 @@ fn certificate_files_are_repaired_or_refused() {
             0,
             "dropped certificates that are not part of the chain: other",
         ),
-        (
-            "former issuer",
-            format!("{leaf}{old_ica}"),
-            0,
-            "with another key than the one that signed the leaf",
-        ),
+        ("former issuer", format!("{leaf}{old_ica}"), 0, "whose key is not the one that signed the leaf"),
         (
             "repaired and cleaned",
             format!("{ica}{leaf}").replace('\n', "\r\n"),

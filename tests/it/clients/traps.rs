@@ -204,7 +204,7 @@ fn ecc_sibling_is_named() {
     assert_eq!(hook("a.example").stderr, "");
     let stderr = hook("a.example_ecc").stderr;
     assert!(stderr.contains(" takes the place of a.example-"), "{stderr}");
-    assert!(stderr.contains("which this host deploys to a.example, too"), "{stderr}");
+    assert!(stderr.contains("which this host also deploys to a.example"), "{stderr}");
     assert_eq!(hook("a.example_ecc").stderr, "", "once");
     issue_by_acme_sh(&home, "a.example", "a.example", "a.example", 1);
     let stderr = hook("a.example").stderr;

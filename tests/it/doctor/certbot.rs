@@ -37,7 +37,7 @@ fn post_hook_is_a_fault() {
             "2.8.0",
             format!("renew_hook = /bin/true\npost_hook = {program}"),
             5,
-            "--post-hook '' --deploy-hook 'HOOK; edgecert'`, with the present hook instead of HOOK".into(),
+            "--post-hook '' --deploy-hook 'HOOK; edgecert'`, with the current hook in place of HOOK".into(),
         ),
         ("2.8.0", format!("{deploy}post_hook = {program}"), 5, format!("{reconfigure}post-hook ''`")),
         (

@@ -105,7 +105,7 @@ fn acme_sh_hook_is_found() {
     call("Le_DeployHook='edgecert,'\n").succeeds();
     for (lines, hook) in [
         (String::new(), "edgecert`"),
-        (reload("service nginx reload"), "'HOOK; edgecert'`, with the present hook instead of HOOK"),
+        (reload("service nginx reload"), "'HOOK; edgecert'`, with the current hook in place of HOOK"),
         (reload("edgecert check"), "'HOOK; edgecert'`"),
         ("Le_DeployHook='haproxy,'\n".into(), "edgecert`"),
     ] {
@@ -186,7 +186,7 @@ fn hook_has_to_deploy() {
             call().succeeds();
         } else {
             let remedy =
-                "certbot reconfigure --cert-name a.example --deploy-hook 'HOOK; edgecert'`, with the present";
+                "certbot reconfigure --cert-name a.example --deploy-hook 'HOOK; edgecert'`, with the current";
             assert_only_fault(&call().exits_with(78), "fail hook: ", remedy);
         }
     }

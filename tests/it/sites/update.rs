@@ -176,7 +176,9 @@ fn changed_value_is_a_warning() {
         "{}",
         output.stderr
     );
-    assert!(output.stderr.contains("force_https was not named but changed, from false to true"));
+    assert!(
+        output.stderr.contains("force_https was not part of the request but changed, from false to true")
+    );
 }
 
 #[test]

@@ -136,7 +136,7 @@ fn forgetting_resolves_a_damaged_state() {
 fn configured_lineage_is_deployed_anew() {
     let host = Host::new(b"{");
     let output = configured(host.sync(), &[&host.lineage]).succeeds();
-    assert!(output.stderr.ends_with(" was taken as a new lineage\n"), "{}", output.stderr);
+    assert!(output.stderr.ends_with(" was treated as a new lineage\n"), "{}", output.stderr);
     assert!(is_bound_to(&host.service, "a.example", &host.lineage));
     assert_eq!(configured(host.sync(), &[&host.lineage]).succeeds().stderr, "");
 }

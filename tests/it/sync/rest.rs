@@ -60,7 +60,7 @@ fn missed_site_causes_no_further_upload() {
     let service = sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[]);
     let (state, lineage) = (TempDir::new().unwrap(), Lineage::issued_for(&["a.example"]));
     let output = deploy(&service, &lineage, state.path()).exits_with(69);
-    assert!(output.stderr.contains("bound to certificate 6, not to the uploaded 5"), "{}", output.stderr);
+    assert!(output.stderr.contains("bound to certificate 6 instead of the uploaded 5"), "{}", output.stderr);
     for _ in 0..2 {
         let output = sync(&service, state.path()).args(["--json"]).exits_with(69);
         assert!(

@@ -33,7 +33,7 @@ impl Obstacle {
             }
             Self::NoSystemd => "has no effect, because systemd is not running here".into(),
             Self::NoCron => "has no effect, because no cron daemon is installed".into(),
-            Self::NoLineFeed => "does not end with a line feed, so cron ignores it".into(),
+            Self::NoLineFeed => "does not end with a newline, so cron ignores it".into(),
             Self::NoProgram(program) => {
                 format!("runs {}, which does not exist or is not executable", text::sanitize(program))
             }
@@ -50,7 +50,7 @@ impl Obstacle {
             Self::NoUnit(name) => format!("install {}, or disable the timer", text::sanitize(name)),
             Self::NoSystemd => "use cron on hosts without systemd".into(),
             Self::NoCron => "install a cron daemon, for example with `apt install cron`".into(),
-            Self::NoLineFeed => "add a line feed at its end".into(),
+            Self::NoLineFeed => "add a newline at its end".into(),
             Self::NoProgram(program) => {
                 let program = text::sanitize(program);
                 if Path::new(&program).is_absolute()

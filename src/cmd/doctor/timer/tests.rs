@@ -408,7 +408,7 @@ fn crontab_needs_a_last_line_feed() {
     }
     for text in [line.to_owned(), format!("{line}\n0 0 * * * root true")] {
         let host = TestHost::with("etc/crontab", &text);
-        assert_broken(&host, "crontab does not end with a line feed, so cron ignores it", "add a line feed");
+        assert_broken(&host, "crontab does not end with a newline, so cron ignores it", "add a newline");
         // busybox reads it.
         host.add("etc/crontabs/web", "");
         host.assert_found(true, "busybox");

@@ -39,7 +39,7 @@ options:
   settings:
     description:
       - Other settings by their keys in the configuration file, such as C(wait) or C(allow_untrusted).
-      - They apply to this run only, before those of the file.
+      - They apply to this run only, and override the file.
     type: dict
     default: {}
   overrides:
