@@ -1,4 +1,4 @@
-//! Checks of the source tree: imports between modules, sizes, names and module comments.
+//! Checks of the source tree: imports between modules, names and module comments.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -179,9 +179,6 @@ const IMPORTS: [(&str, &[&str]); 41] = [
     ("main", &[]),
 ];
 
-/// Lines from `fn` to the closing brace.
-const MAX_FUNCTION_LINES: usize = 60;
-const MAX_MAIN_LINES: usize = 130;
 const MAX_TEST_NAME_WORDS: usize = 8;
 
 pub(crate) fn root() -> &'static Path {
@@ -322,38 +319,6 @@ fn function_name(line: &str) -> Option<&str> {
     };
     let mut words = line.split_whitespace().skip_while(is_qualifier);
     (words.next()? == "fn").then(|| words.next())?.map(|name| name.split(['(', '<']).next().unwrap())
-}
-
-/// The number of lines of the function that begins at the first of these lines, as rustfmt lays it out.
-fn function_length(lines: &[&str]) -> usize {
-    let indentation = &lines[0][..lines[0].len() - lines[0].trim_start().len()];
-    let is_end = |line: &&str| {
-        let rest = line.strip_prefix(indentation).unwrap_or_default();
-        rest == "}" || rest.starts_with(')') && rest.ends_with(';')
-    };
-    if lines[0].ends_with(['}', ';']) { 1 } else { lines.iter().position(is_end).unwrap() + 1 }
-}
-
-#[test]
-fn functions_stay_below_the_limit() {
-    let mut too_long = Vec::new();
-    for Source { path, text } in sources(&["src"]) {
-        let lines: Vec<&str> = text.lines().collect();
-        for (at, line) in lines.iter().enumerate() {
-            let Some(name) = function_name(line) else { continue };
-            let length = function_length(&lines[at..]);
-            if length > MAX_FUNCTION_LINES {
-                too_long.push(format!("{}:{}: {name} has {length} lines", path.display(), at + 1));
-            }
-        }
-    }
-    assert!(too_long.is_empty(), "more than {MAX_FUNCTION_LINES} lines:\n{}", too_long.join("\n"));
-}
-
-#[test]
-fn main_stays_small() {
-    let lines = read("src/main.rs").lines().count();
-    assert!(lines < MAX_MAIN_LINES, "src/main.rs has {lines} lines");
 }
 
 #[test]
