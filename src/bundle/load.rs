@@ -14,9 +14,18 @@ use crate::clock::Deadline;
 use crate::file::{self, ReadError};
 use crate::text;
 
-/// How long files that are missing, incomplete or mismatched are reread.
-const RETRY_TIMEOUT: Duration = Duration::from_secs(2);
-const RETRY_PAUSE: Duration = Duration::from_millis(100);
+/// How long files that are missing, incomplete or mismatched are read again, because a client may be replacing them.
+#[derive(Clone, Copy)]
+pub(crate) struct Wait {
+    pub(crate) limit: Duration,
+    pub(crate) pause: Duration,
+}
+
+impl Wait {
+    /// What a deployment waits: between two files of one renewal, clients take far less.
+    pub(crate) const FOR_CLIENT: Self =
+        Self { limit: Duration::from_secs(2), pause: Duration::from_millis(100) };
+}
 
 /// The leaf of a lineage compared with the known one.
 pub(crate) enum LeafPeek {
@@ -27,58 +36,44 @@ pub(crate) enum LeafPeek {
     Unusable,
 }
 
-/// Loads the files within the deadline. If a client may be replacing them, they are read again for up to two seconds.
+/// Reads the files once, within the deadline.
 pub(crate) fn load(files: &Files, deadline: Deadline) -> Result<Bundle, ReadError> {
-    let mut loading = Loading::default();
-    loop {
-        if let Some(loaded) = loading.read(files, deadline) {
-            return loaded;
-        }
-        std::thread::sleep(RETRY_PAUSE);
-    }
+    Ok(Contents::read(files, deadline)?.parse(files))
 }
 
-/// Like `load`, without blocking other tasks while it waits.
-pub(crate) async fn load_in_task(files: Files, deadline: Deadline) -> Result<Bundle, ReadError> {
-    if !files.are_regular() {
-        // A pipe may take seconds.
-        let path = files.cert.clone();
-        let loaded = tokio::task::spawn_blocking(move || load(&files, deadline)).await;
-        return loaded.unwrap_or_else(|error| Err(ReadError::new(&path, &error.into())));
-    }
-    let mut loading = Loading::default();
-    loop {
-        if let Some(loaded) = loading.read(&files, deadline) {
-            return loaded;
-        }
-        tokio::time::sleep(RETRY_PAUSE).await;
-    }
-}
-
-/// Like `load_in_task`, in other threads, so that the checks of many lineages do not hold up their requests.
-pub(crate) async fn load_in_pool(mut files: Files, deadline: Deadline) -> Result<Bundle, ReadError> {
-    if !files.are_regular() {
-        return load_in_task(files, deadline).await;
-    }
-    let mut loading = Loading::default();
+/// Reads the files within the deadline, and again while a client may be replacing them. With `in_pool`, other threads
+/// read and parse them, so that many lineages do not hold up each other's requests.
+pub(crate) async fn load_settled(
+    mut files: Files,
+    deadline: Deadline,
+    wait: Wait,
+    in_pool: bool,
+) -> Result<Bundle, ReadError> {
+    // A pipe may take seconds.
+    let in_pool = in_pool || !files.are_regular();
+    let mut loading = Loading { wait, waited: Duration::ZERO, last: None };
     loop {
         let path = files.cert.clone();
-        let read = tokio::task::spawn_blocking(move || {
+        let read = move || {
             let loaded = loading.read(&files, deadline);
             (files, loading, loaded)
-        });
+        };
         let loaded;
-        (files, loading, loaded) = read.await.map_err(|error| ReadError::new(&path, &error.into()))?;
+        (files, loading, loaded) = if in_pool {
+            tokio::task::spawn_blocking(read).await.map_err(|error| ReadError::new(&path, &error.into()))?
+        } else {
+            read()
+        };
         if let Some(loaded) = loaded {
             return loaded;
         }
-        tokio::time::sleep(RETRY_PAUSE).await;
+        tokio::time::sleep(wait.pause).await;
     }
 }
 
 /// Progress of reading files that a client may be replacing.
-#[derive(Default)]
 struct Loading {
+    wait: Wait,
     waited: Duration,
     last: Option<(Contents, Bundle)>,
 }
@@ -97,7 +92,7 @@ impl Loading {
             Ok((_, bundle)) => bundle.may_be_changing() && files.are_regular(),
             Err(error) => error.is_missing() && parent(&error.path).exists(),
         };
-        if !may_be_changing || self.waited >= RETRY_TIMEOUT || deadline.left() <= RETRY_PAUSE {
+        if !may_be_changing || self.waited >= self.wait.limit || deadline.left() <= self.wait.pause {
             return Some(read.map(|(_, bundle)| bundle));
         }
         log::debug!(
@@ -105,15 +100,14 @@ impl Loading {
             text::path(&files.cert)
         );
         self.last = read.ok();
-        self.waited += RETRY_PAUSE;
+        self.waited += self.wait.pause;
         None
     }
 }
 
-/// Loads the chain once, without the key and without retries.
+/// Reads the chain once, without the key.
 pub(crate) fn load_chain(files: &Files) -> Result<Bundle, ReadError> {
-    let files = Files { key: None, ..files.clone() };
-    Ok(Contents::read(&files, file::default_deadline())?.parse(&files))
+    load(&Files { key: None, ..files.clone() }, file::default_deadline())
 }
 
 /// Compares the leaf on disk with the known fingerprint. The key is not read.

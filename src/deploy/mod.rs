@@ -39,7 +39,7 @@ use self::renewal::Renewal;
 pub(crate) use self::request::AccountSnapshot;
 use self::request::RolloutRequest;
 pub(crate) use self::rollout::incomplete_listing;
-use crate::bundle::{self, Bundle};
+use crate::bundle::{self, Bundle, Wait};
 use crate::cert::Certificate;
 use crate::check::{self, CheckContext, PathRule, Status, Vetted};
 use crate::clock::{self, Deadline};
@@ -118,11 +118,9 @@ impl Deployment<'_> {
         // Certificate and key may be in one file.
         files.key.get_or_insert_with(|| files.cert.clone());
         // For a single lineage, a thread would only cost time.
-        if self.account.is_none() {
-            return Ok(bundle::load_in_task(files, self.deadline).await?);
-        }
-        let _permit = clients.load_permit().await;
-        Ok(bundle::load_in_pool(files, self.deadline).await?)
+        let is_one_of_many = self.account.is_some();
+        let _permit = if is_one_of_many { Some(clients.load_permit().await) } else { None };
+        Ok(bundle::load_settled(files, self.deadline, Wait::FOR_CLIENT, is_one_of_many).await?)
     }
 
     /// Fails if the client has renewed the lineage since its options were read.

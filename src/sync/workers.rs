@@ -8,7 +8,7 @@ use futures_util::{StreamExt as _, stream};
 use super::error::SyncError;
 use super::scan::{Candidate, Reason};
 use super::schedule::Job;
-use crate::bundle;
+use crate::bundle::{self, Wait};
 use crate::clock::Deadline;
 use crate::deploy::{self, AccountSnapshot, ClientCache, Deployment, Journal, recorded_options};
 use crate::hint::{Command, Place};
@@ -168,6 +168,7 @@ async fn missing_files(job: &Job<'_>, deadline: Deadline) -> Option<SyncError> {
     if job.reason != Reason::FilesMissing {
         return None;
     }
-    let file = bundle::load_in_task(job.lineage.source.refresh().files, deadline).await.err()?;
+    let files = job.lineage.source.refresh().files;
+    let file = bundle::load_settled(files, deadline, Wait::FOR_CLIENT, false).await.err()?;
     file.is_missing().then(|| SyncError::FilesMissing { lineage: job.lineage.name.clone(), file })
 }

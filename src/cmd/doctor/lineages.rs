@@ -1,8 +1,5 @@
 //! The lineages that edgecert manages, and whether their files can be deployed.
 
-use std::io;
-use std::path::Path;
-
 use time::OffsetDateTime;
 
 use super::finding::{DoctorFinding, Subject};
@@ -128,7 +125,7 @@ impl HostLineage {
         let mut files = self.source.files.clone();
         // Certificate and key may be in one file.
         files.key.get_or_insert_with(|| files.cert.clone());
-        missing(&files.cert).map_or_else(|| bundle::load(&files, file::default_deadline()), Err)
+        bundle::load(&files, file::default_deadline())
     }
 
     fn check_bundle(
@@ -266,12 +263,6 @@ fn open_key(source: &Source) -> Option<DoctorFinding> {
     }
     let remedy = format!("run `chmod o= {}`", shell_word(&path));
     Some(DoctorFinding::fail(Subject::Lineage, ErrorKind::Config, detail, remedy))
-}
-
-/// Fails early if the certificate is missing: `bundle::load` would wait for a client that is replacing it.
-fn missing(cert: &Path) -> Option<ReadError> {
-    let error = std::fs::metadata(cert).err().filter(|error| error.kind() == io::ErrorKind::NotFound)?;
-    Some(ReadError::new(cert, &error))
 }
 
 fn unreadable_finding(error: ReadError) -> DoctorFinding {

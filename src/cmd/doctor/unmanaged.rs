@@ -10,8 +10,7 @@ use super::lineages::{DeployPolicy, HostLineage, LeafNames};
 use super::renewals::Renewals;
 use super::{clients, hooks};
 use crate::api::Site;
-use crate::bundle::{self, Files};
-use crate::file;
+use crate::bundle;
 use crate::source::Source;
 
 /// A lineage that was never deployed or configured.
@@ -46,8 +45,7 @@ pub(super) fn find<'a>(
 
 /// Reads the certificate of a lineage; `None` if it cannot be read.
 fn read(source: Source) -> Option<HostLineage> {
-    let certificate =
-        bundle::load(&Files { key: None, ..source.files.clone() }, file::default_deadline()).ok()?;
+    let certificate = bundle::load_chain(&source.files).ok()?;
     let leaf = LeafNames::new(certificate.chain.as_ref().ok()?);
     Some(HostLineage { source, policy: DeployPolicy::default(), leaf: Some(leaf) })
 }
