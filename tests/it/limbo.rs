@@ -1,4 +1,4 @@
-//! Runs the public path validation suites x509-limbo and bettertls through `edgecert check`.
+//! Runs the public path validation suites x509-limbo and bettertls through the checks of `edgecert check`.
 //!
 //! Their data is not part of the repository: `EDGECERT_LIMBO` names its folder, by default `../shared/x509-limbo`
 //! beside the checkout. Without it the tests are skipped, or fail under `CI=true`. A case that must fail never
@@ -11,9 +11,15 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
-use tempfile::TempDir;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+use time::macros::datetime;
 
-use crate::harness::{edgecert, env_var, skip};
+use crate::bundles::{Input, roots};
+use crate::harness::{env_var, skip};
+
+/// The time of cases that give none.
+const NOW: OffsetDateTime = datetime!(2026-06-01 00:00 UTC);
 
 /// Text in the suite's note on a case, and why edgecert's verdict differs there.
 const EXPLAINED: [(&str, &str); 9] = [
@@ -84,51 +90,38 @@ fn case(json: Value) -> Case {
     }
 }
 
-/// Runs `edgecert check` on a case: `None` if it passes, else the names of the checks that failed.
-fn failed_checks(case: &Case, directory: &Path, number: usize) -> Option<Vec<String>> {
-    let [cert, roots] = ["cert", "roots"].map(|name| {
-        let path = directory.join(format!("{number}.{name}"));
-        std::fs::write(&path, case.json[name].as_str().unwrap()).unwrap();
-        path
-    });
-    let mut hook =
-        edgecert().args(["check", "--json", "--cert"]).args([&cert]).args(["--trust-anchors"]).args([&roots]);
-    if let Some(at) = case.json["at"].as_str() {
-        hook = hook.args(["--at", at]);
-    }
-    for domain in case.json["domains"].as_array().into_iter().flatten() {
-        hook = hook.args(["--domain", domain.as_str().unwrap()]);
-    }
-    let output = hook.run();
-    for path in [cert, roots] {
-        std::fs::remove_file(path).unwrap();
-    }
-    match output.code {
-        0 => None,
-        65 => {
-            let checks = output.json()["checks"].as_array().unwrap().clone();
-            let failed = checks.iter().filter(|finding| finding["status"] == "fail");
-            Some(failed.map(|finding| finding["check"].as_str().unwrap().to_owned()).collect())
-        }
-        other => panic!("{}: exit {other}\n{}", case.id, output.stderr),
-    }
+/// Runs the checks on a case: `None` if it passes, else the names of the checks that failed.
+fn failed_checks(case: &Case) -> Option<Vec<String>> {
+    let text = |name: &str| case.json[name].as_str();
+    let domains: Vec<&str> = case.json["domains"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|domain| domain.as_str().unwrap())
+        .collect();
+    let at = text("at").map_or(NOW, |at| OffsetDateTime::parse(at, &Rfc3339).unwrap());
+    let input = Input {
+        cert: text("cert").unwrap().as_bytes(),
+        domains: &domains,
+        at: Some(at),
+        anchors: Some(&roots(text("roots").unwrap())),
+        ..Input::default()
+    };
+    let failed = input.check().failed();
+    (!failed.is_empty()).then_some(failed)
 }
 
 /// Runs every case of a suite that has this many scored ones, or skips it where there is no data.
 fn run(suite: &str, scored: usize) {
     let Some(data) = data() else { return skip(&format!("suite {suite}"), NO_DATA) };
     let cases = cases(&data.join(format!("{suite}.jsonl.xz")));
-    let directory = TempDir::new().unwrap();
     let next = AtomicUsize::new(0);
     let mismatches = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
             scope.spawn(|| {
-                while let Some((number, case)) =
-                    Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|n| Some((n, cases.get(n)?)))
-                {
-                    let failed = failed_checks(case, directory.path(), number);
-                    mismatches.lock().unwrap().extend(mismatch(case, failed));
+                while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    mismatches.lock().unwrap().extend(mismatch(case, failed_checks(case)));
                 }
             });
         }

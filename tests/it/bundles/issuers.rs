@@ -1,30 +1,11 @@
 //! The check `issuer`: `deploy` refuses test, staging and self-signed issuers unless `--allow-untrusted` is set.
 
-use crate::harness::{Lineage, edgecert, openssl, request_lines, sandbox, upload_count};
-
-/// Issues a certificate for `a.example` by a CA with this subject.
-fn issued_by(subject: &str) -> Lineage {
-    let lineage = Lineage::issued_for(&["a.example"]);
-    let directory = lineage.path();
-    let key = ["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out"];
-    openssl(directory, &[&key[..], &["ca.key"]].concat());
-    openssl(
-        directory,
-        &["req", "-x509", "-new", "-key", "ca.key", "-subj", subject, "-days", "9", "-out", "ca.pem"],
-    );
-    openssl(directory, &["req", "-new", "-key", "privkey.pem", "-subj", "/", "-out", "request.pem"]);
-    lineage.write("names.cnf", "subjectAltName=DNS:a.example\n");
-    let mut sign =
-        vec!["x509", "-req", "-in", "request.pem", "-CA", "ca.pem", "-CAkey", "ca.key", "-days", "9"];
-    sign.extend(["-extfile", "names.cnf", "-out", "cert.pem"]);
-    openssl(directory, &sign);
-    lineage.write("fullchain.pem", &(lineage.read("cert.pem") + &lineage.read("ca.pem")));
-    lineage
-}
+use super::Input;
+use crate::harness::der::ForgedCert;
+use crate::harness::{Authority, Lineage, edgecert, request_lines, sandbox};
 
 #[test]
 fn test_issuers_are_refused_by_name() {
-    let service = sandbox(&["a.example"]);
     let rows = [
         ("/O=(STAGING) Let's Encrypt/CN=(STAGING) Counterfeit Cashew R10", Some("Let's Encrypt's staging")),
         ("/O=(STAGING) Let's Encrypt/CN=(STAGING) False Fennel E6", Some("Let's Encrypt's staging")),
@@ -39,68 +20,75 @@ fn test_issuers_are_refused_by_name() {
         ("/C=NO/O=Buypass AS-983163327/CN=Buypass Class 2 Test4 CA 5", Some("Buypass's test environment")),
         ("/C=NO/O=Buypass AS-983163327/CN=Buypass Class 2 CA 5", None),
         ("/C=AT/O=ZeroSSL/CN=ZeroSSL ECC Domain Secure Site CA", None),
-        ("/C=AT/O=ZeroSSL/CN=ZeroSSL ECC Test CA", Some("ZeroSSL")),
+        ("/C=AT/O=ZeroSSL/CN=ZeroSSL ECC Test CA", Some("a test environment of ZeroSSL")),
         ("/C=US/O=Let's Encrypt/CN=R11", None),
         ("/O=Pebble Beach Networks/CN=Pebble Beach CA", None),
         ("/CN=Attested Private CA", None),
     ];
     for (subject, environment) in rows {
-        let lineage = issued_by(subject);
-        let hook = || edgecert().called_by_certbot(&lineage).against(&service);
-        let uploads_before = upload_count(&service);
-        let Some(environment) = environment else {
-            hook().succeeds();
-            assert_eq!(upload_count(&service), uploads_before + 1, "{subject}");
-            continue;
-        };
-        let output = hook().exits_with(65).snapshot();
-        assert!(
-            output.contains(environment) && output.contains("browsers do not trust it"),
-            "{subject}: {output}"
-        );
-        assert!(output.contains(" --allow-untrusted` to deploy it anyway"), "{subject}: {output}");
-        assert_eq!(upload_count(&service), uploads_before, "{subject}");
-        let report = edgecert().args(["check", "--lineage"]).args([lineage.path()]).succeeds().snapshot();
-        assert!(report.contains("! issuer    "), "{subject}: {report}");
+        let leaf = ForgedCert { issuer: subject, ..ForgedCert::default() }.pem();
+        let chain = leaf.clone() + &ForgedCert { subject, issuer: subject, ..ForgedCert::default() }.pem();
+        for cert in [leaf, chain] {
+            let check = |refuses_untrusted| {
+                Input { cert: cert.as_bytes(), refuses_untrusted, ..Input::default() }.check()
+            };
+            let Some(environment) = environment else {
+                check(true).assert_finds(subject, "* issuer    ");
+                continue;
+            };
+            let name = subject.rsplit('=').next().unwrap();
+            let found = format!("cert.pem was issued by {name}, {environment}");
+            let refused = check(true);
+            refused.assert_finds(subject, &format!("x issuer    {found}"));
+            let lines = refused.lines();
+            assert!(
+                lines.contains("; browsers do not trust it\n    hint: issue it in the CA's production"),
+                "{lines}"
+            );
+            assert!(lines.contains("--allow-untrusted"), "{lines}");
+            check(false).assert_finds(subject, &format!("! issuer    {found}"));
+        }
     }
 }
 
 #[test]
 fn test_directory_is_recognised_by_host() {
-    let service = sandbox(&["a.example"]);
-    let lineage = Lineage::issued_for(&["a.example"]);
-    let rows = [
-        ("https://acme-staging-v02.api.letsencrypt.org/directory", 65),
-        ("https://ACME-STAGING-V02.api.letsencrypt.org/directory", 65),
-        ("https://api.test4.buypass.no/acme/directory", 65),
-        ("https://dv.acme-v02.test-api.pki.goog/directory", 65),
-        ("https://pebble:14000/dir", 65),
-        ("https://staging.\u{1b}[2Jacme.example/dir", 65),
-        ("https://acme-v02.api.letsencrypt.org/directory", 0),
-        ("https://acme.zerossl.com/v2/DV90", 0),
-        ("https://api.buypass.com/acme/directory", 0),
-        ("https://acme.contest.example/staging", 0),
-        ("not an address", 0),
-        ("", 0),
-    ];
-    for (directory, code) in rows {
-        let files = [("CERT_KEY_PATH", "privkey.pem"), ("CERT_FULLCHAIN_PATH", "fullchain.pem")];
-        let hook = edgecert().against(&service).env("ACME_DIRECTORY", directory);
-        let hook = files.into_iter().fold(hook, |hook, (name, file)| hook.env(name, lineage.file(file)));
-        let output = hook.exits_with(code).snapshot();
-        assert_eq!(
-            output.contains("comes from the test directory https://"),
-            code != 0,
-            "{directory}: {output}"
+    let cert = ForgedCert::default().pem();
+    let check = |directory| {
+        let directory = Some(directory);
+        Input { cert: cert.as_bytes(), directory, refuses_untrusted: true, ..Input::default() }.check()
+    };
+    for directory in [
+        "https://acme-staging-v02.api.letsencrypt.org/directory",
+        "https://ACME-STAGING-V02.api.letsencrypt.org/directory",
+        "https://api.test4.buypass.no/acme/directory",
+        "https://dv.acme-v02.test-api.pki.goog/directory",
+        "https://pebble:14000/dir",
+    ] {
+        let line = format!(
+            "x issuer    cert.pem comes from the test directory {directory}; browsers do not trust it\n"
         );
-        assert!(!output.contains('\u{1b}'), "{directory}: {output:?}");
+        check(directory).assert_finds(directory, &line);
+    }
+    let line = "x issuer    cert.pem comes from the test directory https://staging. [2Jacme.example/dir; ";
+    check("https://staging.\u{1b}[2Jacme.example/dir").assert_finds("control characters", line);
+    for directory in [
+        "https://acme-v02.api.letsencrypt.org/directory",
+        "https://acme.zerossl.com/v2/DV90",
+        "https://api.buypass.com/acme/directory",
+        "https://acme.contest.example/staging",
+        "not an address",
+        "",
+    ] {
+        check(directory).assert_finds(directory, "* issuer    Private CA\n");
     }
 }
 
 #[test]
 fn every_settings_source_allows_untrusted_issuers() {
     let service = sandbox(&["a.example"]);
-    let lineage = issued_by("/CN=(STAGING) Pretend Pear X1");
+    let lineage = Lineage::issued_for(&["a.example"]);
+    lineage.save(&Authority::new("(STAGING) Pretend Pear").unwrap().issue(&["a.example"]).unwrap());
     let hook = || edgecert().called_by_certbot(&lineage).against(&service);
     let configured = |text: &str| {
         let hook = hook();

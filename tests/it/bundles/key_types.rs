@@ -2,15 +2,15 @@
 
 use std::fs;
 
-use super::{assert_check, fixtures};
+use super::{assert_finds, fixtures};
 use crate::harness::der::{self, ForgedCert};
-use crate::harness::{Lineage, edgecert, generate_key, openssl};
+use crate::harness::{Lineage, generate_key, openssl};
 
 #[test]
 fn unsupported_key_types_are_refused_by_name() {
     let fixtures = fixtures();
     let chain = fixtures.pem("leaf.crt") + &fixtures.pem("ica.crt");
-    let rows: [(&[&str], &str); 8] = [
+    let rows: [(&[&str], &str); 7] = [
         (&["genrsa", "512"], "of unsupported type RSA-512; supported types: RSA of 1024 to 8192 bits, P-256"),
         (&["genpkey", "-algorithm", "X25519"], "of unsupported type X25519"),
         (&["genpkey", "-algorithm", "ED448"], "of unsupported type Ed448"),
@@ -27,18 +27,6 @@ fn unsupported_key_types_are_refused_by_name() {
             &["genpkey", "-genparam", "-algorithm", "DSA", "-pkeyopt", "dsa_paramgen_bits:1024"],
             "of unsupported type DSA",
         ),
-        (
-            &[
-                "genpkey",
-                "-algorithm",
-                "RSA",
-                "-pkeyopt",
-                "rsa_keygen_bits:1024",
-                "-pkeyopt",
-                "rsa_keygen_primes:3",
-            ],
-            "more than two primes",
-        ),
     ];
     for (arguments, message) in rows {
         let home = Lineage::issued_for(&["a.example"]);
@@ -47,33 +35,28 @@ fn unsupported_key_types_are_refused_by_name() {
             home.rename("privkey.pem", "parameters.pem");
             openssl(home.path(), &["genpkey", "-paramfile", "parameters.pem", "-out", "privkey.pem"]);
         }
-        assert_check(message, chain.as_bytes(), home.read("privkey.pem").as_bytes(), 65, message);
-        if !message.contains("two primes") {
-            openssl(
-                home.path(),
-                &["pkey", "-in", "privkey.pem", "-pubout", "-outform", "DER", "-out", "public.der"],
-            );
-            let key = fs::read(home.file("public.der")).unwrap();
-            let cert = ForgedCert { key, ..ForgedCert::default() }.pem();
-            assert_check(message, cert.as_bytes(), fixtures.pem("leaf.key").as_bytes(), 65, message);
-        }
+        let line = format!("x pem       key.pem holds a private key {message}");
+        assert_finds(message, &chain, home.read("privkey.pem"), &line);
+        openssl(
+            home.path(),
+            &["pkey", "-in", "privkey.pem", "-pubout", "-outform", "DER", "-out", "public.der"],
+        );
+        let key = fs::read(home.file("public.der")).unwrap();
+        let cert = ForgedCert { key, ..ForgedCert::default() }.pem();
+        let line = format!("x key       cert.pem has a public key {message}");
+        assert_finds(message, &cert, fixtures.pem("leaf.key"), &line);
     }
+    let home = Lineage::issued_for(&["a.example"]);
+    let bits = ["-pkeyopt", "rsa_keygen_bits:1024", "-pkeyopt", "rsa_keygen_primes:3"];
+    generate_key(home.path(), &[&["genpkey", "-algorithm", "RSA"], &bits[..]].concat());
+    let three = "x pem       key.pem holds a private key of unsupported type RSA with more than two primes";
+    assert_finds("three primes", &chain, home.read("privkey.pem"), three);
     let long = der::pem("RSA PRIVATE KEY", &der::rsa_private_key(8193, 17));
-    assert_check(
-        "RSA-8193",
-        chain.as_bytes(),
-        long.as_bytes(),
-        65,
-        "a private key of unsupported type RSA-8193",
-    );
+    let line = "x pem       key.pem holds a private key of unsupported type RSA-8193";
+    assert_finds("RSA-8193", &chain, &long, line);
     let cert = ForgedCert { key: der::rsa_public_key(16384), ..ForgedCert::default() }.pem();
-    assert_check(
-        "RSA-16384",
-        cert.as_bytes(),
-        long.as_bytes(),
-        65,
-        "has a public key of unsupported type RSA-16384",
-    );
+    let line = "x key       cert.pem has a public key of unsupported type RSA-16384";
+    assert_finds("RSA-16384", &cert, &long, line);
 }
 
 #[test]
@@ -82,38 +65,65 @@ fn rsa_sizes_and_pss_keys_pair() {
     let rows: [(&[&str], &str); 4] = [
         (
             &rsa("rsa_keygen_bits:1024"),
-            "! key       LINEAGE/fullchain.pem has an RSA key of 1024 bits; browsers require 2048",
+            "! key       cert.pem has an RSA key of 1024 bits; browsers require 2048",
         ),
         (&rsa("rsa_keygen_bits:4096"), "* key       RSA-4096, key and certificate match"),
         (
             &["genpkey", "-algorithm", "RSA-PSS", "-pkeyopt", "rsa_keygen_bits:2048"],
-            "! key       LINEAGE/fullchain.pem has an RSASSA-PSS key; browsers require a plain RSA key (rsaEncryption)",
+            "! key       cert.pem has an RSASSA-PSS key; browsers require a plain RSA key (rsaEncryption)",
         ),
         (
             &["pkey", "-in", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/keys/rsa-8192.pem")],
             "* key       RSA-8192, key and certificate match",
         ),
     ];
-    for (key, message) in rows {
+    for (key, line) in rows {
         let lineage = Lineage::from_openssl(key, &["-days", "20"]);
-        let output = edgecert()
-            .with_filter_for(&lineage)
-            .args(["check", "--lineage"])
-            .args([lineage.path()])
-            .succeeds()
-            .snapshot();
-        assert!(output.contains(message), "{message}: {output}");
+        assert_finds(line, lineage.read("fullchain.pem"), lineage.read("privkey.pem"), line);
     }
 }
 
-/// The openssl commands that generate each type of key.
-const KEY_COMMANDS: [&[&str]; 5] = [
-    &["genpkey", "-algorithm", "ED25519"],
-    &["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"],
-    &["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-384"],
-    &["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-521"],
-    &["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"],
+/// The openssl commands that generate each type of key; edgecert's name for the type.
+const KEYS: [(&[&str], &str); 7] = [
+    (&["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"], "RSA-2048"),
+    (&["genrsa", "-traditional", "3072"], "RSA-3072"),
+    (&["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"], "P-256"),
+    (&["ecparam", "-genkey", "-noout", "-name", "secp384r1"], "P-384"),
+    (&["ecparam", "-genkey", "-name", "prime256v1"], "P-256"),
+    (&["ecparam", "-genkey", "-noout", "-name", "secp521r1"], "P-521"),
+    (&["genpkey", "-algorithm", "ED25519"], "Ed25519"),
 ];
+
+#[test]
+fn every_key_type_pairs_in_every_encoding() {
+    for (command, name) in KEYS {
+        let lineage = Lineage::from_openssl(command, &["-days", "20"]);
+        let key = lineage.read("privkey.pem");
+        let mut forms =
+            vec![key.clone(), key.replace('\n', "\r\n"), format!("Bag Attributes\n    x: y\n{key}")];
+        let conversions: &[&[&str]] = match name {
+            "Ed25519" => &[&["pkey"]],
+            rsa if rsa.starts_with("RSA") => &[&["pkey"], &["rsa", "-traditional"]],
+            _ => &[&["pkey"], &["ec"], &["ec", "-no_public"]],
+        };
+        for convert in conversions {
+            openssl(lineage.path(), &[convert, &["-in", "privkey.pem", "-out", "form.pem"][..]].concat());
+            forms.push(lineage.read("form.pem"));
+        }
+        if name == "Ed25519" {
+            forms.push(key.replace("PRIVATE KEY", "ED25519 PRIVATE KEY"));
+        }
+        let cert = lineage.read("fullchain.pem");
+        for form in forms {
+            assert_finds(name, &cert, form, &format!("* key       {name}, key and certificate match\n"));
+        }
+        generate_key(lineage.path(), command);
+        let line = format!(
+            "x key       key.pem is not the private key of cert.pem: both are {name}, but of different pairs\n"
+        );
+        assert_finds(name, &cert, lineage.read("privkey.pem"), &line);
+    }
+}
 
 /// The public key bits of `privkey.pem`.
 fn public_bits(lineage: &Lineage) -> Vec<u8> {
@@ -141,30 +151,21 @@ fn version_2(lineage: &Lineage, tag: u8, public: &[u8]) -> String {
 
 #[test]
 fn pkcs8_public_key_field_is_compared() {
-    for command in KEY_COMMANDS {
+    for (command, _) in KEYS {
         let lineage = Lineage::from_openssl(command, &["-days", "20"]);
         let bits = public_bits(&lineage);
         let explicit = der::tlv(3, &bits);
         let other = public_bits(&Lineage::from_openssl(command, &["-days", "20"]));
+        let pairs = "* key       ";
+        let mismatch = "x pem       key.pem holds an inconsistent private key: its private and public parts do not match\n";
         let rows = [
-            ("its own", version_2(&lineage, 0x81, &bits), 0, "key and certificate match"),
-            (
-                "its own, tagged explicitly",
-                version_2(&lineage, 0xa1, &explicit),
-                0,
-                "key and certificate match",
-            ),
-            (
-                "of another key",
-                version_2(&lineage, 0x81, &other),
-                65,
-                "its private and public parts do not match",
-            ),
-            ("empty", version_2(&lineage, 0x81, &[0]), 65, "its private and public parts do not match"),
+            ("its own", version_2(&lineage, 0x81, &bits), pairs),
+            ("its own, tagged explicitly", version_2(&lineage, 0xa1, &explicit), pairs),
+            ("of another key", version_2(&lineage, 0x81, &other), mismatch),
+            ("empty", version_2(&lineage, 0x81, &[0]), mismatch),
         ];
-        let cert = lineage.read("fullchain.pem");
-        for (name, key, code, message) in rows {
-            assert_check(&format!("{name}, {command:?}"), cert.as_bytes(), key.as_bytes(), code, message);
+        for (name, key, line) in rows {
+            assert_finds(&format!("{name}, {command:?}"), lineage.read("fullchain.pem"), key, line);
         }
     }
 }
@@ -178,20 +179,20 @@ fn sec1_without_public_key_pairs() {
         let key = lineage.read("parameters.pem") + &lineage.read("sec1.pem");
         assert!(key.contains("BEGIN EC PARAMETERS") && key.contains("BEGIN EC PRIVATE KEY"), "{key}");
         let cert = lineage.read("fullchain.pem");
-        let message = "key.pem: added the public key\n  * pem       cleaned: an `EC PARAMETERS` block in the key file\n";
-        assert_check(curve, cert.as_bytes(), key.as_bytes(), 0, message);
-        assert_check(curve, cert.as_bytes(), key.as_bytes(), 0, "key and certificate match");
+        let added = "! pem       key.pem: added the public key\n  * pem       cleaned: an `EC PARAMETERS` block in the key file\n";
+        assert_finds(curve, &cert, &key, added);
+        assert_finds(curve, &cert, &key, "* key       P-");
     }
 }
 
 #[test]
 fn mixed_private_and_public_parts_are_refused() {
     let traditional: [(&[&str], &[&str], &str, &str); 4] = [
-        (KEY_COMMANDS[1], &["ec"], "EC PRIVATE KEY", "its private and public parts do not match"),
-        (KEY_COMMANDS[2], &["ec"], "EC PRIVATE KEY", "its private and public parts do not match"),
-        (KEY_COMMANDS[3], &["ec"], "EC PRIVATE KEY", "its private and public parts do not match"),
+        (KEYS[2].0, &["ec"], "EC PRIVATE KEY", "its private and public parts do not match"),
+        (KEYS[3].0, &["ec"], "EC PRIVATE KEY", "its private and public parts do not match"),
+        (KEYS[5].0, &["ec"], "EC PRIVATE KEY", "its private and public parts do not match"),
         (
-            KEY_COMMANDS[4],
+            KEYS[0].0,
             &["rsa", "-traditional"],
             "RSA PRIVATE KEY",
             "its primes and exponents do not match its modulus",
@@ -215,24 +216,19 @@ fn mixed_private_and_public_parts_are_refused() {
                 })
                 .collect();
         let key = der::pem(label, &der::sequence(&mixed));
-        assert_check(message, lineage.read("fullchain.pem").as_bytes(), key.as_bytes(), 65, message);
+        let line = format!("x pem       key.pem holds an inconsistent private key: {message}");
+        assert_finds(message, lineage.read("fullchain.pem"), key, &line);
     }
 }
 
 #[test]
 fn pss_certificate_with_pss_key_pairs() {
     let fixtures = fixtures();
-    let message = "! key       HOME/cert.pem has an RSASSA-PSS key";
     for name in ["pss", "pss-only"] {
         let (cert, key) = (fixtures.pem(&format!("{name}.crt")), fixtures.pem(&format!("{name}.key")));
-        assert_check(name, cert.as_bytes(), key.as_bytes(), 0, message);
+        assert_finds(name, cert, key, "! key       cert.pem has an RSASSA-PSS key");
     }
-    let (cert, key) = (fixtures.pem("pss.crt"), fixtures.pem("pss-only.key"));
-    assert_check(
-        "other pair",
-        cert.as_bytes(),
-        key.as_bytes(),
-        65,
-        "both are RSA-2048, but of different pairs",
-    );
+    let line =
+        "x key       key.pem is not the private key of cert.pem: both are RSA-2048, but of different pairs";
+    assert_finds("other pair", fixtures.pem("pss.crt"), fixtures.pem("pss-only.key"), line);
 }

@@ -1,6 +1,6 @@
 //! The check `pem`: encodings that x509-parser accepts and RFC 5280 forbids.
 
-use super::check_cert;
+use super::Input;
 use crate::harness::der::{self, ForgedCert, GENERALIZED_TIME, INTEGER, UTC_TIME, extension};
 
 const UTC_FORM: &str = "is not of the form YYMMDDHHMMSSZ";
@@ -31,7 +31,7 @@ const MALFORMED: [(u8, &str, &str, &str); 46] = [
     (UTC_TIME, "+61122120000Z", "+61122120000Z", UTC_FORM),
     (UTC_TIME, "26112212000\u{1b}Z", "26112212000 Z", UTC_FORM),
     (UTC_TIME, "26112212000\0Z", "26112212000 Z", UTC_FORM),
-    (UTC_TIME, "٢61122120000Z", r"\u{662}61122120000Z", UTC_FORM),
+    (UTC_TIME, "٢61122120000Z", "٢61122120000Z", UTC_FORM),
     (UTC_TIME, "20261122120000Z", "20261122120000Z", UTC_FORM),
     (UTC_TIME, "260022120000Z", "260022120000Z", NO_DATE),
     (UTC_TIME, "261322120000Z", "261322120000Z", NO_DATE),
@@ -61,11 +61,9 @@ const VALID: (u8, &str) = (UTC_TIME, "260101000000Z");
 
 #[track_caller]
 fn assert_refused(cert: &str, found: &str) {
-    let (code, output) = check_cert(cert, &["--at", "2026-06-01T00:00:00Z"]);
-    assert_eq!(code, 65, "{found}: {output}");
-    let line = format!("x pem       HOME/cert.pem holds a certificate {found}\n");
-    assert!(output.contains(&line), "{found}: {output}");
-    assert!(output.contains("edgecert: hint: have the CA issue it again; RFC 5280 forbids this"), "{output}");
+    let hint = "have the CA issue it again; RFC 5280 forbids this, and TLS clients reject it";
+    let line = format!("x pem       cert.pem holds a certificate {found}\n    hint: {hint}\n");
+    Input { cert: cert.as_bytes(), ..Input::default() }.check().assert_finds(found, &line);
 }
 
 #[test]

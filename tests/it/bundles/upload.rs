@@ -4,12 +4,11 @@ use std::fmt::Write as _;
 
 use sha2::{Digest as _, Sha256};
 
-use super::fixtures;
+use super::{Input, fixtures};
 use crate::harness::{edgecert, sandbox};
 
 #[test]
 fn upload_is_clean_and_leaf_first() {
-    let service = sandbox(&["a.example"]);
     let fixtures = fixtures();
     let [leaf, ica, root, key] =
         ["leaf.crt", "ica.crt", "root.crt", "leaf.key"].map(|name| fixtures.pem(name));
@@ -44,15 +43,9 @@ fn upload_is_clean_and_leaf_first() {
         ("tail of an earlier file", format!("{chain}MIIB\n-----END CERTIFICATE-----\n"), key.clone(), &chain),
         ("root in the middle", format!("{leaf}{root}{ica}"), key.clone(), &with_root),
     ];
-    let key_sha256 = sha256(&key);
     for (name, cert, key_text, sent) in rows {
-        let hook = edgecert().against(&service);
-        let [cert, key_text] = [hook.write_file("cert.pem", &cert), hook.write_file("key.pem", &key_text)];
-        let hook = hook.args(["deploy".as_ref(), "--cert".as_ref(), cert.as_os_str()]);
-        hook.args(["--key".as_ref(), key_text.as_os_str(), "--force".as_ref()]).succeeds();
-        let [record] = service.certs().try_into().unwrap();
-        assert_eq!(record["cert_pem"], sent.as_str(), "{name}");
-        assert_eq!(record["key_sha256"], key_sha256, "{name}");
+        let input = Input { cert: cert.as_bytes(), key: Some(key_text.as_bytes()), ..Input::default() };
+        assert_eq!(input.check().sent(), Some((sent.clone(), key.clone())), "{name}");
     }
 }
 
@@ -61,12 +54,15 @@ fn certificate_and_key_share_one_file() {
     let service = sandbox(&["a.example"]);
     let [leaf, ica, key] = ["leaf.crt", "ica.crt", "leaf.key"].map(|name| fixtures().pem(name));
     let hook = edgecert().against(&service);
-    let file = hook.write_file("combined.pem", &format!("{key}{leaf}{ica}"));
+    let file = hook.write_file("combined.pem", &format!("{key}{leaf}{ica}").replace('\n', "\r\n"));
     let output = hook.args(["deploy", "--json", "--cert"]).args([&file]).succeeds();
     let [record] = service.certs().try_into().unwrap();
     assert_eq!(record["cert_pem"], format!("{leaf}{ica}"));
     assert_eq!(record["key_sha256"], sha256(&key));
-    assert_eq!(output.json()["checks"][0]["detail"], "2 certificates and a private key");
+    assert_eq!(
+        output.json()["checks"][0]["detail"],
+        "2 certificates and a private key; cleaned: line endings"
+    );
 }
 
 /// Wraps the base64 of PEM at this many columns.
@@ -79,7 +75,7 @@ fn wrapped(pem: &str, columns: usize) -> String {
 }
 
 /// The digest of a text in the sandbox's notation.
-pub(super) fn sha256(text: &str) -> String {
+fn sha256(text: &str) -> String {
     let mut digest = "sha256:".to_owned();
     for byte in Sha256::digest(text.as_bytes()) {
         write!(digest, "{byte:02x}").unwrap();

@@ -101,10 +101,16 @@ pub(crate) fn oid(dotted: &str) -> Vec<u8> {
     tlv(OID, &content)
 }
 
-/// Encodes a distinguished name that consists of a common name.
-fn name(common: &str) -> Vec<u8> {
-    let attribute = sequence(&[oid("2.5.4.3"), tlv(UTF8, common.as_bytes())]);
-    sequence(&[tlv(SET, &attribute)])
+/// Encodes a distinguished name: a common name, or several attributes as in `/C=US/O=Example/CN=Root`.
+fn name(text: &str) -> Vec<u8> {
+    let attribute = |id: &str, value: &str| tlv(SET, &sequence(&[oid(id), tlv(UTF8, value.as_bytes())]));
+    let Some(attributes) = text.strip_prefix('/') else { return sequence(&[attribute("2.5.4.3", text)]) };
+    let attributes = attributes.split('/').map(|text| match text.split_once('=').unwrap() {
+        ("C", value) => attribute("2.5.4.6", value),
+        ("O", value) => attribute("2.5.4.10", value),
+        (_, value) => attribute("2.5.4.3", value),
+    });
+    sequence(&attributes.collect::<Vec<_>>())
 }
 
 /// Encodes the `SubjectPublicKeyInfo` of an RSA key of this size.

@@ -5,10 +5,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use edgecert_sandbox::{Authority, IssuedCert};
 use tempfile::TempDir;
 
-use super::{openssl, sign_between};
+use super::{Authority, IssuedCert, openssl, sign_between};
 
 /// A temporary directory with `fullchain.pem`, `privkey.pem`, `cert.pem` and `chain.pem`.
 pub(crate) struct Lineage {

@@ -18,7 +18,7 @@ mod trace;
 use serde_json::{Value, json};
 
 pub(crate) use edgecert_sandbox::{
-    Account, EdgeAddress, EdgeMode, Fault, IssuedCert, Options, RecordedRequest, Sandbox, World,
+    Account, Authority, EdgeAddress, EdgeMode, Fault, IssuedCert, Options, RecordedRequest, Sandbox, World,
 };
 pub(crate) use hook::{Hook, Output, binary, edgecert, edgecert_with_heap, edgecert_with_memory, env_var};
 pub(crate) use lineage::{Lineage, generate_key, test_ca};
