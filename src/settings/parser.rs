@@ -43,8 +43,13 @@ pub(super) fn parse(path: &Path, text: &str) -> ConfigurationFile {
     };
     let mut faults = parser.faults;
     faults.sort_by_key(|(offset, _)| *offset);
-    let at_line =
-        |(offset, fault)| SettingsError::File { path: path.to_owned(), line: line_of(text, offset), fault };
+    // Counts each line once, however many faults there are.
+    let (mut line, mut counted) = (1, 0);
+    let at_line = |(offset, fault)| {
+        line += text.bytes().skip(counted).take(offset - counted).filter(|byte| *byte == b'\n').count();
+        counted = offset;
+        SettingsError::File { path: path.to_owned(), line, fault }
+    };
     let faults = faults.into_iter().map(at_line).collect();
     ConfigurationFile { path: Some(path.to_owned()), valid, faults, on_failure, heartbeat_url }
 }
@@ -291,6 +296,16 @@ mod tests {
     use crate::settings::TrustAnchors;
 
     const FILE: &str = "/etc/edgecert/config.toml";
+
+    #[test]
+    fn every_fault_has_its_line() {
+        let text = "name = \"\u{fc}\"\n[[lineage]]\n\na = 1\nb = 2\n[[lineage]]\nc = 3\n";
+        let faults = parse(Path::new(FILE), text).faults;
+        let lines: Vec<String> =
+            faults.iter().map(|fault| fault.to_string()[FILE.len()..].to_owned()).collect();
+        let starts: Vec<&str> = lines.iter().map(|line| &line[..3]).collect();
+        assert_eq!(starts, [":2:", ":4:", ":5:", ":6:", ":7:"], "{lines:?}");
+    }
 
     fn error(text: &str) -> String {
         parse(Path::new(FILE), text).contents().err().unwrap().to_string()
