@@ -30,7 +30,7 @@ pub(crate) struct Listing {
 }
 
 impl Listing {
-    fn new(records: List<Record>, sites: List<Site>) -> Self {
+    pub(crate) fn new(records: List<Record>, sites: List<Site>) -> Self {
         Self {
             records: records.items,
             sites: sites.items,

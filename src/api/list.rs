@@ -76,9 +76,16 @@ mod tests {
     fn unreadable_elements_are_reported() {
         let json = json!({"sites": [{"id": 1, "domain": "a.example"}, {"cert_id": 7}], "total": 9});
         let list: List<Site> = List::of(&json).unwrap();
-        assert_eq!((list.items.len(), list.unreadable, list.gaps.len()), (1, vec![7], 2));
+        assert_eq!((list.items.len(), list.unreadable), (1, vec![7]));
+        let unreadable = "the service's list of sites has 1 element that cannot be read";
+        assert_eq!(gaps(&json), ["the service lists only 2 of 9 sites", unreadable]);
         for json in [json!([1, 2]), json!([{"name": "without id"}])] {
             assert!(List::<Record>::of(&json).is_none(), "{json}");
+        }
+        for json in
+            [json!({}), json!({"warnings": []}), json!({"error": "down"}), json!({"error": {"details": []}})]
+        {
+            assert!(List::<Site>::of(&json).is_none(), "{json}");
         }
     }
 
@@ -101,6 +108,7 @@ mod tests {
             (json!({"sites": [site], "page": 1, "total_pages": 3}), Some(paged.clone())),
             (json!({"sites": [site], "meta": {"nextPageToken": "x"}}), Some(paged.clone())),
             (json!({"sites": [site], "truncated": true}), Some(paged.clone())),
+            (json!({"sites": [site], "next_page": 2}), Some(paged.clone())),
             (json!({"sites": [site], "total": 9}), Some(only.clone())),
             (json!({"sites": [site], "total": "9"}), Some(only.clone())),
             (json!({"sites": [site, site], "total": 9}), Some(only.clone())),
@@ -114,7 +122,10 @@ mod tests {
             (json!({"sites": [site], "links": {"next": null}}), None),
             (json!(null), Some(null.clone())),
             (json!({"sites": null}), Some(null.clone())),
-            (json!({"data": null}), Some(null)),
+            (json!({"data": null}), Some(null.clone())),
+            (json!({"data": {"sites": null}}), Some(null.clone())),
+            (json!({"sites": [], "total": 1}), Some("the service lists only 0 of 1 site".into())),
+            (json!({"sites": [site], "error": "shard down"}), Some(error("shard down"))),
             (json!({"sites": [], "error": "database is down"}), Some(error("database is down"))),
             (json!({"sites": [], "errors": [{"message": "down"}]}), Some(error("down"))),
             (json!({"data": {"ok": false, "sites": [], "message": "down"}}), Some(error("down"))),
@@ -124,6 +135,8 @@ mod tests {
         ] {
             assert_eq!(gaps(&json), Vec::from_iter(expected), "{json}");
         }
+        let lacking = "the service lists only 0 of 1 site".to_owned();
+        assert_eq!(gaps(&json!({"sites": null, "total": 1})), [lacking, null]);
     }
 
     #[test]

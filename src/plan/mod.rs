@@ -14,6 +14,8 @@ mod indexed_listing;
 mod model_test;
 mod planner;
 mod request;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use self::account::Account;
 pub(crate) use self::actions::{Action, Plan, Target, Upload};

@@ -1,0 +1,178 @@
+//! The blockers, each with the listing that causes it and the permission that overrides it.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+use time::macros::datetime;
+
+use super::{Account, Allow, Plan, PlanRequest, RecordLeaf};
+use crate::api::{List, Listing};
+
+const NOTHING: Allow = Allow { rebind: false, shrink: false, older: false, lets: false, partial: false };
+const REBIND: Allow = Allow { rebind: true, ..NOTHING };
+const SHRINK: Allow = Allow { shrink: true, ..NOTHING };
+const OLDER: Allow = Allow { older: true, ..NOTHING };
+const LETS: Allow = Allow { lets: true, ..NOTHING };
+const PARTIAL: Allow = Allow { partial: true, ..NOTHING };
+
+/// An account as the service lists it, and what is known of its records.
+struct Listed {
+    sites: Value,
+    records: Value,
+    /// Whether the leaf in each record was issued later than the new one.
+    is_newer: bool,
+    /// Whether the new certificate covers all names of the leaf in each record.
+    keeps_names: bool,
+}
+
+impl Default for Listed {
+    /// A site that is bound to its own record.
+    fn default() -> Self {
+        let site = json!({"id": 10, "domain": "a.example", "cert_id": 5});
+        let record = json!({"id": 5, "domain": "a.example", "name": "a.example"});
+        Self { sites: json!([site]), records: json!([record]), is_newer: false, keeps_names: false }
+    }
+}
+
+impl Listed {
+    /// The steps to deploy a certificate for `a.example` and `b.example`.
+    #[track_caller]
+    fn steps(&self, allow: Allow) -> Vec<String> {
+        let listing = Listing::new(List::of(&self.records).unwrap(), List::of(&self.sites).unwrap());
+        let leaf = RecordLeaf {
+            issued: datetime!(2026-02-01 00:00 UTC),
+            expires: datetime!(2026-05-01 00:00 UTC),
+            fingerprint: "0123456789abcdef0".into(),
+            issuer: Some("Public CA".into()),
+            names: Vec::new(),
+            is_certain: true,
+        };
+        let request = PlanRequest {
+            covers: &|domain| ["a.example", "b.example"].contains(&domain.host()),
+            domains: &[],
+            later_leaf: &|_| self.is_newer.then(|| leaf.clone()),
+            keeps_names: &|_| self.keeps_names,
+            not_needed: &HashMap::new(),
+            missed: &HashMap::new(),
+            allow,
+        };
+        let steps = Plan::new(&Account::whole(&listing), &request).steps().into_iter();
+        steps.map(|step| format!("{} {}: {}", step.action, step.domain, step.reason)).collect()
+    }
+
+    /// Asserts that the site is blocked for this reason, and replaced or bound if that is allowed.
+    #[track_caller]
+    fn assert_blocked(&self, blocked: &str, allow: Allow, allowed: &[&str]) {
+        assert_eq!(self.steps(NOTHING), [blocked], "{}", self.sites);
+        assert_eq!(self.steps(allow), allowed, "{}", self.sites);
+    }
+}
+
+/// An account without gaps. The site is bound to record 5, and the record is stored for this domain.
+fn stored_for(domain: &str, name: &str) -> Listed {
+    let records = json!([{"id": 5, "domain": domain, "name": name}]);
+    Listed { records, ..Listed::default() }
+}
+
+const REPLACED: &[&str] = &["replace a.example: a.example is bound to certificate 5"];
+
+#[test]
+fn unreachable_site_needs_rebind() {
+    let unknown = Listed { records: json!([]), ..Listed::default() };
+    for (listed, reason) in [
+        (
+            stored_for("c.example", "c.example"),
+            "it is bound to certificate 5, which is stored for c.example, and the new certificate does not cover c.example",
+        ),
+        (
+            stored_for("b.example", "b.example"),
+            "it is bound to certificate 5, which is stored for b.example, but the account has no such site to upload for",
+        ),
+        (unknown, "it is bound to certificate 5, which is not among the account's certificates"),
+    ] {
+        let bound = format!("bind a.example: to the record uploaded for a.example: {reason}");
+        let created = "create a.example: there is no record to bind to";
+        listed.assert_blocked(&format!("leave a.example: {reason}"), REBIND, &[created, &bound]);
+    }
+}
+
+#[test]
+fn record_of_several_domains_needs_rebind() {
+    let reason = "it is bound to certificate 5, which is stored for a.example and z.example; an upload is for one domain";
+    let replaced = "replace a.example: certificate 5 is stored for it; if the service creates a certificate instead, they are bound to that";
+    let bound = format!("bind a.example: to the record uploaded for a.example: {reason}");
+    let listed = stored_for("a.example,z.example", "shop");
+    listed.assert_blocked(&format!("leave a.example: {reason}"), REBIND, &[replaced, &bound]);
+}
+
+#[test]
+fn unreadable_binding_needs_rebind() {
+    for cert_id in
+        [json!("five"), json!(""), json!({"id": 5}), json!([5]), json!(true), json!(-5), json!(5.5)]
+    {
+        let sites = json!([{"id": 10, "domain": "a.example", "cert_id": cert_id}]);
+        let listed = Listed { sites, records: json!([]), ..Listed::default() };
+        let reason = format!("its cert_id cannot be read: {cert_id}");
+        let bound = format!("bind a.example: to the record uploaded for a.example: {reason}");
+        let created = "create a.example: there is no record to bind to";
+        listed.assert_blocked(&format!("leave a.example: {reason}"), REBIND, &[created, &bound]);
+    }
+}
+
+#[test]
+fn guards_have_their_permissions() {
+    let lets = json!([{"id": 5, "domain": "a.example", "name": "a.example", "type": "lets"}]);
+    let reason = "guard a.example: the service itself issues and renews certificate 5";
+    Listed { records: lets, ..Listed::default() }.assert_blocked(reason, LETS, REPLACED);
+
+    let site = |id: u64, domain: &str| json!({"id": id, "domain": domain, "cert_id": 5});
+    let shared = Listed { sites: json!([site(10, "a.example"), site(11, "c.example")]), ..Listed::default() };
+    let reason =
+        "guard a.example: certificate 5 is also bound to c.example, which the new certificate does not cover";
+    shared.assert_blocked(reason, SHRINK, REPLACED);
+
+    let newer = Listed { is_newer: true, ..Listed::default() };
+    let reason = "guard a.example: certificate 5 (issuer Public CA, SHA-256 0123456789abcdef) was issued at 2026-02-01T00:00:00Z, later than the new one";
+    newer.assert_blocked(reason, OLDER, REPLACED);
+    assert_eq!(newer.steps(REBIND), [reason], "every other record would be older, too");
+}
+
+/// A site that is not listed may be bound to the record and lose coverage.
+#[test]
+fn hidden_sites_are_guarded() {
+    let site = json!({"id": 10, "domain": "a.example", "cert_id": 5});
+    let guarded = "guard a.example: the service's list of sites is incomplete; a site that it lacks may be bound to certificate 5 and lose coverage";
+    let other = |cert_id: Value| json!({"id": 11, "domain": "c.example", "cert_id": cert_id});
+    for (sites, is_guarded) in [
+        (json!({"sites": [site], "total": 2}), true),
+        (json!([site, {"cert_id": 5}]), true),
+        (json!([site, {"cert_id": 6}]), false),
+        (json!([site, {"cert_id": []}]), true),
+        (json!([site, other(json!([]))]), true),
+        (json!([site, other(json!(6))]), false),
+    ] {
+        let listed = |keeps_names| Listed { sites: sites.clone(), keeps_names, ..Listed::default() };
+        let found = if is_guarded { &[guarded] } else { REPLACED };
+        assert_eq!(listed(false).steps(NOTHING), found, "{sites}");
+        for allow in [PARTIAL, SHRINK] {
+            assert_eq!(listed(false).steps(allow), REPLACED, "{sites}");
+        }
+        assert_eq!(listed(true).steps(NOTHING), REPLACED, "{sites}");
+    }
+}
+
+/// An upload may replace a record that is not listed.
+#[test]
+fn hidden_records_are_guarded() {
+    for records in [
+        json!(null),
+        json!({"certs": null}),
+        json!({"certs": [], "total": 1}),
+        json!([{"id": 7}, {"name": "x"}]),
+    ] {
+        let sites = json!([{"id": 10, "domain": "a.example", "cert_id": null}]);
+        let listed = Listed { sites, records, ..Listed::default() };
+        let guarded = "guard a.example: the service's list of certificates is incomplete; an upload for a.example may replace one that it lacks";
+        listed.assert_blocked(guarded, PARTIAL, &["create a.example: a.example has no certificate"]);
+    }
+}
