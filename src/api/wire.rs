@@ -222,7 +222,7 @@ impl SavedSite {
 }
 
 impl Uploaded {
-    pub(super) fn from_json(json: &Value) -> Option<Self> {
+    pub(crate) fn from_json(json: &Value) -> Option<Self> {
         let fields = json.as_object()?;
         let key_match = fields.get("key_match").filter(|value| !value.is_null() && *value != "");
         Some(Self {

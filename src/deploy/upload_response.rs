@@ -73,3 +73,121 @@ pub(super) fn is_unused(response: &Uploaded, domain: &Domain) -> bool {
     };
     response.created == Some(true) && !is_bound
 }
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use serde_json::json;
+
+    use super::*;
+
+    /// A leaf for `a.example` and `*.b.example` that expires on 2030-01-01.
+    const LEAF: &str = "MIH0MIGnoAMCAQICAQEwBQYDK2VwMA0xCzAJBgNVBAMMAkNBMB4XDTI5MDEwMTAwMDAwMFoXDTMwMDEwMTAw\
+        MDAwMFowFDESMBAGA1UEAwwJYS5leGFtcGxlMCowBQYDK2VwAyEAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\
+        AAAAAAAAAACjJTAjMCEGA1UdEQQaMBiCCWEuZXhhbXBsZYILKi5iLmV4YW1wbGUwBQYDK2VwA0EAAAAAAAAA\
+        AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA==";
+
+    /// The response to an upload, with these fields in place of its own.
+    fn response(edits: &Value) -> Uploaded {
+        let mut response = json!({
+            "ok": true, "id": "5", "created": false, "domain": "a.example", "not_after": "2030-01-01T00:00:00Z",
+            "key_match": "unverified", "bound_sites": [],
+        });
+        for (field, value) in edits.as_object().unwrap() {
+            response[field] = value.clone();
+        }
+        Uploaded::from_json(&response).unwrap()
+    }
+
+    fn contradiction_of(response: &Uploaded, domain: &str) -> Option<String> {
+        let leaf = Certificate::from_der(&STANDARD.decode(LEAF).unwrap()).unwrap();
+        contradiction(response, &domain.parse().unwrap(), &leaf)
+    }
+
+    #[test]
+    fn contradictions_name_the_fields() {
+        for (edits, found) in [
+            (json!({"ok": null}), "`ok` is not true"),
+            (json!({"ok": "no"}), "`ok` is not true"),
+            (json!({"domain": "other.example"}), "`domain` is other.example"),
+            (json!({"domain": "b.example, c.example"}), "`domain` is b.example and c.example"),
+            (json!({"domain": ["*.example"]}), "`domain` is *.example"),
+            (json!({"domain": ["*.b.example"]}), "`domain` is *.b.example"),
+            (json!({"domain": {"name": "\u{1b}"}}), "`domain` is {\"name\":\"\\u001b\"}"),
+            (
+                json!({"not_after": "2020-01-01T00:00:00Z"}),
+                "`not_after` is 2020-01-01T00:00:00Z, not 2030-01-01T00:00:00Z",
+            ),
+            (
+                json!({"not_after": "2020-01-01"}),
+                "`not_after` is 2020-01-01T00:00:00Z, not 2030-01-01T00:00:00Z",
+            ),
+            (json!({"not_after": "so\u{1b}on"}), "`not_after` is so on, not 2030-01-01T00:00:00Z"),
+            (json!({"key_match": "mismatch"}), "`key_match` is mismatch"),
+            (json!({"key_match": false}), "`key_match` is false"),
+            (
+                json!({"domain": "other.example", "key_match": "no"}),
+                "`domain` is other.example and `key_match` is no",
+            ),
+        ] {
+            let found = format!("the response contradicts the upload: {found}");
+            assert_eq!(contradiction_of(&response(&edits), "a.example"), Some(found), "{edits}");
+        }
+        // Of all fields, only `ok` is required.
+        let bare = Uploaded::from_json(&json!({"id": "5"})).unwrap();
+        let found = "the response contradicts the upload: `ok` is not true";
+        assert_eq!(contradiction_of(&bare, "a.example").as_deref(), Some(found));
+    }
+
+    /// Forms of times are tested in `Timestamp`.
+    #[test]
+    fn sensible_responses_confirm_the_upload() {
+        for (edits, domain) in [
+            (json!({}), "a.example"),
+            (json!({"domain": "A.Example."}), "a.example"),
+            (json!({"domain": "b.example,a.example"}), "a.example"),
+            (json!({"domain": ["b.example", "a.example"]}), "a.example"),
+            (json!({"domain": "xn--bcher-kva.example"}), "B\u{fc}cher.Example"),
+            (json!({"domain": "*.b.example"}), "x.b.example"),
+            (json!({"domain": null, "not_after": null, "key_match": null, "created": null}), "a.example"),
+            (json!({"domain": "", "not_after": "", "key_match": ""}), "a.example"),
+            (json!({"key_match": "OK"}), "a.example"),
+            (json!({"not_after": "2030-01-01T00:00:00.5+00:00"}), "a.example"),
+            (json!({"not_after": "2030-01-01"}), "a.example"),
+        ] {
+            assert_eq!(contradiction_of(&response(&edits), domain), None, "{edits}");
+        }
+    }
+
+    #[test]
+    fn created_record_must_be_used() {
+        let domain = "a.example".parse().unwrap();
+        for (bound_sites, expected) in [
+            (json!([]), true),
+            (json!(null), true),
+            (json!(0), true),
+            (json!(false), true),
+            (json!(" "), true),
+            (json!({}), true),
+            (json!([null]), true),
+            (json!([{"id": 11, "domain": "b.example"}]), true),
+            (json!([{"id": 11, "name": "b.example"}]), true),
+            (json!(["b.example"]), true),
+            (json!([10]), false),
+            (json!(["10"]), false),
+            (json!([{"site_id": 10}]), false),
+            (json!(["A.Example."]), false),
+            (json!([{"id": 11, "domain": "b.example"}, {"id": 10, "domain": "a.example"}]), false),
+            (json!(true), false),
+            (json!(1), false),
+            (json!("a.example"), false),
+            (json!({"a.example": 10}), false),
+        ] {
+            let created = json!({"created": true, "bound_sites": bound_sites});
+            assert_eq!(is_unused(&response(&created), &domain), expected, "{bound_sites}");
+            let replaced = json!({"created": false, "bound_sites": bound_sites});
+            assert!(!is_unused(&response(&replaced), &domain), "{bound_sites}");
+        }
+    }
+}
