@@ -270,6 +270,19 @@ mod tests {
     }
 
     #[test]
+    fn contradictory_responses_are_not_used() {
+        for (body, field) in [
+            (r#"{"ok":false,"ok":true,"id":"1001","created":true}"#, "ok"),
+            (r#"{"ok":true,"id":"1001","id":"1002","created":true}"#, "id"),
+        ] {
+            let response = Response::new(200, Ok(body.to_owned()), redactor());
+            let error = response.read(wire::Uploaded::from_json).unwrap_err().to_string();
+            let message = format!("the field `{field}` occurs twice with different values");
+            assert!(error.contains(&message), "{body}: {error}");
+        }
+    }
+
+    #[test]
     fn downloaded_key_is_released_only_as_secret() {
         let json = json!({
             "ok": true, "id": 5, "domain": "a.example", "name": KEY_BODY, "cert_pem": "c", "key_pem": KEY,

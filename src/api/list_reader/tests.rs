@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use fastrand::Rng;
 use serde_json::Value;
 
-use super::super::envelope::find_list;
+use super::super::envelope::{ListKind, find_list};
 use super::super::gap::Gap;
 use super::super::json;
 use super::super::wire::{ApiObject, ListedObject, Site};
@@ -172,4 +172,42 @@ fn text_that_is_not_json_is_the_message() {
         let AttemptError::InvalidResponse { message, .. } = &error else { panic!("{error}") };
         assert!(message.starts_with("<!doctype html><script>let routes = ["), "{message}");
     }
+}
+
+#[test]
+fn number_of_elements_is_limited() {
+    let text = format!(r#"{{"data":{{"sites":[{}7]}}}}"#, "7,".repeat(MAX_ELEMENTS));
+    let error = read::<Site>(text.as_bytes(), 16 << 10).unwrap_err();
+    let AttemptError::ListTooLarge { kind: ListKind::Sites, limit } = error else { panic!("{error}") };
+    assert_eq!(limit, "2,000,000 elements");
+}
+
+/// Programs differ in which value of a repeated field they take.
+#[test]
+fn contradictory_lists_are_not_used() {
+    let site = r#"{"id":8,"domain":"a.example"}"#;
+    for (text, field) in [
+        (r#"{"total":9,"sites":[],"total":0}"#, Some("total")),
+        (r#"{"ok":false,"sites":[],"ok":true}"#, Some("ok")),
+        (r#"{"data":{"sites":[],"sites":[]}}"#, Some("sites")),
+        (r#"{"sites":[],"sites":null}"#, Some("sites")),
+        (r#"[{"id":8,"id":9,"domain":"a.example"}]"#, None),
+        (r#"[{"id":8,"domain":"b.example","domain":"a.example"}]"#, None),
+        (r#"[{"id":8,"domain":"a.example","cert_id":5,"cert_id":6}]"#, None),
+    ] {
+        let error = read::<Site>(text.as_bytes(), 7).unwrap_err().to_string();
+        let message = field.map(|field| format!("the field `{field}` occurs twice with different values"));
+        assert!(error.contains(&message.unwrap_or_default()), "{text}: {error}");
+        // Beside another element, it is only a gap.
+        if let Some(element) = text.strip_prefix('[') {
+            let list = read::<Site>(format!("[{site},{element}").as_bytes(), 7).unwrap();
+            let gaps: Vec<String> = list.gaps.iter().map(ToString::to_string).collect();
+            assert_eq!(
+                (list.items.len(), gaps),
+                (1, vec!["the service's list of sites has 1 element that cannot be read".to_owned()])
+            );
+        }
+    }
+    let equal = r#"{"sites":[{"id":8,"id":8,"domain":"a.example","cert_id":null,"cert_id":null}],"total":1,"total":1}"#;
+    assert_eq!(read::<Site>(equal.as_bytes(), 7).unwrap().items.len(), 1);
 }
