@@ -22,6 +22,8 @@ const MIB: usize = 1 << 20;
 /// The content of a hostile file.
 enum Content {
     Text(Vec<u8>),
+    /// A pipe with this text. Unlike a file, it is not read again for two seconds in case it is half written.
+    Piped(Vec<u8>),
     /// A sparse file of this size.
     Zeros(u64),
     /// A pipe that repeats this text forever.
@@ -36,7 +38,7 @@ enum Content {
     Existing(&'static str),
 }
 
-use Content::{EmptyPipe, EndlessPipe, Existing, PipeWithoutWriter, SilentPipe, Text, Zeros};
+use Content::{EmptyPipe, EndlessPipe, Existing, PipeWithoutWriter, Piped, SilentPipe, Text, Zeros};
 
 /// A hostile file, and the process that writes to it if it is a pipe.
 struct HostileFile {
@@ -49,6 +51,11 @@ impl Content {
         let mut writer = None;
         match self {
             Text(text) => fs::write(&path, text).unwrap(),
+            Piped(text) => {
+                let file = path.with_extension("text");
+                fs::write(&file, text).unwrap();
+                writer = Some(pipe(&path, &["cat", "--", file.to_str().unwrap()]));
+            }
             Zeros(size) => fs::File::create(&path).unwrap().set_len(*size).unwrap(),
             EndlessPipe(word) => writer = Some(pipe(&path, &["yes", "--", word])),
             EmptyPipe => writer = Some(pipe(&path, &["true"])),
@@ -86,7 +93,7 @@ fn repeated(bytes: usize, text: &str) -> Content {
     Text(text.repeat(bytes / text.len()).into_bytes())
 }
 
-/// Runs all rows and reports every failure. Uses threads because most rows wait for a file that may be half written.
+/// Runs all rows and reports every failure.
 fn assert_all_bounded<R: Sync>(rows: &[R], run: impl Fn(&R) -> Result<(), String> + Sync) {
     let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
