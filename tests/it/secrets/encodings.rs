@@ -5,6 +5,10 @@ use std::fs;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use edgecert::key::PrivateKey;
+use edgecert::pem::{self, Block};
+use edgecert::secret::{Redactor, Secret};
+use serde_json::json;
 
 use super::{PATHS, calls};
 use crate::harness::der;
@@ -38,15 +42,51 @@ fn escaped(text: &str) -> Vec<String> {
     ]
 }
 
+fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let pieces = text.as_bytes().windows(PIECE.min(text.len())).step_by(PIECE);
+    pieces.map(|piece| std::str::from_utf8(piece).unwrap())
+}
+
 /// Asserts that no piece of the text is in the output or the state.
 #[track_caller]
 fn assert_none(output: &Output, text: &str) {
     for shown in [&output.stdout, &output.stderr, &output.state] {
-        for piece in text.as_bytes().windows(PIECE.min(text.len())).step_by(PIECE) {
-            let piece = std::str::from_utf8(piece).unwrap();
+        for piece in pieces(text) {
             assert!(!shown.contains(piece), "{piece} of {text} in {shown}");
         }
     }
+}
+
+/// Removes the API key and the lineage's private key from a response to an upload, as a run does.
+fn cleaned(lineage: &Lineage, response: &str) -> String {
+    let mut redactor = Redactor::default();
+    redactor.hide(&Secret::new(API_KEY.to_owned()));
+    let key = lineage.read("privkey.pem");
+    let Some(Block::Key(format, der)) = pem::parse(key.as_bytes()).blocks.pop() else { panic!("{key}") };
+    let key = PrivateKey::from_der(format, &der).unwrap();
+    redactor.hide(key.pem());
+    key.hide_in(&mut redactor);
+    redactor.clean(response)
+}
+
+/// Asserts that no piece of the secret text in a response is left.
+#[track_caller]
+fn assert_removed(lineage: &Lineage, response: &str, text: &str) {
+    let cleaned = cleaned(lineage, response);
+    assert_ne!(cleaned, response);
+    for piece in pieces(text) {
+        assert!(!cleaned.contains(piece), "{piece} of {text} in {cleaned}");
+    }
+}
+
+/// A run in which the service refuses the upload with this message.
+fn run_with(lineage: &Lineage, message: &str) -> Output {
+    let service = sandbox(&["a.example"]);
+    service.add_fault(Fault::status("POST /api/certs/upload", 400).body(message).times(9));
+    let hook = edgecert().called_by_certbot(lineage).against(&service);
+    let output = hook.args(["-vv", "--json", "--allow-untrusted"]).exits_with(69);
+    assert!(output.stderr.contains("(400)"), "{}", output.stderr);
+    output
 }
 
 /// The part of a base64 text that encodes these bytes.
@@ -67,17 +107,17 @@ fn encoded_api_keys_are_redacted() {
         hex(key),
         base64_of(key, bearer.as_bytes()),
     ];
-    let texts = encoded.iter().flat_map(|text| escaped(text));
-    let service = sandbox(&["a.example"]);
-    for text in texts {
-        service.clear_faults();
-        for path in PATHS {
-            service.add_fault(Fault::status(path, 400).body(format!("bad key <{text}>")).times(9));
-        }
-        let output = edgecert().called_by_certbot(&lineage).against(&service).args(["-vv", "--json"]).run();
-        assert!(output.stderr.contains("[redacted]"), "{text}: {}", output.stderr);
-        assert_none(&output, &text);
+    for text in encoded.iter().flat_map(|text| escaped(text)) {
+        assert_removed(&lineage, &format!("bad key <{text}>"), &text);
     }
+    let text = escaped(&encoded[5]).remove(4);
+    let service = sandbox(&["a.example"]);
+    for path in PATHS {
+        service.add_fault(Fault::status(path, 400).body(format!("bad key <{text}>")).times(9));
+    }
+    let output = edgecert().called_by_certbot(&lineage).against(&service).args(["-vv", "--json"]).run();
+    assert!(output.stderr.contains("[redacted]"), "{text}: {}", output.stderr);
+    assert_none(&output, &text);
 }
 
 /// Returns the secret parts of the lineage's key, and its DER in every format.
@@ -117,20 +157,16 @@ fn encoded_private_keys_are_redacted() {
     ];
     for (generate, traditional) in kinds {
         let lineage = Lineage::from_openssl(generate, &["-days", "20"]);
-        let service = sandbox(&["a.example"]);
-        for (number, text) in encoded_keys(&lineage, traditional).into_iter().enumerate() {
-            // One escape for each text, because there are many texts. The first lines of an error are shown.
-            let text = escaped(&text.chars().take(60).collect::<String>()).swap_remove(number % 9);
-            service.clear_faults();
-            service.add_fault(
-                Fault::status("POST /api/certs/upload", 400).body(format!("bad: {text}")).times(9),
-            );
-            let hook =
-                edgecert().called_by_certbot(&lineage).against(&service).args(["-vv", "--allow-untrusted"]);
-            let output = hook.exits_with(69);
-            assert!(output.stderr.contains("[redacted]"), "{text}: {}", output.stderr);
-            assert_none(&output, &text);
+        for text in encoded_keys(&lineage, traditional) {
+            // A redacted error shows its first lines.
+            let text: String = text.chars().take(60).collect();
+            for text in escaped(&text) {
+                assert_removed(&lineage, &format!("bad: {text}"), &text);
+            }
         }
+        let text = encoded_keys(&lineage, traditional).remove(0);
+        let text: String = text.chars().take(60).collect();
+        assert_none(&run_with(&lineage, &format!("bad: {text}")), &text);
     }
 }
 
@@ -138,7 +174,6 @@ fn encoded_private_keys_are_redacted() {
 fn wrapped_keys_are_redacted() {
     let lineage = Lineage::issued_for(&["a.example"]);
     let (secrets, formats) = secrets_and_formats(&lineage, &["ec"]);
-    let service = sandbox(&["a.example"]);
     for columns in [8, 20, 64, 76] {
         for format in &formats {
             let wrap = |text: &str, columns: usize, end: &str| {
@@ -153,37 +188,50 @@ fn wrapped_keys_are_redacted() {
                 wrap(&hex(&secrets[0]), columns, "\n    "),
             ];
             for body in bodies {
-                service.clear_faults();
-                service.add_fault(Fault::status("POST /api/certs/upload", 400).body(body.clone()).times(9));
-                let output = edgecert().called_by_certbot(&lineage).against(&service).exits_with(69);
-                let shown: String = [output.stdout, output.stderr, output.state].concat();
-                let lines = body.split_whitespace().flat_map(|line| line.split("\\r\\n"));
-                for line in lines.filter(|line| line.len() >= 8) {
-                    assert!(!shown.contains(line), "{line} of {body} in {shown}");
+                let cleaned = cleaned(&lineage, &body);
+                for line in body.split_whitespace().flat_map(|line| line.split("\\r\\n")) {
+                    assert!(line.len() < 8 || !cleaned.contains(line), "{line} of {body} in {cleaned}");
                 }
             }
         }
     }
+    let lines: Vec<String> = STANDARD
+        .encode(&secrets[0])
+        .as_bytes()
+        .chunks(20)
+        .map(|line| String::from_utf8_lossy(line).into())
+        .collect();
+    let output = run_with(&lineage, &lines.join("\r\n"));
+    assert!(lines.iter().all(|line| !output.stderr.contains(line)), "{}", output.stderr);
 }
 
 #[test]
 fn listed_secrets_are_redacted_encoded() {
     let lineage = Lineage::issued_for(&["a.example"]);
     let texts = [STANDARD.encode(API_KEY), hex(API_KEY.as_bytes()), API_KEY.to_uppercase()];
-    for text in texts.iter().flat_map(|text| escaped(text)) {
-        let service = sandbox(&["a.example"]);
-        let site = serde_json::json!({
+    let site = |text: &str| {
+        json!({
             "id": 10, "domain": "a.example", "cert_id": null, "config_synced": true, "enabled": false,
-            "cname": text, "disabled_reason": format!("because of {text}"), "remark": {text.clone(): [text]},
-        });
-        let sites = serde_json::json!({"sites": [site], "total": 1});
-        service.add_fault(Fault::status("GET /api/me/sites", 200).body(sites).times(99));
-        for hook in calls(&service, &lineage) {
-            assert_none(&hook.run(), &text);
-        }
-        for arguments in [["sites", "list", "--json"], ["sites", "list", "-vv"]] {
-            assert_none(&edgecert().against(&service).args(arguments).succeeds(), &text);
-        }
+            "cname": text, "disabled_reason": format!("because of {text}"), "remark": {text: [text]},
+        })
+    };
+    let mut redactor = Redactor::default();
+    redactor.hide(&Secret::new(API_KEY.to_owned()));
+    for text in texts.iter().flat_map(|text| escaped(text)) {
+        let mut listed = json!({"sites": [site(&text)], "total": 1});
+        redactor.clean_json(&mut listed);
+        let listed = listed.to_string();
+        assert!(pieces(&text).all(|piece| !listed.contains(piece)), "{text}: {listed}");
+    }
+    let text = escaped(&texts[0]).remove(6);
+    let service = sandbox(&["a.example"]);
+    let sites = json!({"sites": [site(&text)], "total": 1});
+    service.add_fault(Fault::status("GET /api/me/sites", 200).body(sites).times(99));
+    for hook in calls(&service, &lineage) {
+        assert_none(&hook.run(), &text);
+    }
+    for arguments in [["sites", "list", "--json"], ["sites", "list", "-vv"]] {
+        assert_none(&edgecert().against(&service).args(arguments).succeeds(), &text);
     }
 }
 
@@ -191,11 +239,11 @@ fn listed_secrets_are_redacted_encoded() {
 fn state_keeps_little_of_the_service() {
     let lineage = Lineage::issued_for(&["a.example"]);
     let long = |word: &str| format!("{word} ").repeat(2_000);
-    let site = serde_json::json!({
+    let site = json!({
         "id": 10, "domain": "a.example", "cert_id": 5, "config_synced": true, "enabled": false,
         "cname": "x".repeat(10_000), "disabled_reason": long("reason"),
     });
-    let sites = serde_json::json!({"sites": [site], "total": 1});
+    let sites = json!({"sites": [site], "total": 1});
     let fields: Vec<String> = (0..9).map(|_| long("field")).collect();
     let rows = [
         (Fault::status("POST /api/certs/upload", 400).body(long("refusal")), "(400): refusal refusal"),
@@ -203,15 +251,15 @@ fn state_keeps_little_of_the_service() {
         (Fault::status("GET /api/me/sites", 200).body(sites), "the site is disabled (reason reason"),
         (
             Fault::status("POST /api/sites/*/update", 200)
-                .body(serde_json::json!({"ok": true, "ignored_fields": fields})),
+                .body(json!({"ok": true, "ignored_fields": fields})),
             "the service ignored field field",
         ),
     ];
     for (fault, kept) in rows {
         // The upload replaces the record, to which the site has yet to be bound.
-        let sites = serde_json::json!([{"id": 10, "account": 1, "domain": "a.example", "cert_id": null}]);
+        let sites = json!([{"id": 10, "account": 1, "domain": "a.example", "cert_id": null}]);
         let records = [record(5, "a.example", "upload")];
-        let world = world(serde_json::json!({"sites": sites, "certs": records}));
+        let world = world(json!({"sites": sites, "certs": records}));
         let service = sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[]);
         service.add_fault(fault.times(99));
         let hook = edgecert().called_by_certbot(&lineage).against(&service).args(["--wait", "0"]);
