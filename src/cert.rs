@@ -43,6 +43,8 @@ pub struct Certificate {
     pub usage: Usage,
     /// The hash function of its signature, if it is a broken one.
     pub broken_hash: Option<&'static str>,
+    /// Why TLS clients cannot read it: `is malformed`. `None` if they can, or if it was not parsed strictly.
+    pub fault: Option<&'static str>,
 }
 
 /// A distinguished name.
@@ -82,12 +84,14 @@ pub fn fingerprint(der: &[u8]) -> String {
 }
 
 impl Certificate {
-    /// Parses one certificate that is to be deployed; also fails for encodings that TLS clients reject.
+    /// Parses one certificate that is to be deployed; also fails for encodings that TLS clients reject, or notes their
+    /// `fault`.
     pub fn from_der_strict(bytes: &[u8]) -> Result<Self, CertificateError> {
         if bytes.len() <= MAX_BYTES {
             strict::check(bytes)?;
         }
-        Self::from_der(bytes)
+        let certificate = Self::from_der(bytes)?;
+        Ok(Self { fault: strict::fault(&certificate.der), ..certificate })
     }
 
     /// Parses one certificate and ignores bytes after it. Accepts what others may have deployed.
@@ -112,6 +116,7 @@ impl Certificate {
             has_pss_key: public_key::is_pss(parsed.public_key()),
             usage: Usage::default(),
             broken_hash: signature::broken_hash(&parsed.signature_algorithm),
+            fault: None,
         };
         for extension in parsed.extensions() {
             certificate.add_extension(extension);

@@ -1,9 +1,10 @@
-//! Rejects encodings that RFC 5280 forbids and TLS clients reject, but x509-parser accepts: other forms of time, and
-//! repeated extensions.
+//! Finds encodings that RFC 5280 forbids and TLS clients reject, but x509-parser accepts: other forms of time, repeated
+//! extensions, and whatever webpki refuses.
 
 use std::collections::BTreeSet;
 
 use time::{Date, Month, Time};
+use webpki::{EndEntityCert, Error};
 use x509_parser::asn1_rs::Oid;
 
 use super::CertificateError;
@@ -18,7 +19,18 @@ const VALIDITY: usize = 3;
 const VERSION: u8 = 0xa0;
 const EXTENSIONS: u8 = 0xa3;
 
-/// Fails for such encodings only; x509-parser checks everything else.
+/// Returns why webpki cannot read a certificate. It compares tags that x509-parser ignores.
+pub(super) fn fault(certificate: &[u8]) -> Option<&'static str> {
+    match EndEntityCert::try_from(&certificate.into()) {
+        // The check `purpose` reports unknown critical extensions.
+        Ok(_) | Err(Error::UnsupportedCriticalExtension) => None,
+        Err(Error::UnsupportedCertVersion) => Some("is not of version 3"),
+        Err(Error::SignatureAlgorithmMismatch) => Some("names two signature algorithms"),
+        Err(_) => Some("is malformed"),
+    }
+}
+
+/// Fails for invalid times and repeated extensions. webpki ignores repeated ones that it does not know.
 pub(super) fn check(certificate: &[u8]) -> Result<(), CertificateError> {
     let tbs = tbs_fields(certificate).ok_or(CertificateError::Malformed)?;
     let has_version = tbs.first().is_some_and(|field| field.tag == VERSION);

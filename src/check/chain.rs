@@ -18,6 +18,7 @@ pub(super) fn check(
 ) -> Vec<Finding> {
     let mut findings: Vec<Finding> = expired_issuers(file, chain, context).collect();
     findings.extend(missing_issuer(file, chain));
+    findings.extend(faulty_issuers(file, chain));
     let is_explained = is_explained || !findings.is_empty();
     let rule = context.path.filter(|rule| rule.no_path == Status::Fail || !is_explained);
     match rule.map(|rule| (path::validate(chain, rule.anchors, context.at), rule.no_path)) {
@@ -49,6 +50,16 @@ fn expired_issuers(file: &str, chain: &Chain, context: &CheckContext<'_>) -> imp
         let (label, expiry) = (issuer.label(), text::rfc3339(issuer.not_after));
         Finding::warn(Check::Chain, format!("{file}: the intermediate {label} expired at {expiry}"))
             .hint("renew the certificate to get a current chain; clients may reject this one")
+    })
+}
+
+fn faulty_issuers(file: &str, chain: &Chain) -> impl Iterator<Item = Finding> {
+    chain.issuers.iter().filter_map(move |issuer| {
+        let detail =
+            format!("{file}: the intermediate {} {}; TLS clients reject it", issuer.label(), issuer.fault?);
+        Some(
+            Finding::warn(Check::Chain, detail).hint("renew the certificate to get a chain that they accept"),
+        )
     })
 }
 

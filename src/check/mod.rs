@@ -75,3 +75,76 @@ pub fn vet<'a>(bundle: &'a Bundle, findings: &[Finding]) -> Result<Vetted<'a>, N
 fn has_failed(findings: &[Finding]) -> bool {
     findings.iter().any(|finding| finding.status == Status::Fail)
 }
+
+#[cfg(test)]
+mod tests {
+    use edgecert_sandbox::Authority;
+    use time::Duration;
+    use webpki::{EndEntityCert, Error};
+
+    use super::*;
+    use crate::bundle::Files;
+    use crate::pem::{self, Block};
+
+    /// An ordinary leaf and its issuer.
+    fn issued() -> [Vec<u8>; 2] {
+        let issued = Authority::new("Test").unwrap().issue(&["a.example"]).unwrap();
+        [&issued.cert, &issued.chain].map(|pem| match pem::parse(pem.as_bytes()).blocks.pop() {
+            Some(Block::Certificate(der)) => der,
+            _ => panic!("no certificate: {pem}"),
+        })
+    }
+
+    /// The findings for a chain that are no success.
+    fn problems(chain: &[&[u8]]) -> Vec<(Check, Status, String)> {
+        let files = Files { cert: "chain.pem".into(), issuers: None, key: None };
+        let pem: String =
+            chain.iter().map(|der| pem::encode("CERTIFICATE", der).expose().to_owned()).collect();
+        let bundle = Bundle::from_bytes(&files, pem.as_bytes(), None, None);
+        let leaf = bundle.chain.as_ref().map(|chain| chain.leaf.not_before).ok();
+        let at = leaf.map_or(time::OffsetDateTime::UNIX_EPOCH, |issued| issued + Duration::days(30));
+        let context = CheckContext { domains: &[], at, untrusted: Status::Fail, path: None, directory: None };
+        let findings = run(&bundle, &context).into_iter();
+        let problems = findings.filter(|finding| matches!(finding.status, Status::Warn | Status::Fail));
+        problems.map(|finding| (finding.check, finding.status, finding.detail)).collect()
+    }
+
+    /// Gives the identifier of the first extension the tag 0x88.
+    fn with_wrong_tag(der: &[u8]) -> Vec<u8> {
+        let at = der.windows(4).position(|bytes| bytes == [0x06, 0x03, 0x55, 0x1d]).unwrap();
+        let mut changed = der.to_owned();
+        changed[at] = 0x88;
+        changed
+    }
+
+    #[test]
+    fn what_webpki_cannot_read_is_reported() {
+        let [leaf, issuer] = issued();
+        assert_eq!(problems(&[&leaf, &issuer]), []);
+        let found = "chain.pem holds a certificate that is malformed; TLS clients reject it";
+        let expected = [(Check::Pem, Status::Fail, found.to_owned())];
+        assert_eq!(problems(&[&with_wrong_tag(&leaf), &issuer]), expected);
+        let found = "chain.pem: the intermediate Test intermediate is malformed; TLS clients reject it";
+        let expected = [(Check::Chain, Status::Warn, found.to_owned())];
+        assert_eq!(problems(&[&leaf, &with_wrong_tag(&issuer)]), expected);
+    }
+
+    #[test]
+    fn webpki_accepts_what_passes_with_flipped_bit() {
+        let [leaf, issuer] = issued();
+        let passes =
+            |leaf: &[u8]| problems(&[leaf, &issuer]).iter().all(|(_, status, _)| *status != Status::Fail);
+        assert!(passes(&leaf));
+        let is_refused = |leaf: &[u8]| {
+            let leaf = leaf.into();
+            EndEntityCert::try_from(&leaf).is_err_and(|error| error != Error::UnsupportedCriticalExtension)
+        };
+        let escapes = |bit: &usize| {
+            let mut flipped = leaf.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            is_refused(&flipped) && passes(&flipped)
+        };
+        let escaped: Vec<usize> = (0..leaf.len() * 8).filter(escapes).collect();
+        assert!(escaped.is_empty(), "bits {escaped:?} of {leaf:02x?}");
+    }
+}

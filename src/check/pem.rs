@@ -6,6 +6,7 @@ use crate::text;
 
 pub(super) fn check(bundle: &Bundle) -> Vec<Finding> {
     let mut findings = chain_findings(bundle);
+    findings.extend(leaf_finding(bundle));
     findings.extend(key_finding(bundle));
     if findings.is_empty() {
         findings.push(Finding::ok(Check::Pem, summary(bundle)));
@@ -27,6 +28,13 @@ fn chain_findings(bundle: &Bundle) -> Vec<Finding> {
             defects.iter().map(|defect| fail(&defect.found, defect.hint)).collect()
         }
     }
+}
+
+fn leaf_finding(bundle: &Bundle) -> Option<Finding> {
+    let fault = bundle.chain.as_ref().ok()?.leaf.fault?;
+    let file = text::path(&bundle.files.cert);
+    let detail = format!("{file} holds a certificate that {fault}; TLS clients reject it");
+    Some(Finding::fail(Check::Pem, detail).hint("have the CA issue it again; RFC 5280 forbids this"))
 }
 
 fn key_finding(bundle: &Bundle) -> Option<Finding> {
