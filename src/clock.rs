@@ -47,7 +47,7 @@ pub struct Moment {
 }
 
 /// No new work starts after this instant. Time during which the machine is suspended may not count.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Deadline(Instant);
 
 /// Longest time to a deadline, so that it stays within the clock's range.

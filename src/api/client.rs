@@ -3,11 +3,10 @@
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use super::body::{Body, TextBody};
+use super::body::Body;
 use super::config::{ClientConfig, SetupError};
 use super::error::{AttemptError, RequestError};
 use super::response::Response;
-use super::retries::Retries;
 use super::transport::{Request, Transport};
 use super::wire::Site;
 use crate::clock::Deadline;
@@ -17,15 +16,15 @@ use crate::settings::BaseUrl;
 /// Sends requests to the service until a deadline.
 pub(crate) struct Client {
     transport: Transport,
-    deadline: Deadline,
+    pub(super) deadline: Deadline,
     /// Limit for each request.
-    max_attempts: u32,
+    pub(super) max_attempts: u32,
 }
 
 impl Client {
     /// Prepares the connection; sends nothing. Responses are redacted with `redactor`.
     pub(crate) fn new(
-        config: &ClientConfig,
+        config: ClientConfig,
         redactor: Redactor,
         deadline: Deadline,
     ) -> Result<Self, SetupError> {
@@ -90,24 +89,18 @@ impl Client {
         request: &Request,
         read: impl FnOnce(Response) -> Result<T, AttemptError> + Send + 'static,
     ) -> Result<T, AttemptError> {
-        let response = self.receive::<TextBody>(request).await?;
+        let response = self.receive(request, async |body| body.text().await).await?;
         let result = read_until(self.deadline, response, read).await;
-        result.unwrap_or_else(|| Err(AttemptError::TimedOut { host: self.transport.peer().to_owned() }))
+        result.unwrap_or_else(|| Err(self.transport.timed_out()))
     }
 
-    /// Sends a request once and receives the response.
-    pub(super) async fn receive<B: Body>(&self, request: &Request) -> Result<B::Response, AttemptError> {
-        self.transport.send::<B>(request, self.deadline).await
-    }
-
-    /// Repeats `attempt` as described at [`Retries::run`].
-    pub(super) async fn retry<T>(
+    /// Sends a request once, and receives the response with `receive`.
+    pub(super) async fn receive<T>(
         &self,
         request: &Request,
-        attempt: impl AsyncFn() -> Result<T, AttemptError>,
-    ) -> Result<(T, u32), RequestError> {
-        let retries = Retries { deadline: self.deadline, max_attempts: self.max_attempts };
-        retries.run(request, attempt).await
+        receive: impl AsyncFnOnce(Body<'_>) -> Result<T, AttemptError>,
+    ) -> Result<T, AttemptError> {
+        self.transport.send(request, self.deadline, receive).await
     }
 }
 

@@ -1,10 +1,9 @@
-//! What a client needs to reach a service: its URL, the API key, TLS and the shared limiter.
+//! What a client needs to reach a service: its URL, the API key, TLS and proxy.
 
 use std::sync::Arc;
 
 use rustls::RootCertStore;
 
-use super::limiter::Limiter;
 use crate::clock::Deadline;
 use crate::secret::Secret;
 use crate::settings::{BaseUrl, Proxy, Roots, Settings};
@@ -25,7 +24,6 @@ pub(crate) struct ClientConfig {
     pub(super) api_key: Secret,
     pub(super) tls: rustls::ClientConfig,
     pub(super) proxy: Option<Proxy>,
-    pub(super) limiter: Arc<Limiter>,
 }
 
 impl ClientConfig {
@@ -41,7 +39,6 @@ impl ClientConfig {
             api_key: settings.api_key.clone(),
             tls: tls(load_roots(&settings.roots, is_plain, stores, deadline)?)?,
             proxy: settings.proxy.clone(),
-            limiter: Arc::new(Limiter::new()),
         })
     }
 
@@ -52,7 +49,7 @@ impl ClientConfig {
     }
 
     pub(super) fn offers_http2(&self) -> bool {
-        !self.tls.alpn_protocols.is_empty()
+        !self.base_url.is_plain() && !self.tls.alpn_protocols.is_empty()
     }
 }
 

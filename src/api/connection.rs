@@ -33,30 +33,12 @@ pub(super) fn connection_error(error: reqwest::Error, host: &str, phase: Request
     if error.is_timeout() {
         return AttemptError::TimedOut { host };
     }
-    let reason = http2_reason(&error).unwrap_or_else(|| innermost_reason(&error));
+    let reason = innermost_reason(&error);
     if error.is_connect() && phase == RequestPhase::Request {
         AttemptError::Unreachable { host, reason }
     } else {
         AttemptError::ConnectionClosed { host, reason }
     }
-}
-
-/// Why an HTTP/2 connection or a request on it has failed; `None` for other errors.
-fn http2_reason(error: &reqwest::Error) -> Option<String> {
-    let mut sources = std::iter::successors(error.source(), |error| (*error).source());
-    let error = sources.find_map(|error| error.downcast_ref::<h2::Error>())?;
-    let reason = error.reason()?;
-    let end = match (error.is_go_away(), error.is_remote()) {
-        (true, true) => "the service closed the HTTP/2 connection",
-        (false, true) => "the service reset the request",
-        (_, false) => "the HTTP/2 connection broke",
-    };
-    Some(match reason {
-        h2::Reason::NO_ERROR => end.to_owned(),
-        h2::Reason::REFUSED_STREAM => "the service refused the request before processing it".to_owned(),
-        h2::Reason::ENHANCE_YOUR_CALM => format!("{end} because it received too many requests"),
-        reason => format!("{end}: {}", reason.description()),
-    })
 }
 
 /// The innermost source of an error: it names the fault, where the outer ones say "error sending request".

@@ -7,7 +7,6 @@ use super::client::Client;
 use super::error::{AttemptError, RequestError};
 use super::gap::Gap;
 use super::list::List;
-use super::list_reader::ListReader;
 use super::response::{Download, Response};
 use super::transport::Request;
 use super::upload_body::UploadBody;
@@ -91,7 +90,7 @@ impl Client {
     /// Lists sites or records. Every account has both lists, so a server without them is not the service.
     async fn list<T: FromJson>(&self, path: &'static str) -> Result<List<T>, RequestError> {
         let request = Request::get(path);
-        let list = self.retry(&request, async || self.receive::<ListReader<T>>(&request).await?).await;
+        let list = self.retry(&request, async || self.receive(&request, List::receive).await).await;
         let list = list.map(|(list, _)| list);
         list.map_err(|failed| RequestError { error: failed.error.of_list(self.base_url(), path), ..failed })
     }

@@ -1,7 +1,6 @@
 //! The HTTP client, for the service and for other servers: no redirects, no proxy other than the configured one, TLS
 //! with ring.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::Client;
@@ -10,7 +9,6 @@ use reqwest::header::HeaderMap;
 use super::config::{SetupError, load_roots, tls};
 use super::connection::{RequestPhase, connection_error, innermost_reason};
 use super::error::AttemptError;
-use super::opening::{Opening, OpeningLayer};
 use crate::clock::Deadline;
 use crate::dns;
 use crate::settings::{Proxy, Roots};
@@ -18,27 +16,27 @@ use crate::trust::TrustStores;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// A response is stalled if it brings no byte for this long. Shorter than most deadlines, so that its connection is
+/// replaced.
+const READ_TIMEOUT: Duration = Duration::from_secs(25);
+
 /// How often an HTTP/2 connection with requests in flight is probed, and how long the response may take.
 const PING_INTERVAL: Duration = Duration::from_secs(5);
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Makes a client that sends these headers with each request. `opening` is told of each connection.
+/// Makes a client that sends these headers with each request.
 pub(super) fn http_client(
     tls: rustls::ClientConfig,
     proxy: Option<&Proxy>,
     headers: HeaderMap,
-    opening: Option<Arc<Opening>>,
 ) -> Result<Client, SetupError> {
-    let builder = match opening {
-        Some(opening) => Client::builder().connector_layer(OpeningLayer(opening)),
-        None => Client::builder(),
-    };
-    let builder = dns::configure(builder)
+    let builder = dns::configure(Client::builder())
         .user_agent(concat!("edgecert/", env!("CARGO_PKG_VERSION")))
         .default_headers(headers)
         .redirect(reqwest::redirect::Policy::none())
         .referer(false)
         .connect_timeout(CONNECT_TIMEOUT)
+        .read_timeout(READ_TIMEOUT)
         // Otherwise all requests on a connection that is silently dead would time out, and their repetitions, too.
         .http2_keep_alive_interval(PING_INTERVAL)
         .http2_keep_alive_timeout(PING_TIMEOUT)
@@ -68,7 +66,7 @@ pub(crate) fn anonymous_client(
     deadline: Deadline,
 ) -> Result<Client, SetupError> {
     let roots = load_roots(roots, is_plain, &TrustStores::default(), deadline)?;
-    http_client(tls(roots)?, proxy, HeaderMap::new(), None)
+    http_client(tls(roots)?, proxy, HeaderMap::new())
 }
 
 /// Why a request to another server failed, without its URL and host, which may be secret.

@@ -42,10 +42,8 @@ struct Arrays<T> {
     redactor: Arc<Redactor>,
 }
 
-impl<T: FromJson> Body for ListReader<T> {
-    type Response = Result<List<T>, AttemptError>;
-
-    fn begin(_: usize, redactor: Arc<Redactor>) -> Self {
+impl<T: FromJson> ListReader<T> {
+    fn new(redactor: Arc<Redactor>) -> Self {
         Self {
             decoder: Utf8Decoder::default(),
             splitter: Splitter::default(),
@@ -72,7 +70,7 @@ impl<T: FromJson> Body for ListReader<T> {
         }
     }
 
-    fn end(mut self, status: u16) -> Self::Response {
+    fn end(mut self, status: u16) -> Result<List<T>, AttemptError> {
         if self.result.is_ok() {
             let Self { decoder, splitter, arrays, .. } = &mut self;
             self.result = decoder.end(|text| splitter.push(text, arrays));
@@ -94,12 +92,23 @@ impl<T: FromJson> Body for ListReader<T> {
 }
 
 impl<T: FromJson> List<T> {
+    /// Receives a list.
+    pub(super) async fn receive(mut body: Body<'_>) -> Result<Self, AttemptError> {
+        let mut reader = ListReader::new(Arc::clone(body.redactor));
+        while let Some(chunk) = body.chunk().await? {
+            if reader.push(&chunk).is_break() {
+                break;
+            }
+        }
+        reader.end(body.status())
+    }
+
     /// Reads a response that arrives in these chunks.
     pub(super) fn read<'c>(
         chunks: impl IntoIterator<Item = &'c [u8]>,
         redactor: Arc<Redactor>,
     ) -> Result<Self, AttemptError> {
-        let mut reader = ListReader::begin(0, redactor);
+        let mut reader = ListReader::new(redactor);
         let _ = chunks.into_iter().try_for_each(|chunk| reader.push(chunk));
         reader.end(200)
     }

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,27 +11,28 @@ use reqwest::header::{
 };
 use reqwest::{Method, Version};
 use serde_json::Value;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc2822;
+use tokio::sync::MutexGuard;
 use tokio::time::timeout;
 
-use super::body::{Body, TextBody};
+use super::body::Body;
 use super::config::{ClientConfig, SetupError};
 use super::connection::{RequestPhase, connection_error};
-use super::connections::{Connections, Pool};
 use super::error::AttemptError;
-use super::limiter::Limiter;
-use super::opening::Opening;
+use super::http::http_client;
+use super::limits::Limits;
 use super::response::Response;
 use crate::clock::Deadline;
 use crate::secret::Redactor;
 use crate::settings::{BaseUrl, Proxy};
 use crate::text;
 
-/// Time limit of one attempt, which begins again with each further `PROGRESS_BYTES` of its response. Shorter than most
-/// deadlines, so that a stalled connection is replaced.
-const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(25);
+/// Requests do not wait longer than this for the first one on a connection.
+const MAX_WAIT: Duration = Duration::from_secs(1);
 
-/// A response is not stalled while it brings this much within `ATTEMPT_TIMEOUT`.
-const PROGRESS_BYTES: usize = 64 << 10;
+/// The longest pause that the service can ask for.
+const MAX_PAUSE: Duration = Duration::from_hours(24);
 
 /// A request to an endpoint.
 pub(super) struct Request {
@@ -68,12 +69,43 @@ impl fmt::Display for Request {
 
 /// A service, and how it is reached.
 struct Service {
-    connections: Connections,
-    base_url: BaseUrl,
+    config: ClientConfig,
     /// Names the service in errors.
     peer: String,
-    limiter: Arc<Limiter>,
-    opening: Arc<Opening>,
+    limits: Limits,
+    connection: Mutex<Arc<Connection>>,
+}
+
+/// An HTTP client. Over HTTP/2 its requests share one connection, otherwise it opens as many as it needs.
+struct Connection {
+    client: reqwest::Client,
+    /// Of the first response; known from the start unless HTTP/2 is offered.
+    version: OnceLock<Version>,
+    /// Held by the request that finds out the version. Without it, each would open a connection of its own.
+    first: tokio::sync::Mutex<()>,
+}
+
+impl Connection {
+    /// Opens nothing yet.
+    fn new(config: &ClientConfig) -> Result<Self, SetupError> {
+        let client = http_client(config.tls.clone(), config.proxy.as_ref(), default_headers(config)?)?;
+        let version = if config.offers_http2() { OnceLock::new() } else { Version::HTTP_11.into() };
+        Ok(Self { client, version, first: tokio::sync::Mutex::default() })
+    }
+
+    /// Waits until the version is known, or this request is the one that finds it out. That one keeps the guard until
+    /// it has a response.
+    async fn wait(&self) -> Option<MutexGuard<'_, ()>> {
+        if self.version.get().is_some() {
+            return None;
+        }
+        let first = timeout(MAX_WAIT, self.first.lock()).await.ok()?;
+        self.version.get().is_none().then_some(first)
+    }
+
+    fn may_be_http2(&self) -> bool {
+        self.version.get().is_none_or(|version| *version == Version::HTTP_2)
+    }
 }
 
 /// The connections to one service, with the secrets that responses must not repeat.
@@ -84,12 +116,10 @@ pub(super) struct Transport {
 }
 
 impl Transport {
-    pub(super) fn new(config: &ClientConfig, redactor: Redactor) -> Result<Self, SetupError> {
-        let (base_url, limiter) = (config.base_url.clone(), Arc::clone(&config.limiter));
-        let opening = Arc::new(Opening::new(!base_url.is_plain() && config.offers_http2()));
-        let connections = Connections::new(config, default_headers(config)?, &opening)?;
-        let peer = peer(&base_url, config.proxy.as_ref());
-        let service = Arc::new(Service { connections, base_url, peer, limiter, opening });
+    pub(super) fn new(config: ClientConfig, redactor: Redactor) -> Result<Self, SetupError> {
+        let peer = peer(&config.base_url, config.proxy.as_ref());
+        let connection = Mutex::new(Arc::new(Connection::new(&config)?));
+        let service = Arc::new(Service { config, peer, limits: Limits::new(), connection });
         Ok(Self { service, redactor: Arc::new(redactor), skew: Cell::default() })
     }
 
@@ -99,12 +129,7 @@ impl Transport {
     }
 
     pub(super) fn base_url(&self) -> &BaseUrl {
-        &self.service.base_url
-    }
-
-    /// The service's host and port.
-    pub(super) fn peer(&self) -> &str {
-        &self.service.peer
+        &self.service.config.base_url
     }
 
     /// How far this host's clock is ahead of the service's; `None` until a response has a `Date`.
@@ -112,105 +137,84 @@ impl Transport {
         self.skew.get()
     }
 
-    /// Waits until the limiter would permit a request.
+    /// Waits until another request could be sent, or for as long as one would wait.
     pub(super) async fn wait(&self, deadline: Deadline) {
-        self.service.limiter.wait(deadline).await;
+        drop(self.service.limits.acquire(deadline).await);
     }
 
-    /// Sends a request once, as soon as the limiter permits it, and receives the response.
-    pub(super) async fn send<B: Body>(
+    /// Sends a request once, as soon as the limits permit it, and receives the response, whose body is read by
+    /// `receive` if it is a success.
+    pub(super) async fn send<T>(
         &self,
         request: &Request,
         deadline: Deadline,
-    ) -> Result<B::Response, AttemptError> {
-        let permit =
-            self.service.limiter.acquire(deadline).await.map_err(|backoff| self.not_sent(backoff))?;
-        let pool = self.service.connections.pool();
-        let result = self.attempt::<B>(request, &pool, deadline).await;
-        match &result {
-            Err(AttemptError::ConnectionClosed { .. }) => self.service.opening.set_closed(),
-            Err(AttemptError::TimedOut { .. }) if self.service.opening.may_be_shared() => {
-                self.service.connections.replace(&pool);
-                self.service.opening.set_closed();
+        receive: impl AsyncFnOnce(Body<'_>) -> Result<T, AttemptError>,
+    ) -> Result<T, AttemptError> {
+        let Service { limits, connection, .. } = &*self.service;
+        let _permit = limits.acquire(deadline).await.map_err(|pause| self.not_sent(pause))?;
+        let current = || connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = Arc::clone(&current());
+        let attempt = timeout(deadline.left(), self.attempt(request, &used, receive)).await;
+        let result = attempt.unwrap_or_else(|_| Err(self.timed_out()));
+        if let Err(error) = &result {
+            if let Some(pause) = error.retry_after() {
+                limits.pause(pause);
             }
-            _ => {}
+            // A repetition on the same connection would share its fate.
+            let is_broken =
+                matches!(error, AttemptError::TimedOut { .. } | AttemptError::ConnectionClosed { .. });
+            if is_broken && used.may_be_http2() && Arc::ptr_eq(&used, &current()) {
+                match Connection::new(&self.service.config) {
+                    Ok(new) => *current() = Arc::new(new),
+                    Err(error) => log::info!("the connection is not replaced: {error}"),
+                }
+            }
         }
-        self.service.limiter.release(permit, &result);
         result
     }
 
-    /// The error of a request that the limiter cannot admit before the deadline.
-    fn not_sent(&self, backoff: Duration) -> AttemptError {
-        if backoff.is_zero() {
+    /// The error of a request that the limits cannot admit before the deadline.
+    fn not_sent(&self, pause: Duration) -> AttemptError {
+        if pause.is_zero() {
             return self.timed_out();
         }
         let message = "it asks for a pause beyond the deadline".into();
-        AttemptError::Unavailable { status: 429, retry_after: Some(backoff), message }
+        AttemptError::Unavailable { status: 429, retry_after: Some(pause), message }
     }
 
-    async fn attempt<B: Body>(
+    async fn attempt<T>(
         &self,
         request: &Request,
-        pool: &Pool,
-        deadline: Deadline,
-    ) -> Result<B::Response, AttemptError> {
-        let first = timeout(deadline.left(), self.service.opening.wait()).await.ok().flatten();
-        let url = self.service.base_url.join(&request.path);
-        let mut builder = pool.client.request(request.method.clone(), url);
+        connection: &Connection,
+        receive: impl AsyncFnOnce(Body<'_>) -> Result<T, AttemptError>,
+    ) -> Result<T, AttemptError> {
+        let first = connection.wait().await;
+        let Service { config, peer, limits, .. } = &*self.service;
+        let mut builder =
+            connection.client.request(request.method.clone(), config.base_url.join(&request.path));
         if let Some(body) = &request.body {
             builder = builder.header(CONTENT_TYPE, "application/json").body(body.clone());
         }
         log::info!("{request}");
-        let limit = deadline.or_sooner(Deadline::after(ATTEMPT_TIMEOUT));
-        let response = timeout(limit.left(), builder.send())
-            .await
-            .map_err(|_| self.timed_out())?
-            .map_err(|error| connection_error(error, &self.service.peer, RequestPhase::Request))?;
-        let is_http2 = response.version() == Version::HTTP_2;
-        self.service.limiter.set_http2(is_http2);
-        self.service.opening.set_answered(is_http2);
+        let response = builder.send().await;
+        let response = response.map_err(|error| connection_error(error, peer, RequestPhase::Request))?;
+        if *connection.version.get_or_init(|| response.version()) == Version::HTTP_2 {
+            limits.widen();
+        }
         drop(first);
         let (status, headers) = (response.status(), response.headers().clone());
         self.skew.set(skew(&headers, crate::clock::now()).or(self.skew.get()));
+        let body = Body { response, peer, redactor: &self.redactor };
         let result = if status.is_success() {
-            self.receive::<B>(response, limit, deadline).await
+            receive(body).await
         } else {
-            let response = self.receive::<TextBody>(response, limit, deadline).await?;
-            Err(self.failure(&headers, &response))
+            Err(self.failure(&headers, &body.text().await?))
         };
         log::info!("{request}: {status}");
         result
     }
 
-    /// Receives the body of a response. `limit` is the end of the attempt unless the response makes progress.
-    async fn receive<B: Body>(
-        &self,
-        mut response: reqwest::Response,
-        mut limit: Deadline,
-        deadline: Deadline,
-    ) -> Result<B::Response, AttemptError> {
-        let length = response.content_length().and_then(|length| usize::try_from(length).ok());
-        let mut body = B::begin(length.unwrap_or_default(), Arc::clone(&self.redactor));
-        let mut progress = 0;
-        loop {
-            let chunk = timeout(limit.left(), response.chunk())
-                .await
-                .map_err(|_| self.timed_out())?
-                .map_err(|error| connection_error(error, &self.service.peer, RequestPhase::Response))?;
-            let Some(chunk) = chunk else { break };
-            if body.push(&chunk).is_break() {
-                break;
-            }
-            progress += chunk.len();
-            if progress >= PROGRESS_BYTES {
-                progress = 0;
-                limit = deadline.or_sooner(Deadline::after(ATTEMPT_TIMEOUT));
-            }
-        }
-        Ok(body.end(response.status().as_u16()))
-    }
-
-    fn timed_out(&self) -> AttemptError {
+    pub(super) fn timed_out(&self) -> AttemptError {
         AttemptError::TimedOut { host: self.service.peer.clone() }
     }
 
@@ -257,17 +261,21 @@ fn default_headers(config: &ClientConfig) -> Result<HeaderMap, SetupError> {
 }
 
 /// How far a clock that shows `now` is ahead of the `Date` of a response (RFC 9110, section 6.6.1).
-fn skew(headers: &HeaderMap, now: time::OffsetDateTime) -> Option<time::Duration> {
-    let date = httpdate::parse_http_date(headers.get(DATE)?.to_str().ok()?).ok()?;
-    Some(now - time::OffsetDateTime::from(date))
+fn skew(headers: &HeaderMap, now: OffsetDateTime) -> Option<time::Duration> {
+    Some(now - date(headers.get(DATE)?.to_str().ok()?)?)
 }
 
 /// The pause in `Retry-After`: seconds or a date (RFC 9110, section 10.2.3).
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    if let Ok(seconds) = text.parse() {
-        return Some(Duration::from_secs(seconds));
-    }
-    let date: time::OffsetDateTime = httpdate::parse_http_date(text).ok()?.into();
-    Some((date - crate::clock::now()).try_into().unwrap_or_default())
+    let pause = match text.parse() {
+        Ok(seconds) => Duration::from_secs(seconds),
+        Err(_) => (date(text)? - crate::clock::now()).try_into().unwrap_or_default(),
+    };
+    Some(pause.min(MAX_PAUSE))
+}
+
+/// A date as in `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, section 5.6.7); its two obsolete forms are not read.
+fn date(text: &str) -> Option<OffsetDateTime> {
+    OffsetDateTime::parse(text, &Rfc2822).ok()
 }

@@ -102,7 +102,7 @@ pub(super) fn with_session(
     let mut redactor = Redactor::default();
     redactor.hide(&settings.api_key);
     let config = ClientConfig::new(&settings, &TrustStores::default(), deadline)?;
-    let client = Client::new(&config, redactor, deadline)?;
+    let client = Client::new(config, redactor, deadline)?;
     let session = Session { client, settings, deadline };
     Runtime::new()?.block_on(run(&session, report))?
 }

@@ -116,7 +116,7 @@ impl ClientCache {
         }
         let config = ClientConfig::new(settings, &self.stores, deadline)?;
         let config = if self.is_http2_offered { config.with_http2() } else { config };
-        let client = Client::new(&config, redactor, deadline)?;
+        let client = Client::new(config, redactor, deadline)?;
         // The cache keeps no secret of a lineage.
         let _ = self.client.set(client.for_task(Redactor::default(), deadline));
         Ok(client)

@@ -1,7 +1,7 @@
 //! Measures what the hook costs, beside its peers and the goals:
-//! `cargo run --release --example figures [single|checks|fleet|bulk|delay|hosts|size]… [--json]`.
+//! `cargo run --release --example figures [single|checks|fleet|bulk|delay|size]… [--json]`.
 //!
-//! The service is nginx on loopback, and simulated for `hosts`. `EDGECERT_BIN` names another binary to measure. The program fails if a goal is
+//! The service is nginx on loopback. `EDGECERT_BIN` names another binary to measure. The program fails if a goal is
 //! missed or a figure cannot be measured, and names the Debian package that is missing.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "this program prints its results")]
@@ -11,7 +11,6 @@ mod bulk;
 mod checks;
 mod fixture;
 mod fleet;
-mod hosts;
 mod observe;
 mod proxy;
 mod server;
@@ -31,13 +30,12 @@ use crate::table::Table;
 /// A part of the figures, which adds its rows.
 type Group = fn(&Fixture, &mut Table) -> Result<()>;
 
-const GROUPS: [(&str, Group); 7] = [
+const GROUPS: [(&str, Group); 6] = [
     ("single", single::add),
     ("checks", checks::add),
     ("fleet", fleet::add),
     ("bulk", bulk::add),
     ("delay", bulk::add_delayed),
-    ("hosts", hosts::add),
     ("size", size::add),
 ];
 

@@ -61,7 +61,6 @@ mod proxy;
 mod readme;
 mod secrets;
 mod settings;
-mod shared_budget;
 mod shared_lineages;
 mod sites;
 mod slack;

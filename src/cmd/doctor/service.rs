@@ -32,7 +32,7 @@ impl ServiceProbe {
         redactor.hide(&settings.api_key);
         let deadline = Deadline::after(settings.timeout);
         let config = ClientConfig::new(settings, stores, deadline)?;
-        let client = Client::new(&config, redactor, deadline)?.with_max_attempts(MAX_ATTEMPTS);
+        let client = Client::new(config, redactor, deadline)?.with_max_attempts(MAX_ATTEMPTS);
         let account = Runtime::new()?.block_on(client.listing())?;
         Ok(Self { account, clock_skew: client.skew() })
     }

@@ -1,12 +1,10 @@
-//! Lineages, accounts and state files in large numbers, calls of the hook whose instructions are counted, and simulated
-//! hosts that share an account. Shared by the figures (`tests/figures`) and the tests.
+//! Lineages, accounts and state files in large numbers, and calls of the hook whose instructions are counted. Shared by the figures (`tests/figures`) and the tests.
 //!
 //! Number `n` is the lineage of `sN.example`, its site and its record.
 
 mod account;
 mod authority;
 mod call;
-mod hosts;
 mod instructions;
 mod lineage;
 mod programs;
@@ -15,7 +13,6 @@ mod state;
 pub use account::{site_json, write_listings};
 pub use authority::{Authority, IssuedCert};
 pub use call::Call;
-pub use hosts::{Budget, Renewals, Simulated, simulate};
 pub use instructions::instructions;
 pub use lineage::{Lineage, domain};
 pub use programs::{find_program, run};

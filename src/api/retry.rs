@@ -1,0 +1,55 @@
+//! When a request is repeated, and after which pause.
+
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::client::Client;
+use super::error::{AttemptError, RequestError};
+use super::transport::Request;
+
+/// The pause after the first attempt, and the longest one, without what is added at random.
+const MIN_PAUSE: Duration = Duration::from_millis(200);
+const MAX_PAUSE: Duration = Duration::from_secs(10);
+
+/// Attempts of a request whose response cannot be parsed; the next one is unlikely to differ.
+const MAX_INVALID_RESPONSES: u32 = 4;
+
+impl Client {
+    /// Repeats `attempt` until it succeeds, fails for good, or no time is left for another one. Also returns the
+    /// number of attempts.
+    pub(super) async fn retry<T>(
+        &self,
+        request: &Request,
+        attempt: impl AsyncFn() -> Result<T, AttemptError>,
+    ) -> Result<(T, u32), RequestError> {
+        let (mut attempts, mut may_be_done, mut doubling) = (0, false, MIN_PAUSE);
+        loop {
+            attempts += 1;
+            let error = match attempt().await {
+                Ok(value) => {
+                    if attempts > 1 {
+                        log::warn!("{request} succeeded on attempt {attempts}");
+                    }
+                    return Ok((value, attempts));
+                }
+                Err(error) => error,
+            };
+            may_be_done |= error.may_be_done();
+            // At random, so that many hosts do not come back at the same moment.
+            let pause = doubling + doubling.mul_f64(fastrand::f64());
+            // `Retry-After: 0` does not shorten it.
+            let pause = pause.max(error.retry_after().unwrap_or_default());
+            doubling = MAX_PAUSE.min(doubling * 2);
+            let max_attempts = match error {
+                AttemptError::InvalidResponse { .. } => self.max_attempts.min(MAX_INVALID_RESPONSES),
+                _ => self.max_attempts,
+            };
+            if !error.is_retryable() || attempts >= max_attempts || pause >= self.deadline.left() {
+                return Err(RequestError { request: request.to_string(), attempts, may_be_done, error });
+            }
+            log::warn!("{request}: {error}; retrying in {:.1} s", pause.as_secs_f32());
+            sleep(pause).await;
+        }
+    }
+}
