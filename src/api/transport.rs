@@ -32,7 +32,7 @@ use crate::text;
 const MAX_WAIT: Duration = Duration::from_secs(1);
 
 /// The longest pause that the service can ask for.
-const MAX_PAUSE: Duration = Duration::from_hours(24);
+const MAX_RETRY_AFTER: Duration = Duration::from_hours(24);
 
 /// A request to an endpoint.
 pub(super) struct Request {
@@ -272,7 +272,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
         Ok(seconds) => Duration::from_secs(seconds),
         Err(_) => (date(text)? - crate::clock::now()).try_into().unwrap_or_default(),
     };
-    Some(pause.min(MAX_PAUSE))
+    Some(pause.min(MAX_RETRY_AFTER))
 }
 
 /// A date as in `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, section 5.6.7); its two obsolete forms are not read.
