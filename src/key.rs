@@ -79,10 +79,15 @@ impl PrivateKey {
         &self.pem
     }
 
-    /// Hides the numbers of the key, which are the same in every format.
+    /// Hides the numbers of the key, which are the same in every format, and the lines of the PEM that hold them, because
+    /// the file may be encoded again. Its other lines are public: a certificate has them, too.
     pub fn hide_in(&self, redactor: &mut Redactor) {
         for number in &self.numbers.secrets {
-            redactor.hide_number(number);
+            redactor.hide_bytes(number);
+        }
+        let lines: Vec<&str> = self.pem.expose().lines().filter(|line| redactor.is_secret(line)).collect();
+        for line in lines {
+            redactor.hide_bytes(line.as_bytes());
         }
     }
 

@@ -1,10 +1,9 @@
 //! Secrets: the API key and private keys.
 //!
-//! A `Secret` has no `Display`, an empty `Debug`, and is zeroized on drop. The `Redactor` removes secrets from text
-//! from outside, because a service may echo what it was sent.
+//! A `Secret` has no `Display`, an empty `Debug`, and is zeroized on drop. The `Redactor` withholds texts from outside
+//! that repeat a secret, because a service may echo what it was sent.
 
-mod decoded;
-mod index;
+mod decode;
 mod redactor;
 
 use std::fmt;

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
+use zeroize::Zeroizing;
 
 use super::elements::Elements;
 use super::envelope::find_object;
@@ -82,7 +83,7 @@ impl Response {
     /// Parses the JSON of a success; `None` from `parse` means that it is not what the endpoint returns.
     pub(super) fn read<T>(self, parse: impl FnOnce(&Value) -> Option<T>) -> Result<T, AttemptError> {
         let mut json = self.json()?;
-        self.cleaner()(&mut json);
+        self.redactor.clean_json(&mut json);
         parse(&json).ok_or_else(|| self.invalid(Some(&json)))
     }
 
@@ -99,7 +100,7 @@ impl Response {
             outline => self.require_ok(outline)?,
         };
         let reason = reason(&outline).map(str::to_owned);
-        let list = List::new(outline, elements_at, self.cleaner());
+        let list = List::new(outline, elements_at, |json| self.redactor.clean_json(json));
         list.ok_or_else(|| self.invalid(reason.map(Value::String).as_ref()))
     }
 
@@ -134,16 +135,6 @@ impl Response {
         match json.get("ok") {
             Some(Value::Bool(false)) => Err(AttemptError::NotOk { message: self.message_in(Some(&json)) }),
             _ => Ok(json),
-        }
-    }
-
-    /// Removes secrets, if the body may hold any.
-    fn cleaner(&self) -> impl Fn(&mut Value) {
-        let may_hold_secrets = self.body.as_ref().is_ok_and(|body| self.redactor.may_change_json(body));
-        move |json| {
-            if may_hold_secrets {
-                self.redactor.clean_json(json);
-            }
         }
     }
 
@@ -182,7 +173,9 @@ impl Download {
         let mut shown = record.clone();
         redactor.clean_json(&mut shown);
         if let Some(key) = &key_pem {
-            remove_key(key, &mut shown);
+            let mut redactor = Redactor::default();
+            hide_key(key, &mut redactor);
+            redactor.clean_json(&mut shown);
         }
         let Value::Object(mut json) = shown else { return None };
         json.remove("ok");
@@ -192,25 +185,26 @@ impl Download {
     }
 }
 
-/// Removes a downloaded key from the record.
-fn remove_key(key: &Secret, record: &mut Value) {
-    let (mut numbers, mut text) = (Redactor::default(), Redactor::default());
-    let blocks = pem::parse(key.expose().as_bytes()).blocks.into_iter();
-    let keys = blocks.filter_map(|block| match block {
-        Block::Key(format, der) => PrivateKey::from_der(format, &der).ok(),
-        _ => None,
+/// Hides a downloaded key: its numbers, or all of its text if that is not a readable key. The text also has what the
+/// certificate has, such as the public key.
+fn hide_key(key: &Secret, redactor: &mut Redactor) {
+    /// Longer than any key. A service may return anything as a key.
+    const MAX_KEY_BYTES: usize = 32 << 10;
+    let blocks = pem::parse(key.expose().as_bytes()).blocks;
+    let is_readable = blocks.iter().all(|block| match block {
+        Block::Key(format, der) => {
+            PrivateKey::from_der(*format, der).map(|key| key.hide_in(redactor)).is_ok()
+        }
+        Block::Certificate(_) => true,
+        Block::Other(label) => !label.contains("KEY"),
+        Block::EncryptedKey | Block::Broken(_) | Block::TooMany => false,
     });
-    for key in keys {
-        key.hide_in(&mut numbers);
+    if blocks.is_empty() || !is_readable {
+        let mut body = Zeroizing::new(String::with_capacity(MAX_KEY_BYTES));
+        let lines = key.expose().lines().filter(|line| !line.starts_with("-----"));
+        body.extend(lines.flat_map(str::chars).filter(char::is_ascii).take(MAX_KEY_BYTES));
+        redactor.hide(&body);
     }
-    text.hide(key);
-    // A certificate has its public key and some identifiers in common with the text of its key.
-    let cert = record.get_mut("cert_pem").map(Value::take);
-    text.clean_json(record);
-    if let (Some(cert), Value::Object(record)) = (cert, &mut *record) {
-        record.insert("cert_pem".into(), cert);
-    }
-    numbers.clean_json(record);
 }
 
 /// The reason in an error body.
@@ -228,12 +222,13 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    const WITHHELD: &str = "[withheld: it repeats a secret]";
     const KEY: &str = "-----BEGIN PRIVATE KEY-----\nMIGHAgEAMBMGByqGSM49\n-----END PRIVATE KEY-----\n";
     const KEY_BODY: &str = "MIGHAgEAMBMGByqGSM49";
 
     fn redactor() -> Arc<Redactor> {
         let mut redactor = Redactor::default();
-        redactor.hide(&Secret::new("key-0123456789".into()));
+        redactor.hide("key-0123456789");
         Arc::new(redactor)
     }
 
@@ -245,7 +240,7 @@ mod tests {
     fn json_is_released_without_secrets() {
         let sent = json!({"a": ["x key-0123456789"], "key_pem": "x", "copy": KEY, "escaped": "key-\u{200b}0123456789"});
         let read = read(200, &sent).unwrap();
-        assert_eq!(read, json!({"a": ["x [redacted]"], "copy": "[private key]", "escaped": "[redacted]"}));
+        assert_eq!(read, json!({"a": [WITHHELD], "copy": "[private key]", "escaped": WITHHELD}));
     }
 
     #[test]
@@ -257,7 +252,7 @@ mod tests {
         ];
         for body in bodies {
             let error = Response::new(200, Ok(body), redactor()).read(|_| None::<()>).unwrap_err();
-            assert!(error.to_string().ends_with(": bad [redacted]"), "{error}");
+            assert!(error.to_string().ends_with(WITHHELD), "{error}");
         }
     }
 

@@ -100,7 +100,7 @@ pub(super) fn with_session(
     let settings = Layers::new(layer, &context.env, context.configuration()?).resolve(None)?;
     let deadline = start.deadline(settings.timeout);
     let mut redactor = Redactor::default();
-    redactor.hide(&settings.api_key);
+    redactor.hide(settings.api_key.expose());
     let config = ClientConfig::new(&settings, &TrustStores::default(), deadline)?;
     let client = Client::new(config, redactor, deadline)?;
     let session = Session { client, settings, deadline };

@@ -110,7 +110,7 @@ impl ClientCache {
         mut redactor: Redactor,
         deadline: Deadline,
     ) -> Result<Client, DeployError> {
-        redactor.hide(&settings.api_key);
+        redactor.hide(settings.api_key.expose());
         if let Some(client) = self.client.get() {
             return Ok(client.for_task(redactor, deadline));
         }

@@ -166,7 +166,6 @@ impl Deployment<'_> {
         let renewal = self.may_renew().then(|| journal.renewal(self.settings, deployments)).flatten();
         journal.begin(report);
         let mut redactor = Redactor::default();
-        redactor.hide(vetted.key().pem());
         vetted.key().hide_in(&mut redactor);
         let client = clients.client(self.settings, redactor, self.deadline)?;
         let request = RolloutRequest {

@@ -1,25 +1,25 @@
-//! Removes the secrets of a run from text that comes from outside.
+//! Withholds texts from outside that repeat a secret of the run.
+//!
+//! A text is withheld whole as soon as it holds any 12 characters in a row of a secret, in any encoding of it. So
+//! nothing has to be cut out of a text, and where in the text the secret was does not matter.
 
-use std::ops::Range;
-use std::sync::OnceLock;
+use std::mem;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-use super::Secret;
-use super::decoded::{Decoded, folded, may_begin_escape};
-use super::index::{Hidden, Index, MIN_SECRET_BYTES, Window};
+use super::decode::{decoded, folded, is_plain};
 
-/// Replaces the secrets of a run, and fragments of them, in untrusted text: as they are, in base64, base64url and
-/// hexadecimal, and in any of these with escapes or in other letter case.
-#[derive(Default)]
-pub struct Redactor {
-    hidden: Vec<Hidden>,
-    /// Built for the first text.
-    index: OnceLock<Index>,
-}
+/// Takes the place of a text.
+pub(super) const WITHHELD: &str = "[withheld: it repeats a secret]";
 
-pub(super) const REDACTED: &str = "[redacted]";
+/// Characters in a row that give a secret away; fewer occur by chance.
+pub(super) const WINDOW: usize = 12;
+
+/// A shorter secret would match inside ordinary words.
+const MIN_SECRET: usize = 6;
 
 /// What a PEM private key contains.
 const PRIVATE_KEY: &str = "PRIVATE KEY";
@@ -27,155 +27,146 @@ const PRIVATE_KEY: &str = "PRIVATE KEY";
 /// Fields of JSON objects that hold a private key.
 const PRIVATE_KEY_FIELDS: [&str; 3] = ["key_pem", "private_key", "privkey"];
 
-/// A text is searched in parts of this length, each with the beginning of the next one.
-const PART_BYTES: usize = 64 << 10;
-const OVERLAP_BYTES: usize = 4 << 10;
-
-/// Longer than any key. A service may return anything as a key; only this much of a longer one is searched for.
-const MAX_SECRET_BYTES: usize = 32 << 10;
+/// The secrets of a run.
+#[derive(Default)]
+pub struct Redactor {
+    /// Hashes of all windows of all forms of the secrets. An open hash table, at most half full; 0 is a free entry.
+    pub(super) table: Zeroizing<Vec<u64>>,
+    used: usize,
+    /// The lengths of these windows. A form shorter than `WINDOW` is one window.
+    lengths: Vec<usize>,
+}
 
 impl Redactor {
-    /// Adds a secret. For PEM, the base64 body counts and the boundary lines do not.
-    pub fn hide(&mut self, secret: &Secret) {
-        let text = secret.expose();
-        // Allocated once at full size: growing would leave copies behind that are not zeroized.
-        let mut body = Zeroizing::new(String::with_capacity(text.len()));
-        body.extend(text.lines().filter(|line| !line.starts_with("-----")).map(str::trim));
-        self.add(body, text.as_bytes(), text.starts_with("-----"));
+    /// Hides a text, such as an API key.
+    pub fn hide(&mut self, secret: &str) {
+        // What looks like an escape is decoded in every text.
+        self.add(&decoded(secret));
+        self.hide_bytes(secret.as_bytes());
     }
 
-    /// Adds the number that a private key consists of, whatever structure contains it.
-    pub fn hide_number(&mut self, number: &[u8]) {
-        let zeros = number.iter().take_while(|byte| **byte == 0).count();
-        self.add(Zeroizing::default(), number.get(zeros..).unwrap_or_default(), false);
+    /// Hides bytes, such as a number that a private key consists of, in base64 and in hexadecimal, alone and between
+    /// others.
+    pub fn hide_bytes(&mut self, secret: &[u8]) {
+        let zeros = secret.iter().take_while(|byte| **byte == 0).count();
+        let secret = secret.get(zeros..).unwrap_or_default();
+        if secret.len() < MIN_SECRET {
+            return;
+        }
+        // Base64 differs after 0, 1 and 2 other bytes. The characters that depend on other bytes are left out.
+        for skipped in 0..3 {
+            let shifted = Zeroizing::new([[0; 2].get(..skipped).unwrap_or_default(), secret].concat());
+            let text = Zeroizing::new(STANDARD_NO_PAD.encode(&*shifted));
+            let end = text.len() - usize::from(!shifted.len().is_multiple_of(3));
+            self.add(text.as_bytes().get((8 * skipped).div_ceil(6)..end).unwrap_or_default());
+        }
+        self.add(Zeroizing::new(crate::text::hex(secret)).as_bytes());
     }
 
-    fn add(&mut self, text: Zeroizing<String>, bytes: &[u8], is_file: bool) {
-        let bytes = bytes.get(..MAX_SECRET_BYTES).unwrap_or(bytes);
-        if bytes.len() >= MIN_SECRET_BYTES {
-            let text = if text.len() > MAX_SECRET_BYTES { Zeroizing::default() } else { text };
-            self.hidden.push(Hidden { text, bytes: Zeroizing::new(bytes.to_vec()), is_file });
-            self.index = OnceLock::new();
+    /// Adds a form of a secret.
+    fn add(&mut self, form: &[u8]) {
+        let length = form.iter().filter(|byte| folded(**byte) != 0).count().min(WINDOW);
+        if length < MIN_SECRET {
+            return;
+        }
+        if !self.lengths.contains(&length) {
+            self.lengths.push(length);
+        }
+        let mut window = Window::default();
+        for byte in form {
+            window.push(*byte);
+            window.hash(length).into_iter().for_each(|hash| self.insert(hash));
         }
     }
 
-    fn index(&self) -> &Index {
-        self.index.get_or_init(|| Index::new(&self.hidden))
-    }
-
-    /// Returns `text` with every secret replaced.
-    pub fn clean(&self, text: &str) -> String {
-        if !self.may_change(text) {
-            return text.to_owned();
-        }
-        let mut cleaned = String::with_capacity(text.len());
-        let mut end = 0;
-        for (start, part) in parts(text) {
-            let decoded = Decoded::new(part);
-            for found in self.index().find(&decoded.bytes) {
-                let source = decoded.source(found.bytes);
-                let mut source = start + source.start..start + source.end;
-                if source.end <= end {
-                    continue;
-                }
-                source.start = source.start.max(end);
-                if !found.is_plain {
-                    source = whole_word(text, end, source);
-                }
-                cleaned.push_str(text.get(end..source.start).unwrap_or_default());
-                if source.start > end || cleaned.is_empty() {
-                    cleaned.push_str(REDACTED);
-                }
-                end = source.end;
+    fn insert(&mut self, hash: u64) {
+        if 2 * self.used >= self.table.len() {
+            let larger = Zeroizing::new(vec![0; (2 * self.table.len()).max(1024)]);
+            self.used = 0;
+            for hash in mem::replace(&mut self.table, larger).iter().filter(|hash| **hash != 0) {
+                self.insert(*hash);
             }
         }
-        cleaned.push_str(text.get(end..).unwrap_or_default());
-        cleaned
+        let slot = self.slot(hash);
+        if let Some(free @ 0) = self.table.get_mut(slot) {
+            *free = hash;
+            self.used += 1;
+        }
     }
 
-    /// Cleans every string and object key in a JSON value, and removes every private key, known or not.
+    /// The entry with this hash, or the free one where it belongs.
+    fn slot(&self, hash: u64) -> usize {
+        let last = self.table.len() - 1;
+        let mut slot = usize::try_from(hash >> 33).unwrap_or_default() & last;
+        while self.table.get(slot).is_some_and(|entry| *entry != 0 && *entry != hash) {
+            slot = (slot + 1) & last;
+        }
+        slot
+    }
+
+    /// Whether a text repeats a secret.
+    pub fn is_secret(&self, text: &str) -> bool {
+        if text.len() < MIN_SECRET || self.lengths.is_empty() {
+            return false;
+        }
+        // Nearly every text is plain, and need not be copied.
+        if is_plain(text) { self.holds(text.as_bytes()) } else { self.holds(&decoded(text)) }
+    }
+
+    fn holds(&self, text: &[u8]) -> bool {
+        let mut window = Window::default();
+        text.iter().any(|byte| {
+            window.push(*byte);
+            let mut hashes = self.lengths.iter().filter_map(|length| window.hash(*length));
+            hashes.any(|hash| self.table.get(self.slot(hash)) == Some(&hash))
+        })
+    }
+
+    /// The text, unless it repeats a secret.
+    pub fn clean(&self, text: &str) -> String {
+        if self.is_secret(text) { WITHHELD.into() } else { text.into() }
+    }
+
+    /// Cleans every string in a JSON value, and removes fields whose names repeat a secret and every private key, known
+    /// or not.
     pub fn clean_json(&self, value: &mut Value) {
         match value {
-            Value::String(text) if text.len() >= PRIVATE_KEY.len() && text.contains(PRIVATE_KEY) => {
-                *text = "[private key]".into();
-            }
-            Value::String(text) if self.may_change(text) => *text = self.clean(text),
+            Value::String(text) if text.contains(PRIVATE_KEY) => *text = "[private key]".into(),
+            Value::String(text) if self.is_secret(text) => *text = WITHHELD.into(),
             Value::Array(items) => items.iter_mut().for_each(|item| self.clean_json(item)),
             Value::Object(map) => {
-                map.retain(|name, _| !PRIVATE_KEY_FIELDS.contains(&name.as_str()));
+                map.retain(|name, _| !PRIVATE_KEY_FIELDS.contains(&name.as_str()) && !self.is_secret(name));
                 map.values_mut().for_each(|item| self.clean_json(item));
-                if map.keys().any(|name| self.may_change(name)) {
-                    let fields = std::mem::take(map).into_iter();
-                    map.extend(fields.map(|(name, item)| (self.clean(&name), item)));
-                }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
     }
+}
 
-    /// Whether `clean_json` may change the value of this JSON text. Searching the text is much cheaper than walking
-    /// the value, and hardly any response holds a secret.
-    pub(crate) fn may_change_json(&self, json: &str) -> bool {
-        let mut private_key = PRIVATE_KEY_FIELDS.iter().chain([&PRIVATE_KEY]);
-        private_key.any(|text| json.contains(text)) || self.may_hold_secret(json, Some(b'"'))
-    }
+/// The last characters of a text, while it is read from start to end.
+#[derive(Default)]
+struct Window {
+    last: u128,
+    length: usize,
+}
 
-    /// Whether `clean` may change a text.
-    fn may_change(&self, text: &str) -> bool {
-        text.len() >= MIN_SECRET_BYTES && self.may_hold_secret(text, None)
-    }
-
-    /// Whether a text holds a secret, or characters that may hide one from this search. No secret spans a `boundary`.
-    fn may_hold_secret(&self, text: &str, boundary: Option<u8>) -> bool {
-        let index = self.index();
-        let mut window = Window::default();
-        for byte in text.bytes() {
-            if Some(byte) == boundary {
-                window.clear();
-                continue;
-            }
-            if may_hide(byte) {
-                return true;
-            }
-            let byte = folded(byte);
-            if byte == 0 {
-                continue;
-            }
-            window.push(byte);
-            if index.may_end(&window) {
-                return true;
+impl Window {
+    fn push(&mut self, byte: u8) {
+        match folded(byte) {
+            0 => {}
+            byte => {
+                self.last = self.last << 8 | u128::from(byte);
+                self.length += 1;
             }
         }
-        false
     }
-}
 
-/// Whether a byte begins an escape, or a character that may be invisible.
-fn may_hide(byte: u8) -> bool {
-    may_begin_escape(byte) || !matches!(byte, b' '..=b'~' | b'\n' | b'\r' | b'\t')
-}
-
-/// Splits a text into parts, with their positions, because a decoded text takes much more memory. They overlap, so that
-/// every fragment of a secret is whole in one of them.
-fn parts(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let boundary = |at: usize| (at..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
-    (0..text.len()).step_by(PART_BYTES).map(move |start| {
-        let start = boundary(start);
-        (start, text.get(start..boundary(start + PART_BYTES + OVERLAP_BYTES)).unwrap_or_default())
-    })
-}
-
-/// Extends a part of a text to the characters around it that may belong to the same secret, but not to those before
-/// `from`.
-fn whole_word(text: &str, from: usize, part: Range<usize>) -> Range<usize> {
-    let before = text.get(from..part.start).unwrap_or_default();
-    let after = text.get(part.end..).unwrap_or_default();
-    let start = from + before.trim_end_matches(is_secret_char).len();
-    let end = text.len() - after.trim_start_matches(is_secret_char).len();
-    start..end
-}
-
-/// Whether a character occurs in base64, base64url or a typical API key.
-fn is_secret_char(c: char) -> bool {
-    c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=' | '-' | '_' | '.' | '~')
+    /// A hash of this many characters at the end, if there are as many. It is never 0.
+    fn hash(&self, length: usize) -> Option<u64> {
+        /// The odd number next to 2^128 divided by the golden ratio, which spreads the bits upwards.
+        const FIBONACCI: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
+        let window = self.last & ((1 << (8 * length)) - 1);
+        let hash = u64::try_from(window.wrapping_mul(FIBONACCI) >> 64).unwrap_or_default();
+        (self.length >= length).then_some(hash.max(1))
+    }
 }

@@ -70,9 +70,7 @@ impl ElementFields for Map<String, Value> {
     ) -> Result<(Option<Self>, usize), JsonError> {
         let limits = Limits::default();
         let mut value = limits.read(text, ValueSeed { limits: &limits, depth: 1 })?;
-        if redactor.may_change_json(text) {
-            redactor.clean_json(&mut value);
-        }
+        redactor.clean_json(&mut value);
         let fields = if let Value::Object(fields) = value { Some(fields) } else { None };
         Ok((fields, limits.spent()))
     }

@@ -29,7 +29,7 @@ impl ServiceProbe {
     /// Lists records and sites.
     pub(super) fn run(settings: &Settings, stores: &TrustStores) -> Result<Self, CommandError> {
         let mut redactor = Redactor::default();
-        redactor.hide(&settings.api_key);
+        redactor.hide(settings.api_key.expose());
         let deadline = Deadline::after(settings.timeout);
         let config = ClientConfig::new(settings, stores, deadline)?;
         let client = Client::new(config, redactor, deadline)?.with_max_attempts(MAX_ATTEMPTS);
