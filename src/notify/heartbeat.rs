@@ -47,15 +47,21 @@ pub(crate) fn send_heartbeat(
     let Some(url) = context.heartbeat_url() else { return Ok(()) };
     let (exit_code, summary) = (report.exit_code(), summary(report, moment));
     // On a separate thread: after a panic, the current one may be inside a runtime.
-    let call = || call(url, exit_code, summary, &context.env);
+    let call = || call(url, exit_code, summary, &context.env, TIMEOUT);
     thread::scope(|scope| match thread::Builder::new().spawn_scoped(scope, call) {
         Ok(thread) => thread.join().unwrap_or_else(|_| Err(HeartbeatError::Failed("internal error".into()))),
         Err(error) => Err(HeartbeatError::Failed(file::reason(&error))),
     })
 }
 
-fn call(url: &HeartbeatUrl, exit_code: u8, summary: String, env: &Env) -> Result<(), HeartbeatError> {
-    let deadline = Deadline::after(TIMEOUT);
+fn call(
+    url: &HeartbeatUrl,
+    exit_code: u8,
+    summary: String,
+    env: &Env,
+    timeout: Duration,
+) -> Result<(), HeartbeatError> {
+    let deadline = Deadline::after(timeout);
     let proxy = url.proxy(env)?;
     let client = anonymous_client(&Roots::of_system(env), url.is_plain(), proxy.as_ref(), deadline)?;
     let request = client.post(url.with_exit_code(exit_code));
@@ -88,9 +94,19 @@ fn summary(report: &dyn AnyReport, moment: Moment) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{Ipv4Addr, TcpListener};
+
     use super::*;
     use crate::clock::Start;
     use crate::report::CommandReport;
+
+    #[test]
+    fn silent_receiver_is_given_up() {
+        let receiver = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let url = HeartbeatUrl::parse(&format!("http://{}", receiver.local_addr().unwrap())).unwrap();
+        let result = call(&url, 0, String::new(), &Env::default(), Duration::from_millis(100));
+        assert!(matches!(result, Err(HeartbeatError::TimedOut)), "{result:?}");
+    }
 
     #[test]
     fn summary_is_one_short_line() {

@@ -19,7 +19,7 @@ pub(crate) struct HeartbeatUrl(Url);
 
 /// Why a value is not a heartbeat URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum HeartbeatUrlError {
+pub(crate) enum HeartbeatUrlError {
     #[error("expected a URL in quotes, such as \"https://HOST/ID\"; the value is a secret and not shown")]
     NotAUrl,
     #[error("plain http is for loopback addresses only, because the URL is a secret")]
@@ -34,7 +34,8 @@ impl HeartbeatUrl {
         Self::parse(value.as_str().ok_or(HeartbeatUrlError::NotAUrl)?.trim())
     }
 
-    fn parse(text: &str) -> Result<Self, HeartbeatUrlError> {
+    /// Parses a URL that may be called.
+    pub(crate) fn parse(text: &str) -> Result<Self, HeartbeatUrlError> {
         // `Url` would drop or encode them.
         if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
             return Err(HeartbeatUrlError::NotAUrl);

@@ -104,8 +104,8 @@ fn account_that_fails_is_finished_by_sync() {
     let mut host = Host::new();
     host.entry(lineage.path(), &first, API_KEY);
     host.entry(lineage.path(), &second, API_KEY);
-    second.add_fault(Fault::status("POST /api/certs/upload", 503).times(9));
-    let failed = host.hook().called_by_certbot(&lineage).args(["--json", "--timeout", "2"]).exits_with(75);
+    second.add_fault(Fault::status("POST /api/certs/upload", 503).header("Retry-After", "3600").times(9));
+    let failed = host.hook().called_by_certbot(&lineage).args(["--json"]).exits_with(75);
     let report = failed.json();
     let error = report["error"].as_str().unwrap();
     assert!(error.starts_with(&second.endpoints().api), "{error}");

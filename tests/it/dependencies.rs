@@ -1,5 +1,5 @@
 //! Checks of dependencies: each has a stated purpose, unwanted crates stay out of the hook, ignored advisories apply, and
-//! `tests/packages` and the reference name existing tests.
+//! `tests/full` and the reference name existing tests.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -76,13 +76,20 @@ fn ignored_advisories_match_dependencies() {
 }
 
 #[test]
-fn packages_name_existing_tests() {
-    let packages = read("tests/packages");
-    let words = packages.split(|c: char| c.is_whitespace() || c == ',');
-    let mut paths = words.filter(|word| word.starts_with("tests/")).map(|word| word.trim_end_matches('.'));
-    assert!(paths.clone().count() > 10, "tests/packages names few tests");
-    let missing = paths.find(|path| !root().join(path).exists());
-    assert_eq!(missing, None, "tests/packages names a file that does not exist");
+fn full_profile_names_existing_tests() {
+    let (sources, full) = (sources(&["src", "tests"]), read("tests/full"));
+    let parts = full.lines().filter_map(|line| line.split_whitespace().next());
+    for part in parts.filter(|part| part.starts_with(|c: char| c.is_ascii_lowercase())) {
+        // Modules, and the beginning of the name of a module or test.
+        let (modules, name) = part.rsplit_once("::").unwrap_or(("", part));
+        let is_named = sources.iter().any(|source| {
+            let (path, modules) = (source.path.to_str().unwrap(), modules.replace("::", "/"));
+            path.contains(&modules)
+                && (source.text.contains(&format!("fn {name}"))
+                    || path.contains(&format!("{modules}/{name}")))
+        });
+        assert!(is_named, "tests/full: no test begins with {part}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::{Fault, Lineage, edgecert, request_lines, sandbox, upload_count};
+use crate::harness::{Fault, Lineage, at_once, edgecert, request_lines, sandbox, upload_count};
 
 const UPLOAD: &str = "POST /api/certs/upload";
 
@@ -31,7 +31,7 @@ fn temporary_faults_are_retried() {
     ]);
     faults.push(Fault::status(UPLOAD, 200).body("<html>not the service</html>"));
     faults.push(Fault::status(UPLOAD, 200).body(""));
-    for fault in faults {
+    at_once(faults, |fault| {
         let name = format!("{fault:?}");
         let (service, hook) = upload_with_fault(fault, "60");
         let output = hook.run();
@@ -42,7 +42,7 @@ fn temporary_faults_are_retried() {
             (2, 1),
             "{name}: a retry creates no second record"
         );
-    }
+    });
 }
 
 #[test]

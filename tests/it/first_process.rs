@@ -23,7 +23,7 @@ fn signals_end_first_process() {
 
         let id = unshare.id();
         let first = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
-        let sent = Command::new("kill").args([&format!("-{signal}"), first.trim()]).status().unwrap();
+        let sent = Command::new("sh").args(["-c", &format!("kill -{signal} {first}")]).status().unwrap();
         assert!(sent.success());
         assert_eq!(unshare.wait().unwrap().code(), Some(code), "SIG{signal}");
     }

@@ -8,7 +8,7 @@ use edgecert_workload::{Authority, Call, IssuedCert, Lineage, StateTemplate, dom
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{Options, Sandbox, binary, env_var, generate_key, require, skip, world};
+use crate::harness::{Options, Sandbox, binary, cannot_run, env_var, generate_key, require, world};
 
 /// Roots beside that of the service, as many as Debian's bundle has.
 const ROOTS: usize = 144;
@@ -20,7 +20,7 @@ fn operations_stay_below_their_bounds() {
     let is_release =
         env_var("EDGECERT_BIN").is_some() && !binary().components().any(|part| part.as_os_str() == "debug");
     if !is_release {
-        return skip("instructions", "EDGECERT_BIN names no release build; tests/run sets it");
+        cannot_run("EDGECERT_BIN names no release build; tests/run --all makes one");
     }
     require("valgrind", "valgrind");
     let work = Workplace::new();

@@ -16,7 +16,7 @@ use time::format_description::well_known::Rfc3339;
 use time::macros::datetime;
 
 use crate::bundles::{Input, roots};
-use crate::harness::{env_var, skip};
+use crate::harness::{cannot_run, env_var};
 
 /// The time of cases that give none.
 const NOW: OffsetDateTime = datetime!(2026-06-01 00:00 UTC);
@@ -113,7 +113,7 @@ fn failed_checks(case: &Case) -> Option<Vec<String>> {
 
 /// Runs every case of a suite that has this many scored ones, or skips it where there is no data.
 fn run(suite: &str, scored: usize) {
-    let Some(data) = data() else { return skip(&format!("suite {suite}"), NO_DATA) };
+    let Some(data) = data() else { cannot_run(NO_DATA) };
     let cases = cases(&data.join(format!("{suite}.jsonl.xz")));
     let next = AtomicUsize::new(0);
     let mismatches = Mutex::new(Vec::new());

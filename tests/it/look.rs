@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::harness::{
-    DAY, Hook, Options, Sandbox, edgecert, sandbox_with, scrub_times, set_back, test_ca, world,
+    DAY, Hook, Options, Sandbox, at_once, edgecert, sandbox_with, scrub_times, set_back, test_ca, world,
 };
 
 /// A host with lineages, and the service that it deploys to.
@@ -105,12 +105,10 @@ fn restrict(path: &Path, mode: u32) {
 
 /// Captures a run, each time in a new scene.
 #[track_caller]
-fn capture(file: &ExpectFile, prepare: impl Fn() -> (Scene, Hook)) {
-    let mut text = String::new();
-    let mut add = |title: &str, shown: &str| text.extend(["== ", title, "\n", shown]);
-    for (title, columns, locale) in
-        [("80 columns", 80, "C.UTF-8"), ("120 columns", 120, "C.UTF-8"), ("80 columns, LANG=C", 80, "C")]
-    {
+fn capture(file: &ExpectFile, prepare: impl Fn() -> (Scene, Hook) + Sync) {
+    let terminals =
+        [("80 columns", 80, "C.UTF-8"), ("120 columns", 120, "C.UTF-8"), ("80 columns, LANG=C", 80, "C")];
+    let mut captures = at_once(terminals, |(title, columns, locale)| {
         let (scene, hook) = prepare();
         let home = hook.home().to_str().unwrap().to_owned();
         let shown = hook.env("TERM", "dumb").env("LANG", locale).shows_on_terminal(columns).text;
@@ -119,17 +117,17 @@ fn capture(file: &ExpectFile, prepare: impl Fn() -> (Scene, Hook)) {
         let has_room = |line: &&str| line.split(' ').all(|word| word.len() + 14 <= columns);
         let longest = shown.lines().filter(has_room).map(|line| line.chars().count()).max();
         assert!(longest.unwrap_or_default() <= columns, "{longest:?} columns:\n{shown}");
-        add(title, &scene.scrub(&shown.replace(&home, HOME)));
-    }
+        format!("== {title}\n{}", scene.scrub(&shown.replace(&home, HOME)))
+    });
     let (scene, hook) = prepare();
     let home = hook.home().to_str().unwrap().to_owned();
     let output = hook.env("LANG", "C.UTF-8").run();
     assert!(output.stdout.is_ascii() && output.stderr.is_ascii(), "{}{}", output.stdout, output.stderr);
-    add("piped", &scene.scrub(&output.stdout.replace(&home, HOME)));
+    captures.push(format!("== piped\n{}", scene.scrub(&output.stdout.replace(&home, HOME))));
     if !output.stderr.is_empty() {
-        add("piped, standard error", &scene.scrub(&output.stderr));
+        captures.push(format!("== piped, standard error\n{}", scene.scrub(&output.stderr)));
     }
-    file.assert_eq(&text);
+    file.assert_eq(&captures.concat());
 }
 
 #[test]

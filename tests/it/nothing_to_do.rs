@@ -15,7 +15,7 @@ use crate::harness::{
 };
 
 /// Number of runs against an optimized binary, and otherwise.
-const RUNS: [usize; 2] = [1000, 100];
+const RUNS: [usize; 2] = [200, 20];
 
 /// A `deploy` with an empty state directory.
 fn fresh(service: &Sandbox, lineage: &Lineage) -> Hook {

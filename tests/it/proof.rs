@@ -10,7 +10,7 @@ use expect_test::expect;
 use serde_json::json;
 
 use crate::harness::{
-    Fault, Hook, Lineage, Options, Sandbox, TlsServer, cannot_run, edgecert, request_lines, sandbox,
+    Fault, Hook, Lineage, Options, Sandbox, TlsServer, at_once, cannot_run, edgecert, request_lines, sandbox,
     sandbox_with, world,
 };
 
@@ -70,21 +70,20 @@ fn unreachable_edge_delays_no_other_site() {
         (at(&silent), "accepts connections but does not respond"),
         (at(&plain), "does not speak TLS"),
     ];
-    for (address, reason) in rows {
-        for (verify, code) in [("auto", 0), ("require", 75)] {
-            let service = sandbox(&["a.example"]);
-            let renewed = Lineage::issued_for(&["a.example"]);
-            // `timeout` only stops a hook that hangs; no time is measured.
-            let hook = deploy(&service, &renewed).env("EDGECERT_EDGE_ADDRESS", &address);
-            let hook = hook.args(["--wait", "2", "--timeout", "600", "--json", "--verify", verify]);
-            let output = hook.under(&["timeout", "100"]).exits_with(code);
-            let json = output.json();
-            assert_eq!(output.sites(), ["a.example: synced"], "{reason}");
-            assert!(json["sites"][0]["detail"].as_str().unwrap().contains(reason), "{reason}: {json}");
-            let reported = if code == 0 { json["warnings"].to_string() } else { json["error"].to_string() };
-            assert!(reported.contains(reason), "{reason}: {json}");
-        }
-    }
+    let rows = rows.iter().flat_map(|row| [(row, ("auto", 0)), (row, ("require", 75))]);
+    at_once(rows, |((address, reason), (verify, code))| {
+        let service = sandbox(&["a.example"]);
+        let renewed = Lineage::issued_for(&["a.example"]);
+        // `timeout` only stops a hook that hangs; no time is measured.
+        let hook = deploy(&service, &renewed).env("EDGECERT_EDGE_ADDRESS", address);
+        let hook = hook.args(["--wait", "2", "--timeout", "600", "--json", "--verify", verify]);
+        let output = hook.under(&["timeout", "100"]).exits_with(code);
+        let json = output.json();
+        assert_eq!(output.sites(), ["a.example: synced"], "{reason}");
+        assert!(json["sites"][0]["detail"].as_str().unwrap().contains(reason), "{reason}: {json}");
+        let reported = if code == 0 { json["warnings"].to_string() } else { json["error"].to_string() };
+        assert!(reported.contains(reason), "{reason}: {json}");
+    });
 }
 
 #[test]

@@ -194,7 +194,7 @@ fn wait_and_verify_from_every_source() {
     // Nothing listens on port 1, so an attempted handshake causes a warning.
     let without_edge = |hook: Hook| {
         let hook = hook.called_by_certbot(&lineage).against(&service);
-        hook.env("EDGECERT_EDGE_ADDRESS", "127.0.0.1:1").args(["--wait", "2"])
+        hook.env("EDGECERT_EDGE_ADDRESS", "127.0.0.1:1").args(["--wait", "1"])
     };
     let has_warning =
         |hook: Hook| without_edge(hook).succeeds().stderr.contains("127.0.0.1:1 refuses connections");

@@ -105,10 +105,13 @@ fn interleave(seed: u64) {
 }
 
 #[test]
+fn later_renewal_wins() {
+    (0..INTERLEAVINGS / 10).for_each(interleave);
+}
+
+#[test]
 fn later_renewal_wins_in_any_interleaving() {
-    for seed in 0..INTERLEAVINGS {
-        interleave(seed);
-    }
+    (0..INTERLEAVINGS).for_each(interleave);
 }
 
 #[test]

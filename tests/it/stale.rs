@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::harness::{
-    DAY, EdgeAddress, EdgeMode, Fault, Hook, Lineage, Sandbox, deploy, edgecert, sandbox, set_back, sync,
-    test_ca, upload_count,
+    DAY, EdgeAddress, EdgeMode, Fault, Hook, Lineage, Sandbox, at_once, deploy, edgecert, sandbox, set_back,
+    sync, test_ca, upload_count,
 };
 
 /// A call of certbot with a new state directory.
@@ -49,55 +49,55 @@ fn reading_failures() -> [(&'static str, Fault); 3] {
 
 #[test]
 fn stale_edge_counts_without_rereading() {
-    for (name, fault) in reading_failures() {
-        for wait in ["1", "3"] {
-            let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
-            call(&service, &lineage).succeeds();
-            let stale = service.open_edge_address(&EdgeAddress::new(EdgeMode::Stale));
-            lineage.renew(&["a.example"]);
-            fail_rereading(&service, fault.clone());
-            let hook = call(&service, &lineage).env("EDGECERT_EDGE_ADDRESS", with_main(&service, &stale));
-            let output = hook.args(["--wait", wait]).exits_with(75);
-            assert_eq!(output.sites(), ["a.example: stale"], "{name}, --wait {wait}");
-            let site = output.json()["sites"][0].clone();
-            assert_eq!(site["edge"], json!({"served": 1, "addresses": 2}), "{name}, --wait {wait}");
-            let detail = site["detail"].as_str().unwrap();
-            assert!(detail.starts_with(&format!("{stale} still serves the certificate of ")), "{detail}");
-        }
-    }
+    let rows = reading_failures().into_iter().flat_map(|row| ["1", "3"].map(|wait| (row.clone(), wait)));
+    at_once(rows, |((name, fault), wait)| {
+        let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+        call(&service, &lineage).succeeds();
+        let stale = service.open_edge_address(&EdgeAddress::new(EdgeMode::Stale));
+        lineage.renew(&["a.example"]);
+        fail_rereading(&service, fault.clone());
+        let hook = call(&service, &lineage).env("EDGECERT_EDGE_ADDRESS", with_main(&service, &stale));
+        let output = hook.args(["--wait", wait]).exits_with(75);
+        assert_eq!(output.sites(), ["a.example: stale"], "{name}, --wait {wait}");
+        let site = output.json()["sites"][0].clone();
+        assert_eq!(site["edge"], json!({"served": 1, "addresses": 2}), "{name}, --wait {wait}");
+        let detail = site["detail"].as_str().unwrap();
+        assert!(detail.starts_with(&format!("{stale} still serves the certificate of ")), "{detail}");
+    });
 }
 
 #[test]
 fn served_edge_counts_without_rereading() {
-    for (name, fault) in reading_failures() {
-        for verify in ["auto", "require"] {
-            let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
-            fail_rereading(&service, fault.clone());
-            let hook = call(&service, &lineage).args(["--wait", "2", "--verify", verify]);
-            assert_eq!(hook.succeeds().sites(), ["a.example: served"], "{name}");
-        }
-    }
+    let rows = reading_failures()
+        .into_iter()
+        .flat_map(|row| ["auto", "require"].map(|verify| (row.clone(), verify)));
+    at_once(rows, |((name, fault), verify)| {
+        let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+        fail_rereading(&service, fault.clone());
+        let hook = call(&service, &lineage).args(["--wait", "2", "--verify", verify]);
+        assert_eq!(hook.succeeds().sites(), ["a.example: served"], "{name}");
+    });
 }
 
 #[test]
 fn unread_site_is_not_verified() {
-    for (name, fault) in reading_failures() {
-        for (verify, code) in [("auto", 0), ("require", 75)] {
-            let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
-            call(&service, &lineage).succeeds();
-            fail_rereading(&service, fault.clone());
-            let hook = call(&service, &lineage).env("EDGECERT_EDGE_ADDRESS", "127.0.0.1:1");
-            let output = hook.args(["--force", "--wait", "1", "--verify", verify]).exits_with(code);
-            assert_eq!(output.sites(), ["a.example: uploaded"], "{name}");
-            assert!(output.stdout.contains("could not be read after the upload"), "{name}");
-        }
-    }
+    let verify = [("auto", 0), ("require", 75)];
+    let rows = reading_failures().into_iter().flat_map(|row| verify.map(|verify| (row.clone(), verify)));
+    at_once(rows, |((name, fault), (verify, code))| {
+        let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
+        call(&service, &lineage).succeeds();
+        fail_rereading(&service, fault.clone());
+        let hook = call(&service, &lineage).env("EDGECERT_EDGE_ADDRESS", "127.0.0.1:1");
+        let output = hook.args(["--force", "--wait", "1", "--verify", verify]).exits_with(code);
+        assert_eq!(output.sites(), ["a.example: uploaded"], "{name}");
+        assert!(output.stdout.contains("could not be read after the upload"), "{name}");
+    });
 }
 
 #[test]
 fn refused_name_is_stale() {
     // All addresses refuse the name, and one of two does.
-    for served in [0, 1] {
+    at_once([0, 1], |served| {
         let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
         let refusing = refusing(&service);
         let addresses = if served == 0 { refusing.clone() } else { with_main(&service, &refusing) };
@@ -111,17 +111,17 @@ fn refused_name_is_stale() {
         let alert = format!("{refusing} rejects the handshake for this name (TLS alert unrecognized_name)");
         assert_eq!(json["sites"][0]["detail"], *alert);
         assert_eq!(json["error"], format!("a.example is stale: {alert}"));
-    }
+    });
 }
 
 #[test]
 fn refusal_counts_without_rereading() {
-    for (name, fault) in reading_failures() {
+    at_once(reading_failures(), |(name, fault)| {
         let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
         fail_rereading(&service, fault);
         let hook = call(&service, &lineage).env("EDGECERT_EDGE_ADDRESS", refusing(&service));
         assert_eq!(hook.args(["--wait", "2"]).exits_with(75).sites(), ["a.example: stale"], "{name}");
-    }
+    });
 }
 
 /// The outcome that a lineage's state file records.
@@ -136,7 +136,7 @@ fn recorded(state: &TempDir) -> Value {
 fn sync_finds_refusal_and_alternating_nodes() {
     let addresses: [fn(&Sandbox) -> String; 3] =
         [refusing, |service| nodes(service, 2), |service| nodes(service, 3)];
-    for address in addresses {
+    at_once(addresses, |address| {
         let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
         let lineage = Lineage::issued_for(&["a.example"]);
         deploy(&service, &lineage, state.path()).succeeds();
@@ -153,12 +153,12 @@ fn sync_finds_refusal_and_alternating_nodes() {
         }
         sync(&service, state.path()).succeeds();
         assert_eq!(recorded(&state), "served");
-    }
+    });
 }
 
 #[test]
 fn alternating_nodes_are_stale() {
-    for count in [2, 3] {
+    at_once([2, 3], |count| {
         let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
         let nodes = nodes(&service, count);
         let hook = || call(&service, &lineage).env("EDGECERT_EDGE_ADDRESS", &nodes).args(["--wait", "1"]);
@@ -173,7 +173,7 @@ fn alternating_nodes_are_stale() {
         let plan = edgecert().called_by_certbot(&lineage).against(&service).args(["plan", "--json"]);
         let json = plan.env("EDGECERT_EDGE_ADDRESS", &nodes).succeeds().json();
         assert_eq!((&json["changed"], &json["serving"][0]["leaf"]), (&json!(true), &json!("other")));
-    }
+    });
 }
 
 #[test]

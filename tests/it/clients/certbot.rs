@@ -1,12 +1,11 @@
 //! certbot with the hook as `--deploy-hook`, and by mistake as `--post-hook`.
 //!
 //! certbot is Debian's, or the one that `EDGECERT_TEST_CERTBOT` names. What both do runs in `certbot_renewals.rs` and
-//! `certbot_hooks.rs` with the newest of `PyPI`, too, which `tests/run` installs and names in
-//! `EDGECERT_TEST_NEWEST_CERTBOT`.
+//! `certbot_hooks.rs` with the newest of `PyPI`, too.
 
 use tempfile::TempDir;
 
-use crate::harness::{Lineage, Sandbox, cannot_run, edgecert, env_var, sandbox};
+use crate::harness::{Lineage, Sandbox, edgecert, env_var, require_from_pypi, sandbox};
 
 use super::{Client, ClientOutput, Pebble, certificates, only_record, served_record};
 
@@ -24,13 +23,7 @@ impl Certbot {
 
     /// The newest certbot, from `PyPI`.
     pub(super) fn newest(service: &Sandbox) -> Self {
-        let program = env_var("EDGECERT_TEST_NEWEST_CERTBOT").filter(|program| !program.is_empty());
-        let program = program.unwrap_or_else(|| {
-            cannot_run(
-                "EDGECERT_TEST_NEWEST_CERTBOT does not name the certbot of tests/install-from-pypi certbot",
-            )
-        });
-        Self::with(Client::of_program(program), service)
+        Self::with(Client::of_program(require_from_pypi("certbot").into()), service)
     }
 
     fn with(client: Client, service: &Sandbox) -> Self {

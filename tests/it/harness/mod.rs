@@ -24,12 +24,12 @@ pub(crate) use hook::{Hook, Output, binary, edgecert, edgecert_with_heap, edgece
 pub(crate) use lineage::{Lineage, generate_key, test_ca};
 pub(crate) use log_socket::{JOURNAL, LogSocket, SYSLOG, run_with_sockets, run_with_syslog};
 pub(crate) use openssl::{openssl, sign_between};
-pub(crate) use runs::{LISTING, change, configured, deploy, is_bound_to, requests_during, sync};
+pub(crate) use runs::{LISTING, at_once, change, configured, deploy, is_bound_to, requests_during, sync};
 pub(crate) use scrub::scrub_times;
 use skip::require_isolation;
 pub(crate) use skip::{
-    PYTHON, cannot_run, print_uncaptured, require, require_python_module, require_root, require_tracer,
-    require_trusted_root, skip,
+    PYTHON, cannot_run, print_uncaptured, require, require_from_pypi, require_python_module, require_root,
+    require_tracer, require_trusted_root,
 };
 pub(crate) use state_files::{DAY, edit_state, set_back, state_files};
 pub(crate) use terminal::screen;

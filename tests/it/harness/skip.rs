@@ -1,15 +1,19 @@
 //! Tests that cannot run on this host, and output that the test harness does not capture.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 
 use super::env_var;
 
 /// The bit of the capability `CAP_SYS_PTRACE`.
 const SYS_PTRACE: u64 = 1 << 19;
+
+/// The tests of the full profile.
+const FULL: &str = include_str!("../../full");
 
 /// Where Debian packages install programs.
 const DIRECTORIES: [&str; 4] = ["/usr/bin", "/usr/sbin", "/bin", "/sbin"];
@@ -25,36 +29,51 @@ pub(crate) fn print_uncaptured(line: &str) {
     io::stderr().write_all(format!("{line}\n").as_bytes()).unwrap();
 }
 
-/// Adds a test to the skipped ones in the summary of `tests/run`; under plain `cargo test`, prints it. The test must
-/// return afterwards.
-pub(crate) fn skip(test: &str, reason: &str) {
-    let reason = reason.trim().replace('\n', " ");
-    if let Some(file) = env_var("EDGECERT_TEST_SKIPS") {
-        let mut file = OpenOptions::new().append(true).open(file).unwrap();
-        file.write_all(format!("{test}\t{reason}\n").as_bytes()).unwrap();
-    } else {
-        print_uncaptured(&format!("skipped: {test}: {reason}"));
-    }
-}
-
-/// Ends the test because of what this host lacks. Under `cargo test` it fails; `tests/progress`, which reads the
+/// Ends the test because of what this host lacks. Under `cargo test` it fails; `tests/summary`, which reads the
 /// output for `tests/run`, knows the message and counts the test as skipped.
 #[track_caller]
 pub(crate) fn cannot_run(reason: &str) -> ! {
     panic!("cannot run here: {}", reason.trim().replace('\n', "; "))
 }
 
-/// Ends the test unless a program is installed.
+/// Ends the test unless a program is installed. Fails if a test of the quick profile needs it.
 #[track_caller]
 pub(crate) fn require(program: &str, package: &str) {
+    assert_listed(package);
     if !DIRECTORIES.iter().any(|directory| Path::new(directory).join(program).is_file()) {
         cannot_run(&format!("{program} is not installed (Debian package {package})"));
     }
 }
 
+/// Asserts that `tests/full` lists this test, unless every test may use the package.
+#[track_caller]
+fn assert_listed(package: &str) {
+    let thread = thread::current();
+    // Other threads than that of the test have no name, or another.
+    let Some(test) = thread.name().filter(|name| name.contains("::")) else { return };
+    let is_listed = FULL.lines().any(|line| {
+        let mut words = line.split_whitespace();
+        words.next().is_some_and(|part| {
+            if part == "*" { words.any(|word| word == package) } else { test.contains(part) }
+        })
+    });
+    assert!(is_listed, "tests/full lists no line for {test}, which needs {package}");
+}
+
+/// Ends the test unless `tests/run` has installed a program from `PyPI`, and returns its path.
+#[track_caller]
+pub(crate) fn require_from_pypi(program: &str) -> PathBuf {
+    let path = env_var("EDGECERT_TEST_PYPI").map(|directory| Path::new(&directory).join(program));
+    let Some(path) = path.filter(|path| path.is_file()) else {
+        cannot_run(&format!("{program} is not installed (PyPI)"));
+    };
+    path
+}
+
 /// Ends the test unless Debian's Python has a module.
 #[track_caller]
 pub(crate) fn require_python_module(module: &str, package: &str) {
+    assert_listed(package);
     let import = Command::new(PYTHON).args(["-c", &format!("import {module}")]).env_clear().output();
     if !import.is_ok_and(|output| output.status.success()) {
         cannot_run(&format!("Python's {module} is not installed (Debian package {package})"));

@@ -67,7 +67,7 @@ impl Scene {
 fn scenes() -> Vec<(&'static str, Scene)> {
     let unavailable = Scene::plain();
     for path in ["GET /api/certs", "GET /api/me/sites", "GET /api/certs/5/download"] {
-        unavailable.service.add_fault(Fault::status(path, 503).times(999));
+        unavailable.service.add_fault(Fault::status(path, 503).header("Retry-After", "3600").times(999));
     }
     let other = json!({"id": 11, "account": 1, "domain": "b.example", "cert_id": 5});
     let uncovering = Scene::plain();

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::chart;
-use crate::harness::{Sandbox, cannot_run, edgecert, env_var, require, sandbox, test_ca, upload_count};
+use crate::harness::{Sandbox, edgecert, require, require_from_pypi, sandbox, test_ca, upload_count};
 use crate::readme::{REFERENCE, blocks, read, root};
 
 const DIRECTORY: &str = "hooks/kubernetes";
@@ -21,13 +21,7 @@ const ALERTS: &str = include_str!("alerts.test.yml");
 
 /// Checks YAML documents against the schemas; returns the objects, or why one is invalid.
 pub(super) fn validate(yaml: &str) -> Result<Vec<Value>, String> {
-    let Some(program) = env_var("EDGECERT_TEST_KUBERNETES_VALIDATE").filter(|program| !program.is_empty())
-    else {
-        cannot_run(
-            "EDGECERT_TEST_KUBERNETES_VALIDATE does not name the program of tests/install-from-pypi kubernetes-validate",
-        )
-    };
-    let python = Path::new(&program).with_file_name("python");
+    let python = require_from_pypi("kubernetes-validate").with_file_name("python");
     let mut command = Command::new(python);
     command.args(["-c", VALIDATE]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut process = command.spawn().unwrap();

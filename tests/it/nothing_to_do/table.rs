@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::{fresh, with_address};
 use crate::harness::{
-    EdgeAddress, EdgeMode, Hook, Lineage, Sandbox, change, deploy, sandbox, test_ca, upload_count,
+    EdgeAddress, EdgeMode, Hook, Lineage, Sandbox, at_once, change, deploy, sandbox, test_ca, upload_count,
 };
 
 /// A change after a deployment of `a.example`; returns the next run.
@@ -97,22 +97,22 @@ const WITH_STATE: [Row; 13] = [
 
 #[test]
 fn only_what_is_missing_is_sent() {
-    for row in WITHOUT_STATE {
+    at_once(WITHOUT_STATE, |row| {
         let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
         fresh(&service, &lineage).succeeds();
         check(row, &service, &lineage, fresh(&service, &lineage));
-    }
+    });
 }
 
 #[test]
 fn state_stands_in_for_handshakes() {
-    for row in WITH_STATE {
+    at_once(WITH_STATE, |row| {
         let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
         let lineage = Lineage::issued_for(&["a.example"]);
         deploy(&service, &lineage, state.path()).succeeds();
         let hook = deploy(&service, &lineage, state.path()).args(["--json", "--timeout", "10"]);
         check(row, &service, &lineage, hook.env("EDGECERT_WAIT", "1"));
-    }
+    });
 }
 
 #[test]

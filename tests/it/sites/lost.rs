@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{shop, site, sites};
-use crate::harness::{Fault, Sandbox, request_lines};
+use crate::harness::{Fault, Sandbox, at_once, request_lines};
 
 fn request_count(service: &Sandbox, request: &str) -> usize {
     request_lines(service).iter().filter(|asked| *asked == request).count()
@@ -53,15 +53,16 @@ fn other_requests_are_retried() {
         ("GET /api/certs", &["bind", "10", "5"]),
         ("DELETE /api/sites/*", &["delete", "10", "--yes"]),
     ];
-    for (pattern, arguments) in rows {
-        for fault in [Fault::status(pattern, 503), Fault::close_before(pattern), Fault::close_after(pattern)]
-        {
-            let service = shop();
-            service.add_fault(fault.clone());
-            sites(&service, arguments).succeeds();
-            assert!(service.requests().iter().any(|request| request.fault.is_some()), "{pattern} {fault:?}");
-        }
-    }
+    let rows = rows.into_iter().flat_map(|(pattern, arguments)| {
+        let faults = [Fault::status(pattern, 503), Fault::close_before(pattern), Fault::close_after(pattern)];
+        faults.map(|fault| (pattern, arguments, fault))
+    });
+    at_once(rows, |(pattern, arguments, fault)| {
+        let service = shop();
+        service.add_fault(fault.clone());
+        sites(&service, arguments).succeeds();
+        assert!(service.requests().iter().any(|request| request.fault.is_some()), "{pattern} {fault:?}");
+    });
 }
 
 #[test]

@@ -8,8 +8,8 @@ use tempfile::TempDir;
 
 use super::start_until;
 use crate::harness::{
-    Fault, Hook, IssuedCert, Lineage, Options, Sandbox, change, edgecert, edit_state, record, sandbox,
-    sandbox_with, state_files, test_ca, world,
+    Fault, Hook, IssuedCert, Lineage, Options, Sandbox, at_once, change, edgecert, edit_state, record,
+    sandbox, sandbox_with, state_files, test_ca, world,
 };
 
 const SITES: [&str; 2] = ["a.example", "b.example"];
@@ -116,7 +116,7 @@ const EVENTS: [(&str, Event); 16] = [
     ("refused", |host| host.fail_to_renew(Fault::status(UPLOAD, 400), 69)),
     ("key rejected", |host| host.fail_to_renew(Fault::status(UPLOAD, 401), 77)),
     ("busy", |host| host.fail_to_renew(Fault::status(UPLOAD, 429), 75)),
-    ("listing fails", |host| host.fail_to_renew(Fault::status("*", 503), 75)),
+    ("listing fails", |host| host.fail_to_renew(Fault::status("*", 503).header("Retry-After", "3600"), 75)),
     ("failed check", |host| {
         host.save(1, &SITES);
         host.lineage.write("privkey.pem", &host.newer.key);
@@ -198,7 +198,7 @@ fn lost_response_may_have_stored_the_certificate() {
             child.wait().unwrap();
         }),
     ];
-    for (name, run) in rows {
+    at_once(rows, |(name, run)| {
         let host = Host::deployed();
         host.service.add_fault(Fault::close_after(UPLOAD).times(99));
         let latest = issued(1, &SITES);
@@ -213,7 +213,7 @@ fn lost_response_may_have_stored_the_certificate() {
         assert!(output.stderr.contains(") may be one that was issued at "), "{name}: {}", output.stderr);
         host.lineage.save(&latest);
         host.sync().succeeds();
-    }
+    });
 }
 
 #[test]

@@ -104,8 +104,9 @@ fn run_by_hand_leaves_other_sites_pending() {
     ];
     for (arguments, ends) in rows {
         let host = Host::new();
-        host.service.add_fault(Fault::status("POST /api/certs/upload", 503).times(99));
-        host.hook().args(["--timeout", "1"]).exits_with(75);
+        host.service
+            .add_fault(Fault::status("POST /api/certs/upload", 503).header("Retry-After", "3600").times(99));
+        host.hook().exits_with(75);
         host.service.clear_faults();
         host.by_hand().args(arguments).succeeds();
         let is_pending = !only_state(host.state.path())["pending_since"].is_null();
@@ -131,8 +132,8 @@ fn retry_keeps_options_given_by_hand() {
     let host = Host::new();
     for fault in ["POST /api/certs/upload", "GET /api/me/sites"] {
         host.lineage.renew(&SITES);
-        host.service.add_fault(Fault::status(fault, 503).times(99));
-        host.by_hand().for_domain("b.example").args(["--timeout", "1"]).exits_with(75);
+        host.service.add_fault(Fault::status(fault, 503).header("Retry-After", "3600").times(99));
+        host.by_hand().for_domain("b.example").exits_with(75);
         host.service.clear_faults();
         host.sync().succeeds();
         assert_eq!(host.reached(), ["b.example"], "{fault}");
@@ -217,11 +218,11 @@ fn setting_by_hand_is_for_one_certificate() {
 fn service_named_by_hand_is_still_reached() {
     let host = Host::new();
     let key_file = host.key_file();
+    let edge = ["--edge-address", &host.service.endpoints().edge];
     let bare = || edgecert().env("EDGECERT_STATE_DIR", host.state.path());
     let named = [host.service.endpoints().api.as_str(), "--api-key-file"];
     let by_hand = bare().args(["--lineage".as_ref(), host.lineage.path()]).args(["--base-url"]).args(named);
-    by_hand.args([&key_file]).succeeds();
-    let edge = ["--edge-address", &host.service.endpoints().edge];
+    by_hand.args([&key_file]).args(["--verify", "off"]).succeeds();
     host.lineage.renew(&SITES);
     bare().args(["sync"]).args(edge).succeeds();
     assert_eq!(host.reached(), SITES);
@@ -253,8 +254,8 @@ fn service_named_by_hand_is_still_reached() {
 #[test]
 fn renewal_during_sync_gets_no_options_by_hand() {
     let host = Host::new();
-    host.service.add_fault(Fault::status("GET /api/me/sites", 503).times(99));
-    host.by_hand().for_domain("b.example").args(["--timeout", "1"]).exits_with(75);
+    host.service.add_fault(Fault::status("GET /api/me/sites", 503).header("Retry-After", "3600").times(99));
+    host.by_hand().for_domain("b.example").exits_with(75);
     host.service.clear_faults();
     let code = sync_with(host.sync(), host.state.path(), || host.lineage.renew(&SITES));
     assert_eq!((code, host.reached()), (75, vec![]));

@@ -50,9 +50,9 @@ fn mistake_leaves_state_as_it_was() {
     for (fault, code) in [(None, 0), (Some("POST /api/certs/upload"), 75)] {
         let host = host();
         if let Some(fault) = fault {
-            host.service.add_fault(Fault::status(fault, 503).times(99));
+            host.service.add_fault(Fault::status(fault, 503).header("Retry-After", "3600").times(99));
         }
-        host.hook().args(["--timeout", "1"]).for_domain("b.example").exits_with(code);
+        host.hook().for_domain("b.example").exits_with(code);
         host.service.clear_faults();
         let before = only_state(host.state.path());
         for (hook, code) in mistakes(&host) {
@@ -112,8 +112,9 @@ fn refused_run_by_hand_leaves_state() {
     // What is pending remains pending with the files and options of the hook.
     for (run, code) in refused {
         let host = host();
-        host.service.add_fault(Fault::status("POST /api/certs/upload", 503).times(99));
-        host.hook().args(["--timeout", "1"]).exits_with(75);
+        host.service
+            .add_fault(Fault::status("POST /api/certs/upload", 503).header("Retry-After", "3600").times(99));
+        host.hook().exits_with(75);
         host.service.clear_faults();
         let before = only_state(host.state.path());
         run(&host).exits_with(code);

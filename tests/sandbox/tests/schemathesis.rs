@@ -1,19 +1,18 @@
 //! The sandbox against its own `/openapi.json`, tested by schemathesis.
 //!
-//! It needs the `PyPI` package schemathesis: `SCHEMATHESIS=$(tests/install-from-pypi schemathesis)`, or one in `PATH`.
+//! It needs the `PyPI` package schemathesis, which `tests/run NAME` installs for these tests, or one in `PATH`.
 
-#![allow(clippy::panic, clippy::unwrap_used, reason = "tests fail by panicking")]
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "tests fail by panicking")]
 
+use std::path::PathBuf;
 use std::process::Command;
 
 use edgecert_sandbox::{Authority, Options, Sandbox};
 use serde_json::json;
 
-const HINT: &str = "install schemathesis: export SCHEMATHESIS=$(tests/install-from-pypi schemathesis)";
-
 #[expect(clippy::disallowed_methods, reason = "a setting of the tests")]
-fn schemathesis() -> String {
-    std::env::var("SCHEMATHESIS").unwrap_or_else(|_| "schemathesis".to_owned())
+fn schemathesis() -> PathBuf {
+    std::env::var_os("EDGECERT_TEST_PYPI").map(PathBuf::from).unwrap_or_default().join("schemathesis")
 }
 
 /// Adds two sites with certificates, so that guessed ids exist.
@@ -45,9 +44,7 @@ fn assert_conforms(quirks: u64, examples: &str) {
         .args(["--no-color", "--warnings", "off"])
         .current_dir(home.path())
         .output()
-        .unwrap_or_else(|error| {
-            panic!("cannot run here: schemathesis is not installed (PyPI): {error}; {HINT}")
-        });
+        .expect("cannot run here: schemathesis is not installed (PyPI)");
     let stdout = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{stdout}{}", String::from_utf8_lossy(&output.stderr));
     assert!(sandbox.requests().len() > 100, "too few requests:\n{stdout}");

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::Mutex;
+use std::time::Duration;
 
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use serde_json::{Value, json};
@@ -156,9 +157,16 @@ impl Server {
         self.child.lock().unwrap().id()
     }
 
-    /// Waits until the process exits and returns its exit code.
+    /// Waits until the process exits and returns its exit code. Panics if it does not within 30 seconds.
+    #[track_caller]
     pub(crate) fn wait(self) -> Option<i32> {
-        self.child.lock().unwrap().wait().unwrap().code()
+        for _ in 0..3_000 {
+            if let Some(status) = self.child.lock().unwrap().try_wait().unwrap() {
+                return status.code();
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("the sandbox does not exit");
     }
 
     pub(crate) fn stderr(&self) -> ChildStderr {
