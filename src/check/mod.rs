@@ -78,7 +78,7 @@ fn has_failed(findings: &[Finding]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use edgecert_sandbox::Authority;
+    use edgecert_workload::Authority;
     use time::Duration;
     use webpki::{EndEntityCert, Error};
 
@@ -88,7 +88,7 @@ mod tests {
 
     /// An ordinary leaf and its issuer.
     fn issued() -> [Vec<u8>; 2] {
-        let issued = Authority::new("Test").unwrap().issue(&["a.example"]).unwrap();
+        let issued = Authority::new("Test").unwrap().issue(&["a.example".to_owned()]).unwrap();
         [&issued.cert, &issued.chain].map(|pem| match pem::parse(pem.as_bytes()).blocks.pop() {
             Some(Block::Certificate(der)) => der,
             _ => panic!("no certificate: {pem}"),
