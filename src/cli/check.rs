@@ -30,6 +30,10 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "FILE", value_parser = SettingParser::<TrustAnchors>::NEW, value_hint = ValueHint::FilePath, help_heading = None::<&'static str>)]
     pub(crate) trust_anchors: Option<TrustAnchors>,
 
+    /// Warn of a test, staging or self-signed issuer instead of refusing it
+    #[arg(long, value_name = "BOOL", value_parser = SettingParser::<bool>::NEW, num_args = 0..=1, require_equals = true, default_missing_value = "yes", help_heading = None::<&'static str>)]
+    pub(crate) allow_untrusted: Option<bool>,
+
     /// Check as of this time instead of now, for example 2027-01-31T00:00:00Z
     #[arg(long, value_name = "RFC3339", value_parser = parse_time, help_heading = None::<&'static str>)]
     pub(crate) at: Option<OffsetDateTime>,

@@ -26,7 +26,7 @@ pub(crate) fn run(
     let rules = CheckContext {
         domains: &args.domains,
         at: args.at.unwrap_or_else(clock::now),
-        untrusted: Status::Warn,
+        untrusted: if args.allow_untrusted == Some(true) { Status::Warn } else { Status::Fail },
         path: store.as_deref().map(|anchors| PathRule { anchors, no_path: Status::Fail }),
         directory: directory.as_deref(),
     };
