@@ -143,7 +143,7 @@ impl<'h> Case<'h> {
             allow: self.allow,
             force: self.force,
         };
-        let Plan { uploads, targets } = inputs.plan();
+        let Plan { uploads, targets, .. } = inputs.plan();
         let spelled = |domain: &'a Domain| domain.spelled();
         let uploads = uploads.into_iter().map(|upload| {
             let alternatives = upload.alternatives.into_iter().map(spelled).collect();

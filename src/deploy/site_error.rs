@@ -14,7 +14,7 @@ pub(super) enum SiteError<'a> {
     #[error("the account has no site {0}")]
     NoSuchSite(&'a Domain),
     #[error("{domain} is {}: {blocker}", blocked_outcome(blocker))]
-    Blocked { domain: &'a Domain, blocker: &'a Blocker },
+    Blocked { domain: &'a Domain, blocker: &'a Blocker, can_rebind: bool },
     #[error(
         "the upload for {domain} failed: {failed} ({}){}",
         text::count(failed.attempts as usize, "attempt"),
@@ -62,7 +62,7 @@ impl Diagnostic for SiteError<'_> {
             Self::NoSuchSite(domain) => {
                 Hint::OmitDomain { instead: "create the site".into(), domain: domain.to_string() }
             }
-            Self::Blocked { blocker, .. } => blocker.hint(),
+            Self::Blocked { blocker, can_rebind, .. } => blocker.hint(*can_rebind),
             Self::Upload { failed, .. } | Self::Bind { failed, .. } => return failed.hint(),
             Self::Missing(_) | Self::IgnoredFields { .. } => return None,
             Self::Unread(_) => Hint::RETRY,

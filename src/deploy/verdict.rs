@@ -43,7 +43,7 @@ pub(super) fn report_untouched(
             (Action::Leave(blocker), _) => {
                 // An earlier upload of the leaf has been replaced since, or never arrived.
                 findings.push = Push::Open(None);
-                Verdict::blocked(site, blocker)
+                Verdict::blocked(site, blocker, plan.can_rebind)
             }
             (Action::NotNeeded(NotNeeded::Current), _) => {
                 let view = log.survey.view(site.id);
@@ -242,9 +242,12 @@ impl<'a> Verdict<'a> {
     }
 
     /// The plan leaves the site alone.
-    fn blocked(site: &'a Site, blocker: &'a Blocker) -> Self {
-        Self::new(blocked_outcome(blocker), blocker.to_string())
-            .with_error(SiteError::Blocked { domain: &site.domain, blocker })
+    fn blocked(site: &'a Site, blocker: &'a Blocker, can_rebind: bool) -> Self {
+        Self::new(blocked_outcome(blocker), blocker.to_string()).with_error(SiteError::Blocked {
+            domain: &site.domain,
+            blocker,
+            can_rebind,
+        })
     }
 
     /// The upload succeeded, but the site is bound to another record or to none.

@@ -10,6 +10,9 @@ use crate::names::Domain;
 pub(crate) struct Plan<'a> {
     pub(crate) uploads: Vec<Upload<'a>>,
     pub(crate) targets: Vec<Target<'a>>,
+    /// Whether the sites that are left alone would be bound with `Allow::rebind`. It creates no record for a site whose
+    /// own domain has one that a guard protects.
+    pub(crate) can_rebind: bool,
 }
 
 /// An upload to make.

@@ -101,29 +101,32 @@ impl Blocker {
         format!("{reason} ({flag})")
     }
 
-    pub(crate) fn hint(&self) -> Hint {
+    /// What to do about it; `can_rebind`: see [`Plan`](super::Plan).
+    pub(crate) fn hint(&self, can_rebind: bool) -> Hint {
+        let rebind: &'static [Override] = if can_rebind { &[REBIND_TO_UPLOADED] } else { &[] };
         let (instead, flags): (_, &'static [Override]) = match self {
-            Self::SystemIssued(_) => (
+            Self::SystemIssued(_) if can_rebind => (
                 "let the service renew it",
-                &[
-                    Override { flag: "--replace-lets", purpose: "to replace it" },
-                    Override { flag: REBIND, purpose: "to bind the site to another record" },
-                ],
+                &[REPLACE_LETS, Override { flag: REBIND, purpose: "to bind the site to another record" }],
             ),
-            Self::Shrink { .. } => (
+            Self::SystemIssued(_) => ("let the service renew it", &[REPLACE_LETS]),
+            Self::Shrink { .. } if can_rebind => (
                 "add those names to the certificate",
                 &[
                     Override { flag: REBIND, purpose: "to bind this site to a record of its own" },
-                    Override { flag: "--allow-shrink", purpose: "to replace the certificate anyway" },
+                    ALLOW_SHRINK,
                 ],
+            ),
+            // The record is stored for this site, so the other one has to leave it.
+            Self::Shrink { .. } => (
+                "add those names to the certificate, or first give the other site a record of its own (deploy a lineage that covers it with `--domain NAME --wait 0`, then run `edgecert sites bind NAME ID`)",
+                &[ALLOW_SHRINK],
             ),
             Self::HiddenSites(_) | Self::HiddenRecord(_) => (
                 "deploy again when the service lists everything",
                 &[Override { flag: "--allow-partial", purpose: "to replace the certificate anyway" }],
             ),
-            Self::UnreadableBinding(_) => {
-                ("report this value to the service's support", &[REBIND_TO_UPLOADED])
-            }
+            Self::UnreadableBinding(_) => ("report this value to the service's support", rebind),
             Self::Older { .. } => (
                 "deploy the latest renewal",
                 &[Override { flag: "--allow-older", purpose: "to go back to this one" }],
@@ -135,14 +138,15 @@ impl Blocker {
             | Self::SeveralDomains { .. }
             | Self::NotCovered(..)
             | Self::NoSuchSite(..)
-            | Self::Ambiguous { .. } => {
-                ("bind the site to another record in the service", &[REBIND_TO_UPLOADED])
-            }
+            | Self::Ambiguous { .. } => ("bind the site to another record in the service", rebind),
         };
         Hint::Override { instead, flags }
     }
 }
 
+const REPLACE_LETS: Override = Override { flag: "--replace-lets", purpose: "to replace it" };
+const ALLOW_SHRINK: Override =
+    Override { flag: "--allow-shrink", purpose: "to replace the certificate anyway" };
 const REBIND: &str = "--rebind";
 const REBIND_TO_UPLOADED: Override =
     Override { flag: REBIND, purpose: "to bind the site to the uploaded record" };

@@ -76,6 +76,7 @@ impl<'p, 'a> Planner<'p, 'a> {
         let unplaced = self.create(unbound.collect(), blocked);
         self.bind(unplaced);
         self.mark_ambiguous();
+        self.plan.can_rebind = self.can_rebind();
         self.add_unwanted();
         self.plan
     }
@@ -164,9 +165,16 @@ impl<'p, 'a> Planner<'p, 'a> {
         }
     }
 
+    fn can_rebind(&self) -> bool {
+        let Plan { uploads, targets, .. } = &self.plan;
+        let mut left = targets.iter().filter(|target| matches!(target.action, Action::Leave(_)));
+        let has_record = !uploads.is_empty() || left.any(|target| self.guard(&target.site.domain).is_none());
+        has_record && !self.request.allow.rebind
+    }
+
     /// Turns `Leave` into `Replace` for sites whose record may be replaced by an upload for another site.
     fn mark_ambiguous(&mut self) {
-        let Plan { uploads, targets } = &mut self.plan;
+        let Plan { uploads, targets, .. } = &mut self.plan;
         for target in targets.iter_mut().filter(|target| matches!(target.action, Action::Leave(_))) {
             let may_replace = |id| uploads.iter().position(|upload| upload.replaces.contains(&id));
             if let Some(upload) = target.site.cert_id.and_then(may_replace) {

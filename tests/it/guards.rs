@@ -52,12 +52,48 @@ fn shrink_guard_keeps_names_of_bound_sites() {
         failed after TIME
         ---
         edgecert: error: a.example is guarded: certificate 5 is also bound to b.example, which the new certificate does not cover; nothing was sent for it
-        edgecert: hint: add those names to the certificate, or run `edgecert deploy --lineage LINEAGE --rebind` to bind this site to a record of its own, or with --allow-shrink to replace the certificate anyway
+        edgecert: hint: add those names to the certificate, or first give the other site a record of its own (deploy a lineage that covers it with `--domain NAME --wait 0`, then run `edgecert sites bind NAME ID`), or run `edgecert deploy --lineage LINEAGE --allow-shrink` to replace the certificate anyway
     "#]].assert_eq(&output.snapshot());
     assert_eq!(upload_count(&service), 0);
 
     deploy(&service, &lineage).args(["--allow-shrink"]).succeeds();
     assert!(is_bound_to(&service, "a.example", &lineage) && is_bound_to(&service, "b.example", &lineage));
+}
+
+/// A record that is stored for one site and feeds another one leads to a refusal whose hint frees the record.
+#[test]
+fn hint_of_shrink_guard_works() {
+    const LEAVE: &str = "first give the other site a record of its own (deploy a lineage that covers it with `--domain NAME --wait 0`, then run `edgecert sites bind NAME ID`)";
+    for names in ["*.example", "y.example"] {
+        let service = account(&[(10, "x.example", None), (11, "y.example", None)], &[]);
+        deploy(&service, &Lineage::issued_for(&["*.example"])).succeeds();
+        let (lineage, other) = (Lineage::issued_for(&["x.example"]), Lineage::issued_for(&[names]));
+        for flags in [&[][..], &["--rebind"]] {
+            let output = deploy(&service, &lineage).args(flags).exits_with(65);
+            assert!(
+                output.stderr.contains(LEAVE) && !output.stderr.contains("--rebind"),
+                "{}",
+                output.stderr
+            );
+        }
+        let bare = ["--json", "--domain", "y.example", "--wait", "0"];
+        let id = deploy(&service, &other).args(bare).exits_with(69).json()["uploads"][0]["id"].to_string();
+        edgecert().against(&service).args(["sites", "bind", "y.example", &id]).succeeds();
+        deploy(&service, &lineage).succeeds();
+        assert!(is_bound_to(&service, "x.example", &lineage) && is_bound_to(&service, "y.example", &other));
+    }
+    // The record is stored for another site, so this one may leave it.
+    let sites = [(10, "x.example", Some(5)), (11, "y.example", Some(5)), (12, "z.example", Some(5))];
+    let service = account(&sites, &[record(5, "z.example", "upload")]);
+    let lineage = Lineage::issued_for(&["x.example", "z.example"]);
+    let output = deploy(&service, &lineage).for_domain("x.example").exits_with(65);
+    assert!(
+        output.stderr.contains("--rebind` to bind this site to a record of its own"),
+        "{}",
+        output.stderr
+    );
+    deploy(&service, &lineage).for_domain("x.example").args(["--rebind"]).succeeds();
+    assert!(is_bound_to(&service, "x.example", &lineage));
 }
 
 #[test]

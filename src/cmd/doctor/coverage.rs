@@ -164,7 +164,7 @@ impl Coverage<'_> {
         };
         let targets = plan.targets.iter().filter(|target| target.wanted && !is_reported(target.site));
         let blocked = targets.filter_map(|target| match &target.action {
-            Action::Leave(blocker) => Some(blocked_finding(lineage, target.site, blocker)),
+            Action::Leave(blocker) => Some(blocked_finding(lineage, target.site, blocker, plan.can_rebind)),
             _ => None,
         });
         blocked.collect()
@@ -197,8 +197,8 @@ fn shared_finding(sites: &[String], lineages: &[String]) -> DoctorFinding {
     DoctorFinding::fail(Subject::Record, ErrorKind::Config, detail, remedy)
 }
 
-fn blocked_finding(lineage: &HostLineage, site: &Site, blocker: &Blocker) -> DoctorFinding {
+fn blocked_finding(lineage: &HostLineage, site: &Site, blocker: &Blocker, can_rebind: bool) -> DoctorFinding {
     let kind = if blocker.is_guard() { ErrorKind::Refused } else { ErrorKind::Service };
     let detail = format!("{} cannot be deployed to {}: {blocker}", lineage.title(), site.domain);
-    DoctorFinding::fail(Subject::Record, kind, detail, blocker.hint())
+    DoctorFinding::fail(Subject::Record, kind, detail, blocker.hint(can_rebind))
 }
