@@ -11,7 +11,7 @@ mod hint;
 use std::fmt::Display;
 
 pub(crate) use self::alike::{MAX_NAMED, Subject, first_names};
-pub(crate) use self::hint::{INTERNAL_HINT, read_hint, state_dir_hint, state_file_hint, write_hint};
+pub(crate) use self::hint::{INTERNAL_HINT, read_hint, state_dir_hint, write_hint};
 use crate::check::Finding;
 use crate::hint::{Hint, Place};
 pub(crate) use crate::text::shell_word;

@@ -9,7 +9,7 @@ use super::{Diagnostic, ErrorKind};
 use crate::file::ReadError;
 use crate::hint::Hint;
 use crate::settings::{BaseUrl, FileFault};
-use crate::state::{LockTimeout, StateDirError, WriteError, WriteFailure};
+use crate::state::{LockTimeout, StateDirError, StateError, WriteError, WriteFailure};
 use crate::text::shell_word;
 use crate::trust::TrustStoreError;
 use crate::{api, file, settings, source};
@@ -243,6 +243,25 @@ impl Diagnostic for StateDirError {
 
     fn hint(&self) -> Option<Hint> {
         Some(state_dir_hint(self.0.kind).into())
+    }
+}
+
+impl Diagnostic for StateError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Unreadable(_) => ErrorKind::NoInput,
+            _ => ErrorKind::Config,
+        }
+    }
+
+    fn hint(&self) -> Option<Hint> {
+        Some(match self {
+            Self::NewerVersion { .. } => "run the release of edgecert that wrote it".into(),
+            Self::Unreadable(error) => state_file_hint(error.kind).into(),
+            Self::NotQuarantined { .. } => "check the file and its permissions".into(),
+            // The message says what to do.
+            Self::Quarantined { .. } | Self::Damaged(_) => return None,
+        })
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use time::OffsetDateTime;
 
 use super::scan::Candidate;
-use crate::error::{Diagnostic, ErrorKind, INTERNAL_HINT, state_file_hint};
+use crate::error::{Diagnostic, ErrorKind, INTERNAL_HINT};
 use crate::file::ReadError;
 use crate::hint::Hint;
 use crate::kubernetes::KubernetesError;
@@ -73,11 +73,7 @@ impl Diagnostic for SyncError {
             Self::NoStateDir => Some("name one with --state-dir, or set HOME".into()),
             Self::StateDir(error) => error.hint(),
             Self::NotWritable(error) => error.hint(),
-            Self::StateFile(StateError::NewerVersion { .. }) => {
-                Some("run the release of edgecert that wrote it".into())
-            }
-            Self::StateFile(StateError::Unreadable(error)) => Some(state_file_hint(error.kind).into()),
-            Self::StateFile(_) => Some("check the file and its permissions".into()),
+            Self::StateFile(error) => error.hint(),
             Self::Damaged(DamagedFile { lineage, .. }) => Some(format!(
                 "deploy the lineage again, for example with `edgecert deploy --lineage DIR`, or run `edgecert status --forget {lineage}`"
             ).into()),

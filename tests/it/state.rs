@@ -252,7 +252,7 @@ fn state_of_later_release_is_untouched() {
     let later = "{\"version\":300,\"lineages\":{}}";
     fs::write(&file, later).unwrap();
     let call = |command: &str| edgecert().env("EDGECERT_STATE_DIR", state.path()).args([command]);
-    let output = call("status").succeeds();
+    let output = call("status").exits_with(78);
     assert!(
         output.stderr.contains("has version 300; this edgecert reads versions up to 1"),
         "{}",

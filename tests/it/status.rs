@@ -14,8 +14,8 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use crate::harness::{
-    EdgeAddress, EdgeMode, Hook, Lineage, PYTHON, Sandbox, edgecert, request_lines, require_python_module,
-    sandbox,
+    EdgeAddress, EdgeMode, Hook, Lineage, PYTHON, Sandbox, edgecert, request_lines,
+    require_python_module, sandbox,
 };
 
 fn deploy(service: &Sandbox, lineage: &Lineage, state: &Path) -> Hook {
@@ -273,10 +273,10 @@ fn damaged_state_warns_until_forgotten() {
     deploy(&service, &lineage, state.path()).succeeds();
     let name = name(state.path());
     fs::write(state.path().join(format!("{name}.json")), "{").unwrap();
-    let first = status(state.path(), &[]).succeeds();
+    let first = status(state.path(), &[]).exits_with(78);
     assert!(first.stderr.contains("is not a valid state file; renamed to"), "{}", first.stderr);
     for _ in 0..2 {
-        let again = status(state.path(), &[]).succeeds();
+        let again = status(state.path(), &[]).exits_with(78);
         assert!(again.stderr.contains(&format!("`edgecert status --forget {name}`")), "{}", again.stderr);
         assert_eq!(again.stderr.lines().count(), 1);
         let check = status(state.path(), &["--check"]).exits_with(1);
@@ -284,6 +284,28 @@ fn damaged_state_warns_until_forgotten() {
     }
     status(state.path(), &["--forget", &name]).succeeds();
     status(state.path(), &["--check", "--allow-empty"]).succeeds();
+}
+
+#[test]
+fn unusable_state_file_is_a_failure() {
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    deploy(&service, &Lineage::issued_for(&["a.example"]), state.path()).succeeds();
+    let expect = |code: i32, reason: &str| {
+        let json = status(state.path(), &["--json"]).exits_with(code).json();
+        assert!(json["error"].as_str().unwrap().contains(reason), "{json}");
+        assert_eq!(json["ok"], false);
+        assert_eq!(json["lineages"][0]["sites"][0]["outcome"], "served", "the others are shown");
+        assert!(status(state.path(), &[]).exits_with(code).stdout.contains("a.example"));
+    };
+    let other = state.path().join("other-0123456789.json");
+    fs::create_dir(&other).unwrap();
+    expect(66, "it is a directory");
+    fs::remove_dir(&other).unwrap();
+    fs::write(&other, r#"{"version": 99}"#).unwrap();
+    expect(78, "has version 99");
+    fs::write(&other, "{").unwrap();
+    expect(78, "is not a valid state file");
+    expect(78, "is an invalid state file");
 }
 
 /// Parses a metrics file with Prometheus' own library: metric, lineage, site, value.

@@ -129,7 +129,6 @@ fn show(args: &StatusArgs, context: &Context, report: &mut CommandReport) -> Res
         add_verdict(&verdict, report);
         return Ok(());
     }
-    report.warnings.extend(state_errors.iter().map(ToString::to_string));
     report.warnings.extend(last_sync.faults.iter().map(ToString::to_string));
     if args.metrics.is_none() {
         report.body.text = table::text(&lineages, args.wide, now, context.style);
@@ -138,6 +137,7 @@ fn show(args: &StatusArgs, context: &Context, report: &mut CommandReport) -> Res
         }
         report.body.text += &last_sync::text(&last_sync, now, context.style);
     }
+    state_errors.into_iter().for_each(|error| report.fail(error));
     Ok(written?)
 }
 

@@ -75,7 +75,7 @@ fn damaged_pending_state_fails_every_sync() {
                 "{}",
                 output.stdout
             );
-            let shown = host.status(&[]).succeeds();
+            let shown = host.status(&[]).exits_with(78);
             assert!(
                 shown.stderr.contains(&format!("`edgecert status --forget {}`", host.name())),
                 "{}",
