@@ -28,7 +28,7 @@ pub(super) struct Candidate {
     pub(super) guards: Guards,
     /// Fingerprint of the leaf that these options are for; `None`: they are for later ones, too.
     pub(super) only_leaf: Option<String>,
-    /// The leaf on disk; `None` if it cannot be read.
+    /// The leaf on disk; `None` if it cannot be read. The recorded one if the file is missing.
     pub(super) leaf: Option<LeafState>,
     /// The sites as the last deployment reported them.
     pub(super) sites: Vec<state::SiteState>,
@@ -194,7 +194,7 @@ pub(super) struct LeafOnDisk {
     pub(super) is_missing: bool,
     /// Whether it is the leaf that the last run was to deploy.
     pub(super) is_recorded: bool,
-    /// `None` if it cannot be read.
+    /// `None` if it cannot be read. The recorded one if the file is missing.
     pub(super) leaf: Option<LeafState>,
 }
 
@@ -205,6 +205,8 @@ impl LeafOnDisk {
         let leaf = match &peek {
             Ok(LeafPeek::Known) => recorded.cloned(),
             Ok(LeafPeek::Other(leaf)) => Some(recorded_leaf(leaf)),
+            // Another lineage may supersede it.
+            Err(error) if error.is_missing() => recorded.cloned(),
             Ok(LeafPeek::Unusable) | Err(_) => None,
         };
         Self {

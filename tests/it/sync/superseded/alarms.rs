@@ -70,6 +70,18 @@ fn superseded_lineage_raises_no_alert() {
 }
 
 #[test]
+fn deleted_lineage_is_superseded_without_alert() {
+    let host = Host::new(["older", "newer"]);
+    host.deploy(&host.older).succeeds();
+    host.deploy(&host.newer).succeeds();
+    fs::remove_dir_all(host.older.path()).unwrap();
+    for run in 0..3 {
+        assert_eq!(host.sync().succeeds().stderr, "", "{run}");
+        host.assert_deployed(&host.newer, &host.older);
+    }
+}
+
+#[test]
 fn doctor_only_warns() {
     let host = Host::deployed();
     let faults = |lineages: &[&Lineage]| {
