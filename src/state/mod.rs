@@ -29,7 +29,7 @@ pub(crate) use self::lineage_state::{LeafState, LineageState, RunResult, SiteSta
 pub(crate) use self::lock::{Lock, LockError, LockTimeout};
 pub(crate) use self::options::{DeployOptions, Origin, Overrides, RecordedOptions};
 pub(crate) use self::store::{StateDirError, StateError, Store, WriteError, WriteFailure};
-pub(crate) use self::sync_record::{LastSync, SyncRecord, SyncRecordFault};
+pub(crate) use self::sync_record::{LastSync, MAX_SKEW, SyncRecord, SyncRecordFault};
 
 /// Names the state file of a lineage: readable, and unique even if two directories have the same name. A lineage that
 /// is deployed to several accounts has a state file for each.

@@ -20,8 +20,8 @@ const VERSION: u64 = 1;
 const NAME: &str = "last-sync";
 /// Maximum size of a file; the message is one short line.
 const MAX_BYTES: u64 = 64 << 10;
-/// How far in the future a record may be, in case the clock has been corrected since.
-const MAX_SKEW: time::Duration = time::Duration::minutes(5);
+/// How far in the future a recorded time may be, in case the clock has been corrected since.
+pub(crate) const MAX_SKEW: time::Duration = time::Duration::minutes(5);
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How a `sync` ended.

@@ -14,7 +14,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use crate::harness::{
-    EdgeAddress, EdgeMode, Hook, Lineage, PYTHON, Sandbox, edgecert, request_lines,
+    EdgeAddress, EdgeMode, Fault, Hook, Lineage, PYTHON, Sandbox, edgecert, request_lines,
     require_python_module, sandbox,
 };
 
@@ -306,6 +306,25 @@ fn unusable_state_file_is_a_failure() {
     fs::write(&other, "{").unwrap();
     expect(78, "is not a valid state file");
     expect(78, "is an invalid state file");
+}
+
+#[test]
+fn pending_since_the_future_is_a_warning() {
+    let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
+    service.add_fault(Fault::status("*", 400));
+    let lineage = Lineage::issued_for(&["a.example"]);
+    deploy(&service, &lineage, state.path()).exits_with(69);
+    edit_state(state.path(), |state| state["pending_since"] = json!("2100-01-01T00:00:00Z"));
+    let output = status(state.path(), &["--check"]).exits_with(1);
+    let alert =
+        ": pending since 2100-01-01T00:00:00Z, which is in the future; check the clock of this host\n";
+    assert!(output.stdout.contains(alert), "{}", output.stdout);
+    let metrics = state.path().join("metrics");
+    status(state.path(), &["--metrics", metrics.to_str().unwrap()]).succeeds();
+    assert!(!fs::read_to_string(metrics).unwrap().contains("edgecert_deploy_lag_seconds{"));
+    let table = status(state.path(), &[]).succeeds().stdout;
+    assert!(table.contains("check the clock of this host") && !table.contains("pending 0 s"), "{table}");
+    assert_eq!(lineage_status(state.path(), &[])["pending_since"], "2100-01-01T00:00:00Z");
 }
 
 /// Parses a metrics file with Prometheus' own library: metric, lineage, site, value.

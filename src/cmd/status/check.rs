@@ -54,10 +54,10 @@ fn measurements(lineage: &LineageStatus, thresholds: &Thresholds, now: OffsetDat
         return Vec::new();
     }
     let measurement = |gauge, site| Measurement { gauge, lineage: Some(lineage.name.clone()), site };
-    let lag = thresholds.lag(lineage.lag(now).unwrap_or_default(), lineage);
+    let lag = lineage.known_lag(now).map(|lag| measurement(thresholds.lag(lag, lineage), None));
     let left =
         |site: &SiteStatus| Some(measurement(time_left(site, thresholds, now)?, Some(site.domain.clone())));
-    std::iter::once(measurement(lag, None)).chain(lineage.sites.iter().filter_map(left)).collect()
+    lag.into_iter().chain(lineage.sites.iter().filter_map(left)).collect()
 }
 
 /// The gauge that is nearest to its thresholds, or farthest beyond them.
@@ -97,9 +97,13 @@ fn warning(lineage: &LineageStatus, text: &str) -> Alert {
     Alert::new(Level::Warning, Some(&lineage.name), text)
 }
 
-/// The alert for a deployment that has been pending for too long, or that will not finish by waiting because the
+/// The alert for a deployment that has been pending for too long, or since a time in the future, or that will not finish by waiting because the
 /// service's responses are unintelligible.
 fn pending_alert(lineage: &LineageStatus, thresholds: &Thresholds, now: OffsetDateTime) -> Option<Alert> {
+    if let Some(fault) = lineage.clock_fault(now) {
+        let alert = Alert::from_message(Level::Warning, &fault);
+        return Some(Alert { lineage: Some(lineage.name.clone()), ..alert });
+    }
     let gauge = thresholds.lag(lineage.lag(now)?, lineage);
     let is_unintelligible = |result: &RunResult| result.exit_code == ErrorKind::Protocol.exit_code();
     let level = match &lineage.last_error {

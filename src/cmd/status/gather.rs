@@ -82,8 +82,7 @@ impl LineageStatus {
             generation: state.map_or(0, |state| state.generation),
             begun_at: state.map(|state| state.begun_at),
             edge_checked_at: state.and_then(|state| state.edge_checked_at),
-            // The clock that set the file's time may have been ahead.
-            pending_since: pending_since.map(|since| since.min(now)),
+            pending_since,
             is_begun: begun.is_some(),
             pending_validity: pending_since.and_then(|_| latest_validity(&disk, state)),
             last_success: state.and_then(|state| state.last_success),

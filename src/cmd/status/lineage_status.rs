@@ -9,8 +9,8 @@ use crate::outcome::Outcome;
 use crate::settings::EdgeAddresses;
 use crate::sightings::EdgeMemory;
 use crate::source::AcmeClient;
-use crate::state::RunResult;
-use crate::text::display_as_serialized;
+use crate::state::{MAX_SKEW, RunResult};
+use crate::text::{display_as_serialized, rfc3339};
 
 /// The status of a lineage.
 pub(super) struct LineageStatus {
@@ -169,9 +169,22 @@ impl LineageStatus {
         self.disk.leaf().or(self.deployed.as_ref())
     }
 
-    /// How long it has been pending.
+    /// How long it has been pending; `None` if nothing is, or if the clock was or is wrong.
     pub(super) fn lag(&self, now: OffsetDateTime) -> Option<Duration> {
-        self.pending_since.map(|since| now - since)
+        let past = self.pending_since.filter(|since| *since <= now + MAX_SKEW);
+        past.map(|since| (now - since).max(Duration::ZERO))
+    }
+
+    /// Its lag, or zero if nothing is pending; `None` if the clock was or is wrong.
+    pub(super) fn known_lag(&self, now: OffsetDateTime) -> Option<Duration> {
+        if self.pending_since.is_none() { Some(Duration::ZERO) } else { self.lag(now) }
+    }
+
+    /// Why it is not known how long it has been pending.
+    pub(super) fn clock_fault(&self, now: OffsetDateTime) -> Option<String> {
+        let since = self.pending_since.filter(|since| *since > now + MAX_SKEW)?;
+        let since = rfc3339(since);
+        Some(format!("pending since {since}, which is in the future; check the clock of this host"))
     }
 
     /// Dates of the pending leaf or, if none is pending, of the latest known one.

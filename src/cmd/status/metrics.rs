@@ -26,7 +26,7 @@ const METRICS: [Metric; 9] = [
     Metric {
         name: "edgecert_deploy_lag_seconds",
         help: "How long the current certificate has been waiting to be deployed; 0 if it is deployed.",
-        value: |lineage, _, now| Some(lineage.lag(now).unwrap_or_default().whole_seconds()),
+        value: |lineage, _, now| Some(lineage.known_lag(now)?.whole_seconds()),
     },
     Metric {
         name: "edgecert_certificate_not_before_timestamp_seconds",

@@ -222,6 +222,7 @@ fn notes(lineage: &LineageStatus, now: OffsetDateTime) -> Vec<String> {
         }
         DiskStatus::Leaf { .. } | DiskStatus::Missing => {}
     }
+    notes.extend(lineage.clock_fault(now).map(|fault| people::with_times(&fault, now)));
     if let Some(result) = &lineage.last_error {
         let exit_code = || format!("exit code {}", result.exit_code);
         let error = result.error.as_deref().map_or_else(exit_code, sanitize);

@@ -67,6 +67,8 @@ fn each_problem_has_its_level() {
         (pending("x", 60, Duration::hours(5)), 0),
         (pending("x", 60, Duration::hours(7)), 1),
         (pending("x", 60, Duration::hours(25)), 2),
+        (pending("x", 60, -Duration::MINUTE), 0),
+        (pending("x", 60, -Duration::HOUR), 1),
         (unintelligible, 1),
         (renewed("x", Duration::hours(5)), 0),
         (renewed("x", Duration::hours(7)), 1),
