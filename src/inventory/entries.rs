@@ -20,6 +20,8 @@ pub(super) struct Entries<'a> {
     by_real_path: HashMap<(PathBuf, Option<String>), (String, &'a LineageEntry)>,
     pub(super) unusable: Vec<Unusable<'a>>,
     patterns: Vec<&'a LineageEntry>,
+    /// Patterns that match no lineage.
+    pub(super) unmatched: Vec<&'a str>,
     all: &'a [LineageEntry],
 }
 
@@ -42,7 +44,11 @@ impl<'a> Entries<'a> {
         }
         for entry in &patterns {
             let Location::Pattern(pattern) = &entry.location else { continue };
-            for (path, found) in pattern::expand(pattern) {
+            let matches = pattern::expand(pattern);
+            if matches.is_empty() {
+                entries.unmatched.push(pattern.as_str());
+            }
+            for (path, found) in matches {
                 entries.add(entry, &path, found);
             }
         }

@@ -67,6 +67,11 @@ impl<'a> Inventory<'a> {
         self.found.insert(state::lineage_name(&source), source);
     }
 
+    /// The patterns of the configuration that match no lineage.
+    pub(crate) fn unmatched_patterns(&self) -> &[&'a str] {
+        &self.configured.unmatched
+    }
+
     /// Upper bound on the number of lineages.
     pub(crate) fn len(&self) -> usize {
         let configured = self.configured.found.len() + self.configured.unusable.len();

@@ -230,6 +230,12 @@ pub(super) fn none(sites: &[Site]) -> DoctorFinding {
     DoctorFinding::warn(Subject::Lineage, detail, remedy)
 }
 
+/// Reports a pattern that matches no lineage. There may be none yet.
+pub(super) fn unmatched(pattern: &str) -> DoctorFinding {
+    let detail = format!("the path {} in the configuration matches no lineage", text::sanitize(pattern));
+    DoctorFinding::warn(Subject::Lineage, detail, "correct `path` in its [[lineage]]")
+}
+
 /// The options that the state of a lineage holds for its certificate on disk.
 fn recorded_options(member: &Member<'_>) -> RecordedOptions {
     let (Some(state), Ok(source)) = (&member.state, &member.source) else {

@@ -203,6 +203,7 @@ impl Doctor<'_> {
             self.findings.push(DoctorFinding::from_error(Subject::State, error));
             Inventory::configured(configuration)
         });
+        self.findings.extend(inventory.unmatched_patterns().iter().map(|path| lineages::unmatched(path)));
         let managed = Managed::new(inventory, layers);
         self.warnings.extend(managed.state_errors.iter().map(ToString::to_string));
         self.findings.extend(managed.findings);

@@ -74,6 +74,16 @@ fn lineage_without_site_is_a_fault() {
 }
 
 #[test]
+fn pattern_without_matches_is_a_warning() {
+    let (service, certbot) = (sandbox(&["a.example"]), Certbot::with_lineages(&[&["a.example"]]));
+    let entries = |pattern: &str| certbot.entries(&["a.example", pattern], "");
+    assert!(faults(&doctor(&service, &entries("*")).succeeds()).is_empty());
+    let output = doctor(&service, &entries("nothing-*")).succeeds();
+    let begins = format!("warn lineage: the path {} in the", certbot.live("nothing-*").display());
+    assert_only_fault(&output, &begins, "correct `path` in its [[lineage]]");
+}
+
+#[test]
 fn site_of_another_host_is_a_note() {
     let certbot = Certbot::with_lineages(&[&["a.example"]]);
     let account = |sites: &[&str], kind: &str| {
