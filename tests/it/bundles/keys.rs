@@ -20,6 +20,11 @@ fn key_files_are_cleaned_or_refused() {
             format!("{chain}{key}"),
             &format!("{two}; cleaned: a certificate in the key file\n"),
         ),
+        (
+            "with its curve",
+            format!("{}{key}", der::pem("EC PARAMETERS", &der::oid("1.2.840.10045.3.1.7"))),
+            &format!("{two}; cleaned: an `EC PARAMETERS` block in the key file\n"),
+        ),
         ("duplicate", format!("{key}{key}"), pairs),
         (
             "another pair",

@@ -5,6 +5,16 @@ use std::fs;
 use super::{Input, assert_finds, fixtures};
 use crate::harness::{Lineage, openssl, test_ca};
 
+/// Asserts what the checks find in a certificate file, and that this chain would be uploaded.
+#[track_caller]
+fn assert_sent(name: &str, cert: &str, chain: &str, line: &str) {
+    let key = fixtures().pem("leaf.key");
+    let input = Input { cert: cert.as_bytes(), key: Some(key.as_bytes()), ..Input::default() };
+    let checked = input.check();
+    checked.assert_finds(name, line);
+    assert_eq!(checked.sent().unwrap().0, chain, "{name}");
+}
+
 #[test]
 fn certificate_files_are_cleaned() {
     let fixtures = fixtures();
@@ -45,9 +55,9 @@ fn certificate_files_are_cleaned() {
     ];
     for (name, cert, what) in rows {
         let line = format!("* pem       2 certificates and a private key; cleaned: {what}\n");
-        assert_finds(name, cert, &key, &line);
+        assert_sent(name, &cert, &chain, &line);
     }
-    assert_finds("plain", &chain, &key, "* pem       2 certificates and a private key\n");
+    assert_sent("plain", &chain, &chain, "* pem       2 certificates and a private key\n");
 }
 
 #[test]
@@ -57,43 +67,36 @@ fn certificate_files_are_repaired() {
         ["leaf.crt", "ica.crt", "root.crt", "old-ica.crt", "other.crt"].map(|name| fixtures.pem(name));
     let chain = format!("{leaf}{ica}");
     let unrelated = Lineage::issued_for(&["b.example"]).read("chain.pem");
+    let (moved, sorted) = ("moved the leaf to the front\n", "sorted the chain by issuer\n");
+    let dropped = "dropped certificates that are not part of the chain: ";
     let rows = [
-        ("chain before leaf", format!("{ica}{leaf}"), "! pem       cert.pem: moved the leaf to the front\n"),
-        (
-            "chain out of order",
-            format!("{leaf}{root}{ica}"),
-            "! pem       cert.pem: sorted the chain by issuer\n",
-        ),
-        (
-            "duplicates",
-            format!("{leaf}{ica}{leaf}{ica}"),
-            "! pem       cert.pem: dropped a duplicate of a.example\n",
-        ),
-        ("root included", format!("{chain}{root}"), "* pem       3 certificates and a private key\n"),
+        ("chain before leaf", format!("{ica}{leaf}"), moved),
+        ("chain out of order", format!("{leaf}{root}{ica}"), sorted),
+        ("duplicates", format!("{leaf}{ica}{leaf}{ica}"), "dropped a duplicate of a.example\n"),
         (
             "unrelated certificate",
             format!("{chain}{unrelated}"),
-            "! pem       cert.pem: dropped certificates that are not part of the chain: edgecert test intermediate\n",
+            &format!("{dropped}edgecert test intermediate\n"),
         ),
-        (
-            "two leaves, one paired",
-            format!("{other}{chain}"),
-            "! pem       cert.pem: dropped certificates that are not part of the chain: other\n",
-        ),
+        ("two leaves, one paired", format!("{other}{chain}"), &format!("{dropped}other\n")),
+        ("two leaves, one paired, out of order", format!("{other}{ica}{leaf}"), &format!("{dropped}other\n")),
         (
             "repaired and cleaned",
             format!("{ica}{leaf}").replace('\n', "\r\n"),
-            "! pem       cert.pem: moved the leaf to the front\n  * pem       cleaned: line endings\n",
+            &format!("{moved}  * pem       cleaned: line endings\n"),
         ),
-        (
-            "two intermediates, one with the right key identifier",
-            format!("{leaf}{old_ica}{ica}"),
-            "! pem       cert.pem: sorted the chain by issuer\n",
-        ),
+        ("two intermediates, one with the right key identifier", format!("{leaf}{old_ica}{ica}"), sorted),
     ];
-    for (name, cert, line) in rows {
-        assert_finds(name, cert, fixtures.pem("leaf.key"), line);
+    for (name, cert, repair) in rows {
+        let sent = match name {
+            "chain out of order" => &format!("{chain}{root}"),
+            name if name.starts_with("two intermediates") => &format!("{chain}{old_ica}"),
+            _ => &chain,
+        };
+        assert_sent(name, &cert, sent, &format!("! pem       cert.pem: {repair}"));
     }
+    let with_root = format!("{chain}{root}");
+    assert_sent("root included", &with_root, &with_root, "* pem       3 certificates and a private key\n");
 }
 
 #[test]
