@@ -6,6 +6,7 @@ use std::process::Command;
 
 use time::Duration;
 
+use super::dashboard;
 use super::exposition::written_metrics;
 use super::host::Host;
 use crate::harness::require;
@@ -40,6 +41,22 @@ fn rules_pass_their_tests() {
         if let Some(name) = line.trim().strip_prefix("- alert: ") {
             assert!(tests.contains(&format!("alertname: {name}\n")), "no test expects {name}");
         }
+    }
+}
+
+/// The values that queries compare the label `file` of the node exporter with.
+fn file_patterns(queries: &str) -> BTreeSet<&str> {
+    let starts = queries.split("node_textfile_mtime_seconds{file=~\"").skip(1);
+    starts.map(|rest| rest.split('"').next().unwrap()).collect()
+}
+
+#[test]
+fn metrics_file_has_one_pattern() {
+    let reference = read(REFERENCE);
+    let named = reference.split("must match `").nth(1).unwrap().split('`').next().unwrap();
+    let pattern = format!("(.*/)?{}", named.replace('.', r"\\.").replace('*', "[^/]*"));
+    for queries in [read(RULES), dashboard::queries().concat()] {
+        assert_eq!(file_patterns(&queries), BTreeSet::from([pattern.as_str()]));
     }
 }
 
