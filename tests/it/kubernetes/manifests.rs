@@ -1,6 +1,7 @@
 //! The manifests of `hooks/kubernetes`: kubectl builds the Kustomize bases, Go's template language renders the chart,
 //! kubernetes-validate compares the result with the schemas, and the hook runs with the arguments of the containers.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
@@ -221,5 +222,43 @@ fn promtool_accepts_the_alerts() {
         assert!(output.contains("SUCCESS: 2 rules found"), "{output}");
         fs::write(home.path().join("test.yml"), ALERTS).unwrap();
         promtool(&home, &["test", "rules", "test.yml"]);
+    }
+}
+
+#[test]
+fn long_release_names_fit_cron_jobs() {
+    // Helm's own limit is 53 characters.
+    for (release, name) in [
+        ("a".repeat(53), "a".repeat(52)),
+        (format!("{}-b", "a".repeat(51)), "a".repeat(51)),
+        ("edgecert".into(), "edgecert".into()),
+    ] {
+        let objects = validate(&chart::render_release(&release, "prometheusRule: true")).unwrap();
+        let names: BTreeSet<_> = objects.iter().map(|object| object["metadata"]["name"].as_str()).collect();
+        assert_eq!(names, BTreeSet::from([Some(name.as_str())]));
+        let rule = objects.iter().find(|object| object["kind"] == "PrometheusRule").unwrap();
+        assert!(rule["spec"].to_string().contains(&format!("{name}-[0-9]+\\\"")), "{rule}");
+    }
+}
+
+#[test]
+fn values_that_cannot_work_are_refused() {
+    for (yaml, error) in [
+        ("shard: 3", "'shard' was unexpected"),
+        ("mountedSecrets: [a-tls]\nshards: 3", "$.shards 1 was expected"),
+        ("mountedSecrets: [a-tls]\nnamespaces: [a]", "$.namespaces ['a'] is too long"),
+        ("mountedSecrets: [a-tls]\nselector: edge=yes", "$.selector '' was expected"),
+        ("mountedSecrets: a-tls", "$.mountedSecrets 'a-tls' is not of type 'array'"),
+        ("mountedSecrets: [example.com]", "$.mountedSecrets[0] 'example.com' does not match"),
+        ("shards: 0", "$.shards 0 is less than the minimum"),
+        ("shards: '3'", "$.shards '3' is not of type 'integer'"),
+        ("baseUrl: http://cdn.example.com", "$.baseUrl"),
+        ("nodeSelector: {ssd: true}", "$.nodeSelector.ssd True is not of type 'string'"),
+    ] {
+        let errors = chart::values(yaml).1;
+        assert!(errors.contains(error), "{yaml}: {errors}");
+    }
+    for yaml in ["shards: 3", "mountedSecrets: [a-tls]", "global: {region: a}"] {
+        assert_eq!(chart::values(yaml).1, "", "{yaml}");
     }
 }
