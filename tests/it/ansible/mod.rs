@@ -220,6 +220,33 @@ fn secret_among_settings_is_refused() {
 }
 
 #[test]
+fn invalid_configuration_is_not_written() {
+    let service = sandbox(&["a.example"]);
+    let host = ManagedHost::new(&service);
+    let playbook = host.playbook(&service);
+    let config = || host.command("cat").arg("/etc/edgecert/config.toml").output().unwrap().stdout;
+    let written = |settings: &str| {
+        host.write("playbook.yml", &playbook.replace("allow_untrusted: true", settings));
+        (host.play(&[]).text, config())
+    };
+    let (shown, before) = written("wait: soon");
+    assert!(
+        shown.contains("failed to validate") && shown.contains("`wait`: expected a whole number"),
+        "{shown}"
+    );
+    assert!(before.is_empty(), "there is no file");
+    host.renew();
+    host.write("playbook.yml", &playbook);
+    host.play(&[]).ends_with(3, 0);
+    let before = config();
+    for settings in ["wait: null", "wiat: 60", "wait: soon"] {
+        let (shown, after) = written(settings);
+        assert!(shown.contains("failed to validate"), "{settings}: {shown}");
+        assert_eq!(after, before, "{settings}");
+    }
+}
+
+#[test]
 fn role_needs_no_gathered_facts() {
     let service = sandbox(&["a.example"]);
     let host = ManagedHost::new(&service);

@@ -49,11 +49,14 @@ cmp hooks/systemd/edgecert-sync.timer $units/edgecert-sync.timer
 [[ $(systemctl is-active edgecert-sync.timer) == active ]]
 play 0
 
-# The program of a package is elsewhere.
-mv /usr/local/bin/edgecert /usr/bin/edgecert
+# The program and the units of a package are elsewhere.
+mv /usr/local/bin/edgecert /usr/bin/
+mv $units/edgecert-sync.* /usr/lib/systemd/system/
+systemctl daemon-reload
 packaged='{"edgecert_program": ""}'
 play 1 --extra-vars "$packaged"
 systemd-analyze verify edgecert-sync.service
+[[ $(systemctl show --property=FragmentPath --value edgecert-sync.timer) == /usr/lib/* ]]
 play 0 --extra-vars "$packaged"
 set +x
 "#;

@@ -53,7 +53,7 @@ options:
     type: bool
     default: false
   executable:
-    description: Program to run; C(edgecert) in C(PATH) or in C(/usr/local/bin) if omitted.
+    description: Program to run; C(edgecert) in C(PATH), C(/usr/local/bin) or C(/usr/bin) if omitted.
     type: path
 notes:
   - A temporary failure (exit code 75) fails the task, although C(edgecert sync) will retry it.
@@ -160,7 +160,7 @@ def main():
     )
     if "api_key" in module.params["settings"]:
         module.fail_json(msg="settings: api_key is an argument of its own, which Ansible does not log")
-    program = module.params["executable"] or module.get_bin_path("edgecert", opt_dirs=["/usr/local/bin"])
+    program = module.params["executable"] or module.get_bin_path("edgecert", opt_dirs=["/usr/local/bin", "/usr/bin"])
     if not program or not os.access(program, os.X_OK):
         program = program or "edgecert"
         # A role that installs it has changed nothing yet.
