@@ -4,13 +4,15 @@ mod memory;
 pub(crate) mod recorded_path;
 mod staged;
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 use zeroize::Zeroizing;
 
 pub(crate) use self::memory::{MEMORY, is_in_memory, is_provided, provide};
@@ -47,7 +49,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(30);
 const READ_AHEAD: u64 = 32;
 
 /// Large enough for a chain and a key.
-const PIPE_BUFFER: u64 = 16 << 10;
+const PIPE_BUFFER: usize = 16 << 10;
 
 /// The deadline for reading the files of a command that has no time limit of its own.
 pub(crate) fn default_deadline() -> Deadline {
@@ -71,37 +73,60 @@ pub(crate) fn read(path: &Path, max_bytes: u64) -> Result<Vec<u8>, ReadError> {
 /// Reads a whole file of at most `max_bytes`. Pipes and other special files have a time limit: a pipe without a writer
 /// would block the run forever.
 pub(crate) fn read_until(path: &Path, max_bytes: u64, deadline: Deadline) -> Result<Vec<u8>, ReadError> {
-    let fail = |kind, reason: String| ReadError { path: path.to_owned(), reason, kind };
-    let failed = |error: io::Error| ReadError::new(path, &error);
-    let metadata = || std::fs::metadata(path).map_err(failed);
-    let bytes = if is_in_memory(path) {
-        memory::read(path)
-    } else if let metadata = metadata()?
-        && (metadata.is_file() || metadata.is_dir())
-    {
-        read_now(path, max_bytes, metadata.len().min(max_bytes) + READ_AHEAD)
-    } else {
-        let (sender, receiver) = mpsc::channel();
-        let path = path.to_owned();
-        std::thread::spawn(move || sender.send(read_now(&path, max_bytes, PIPE_BUFFER)));
-        let timeout = deadline.left().min(READ_TIMEOUT);
-        let timed_out = |_| {
-            let seconds =
-                usize::try_from((timeout + Duration::from_millis(500)).as_secs()).unwrap_or_default();
-            fail(io::ErrorKind::TimedOut, format!("no end of file within {}", count(seconds, "second")))
-        };
-        receiver.recv_timeout(timeout).map_err(timed_out)?
-    };
-    let bytes = bytes.map_err(failed)?;
-    if bytes.len() as u64 > max_bytes {
-        let size = if max_bytes >= 1 << 20 {
-            format!("{} MiB", max_bytes >> 20)
+    let read = || {
+        if is_in_memory(path) {
+            return memory::read(path);
+        }
+        let file = open(path, OpenOptions::new().read(true))?;
+        let metadata = file.metadata()?;
+        if metadata.is_file() {
+            read_now(&file, max_bytes, metadata.len())
         } else {
-            format!("{} KiB", max_bytes >> 10)
-        };
-        return Err(fail(io::ErrorKind::FileTooLarge, format!("it is larger than {size}")));
+            read_stream(&file, max_bytes, deadline.left().min(READ_TIMEOUT))
+        }
+    };
+    limited(path, max_bytes, read())
+}
+
+/// Reads a whole regular file of at most `max_bytes`.
+pub(crate) fn read_regular(path: &Path, max_bytes: u64) -> Result<Vec<u8>, ReadError> {
+    let read = || {
+        let file = open_regular(path, OpenOptions::new().read(true))?;
+        read_now(&file, max_bytes, file.metadata()?.len())
+    };
+    limited(path, max_bytes, read())
+}
+
+/// Opens a regular file, and fails for any other: opening or reading a pipe would block.
+pub(crate) fn open_regular(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    let not_regular = || io::Error::new(io::ErrorKind::AlreadyExists, "it is not a regular file");
+    let is_unconnected = |error: &io::Error| error.raw_os_error() == Some(Errno::NXIO.raw_os_error());
+    let opened = open(path, options);
+    let file = opened.map_err(|error| if is_unconnected(&error) { not_regular() } else { error })?;
+    match file.metadata()? {
+        metadata if metadata.is_file() => Ok(file),
+        metadata if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        _ => Err(not_regular()),
     }
-    Ok(bytes)
+}
+
+/// Opens a file without waiting for the other end of a pipe.
+fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    options.custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)
+}
+
+fn limited(path: &Path, max_bytes: u64, read: io::Result<Vec<u8>>) -> Result<Vec<u8>, ReadError> {
+    let bytes = read.map_err(|error| ReadError::new(path, &error))?;
+    if bytes.len() as u64 <= max_bytes {
+        return Ok(bytes);
+    }
+    let size = if max_bytes >= 1 << 20 {
+        format!("{} MiB", max_bytes >> 20)
+    } else {
+        format!("{} KiB", max_bytes >> 10)
+    };
+    let reason = format!("it is larger than {size}");
+    Err(ReadError { path: path.to_owned(), reason, kind: io::ErrorKind::FileTooLarge })
 }
 
 /// Reads UTF-8 text. It is wiped on drop, because any file may contain a key by mistake.
@@ -137,12 +162,38 @@ pub(crate) fn is_mounted_secret(path: &Path) -> bool {
     path.parent().is_some_and(|directory| directory.join("..data").symlink_metadata().is_ok())
 }
 
-/// Reads into a buffer of this size: growing would leave a copy of a secret behind, and wiping takes five instructions
-/// per byte of the buffer, used or not.
-fn read_now(path: &Path, max_bytes: u64, size: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
-    File::open(path)?.take(max_bytes + 1).read_to_end(&mut bytes)?;
+/// Reads a file of this size, into a buffer that need not grow: that would leave a copy of a secret behind. Wiping takes
+/// five instructions per byte of the buffer, used or not.
+fn read_now(file: &File, max_bytes: u64, size: u64) -> io::Result<Vec<u8>> {
+    let capacity = size.min(max_bytes) + READ_AHEAD;
+    let mut bytes = Vec::with_capacity(usize::try_from(capacity).unwrap_or_default());
+    file.take(max_bytes + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// Reads a pipe or a device until its end, within the time limit.
+fn read_stream(mut file: &File, max_bytes: u64, limit: Duration) -> io::Result<Vec<u8>> {
+    let deadline = Deadline::after(limit);
+    let mut bytes = Vec::with_capacity(PIPE_BUFFER);
+    loop {
+        let left = Timespec::try_from(deadline.left()).unwrap_or_default();
+        match poll(&mut [PollFd::new(file, PollFlags::IN)], Some(&left)) {
+            Ok(0) => {
+                let seconds =
+                    usize::try_from((limit + Duration::from_millis(500)).as_secs()).unwrap_or_default();
+                let reason = format!("no end of file within {}", count(seconds, "second"));
+                return Err(io::Error::new(io::ErrorKind::TimedOut, reason));
+            }
+            Ok(_) => {}
+            Err(Errno::INTR) => continue,
+            Err(error) => return Err(error.into()),
+        }
+        let rest = max_bytes + 1 - bytes.len() as u64;
+        match file.by_ref().take(rest).read_to_end(&mut bytes) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            read => return read.map(|_| bytes),
+        }
+    }
 }
 
 /// Describes an operating system error, without its number.

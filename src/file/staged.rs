@@ -78,7 +78,8 @@ impl Drop for StagedFile {
 /// file system is full or read-only. Another run may remove the file first.
 pub(crate) fn probe(path: &Path) -> io::Result<()> {
     check_size_limit(1)?;
-    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
+    let mut options = OpenOptions::new();
+    let file = super::open_regular(path, options.write(true).create(true).truncate(true).mode(0o600));
     let written = file.and_then(|mut file| {
         file.write_all(b"\n")?;
         file.sync_all()

@@ -31,7 +31,7 @@ pub(crate) struct DamagedFile {
 impl DamagedFile {
     /// Reads a file that was renamed.
     pub(super) fn read(lineage: String, path: PathBuf) -> Self {
-        let contents = file::read(&path, MAX_BYTES);
+        let contents = file::read_regular(&path, MAX_BYTES);
         let is_pending = contents.map_or(true, |bytes| may_be_pending(&bytes));
         let written_at =
             fs::metadata(&path).and_then(|found| found.modified()).ok().map(OffsetDateTime::from);

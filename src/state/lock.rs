@@ -3,14 +3,11 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::sync::mpsc;
 use std::time::Duration;
-
-use tokio::sync::oneshot;
-use tokio::time::timeout;
 
 use super::{Store, WriteError};
 use crate::clock::Deadline;
+use crate::file;
 
 /// The lock on a lineage, released when it is dropped.
 #[derive(Debug)]
@@ -43,9 +40,7 @@ impl Store {
             Ok(lock) => return Ok(lock),
             Err(file) => file,
         };
-        let (sender, receiver) = mpsc::channel();
-        wait_in_thread(file, move |locked| _ = sender.send(locked));
-        self.waited(name, receiver.recv_timeout(deadline.left()).ok())
+        self.waited(name, wait(&file, deadline).map(|()| file))
     }
 
     /// Like `lock`, without blocking other tasks.
@@ -54,20 +49,25 @@ impl Store {
             Ok(lock) => return Ok(lock),
             Err(file) => file,
         };
-        let (sender, receiver) = oneshot::channel();
-        wait_in_thread(file, move |locked| _ = sender.send(locked));
-        self.waited(name, timeout(deadline.left(), receiver).await.ok().and_then(Result::ok))
+        let locked = loop {
+            match try_until(&file, deadline) {
+                Ok(false) => tokio::time::sleep(PAUSE).await,
+                Ok(true) => break Ok(file),
+                Err(error) => break Err(error),
+            }
+        };
+        self.waited(name, locked)
     }
 
     /// Acquires the lock of a lineage unless another run holds it; if so, returns the file to lock.
     fn try_lock(&self, name: &str) -> Result<Result<Lock, File>, WriteError> {
         let path = self.file(name, EXTENSION);
         let failed = |error: io::Error| WriteError::new(&path, &error);
-        let file = match OpenOptions::new().write(true).open(&path) {
+        let file = match file::open_regular(&path, OpenOptions::new().write(true)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let mut options = OpenOptions::new();
                 let create = options.write(true).create(true).truncate(false).mode(0o600);
-                self.track(None, || create.open(&path))
+                self.track(None, || file::open_regular(&path, create))
             }
             file => file,
         };
@@ -82,32 +82,41 @@ impl Store {
         }
     }
 
-    /// The lock after the wait; `locked` is `None` if the deadline has passed.
-    fn waited(&self, name: &str, locked: Option<io::Result<File>>) -> Result<Lock, LockError> {
+    /// The lock after the wait.
+    fn waited(&self, name: &str, locked: io::Result<File>) -> Result<Lock, LockError> {
         match locked {
-            Some(Ok(file)) => Ok(Lock { _file: file, has_waited: true }),
-            Some(Err(error)) => Err(WriteError::new(&self.file(name, EXTENSION), &error).into()),
-            None => Err(LockTimeout { name: name.to_owned() }.into()),
+            Ok(file) => Ok(Lock { _file: file, has_waited: true }),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                Err(LockTimeout { name: name.to_owned() }.into())
+            }
+            Err(error) => Err(WriteError::new(&self.file(name, EXTENSION), &error).into()),
         }
     }
 }
 
 const EXTENSION: &str = "lock";
 
+/// Pause between two attempts: flock has no time limit, and the system may refuse a thread to wait in.
+const PAUSE: Duration = Duration::from_millis(10);
+
 /// Locks a file that other runs hold only for moments; `None` if that takes longer than the time limit, or fails.
 pub(super) fn lock_file(file: File, limit: Duration) -> Option<File> {
-    match file.try_lock() {
-        Ok(()) => Some(file),
-        Err(TryLockError::Error(_)) => None,
-        Err(TryLockError::WouldBlock) => {
-            let (sender, receiver) = mpsc::channel();
-            wait_in_thread(file, move |locked| _ = sender.send(locked));
-            receiver.recv_timeout(limit).ok()?.ok()
-        }
-    }
+    wait(&file, Deadline::after(limit)).ok().map(|()| file)
 }
 
-/// Waits for a lock that another run holds. flock has no time limit; a thread that still waits ends with the process.
-fn wait_in_thread(file: File, on_locked: impl FnOnce(io::Result<File>) + Send + 'static) {
-    std::thread::spawn(move || on_locked(file.lock().map(|()| file)));
+fn wait(file: &File, deadline: Deadline) -> io::Result<()> {
+    while !try_until(file, deadline)? {
+        std::thread::sleep(PAUSE);
+    }
+    Ok(())
+}
+
+/// Tries once; an error of the kind `TimedOut` if another run holds the lock after the deadline.
+fn try_until(file: &File, deadline: Deadline) -> io::Result<bool> {
+    match file.try_lock() {
+        Ok(()) => Ok(true),
+        Err(TryLockError::Error(error)) => Err(error),
+        Err(TryLockError::WouldBlock) if deadline.left().is_zero() => Err(io::ErrorKind::TimedOut.into()),
+        Err(TryLockError::WouldBlock) => Ok(false),
+    }
 }

@@ -35,7 +35,7 @@ impl Store {
     pub(crate) fn peek(&self) -> impl Iterator<Item = PeekedLineage> {
         let names = self.names().unwrap_or_default().into_iter().take(MAX_FILES);
         names.filter_map(|name| {
-            let bytes = file::read(&self.file(&name, super::store::EXTENSION), MAX_BYTES).ok()?;
+            let bytes = file::read_regular(&self.file(&name, super::store::EXTENSION), MAX_BYTES).ok()?;
             let Peek { source, sites } = serde_json::from_slice(&bytes).ok()?;
             let directory = source.directory.or_else(|| source.cert.parent().map(Path::to_owned))?;
             Some(PeekedLineage { directory, domains: sites.into_iter().map(|site| site.domain).collect() })

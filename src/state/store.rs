@@ -140,7 +140,7 @@ impl Store {
     /// and does not get in the way.
     pub(crate) fn read(&self, name: &str) -> Result<Option<LineageState>, StateError> {
         let path = self.file(name, EXTENSION);
-        let bytes = match file::read(&path, MAX_BYTES) {
+        let bytes = match file::read_regular(&path, MAX_BYTES) {
             Ok(bytes) => bytes,
             Err(error) if error.is_missing() => return Ok(None),
             Err(error) => return Err(error.into()),

@@ -185,11 +185,7 @@ fn shard_number(name: &str) -> Option<ShardNumber> {
 /// Reads a file; `None` if there is none.
 fn read(path: &Path, now: OffsetDateTime) -> Result<Option<SyncRecord>, SyncRecordFault> {
     let invalid = |reason: String| SyncRecordFault::Invalid { path: path.to_owned(), reason };
-    // Reading a pipe would wait for a writer.
-    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-        return Err(invalid("not a regular file".into()));
-    }
-    let bytes = match file::read(path, MAX_BYTES) {
+    let bytes = match file::read_regular(path, MAX_BYTES) {
         Ok(bytes) => bytes,
         Err(error) if error.is_missing() => return Ok(None),
         Err(error) => return Err(error.into()),

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_OMIT, utimensat};
 
+use crate::file;
 use crate::state::Store;
 use crate::state::lock::lock_file;
 
@@ -55,16 +56,15 @@ impl<'s> ChangeLog<'s> {
         Self::open_with(store, OpenOptions::new().read(true).append(true))
     }
 
-    fn open_with(store: &'s Store, options: &OpenOptions) -> Option<Self> {
+    fn open_with(store: &'s Store, options: &mut OpenOptions) -> Option<Self> {
         let path = store.path(NAME);
-        let file = options.open(&path).ok()?;
+        let file = file::open_regular(&path, options).ok()?;
         let Some(file) = lock_file(file, LOCK_TIMEOUT) else {
             // What this run changes will not be logged, and another run may be about to log something else.
             let _ = fs::remove_file(&path);
             return None;
         };
-        let metadata = file.metadata().ok()?;
-        if !metadata.is_file() || metadata.nlink() == 0 {
+        if file.metadata().ok()?.nlink() == 0 {
             return None;
         }
         let mut text = String::new();

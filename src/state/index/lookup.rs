@@ -2,7 +2,7 @@
 //! stored in a record is looked up, without reading the other entries.
 
 use std::collections::BTreeSet;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::sync::OnceLock;
@@ -14,6 +14,7 @@ use super::header::{Header, Layout};
 use super::lineage::IndexedLineage;
 use super::tables::{Contents, Place, Table, record_key, site_key};
 use super::{Index, MAX_BYTES, NAME};
+use crate::file;
 use crate::state::deployments::{Deployments, RecordContents, ServiceDeployments, SiteDeployment};
 use crate::state::{LineageState, StateDirError, StateError, Store};
 
@@ -210,11 +211,8 @@ impl Store {
 
 /// Opens the index and reads its header; also returns the length of the header.
 fn open(store: &Store) -> Option<(File, Header, usize)> {
-    let path = store.path(NAME);
-    // Opening a pipe would wait for a writer.
-    let size = std::fs::metadata(&path).ok().filter(std::fs::Metadata::is_file)?.len();
-    let file = File::open(&path).ok()?;
-    let size = usize::try_from(size.min(MAX_BYTES)).ok()?;
+    let file = file::open_regular(&store.path(NAME), OpenOptions::new().read(true)).ok()?;
+    let size = usize::try_from(file.metadata().ok()?.len().min(MAX_BYTES)).ok()?;
     let mut bytes = vec![0; HEADER_BYTES.min(size)];
     let mut known = 0;
     loop {

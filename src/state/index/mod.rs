@@ -18,7 +18,6 @@ mod tables;
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
@@ -290,12 +289,7 @@ pub(crate) struct IndexStamps {
 
 /// Reads the file and its header.
 fn read(store: &Store) -> Option<(Vec<u8>, Header)> {
-    let path = store.path(NAME);
-    // Opening a pipe would wait for a writer.
-    if !fs::metadata(&path).ok()?.is_file() {
-        return None;
-    }
-    let bytes = file::read(&path, MAX_BYTES).ok()?;
+    let bytes = file::read_regular(&store.path(NAME), MAX_BYTES).ok()?;
     let header = serde_json::from_slice(bytes.split(|byte| *byte == b'\n').next()?).ok()?;
     Some((bytes, header))
 }
