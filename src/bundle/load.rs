@@ -12,6 +12,7 @@ use super::parse::Bundle;
 use crate::cert::{self, Certificate};
 use crate::clock::Deadline;
 use crate::file::{self, ReadError};
+use crate::runtime::offload;
 use crate::text;
 
 /// How long files that are missing, incomplete or mismatched are read again, because a client may be replacing them.
@@ -53,14 +54,13 @@ pub(crate) async fn load_settled(
     let in_pool = in_pool || !files.are_regular();
     let mut loading = Loading { wait, waited: Duration::ZERO, last: None };
     loop {
-        let path = files.cert.clone();
         let read = move || {
             let loaded = loading.read(&files, deadline);
             (files, loading, loaded)
         };
         let loaded;
         (files, loading, loaded) = if in_pool {
-            tokio::task::spawn_blocking(read).await.map_err(|error| ReadError::new(&path, &error.into()))?
+            offload(read).await
         } else {
             read()
         };

@@ -16,7 +16,7 @@ use crate::inventory;
 use crate::names::{Domain, distinct};
 use crate::progress::Progress;
 use crate::report::{AnyReport as _, DeployReport, SourceReport};
-use crate::runtime::Runtime;
+use crate::runtime::{Runtime, RuntimeError};
 use crate::settings::{Configuration, Layer, Layers, LineageEntry, Settings, SettingsError};
 use crate::source::{self, Source, SourceError};
 use crate::state::{self, Origin, Overrides};
@@ -46,10 +46,11 @@ pub(crate) fn deploy(
     progress: &dyn Progress,
     report: &mut DeployReport,
 ) -> Result<(), CommandError> {
-    let run = Run::new(args, (source, origin), progress);
+    let mut run = Run::new(args, (source, origin), progress);
+    let runtime = run.start()?;
     let targets = Target::all(args, source, context);
     if let [target] = targets.as_slice() {
-        return Runtime::new()?.block_on(run.deploy(target, report))?;
+        return runtime.block_on(run.deploy(target, report));
     }
     let command = report.command();
     let accounts: Vec<_> = targets.iter().map(Target::account).collect();
@@ -65,7 +66,7 @@ pub(crate) fn deploy(
         reports
     };
     let accounts = Target::by_account(targets).into_iter().map(deploy_in_turn);
-    let reports = Runtime::new()?.block_on(join_all(accounts))?;
+    let reports = runtime.block_on(join_all(accounts));
     report.merge_accounts(reports.into_iter().flatten().collect());
     Ok(())
 }
@@ -77,6 +78,8 @@ struct Run<'a> {
     progress: &'a dyn Progress,
     start: Start,
     place: Place,
+    /// Why nothing can be sent.
+    fault: Option<RuntimeError>,
 }
 
 /// Deploys one lineage to the account of one entry, as a hook would.
@@ -87,10 +90,10 @@ pub(crate) fn deploy_to(
     report: &mut DeployReport,
 ) -> Result<(), CommandError> {
     let args = DeployArgs::default();
-    let run = Run::new(&args, (source, Origin::Hook), progress);
+    let mut run = Run::new(&args, (source, Origin::Hook), progress);
     let configuration = context.configuration();
     let target = Target::new(&args, (source.clone(), entry), context, configuration);
-    Runtime::new()?.block_on(run.deploy(&target, report))?
+    run.start()?.block_on(run.deploy(&target, report))
 }
 
 impl<'a> Run<'a> {
@@ -102,7 +105,15 @@ impl<'a> Run<'a> {
         };
         let has_domain_flag = !args.domains.is_empty();
         let place = Place { command, is_recorded: false, lineage: Some(source.flags()), has_domain_flag };
-        Self { args, origin, progress, start: Start::now(), place }
+        Self { args, origin, progress, start: Start::now(), place, fault: None }
+    }
+
+    /// Starts the runtime. If nothing can be sent, the deployments can still be recorded.
+    fn start(&mut self) -> Result<Runtime, RuntimeError> {
+        Runtime::new().or_else(|fault| {
+            self.fault = Some(fault);
+            Runtime::without_network()
+        })
     }
 
     /// Deploys to one account.
@@ -117,8 +128,9 @@ impl<'a> Run<'a> {
             Err(_) => Deadline::after(LOCK_TIMEOUT),
         };
         let mut journal = target.open_journal(args, origin, deadline, report).await?;
-        let result = match settings {
-            Ok(settings) => {
+        let result = match (settings, &self.fault) {
+            (Ok(_), Some(fault)) => Err(fault.clone().into()),
+            (Ok(settings), None) => {
                 let deployment = Deployment {
                     source,
                     settings,
@@ -135,7 +147,7 @@ impl<'a> Run<'a> {
                 let clients = ClientCache::new(Arc::default(), !deployment.is_single_request());
                 deployment.run(&mut journal, &clients, report).await
             }
-            Err(error) => Err(error.clone().into()),
+            (Err(error), _) => Err(error.clone().into()),
         };
         journal.finish(result, report);
         report.set_place(Place { is_recorded: journal.can_be_retried(), ..self.place.clone() });

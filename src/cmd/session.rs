@@ -104,7 +104,7 @@ pub(super) fn with_session(
     let config = ClientConfig::new(&settings, &TrustStores::default(), deadline)?;
     let client = Client::new(config, redactor, deadline)?;
     let session = Session { client, settings, deadline };
-    Runtime::new()?.block_on(run(&session, report))?
+    Runtime::new()?.block_on(run(&session, report))
 }
 
 impl Session {

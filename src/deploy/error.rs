@@ -4,6 +4,7 @@ use crate::api::{RequestError, SetupError};
 use crate::error::{Diagnostic, ErrorKind, INTERNAL_HINT};
 use crate::file::ReadError;
 use crate::hint::Hint;
+use crate::runtime::RuntimeError;
 use crate::state::{LockTimeout, WriteError};
 use crate::{settings, text};
 
@@ -24,6 +25,9 @@ pub(crate) enum DeployError {
     NotRecorded(WriteError),
     #[error(transparent)]
     Unreadable(#[from] ReadError),
+    /// Nothing can be sent.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
     #[error(transparent)]
     Setup(#[from] SetupError),
     #[error(transparent)]
@@ -48,6 +52,7 @@ impl Diagnostic for DeployError {
             Self::NewerRun { .. } | Self::Renewed { .. } | Self::Forgotten { .. } => ErrorKind::Temporary,
             Self::NotRecorded(error) => error.kind(),
             Self::Unreadable(error) => error.kind(),
+            Self::Runtime(error) => error.kind(),
             Self::Setup(error) => error.kind(),
             Self::Request(error) => error.kind(),
             Self::NoSiteCovered { .. } | Self::SitesGone { .. } => ErrorKind::Service,
@@ -63,6 +68,7 @@ impl Diagnostic for DeployError {
             Self::Forgotten { .. } => "to deploy the lineage again, run its hook",
             Self::NotRecorded(error) => return error.hint(),
             Self::Unreadable(error) => return error.hint(),
+            Self::Runtime(error) => return error.hint(),
             Self::Setup(error) => return error.hint(),
             Self::Request(error) => return error.hint(),
             Self::NoSiteCovered { .. } => return Some(Hint::NoSite),

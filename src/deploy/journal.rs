@@ -4,11 +4,9 @@
 //! A state directory that cannot be written is a warning here: the deployment matters more than its journal.
 
 use std::collections::HashMap;
-use std::panic::resume_unwind;
 use std::path::Path;
 
 use time::OffsetDateTime;
-use tokio::task::spawn_blocking;
 
 use super::client_cache::ClientCache;
 use super::conversion::{by_another_run, recorded_leaf, recorded_sites, recorded_source};
@@ -19,6 +17,7 @@ use crate::cert::Certificate;
 use crate::clock::{self, Deadline};
 use crate::error::ErrorKind;
 use crate::report::DeployReport;
+use crate::runtime::offload;
 use crate::settings::Settings;
 use crate::source::Source;
 use crate::state::{
@@ -415,11 +414,8 @@ impl Journal {
         let store = self.store.clone().filter(|_| !self.is_read_only);
         let (Some(store), Some(state)) = (store, self.state.clone()) else { return };
         let name = self.name.clone();
-        match spawn_blocking(move || store.write_unsynced(&name, &state)).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => self.warn(error, report),
-            // It is only cancelled when the process ends.
-            Err(error) => _ = error.try_into_panic().map(resume_unwind),
+        if let Err(error) = offload(move || store.write_unsynced(&name, &state)).await {
+            self.warn(error, report);
         }
     }
 

@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use hickory_resolver::config::{LookupIpStrategy, ResolveHosts, ResolverConfig};
@@ -14,7 +14,6 @@ use hickory_resolver::proto::op::Query;
 use hickory_resolver::proto::rr::{IntoName as _, Name as DnsName, RecordType};
 use hickory_resolver::system_conf::parse_resolv_conf;
 use hickory_resolver::{Hosts, TokioResolver};
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 const HOSTS: &str = "/etc/hosts";
 const RESOLV_CONF: &str = "/etc/resolv.conf";
@@ -27,19 +26,6 @@ const MAX_SERVERS: usize = 3;
 const MAX_ATTEMPTS: usize = 5;
 const MAX_TIMEOUT: Duration = Duration::from_secs(30);
 const MIN_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// The resolver of the HTTP client.
-pub(super) struct StubResolver;
-
-impl Resolve for StubResolver {
-    fn resolve(&self, name: Name) -> Resolving {
-        Box::pin(async move {
-            // The client replaces the port.
-            let addresses = lookup(name.as_str()).await?.into_iter().map(|ip| SocketAddr::new(ip, 0));
-            Ok(Box::new(addresses) as Addrs)
-        })
-    }
-}
 
 /// Looks up the addresses of a host, which may be an IP address.
 pub(super) async fn lookup(host: &str) -> io::Result<Vec<IpAddr>> {

@@ -8,6 +8,7 @@ use super::hint::{
 use super::{Diagnostic, ErrorKind};
 use crate::file::ReadError;
 use crate::hint::Hint;
+use crate::runtime::RuntimeError;
 use crate::settings::{BaseUrl, FileFault};
 use crate::state::{LockTimeout, StateDirError, StateError, WriteError, WriteFailure};
 use crate::text::shell_word;
@@ -262,6 +263,16 @@ impl Diagnostic for StateError {
             // The message says what to do.
             Self::Quarantined { .. } | Self::Damaged(_) => return None,
         })
+    }
+}
+
+impl Diagnostic for RuntimeError {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Temporary
+    }
+
+    fn hint(&self) -> Option<Hint> {
+        Some(Hint::RETRY)
     }
 }
 

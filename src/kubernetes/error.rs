@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use crate::api::SetupError;
-use crate::error::{Diagnostic, ErrorKind, INTERNAL_HINT};
+use crate::error::{Diagnostic, ErrorKind};
 use crate::file::ReadError;
 use crate::hint::Hint;
+use crate::runtime::RuntimeError;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KubernetesError {
@@ -34,8 +35,8 @@ pub(crate) enum KubernetesError {
     Refused { namespace: String, status: u16, message: String },
     #[error("the API server sent an unintelligible list of secrets: {0}")]
     InvalidResponse(String),
-    #[error("internal error: {0:#}")]
-    Internal(#[from] anyhow::Error),
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
 }
 
 impl Diagnostic for KubernetesError {
@@ -50,7 +51,7 @@ impl Diagnostic for KubernetesError {
             Self::Setup(error) => error.kind(),
             Self::Expired | Self::Unavailable { .. } => ErrorKind::Temporary,
             Self::InvalidResponse(_) => ErrorKind::Protocol,
-            Self::Internal(_) => ErrorKind::Internal,
+            Self::Runtime(error) => error.kind(),
         }
     }
 
@@ -65,7 +66,7 @@ impl Diagnostic for KubernetesError {
             ),
             Self::Setup(error) => error.hint(),
             Self::Expired | Self::Unavailable { .. } => Some(Hint::Retry { first: "", lasting: "" }),
-            Self::Internal(_) => Some(INTERNAL_HINT.into()),
+            Self::Runtime(error) => error.hint(),
             Self::InvalidAddress(_)
             | Self::Unauthorized
             | Self::Refused { .. }

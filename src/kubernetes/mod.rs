@@ -49,7 +49,7 @@ pub(crate) fn find(
             let listed = list(&cluster, (namespace, selector), &is_wanted, &mut found.lineages).await;
             found.failed.extend(listed.err().map(|error| (namespace.clone(), error)));
         }
-    })?;
+    });
     Ok(found)
 }
 

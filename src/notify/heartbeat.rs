@@ -1,18 +1,19 @@
 //! The heartbeat: calls `heartbeat_url` after each `sync`, so that the receiver notices when a host stops syncing, even
 //! if that host can no longer notify anybody. A failure is a warning. The URL is a secret, so no message names it.
 
+use std::io;
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
 use crate::api::{SetupError, anonymous_client, failure_reason};
 use crate::clock::{Deadline, Moment};
 use crate::context::Context;
-use crate::env::Env;
 use crate::error::CommandError;
 use crate::file;
 use crate::report::{AnyReport, Style};
 use crate::runtime::Runtime;
-use crate::settings::{HeartbeatUrl, Roots, SettingsError};
+use crate::settings::{HeartbeatUrl, Proxy, Roots, SettingsError};
 use crate::text::sanitize_untruncated;
 
 /// Time limit for the whole call.
@@ -45,33 +46,34 @@ pub(crate) fn send_heartbeat(
     context: &Context,
 ) -> Result<(), HeartbeatError> {
     let Some(url) = context.heartbeat_url() else { return Ok(()) };
-    let (exit_code, summary) = (report.exit_code(), summary(report, moment));
+    let (proxy, roots) = (url.proxy(&context.env)?, Roots::of_system(&context.env));
+    let (url, exit_code, summary) = (url.clone(), report.exit_code(), summary(report, moment));
+    let (sender, receiver) = mpsc::channel();
     // On a separate thread: after a panic, the current one may be inside a runtime.
-    let call = || call(url, exit_code, summary, &context.env, TIMEOUT);
-    thread::scope(|scope| match thread::Builder::new().spawn_scoped(scope, call) {
-        Ok(thread) => thread.join().unwrap_or_else(|_| Err(HeartbeatError::Failed("internal error".into()))),
-        Err(error) => Err(HeartbeatError::Failed(file::reason(&error))),
-    })
+    let call = move || sender.send(call(&url, exit_code, summary, proxy.as_ref(), &roots, TIMEOUT));
+    let failed = |error: io::Error| HeartbeatError::Failed(file::reason(&error));
+    thread::Builder::new().spawn(call).map_err(failed)?;
+    // Not joined: if that thread panics as well, it waits for the exit.
+    receiver.recv_timeout(TIMEOUT).unwrap_or(Err(HeartbeatError::TimedOut))
 }
 
 fn call(
     url: &HeartbeatUrl,
     exit_code: u8,
     summary: String,
-    env: &Env,
+    proxy: Option<&Proxy>,
+    roots: &Roots,
     timeout: Duration,
 ) -> Result<(), HeartbeatError> {
     let deadline = Deadline::after(timeout);
-    let proxy = url.proxy(env)?;
-    let client = anonymous_client(&Roots::of_system(env), url.is_plain(), proxy.as_ref(), deadline)?;
+    let client = anonymous_client(roots, url.is_plain(), proxy, deadline)?;
     let request = client.post(url.with_exit_code(exit_code));
     let request = request.header("Content-Type", "text/plain; charset=utf-8").body(summary);
     log::info!("calling heartbeat_url with exit code {exit_code}");
-    let failed = |error: anyhow::Error| HeartbeatError::Failed(error.to_string());
-    let runtime = Runtime::new().map_err(failed)?;
+    let runtime = Runtime::new().map_err(|error| HeartbeatError::Failed(error.to_string()))?;
     // The client's own timeout does not cover name resolution.
     let response = async { tokio::time::timeout(deadline.left(), request.send()).await };
-    let response = runtime.block_on(response).map_err(failed)?.map_err(|_| HeartbeatError::TimedOut)?;
+    let response = runtime.block_on(response).map_err(|_| HeartbeatError::TimedOut)?;
     let status = response.map_err(|error| HeartbeatError::Failed(failure_reason(error)))?.status().as_u16();
     log::info!("heartbeat_url responded with status {status}");
     match status {
@@ -98,13 +100,15 @@ mod tests {
 
     use super::*;
     use crate::clock::Start;
+    use crate::env::Env;
     use crate::report::CommandReport;
 
     #[test]
     fn silent_receiver_is_given_up() {
         let receiver = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let url = HeartbeatUrl::parse(&format!("http://{}", receiver.local_addr().unwrap())).unwrap();
-        let result = call(&url, 0, String::new(), &Env::default(), Duration::from_millis(100));
+        let roots = Roots::of_system(&Env::default());
+        let result = call(&url, 0, String::new(), None, &roots, Duration::from_millis(100));
         assert!(matches!(result, Err(HeartbeatError::TimedOut)), "{result:?}");
     }
 

@@ -9,6 +9,7 @@ use crate::error::{Diagnostic, ErrorKind, INTERNAL_HINT};
 use crate::file::ReadError;
 use crate::hint::Hint;
 use crate::kubernetes::KubernetesError;
+use crate::runtime::RuntimeError;
 use crate::state::{DamagedFile, StateDirError, StateError, WriteError};
 use crate::{settings, source, text};
 
@@ -42,8 +43,8 @@ pub(crate) enum SyncError {
     Expired { lineage: String, cert: PathBuf, at: OffsetDateTime },
     #[error(transparent)]
     Kubernetes(#[from] KubernetesError),
-    #[error("internal error: {0:#}")]
-    Internal(#[from] anyhow::Error),
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
 }
 
 impl SyncError {
@@ -64,7 +65,7 @@ impl Diagnostic for SyncError {
             Self::Kubernetes(error) => error.kind(),
             Self::FilesMissing { .. } => ErrorKind::NoInput,
             Self::Expired { .. } => ErrorKind::Refused,
-            Self::Internal(_) => ErrorKind::Internal,
+            Self::Runtime(error) => error.kind(),
         }
     }
 
@@ -86,7 +87,7 @@ impl Diagnostic for SyncError {
             Self::Expired { lineage, .. } => Some(format!(
                 "renew it with its ACME client, or run `edgecert status --forget {lineage}` if it is no longer needed"
             ).into()),
-            Self::Internal(_) => Some(INTERNAL_HINT.into()),
+            Self::Runtime(error) => error.hint(),
         }
     }
 }

@@ -94,7 +94,7 @@ pub(crate) fn run(
     let mut errors = Vec::new();
     inventory.visit(|member| sync.scan(member), |error| errors.push(error));
     sync.unread.write(&store);
-    let mut summary = Runtime::new()?.block_on(sync.deploy(progress, &mut errors))?;
+    let mut summary = Runtime::new()?.block_on(sync.deploy(progress, &mut errors));
     let is_mine = |name: &str| options.shard.is_none_or(|shard| shard.contains(name));
     for error in errors {
         match error.damaged() {
@@ -128,7 +128,7 @@ pub(crate) fn run_one(
         sync.scan.deployments.add(other, state);
     }
     sync.scan(Member { name, source: Ok(source.clone()), entry, state: Some(state), is_unclaimed: false });
-    Ok(Some(Runtime::new()?.block_on(sync.deploy(progress, &mut Vec::new()))?))
+    Ok(Some(Runtime::new()?.block_on(sync.deploy(progress, &mut Vec::new()))))
 }
 
 /// The warning for a lineage that this run deployed because it is configured.

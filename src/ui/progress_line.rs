@@ -64,9 +64,8 @@ impl ProgressLine {
         let frame = shown.as_ref().map_or(0, |line| line.frame);
         shown.insert(Line { content, since, frame, unicode: self.unicode }).draw();
         drop(shown);
-        TICKER.call_once(|| {
-            thread::spawn(tick);
-        });
+        // Without a thread, the line stands still.
+        TICKER.call_once(|| _ = thread::Builder::new().spawn(tick));
     }
 }
 

@@ -1,5 +1,6 @@
 //! Resolves the addresses of an edge, and the server name to send to it.
 
+use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -31,7 +32,11 @@ async fn resolve(host: &str, port: u16, limit: Duration) -> Result<Vec<SocketAdd
     let found = timeout(limit, dns::lookup(host, port))
         .await
         .map_err(|_| format!("the DNS lookup of {shown} timed out"))?;
-    let mut addresses = found.map_err(|_| format!("{shown} does not resolve"))?;
+    let mut addresses = found.map_err(|error| match error.kind() {
+        // No thread for the lookup.
+        io::ErrorKind::WouldBlock => format!("{shown} cannot be looked up: {error}"),
+        _ => format!("{shown} does not resolve"),
+    })?;
     addresses.sort();
     addresses.dedup();
     if addresses.is_empty() { Err(format!("{shown} has no address")) } else { Ok(addresses) }

@@ -59,6 +59,7 @@ mod progress;
 mod proof;
 mod proxy;
 mod readme;
+mod scarcity;
 mod secrets;
 mod settings;
 mod shared_lineages;

@@ -18,8 +18,9 @@ const IMPORTS: [(&str, &[&str]); 41] = [
     ("outcome", &["text"]),
     // Written by `verify` and `deploy`, stored in `state`.
     ("sightings", &["text"]),
-    ("runtime", &[]),
-    ("dns", &[]),
+    ("runtime", &["file"]),
+    // A lookup takes a thread of its own.
+    ("dns", &["runtime"]),
     // What to do about a failure; from the checks up, every module has failures.
     ("hint", &[]),
     ("secret", &["text"]),
@@ -30,7 +31,7 @@ const IMPORTS: [(&str, &[&str]); 41] = [
     ("pem", &["secret", "text"]),
     ("cert", &["pem", "text"]),
     ("key", &["cert", "pem", "secret"]),
-    ("bundle", &["cert", "clock", "file", "key", "pem", "text"]),
+    ("bundle", &["cert", "clock", "file", "key", "pem", "runtime", "text"]),
     ("check", &["bundle", "cert", "hint", "key", "names", "text"]),
     ("source", &["bundle", "env", "file", "text"]),
     // Settings and state.
@@ -40,12 +41,15 @@ const IMPORTS: [(&str, &[&str]); 41] = [
     // The service.
     ("trust", &["clock", "file", "settings", "text"]),
     // `key` and `pem`, to remove the numbers of a downloaded key from the rest of its record.
-    ("api", &["check", "clock", "dns", "key", "names", "pem", "secret", "settings", "text", "trust"]),
+    (
+        "api",
+        &["check", "clock", "dns", "key", "names", "pem", "runtime", "secret", "settings", "text", "trust"],
+    ),
     ("plan", &["api", "hint", "names", "text"]),
     // The edge.
     ("verify", &["bundle", "cert", "clock", "dns", "sightings", "names", "text"]),
     // Errors and reports.
-    ("error", &["api", "check", "file", "hint", "settings", "source", "state", "text", "trust"]),
+    ("error", &["api", "check", "file", "hint", "runtime", "settings", "source", "state", "text", "trust"]),
     // `clock` for the moment at which a report is made.
     (
         "report",
@@ -90,6 +94,7 @@ const IMPORTS: [(&str, &[&str]); 41] = [
             "plan",
             "progress",
             "report",
+            "runtime",
             "secret",
             "settings",
             "sightings",

@@ -33,7 +33,7 @@ impl ServiceProbe {
         let deadline = Deadline::after(settings.timeout);
         let config = ClientConfig::new(settings, stores, deadline)?;
         let client = Client::new(config, redactor, deadline)?.with_max_attempts(MAX_ATTEMPTS);
-        let account = Runtime::new()?.block_on(client.listing())?;
+        let account = Runtime::new()?.block_on(client.listing());
         Ok(Self { account, clock_skew: client.skew() })
     }
 
