@@ -127,7 +127,11 @@ impl Cluster {
                 let place = format!("line {}, column {}", error.line(), error.column());
                 KubernetesError::InvalidResponse(format!("not a list of secrets at {place}"))
             };
-            return serde_json::from_slice(&body).map_err(invalid);
+            let list: SecretList = serde_json::from_slice(&body).map_err(invalid)?;
+            return match list.kind.as_str() {
+                "SecretList" => Ok(list),
+                kind => Err(KubernetesError::InvalidResponse(format!("it is a {}", sanitize(kind)))),
+            };
         }
         let message = serde_json::from_slice(&body)
             .map_or_else(|_| "no reason given".into(), |status: Status| sanitize(&status.message));

@@ -27,10 +27,19 @@ pub(crate) struct Selection {
 /// How often a listing begins again after its continue token has expired.
 const MAX_LISTINGS: u32 = 3;
 
+/// Maximum size of the secrets that are kept, in bytes.
+const MAX_BYTES: usize = 256 << 20;
+
+/// What a secret takes beside its files, in bytes.
+const OVERHEAD: usize = 1 << 10;
+
 /// The secrets that were listed, and the namespaces that could not be.
+#[derive(Default)]
 pub(crate) struct Found {
     pub(crate) lineages: Vec<Source>,
     pub(crate) failed: Vec<(String, KubernetesError)>,
+    /// Size of the secrets.
+    bytes: usize,
 }
 
 /// Lists the secrets, and keeps in memory those for which `is_wanted` is true, each as a lineage.
@@ -42,11 +51,11 @@ pub(crate) fn find(
 ) -> Result<Found, KubernetesError> {
     let cluster = Cluster::of_pod(env, deadline)?;
     let own = selection.namespaces.is_empty().then(Cluster::own_namespace).transpose()?;
-    let mut found = Found { lineages: Vec::new(), failed: Vec::new() };
+    let mut found = Found::default();
     let selector = selection.selector.as_deref();
     Runtime::new()?.block_on(async {
         for namespace in selection.namespaces.iter().chain(&own) {
-            let listed = list(&cluster, (namespace, selector), &is_wanted, &mut found.lineages).await;
+            let listed = list(&cluster, (namespace, selector), &is_wanted, &mut found).await;
             found.failed.extend(listed.err().map(|error| (namespace.clone(), error)));
         }
     });
@@ -58,9 +67,11 @@ async fn list(
     cluster: &Cluster,
     (namespace, selector): (&str, Option<&str>),
     is_wanted: &impl Fn(&Source) -> bool,
-    found: &mut Vec<Source>,
+    found: &mut Found,
 ) -> Result<(), KubernetesError> {
+    let bytes_before = found.bytes;
     for _ in 0..MAX_LISTINGS {
+        found.bytes = bytes_before;
         let mut next = None;
         let expired = loop {
             let page = match cluster.list(namespace, selector, next.as_deref()).await {
@@ -68,7 +79,7 @@ async fn list(
                 page => page?,
             };
             for secret in page.items.into_iter().flatten() {
-                found.extend(keep(namespace, secret, is_wanted));
+                found.keep(namespace, secret, is_wanted)?;
             }
             if page.metadata.next.is_empty() {
                 break false;
@@ -83,17 +94,29 @@ async fn list(
     Err(KubernetesError::Expired)
 }
 
-/// Keeps a secret in memory if it is wanted.
-fn keep(namespace: &str, secret: Secret, is_wanted: &impl Fn(&Source) -> bool) -> Option<Source> {
-    let directory = directory(namespace, &secret.metadata.name)?;
-    let source = Source::of_secret(&directory);
-    if !secret.is_tls() || !is_wanted(&source) {
-        return None;
+impl Found {
+    /// Keeps a secret in memory if it is wanted.
+    fn keep(
+        &mut self,
+        namespace: &str,
+        secret: Secret,
+        is_wanted: &impl Fn(&Source) -> bool,
+    ) -> Result<(), KubernetesError> {
+        let Some(directory) = directory(namespace, &secret.metadata.name) else { return Ok(()) };
+        let source = Source::of_secret(&directory);
+        if !secret.is_tls() || !is_wanted(&source) {
+            return Ok(());
+        }
+        let (cert, key) = secret.into_files();
+        self.bytes += OVERHEAD + cert.len() + key.len();
+        if self.bytes > MAX_BYTES {
+            return Err(KubernetesError::InvalidResponse("the secrets take more than 256 MiB".into()));
+        }
+        file::provide(directory.join("tls.crt"), cert);
+        file::provide(directory.join("tls.key"), key);
+        self.lineages.push(source);
+        Ok(())
     }
-    let (cert, key) = secret.into_files();
-    file::provide(directory.join("tls.crt"), cert);
-    file::provide(directory.join("tls.key"), key);
-    Some(source)
 }
 
 /// The directory of a secret's files in memory; `None` if its name is not a path component.
@@ -101,4 +124,27 @@ fn directory(namespace: &str, name: &str) -> Option<PathBuf> {
     let is_component = |name: &str| !name.is_empty() && name != "." && name != ".." && !name.contains('/');
     (is_component(namespace) && is_component(name))
         .then(|| Path::new(file::MEMORY).join(namespace).join(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn kept_secrets_are_limited() {
+        let (mut found, mut count) = (Found { bytes: MAX_BYTES - 10 * OVERHEAD, ..Found::default() }, 0);
+        let error = loop {
+            let data = json!({"tls.crt": "AAAA".repeat(1000), "tls.key": "AAAA"});
+            let secret = json!({"metadata": {"name": count.to_string()}, "data": data});
+            let secret = serde_json::from_value(secret).unwrap();
+            match found.keep("limited", secret, &|_| true) {
+                Ok(()) => count += 1,
+                Err(error) => break error.to_string(),
+            }
+        };
+        assert!(error.ends_with("the secrets take more than 256 MiB"), "{error}");
+        assert_eq!((count, found.lineages.len()), (2, 2));
+    }
 }

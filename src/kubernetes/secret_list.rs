@@ -8,6 +8,8 @@ use zeroize::Zeroizing;
 /// A page; the fields that are not named are skipped.
 #[derive(Deserialize)]
 pub(super) struct SecretList {
+    /// `SecretList`, unless this is something else.
+    pub(super) kind: String,
     #[serde(default)]
     pub(super) metadata: ListMetadata,
     /// Go writes an empty list as `null`.

@@ -1,6 +1,7 @@
 //! Merges the settings from flags, environment, state and configuration.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -138,6 +139,11 @@ impl<'a> Layers<'a> {
     /// The state directory, even if other settings are invalid; `None` if there is none.
     pub(crate) fn state_dir(&self) -> Option<PathBuf> {
         self.merge(&Layer::default(), None).state_dir.or_else(|| default_state_dir(self.env))
+    }
+
+    /// The time limit of the run.
+    pub(crate) fn timeout(&self) -> Duration {
+        timeout(self.merge(&Layer::default(), None).timeout)
     }
 
     /// The edges to verify; if empty, the addresses of each site's `cname`.

@@ -44,9 +44,6 @@ use crate::state::{self, DamagedFile, Index, ServiceDeployments, StateError, Sto
 use crate::text;
 use crate::trust::TrustStores;
 
-/// Time limit for listing the secrets of an API server.
-const LISTING_TIMEOUT: Duration = Duration::from_secs(120);
-
 /// Options of a run.
 pub(crate) struct SyncOptions<'a> {
     pub(crate) flags: &'a Layer,
@@ -83,7 +80,7 @@ pub(crate) fn run(
         inventory.leave_out(|name| sync.unread.add(&store, name, sync.scan.is_own(name)));
     }
     if let Some(selection) = &options.secrets {
-        let are_all_listed = sync.add_secrets(selection, &context.env, &mut inventory)?;
+        let are_all_listed = sync.add_secrets(selection, (&context.env, layers.timeout()), &mut inventory)?;
         // A shard may have none.
         if inventory.len() == 0 && are_all_listed && options.shard.is_none() {
             sync.summary.add_warnings(["no secret of type kubernetes.io/tls was found".to_owned()]);
@@ -166,11 +163,11 @@ impl<'a> Sync<'a> {
     fn add_secrets(
         &mut self,
         selection: &Selection,
-        env: &Env,
+        (env, timeout): (&Env, Duration),
         inventory: &mut Inventory<'a>,
     ) -> Result<bool, SyncError> {
         let is_own = |source: &Source| self.scan.is_own(&state::lineage_name(source));
-        let found = kubernetes::find(selection, env, Deadline::after(LISTING_TIMEOUT), is_own)?;
+        let found = kubernetes::find(selection, env, Deadline::after(timeout), is_own)?;
         found.lineages.into_iter().for_each(|source| inventory.add(source));
         let are_all_listed = found.failed.is_empty();
         for (namespace, error) in found.failed {

@@ -34,6 +34,8 @@ pub(super) struct Cluster {
     pub(super) page_size: usize,
     /// How many continue tokens will have expired.
     pub(super) expiries: usize,
+    /// Whether each page has a continue token, and the first page follows the last.
+    pub(super) is_endless: bool,
     /// Responses to the next requests, in place of a list.
     pub(super) faults: VecDeque<Response>,
     /// Paths and queries that were requested.
@@ -59,6 +61,7 @@ impl ApiServer {
             permitted: vec!["default".into()],
             page_size: usize::MAX,
             expiries: 0,
+            is_endless: false,
             faults: VecDeque::new(),
             requests: Vec::new(),
         }));
@@ -187,7 +190,11 @@ impl Cluster {
         let secrets: Vec<&Value> = secrets.map(|(_, secret)| secret).collect();
         let page: Vec<&Value> = secrets.iter().skip(start).take(limit).copied().collect();
         let end = start + page.len();
-        let next = if end < secrets.len() { end.to_string() } else { String::new() };
+        let next = match end < secrets.len() {
+            true => end.to_string(),
+            false if self.is_endless => "0".to_owned(),
+            false => String::new(),
+        };
         // Go writes an empty list as `null`.
         let items = if page.is_empty() { Value::Null } else { json!(page) };
         let list = json!({

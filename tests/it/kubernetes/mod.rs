@@ -134,6 +134,34 @@ fn pages_are_followed_and_listed_again() {
 }
 
 #[test]
+fn endless_list_ends_at_the_deadline() {
+    let (service, server) = (sandbox(&["a.example"]), ApiServer::start());
+    let pod = Pod::new(&server);
+    server.apply("default", "a", LABEL, &test_ca().issue(&["a.example"]).unwrap());
+    server.cluster().is_endless = true;
+    let hook = pod.sync(&service, &["--timeout", "1"]).under(&["timeout", "20"]);
+    let output = hook.exits_with(75);
+    assert!(output.stderr.contains("the API server is unavailable"), "{}", output.stderr);
+    assert_eq!(upload_count(&service), 1, "what was listed is deployed");
+}
+
+#[test]
+fn only_a_list_of_secrets_is_one() {
+    let (service, server) = (sandbox(&["a.example"]), ApiServer::start());
+    let pod = Pod::new(&server);
+    for (body, found) in [
+        (status(200, "the cache is not ready").body, "list of secrets: it is a Status"),
+        (r#"{"kind": "PodList", "items": []}"#.to_owned(), "it is a PodList"),
+        (r#"{"items": []}"#.to_owned(), "not a list of secrets at line 1, column 13"),
+        ("[]".to_owned(), "not a list of secrets at line 1, column 2"),
+    ] {
+        server.cluster().faults.push_back(Response { status: 200, headers: "", body });
+        let output = pod.sync(&service, &[]).exits_with(76);
+        assert!(output.stderr.contains(found), "{}", output.stderr);
+    }
+}
+
+#[test]
 fn rotated_token_is_read_again() {
     let (service, server) = (sandbox(&["a.example"]), ApiServer::start());
     let pod = Pod::new(&server);
