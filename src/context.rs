@@ -70,6 +70,11 @@ impl Context {
         }
     }
 
+    /// Whether the configuration file has been read. If not, a thread that has panicked may be reading it.
+    pub(crate) fn has_read_configuration(&self) -> bool {
+        self.file.get().is_some()
+    }
+
     fn file(&self) -> &ConfigurationFile {
         self.file.get_or_init(|| settings::read_configuration(self.config.as_deref(), &self.env))
     }

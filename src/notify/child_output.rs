@@ -3,46 +3,58 @@
 //! The pipe is edgecert's own, because certbot and lego wait for every process that holds theirs, also for one that the
 //! program left in the background.
 
-use std::io::{self, PipeReader, Read as _};
-use std::process::Child;
-use std::thread;
+use std::io::{self, PipeReader, Read as _, Write as _};
+use std::process::{Child, ChildStdin};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
+use rustix::io::{Errno, ioctl_fionbio};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use crate::clock::Deadline;
+use crate::text::sanitize_untruncated;
 
 /// Longer lines are broken, in bytes. lego stops reading at a line of 64 KiB.
 const MAX_LINE: usize = 16 * 1024;
 
-/// Prints the lines of a child until it exits, or until the time limit; returns whether it exited in time. The child is
-/// not reaped, so that its process ID cannot be reused before it is killed.
+/// The rest of the output is dropped, in bytes.
+const MAX_OUTPUT: usize = 64 * 1024;
+
+/// How often is checked whether the child has exited or reads its input.
+const TICK: Duration = Duration::from_millis(20);
+
+/// Passes the input to a child and prints its lines until it exits, or until the time limit; returns whether it exited in
+/// time. The child is not reaped, so that its process ID cannot be reused before it is killed.
 pub(super) fn print_until_exit(
-    child: &Child,
+    child: &mut Child,
+    input: &[u8],
     mut output: PipeReader,
     limit: Duration,
     print: &dyn Fn(&str),
 ) -> io::Result<bool> {
     let deadline = Deadline::after(limit);
-    let exit = exit_of(child)?;
-    let mut lines = Lines { unfinished: Vec::new(), print };
+    let mut input = Input { pipe: child.stdin.take(), rest: input };
+    if let Some(pipe) = &input.pipe {
+        ioctl_fionbio(pipe, true)?;
+    }
+    let mut lines = Lines { unfinished: Vec::new(), length: 0, print };
     let mut is_open = true;
     let mut buffer = [0; 4096];
     loop {
-        let left = deadline.left();
-        if left.is_zero() {
+        input.write();
+        // First: what it printed before is then in the pipe.
+        let has_exited = has_exited(child);
+        let pause = if has_exited { Duration::ZERO } else { deadline.left().min(TICK) };
+        let mut files = [PollFd::new(&output, PollFlags::IN)];
+        let files = if is_open { &mut files[..] } else { &mut [] };
+        let is_readable = match poll(files, Some(&Timespec::try_from(pause).unwrap_or_default())) {
+            Ok(readable) => readable > 0,
+            Err(Errno::INTR) => false,
+            Err(error) => return Err(error.into()),
+        };
+        if deadline.left().is_zero() {
             return Ok(false);
         }
-        let mut files = [PollFd::new(&exit, PollFlags::IN), PollFd::new(&output, PollFlags::IN)];
-        let files = if is_open { &mut files[..] } else { &mut files[..1] };
-        match poll(files, Some(&Timespec::try_from(left).unwrap_or_default())) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let [has_exited, is_readable] =
-            [0, 1].map(|file| files.get(file).is_some_and(|file| !file.revents().is_empty()));
         if is_readable {
             let length = output.read(&mut buffer)?;
             is_open = length > 0;
@@ -53,27 +65,47 @@ pub(super) fn print_until_exit(
     }
 }
 
-/// A pipe that is at its end once the child has exited.
-fn exit_of(child: &Child) -> io::Result<PipeReader> {
-    let (reader, writer) = io::pipe()?;
-    let pid = Pid::from_child(child);
-    thread::spawn(move || {
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-        while matches!(waitid(WaitId::Pid(pid), options), Err(Errno::INTR)) {}
-        drop(writer);
-    });
-    Ok(reader)
+/// Whether the child has exited; with SIGCHLD ignored, whether there is none any more.
+fn has_exited(child: &Child) -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+    !matches!(waitid(WaitId::Pid(Pid::from_child(child)), options), Ok(None) | Err(Errno::INTR))
+}
+
+/// What the child has not read yet. It need not read anything.
+struct Input<'a> {
+    /// `None` once everything is written.
+    pipe: Option<ChildStdin>,
+    rest: &'a [u8],
+}
+
+impl Input<'_> {
+    /// Writes what fits into the pipe.
+    fn write(&mut self) {
+        while let Some(pipe) = &mut self.pipe {
+            match pipe.write(self.rest) {
+                Ok(length) if length > 0 => self.rest = self.rest.get(length..).unwrap_or_default(),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Ok(_) | Err(_) => self.pipe = None,
+            }
+        }
+    }
 }
 
 /// Prints whole lines, so that no character is cut.
 struct Lines<'a> {
     unfinished: Vec<u8>,
+    /// Bytes so far.
+    length: usize,
     print: &'a dyn Fn(&str),
 }
 
 impl Lines<'_> {
     fn add(&mut self, bytes: &[u8]) {
         for byte in bytes {
+            if self.length == MAX_OUTPUT {
+                return;
+            }
+            self.length += 1;
             self.unfinished.push(*byte);
             if *byte == b'\n' || self.unfinished.len() == MAX_LINE {
                 self.print_line();
@@ -83,7 +115,7 @@ impl Lines<'_> {
 
     fn print_line(&mut self) {
         let line = String::from_utf8_lossy(&self.unfinished);
-        (self.print)(&format!("{}\n", line.trim_end_matches('\n')));
+        (self.print)(&format!("{}\n", sanitize_untruncated(&line)));
         self.unfinished.clear();
     }
 }

@@ -35,6 +35,11 @@ pub fn report_panic(report: &dyn AnyReport, context: &Context, print: &dyn Fn(&s
     if IS_REPORTED.swap(true, Ordering::Relaxed) {
         return;
     }
+    // Reading it now could wait for this very thread.
+    if !context.has_read_configuration() {
+        system_log::write(&log_entry::entries(report));
+        return;
+    }
     if report.command() == "sync" {
         let _ = send_heartbeat(report, Start::now().moment(), context);
     }
@@ -61,5 +66,23 @@ fn send(report: &dyn AnyReport, context: &Context, print: &dyn Fn(&str)) -> Resu
     match context.on_failure() {
         Some(program) if report.exit_code() != 0 => on_failure::run(program, report, &context.env, print),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::Env;
+    use crate::report::{Style, internal_error};
+
+    /// A thread that has panicked while it read the configuration does not read it again.
+    #[test]
+    fn panic_does_not_read_the_configuration() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("config.toml");
+        std::fs::write(&file, "").unwrap();
+        let context = Context::new(Env::default(), Some(file), Style::PLAIN);
+        report_panic(&internal_error("sync", "x"), &context, &|_| ());
+        assert!(!context.has_read_configuration());
     }
 }

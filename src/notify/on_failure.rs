@@ -3,7 +3,7 @@
 //! It receives the report and a minimal environment, but no secret, and no open file of edgecert.
 
 use std::ffi::OsStr;
-use std::io::{self, Write as _};
+use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
@@ -61,7 +61,7 @@ pub(super) fn run(
     })?;
     let mut command = Command::new(&program.name);
     command.args(&program.arguments).env_clear().envs(environment(report, env));
-    run_with_timeout(command, report.to_json() + "\n", PROGRAM_TIMEOUT, print)
+    run_with_timeout(command, &(report.to_json() + "\n"), PROGRAM_TIMEOUT, print)
 }
 
 fn environment<'a>(report: &dyn AnyReport, env: &'a Env) -> Vec<(&'a OsStr, std::ffi::OsString)> {
@@ -77,7 +77,7 @@ fn environment<'a>(report: &dyn AnyReport, env: &'a Env) -> Vec<(&'a OsStr, std:
 /// Runs a command, and kills it after the time limit. It leads a process group, so that its children are killed too.
 fn run_with_timeout(
     mut command: Command,
-    input: String,
+    input: &str,
     limit: Duration,
     print: &dyn Fn(&str),
 ) -> Result<(), NotifyError> {
@@ -91,11 +91,7 @@ fn run_with_timeout(
     let mut child = command.process_group(0).spawn().map_err(not_started)?;
     // It holds the writing end, too.
     drop(command);
-    if let Some(mut pipe) = child.stdin.take() {
-        // The program need not read its input, so writing may fail or block.
-        std::thread::spawn(move || pipe.write_all(input.as_bytes()));
-    }
-    let in_time = print_until_exit(&child, output, limit, print).unwrap_or(false);
+    let in_time = print_until_exit(&mut child, input.as_bytes(), output, limit, print).unwrap_or(false);
     if !in_time {
         let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
     }
@@ -114,7 +110,7 @@ mod tests {
     use super::*;
 
     /// Runs a script, and returns what it printed, too.
-    fn run(script: &str, input: String, limit: Duration) -> (Result<(), NotifyError>, String) {
+    fn run(script: &str, input: &str, limit: Duration) -> (Result<(), NotifyError>, String) {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
         let printed = RefCell::new(String::new());
@@ -136,7 +132,7 @@ mod tests {
         let script = format!("exec 3>{}; sleep 1000 & echo started; sleep 1000", fifo.display());
         // Its end means that no process holds it any more.
         let end_of_file = std::thread::spawn(move || std::fs::read_to_string(fifo).unwrap());
-        let (result, printed) = run(&script, String::new(), Duration::from_secs(1));
+        let (result, printed) = run(&script, "", Duration::from_secs(1));
         assert!(matches!(result, Err(NotifyError::TimedOut { .. })));
         assert_eq!(printed, "started\n");
         assert_eq!(end_of_file.join().unwrap(), "");
@@ -146,41 +142,55 @@ mod tests {
     fn program_may_ignore_its_input() {
         let report = "x".repeat(1 << 20);
         for script in ["exec <&-; exit 0", "exit 0"] {
-            assert!(run(script, report.clone(), PROGRAM_TIMEOUT).0.is_ok());
+            assert!(run(script, &report, PROGRAM_TIMEOUT).0.is_ok());
         }
     }
 
     /// lego stops reading at a line of 64 KiB.
     #[test]
     fn long_lines_are_broken() {
-        let (result, printed) = run(
-            "exec 2>&1; head -c 40000 /dev/zero | tr '\\0' x; echo; echo last >&2",
-            String::new(),
-            PROGRAM_TIMEOUT,
-        );
+        let (result, printed) =
+            run("exec 2>&1; head -c 40000 /dev/zero | tr '\\0' x; echo; echo last >&2", "", PROGRAM_TIMEOUT);
         result.unwrap();
         let lengths: Vec<usize> = printed.lines().map(str::len).collect();
         assert_eq!((lengths, printed.ends_with("last\n")), (vec![16384, 16384, 7232, 4], true));
     }
 
     #[test]
+    fn long_input_arrives() {
+        let report = "x".repeat(1 << 20);
+        let (result, printed) = run("sleep 0.1; wc -c", &report, PROGRAM_TIMEOUT);
+        result.unwrap();
+        assert_eq!(printed, "1048576\n");
+    }
+
+    #[test]
+    fn output_is_limited_and_sanitized() {
+        let (result, printed) = run("yes 0123456789abcde | head -c 1000000", "", PROGRAM_TIMEOUT);
+        result.unwrap();
+        assert_eq!(printed, "0123456789abcde\n".repeat(4096), "64 KiB");
+        let (result, printed) = run(r"printf 'a\033[2Jb\rc\n\n\302\233d'", "", PROGRAM_TIMEOUT);
+        result.unwrap();
+        assert_eq!(printed, "a [2Jb c\n\nd\n");
+    }
+
+    #[test]
     fn output_may_be_closed() {
-        let (result, printed) =
-            run("printf unfinished; exec >&- 2>&-; exit 0", String::new(), PROGRAM_TIMEOUT);
+        let (result, printed) = run("printf unfinished; exec >&- 2>&-; exit 0", "", PROGRAM_TIMEOUT);
         result.unwrap();
         assert_eq!(printed, "unfinished\n");
     }
 
     #[test]
     fn failures_are_described() {
-        let failed = |script: &str| run(script, String::new(), PROGRAM_TIMEOUT).0.unwrap_err().to_string();
+        let failed = |script: &str| run(script, "", PROGRAM_TIMEOUT).0.unwrap_err().to_string();
         assert_eq!(
             failed("exit 3"),
             "sh, named by on_failure, failed (exit status: 3); the notification may be lost"
         );
         assert!(failed("kill -9 $$").contains("(signal: 9 (SIGKILL))"));
         let missing = Command::new("./no-such-program");
-        let missing = run_with_timeout(missing, String::new(), PROGRAM_TIMEOUT, &|_| {}).unwrap_err();
+        let missing = run_with_timeout(missing, "", PROGRAM_TIMEOUT, &|_| {}).unwrap_err();
         assert_eq!(missing.to_string(), "cannot start ./no-such-program, named by on_failure: no such file");
     }
 }

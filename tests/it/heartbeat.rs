@@ -13,7 +13,8 @@ use std::thread;
 use tempfile::TempDir;
 
 use crate::harness::{
-    Hook, Lineage, Output, deploy, edgecert, require, require_trusted_root, run_with_syslog, sandbox,
+    Hook, Lineage, Output, PANIC_IN_SLEEP, deploy, edgecert, require, require_trusted_root, run_with_syslog,
+    sandbox,
 };
 
 /// The secret part of each URL.
@@ -313,16 +314,20 @@ fn https_needs_a_trusted_certificate() {
 
 #[test]
 fn panic_is_a_heartbeat_too() {
-    let (heartbeats, lineage) = (Heartbeats::start(), Lineage::issued_for(&["a.example"]));
-    // Starting the thread that reads the pipe fails, which `sync` does not handle.
-    let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "inject=clone3:error=EAGAIN:when=1"];
-    let hook = failing_sync(&heartbeats.url(), &lineage).without_env("EDGECERT_API_KEY");
-    let pipe = hook.home().join("api-key");
-    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    hook.env("EDGECERT_API_KEY_FILE", &pipe).under(&strace).exits_with(70);
+    let heartbeats = Heartbeats::start();
+    sync_nothing(&heartbeats.url()).args(["--splay", "1"]).under(&PANIC_IN_SLEEP).exits_with(70);
     let call = heartbeats.only_call();
     assert_eq!(call.line, format!("post /{ID}/70"));
     assert!(call.body.contains("internal error: panic at "), "{}", call.body);
+}
+
+/// The thread of the heartbeat waits for the exit after the other thread's panic.
+#[test]
+fn panic_of_the_heartbeat_delays_no_exit() {
+    let hook = sync_nothing(&Heartbeats::start().url()).args(["--splay", "1"]);
+    let hook = hook.under(&["-e", "inject=epoll_wait,epoll_pwait:error=EIO"]);
+    let output = hook.under(&PANIC_IN_SLEEP).under(&["timeout", "30"]).exits_with(70);
+    assert!(output.stderr.contains("internal error: panic at "), "{}", output.stderr);
 }
 
 #[test]

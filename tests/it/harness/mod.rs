@@ -34,7 +34,7 @@ pub(crate) use skip::{
 pub(crate) use state_files::{DAY, edit_state, set_back, state_files};
 pub(crate) use terminal::screen;
 pub(crate) use tls_server::TlsServer;
-pub(crate) use trace::{open_count, system_calls};
+pub(crate) use trace::{PANIC_IN_SLEEP, open_count, system_calls};
 
 /// The key of the sandbox's first account, unless a world says otherwise.
 pub(crate) const API_KEY: &str = "sandbox-key";

@@ -1,7 +1,11 @@
-//! Reads strace output.
+//! Reads strace output, and injects a fault.
 
 use std::collections::BTreeSet;
 use std::path::Path;
+
+/// Runs a program in which a thread that sleeps panics, because the system call fails in a way that cannot be.
+pub(crate) const PANIC_IN_SLEEP: [&str; 7] =
+    ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "inject=nanosleep,clock_nanosleep:error=EINVAL"];
 
 /// How often a file is opened in the output of `strace -f -o FILE`.
 pub(crate) fn open_count(trace: &str, path: &Path) -> usize {
