@@ -2,7 +2,7 @@
 //! stopped. Like `main.rs`, this is part of the program, not of the library.
 
 use std::num::NonZeroU64;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -16,18 +16,26 @@ use edgecert::ui::Ui;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag::register_conditional_shutdown;
 
-/// Exits as UNKNOWN after this time, unless `status --check` prints its verdict first.
-#[expect(clippy::exit, reason = "what the other threads wait for may never come")]
+/// Exits as UNKNOWN after this time, unless `status --check` prints its verdict first; at once if that cannot be ensured.
 pub(super) fn exit_after(seconds: NonZeroU64, metrics: Option<PathBuf>, ui: Ui) {
-    std::thread::spawn(move || {
+    let started = std::thread::Builder::new().spawn(move || {
         std::thread::sleep(Duration::from_secs(seconds.get()));
-        ui.claim_output();
         let seconds = count(usize::try_from(seconds.get()).unwrap_or(usize::MAX), "second");
-        let report = cmd::failed_check(&format!("timed out after {seconds}"));
-        let _ = ui.print_report(&report);
-        metrics.as_deref().map(cmd::discard_metrics);
-        std::process::exit(i32::from(report.exit_code()));
+        exit_check(&format!("timed out after {seconds}"), metrics.as_deref(), ui);
     });
+    if started.is_err() {
+        exit_check("cannot limit the time of this check: no thread can be started", None, ui);
+    }
+}
+
+/// Exits as UNKNOWN for this reason.
+#[expect(clippy::exit, reason = "what the other threads wait for may never come")]
+fn exit_check(reason: &str, metrics: Option<&Path>, ui: Ui) {
+    ui.claim_output();
+    let report = cmd::failed_check(reason);
+    let _ = ui.print_report(&report);
+    metrics.map(cmd::discard_metrics);
+    std::process::exit(i32::from(report.exit_code()));
 }
 
 /// Reports a panic as an internal error and exits with code 70, or with 3 if a monitoring system runs this, instead of
