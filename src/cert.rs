@@ -2,9 +2,7 @@
 //!
 //! Parsing proves nothing: no signature is verified and no chain is built here.
 
-mod der;
 mod extensions;
-mod public_key;
 mod signature;
 mod strict;
 
@@ -17,8 +15,9 @@ use x509_parser::prelude::{
     FromDer as _, GeneralName, ParsedExtension, X509Certificate, X509Extension, X509Name,
 };
 
-pub use self::extensions::{ExtendedKeyUsage, KeyUsage, Usage};
-pub use self::public_key::{KeyType, PublicKey, SUPPORTED_KEY_TYPES, algorithm_name, bit_length, curve_name};
+pub use self::extensions::{ExtendedKeyUsage, Usage};
+pub use crate::key::KeyType;
+use crate::key::PublicKey;
 use crate::pem;
 use crate::text::{hex, sanitize};
 
@@ -113,7 +112,7 @@ impl Certificate {
             authority_key_id: None,
             is_ca: false,
             public_key: PublicKey::from_x509(parsed.public_key()),
-            has_pss_key: public_key::is_pss(parsed.public_key()),
+            has_pss_key: parsed.public_key().algorithm.algorithm == signature::RSASSA_PSS,
             usage: Usage::default(),
             broken_hash: signature::broken_hash(&parsed.signature_algorithm),
             fault: None,
@@ -142,7 +141,10 @@ impl Certificate {
     fn add_name(&mut self, name: &GeneralName<'_>) {
         match name {
             GeneralName::DNSName(name) => self.dns_names.push((*name).to_owned()),
-            GeneralName::IPAddress(bytes) => self.ip_addresses.extend(ip_address(bytes)),
+            GeneralName::IPAddress(bytes) => {
+                self.ip_addresses.extend(<[u8; 4]>::try_from(*bytes).map(IpAddr::from));
+                self.ip_addresses.extend(<[u8; 16]>::try_from(*bytes).map(IpAddr::from));
+            }
             _ => {}
         }
     }
@@ -227,11 +229,4 @@ fn display(name: &X509Name<'_>) -> String {
     } else {
         text
     }
-}
-
-fn ip_address(bytes: &[u8]) -> Option<IpAddr> {
-    <[u8; 4]>::try_from(bytes)
-        .map(IpAddr::from)
-        .or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from))
-        .ok()
 }

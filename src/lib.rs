@@ -17,6 +17,7 @@ pub mod cmd;
 #[doc(hidden)]
 pub mod context;
 mod deploy;
+mod der;
 mod dns;
 #[doc(hidden)]
 pub mod env;

@@ -19,7 +19,8 @@ const END: &[u8] = b"}";
 impl UploadBody {
     /// Writes certificate, key and the name of the record, if there is one, as JSON.
     pub(crate) fn new(vetted: &Vetted<'_>, name: Option<&str>) -> Self {
-        let (cert, key) = (vetted.chain().pem(), vetted.key().pem().expose());
+        let (cert, key) = (vetted.chain().pem(), vetted.key().pem());
+        let key = key.expose();
         // A character takes six bytes at most, and growing would leave copies of the key behind.
         let name_len = name.map_or(0, |name| NAME.len() + 6 * name.len() + 2);
         let capacity = CERT.len() + KEY.len() + END.len() + 6 * (cert.len() + key.len()) + 4 + name_len;

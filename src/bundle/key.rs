@@ -53,7 +53,7 @@ fn reject(block: Block) -> Result<(), Defect> {
 
 fn ambiguous(keys: &[(KeyFormat, Zeroizing<Vec<u8>>)]) -> Defect {
     let kind = |(format, der): &(KeyFormat, Zeroizing<Vec<u8>>)| match PrivateKey::from_der(*format, der) {
-        Ok(key) => key.key_type().to_string(),
+        Ok(key) => key.public_key.key_type().to_string(),
         Err(_) => "one that cannot be used".into(),
     };
     let named: Vec<String> = keys.iter().take(MAX_NAMED_KEYS).map(kind).collect();
@@ -68,9 +68,7 @@ fn unusable(error: &KeyError) -> Defect {
         KeyError::Malformed(_) => {
             "let the ACME client write the file again, or rewrite it: openssl pkey -in KEY -out NEWKEY"
         }
-        KeyError::InconsistentRsa | KeyError::PublicKeyMismatch | KeyError::CurveMismatch => {
-            "renew the certificate with a new key; this key file is corrupt"
-        }
+        KeyError::Inconsistent(_) => "renew the certificate with a new key; this key file is corrupt",
     };
     Defect::permanent(error.to_string(), hint)
 }

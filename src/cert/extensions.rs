@@ -3,15 +3,15 @@
 use x509_parser::asn1_rs::{Oid, oid};
 use x509_parser::extensions::{ParsedExtension, X509Extension};
 
-use super::der::{OID, SEQUENCE, dotted, elements, only_element};
+use crate::der::{BIT_STRING, OID, SEQUENCE, elements, only};
 
 /// The extensions that decide whether TLS clients accept a certificate for a server.
 #[derive(Debug, Default)]
 pub struct Usage {
     /// `None` without the extension: every purpose is permitted.
     pub extended_key_usage: Option<ExtendedKeyUsage>,
-    /// `None` without the extension: every usage is permitted.
-    pub key_usage: Option<KeyUsage>,
+    /// The names of the permitted usages; `None` without the extension: every usage is permitted.
+    pub key_usage: Option<Vec<&'static str>>,
     /// Whether there is a Certificate Transparency poison extension, critical or not.
     pub is_precertificate: bool,
     /// Names of the usage extensions and basic constraints that cannot be decoded.
@@ -32,11 +32,7 @@ pub struct ExtendedKeyUsage {
     pub purposes: Vec<String>,
 }
 
-/// The key usage extension (RFC 5280, section 4.2.1.3). Bit 0 of the RFC is the least significant one.
-#[derive(Clone, Copy, Debug)]
-pub struct KeyUsage(u16);
-
-/// Names of the bits, in order.
+/// Names of the bits of the key usage extension, in order (RFC 5280, section 4.2.1.3).
 const KEY_USAGES: [&str; 9] = [
     "digitalSignature",
     "nonRepudiation",
@@ -101,21 +97,18 @@ const ANY_PURPOSE: Oid<'static> = oid!(2.5.29.37.0);
 impl Usage {
     pub(super) fn add(&mut self, extension: &X509Extension<'_>) {
         let known = known(&extension.oid);
-        match known {
-            Some((EXTENDED_KEY_USAGE, _)) => match ExtendedKeyUsage::from_der(extension.value) {
+        match (known, extension.parsed_extension()) {
+            (Some((EXTENDED_KEY_USAGE, _)), _) => match ExtendedKeyUsage::from_der(extension.value) {
                 Some(usage) => self.extended_key_usage = Some(usage),
                 None => self.unreadable.push(EXTENDED_KEY_USAGE),
             },
-            Some((KEY_USAGE, _)) => match extension.parsed_extension() {
-                ParsedExtension::KeyUsage(usage) if only_element(extension.value).is_some() => {
-                    self.key_usage = Some(KeyUsage(usage.flags));
-                }
-                _ => self.unreadable.push(KEY_USAGE),
-            },
-            Some((BASIC_CONSTRAINTS, _)) => match extension.parsed_extension() {
-                ParsedExtension::BasicConstraints(_) if only_element(extension.value).is_some() => {}
-                _ => self.unreadable.push(BASIC_CONSTRAINTS),
-            },
+            (_, ParsedExtension::KeyUsage(usage)) if only(BIT_STRING, extension.value).is_some() => {
+                let names = KEY_USAGES.into_iter().enumerate();
+                let names = names.filter(|(bit, _)| usage.flags >> bit & 1 == 1).map(|(_, name)| name);
+                self.key_usage = Some(names.collect());
+            }
+            (_, ParsedExtension::BasicConstraints(_)) if only(SEQUENCE, extension.value).is_some() => {}
+            (Some((name @ (KEY_USAGE | BASIC_CONSTRAINTS), _)), _) => self.unreadable.push(name),
             _ => self.is_precertificate |= extension.oid == CT_POISON,
         }
         match known {
@@ -130,9 +123,8 @@ impl Usage {
 impl ExtendedKeyUsage {
     /// Parses the extension. x509-parser would accept values of other types as object identifiers.
     fn from_der(value: &[u8]) -> Option<Self> {
-        let list = only_element(value).filter(|list| list.tag == SEQUENCE)?;
         let mut usage = Self { server_auth: false, any: false, purposes: Vec::new() };
-        for purpose in elements(list.content)? {
+        for purpose in elements(only(SEQUENCE, value)?)? {
             if purpose.tag != OID || purpose.content.is_empty() {
                 return None;
             }
@@ -140,29 +132,17 @@ impl ExtendedKeyUsage {
             usage.server_auth |= oid == SERVER_AUTH;
             usage.any |= oid == ANY_PURPOSE;
             let name = PURPOSES.iter().find(|(known, _)| *known == oid);
-            usage.purposes.push(name.map_or_else(|| dotted(&oid), |(_, name)| (*name).to_owned()));
+            usage.purposes.push(name.map_or_else(|| oid.to_id_string(), |(_, name)| (*name).to_owned()));
         }
         Some(usage)
-    }
-}
-
-impl KeyUsage {
-    /// The names of the permitted usages.
-    pub fn names(self) -> Vec<&'static str> {
-        KEY_USAGES
-            .into_iter()
-            .enumerate()
-            .filter(|(bit, _)| self.0 >> bit & 1 == 1)
-            .map(|(_, name)| name)
-            .collect()
     }
 }
 
 /// Names an extension in messages.
 pub(super) fn describe(oid: &Oid<'_>) -> String {
     match known(oid) {
-        Some((name, _)) => format!("{} ({name})", dotted(oid)),
-        None => dotted(oid),
+        Some((name, _)) => format!("{} ({name})", oid.to_id_string()),
+        None => oid.to_id_string(),
     }
 }
 

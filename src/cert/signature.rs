@@ -4,7 +4,7 @@ use x509_parser::asn1_rs::{Oid, oid};
 use x509_parser::signature_algorithm::RsaSsaPssParams;
 use x509_parser::x509::AlgorithmIdentifier;
 
-const RSASSA_PSS: Oid<'static> = oid!(1.2.840.113549.1.1.10);
+pub(super) const RSASSA_PSS: Oid<'static> = oid!(1.2.840.113549.1.1.10);
 
 /// Signature algorithms (RFC 3279, section 2.2; OIW) and hash functions, with the name of the hash.
 static BROKEN: [(Oid<'static>, &str); 14] = [

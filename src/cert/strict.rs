@@ -8,8 +8,8 @@ use webpki::{EndEntityCert, Error};
 use x509_parser::asn1_rs::Oid;
 
 use super::CertificateError;
-use super::der::{Element, GENERALIZED_TIME, UTC_TIME, elements};
 use super::extensions::describe;
+use crate::der::{Element, GENERALIZED_TIME, UTC_TIME, elements, read};
 use crate::text::sanitize;
 
 /// Position of `validity` in a `TBSCertificate`, after the optional version (RFC 5280, section 4.1).
@@ -47,8 +47,8 @@ pub(super) fn check(certificate: &[u8]) -> Result<(), CertificateError> {
 }
 
 fn tbs_fields(certificate: &[u8]) -> Option<Vec<Element<'_>>> {
-    let (certificate, _) = Element::read(certificate)?;
-    let (tbs, _) = Element::read(certificate.content)?;
+    let (certificate, _) = read(certificate)?;
+    let (tbs, _) = read(certificate.content)?;
     elements(tbs.content)
 }
 
@@ -100,10 +100,10 @@ fn is_valid(year: u16, [month, day, hour, minute, second]: [u8; 5]) -> bool {
 }
 
 fn check_extensions(content: &[u8]) -> Result<(), CertificateError> {
-    let (list, _) = Element::read(content).ok_or(CertificateError::Malformed)?;
+    let (list, _) = read(content).ok_or(CertificateError::Malformed)?;
     let mut seen = BTreeSet::new();
     for extension in elements(list.content).ok_or(CertificateError::Malformed)? {
-        let (oid, _) = Element::read(extension.content).ok_or(CertificateError::Malformed)?;
+        let (oid, _) = read(extension.content).ok_or(CertificateError::Malformed)?;
         if !seen.insert(oid.content) {
             return Err(CertificateError::RepeatedExtension(describe(&Oid::new(oid.content.into()))));
         }

@@ -2,8 +2,8 @@
 
 use super::finding::{Check, Finding};
 use crate::bundle::{Bundle, Chain};
-use crate::cert::{Certificate, KeyType, SUPPORTED_KEY_TYPES};
-use crate::key::PrivateKey;
+use crate::cert::Certificate;
+use crate::key::{KeyType, PrivateKey, SUPPORTED_KEY_TYPES};
 use crate::text;
 
 /// Shortest RSA key that browsers accept (CA/Browser Forum Baseline Requirements, section 6.1.5).
@@ -53,7 +53,7 @@ fn weaknesses(file: &str, leaf: &Certificate, leaf_type: &KeyType) -> Vec<Findin
 }
 
 fn mismatch(file: &str, key_file: &str, leaf_type: &KeyType, key: &PrivateKey) -> Finding {
-    let difference = match key.key_type() {
+    let difference = match key.public_key.key_type() {
         same if same == *leaf_type => format!("both are {leaf_type}, but of different pairs"),
         other => format!("the certificate is for {leaf_type}, the key is {other}"),
     };

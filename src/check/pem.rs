@@ -40,9 +40,9 @@ fn leaf_finding(bundle: &Bundle) -> Option<Finding> {
 fn key_finding(bundle: &Bundle) -> Option<Finding> {
     let (key, file) = (bundle.key.as_ref()?, text::path(bundle.files.key.as_ref()?));
     match key {
-        Ok(key) if key.repairs().is_empty() => None,
+        Ok(key) if key.repairs.is_empty() => None,
         Ok(key) => {
-            let repairs: Vec<String> = key.repairs().iter().map(ToString::to_string).collect();
+            let repairs: Vec<String> = key.repairs.iter().map(ToString::to_string).collect();
             Some(Finding::warn(Check::Pem, format!("{file}: {}", text::list(&repairs))))
         }
         Err(defect) => {

@@ -50,16 +50,13 @@ fn ca(file: &str, leaf: &Certificate) -> Option<Finding> {
 /// Clients differ: OpenSSL requires digitalSignature, keyEncipherment or keyAgreement, browsers require digitalSignature,
 /// and webpki requires none of them.
 fn key_usage(file: &str, usage: &Usage) -> Option<Finding> {
-    let names = usage.key_usage?.names();
+    let names = usage.key_usage.as_ref()?;
     if names.iter().any(|name| ["digitalSignature", "keyEncipherment"].contains(name)) {
         return None;
     }
     let signs_only = !names.is_empty() && names.iter().all(|name| ["keyCertSign", "cRLSign"].contains(name));
-    let found = if names.is_empty() {
-        "an empty key usage".into()
-    } else {
-        format!("the key usage {}", list(&names))
-    };
+    let found =
+        if names.is_empty() { "an empty key usage".into() } else { format!("the key usage {}", list(names)) };
     let finding = if signs_only {
         let detail = format!(
             "{file} has {found}, which permits only signing certificates or CRLs; TLS clients reject it"

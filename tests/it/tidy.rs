@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// The modules of `src`, lowest first, each with the modules that it imports. A missing import is a design change: add
 /// it in the commit that needs it, and say why there.
-const IMPORTS: [(&str, &[&str]); 41] = [
+const IMPORTS: [(&str, &[&str]); 42] = [
     // A crate of its own, which `api` uses.
     ("json", &[]),
     // The lowest layer.
@@ -28,9 +28,11 @@ const IMPORTS: [(&str, &[&str]); 41] = [
     // Shared by completions and by the checks of `sites update`.
     ("fields", &["text"]),
     // Certificates and keys; no network, no settings.
+    ("der", &[]),
     ("pem", &["secret", "text"]),
-    ("cert", &["pem", "text"]),
-    ("key", &["cert", "pem", "secret"]),
+    ("key", &["der", "pem", "secret"]),
+    // `key` for the public key of a certificate.
+    ("cert", &["der", "key", "pem", "text"]),
     ("bundle", &["cert", "clock", "file", "key", "pem", "runtime", "text"]),
     ("check", &["bundle", "cert", "hint", "key", "names", "text"]),
     ("source", &["bundle", "env", "file", "text"]),
