@@ -3,7 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use time::{Date, Month, Time};
+use time::PrimitiveDateTime;
+use time::macros::format_description;
 use webpki::{EndEntityCert, Error};
 use x509_parser::asn1_rs::Oid;
 
@@ -54,49 +55,25 @@ fn tbs_fields(certificate: &[u8]) -> Option<Vec<Element<'_>>> {
 
 /// Accepts the forms of RFC 5280, section 4.1.2.5. Years before 2050 may be `GeneralizedTime`, which it forbids, because
 /// they are unambiguous and OpenSSL, webpki and browsers accept them.
-fn check_time(field: &'static str, value: &Element<'_>) -> Result<(), CertificateError> {
-    let (form, year_digits) = match value.tag {
-        UTC_TIME => ("of the form YYMMDDHHMMSSZ", 2),
-        GENERALIZED_TIME => ("of the form YYYYMMDDHHMMSSZ", 4),
-        _ => return Err(invalid_time(field, value, "a UTCTime or GeneralizedTime")),
+fn check_time(field: &'static str, time: &Element<'_>) -> Result<(), CertificateError> {
+    let invalid = |wanted| {
+        let found = sanitize(&String::from_utf8_lossy(time.content));
+        CertificateError::Time { field, found, wanted }
     };
-    let (year, rest) = digits(value.content, year_digits).ok_or_else(|| invalid_time(field, value, form))?;
-    let (numbers, rest) = month_to_second(rest).ok_or_else(|| invalid_time(field, value, form))?;
-    if rest != b"Z" {
-        return Err(invalid_time(field, value, form));
+    // The second halves of both centuries have the same leap days.
+    let (form, century) = match time.tag {
+        UTC_TIME => ("of the form YYMMDDHHMMSSZ", "20"),
+        GENERALIZED_TIME => ("of the form YYYYMMDDHHMMSSZ", ""),
+        _ => return Err(invalid("a UTCTime or GeneralizedTime")),
+    };
+    let text = format!("{century}{}", String::from_utf8_lossy(time.content));
+    let digits = text.strip_suffix('Z').filter(|digits| digits.len() == 14).unwrap_or_default();
+    if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+        return Err(invalid(form));
     }
-    if is_valid(year, numbers) { Ok(()) } else { Err(invalid_time(field, value, "a valid date and time")) }
-}
-
-fn invalid_time(field: &'static str, value: &Element<'_>, wanted: &'static str) -> CertificateError {
-    let found = sanitize(&String::from_utf8_lossy(value.content));
-    CertificateError::Time { field, found, wanted }
-}
-
-/// Reads this many decimal digits.
-fn digits(text: &[u8], count: usize) -> Option<(u16, &[u8])> {
-    let (digits, rest) = text.split_at_checked(count)?;
-    let number = digits
-        .iter()
-        .try_fold(0, |number, digit| digit.is_ascii_digit().then(|| number * 10 + u16::from(digit - b'0')))?;
-    Some((number, rest))
-}
-
-/// Reads month, day, hour, minute and second.
-fn month_to_second(mut text: &[u8]) -> Option<([u8; 5], &[u8])> {
-    let mut numbers = [0; 5];
-    for number in &mut numbers {
-        let (value, rest) = digits(text, 2)?;
-        (*number, text) = (u8::try_from(value).ok()?, rest);
-    }
-    Some((numbers, text))
-}
-
-/// Whether the date and time are valid. A two-digit year is passed as it is: `00` is a leap year here, as is 2000, and the
-/// other years have the same leap days in both centuries.
-fn is_valid(year: u16, [month, day, hour, minute, second]: [u8; 5]) -> bool {
-    let date = Month::try_from(month).and_then(|month| Date::from_calendar_date(year.into(), month, day));
-    date.is_ok() && Time::from_hms(hour, minute, second).is_ok()
+    let format = format_description!("[year][month][day][hour][minute][second]");
+    let time = PrimitiveDateTime::parse(digits, format);
+    time.map(|_| ()).map_err(|_| invalid("a valid date and time"))
 }
 
 fn check_extensions(content: &[u8]) -> Result<(), CertificateError> {
