@@ -87,7 +87,7 @@ mod tests {
     fn longest_retry_after_pauses_all_requests() {
         let acquire = |limits: &Limits| {
             let soon = Deadline::after(Duration::from_secs(60));
-            Runtime::new().unwrap().block_on(async { limits.acquire(soon).await.map(drop) }).unwrap()
+            Runtime::new().unwrap().block_on(async { limits.acquire(soon).await.map(drop) })
         };
         let limits = Limits::new();
         assert_eq!(acquire(&limits), Ok(()));

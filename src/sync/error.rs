@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use time::OffsetDateTime;
 
 use super::scan::Candidate;
-use crate::error::{Diagnostic, ErrorKind, INTERNAL_HINT};
+use crate::error::{Diagnostic, ErrorKind};
 use crate::file::ReadError;
 use crate::hint::Hint;
 use crate::kubernetes::KubernetesError;
