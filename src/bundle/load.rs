@@ -59,11 +59,7 @@ pub(crate) async fn load_settled(
             (files, loading, loaded)
         };
         let loaded;
-        (files, loading, loaded) = if in_pool {
-            offload(read).await
-        } else {
-            read()
-        };
+        (files, loading, loaded) = if in_pool { offload(read).await } else { read() };
         if let Some(loaded) = loaded {
             return loaded;
         }
