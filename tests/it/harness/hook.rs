@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use edgecert_sandbox::Sandbox;
+use edgecert_sandbox::{Fault, Sandbox};
 use serde_json::Value;
 use tempfile::{NamedTempFile, TempDir};
 
@@ -186,6 +186,15 @@ impl Hook {
     #[track_caller]
     pub(crate) fn succeeds(self) -> Output {
         self.exits_with(0)
+    }
+
+    /// Runs the hook while the service asks for a longer pause than any run makes, which ends it at once.
+    #[track_caller]
+    pub(crate) fn fails_temporarily(self, service: &Sandbox) -> Output {
+        service.add_fault(Fault::status("*", 503).header("Retry-After", "3600").times(999));
+        let output = self.exits_with(75);
+        service.clear_faults();
+        output
     }
 
     /// Runs the hook and expects this exit code.

@@ -23,8 +23,7 @@ impl Host {
     fn new(contents: &[u8]) -> Self {
         let (service, state) = (sandbox(&["a.example", "b.example"]), TempDir::new().unwrap());
         let [lineage, other] = ["a.example", "b.example"].map(|name| Lineage::issued_for(&[name]));
-        let down = deploy(&service, &lineage, state.path()).env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
-        down.args(["--timeout", "1"]).exits_with(75);
+        deploy(&service, &lineage, state.path()).fails_temporarily(&service);
         let state_file = file(state.path(), "json");
         fs::write(&state_file, contents).unwrap();
         deploy(&service, &other, state.path()).succeeds();
@@ -111,9 +110,7 @@ fn deploying_again_resolves_a_damaged_state() {
 fn failed_deployment_is_pending_again() {
     let host = Host::new(b"{");
     host.sync().exits_with(78);
-    let down = deploy(&host.service, &host.lineage, host.state.path())
-        .env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
-    down.args(["--timeout", "1"]).exits_with(75);
+    deploy(&host.service, &host.lineage, host.state.path()).fails_temporarily(&host.service);
     host.sync().succeeds();
     assert!(is_bound_to(&host.service, "a.example", &host.lineage));
 }

@@ -43,8 +43,7 @@ fn only_state(state: &Path) -> Value {
 fn pending_deployment_is_finished_once() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
-    let down = deploy(&service, &lineage, state.path()).env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
-    let output = down.args(["--timeout", "1"]).exits_with(75);
+    let output = deploy(&service, &lineage, state.path()).fails_temporarily(&service);
     assert!(output.stderr.contains("hint: run `edgecert sync` to retry"), "{}", output.stderr);
 
     // The environment of both calls names the service.
@@ -127,14 +126,13 @@ fn hook_options_are_reused() {
 }
 
 #[test]
-fn unreachable_service_is_reported_once() {
+fn unavailable_service_is_reported_once() {
     let (service, state) = (sandbox(&["a.example", "b.example"]), TempDir::new().unwrap());
     let lineages = [Lineage::issued_for(&["a.example"]), Lineage::issued_for(&["b.example"])];
     for lineage in &lineages {
         deploy(&service, lineage, state.path()).succeeds();
     }
-    let down = sync(&service, state.path()).env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
-    let output = down.args(["--timeout", "1"]).exits_with(75);
+    let output = sync(&service, state.path()).fails_temporarily(&service);
     let errors = output.stderr.lines().filter(|line| line.contains("error: ")).collect::<Vec<_>>();
     assert_eq!(errors.len(), 1, "{}", output.stderr);
     assert!(errors[0].ends_with("; 2 lineages were not checked"), "{}", output.stderr);
@@ -190,8 +188,7 @@ fn unchanged_cert_finishes_pending_work() {
     let (requests, output) = requests_during(&service, || call("unchanged_cert").succeeds());
     assert_eq!((requests, output.stdout.as_str()), (LISTING.map(str::to_owned).to_vec(), ""));
     lineage.renew(&["a.example"]);
-    let down = call("deploy_cert").env("EDGECERT_BASE_URL", "http://127.0.0.1:1");
-    down.env("EDGECERT_TIMEOUT", "1").exits_with(75);
+    call("deploy_cert").fails_temporarily(&service);
     let output = call("unchanged_cert").succeeds();
     assert!(output.stdout.contains("* served    a.example"), "{}", output.stdout);
     assert!(is_bound_to(&service, "a.example", &lineage));
