@@ -66,8 +66,7 @@ fn load(roots: &Roots, deadline: Deadline) -> Result<RootCertStore, TrustStoreEr
 fn from_file(path: &Path, deadline: Deadline) -> Result<RootCertStore, TrustStoreError> {
     let bad = |reason| TrustStoreError::CaFile { path: path.to_owned(), reason };
     let text = file::read_until(path, MAX_BYTES, deadline).map_err(TrustStoreError::Unreadable)?;
-    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
-    let certificates = certificates.map_err(|_| bad("it contains invalid PEM"))?;
+    let certificates = certificates(&text).ok_or(bad("it contains invalid PEM"))?;
     let count = certificates.len();
     let mut roots = RootCertStore::empty();
     match roots.add_parsable_certificates(certificates) {
@@ -98,10 +97,17 @@ fn of_system(named: bool, file: Option<&Path>, deadline: Deadline) -> Result<Roo
 /// The usable certificates of a bundle file; `None` if it cannot be read or is damaged.
 fn bundle(path: &Path) -> Option<RootCertStore> {
     let text = file::read(path, MAX_BYTES).ok()?;
-    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
     let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(certificates.ok()?);
+    roots.add_parsable_certificates(certificates(&text)?);
     Some(roots)
+}
+
+/// The certificates of a PEM file; `None` if a block is damaged.
+fn certificates(text: &[u8]) -> Option<Vec<CertificateDer<'static>>> {
+    let certificates: Vec<_> = CertificateDer::pem_slice_iter(text).collect::<Result<_, _>>().ok()?;
+    // The reader passes over a block that ends where another one begins.
+    let blocks = text.split(|byte| *byte == b'\n').filter(|line| line.starts_with(b"-----BEGIN CERTIFICATE"));
+    (blocks.count() == certificates.len()).then_some(certificates)
 }
 
 #[cfg(test)]

@@ -47,9 +47,13 @@ impl Listing {
 }
 
 impl Client {
-    /// Lists sites and records at the same time.
+    /// Lists sites and records at the same time. Another run may make a record after the records were read, and bind a
+    /// site to it before the sites are, so records are listed again if one is missing.
     pub(crate) async fn listing(&self) -> Result<Listing, RequestError> {
-        let (records, sites) = try_join(self.records(), self.sites()).await?;
+        let (mut records, sites) = try_join(self.records(), self.sites()).await?;
+        if is_record_missing(&records, &sites) {
+            records = self.records().await?;
+        }
         Ok(Listing::new(records, sites))
     }
 
@@ -66,7 +70,7 @@ impl Client {
         domain: &Domain,
     ) -> Result<(Uploaded, u32), RequestError> {
         let request = Request::upload("/api/certs/upload", body.for_domain(domain));
-        let read = |response: Response| response.read(Uploaded::from_json);
+        let read = |response: Response| response.uploaded();
         self.retry(&request, async || self.attempt(&request, read).await).await
     }
 
@@ -142,6 +146,14 @@ impl Client {
             result => result,
         }
     }
+}
+
+/// Whether a site is bound to a record that is not in the list, although that is complete.
+fn is_record_missing(records: &List<Record>, sites: &List<Site>) -> bool {
+    let mut listed: Vec<u64> = records.items.iter().map(|record| record.id).collect();
+    listed.sort_unstable();
+    let mut bound = sites.items.iter().filter_map(|site| site.cert_id);
+    records.gaps.is_empty() && bound.any(|id| listed.binary_search(&id).is_err())
 }
 
 #[cfg(test)]

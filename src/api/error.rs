@@ -22,7 +22,7 @@ pub(crate) struct RequestError {
 /// Why one attempt failed. `message` is the service's own: untrusted, but free of secrets.
 ///
 /// Retryable are `Unreachable`, `TimedOut`, `ConnectionClosed`, `Unavailable` (408, 425, 429 and 5xx) and, a few times,
-/// `InvalidResponse`, which may have been truncated or garbled in transit.
+/// `InvalidResponse` that is not final: it may have been truncated or garbled in transit.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AttemptError {
     /// No connection: refused, no route, no such host.
@@ -62,9 +62,9 @@ pub(crate) enum AttemptError {
     /// A success whose body says `ok: false`.
     #[error("the service answered ok:false{}", quote(.message))]
     NotOk { message: String },
-    /// A success whose body is not what the endpoint returns.
+    /// A success whose body is not what the endpoint returns. `is_final`: the next one would be alike.
     #[error("the service sent a response ({status}) that cannot be understood{}", quote(.message))]
-    InvalidResponse { status: u16, message: String },
+    InvalidResponse { status: u16, message: String, is_final: bool },
     /// A list that exceeds a limit. Not retryable: the next one would be as large. Nothing more of it was received.
     #[error("the service's list of {kind} holds more than {limit}")]
     ListTooLarge { kind: ListKind, limit: &'static str },
@@ -110,8 +110,8 @@ impl AttemptError {
             | Self::TimedOut { .. }
             | Self::ConnectionClosed { .. }
             | Self::Unavailable { .. }
-            | Self::WebPage { .. }
-            | Self::InvalidResponse { .. } => true,
+            | Self::WebPage { .. } => true,
+            Self::InvalidResponse { is_final, .. } => !is_final,
             Self::Untrusted { .. }
             | Self::NotTls { .. }
             | Self::NoCommonTls { .. }
@@ -173,7 +173,7 @@ impl AttemptError {
                 let message = if is_web_page(&message) { String::new() } else { message };
                 Self::NoSuchList { base_url, path, message }
             }
-            Self::InvalidResponse { status, message } if is_web_page(&message) => {
+            Self::InvalidResponse { status, message, .. } if is_web_page(&message) => {
                 Self::WebPage { base_url, path, status }
             }
             error => error,

@@ -19,13 +19,16 @@ pub(super) use self::fields::{ElementFields, Fields, KnownFields};
 pub(super) use self::utf8::Utf8Decoder;
 use self::value::ValueSeed;
 
-/// Maximum estimated memory of a value.
-const MAX_VALUE_BYTES: usize = 32 << 20;
+/// Maximum estimated memory of the value of a response.
+const MAX_VALUE_BYTES: usize = 128 << 20;
+
+/// The same for an element of a list.
+const MAX_ELEMENT_BYTES: usize = 32 << 20;
 
 /// Parses JSON text. An object that has a field twice with different values is replaced by a message, because
 /// programs differ in which value they use.
 pub(super) fn parse(text: &str) -> Result<Value, JsonError> {
-    let limits = Limits::default();
+    let limits = Limits::new(MAX_VALUE_BYTES);
     limits.read(text.strip_prefix('\u{feff}').unwrap_or(text), ValueSeed { limits: &limits, depth: 0 })
 }
 
@@ -43,6 +46,8 @@ pub(super) fn path_of(json: &Value, target: &Value) -> Option<Vec<String>> {
 
 /// The limits of one text.
 struct Limits {
+    /// Memory that the value may take.
+    max_bytes: usize,
     /// Memory that the value may still take.
     left: Cell<usize>,
     /// Why reading was ended.
@@ -51,11 +56,15 @@ struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { left: Cell::new(MAX_VALUE_BYTES), error: RefCell::default() }
+        Self::new(MAX_ELEMENT_BYTES)
     }
 }
 
 impl Limits {
+    fn new(max_bytes: usize) -> Self {
+        Self { max_bytes, left: Cell::new(max_bytes), error: RefCell::default() }
+    }
+
     fn read<'t, S: DeserializeSeed<'t>>(&self, text: &'t str, seed: S) -> Result<S::Value, JsonError> {
         let mut deserializer = Deserializer::from_str(text);
         let value = seed.deserialize(&mut deserializer).and_then(|value| deserializer.end().map(|()| value));
@@ -69,12 +78,12 @@ impl Limits {
                 self.left.set(left);
                 Ok(())
             }
-            None => Err(self.end(JsonError::TooLarge("32 MiB of values"))),
+            None => Err(self.end(JsonError::TooLarge("128 MiB of values"))),
         }
     }
 
     fn spent(&self) -> usize {
-        MAX_VALUE_BYTES - self.left.get()
+        self.max_bytes - self.left.get()
     }
 
     /// Ends reading.

@@ -11,7 +11,7 @@ use super::envelope::find_object;
 use super::error::AttemptError;
 use super::json::{self, JsonError};
 use super::list::List;
-use super::wire::{self, FromJson, ListedObject as _};
+use super::wire::{self, FromJson, ListedObject as _, Uploaded};
 use crate::key::PrivateKey;
 use crate::pem::{self, Block};
 use crate::secret::{Redactor, Secret};
@@ -81,10 +81,20 @@ impl Response {
     }
 
     /// Parses the JSON of a success; `None` from `parse` means that it is not what the endpoint returns.
-    pub(super) fn read<T>(self, parse: impl FnOnce(&Value) -> Option<T>) -> Result<T, AttemptError> {
+    pub(super) fn read<T>(&self, parse: impl FnOnce(&Value) -> Option<T>) -> Result<T, AttemptError> {
         let mut json = self.json()?;
         self.redactor.clean_json(&mut json);
         parse(&json).ok_or_else(|| self.invalid(Some(&json)))
+    }
+
+    /// Reads the response to an upload. JSON is not asked for again, even if it does not name the record: the upload may
+    /// have been carried out, and the private key would be sent once more.
+    pub(super) fn uploaded(&self) -> Result<Uploaded, AttemptError> {
+        let mut uploaded = self.read(Uploaded::from_json);
+        if let Err(AttemptError::InvalidResponse { is_final, .. }) = &mut uploaded {
+            *is_final = self.parse() != Err(JsonError::Syntax);
+        }
+        uploaded
     }
 
     /// Reads a list of sites or records from its outline. `elements_at` returns the elements of the array to which the
@@ -145,17 +155,18 @@ impl Response {
     }
 
     fn invalid(&self, json: Option<&Value>) -> AttemptError {
-        AttemptError::InvalidResponse { status: self.status, message: self.message_in(json) }
+        self.not_understood(self.message_in(json))
     }
 
     fn unusable(&self, error: JsonError) -> AttemptError {
         match error {
             JsonError::Syntax => self.invalid(None),
-            error => {
-                let message = self.redactor.clean(&error.to_string());
-                AttemptError::InvalidResponse { status: self.status, message }
-            }
+            error => self.not_understood(self.redactor.clean(&error.to_string())),
         }
+    }
+
+    fn not_understood(&self, message: String) -> AttemptError {
+        AttemptError::InvalidResponse { status: self.status, message, is_final: false }
     }
 }
 
@@ -257,6 +268,35 @@ mod tests {
     }
 
     #[test]
+    fn json_in_response_to_an_upload_is_final() {
+        let upload = |body: &str| Response::new(200, Ok(body.into()), redactor()).uploaded();
+        assert_eq!(upload(r#"{"ok":true,"id":"5"}"#).unwrap().id, 5);
+        let deep = "[".repeat(200) + &"]".repeat(200);
+        for (body, is_retried) in [
+            (r#"{"ok":true}"#, false),
+            (r#"{"ok":true,"id":null}"#, false),
+            (r#"{"ok":true,"id":0}"#, false),
+            (r#"{"ok":true,"id":"five"}"#, false),
+            (r#"{"id":5,"id":6}"#, false),
+            ("[]", false),
+            (&deep, false),
+            (&format!("[{}0]", r#"{"a":0},"#.repeat(200_000)), false),
+            ("", true),
+            ("<html>", true),
+            (r#"{"ok":true,"id":"#, true),
+        ] {
+            let error = upload(body).unwrap_err();
+            assert_eq!(
+                (error.is_retryable(), error.may_be_done()),
+                (is_retried, true),
+                "{body:.40}: {error}"
+            );
+        }
+        let too_large = Response::new(200, Err(JsonError::TooLarge("32 MiB")), redactor());
+        assert!(!too_large.uploaded().unwrap_err().is_retryable());
+    }
+
+    #[test]
     fn only_ok_false_denies_success() {
         assert!(read(200, &json!({"ok": false})).is_err());
         for json in [json!({}), json!({"ok": true}), json!({"ok": "no"}), json!([]), json!(null)] {
@@ -271,7 +311,7 @@ mod tests {
             (r#"{"ok":true,"id":"1001","id":"1002","created":true}"#, "id"),
         ] {
             let response = Response::new(200, Ok(body.to_owned()), redactor());
-            let error = response.read(wire::Uploaded::from_json).unwrap_err().to_string();
+            let error = response.read(Uploaded::from_json).unwrap_err().to_string();
             let message = format!("the field `{field}` occurs twice with different values");
             assert!(error.contains(&message), "{body}: {error}");
         }

@@ -3,6 +3,8 @@
 use serde_json::Value;
 use time::{Date, Month, OffsetDateTime, PrimitiveDateTime, Time, UtcOffset};
 
+use crate::text::rfc3339;
+
 /// A time as the service sends it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Timestamp {
@@ -66,7 +68,7 @@ impl Timestamp {
 
 fn unix_time(number: i64) -> Option<Timestamp> {
     let seconds = if number < FIRST_MILLISECONDS { number } else { number / 1000 };
-    OffsetDateTime::from_unix_timestamp(seconds).ok().map(Timestamp::At)
+    OffsetDateTime::from_unix_timestamp(seconds).ok().and_then(rfc3339::to_utc).map(Timestamp::At)
 }
 
 fn parse(text: &str) -> Option<Timestamp> {
@@ -80,7 +82,7 @@ fn parse(text: &str) -> Option<Timestamp> {
     match zone.trim() {
         "" => Some(Timestamp::Local(at)),
         "Z" | "z" | "UTC" | "GMT" => Some(Timestamp::At(at.assume_utc())),
-        offset => Some(Timestamp::At(at.assume_offset(parse_offset(offset)?))),
+        offset => rfc3339::to_utc(at.assume_offset(parse_offset(offset)?)).map(Timestamp::At),
     }
 }
 
@@ -191,6 +193,36 @@ mod tests {
             json!({}),
         ] {
             assert!(!may_be_expiry(&shown), "{shown}");
+        }
+    }
+
+    #[test]
+    fn hostile_times_are_unreadable() {
+        let shown = |shown: &Value| Timestamp::from_json(Some(shown)).unwrap().at().map(rfc3339);
+        for (json, expected) in [
+            (json!("0001-01-01T00:00:00Z"), "0001-01-01T00:00:00Z"),
+            (json!("0000-01-01"), "0000-01-01T00:00:00Z"),
+            (json!("9999-12-31T23:59:59Z"), "9999-12-31T23:59:59Z"),
+            (json!("9999-12-31T23:59:59"), "9999-12-31T23:59:59Z"),
+            (json!("9999-12-31"), "9999-12-31T00:00:00Z"),
+            (json!(0), "1970-01-01T00:00:00Z"),
+            (json!(-1), "1969-12-31T23:59:59Z"),
+        ] {
+            assert_eq!(shown(&json).as_deref(), Some(expected), "{json}");
+        }
+        for json in [
+            json!("9999-12-31T23:59:59-05:00"),
+            json!("0000-01-01T00:00:00+05:00"),
+            json!("2030-01-01T00:00:00+99:99"),
+            json!(-99_999_999_999_i64),
+            json!(9_007_199_254_740_993_i64),
+            json!(i64::MIN),
+            json!(u64::MAX),
+            json!(18_446_744_073_709_551_616.0),
+            json!(1e308),
+            json!(vec![0; 1_000_000]),
+        ] {
+            assert_eq!(shown(&json), None, "{:.40}", json.to_string());
         }
     }
 

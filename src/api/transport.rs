@@ -279,3 +279,51 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 fn date(text: &str) -> Option<OffsetDateTime> {
     OffsetDateTime::parse(text, &Rfc2822).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use time::macros::datetime;
+
+    fn headers(name: &'static str, value: &str) -> HeaderMap {
+        let name = reqwest::header::HeaderName::from_static(name);
+        HeaderMap::from_iter([(name, value.parse().unwrap())])
+    }
+
+    #[test]
+    fn retry_after_is_at_most_a_day() {
+        let day = Some(86_400);
+        for (value, expected) in [
+            ("0", Some(0)),
+            ("86399", Some(86_399)),
+            ("9007199254740993", day),
+            ("18446744073709551615", day),
+            ("Fri, 31 Dec 9999 23:59:59 GMT", day),
+            ("Thu, 01 Jan 1970 00:00:00 GMT", Some(0)),
+            ("18446744073709551616", None),
+            ("-1", None),
+            ("1e308", None),
+            ("Mon, 01 Jan 0001 00:00:00 GMT", None),
+            (&"9".repeat(1_000_000), None),
+        ] {
+            let pause = retry_after(&headers("retry-after", value));
+            assert_eq!(pause.map(|pause| pause.as_secs()), expected, "{value:.40}");
+        }
+    }
+
+    #[test]
+    fn any_date_leads_to_a_skew() {
+        let now = datetime!(2026-11-22 12:00 UTC);
+        for (value, expected) in [
+            ("Sun, 22 Nov 2026 11:59:00 GMT", Some(1)),
+            ("Fri, 31 Dec 9999 23:59:59 GMT", Some(-4_193_449_199)),
+            ("Thu, 01 Jan 1970 00:00:00 GMT", Some(29_922_480)),
+            ("Mon, 01 Jan 0001 00:00:00 GMT", None),
+            ("Fri, 31 Dec 9999 23:59:59 -0500", Some(-4_193_449_499)),
+            ("18446744073709551616", None),
+        ] {
+            let skew = skew(&headers("date", value), now);
+            assert_eq!(skew.map(time::Duration::whole_minutes), expected, "{value}");
+        }
+    }
+}

@@ -227,7 +227,7 @@ impl Uploaded {
         let key_match = fields.get("key_match").filter(|value| !value.is_null() && *value != "");
         Some(Self {
             is_ok: fields.get("ok") == Some(&Value::Bool(true)),
-            id: id(fields.get("id")?)?,
+            id: id(fields.get("id")?).filter(|id| *id != 0)?,
             created: fields.get("created").and_then(Value::as_bool),
             domains: match domain_field(fields) {
                 Some(shown @ (Value::Bool(_) | Value::Number(_) | Value::Object(_))) => {
@@ -286,9 +286,13 @@ pub(super) fn binding(site: &dyn Fields) -> Result<Option<u64>, String> {
     Ok((id != 0).then_some(id))
 }
 
+/// Whole numbers below have a floating-point form of their own.
+const FIRST_ROUNDED: f64 = 9_007_199_254_740_992.0;
+
 /// An identifier: a number (also `5.0`) or digits in a string.
 pub(super) fn id(json: &Value) -> Option<u64> {
-    let whole = || json.as_f64().filter(|number| number.fract() == 0.0)?.to_string().parse().ok();
+    let is_exact = |number: &f64| number.fract() == 0.0 && *number < FIRST_ROUNDED;
+    let whole = || json.as_f64().filter(is_exact)?.to_string().parse().ok();
     json.as_u64().or_else(whole).or_else(|| json.as_str()?.parse().ok())
 }
 
@@ -331,8 +335,27 @@ mod tests {
             (json!(1042.0), Some(1042)),
             (json!("x"), None),
             (Value::Null, None),
+            (json!(0), None),
+            (json!("0"), None),
+            (json!(-1), None),
+            (json!(-0.0), None),
+            (json!(1.5), None),
+            (json!(9_007_199_254_740_993_u64), Some(9_007_199_254_740_993)),
+            (json!(9_007_199_254_740_991.0), Some(9_007_199_254_740_991)),
+            // Might have been an odd number before it was rounded.
+            (json!(9_007_199_254_740_992.0), None),
+            (json!(u64::MAX), Some(u64::MAX)),
+            (json!(18_446_744_073_709_551_616.0), None),
+            (json!("18446744073709551616"), None),
+            (json!(1e308), None),
+            (json!(vec![1; 1_000_000]), None),
         ] {
-            assert_eq!(Uploaded::from_json(&json!({"id": json})).map(|uploaded| uploaded.id), id, "{json}");
+            assert_eq!(
+                Uploaded::from_json(&json!({"id": json})).map(|uploaded| uploaded.id),
+                id,
+                "{:.40}",
+                json.to_string()
+            );
         }
     }
 

@@ -40,5 +40,5 @@ pub(crate) struct CheckArgs {
 }
 
 fn parse_time(text: &str) -> Result<OffsetDateTime, &'static str> {
-    rfc3339::parse(text).map_err(|_| "expected an RFC 3339 time such as 2027-01-31T00:00:00Z")
+    rfc3339::parse(text).ok_or("expected an RFC 3339 time such as 2027-01-31T00:00:00Z")
 }

@@ -1,9 +1,12 @@
 //! `edgecert sync`: its flags.
 
-use clap::Args;
+use clap::{Args, value_parser};
 
 use super::SettingArgs;
 use crate::inventory::Shard;
+
+/// Longest `--splay`, a day in seconds: more is a mistake, and nothing would be deployed meanwhile.
+const MAX_SPLAY: u64 = 24 * 60 * 60;
 
 /// Retry failures, deploy renewals, repair drift (for timers)
 #[derive(Args, Clone, Debug, Default)]
@@ -18,7 +21,7 @@ A run covers every lineage deployed before and every [[lineage]] of the configur
 --timeout applies to each lineage.")]
 pub(crate) struct SyncArgs {
     /// Start after a random delay of up to SECS
-    #[arg(long, value_name = "SECS", default_value_t = 0)]
+    #[arg(long, value_name = "SECS", default_value_t = 0, value_parser = value_parser!(u64).range(..=MAX_SPLAY))]
     pub(crate) splay: u64,
 
     /// Process only shard I of N of the lineages, for example 0/4 to 3/4
@@ -46,4 +49,25 @@ fn namespace(text: &str) -> Result<String, &'static str> {
     let is_label = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let is_valid = !text.is_empty() && text.len() <= 63 && text.chars().all(is_label);
     if is_valid { Ok(text.to_owned()) } else { Err("expected lower-case letters, digits and hyphens") }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cli::Cli;
+
+    #[test]
+    fn delay_is_at_most_a_day() {
+        for (seconds, is_valid) in [
+            ("0", true),
+            ("86400", true),
+            ("86401", false),
+            ("9007199254740993", false),
+            ("18446744073709551616", false),
+            ("-1", false),
+            ("1e308", false),
+        ] {
+            let arguments = ["edgecert", "sync", &format!("--splay={seconds}")].map(Into::into);
+            assert_eq!(Cli::read(&arguments, 80).is_ok(), is_valid, "{seconds}");
+        }
+    }
 }

@@ -27,7 +27,7 @@ async fn bind(
     is_due: impl Fn(&PendingSite<'_>) -> bool,
 ) {
     let due = sites.iter_mut().filter(|site| is_due(site) && !site.is_bound());
-    let stored = due.filter_map(|site| Some((site.stored.ok()?.id, site)));
+    let stored = due.filter_map(|site| Some((site.record_to_bind()?, site)));
     let updates = stored.map(|(id, site)| async move {
         log::info!("binding {} to certificate {id}", site.target.site.domain);
         let fields = Map::from_iter([("cert_id".to_owned(), json!(id))]);

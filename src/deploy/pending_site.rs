@@ -16,6 +16,9 @@ use crate::verify::EdgeView;
 pub(super) struct StoredRecord {
     pub(super) id: u64,
     pub(super) is_new: bool,
+    /// Whether it was listed before for other domains, although the service says that it is new: it may hold another
+    /// certificate.
+    pub(super) is_of_others: bool,
     /// Why the response does not confirm the upload; `None` if it does.
     pub(super) contradiction: Option<String>,
     /// When the response arrived.
@@ -86,6 +89,11 @@ impl<'p> PendingSite<'p> {
         self.stored.is_ok_and(|stored| bound == Some(stored.id))
     }
 
+    /// The record to bind the site to; `None`: the upload failed, or the record may hold another certificate.
+    pub(super) fn record_to_bind(&self) -> Option<u64> {
+        self.stored.ok().filter(|stored| !stored.is_of_others).map(|stored| stored.id)
+    }
+
     /// Whether the service binds the site by itself, because the record is new and the site had none.
     pub(super) fn is_bound_by_creation(&self) -> bool {
         self.stored.is_ok_and(|stored| stored.is_new) && self.target.site.is_unbound()
@@ -113,7 +121,8 @@ impl<'p> PendingSite<'p> {
     /// with `rebind` to another one. A binding is tried once.
     pub(super) fn is_binding_missing(&self, rebind: bool) -> bool {
         let SiteReading::Site(site) = &self.reading else { return false };
-        self.target.wanted && self.binding.is_none() && !self.is_bound() && (site.is_unbound() || rebind)
+        let may_be_bound = self.record_to_bind().is_some() && (site.is_unbound() || rebind);
+        self.target.wanted && self.binding.is_none() && !self.is_bound() && may_be_bound
     }
 
     /// Whether the service reports the binding as pushed to the edge.

@@ -194,7 +194,7 @@ async fn carry_out(
 ) {
     let account_sites =
         request.renewal.map_or(0, |renewal| renewal.site_count).max(listing.listing().sites.len());
-    let mut results = upload_planned(request, &plan.uploads, report).await;
+    let mut results = upload_planned(request, &plan.uploads, listing, report).await;
     find_created(&mut results, listing);
     let mut sites = pending_sites(plan, &results, request.settings.verify);
     bind_planned(request, &mut sites).await;

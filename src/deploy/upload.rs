@@ -7,14 +7,14 @@ use futures_util::{StreamExt as _, stream};
 use super::pending_site::{StoredRecord, open_push};
 use super::request::RolloutRequest;
 use super::site_error::SiteError;
-use super::upload_response::{contradiction, is_unused};
+use super::upload_response::{contradiction, is_of_others, is_unused};
 use super::verdict::{failed_outcome, unlisted_site};
 use crate::api::{MAX_CONCURRENT_REQUESTS, RequestError, UploadBody, Uploaded};
 use crate::clock::Start;
 use crate::error::{Diagnostic as _, ErrorKind};
 use crate::names::Domain;
 use crate::outcome::Outcome;
-use crate::plan::Upload;
+use crate::plan::{IndexedListing, Upload};
 use crate::progress::Phase;
 use crate::report::{DeployReport, SiteReport, UploadReport};
 use crate::settings::{RecordName, Verify};
@@ -28,6 +28,7 @@ type Answer = Result<(Uploaded, u32, Start), RequestError>;
 pub(super) async fn upload_planned(
     request: &RolloutRequest<'_>,
     uploads: &[Upload<'_>],
+    listing: &IndexedListing,
     report: &mut DeployReport,
 ) -> Vec<UploadResult> {
     request.progress.enter(Phase::Uploading { uploads: uploads.len() });
@@ -36,8 +37,8 @@ pub(super) async fn upload_planned(
     let answers: Vec<_> = stream::iter(sent).buffered(MAX_CONCURRENT_REQUESTS).collect().await;
     let mut results = Vec::with_capacity(uploads.len());
     for (upload, answer) in uploads.iter().zip(answers) {
-        let result = record(request, upload.domain, answer, report);
-        results.push(try_alternatives(request, (upload, &body), result, report).await);
+        let result = record(request, upload.domain, answer, Some(listing), report);
+        results.push(try_alternatives(request, (upload, &body), listing, result, report).await);
     }
     results
 }
@@ -47,6 +48,7 @@ pub(super) async fn upload_planned(
 async fn try_alternatives(
     request: &RolloutRequest<'_>,
     (upload, body): (&Upload<'_>, &UploadBody),
+    listing: &IndexedListing,
     mut result: UploadResult,
     report: &mut DeployReport,
 ) -> UploadResult {
@@ -55,7 +57,7 @@ async fn try_alternatives(
             break;
         }
         let answer = upload_for(request, body, domain).await;
-        result = record(request, domain, answer, report);
+        result = record(request, domain, answer, Some(listing), report);
     }
     result
 }
@@ -106,7 +108,7 @@ fn report_upload(
     report: &mut DeployReport,
 ) -> SiteReport {
     let is_unused = answer.as_ref().is_ok_and(|(response, ..)| is_unused(response, domain));
-    let result = record(request, domain, answer, report);
+    let result = record(request, domain, answer, None, report);
     let push = open_push(result.as_ref());
     let mut site = match result {
         Ok(StoredRecord { contradiction: Some(detail), .. }) => {
@@ -140,17 +142,20 @@ async fn upload_for(request: &RolloutRequest<'_>, body: &UploadBody, domain: &Do
     Ok((response, attempts, Start::now()))
 }
 
-/// Adds the result of an upload to the report.
+/// Adds the result of an upload to the report. `listing` is that of the plan, if there is one.
 fn record(
     request: &RolloutRequest<'_>,
     domain: &Domain,
     answer: Answer,
+    listing: Option<&IndexedListing>,
     report: &mut DeployReport,
 ) -> UploadResult {
     match answer {
         Ok((response, attempts, at)) => {
             report.body.changed = true;
-            let contradiction = contradiction(&response, domain, &request.vetted.chain().leaf);
+            let listed = listing.and_then(|listing| listing.record(response.id));
+            let other = listed.filter(|listed| is_of_others(&response, domain, listed));
+            let contradiction = contradiction(&response, domain, &request.vetted.chain().leaf, other);
             report.warnings.extend(contradiction.iter().map(|found| format!("{domain}: {found}")));
             report.body.uploads.push(UploadReport {
                 service: None,
@@ -164,7 +169,8 @@ fn record(
                 attempts,
                 error: contradiction.clone(),
             });
-            Ok(StoredRecord { id: response.id, is_new: response.created == Some(true), contradiction, at })
+            let (id, is_new) = (response.id, response.created == Some(true));
+            Ok(StoredRecord { id, is_new, is_of_others: other.is_some(), contradiction, at })
         }
         Err(failed) => {
             report.body.changed |= failed.may_be_done;

@@ -4,18 +4,25 @@
 
 use serde_json::Value;
 
-use crate::api::{Timestamp, Uploaded};
+use crate::api::{Record, Timestamp, Uploaded};
 use crate::cert::Certificate;
-use crate::names::{Domain, Names};
+use crate::names::{Domain, Names, distinct};
 use crate::text::{list, rfc3339, sanitize};
 
 /// Values of `key_match` with which the service accepts a key: it cannot verify every type (section 4.2).
 const KEY_MATCHES: [&str; 2] = ["ok", "unverified"];
 
-/// Why a response does not confirm the upload of a leaf for a domain; `None` if it does.
-pub(super) fn contradiction(response: &Uploaded, domain: &Domain, leaf: &Certificate) -> Option<String> {
+/// Why a response does not confirm the upload of a leaf for a domain; `None` if it does. `other` is the record that it
+/// names if that was listed for other domains.
+pub(super) fn contradiction(
+    response: &Uploaded,
+    domain: &Domain,
+    leaf: &Certificate,
+    other: Option<&Record>,
+) -> Option<String> {
     let contradictions: Vec<String> = [
         (!response.is_ok).then(|| "`ok` is not true".to_owned()),
+        other.map(other_record),
         other_domain(&response.domains, domain, leaf),
         other_expiry(response.not_after.as_ref(), leaf),
         refused_key(response.key_match.as_deref()),
@@ -25,6 +32,20 @@ pub(super) fn contradiction(response: &Uploaded, domain: &Domain, leaf: &Certifi
     .collect();
     let any = !contradictions.is_empty();
     any.then(|| format!("the response contradicts the upload: {}", list(&contradictions)))
+}
+
+/// Whether a response says that the upload for a domain created this record, which was listed before for other domains. If
+/// it says that the record was replaced, the certificate in it may have covered the domain.
+pub(super) fn is_of_others(response: &Uploaded, domain: &Domain, listed: &Record) -> bool {
+    let mut domains = listed.domains.iter().chain(&listed.name).peekable();
+    let has_others = domains.peek().is_some() && !Names::of(domains.map(Domain::host)).cover(domain);
+    response.created == Some(true) && has_others
+}
+
+fn other_record(listed: &Record) -> String {
+    let domains: Vec<Domain> = listed.domains.iter().chain(&listed.name).cloned().collect();
+    let domains: Vec<String> = distinct(&domains).iter().map(ToString::to_string).collect();
+    format!("`created` is true for `id` {}, which was listed before for {}", listed.id, list(&domains))
 }
 
 /// A record may be stored for several domains, or for a wildcard of the leaf that covers this one.
@@ -81,6 +102,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::api::List;
 
     /// A leaf for `a.example` and `*.b.example` that expires on 2030-01-01.
     const LEAF: &str = "MIH0MIGnoAMCAQICAQEwBQYDK2VwMA0xCzAJBgNVBAMMAkNBMB4XDTI5MDEwMTAwMDAwMFoXDTMwMDEwMTAw\
@@ -102,7 +124,7 @@ mod tests {
 
     fn contradiction_of(response: &Uploaded, domain: &str) -> Option<String> {
         let leaf = Certificate::from_der(&STANDARD.decode(LEAF).unwrap()).unwrap();
-        contradiction(response, &domain.parse().unwrap(), &leaf)
+        contradiction(response, &domain.parse().unwrap(), &leaf, None)
     }
 
     #[test]
@@ -188,6 +210,29 @@ mod tests {
             assert_eq!(is_unused(&response(&created), &domain), expected, "{bound_sites}");
             let replaced = json!({"created": false, "bound_sites": bound_sites});
             assert!(!is_unused(&response(&replaced), &domain), "{bound_sites}");
+        }
+    }
+
+    #[test]
+    fn record_of_other_domains_is_recognised() {
+        for (created, listed, expected) in [
+            (json!(true), json!({"domain": "b.example"}), true),
+            (json!(true), json!({"name": "b.example"}), true),
+            (json!(true), json!({"domain": "*.a.example"}), true),
+            (json!(true), json!({"domain": "*.example"}), false),
+            (json!(true), json!({"domain": ["b.example", "a.example"]}), false),
+            (json!(true), json!({"domain": "b.example", "name": "a.example"}), false),
+            (json!(true), json!({"domain": "A.Example."}), false),
+            (json!(true), json!({"name": "my certificate"}), false),
+            (json!(false), json!({"domain": "b.example"}), false),
+            (json!(null), json!({"domain": "b.example"}), false),
+        ] {
+            let mut record = listed.clone();
+            record["id"] = json!(5);
+            let records: List<Record> = List::of(&json!([record])).unwrap();
+            let response = Uploaded::from_json(&json!({"id": 5, "created": created})).unwrap();
+            let is_of_others = is_of_others(&response, &"a.example".parse().unwrap(), &records.items[0]);
+            assert_eq!(is_of_others, expected, "{created} {listed}");
         }
     }
 }

@@ -91,7 +91,7 @@ pub(super) fn report_pending(
 
 /// The outcome after a request that failed.
 pub(super) fn failed_outcome(failed: &RequestError) -> Outcome {
-    if failed.is_retryable() { Outcome::Queued } else { Outcome::Refused }
+    if failed.is_retryable() || failed.error.may_be_done() { Outcome::Queued } else { Outcome::Refused }
 }
 
 /// The report of a domain for which no site was listed.
@@ -134,8 +134,13 @@ impl<'a> Verdict<'a> {
     /// The verdict on a site that an upload was made for.
     fn of(pending: &'a PendingSite<'_>, settings: &Settings) -> Self {
         let verdict = Self::of_observations(pending, settings);
-        let contradiction = pending.stored.ok().and_then(|stored| stored.contradiction.as_deref());
-        match contradiction.filter(|_| matches!(verdict.outcome, Outcome::Synced | Outcome::Uploaded)) {
+        let is_unproven = |stored: &&StoredRecord| match verdict.outcome {
+            Outcome::Synced | Outcome::Uploaded => true,
+            Outcome::Served => false,
+            _ => stored.is_of_others,
+        };
+        let unproven = pending.stored.ok().filter(is_unproven);
+        match unproven.and_then(|stored| stored.contradiction.as_deref()) {
             // Only handshakes prove an upload that its response contradicts.
             Some(detail) => Self::new(Outcome::Queued, detail)
                 .with_error(SiteError::Unconfirmed { domain: &pending.target.site.domain, detail })

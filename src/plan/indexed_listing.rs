@@ -68,9 +68,13 @@ impl IndexedListing {
         self.at_host(host).next().is_some()
     }
 
+    pub(crate) fn record(&self, id: u64) -> Option<&Record> {
+        self.record_at(self.with_id(id).next()?)
+    }
+
     /// Whether a record is listed.
     pub(crate) fn has_record(&self, id: u64) -> bool {
-        self.with_id(id).next().is_some()
+        self.record(id).is_some()
     }
 
     /// The records that are stored for a host: those named after it and those that list it.

@@ -241,6 +241,60 @@ mod tests {
     }
 
     #[test]
+    fn any_number_of_seconds_leads_to_a_deadline() {
+        let (flags, file) = (Layer::default(), Configuration::default());
+        for (seconds, is_valid) in [
+            ("1", true),
+            ("9007199254740993", true),
+            ("18446744073709551615", true),
+            ("18446744073709551616", false),
+            ("-1", false),
+            ("1e308", false),
+        ] {
+            for name in ["EDGECERT_TIMEOUT", "EDGECERT_WAIT", "EDGECERT_VERIFY_EVERY"] {
+                let base = [("EDGECERT_BASE_URL", "http://127.0.0.1:1"), ("EDGECERT_API_KEY", "k")];
+                let env = env(&[base.as_slice(), &[(name, seconds)]].concat());
+                let settings = Layers::new(&flags, &env, &file).resolve(None);
+                assert_eq!(settings.is_ok(), is_valid, "{name}={seconds}");
+                let Ok(settings) = settings else { continue };
+                for duration in [settings.timeout, settings.wait, settings.verify_every] {
+                    assert!(!Deadline::after(duration).left().is_zero(), "{name}={seconds}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn account_is_service_key_trust_and_proxy() {
+        let (flags, file) = (Layer::default(), Configuration::default());
+        let proxy = "http://user:secret@proxy.example:1";
+        let settings = |changed: (&str, &str)| {
+            let base = [
+                ("EDGECERT_BASE_URL", "https://a.example"),
+                ("EDGECERT_API_KEY", "k"),
+                ("HTTPS_PROXY", proxy),
+                changed,
+            ];
+            Layers::new(&flags, &env(&base), &file).resolve(None).unwrap()
+        };
+        let base = settings(("EDGECERT_WAIT", "1"));
+        for (changed, is_same) in [
+            (("EDGECERT_WAIT", "2"), true),
+            (("EDGECERT_BASE_URL", "https://a.example/"), true),
+            (("https_proxy", proxy), true),
+            (("EDGECERT_BASE_URL", "https://b.example"), false),
+            (("EDGECERT_API_KEY", "other"), false),
+            (("EDGECERT_CA_FILE", "/ca.pem"), false),
+            (("EDGECERT_PROXY", "off"), false),
+            (("EDGECERT_PROXY", "http://proxy.example:1"), false),
+            (("HTTPS_PROXY", "http://user:other@proxy.example:1"), false),
+        ] {
+            assert_eq!(base.is_same_service(&settings(changed)), is_same, "{changed:?}");
+            assert_eq!(settings(changed).is_same_service(&base), is_same, "{changed:?}");
+        }
+    }
+
+    #[test]
     fn unusable_variable_is_named_with_value() {
         let (flags, file) = (Layer::default(), Configuration::default());
         for (name, value) in [

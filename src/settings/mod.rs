@@ -102,11 +102,12 @@ impl Settings {
         })
     }
 
-    /// Whether both belong to the same account of the same service.
+    /// Whether both belong to the same account of the same service, and reach it in the same way.
     pub(crate) fn is_same_service(&self, other: &Self) -> bool {
         self.base_url == other.base_url
             && self.api_key.expose() == other.api_key.expose()
             && self.roots == other.roots
+            && self.proxy.as_ref().map(Proxy::parts) == other.proxy.as_ref().map(Proxy::parts)
     }
 }
 

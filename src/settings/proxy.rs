@@ -82,6 +82,12 @@ impl Proxy {
         Ok(Some(Self { url, credentials, variable: Some(variable) }))
     }
 
+    /// Its address, user and password.
+    pub(super) fn parts(&self) -> (&Url, Option<[&str; 2]>) {
+        let credentials = self.credentials.as_ref();
+        (&self.url, credentials.map(|credentials| [credentials.user.expose(), credentials.password.expose()]))
+    }
+
     /// The proxy, without its credentials.
     pub(crate) fn text(&self) -> String {
         let url = self.url.as_str().trim_end_matches('/');

@@ -160,7 +160,8 @@ impl LineageState {
         let later = LaterOptions::after(before.as_ref(), &options, origin);
         let known = before.as_ref().and_then(|before| before.leaf.clone());
         let is_new = leaf.is_some() && leaf != known;
-        let generation = before.as_ref().map_or(0, |before| before.generation) + u64::from(is_new);
+        let generation = before.as_ref().map_or(0, |before| before.generation);
+        let generation = generation.saturating_add(is_new.into());
         let pending_since = before.as_ref().and_then(|before| before.pending_since);
         let previously_deployed = before.as_ref().and_then(|before| before.deployed().cloned());
         let path_checked = before.as_ref().and_then(|before| before.path_checked.clone());

@@ -58,7 +58,7 @@ pub fn with_times(text: &str, now: OffsetDateTime) -> String {
     for word in text.split(' ') {
         let inner = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
         let is_time = inner.len() >= 20 && inner.as_bytes().get(10) == Some(&b'T');
-        let Some(at) = is_time.then(|| rfc3339::parse(inner).ok()).flatten() else {
+        let Some(at) = is_time.then(|| rfc3339::parse(inner)).flatten() else {
             words.push(word.to_owned());
             continue;
         };
@@ -101,7 +101,13 @@ mod tests {
             "a.example: serves X, which expires on 12 Dec 2026 (in 20 days); issued on 22 Nov 2025 (364 days ago)."
         );
         assert_eq!(with_times("at 2026-11-22T23:00:00Z", NOW), "at 22 Nov 23:00 UTC (in 21 hours)");
-        for text in ["", "no  time", "2026-12-12T03:00:00X", "äöü 2026-12-12"] {
+        for text in [
+            "",
+            "no  time",
+            "2026-12-12T03:00:00X",
+            "äöü 2026-12-12",
+            "`domain` is 9999-12-31T23:59:59-05:00",
+        ] {
             assert_eq!(with_times(text, NOW), text);
         }
     }

@@ -5,6 +5,8 @@ use serde::{Deserialize as _, Deserializer, Serializer};
 use time::format_description::well_known::Rfc3339;
 use time::{OffsetDateTime, UtcOffset};
 
+const NOT_A_TIME: &str = "not an RFC 3339 time";
+
 /// Formats a time to the second.
 pub fn rfc3339(at: OffsetDateTime) -> String {
     format(to_seconds(at))
@@ -22,9 +24,14 @@ pub fn to_seconds(at: OffsetDateTime) -> OffsetDateTime {
     at.replace_nanosecond(0).unwrap_or(at)
 }
 
+/// Converts a time from outside to UTC, where its year may be before 0 or after 9999; `None` if so.
+pub fn to_utc(at: OffsetDateTime) -> Option<OffsetDateTime> {
+    at.checked_to_offset(UtcOffset::UTC).filter(|at| (0..=9999).contains(&at.year()))
+}
+
 /// Parses a time of any precision and offset.
-pub fn parse(text: &str) -> Result<OffsetDateTime, time::error::Parse> {
-    OffsetDateTime::parse(text, &Rfc3339)
+pub fn parse(text: &str) -> Option<OffsetDateTime> {
+    OffsetDateTime::parse(text, &Rfc3339).ok().and_then(to_utc)
 }
 
 fn format(at: OffsetDateTime) -> String {
@@ -39,7 +46,7 @@ pub fn serialize<S: Serializer>(at: &OffsetDateTime, serializer: S) -> Result<S:
 
 /// Deserializes a time of any precision.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<OffsetDateTime, D::Error> {
-    parse(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+    parse(&String::deserialize(deserializer)?).ok_or_else(|| D::Error::custom(NOT_A_TIME))
 }
 
 /// The adapter for an optional time.
@@ -66,7 +73,7 @@ pub mod millis {
 
     /// The adapter for an optional time.
     pub mod option {
-        use super::super::{Deserializer, OffsetDateTime, Serializer, parse, rfc3339_millis};
+        use super::super::{Deserializer, NOT_A_TIME, OffsetDateTime, Serializer, parse, rfc3339_millis};
         use serde::de::Error as _;
         use serde::{Deserialize as _, Serialize as _};
 
@@ -83,7 +90,7 @@ pub mod millis {
             deserializer: D,
         ) -> Result<Option<OffsetDateTime>, D::Error> {
             let text = Option::<String>::deserialize(deserializer)?;
-            text.map(|text| parse(&text)).transpose().map_err(D::Error::custom)
+            text.map(|text| parse(&text).ok_or_else(|| D::Error::custom(NOT_A_TIME))).transpose()
         }
     }
 }
@@ -106,6 +113,13 @@ mod tests {
         for text in ["2026-01-02T02:04:05Z", "2026-01-02T02:04:05.6Z", "2026-01-02T02:04:05.678Z"] {
             assert_eq!(rfc3339_millis(parse(text).unwrap()), text);
         }
-        assert!(parse("2026-01-02").is_err() && parse("").is_err());
+        for text in ["9999-12-31T18:59:59-05:00", "0000-01-01T05:00:00+05:00"] {
+            assert!(
+                ["9999-12-31T23:59:59Z", "0000-01-01T00:00:00Z"].contains(&&*rfc3339(parse(text).unwrap()))
+            );
+        }
+        for text in ["", "2026-01-02", "9999-12-31T23:59:59-05:00", "0000-01-01T00:00:00+05:00"] {
+            assert!(parse(text).is_none(), "{text}");
+        }
     }
 }

@@ -117,6 +117,34 @@ fn account_that_fails_is_finished_by_sync() {
     assert!(is_bound_to(&second, "a.example", &lineage));
 }
 
+/// Whatever one service answers, `sync` deploys to the others.
+#[test]
+fn mad_service_stops_no_other_account() {
+    let upload = |body: Value| Fault::status("POST /api/certs/upload", 200).body(body);
+    let pause = |path: &str| Fault::status(path, 429).header("Retry-After", "18446744073709551615");
+    let rows = [
+        (pause("GET /api/me/sites"), 75),
+        (pause("POST /api/certs/upload"), 75),
+        (Fault::status("GET /api/certs", 200).body(json!({"certs": [], "total": 1e308})), 65),
+        (Fault::status("GET /api/me/sites", 200).body("[".repeat(100_000)), 76),
+        (upload(json!({"ok": true, "id": "1", "not_after": "9999-12-31T23:59:59-05:00"})), 69),
+        (upload(json!({"ok": true, "id": u64::MAX, "created": true, "not_after": -62_167_219_201_i64})), 69),
+        (upload(json!({"ok": true, "id": 1e308})), 76),
+    ];
+    for (fault, code) in rows {
+        let (first, second) = (sandbox(&["a.example"]), sandbox(&["a.example"]));
+        let lineage = Lineage::issued_for(&["a.example"]);
+        let mut host = Host::new();
+        host.entry(lineage.path(), &first, API_KEY);
+        host.entry(lineage.path(), &second, API_KEY);
+        let name = format!("{fault:.200?}");
+        first.add_fault(fault.times(99));
+        let output = host.sync().args(["--timeout", "20", "--wait", "5"]).run();
+        assert_eq!(output.code, code, "{name}: {}", output.stderr);
+        assert!(is_bound_to(&second, "a.example", &lineage), "{name}");
+    }
+}
+
 #[test]
 fn finding_about_the_files_is_told_once() {
     let (first, second) = (sandbox(&["a.example"]), sandbox(&["a.example"]));

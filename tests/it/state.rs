@@ -1,6 +1,7 @@
 //! State files: the intent before the first request, the result after the last, one run at a time.
 
 mod earlier_release;
+mod hostile;
 mod memory;
 mod paths;
 

@@ -116,6 +116,61 @@ fn sync_repeats_a_contradicted_upload() {
     }
 }
 
+/// The service says that it created a record that was there before.
+#[test]
+fn record_of_another_name_is_never_bound() {
+    for verify in ["off", "auto"] {
+        let world = world(json!({
+            "sites": [
+                {"id": 10, "account": 1, "domain": "a.example"},
+                {"id": 11, "account": 1, "domain": "other.example", "cert_id": 5},
+            ],
+            "certs": [record(5, "other.example", "upload")],
+        }));
+        let service = sandbox_with(Options { world, quirks: 0, ..Options::default() }, &[]);
+        let response = json!({"ok": true, "id": "5", "created": true, "domain": "a.example"});
+        service.add_fault(Fault::status(UPLOAD, 200).body(response));
+        let (state, lineage) = (TempDir::new().unwrap(), Lineage::issued_for(&["a.example"]));
+        let hook = deploy(&service, &lineage, state.path()).args(["--json", "--verify", verify]);
+        let output = hook.exits_with(76);
+        assert_eq!(output.sites(), ["a.example: queued"], "{verify}");
+        let found = "`created` is true for `id` 5, which was listed before for other.example";
+        assert!(output.stderr.contains(found), "{}", output.stderr);
+        let site = service.sites().into_iter().find(|site| site["id"] == 10).unwrap();
+        assert_eq!(site["cert_id"], json!(null), "{verify}");
+        sync(&service, state.path()).succeeds();
+        assert!(crate::harness::is_bound_to(&service, "a.example", &lineage));
+    }
+}
+
+#[test]
+fn many_bound_sites_are_accepted() {
+    let deployed = Deployed::new();
+    let sites = (0..100_000).map(|id| json!({"id": id, "domain": format!("s{id}.example")})).collect();
+    let mut response = deployed.response.clone();
+    response["bound_sites"] = Value::Array(sites);
+    let before = upload_count(&deployed.service);
+    deployed.service.add_fault(Fault::status(UPLOAD, 200).body(response));
+    let output = deployed.bare().succeeds();
+    assert_eq!(upload_count(&deployed.service), before + 1);
+    assert_eq!(output.json()["uploads"][0]["bound_sites"].as_array().unwrap().len(), 100_000);
+}
+
+/// The upload may have been stored, and the private key is not sent once more for the same response.
+#[test]
+fn json_without_an_id_is_final() {
+    for id in [json!(null), json!(0), json!("five"), json!(vec![json!({"a": 0}); 200_000])] {
+        let deployed = Deployed::new();
+        let mut response = deployed.response.clone();
+        response["id"] = id;
+        deployed.service.add_fault(Fault::status(UPLOAD, 200).body(response).times(99));
+        let before = upload_count(&deployed.service);
+        let output = deployed.bare().exits_with(76);
+        assert_eq!(upload_count(&deployed.service), before + 1, "{}", output.stderr);
+        assert_eq!(output.sites(), ["a.example: queued"]);
+    }
+}
+
 #[test]
 fn sensible_response_confirms_the_upload() {
     let deployed = Deployed::new();

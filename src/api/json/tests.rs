@@ -53,13 +53,13 @@ fn nesting_is_limited() {
 
 #[test]
 fn memory_is_limited() {
-    let too_large = Err(JsonError::TooLarge("32 MiB of values"));
+    let too_large = Err(JsonError::TooLarge("128 MiB of values"));
     for element in ["{}", r#"{"id":1}"#] {
         let array = |length| format!("[{}1]", format!("{element},").repeat(length));
-        assert_eq!(parse(&array(600_000)), too_large, "{element}");
-        assert_eq!(parse(&format!("[{}]", array(600_000))), too_large, "{element}");
+        assert_eq!(parse(&array(2_400_000)), too_large, "{element}");
+        assert_eq!(parse(&format!("[{}]", array(2_400_000))), too_large, "{element}");
     }
-    let fields: Vec<String> = (0..300_000).map(|number| format!("\"{number}\":0")).collect();
+    let fields: Vec<String> = (0..900_000).map(|number| format!("\"{number}\":0")).collect();
     assert_eq!(parse(&format!("{{{}}}", fields.join(","))), too_large);
 }
 

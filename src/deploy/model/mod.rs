@@ -170,7 +170,7 @@ impl ModelDeployment<'_> {
 
     fn upload_for(&self, world: &mut World, domain: &Domain) -> UploadResult {
         let (id, is_new) = world.upload(World::index_of(domain), self.leaf).map_err(request_error)?;
-        Ok(StoredRecord { id, is_new, contradiction: None, at: Start::now() })
+        Ok(StoredRecord { id, is_new, is_of_others: false, contradiction: None, at: Start::now() })
     }
 
     /// The wait with one pause, in which the configuration reaches the edges unless its push is held.

@@ -113,7 +113,7 @@ fn key_files_stay_within_64_mb() {
         ("RSA of 8192 bits", pkcs1(8192, 17), 65, own_numbers),
         ("RSA of 8193 bits", pkcs1(8193, 17), 65, "of unsupported type RSA-8193"),
         ("RSA of 16384 bits", pkcs1(16_384, 17), 65, "of unsupported type RSA-16384"),
-        ("RSA of a million bits", pkcs1(1_000_000, 17), 65, "of unsupported type RSA-1000000"),
+        ("RSA of a million bits", pkcs1(1_000_000, 17), 65, "invalid RSA encoding"),
         ("exponent of 2048 bits", pkcs1(2048, 2048), 65, own_numbers),
         ("exponent of a million bits", pkcs1(2048, 1_000_000), 65, own_numbers),
     ];

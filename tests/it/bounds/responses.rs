@@ -29,7 +29,7 @@ fn tiny_objects_stay_within_400_mb() {
         (array_of(r#"{"id":1}"#), "certs list", 76, format!("{records}256 MiB of values")),
         (array_of(r#"{"id":1,"domain":"a.example"}"#), "sites list", 76, format!("{sites}256 MiB of values")),
         (format!("[{}]", array_of("{}")), "plan", 0, large.into()),
-        (format!("{{{}}}", fields.join(",")), "sites list", 76, format!("{sites}32 MiB of values")),
+        (format!("{{{}}}", fields.join(",")), "sites list", 76, format!("{sites}128 MiB of values")),
     ];
     let lineage = Lineage::issued_for(&["a.example"]);
     assert_all_bounded(&rows, |(body, command, code, message)| {

@@ -259,8 +259,8 @@ fn each_check_decides_the_exit_code() {
             &staging.cert,
             &staging.key,
             &[],
-            0,
-            "! issuer    HOME/cert.pem was issued by (STAGING) Pear intermediate, ",
+            65,
+            "x issuer    HOME/cert.pem was issued by (STAGING) Pear intermediate, ",
         ),
     ];
     for (cert, key, arguments, code, line) in rows {

@@ -1,5 +1,8 @@
 //! The check `pem`: encodings that x509-parser accepts and RFC 5280 forbids.
 
+use edgecert::cert::Certificate;
+use edgecert::text::rfc3339;
+
 use super::Input;
 use crate::harness::der::{self, ForgedCert, GENERALIZED_TIME, INTEGER, UTC_TIME, extension};
 
@@ -72,6 +75,27 @@ fn malformed_times_are_refused_by_field() {
         for (field, validity) in [("notBefore", [(tag, text), VALID]), ("notAfter", [VALID, (tag, text)])] {
             let cert = ForgedCert { validity, ..ForgedCert::default() }.pem();
             assert_refused(&cert, &format!("whose {field} `{shown}` {wanted}"));
+        }
+    }
+}
+
+/// What an edge serves may have other forms than what is deployed.
+#[test]
+fn first_and_last_times_are_readable() {
+    for (tag, text, shown) in [
+        (GENERALIZED_TIME, "00000101000000Z", Some("0000-01-01T00:00:00Z")),
+        (GENERALIZED_TIME, "00010101000000Z", Some("0001-01-01T00:00:00Z")),
+        (GENERALIZED_TIME, "99991231235959Z", Some("9999-12-31T23:59:59Z")),
+        (UTC_TIME, "500101000000+1400", Some("1949-12-31T10:00:00Z")),
+        (UTC_TIME, "491231235959-1200", Some("2050-01-01T11:59:59Z")),
+        // They would be outside these years in UTC.
+        (GENERALIZED_TIME, "00000101000000+0500", None),
+        (GENERALIZED_TIME, "99991231235959-0500", None),
+    ] {
+        for validity in [[(tag, text), VALID], [VALID, (tag, text)]] {
+            let read = Certificate::from_der(&ForgedCert { validity, ..ForgedCert::default() }.der()).ok();
+            let at = read.map(|read| if validity[1] == VALID { read.not_before } else { read.not_after });
+            assert_eq!(at.map(rfc3339).as_deref(), shown, "{text}");
         }
     }
 }
