@@ -57,8 +57,8 @@ const HELP_TEMPLATE: &str = "\
 {usage-heading} {usage}
 
 Examples:
-  certbot reconfigure --cert-name example.com --deploy-hook edgecert
-  acme.sh --install-cert -d example.com --reloadcmd /usr/local/bin/edgecert
+  ln -s \"$(command -v edgecert)\" /etc/letsencrypt/renewal-hooks/deploy/
+  acme.sh --install-cert -d example.com --reloadcmd \"$(command -v edgecert)\"
   edgecert --lineage /etc/letsencrypt/live/example.com
   edgecert plan --lineage /etc/letsencrypt/live/example.com
   edgecert check --cert fullchain.pem --key privkey.pem

@@ -10,7 +10,7 @@ use super::client_files::acme_sh_path;
 use super::finding::{DoctorFinding, Subject};
 use super::host::{Host, file_name};
 use super::schedule::{self, Job, Obstacle, SPOOLS, Schedule, Scheduler, Units};
-use crate::error::ErrorKind;
+use crate::error::{ErrorKind, shell_word};
 use crate::source::{AcmeClient, Source};
 use crate::text;
 
@@ -139,7 +139,8 @@ impl<'a> Renewals<'a> {
             (Program::AcmeSh, _) => "run `acme.sh --install-cronjob`".into(),
             (Program::Dehydrated, _) => crontab("/usr/bin/dehydrated --cron"),
             (Program::Lego | Program::Edgecert, _) => {
-                crontab("lego renew --renew-hook /usr/local/bin/edgecert, with the options of `lego run`")
+                let hook = shell_word(&text::path(&self.host.own_program()));
+                crontab(&format!("lego renew --renew-hook {hook}, with the options of `lego run`"))
             }
         }
     }

@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::harness::{Sandbox, sandbox, upload_count};
 
 use super::certbot::{Certbot, NAME, VERSIONS};
-use super::recipe_file::{INSTALLED, command, commands};
+use super::recipe_file::{command, commands};
 use super::{only_record, served_record};
 
 const RECIPE: &str = "certbot/edgecert";
@@ -25,7 +25,7 @@ fn with_directory_hook(certbot: Certbot) -> Certbot {
 
 /// Runs a command at the head of the recipe for the lineage of these tests.
 fn run(certbot: &Certbot, command: &str, options: &[&str]) {
-    let command = command.replace(INSTALLED, &certbot.client.hook());
+    let command = command.replace("\"$(command -v edgecert)\"", &certbot.client.hook());
     let command = command.replace("--cert-name example.com", &format!("--cert-name {NAME}"));
     let command = command.replace("example.com", "a.example");
     let words: Vec<&str> = command.split(' ').collect();

@@ -71,6 +71,12 @@ impl Client {
             .env("EDGECERT_ALLOW_UNTRUSTED", "true")
     }
 
+    /// Lets command lines find the hook as `edgecert`.
+    pub(super) fn with_hook_in_path(self) -> Self {
+        let path = format!("{}:/usr/bin:/bin", self.directory.path().display());
+        self.env("PATH", path)
+    }
+
     /// Points the hook to an address where nothing listens.
     pub(super) fn with_service_down(self) -> Self {
         self.env("EDGECERT_BASE_URL", "http://127.0.0.1:1").env("EDGECERT_TIMEOUT", "1")

@@ -1,15 +1,15 @@
-//! dehydrated with the settings of `hooks/dehydrated/edgecert.sh`, that is, with edgecert as `HOOK` and RSA and EC keys.
+//! dehydrated with edgecert as `HOOK`, set by the command of the README, and RSA and EC keys.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::harness::{Sandbox, sandbox, upload_count};
+use crate::readme::{README, attach_command};
 
 use super::{Client, ClientCertificate, ClientOutput, Pebble, assert_later_wins, assert_sequence};
 
 const DOMAINS: [&str; 2] = ["a.example", "www.a.example"];
 
-/// A host with the settings in its `conf.d`, and the CA that issues to it.
+/// A host with edgecert as `HOOK`, and the CA that issues to it.
 struct Host {
     client: Client,
     _ca: Pebble,
@@ -20,21 +20,20 @@ impl Host {
         let ca = Pebble::start();
         let client = Client::new("dehydrated", "dehydrated").env("CURL_CA_BUNDLE", ca.ca_file());
         let client = client.deploying_to(service);
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("hooks/dehydrated/edgecert.sh");
-        let settings = fs::read_to_string(file).unwrap();
-        let installed = "HOOK=/usr/local/bin/edgecert\n";
-        assert!(settings.ends_with(installed), "{settings}");
-        client
-            .write("conf.d/edgecert.sh", &settings.replace(installed, &format!("HOOK={}\n", client.hook())));
         client.write("web/empty", "");
         let (directory, base) = (ca.directory(), client.path_text("."));
         client.write(
             "config",
             &format!(
-                "CONFIG_D={base}/conf.d\nCA={directory}\nBASEDIR={base}\nWELLKNOWN={base}/web\n\
+                "CA={directory}\nBASEDIR={base}\nWELLKNOWN={base}/web\n\
                  KEYSIZE=2048\nACCOUNT_KEYSIZE=2048\n"
             ),
         );
+        let command = attach_command(README, "dehydrated").replace("/etc/dehydrated/config", "config");
+        let client = client.with_hook_in_path();
+        client.run_in_shell(&command).succeeds();
+        // The path is stored: dehydrated's cron job may have another PATH.
+        let client = client.env("PATH", "/usr/bin:/bin");
         client.run(["--config", "config", "--register", "--accept-terms"]).succeeds();
         Self { client, _ca: ca }
     }

@@ -228,11 +228,14 @@ fn lego_script_finds_wildcard_certificate() {
     for shell in ["dash", "bash"] {
         let client = Client::new(shell, shell);
         client.script("bin/lego", "if [ \"$*\" != \"run --help\" ]; then echo \"$@\"; fi\n");
+        let program = client.hook();
         let command = |domain: &str| {
-            let line = format!("PATH=bin:$PATH LEGO_PATH=lego {shell} {SCRIPT} '{domain}' --http");
+            let line = format!(
+                "PATH=bin:$PATH LEGO_PATH=lego EDGECERT_BIN={program} {shell} {SCRIPT} '{domain}' --http"
+            );
             client.run(["-c", &line]).succeeds().stdout
         };
-        let hook = "-hook /usr/local/bin/edgecert\n";
+        let hook = format!("-hook {program}\n");
         for (domain, file) in [("*.a.example", "_.a.example.crt"), ("a.example", "a.example.crt")] {
             assert_eq!(command(domain), format!("--domains {domain} --http run --run{hook}"));
             client.write(&format!("lego/certificates/{file}"), "");

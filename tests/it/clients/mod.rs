@@ -20,6 +20,7 @@ mod lego;
 mod lego_script;
 mod mod_md;
 mod pebble;
+mod program_search;
 mod recipe_commands;
 mod recipe_file;
 mod recipes;

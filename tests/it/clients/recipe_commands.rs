@@ -4,10 +4,10 @@ use std::fs;
 
 use crate::harness::{IssuedCert, Sandbox, sandbox, test_ca};
 
-use super::recipe_file::{INSTALLED, command, commands, recipe, recipe_text};
+use super::recipe_file::{command, commands, recipe, recipe_text};
 use super::{Client, certificates, only_record};
 
-/// A host on which the program is installed elsewhere, with a certificate in these two files.
+/// A host whose `PATH` has edgecert, with a certificate in these two files.
 struct Host {
     service: Sandbox,
     shell: Client,
@@ -17,18 +17,11 @@ struct Host {
 impl Host {
     fn new(shell: &str, cert: &str, key: &str) -> Self {
         let service = sandbox(&["example.com"]);
-        let shell = Client::new(shell, shell).deploying_to(&service);
+        let shell = Client::new(shell, shell).deploying_to(&service).with_hook_in_path();
         let issued = test_ca().issue(&["example.com"]).unwrap();
         shell.write(cert, &issued.fullchain());
         shell.write(key, &issued.key);
         Self { service, shell, issued }
-    }
-
-    /// Puts this host's program into a recipe's text.
-    #[track_caller]
-    fn installed(&self, text: &str) -> String {
-        assert!(text.contains(INSTALLED), "{text}");
-        text.replace(INSTALLED, &self.shell.hook())
     }
 
     #[track_caller]
@@ -52,8 +45,7 @@ fn acmed_hook_runs_after_success_only() {
             let arguments = hook["args"].as_array().unwrap().iter().map(|argument| {
                 let argument = argument.as_str().unwrap().replace("{{ is_success }}", is_success);
                 let argument = argument.replace("{{ certificate_path }}", &host.shell.path_text(cert));
-                let argument = argument.replace("{{ private_key_path }}", &host.shell.path_text(key));
-                argument.replace(INSTALLED, &host.shell.hook())
+                argument.replace("{{ private_key_path }}", &host.shell.path_text(key))
             });
             host.shell.run(arguments).succeeds();
         };
@@ -70,8 +62,7 @@ fn getssl_settings_name_lineage() {
     host.shell.write(".getssl/example.com/example.com.crt", &host.issued.cert);
     // The command at the head, in a checkout.
     let cat = command("getssl/getssl.cfg", "cat ").replace("~/", "");
-    let settings = host.installed(&recipe_text("getssl/getssl.cfg"));
-    host.shell.write("hooks/getssl/getssl.cfg", &settings);
+    host.shell.write("hooks/getssl/getssl.cfg", &recipe_text("getssl/getssl.cfg"));
     host.shell.run(["-c", &cat]).succeeds();
     // As getssl does it.
     let run = r#"DOMAIN_DIR="$PWD/.getssl/example.com"; . "$DOMAIN_DIR/getssl.cfg"; eval "$RELOAD_CMD""#;
@@ -87,12 +78,14 @@ fn posh_acme_script_names_files() {
     let host = Host::new("bash", &format!("{order}/fullchain.cer"), &format!("{order}/cert.key"));
     let cron = "17 3 * * * root pwsh -NoProfile -File /usr/local/bin/edgecert-posh-acme.ps1";
     assert_eq!(commands(SCRIPT), [cron]);
-    let script = host.installed(&recipe_text(SCRIPT));
+    let script = recipe_text(SCRIPT);
     // A renewal that fails must not keep the certificates renewed before it from their sites.
     let pipeline = script.lines().find(|line| line.starts_with("Submit-Renewal -AllAccounts ")).unwrap();
     assert!(pipeline.ends_with(" | ForEach-Object {"), "{pipeline}");
     let line = script.lines().find_map(|line| line.trim().strip_prefix("& ")).unwrap();
-    let line = line.replace("$_.FullChainFile", &host.shell.path_text(&format!("{order}/fullchain.cer")));
+    let line = line
+        .replace("$edgecert", "edgecert")
+        .replace("$_.FullChainFile", &host.shell.path_text(&format!("{order}/fullchain.cer")));
     let line = line.replace("$_.KeyFile", &host.shell.path_text(&format!("{order}/cert.key")));
     assert!(!line.contains('$'), "{line}");
     host.shell.run(["-c", &line]).succeeds();
@@ -113,8 +106,7 @@ fn step_unit_deploys_what_it_renews() {
     let start = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
     let host = Host::new("dash", "step/certs/example.com.crt", "step/certs/example.com.key");
     let step = host.shell.script("step-stub", STEP);
-    let start =
-        host.installed(start).replace("%i", "example.com").replace("/usr/bin/step ", &format!("{step} "));
+    let start = start.replace("%i", "example.com").replace("/usr/bin/step ", &format!("{step} "));
     let start = start.replace("/etc/", &host.shell.path_text(""));
     // systemd's quotes are those of a shell.
     host.shell.run(["-c", &start]).succeeds();

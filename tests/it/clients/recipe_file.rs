@@ -3,9 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where the recipes expect edgecert.
-pub(super) const INSTALLED: &str = "/usr/local/bin/edgecert";
-
 /// The path of a recipe.
 pub(super) fn recipe(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("hooks").join(name)

@@ -1,7 +1,19 @@
 //! Script of the test: the commands of the documents in the order in which a reader runs them, and checks between them.
 
+use std::path::Path;
+
 use crate::container::END;
-use crate::readme::{README, REFERENCE, SANDBOX, blocks, read};
+use crate::readme::{README, REFERENCE, SANDBOX, attach_command, blocks};
+
+/// How edgecert is installed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Installation {
+    /// Compiled in a clone.
+    Clone,
+    Deb,
+    /// From the archive with the static binary.
+    Archive,
+}
 
 /// The script, and what it takes from the documents.
 pub(super) struct Script {
@@ -13,36 +25,46 @@ pub(super) struct Script {
 }
 
 impl Script {
-    /// Takes every command of the two documents except for cron, of which a host with systemd has no need.
-    pub(super) fn from_documents() -> Self {
-        let [install, rehearse, key, deploy, timer, _cron, doctor, monitoring] =
-            blocks(README, "sh").try_into().expect(README);
+    /// Takes every command of the documents for an installation, except for cron, of which a host with systemd has no
+    /// need. The packages do not contain the document on the sandbox.
+    pub(super) fn from_documents(installation: Installation, documents: &Path) -> Self {
+        let [readme, reference] =
+            [README, REFERENCE].map(|document| documents.join(document).to_str().unwrap().to_owned());
+        let [package, archive, clone, rehearse, key, deploy, package_timer, timer, _cron, doctor, monitoring] =
+            blocks(&readme, "sh").try_into().expect(README);
         let [serve, certbot, renewal] = blocks(SANDBOX, "sh").try_into().expect(SANDBOX);
-        let [configuration] = blocks(README, "toml").try_into().expect(README);
+        let [configuration] = blocks(&readme, "toml").try_into().expect(README);
         let mut script = Self { text: PRELUDE.to_owned(), packages: Vec::new(), substitutions: Vec::new() };
 
-        let install = script.replace(&install, "apt-get update\n", "", "the container has no network");
-        let install = script.replace(&install, "build-essential ", "", "nothing is compiled");
-        let rustup = line_with(&install, "sh.rustup.rs");
-        let install = script.replace(&install, &rustup, RUSTUP, "cargo copies the programs under test");
-        script.add(&install);
-        script.add(&rehearse);
+        if installation == Installation::Clone {
+            let clone = script.replace(&clone, "apt-get update\n", "", "the container has no network");
+            let clone = script.replace(&clone, "build-essential ", "", "nothing is compiled");
+            let rustup = line_with(&clone, "sh.rustup.rs");
+            let clone = script.replace(&clone, &rustup, RUSTUP, "cargo copies the programs under test");
+            script.add(&clone);
+            script.add(&rehearse);
+        } else {
+            // There is no clone, but the sandbox has to come from one.
+            script.add(&format!("{RUSTUP}. ~/.cargo/env\nrm -r /root/edgecert\ncd \"$(mktemp -d)\""));
+            script.add("cp /test/edgecert[-_]*.* .");
+            script.add(if installation == Installation::Deb { &package } else { &archive });
+        }
         script.add(&format!("{{\n{key}}} <<< a-key"));
         script.add(&format!("cat > /etc/edgecert/config.toml << 'END'\n{configuration}END"));
 
         script.add(&serve);
         script.add(&certbot);
         script.add(&deploy);
-        script.add(&attach_command());
+        script.add(&attach_command(&readme, "certbot, every certificate"));
         let start = line_with(&renewal, "systemctl start certbot.service");
         let proof = script.replace(&renewal, &start, "", "certbot.timer starts it a second later");
         script.add(TIMER_ELAPSES);
         script.add(&format!("{{\n{proof}}} > /test/fingerprints"));
         script.add(FINGERPRINTS);
 
-        script.add(&timer);
+        script.add(if installation == Installation::Deb { &package_timer } else { &timer });
         let drop_in =
-            blocks(REFERENCE, "sh").into_iter().find(|block| block.contains("edgecert-metrics.conf"));
+            blocks(&reference, "sh").into_iter().find(|block| block.contains("edgecert-metrics.conf"));
         script.add(&drop_in.expect(REFERENCE));
         script.add(METRICS);
         script.add(JOURNAL);
@@ -56,7 +78,7 @@ impl Script {
     fn add(&mut self, commands: &str) {
         for line in commands.lines().filter(|line| line.contains("apt-get install")) {
             let words = line.split(' ').skip_while(|word| *word != "install").skip(1);
-            self.packages.extend(words.filter(|word| !word.starts_with('-')).map(str::to_owned));
+            self.packages.extend(words.filter(|word| !word.starts_with(['-', '.'])).map(str::to_owned));
         }
         self.text.push_str(commands);
         self.text.push('\n');
@@ -72,14 +94,6 @@ impl Script {
 
 fn line_with(block: &str, part: &str) -> String {
     block.split_inclusive('\n').find(|line| line.contains(part)).expect(part).to_owned()
-}
-
-/// The command that attaches edgecert to every version of certbot: the first code span of its row.
-fn attach_command() -> String {
-    let readme = read(README);
-    let row =
-        readme.lines().find(|line| line.starts_with("| certbot, every certificate |")).expect("the row");
-    row.split('`').nth(1).unwrap().to_owned()
 }
 
 const PRELUDE: &str = r#"set -euxo pipefail

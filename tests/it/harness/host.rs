@@ -31,11 +31,7 @@ const FILES: [(&str, &str, u32); 12] = [
         0o644,
     ),
     ("usr/lib/systemd/system/edgecert-sync.timer", "[Timer]\nOnCalendar=hourly\n", 0o644),
-    (
-        "usr/lib/systemd/system/edgecert-sync.service",
-        "[Service]\nExecStart=/usr/local/bin/edgecert sync\n",
-        0o644,
-    ),
+    ("usr/lib/systemd/system/edgecert-sync.service", "[Service]\nExecStart=edgecert sync\n", 0o644),
 ];
 
 impl Hook {

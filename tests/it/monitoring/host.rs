@@ -121,7 +121,7 @@ impl Host {
         self.status().args(["--check", "--json", "--metrics"]).args([file]).run().json()
     }
 
-    /// Writes a script that replaces `sudo -n /usr/local/bin/edgecert`.
+    /// Writes a script that replaces `sudo -n edgecert`.
     pub(super) fn write_script(&self, file: &Path) {
         write_script(file, self.state.path());
     }

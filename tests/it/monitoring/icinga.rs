@@ -38,7 +38,7 @@ const SOCKET: &str = "run/livestatus";
 /// Writes the configuration, with a script for each host in place of edgecert. Returns the arguments of the daemon.
 fn configure(directory: &Path) -> Vec<String> {
     let at = directory.display();
-    let command = r#""/usr/bin/sudo", "-n", "/usr/local/bin/edgecert""#;
+    let command = r#""/usr/bin/sudo", "-n", "edgecert""#;
     let definitions = read(DEFINITIONS);
     assert!(definitions.contains(command), "{definitions}");
     fs::write(

@@ -77,8 +77,8 @@ fn configure(directory: &Path) {
     // In place of SSH, a shell on this host runs the command.
     let definitions = read(DEFINITIONS)
         .replace("/usr/lib/nagios/plugins/check_by_ssh -H $HOSTADDRESS$ -t 45 -C", "/bin/sh -c")
-        .replace("/usr/bin/sudo -n /usr/local/bin/edgecert", &format!("{at}/localhost"))
-        .replace("sudo -n /usr/local/bin/edgecert", &format!("{at}/$HOSTNAME$"))
+        .replace("/usr/bin/sudo -n edgecert", &format!("{at}/localhost"))
+        .replace("sudo -n edgecert", &format!("{at}/$HOSTNAME$"))
         // Intervals are in seconds here, so that the fleet is checked after its hosts.
         .replace("check_interval          15", "check_interval          1")
         .replace("retry_interval          5", "retry_interval          1");

@@ -14,7 +14,6 @@ use crate::readme::{REFERENCE, blocks, read, root};
 const DROP_IN: &str = "hooks/prometheus/edgecert-metrics.conf";
 const CRON: &str = "hooks/prometheus/edgecert-metrics.cron";
 const NRPE: &str = "hooks/monitoring/nrpe.cfg";
-const INSTALLED: &str = "/usr/local/bin/edgecert";
 const METRICS: &str = "/var/lib/prometheus/node-exporter";
 
 /// Runs a command line with these directories replacing those of the system.
@@ -40,7 +39,7 @@ fn systemd_accepts_the_drop_in() {
         ("edgecert-sync.service", "hooks/systemd/edgecert-sync.service"),
         ("edgecert-sync.service.d/edgecert-metrics.conf", DROP_IN),
     ] {
-        fs::write(at(name), read(file).replace(INSTALLED, "/bin/true")).unwrap();
+        fs::write(at(name), read(file).replace("=edgecert ", "=/bin/true ")).unwrap();
     }
     fs::write(at("sysinit.target"), "[Unit]\n").unwrap();
     let printed = run("systemd-analyze verify --man=no UNIT", &[("UNIT", &at("edgecert-sync.service"))]);
@@ -64,13 +63,13 @@ fn commands_write_the_metrics_file() {
     assert!(cron.ends_with('\n') && cron.contains("\nPATH=") && cron.contains(":/usr/local/bin:"), "{cron}");
 
     // cron mails any output, even warnings about state files; the journal may have them.
-    let job = job.replace("edgecert status", &format!("{INSTALLED} status"));
     let job = format!("{job}; test $? = 78");
     for (line, host) in [(setting("ExecStopPost"), Host::healthy()), (job.as_str(), Host::damaged())] {
         let directory = TempDir::new().unwrap();
         let script = directory.path().join("edgecert");
         host.write_script(&script);
-        let printed = run(line, &[(INSTALLED, &script), (METRICS, directory.path())]);
+        let line = format!("PATH={}; {line}", directory.path().display());
+        let printed = run(&line, &[(METRICS, directory.path())]);
         assert_eq!(printed, "", "{line}");
         let text = fs::read_to_string(directory.path().join("edgecert.prom")).unwrap();
         assert!(text.contains("\nedgecert_last_sync_exit_code 0\n"), "{text}");
@@ -85,7 +84,8 @@ fn nrpe_runs_the_check() {
     let script = directory.path().join("edgecert");
     let host = Host::healthy();
     host.write_script(&script);
-    let printed = run(&line.unwrap().replace("/usr/bin/sudo -n ", ""), &[(INSTALLED, &script)]);
+    let line = line.unwrap().replace("/usr/bin/sudo -n ", "");
+    let printed = run(&format!("PATH={}; {line}", directory.path().display()), &[]);
     assert!(printed.starts_with("EDGECERT OK - "), "{printed}");
 }
 

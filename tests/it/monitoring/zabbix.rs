@@ -31,8 +31,7 @@ fn zabbix_gets_verdict_and_json() {
     require(PROGRAM, "zabbix-agent");
     let directory = TempDir::new().unwrap();
     let script = directory.path().join("edgecert");
-    let parameters =
-        read(PARAMETERS).replace("/usr/bin/sudo -n /usr/local/bin/edgecert", script.to_str().unwrap());
+    let parameters = read(PARAMETERS).replace("/usr/bin/sudo -n edgecert", script.to_str().unwrap());
     let configuration = directory.path().join("agent.conf");
     fs::write(&configuration, format!("Server=127.0.0.1\nHostname=h\n{parameters}")).unwrap();
     for (host, code) in [(Host::healthy(), 0), (Host::pending(Duration::days(2)), 2)] {

@@ -71,6 +71,7 @@ cat "$root/walk/doctor"
 [[ $(grep -c '^  x .* has no effect, because systemd is not running here' "$root/walk/doctor") == 2 ]]
 inside edgecert status
 command=$(sed -n 's/^ExecStart=//p' "$root$unit.service")
+[[ $command == 'edgecert sync' ]]
 # shellcheck disable=SC2086 # The unit's words.
 inside $command
 cat "$root/etc/letsencrypt/live/shop/cert.pem"

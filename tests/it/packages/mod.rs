@@ -5,6 +5,7 @@ mod deb;
 mod deb_systemd;
 mod image;
 mod rpm;
+mod shipped_readme;
 mod static_binary;
 
 use std::path::{Path, PathBuf};
@@ -39,12 +40,15 @@ fn output(program: &str, arguments: &[&str]) -> String {
 }
 
 /// The paths that every package installs, apart from the manual's pages.
-const INSTALLED: [&str; 6] = [
+const INSTALLED: [&str; 9] = [
     "/etc/edgecert/config.toml",
     "/usr/bin/edgecert",
     "/usr/lib/systemd/system/edgecert-sync.service",
     "/usr/lib/systemd/system/edgecert-sync.timer",
     "/usr/share/bash-completion/completions/edgecert",
+    "/usr/share/edgecert/README.md",
+    "/usr/share/edgecert/hooks/README.md",
+    "/usr/share/edgecert/hooks/certbot/edgecert",
     "/usr/share/fish/vendor_completions.d/edgecert.fish",
 ];
 

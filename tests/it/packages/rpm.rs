@@ -22,7 +22,9 @@ fn rpm_contains_every_file() {
     let format = "--queryformat=%{NAME} %{VERSION}-%{RELEASE} %{LICENSE}\n";
     assert_eq!(query(&[format]), concat!("edgecert ", env!("CARGO_PKG_VERSION"), "-1 MIT\n"));
     let modes = query(&["--queryformat=[%{FILEMODES:perms} %{FILEUSERNAME} %{FILENAMES}\n]"]);
-    assert!(modes.contains("-rwxr-xr-x root /usr/bin/edgecert\n"), "{modes}");
+    for program in ["/usr/bin/edgecert", "/usr/share/edgecert/hooks/certbot/edgecert"] {
+        assert!(modes.contains(&format!("-rwxr-xr-x root {program}\n")), "{modes}");
+    }
     assert!(modes.contains("-rw-r--r-- root /etc/edgecert/config.toml\n"), "{modes}");
 }
 

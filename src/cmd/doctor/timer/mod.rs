@@ -92,7 +92,7 @@ fn set_up(host: &Host<'_>) -> String {
     if !host.has_systemd() {
         let directory = if install.is_empty() { "" } else { "then " };
         return format!(
-            "{install}{directory}run `install -m 644 hooks/cron/edgecert-sync /etc/cron.d/edgecert-sync` in the source directory"
+            "{install}{directory}run `install -m 644 hooks/cron/edgecert-sync /etc/cron.d/edgecert-sync` in /usr/share/edgecert or the source directory"
         );
     }
     let units = Units::of_system(host, Program::Edgecert);

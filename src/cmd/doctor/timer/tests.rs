@@ -335,8 +335,7 @@ fn remedy_fits_its_place() {
     let remedy = |host: &TestHost| host.check().remedy.unwrap();
     let crontab = "run `crontab -e` and add the line: 17 * * * * /usr/local/bin/edgecert sync --splay 600";
     let mut host = TestHost::new();
-    let cron =
-        "run `install -m 644 hooks/cron/edgecert-sync /etc/cron.d/edgecert-sync` in the source directory";
+    let cron = "run `install -m 644 hooks/cron/edgecert-sync /etc/cron.d/edgecert-sync` in /usr/share/edgecert or the source directory";
     assert_eq!(remedy(&host), cron);
     host.boot_with_systemd();
     assert_eq!(remedy(&host), "run `systemctl enable --now edgecert-sync.timer`");

@@ -20,13 +20,11 @@ const NEXT: [(&str, &[&str]); 7] = [
     ),
     ("write base_url and api_key_file to /etc/edgecert/config.toml", &[]),
     ("deploy once by hand", &["RENEWED_LINEAGE=/etc/letsencrypt/live/example.com edgecert"]),
-    ("attach it to certbot", &["ln -s /usr/local/bin/edgecert /etc/letsencrypt/renewal-hooks/deploy/"]),
+    ("attach it to certbot", &["ln -s \"$(command -v edgecert)\" /etc/letsencrypt/renewal-hooks/deploy/"]),
     (
         "retry failures every hour",
         &[
-            "install -m 644 hooks/systemd/edgecert-sync.service hooks/systemd/edgecert-sync.timer /etc/systemd/system/",
-            "systemctl daemon-reload",
-            "systemctl enable --now edgecert-sync.timer",
+            "install -m 644 hooks/systemd/edgecert-sync.* /etc/systemd/system/ && systemctl enable --now edgecert-sync.timer",
         ],
     ),
     ("check the setup", &["edgecert doctor"]),
