@@ -74,7 +74,9 @@ pub(crate) fn write(tag: u8, parts: &[impl AsRef<[u8]>]) -> Zeroizing<Vec<u8>> {
         0x100..0x1_0000 => der.extend([tag, 0x82, middle, low]),
         _ => der.extend([tag, 0x83, high, middle, low]),
     }
-    parts.iter().for_each(|part| der.extend_from_slice(part.as_ref()));
+    for part in parts {
+        der.extend_from_slice(part.as_ref());
+    }
     der
 }
 

@@ -32,7 +32,7 @@ use crate::text;
 const MAX_WAIT: Duration = Duration::from_secs(1);
 
 /// The longest pause that the service can ask for.
-const MAX_RETRY_AFTER: Duration = Duration::from_hours(24);
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A request to an endpoint.
 pub(super) struct Request {

@@ -144,7 +144,7 @@ mod tests {
             flipped[bit / 8] ^= 1 << (bit % 8);
             is_refused(&flipped) && passes(&flipped)
         };
-        let escaped: Vec<usize> = (0..leaf.len() * 8).filter(escapes).collect();
-        assert!(escaped.is_empty(), "bits {escaped:?} of {leaf:02x?}");
+        let bits: Vec<usize> = (0..leaf.len() * 8).filter(escapes).collect();
+        assert!(bits.is_empty(), "bits {bits:?} of {leaf:02x?}");
     }
 }

@@ -11,7 +11,9 @@ const API_KEYS: [&str; 5] = ["key-0123456789", "us:er$1!", "sixsix", "tok%41&amp
 
 fn redactor(secrets: &[&str]) -> Redactor {
     let mut redactor = Redactor::default();
-    secrets.iter().for_each(|secret| redactor.hide(secret));
+    for secret in secrets {
+        redactor.hide(secret);
+    }
     redactor
 }
 

@@ -137,7 +137,9 @@ fn show(args: &StatusArgs, context: &Context, report: &mut CommandReport) -> Res
         }
         report.body.text += &last_sync::text(&last_sync, now, context.style);
     }
-    state_errors.into_iter().for_each(|error| report.fail(error));
+    for error in state_errors {
+        report.fail(error);
+    }
     Ok(written?)
 }
 
