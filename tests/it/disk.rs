@@ -66,8 +66,8 @@ impl Scene {
         let ends = |c: char| c == '"' || c == '>';
         let paths =
             trace.match_indices(&state).map(|(at, _)| trace[at..].split(ends).next().unwrap().to_owned());
-        // Nothing depends on the change log of a cache.
-        paths.filter(|path| !path.ends_with("/index.changes")).collect()
+        // Nothing depends on a cache and its change log.
+        paths.filter(|path| !path.ends_with("/index") && !path.ends_with("/index.changes")).collect()
     }
 
     fn files(&self, ending: &str) -> Vec<PathBuf> {
