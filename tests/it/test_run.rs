@@ -44,8 +44,8 @@ impl Stubs {
         let full = read("tests/full");
         let packages = full.lines().filter(|line| !line.starts_with('#')).flat_map(str::split_whitespace);
         let installed = packages.filter(|package| !missing.contains(package));
-        let installed: String = installed.map(|package| format!("installed {package}\n")).collect();
-        fs::write(stubs.path("installed"), installed).unwrap();
+        let installed: Vec<String> = installed.map(|package| format!("installed {package}\n")).collect();
+        fs::write(stubs.path("installed"), installed.concat()).unwrap();
         let directory = stubs.0.path().display();
         let cargo = format!(
             "echo \"$*\" >> {directory}/calls\n\

@@ -167,10 +167,10 @@ impl Checked {
                 Status::Fail => 'x',
                 Status::Skipped => '-',
             };
-            let hint = finding.hint.iter().map(|hint| format!("    hint: {hint}\n")).collect::<String>();
+            let hint = finding.hint.as_ref().map_or(String::new(), |hint| format!("    hint: {hint}\n"));
             format!("  {sign} {:<8}  {}\n{hint}", finding.check.to_string(), finding.detail)
         };
-        scrub_times(&self.findings.iter().map(line).collect::<String>())
+        scrub_times(&self.findings.iter().map(line).collect::<Vec<_>>().concat())
     }
 
     /// The checks that failed.

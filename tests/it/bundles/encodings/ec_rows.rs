@@ -181,7 +181,7 @@ fn pkcs8_version_rows(key: &Key) -> Vec<Row> {
         row(
             "version 2, attributes",
             info(1, &own, &[attributes.clone(), public_key[0].clone()]),
-            Sent::Repaired(info(0, &own, &[attributes.clone()]), VERSION_1),
+            Sent::Repaired(info(0, &own, std::slice::from_ref(&attributes)), VERSION_1),
         ),
         row("version 1 with a public key", info(0, &own, &public_key), repaired(VERSION_1)),
         row("version 1 with attributes", info(0, &own, &[attributes]), Sent::Unchanged),
