@@ -32,17 +32,14 @@ pub struct PublicKey {
     bits: Vec<u8>,
 }
 
-/// The type of a key.
+/// The type of a key. Others are not supported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyType {
-    Rsa {
-        bits: usize,
-    },
+    Rsa { bits: usize },
     P256,
     P384,
     P521,
     Ed25519,
-    /// Not supported.
     Other(String),
 }
 
@@ -179,6 +176,7 @@ impl PublicKey {
         Self::new(self.key_type.clone(), bits) == *self
     }
 
+    /// The type of the key.
     pub fn key_type(&self) -> KeyType {
         self.key_type.clone()
     }
