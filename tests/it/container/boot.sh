@@ -43,7 +43,7 @@ mkdir -p "$root/etc/systemd/system/multi-user.target.wants"
 ln -s ../test.service "$root/etc/systemd/system/multi-user.target.wants/"
 
 status=0
-timeout --kill-after=10 200 systemd-nspawn --quiet --directory="$root" --boot --register=no --keep-unit \
+timeout --kill-after=10 500 systemd-nspawn --quiet --directory="$root" --boot --register=no --keep-unit \
     --private-network --link-journal=no --resolv-conf=off --timezone=off --console=pipe </dev/null >&2 || status=$?
 cat "$root/test/log"
 exit "$status"
