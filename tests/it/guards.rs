@@ -222,12 +222,7 @@ fn binding_without_effect_fails() {
             "a.example: refused",
             "could not be bound to certificate 5: the service refused the request (403)",
         ),
-        (
-            Fault::status(UPDATE, 503).header("Retry-After", "3600").times(99),
-            75,
-            "a.example: queued",
-            "the service is unavailable (503)",
-        ),
+        (Fault::status(UPDATE, 503).times(99), 75, "a.example: queued", "the service is unavailable (503)"),
     ];
     for (fault, code, site, message) in rows {
         let service = account(&[(10, "a.example", None)], &[record(5, "a.example", "upload")]);

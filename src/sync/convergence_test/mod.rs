@@ -19,7 +19,7 @@ use self::host::Host;
 use self::invariants::Fixpoint;
 use crate::deploy::model::World;
 
-const WORLDS: u64 = 100_000;
+const WORLDS: u64 = 20_000;
 
 /// Rounds after the last disturbance within which nothing is sent any more. In each of them, every lineage's turn to check
 /// its edges comes.
@@ -27,7 +27,7 @@ const MAX_ROUNDS: usize = 5;
 
 #[test]
 fn first_worlds_converge() {
-    converge_all(WORLDS / 100);
+    converge_all(WORLDS / 20);
 }
 
 #[test]
