@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use base64_simd::STANDARD;
+use memchr::memmem::Finder;
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
 
 use crate::clock::Deadline;
 use crate::file::{self, ReadError};
@@ -66,13 +67,16 @@ fn load(roots: &Roots, deadline: Deadline) -> Result<RootCertStore, TrustStoreEr
 fn from_file(path: &Path, deadline: Deadline) -> Result<RootCertStore, TrustStoreError> {
     let bad = |reason| TrustStoreError::CaFile { path: path.to_owned(), reason };
     let text = file::read_until(path, MAX_BYTES, deadline).map_err(TrustStoreError::Unreadable)?;
-    let certificates = certificates(&text).ok_or(bad("it contains invalid PEM"))?;
-    let count = certificates.len();
-    let mut roots = RootCertStore::empty();
-    match roots.add_parsable_certificates(certificates) {
-        _ if count == 0 => Err(bad("it holds no certificate in PEM")),
-        (usable, _) if usable < count => Err(bad("it holds a certificate that cannot be a trust anchor")),
-        _ => Ok(roots),
+    let (mut roots, mut count, mut unusable) = (RootCertStore::empty(), 0, 0);
+    let whole = for_each_certificate(&text, |certificate| {
+        count += 1;
+        unusable += usize::from(roots.add(certificate).is_err());
+    });
+    match whole {
+        None => Err(bad("it contains invalid PEM")),
+        Some(()) if count == 0 => Err(bad("it holds no certificate in PEM")),
+        Some(()) if unusable > 0 => Err(bad("it holds a certificate that cannot be a trust anchor")),
+        Some(()) => Ok(roots),
     }
 }
 
@@ -96,53 +100,136 @@ fn of_system(named: bool, file: Option<&Path>, deadline: Deadline) -> Result<Roo
 
 /// The usable certificates of a bundle file; `None` if it cannot be read or is damaged.
 fn bundle(path: &Path) -> Option<RootCertStore> {
-    let text = file::read(path, MAX_BYTES).ok()?;
     let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(certificates(&text)?);
+    for_each_certificate(&file::read(path, MAX_BYTES).ok()?, |certificate| {
+        let _ = roots.add(certificate);
+    })?;
     Some(roots)
 }
 
-/// The certificates of a PEM file; `None` if a block is damaged.
-fn certificates(text: &[u8]) -> Option<Vec<CertificateDer<'static>>> {
-    let certificates: Vec<_> = CertificateDer::pem_slice_iter(text).collect::<Result<_, _>>().ok()?;
-    // The reader passes over a block that ends where another one begins.
-    let blocks = text.split(|byte| *byte == b'\n').filter(|line| line.starts_with(b"-----BEGIN CERTIFICATE"));
-    (blocks.count() == certificates.len()).then_some(certificates)
+const BEGIN: &[u8] = b"-----BEGIN CERTIFICATE-----";
+const END: &[u8] = b"-----END CERTIFICATE-----";
+
+/// Decodes the certificates of a bundle, one after another in the same memory; `None` if a block is damaged.
+///
+/// They are not secret, so decoding need not take constant time.
+fn for_each_certificate(bundle: &[u8], mut take: impl FnMut(CertificateDer<'_>)) -> Option<()> {
+    let (begin, end) = (Finder::new(BEGIN), Finder::new(END));
+    let (mut rest, mut buffer) = (bundle, Vec::new());
+    while let Some(block) = begin.find(rest).and_then(|at| rest.get(at + BEGIN.len()..)) {
+        let (body, after) = block.split_at_checked(end.find(block)?)?;
+        let length = decode_strict(body, &mut buffer).or_else(|| decode_lax(body, &mut buffer))?;
+        take(CertificateDer::from(buffer.get(..length)?));
+        rest = after;
+    }
+    Some(())
+}
+
+/// Decodes a body whose lines have 64 characters (RFC 7468, section 3), and returns its length. All common bundles are
+/// written like this; without a search for line ends, decoding takes half the time. `None`: the lines may have another
+/// length.
+fn decode_strict(body: &[u8], buffer: &mut Vec<u8>) -> Option<usize> {
+    const LINE: usize = 64;
+    buffer.clear();
+    let mut rest = body.strip_prefix(b"\n")?;
+    while let Some((line, more)) = rest.split_at_checked(LINE + 1)
+        && let Some(full) = line.strip_suffix(b"\n")
+    {
+        buffer.extend_from_slice(full);
+        rest = more;
+    }
+    buffer.extend_from_slice(rest.trim_ascii_end());
+    decode(buffer)
+}
+
+/// Decodes a body with lines of any length, and returns its length; `None` if it is damaged.
+fn decode_lax(body: &[u8], buffer: &mut Vec<u8>) -> Option<usize> {
+    buffer.clear();
+    for line in body.split(|byte| *byte == b'\n') {
+        buffer.extend_from_slice(line.trim_ascii());
+    }
+    decode(buffer)
+}
+
+fn decode(base64: &mut [u8]) -> Option<usize> {
+    STANDARD.decode_inplace(base64).ok().map(|der| der.len())
 }
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+
     use super::*;
+
+    const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
+    const END: &str = "-----END CERTIFICATE-----";
+
+    fn certificates(bundle: &[u8]) -> Option<Vec<CertificateDer<'static>>> {
+        let mut certificates = Vec::new();
+        for_each_certificate(bundle, |certificate| certificates.push(certificate.into_owned()))?;
+        Some(certificates)
+    }
 
     /// Compares with another reader of PEM.
     #[test]
     fn bundle_of_this_host_is_read_whole() {
         for path in BUNDLES.map(Path::new).into_iter().filter(|path| path.exists()) {
+            let mut read = certificates(&std::fs::read(path).unwrap()).unwrap();
+            assert_eq!(bundle(path).unwrap().len(), read.len(), "{}", path.display());
+            // The other reader sorts them.
+            read.sort_by(|one, other| one.as_ref().cmp(other.as_ref()));
+            read.dedup();
             let expected = rustls_native_certs::load_certs_from_paths(Some(path), None);
-            assert!(expected.errors.is_empty(), "{}", path.display());
-            let mut roots = RootCertStore::empty();
-            roots.add_parsable_certificates(expected.certs);
-            // The other reader drops duplicates.
-            assert!(bundle(path).unwrap().len() >= roots.len(), "{}", path.display());
+            assert!(expected.errors.is_empty() && read == expected.certs, "{}", path.display());
         }
     }
 
     #[test]
     fn damaged_bundle_is_rejected_whole() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let read = |text: &str| {
-            std::fs::write(&file, text).unwrap();
-            bundle(file.path()).map(|roots| roots.len())
-        };
         let block = "-----BEGIN CERTIFICATE-----\nAQ\r\nID\n-----END CERTIFICATE-----\n";
-        assert_eq!(read(&format!("# one\n{block}# two\n{block}")), Some(0), "neither is a certificate");
-        assert_eq!(read(""), Some(0));
+        assert_eq!(certificates(format!("# one\n{block}# two\n{block}").as_bytes()).unwrap().len(), 2);
+        assert_eq!(certificates(b"").unwrap().len(), 0);
         for damaged in [
             "-----BEGIN CERTIFICATE-----\nAQID",
             "-----BEGIN CERTIFICATE-----\nA?ID\n-----END CERTIFICATE-----",
             "-----BEGIN CERTIFICATE-----\nAQID\n-----BEGIN CERTIFICATE-----\nAQID\n-----END CERTIFICATE-----",
         ] {
-            assert_eq!(read(damaged), None, "{damaged}");
+            assert!(certificates(damaged.as_bytes()).is_none(), "{damaged}");
+        }
+    }
+
+    /// Covers common lengths of certificates and lines.
+    #[test]
+    fn certificate_is_decoded_however_wrapped() {
+        for length in [1, 47, 48, 49, 95, 96, 97, 500] {
+            let der: Vec<u8> = (0..length).map(|byte: u32| byte.to_le_bytes()[0]).collect();
+            let base64 = STANDARD.encode(&der);
+            let in_lines = |width: usize, end: &str| {
+                let lines = base64.as_bytes().chunks(width);
+                lines.flat_map(|line| [std::str::from_utf8(line).unwrap(), end]).collect::<String>()
+            };
+            let bodies = [
+                format!("\n{}", in_lines(64, "\n")),
+                format!("\n{}", in_lines(64, "\n").trim_end()),
+                format!("\n{}\n", in_lines(64, "\n")),
+                format!("\r\n{}", in_lines(64, "\r\n")),
+                format!("\n{}", in_lines(64, " \n")),
+                format!("\n{}", in_lines(64, "\n  ")),
+                format!("\n{}", in_lines(76, "\n")),
+                format!("\n{}", in_lines(60, "\n")),
+                base64.clone(),
+            ];
+            for body in &bodies {
+                // The text after the block may look like a line of the body.
+                for after in ["", "\n", "\n# a\n", &format!("\n{}\n", "#".repeat(41)), "\nCA \u{e9}\n"] {
+                    let bundle = format!("{BEGIN}{body}{END}{after}").repeat(3);
+                    let read = certificates(bundle.as_bytes()).unwrap();
+                    assert!(read.len() == 3 && read.iter().all(|read| **read == *der), "{bundle}");
+                    let damaged = bundle.replacen(body, &body.replacen(&base64[..1], "?", 1), 1);
+                    assert!(certificates(damaged.as_bytes()).is_none(), "{damaged}");
+                }
+            }
         }
     }
 }
