@@ -13,7 +13,7 @@ use crate::secret::Redactor;
 /// Maximum size of a body that is received as a whole.
 const MAX_BYTES: usize = 32 << 20;
 
-/// A body that arrives.
+/// The body of a response that is being received.
 pub(super) struct Body<'t> {
     pub(super) response: reqwest::Response,
     /// The service's host and port.

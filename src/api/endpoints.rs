@@ -148,7 +148,7 @@ impl Client {
     }
 }
 
-/// Whether a site is bound to a record that is not in the list, although that is complete.
+/// Whether a site is bound to a record that a complete list of records lacks.
 fn is_record_missing(records: &List<Record>, sites: &List<Site>) -> bool {
     let mut listed: Vec<u64> = records.items.iter().map(|record| record.id).collect();
     listed.sort_unstable();

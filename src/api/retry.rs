@@ -8,7 +8,7 @@ use super::client::Client;
 use super::error::{AttemptError, RequestError};
 use super::transport::Request;
 
-/// The pause after the first attempt, and the longest one, without what is added at random.
+/// The shortest and the longest pause between attempts, without jitter.
 const MIN_PAUSE: Duration = Duration::from_millis(200);
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 

@@ -160,7 +160,7 @@ impl Transport {
             if let Some(pause) = error.retry_after() {
                 limits.pause(pause);
             }
-            // A repetition on the same connection would share its fate.
+            // Another attempt on the same connection would fail in the same way.
             let is_broken =
                 matches!(error, AttemptError::TimedOut { .. } | AttemptError::ConnectionClosed { .. });
             if is_broken && used.may_be_http2() && Arc::ptr_eq(&used, &current()) {

@@ -23,7 +23,7 @@ pub(crate) struct Wait {
 }
 
 impl Wait {
-    /// What a deployment waits: between two files of one renewal, clients take far less.
+    /// Wait of a deployment. Clients take far less between two files of one renewal.
     pub(crate) const FOR_CLIENT: Self =
         Self { limit: Duration::from_secs(2), pause: Duration::from_millis(100) };
 }

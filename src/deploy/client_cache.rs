@@ -74,7 +74,7 @@ impl ClientCache {
         Ok(client.listing().await?)
     }
 
-    /// Waits until the rate limit admits a request of another lineage. Lineages begin one at a time, after those in
+    /// Waits until the limits admit a request of another lineage. Lineages begin one at a time, after those in
     /// progress have sent theirs, so that the time limit of none runs out while it waits for others. Keep the result
     /// until the lineage is done.
     pub(crate) async fn wait_for_turn(&self, deadline: Deadline) -> Participant<'_> {

@@ -30,7 +30,7 @@ const MAX_LISTINGS: u32 = 3;
 /// Maximum size of the secrets that are kept, in bytes.
 const MAX_BYTES: usize = 256 << 20;
 
-/// What a secret takes beside its files, in bytes.
+/// Memory that a secret takes in addition to its files, in bytes.
 const OVERHEAD: usize = 1 << 10;
 
 /// The secrets that were listed, and the namespaces that could not be.

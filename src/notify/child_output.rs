@@ -20,7 +20,7 @@ const MAX_LINE: usize = 16 * 1024;
 /// The rest of the output is dropped, in bytes.
 const MAX_OUTPUT: usize = 64 * 1024;
 
-/// How often is checked whether the child has exited or reads its input.
+/// How often to check whether the child has exited or can take more input.
 const TICK: Duration = Duration::from_millis(20);
 
 /// Passes the input to a child and prints its lines until it exits, or until the time limit; returns whether it exited in

@@ -97,8 +97,8 @@ fn warning(lineage: &LineageStatus, text: &str) -> Alert {
     Alert::new(Level::Warning, Some(&lineage.name), text)
 }
 
-/// The alert for a deployment that has been pending for too long, or since a time in the future, or that will not finish by waiting because the
-/// service's responses are unintelligible.
+/// The alert for a deployment that has been pending for too long or since a time in the future, or that waiting will
+/// not finish because the service's responses are unintelligible.
 fn pending_alert(lineage: &LineageStatus, thresholds: &Thresholds, now: OffsetDateTime) -> Option<Alert> {
     if let Some(fault) = lineage.clock_fault(now) {
         let alert = Alert::from_message(Level::Warning, &fault);

@@ -14,9 +14,8 @@ fn trust_anchor_files_stay_within_64_mb() {
     const MAX_SIZE: usize = 4 * MIB;
     let anchor = crate::harness::test_ca().root();
     let tiny = "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n";
-    let noise = |text: &str| {
-        Text([&[0xff; 999], text.as_bytes()].concat().repeat(MAX_SIZE / (999 + text.len())))
-    };
+    let noise =
+        |text: &str| Text([&[0xff; 999], text.as_bytes()].concat().repeat(MAX_SIZE / (999 + text.len())));
     let block = |body: String| Text(tiny.replace("MAA=", &body).into_bytes());
     let no_ca = "cannot be a trust anchor";
     let rows = [
