@@ -45,7 +45,7 @@ impl Script {
             script.add(&rehearse);
         } else {
             // There is no clone, but the sandbox has to come from one.
-            script.add(&format!("{RUSTUP}. ~/.cargo/env\nrm -r /root/edgecert\ncd \"$(mktemp -d)\""));
+            script.add(&format!("{RUSTUP}. ~/.cargo/env\nrm -r hooks\ncd \"$(mktemp -d)\""));
             script.add("cp /test/edgecert[-_]*.* .");
             script.add(if installation == Installation::Deb { &package } else { &archive });
         }
