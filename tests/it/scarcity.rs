@@ -117,7 +117,7 @@ fn first_deployment_without_event_loop_is_recorded() {
     assert!(is_bound_to(&service, "a.example", &lineage));
 }
 
-/// Every file that a run has left, replaced by a pipe that nobody opens.
+/// Replaces each file in the state directory with a named pipe that has no other end.
 #[test]
 fn pipes_in_the_state_directory_are_not_opened() {
     let (service, lineage) = (sandbox(&["a.example"]), Lineage::issued_for(&["a.example"]));
