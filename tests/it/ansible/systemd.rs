@@ -50,13 +50,16 @@ cmp hooks/systemd/edgecert-sync.timer $units/edgecert-sync.timer
 play 0
 
 # The program and the units of a package are elsewhere.
+systemctl disable --now edgecert-sync.timer
 mv /usr/local/bin/edgecert /usr/bin/
 mv $units/edgecert-sync.* /usr/lib/systemd/system/
 systemctl daemon-reload
 packaged='{"edgecert_program": ""}'
 play 1 --extra-vars "$packaged"
 systemd-analyze verify edgecert-sync.service
-[[ $(systemctl show --property=FragmentPath --value edgecert-sync.timer) == /usr/lib/* ]]
+[[ $(systemctl is-enabled edgecert-sync.timer) == enabled ]]
+[[ $(systemctl is-active edgecert-sync.timer) == active ]]
+[[ $(systemctl show --property=FragmentPath --value edgecert-sync.timer) != /etc/* ]]
 play 0 --extra-vars "$packaged"
 set +x
 "#;
