@@ -225,7 +225,8 @@ fn severity(outcome: &str) -> (u8, &'static [i32]) {
 fn report_matches_service_and_edge() {
     let next = AtomicU64::new(0);
     std::thread::scope(|scope| {
-        for _ in 0..6 {
+        // Most of their time is waiting.
+        for _ in 0..20 {
             scope.spawn(|| {
                 loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);

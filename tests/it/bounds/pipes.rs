@@ -2,7 +2,7 @@
 
 use super::Content::{PipeWithoutWriter, SilentPipe};
 use super::check_output;
-use crate::harness::{Lineage, edgecert};
+use crate::harness::{Lineage, at_once, edgecert};
 
 #[test]
 fn silent_pipe_obeys_the_deadline() {
@@ -15,7 +15,7 @@ fn silent_pipe_obeys_the_deadline() {
         ("--trust-anchors", 78, "no end of file within "),
     ];
     let lineage = Lineage::issued_for(&["a.example"]);
-    for (flag, code, message) in rows {
+    at_once(rows, |(flag, code, message)| {
         for content in [PipeWithoutWriter, SilentPipe] {
             let hook = edgecert().env("EDGECERT_BASE_URL", "http://127.0.0.1:1").env("EDGECERT_API_KEY", "k");
             let pipe = content.create(hook.write_file("x", "").with_file_name("pipe"));
@@ -29,5 +29,5 @@ fn silent_pipe_obeys_the_deadline() {
             check_output(flag, &output, code, message).unwrap();
             assert!(!output.stderr.contains("within 30"), "{flag}: {}", output.stderr);
         }
-    }
+    });
 }

@@ -6,7 +6,7 @@ use edgecert_sandbox::Authority;
 
 use super::by_hand::{Host, SITES};
 use super::{only_state, requests_during};
-use crate::harness::{Fault, Hook, state_files};
+use crate::harness::{Fault, Hook, at_once, state_files};
 
 /// Names of the certificate; the account has no site for the last one.
 const NAMES: [&str; 3] = ["a.example", "b.example", "c.example"];
@@ -97,7 +97,7 @@ fn refused_run_by_hand_leaves_state() {
         (|host| host.by_hand().args(["--trust-anchors".as_ref(), other_root(host).as_os_str()]), 65),
         (|host| host.by_hand().args(["--base-url", "http://127.0.0.1:1", "--timeout", "1"]), 75),
     ];
-    for (row, (run, code)) in refused.into_iter().enumerate() {
+    at_once(refused.into_iter().enumerate(), |(row, (run, code))| {
         let host = host();
         host.hook().succeeds();
         let before = only_state(host.state.path());
@@ -107,10 +107,10 @@ fn refused_run_by_hand_leaves_state() {
         host.lineage.renew(&NAMES);
         run(&host).exits_with(code);
         assert!(host.sync().succeeds().stdout.contains("1 deployed"), "row {row}: the renewal is found");
-    }
+    });
 
     // What is pending remains pending with the files and options of the hook.
-    for (run, code) in refused {
+    at_once(refused, |(run, code)| {
         let host = host();
         host.service
             .add_fault(Fault::status("POST /api/certs/upload", 503).header("Retry-After", "3600").times(99));
@@ -120,7 +120,7 @@ fn refused_run_by_hand_leaves_state() {
         run(&host).exits_with(code);
         assert_eq!(only_state(host.state.path()), before);
         host.sync().succeeds();
-    }
+    });
 }
 
 #[test]

@@ -43,7 +43,7 @@ impl Fleet {
 }
 
 #[test]
-fn checks_are_spread_over_the_period() {
+fn checks_are_spread_and_limited() {
     let fleet = Fleet::new();
     let edge = &fleet.service.endpoints().edge;
     assert_eq!(fleet.checked(edge), 0);
@@ -52,21 +52,13 @@ fn checks_are_spread_over_the_period() {
     // Six standard deviations around a quarter of them.
     assert!((14..=86).contains(&checked), "{checked} in a quarter of the period");
     assert_eq!(fleet.checked(edge), 0, "once is enough");
-}
 
-#[test]
-fn handshakes_are_limited() {
-    let fleet = Fleet::new();
     let slow = fleet.service.open_edge_address(&EdgeAddress::new(EdgeMode::Same).delay_ms(20));
     set_back(fleet.state.path(), DAY);
     assert_eq!(fleet.checked(&slow), LINEAGES);
     let most = fleet.service.handshakes().max_in_progress;
     assert!((8..=32).contains(&most), "{most} at a time");
-}
 
-#[test]
-fn silent_edge_delays_nothing() {
-    let fleet = Fleet::new();
     let silent = fleet.service.open_edge_address(&EdgeAddress::new(EdgeMode::Silent));
     set_back(fleet.state.path(), DAY);
     let hook = fleet.sync(&silent).args(["--timeout", "6"]);
@@ -74,5 +66,5 @@ fn silent_edge_delays_nothing() {
     let output = hook.under(&["/usr/bin/timeout", "6"]).succeeds();
     assert_eq!((&output.json()["changed"], output.stderr.as_str()), (&false.into(), ""));
     // Later runs check the rest.
-    assert!(fleet.checked(&fleet.service.endpoints().edge) > LINEAGES / 2);
+    assert!(fleet.checked(edge) > LINEAGES / 2);
 }
