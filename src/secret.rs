@@ -10,7 +10,7 @@ use std::fmt;
 
 use zeroize::Zeroizing;
 
-pub use self::redactor::Redactor;
+pub use self::redactor::{Redactor, WITHHELD};
 
 /// Text that may only be sent to the service or written to a key file, never shown.
 #[derive(Clone)]

@@ -1,15 +1,12 @@
 //! The client of one run.
 
-use tokio::time::timeout;
-
-use super::body::Body;
 use super::config::{ClientConfig, SetupError};
 use super::error::{AttemptError, RequestError};
+use super::listing::Element;
 use super::response::Response;
 use super::transport::{Request, Transport};
 use super::wire::Site;
 use crate::clock::Deadline;
-use crate::runtime::offload;
 use crate::secret::Redactor;
 use crate::settings::BaseUrl;
 
@@ -74,65 +71,21 @@ impl Client {
     }
 
     /// Sends a request, with retries, and reads the response.
-    pub(super) async fn call<T: Send + 'static>(
+    pub(super) async fn call<T>(
         &self,
         request: &Request,
-        read: impl Fn(Response) -> Result<T, AttemptError> + Copy + Send + 'static,
+        read: impl Fn(Response) -> Result<T, AttemptError>,
     ) -> Result<T, RequestError> {
-        let (value, _) = self.retry(request, async || self.attempt(request, read).await).await?;
+        let (value, _) = self.retry(request, async || self.attempt(request, &read).await).await?;
         Ok(value)
     }
 
     /// Sends a request once and reads the response.
-    pub(super) async fn attempt<T: Send + 'static>(
+    pub(super) async fn attempt<E: Element, T>(
         &self,
         request: &Request,
-        read: impl FnOnce(Response) -> Result<T, AttemptError> + Send + 'static,
+        read: impl FnOnce(Response<E>) -> Result<T, AttemptError>,
     ) -> Result<T, AttemptError> {
-        let response = self.receive(request, async |body| body.text().await).await?;
-        let result = read_until(self.deadline, response, read).await;
-        result.unwrap_or_else(|| Err(self.transport.timed_out()))
-    }
-
-    /// Sends a request once, and receives the response with `receive`.
-    pub(super) async fn receive<T>(
-        &self,
-        request: &Request,
-        receive: impl AsyncFnOnce(Body<'_>) -> Result<T, AttemptError>,
-    ) -> Result<T, AttemptError> {
-        self.transport.send(request, self.deadline, receive).await
-    }
-}
-
-/// Reads a response; `None` if the deadline passes first. A large response is read in a separate thread, which may
-/// run until the process exits.
-async fn read_until<T: Send + 'static>(
-    deadline: Deadline,
-    response: Response,
-    read: impl FnOnce(Response) -> T + Send + 'static,
-) -> Option<T> {
-    if !response.is_large() {
-        return Some(read(response));
-    }
-    timeout(deadline.left(), offload(move || read(response))).await.ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::{Arc, mpsc};
-    use std::time::Duration;
-
-    use super::*;
-    use crate::runtime::Runtime;
-
-    #[test]
-    fn reading_ends_at_deadline() {
-        let runtime = Runtime::new().unwrap();
-        let (keep_reading, end) = mpsc::channel::<()>();
-        let response = Response::new(200, Ok("[]".repeat(1 << 20)), Arc::default());
-        let read = move |_| end.recv();
-        let deadline = Deadline::after(Duration::from_millis(10));
-        assert_eq!(runtime.block_on(read_until(deadline, response, read)), None);
-        drop(keep_reading);
+        read(self.transport.send(request, self.deadline).await?)
     }
 }

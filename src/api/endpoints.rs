@@ -10,7 +10,7 @@ use super::list::List;
 use super::response::{Download, Response};
 use super::transport::Request;
 use super::upload_body::UploadBody;
-use super::wire::{ApiObject, FromJson, Record, SavedSite, Site, Uploaded};
+use super::wire::{ApiObject, Listed, Record, SavedSite, Site, Uploaded};
 use crate::names::Domain;
 
 /// All sites and records of the account.
@@ -58,7 +58,7 @@ impl Client {
     }
 
     /// `GET /api/certs` (section 4.1), as `Record` or `ApiObject<Record>`.
-    pub(crate) async fn records<T: FromJson<Known = Record>>(&self) -> Result<List<T>, RequestError> {
+    pub(crate) async fn records<T: Listed>(&self) -> Result<List<T>, RequestError> {
         self.list("/api/certs").await
     }
 
@@ -70,7 +70,7 @@ impl Client {
         domain: &Domain,
     ) -> Result<(Uploaded, u32), RequestError> {
         let request = Request::upload("/api/certs/upload", body.for_domain(domain));
-        let read = |response: Response| response.uploaded();
+        let read = Response::uploaded;
         self.retry(&request, async || self.attempt(&request, read).await).await
     }
 
@@ -87,14 +87,14 @@ impl Client {
     }
 
     /// `GET /api/me/sites` (section 4.4), as `Site` or `ApiObject<Site>`.
-    pub(crate) async fn sites<T: FromJson<Known = Site>>(&self) -> Result<List<T>, RequestError> {
+    pub(crate) async fn sites<T: Listed>(&self) -> Result<List<T>, RequestError> {
         self.list("/api/me/sites").await
     }
 
     /// Lists sites or records. Every account has both lists, so a server without them is not the service.
-    async fn list<T: FromJson>(&self, path: &'static str) -> Result<List<T>, RequestError> {
+    async fn list<T: Listed>(&self, path: &'static str) -> Result<List<T>, RequestError> {
         let request = Request::get(path);
-        let list = self.retry(&request, async || self.receive(&request, List::receive).await).await;
+        let list = self.retry(&request, async || self.attempt(&request, Response::<T>::list).await).await;
         let list = list.map(|(list, _)| list);
         list.map_err(|failed| RequestError { error: failed.error.of_list(self.base_url(), path), ..failed })
     }

@@ -87,13 +87,14 @@ fn find_list_within(json: &Value, kind: ListKind, depth: usize) -> Option<&Value
     direct.or_else(nested).or_else(|| largest_array(map, kind))
 }
 
-/// The largest array of objects.
+/// The largest array of objects. In the outline of a list, an array is its number, its length and its first element.
 fn largest_array(map: &Map<String, Value>, kind: ListKind) -> Option<&Value> {
-    let is_list = |items: &Vec<Value>| {
-        items.iter().all(Value::is_object) && (!items.is_empty() || kind.may_be_empty_under_any_key())
+    let is_list = |value: &&Value| match value.as_array().map(Vec::as_slice) {
+        Some([.., last]) => last.is_object(),
+        Some([]) => kind.may_be_empty_under_any_key(),
+        None => false,
     };
-    let lists = map.values().filter(|value| value.as_array().is_some_and(is_list));
-    lists.max_by_key(|value| value.as_array().map(Vec::len))
+    map.values().filter(is_list).max_by_key(|value| value.get(1).and_then(Value::as_u64))
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! Why a list of sites or records may be incomplete. The elements of such a list are used; an element that it lacks
 //! may still exist.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::envelope::ListKind;
-use super::json::Fields;
+use super::listing::Unreadable;
 use super::response::reason;
-use super::wire::domains;
+use super::wire;
 use crate::names::Domain;
 use crate::text::{count, sanitize};
 
@@ -24,55 +24,28 @@ pub(crate) enum Gap {
     /// A successful response that reports an error beside its list. `message` is free of secrets.
     #[error("the service reported an error with its list of {kind}: {message}")]
     Error { kind: ListKind, message: String },
+    /// `domains` are those of the elements; `hides_any`: one of them may have any domain.
     #[error("the service's list of {kind} has {} that cannot be read", count(*number, "element"))]
-    Unreadable { kind: ListKind, number: usize, domains: UnreadableDomains },
-}
-
-/// The domains of elements that cannot be read.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct UnreadableDomains {
-    /// The domains that can be read.
-    known: Vec<Domain>,
-    /// Whether the domain of any element cannot be read.
-    has_unknown: bool,
+    Unreadable { kind: ListKind, number: usize, domains: Vec<Domain>, hides_any: bool },
 }
 
 /// Maximum depth of the objects that are searched for `total` and the like. Elements are not searched.
 const MAX_DEPTH: usize = 4;
-
-const TOTAL_FIELDS: [&str; 3] = ["total", "total_count", "totalCount"];
-/// Non-empty if there is another page.
-const NEXT_PAGE_FIELDS: [&str; 14] = [
-    "has_more",
-    "hasMore",
-    "has_next",
-    "hasNext",
-    "next",
-    "next_page",
-    "nextPage",
-    "next_cursor",
-    "nextCursor",
-    "next_page_token",
-    "nextPageToken",
-    "next_page_url",
-    "nextPageUrl",
-    "truncated",
-];
-/// The number of pages, of which only the first is read.
-const PAGES_FIELDS: [&str; 5] = ["pages", "total_pages", "totalPages", "last_page", "lastPage"];
 
 impl Gap {
     /// The gaps that a response shows apart from the elements of its list. `listed` is the number of its elements,
     /// `None` if the list is null.
     pub(super) fn of_response(json: &Value, listed: Option<usize>, kind: ListKind) -> Vec<Self> {
         let (is_null, listed) = (listed.is_none(), listed.unwrap_or_default());
-        let total = find_all(json, &TOTAL_FIELDS).into_iter().filter_map(number).max();
-        let pages = find_all(json, &PAGES_FIELDS).into_iter().filter_map(number).max();
-        let has_pages = total.is_none() && pages.is_some_and(|pages| pages > 1);
-        let has_more = has_pages || find_all(json, &NEXT_PAGE_FIELDS).into_iter().any(is_set);
-        let message = reported_error(json).map(|error| {
-            let message = reason(error).map_or_else(|| error.to_string(), str::to_owned);
-            sanitize(&message)
+        let most = |name| find_all(json, name, MAX_DEPTH).filter_map(number).max();
+        let (total, pages) = (most("total"), most("total_pages"));
+        let mut next =
+            ["next", "next_page", "has_more"].iter().flat_map(|name| find_all(json, name, MAX_DEPTH));
+        let has_more = total.is_none() && pages.is_some_and(|pages| pages > 1) || next.any(is_set);
+        let message = reported_error(json).map(|error| match (reason(error), error) {
+            (Some(reason), _) => sanitize(reason),
+            (None, Value::Array(_) | Value::Object(_)) => "no reason is given".into(),
+            (None, other) => other.to_string(),
         });
         let truncated = total.filter(|total| *total > listed as u64);
         let gaps = [
@@ -85,36 +58,35 @@ impl Gap {
         gaps.into_iter().flatten().collect()
     }
 
+    /// The gap that unreadable elements leave.
+    pub(super) fn of_elements(unreadable: Vec<Unreadable>, kind: ListKind) -> Option<Self> {
+        let (number, hides_any) =
+            (unreadable.len(), unreadable.iter().any(|element| element.domains.is_none()));
+        let domains = unreadable.into_iter().filter_map(|element| element.domains).flatten().collect();
+        (number > 0).then_some(Self::Unreadable { kind, number, domains, hides_any })
+    }
+
     /// Whether the list may lack an element for a domain that meets the condition.
     pub(crate) fn may_hide(&self, is_relevant: impl Fn(&Domain) -> bool) -> bool {
         match self {
-            Self::Unreadable { domains, .. } => domains.has_unknown || domains.known.iter().any(is_relevant),
+            Self::Unreadable { domains, hides_any, .. } => *hides_any || domains.iter().any(is_relevant),
             Self::Truncated { .. } | Self::Paged { .. } | Self::Null { .. } | Self::Error { .. } => true,
         }
     }
 }
 
-impl UnreadableDomains {
-    /// Adds the domains of an element with these fields.
-    pub(super) fn add(&mut self, fields: Option<&dyn Fields>) {
-        let known = fields.map(domains).unwrap_or_default();
-        let text = fields.and_then(|fields| fields.field("domain")).and_then(Value::as_str);
-        let has_none = text.is_some_and(|text| text.trim().is_empty());
-        self.has_unknown |= known.is_empty() && !has_none;
-        self.known.extend(known);
-    }
+/// The values of fields with this name in `json` and the objects in it, but not in list elements.
+fn find_all<'a>(json: &'a Value, name: &'a str, depth: usize) -> Box<dyn Iterator<Item = &'a Value> + 'a> {
+    let fields = json.as_object().filter(|_| depth > 0);
+    let inner =
+        fields.into_iter().flat_map(Map::values).flat_map(move |value| find_all(value, name, depth - 1));
+    Box::new(fields.and_then(|fields| fields.get(name)).into_iter().chain(inner))
 }
 
-/// The values of fields with these names in `json` and the objects in it, but not in list elements.
-fn find_all<'a>(json: &'a Value, names: &[&str]) -> Vec<&'a Value> {
-    find_all_within(json, names, MAX_DEPTH)
-}
-
-fn find_all_within<'a>(json: &'a Value, names: &[&str], depth: usize) -> Vec<&'a Value> {
-    let Some(fields) = json.as_object().filter(|_| depth > 0) else { return Vec::new() };
-    let mut found: Vec<&Value> = names.iter().filter_map(|name| fields.get(*name)).collect();
-    found.extend(fields.values().flat_map(|value| find_all_within(value, names, depth - 1)));
-    found
+/// A count. A positive number that is none is more than can be listed.
+fn number(value: &Value) -> Option<u64> {
+    let is_positive = value.as_f64().is_some_and(|number| number > 0.0);
+    wire::id(value).or_else(|| is_positive.then_some(u64::MAX))
 }
 
 /// The error that a successful response reports. Only wrappers count: other objects may have fields of the same
@@ -136,23 +108,5 @@ fn reported_error(json: &Value) -> Option<&Value> {
 
 /// Whether a value is neither null, false, zero nor empty.
 fn is_set(value: &Value) -> bool {
-    match value {
-        Value::Null => false,
-        Value::Bool(is_set) => *is_set,
-        Value::Number(number) => number.as_f64() != Some(0.0),
-        Value::String(text) => !text.is_empty(),
-        Value::Array(items) => !items.is_empty(),
-        Value::Object(fields) => !fields.is_empty(),
-    }
-}
-
-/// A number, or digits in a string.
-fn number(value: &Value) -> Option<u64> {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a count; the cast saturates"
-    )]
-    let float = || value.as_f64().map(|number| number.ceil() as u64);
-    value.as_u64().or_else(float).or_else(|| value.as_str()?.trim().parse().ok())
+    !["null", "false", "0", "\"\"", "[]", "{}"].contains(&value.to_string().as_str())
 }

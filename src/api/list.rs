@@ -1,12 +1,13 @@
-//! Lists of sites and records. An element that cannot be read does not hide the others.
+//! Lists of sites and records, read from a response. An element that cannot be read does not hide the others.
+
+use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::elements::Elements;
 use super::envelope::find_list;
 use super::gap::Gap;
-use super::json;
-use super::wire::{FromJson, ListedObject as _};
+use super::listing::Items;
+use super::wire::Listed;
 use crate::names::Domain;
 
 /// The elements of a list.
@@ -21,30 +22,29 @@ pub(crate) struct List<T> {
     pub(crate) hides_bindings: bool,
 }
 
-impl<T: FromJson> List<T> {
-    /// Makes the list of a response with this outline. `elements_at` returns the elements of the array to which the
-    /// fields with these names lead; `clean` removes secrets. `None` if there is no list, or if none of its elements
-    /// can be read.
-    pub(super) fn new(
-        mut outline: Value,
-        elements_at: impl FnOnce(&[String]) -> Elements<T>,
-        clean: impl Fn(&mut Value),
-    ) -> Option<Self> {
-        let kind = T::Known::KIND;
-        let list = find_list(&outline, kind)?;
-        let path = json::path_of(&outline, list).filter(|_| list.is_array());
-        let mut elements = path.map(|path| elements_at(&path));
-        clean(&mut outline);
-        let listed = elements.as_mut().map(Elements::count_distinct);
-        let mut elements = elements.unwrap_or_default();
-        if elements.are_unreadable() {
+impl<T: Listed> List<T> {
+    /// Makes the list of a response with this outline, which holds no secret. `None` if there is no list, or if none of
+    /// its elements can be read.
+    pub(super) fn new(outline: &Value, arrays: Vec<Items<T>>) -> Option<Self> {
+        let kind = T::KIND;
+        let list = find_list(outline, kind)?;
+        let number = list.get(0).and_then(Value::as_u64).and_then(|number| usize::try_from(number).ok());
+        let list_items = number.and_then(|number| arrays.into_iter().nth(number));
+        let Items { mut items, unreadable } = list_items.unwrap_or_default();
+        if items.is_empty() && !unreadable.is_empty() {
             return None;
         }
-        let mut gaps = Gap::of_response(&outline, listed, kind);
-        let hides_bindings = !gaps.is_empty() || elements.hides_bindings;
-        gaps.extend(elements.gap(kind));
-        elements.items.shrink_to_fit();
-        Some(Self { items: elements.items, unreadable: elements.unreadable, gaps, hides_bindings })
+        // A page may have been sent twice, so elements with the same ID count once.
+        let ids = items.iter().map(|item| item.id());
+        let ids = ids.chain(unreadable.iter().filter_map(|element| element.id)).collect::<HashSet<_>>();
+        let without_id = unreadable.iter().filter(|element| element.id.is_none()).count();
+        let listed = (!list.is_null()).then_some(ids.len() + without_id);
+        let mut gaps = Gap::of_response(outline, listed, kind);
+        let hides_bindings = !gaps.is_empty() || unreadable.iter().any(|element| !element.is_binding_known);
+        let records = unreadable.iter().filter_map(|element| element.record).collect();
+        gaps.extend(Gap::of_elements(unreadable, kind));
+        items.shrink_to_fit();
+        Some(Self { items, unreadable: records, gaps, hides_bindings })
     }
 
     /// The gap that may hide an element for a domain.
@@ -54,10 +54,12 @@ impl<T: FromJson> List<T> {
 }
 
 #[cfg(test)]
-impl<T: FromJson> List<T> {
+impl<T: Listed> List<T> {
     /// Reads a response that holds no secret; `None` if it is invalid.
     pub(crate) fn of(json: &Value) -> Option<Self> {
-        Self::read([json.to_string().as_bytes()], std::sync::Arc::default()).ok()
+        super::response::Response::of(200, [json.to_string().as_bytes()], std::sync::Arc::default())
+            .list()
+            .ok()
     }
 }
 
@@ -106,14 +108,12 @@ mod tests {
             (json!({"sites": [site], "total": 1, "pages": 2}), None),
             (json!({"sites": [site], "page": 1, "pages": 1}), None),
             (json!({"sites": [site], "page": 1, "total_pages": 3}), Some(paged.clone())),
-            (json!({"sites": [site], "meta": {"nextPageToken": "x"}}), Some(paged.clone())),
-            (json!({"sites": [site], "truncated": true}), Some(paged.clone())),
             (json!({"sites": [site], "next_page": 2}), Some(paged.clone())),
             (json!({"sites": [site], "total": 9}), Some(only.clone())),
             (json!({"sites": [site], "total": "9"}), Some(only.clone())),
             (json!({"sites": [site, site], "total": 9}), Some(only.clone())),
             (json!({"sites": [site, site]}), None),
-            (json!({"sites": [site], "total": 8.5}), Some(only.clone())),
+            (json!({"sites": [site], "total": 9.0}), Some(only.clone())),
             (json!({"data": {"list": [site], "total": 9}}), Some(only.clone())),
             (json!({"data": {"list": [site]}, "meta": {"page": {"total": 9}}}), Some(only.clone())),
             (json!({"total": 9, "data": {"result": {"list": [site], "total": 1}}}), Some(only)),
@@ -128,6 +128,8 @@ mod tests {
             (json!({"sites": [site], "error": "shard down"}), Some(error("shard down"))),
             (json!({"sites": [], "error": "database is down"}), Some(error("database is down"))),
             (json!({"sites": [], "errors": [{"message": "down"}]}), Some(error("down"))),
+            (json!({"sites": [], "errors": [[12]]}), Some(error("no reason is given"))),
+            (json!({"sites": [], "error": 12}), Some(error("12"))),
             (json!({"data": {"ok": false, "sites": [], "message": "down"}}), Some(error("down"))),
             (json!({"code": 403, "message": "forbidden", "data": []}), Some(error("forbidden"))),
             (json!({"code": 40301, "message": "forbidden", "data": []}), Some(error("forbidden"))),

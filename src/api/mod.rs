@@ -3,20 +3,17 @@
 //! Requests are retried until they succeed, are refused, or the run's deadline passes. What the API document leaves
 //! open is read leniently. Nothing that leaves this module holds a secret, except a downloaded private key.
 
-mod body;
 mod client;
 mod config;
 mod connection;
-mod elements;
 mod endpoints;
 mod envelope;
 mod error;
 mod gap;
 mod http;
-mod json;
 mod limits;
 mod list;
-mod list_reader;
+mod listing;
 mod response;
 mod retry;
 mod timestamp;
@@ -24,7 +21,10 @@ mod transport;
 mod upload_body;
 mod wire;
 
+use std::fmt::Debug;
 use std::sync::Arc;
+
+use self::response::Response;
 
 pub(crate) use self::client::Client;
 pub(crate) use self::config::{ClientConfig, SetupError};
@@ -42,14 +42,17 @@ pub(crate) use self::wire::{ApiObject, Record, RecordType, SavedSite, Site, Uplo
 /// Parses a body as the response of each endpoint, for fuzzing. Returns whether lists are the same if it arrives in
 /// chunks of this many bytes.
 #[doc(hidden)]
-pub fn parse_response(body: &str, chunk: usize) -> bool {
-    let response = || response::Response::new(200, Ok(body.to_owned()), Arc::default());
+pub fn parse_response(body: &[u8], chunk: usize) -> bool {
+    let response = || Response::of(200, body.chunks(chunk.max(1)), Arc::default());
     let _ = (response().read(ApiObject::of_site), response().read(SavedSite::from_json));
     let _ = (response().read(Uploaded::from_json), response().download(5), response().check_ok());
     is_read_alike::<Record>(body, chunk) && is_read_alike::<ApiObject<Site>>(body, chunk)
 }
 
-fn is_read_alike<T: wire::FromJson + std::fmt::Debug>(body: &str, chunk: usize) -> bool {
-    let read = |chunk: usize| List::<T>::read(body.as_bytes().chunks(chunk.max(1)), Arc::default());
-    format!("{:?}", read(chunk)) == format!("{:?}", read(body.len()))
+fn is_read_alike<T: wire::Listed + Debug>(body: &[u8], chunk: usize) -> bool {
+    let read = |chunk: usize| {
+        let response = Response::<T>::of(200, body.chunks(chunk.max(1)), Arc::default());
+        format!("{:?}", response.list())
+    };
+    read(chunk) == read(body.len())
 }

@@ -1,23 +1,20 @@
 //! A response as it arrived. Its JSON and its text are private and are released only after redaction; a downloaded
 //! private key is the one exception.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use zeroize::Zeroizing;
 
-use super::elements::Elements;
 use super::envelope::find_object;
 use super::error::AttemptError;
-use super::json::{self, JsonError};
 use super::list::List;
-use super::wire::{self, FromJson, ListedObject as _, Uploaded};
+use super::listing::{Element, JsonError, Reader};
+use super::wire::{self, Listed, Uploaded};
 use crate::key::PrivateKey;
 use crate::pem::{self, Block};
 use crate::secret::{Redactor, Secret};
-
-/// Maximum length of a message taken from a response.
-const MAX_MESSAGE_CHARS: usize = 4096;
 
 /// Fields that may hold the reason of an error; the API document does not show its shape.
 const REASON_FIELDS: [&str; 10] = [
@@ -33,17 +30,21 @@ const REASON_FIELDS: [&str; 10] = [
     "data",
 ];
 
-/// Maximum size of an error body that is parsed for its reason.
-const MAX_ERROR_BYTES: usize = 64 << 10;
+/// How much of a response is kept for messages.
+const START_BYTES: usize = 4 << 10;
 
-/// Size from which reading a body takes noticeable time.
-const LARGE_BODY_BYTES: usize = 1 << 20;
+/// A response with any status, read while it arrives.
+pub(super) struct Response<T = Value> {
+    reader: Reader<T>,
+    /// Why the rest is not read.
+    result: Result<(), JsonError>,
+    text: Text,
+}
 
-/// A response with any status.
-pub(super) struct Response {
+/// The start of a response, for messages. It may hold secrets.
+struct Text {
     status: u16,
-    /// May hold secrets. An error if it was too large to be received.
-    body: Result<String, JsonError>,
+    start: Vec<u8>,
     redactor: Arc<Redactor>,
 }
 
@@ -60,119 +61,137 @@ pub(crate) struct Download {
     pub(crate) json: Map<String, Value>,
 }
 
+impl<T: Element> Response<T> {
+    pub(super) fn new(status: u16, redactor: Arc<Redactor>) -> Self {
+        let reader = Reader::new(Arc::clone(&redactor));
+        Self { reader, result: Ok(()), text: Text { status, start: Vec::new(), redactor } }
+    }
+
+    /// A response that arrived in these chunks.
+    pub(super) fn of<'c>(
+        status: u16,
+        chunks: impl IntoIterator<Item = &'c [u8]>,
+        redactor: Arc<Redactor>,
+    ) -> Self {
+        let mut response = Self::new(status, redactor);
+        let _ = chunks.into_iter().try_for_each(|chunk| response.push(chunk));
+        response
+    }
+
+    /// Reads another chunk. `Break` if no more is needed.
+    pub(super) fn push(&mut self, chunk: &[u8]) -> ControlFlow<()> {
+        let start = &mut self.text.start;
+        start.extend(chunk.iter().take(START_BYTES - start.len()));
+        if self.result.is_ok() {
+            self.result = self.reader.push(chunk);
+        }
+        match self.result {
+            Ok(()) => ControlFlow::Continue(()),
+            // The text says more than the error.
+            Err(JsonError::Syntax) if self.text.start.len() < START_BYTES => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        }
+    }
+}
+
+impl<T: Listed> Response<T> {
+    /// Reads a list of sites or records.
+    pub(super) fn list(self) -> Result<List<T>, AttemptError> {
+        let Self { reader, result, text } = self;
+        let (outline, arrays) = match result.and_then(|()| reader.end()) {
+            Ok((outline, arrays)) => (Ok(outline), arrays),
+            Err(JsonError::TooLarge(limit)) => {
+                return Err(AttemptError::ListTooLarge { kind: T::KIND, limit });
+            }
+            Err(error) => (Err(error), Vec::new()),
+        };
+        text.read(outline, |outline| List::new(outline, arrays))
+    }
+}
+
 impl Response {
-    pub(super) fn new(status: u16, body: Result<String, JsonError>, redactor: Arc<Redactor>) -> Self {
-        Self { status, body, redactor }
-    }
-
-    pub(super) fn status(&self) -> u16 {
-        self.status
-    }
-
-    /// Whether reading it takes noticeable time.
-    pub(super) fn is_large(&self) -> bool {
-        self.body.as_ref().is_ok_and(|body| body.len() > LARGE_BODY_BYTES)
-    }
-
     /// The service's message in an error: the reason in the JSON, or else the start of the body.
-    pub(super) fn message(&self) -> String {
-        let small = self.body.as_ref().ok().filter(|body| body.len() <= MAX_ERROR_BYTES);
-        self.message_in(small.and_then(|body| json::parse(body).ok()).as_ref())
+    pub(super) fn message(self) -> String {
+        let (json, text) = self.end();
+        text.message(json.ok().as_ref())
     }
 
-    /// Parses the JSON of a success; `None` from `parse` means that it is not what the endpoint returns.
-    pub(super) fn read<T>(&self, parse: impl FnOnce(&Value) -> Option<T>) -> Result<T, AttemptError> {
-        let mut json = self.json()?;
-        self.redactor.clean_json(&mut json);
-        parse(&json).ok_or_else(|| self.invalid(Some(&json)))
+    /// Reads a success; `None` from `parse` means that it is not what the endpoint returns.
+    pub(super) fn read<T>(self, parse: impl FnOnce(&Value) -> Option<T>) -> Result<T, AttemptError> {
+        let (json, text) = self.end();
+        text.read(json, parse)
     }
 
     /// Reads the response to an upload. JSON is not asked for again, even if it does not name the record: the upload may
     /// have been carried out, and the private key would be sent once more.
-    pub(super) fn uploaded(&self) -> Result<Uploaded, AttemptError> {
-        let mut uploaded = self.read(Uploaded::from_json);
+    pub(super) fn uploaded(self) -> Result<Uploaded, AttemptError> {
+        let (json, text) = self.end();
+        let is_json = json != Err(JsonError::Syntax);
+        let mut uploaded = text.read(json, Uploaded::from_json);
         if let Err(AttemptError::InvalidResponse { is_final, .. }) = &mut uploaded {
-            *is_final = self.parse() != Err(JsonError::Syntax);
+            *is_final = is_json;
         }
         uploaded
     }
 
-    /// Reads a list of sites or records from its outline. `elements_at` returns the elements of the array to which the
-    /// fields with these names lead.
-    pub(super) fn read_list<T: FromJson>(
-        self,
-        elements_at: impl FnOnce(&[String]) -> Elements<T>,
-    ) -> Result<List<T>, AttemptError> {
-        let outline = match self.parse() {
-            Err(JsonError::TooLarge(limit)) => {
-                return Err(AttemptError::ListTooLarge { kind: T::Known::KIND, limit });
-            }
-            outline => self.require_ok(outline)?,
-        };
-        let reason = reason(&outline).map(str::to_owned);
-        let list = List::new(outline, elements_at, |json| self.redactor.clean_json(json));
-        list.ok_or_else(|| self.invalid(reason.map(Value::String).as_ref()))
-    }
-
     /// Reads the downloaded record with this ID, and its key.
     pub(super) fn download(self, id: u64) -> Result<Download, AttemptError> {
-        let json = self.json()?;
+        let (json, text) = self.end();
+        let json = text.require_ok(json)?;
         let is_other =
             |download: &Download| download.json.get("id").is_some_and(|found| wire::id(found) != Some(id));
-        let download = Download::from_json(&json, &self.redactor).filter(|download| !is_other(download));
-        download.ok_or_else(|| self.invalid(Some(&json)))
+        let download = Download::from_json(&json, &text.redactor).filter(|download| !is_other(download));
+        download.ok_or_else(|| text.invalid(Some(&json)))
     }
 
     /// Accepts any body, even an empty one, unless it says that the request was not carried out.
     pub(super) fn check_ok(self) -> Result<(), AttemptError> {
-        match self.parse() {
-            Err(JsonError::Syntax) => Ok(()),
-            json => self.require_ok(json).map(|_| ()),
+        match self.end() {
+            (Err(JsonError::Syntax), _) => Ok(()),
+            (json, text) => text.require_ok(json).map(drop),
         }
     }
 
-    /// Parses the body of a successful response unless it says that the request was not carried out.
-    fn json(&self) -> Result<Value, AttemptError> {
-        self.require_ok(self.parse())
+    fn end(self) -> (Result<Value, JsonError>, Text) {
+        let Self { reader, result, text } = self;
+        (result.and_then(|()| reader.end_value()), text)
     }
+}
 
-    fn parse(&self) -> Result<Value, JsonError> {
-        self.body.as_ref().map_err(Clone::clone).and_then(|body| json::parse(body))
+impl Text {
+    fn read<T>(
+        &self,
+        json: Result<Value, JsonError>,
+        parse: impl FnOnce(&Value) -> Option<T>,
+    ) -> Result<T, AttemptError> {
+        let mut json = self.require_ok(json)?;
+        self.redactor.clean_json(&mut json);
+        parse(&json).ok_or_else(|| self.invalid(Some(&json)))
     }
 
     fn require_ok(&self, json: Result<Value, JsonError>) -> Result<Value, AttemptError> {
-        let json = json.map_err(|error| self.unusable(error))?;
-        match json.get("ok") {
-            Some(Value::Bool(false)) => Err(AttemptError::NotOk { message: self.message_in(Some(&json)) }),
-            _ => Ok(json),
+        match json {
+            Ok(json) if json.get("ok") == Some(&Value::Bool(false)) => {
+                Err(AttemptError::NotOk { message: self.message(Some(&json)) })
+            }
+            Ok(json) => Ok(json),
+            Err(JsonError::Syntax) => Err(self.invalid(None)),
+            Err(error) => Err(self.not_understood(self.redactor.clean(&error.to_string()))),
         }
     }
 
-    fn message_in(&self, json: Option<&Value>) -> String {
-        let body = self.body.as_ref().map_or_else(ToString::to_string, |body| start_of(body));
-        let message = json.and_then(reason).map_or(body, start_of);
-        self.redactor.clean(&message)
+    fn message(&self, json: Option<&Value>) -> String {
+        let start = String::from_utf8_lossy(&self.start);
+        self.redactor.clean(json.and_then(reason).unwrap_or(&start))
     }
 
     fn invalid(&self, json: Option<&Value>) -> AttemptError {
-        self.not_understood(self.message_in(json))
-    }
-
-    fn unusable(&self, error: JsonError) -> AttemptError {
-        match error {
-            JsonError::Syntax => self.invalid(None),
-            error => self.not_understood(self.redactor.clean(&error.to_string())),
-        }
+        self.not_understood(self.message(json))
     }
 
     fn not_understood(&self, message: String) -> AttemptError {
         AttemptError::InvalidResponse { status: self.status, message, is_final: false }
     }
-}
-
-/// The start of a text, for a message.
-fn start_of(text: &str) -> String {
-    text.chars().take(MAX_MESSAGE_CHARS).collect()
 }
 
 impl Download {
@@ -231,9 +250,9 @@ pub(super) fn reason(json: &Value) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::secret::WITHHELD;
     use serde_json::json;
 
-    const WITHHELD: &str = "[withheld: it repeats a secret]";
     const KEY: &str = "-----BEGIN PRIVATE KEY-----\nMIGHAgEAMBMGByqGSM49\n-----END PRIVATE KEY-----\n";
     const KEY_BODY: &str = "MIGHAgEAMBMGByqGSM49";
 
@@ -243,8 +262,12 @@ mod tests {
         Arc::new(redactor)
     }
 
+    fn response(status: u16, body: &str) -> Response {
+        Response::of(status, [body.as_bytes()], redactor())
+    }
+
     fn read(status: u16, json: &Value) -> Result<Value, AttemptError> {
-        Response::new(status, Ok(json.to_string()), redactor()).read(|json| Some(json.clone()))
+        response(status, &json.to_string()).read(|json| Some(json.clone()))
     }
 
     #[test]
@@ -262,14 +285,14 @@ mod tests {
             "bad key-0123456789".to_owned(),
         ];
         for body in bodies {
-            let error = Response::new(200, Ok(body), redactor()).read(|_| None::<()>).unwrap_err();
+            let error = response(200, &body).read(|_| None::<()>).unwrap_err();
             assert!(error.to_string().ends_with(WITHHELD), "{error}");
         }
     }
 
     #[test]
     fn json_in_response_to_an_upload_is_final() {
-        let upload = |body: &str| Response::new(200, Ok(body.into()), redactor()).uploaded();
+        let upload = |body: &str| response(200, body).uploaded();
         assert_eq!(upload(r#"{"ok":true,"id":"5"}"#).unwrap().id, 5);
         let deep = "[".repeat(200) + &"]".repeat(200);
         for (body, is_retried) in [
@@ -281,6 +304,7 @@ mod tests {
             ("[]", false),
             (&deep, false),
             (&format!("[{}0]", r#"{"a":0},"#.repeat(200_000)), false),
+            (&format!(r#"{{"x":"{}"}}"#, "y".repeat(2 << 20)), false),
             ("", true),
             ("<html>", true),
             (r#"{"ok":true,"id":"#, true),
@@ -292,8 +316,6 @@ mod tests {
                 "{body:.40}: {error}"
             );
         }
-        let too_large = Response::new(200, Err(JsonError::TooLarge("32 MiB")), redactor());
-        assert!(!too_large.uploaded().unwrap_err().is_retryable());
     }
 
     #[test]
@@ -310,8 +332,7 @@ mod tests {
             (r#"{"ok":false,"ok":true,"id":"1001","created":true}"#, "ok"),
             (r#"{"ok":true,"id":"1001","id":"1002","created":true}"#, "id"),
         ] {
-            let response = Response::new(200, Ok(body.to_owned()), redactor());
-            let error = response.read(Uploaded::from_json).unwrap_err().to_string();
+            let error = response(200, body).read(Uploaded::from_json).unwrap_err().to_string();
             let message = format!("the field `{field}` occurs twice with different values");
             assert!(error.contains(&message), "{body}: {error}");
         }
@@ -324,7 +345,7 @@ mod tests {
             "more": [{"key_pem": "x", "copy": KEY, "line": KEY_BODY}],
         });
         for json in [json.clone(), json!({"data": {"cert": json}})] {
-            let download = Response::new(200, Ok(json.to_string()), redactor()).download(5).unwrap();
+            let download = response(200, &json.to_string()).download(5).unwrap();
             assert_eq!(download.key_pem.unwrap().expose(), KEY);
             let shown = Value::Object(download.json).to_string();
             assert!(!shown.contains("MIGH") && !shown.contains("key_pem"), "{shown}");

@@ -16,12 +16,12 @@ use time::format_description::well_known::Rfc2822;
 use tokio::sync::MutexGuard;
 use tokio::time::timeout;
 
-use super::body::Body;
 use super::config::{ClientConfig, SetupError};
 use super::connection::{RequestPhase, connection_error};
 use super::error::AttemptError;
 use super::http::http_client;
 use super::limits::Limits;
+use super::listing::Element;
 use super::response::Response;
 use crate::clock::Deadline;
 use crate::secret::Redactor;
@@ -142,19 +142,17 @@ impl Transport {
         drop(self.service.limits.acquire(deadline).await);
     }
 
-    /// Sends a request once, as soon as the limits permit it, and receives the response, whose body is read by
-    /// `receive` if it is a success.
-    pub(super) async fn send<T>(
+    /// Sends a request once, as soon as the limits permit it, and receives the response.
+    pub(super) async fn send<T: Element>(
         &self,
         request: &Request,
         deadline: Deadline,
-        receive: impl AsyncFnOnce(Body<'_>) -> Result<T, AttemptError>,
-    ) -> Result<T, AttemptError> {
+    ) -> Result<Response<T>, AttemptError> {
         let Service { limits, connection, .. } = &*self.service;
         let _permit = limits.acquire(deadline).await.map_err(|pause| self.not_sent(pause))?;
         let current = || connection.lock().unwrap_or_else(PoisonError::into_inner);
         let used = Arc::clone(&current());
-        let attempt = timeout(deadline.left(), self.attempt(request, &used, receive)).await;
+        let attempt = timeout(deadline.left(), self.attempt(request, &used)).await;
         let result = attempt.unwrap_or_else(|_| Err(self.timed_out()));
         if let Err(error) = &result {
             if let Some(pause) = error.retry_after() {
@@ -182,12 +180,11 @@ impl Transport {
         AttemptError::Unavailable { status: 429, retry_after: Some(pause), message }
     }
 
-    async fn attempt<T>(
+    async fn attempt<T: Element>(
         &self,
         request: &Request,
         connection: &Connection,
-        receive: impl AsyncFnOnce(Body<'_>) -> Result<T, AttemptError>,
-    ) -> Result<T, AttemptError> {
+    ) -> Result<Response<T>, AttemptError> {
         let first = connection.wait().await;
         let Service { config, peer, limits, .. } = &*self.service;
         let mut builder =
@@ -204,31 +201,42 @@ impl Transport {
         drop(first);
         let (status, headers) = (response.status(), response.headers().clone());
         self.skew.set(skew(&headers, crate::clock::now()).or(self.skew.get()));
-        let body = Body { response, peer, redactor: &self.redactor };
         let result = if status.is_success() {
-            receive(body).await
+            self.receive(response).await
         } else {
-            Err(self.failure(&headers, &body.text().await?))
+            Err(self.failure(status.as_u16(), &headers, self.receive(response).await?))
         };
         log::info!("{request}: {status}");
         result
     }
 
-    pub(super) fn timed_out(&self) -> AttemptError {
+    /// Receives and reads the body of a response.
+    async fn receive<T: Element>(&self, mut body: reqwest::Response) -> Result<Response<T>, AttemptError> {
+        let mut response = Response::new(body.status().as_u16(), Arc::clone(&self.redactor));
+        let failed = |error| connection_error(error, &self.service.peer, RequestPhase::Response);
+        while let Some(chunk) = body.chunk().await.map_err(failed)? {
+            if response.push(&chunk).is_break() {
+                break;
+            }
+        }
+        Ok(response)
+    }
+
+    fn timed_out(&self) -> AttemptError {
         AttemptError::TimedOut { host: self.service.peer.clone() }
     }
 
     /// The error for a response that is not a success.
-    fn failure(&self, headers: &HeaderMap, response: &Response) -> AttemptError {
-        match response.status() {
-            status @ 300..=399 => AttemptError::Redirected { status, location: self.location(headers) },
+    fn failure(&self, status: u16, headers: &HeaderMap, response: Response) -> AttemptError {
+        match status {
+            300..=399 => AttemptError::Redirected { status, location: self.location(headers) },
             401 => AttemptError::Unauthorized { message: response.message() },
-            status @ (408 | 425 | 429 | 500..) => AttemptError::Unavailable {
+            408 | 425 | 429 | 500.. => AttemptError::Unavailable {
                 status,
                 retry_after: retry_after(headers),
                 message: response.message(),
             },
-            status => AttemptError::Refused { status, message: response.message() },
+            _ => AttemptError::Refused { status, message: response.message() },
         }
     }
 

@@ -1,13 +1,15 @@
 //! The objects of the API, read leniently: what the API document does not show is accepted in every sensible form.
 //!
-//! Nothing here handles secrets; `response.rs` has removed them.
+//! Elements of lists are cleaned of secrets here, all other responses in `response.rs`.
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::envelope::{ListKind, find_object};
-use super::json::{ElementFields, Fields, KnownFields};
+use super::listing::{Element, Unreadable, object_bytes};
 use super::timestamp::Timestamp;
 use crate::names::Domain;
+use crate::secret::{Redactor, WITHHELD};
 use crate::text::sanitize;
 
 /// Longest name in DNS, with the final dot (RFC 1035, section 2.3.4).
@@ -87,102 +89,158 @@ pub(crate) struct Uploaded {
     pub(crate) bound_sites: Value,
 }
 
-/// A type of object that the service lists.
-pub(crate) trait ListedObject: Send + Sized + 'static {
+/// An element of a list: the object alone, or with its JSON.
+pub(crate) trait Listed: Element {
     const KIND: ListKind;
 
-    /// The fields that it is read from.
-    const FIELDS: &'static [&'static str];
-
-    fn from_fields(fields: &dyn Fields) -> Option<Self>;
+    fn id(&self) -> u64;
 }
 
-/// An element of a list: the object alone, or with its JSON.
-pub(crate) trait FromJson: Send + Sized + 'static {
-    type Known: ListedObject;
-
-    /// What is kept of an element until it is read.
-    type Fields: ElementFields;
-
-    /// Returns the fields if they cannot be read.
-    fn from_element(fields: Self::Fields) -> Result<Self, Self::Fields>;
+/// The fields that sites and records are read from; `null` is the same as an absent one.
+#[derive(Deserialize)]
+pub(crate) struct Fields {
+    id: Option<Value>,
+    domain: Option<Value>,
+    domains: Option<Value>,
+    name: Option<Value>,
+    #[serde(rename = "type")]
+    kind: Option<Value>,
+    cert_id: Option<Value>,
+    config_synced: Option<Value>,
+    cname: Option<Value>,
+    enabled: Option<Value>,
+    https_enabled: Option<Value>,
+    disabled_reason: Option<Value>,
 }
 
-impl<T: ListedObject> FromJson for T {
-    type Known = T;
-    type Fields = KnownFields;
-
-    fn from_element(fields: KnownFields) -> Result<Self, KnownFields> {
-        T::from_fields(&fields).ok_or(fields)
+impl Fields {
+    /// Reads an element, whose JSON is `text`, after removing secrets.
+    fn read<T>(
+        mut self,
+        text: &str,
+        redactor: &Redactor,
+        read: impl FnOnce(&Self) -> Option<T>,
+    ) -> Result<T, Unreadable> {
+        // An array would be taken for the values of the fields.
+        if !text.starts_with('{') {
+            return Err(Unreadable::default());
+        }
+        let Self { id, domain, domains, name, kind, cert_id, cname, disabled_reason, .. } = &mut self;
+        let texts = [id, domain, domains, name, kind, cert_id, cname, disabled_reason];
+        texts.into_iter().flatten().for_each(|value| redactor.clean_json(value));
+        read(&self).ok_or_else(|| self.unreadable())
     }
-}
 
-impl<T: ListedObject> FromJson for ApiObject<T> {
-    type Known = T;
-    type Fields = Map<String, Value>;
+    fn domains(&self) -> Vec<Domain> {
+        domain_texts(self.domain.as_ref().or(self.domains.as_ref()))
+            .filter_map(|text| text.parse().ok())
+            .collect()
+    }
 
-    fn from_element(json: Self::Fields) -> Result<Self, Self::Fields> {
-        match T::from_fields(&json) {
-            Some(known) => Ok(Self { known, json }),
-            None => Err(json),
+    /// The record that a site is bound to; absent, null and zero mean none. An error is the start of a value that is
+    /// none of these: it must not be taken for an unbound site.
+    fn binding(&self) -> Result<Option<u64>, String> {
+        let Some(value) = &self.cert_id else { return Ok(None) };
+        let id = id(value).ok_or_else(|| sanitize(&value.to_string()))?;
+        Ok((id != 0).then_some(id))
+    }
+
+    /// What they show of an element that cannot be read.
+    fn unreadable(&self) -> Unreadable {
+        let binding = self.binding();
+        let domains = self.domains();
+        let has_none =
+            self.domain.as_ref().and_then(Value::as_str).is_some_and(|text| text.trim().is_empty());
+        Unreadable {
+            id: self.id.as_ref().and_then(id),
+            is_binding_known: binding.is_ok(),
+            record: binding.unwrap_or_default(),
+            domains: (has_none || !domains.is_empty()).then_some(domains),
         }
     }
 }
 
-impl ListedObject for Record {
-    const KIND: ListKind = ListKind::Records;
-    const FIELDS: &'static [&'static str] = &["id", "name", "domain", "domains", "type"];
+impl<T: Listed<Fields = Fields>> Element for ApiObject<T> {
+    type Fields = Fields;
 
-    fn from_fields(fields: &dyn Fields) -> Option<Self> {
-        let kind = match fields.field("type").and_then(Value::as_str) {
-            Some(kind) if kind.trim().eq_ignore_ascii_case("lets") => RecordType::System,
-            other => RecordType::Other(other.unwrap_or_default().to_owned()),
-        };
-        let (id, domains) = (id(fields.field("id")?)?, domains(fields));
-        let name = fields.field("name").and_then(Value::as_str);
-        // Nearly always the name is the domain, and need not be stored twice.
-        let domain = domains.iter().find(|domain| Some(domain.spelled()) == name);
-        let name = domain.cloned().or_else(|| name?.parse().ok());
-        Some(Self { id, name, domains, kind })
+    fn from_fields(fields: Fields, text: &str, redactor: &Redactor) -> Result<Self, Unreadable> {
+        let known = T::from_fields(fields, text, redactor)?;
+        let mut json = serde_json::from_str(text).unwrap_or_default();
+        redactor.clean_json(&mut json);
+        let Value::Object(json) = json else { return Err(Unreadable::default()) };
+        Ok(Self { known, json })
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.known.heap_bytes() + object_bytes(&self.json)
     }
 }
 
-impl ListedObject for Site {
-    const KIND: ListKind = ListKind::Sites;
-    const FIELDS: &'static [&'static str] = &[
-        "id",
-        "domain",
-        "domains",
-        "cert_id",
-        "config_synced",
-        "cname",
-        "enabled",
-        "https_enabled",
-        "disabled_reason",
-    ];
+impl<T: Listed<Fields = Fields>> Listed for ApiObject<T> {
+    const KIND: ListKind = T::KIND;
 
-    fn from_fields(fields: &dyn Fields) -> Option<Self> {
-        let text = |name: &str| fields.field(name)?.as_str().filter(|text| !text.is_empty());
-        let flag = |name: &str| fields.field(name).and_then(Value::as_bool);
-        let (cert_id, unreadable_cert_id) = match binding(fields) {
-            Ok(record) => (record, None),
-            Err(unreadable) => (None, Some(unreadable.into())),
-        };
-        Some(Self {
-            id: id(fields.field("id")?)?,
-            domain: fields.field("domain")?.as_str()?.parse().ok()?,
-            cert_id,
-            unreadable_cert_id,
-            config_synced: flag("config_synced").unwrap_or(false),
-            cname: text("cname").filter(|name| name.len() <= MAX_HOST_NAME).map(Into::into),
-            enabled: flag("enabled").unwrap_or(true),
-            https_enabled: flag("https_enabled").unwrap_or(true),
-            disabled_reason: text("disabled_reason").map(Into::into),
-        })
+    fn id(&self) -> u64 {
+        self.known.id()
+    }
+}
+
+impl Element for Record {
+    type Fields = Fields;
+
+    fn from_fields(fields: Fields, text: &str, redactor: &Redactor) -> Result<Self, Unreadable> {
+        fields.read(text, redactor, Self::read)
+    }
+
+    fn heap_bytes(&self) -> usize {
+        let kind = if let RecordType::Other(kind) = &self.kind { kind.len() + 16 } else { 0 };
+        let domains = self.domains.iter().map(|domain| size_of::<Domain>() + domain.heap_bytes());
+        kind + domains.sum::<usize>() + self.name.as_ref().map_or(0, Domain::heap_bytes)
+    }
+}
+
+impl Listed for Record {
+    const KIND: ListKind = ListKind::Records;
+
+    fn id(&self) -> u64 {
+        self.id
+    }
+}
+
+impl Element for Site {
+    type Fields = Fields;
+
+    fn from_fields(fields: Fields, text: &str, redactor: &Redactor) -> Result<Self, Unreadable> {
+        fields.read(text, redactor, Self::read)
+    }
+
+    fn heap_bytes(&self) -> usize {
+        let texts = [&self.unreadable_cert_id, &self.cname, &self.disabled_reason];
+        self.domain.heap_bytes() + texts.into_iter().flatten().map(|text| text.len() + 16).sum::<usize>()
+    }
+}
+
+impl Listed for Site {
+    const KIND: ListKind = ListKind::Sites;
+
+    fn id(&self) -> u64 {
+        self.id
     }
 }
 
 impl Record {
+    fn read(fields: &Fields) -> Option<Self> {
+        let kind = match fields.kind.as_ref().and_then(Value::as_str) {
+            Some(kind) if kind.trim().eq_ignore_ascii_case("lets") => RecordType::System,
+            other => RecordType::Other(other.unwrap_or_default().to_owned()),
+        };
+        let domains = fields.domains();
+        let name = fields.name.as_ref().and_then(Value::as_str);
+        // Nearly always the name is the domain, and need not be stored twice.
+        let domain = domains.iter().find(|domain| Some(domain.spelled()) == name);
+        let name = domain.cloned().or_else(|| name?.parse().ok());
+        Some(Self { id: id(fields.id.as_ref()?)?, name, domains, kind })
+    }
+
     /// Whether its only domain is this one, so that an upload for the domain is certain to replace it.
     pub(crate) fn is_stored_for_only(&self, domain: &Domain) -> bool {
         self.domains.as_slice() == [domain.clone()]
@@ -190,6 +248,25 @@ impl Record {
 }
 
 impl Site {
+    fn read(fields: &Fields) -> Option<Self> {
+        let text = |value: &Option<Value>| {
+            value.as_ref()?.as_str().filter(|text| !text.is_empty()).map(Box::<str>::from)
+        };
+        let flag = |value: &Option<Value>| value.as_ref().and_then(Value::as_bool);
+        let binding = fields.binding();
+        Some(Self {
+            id: id(fields.id.as_ref()?)?,
+            domain: fields.domain.as_ref()?.as_str()?.parse().ok()?,
+            cert_id: binding.as_ref().ok().copied().flatten(),
+            unreadable_cert_id: binding.err().map(Into::into),
+            config_synced: flag(&fields.config_synced).unwrap_or(false),
+            cname: text(&fields.cname).filter(|name| name.len() <= MAX_HOST_NAME),
+            enabled: flag(&fields.enabled).unwrap_or(true),
+            https_enabled: flag(&fields.https_enabled).unwrap_or(true),
+            disabled_reason: text(&fields.disabled_reason),
+        })
+    }
+
     /// Whether it is known to be bound to no record.
     pub(crate) fn is_unbound(&self) -> bool {
         self.cert_id.is_none() && self.unreadable_cert_id.is_none()
@@ -204,9 +281,12 @@ impl Site {
 impl ApiObject<Site> {
     /// The response of `GET /api/sites/{id}`: bare or in a wrapper.
     pub(super) fn of_site(json: &Value) -> Option<Self> {
-        let is_site =
-            |value: &Value| value.as_object().is_some_and(|fields| Site::from_fields(fields).is_some());
-        Self::from_element(find_object(json, &is_site)?.as_object()?.clone()).ok()
+        let read = |value: &Value| {
+            let fields = Fields::deserialize(value.as_object()?).ok()?;
+            Site::read(&fields)
+        };
+        let json = find_object(json, &|value| read(value).is_some())?;
+        Some(Self { known: read(json)?, json: json.as_object()?.clone() })
     }
 }
 
@@ -229,11 +309,11 @@ impl Uploaded {
             is_ok: fields.get("ok") == Some(&Value::Bool(true)),
             id: id(fields.get("id")?).filter(|id| *id != 0)?,
             created: fields.get("created").and_then(Value::as_bool),
-            domains: match domain_field(fields) {
+            domains: match fields.get("domain").or_else(|| fields.get("domains")) {
                 Some(shown @ (Value::Bool(_) | Value::Number(_) | Value::Object(_))) => {
                     vec![shown.to_string()]
                 }
-                _ => domain_texts(fields),
+                shown => domain_texts(shown).map(str::to_owned).collect(),
             },
             not_after: Timestamp::from_json(fields.get("not_after")),
             key_match: key_match.map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)),
@@ -242,48 +322,15 @@ impl Uploaded {
     }
 }
 
-/// Parses one name, several names in one string, or an array.
-pub(super) fn domains(fields: &dyn Fields) -> Vec<Domain> {
-    let mut domains = Vec::new();
-    for_each_domain(fields, |text| domains.extend(text.parse::<Domain>()));
-    domains
-}
-
-fn for_each_domain<'f>(fields: &'f dyn Fields, mut visit: impl FnMut(&'f str)) {
-    let mut visit =
-        |text: &'f str| Some(text.trim()).filter(|text| !text.is_empty()).into_iter().for_each(&mut visit);
-    match domain_field(fields) {
-        // Nearly always one name.
-        Some(Value::String(text)) if !text.bytes().any(is_separator) => visit(text),
-        Some(Value::String(text)) => {
-            text.split(|c| u8::try_from(c).is_ok_and(is_separator)).for_each(visit);
-        }
-        Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).for_each(&mut visit),
-        _ => {}
-    }
-}
-
-/// Whether a byte separates names in a string.
-fn is_separator(byte: u8) -> bool {
-    matches!(byte, b',' | b';' | b' ' | b'\n')
-}
-
-fn domain_texts(fields: &dyn Fields) -> Vec<String> {
-    let mut texts = Vec::new();
-    for_each_domain(fields, |text| texts.push(text.to_owned()));
-    texts
-}
-
-fn domain_field(fields: &dyn Fields) -> Option<&Value> {
-    fields.field("domain").or_else(|| fields.field("domains"))
-}
-
-/// The record that a site is bound to; absent, null and zero mean none. An error is the start of a value that is none of
-/// these: it must not be taken for an unbound site.
-pub(super) fn binding(site: &dyn Fields) -> Result<Option<u64>, String> {
-    let Some(value) = site.field("cert_id").filter(|value| !value.is_null()) else { return Ok(None) };
-    let id = id(value).ok_or_else(|| sanitize(&value.to_string()))?;
-    Ok((id != 0).then_some(id))
+/// One name, several names in one string, or an array. What is withheld is no name.
+fn domain_texts(domain: Option<&Value>) -> impl Iterator<Item = &str> {
+    let (text, items) = match domain {
+        Some(Value::String(text)) if text != WITHHELD => (text.as_str(), [].as_slice()),
+        Some(Value::Array(items)) => ("", items.as_slice()),
+        _ => ("", [].as_slice()),
+    };
+    let texts = text.split([',', ';', ' ', '\n']).chain(items.iter().filter_map(Value::as_str));
+    texts.map(str::trim).filter(|text| !text.is_empty())
 }
 
 /// Whole numbers below have a floating-point form of their own.
@@ -302,14 +349,11 @@ const MAX_IGNORED_FIELDS_DEPTH: usize = 4;
 /// success, so every non-empty form counts.
 fn ignored_fields(json: &Value, depth: usize) -> Vec<String> {
     let name = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let names: Vec<String> = match json.get("ignored_fields") {
+    let names = match json.get("ignored_fields") {
         None | Some(Value::Null | Value::Bool(false)) => Vec::new(),
         Some(Value::Array(items)) => items.iter().map(name).collect(),
         Some(Value::Object(map)) => map.keys().cloned().collect(),
-        Some(Value::String(text)) => {
-            text.split([',', ' ']).filter(|name| !name.is_empty()).map(str::to_owned).collect()
-        }
-        Some(other) => vec![other.to_string()],
+        Some(other) => Vec::from_iter(Some(name(other)).filter(|name| !name.trim().is_empty())),
     };
     if !names.is_empty() || depth == 0 {
         return names;
@@ -323,8 +367,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn read<T: ListedObject>(json: &Value) -> T {
-        T::from_fields(json.as_object().unwrap()).unwrap()
+    fn read<T: Listed<Fields = Fields>>(json: &Value) -> T {
+        T::from_fields(Fields::deserialize(json).unwrap(), "{", &Redactor::default()).unwrap()
     }
 
     #[test]

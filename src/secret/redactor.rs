@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 use super::decode::{decoded, folded, is_plain};
 
 /// Takes the place of a text.
-pub(super) const WITHHELD: &str = "[withheld: it repeats a secret]";
+pub const WITHHELD: &str = "[withheld: it repeats a secret]";
 
 /// Characters in a row that give a secret away; fewer occur by chance.
 pub(super) const WINDOW: usize = 12;

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use zeroize::ZeroizeOnDrop;
 
-use super::redactor::{WINDOW, WITHHELD};
+use super::redactor::WINDOW;
 use super::*;
 
 const API_KEYS: [&str; 5] = ["key-0123456789", "us:er$1!", "sixsix", "tok%41&amp;\\n\"x", "+/+/+/-_-_-_"];

@@ -79,7 +79,7 @@ pub fn response(body: &[u8]) {
     assert!(!redactor.clean(&text).contains("canary-0123456789"));
     // The input decides how it arrives.
     let chunk = body.iter().fold(0_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add((*byte).into()));
-    assert!(api::parse_response(&text, 1 + chunk % 64), "lists depend on the chunks");
+    assert!(api::parse_response(body, 1 + chunk % 64), "lists depend on the chunks");
     let Ok(mut json) = serde_json::from_str::<serde_json::Value>(&text) else { return };
     redactor.clean_json(&mut json);
     assert!(!json.to_string().contains("canary-0123456789"));

@@ -1,0 +1,367 @@
+//! Reads the JSON of a response while it arrives, element by element.
+//!
+//! Which array of a response is the list is known only at its end, so the elements of all arrays are read, and the
+//! outline around them is kept as a value. Only one element at a time is in memory as text.
+
+use std::sync::Arc;
+
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::{Deserializer, Map, Value};
+
+use crate::names::Domain;
+use crate::secret::Redactor;
+use crate::text::sanitize;
+
+/// What is kept of an element.
+pub(crate) trait Element: Sized {
+    /// The fields that it is read from. `#[derive(Deserialize)]` refuses one that occurs twice, and skips all others.
+    type Fields: DeserializeOwned;
+
+    /// Reads an element, whose JSON is `text`, and removes secrets.
+    fn from_fields(fields: Self::Fields, text: &str, redactor: &Redactor) -> Result<Self, Unreadable>;
+
+    /// The memory that it takes apart from its own size.
+    fn heap_bytes(&self) -> usize;
+}
+
+/// What is known of an element that cannot be read; by default nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Unreadable {
+    pub(super) id: Option<u64>,
+    /// The record that it is bound to.
+    pub(super) record: Option<u64>,
+    /// Otherwise it may be bound to any record.
+    pub(super) is_binding_known: bool,
+    /// `None` if it may have any.
+    pub(super) domains: Option<Vec<Domain>>,
+}
+
+/// The elements of one array.
+pub(super) struct Items<T> {
+    pub(super) items: Vec<T>,
+    pub(super) unreadable: Vec<Unreadable>,
+}
+
+impl<T> Default for Items<T> {
+    fn default() -> Self {
+        Self { items: Vec::new(), unreadable: Vec::new() }
+    }
+}
+
+/// Why a response cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum JsonError {
+    #[error("it is not JSON")]
+    Syntax,
+    /// The limit that it exceeds, such as `32 MiB`.
+    #[error("it holds more than {0}")]
+    TooLarge(&'static str),
+    /// Programs differ in which value of such a field they use.
+    #[error("the field `{0}` occurs twice with different values")]
+    Ambiguous(String),
+}
+
+/// Maximum size of an element. As a value it may take a hundred times as much memory.
+const MAX_ELEMENT_BYTES: usize = 1 << 20;
+
+/// Maximum size of what is around the elements.
+const MAX_OUTLINE_BYTES: usize = 1 << 20;
+
+/// Maximum number of elements.
+const MAX_ELEMENTS: usize = 2_000_000;
+
+/// Maximum estimated memory of what is kept of them.
+const MAX_BYTES: usize = 256 << 20;
+
+/// Maximum size of the first element of an array in the outline, where it may be the reason of an error.
+const MAX_FIRST_BYTES: usize = 64 << 10;
+
+/// Nesting of objects around an array.
+const MAX_DEPTH: usize = 16;
+
+/// What comes next in the outline.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// A byte-order mark or the value.
+    Start,
+    Value,
+    /// A name, or the end of an empty object.
+    FirstName,
+    Name,
+    Colon,
+    /// A comma, or the end of the object.
+    FieldEnd,
+    /// An element, or the end of an empty array.
+    FirstElement,
+    Element,
+    /// A comma, or the end of the array.
+    ElementEnd,
+    End,
+}
+
+/// Reads one response.
+pub(super) struct Reader<T> {
+    /// Its secrets may be in the response.
+    redactor: Arc<Redactor>,
+    /// What has arrived and is not read yet.
+    buffer: Vec<u8>,
+    /// Length of the buffer from which another try is worthwhile: a long element is not read again for every chunk.
+    wanted: usize,
+    next: Next,
+    /// The objects around the position, each with the name of its current field.
+    objects: Vec<(Map<String, Value>, String)>,
+    arrays: Vec<Items<T>>,
+    /// The first element of the last array.
+    first: Option<Value>,
+    outline: Value,
+    outline_bytes: usize,
+    /// Number of elements, and the memory that they take.
+    number: usize,
+    bytes: usize,
+}
+
+impl<T: Element> Reader<T> {
+    pub(super) fn new(redactor: Arc<Redactor>) -> Self {
+        Self {
+            redactor,
+            buffer: Vec::new(),
+            wanted: 0,
+            next: Next::Start,
+            objects: Vec::new(),
+            arrays: Vec::new(),
+            first: None,
+            outline: Value::Null,
+            outline_bytes: 0,
+            number: 0,
+            bytes: 0,
+        }
+    }
+
+    /// Reads another chunk.
+    pub(super) fn push(&mut self, chunk: &[u8]) -> Result<(), JsonError> {
+        self.buffer.extend_from_slice(chunk);
+        if self.buffer.len() < self.wanted { Ok(()) } else { self.advance(false) }
+    }
+
+    /// Ends the response. In the outline, an array that is not empty holds its number, its length and, unless it is
+    /// large, its first element.
+    pub(super) fn end(mut self) -> Result<(Value, Vec<Items<T>>), JsonError> {
+        self.advance(true)?;
+        if self.next == Next::End { Ok((self.outline, self.arrays)) } else { Err(JsonError::Syntax) }
+    }
+
+    fn advance(&mut self, is_last: bool) -> Result<(), JsonError> {
+        // The last character may go on. Bytes that are not UTF-8 are replaced.
+        let begun = self.buffer.iter().rev().take(3).position(|byte| *byte >= 0xc0).map_or(0, |at| at + 1);
+        let begun = self.buffer.split_off(self.buffer.len() - if is_last { 0 } else { begun });
+        let text = String::from_utf8(std::mem::take(&mut self.buffer))
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+        let mut rest = skip_space(&text);
+        while let Some(length) = self.step(rest, is_last)? {
+            if length > MAX_ELEMENT_BYTES {
+                break;
+            }
+            rest = skip_space(rest.get(length..).unwrap_or_default());
+        }
+        if rest.len() > MAX_ELEMENT_BYTES {
+            return Err(JsonError::TooLarge("1 MiB in one element"));
+        }
+        self.wanted = (2 * rest.len()).min(MAX_ELEMENT_BYTES + 1);
+        let read = text.len() - rest.len();
+        self.buffer = text.into_bytes();
+        self.buffer.drain(..read);
+        self.buffer.extend(begun);
+        Ok(())
+    }
+
+    /// Reads what comes next, and returns its length; `None` if it has not arrived yet.
+    fn step(&mut self, text: &str, is_last: bool) -> Result<Option<usize>, JsonError> {
+        let Some(byte) = text.as_bytes().first() else { return Ok(None) };
+        match (self.next, byte) {
+            (Next::Start, _) => {
+                self.next = Next::Value;
+                return Ok(Some(if text.starts_with('\u{feff}') { 3 } else { 0 }));
+            }
+            (Next::Value, b'{') if self.objects.len() < MAX_DEPTH => {
+                self.objects.push((Map::new(), String::new()));
+                self.next = Next::FirstName;
+            }
+            (Next::Value, b'[') => {
+                self.arrays.push(Items::default());
+                self.next = Next::FirstElement;
+            }
+            (Next::Value, _) => {
+                let Some((value, length)) = take(text, is_last)? else { return Ok(None) };
+                self.complete(value)?;
+                return self.count_outline(length);
+            }
+            (Next::FirstName | Next::Name, b'"') => {
+                let Some((name, length)) = take(text, is_last)? else { return Ok(None) };
+                self.objects.last_mut().ok_or(JsonError::Syntax)?.1 = name;
+                self.next = Next::Colon;
+                return self.count_outline(length);
+            }
+            (Next::Colon, b':') => self.next = Next::Value,
+            (Next::FieldEnd, b',') => self.next = Next::Name,
+            (Next::FirstName | Next::FieldEnd, b'}') => {
+                let (object, _) = self.objects.pop().ok_or(JsonError::Syntax)?;
+                self.complete(Value::Object(object))?;
+            }
+            (Next::ElementEnd, b',') => {
+                self.next = Next::Element;
+                return Ok(Some(1));
+            }
+            (Next::FirstElement | Next::ElementEnd, b']') => self.end_array()?,
+            (Next::FirstElement | Next::Element, _) => return self.element(text, is_last),
+            _ => return Err(JsonError::Syntax),
+        }
+        self.count_outline(1)
+    }
+
+    fn element(&mut self, text: &str, is_last: bool) -> Result<Option<usize>, JsonError> {
+        let (fields, length) = match take::<T::Fields>(text, is_last) {
+            Ok(Some((fields, length))) => (Some(fields), length),
+            Ok(None) => return Ok(None),
+            Err(_) => match take::<IgnoredAny>(text, is_last)? {
+                Some((_, length)) => (None, length),
+                None => return Ok(None),
+            },
+        };
+        let element = text.get(..length).unwrap_or_default();
+        if self.next == Next::FirstElement && length <= MAX_FIRST_BYTES {
+            self.first = serde_json::from_str(element).ok();
+            self.bytes += self.first.as_ref().map_or(0, memory);
+        }
+        let list = self.arrays.last_mut().ok_or(JsonError::Syntax)?;
+        let read = fields.ok_or_else(Unreadable::default);
+        match read.and_then(|fields| T::from_fields(fields, element, &self.redactor)) {
+            Ok(item) => {
+                self.bytes += size_of::<T>() + item.heap_bytes();
+                list.items.push(item);
+            }
+            Err(unreadable) => {
+                let domains = unreadable.domains.iter().flatten();
+                self.bytes += size_of::<Unreadable>() + domains.map(Domain::heap_bytes).sum::<usize>();
+                list.unreadable.push(unreadable);
+            }
+        }
+        self.number += 1;
+        self.next = Next::ElementEnd;
+        match () {
+            () if self.number > MAX_ELEMENTS => Err(JsonError::TooLarge("2,000,000 elements")),
+            () if self.bytes > MAX_BYTES => Err(JsonError::TooLarge("256 MiB of values")),
+            () => Ok(Some(length)),
+        }
+    }
+
+    fn end_array(&mut self) -> Result<(), JsonError> {
+        let list = self.arrays.last().ok_or(JsonError::Syntax)?;
+        let length = list.items.len() + list.unreadable.len();
+        let numbers = [self.arrays.len() - 1, length].map(Value::from).into_iter().filter(|_| length > 0);
+        let array = numbers.chain(self.first.take()).collect();
+        self.complete(Value::Array(array))
+    }
+
+    /// Puts a value where it belongs in the outline.
+    fn complete(&mut self, value: Value) -> Result<(), JsonError> {
+        let Some((object, name)) = self.objects.last_mut() else {
+            (self.outline, self.next) = (value, Next::End);
+            return Ok(());
+        };
+        if object.get(name).is_some_and(|other| *other != value) {
+            return Err(JsonError::Ambiguous(sanitize(name)));
+        }
+        object.insert(std::mem::take(name), value);
+        self.next = Next::FieldEnd;
+        Ok(())
+    }
+
+    fn count_outline(&mut self, length: usize) -> Result<Option<usize>, JsonError> {
+        self.outline_bytes += length;
+        let is_within = self.outline_bytes <= MAX_OUTLINE_BYTES;
+        if is_within { Ok(Some(length)) } else { Err(JsonError::TooLarge("1 MiB around its elements")) }
+    }
+}
+
+/// An element with all its fields.
+impl Element for Value {
+    type Fields = Self;
+
+    fn from_fields(fields: Self, _: &str, _: &Redactor) -> Result<Self, Unreadable> {
+        Ok(fields)
+    }
+
+    fn heap_bytes(&self) -> usize {
+        memory(self)
+    }
+}
+
+impl Reader<Value> {
+    /// Ends a response that is no list. An element that no value can represent is null.
+    pub(super) fn end_value(self) -> Result<Value, JsonError> {
+        let (mut outline, mut arrays) = self.end()?;
+        fill(&mut outline, &mut arrays);
+        Ok(outline)
+    }
+}
+
+/// Puts the elements of the arrays into the outline.
+fn fill(outline: &mut Value, arrays: &mut [Items<Value>]) {
+    match outline {
+        Value::Array(array) => {
+            let number =
+                array.first().and_then(Value::as_u64).and_then(|number| usize::try_from(number).ok());
+            if let Some(list) = number.and_then(|number| arrays.get_mut(number)) {
+                *array = std::mem::take(&mut list.items);
+                array.extend(list.unreadable.drain(..).map(|_| Value::Null));
+            }
+        }
+        Value::Object(fields) => fields.values_mut().for_each(|value| fill(value, arrays)),
+        _ => {}
+    }
+}
+
+/// Reads a value at the start of a text, and returns its length; `None` if it has not arrived whole.
+fn take<V: DeserializeOwned>(text: &str, is_last: bool) -> Result<Option<(V, usize)>, JsonError> {
+    let mut values = Deserializer::from_str(text).into_iter();
+    match values.next() {
+        Some(Ok(value)) => {
+            // A number at the end of what has arrived may go on.
+            let may_go_on =
+                values.byte_offset() == text.len() && text.ends_with(|c: char| c.is_ascii_digit());
+            Ok((is_last || !may_go_on).then(|| (value, values.byte_offset())))
+        }
+        // For serde_json, a skipped number that is cut off is invalid rather than incomplete.
+        Some(Err(error)) if !is_last && (error.is_eof() || text.ends_with(['-', '+', '.', 'e', 'E'])) => {
+            Ok(None)
+        }
+        _ => Err(JsonError::Syntax),
+    }
+}
+
+fn skip_space(text: &str) -> &str {
+    text.trim_start_matches([' ', '\n', '\r', '\t'])
+}
+
+/// The memory that a value takes apart from its own size, estimated from above.
+fn memory(value: &Value) -> usize {
+    /// Vectors may have grown to twice their length.
+    const ELEMENT: usize = 2 * size_of::<Value>();
+    match value {
+        Value::String(text) => text.len() + 32,
+        Value::Array(items) => items.iter().map(|item| ELEMENT + memory(item)).sum(),
+        Value::Object(fields) => object_bytes(fields),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    }
+}
+
+/// The same for an object.
+pub(super) fn object_bytes(fields: &Map<String, Value>) -> usize {
+    /// A node of a B-tree has room for eleven fields, and is at least half full.
+    const NODE: usize = 11 * (size_of::<String>() + size_of::<Value>()) + 16;
+    let field = |(name, value): (&String, &Value)| NODE / 5 + name.len() + 32 + memory(value);
+    NODE + fields.iter().map(field).sum::<usize>()
+}
+
+#[cfg(test)]
+mod tests;
