@@ -35,7 +35,7 @@ impl<T: Listed> List<T> {
             return None;
         }
         // A page may have been sent twice, so elements with the same ID count once.
-        let ids = items.iter().map(|item| item.id());
+        let ids = items.iter().map(T::id);
         let ids = ids.chain(unreadable.iter().filter_map(|element| element.id)).collect::<HashSet<_>>();
         let without_id = unreadable.iter().filter(|element| element.id.is_none()).count();
         let listed = (!list.is_null()).then_some(ids.len() + without_id);

@@ -81,13 +81,11 @@ fn parse(text: &str) -> Option<Timestamp> {
     };
     let time = time.replace(' ', "").to_ascii_uppercase().replace("UTC", "Z").replace("GMT", "Z");
     let text = format!("{date}T{time}");
-    match OffsetDateTime::parse(&text, &Iso8601::PARSING) {
-        Ok(at) => utc(at),
-        Err(_) => {
-            let local = PrimitiveDateTime::parse(&text, &Iso8601::PARSING).ok()?;
-            local.replace_nanosecond(0).ok().map(Timestamp::Local)
-        }
+    if let Ok(at) = OffsetDateTime::parse(&text, &Iso8601::PARSING) {
+        return utc(at);
     }
+    let local = PrimitiveDateTime::parse(&text, &Iso8601::PARSING).ok()?;
+    local.replace_nanosecond(0).ok().map(Timestamp::Local)
 }
 
 fn utc(at: OffsetDateTime) -> Option<Timestamp> {

@@ -208,10 +208,10 @@ fn keys_with_punctuation_are_redacted() {
 fn secrets_in_listings_are_redacted() {
     // A part of a key that may be in a domain. The line before it begins like that of every other key.
     let part = |key: &str| key.lines().nth(2).unwrap().get(..20).unwrap().to_owned();
-    let lineages = std::iter::repeat_with(|| Lineage::issued_for(&["a.example"]));
+    let mut lineages = std::iter::repeat_with(|| Lineage::issued_for(&["a.example"]));
     let is_domain =
         |lineage: &Lineage| part(&lineage.read("privkey.pem")).chars().all(|c| c.is_ascii_alphanumeric());
-    let lineage = lineages.filter(is_domain).next().unwrap();
+    let lineage = lineages.find(is_domain).unwrap();
     let key = lineage.read("privkey.pem");
     let line = part(&key);
     let site = |id: u64, domain: &str| {
