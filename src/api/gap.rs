@@ -83,7 +83,7 @@ fn find_all<'a>(json: &'a Value, name: &'a str, depth: usize) -> Box<dyn Iterato
     Box::new(fields.and_then(|fields| fields.get(name)).into_iter().chain(inner))
 }
 
-/// A count. A positive number that is none is more than can be listed.
+/// Reads a count. A positive number that is no integer, or too large for one, counts as more than can be listed.
 fn number(value: &Value) -> Option<u64> {
     let is_positive = value.as_f64().is_some_and(|number| number > 0.0);
     wire::id(value).or_else(|| is_positive.then_some(u64::MAX))
@@ -102,8 +102,8 @@ fn reported_error(json: &Value) -> Option<&Value> {
         || ["error", "fail", "failed"].contains(&status)
         || (400..600).contains(&code)
         || (40_000..60_000).contains(&code);
-    let wrapped = || ["data", "result"].iter().filter_map(|wrapper| fields.get(*wrapper));
-    error.or_else(|| is_failure.then_some(json)).or_else(|| wrapped().find_map(reported_error))
+    let mut wrapped = ["data", "result"].iter().filter_map(|wrapper| fields.get(*wrapper));
+    error.or_else(|| is_failure.then_some(json)).or_else(|| wrapped.find_map(reported_error))
 }
 
 /// Whether a value is neither null, false, zero nor empty.

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::envelope::find_list;
 use super::gap::Gap;
-use super::listing::Items;
+use super::listing::{Items, array_index};
 use super::wire::Listed;
 use crate::names::Domain;
 
@@ -28,9 +28,8 @@ impl<T: Listed> List<T> {
     pub(super) fn new(outline: &Value, arrays: Vec<Items<T>>) -> Option<Self> {
         let kind = T::KIND;
         let list = find_list(outline, kind)?;
-        let number = list.get(0).and_then(Value::as_u64).and_then(|number| usize::try_from(number).ok());
-        let list_items = number.and_then(|number| arrays.into_iter().nth(number));
-        let Items { mut items, unreadable } = list_items.unwrap_or_default();
+        let elements = array_index(list.get(0)).and_then(|index| arrays.into_iter().nth(index));
+        let Items { mut items, unreadable } = elements.unwrap_or_default();
         if items.is_empty() && !unreadable.is_empty() {
             return None;
         }
@@ -65,6 +64,9 @@ impl<T: Listed> List<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use super::super::response::Response;
     use super::super::wire::{ApiObject, Record, Site};
     use super::*;
     use serde_json::json;
@@ -88,6 +90,18 @@ mod tests {
             [json!({}), json!({"warnings": []}), json!({"error": "down"}), json!({"error": {"details": []}})]
         {
             assert!(List::<Site>::of(&json).is_none(), "{json}");
+        }
+    }
+
+    #[test]
+    fn unusual_first_element_hides_no_list() {
+        let large = "y".repeat(100 << 10);
+        for note in [r"\ud83d", &large] {
+            let json = format!(
+                r#"{{"stored":[{{"id":5,"domain":"a.example","note":"{note}"}},{{"id":6}}],"warnings":[]}}"#
+            );
+            let response = Response::<Record>::of(200, [json.as_bytes()], Arc::default());
+            assert_eq!(response.list().unwrap().items.len(), 2, "{json:.100}");
         }
     }
 

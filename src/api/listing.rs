@@ -6,13 +6,13 @@
 use std::sync::Arc;
 
 use serde::de::{DeserializeOwned, IgnoredAny};
-use serde_json::{Deserializer, Map, Value};
+use serde_json::{Deserializer, Map, Value, json};
 
 use crate::names::Domain;
 use crate::secret::Redactor;
 use crate::text::sanitize;
 
-/// What is kept of an element.
+/// The part of a list's element that is kept.
 pub(crate) trait Element: Sized {
     /// The fields that it is read from. `#[derive(Deserialize)]` refuses one that occurs twice, and skips all others.
     type Fields: DeserializeOwned;
@@ -24,7 +24,7 @@ pub(crate) trait Element: Sized {
     fn heap_bytes(&self) -> usize;
 }
 
-/// What is known of an element that cannot be read; by default nothing.
+/// The facts about an element that cannot be read; by default, none is known.
 #[derive(Debug, Default)]
 pub(crate) struct Unreadable {
     pub(super) id: Option<u64>,
@@ -53,7 +53,7 @@ impl<T> Default for Items<T> {
 pub(super) enum JsonError {
     #[error("it is not JSON")]
     Syntax,
-    /// The limit that it exceeds, such as `32 MiB`.
+    /// The limit that it exceeds, such as `4 MiB in one element`.
     #[error("it holds more than {0}")]
     TooLarge(&'static str),
     /// Programs differ in which value of such a field they use.
@@ -61,16 +61,19 @@ pub(super) enum JsonError {
     Ambiguous(String),
 }
 
-/// Maximum size of an element. As a value it may take a hundred times as much memory.
-const MAX_ELEMENT_BYTES: usize = 1 << 20;
+/// Maximum size of an element. As a value it may take thirty times as much memory.
+const MAX_ELEMENT_BYTES: usize = 4 << 20;
 
 /// Maximum size of what is around the elements.
 const MAX_OUTLINE_BYTES: usize = 1 << 20;
 
+/// Maximum size of the white space between elements.
+const MAX_SPACE_BYTES: usize = 64 << 20;
+
 /// Maximum number of elements.
 const MAX_ELEMENTS: usize = 2_000_000;
 
-/// Maximum estimated memory of what is kept of them.
+/// Maximum estimated memory of the kept elements.
 const MAX_BYTES: usize = 256 << 20;
 
 /// Maximum size of the first element of an array in the outline, where it may be the reason of an error.
@@ -115,8 +118,9 @@ pub(super) struct Reader<T> {
     first: Option<Value>,
     outline: Value,
     outline_bytes: usize,
-    /// Number of elements, and the memory that they take.
-    number: usize,
+    space_bytes: usize,
+    /// Number of elements so far, and the memory that they take.
+    count: usize,
     bytes: usize,
 }
 
@@ -132,7 +136,8 @@ impl<T: Element> Reader<T> {
             first: None,
             outline: Value::Null,
             outline_bytes: 0,
-            number: 0,
+            space_bytes: 0,
+            count: 0,
             bytes: 0,
         }
     }
@@ -143,28 +148,29 @@ impl<T: Element> Reader<T> {
         if self.buffer.len() < self.wanted { Ok(()) } else { self.advance(false) }
     }
 
-    /// Ends the response. In the outline, an array that is not empty holds its number, its length and, unless it is
-    /// large, its first element.
+    /// Ends the response. In the outline, an array that is not empty holds its index, its length and its first element;
+    /// in place of one that is large, `{}` or null.
     pub(super) fn end(mut self) -> Result<(Value, Vec<Items<T>>), JsonError> {
         self.advance(true)?;
         if self.next == Next::End { Ok((self.outline, self.arrays)) } else { Err(JsonError::Syntax) }
     }
 
     fn advance(&mut self, is_last: bool) -> Result<(), JsonError> {
-        // The last character may go on. Bytes that are not UTF-8 are replaced.
+        // A character may be cut off: its bytes wait for the next chunk.
         let begun = self.buffer.iter().rev().take(3).position(|byte| *byte >= 0xc0).map_or(0, |at| at + 1);
         let begun = self.buffer.split_off(self.buffer.len() - if is_last { 0 } else { begun });
+        // Bytes that are not UTF-8 are replaced.
         let text = String::from_utf8(std::mem::take(&mut self.buffer))
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-        let mut rest = skip_space(&text);
+        let mut rest = self.skip_space(&text)?;
         while let Some(length) = self.step(rest, is_last)? {
             if length > MAX_ELEMENT_BYTES {
                 break;
             }
-            rest = skip_space(rest.get(length..).unwrap_or_default());
+            rest = self.skip_space(rest.get(length..).unwrap_or_default())?;
         }
         if rest.len() > MAX_ELEMENT_BYTES {
-            return Err(JsonError::TooLarge("1 MiB in one element"));
+            return Err(JsonError::TooLarge("4 MiB in one element"));
         }
         self.wanted = (2 * rest.len()).min(MAX_ELEMENT_BYTES + 1);
         let read = text.len() - rest.len();
@@ -182,7 +188,10 @@ impl<T: Element> Reader<T> {
                 self.next = Next::Value;
                 return Ok(Some(if text.starts_with('\u{feff}') { 3 } else { 0 }));
             }
-            (Next::Value, b'{') if self.objects.len() < MAX_DEPTH => {
+            (Next::Value, b'{') if self.objects.len() == MAX_DEPTH => {
+                return Err(JsonError::TooLarge("16 nested objects"));
+            }
+            (Next::Value, b'{') => {
                 self.objects.push((Map::new(), String::new()));
                 self.next = Next::FirstName;
             }
@@ -191,8 +200,8 @@ impl<T: Element> Reader<T> {
                 self.next = Next::FirstElement;
             }
             (Next::Value, _) => {
-                let Some((value, length)) = take(text, is_last)? else { return Ok(None) };
-                self.complete(value)?;
+                let Some((value, length)) = take_or_skip(text, is_last)? else { return Ok(None) };
+                self.complete(value.unwrap_or_default())?;
                 return self.count_outline(length);
             }
             (Next::FirstName | Next::Name, b'"') => {
@@ -219,18 +228,15 @@ impl<T: Element> Reader<T> {
     }
 
     fn element(&mut self, text: &str, is_last: bool) -> Result<Option<usize>, JsonError> {
-        let (fields, length) = match take::<T::Fields>(text, is_last) {
-            Ok(Some((fields, length))) => (Some(fields), length),
-            Ok(None) => return Ok(None),
-            Err(_) => match take::<IgnoredAny>(text, is_last)? {
-                Some((_, length)) => (None, length),
-                None => return Ok(None),
-            },
-        };
+        let Some((fields, length)) = take_or_skip::<T::Fields>(text, is_last)? else { return Ok(None) };
         let element = text.get(..length).unwrap_or_default();
-        if self.next == Next::FirstElement && length <= MAX_FIRST_BYTES {
-            self.first = serde_json::from_str(element).ok();
-            self.bytes += self.first.as_ref().map_or(0, memory);
+        if self.next == Next::FirstElement {
+            let first = if length <= MAX_FIRST_BYTES { serde_json::from_str(element).ok() } else { None };
+            // Whether it is an object decides which array is the list.
+            let first =
+                first.unwrap_or_else(|| if element.starts_with('{') { json!({}) } else { Value::Null });
+            self.bytes += memory(&first);
+            self.first = Some(first);
         }
         let list = self.arrays.last_mut().ok_or(JsonError::Syntax)?;
         let read = fields.ok_or_else(Unreadable::default);
@@ -245,13 +251,15 @@ impl<T: Element> Reader<T> {
                 list.unreadable.push(unreadable);
             }
         }
-        self.number += 1;
+        self.count += 1;
         self.next = Next::ElementEnd;
-        match () {
-            () if self.number > MAX_ELEMENTS => Err(JsonError::TooLarge("2,000,000 elements")),
-            () if self.bytes > MAX_BYTES => Err(JsonError::TooLarge("256 MiB of values")),
-            () => Ok(Some(length)),
+        if self.count > MAX_ELEMENTS {
+            return Err(JsonError::TooLarge("2,000,000 elements"));
         }
+        if self.bytes > MAX_BYTES {
+            return Err(JsonError::TooLarge("256 MiB of values"));
+        }
+        Ok(Some(length))
     }
 
     fn end_array(&mut self) -> Result<(), JsonError> {
@@ -274,6 +282,13 @@ impl<T: Element> Reader<T> {
         object.insert(std::mem::take(name), value);
         self.next = Next::FieldEnd;
         Ok(())
+    }
+
+    fn skip_space<'t>(&mut self, text: &'t str) -> Result<&'t str, JsonError> {
+        let rest = text.trim_start_matches([' ', '\n', '\r', '\t']);
+        self.space_bytes += text.len() - rest.len();
+        let is_within = self.space_bytes <= MAX_SPACE_BYTES;
+        if is_within { Ok(rest) } else { Err(JsonError::TooLarge("64 MiB of white space")) }
     }
 
     fn count_outline(&mut self, length: usize) -> Result<Option<usize>, JsonError> {
@@ -309,9 +324,7 @@ impl Reader<Value> {
 fn fill(outline: &mut Value, arrays: &mut [Items<Value>]) {
     match outline {
         Value::Array(array) => {
-            let number =
-                array.first().and_then(Value::as_u64).and_then(|number| usize::try_from(number).ok());
-            if let Some(list) = number.and_then(|number| arrays.get_mut(number)) {
+            if let Some(list) = array_index(array.first()).and_then(|index| arrays.get_mut(index)) {
                 *array = std::mem::take(&mut list.items);
                 array.extend(list.unreadable.drain(..).map(|_| Value::Null));
             }
@@ -321,12 +334,17 @@ fn fill(outline: &mut Value, arrays: &mut [Items<Value>]) {
     }
 }
 
+/// The index of an array of the outline among the arrays, which is its first value; `None` if it is empty.
+pub(super) fn array_index(first: Option<&Value>) -> Option<usize> {
+    usize::try_from(first?.as_u64()?).ok()
+}
+
 /// Reads a value at the start of a text, and returns its length; `None` if it has not arrived whole.
 fn take<V: DeserializeOwned>(text: &str, is_last: bool) -> Result<Option<(V, usize)>, JsonError> {
     let mut values = Deserializer::from_str(text).into_iter();
     match values.next() {
         Some(Ok(value)) => {
-            // A number at the end of what has arrived may go on.
+            // A number at the end of the text may continue in the next chunk.
             let may_go_on =
                 values.byte_offset() == text.len() && text.ends_with(|c: char| c.is_ascii_digit());
             Ok((is_last || !may_go_on).then(|| (value, values.byte_offset())))
@@ -339,8 +357,16 @@ fn take<V: DeserializeOwned>(text: &str, is_last: bool) -> Result<Option<(V, usi
     }
 }
 
-fn skip_space(text: &str) -> &str {
-    text.trim_start_matches([' ', '\n', '\r', '\t'])
+/// The same, without the value if none can represent the text, such as a number that is too large.
+fn take_or_skip<V: DeserializeOwned>(
+    text: &str,
+    is_last: bool,
+) -> Result<Option<(Option<V>, usize)>, JsonError> {
+    if let Ok(taken) = take(text, is_last) {
+        return Ok(taken.map(|(value, length)| (Some(value), length)));
+    }
+    let skipped = take::<IgnoredAny>(text, is_last)?;
+    Ok(skipped.map(|(_, length)| (None, length)))
 }
 
 /// The memory that a value takes apart from its own size, estimated from above.
@@ -355,7 +381,7 @@ fn memory(value: &Value) -> usize {
     }
 }
 
-/// The same for an object.
+/// The memory that the fields of an object take, estimated from above.
 pub(super) fn object_bytes(fields: &Map<String, Value>) -> usize {
     /// A node of a B-tree has room for eleven fields, and is at least half full.
     const NODE: usize = 11 * (size_of::<String>() + size_of::<Value>()) + 16;

@@ -122,8 +122,8 @@ impl Response {
         text.read(json, parse)
     }
 
-    /// Reads the response to an upload. JSON is not asked for again, even if it does not name the record: the upload may
-    /// have been carried out, and the private key would be sent once more.
+    /// Reads the response to an upload. An unusable one that is JSON is final: the upload may have been carried out, and a
+    /// retry would send the private key again.
     pub(super) fn uploaded(self) -> Result<Uploaded, AttemptError> {
         let (json, text) = self.end();
         let is_json = json != Err(JsonError::Syntax);
@@ -138,9 +138,9 @@ impl Response {
     pub(super) fn download(self, id: u64) -> Result<Download, AttemptError> {
         let (json, text) = self.end();
         let json = text.require_ok(json)?;
-        let is_other =
-            |download: &Download| download.json.get("id").is_some_and(|found| wire::id(found) != Some(id));
-        let download = Download::from_json(&json, &text.redactor).filter(|download| !is_other(download));
+        let is_wanted =
+            |download: &Download| download.json.get("id").is_none_or(|found| wire::id(found) == Some(id));
+        let download = Download::from_json(&json, &text.redactor).filter(is_wanted);
         download.ok_or_else(|| text.invalid(Some(&json)))
     }
 
@@ -288,6 +288,9 @@ mod tests {
             let error = response(200, &body).read(|_| None::<()>).unwrap_err();
             assert!(error.to_string().ends_with(WITHHELD), "{error}");
         }
+        let other = json!([{"key_pem": KEY}]).to_string();
+        let error = response(200, &other).read(|_| None::<()>).unwrap_err();
+        assert!(error.to_string().ends_with("[private key]"), "{error}");
     }
 
     #[test]
@@ -302,7 +305,9 @@ mod tests {
             (r#"{"ok":true,"id":"five"}"#, false),
             (r#"{"id":5,"id":6}"#, false),
             ("[]", false),
+            (r#"{"ok":true,"id":"five","note":"\ud83d"}"#, false),
             (&deep, false),
+            (&format!("{{\"id\":\"5\",\"x\":{}0{}}}", r#"{"a":"#.repeat(200), "}".repeat(200)), false),
             (&format!("[{}0]", r#"{"a":0},"#.repeat(200_000)), false),
             (&format!(r#"{{"x":"{}"}}"#, "y".repeat(2 << 20)), false),
             ("", true),

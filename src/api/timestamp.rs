@@ -4,6 +4,7 @@ use serde_json::Value;
 use time::format_description::well_known::Iso8601;
 use time::{Date, OffsetDateTime, PrimitiveDateTime, UtcOffset};
 
+use super::wire::text_or_json;
 use crate::text::rfc3339;
 
 /// A time as the service sends it.
@@ -29,18 +30,18 @@ const FIRST_MILLISECONDS: i64 = 100_000_000_000;
 impl Timestamp {
     /// Reads a field; `None` if it is absent, null or empty.
     pub(super) fn from_json(json: Option<&Value>) -> Option<Self> {
-        let timestamp = match json? {
+        let json = json?;
+        let timestamp = match json {
             Value::Null => return None,
             Value::String(text) if text.trim().is_empty() => return None,
             Value::String(text) => parse(text.trim()),
             Value::Number(number) => number.as_i64().and_then(unix_time),
             _ => None,
         };
-        let text = |json: &Value| json.as_str().map_or_else(|| json.to_string(), str::to_owned);
-        timestamp.or_else(|| json.map(|json| Self::Unreadable(text(json))))
+        Some(timestamp.unwrap_or_else(|| Self::Unreadable(text_or_json(json))))
     }
 
-    /// The time, in UTC if it is local, at midnight if it is a date.
+    /// The time. A local time is taken as UTC, a date as its midnight in UTC.
     pub(crate) fn at(&self) -> Option<OffsetDateTime> {
         match self {
             Self::At(at) => Some(*at),

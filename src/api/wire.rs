@@ -193,8 +193,10 @@ impl Element for Record {
 
     fn heap_bytes(&self) -> usize {
         let kind = if let RecordType::Other(kind) = &self.kind { kind.len() + 16 } else { 0 };
-        let domains = self.domains.iter().map(|domain| size_of::<Domain>() + domain.heap_bytes());
-        kind + domains.sum::<usize>() + self.name.as_ref().map_or(0, Domain::heap_bytes)
+        let domains = self.domains.iter().map(Domain::heap_bytes).sum::<usize>();
+        kind + self.domains.capacity() * size_of::<Domain>()
+            + domains
+            + self.name.as_ref().map_or(0, Domain::heap_bytes)
     }
 }
 
@@ -243,7 +245,7 @@ impl Record {
 
     /// Whether its only domain is this one, so that an upload for the domain is certain to replace it.
     pub(crate) fn is_stored_for_only(&self, domain: &Domain) -> bool {
-        self.domains.as_slice() == [domain.clone()]
+        matches!(self.domains.as_slice(), [only] if only == domain)
     }
 }
 
@@ -316,7 +318,7 @@ impl Uploaded {
                 shown => domain_texts(shown).map(str::to_owned).collect(),
             },
             not_after: Timestamp::from_json(fields.get("not_after")),
-            key_match: key_match.map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)),
+            key_match: key_match.map(text_or_json),
             bound_sites: fields.get("bound_sites").cloned().unwrap_or_else(|| Value::Array(Vec::new())),
         })
     }
@@ -333,7 +335,7 @@ fn domain_texts(domain: Option<&Value>) -> impl Iterator<Item = &str> {
     texts.map(str::trim).filter(|text| !text.is_empty())
 }
 
-/// Whole numbers below have a floating-point form of their own.
+/// From here on, several integers share one floating-point number.
 const FIRST_ROUNDED: f64 = 9_007_199_254_740_992.0;
 
 /// An identifier: a number (also `5.0`) or digits in a string.
@@ -343,17 +345,21 @@ pub(super) fn id(json: &Value) -> Option<u64> {
     json.as_u64().or_else(whole).or_else(|| json.as_str()?.parse().ok())
 }
 
+/// The text of a string; the JSON of any other value.
+pub(super) fn text_or_json(json: &Value) -> String {
+    json.as_str().map_or_else(|| json.to_string(), str::to_owned)
+}
+
 const MAX_IGNORED_FIELDS_DEPTH: usize = 4;
 
 /// The names of dropped fields, beside the site or in its wrapper. A missed one would make a failure look like a
 /// success, so every non-empty form counts.
 fn ignored_fields(json: &Value, depth: usize) -> Vec<String> {
-    let name = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let names = match json.get("ignored_fields") {
         None | Some(Value::Null | Value::Bool(false)) => Vec::new(),
-        Some(Value::Array(items)) => items.iter().map(name).collect(),
+        Some(Value::Array(items)) => items.iter().map(text_or_json).collect(),
         Some(Value::Object(map)) => map.keys().cloned().collect(),
-        Some(other) => Vec::from_iter(Some(name(other)).filter(|name| !name.trim().is_empty())),
+        Some(other) => Vec::from_iter(Some(text_or_json(other)).filter(|name| !name.trim().is_empty())),
     };
     if !names.is_empty() || depth == 0 {
         return names;

@@ -15,6 +15,9 @@ use super::decode::{decoded, folded, is_plain};
 /// Takes the place of a text.
 pub const WITHHELD: &str = "[withheld: it repeats a secret]";
 
+/// Takes the place of a private key, known or not.
+const SOME_KEY: &str = "[private key]";
+
 /// Characters in a row that give a secret away; fewer occur by chance.
 pub(super) const WINDOW: usize = 12;
 
@@ -122,16 +125,20 @@ impl Redactor {
         })
     }
 
-    /// The text, unless it repeats a secret.
+    /// The text, unless it repeats a secret or holds any private key.
     pub fn clean(&self, text: &str) -> String {
-        if self.is_secret(text) { WITHHELD.into() } else { text.into() }
+        match text {
+            _ if self.is_secret(text) => WITHHELD.into(),
+            _ if text.contains("PRIVATE KEY-----") => SOME_KEY.into(),
+            _ => text.into(),
+        }
     }
 
     /// Cleans every string in a JSON value, and removes fields whose names repeat a secret and every private key, known
     /// or not.
     pub fn clean_json(&self, value: &mut Value) {
         match value {
-            Value::String(text) if text.contains(PRIVATE_KEY) => *text = "[private key]".into(),
+            Value::String(text) if text.contains(PRIVATE_KEY) => *text = SOME_KEY.into(),
             Value::String(text) if self.is_secret(text) => *text = WITHHELD.into(),
             Value::Array(items) => items.iter_mut().for_each(|item| self.clean_json(item)),
             Value::Object(map) => {

@@ -28,7 +28,7 @@ fn tiny_objects_stay_within_400_mb() {
         (array_of(r#"{"id":1}"#), "sites list", 76, format!("{sites}2,000,000 elements")),
         (array_of(r#"{"id":1}"#), "certs list", 76, format!("{records}256 MiB of values")),
         (array_of(r#"{"id":1,"domain":"a.example"}"#), "sites list", 76, format!("{sites}256 MiB of values")),
-        (format!("[{}]", array_of("{}")), "plan", 76, "holds more than 1 MiB in one element".into()),
+        (format!("[{}]", array_of("{}")), "plan", 76, "holds more than 4 MiB in one element".into()),
         (format!("{{{}}}", fields.join(",")), "sites list", 76, format!("{sites}1 MiB around its elements")),
     ];
     let lineage = Lineage::issued_for(&["a.example"]);
