@@ -33,7 +33,7 @@ pub enum Block {
     Other(String),
     /// A block that cannot be decoded; holds its description.
     Broken(String),
-    /// Always the last block: the file has more than `MAX_BLOCKS`, and the rest was not parsed.
+    /// Always the last block: the file goes on after `MAX_BLOCKS` blocks, and the rest was not parsed.
     TooMany,
 }
 
@@ -53,23 +53,46 @@ pub const MAX_BLOCKS: usize = 256;
 
 /// Parses a PEM file. Defects are part of the result.
 pub fn parse(bytes: &[u8]) -> Document {
-    let (normalized, mut cleaned) = normalize(bytes);
-    let text = match &normalized {
-        Some(text) => text.as_str(),
-        None => std::str::from_utf8(bytes).unwrap_or_default(),
-    };
-    if !text.is_empty() && !text.ends_with('\n') {
-        note(&mut cleaned, "a missing newline");
-    }
-    let mut parser = Parser { blocks: Vec::new(), cleaned, open: None };
-    for line in text.lines() {
-        if parser.blocks.len() >= MAX_BLOCKS {
-            parser.blocks.push(Block::TooMany);
-            return Document { blocks: parser.blocks, cleaned: parser.cleaned };
+    let mut document = Document { blocks: Vec::new(), cleaned: Vec::new() };
+    let text = document.normalize(bytes);
+    // Label and lines of the block that has begun.
+    let mut open: Option<(&str, Vec<&str>)> = None;
+    for raw in text.lines() {
+        if document.blocks.len() >= MAX_BLOCKS {
+            document.blocks.push(Block::TooMany);
+            return document;
         }
-        parser.line(line);
+        let line = raw.trim();
+        if line.len() != raw.len() || line.is_empty() {
+            document.note("whitespace");
+        }
+        if let Some(label) = boundary_label(line, BEGIN) {
+            if standard_label(label) != label {
+                document.note("a non-standard label");
+            }
+            document.blocks.extend(open.replace((label, Vec::new())).map(unterminated));
+        } else if let Some(end) = boundary_label(line, END) {
+            match open.take() {
+                Some((label, body)) if label == end => document.blocks.push(decode(label, &body)),
+                Some((label, _)) => {
+                    let found = format!("{} that ends as `{}`", block_labeled(label), sanitize(end));
+                    document.blocks.push(Block::Broken(found));
+                }
+                // acmed overwrites a longer file without truncating it first.
+                None => document.note("the rest of an older file"),
+            }
+        } else if !line.is_empty() {
+            match &mut open {
+                Some((_, body)) => body.push(line),
+                None => document.note("text outside the blocks"),
+            }
+        }
     }
-    parser.finish(text)
+    document.blocks.extend(open.map(unterminated));
+    if !text.ends_with('\n') && text.lines().last().is_some_and(is_truncated_begin) {
+        document.blocks.push(Block::Broken("a block that is cut off in its first line".into()));
+    }
+    document
 }
 
 /// Encodes DER as one PEM block with lines of 64 characters.
@@ -80,11 +103,9 @@ pub fn encode(label: &str, der: &[u8]) -> Secret {
     let mut text = String::with_capacity(body.len() + body.len() / COLUMNS + 2 * label.len() + 40);
     text.extend(["-----BEGIN ", label, "-----\n"]);
     let mut rest = body.as_str();
-    while let Some((line, more)) =
-        rest.split_at_checked(COLUMNS.min(rest.len())).filter(|(line, _)| !line.is_empty())
-    {
-        text.push_str(line);
-        text.push('\n');
+    while !rest.is_empty() {
+        let (line, more) = rest.split_at(rest.len().min(COLUMNS));
+        text.extend([line, "\n"]);
         rest = more;
     }
     text.extend(["-----END ", label, "-----\n"]);
@@ -131,97 +152,43 @@ impl KeyFormat {
 const BEGIN: &str = "-----BEGIN ";
 const END: &str = "-----END ";
 
-/// The state of parsing, line by line.
-struct Parser<'a> {
-    blocks: Vec<Block>,
-    cleaned: Vec<&'static str>,
-    /// Label and lines of the block that has begun.
-    open: Option<(&'a str, Vec<&'a str>)>,
-}
-
-impl<'a> Parser<'a> {
-    fn line(&mut self, raw: &'a str) {
-        let line = raw.trim();
-        if line.len() != raw.len() || line.is_empty() {
-            note(&mut self.cleaned, "whitespace");
+impl Document {
+    /// Adds a phrase to `cleaned` unless it is already there.
+    fn note(&mut self, what: &'static str) {
+        if !self.cleaned.contains(&what) {
+            self.cleaned.push(what);
         }
-        if let Some(label) = boundary_label(line, BEGIN) {
-            self.begin(label);
-        } else if let Some(label) = boundary_label(line, END) {
-            self.end(label);
-        } else if !line.is_empty() {
-            match &mut self.open {
-                Some((_, body)) => body.push(line),
-                None => note(&mut self.cleaned, "text outside the blocks"),
+    }
+
+    /// Removes byte order marks, which concatenated files also have in the middle, unifies line endings and puts each
+    /// boundary on its own line. Bytes that are not UTF-8 are replaced: in a block, that makes its base64 invalid.
+    fn normalize(&mut self, bytes: &[u8]) -> Zeroizing<String> {
+        const REPLACEMENTS: [(&str, &str, &str); 4] = [
+            ("\u{feff}", "", "a byte order mark"),
+            ("\r\n", "\n", "line endings"),
+            ("\r", "\n", "line endings"),
+            // Concatenated files without a newline at the end.
+            ("----------BEGIN ", "-----\n-----BEGIN ", "a missing newline"),
+        ];
+        let mut text = Zeroizing::new(String::from_utf8_lossy(bytes).into_owned());
+        for (found, replacement, name) in REPLACEMENTS {
+            let count = text.matches(found).count();
+            if count > 0 {
+                // Allocated once at full size, as in `encode`.
+                let size = text.len() + count * replacement.len();
+                let mut replaced = Zeroizing::new(String::with_capacity(size));
+                for (index, part) in text.split(found).enumerate() {
+                    replaced.extend([if index > 0 { replacement } else { "" }, part]);
+                }
+                text = replaced;
+                self.note(name);
             }
         }
-    }
-
-    fn begin(&mut self, label: &'a str) {
-        if standard_label(label) != label {
-            note(&mut self.cleaned, "a non-standard label");
+        if !text.is_empty() && !text.ends_with('\n') {
+            self.note("a missing newline");
         }
-        if let Some((unfinished, _)) = self.open.replace((label, Vec::new())) {
-            self.blocks.push(unterminated(unfinished));
-        }
+        text
     }
-
-    fn end(&mut self, end: &str) {
-        match self.open.take() {
-            Some((label, body)) if label == end => self.blocks.push(decode(label, &body)),
-            Some((label, _)) => {
-                let found = format!("{} that ends as `{}`", block_labeled(label), sanitize(end));
-                self.blocks.push(Block::Broken(found));
-            }
-            // acmed overwrites a longer file without truncating it first.
-            None => note(&mut self.cleaned, "the rest of an older file"),
-        }
-    }
-
-    fn finish(mut self, text: &str) -> Document {
-        self.blocks.extend(self.open.take().map(|(label, _)| unterminated(label)));
-        if !text.ends_with('\n') && text.lines().last().is_some_and(is_truncated_begin) {
-            self.blocks.push(Block::Broken("a block that is cut off in its first line".into()));
-        }
-        Document { blocks: self.blocks, cleaned: self.cleaned }
-    }
-}
-
-/// Adds an entry unless it is already there.
-fn note(cleaned: &mut Vec<&'static str>, what: &'static str) {
-    if !cleaned.contains(&what) {
-        cleaned.push(what);
-    }
-}
-
-/// Removes a byte order mark, unifies line endings and puts each boundary on its own line. Bytes that are not UTF-8 are
-/// replaced; they can only be outside of blocks. Returns `None` for the usual file, which needs none of this, to avoid
-/// another copy of a key.
-fn normalize(bytes: &[u8]) -> (Option<Zeroizing<String>>, Vec<&'static str>) {
-    const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-    const REPLACEMENTS: [(&str, &str, &str); 3] = [
-        ("\r\n", "\n", "line endings"),
-        ("\r", "\n", "line endings"),
-        // Concatenated files without a newline at the end.
-        ("----------BEGIN ", "-----\n-----BEGIN ", "a missing newline"),
-    ];
-    let is_usual = |text: &str| !text.contains('\r') && !text.contains("----------BEGIN ");
-    if !bytes.starts_with(BYTE_ORDER_MARK) && std::str::from_utf8(bytes).is_ok_and(is_usual) {
-        return (None, Vec::new());
-    }
-    let mut cleaned = Vec::new();
-    let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).map_or(bytes, |rest| {
-        cleaned.push("a byte order mark");
-        rest
-    });
-    let mut text = Zeroizing::new(String::from_utf8_lossy(bytes).into_owned());
-    for (found, replacement, name) in REPLACEMENTS {
-        if text.contains(found) {
-            text = Zeroizing::new(text.replace(found, replacement));
-            note(&mut cleaned, name);
-        }
-    }
-    (Some(text), cleaned)
 }
 
 /// Returns the standard equivalent of a label.
@@ -252,7 +219,7 @@ fn block_labeled(label: &str) -> String {
     format!("{} `{label}` block", if takes_an { "an" } else { "a" })
 }
 
-fn unterminated(label: &str) -> Block {
+fn unterminated((label, _): (&str, Vec<&str>)) -> Block {
     Block::Broken(format!("{} without an END line", block_labeled(label)))
 }
 
@@ -281,8 +248,7 @@ fn canonical(label: &str, body: &[&str]) -> Zeroizing<String> {
     let mut text = Zeroizing::new(String::with_capacity(size));
     text.extend([BEGIN, label, "-----\n"]);
     for line in body {
-        text.push_str(line);
-        text.push('\n');
+        text.extend([line, "\n"]);
     }
     text.extend([END, label, "-----\n"]);
     text

@@ -60,11 +60,12 @@ fn common_files_parse() {
 #[test]
 fn cleaned_lists_each_thing_once() {
     const BLOCK: &str = "-----BEGIN CERTIFICATE-----\nAQID\n-----END CERTIFICATE-----\n";
-    let rows: [(String, &[&str]); 9] = [
+    let rows: [(String, &[&str]); 10] = [
         (BLOCK.into(), &[]),
         (BLOCK.repeat(2).replace('\n', "\r\n"), &["line endings"]),
         (BLOCK.replacen('\n', "\r", 1).replacen('\n', "\r\n", 1), &["line endings"]),
         (format!("\u{feff}{BLOCK}"), &["a byte order mark"]),
+        (format!("{BLOCK}\u{feff}{BLOCK}"), &["a byte order mark"]),
         (BLOCK.replace('\n', "\n \n"), &["whitespace"]),
         (BLOCK.trim_end().repeat(2), &["a missing newline"]),
         (BLOCK.replace("CERT", "X509 CERT").repeat(2), &["a non-standard label"]),
