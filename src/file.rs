@@ -62,17 +62,12 @@ pub(crate) fn read_secret(
     max_bytes: u64,
     deadline: Deadline,
 ) -> Result<Zeroizing<Vec<u8>>, ReadError> {
-    read_until(path, max_bytes, deadline).map(Zeroizing::new)
-}
-
-/// Reads a whole file of at most `max_bytes`, with the default deadline.
-pub(crate) fn read(path: &Path, max_bytes: u64) -> Result<Vec<u8>, ReadError> {
-    read_until(path, max_bytes, default_deadline())
+    read(path, max_bytes, deadline).map(Zeroizing::new)
 }
 
 /// Reads a whole file of at most `max_bytes`. Pipes and other special files have a time limit: a pipe without a writer
 /// would block the run forever.
-pub(crate) fn read_until(path: &Path, max_bytes: u64, deadline: Deadline) -> Result<Vec<u8>, ReadError> {
+pub(crate) fn read(path: &Path, max_bytes: u64, deadline: Deadline) -> Result<Vec<u8>, ReadError> {
     let read = || {
         if is_in_memory(path) {
             return memory::read(path);
@@ -120,12 +115,8 @@ fn limited(path: &Path, max_bytes: u64, read: io::Result<Vec<u8>>) -> Result<Vec
     if bytes.len() as u64 <= max_bytes {
         return Ok(bytes);
     }
-    let size = if max_bytes >= 1 << 20 {
-        format!("{} MiB", max_bytes >> 20)
-    } else {
-        format!("{} KiB", max_bytes >> 10)
-    };
-    let reason = format!("it is larger than {size}");
+    let (size, unit) = if max_bytes >= 1 << 20 { (max_bytes >> 20, "MiB") } else { (max_bytes >> 10, "KiB") };
+    let reason = format!("it is larger than {size} {unit}");
     Err(ReadError { path: path.to_owned(), reason, kind: io::ErrorKind::FileTooLarge })
 }
 
@@ -140,7 +131,7 @@ pub(crate) fn read_text_until(
     max_bytes: u64,
     deadline: Deadline,
 ) -> Result<Zeroizing<String>, ReadError> {
-    String::from_utf8(read_until(path, max_bytes, deadline)?).map(Zeroizing::new).map_err(|error| {
+    String::from_utf8(read(path, max_bytes, deadline)?).map(Zeroizing::new).map_err(|error| {
         drop(Zeroizing::new(error.into_bytes()));
         ReadError {
             path: path.to_owned(),

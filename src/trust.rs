@@ -66,7 +66,7 @@ fn load(roots: &Roots, deadline: Deadline) -> Result<RootCertStore, TrustStoreEr
 /// Loads a named file, in which every certificate must be usable.
 fn from_file(path: &Path, deadline: Deadline) -> Result<RootCertStore, TrustStoreError> {
     let bad = |reason| TrustStoreError::CaFile { path: path.to_owned(), reason };
-    let text = file::read_until(path, MAX_BYTES, deadline).map_err(TrustStoreError::Unreadable)?;
+    let text = file::read(path, MAX_BYTES, deadline).map_err(TrustStoreError::Unreadable)?;
     let (mut roots, mut count, mut unusable) = (RootCertStore::empty(), 0, 0);
     let whole = for_each_certificate(&text, |certificate| {
         count += 1;
@@ -84,7 +84,7 @@ fn from_file(path: &Path, deadline: Deadline) -> Result<RootCertStore, TrustStor
 fn of_system(named: bool, file: Option<&Path>, deadline: Deadline) -> Result<RootCertStore, TrustStoreError> {
     // rustls-native-certs would read the whole file, whatever its size.
     if let Some(path) = file
-        && let Err(error) = file::read_until(path, MAX_BYTES, deadline)
+        && let Err(error) = file::read(path, MAX_BYTES, deadline)
         && !error.is_missing()
     {
         return Err(TrustStoreError::Unreadable(error));
@@ -101,7 +101,7 @@ fn of_system(named: bool, file: Option<&Path>, deadline: Deadline) -> Result<Roo
 /// The usable certificates of a bundle file; `None` if it cannot be read or is damaged.
 fn bundle(path: &Path) -> Option<RootCertStore> {
     let mut roots = RootCertStore::empty();
-    for_each_certificate(&file::read(path, MAX_BYTES).ok()?, |certificate| {
+    for_each_certificate(&file::read(path, MAX_BYTES, file::default_deadline()).ok()?, |certificate| {
         let _ = roots.add(certificate);
     })?;
     Some(roots)

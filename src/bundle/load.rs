@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use zeroize::Zeroizing;
 
 use super::files::{Files, MAX_BYTES};
 use super::parse::Bundle;
@@ -39,65 +38,46 @@ pub(crate) enum LeafPeek {
 
 /// Reads the files once, within the deadline.
 pub(crate) fn load(files: &Files, deadline: Deadline) -> Result<Bundle, ReadError> {
-    Ok(Contents::read(files, deadline)?.parse(files))
+    let read = |path: &Path| file::read_secret(path, MAX_BYTES, deadline);
+    let cert = read(&files.cert)?;
+    let issuers = match files.issuers.as_deref().map(read).transpose() {
+        Err(error) if error.is_missing() => None,
+        issuers => issuers?,
+    };
+    let key = files.key.as_deref().map(read).transpose()?;
+    let [issuers, key] = [&issuers, &key].map(|part| part.as_ref().map(|bytes| bytes.as_slice()));
+    Ok(Bundle::from_bytes(files, &cert, issuers, key))
 }
 
 /// Reads the files within the deadline, and again while a client may be replacing them. With `in_pool`, other threads
 /// read and parse them, so that many lineages do not hold up each other's requests.
 pub(crate) async fn load_settled(
-    mut files: Files,
+    files: Files,
     deadline: Deadline,
     wait: Wait,
     in_pool: bool,
 ) -> Result<Bundle, ReadError> {
-    // A pipe may take seconds.
-    let in_pool = in_pool || !files.are_regular();
-    let mut loading = Loading { wait, waited: Duration::ZERO, last: None };
+    let mut waited = Duration::ZERO;
     loop {
-        let read = move || {
-            let loaded = loading.read(&files, deadline);
-            (files, loading, loaded)
+        let read = {
+            let files = files.clone();
+            move || load(&files, deadline)
         };
-        let loaded;
-        (files, loading, loaded) = if in_pool { offload(read).await } else { read() };
-        if let Some(loaded) = loaded {
-            return loaded;
-        }
-        tokio::time::sleep(wait.pause).await;
-    }
-}
-
-/// Progress of reading files that a client may be replacing.
-struct Loading {
-    wait: Wait,
-    waited: Duration,
-    last: Option<(Contents, Bundle)>,
-}
-
-impl Loading {
-    /// Reads the files once; `None` if they have to be read again after a pause.
-    fn read(&mut self, files: &Files, deadline: Deadline) -> Option<Result<Bundle, ReadError>> {
-        let read = Contents::read(files, deadline).map(|contents| match self.last.take() {
-            Some((same, bundle)) if same == contents => (same, bundle),
-            _ => {
-                let bundle = contents.parse(files);
-                (contents, bundle)
-            }
-        });
-        let may_be_changing = match &read {
-            Ok((_, bundle)) => bundle.may_be_changing() && files.are_regular(),
+        // A pipe may take seconds.
+        let loaded = if in_pool || !files.are_regular() { offload(read).await } else { read() };
+        let may_be_changing = match &loaded {
+            Ok(bundle) => bundle.may_be_changing() && files.are_regular(),
             Err(error) => error.is_missing() && parent(&error.path).exists(),
         };
-        if !may_be_changing || self.waited >= self.wait.limit || deadline.left() <= self.wait.pause {
-            return Some(read.map(|(_, bundle)| bundle));
+        if !may_be_changing || waited >= wait.limit || deadline.left() <= wait.pause {
+            return loaded;
         }
         log::debug!(
             "{} and its key are incomplete or do not match; reading them again",
             text::path(&files.cert)
         );
-        self.last = read.ok();
-        self.waited += self.wait.pause;
-        None
+        tokio::time::sleep(wait.pause).await;
+        waited += wait.pause;
     }
 }
 
@@ -134,33 +114,6 @@ impl Files {
         let files = [Some(&self.cert), self.issuers.as_ref(), self.key.as_ref()];
         let is_regular = |path: &PathBuf| std::fs::metadata(path).map_or(true, |file| file.is_file());
         !file::is_in_memory(&self.cert) && files.into_iter().flatten().all(is_regular)
-    }
-}
-
-#[derive(PartialEq)]
-struct Contents {
-    cert: Zeroizing<Vec<u8>>,
-    issuers: Option<Zeroizing<Vec<u8>>>,
-    key: Option<Zeroizing<Vec<u8>>>,
-}
-
-impl Contents {
-    fn read(files: &Files, deadline: Deadline) -> Result<Self, ReadError> {
-        let read = |path: &Path| file::read_secret(path, MAX_BYTES, deadline);
-        let cert = read(&files.cert)?;
-        let issuers = match files.issuers.as_deref().map(read) {
-            Some(Err(error)) if !error.is_missing() => return Err(error),
-            Some(Ok(issuers)) => Some(issuers),
-            Some(Err(_)) | None => None,
-        };
-        let key = files.key.as_deref().map(read).transpose()?;
-        Ok(Self { cert, issuers, key })
-    }
-
-    fn parse(&self, files: &Files) -> Bundle {
-        let [issuers, key] =
-            [&self.issuers, &self.key].map(|part| part.as_ref().map(|bytes| bytes.as_slice()));
-        Bundle::from_bytes(files, &self.cert, issuers, key)
     }
 }
 
