@@ -1,24 +1,15 @@
 //! The check `purpose`: whether TLS clients accept the leaf as the certificate of a server.
 
-use super::finding::{Check, Finding};
+use super::finding::{Check, Finding, Status};
 use crate::bundle::Chain;
-use crate::cert::{Certificate, Usage};
+use crate::cert::Certificate;
 use crate::text::list;
 
 pub(super) fn check(file: &str, chain: &Chain) -> Vec<Finding> {
-    let (leaf, usage) = (&chain.leaf, &chain.leaf.usage);
-    let mut findings: Vec<Finding> = [
-        extended_key_usage(file, usage),
-        ca(file, leaf),
-        key_usage(file, usage),
-        precertificate(file, usage),
-        unknown_critical(file, usage),
-        wrongly_critical(file, usage),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    findings.extend(usage.unreadable.iter().map(|extension| unreadable(file, extension)));
+    let mut findings: Vec<Finding> = problems(&chain.leaf)
+        .into_iter()
+        .map(|(status, found, hint)| finding(status, format!("{file} has {found}"), hint))
+        .collect();
     findings.extend(broken_signatures(file, chain));
     if findings.is_empty() {
         findings.push(Finding::ok(Check::Purpose, "may authenticate a TLS server"));
@@ -26,83 +17,72 @@ pub(super) fn check(file: &str, chain: &Chain) -> Vec<Finding> {
     findings
 }
 
-fn extended_key_usage(file: &str, usage: &Usage) -> Option<Finding> {
-    let extended = usage.extended_key_usage.as_ref().filter(|extended| !extended.server_auth)?;
-    let found = match extended.purposes.as_slice() {
-        [] => "an empty extended key usage, without serverAuth".into(),
-        purposes => format!("the extended key usage {}, without serverAuth", list(purposes)),
-    };
-    let finding = if extended.any {
-        Finding::warn(Check::Purpose, format!("{file} has {found}; some TLS clients reject it"))
-    } else {
-        Finding::fail(Check::Purpose, format!("{file} has {found}; TLS clients reject it"))
-    };
-    Some(finding.hint("issue it as a server certificate, with the extended key usage serverAuth"))
+fn finding(status: Status, detail: String, hint: &'static str) -> Finding {
+    Finding { status, ..Finding::ok(Check::Purpose, detail) }.hint(hint)
 }
 
-fn ca(file: &str, leaf: &Certificate) -> Option<Finding> {
-    leaf.is_ca.then(|| {
-        Finding::fail(Check::Purpose, format!("{file} has a CA certificate (CA:TRUE) instead of a server's"))
-            .hint("pass the server's own certificate; if this is it, issue it again with basicConstraints CA:FALSE")
-    })
+/// The problems of the leaf: the status, the rest of a sentence that begins with its file and "has", and a hint.
+fn problems(leaf: &Certificate) -> Vec<(Status, String, &'static str)> {
+    let (usage, mut problems) = (&leaf.usage, Vec::new());
+    if let Some(extended) = usage.extended_key_usage.as_ref().filter(|extended| !extended.server_auth) {
+        let found = match extended.purposes.as_slice() {
+            [] => "an empty extended key usage".into(),
+            purposes => format!("the extended key usage {}", list(purposes)),
+        };
+        let (status, clients) =
+            if extended.any { (Status::Warn, "some TLS clients") } else { (Status::Fail, "TLS clients") };
+        let hint = "issue it as a server certificate, with the extended key usage serverAuth";
+        problems.push((status, format!("{found}, without serverAuth; {clients} reject it"), hint));
+    }
+    if leaf.is_ca {
+        let hint =
+            "pass the server's own certificate; if this is it, issue it again with basicConstraints CA:FALSE";
+        problems.push((Status::Fail, "a CA certificate (CA:TRUE) instead of a server's".into(), hint));
+    }
+    if let Some((status, found)) = usage.key_usage.as_deref().and_then(key_usage) {
+        let hint = "issue it as a server certificate, with the key usage digitalSignature";
+        problems.push((status, found, hint));
+    }
+    if usage.is_precertificate {
+        let found = "a precertificate (CT poison, 1.3.6.1.4.1.11129.2.4.3) instead of the final certificate";
+        let hint = "pass the final certificate, which the CA issues after it";
+        problems.push((Status::Fail, found.into(), hint));
+    }
+    if !usage.unknown_critical.is_empty() {
+        let names = list(&usage.unknown_critical);
+        let found = format!("critical extensions unknown to TLS clients, which reject it: {names}");
+        problems.push((Status::Fail, found, "issue it without them, or without marking them as critical"));
+    }
+    if !usage.wrongly_critical.is_empty() {
+        let names = list(&usage.wrongly_critical);
+        let found =
+            format!("extensions that should not be marked as critical: {names}; many TLS clients reject it");
+        problems.push((Status::Warn, found, "issue it without marking them as critical"));
+    }
+    problems.extend(usage.unreadable.iter().map(|extension| {
+        let found = format!("a malformed {extension} extension; TLS clients reject it");
+        (Status::Fail, found, "have the CA issue it again; RFC 5280 forbids this encoding")
+    }));
+    problems
 }
 
-/// Clients differ: OpenSSL requires digitalSignature, keyEncipherment or keyAgreement, browsers require digitalSignature,
+/// Accepts digitalSignature or keyEncipherment, fails usages that only sign certificates or CRLs, and warns of others,
+/// because clients differ: OpenSSL requires digitalSignature, keyEncipherment or keyAgreement, browsers require digitalSignature,
 /// and webpki requires none of them.
-fn key_usage(file: &str, usage: &Usage) -> Option<Finding> {
-    let names = usage.key_usage.as_ref()?;
+fn key_usage(names: &[&str]) -> Option<(Status, String)> {
     if names.iter().any(|name| ["digitalSignature", "keyEncipherment"].contains(name)) {
         return None;
     }
     let signs_only = !names.is_empty() && names.iter().all(|name| ["keyCertSign", "cRLSign"].contains(name));
     let found =
         if names.is_empty() { "an empty key usage".into() } else { format!("the key usage {}", list(names)) };
-    let finding = if signs_only {
-        let detail = format!(
-            "{file} has {found}, which permits only signing certificates or CRLs; TLS clients reject it"
-        );
-        Finding::fail(Check::Purpose, detail)
+    Some(if signs_only {
+        let why = "which permits only signing certificates or CRLs; TLS clients reject it";
+        (Status::Fail, format!("{found}, {why}"))
     } else {
-        let detail = format!(
-            "{file} has {found}, without digitalSignature or keyEncipherment; many TLS clients reject it"
-        );
-        Finding::warn(Check::Purpose, detail)
-    };
-    Some(finding.hint("issue it as a server certificate, with the key usage digitalSignature"))
-}
-
-fn precertificate(file: &str, usage: &Usage) -> Option<Finding> {
-    usage.is_precertificate.then(|| {
-        let detail = format!(
-            "{file} has a precertificate (CT poison, 1.3.6.1.4.1.11129.2.4.3) instead of the final certificate"
-        );
-        Finding::fail(Check::Purpose, detail).hint("pass the final certificate, which the CA issues after it")
+        let why = "without digitalSignature or keyEncipherment; many TLS clients reject it";
+        (Status::Warn, format!("{found}, {why}"))
     })
-}
-
-fn unknown_critical(file: &str, usage: &Usage) -> Option<Finding> {
-    let found = (!usage.unknown_critical.is_empty()).then(|| list(&usage.unknown_critical))?;
-    let detail = format!("{file} has critical extensions unknown to TLS clients, which reject it: {found}");
-    Some(
-        Finding::fail(Check::Purpose, detail)
-            .hint("issue it without them, or without marking them as critical"),
-    )
-}
-
-fn wrongly_critical(file: &str, usage: &Usage) -> Option<Finding> {
-    let found = (!usage.wrongly_critical.is_empty()).then(|| list(&usage.wrongly_critical))?;
-    let detail = format!(
-        "{file} has extensions that should not be marked as critical: {found}; many TLS clients reject it"
-    );
-    Some(Finding::warn(Check::Purpose, detail).hint("issue it without marking them as critical"))
-}
-
-fn unreadable(file: &str, extension: &str) -> Finding {
-    Finding::fail(
-        Check::Purpose,
-        format!("{file} has a malformed {extension} extension; TLS clients reject it"),
-    )
-    .hint("have the CA issue it again; RFC 5280 forbids this encoding")
 }
 
 /// Roots are left out: a root is trusted for its key, whatever its signature.
@@ -113,7 +93,7 @@ fn broken_signatures(file: &str, chain: &Chain) -> impl Iterator<Item = Finding>
         Some(format!("{file}: the intermediate {} is signed with {}", issuer.label(), issuer.broken_hash?))
     });
     leaf.into_iter().chain(issuers).map(|detail| {
-        Finding::warn(Check::Purpose, format!("{detail}; TLS clients require SHA-256 or better"))
-            .hint("renew it from a CA that signs with SHA-256")
+        let detail = format!("{detail}; TLS clients require SHA-256 or better");
+        finding(Status::Warn, detail, "renew it from a CA that signs with SHA-256")
     })
 }
