@@ -1,9 +1,9 @@
 //! `tests/run` and its parts, with stubs of cargo, apt-get and other programs that print what a case needs.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs;
+use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
@@ -71,8 +71,13 @@ impl Stubs {
     }
 
     fn add(&self, name: &str, script: &str) {
-        fs::write(self.path(name), format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(self.path(name), Permissions::from_mode(0o755)).unwrap();
+        // In a process of its own: a child of another thread may inherit a file that is open here, and the system runs no
+        // program that is open for writing.
+        let mut install = Command::new("install");
+        install.args(["-m", "755", "/dev/stdin"]).arg(self.path(name)).stdin(Stdio::piped());
+        let mut install = install.spawn().unwrap();
+        write!(install.stdin.take().unwrap(), "#!/bin/sh\n{script}\n").unwrap();
+        assert!(install.wait().unwrap().success());
     }
 
     fn command(&self, program: &str) -> Command {

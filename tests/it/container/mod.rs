@@ -63,7 +63,7 @@ fn simulator() -> PathBuf {
 fn boot(packages: &str, files: &[PathBuf], script: &str) -> Output {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL"]);
-    // Debian's packages come from the network, which `tests/isolated` hides, but not from cargo, the parent process.
+    // Debian's packages come from the network. `tests/isolated` hides it from this process, but not from its parent.
     command.arg("nsenter").arg(format!("--net=/proc/{}/ns/net", parent_id()));
     command.args(["unshare", "--mount", "--propagation", "private", "--mount-proc"]);
     command.args(["--pid", "--fork", "--kill-child", "bash"]);

@@ -231,6 +231,7 @@ fn long_release_names_fit_cron_jobs() {
     for (release, name) in [
         ("a".repeat(53), "a".repeat(52)),
         (format!("{}-b", "a".repeat(51)), "a".repeat(51)),
+        (format!("{}.b", "a".repeat(51)), "a".repeat(51)),
         ("edgecert".into(), "edgecert".into()),
     ] {
         let objects = validate(&chart::render_release(&release, "prometheusRule: true")).unwrap();
@@ -250,6 +251,7 @@ fn values_that_cannot_work_are_refused() {
         ("mountedSecrets: [a-tls]\nselector: edge=yes", "$.selector '' was expected"),
         ("mountedSecrets: a-tls", "$.mountedSecrets 'a-tls' is not of type 'array'"),
         ("mountedSecrets: [example.com]", "$.mountedSecrets[0] 'example.com' does not match"),
+        ("mountedSecrets: [a-tls, a-tls]", "$.mountedSecrets ['a-tls', 'a-tls'] has non-unique elements"),
         ("shards: 0", "$.shards 0 is less than the minimum"),
         ("shards: '3'", "$.shards '3' is not of type 'integer'"),
         ("baseUrl: http://cdn.example.com", "$.baseUrl"),
@@ -258,7 +260,7 @@ fn values_that_cannot_work_are_refused() {
         let errors = chart::values(yaml).1;
         assert!(errors.contains(error), "{yaml}: {errors}");
     }
-    for yaml in ["shards: 3", "mountedSecrets: [a-tls]", "global: {region: a}"] {
+    for yaml in ["shards: 3", "mountedSecrets: [a-tls]", "global: {region: a}", "enabled: true"] {
         assert_eq!(chart::values(yaml).1, "", "{yaml}");
     }
 }

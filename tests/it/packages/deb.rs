@@ -47,7 +47,7 @@ fn deb_is_used_upgraded_and_purged() {
     let (service, pebble) = (sandbox(&["a.example"]), Pebble::start());
     let endpoints = service.endpoints();
 
-    // Debian's packages come from the network, which `tests/isolated` hides, but not from cargo, the parent process.
+    // Debian's packages come from the network. `tests/isolated` hides it from this process, but not from its parent.
     let namespaces = "exec 9<\"/proc/$0/ns/net\"; exec setpriv --pdeathsig KILL unshare --mount \
         --propagation private --mount-proc --pid --fork --kill-child bash \"$@\"";
     let mut command = Command::new("bash");
