@@ -44,20 +44,24 @@ pub struct Finding {
 }
 
 impl Finding {
+    pub(super) fn new(check: Check, status: Status, detail: impl Into<String>) -> Self {
+        Self { check, status, detail: detail.into(), hint: None, uncovered: None }
+    }
+
     pub(super) fn ok(check: Check, detail: impl Into<String>) -> Self {
-        Self { check, status: Status::Ok, detail: detail.into(), hint: None, uncovered: None }
+        Self::new(check, Status::Ok, detail)
     }
 
     pub(super) fn skipped(check: Check, detail: impl Into<String>) -> Self {
-        Self { check, status: Status::Skipped, detail: detail.into(), hint: None, uncovered: None }
+        Self::new(check, Status::Skipped, detail)
     }
 
     pub(super) fn warn(check: Check, detail: impl Into<String>) -> Self {
-        Self { check, status: Status::Warn, detail: detail.into(), hint: None, uncovered: None }
+        Self::new(check, Status::Warn, detail)
     }
 
     pub(super) fn fail(check: Check, detail: impl Into<String>) -> Self {
-        Self { check, status: Status::Fail, detail: detail.into(), hint: None, uncovered: None }
+        Self::new(check, Status::Fail, detail)
     }
 
     pub(super) fn hint(mut self, hint: impl Into<Hint>) -> Self {

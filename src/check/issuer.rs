@@ -36,7 +36,7 @@ pub(super) fn check(file: &str, chain: &Chain, context: &CheckContext<'_>) -> Fi
             instead: "issue it in the CA's production environment",
             flags: &[ALLOW_UNTRUSTED],
         }),
-        status => Finding { check: Check::Issuer, status, detail, hint: None, uncovered: None },
+        status => Finding::new(Check::Issuer, status, detail),
     }
 }
 

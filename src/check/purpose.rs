@@ -18,7 +18,7 @@ pub(super) fn check(file: &str, chain: &Chain) -> Vec<Finding> {
 }
 
 fn finding(status: Status, detail: String, hint: &'static str) -> Finding {
-    Finding { status, ..Finding::ok(Check::Purpose, detail) }.hint(hint)
+    Finding::new(Check::Purpose, status, detail).hint(hint)
 }
 
 /// The problems of the leaf: the status, the rest of a sentence that begins with its file and "has", and a hint.
