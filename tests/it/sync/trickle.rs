@@ -46,7 +46,7 @@ impl Fleet {
 fn checks_are_spread_and_limited() {
     let fleet = Fleet::new();
     let edge = &fleet.service.endpoints().edge;
-    // An edge that did not answer in time is checked again by the next run.
+    // A lineage is due at its own moment of the period, which may be the present one.
     let is_settled = || (0..3).any(|_| fleet.checked(edge) == 0);
     assert!(is_settled(), "nothing is due after a deployment");
     set_back(fleet.state.path(), DAY / 4);
