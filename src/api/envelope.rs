@@ -87,7 +87,7 @@ fn find_list_within(json: &Value, kind: ListKind, depth: usize) -> Option<&Value
     direct.or_else(nested).or_else(|| largest_array(map, kind))
 }
 
-/// The largest array of objects. In the outline of a list, an array is its number, its length and its first element.
+/// The largest array of objects. In the outline of a list, an array is its index, its length and its first element.
 fn largest_array(map: &Map<String, Value>, kind: ListKind) -> Option<&Value> {
     let is_list = |value: &&Value| match value.as_array().map(Vec::as_slice) {
         Some([.., last]) => last.is_object(),

@@ -324,7 +324,7 @@ impl Uploaded {
     }
 }
 
-/// One name, several names in one string, or an array. What is withheld is no name.
+/// The names in a field: one, several in one string, or an array of them. Withheld text yields none.
 fn domain_texts(domain: Option<&Value>) -> impl Iterator<Item = &str> {
     let (text, items) = match domain {
         Some(Value::String(text)) if text != WITHHELD => (text.as_str(), [].as_slice()),
