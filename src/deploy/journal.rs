@@ -11,7 +11,6 @@ use time::OffsetDateTime;
 use super::client_cache::ClientCache;
 use super::conversion::{by_another_run, recorded_leaf, recorded_sites, recorded_source};
 use super::error::DeployError;
-use super::renewal::{MAX_SMALL_ACCOUNT, Renewal};
 use crate::bundle::{self, Files, LeafPeek};
 use crate::cert::Certificate;
 use crate::clock::{self, Deadline};
@@ -205,14 +204,6 @@ impl Journal {
         self.state.as_ref().map(|state| state.stored_records(&service)).unwrap_or_default()
     }
 
-    /// The sites to read instead of the listing of a large account, if the leaf is a plain renewal.
-    pub(super) fn renewal(&self, settings: &Settings, deployments: &ServiceDeployments) -> Option<Renewal> {
-        // `sync` has a reason to list the account.
-        let state = self.state.as_ref().filter(|_| self.origin != Origin::State);
-        let (state, leaf) = state.zip(self.leaf.as_ref())?;
-        Renewal::new(&self.name, state, leaf, &settings.base_url.to_string(), deployments)
-    }
-
     /// Sets the leaf that is to be deployed.
     pub(crate) fn set_leaf(&mut self, leaf: &Certificate) {
         self.leaf = Some(recorded_leaf(leaf));
@@ -304,9 +295,6 @@ impl Journal {
             let sites = recorded_sites(&report.body.sites, &state.sites);
             if let Some(push) = report.body.longest_push() {
                 state.add_push(push);
-            }
-            if let Some(listed) = report.body.listed_sites {
-                state.large_account = Some(listed).filter(|sites| *sites > MAX_SMALL_ACCOUNT);
             }
             state.finish(report.exit_code(), error, sites, &report.body.records, clock::now());
         }

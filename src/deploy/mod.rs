@@ -16,7 +16,6 @@ mod not_needed;
 mod pending_site;
 mod planning;
 mod polling;
-mod renewal;
 mod request;
 mod rollout;
 mod scope;
@@ -35,7 +34,6 @@ pub(crate) use self::conversion::{record_leaf, recorded_domains, recorded_leaf, 
 pub(crate) use self::error::DeployError;
 pub(crate) use self::journal::Journal;
 pub(crate) use self::left_behind::left_behind;
-use self::renewal::Renewal;
 pub(crate) use self::request::AccountSnapshot;
 use self::request::RolloutRequest;
 pub(crate) use self::rollout::incomplete_listing;
@@ -48,7 +46,7 @@ use crate::plan::Allow;
 use crate::progress::{Phase, Progress};
 use crate::report::{CertificateReport, DeployReport};
 use crate::secret::Redactor;
-use crate::settings::{Guards, Settings, Verify};
+use crate::settings::{Guards, Settings};
 use crate::source::Source;
 use crate::state::ServiceDeployments;
 use crate::{file, text};
@@ -163,7 +161,6 @@ impl Deployment<'_> {
         let deployed = journal.deployed_sites(self.settings, deployments);
         let missed = if self.force { HashMap::new() } else { journal.missed_sites(self.settings) };
         let records = journal.stored_records(self.settings);
-        let renewal = self.may_renew().then(|| journal.renewal(self.settings, deployments)).flatten();
         journal.begin(report);
         let mut redactor = Redactor::default();
         vetted.key().hide_in(&mut redactor);
@@ -181,7 +178,6 @@ impl Deployment<'_> {
             missed: &missed,
             records: &records,
             listing: self.account.map(|account| &account.listing),
-            renewal: renewal.as_ref(),
             upload_only: self.upload_only,
             force: self.force,
             dry_run: self.dry_run,
@@ -189,13 +185,6 @@ impl Deployment<'_> {
             progress: self.progress,
         };
         rollout::run(&request, report).await
-    }
-
-    /// Whether the listing of a large account may be left out.
-    fn may_renew(&self) -> bool {
-        let is_plain = self.account.is_none() && !self.upload_only && !self.force && !self.dry_run;
-        // What the records hold is only known from the edge.
-        is_plain && self.settings.verify != Verify::Off && Renewal::is_allowed(self.domains, self.allow())
     }
 
     fn allow(&self) -> Allow {

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use super::client_cache::ClientCache;
-use super::renewal::Renewal;
 use crate::api::Client;
 use crate::check::Vetted;
 use crate::clock::Deadline;
@@ -37,8 +36,6 @@ pub(super) struct RolloutRequest<'a> {
     pub(super) records: &'a [u64],
     /// The account as listed earlier; `None` lists it.
     pub(super) listing: Option<&'a IndexedListing>,
-    /// The sites of a large account that are to be read instead of its listing; `None` lists it.
-    pub(super) renewal: Option<&'a Renewal>,
     /// Upload for `domains` and do nothing else.
     pub(super) upload_only: bool,
     /// Upload even for sites that have the leaf.

@@ -10,7 +10,6 @@ use super::not_needed::Contender;
 use super::pending_site::{PendingSite, StoredRecord};
 use super::planning::PlanInputs;
 use super::polling::Polling;
-use super::renewal::Renewal;
 use super::request::RolloutRequest;
 use super::scope::Scope;
 use super::site_error::SiteError;
@@ -37,9 +36,6 @@ pub(super) async fn run(request: &RolloutRequest<'_>, report: &mut DeployReport)
         (true, false) => upload_only(request, report).await,
         (false, _) => {
             request.progress.enter(Phase::Reading);
-            if renew(request, report).await? {
-                return Ok(());
-            }
             let own;
             let listing = if let Some(listing) = request.listing {
                 listing
@@ -47,8 +43,7 @@ pub(super) async fn run(request: &RolloutRequest<'_>, report: &mut DeployReport)
                 own = IndexedListing::new(request.client.listing().await?);
                 &own
             };
-            report.body.listed_sites = Some(listing.listing().sites.len());
-            let result = run_planned(request, listing, None, report).await;
+            let result = run_planned(request, listing, report).await;
             if listing.listing().gaps().next().is_some() {
                 report_gaps(&Names::of(request.vetted.chain().leaf.dns_names()), listing.listing(), report);
             }
@@ -74,21 +69,12 @@ pub(crate) fn incomplete_listing(gap: &Gap) -> CommandError {
     CommandError::from(gap).with_consequence("what is not listed was not deployed")
 }
 
-/// Rolls out without listing the sites of a large account. Returns whether that was possible; if not, nothing was sent.
-async fn renew(request: &RolloutRequest<'_>, report: &mut DeployReport) -> Result<bool, DeployError> {
-    let Some(renewal) = request.renewal else { return Ok(false) };
-    let Some(listing) = renewal.read(request).await else { return Ok(false) };
-    run_planned(request, &listing, Some(renewal), report).await
-}
-
-/// Plans and rolls out. Returns false, and has sent nothing, if the listing is that of a renewal and something else has
-/// to be done.
+/// Plans and rolls out.
 async fn run_planned(
     request: &RolloutRequest<'_>,
     listing: &IndexedListing,
-    renewal: Option<&Renewal>,
     report: &mut DeployReport,
-) -> Result<bool, DeployError> {
+) -> Result<(), DeployError> {
     let leaf = &request.vetted.chain().leaf;
     let names = Names::of(leaf.dns_names());
     let account = listing.around(&names, request.domains, request.records.iter().copied());
@@ -97,7 +83,7 @@ async fn run_planned(
     let scope = Scope::new(request.domains, names, is_contending.then_some(&contender), &account);
     require_earlier_sites(request, &scope, &account, listing)?;
     if !scope.has_sites(&leaf.names(), may_skip(request, &account), &account, report)? {
-        return Ok(true);
+        return Ok(());
     }
     let edge =
         Edge::new(request.vetted.chain(), &request.settings.edge_addresses, request.clients.handshakes()?);
@@ -114,12 +100,8 @@ async fn run_planned(
         force: request.force,
     };
     let plan = planning.plan();
-    if renewal.is_some() && !Renewal::is_followed_by(&plan, &survey) {
-        return Ok(false);
-    }
     let covers = |domain: &Domain| scope.covers(domain);
     report.warnings.extend(left_by_renewal(request.lineage, covers, &account, request.deployments));
-    report.warnings.extend(renewal.map(Renewal::note));
     let log = EdgeLog { survey: &survey, leaf: recorded_leaf(leaf).to_seen(), now: contender.now };
     if request.dry_run {
         report.set_plan(plan.steps());
@@ -135,7 +117,7 @@ async fn run_planned(
     }
     report_untouched(&plan, &log, request.settings, report);
     report.body.sites.sort_by(|a, b| a.domain.cmp(&b.domain));
-    Ok(true)
+    Ok(())
 }
 
 /// Fails if no requested site is listed although the lineage was deployed before: the API key may be that of another
@@ -192,13 +174,13 @@ async fn carry_out(
     log: &EdgeLog<'_>,
     report: &mut DeployReport,
 ) {
-    let account_sites =
-        request.renewal.map_or(0, |renewal| renewal.site_count).max(listing.listing().sites.len());
     let mut results = upload_planned(request, &plan.uploads, listing, report).await;
     find_created(&mut results, listing);
     let mut sites = pending_sites(plan, &results, request.settings.verify);
     bind_planned(request, &mut sites).await;
-    Polling { request, edge, account_sites }.wait_until_served(&mut sites).await;
+    Polling { request, edge, account_sites: listing.listing().sites.len() }
+        .wait_until_served(&mut sites)
+        .await;
 
     report_results(plan, &results, &sites, log, request.settings, report);
 }

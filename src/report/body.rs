@@ -54,9 +54,6 @@ pub(crate) struct DeployBody {
     /// For the state; not part of the JSON object.
     #[serde(skip)]
     pub(crate) records: ChangedRecords,
-    /// The number of sites that the account listed, for the state; `None`: it was not listed.
-    #[serde(skip)]
-    pub(crate) listed_sites: Option<usize>,
     /// The planned steps; `None` except for `plan` and `deploy --dry-run`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) plan: Option<Vec<Step>>,

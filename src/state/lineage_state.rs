@@ -66,9 +66,6 @@ pub(crate) struct LineageState {
     /// The longest push measured so far, in milliseconds; `None`: there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     longest_push_ms: Option<u64>,
-    /// The number of sites of the account when a run listed it last, if it is large; `None`: it is small, or unknown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) large_account: Option<usize>,
 }
 
 /// Where the files of a lineage are. The paths are absolute; every run reads the files again.
@@ -167,7 +164,6 @@ impl LineageState {
         let path_checked = before.as_ref().and_then(|before| before.path_checked.clone());
         let records = before.as_ref().map(Self::records).unwrap_or_default();
         let longest_push_ms = before.as_ref().and_then(|before| before.longest_push_ms);
-        let large_account = before.as_ref().and_then(|before| before.large_account);
         let (last_success, mut sites, sites_leaf) =
             before.map(|before| (before.last_success, before.sites, before.sites_leaf)).unwrap_or_default();
         if is_new {
@@ -194,7 +190,6 @@ impl LineageState {
             path_checked,
             edge_checked_at: None,
             longest_push_ms,
-            large_account,
         }
     }
 
@@ -299,15 +294,6 @@ impl LineageState {
             && self.pending_since.is_none()
             && self.leaf.as_ref() == Some(leaf)
             && self.options == *options
-    }
-
-    /// The leaf that the last run deployed to every covered site, and the number of sites of the account. `None` if the
-    /// account is not known to be large, or if anything is pending.
-    pub(crate) fn settled_in_large_account(&self, service: &str) -> Option<(&LeafState, usize)> {
-        let is_settled = self.has_succeeded() && self.pending_since.is_none() && self.missing_since.is_none();
-        let is_of_run = self.has_current_sites() && self.sites_service() == Some(service);
-        let is_known = is_settled && is_of_run && self.options.domains.is_empty();
-        self.leaf.as_ref().zip(self.large_account).filter(|_| is_known)
     }
 
     /// The record of each site that a leaf was deployed to, by site. Sites whose push was not confirmed are included;

@@ -52,8 +52,6 @@ const IN_LARGE_ACCOUNT: [Figure; 2] = [
     },
     Figure { row: 7, name: "the same, peak memory", unit: Unit::Bytes, goal: Goal::AtMost(20e6) },
 ];
-const RENEWAL: Figure =
-    ratio(7, "renewal with the same names / in an account of 10 sites, instructions", Goal::AtMost(1.05));
 const SMALL_UNCHANGED: [Figure; 2] = [
     ratio(8, "sync, 10,000 unchanged, account of 10 / cat, wall", Goal::AtMost(0.4)),
     ratio(8, "the same, CPU", Goal::None),
@@ -89,7 +87,6 @@ pub(crate) fn add(fixture: &Fixture, table: &mut Table) -> Result<()> {
     };
     table.add(BESIDE, large().and_then(|large| beside(fixture, &fleet, large)));
     table.add_all(IN_LARGE_ACCOUNT, large().and_then(|large| first_deploy(fixture, &fleet, large)));
-    table.add(RENEWAL, renewal(fixture));
     table.add_all(SMALL_UNCHANGED, unchanged_in_small_account(fixture, &fleet));
     table.add_all(
         LARGE_UNCHANGED,
@@ -201,32 +198,6 @@ fn first_deploy(fixture: &Fixture, fleet: &Fleet, large: &Server) -> Result<[Mea
     let instructions = instructions(&scratch, &call("instructions"))?;
     let memory = observe::peak_memory(&scratch, &call("memory"))?;
     Ok([Measured::value(instructions as f64), Measured::value(memory as f64)])
-}
-
-fn renewal(fixture: &Fixture) -> Result<Measured> {
-    let [large, small] = [(LARGE_ACCOUNT, "renewal-large"), (SMALL_ACCOUNT, "renewal-small")]
-        .map(|(sites, name)| renewal_in_account(fixture, sites, &fixture.memory(name)?));
-    let (large, small) = (large?, small?);
-    Ok(Measured::of_two(large / small, large, small, Unit::Instructions))
-}
-
-/// Instructions of deploying a renewal while the edge serves the leaf before. Nothing is verified afterwards, because
-/// the edge keeps serving it.
-fn renewal_in_account(fixture: &Fixture, sites: Range<usize>, state: &Path) -> Result<f64> {
-    let certbot = tempfile::TempDir::new()?;
-    let mut lineage = fixture.lineage(certbot.path(), sites.start)?;
-    let server =
-        Server::start(fixture, &Service { edge: Some(&lineage), ..Service::with_sites(sites.clone()) })?;
-    let call = || {
-        let call =
-            fixture.hook(&server, state).env("EDGECERT_TRUST_ANCHORS", "off").env("EDGECERT_WAIT", "0");
-        let call = call.env("EDGECERT_EDGE_ADDRESS", server.edge()).env("RENEWED_LINEAGE", lineage.live());
-        call.env("RENEWED_DOMAINS", lineage.name())
-    };
-    run(call().args(["--force"]).command())?;
-    let renewed = call();
-    lineage.renew(&fixture.authority.renew(&[domain(sites.start)])?)?;
-    Ok(instructions(certbot.path(), &renewed)? as f64)
 }
 
 /// Instructions of deploying a renewal. The state directory may hold other lineages, `total` with the one renewed.

@@ -45,7 +45,6 @@ mod incomplete;
 mod instructions;
 mod kills;
 mod kubernetes;
-mod large_account;
 mod limbo;
 mod look;
 mod manual;
