@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use zeroize::Zeroizing;
 
 pub(crate) use self::memory::{MEMORY, is_in_memory, is_provided, provide};
-pub(crate) use self::staged::{StagedFile, probe, sync_directory};
+pub(crate) use self::staged::{StagedFile, check_size_limit, probe, sync_directory};
 use crate::clock::Deadline;
 use crate::text::count;
 

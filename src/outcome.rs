@@ -49,11 +49,6 @@ impl Outcome {
         matches!(self, Self::Served | Self::Synced | Self::Uploaded | Self::Stale)
     }
 
-    /// Whether nothing was stored, as far as is known, so that the site keeps its certificate.
-    pub(crate) fn is_failed(&self) -> bool {
-        matches!(self, Self::Queued | Self::Guarded | Self::Refused)
-    }
-
     /// Whether the record was bound and no address of the edge served another leaf.
     pub(crate) fn is_deployed(&self) -> bool {
         self.is_bound() && *self != Self::Stale

@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use crate::cli::DeployArgs;
 use crate::clock::{Deadline, Start};
 use crate::context::Context;
-use crate::deploy::{ClientCache, DeployError, Deployment, Journal, recorded_domains, recorded_options};
+use crate::deploy::{ClientCache, DeployError, Deployment, Journal, recorded_domains, run_options};
 use crate::error::CommandError;
 use crate::hint::{Command, Place};
 use crate::inventory;
@@ -19,7 +19,7 @@ use crate::report::{AnyReport as _, DeployReport, SourceReport};
 use crate::runtime::{Runtime, RuntimeError};
 use crate::settings::{Configuration, Layer, Layers, LineageEntry, Settings, SettingsError};
 use crate::source::{self, Source, SourceError};
-use crate::state::{self, Origin, Overrides};
+use crate::state::{self, Given, Origin};
 
 /// Deploys the certificate that the command line or the hook's environment names.
 pub(crate) fn run(
@@ -101,7 +101,7 @@ impl<'a> Run<'a> {
         let command = match origin {
             _ if args.dry_run => Command::Plan,
             Origin::Hook => Command::Hook,
-            Origin::Hand | Origin::State => Command::Deploy,
+            Origin::Hand | Origin::Retry | Origin::Standing => Command::Deploy,
         };
         let has_domain_flag = !args.domains.is_empty();
         let place = Place { command, is_recorded: false, lineage: Some(source.flags()), has_domain_flag };
@@ -241,10 +241,12 @@ impl Target {
         if args.dry_run {
             return Ok(Journal::read_only(&self.source, state_dir, report));
         }
-        let overrides =
-            Overrides { domains: recorded_domains(&distinct(&args.domains)), settings: self.flags.clone() };
-        let (settings, guards) = (self.settings.as_ref().ok(), args.guards.guards());
-        let options = recorded_options(settings, overrides, guards, &self.domains);
-        Journal::open(&self.source, (options, origin), state_dir, deadline, report).await
+        let given = Given {
+            domains: recorded_domains(&distinct(&args.domains)),
+            settings: self.flags.clone(),
+            guards: args.guards.guards(),
+        };
+        let options = run_options(self.settings.as_ref().ok(), &self.domains, given, origin);
+        Journal::open(&self.source, options, state_dir, deadline, report).await
     }
 }

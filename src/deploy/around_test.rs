@@ -20,7 +20,7 @@ use crate::report::DeployReport;
 use crate::settings::Verify;
 use crate::sightings::EdgeMemory;
 use crate::state::{
-    DeployOptions, Deployments, LeafRank, LeafState, LineageState, Origin, ServiceDeployments, SiteState,
+    Deployments, Given, LeafRank, LeafState, LineageState, Origin, RunOptions, ServiceDeployments, SiteState,
     SourceState,
 };
 use crate::verify::fixture::Shown;
@@ -283,10 +283,11 @@ fn state(rng: &mut Rng, lineage: &str, domains: &[Domain]) -> LineageState {
         directory: None,
         target: None,
     };
-    let options = DeployOptions { service: Some(SERVICE.to_owned()), ..DeployOptions::default() };
+    let (given, origin) = (Given::default(), Origin::Hook);
+    let options = RunOptions { service: Some(SERVICE.to_owned()), domains: Vec::new(), given, origin };
     let leaf = leaf(rng, lineage);
     let now = leaf.not_before;
-    let mut state = LineageState::begin(None, source, (options, Origin::Hook), Some(leaf), now);
+    let mut state = LineageState::begin(None, source, &options, Some(leaf), now);
     let sites = (1..=8).filter(|_| rng.u8(..4) == 0).collect::<Vec<u64>>();
     let sites = sites.into_iter().map(|id| {
         let outcomes =
@@ -298,6 +299,7 @@ fn state(rng: &mut Rng, lineage: &str, domains: &[Domain]) -> LineageState {
             cert_id: Some(rng.u64(1..=8)),
             outcome: outcomes[rng.usize(..outcomes.len())].clone(),
             detail: None,
+            leaf: None,
             edge: EdgeMemory::default(),
         }
     });
@@ -305,7 +307,7 @@ fn state(rng: &mut Rng, lineage: &str, domains: &[Domain]) -> LineageState {
     let stored = (1..=8).filter(|_| rng.u8(..6) == 0).collect();
     let maybe_stored = (1..=8).filter(|_| rng.u8(..12) == 0).collect();
     let changed = ChangedRecords { stored, maybe_stored, ..ChangedRecords::default() };
-    state.finish(0, None, sites, &changed, now);
+    state.finish((0, None), sites, &changed, &options, now);
     state
 }
 

@@ -8,28 +8,21 @@ use crate::names::Domain;
 use crate::outcome::Outcome;
 use crate::plan::RecordLeaf;
 use crate::report::SiteReport;
-use crate::settings::{Guards, Settings};
+use crate::settings::Settings;
 use crate::sightings::{EdgeFindings, EdgeMemory};
 use crate::source::Source;
-use crate::state::{self, DeployOptions, LeafRank, Overrides, SiteState, StoredLeaf};
+use crate::state::{self, Given, LeafRank, Origin, RunOptions, SiteState, StoredLeaf};
 use crate::text::rfc3339;
 
-/// The options of a deployment. The service is unknown if the settings could not be resolved.
-pub(crate) fn recorded_options(
+/// How a run deploys a lineage, for its state. The service is unknown if the settings could not be resolved.
+pub(crate) fn run_options(
     settings: Option<&Settings>,
-    overrides: Overrides,
-    guards: Guards,
     domains: &[Domain],
-) -> DeployOptions {
-    DeployOptions {
-        service: settings.map(|settings| settings.base_url.to_string()),
-        domains: recorded_domains(domains),
-        overrides,
-        allow_shrink: guards.allow_shrink,
-        allow_older: guards.allow_older,
-        replace_lets: guards.replace_lets,
-        allow_partial: guards.allow_partial,
-    }
+    given: Given,
+    origin: Origin,
+) -> RunOptions {
+    let service = settings.map(|settings| settings.base_url.to_string());
+    RunOptions { service, domains: recorded_domains(domains), given, origin }
 }
 
 /// The domains as they were given.
@@ -65,7 +58,7 @@ pub(crate) fn record_leaf(stored: &StoredLeaf) -> RecordLeaf {
     RecordLeaf { issued, expires, fingerprint, issuer: None, names, is_certain: stored.is_certain }
 }
 
-/// The sites that a run reported, with what earlier runs, which reported `before`, saw of their edges.
+/// The sites that a run was for or bound, with what earlier runs, which reported `before`, saw of their edges.
 pub(crate) fn recorded_sites(sites: &[SiteReport], before: &[SiteState]) -> Vec<SiteState> {
     let by_id: HashMap<u64, &SiteState> = before.iter().filter_map(|site| Some((site.id?, site))).collect();
     // The bare upload reports no ids.
@@ -80,7 +73,8 @@ pub(crate) fn recorded_sites(sites: &[SiteReport], before: &[SiteState]) -> Vec<
         let by_id = site.id.and_then(|id| by_id.get(&id));
         by_id.or_else(|| by_host.get(&host(&site.domain)?)).map(|site| site.edge.clone())
     };
-    sites.iter().map(|site| recorded_site(site, known(site).unwrap_or_default())).collect()
+    let own = sites.iter().filter(|site| site.is_required || site.outcome.is_bound());
+    own.map(|site| recorded_site(site, known(site).unwrap_or_default())).collect()
 }
 
 fn recorded_site(site: &SiteReport, mut edge: EdgeMemory) -> SiteState {
@@ -92,6 +86,7 @@ fn recorded_site(site: &SiteReport, mut edge: EdgeMemory) -> SiteState {
         cert_id: site.cert_id,
         outcome: site.outcome.clone(),
         detail: site.detail.clone(),
+        leaf: None,
         edge,
     }
 }

@@ -20,18 +20,29 @@ use crate::runtime::offload;
 use crate::settings::Settings;
 use crate::source::Source;
 use crate::state::{
-    self, DeployOptions, LineageState, Lock, LockError, Origin, ServiceDeployments, SiteState, Store,
-    WriteError,
+    self, Deployments, Given, LineageState, Lock, LockError, Origin, RunOptions, ServiceDeployments,
+    SiteState, Store, WriteError,
 };
 use crate::text::{self, rfc3339};
+
+/// What earlier runs on a lineage left behind.
+pub(super) struct Memory {
+    service: String,
+    /// The record of each site that one deployed this leaf to.
+    pub(super) deployed: HashMap<u64, u64>,
+    /// The record of each site that an upload of this leaf did not reach, because that record feeds it.
+    pub(super) missed: HashMap<u64, u64>,
+    /// The records in which one stored a leaf.
+    pub(super) records: Vec<u64>,
+    state: Option<LineageState>,
+}
 
 /// The state of one lineage while it is deployed.
 #[expect(clippy::struct_excessive_bools, reason = "independent facts about one run")]
 pub(crate) struct Journal {
     name: String,
     source: state::SourceState,
-    options: DeployOptions,
-    origin: Origin,
+    options: RunOptions,
     /// The leaf on disk, once it is known.
     leaf: Option<state::LeafState>,
     /// `None` if there is no usable state directory.
@@ -56,12 +67,12 @@ impl Journal {
     /// Locks the lineage, waiting for another run until the deadline, and reads its state.
     pub(crate) async fn open(
         source: &Source,
-        (options, origin): (DeployOptions, Origin),
+        options: RunOptions,
         directory: Option<&Path>,
         deadline: Deadline,
         report: &mut DeployReport,
     ) -> Result<Self, DeployError> {
-        let mut journal = Self { options, origin, ..Self::new(source) };
+        let mut journal = Self { options, ..Self::new(source) };
         match directory {
             _ if !source.is_on_disk() => {
                 report.warnings.push(not_recorded("it is from standard input"));
@@ -96,8 +107,12 @@ impl Journal {
         Self {
             name: state::lineage_name(source),
             source: recorded_source(source),
-            options: DeployOptions::default(),
-            origin: Origin::State,
+            options: RunOptions {
+                service: None,
+                domains: Vec::new(),
+                given: Given::default(),
+                origin: Origin::Standing,
+            },
             leaf: None,
             store: None,
             lock: None,
@@ -149,7 +164,8 @@ impl Journal {
         };
         // Not `<`: the clock may have been set back in between.
         self.has_newer_run = begun != Some(state.begun_at);
-        if self.has_newer_run && state.pending_since.is_some() && state.options != self.options {
+        let is_pending = self.has_newer_run && state.pending_since.is_some();
+        if is_pending && state.given(true).0 != self.options.given {
             return Err(DeployError::NewerRun { lineage: self.name.clone() });
         }
         Ok(())
@@ -165,43 +181,51 @@ impl Journal {
         &self.name
     }
 
-    /// What the lineages of this host deployed to the service.
-    pub(super) fn deployments(&self, settings: &Settings, report: &mut DeployReport) -> ServiceDeployments {
-        let (own, service) = ((self.name.as_str(), self.state.as_ref()), settings.base_url.to_string());
-        let store = self.store.as_ref();
-        let (deployments, errors) =
-            store.map(|store| store.deployments(own, &service, clock::now())).unwrap_or_default();
-        report.warnings.extend(errors.iter().map(ToString::to_string));
-        deployments
+    /// What earlier runs left behind. To be called before the intent is written.
+    pub(super) fn memory(&self, settings: &Settings) -> Memory {
+        let service = settings.base_url.to_string();
+        let state = self.state.clone();
+        let of_leaf = state.as_ref().zip(self.leaf.as_ref());
+        let deployed = of_leaf.map(|(state, leaf)| state.deployed_sites(&service, leaf)).unwrap_or_default();
+        let missed = of_leaf.map(|(state, leaf)| state.missed_sites(&service, leaf)).unwrap_or_default();
+        let records = state.as_ref().map(|state| state.stored_records(&service)).unwrap_or_default();
+        Memory { service, deployed, missed, records, state }
     }
 
-    /// The record of each site that an earlier run deployed this leaf to, by site. Records that another lineage has
-    /// used since are left out.
-    pub(super) fn deployed_sites(
+    /// What this lineage and those that were ever deployed to one of these sites have deployed.
+    pub(super) fn neighbours<'h>(
+        &self,
+        memory: &Memory,
+        hosts: impl Iterator<Item = &'h str>,
+        report: &mut DeployReport,
+    ) -> ServiceDeployments {
+        let own = (self.name.as_str(), memory.state.as_ref());
+        let neighbours = self.store.as_ref().map(|store| store.neighbours(&memory.service, hosts, own));
+        let (deployments, errors) = neighbours.unwrap_or_default();
+        report.warnings.extend(errors.iter().map(ToString::to_string));
+        deployments.of_service(&memory.service)
+    }
+
+    /// Everything that lineages of this host deployed to the service.
+    pub(super) fn all_deployments(&self, memory: &Memory) -> ServiceDeployments {
+        let states = self.store.as_ref().map(|store| store.read_all().0).unwrap_or_default();
+        let mut deployments = Deployments::default();
+        states.iter().for_each(|(name, state)| deployments.add(name, state));
+        deployments.of_service(&memory.service)
+    }
+
+    /// Notes for the runs on other lineages that this one is deployed to these sites. Must precede the upload.
+    pub(super) fn claim<'h>(
         &self,
         settings: &Settings,
-        deployments: &ServiceDeployments,
-    ) -> HashMap<u64, u64> {
-        let (Some(state), Some(leaf)) = (&self.state, &self.leaf) else { return HashMap::new() };
-        let mut deployed = state.deployed_sites(&settings.base_url.to_string(), leaf);
-        let has_leaf = |record| {
-            deployments.leaves_in(record).iter().all(|known| known.rank.fingerprint == leaf.fingerprint)
-        };
-        deployed.retain(|_, record| has_leaf(*record));
-        deployed
-    }
-
-    /// The record of each site that this leaf did not reach in an earlier run, because another record feeds it.
-    pub(super) fn missed_sites(&self, settings: &Settings) -> HashMap<u64, u64> {
+        hosts: impl Iterator<Item = &'h str>,
+        report: &mut DeployReport,
+    ) {
         let service = settings.base_url.to_string();
-        let state = self.state.as_ref().zip(self.leaf.as_ref());
-        state.map(|(state, leaf)| state.missed_sites(&service, leaf)).unwrap_or_default()
-    }
-
-    /// The records in which earlier runs on this lineage stored a leaf.
-    pub(super) fn stored_records(&self, settings: &Settings) -> Vec<u64> {
-        let service = settings.base_url.to_string();
-        self.state.as_ref().map(|state| state.stored_records(&service)).unwrap_or_default()
+        let is_recorded = !self.is_read_only && self.write_error.is_none();
+        let Some(store) = self.store.as_ref().filter(|_| is_recorded) else { return };
+        let failed = hosts.filter_map(|host| store.claim(&service, host, &self.name).err()).next();
+        report.warnings.extend(failed.map(|error| not_recorded(&error.to_string())));
     }
 
     /// Sets the leaf that is to be deployed.
@@ -225,8 +249,8 @@ impl Journal {
     pub(crate) fn already_deployed(&self, report: &mut DeployReport) -> bool {
         let (Some(state), Some(leaf)) = (&self.state, &self.leaf) else { return false };
         let waited = self.lock.as_ref().is_some_and(|lock| lock.has_waited);
-        let options = if self.has_newer_run { &state.options } else { &self.options };
-        if !(waited || self.has_newer_run) || !state.is_done(leaf, options) {
+        let has_same_options = self.has_newer_run || waited && state.has_standing(&self.options);
+        if !has_same_options || !state.is_done(leaf) {
             return false;
         }
         let at = state.last_success.map(rfc3339).unwrap_or_default();
@@ -236,13 +260,11 @@ impl Journal {
 
     /// Writes the intent to deploy.
     pub(crate) fn begin(&mut self, report: &mut DeployReport) {
-        let (mut options, before) = (self.options.clone(), self.state.take());
-        self.before = before.as_ref().filter(|_| self.origin == Origin::Hand).cloned();
-        let known_service = before.as_ref().and_then(|before| before.options.service.clone());
-        options.service = options.service.or(known_service);
+        let before = self.state.take();
+        self.before = before.as_ref().filter(|_| self.options.origin == Origin::Hand).cloned();
         let (source, leaf) = (self.source.clone(), self.leaf.clone());
         let known = before.clone();
-        self.state = Some(LineageState::begin(before, source, (options, self.origin), leaf, clock::now()));
+        self.state = Some(LineageState::begin(before, source, &self.options, leaf, clock::now()));
         self.has_begun = true;
         self.note_checked_path();
         let is_new = |state: &LineageState| known.is_none_or(|known| !state.adds_nothing_to(&known));
@@ -296,7 +318,8 @@ impl Journal {
             if let Some(push) = report.body.longest_push() {
                 state.add_push(push);
             }
-            state.finish(report.exit_code(), error, sites, &report.body.records, clock::now());
+            let result = (report.exit_code(), error);
+            state.finish(result, sites, &report.body.records, &self.options, clock::now());
         }
         true
     }
@@ -305,14 +328,16 @@ impl Journal {
     /// an earlier state and a check or a guard refused or the run was for another service. With that state, `sync`
     /// still finds a renewal and what was pending.
     fn leaves_nothing_to_retry(&self, report: &DeployReport) -> bool {
-        let Some(kind) = report.kind().filter(|_| self.origin == Origin::Hand && !report.body.changed) else {
+        let Some(kind) =
+            report.kind().filter(|_| self.options.origin == Origin::Hand && !report.body.changed)
+        else {
             return false;
         };
         let before = if self.has_begun { &self.before } else { &self.state };
         let is_refused = matches!(kind, ErrorKind::Refused | ErrorKind::NoInput);
         let service = self.options.service.as_ref();
         let is_other_service =
-            |before: &LineageState| service.is_some() && service != before.options.service.as_ref();
+            |before: &LineageState| service.is_some() && service != before.service.as_ref();
         report.is_misuse() || before.as_ref().is_some_and(|before| is_refused || is_other_service(before))
     }
 
@@ -336,7 +361,7 @@ impl Journal {
     /// The leaf that the options of this run are for if the run ended before reading it; `None` if it cannot be read,
     /// or if the options are from the state.
     fn peek_leaf(&self) -> Option<state::LeafState> {
-        self.store.as_ref().filter(|_| self.origin != Origin::State)?;
+        self.store.as_ref().filter(|_| matches!(self.options.origin, Origin::Hook | Origin::Hand))?;
         let state::SourceState { cert, issuers, key, .. } = self.source.clone();
         match bundle::peek_leaf(&Files { cert, issuers, key }, None) {
             Ok(LeafPeek::Other(leaf)) => Some(recorded_leaf(&leaf)),

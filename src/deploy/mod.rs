@@ -26,11 +26,9 @@ mod upload;
 mod upload_response;
 mod verdict;
 
-use std::collections::HashMap;
-
 pub(crate) use self::anchors::LoadedAnchors;
 pub(crate) use self::client_cache::ClientCache;
-pub(crate) use self::conversion::{record_leaf, recorded_domains, recorded_leaf, recorded_options};
+pub(crate) use self::conversion::{record_leaf, recorded_domains, recorded_leaf, run_options};
 pub(crate) use self::error::DeployError;
 pub(crate) use self::journal::Journal;
 pub(crate) use self::left_behind::left_behind;
@@ -48,7 +46,6 @@ use crate::report::{CertificateReport, DeployReport};
 use crate::secret::Redactor;
 use crate::settings::{Guards, Settings};
 use crate::source::Source;
-use crate::state::ServiceDeployments;
 use crate::{file, text};
 
 /// A lineage to deploy and the options for it.
@@ -152,15 +149,7 @@ impl Deployment<'_> {
         clients: &ClientCache,
         report: &mut DeployReport,
     ) -> Result<(), DeployError> {
-        let deployments = match self.account {
-            Some(account) => &account.deployments,
-            // The bare upload applies no guards and yields to no other lineage.
-            None if self.upload_only => &ServiceDeployments::default(),
-            None => &journal.deployments(self.settings, report),
-        };
-        let deployed = journal.deployed_sites(self.settings, deployments);
-        let missed = if self.force { HashMap::new() } else { journal.missed_sites(self.settings) };
-        let records = journal.stored_records(self.settings);
+        let memory = journal.memory(self.settings);
         journal.begin(report);
         let mut redactor = Redactor::default();
         vetted.key().hide_in(&mut redactor);
@@ -172,12 +161,9 @@ impl Deployment<'_> {
             domains: self.domains,
             settings: self.settings,
             allow: self.allow(),
-            lineage: journal.lineage(),
-            deployments,
-            deployed: &deployed,
-            missed: &missed,
-            records: &records,
-            listing: self.account.map(|account| &account.listing),
+            journal,
+            memory: &memory,
+            account: self.account,
             upload_only: self.upload_only,
             force: self.force,
             dry_run: self.dry_run,

@@ -1,8 +1,7 @@
 //! The input of a rollout: what to send, where to, and how far it may go.
 
-use std::collections::HashMap;
-
 use super::client_cache::ClientCache;
+use super::journal::{Journal, Memory};
 use crate::api::Client;
 use crate::check::Vetted;
 use crate::clock::Deadline;
@@ -24,18 +23,10 @@ pub(super) struct RolloutRequest<'a> {
     pub(super) domains: &'a [Domain],
     pub(super) settings: &'a Settings,
     pub(super) allow: Allow,
-    /// Name of the lineage.
-    pub(super) lineage: &'a str,
-    /// What this host deployed to the service.
-    pub(super) deployments: &'a ServiceDeployments,
-    /// The record of each site that an earlier run deployed this leaf to.
-    pub(super) deployed: &'a HashMap<u64, u64>,
-    /// The record of each site that an earlier upload of this leaf did not reach.
-    pub(super) missed: &'a HashMap<u64, u64>,
-    /// The records in which earlier runs on this lineage stored a leaf.
-    pub(super) records: &'a [u64],
+    pub(super) journal: &'a Journal,
+    pub(super) memory: &'a Memory,
     /// The account as listed earlier; `None` lists it.
-    pub(super) listing: Option<&'a IndexedListing>,
+    pub(super) account: Option<&'a AccountSnapshot>,
     /// Upload for `domains` and do nothing else.
     pub(super) upload_only: bool,
     /// Upload even for sites that have the leaf.

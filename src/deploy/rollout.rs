@@ -1,6 +1,8 @@
 //! Rolls a vetted certificate out: list, plan, upload, bind, wait, and report for each site what the service and its
 //! edge show.
 
+use std::collections::{BTreeSet, HashMap};
+
 use super::binding::bind_planned;
 use super::conversion::recorded_leaf;
 use super::displaced::displaced;
@@ -25,7 +27,7 @@ use crate::plan::{Account, IndexedListing, Plan, Step, Target};
 use crate::progress::Phase;
 use crate::report::{DeployReport, ServingReport};
 use crate::settings::{Settings, Verify};
-use crate::state::LeafRank;
+use crate::state::{LeafRank, ServiceDeployments};
 use crate::verify::Edge;
 
 /// Rolls out and adds the results to the report. An error means that nothing was sent; failures of single sites are in
@@ -33,12 +35,15 @@ use crate::verify::Edge;
 pub(super) async fn run(request: &RolloutRequest<'_>, report: &mut DeployReport) -> Result<(), DeployError> {
     match (request.upload_only, request.dry_run) {
         (true, true) => report.set_plan(request.domains.iter().map(Step::upload_only).collect()),
-        (true, false) => upload_only(request, report).await,
+        (true, false) => {
+            request.journal.claim(request.settings, request.domains.iter().map(Domain::host), report);
+            upload_only(request, report).await;
+        }
         (false, _) => {
             request.progress.enter(Phase::Reading);
             let own;
-            let listing = if let Some(listing) = request.listing {
-                listing
+            let listing = if let Some(account) = request.account {
+                &account.listing
             } else {
                 own = IndexedListing::new(request.client.listing().await?);
                 &own
@@ -76,32 +81,48 @@ async fn run_planned(
     report: &mut DeployReport,
 ) -> Result<(), DeployError> {
     let leaf = &request.vetted.chain().leaf;
-    let names = Names::of(leaf.dns_names());
-    let account = listing.around(&names, request.domains, request.records.iter().copied());
-    let contender = contender(request);
+    let (names, lineage) = (Names::of(leaf.dns_names()), request.journal.lineage());
+    let memory = request.memory;
+    let account = listing.around(&names, request.domains, memory.records.iter().copied());
+    let looked_up;
+    let deployments = if let Some(known) = request.account {
+        &known.deployments
+    } else {
+        looked_up = request.journal.neighbours(memory, hosts(request, &account), report);
+        &looked_up
+    };
+    let mut deployed = memory.deployed.clone();
+    let fingerprint = leaf.fingerprint();
+    // Another lineage may have used the record since.
+    deployed.retain(|_, record| {
+        deployments.leaves_in(*record).iter().all(|known| known.rank.fingerprint == fingerprint)
+    });
+    let contender = contender(request, deployments);
     let is_contending = !request.allow.older;
     let scope = Scope::new(request.domains, names, is_contending.then_some(&contender), &account);
-    require_earlier_sites(request, &scope, &account, listing)?;
+    require_earlier_sites(request, &scope, &account, (listing, deployments))?;
     if !scope.has_sites(&leaf.names(), may_skip(request, &account), &account, report)? {
         return Ok(());
     }
     let edge =
         Edge::new(request.vetted.chain(), &request.settings.edge_addresses, request.clients.handshakes()?);
-    let survey = Survey::run(request, &edge, &scope.survey_groups(&account, !request.allow.older)).await;
+    let groups = scope.survey_groups(&account, !request.allow.older);
+    let survey = Survey::run(request, &edge, &groups, &deployed).await;
+    let none = HashMap::new();
     let planning = PlanInputs {
         scope: &scope,
         account: &account,
         survey: &survey,
         contender: &contender,
-        deployed: request.deployed,
-        missed: request.missed,
+        deployed: &deployed,
+        missed: if request.force { &none } else { &memory.missed },
         verify: request.settings.verify,
         allow: request.allow,
         force: request.force,
     };
     let plan = planning.plan();
     let covers = |domain: &Domain| scope.covers(domain);
-    report.warnings.extend(left_by_renewal(request.lineage, covers, &account, request.deployments));
+    report.warnings.extend(left_by_renewal(lineage, covers, &account, deployments));
     let log = EdgeLog { survey: &survey, leaf: recorded_leaf(leaf).to_seen(), now: contender.now };
     if request.dry_run {
         report.set_plan(plan.steps());
@@ -109,10 +130,10 @@ async fn run_planned(
     } else {
         carry_out(request, &plan, listing, &edge, &log, report).await;
         // `sync` counts superseded lineages instead.
-        if report.body.changed && request.listing.is_none() {
+        if report.body.changed && request.account.is_none() {
             let bound = report.body.sites.iter().filter(|site| site.outcome.is_bound());
             let bound = bound.map(|site| site.domain.as_str());
-            report.warnings.extend(displaced(request.lineage, bound, request.deployments, contender.now));
+            report.warnings.extend(displaced(lineage, bound, deployments, contender.now));
         }
     }
     report_untouched(&plan, &log, request.settings, report);
@@ -126,18 +147,20 @@ fn require_earlier_sites(
     request: &RolloutRequest<'_>,
     scope: &Scope<'_>,
     account: &Account<'_>,
-    listing: &IndexedListing,
+    (listing, deployments): (&IndexedListing, &ServiceDeployments),
 ) -> Result<(), DeployError> {
     if !account.site_gaps.is_empty() || scope.requests_any(account) {
         return Ok(());
     }
     let lists_none = account.site_count == 0;
-    let sites = request.deployments.missing_hosts(request.lineage, lists_none, |host| listing.has_site(host));
-    if sites.is_empty() {
-        Ok(())
+    let lineage = request.journal.lineage();
+    let is_listed = |host: &str| listing.has_site(host);
+    let sites = if lists_none && request.account.is_none() {
+        request.journal.all_deployments(request.memory).missing_hosts(lineage, lists_none, is_listed)
     } else {
-        Err(DeployError::SitesGone { lineage: request.lineage.to_owned(), sites })
-    }
+        deployments.missing_hosts(lineage, lists_none, is_listed)
+    };
+    if sites.is_empty() { Ok(()) } else { Err(DeployError::SitesGone { lineage: lineage.to_owned(), sites }) }
 }
 
 /// Whether the run succeeds without a covered site. An incomplete listing may lack one.
@@ -145,11 +168,19 @@ fn may_skip(request: &RolloutRequest<'_>, account: &Account<'_>) -> bool {
     request.settings.skip_unmatched && account.site_gaps.is_empty()
 }
 
-fn contender<'a>(request: &RolloutRequest<'a>) -> Contender<'a> {
+/// The hosts of the sites around a lineage, including those that its records are stored for.
+fn hosts<'a>(request: &RolloutRequest<'a>, account: &Account<'a>) -> impl Iterator<Item = &'a str> {
+    let stored = account.records.iter().flat_map(|record| record.domains.iter().chain(&record.name));
+    let domains = account.sites.iter().map(|site| &site.domain).chain(stored).chain(request.domains);
+    let hosts: BTreeSet<&str> = domains.map(Domain::host).collect();
+    hosts.into_iter()
+}
+
+fn contender<'a>(request: &RolloutRequest<'a>, deployments: &'a ServiceDeployments) -> Contender<'a> {
     Contender {
-        lineage: request.lineage,
+        lineage: request.journal.lineage(),
         leaf: LeafRank::of(&recorded_leaf(&request.vetted.chain().leaf)),
-        deployments: request.deployments,
+        deployments,
         now: clock::now(),
     }
 }
@@ -174,6 +205,8 @@ async fn carry_out(
     log: &EdgeLog<'_>,
     report: &mut DeployReport,
 ) {
+    let hosts = plan.targets.iter().filter(|target| target.action.upload().is_some());
+    request.journal.claim(request.settings, hosts.map(|target| target.site.domain.host()), report);
     let mut results = upload_planned(request, &plan.uploads, listing, report).await;
     find_created(&mut results, listing);
     let mut sites = pending_sites(plan, &results, request.settings.verify);

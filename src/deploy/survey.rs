@@ -40,6 +40,7 @@ impl Survey {
         request: &RolloutRequest<'_>,
         edge: &Edge<'_>,
         groups: &[SurveyGroup<'_>],
+        deployed: &HashMap<u64, u64>,
     ) -> Self {
         let mut survey = Self::default();
         if request.settings.verify == Verify::Off || request.force && request.allow.older {
@@ -49,7 +50,7 @@ impl Survey {
         let first = surveyor.observe_all(groups.iter().map(|group| surveyor.observe_first(group))).await;
         survey.add(first.into_iter().flatten());
         let rest = survey.due(groups, |survey, group| {
-            request.dry_run || !request.force && survey.may_be_current(group, request.deployed)
+            request.dry_run || !request.force && survey.may_be_current(group, deployed)
         });
         let rest = surveyor.observe_all(rest.into_iter().map(|site| surveyor.observe_one(site))).await;
         survey.add(rest.into_iter().flatten());

@@ -92,7 +92,7 @@ pub(crate) fn probe(path: &Path) -> io::Result<()> {
 }
 
 /// Fails if this process may not write a file of this size (`ulimit -f`): the system would kill it by a signal.
-fn check_size_limit(size: usize) -> io::Result<()> {
+pub(crate) fn check_size_limit(size: usize) -> io::Result<()> {
     let limit = getrlimit(Resource::Fsize).current;
     let is_allowed = limit.is_none_or(|limit| u64::try_from(size).is_ok_and(|size| size <= limit));
     if is_allowed { Ok(()) } else { Err(rustix::io::Errno::FBIG.into()) }

@@ -12,7 +12,7 @@ pub(crate) use self::shard::Shard;
 use crate::names::{Domain, distinct};
 use crate::settings::{Configuration, LineageEntry};
 use crate::source::{self, Source};
-use crate::state::{self, DamagedFile, LineageState, RecordedOptions, StateDirError, StateError, Store};
+use crate::state::{self, DamagedFile, Given, LineageState, StateDirError, StateError, Store};
 use crate::text;
 
 /// A lineage of the inventory.
@@ -30,9 +30,8 @@ pub(crate) struct Member<'a> {
 }
 
 /// The sites to deploy to: those that an earlier run was given, else those of the entry; empty: every covered one.
-pub(crate) fn domains(recorded: &RecordedOptions, entry: Option<&LineageEntry>) -> Vec<Domain> {
-    let recorded = recorded.overrides.domains.iter();
-    let recorded: Vec<Domain> = recorded.filter_map(|name| name.parse().ok()).collect();
+pub(crate) fn domains(given: &Given, entry: Option<&LineageEntry>) -> Vec<Domain> {
+    let recorded: Vec<Domain> = given.domains.iter().filter_map(|name| name.parse().ok()).collect();
     let configured = entry.map(|entry| entry.domains.as_slice()).unwrap_or_default();
     distinct(if recorded.is_empty() { configured } else { &recorded })
 }
@@ -78,12 +77,6 @@ impl<'a> Inventory<'a> {
         self.recorded.len() + self.damaged.len() + configured + self.found.len()
     }
 
-    /// Removes lineages that were deployed before and need not be read. `is_known` gets their names in ascending order.
-    pub(crate) fn leave_out(&mut self, is_known: impl FnMut(&str) -> bool) {
-        let mut is_known = is_known;
-        self.recorded.retain(|name| !is_known(name));
-    }
-
     /// Visits each lineage, those deployed before first. Errors of state files are passed to `on_error`.
     pub(crate) fn visit(self, mut visitor: impl FnMut(Member<'a>), mut on_error: impl FnMut(StateError)) {
         self.damaged.into_iter().for_each(|file| on_error(file.into()));
@@ -126,13 +119,4 @@ impl<'a> Inventory<'a> {
             });
         }
     }
-}
-
-/// Reads a lineage that was deployed before, for a configuration without entries; `None` if it is no longer recorded.
-pub(crate) fn recorded<'a>(store: &Store, name: &str) -> Result<Option<Member<'a>>, StateError> {
-    let Some(state) = store.read(name)? else { return Ok(None) };
-    let mut entries = Entries::default();
-    let (entry, source) = entries.take(name, &state.source);
-    let is_unclaimed = entries.is_unclaimed(&source);
-    Ok(Some(Member { name: name.to_owned(), source: Ok(source), entry, state: Some(state), is_unclaimed }))
 }

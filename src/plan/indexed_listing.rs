@@ -89,14 +89,6 @@ impl IndexedListing {
         covered.into_iter().filter_map(|at| self.site_at(at)).collect()
     }
 
-    /// The sites that these names of a certificate, in A-label form, cover.
-    pub(crate) fn sites_covered_by_hosts<'n>(&self, names: impl Iterator<Item = &'n str>) -> Vec<&Site> {
-        let below = |name: &'n str| name.strip_prefix("*.").into_iter().flat_map(|parent| self.below(parent));
-        let mut covered: Vec<u32> = names.flat_map(|name| self.at_host(name).chain(below(name))).collect();
-        sort(&mut covered);
-        covered.into_iter().filter_map(|at| self.site_at(at)).collect()
-    }
-
     /// The part of the account that suffices to plan for a lineage: the sites that its names cover or that `domains`
     /// requests, the records that these are bound to or that are stored for their hosts, and the sites that are bound
     /// to these records or have their hosts. The whole account would lead to the same plan, because an upload for a

@@ -1,7 +1,10 @@
 //! Overrides of the guards that protect other sites and newer certificates.
 
+use serde::{Deserialize, Serialize};
+
 /// Guards that a run overrides, for the certificate of that run only.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 #[expect(clippy::struct_excessive_bools, reason = "four separate guards")]
 pub(crate) struct Guards {
     /// Replace a record even if another site bound to it loses coverage.

@@ -3,8 +3,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
 use super::layer::{Layer, Reader, Setting};
 use super::value::Value;
 use super::{
@@ -13,16 +11,6 @@ use super::{
 };
 use crate::clock::Deadline;
 use crate::env::{Env, NotUnicode};
-
-/// The settings of a lineage that its state file holds.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct RecordedSettings {
-    /// Flags and variables of an earlier run. They come before the configuration.
-    pub(crate) options: Layer,
-    /// Base URL, key file and CA file of an earlier run. They apply only if nothing else names the service; the files, if
-    /// it is the same one.
-    pub(crate) service: Layer,
-}
 
 /// The layers of settings that apply to the whole run. The methods add those of one lineage: its recorded options and
 /// its configuration entry.
@@ -63,42 +51,27 @@ impl<'a> Layers<'a> {
 
     /// Resolves the settings of a run without recorded options.
     pub(crate) fn resolve(&self, entry: Option<&LineageEntry>) -> Result<Settings, SettingsError> {
-        self.resolve_recorded(&RecordedSettings::default(), entry)
+        self.resolve_recorded(&Layer::default(), entry)
     }
 
     /// Resolves the settings for a lineage that was deployed before.
     pub(crate) fn resolve_recorded(
         &self,
-        recorded: &RecordedSettings,
+        recorded: &Layer,
         entry: Option<&LineageEntry>,
     ) -> Result<Settings, SettingsError> {
         self.require_valid()?;
-        let (recorded, last) = self.with_service(recorded, entry);
-        let recorded = &recorded;
         let configured = self.configured(entry);
         let recorded_key_file = self.recorded_key_file(recorded, &configured)?;
         let own_key_file = entry.and_then(|entry| self.key_file_of_entry(recorded, entry));
         let named_key_file = self.flags.api_key_file.as_ref().or(own_key_file).or(recorded_key_file);
         let environment = self.environment.clone().or(recorded.clone());
         let key_file = environment.api_key_file.as_ref().or(configured.api_key_file.as_ref());
-        let merged = self.merge(recorded, entry).or(last.clone());
+        let merged = self.merge(recorded, entry);
         let deadline = Deadline::after(timeout(merged.timeout));
-        let api_key = match api_key::find(named_key_file, key_file, self.env, deadline)? {
-            None => api_key::find(last.api_key_file.as_ref(), None::<&PathBuf>, self.env, deadline)?,
-            found => found,
-        };
+        let api_key = api_key::find(named_key_file, key_file, self.env, deadline)?;
         let base_url = merged.base_url.clone().ok_or(SettingsError::NoBaseUrl)?;
         Settings::new(base_url, api_key.ok_or(SettingsError::NoApiKey)?, merged, self.env)
-    }
-
-    /// Splits the recorded settings into the layer before the configuration and the one after all others.
-    fn with_service(&self, recorded: &RecordedSettings, entry: Option<&LineageEntry>) -> (Layer, Layer) {
-        let RecordedSettings { options, service } = recorded;
-        match (self.merge(options, entry).base_url, &service.base_url) {
-            (None, _) => (options.clone().or(service.clone()), Layer::default()),
-            (Some(own), Some(url)) if own == *url => (options.clone(), service.clone()),
-            _ => (options.clone(), Layer::default()),
-        }
     }
 
     /// The key file of an entry, unless something else names the service: the key in the environment may be that of
@@ -211,7 +184,6 @@ mod tests {
 
     use super::*;
     use crate::settings::TIMEOUT;
-    use std::path::Path;
 
     fn env(variables: &[(&str, &str)]) -> Env {
         variables.iter().copied().collect()
@@ -318,44 +290,11 @@ mod tests {
         let (flags, mut file) = (Layer::default(), Configuration::default());
         file.layer.base_url = "https://here.example".parse().ok();
         let layers = Layers::new(&flags, &env, &file);
-        let recorded = |url: &str| RecordedSettings {
-            options: Layer { base_url: url.parse().ok(), ..Layer::default() },
-            ..RecordedSettings::default()
-        };
+        let recorded = |url: &str| Layer { base_url: url.parse().ok(), ..Layer::default() };
         assert!(layers.resolve_recorded(&recorded("https://here.example/"), None).is_ok());
         let elsewhere = layers.resolve_recorded(&recorded("https://there.example"), None);
         assert!(
             matches!(elsewhere, Err(SettingsError::OtherService { url }) if url == "https://there.example")
-        );
-    }
-
-    #[test]
-    fn service_of_last_run_is_a_fallback() {
-        let layer = |url: Option<&str>, key: Option<&str>| Layer {
-            base_url: url.and_then(|url| url.parse().ok()),
-            api_key_file: key.map(Into::into),
-            ..Layer::default()
-        };
-        let recorded = RecordedSettings {
-            options: Layer::default(),
-            service: layer(Some("https://last.example"), Some("/k")),
-        };
-        let file = Configuration::default();
-        // The base URL that a variable names, and whether the recorded file is read.
-        for (named, is_read) in
-            [(None, true), (Some("https://last.example/"), true), (Some("https://other.example"), false)]
-        {
-            let variables: Vec<_> = named.map(|url| ("EDGECERT_BASE_URL", url)).into_iter().collect();
-            let (env, flags) = (env(&variables), Layer::default());
-            let error = Layers::new(&flags, &env, &file).resolve_recorded(&recorded, None).err().unwrap();
-            let has_read = matches!(&error, SettingsError::Read(missing) if missing.path == Path::new("/k"));
-            assert_eq!(has_read, is_read, "{named:?}: {error}");
-        }
-        let env = env(&[("EDGECERT_API_KEY", "k"), ("EDGECERT_BASE_URL", "https://last.example")]);
-        let flags = Layer::default();
-        assert!(
-            Layers::new(&flags, &env, &file).resolve_recorded(&recorded, None).is_ok(),
-            "a variable is first"
         );
     }
 

@@ -35,7 +35,7 @@ pub(crate) use self::error::{FileFault, SettingsError};
 pub(crate) use self::guards::Guards;
 pub(crate) use self::heartbeat_url::HeartbeatUrl;
 pub(crate) use self::layer::{Layer, Reader, SETTINGS, Setting};
-pub(crate) use self::layers::{Layers, RecordedSettings};
+pub(crate) use self::layers::Layers;
 pub(crate) use self::on_failure::{Distrust, Program};
 pub(crate) use self::proxy::Proxy;
 pub(crate) use self::proxy_setting::ProxySetting;

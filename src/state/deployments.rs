@@ -1,13 +1,11 @@
 //! What this host deployed, according to its state files: the leaf in each record, for the guard `Older`, and the lineages
 //! of each site, to decide which of them is superseded.
 
-use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
+use std::collections::HashMap;
 
 use time::OffsetDateTime;
 
-use super::{IndexedDeployments, LeafState, LineageState, SiteState};
+use super::{LeafState, LineageState, SiteState};
 use crate::names::Domain;
 use crate::outcome::Outcome;
 
@@ -24,13 +22,11 @@ pub(crate) struct ServiceDeployments {
     records: HashMap<u64, RecordContents>,
     /// By host of the site; several lineages may have been deployed to one.
     sites: HashMap<String, Vec<SiteDeployment>>,
-    /// Those of other lineages, which are looked up when they are needed.
-    index: Option<Arc<IndexedDeployments>>,
 }
 
 /// What a record holds: one of these leaves.
 #[derive(Clone, Debug, Default)]
-pub(super) struct RecordContents {
+struct RecordContents {
     /// The one that was stored last; `None`: unknown.
     stored: Option<StoredLeaf>,
     /// Those that may have been stored since.
@@ -40,7 +36,7 @@ pub(super) struct RecordContents {
 /// A leaf that was stored in a record.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredLeaf {
-    pub(super) at: OffsetDateTime,
+    at: OffsetDateTime,
     pub(crate) lineage: String,
     pub(crate) rank: LeafRank,
     /// The DNS names that it covers.
@@ -55,9 +51,9 @@ pub(crate) struct SiteDeployment {
     pub(crate) lineage: String,
     pub(crate) rank: LeafRank,
     /// The record that the site has the leaf from; `None`: unknown.
-    pub(super) record: Option<u64>,
+    record: Option<u64>,
     /// Whether `sync` keeps the site as it is: the lineage is for the site, and its files are there.
-    pub(super) is_maintained: bool,
+    is_maintained: bool,
 }
 
 /// Orders leaves by issue date. The other fields break ties, so that two lineages never supersede each other.
@@ -74,7 +70,7 @@ impl Deployments {
         self.add_records(lineage, state);
         let Some(service) = state.sites_service() else { return };
         let service = self.service(service);
-        let domains = &state.options.domains;
+        let domains = &state.domains;
         for site in &state.sites {
             if let (Some(leaf), Ok(domain)) = (state.leaf_deployed_to(site), site.domain.parse::<Domain>()) {
                 let is_for_site = domains.is_empty() || domains.contains(&site.domain);
@@ -109,16 +105,6 @@ impl Deployments {
         }
     }
 
-    /// Adds a leaf that a record of a service holds.
-    pub(super) fn add_stored(&mut self, service: &str, record: u64, leaf: StoredLeaf) {
-        self.service(service).records.entry(record).or_default().add_stored(leaf);
-    }
-
-    /// Adds a deployment to a site of a service.
-    pub(super) fn add_site(&mut self, service: &str, host: &str, deployment: SiteDeployment) {
-        self.service(service).sites.entry(host.to_owned()).or_default().push(deployment);
-    }
-
     fn service(&mut self, service: &str) -> &mut ServiceDeployments {
         self.by_service.entry(service.to_owned()).or_default()
     }
@@ -137,36 +123,25 @@ impl Deployments {
         lineage: &str,
         leaf: &LeafRank,
         now: OffsetDateTime,
-    ) -> Option<SiteDeployment> {
+    ) -> Option<&SiteDeployment> {
         self.by_service.get(service)?.superseding(site, lineage, leaf, now)
     }
 }
 
 impl ServiceDeployments {
-    /// Adds the deployments of other lineages.
-    pub(crate) fn with_index(self, index: IndexedDeployments) -> Self {
-        Self { index: Some(Arc::new(index)), ..self }
-    }
-
     /// The deployed sites that an account does not list, sorted: those of a lineage, or of all lineages if it lists none.
-    /// The lineage must not be one that is looked up.
     pub(crate) fn missing_hosts(
         &self,
         lineage: &str,
         lists_none: bool,
         is_listed: impl Fn(&str) -> bool,
     ) -> Vec<String> {
-        let is_own =
-            |deployments: &Vec<SiteDeployment>| deployments.iter().any(|site| site.lineage == lineage);
-        let own = || self.sites.iter().filter(|(_, deployments)| is_own(deployments));
-        let hosts = if lists_none { self.hosts() } else { own().map(|(host, _)| host.clone()).collect() };
-        hosts.into_iter().filter(|host| !is_listed(host)).collect()
-    }
-
-    /// The hosts of all deployed sites.
-    pub(super) fn hosts(&self) -> BTreeSet<String> {
-        let indexed = self.index.iter().flat_map(|index| index.hosts());
-        self.sites.keys().cloned().chain(indexed).collect()
+        let is_own = |deployments: &[SiteDeployment]| deployments.iter().any(|site| site.lineage == lineage);
+        let known = self.sites.iter().filter(|(_, deployments)| lists_none || is_own(deployments));
+        let mut hosts: Vec<String> =
+            known.map(|(host, _)| host.clone()).filter(|host| !is_listed(host)).collect();
+        hosts.sort();
+        hosts
     }
 
     /// Whether a lineage was deployed to a site by its last run.
@@ -186,29 +161,21 @@ impl ServiceDeployments {
         lineage: &str,
         now: OffsetDateTime,
     ) -> impl Iterator<Item = &str> {
-        let deployments = self.sites.get(site.host()).into_iter().flatten();
-        let others = deployments.filter(move |other| other.lineage != lineage && other.rank.expires >= now);
+        let others = self
+            .on_site(site.host())
+            .iter()
+            .filter(move |other| other.lineage != lineage && other.rank.expires >= now);
         others.filter(|other| other.is_maintained).map(|other| other.lineage.as_str())
     }
 
     /// The leaves that a record may hold; several if responses to uploads were lost.
-    pub(crate) fn leaves_in(&self, record: u64) -> Vec<Cow<'_, StoredLeaf>> {
-        let known = self.records.get(&record);
-        let indexed = self.index.as_ref().map(|index| index.in_record(record)).unwrap_or_default();
-        let known_maybe = known.map(|known| known.maybe.as_slice()).unwrap_or_default();
-        let known = known.and_then(|known| known.stored.as_ref()).map(Cow::Borrowed);
-        let looked_up: Option<Cow<'_, StoredLeaf>> = indexed.stored.map(Cow::Owned);
-        let stored = match (known, looked_up) {
-            (Some(known), Some(indexed)) if indexed.is_later_than(&known) => Some(indexed),
-            (known, indexed) => known.or(indexed),
-        };
-        let is_since = |leaf: &Cow<'_, StoredLeaf>| {
+    pub(crate) fn leaves_in(&self, record: u64) -> Vec<&StoredLeaf> {
+        let Some(RecordContents { stored, maybe }) = self.records.get(&record) else { return Vec::new() };
+        let is_since = |leaf: &&StoredLeaf| {
             // A lineage forgets its own; the clock may have been set back in between.
             stored.as_ref().is_none_or(|stored| stored.lineage == leaf.lineage || leaf.at > stored.at)
         };
-        let maybe = known_maybe.iter().map(Cow::Borrowed).chain(indexed.maybe.into_iter().map(Cow::Owned));
-        let maybe: Vec<_> = maybe.filter(is_since).collect();
-        stored.into_iter().chain(maybe).collect()
+        stored.iter().chain(maybe.iter().filter(is_since)).collect()
     }
 
     /// Whether any known leaf may expire before a time.
@@ -216,7 +183,6 @@ impl ServiceDeployments {
         let mut known =
             self.records.values().flat_map(|contents| contents.stored.iter().chain(&contents.maybe));
         known.any(|leaf| leaf.rank.expires < time)
-            || self.index.as_ref().is_some_and(|index| index.may_expire_before(time))
     }
 
     /// The deployment that supersedes a lineage with this leaf on a site, given with its record: that of another lineage,
@@ -227,34 +193,24 @@ impl ServiceDeployments {
         lineage: &str,
         leaf: &LeafRank,
         now: OffsetDateTime,
-    ) -> Option<SiteDeployment> {
-        let deployments = self.on_site(site.host());
-        let deployments = deployments.iter().filter(|other| {
+    ) -> Option<&SiteDeployment> {
+        let deployments = self.on_site(site.host()).iter().filter(|other| {
             other.lineage != lineage
                 && other.rank.expires >= now
                 && (other.is_maintained || other.record == record)
         });
-        deployments.max_by_key(|other| &other.rank).filter(|other| other.rank > *leaf).cloned()
+        deployments.max_by_key(|other| &other.rank).filter(|other| other.rank > *leaf)
     }
 
     /// The deployments to a site.
-    pub(super) fn on_site(&self, host: &str) -> Cow<'_, [SiteDeployment]> {
-        let known = self.sites.get(host).map(Vec::as_slice).unwrap_or_default();
-        match &self.index {
-            None => Cow::Borrowed(known),
-            Some(index) => Cow::Owned([known, &index.on_site(host)].concat()),
-        }
-    }
-
-    /// What a record holds, according to the lineages that are not looked up.
-    pub(super) fn in_record(&self, record: u64) -> RecordContents {
-        self.records.get(&record).cloned().unwrap_or_default()
+    fn on_site(&self, host: &str) -> &[SiteDeployment] {
+        self.sites.get(host).map(Vec::as_slice).unwrap_or_default()
     }
 }
 
 impl RecordContents {
     /// Two lineages may have used one record: what was stored last counts.
-    pub(super) fn add_stored(&mut self, leaf: StoredLeaf) {
+    fn add_stored(&mut self, leaf: StoredLeaf) {
         if self.stored.as_ref().is_none_or(|known| leaf.is_later_than(known)) {
             self.stored = Some(leaf);
         }
@@ -276,9 +232,9 @@ impl LeafRank {
 
 impl LineageState {
     /// The leaf that was deployed to a site last.
-    fn leaf_deployed_to(&self, site: &SiteState) -> Option<&LeafState> {
+    pub(crate) fn leaf_deployed_to(&self, site: &SiteState) -> Option<&LeafState> {
         match &site.outcome {
-            outcome if outcome.is_bound() => self.sites_leaf.as_ref().map(|dated| &dated.leaf),
+            outcome if outcome.is_bound() => self.known_leaf(site.leaf.as_deref()?),
             // Without it, a failed renewal would bring back the lineages that it superseded.
             Outcome::Queued | Outcome::Guarded | Outcome::Refused => self.previously_deployed.as_ref(),
             _ => None,
@@ -293,7 +249,7 @@ impl LineageState {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{DAY_1, DAY_2, ISSUED, SERVICE, begin, deployed, leaf, served};
+    use super::super::fixture::{DAY_1, DAY_2, ISSUED, SERVICE, begin, deployed, finish, leaf, served};
     use super::*;
     use crate::outcome::ChangedRecords;
     use time::macros::datetime;
@@ -324,8 +280,8 @@ mod tests {
     fn run_without_sites_keeps_issue_date() {
         let state = deployed(leaf("aa", ISSUED), DAY_1);
         let mut newer = begin(Some(state.clone()), leaf("bb", DAY_1), DAY_2);
-        newer.finish(75, Some("down".into()), Vec::new(), &ChangedRecords::default(), DAY_2);
-        assert!(state.has_current_sites() && !newer.has_current_sites());
+        finish(&mut newer, 75, Vec::new(), &ChangedRecords::default(), DAY_2);
+        assert!(!state.has_earlier_leaf() && newer.has_earlier_leaf());
         assert_eq!(issued([&newer, &newer]), ISSUED);
     }
 
@@ -337,7 +293,7 @@ mod tests {
             let mut second = begin(before, leaf("cc", DAY_2), DAY_2);
             let mut sites = served();
             sites[0].outcome = outcome.clone();
-            second.finish(75, None, sites, &ChangedRecords::default(), DAY_2);
+            finish(&mut second, 75, sites, &ChangedRecords::default(), DAY_2);
             let (known, site) =
                 (deployments([&first, &second]).of_service(SERVICE), "a.example".parse().unwrap());
             let other = known.superseding((&site, None), "first", &LeafRank::of(&leaf("bb", ISSUED)), DAY_2);

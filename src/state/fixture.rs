@@ -3,7 +3,7 @@
 use time::OffsetDateTime;
 use time::macros::datetime;
 
-use super::{DeployOptions, LeafState, LineageState, Origin, SiteState, SourceState};
+use super::{Given, LeafState, LineageState, Origin, RunOptions, SiteState, SourceState};
 use crate::outcome::{ChangedRecords, Outcome};
 use crate::sightings::EdgeMemory;
 
@@ -33,8 +33,23 @@ pub(super) fn source() -> SourceState {
 }
 
 pub(super) fn begin(before: Option<LineageState>, leaf: LeafState, now: OffsetDateTime) -> LineageState {
-    let options = DeployOptions { service: Some(SERVICE.into()), ..DeployOptions::default() };
-    LineageState::begin(before, source(), (options, Origin::Hook), Some(leaf), now)
+    LineageState::begin(before, source(), &options(), Some(leaf), now)
+}
+
+/// Those of a hook without any.
+pub(super) fn options() -> RunOptions {
+    let given = Given::default();
+    RunOptions { service: Some(SERVICE.into()), domains: Vec::new(), given, origin: Origin::Hook }
+}
+
+pub(super) fn finish(
+    state: &mut LineageState,
+    exit_code: u8,
+    sites: Vec<SiteState>,
+    changed: &ChangedRecords,
+    now: OffsetDateTime,
+) {
+    state.finish((exit_code, None), sites, changed, &options(), now);
 }
 
 /// A site to which record 5 is bound.
@@ -46,12 +61,13 @@ pub(super) fn served() -> Vec<SiteState> {
         cert_id: Some(5),
         outcome: Outcome::Served,
         detail: None,
+        leaf: None,
         edge: EdgeMemory::default(),
     }]
 }
 
 pub(super) fn deployed(leaf: LeafState, now: OffsetDateTime) -> LineageState {
     let mut state = begin(None, leaf, now);
-    state.finish(0, None, served(), &ChangedRecords::default(), now);
+    finish(&mut state, 0, served(), &ChangedRecords::default(), now);
     state
 }

@@ -1,15 +1,16 @@
 //! The contents of a state file. Its keys are those of the first release; fields with other names are renamed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
-use super::options::{DeployOptions, LaterOptions, Origin};
+use super::given::{Given, PendingRun, RunOptions};
 use super::records::RecordMemory;
 use crate::file::recorded_path;
+use crate::names::Domain;
 use crate::outcome::{ChangedRecords, Outcome};
 use crate::sightings::{EdgeMemory, SeenLeaf};
 use crate::text::rfc3339;
@@ -23,11 +24,17 @@ pub(crate) struct LineageState {
     pub(crate) version: u8,
     #[serde(rename = "lineage")]
     pub(crate) source: SourceState,
-    #[serde(rename = "order")]
-    pub(crate) options: DeployOptions,
-    /// The options for later leaves; `None`: written by an earlier release.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) later: Option<LaterOptions>,
+    /// Base URL of the service of the last run; `None`: no run has been able to read its settings.
+    pub(crate) service: Option<String>,
+    /// The sites that the lineage is for, including those of the configuration; empty: every covered one.
+    pub(crate) domains: Vec<String>,
+    /// The options for later leaves and for drift: those of the last hook, else of the last run by hand that succeeded;
+    /// `None`: there was neither.
+    pub(super) standing: Option<Given>,
+    /// Whether a hook or the configuration chose them: a run by hand then never replaces them.
+    pub(super) is_standing_kept: bool,
+    /// The last run with options of its own, if it has not ended well: they are for its retries.
+    pub(super) pending: Option<PendingRun>,
     /// The leaf to deploy; `None`: no run has been able to read one.
     #[serde(rename = "certificate")]
     pub(crate) leaf: Option<LeafState>,
@@ -48,12 +55,10 @@ pub(crate) struct LineageState {
     pub(crate) missing_since: Option<OffsetDateTime>,
     /// The sites of the last run that reported any.
     pub(crate) sites: Vec<SiteState>,
-    /// The leaf that this run deployed to `sites`, not necessarily the current one; `None`: there was no such run.
-    #[serde(rename = "told", default)]
-    pub(crate) sites_leaf: Option<DatedLeaf>,
-    /// What the records hold; `None`: written by an earlier release, see [`LineageState::records`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) records: Option<RecordMemory>,
+    /// That run; `None`: there was none.
+    pub(super) reported: Option<ReportedSites>,
+    /// What the records hold, see [`LineageState::records`].
+    pub(super) records: RecordMemory,
     /// The leaf of the last success before the current deployment; `None`: none is known.
     #[serde(rename = "deployed_before", default)]
     pub(crate) previously_deployed: Option<LeafState>,
@@ -104,15 +109,11 @@ impl LeafState {
     }
 }
 
-/// A leaf, and the end of the run that deployed it.
+/// The end of a run that reported sites, and the base URL of their service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct DatedLeaf {
-    #[serde(rename = "certificate")]
-    pub(crate) leaf: LeafState,
+pub(super) struct ReportedSites {
     #[serde(with = "rfc3339::millis")]
-    pub(crate) at: OffsetDateTime,
-    /// Base URL of the service; `None`: that of the last run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    at: OffsetDateTime,
     service: Option<String>,
 }
 
@@ -136,6 +137,8 @@ pub(crate) struct SiteState {
     pub(crate) cert_id: Option<u64>,
     pub(crate) outcome: Outcome,
     pub(crate) detail: Option<String>,
+    /// Fingerprint of the leaf that the run was to deploy.
+    pub(crate) leaf: Option<String>,
     #[serde(
         default,
         skip_serializing_if = "EdgeMemory::is_empty",
@@ -150,11 +153,11 @@ impl LineageState {
     pub(crate) fn begin(
         before: Option<Self>,
         source: SourceState,
-        (options, origin): (DeployOptions, Origin),
+        options: &RunOptions,
         leaf: Option<LeafState>,
         now: OffsetDateTime,
     ) -> Self {
-        let later = LaterOptions::after(before.as_ref(), &options, origin);
+        let is_first = before.is_none();
         let known = before.as_ref().and_then(|before| before.leaf.clone());
         let is_new = leaf.is_some() && leaf != known;
         let generation = before.as_ref().map_or(0, |before| before.generation);
@@ -164,33 +167,44 @@ impl LineageState {
         let path_checked = before.as_ref().and_then(|before| before.path_checked.clone());
         let records = before.as_ref().map(Self::records).unwrap_or_default();
         let longest_push_ms = before.as_ref().and_then(|before| before.longest_push_ms);
-        let (last_success, mut sites, sites_leaf) =
-            before.map(|before| (before.last_success, before.sites, before.sites_leaf)).unwrap_or_default();
+        let earlier = before.map(|before| {
+            let Self { service, domains, standing, is_standing_kept, pending, .. } = before;
+            let options = (service, domains, standing, is_standing_kept, pending);
+            (options, before.last_success, before.sites, before.reported)
+        });
+        let (options_before, last_success, mut sites, reported) = earlier.unwrap_or_default();
+        let (service, domains, standing, is_standing_kept, pending) = options_before;
         if is_new {
             for site in &mut sites {
                 site.edge.abandon_push();
             }
         }
-        Self {
+        let mut state = Self {
             version: VERSION,
             source,
-            options,
-            later: Some(later),
+            service,
+            domains,
+            standing,
+            is_standing_kept,
+            pending,
             leaf: leaf.or(known),
             generation,
             begun_at: now,
             result: None,
-            pending_since: Some(pending_since.unwrap_or(now)),
+            pending_since,
             last_success,
             missing_since: None,
             sites,
-            sites_leaf,
-            records: Some(records),
+            reported,
+            records,
             previously_deployed,
             path_checked,
             edge_checked_at: None,
             longest_push_ms,
-        }
+        };
+        state.begin_with(options, is_first);
+        state.pending_since.get_or_insert(now);
+        state
     }
 
     /// Whether this intent adds nothing to `before`, so that a run may begin without writing it: the same deployment is
@@ -206,33 +220,41 @@ impl LineageState {
     /// Records how the run ended.
     pub(crate) fn finish(
         &mut self,
-        exit_code: u8,
-        error: Option<String>,
+        (exit_code, error): (u8, Option<String>),
         sites: Vec<SiteState>,
         changed: &ChangedRecords,
+        options: &RunOptions,
         now: OffsetDateTime,
     ) {
         self.remember(&sites, changed, now);
         if !sites.is_empty() {
-            self.sites = sites;
+            self.replace_sites(sites);
             self.end_pushes(now);
-            let service = self.options.service.clone();
-            self.sites_leaf = self.leaf.clone().map(|leaf| DatedLeaf { leaf, at: now, service });
+            self.reported = Some(ReportedSites { at: now, service: self.service.clone() });
         }
         self.result = Some(RunResult { at: now, exit_code, error });
         if exit_code == 0 {
             self.last_success = Some(now);
-            match self.take_interrupted() {
-                Some(options) => self.options = options,
-                None => self.pending_since = None,
-            }
+            self.end_pending(options);
         }
+    }
+
+    /// Takes the sites that a run reported. One with options given by hand leaves the others as they were.
+    fn replace_sites(&mut self, mut sites: Vec<SiteState>) {
+        let leaf = self.leaf.as_ref().map(|leaf| leaf.fingerprint.clone());
+        sites.iter_mut().for_each(|site| site.leaf.clone_from(&leaf));
+        if self.is_pending_by_hand() && self.sites_service() == self.service.as_deref() {
+            let reported: HashSet<String> = sites.iter().map(|site| host(&site.domain)).collect();
+            self.sites.retain(|site| !reported.contains(&host(&site.domain)));
+            sites.append(&mut self.sites);
+            sites.sort_by(|a, b| a.domain.cmp(&b.domain));
+        }
+        self.sites = sites;
     }
 
     /// Base URL of the service that `sites` belong to.
     pub(super) fn sites_service(&self) -> Option<&str> {
-        let service = self.sites_leaf.as_ref().and_then(|dated| dated.service.as_ref());
-        service.or(self.options.service.as_ref()).map(String::as_str)
+        self.reported.as_ref().map_or(self.service.as_deref(), |reported| reported.service.as_deref())
     }
 
     /// Updates sites without a deployment. `checked_at` is set if the edges of all sites were checked.
@@ -250,7 +272,7 @@ impl LineageState {
     /// Ends and measures pushes that earlier runs left open. The last look at the edges was in the last run that
     /// reported sites.
     fn end_pushes(&mut self, now: OffsetDateTime) {
-        let Some(last_look) = self.sites_leaf.as_ref().map(|dated| dated.at) else { return };
+        let Some(last_look) = self.reported.as_ref().map(|reported| reported.at) else { return };
         let has_ended = |site: &&mut SiteState| matches!(site.outcome, Outcome::Served | Outcome::Synced);
         let ended = self
             .sites
@@ -288,12 +310,31 @@ impl LineageState {
         self.result.as_ref().is_some_and(|result| result.exit_code == 0)
     }
 
-    /// Whether the last run deployed this leaf with these options, and nothing is pending.
-    pub(crate) fn is_done(&self, leaf: &LeafState, options: &DeployOptions) -> bool {
+    /// Whether this leaf was deployed to all sites that the lineage is for, and nothing is pending.
+    pub(crate) fn is_done(&self, leaf: &LeafState) -> bool {
         self.has_succeeded()
             && self.pending_since.is_none()
             && self.leaf.as_ref() == Some(leaf)
-            && self.options == *options
+            && !self.has_earlier_leaf()
+    }
+
+    /// Whether a site that the lineage is for was left with an earlier leaf, because a run by hand deployed to others only.
+    pub(crate) fn has_earlier_leaf(&self) -> bool {
+        let is_own = |site: &SiteState| self.domains.is_empty() || self.domains.contains(&site.domain);
+        let mut own = self.sites.iter().filter(|site| is_own(site) && site.outcome != Outcome::Superseded);
+        own.any(|site| !self.is_of_current_leaf(site))
+    }
+
+    /// Whether the run that reported a site was to deploy the current leaf.
+    pub(crate) fn is_of_current_leaf(&self, site: &SiteState) -> bool {
+        site.leaf.as_ref() == self.leaf.as_ref().map(|leaf| &leaf.fingerprint)
+    }
+
+    /// The leaf with this fingerprint, if the lineage remembers it.
+    pub(super) fn known_leaf(&self, fingerprint: &str) -> Option<&LeafState> {
+        let remembered = self.records.leaves().iter().map(|known| &known.leaf);
+        let mut known = self.leaf.iter().chain(&self.previously_deployed).chain(remembered);
+        known.find(|leaf| leaf.fingerprint == fingerprint)
     }
 
     /// The record of each site that a leaf was deployed to, by site. Sites whose push was not confirmed are included;
@@ -316,51 +357,51 @@ impl LineageState {
         leaf: &LeafState,
         is_such: impl Fn(&Outcome) -> bool,
     ) -> HashMap<u64, u64> {
-        let is_known = self.sites_service() == Some(service)
-            && self.has_current_sites()
-            && self.leaf.as_ref() == Some(leaf);
-        let sites = self.sites.iter().filter(|site| is_known && is_such(&site.outcome));
+        let is_known = self.sites_service() == Some(service);
+        let has_leaf = |site: &&SiteState| site.leaf.as_ref() == Some(&leaf.fingerprint);
+        let sites = self.sites.iter().filter(has_leaf).filter(|site| is_known && is_such(&site.outcome));
         sites.filter_map(|site| Some((site.id?, site.cert_id?))).collect()
     }
+}
 
-    /// Whether `sites` are those of the current leaf.
-    pub(crate) fn has_current_sites(&self) -> bool {
-        self.sites_leaf.as_ref().map(|dated| &dated.leaf) == self.leaf.as_ref()
-    }
+/// The host of a recorded domain.
+pub(super) fn host(domain: &str) -> String {
+    domain.parse::<Domain>().map_or_else(|_| domain.to_owned(), |domain| domain.host().to_owned())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{DAY_1, DAY_2, ISSUED, begin, leaf, served};
+    use super::super::fixture::{DAY_1, DAY_2, ISSUED, begin, finish, leaf, served};
     use crate::outcome::ChangedRecords;
 
     #[test]
     fn pending_since_is_kept_until_success() {
         let mut first = begin(None, leaf("aa", ISSUED), DAY_1);
         assert_eq!((first.generation, first.result.is_none()), (1, true));
-        first.finish(75, Some("busy".into()), Vec::new(), &ChangedRecords::default(), DAY_1);
+        finish(&mut first, 75, Vec::new(), &ChangedRecords::default(), DAY_1);
         let mut second = begin(Some(first), leaf("aa", ISSUED), DAY_2);
         assert_eq!((second.generation, second.pending_since), (1, Some(DAY_1)));
-        second.finish(0, None, served(), &ChangedRecords::default(), DAY_2);
+        finish(&mut second, 0, served(), &ChangedRecords::default(), DAY_2);
         assert_eq!(second.pending_since, None);
-        assert!(second.is_done(&leaf("aa", ISSUED), &second.options.clone()));
+        assert!(second.is_done(&leaf("aa", ISSUED)));
         let third = begin(Some(second), leaf("bb", ISSUED), DAY_2);
-        assert_eq!((third.generation, third.sites, third.result), (2, served(), None));
+        assert_eq!((third.generation, third.sites.len(), &third.result), (2, 1, &None));
+        assert!(third.has_earlier_leaf());
     }
 
     #[test]
     fn deployed_leaf_is_kept_until_success() {
         let mut state = begin(None, leaf("aa", ISSUED), DAY_1);
         assert_eq!(state.deployed(), None);
-        state.finish(0, None, served(), &ChangedRecords::default(), DAY_1);
+        finish(&mut state, 0, served(), &ChangedRecords::default(), DAY_1);
         assert_eq!(state.deployed(), Some(&leaf("aa", ISSUED)));
         for fingerprint in ["bb", "cc"] {
             state = begin(Some(state), leaf(fingerprint, ISSUED), DAY_2);
             assert_eq!(state.deployed(), Some(&leaf("aa", ISSUED)));
-            state.finish(75, None, Vec::new(), &ChangedRecords::default(), DAY_2);
+            finish(&mut state, 75, Vec::new(), &ChangedRecords::default(), DAY_2);
             assert_eq!(state.deployed(), Some(&leaf("aa", ISSUED)));
         }
-        state.finish(0, None, served(), &ChangedRecords::default(), DAY_2);
+        finish(&mut state, 0, served(), &ChangedRecords::default(), DAY_2);
         assert_eq!(state.deployed(), Some(&leaf("cc", ISSUED)));
     }
 }

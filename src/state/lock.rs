@@ -67,7 +67,7 @@ impl Store {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let mut options = OpenOptions::new();
                 let create = options.write(true).create(true).truncate(false).mode(0o600);
-                self.track(None, || file::open_regular(&path, create))
+                file::open_regular(&path, create)
             }
             file => file,
         };
@@ -98,11 +98,6 @@ const EXTENSION: &str = "lock";
 
 /// Pause between two attempts: flock has no time limit, and the system may refuse a thread to wait in.
 const PAUSE: Duration = Duration::from_millis(10);
-
-/// Locks a file that other runs hold only for moments; `None` if that takes longer than the time limit, or fails.
-pub(super) fn lock_file(file: File, limit: Duration) -> Option<File> {
-    wait(&file, Deadline::after(limit)).ok().map(|()| file)
-}
 
 fn wait(file: &File, deadline: Deadline) -> io::Result<()> {
     while !try_until(file, deadline)? {

@@ -6,10 +6,10 @@
 
 mod damaged;
 mod deployments;
-mod index;
+mod given;
 mod lineage_state;
 mod lock;
-mod options;
+mod neighbours;
 mod peek;
 mod records;
 mod store;
@@ -24,10 +24,9 @@ use crate::text;
 
 pub(crate) use self::damaged::DamagedFile;
 pub(crate) use self::deployments::{Deployments, LeafRank, ServiceDeployments, StoredLeaf};
-pub(crate) use self::index::{Index, IndexStamps, IndexedDeployments, IndexedLineage, IndexedRank, Stamp};
+pub(crate) use self::given::{Given, Origin, RunOptions};
 pub(crate) use self::lineage_state::{LeafState, LineageState, RunResult, SiteState, SourceState};
 pub(crate) use self::lock::{Lock, LockError, LockTimeout};
-pub(crate) use self::options::{DeployOptions, Origin, Overrides, RecordedOptions};
 pub(crate) use self::store::{StateDirError, StateError, Store, WriteError, WriteFailure};
 pub(crate) use self::sync_record::{LastSync, MAX_SKEW, SyncRecord, SyncRecordFault};
 
@@ -42,14 +41,18 @@ fn name_for(path: &Path, target: Option<&str>) -> String {
     let mut id = absolute.as_os_str().as_encoded_bytes().to_owned();
     // No path contains it.
     id.extend(target.iter().flat_map(|target| [b"\0", target.as_bytes()]).flatten());
-    let digest = digest(&SHA256, &id);
     let directory = absolute.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
-    let plain: String = directory
+    unique_name(&directory, &id)
+}
+
+/// A file name that begins with a readable name, and that no other ID has.
+fn unique_name(readable: &str, id: &[u8]) -> String {
+    let plain: String = readable
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' })
         .take(60)
         .collect();
-    let unique = text::hex(digest.as_ref().get(..5).unwrap_or_default());
+    let unique = text::hex(digest(&SHA256, id).as_ref().get(..5).unwrap_or_default());
     format!("{}-{unique}", plain.trim_start_matches('.'))
 }
 

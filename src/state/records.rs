@@ -116,8 +116,8 @@ impl LineageState {
     /// Remembers what the records hold after the run.
     pub(super) fn remember(&mut self, sites: &[SiteState], changed: &ChangedRecords, now: OffsetDateTime) {
         // Not `records()`: this run has ended.
-        let mut memory = self.records.take().unwrap_or_default();
-        if let (Some(service), Some(leaf)) = (&self.options.service, &self.leaf) {
+        let mut memory = std::mem::take(&mut self.records);
+        if let (Some(service), Some(leaf)) = (&self.service, &self.leaf) {
             let mut stored = Stored::new(service, leaf, now);
             let served = sites.iter().filter(|site| site.outcome == Outcome::Served);
             let observed = served.filter_map(|site| site.cert_id);
@@ -129,7 +129,7 @@ impl LineageState {
             }
             memory.add(stored);
         }
-        self.records = Some(memory);
+        self.records = memory;
     }
 
     /// The records of a service in which runs on this lineage stored a leaf, or may have.
@@ -139,30 +139,10 @@ impl LineageState {
 
     /// What the records hold. If the last run did not end, they may hold its leaf.
     pub(super) fn records(&self) -> RecordMemory {
-        let mut memory = self.records.clone().unwrap_or_else(|| self.earlier_records());
-        if let (Some(service), Some(leaf), None) = (&self.options.service, &self.leaf, &self.result) {
+        let mut memory = self.records.clone();
+        if let (Some(service), Some(leaf), None) = (&self.service, &self.leaf, &self.result) {
             let maybe = memory.records_of(service).collect();
             memory.add(Stored { maybe, ..Stored::new(service, leaf, self.begun_at) });
-        }
-        memory
-    }
-
-    /// What the records hold, according to the sites in a file of an earlier release.
-    fn earlier_records(&self) -> RecordMemory {
-        let mut memory = RecordMemory::default();
-        let (Some(service), Some(dated)) = (self.sites_service(), &self.sites_leaf) else { return memory };
-        let bound_to = |is_such: fn(&Outcome) -> bool| {
-            let sites = self.sites.iter().filter(move |site| is_such(&site.outcome));
-            sites.filter_map(|site| site.cert_id).collect()
-        };
-        memory.add(Stored {
-            records: bound_to(Outcome::is_bound),
-            maybe: bound_to(|outcome| *outcome == Outcome::Queued),
-            ..Stored::new(service, &dated.leaf, dated.at)
-        });
-        if let Some(leaf) = &self.previously_deployed {
-            let at = self.last_success.unwrap_or(dated.at);
-            memory.add(Stored { maybe: bound_to(Outcome::is_failed), ..Stored::new(service, leaf, at) });
         }
         memory
     }
@@ -170,7 +150,7 @@ impl LineageState {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{DAY_1, DAY_2, ISSUED, SERVICE, begin, leaf, served};
+    use super::super::fixture::{DAY_1, DAY_2, ISSUED, SERVICE, begin, finish, leaf, served};
     use super::*;
 
     const OTHER: &str = "https://other.example.net";
@@ -223,36 +203,16 @@ mod tests {
     #[test]
     fn unfinished_run_may_have_stored_its_leaf() {
         let mut state = begin(None, leaf("aa", ISSUED), DAY_1);
-        state.finish(0, None, served(), &ChangedRecords::default(), DAY_1);
+        finish(&mut state, 0, served(), &ChangedRecords::default(), DAY_1);
         assert_eq!(shown(&state.records()), ["aa [5] []"]);
         let mut state = begin(Some(state), leaf("bb", DAY_1), DAY_2);
         assert_eq!(shown(&state.records()), ["aa [5] []", "bb [] [5]"]);
         let killed = begin(Some(state.clone()), leaf("cc", DAY_1), DAY_2);
         assert_eq!(shown(&killed.records()), ["aa [5] []", "bb [] [5]", "cc [] [5]"]);
-        state.finish(69, None, Vec::new(), &ChangedRecords::default(), DAY_2);
+        finish(&mut state, 69, Vec::new(), &ChangedRecords::default(), DAY_2);
         assert_eq!(shown(&state.records()), ["aa [5] []"], "it ended, and stored nothing");
         let lost = ChangedRecords { is_any_possible: true, ..ChangedRecords::default() };
-        state.finish(75, None, Vec::new(), &lost, DAY_2);
+        finish(&mut state, 75, Vec::new(), &lost, DAY_2);
         assert_eq!(shown(&state.records()), ["aa [5] []", "bb [] [5]"]);
-    }
-
-    #[test]
-    fn files_of_earlier_releases_are_understood() {
-        let deployed = begin(None, leaf("aa", ISSUED), DAY_1);
-        for (outcome, expected) in [
-            (Outcome::Stale, &["bb [5] []"][..]),
-            (Outcome::Guarded, &["aa [] [5]"]),
-            (Outcome::Queued, &["bb [] [5]", "aa [] [5]"]),
-            (Outcome::Misbound, &[]),
-        ] {
-            let mut before = deployed.clone();
-            before.finish(0, None, served(), &ChangedRecords::default(), DAY_1);
-            let mut state = begin(Some(before), leaf("bb", DAY_1), DAY_2);
-            let mut sites = served();
-            sites[0].outcome = outcome.clone();
-            state.finish(75, None, sites, &ChangedRecords::default(), DAY_2);
-            state.records = None;
-            assert_eq!(shown(&state.records()), expected, "{outcome}");
-        }
     }
 }

@@ -5,9 +5,9 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
+use super::LineageState;
 use super::damaged::{DamagedFile, quarantine};
 use super::lineage_state::VERSION;
-use super::{LineageState, Stamp};
 use crate::file::{self, ReadError, StagedFile};
 use crate::text;
 
@@ -116,11 +116,6 @@ impl Store {
         Self { directory: directory.to_owned() }
     }
 
-    /// Its path.
-    pub(super) fn directory(&self) -> &Path {
-        &self.directory
-    }
-
     /// Path of a file.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.directory.join(name)
@@ -214,11 +209,6 @@ impl Store {
         self.file(name, EXTENSION).exists()
     }
 
-    /// The stamp of a lineage's state file.
-    pub(crate) fn stamp(&self, name: &str) -> Option<Stamp> {
-        Stamp::of(&self.file(name, EXTENSION))
-    }
-
     /// Visits the names and extensions of all files.
     fn visit_files(&self, mut visitor: impl FnMut(&str, &str)) -> Result<(), StateDirError> {
         let unreadable = |error: io::Error| StateDirError(ReadError::new(&self.directory, &error));
@@ -241,7 +231,7 @@ impl Store {
     /// is lost, the intent is still there and is repeated.
     pub(crate) fn write_unsynced(&self, name: &str, state: &LineageState) -> Result<(), WriteError> {
         let (path, temporary) = (self.file(name, EXTENSION), self.file(name, "new"));
-        self.replace_unsynced(&path, temporary, serde_json::to_vec_pretty(state), Some(name))
+        self.replace_unsynced(&path, temporary, serde_json::to_vec_pretty(state))
     }
 
     /// Replaces a file with this JSON. It is on disk when this returns.
@@ -251,24 +241,22 @@ impl Store {
         temporary: PathBuf,
         json: serde_json::Result<Vec<u8>>,
     ) -> Result<(), WriteError> {
-        self.replace_unsynced(path, temporary, json, None)?;
+        self.replace_unsynced(path, temporary, json)?;
         self.sync_to_disk().map_err(|error| WriteError::new(path, &error))
     }
 
     /// Replaces a file with this JSON. The contents are on disk when this returns; the directory entry may not be.
-    /// `lineage` is the one whose state the file is, if any.
     fn replace_unsynced(
         &self,
         path: &Path,
         temporary: PathBuf,
         json: serde_json::Result<Vec<u8>>,
-        lineage: Option<&str>,
     ) -> Result<(), WriteError> {
         let replace = |json: Vec<u8>| {
-            let mut staged = self.track(None, || StagedFile::create(path, temporary, MODE))?;
+            let mut staged = StagedFile::create(path, temporary, MODE)?;
             staged.fill(&[&json, b"\n"])?;
             staged.sync()?;
-            self.track(lineage, || staged.replace())
+            staged.replace()
         };
         json.map_err(io::Error::from).and_then(replace).map_err(|error| WriteError::new(path, &error))
     }
@@ -286,7 +274,7 @@ impl Store {
     fn delete(&self, name: &str, extensions: &[&str]) -> Result<(), WriteError> {
         for extension in extensions {
             let path = self.file(name, extension);
-            match self.track(Some(name), || fs::remove_file(&path)) {
+            match fs::remove_file(&path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return Err(WriteError::new(&path, &error));
                 }
@@ -299,7 +287,7 @@ impl Store {
     /// Checks that files can be written. All runs use one file name, so that killed runs leave at most one file behind.
     pub(crate) fn probe(&self) -> Result<(), WriteError> {
         let path = self.file(".probe", "new");
-        self.track(None, || file::probe(&path)).map_err(|error| WriteError::new(&path, &error))
+        file::probe(&path).map_err(|error| WriteError::new(&path, &error))
     }
 }
 
@@ -311,21 +299,26 @@ mod tests {
 
     /// A state file with two sites.
     fn file() -> Value {
-        let site = |outcome: &str| json!({"id": 1, "domain": "a.example", "cname": null, "cert_id": 5, "outcome": outcome, "detail": null});
+        let site = |outcome: &str| json!({"id": 1, "domain": "a.example", "cname": null, "cert_id": 5, "outcome": outcome, "detail": null, "leaf": "aa"});
         json!({
             "version": 1,
             "lineage": {"client": "files", "cert": "/c", "issuers": null, "key": null, "directory": null},
-            "order": {
-                "service": null, "domains": [], "asked": {"domains": [], "settings": {}},
-                "allow_shrink": false, "allow_older": false, "replace_lets": false,
-            },
+            "service": null,
+            "domains": [],
+            "standing": null,
+            "is_standing_kept": false,
+            "pending": null,
             "certificate": null,
             "generation": 1,
             "begun": "2026-01-02T03:04:05.678Z",
             "result": null,
             "pending_since": "2026-01-02T03:04:05Z",
             "last_success": null,
+            "gone_since": null,
             "sites": [site("served"), site("later")],
+            "reported": null,
+            "records": [],
+            "deployed_before": null,
         })
     }
 
@@ -337,34 +330,13 @@ mod tests {
     }
 
     #[test]
-    fn earlier_files_are_rewritten_unchanged() {
-        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/state/fixtures");
-        let directory = tempfile::TempDir::new().unwrap();
-        let (fixtures, store) = (Store::at(&fixtures), Store::at(directory.path()));
-        let names = fixtures.names().unwrap();
-        assert!(names.len() > 5, "{names:?}");
-        for name in names {
-            let state = fixtures.read(&name).unwrap().unwrap();
-            store.write(&name, &state).unwrap();
-            let [before, after] = [&fixtures, &store].map(|store| store.file(&name, EXTENSION));
-            let [before, after] = [before, after].map(|path| fs::read_to_string(path).unwrap());
-            assert_eq!(before, after, "{name}");
-        }
-    }
-
-    #[test]
     fn unknown_outcome_is_kept() {
         let (directory, store) = store(&file());
         let state = store.read("x").unwrap().unwrap();
         assert_eq!(state.sites[1].outcome, Outcome::Unknown("later".into()));
         store.write("x", &state).unwrap();
         let written = fs::read_to_string(directory.path().join("x.json")).unwrap();
-        let mut written: Value = serde_json::from_str(&written).unwrap();
-        for added in ["gone_since", "told", "deployed_before"] {
-            assert_eq!(written.as_object_mut().unwrap().remove(added), Some(Value::Null));
-        }
-        written["order"]["asked"]["settings"] = json!({});
-        assert_eq!(written, file());
+        assert_eq!(serde_json::from_str::<Value>(&written).unwrap(), file());
     }
 
     #[test]

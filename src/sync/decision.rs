@@ -96,7 +96,7 @@ fn split<'a>(
     deployments: &ServiceDeployments,
     now: OffsetDateTime,
 ) -> (Vec<&'a Site>, Vec<(&'a Site, String)>) {
-    let rank = lineage.leaf.as_ref().filter(|_| !lineage.guards.allow_older).map(LeafRank::of);
+    let rank = lineage.leaf.as_ref().filter(|_| !lineage.given.guards.allow_older).map(LeafRank::of);
     let (mut kept, mut superseded) = (Vec::new(), Vec::new());
     for site in sites {
         let (place, name) = ((&site.domain, site.cert_id), &lineage.name);
@@ -119,7 +119,10 @@ fn drift(
     sites: &[&Site],
     has_sites: bool,
 ) -> Option<Reason> {
-    if !has_sites && !lineage.settings.skip_unmatched {
+    // By hand, `--skip-unmatched` is for one run; afterwards, nothing has drifted.
+    let was_skipped =
+        !lineage.sites.is_empty() && lineage.sites.iter().all(|site| site.outcome == Outcome::Skipped);
+    if !has_sites && !lineage.settings.skip_unmatched && !was_skipped {
         return Some(Reason::Drifted("a site is missing".into()));
     }
     if let Some(gap) = account.gap_for(lineage) {

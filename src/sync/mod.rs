@@ -12,7 +12,6 @@ mod schedule;
 mod state_updates;
 mod summary;
 mod triage;
-mod unread;
 mod workers;
 
 use std::path::{Path, PathBuf};
@@ -20,14 +19,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use time::OffsetDateTime;
 
 pub(crate) use self::error::SyncError;
 use self::scan::{Candidate, Scan, ScanResult};
 use self::schedule::{Job, Schedule, by_account};
 pub(crate) use self::summary::Summary;
 use self::triage::Triage;
-use self::unread::UnreadLineages;
 use self::workers::{JobResult, ListedAccount, Workers};
 use crate::clock::{self, Deadline};
 use crate::context::Context;
@@ -40,7 +37,7 @@ use crate::progress::{Phase, Progress};
 use crate::runtime::Runtime;
 use crate::settings::{Layer, Layers, LineageEntry, Settings};
 use crate::source::Source;
-use crate::state::{self, DamagedFile, Index, ServiceDeployments, StateError, Store};
+use crate::state::{self, DamagedFile, LineageState, Store};
 use crate::text;
 use crate::trust::TrustStores;
 
@@ -70,28 +67,20 @@ pub(crate) fn run(
     std::thread::sleep(options.splay.mul_f64(fastrand::f64()));
 
     let mut sync = Sync::new(Scan::new(&layers, options.shard), state_dir);
-    // An entry of the configuration may name a recorded lineage in several ways.
-    let is_indexed = configuration.lineages.is_empty() && options.secrets.is_none();
-    if is_indexed {
-        sync.unread = UnreadLineages::new(Index::open(&store, sync.now), sync.now);
-    }
     let mut inventory = Inventory::gather(Some(&store), configuration)?;
-    if is_indexed {
-        inventory.leave_out(|name| sync.unread.add(&store, name, sync.scan.is_own(name)));
-    }
     if let Some(selection) = &options.secrets {
         let are_all_listed = sync.add_secrets(selection, (&context.env, layers.timeout()), &mut inventory)?;
         // A shard may have none.
         if inventory.len() == 0 && are_all_listed && options.shard.is_none() {
             sync.summary.add_warnings(["no secret of type kubernetes.io/tls was found".to_owned()]);
         }
-    } else if inventory.len() == 0 && sync.unread.is_empty() {
+    } else if inventory.len() == 0 {
         sync.summary.add_warnings([nothing_to_sync(&sync.state_dir)]);
     }
     let mut errors = Vec::new();
-    inventory.visit(|member| sync.scan(member), |error| errors.push(error));
-    sync.unread.write(&store);
-    let mut summary = Runtime::new()?.block_on(sync.deploy(progress, &mut errors));
+    inventory.visit(|member| sync.scan(member, &store), |error| errors.push(error));
+    store.remove_unclaimed(sync.claimed);
+    let mut summary = Runtime::new()?.block_on(sync.deploy(progress));
     let is_mine = |name: &str| options.shard.is_none_or(|shard| shard.contains(name));
     for error in errors {
         match error.damaged() {
@@ -124,8 +113,10 @@ pub(crate) fn run_one(
     for (other, state) in others.iter().filter(|(other, _)| *other != name) {
         sync.scan.deployments.add(other, state);
     }
-    sync.scan(Member { name, source: Ok(source.clone()), entry, state: Some(state), is_unclaimed: false });
-    Ok(Some(Runtime::new()?.block_on(sync.deploy(progress, &mut Vec::new()))))
+    let member = Member { name, source: Ok(source.clone()), entry, state: Some(state), is_unclaimed: false };
+    let store = Store::at(&sync.state_dir);
+    sync.scan(member, &store);
+    Ok(Some(Runtime::new()?.block_on(sync.deploy(progress))))
 }
 
 /// The warning for a lineage that this run deployed because it is configured.
@@ -146,17 +137,14 @@ struct Sync<'a> {
     scan: Scan<'a>,
     state_dir: PathBuf,
     lineages: Vec<Candidate>,
-    unread: UnreadLineages,
+    /// The number of sites that lineages were deployed to.
+    claimed: usize,
     summary: Summary,
-    /// The start of the run.
-    now: OffsetDateTime,
 }
 
 impl<'a> Sync<'a> {
     fn new(scan: Scan<'a>, state_dir: PathBuf) -> Self {
-        let now = clock::now();
-        let unread = UnreadLineages::new(Index::default(), now);
-        Self { scan, state_dir, lineages: Vec::new(), unread, summary: Summary::default(), now }
+        Self { scan, state_dir, lineages: Vec::new(), claimed: 0, summary: Summary::default() }
     }
 
     /// Adds the secrets of an API server to the inventory; returns whether all namespaces could be listed.
@@ -176,19 +164,14 @@ impl<'a> Sync<'a> {
         Ok(are_all_listed)
     }
 
-    fn scan(&mut self, member: Member<'a>) {
-        let is_own = self.scan.is_own(&member.name);
-        let (name, entry) = (member.name.clone(), self.unread.entry(&member, is_own));
-        let result = self.scan.examine(member);
-        let is_settled = match &result {
-            Some(ScanResult::Candidate(lineage)) => lineage.reason.is_none(),
-            Some(_) => false,
-            None => true,
-        };
-        if let Some(entry) = entry.filter(|_| is_settled) {
-            self.unread.keep(&name, entry);
+    fn scan(&mut self, member: Member<'a>, store: &Store) {
+        for (service, host) in member.state.iter().flat_map(LineageState::deployed_hosts) {
+            if let Err(error) = store.claim(service, &host, &member.name) {
+                log::debug!("{error}");
+            }
+            self.claimed += 1;
         }
-        match result {
+        match self.scan.examine(member) {
             Some(ScanResult::Candidate(lineage)) => self.lineages.push(*lineage),
             Some(ScanResult::StillMissing) => self.summary.add_still_missing(),
             Some(ScanResult::Unclaimed(name)) => self.summary.add_unclaimed(&name),
@@ -197,44 +180,31 @@ impl<'a> Sync<'a> {
         }
     }
 
-    /// Lists each account once, all at the same time, and deploys or checks each lineage as needed. Adds errors of state files to `errors`.
-    async fn deploy(mut self, progress: &dyn Progress, errors: &mut Vec<StateError>) -> Summary {
+    /// Lists each account once, all at the same time, and deploys or checks each lineage as needed.
+    async fn deploy(self, progress: &dyn Progress) -> Summary {
         progress.enter(Phase::Reading);
         let stores = Arc::default();
-        let listed = self.list_unread(&stores, errors).await;
-        let Self { scan, state_dir, lineages, mut summary, unread: unread_lineages, .. } = self;
-        let store = Store::at(&state_dir);
+        let Self { scan, state_dir, lineages, mut summary, .. } = self;
         let (mut accounts, mut members_of) = (Vec::new(), Vec::new());
-        let mut add = |settings: Arc<Settings>, members: Vec<_>, unread: usize, listing| match listing {
-            Ok(mut account) => {
-                let ListedAccount { snapshot, .. } = &mut account;
-                let service = settings.base_url.to_string();
-                let deployments = scan.deployments.of_service(&service);
-                snapshot.deployments = unread_lineages.add_to(deployments, &service, &store);
-                accounts.push(account);
-                members_of.push((settings, members));
-            }
-            Err(error) => summary.add_unreached(error, unread + members.len()),
-        };
-        let mut members_by_account = by_account(&lineages);
-        for (settings, unread, listing) in listed {
-            let is_same = |(other, _): &(Arc<Settings>, Vec<_>)| other.is_same_service(&settings);
-            let members = members_by_account.iter().position(is_same).map(|at| members_by_account.remove(at));
-            add(settings, members.map(|(_, members)| members).unwrap_or_default(), unread, listing);
-        }
+        let members_by_account = by_account(&lineages);
         let listings = members_by_account.iter().map(|(settings, _)| list_account(settings, &stores));
         let listings = join_all(listings).await;
         for ((settings, members), listing) in members_by_account.into_iter().zip(listings) {
-            add(settings, members, 0, listing);
+            match listing {
+                Ok((clients, listing)) => {
+                    let deployments = scan.deployments.of_service(&settings.base_url.to_string());
+                    accounts
+                        .push(ListedAccount { clients, snapshot: AccountSnapshot { listing, deployments } });
+                    members_of.push((settings, members));
+                }
+                Err(error) => summary.add_unreached(error, members.len()),
+            }
         }
         let mut schedule = Schedule::default();
         for (number, (account, (settings, members))) in accounts.iter().zip(&members_of).enumerate() {
             let AccountSnapshot { listing, deployments } = &account.snapshot;
             summary.add_gaps(listing.listing().gaps());
             summary.add_warnings(left_behind(listing.listing(), deployments, clock::now()));
-            if members.is_empty() {
-                continue;
-            }
             let mut triage = Triage { state_dir: &state_dir, now: clock::now(), summary: &mut summary };
             schedule.add(triage.run(members, listing, deployments, settings).await, listing, number);
         }
@@ -263,12 +233,11 @@ impl<'a> Sync<'a> {
 async fn list_account(
     settings: &Settings,
     stores: &Arc<TrustStores>,
-) -> Result<ListedAccount, deploy::DeployError> {
+) -> Result<(ClientCache, IndexedListing), deploy::DeployError> {
     let deadline = Deadline::after(settings.timeout);
     let clients = ClientCache::for_many(Arc::clone(stores));
     let listing = IndexedListing::new(clients.listing(settings, deadline).await?);
-    let deployments = ServiceDeployments::default();
-    Ok(ListedAccount { clients, snapshot: AccountSnapshot { listing, deployments } })
+    Ok((clients, listing))
 }
 
 #[cfg(test)]

@@ -10,9 +10,9 @@ use crate::deploy::recorded_leaf;
 use crate::file::{self, ReadError};
 use crate::inventory::{self, Member, Shard};
 use crate::names::Domain;
-use crate::settings::{self, Guards, Layers, LineageEntry, RecordedSettings, Settings};
+use crate::settings::{self, Layer, Layers, LineageEntry, Settings};
 use crate::source::Source;
-use crate::state::{self, Deployments, LeafState, LineageState, Overrides, RecordedOptions};
+use crate::state::{self, Deployments, Given, LeafState, LineageState, Origin};
 use crate::text::rfc3339;
 
 /// A lineage that can be deployed.
@@ -22,10 +22,9 @@ pub(super) struct Candidate {
     pub(super) settings: Arc<Settings>,
     /// The sites that must get the certificate, each once; empty means every covered site.
     pub(super) domains: Vec<Domain>,
-    /// Recorded options for the leaf on disk that are not from the configuration.
-    pub(super) overrides: Overrides,
-    /// The guards that its last run overrode, if the leaf is still the one that they were overridden for.
-    pub(super) guards: Guards,
+    /// The recorded options for the leaf on disk, and whether they are those of a pending run.
+    pub(super) given: Given,
+    pub(super) origin: Origin,
     /// Fingerprint of the leaf that these options are for; `None`: they are for later ones, too.
     pub(super) only_leaf: Option<String>,
     /// The leaf on disk; `None` if it cannot be read. The recorded one if the file is missing.
@@ -76,7 +75,7 @@ pub(super) struct Scan<'a> {
     layers: &'a Layers<'a>,
     shard: Option<Shard>,
     /// Cache of resolved settings, keyed by their inputs, which are the same for most lineages.
-    resolved: Vec<(RecordedSettings, Option<&'a LineageEntry>, Arc<Settings>)>,
+    resolved: Vec<(Layer, Option<&'a LineageEntry>, Arc<Settings>)>,
     /// The deployments of all lineages so far, in any shard.
     pub(super) deployments: Deployments,
 }
@@ -114,22 +113,23 @@ impl<'a> Scan<'a> {
         }
         let source = source?;
         let leaf = LeafOnDisk::read(&source, state.as_ref());
-        let recorded = state.as_ref().map(|state| state.options_for(leaf.is_recorded)).unwrap_or_default();
-        let domains = inventory::domains(&recorded, entry);
+        let options = state.as_ref().map(|state| state.given(leaf.is_recorded));
+        let (given, origin) = options.unwrap_or((Given::default(), Origin::Standing));
+        let domains = inventory::domains(&given, entry);
         // Nobody needs the files of a superseded lineage.
         let is_reported = |state: &LineageState| state.missing_since.is_some() || state.is_superseded();
         if leaf.is_missing && state.as_ref().is_some_and(is_reported) {
             return Ok(ScanResult::StillMissing);
         }
-        let settings = self.settings(&recorded.settings(), entry)?;
-        let candidate = Candidate::new((name, source), settings, (domains, recorded), leaf, state);
+        let settings = self.settings(&given.settings, entry)?;
+        let candidate = Candidate::new((name, source), settings, (domains, given, origin), leaf, state);
         Ok(ScanResult::Candidate(Box::new(candidate)))
     }
 
     /// Resolves the settings of a lineage.
     pub(super) fn settings(
         &mut self,
-        recorded: &RecordedSettings,
+        recorded: &Layer,
         entry: Option<&'a LineageEntry>,
     ) -> Result<Arc<Settings>, settings::SettingsError> {
         let is_same_entry = |other: Option<&LineageEntry>| match (other, entry) {
@@ -154,7 +154,7 @@ impl Candidate {
     pub(super) fn new(
         (name, source): (String, Source),
         settings: Arc<Settings>,
-        (domains, recorded): (Vec<Domain>, RecordedOptions),
+        (domains, given, origin): (Vec<Domain>, Given, Origin),
         leaf: LeafOnDisk,
         state: Option<LineageState>,
     ) -> Self {
@@ -163,11 +163,8 @@ impl Candidate {
             Some(_) if leaf.is_missing => Some(Reason::FilesMissing),
             Some(state) => reason(state, &leaf, &settings, &domains),
         };
-        // Going back to an older leaf is not repeated once it has succeeded: another lineage may have replaced it since.
-        let is_retry = matches!(reason, Some(Reason::Pending(_)));
-        let RecordedOptions { overrides, guards, is_for_one_leaf, .. } = recorded;
-        let guards = Guards { allow_older: guards.allow_older && is_retry, ..guards };
-        let only_leaf = leaf.leaf.as_ref().filter(|_| is_for_one_leaf).map(|leaf| leaf.fingerprint.clone());
+        let only_leaf =
+            leaf.leaf.as_ref().filter(|_| origin == Origin::Retry).map(|leaf| leaf.fingerprint.clone());
         let begun = state.as_ref().map(|state| state.begun_at);
         let edge_seen_at =
             state.as_ref().and_then(|state| state.edge_checked_at.or(state.last_success)).or(begun);
@@ -177,8 +174,8 @@ impl Candidate {
             source,
             settings,
             domains,
-            overrides,
-            guards,
+            given,
+            origin,
             only_leaf,
             leaf: leaf.leaf,
             sites: sites.unwrap_or_default(),
@@ -225,11 +222,11 @@ fn reason(
     domains: &[Domain],
 ) -> Option<Reason> {
     let service = settings.base_url.to_string();
-    let has_same_options = state.options.service.as_ref().is_none_or(|known| *known == service)
-        && state.options.domains.iter().map(String::as_str).eq(domains.iter().map(Domain::spelled));
+    let has_same_options = state.service.as_ref().is_none_or(|known| *known == service)
+        && state.domains.iter().map(String::as_str).eq(domains.iter().map(Domain::spelled));
     if let Some(since) = state.pending_since {
         Some(Reason::Pending(since))
-    } else if !leaf.is_recorded {
+    } else if !leaf.is_recorded || state.has_earlier_leaf() {
         Some(Reason::Renewed)
     } else if state.missing_since.is_some() {
         Some(Reason::FilesBack)

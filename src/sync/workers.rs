@@ -10,11 +10,10 @@ use super::scan::{Candidate, Reason};
 use super::schedule::Job;
 use crate::bundle::{self, Wait};
 use crate::clock::Deadline;
-use crate::deploy::{self, AccountSnapshot, ClientCache, Deployment, Journal, recorded_options};
+use crate::deploy::{self, AccountSnapshot, ClientCache, Deployment, Journal, run_options};
 use crate::hint::{Command, Place};
 use crate::progress::Progress;
 use crate::report::{DeployReport, SourceReport};
-use crate::state::Origin;
 
 /// Maximum number of lineages in progress. More than requests in flight, because many wait for a lock, an edge or the
 /// listing that they share. Each takes an open file for its lock, and the usual limit is 1,024.
@@ -134,7 +133,7 @@ impl Workers<'_> {
             source: &source,
             settings: &lineage.settings,
             domains: &lineage.domains,
-            guards: lineage.guards,
+            guards: lineage.given.guards,
             only_leaf: lineage.only_leaf.as_deref(),
             upload_only: false,
             force: false,
@@ -154,9 +153,8 @@ pub(super) async fn open_journal(
     deadline: Deadline,
     report: &mut DeployReport,
 ) -> Result<Journal, deploy::DeployError> {
-    let (settings, overrides) = (Some(lineage.settings.as_ref()), lineage.overrides.clone());
-    let options = recorded_options(settings, overrides, lineage.guards, &lineage.domains);
-    let options = (options, Origin::State);
+    let settings = Some(lineage.settings.as_ref());
+    let options = run_options(settings, &lineage.domains, lineage.given.clone(), lineage.origin);
     let mut journal = Journal::open(&lineage.source, options, Some(state_dir), deadline, report).await?;
     journal.compare_with_scan(lineage.begun)?;
     Ok(journal)

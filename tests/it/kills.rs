@@ -158,7 +158,8 @@ impl Scene {
 }
 
 fn files(directory: &Path) -> Vec<PathBuf> {
-    fs::read_dir(directory).into_iter().flatten().map(|file| file.unwrap().path()).collect()
+    let entries = fs::read_dir(directory).into_iter().flatten().map(|file| file.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
 /// The fingerprint of the lineage's leaf, computed from its PEM.

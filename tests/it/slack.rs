@@ -135,7 +135,7 @@ impl Host {
         });
         self.edit(|state| {
             state["sites"][0]["edge"]["uploaded_at"] = uploaded;
-            state["told"]["at"] = looked;
+            state["reported"]["at"] = looked;
         });
     }
 }

@@ -1,6 +1,5 @@
 //! State files: the intent before the first request, the result after the last, one run at a time.
 
-mod earlier_release;
 mod hostile;
 mod memory;
 mod paths;
@@ -15,7 +14,7 @@ use std::process::{Child, ChildStderr, Stdio};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{Hook, Lineage, Sandbox, edgecert, sandbox, upload_count};
+use crate::harness::{Hook, Lineage, Sandbox, edgecert, sandbox, state_files, upload_count};
 
 /// A hook whose state directory outlives it.
 fn deploy(service: &Sandbox, lineage: &Lineage, state: &Path) -> Hook {
@@ -61,8 +60,8 @@ fn state_file_records_the_deployment() {
 
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&directory), 0o700);
-    for file in fs::read_dir(&directory).unwrap() {
-        assert_eq!(mode(&file.unwrap().path()), 0o600);
+    for file in fs::read_dir(&directory).unwrap().map(|file| file.unwrap().path()) {
+        assert_eq!(mode(&file), if file.is_dir() { 0o700 } else { 0o600 });
     }
     lineage.renew(&["a.example"]);
     deploy(&service, &lineage, &directory).succeeds();
@@ -186,8 +185,7 @@ fn damaged_state_file_is_quarantined() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     deploy(&service, &lineage, state.path()).succeeds();
-    let mut files = fs::read_dir(state.path()).unwrap().map(|file| file.unwrap().path());
-    let file = files.find(|file| file.extension().unwrap() == "json").unwrap();
+    let file = state_files(state.path()).remove(0);
     fs::write(&file, "{\"version\":1,").unwrap();
     let output = deploy(&service, &lineage, state.path()).succeeds();
     assert!(output.stderr.contains("is not a valid state file; renamed to"), "{}", output.stderr);
@@ -248,8 +246,7 @@ fn state_of_later_release_is_untouched() {
     let (service, state) = (sandbox(&["a.example"]), TempDir::new().unwrap());
     let lineage = Lineage::issued_for(&["a.example"]);
     deploy(&service, &lineage, state.path()).succeeds();
-    let files = fs::read_dir(state.path()).unwrap().map(|file| file.unwrap().path());
-    let file = files.into_iter().find(|path| path.extension().unwrap() == "json").unwrap();
+    let file = state_files(state.path()).remove(0);
     let later = "{\"version\":300,\"lineages\":{}}";
     fs::write(&file, later).unwrap();
     let call = |command: &str| edgecert().env("EDGECERT_STATE_DIR", state.path()).args([command]);

@@ -275,7 +275,7 @@ fn sync_keeps_to_recorded_anchors() {
     let mut hook = hook.args(["--trust-anchors", "root.pem"]);
     hook.command().current_dir(private.lineage.path());
     hook.succeeds();
-    assert_eq!(state_in(state.path())["order"]["asked"]["settings"]["trust_anchors"], root);
+    assert_eq!(state_in(state.path())["standing"]["settings"]["trust_anchors"], root);
     private.renew();
     let sync = || edgecert().against(&service).env("EDGECERT_STATE_DIR", state.path()).args(["sync"]);
     assert_eq!(sync().succeeds().stderr, "");

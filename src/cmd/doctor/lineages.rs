@@ -14,7 +14,7 @@ use crate::names::{Domain, Names};
 use crate::plan::Allow;
 use crate::settings::{Layers, TrustPolicy};
 use crate::source::{AcmeClient, Source};
-use crate::state::{Deployments, LineageState, RecordedOptions, StateError};
+use crate::state::{Deployments, Given, LineageState, StateError};
 use crate::text;
 use crate::trust::TrustStores;
 
@@ -195,7 +195,7 @@ impl Superseded {
 impl DeployPolicy {
     fn new(member: &Member<'_>, layers: &Layers<'_>) -> Self {
         let recorded = recorded_options(member);
-        let options = layers.lineage_options(&recorded.overrides.settings, member.entry);
+        let options = layers.lineage_options(&recorded.settings, member.entry);
         Self {
             domains: inventory::domains(&recorded, member.entry),
             allow: Allow {
@@ -237,13 +237,13 @@ pub(super) fn unmatched(pattern: &str) -> DoctorFinding {
 }
 
 /// The options that the state of a lineage holds for its certificate on disk.
-fn recorded_options(member: &Member<'_>) -> RecordedOptions {
+fn recorded_options(member: &Member<'_>) -> Given {
     let (Some(state), Ok(source)) = (&member.state, &member.source) else {
-        return RecordedOptions::default();
+        return Given::default();
     };
     let known = state.leaf.as_ref().map(|leaf| leaf.fingerprint.as_str());
     let is_recorded = matches!(bundle::peek_leaf(&source.files, known), Ok(LeafPeek::Known));
-    state.options_for(is_recorded)
+    state.given(is_recorded).0
 }
 
 /// Converts the finding of a local check, unless nothing is wrong.

@@ -90,7 +90,7 @@ fn expiries(settings: &Settings) -> HashMap<u64, OffsetDateTime> {
     let states = directory.map(|directory| Store::at(directory).read_all().0).unwrap_or_default();
     let mut states: Vec<LineageState> = states.into_iter().map(|(_, state)| state).collect();
     let service = settings.base_url.to_string();
-    states.retain(|state| state.options.service.as_ref() == Some(&service) && state.deployed().is_some());
+    states.retain(|state| state.service.as_ref() == Some(&service) && state.deployed().is_some());
     states.sort_by_key(|state| state.last_success);
     let mut expiries = HashMap::new();
     for state in states.iter().filter(|state| state.pending_since.is_none()) {

@@ -46,7 +46,7 @@ struct RankedLeaf {
 
 impl RankedLeaf {
     fn of(state: &LineageState) -> Option<Self> {
-        Some(Self { service: state.options.service.clone()?, rank: LeafRank::of(state.leaf.as_ref()?) })
+        Some(Self { service: state.service.clone()?, rank: LeafRank::of(state.leaf.as_ref()?) })
     }
 }
 
@@ -71,8 +71,7 @@ impl LineageStatus {
         };
         let pending_since = begun.or_else(unseen);
         let is_recorded = matches!(disk, DiskStatus::Leaf { age: LeafAge::Same, .. } | DiskStatus::Missing);
-        let recorded = state.map(|state| state.options_for(is_recorded)).unwrap_or_default();
-        let recorded_edge = recorded.overrides.settings.edge_address;
+        let recorded_edge = state.and_then(|state| state.given(is_recorded).0.settings.edge_address);
         Self {
             name,
             client,
@@ -215,7 +214,7 @@ fn leaves_of<'a>(
     let (latest, deployed) = (state.leaf.as_ref(), state.deployed());
     match &site.outcome {
         Outcome::Misbound | Outcome::Skipped | Outcome::Superseded => (None, None),
-        _ if !state.has_current_sites() => (deployed, deployed),
+        _ if !state.is_of_current_leaf(site) => (state.leaf_deployed_to(site), state.leaf_deployed_to(site)),
         Outcome::Stale => (latest, deployed),
         outcome if outcome.is_deployed() => (latest, latest),
         _ => (None, deployed),
@@ -241,7 +240,7 @@ mod tests {
     use crate::cert::KeyType;
     use crate::outcome::ChangedRecords;
     use crate::sightings::EdgeMemory;
-    use crate::state::{DeployOptions, Origin, SourceState};
+    use crate::state::{Given, Origin, RunOptions, SourceState};
     use time::macros::datetime;
 
     /// Site outcomes; the exit code of the last run and whether it reported sites; whether the record of the first site
@@ -261,6 +260,11 @@ mod tests {
         }
     }
 
+    fn options() -> RunOptions {
+        let given = Given::default();
+        RunOptions { service: None, domains: Vec::new(), given, origin: Origin::Hook }
+    }
+
     fn begin(before: Option<LineageState>, leaf: LeafState) -> LineageState {
         let source = SourceState {
             client: "files".into(),
@@ -271,7 +275,7 @@ mod tests {
             target: None,
         };
         let now = leaf.not_before;
-        LineageState::begin(before, source, (DeployOptions::default(), Origin::Hook), Some(leaf), now)
+        LineageState::begin(before, source, &options(), Some(leaf), now)
     }
 
     /// A lineage whose leaf `old` was deployed, and whose leaf `new` ended as given.
@@ -283,18 +287,19 @@ mod tests {
             cert_id: Some(5),
             outcome: outcome.clone(),
             detail: None,
+            leaf: None,
             edge: EdgeMemory::default(),
         };
         let sites: Vec<SiteState> = outcomes.iter().map(site).collect();
         let mut state = begin(None, leaf("old", 2026));
-        state.finish(0, None, sites.clone(), &ChangedRecords::default(), year(2026));
+        state.finish((0, None), sites.clone(), &ChangedRecords::default(), &options(), year(2026));
         state = begin(Some(state), leaf("new", 2027));
         if let Some((exit_code, has_sites)) = end {
             state.finish(
-                exit_code,
-                None,
+                (exit_code, None),
                 if has_sites { sites } else { Vec::new() },
                 &ChangedRecords::default(),
+                &options(),
                 year(2027),
             );
         }

@@ -1,6 +1,6 @@
 //! A host with lineages, and one run of `sync` on it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,19 +11,15 @@ use super::super::decision::{Decision, SupersededSites, decide};
 use super::super::edge_check::CheckedLineage;
 use super::super::scan::{Candidate, LeafOnDisk, Reason};
 use super::super::schedule::{Job, Schedule};
-use super::super::unread::{Present, is_as_left};
 use super::invariants::BeforeDeployment;
 use crate::deploy::model::{Change, ModelDeployment, ModelResult, World, recorded_sites};
-use crate::deploy::recorded_options;
+use crate::deploy::run_options;
 use crate::names::Domain;
 use crate::outcome::ChangedRecords;
 use crate::plan::IndexedListing;
-use crate::settings::{Guards, Settings, Verify};
+use crate::settings::{Settings, Verify};
 use crate::source::Source;
-use crate::state::{
-    Deployments, IndexedLineage, LineageState, Origin, Overrides, RecordedOptions, ServiceDeployments,
-    SourceState, Stamp,
-};
+use crate::state::{Deployments, Given, LineageState, Origin, RunOptions, ServiceDeployments, SourceState};
 use crate::verify::EdgeView;
 
 #[derive(Debug)]
@@ -75,7 +71,6 @@ impl Host {
         let mut due = Vec::new();
         for (candidate, lineage) in candidates.iter().zip(&mut self.lineages) {
             let decision = decide(candidate, &listing, &deployments, world.now);
-            lineage.compare_with_index(&decision, &listing, &deployments, world);
             let check = match decision {
                 Decision::Unchanged | Decision::StillSuperseded | Decision::Expired(_) => None,
                 Decision::Deploy(reason) => {
@@ -144,7 +139,7 @@ impl Host {
             listing,
         };
         if let Some(ModelResult { exit_code, error, sites, records }) = deployment.run(world) {
-            state.finish(exit_code, error, sites, &records, world.now);
+            state.finish((exit_code, error), sites, &records, &lineage.options(), world.now);
         }
         before.check(&state, world);
         self.remember(at, before.changes(world), state.result.is_some());
@@ -159,33 +154,8 @@ impl HostLineage {
         let leaf =
             LeafOnDisk { is_missing: false, is_recorded: recorded == Some(leaf), leaf: Some(leaf.clone()) };
         let place = (self.name.clone(), self.source.clone());
-        let options = (self.domains.clone(), RecordedOptions::default());
+        let options = (self.domains.clone(), Given::default(), Origin::Standing);
         Candidate::new(place, Arc::clone(&self.settings), options, leaf, self.state.clone())
-    }
-
-    /// Asserts that a lineage which the index calls unchanged really is.
-    fn compare_with_index(
-        &self,
-        decision: &Decision<'_>,
-        account: &IndexedListing,
-        deployments: &ServiceDeployments,
-        world: &World,
-    ) {
-        let recorded = self.state.as_ref().and_then(|state| state.leaf.as_ref());
-        let Some(state) = self.state.as_ref().filter(|_| recorded == Some(&world.leaves[self.leaf])) else {
-            return;
-        };
-        let present = Present { settings: &self.settings, account, deployments, now: world.now };
-        let hosts = IndexedLineage::hosts(state).unwrap();
-        let stamps = (Stamp::default(), None);
-        if let Some(indexed) = IndexedLineage::new(&self.name, state, &hosts, stamps, 0)
-            && is_as_left(&indexed, &present, &HashMap::new())
-        {
-            assert!(
-                matches!(decision, Decision::Unchanged | Decision::CheckEdge(_)),
-                "{self:?}: {decision:?}"
-            );
-        }
     }
 
     /// The state after the intent is written.
@@ -199,17 +169,19 @@ impl HostLineage {
             directory: None,
             target: None,
         };
-        let settings = Some(self.settings.as_ref());
-        let options = recorded_options(settings, Overrides::default(), Guards::default(), &self.domains);
         let leaf = Some(world.leaves[self.leaf].clone());
-        LineageState::begin(self.state.clone(), source, (options, Origin::State), leaf, world.now)
+        LineageState::begin(self.state.clone(), source, &self.options(), leaf, world.now)
+    }
+
+    fn options(&self) -> RunOptions {
+        run_options(Some(&self.settings), &self.domains, Given::default(), Origin::Standing)
     }
 
     fn mark_superseded(&mut self, superseded: &SupersededSites<'_>, world: &World) {
         if superseded.is_complete {
             let mut state = self.begin(world);
             let sites = recorded_sites(&superseded.reports(), &state.sites);
-            state.finish(0, None, sites, &ChangedRecords::default(), world.now);
+            state.finish((0, None), sites, &ChangedRecords::default(), &self.options(), world.now);
             self.state = Some(state);
         } else if let Some(state) = &mut self.state {
             state.update_sites(|site| superseded.update(site), None, world.now);

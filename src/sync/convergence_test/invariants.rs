@@ -88,11 +88,11 @@ impl BeforeDeployment {
 
     /// A site counts as served only if every address was last seen to serve the leaf.
     fn check_sightings(&self, state: &LineageState, world: &World) {
-        if state.result.is_none() || !state.has_current_sites() {
+        if state.result.is_none() {
             return;
         }
         let own = &world.leaves[self.leaf];
-        for site in &state.sites {
+        for site in state.sites.iter().filter(|site| state.is_of_current_leaf(site)) {
             let serves_leaf = site.edge.serves(&own.fingerprint);
             let expected = match site.outcome {
                 Outcome::Served => Some(true),
@@ -190,14 +190,16 @@ impl HostLineage {
 
     /// The leaf that was deployed to a site last. A site that the lineage is not for has it as long as it is bound to
     /// the same record.
-    fn deployed_to(&self, site: usize, world: &World) -> Option<&LeafState> {
+    fn deployed_to<'w>(&'w self, site: usize, world: &'w World) -> Option<&'w LeafState> {
         let state = self.state.as_ref()?;
         let known = recorded(state, site)?;
-        let is_asked_for = self.domains.is_empty() || state.options.domains.contains(&known.domain);
+        let is_asked_for = self.domains.is_empty() || state.domains.contains(&known.domain);
         let has_failed = matches!(known.outcome, Outcome::Queued | Outcome::Guarded | Outcome::Refused);
         match () {
             () if !is_asked_for && known.cert_id != world.sites[site].cert_id => None,
-            () if known.outcome.is_bound() => state.sites_leaf.as_ref().map(|dated| &dated.leaf),
+            () if known.outcome.is_bound() => {
+                world.leaves.iter().find(|leaf| Some(&leaf.fingerprint) == known.leaf.as_ref())
+            }
             () if has_failed => state.previously_deployed.as_ref(),
             () => None,
         }

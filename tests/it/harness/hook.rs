@@ -171,8 +171,7 @@ impl Hook {
         });
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("output is UTF-8");
         self.filters.push((self.home.path().to_str().unwrap().to_owned(), "HOME"));
-        let files = std::fs::read_dir(self.home.path().join("state")).into_iter().flatten();
-        let state = files.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap()).collect();
+        let state = contents_below(&self.home.path().join("state"));
         Output {
             code: output.status.code().expect("the hook was not killed by a signal"),
             stdout: text(output.stdout),
@@ -255,4 +254,16 @@ fn mask_dates_and_fingerprints(text: &str) -> String {
         masked.push_str(&word[end.len()..]);
     }
     masked
+}
+
+/// The contents of all files below a directory.
+fn contents_below(directory: &Path) -> String {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().map(|entry| entry.unwrap().path());
+    entries
+        .map(
+            |path| {
+                if path.is_dir() { contents_below(&path) } else { std::fs::read_to_string(path).unwrap() }
+            },
+        )
+        .collect()
 }

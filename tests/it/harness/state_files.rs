@@ -26,7 +26,7 @@ pub(crate) fn edit_state(file: &Path, change: impl FnOnce(&mut Value)) {
 /// Sets the times of all runs in a state directory back by this many seconds.
 pub(crate) fn set_back(state: &Path, seconds: i64) {
     const TIMES: [&str; 6] =
-        ["/begun", "/pending_since", "/last_success", "/edge_checked_at", "/result/at", "/told/at"];
+        ["/begun", "/pending_since", "/last_success", "/edge_checked_at", "/result/at", "/reported/at"];
     for file in state_files(state) {
         edit_state(&file, |state| {
             for path in TIMES {

@@ -8,8 +8,8 @@ use tempfile::TempDir;
 
 use super::start_until;
 use crate::harness::{
-    Fault, Hook, IssuedCert, Lineage, Options, Sandbox, at_once, change, edgecert, edit_state, record,
-    sandbox, sandbox_with, state_files, test_ca, world,
+    Fault, Hook, IssuedCert, Lineage, Options, Sandbox, at_once, change, edgecert, record, sandbox,
+    sandbox_with, test_ca, world,
 };
 
 const SITES: [&str; 2] = ["a.example", "b.example"];
@@ -227,17 +227,4 @@ fn lost_response_counts_after_a_refused_retry() {
     host.service.clear_faults();
     host.save(3, &SITES);
     host.assert_guarded("lost, then busy");
-}
-
-#[test]
-fn guarded_state_of_earlier_release_still_guards() {
-    let host = Host::deployed();
-    host.save(20, &SITES);
-    host.deploy(&[]).exits_with(65);
-    // An earlier release did not remember the records.
-    edit_state(&state_files(host.state.path())[0], |state| {
-        state.as_object_mut().unwrap().remove("records");
-    });
-    host.assert_guarded("earlier release");
-    assert_eq!(host.holders(), SITES);
 }

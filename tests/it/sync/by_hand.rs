@@ -1,5 +1,5 @@
-//! Options given by hand hold for their certificate; `sync` deploys later ones with the options of the hook and of the
-//! configuration.
+//! Options given by hand hold for that run and its retries. Later certificates and drift get those of the last hook or, if
+//! none ever ran, those of the last run by hand that succeeded, without permissions.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,8 +12,8 @@ use tempfile::TempDir;
 use super::race::sync_with;
 use super::{change, deploy, is_bound_to, only_state, requests_during, sync};
 use crate::harness::{
-    DAY, Fault, Hook, IssuedCert, Lineage, Options, Sandbox, edgecert, edit_state, record, sandbox,
-    sandbox_with, set_back, state_files, test_ca, world,
+    DAY, Fault, Hook, IssuedCert, Lineage, Options, Sandbox, edgecert, record, sandbox, sandbox_with,
+    set_back, test_ca, world,
 };
 
 pub(super) const SITES: [&str; 2] = ["a.example", "b.example"];
@@ -77,20 +77,79 @@ fn account(sites: &[(&str, u64)], records: &[(u64, &str)]) -> Sandbox {
 }
 
 #[test]
-fn domain_by_hand_is_for_one_certificate() {
-    let host = Host::new();
-    host.by_hand().for_domain("b.example").succeeds();
-    for _ in 0..2 {
-        set_back(host.state.path(), DAY);
-        let output = host.sync().succeeds();
-        assert_eq!(
-            (&*output.shown(), host.reached()),
-            ("1 lineage: 1 unchanged (TIME)\n", vec!["b.example".to_owned()])
-        );
+fn domain_by_hand_is_for_one_run() {
+    for has_hook in [true, false] {
+        let host = Host::new();
+        if has_hook {
+            host.hook().succeeds();
+        }
+        host.by_hand().for_domain("b.example").succeeds();
+        let reached = if has_hook { &SITES[..] } else { &["b.example"] };
+        for _ in 0..2 {
+            set_back(host.state.path(), DAY);
+            let output = host.sync().succeeds();
+            assert_eq!(output.shown(), "1 lineage: 1 unchanged (TIME)\n");
+            assert_eq!(host.reached(), reached);
+        }
+        host.lineage.renew(&SITES);
+        host.sync().succeeds();
+        assert_eq!(host.reached(), reached);
     }
+}
+
+/// A site that the run by hand was not for still has an earlier certificate.
+#[test]
+fn renewal_by_hand_leaves_no_site_behind() {
+    let host = Host::new();
+    host.hook().succeeds();
     host.lineage.renew(&SITES);
-    host.sync().succeeds();
-    assert_eq!(host.reached(), SITES);
+    host.by_hand().for_domain("a.example").succeeds();
+    assert_eq!(host.reached(), ["a.example"]);
+    let output = host.sync().succeeds();
+    assert_eq!(host.reached(), SITES, "{}", output.stderr);
+    assert_eq!(host.sync().succeeds().shown(), "1 lineage: 1 unchanged (TIME)\n");
+}
+
+#[test]
+fn run_by_hand_hides_no_drift() {
+    for arguments in [&["--domain", "a.example"][..], &["--rebind"]] {
+        let service = account(
+            &[("a.example", 5), ("b.example", 6)],
+            &[(5, "a.example"), (6, "b.example"), (7, "c.example")],
+        );
+        let host = Host { service, ..Host::new() };
+        host.hook().succeeds();
+        host.by_hand().args(arguments).succeeds();
+        change(&host.service, "/api/sites/2/update", &json!({"cert_id": 7}));
+        for _ in 0..2 {
+            let output = host.sync().exits_with(69);
+            let message = "b.example is misbound";
+            assert!(output.stderr.contains(message), "{arguments:?}: {}", output.stderr);
+        }
+        assert_eq!(host.service.sites()[1]["cert_id"], 7, "{arguments:?}: nobody allowed to bind it again");
+    }
+}
+
+#[test]
+fn run_by_hand_keeps_what_other_sites_serve() {
+    let host = Host::new();
+    host.hook().succeeds();
+    host.by_hand().for_domain("a.example").succeeds();
+    let state = only_state(host.state.path());
+    let outcomes: Vec<_> = state["sites"].as_array().unwrap().iter().map(|site| &site["outcome"]).collect();
+    assert_eq!(outcomes, ["served", "served"]);
+    let status = host.call().args(["status", "--json"]).run().json();
+    assert_eq!(status["lineages"][0]["sites"][1]["outcome"], "served");
+}
+
+#[test]
+fn state_lists_wanted_and_bound_sites_only() {
+    let service = account(&[("a.example", 5), ("b.example", 6)], &[(5, "a.example"), (6, "b.example")]);
+    let host = Host { service, lineage: Lineage::issued_for(&["*.example"]), ..Host::new() };
+    host.hook().for_domain("a.example").succeeds();
+    let state = only_state(host.state.path());
+    let domains: Vec<_> = state["sites"].as_array().unwrap().iter().map(|site| &site["domain"]).collect();
+    assert_eq!(domains, ["a.example"], "{state}");
 }
 
 #[test]
@@ -130,6 +189,7 @@ fn choice_by_hand_replaces_an_earlier_one() {
 #[test]
 fn retry_keeps_options_given_by_hand() {
     let host = Host::new();
+    host.hook().succeeds();
     for fault in ["POST /api/certs/upload", "GET /api/me/sites"] {
         host.lineage.renew(&SITES);
         host.service.add_fault(Fault::status(fault, 503).header("Retry-After", "3600").times(99));
@@ -204,14 +264,21 @@ fn permission_by_hand_ends_with_its_certificate() {
 }
 
 #[test]
-fn setting_by_hand_is_for_one_certificate() {
-    let host = Host::new();
-    let outcomes = |hook: Hook| hook.args(["--json"]).succeeds().json();
-    let first = outcomes(host.by_hand().args(["--verify", "off"]));
-    assert_eq!(first["sites"][0]["outcome"], "synced");
-    host.lineage.renew(&SITES);
-    let later = outcomes(host.sync());
-    assert_eq!(later["lineages"][0]["sites"][0]["outcome"], "served");
+fn setting_by_hand_is_for_one_run() {
+    for has_hook in [true, false] {
+        let host = Host::new();
+        if has_hook {
+            host.hook().succeeds();
+        }
+        host.lineage.renew(&SITES);
+        let outcomes = |hook: Hook| hook.args(["--json"]).succeeds().json();
+        let first = outcomes(host.by_hand().args(["--verify", "off"]));
+        assert_eq!(first["sites"][0]["outcome"], "synced");
+        host.lineage.renew(&SITES);
+        let later = outcomes(host.sync());
+        let expected = if has_hook { "served" } else { "synced" };
+        assert_eq!(later["lineages"][0]["sites"][0]["outcome"], expected);
+    }
 }
 
 #[test]
@@ -227,28 +294,13 @@ fn service_named_by_hand_is_still_reached() {
     bare().args(["sync"]).args(edge).succeeds();
     assert_eq!(host.reached(), SITES);
 
-    // The configuration names the same service, but no key.
-    host.lineage.renew(&SITES);
-    let configured = |hook: Hook, text: &str| {
-        let config = hook.write_file("config.toml", text);
-        hook.env("EDGECERT_CONFIG", config)
-    };
-    let own = format!("base_url = '{}'\n", host.service.endpoints().api);
-    configured(bare().args(["sync"]).args(edge), &own).succeeds();
-    assert_eq!(host.reached(), SITES);
-
-    // It names another one, which the key is not for.
+    // The configuration names another one, which the key is not for.
     let other = sandbox(&SITES);
     host.lineage.renew(&SITES);
-    let elsewhere = format!("base_url = '{}'\n", other.endpoints().api);
-    let sync =
-        || configured(bare().args(["sync"]).args(["--edge-address", &other.endpoints().edge]), &elsewhere);
-    let (requests, output) = requests_during(&host.service, || sync().exits_with(78));
-    assert!(output.stderr.contains("no API key is set"), "{}", output.stderr);
-    let key = other.endpoints().api_key.clone();
-    let (more, _) = requests_during(&host.service, || sync().env("EDGECERT_API_KEY", key).succeeds());
-    assert_eq!((requests, more), (Vec::new(), Vec::new()));
-    assert!(is_bound_to(&other, "a.example", &host.lineage));
+    let sync = bare().args(["sync"]).args(edge);
+    let config = sync.write_file("config.toml", &format!("base_url = '{}'\n", other.endpoints().api));
+    let (requests, _) = requests_during(&other, || sync.env("EDGECERT_CONFIG", config).succeeds());
+    assert_eq!((requests, host.reached()), (Vec::new(), SITES.map(str::to_owned).to_vec()));
 }
 
 #[test]
@@ -261,16 +313,4 @@ fn renewal_during_sync_gets_no_options_by_hand() {
     assert_eq!((code, host.reached()), (75, vec![]));
     host.sync().succeeds();
     assert_eq!(host.reached(), SITES);
-}
-
-#[test]
-fn options_of_earlier_release_are_reused() {
-    let host = Host::new();
-    host.hook().for_domain("b.example").succeeds();
-    edit_state(&state_files(host.state.path())[0], |state| {
-        state.as_object_mut().unwrap().remove("later");
-    });
-    host.lineage.renew(&SITES);
-    host.sync().succeeds();
-    assert_eq!(host.reached(), ["b.example"]);
 }

@@ -1,14 +1,12 @@
 //! `edgecert sync` finishes what a failed or missing hook left pending; an unchanged inventory costs one listing.
 
 mod by_hand;
-mod change_log;
 mod content_drift;
 mod crowd;
 mod damaged;
 mod drift;
 mod expired;
 mod fleet;
-mod index;
 mod last_sync;
 mod misuse;
 mod race;

@@ -33,11 +33,11 @@ fn concurrent_hook_keeps_its_overrides() {
     lineage.renew(&["a.example"]);
     let code = sync_with(sync(&service, state.path()), state.path(), || {
         // Has the same effect as a hook that takes the lock first.
-        deploy(&service, &lineage, other.path()).args(["--allow-shrink"]).succeeds();
+        deploy(&service, &lineage, other.path()).args(["--verify", "off"]).succeeds();
         fs::copy(file(other.path(), "json"), file(state.path(), "json")).unwrap();
     });
     assert_eq!((code, upload_count(&service)), (0, 2), "the hook's deployment is not repeated");
-    assert_eq!(only_state(state.path())["order"]["allow_shrink"], true);
+    assert_eq!(only_state(state.path())["standing"]["settings"]["verify"], "off");
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn concurrent_hook_failure_keeps_its_options() {
         fs::copy(file(other.path(), "json"), file(state.path(), "json")).unwrap();
     });
     assert_eq!(code, 75);
-    assert_eq!(only_state(state.path())["order"]["allow_shrink"], true, "the override is not lost");
+    assert_eq!(only_state(state.path())["pending"]["allow_shrink"], true, "the override is not lost");
     sync(&service, state.path()).succeeds();
     assert!(is_bound_to(&service, "a.example", &lineage));
 }

@@ -32,10 +32,10 @@ impl StateTemplate {
         if let Some(fields) = state.as_object_mut() {
             fields.insert("pending_since".into(), begun);
             fields.insert("sites".into(), json!([]));
-            for unknown in ["result", "last_success", "told"] {
+            for unknown in ["result", "last_success", "reported"] {
                 fields.insert(unknown.into(), Value::Null);
             }
-            fields.remove("records");
+            fields.insert("records".into(), json!([]));
         }
         Self(state)
     }
@@ -44,7 +44,7 @@ impl StateTemplate {
     #[must_use]
     pub fn with_service(&self, base_url: &str) -> Self {
         let mut state = self.0.clone();
-        for pointer in ["/order/service", "/order/asked/settings/base_url"] {
+        for pointer in ["/service", "/reported/service", "/standing/settings/base_url"] {
             if let Some(value) = state.pointer_mut(pointer) {
                 *value = base_url.into();
             }
@@ -73,9 +73,6 @@ impl StateTemplate {
             ("/lineage/directory", json!(lineage.live())),
             ("/certificate", leaf.clone()),
         ];
-        if state.pointer("/told/certificate").is_some() {
-            values.push(("/told/certificate", leaf.clone()));
-        }
         if state.pointer("/records/0").is_some() {
             values.push(("/records/0/certificate", leaf));
             values.push(("/records/0/records/0/id", json!(number)));
@@ -86,6 +83,7 @@ impl StateTemplate {
                 ("/sites/0/domain", json!(name)),
                 ("/sites/0/cname", json!(format!("s{number}.edge.invalid"))),
                 ("/sites/0/cert_id", json!(number)),
+                ("/sites/0/leaf", json!(issued.fingerprint)),
             ];
             values.extend(site);
         }

@@ -30,11 +30,11 @@ fn record_leaf_on_disk(lineage: &Lineage, host: &Host) {
         state["lineage"]["cert"] == cert
     };
     edit_state(&files.find(is_of_lineage).unwrap(), |state| {
-        for path in ["/certificate", "/told/certificate"] {
-            let recorded = state.pointer_mut(path).unwrap();
-            for field in ["fingerprint", "not_before", "not_after"] {
-                recorded[field] = leaf[field].clone();
-            }
+        for field in ["fingerprint", "not_before", "not_after"] {
+            state["certificate"][field] = leaf[field].clone();
+        }
+        for site in state["sites"].as_array_mut().unwrap() {
+            site["leaf"] = leaf["fingerprint"].clone();
         }
     });
 }

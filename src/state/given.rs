@@ -1,0 +1,249 @@
+//! What a run was given by flags and variables, and which of that holds for later runs. The configuration is never part of
+//! it: every run reads it again.
+
+use serde::{Deserialize, Serialize};
+
+use super::LineageState;
+use crate::settings::{Guards, Layer};
+
+/// What a run was given by flags and variables. The API key is not part of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Given {
+    /// The sites to deploy to; empty: those of the configuration, else every covered one.
+    pub(crate) domains: Vec<String>,
+    pub(crate) settings: Layer,
+    #[serde(flatten)]
+    pub(crate) guards: Guards,
+}
+
+/// How a run deploys a lineage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RunOptions {
+    /// Base URL of the service; `None`: the settings could not be resolved.
+    pub(crate) service: Option<String>,
+    /// The sites to deploy to, including those of the configuration; empty: every covered one.
+    pub(crate) domains: Vec<String>,
+    pub(crate) given: Given,
+    pub(crate) origin: Origin,
+}
+
+/// What started a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// An ACME client's hook.
+    Hook,
+    Hand,
+    /// `sync`, which repeats the pending run.
+    Retry,
+    /// `sync`, with the standing options.
+    Standing,
+}
+
+/// A run with options of its own that has not ended well.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PendingRun {
+    #[serde(flatten)]
+    given: Given,
+    is_by_hand: bool,
+    /// Whether a deployment with the standing options was pending when it began.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    interrupts: bool,
+}
+
+impl Given {
+    /// What holds for later certificates after a hook: a guard is overridden for one certificate only.
+    fn without_guards(self) -> Self {
+        Self { guards: Guards::default(), ..self }
+    }
+
+    /// What holds for later certificates after a run by hand.
+    fn without_permissions(self) -> Self {
+        let settings =
+            Layer { rebind: None, allow_untrusted: None, skip_unmatched: None, ..self.settings.clone() };
+        Self { settings, ..self.without_guards() }
+    }
+}
+
+impl LineageState {
+    /// The options for the leaf on disk, of which `is_recorded` says whether it is that of the last run: those of a pending
+    /// run, else the standing ones.
+    pub(crate) fn given(&self, is_recorded: bool) -> (Given, Origin) {
+        match &self.pending {
+            Some(pending) if is_recorded => (pending.given.clone(), Origin::Retry),
+            _ => (self.standing.clone().unwrap_or_default(), Origin::Standing),
+        }
+    }
+
+    /// Notes the options of a run that begins.
+    pub(super) fn begin_with(&mut self, options: &RunOptions, is_first: bool) {
+        let RunOptions { service, domains, given, origin } = options.clone();
+        let had_standing = self.standing.is_some();
+        let is_standing_pending = self.pending_since.is_some()
+            && self.pending.as_ref().is_none_or(|pending| !pending.is_by_hand || pending.interrupts);
+        self.service = service.or(self.service.take());
+        match origin {
+            Origin::Hook => {
+                self.standing = Some(given.clone().without_guards());
+                self.is_standing_kept = true;
+                self.pending = Some(PendingRun { given, is_by_hand: false, interrupts: false });
+            }
+            Origin::Hand => {
+                let interrupts = is_standing_pending;
+                self.pending = Some(PendingRun { given, is_by_hand: true, interrupts });
+            }
+            Origin::Retry => {}
+            Origin::Standing => {
+                self.pending = None;
+                if is_first {
+                    // An entry of the configuration says what it is for, or the secrets of a cluster are listed.
+                    (self.standing, self.is_standing_kept) = (Some(given), true);
+                }
+            }
+        }
+        if !self.is_pending_by_hand() || is_first || !had_standing && !is_standing_pending {
+            self.domains = domains;
+        }
+    }
+
+    /// Ends the pending run, which has succeeded.
+    pub(super) fn end_pending(&mut self, options: &RunOptions) {
+        let Some(PendingRun { given, is_by_hand: true, interrupts }) = self.pending.take() else {
+            self.pending_since = None;
+            return;
+        };
+        let is_for_all = options.domains.is_empty()
+            || !self.domains.is_empty() && self.domains.iter().all(|domain| options.domains.contains(domain));
+        if !interrupts || is_for_all {
+            self.pending_since = None;
+        }
+        if !self.is_standing_kept {
+            self.standing = Some(given.without_permissions());
+            self.domains.clone_from(&options.domains);
+        }
+    }
+
+    /// Whether the run in progress has options given by hand.
+    pub(super) fn is_pending_by_hand(&self) -> bool {
+        self.pending.as_ref().is_some_and(|pending| pending.is_by_hand)
+    }
+
+    /// Whether a run with these options would repeat the standing ones.
+    pub(crate) fn has_standing(&self, options: &RunOptions) -> bool {
+        self.standing.as_ref() == Some(&options.given.clone().without_guards())
+            && self.service == options.service
+            && self.domains == options.domains
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{DAY_1, DAY_2, ISSUED, SERVICE, leaf, served, source};
+    use super::*;
+    use crate::outcome::ChangedRecords;
+    use crate::settings::{TrustAnchors, Verify};
+    use Origin::{Hand, Hook, Retry, Standing};
+
+    fn options(domain: &str, settings: Layer, origin: Origin) -> RunOptions {
+        let domains: Vec<String> = (!domain.is_empty()).then(|| domain.to_owned()).into_iter().collect();
+        let guards = Guards { allow_older: true, ..Guards::default() };
+        let guards = if origin == Standing { Guards::default() } else { guards };
+        RunOptions {
+            service: Some(SERVICE.into()),
+            domains: domains.clone(),
+            given: Given { domains, settings, guards },
+            origin,
+        }
+    }
+
+    /// The state after runs with these options, each with its leaf and exit code; `None`: it was killed.
+    fn after(runs: &[(&RunOptions, &str, Option<u8>)]) -> LineageState {
+        let mut state = None;
+        for (options, fingerprint, code) in runs {
+            let leaf = Some(leaf(fingerprint, ISSUED));
+            let mut begun = LineageState::begin(state, source(), options, leaf, DAY_1);
+            if let Some(code) = code {
+                begun.finish((*code, None), served(), &ChangedRecords::default(), options, DAY_2);
+            }
+            state = Some(begun);
+        }
+        state.unwrap()
+    }
+
+    fn permissions() -> Layer {
+        Layer {
+            base_url: SERVICE.parse().ok(),
+            api_key_file: Some("/key".into()),
+            verify: Some(Verify::Off),
+            trust_anchors: Some(TrustAnchors::Off),
+            rebind: Some(true),
+            allow_untrusted: Some(true),
+            skip_unmatched: Some(true),
+            ..Layer::default()
+        }
+    }
+
+    #[test]
+    fn pending_options_hold_until_the_run_succeeds() {
+        let hook = &options("", Layer::default(), Hook);
+        let hand = &options("a.example", permissions(), Hand);
+        let retry = &RunOptions { origin: Retry, ..hand.clone() };
+        // The runs, whether the leaf on disk is that of the last one, and whose options hold.
+        let rows: [(&[_], bool, Origin, &RunOptions); 9] = [
+            (&[(hook, "aa", Some(0))], true, Standing, hook),
+            (&[(hook, "aa", Some(75))], true, Retry, hook),
+            (&[(hook, "aa", Some(75))], false, Standing, hook),
+            (&[(hook, "aa", Some(0)), (hand, "aa", Some(0))], true, Standing, hook),
+            (&[(hook, "aa", Some(0)), (hand, "aa", Some(75))], true, Retry, hand),
+            (&[(hook, "aa", Some(0)), (hand, "aa", None)], true, Retry, hand),
+            (&[(hook, "aa", Some(0)), (hand, "aa", Some(75))], false, Standing, hook),
+            (&[(hook, "aa", Some(0)), (hand, "aa", Some(75)), (retry, "aa", Some(75))], true, Retry, hand),
+            (&[(hook, "aa", Some(0)), (hand, "aa", Some(75)), (retry, "aa", Some(0))], true, Standing, hook),
+        ];
+        for (number, (runs, is_recorded, origin, expected)) in rows.into_iter().enumerate() {
+            let (given, found) = after(runs).given(is_recorded);
+            let expected = match origin {
+                Retry => expected.given.clone(),
+                _ => expected.given.clone().without_guards(),
+            };
+            assert_eq!((given, found), (expected, origin), "row {number}");
+        }
+    }
+
+    #[test]
+    fn standing_options_are_never_permissions_by_hand() {
+        let hand = &options("a.example", permissions(), Hand);
+        let standing = after(&[(hand, "aa", Some(0))]).given(true).0;
+        let kept = Layer { rebind: None, allow_untrusted: None, skip_unmatched: None, ..permissions() };
+        assert_eq!((&standing.settings, standing.guards), (&kept, Guards::default()));
+        assert_eq!(standing.domains, ["a.example"]);
+        let failed = after(&[(hand, "aa", Some(69))]);
+        assert_eq!(failed.given(false).0, Given::default(), "it did not succeed");
+        // A hook's permissions are for good, its guards are not.
+        let hook = &options("", permissions(), Hook);
+        let standing = after(&[(hook, "aa", Some(0)), (hand, "aa", Some(0))]).given(true).0;
+        assert_eq!((standing.settings, standing.guards), (permissions(), Guards::default()));
+        // So are those of the configuration, to which `sync` deployed first.
+        let sync = &options("", Layer::default(), Standing);
+        assert_eq!(after(&[(sync, "aa", Some(0)), (hand, "aa", Some(0))]).given(true).0, Given::default());
+    }
+
+    #[test]
+    fn run_by_hand_ends_only_what_it_includes() {
+        let hook = &options("", Layer::default(), Hook);
+        let hook_for_a = &options("a.example", Layer::default(), Hook);
+        let all = &options("", Layer::default(), Hand);
+        let [a, b] = ["a.example", "b.example"].map(|domain| options(domain, Layer::default(), Hand));
+        let rows: [(&[_], bool); 7] = [
+            (&[(hook, "aa", Some(75)), (&a, "aa", Some(0))], true),
+            (&[(hook, "aa", Some(75)), (all, "aa", Some(0))], false),
+            (&[(hook_for_a, "aa", Some(75)), (&a, "aa", Some(0))], false),
+            (&[(hook_for_a, "aa", Some(75)), (&b, "aa", Some(0))], true),
+            (&[(hook, "aa", Some(0)), (&a, "aa", Some(75)), (&b, "aa", Some(0))], false),
+            (&[(hook, "aa", Some(75)), (&a, "aa", Some(75)), (&b, "aa", Some(0))], true),
+            (&[(&a, "aa", Some(75)), (&b, "aa", Some(0))], false),
+        ];
+        for (number, (runs, is_pending)) in rows.into_iter().enumerate() {
+            assert_eq!(after(runs).pending_since.is_some(), is_pending, "row {number}");
+        }
+    }
+}

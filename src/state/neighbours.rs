@@ -1,0 +1,189 @@
+//! Which lineages were ever deployed to a site, so that a deployment reads their states and no others.
+//!
+//! `sites/SERVICE/HOST` in the state directory holds their names, one per line, appended before the first upload. It only
+//! says which state files to read; these decide. A name without a state file is ignored.
+
+use std::collections::BTreeSet;
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use super::{Deployments, LineageState, StateDirError, StateError, Store, WriteError, unique_name};
+use crate::file::{self, ReadError};
+use crate::names::Domain;
+
+const DIRECTORY: &str = "sites";
+
+/// Maximum size of a file: some thousand lineages of one site.
+const MAX_BYTES: u64 = 1 << 20;
+
+impl Store {
+    /// Notes that a lineage is deployed to a site of a service. Must precede the upload: the run may be killed.
+    pub(crate) fn claim(&self, service: &str, host: &str, lineage: &str) -> Result<(), WriteError> {
+        let root = self.path(DIRECTORY);
+        if !root.exists() {
+            self.claim_recorded(&root).map_err(|error| WriteError::new(&root, &error))?;
+        }
+        let path = claims_of(&root, service, host);
+        claim(&path, lineage).map_err(|error| WriteError::new(&path, &error))
+    }
+
+    /// What lineages deployed to these sites of a service, besides one, whose state is passed. Also returns the errors of
+    /// the state files that cannot be used.
+    pub(crate) fn neighbours<'h>(
+        &self,
+        service: &str,
+        hosts: impl Iterator<Item = &'h str>,
+        own: (&str, Option<&LineageState>),
+    ) -> (Deployments, Vec<StateError>) {
+        let root = self.path(DIRECTORY);
+        let (mut deployments, mut errors) = (Deployments::default(), Vec::new());
+        let mut or_none = |names: Result<Vec<String>, ReadError>| {
+            names.map_err(|error| errors.push(error.into())).unwrap_or_default()
+        };
+        let names: BTreeSet<String> = if root.exists() {
+            hosts.flat_map(|host| or_none(names_in(&claims_of(&root, service, host)))).collect()
+        } else {
+            or_none(self.names().map_err(|StateDirError(error)| error)).into_iter().collect()
+        };
+        own.1.iter().for_each(|state| deployments.add(own.0, state));
+        for name in names.iter().filter(|name| *name != own.0) {
+            match self.read(name) {
+                Ok(state) => state.iter().for_each(|state| deployments.add(name, state)),
+                Err(error) => errors.push(error),
+            }
+        }
+        (deployments, errors)
+    }
+
+    /// Removes the files of sites whose lineages have no state any more. `claimed` is the number of sites that lineages
+    /// were deployed to.
+    pub(crate) fn remove_unclaimed(&self, claimed: usize) {
+        let entries =
+            |path: PathBuf| fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+        let files: Vec<PathBuf> = entries(self.path(DIRECTORY)).flat_map(entries).collect();
+        if files.len() <= claimed {
+            return;
+        }
+        for path in files {
+            if names_in(&path).is_ok_and(|names| !names.iter().any(|name| self.has(name))) {
+                let _ = fs::remove_file(&path);
+            }
+        }
+    }
+
+    /// Makes the directory from the state files. Another run may do the same.
+    fn claim_recorded(&self, root: &Path) -> io::Result<()> {
+        let temporary = self.path(&format!("{DIRECTORY}.{}", std::process::id()));
+        let _ = fs::remove_dir_all(&temporary);
+        DirBuilder::new().mode(0o700).create(&temporary)?;
+        for name in self.names().map_err(|StateDirError(error)| failed(error))? {
+            let state = match self.read(&name) {
+                Ok(Some(state)) => state,
+                Err(StateError::Unreadable(error)) => return Err(failed(error)),
+                Ok(None) | Err(_) => continue,
+            };
+            for (service, host) in state.deployed_hosts() {
+                claim(&claims_of(&temporary, service, &host), &name)?;
+            }
+        }
+        match fs::rename(&temporary, root) {
+            Err(_) if root.exists() => fs::remove_dir_all(&temporary),
+            result => result,
+        }
+    }
+}
+
+impl LineageState {
+    /// The hosts of the sites that the lineage is deployed to, each with the base URL of its service.
+    pub(crate) fn deployed_hosts(&self) -> impl Iterator<Item = (&str, String)> {
+        let service = self.sites_service();
+        let hosts =
+            self.sites.iter().filter_map(|site| Some(site.domain.parse::<Domain>().ok()?.host().to_owned()));
+        hosts.filter_map(move |host| Some((service?, host)))
+    }
+}
+
+fn claims_of(root: &Path, service: &str, host: &str) -> PathBuf {
+    root.join(unique_name(service, service.as_bytes())).join(unique_name(host, host.as_bytes()))
+}
+
+fn failed(error: ReadError) -> io::Error {
+    io::Error::new(error.kind, error.reason)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, ReadError> {
+    match file::read_regular(path, MAX_BYTES) {
+        Err(error) if error.is_missing() => Ok(Vec::new()),
+        result => result,
+    }
+}
+
+fn names_in(path: &Path) -> Result<Vec<String>, ReadError> {
+    let bytes = read(path)?;
+    let lines = String::from_utf8_lossy(&bytes);
+    // A name is that of a file in the state directory.
+    Ok(lines.lines().filter(|name| !name.is_empty() && !name.contains('/')).map(str::to_owned).collect())
+}
+
+fn claim(path: &Path, lineage: &str) -> io::Result<()> {
+    let known = read(path).map_err(failed)?;
+    if known.split(|byte| *byte == b'\n').any(|line| line == lineage.as_bytes()) {
+        return Ok(());
+    }
+    if let Some(parent) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+    }
+    // A power failure may have torn the last line.
+    let end = if known.last().is_none_or(|byte| *byte == b'\n') { "" } else { "\n" };
+    let line = format!("{end}{lineage}\n");
+    file::check_size_limit(known.len() + line.len())?;
+    let mut file = file::open_regular(path, OpenOptions::new().create(true).append(true).mode(0o600))?;
+    file.write_all(line.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{DAY_1, ISSUED, SERVICE, deployed, leaf};
+    use super::*;
+
+    fn found(store: &Store, host: &str) -> Vec<String> {
+        let (deployments, _) = store.neighbours(SERVICE, [host].into_iter(), ("own", None));
+        let known = deployments.of_service(SERVICE);
+        known.leaves_in(5).into_iter().map(|leaf| leaf.lineage.clone()).collect()
+    }
+
+    #[test]
+    fn claims_name_the_states_to_read() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        store.write("first", &deployed(leaf("aa", ISSUED), DAY_1)).unwrap();
+        assert_eq!(found(&store, "b.example"), ["first"], "without claims, all states are read");
+
+        store.claim(SERVICE, "b.example", "own").unwrap();
+        assert_eq!(found(&store, "a.example"), ["first"], "made from the state files");
+        assert!(found(&store, "b.example").is_empty());
+
+        let path = claims_of(&store.path(DIRECTORY), SERVICE, "b.example");
+        fs::write(&path, "forgotten\n../first\nfir").unwrap();
+        store.claim(SERVICE, "b.example", "first").unwrap();
+        store.claim(SERVICE, "b.example", "first").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "forgotten\n../first\nfir\nfirst\n");
+        assert_eq!(found(&store, "b.example"), ["first"]);
+        assert!(found(&store, "../../x").is_empty());
+    }
+
+    #[test]
+    fn unclaimed_sites_are_removed() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        store.write("first", &deployed(leaf("aa", ISSUED), DAY_1)).unwrap();
+        store.claim(SERVICE, "b.example", "forgotten").unwrap();
+        let exists = |host| claims_of(&store.path(DIRECTORY), SERVICE, host).exists();
+        store.remove_unclaimed(2);
+        assert!(exists("a.example") && exists("b.example"), "not more files than claimed sites");
+        store.remove_unclaimed(1);
+        assert!(exists("a.example") && !exists("b.example"));
+    }
+}
